@@ -1,0 +1,108 @@
+//! The contract between workers and the kernel: bytes move, and what happened comes back as completions.
+
+use std::io;
+use std::io::IoSlice;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use pummel_logic::time::Nanos;
+use pummel_logic::wire::Fault;
+
+/// Names a connection: the worker's slot and how often that slot was opened, so that what comes late for an older
+/// connection is recognised and dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ConnId {
+    /// Index in the worker's table; small and dense.
+    pub slot: u32,
+    /// Which use of the slot.
+    pub generation: u32,
+}
+
+/// Where a connection goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// TCP, from `source` where it is given.
+    Tcp {
+        /// The server's address.
+        address: SocketAddr,
+        /// The address to connect from; port 0 leaves the port to the kernel.
+        source: Option<SocketAddr>,
+    },
+    /// A unix stream socket.
+    Unix(PathBuf),
+}
+
+/// What became of an attempt to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handed {
+    /// How many bytes the kernel took. Fewer than offered: the socket is full, and [`Event::Writable`] follows. 0 also
+    /// when the connection broke; [`Event::Closed`] follows then.
+    pub taken: usize,
+    /// The clock immediately before the system call.
+    pub at: Nanos,
+}
+
+/// How to close.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Close {
+    /// In order (or as the socket's linger option says).
+    Fin,
+    /// By reset.
+    Reset,
+}
+
+/// Why a connection is not there (any more): the class that results count, and the system's word for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// What is counted.
+    pub fault: Fault,
+    /// `errno`, 0 for an orderly close.
+    pub errno: i32,
+}
+
+/// What happened on a connection.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// It is open.
+    Opened,
+    /// Bytes came.
+    Received {
+        /// The bytes; never empty.
+        bytes: &'a mut [u8],
+        /// When the kernel received the newest of them, on the monotonic clock; `None` where it did not say.
+        stamp: Option<Nanos>,
+        /// The clock when the worker took them.
+        read: Nanos,
+    },
+    /// The socket takes bytes again after a short send.
+    Writable,
+    /// It broke, was closed by the peer, or could not be opened. The slot is free; nothing more comes for this id.
+    Closed(Reason),
+}
+
+/// A way to move bytes. Three exist (epoll, io_uring, and a simulation for tests) and pass one suite of tests.
+pub trait Backend {
+    /// The monotonic clock.
+    fn now(&self) -> Nanos;
+
+    /// Begins to open a connection; [`Event::Opened`] or [`Event::Closed`] follows from [`Backend::drain`], never from
+    /// here. The slot is not in use.
+    fn open(&mut self, conn: ConnId, target: &Target);
+
+    /// Tries to send now. Called only between [`Event::Opened`] and the end of the connection, with at least one byte,
+    /// and after a short send not before [`Event::Writable`].
+    fn send(&mut self, conn: ConnId, parts: &[IoSlice<'_>]) -> Handed;
+
+    /// Closes; no event follows for this id. Nothing happens when it is closed already.
+    fn close(&mut self, conn: ConnId, how: Close);
+
+    /// Waits until something happened or `until` has come ([`NEVER`](pummel_logic::time::NEVER): only an event helps;
+    /// a time in the past: only looks), and returns the time after it.
+    fn wait(&mut self, until: Nanos) -> io::Result<Nanos>;
+
+    /// Hands over what happened, every connection's events in their order.
+    fn drain(&mut self, on: &mut impl FnMut(ConnId, Event<'_>));
+
+    /// A stamp that cannot be true was seen: compares the clocks again.
+    fn mend_stamps(&mut self) {}
+}

@@ -1,0 +1,6 @@
+//! Floor 2: threads, sockets and the clock.
+//!
+//! The only floor that talks to the kernel. A [`Plan`](pummel_logic::plan::Plan) comes in, a measurement goes out; all
+//! unsafe code is in [`io`].
+
+pub mod io;

@@ -1,0 +1,198 @@
+//! Bytes that wait to be sent on one connection: its own, with holes where ranges of the shared value block go.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+
+/// Ranges of the shared block up to this length are copied; longer ones are only pointed at.
+const COPY_MAX: usize = 2048;
+
+/// A range of the shared block that is sent before the own byte at `before`.
+#[derive(Clone, Copy, Debug)]
+struct Hole {
+    before: usize,
+    at: usize,
+    len: usize,
+}
+
+/// Bytes to send. Small: three words, one block, and a second block only after a large value was sent.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    bytes: Vec<u8>,
+    /// How many of `bytes` were taken.
+    taken: usize,
+    holes: Option<Box<VecDeque<Hole>>>,
+}
+
+impl Outbox {
+    /// An empty outbox with room for `capacity` bytes of its own.
+    pub fn with_capacity(capacity: usize) -> Outbox {
+        Outbox { bytes: Vec::with_capacity(capacity), taken: 0, holes: None }
+    }
+
+    /// Whether there is nothing to send.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.taken == self.bytes.len() && self.holes.as_ref().is_none_or(|holes| holes.is_empty())
+    }
+
+    /// Bytes that wait.
+    pub fn len(&self) -> usize {
+        self.bytes.len() - self.taken + self.holes.as_ref().map_or(0, |h| h.iter().map(|hole| hole.len).sum())
+    }
+
+    /// Adds bytes.
+    #[inline]
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Adds a decimal number.
+    #[inline]
+    pub fn push_decimal(&mut self, mut number: u64) {
+        let mut digits = [0u8; 20];
+        let mut start = digits.len();
+        loop {
+            start -= 1;
+            digits[start] = b'0' + (number % 10) as u8;
+            number /= 10;
+            if number == 0 {
+                break;
+            }
+        }
+        self.bytes.extend_from_slice(&digits[start..]);
+    }
+
+    /// Adds the range of the shared block that begins at `at` and reads `shared`.
+    #[inline]
+    pub fn push_shared(&mut self, shared: &[u8], at: usize) {
+        if shared.len() <= COPY_MAX {
+            self.bytes.extend_from_slice(shared);
+        } else {
+            let hole = Hole { before: self.bytes.len(), at, len: shared.len() };
+            self.holes.get_or_insert_default().push_back(hole);
+        }
+    }
+
+    /// What to send next, as up to three parts: own bytes, a range of `block`, own bytes again. Returns how many parts
+    /// were filled in; 0 when there is nothing to send.
+    #[inline]
+    pub fn parts<'a>(&'a self, block: &'a [u8], parts: &mut [IoSlice<'a>; 3]) -> usize {
+        let Some(holes) = self.holes.as_ref().filter(|holes| !holes.is_empty()) else {
+            if self.taken == self.bytes.len() {
+                return 0;
+            }
+            parts[0] = IoSlice::new(&self.bytes[self.taken..]);
+            return 1;
+        };
+        let hole = holes[0];
+        let tail_end = holes.get(1).map_or(self.bytes.len(), |next| next.before);
+        let mut count = 0;
+        for part in [
+            &self.bytes[self.taken..hole.before],
+            &block[hole.at..hole.at + hole.len],
+            &self.bytes[hole.before..tail_end],
+        ] {
+            if !part.is_empty() {
+                parts[count] = IoSlice::new(part);
+                count += 1;
+            }
+        }
+        count
+    }
+
+    /// Takes `count` bytes off the front, as they were sent.
+    ///
+    /// # Panics
+    /// When more is taken than [`Outbox::parts`] offered.
+    #[inline]
+    pub fn take(&mut self, mut count: usize) {
+        if let Some(holes) = &mut self.holes {
+            while let Some(hole) = holes.front_mut() {
+                let own = count.min(hole.before - self.taken);
+                self.taken += own;
+                count -= own;
+                if count == 0 {
+                    return;
+                }
+                let shared = count.min(hole.len);
+                hole.at += shared;
+                hole.len -= shared;
+                count -= shared;
+                if hole.len > 0 {
+                    return;
+                }
+                holes.pop_front();
+            }
+        }
+        self.taken += count;
+        assert!(self.taken <= self.bytes.len(), "more was taken than was there");
+        if self.taken == self.bytes.len() {
+            self.bytes.clear();
+            self.taken = 0;
+        }
+    }
+
+    /// Forgets everything that waits.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.taken = 0;
+        self.holes = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drained(outbox: &mut Outbox, block: &[u8], step: usize) -> Vec<u8> {
+        let mut sent = Vec::new();
+        loop {
+            let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];
+            let count = outbox.parts(block, &mut parts);
+            if count == 0 {
+                return sent;
+            }
+            let offered: Vec<u8> = parts[..count].iter().flat_map(|part| part.iter().copied()).collect();
+            let taken = step.min(offered.len());
+            sent.extend_from_slice(&offered[..taken]);
+            outbox.take(taken);
+        }
+    }
+
+    #[test]
+    fn what_goes_in_comes_out_for_every_size_of_sends() {
+        let block: Vec<u8> = (0..10_000u32).map(|i| (i % 251) as u8).collect();
+        for step in [1, 2, 3, 7, 100, 2049, 5000, 100_000] {
+            let mut outbox = Outbox::default();
+            let mut expected = Vec::new();
+            for (at, len) in [(5, 3000), (0, 10), (17, 4000), (100, 2049)] {
+                outbox.push(b"head ");
+                outbox.push_decimal(len as u64);
+                outbox.push_shared(&block[at..at + len], at);
+                outbox.push(b"\r\n");
+                expected.extend_from_slice(b"head ");
+                expected.extend_from_slice(len.to_string().as_bytes());
+                expected.extend_from_slice(&block[at..at + len]);
+                expected.extend_from_slice(b"\r\n");
+            }
+            assert_eq!(outbox.len(), expected.len());
+            assert_eq!(drained(&mut outbox, &block, step), expected, "sends of {step} bytes");
+            assert!(outbox.is_empty());
+        }
+    }
+
+    #[test]
+    fn decimals_are_written_without_leading_zeros() {
+        let mut outbox = Outbox::default();
+        outbox.push_decimal(0);
+        outbox.push(b" ");
+        outbox.push_decimal(u64::MAX);
+        assert_eq!(drained(&mut outbox, &[], 100), b"0 18446744073709551615");
+    }
+
+    #[test]
+    #[should_panic(expected = "more was taken")]
+    fn taking_more_than_there_is_is_a_bug() {
+        Outbox::default().take(1);
+    }
+}

@@ -1,0 +1,139 @@
+//! Chance without state: draw i of a stream is a function of the seed, the stream's name and i.
+//!
+//! Any process that knows the seed can compute any draw, in any order, which is what makes a schedule the same for
+//! every number of threads, agents and backends.
+
+/// Odd constant of the SplitMix64 generator (Steele, Lea, Flood, "Fast splittable pseudorandom number generators",
+/// 2014): the golden ratio in 64 bits.
+const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// Finalizer of SplitMix64 (variant 13 of Stafford's mixers): a bijection of 64-bit words with good avalanche.
+#[inline]
+pub fn scramble(mut word: u64) -> u64 {
+    word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    word ^ (word >> 31)
+}
+
+/// Hash of a sequence of words; every word and its place counts.
+#[inline]
+pub fn mix(words: &[u64]) -> u64 {
+    let mut state = GOLDEN;
+    for &word in words {
+        state = scramble(state.wrapping_add(GOLDEN) ^ scramble(word.wrapping_add(GOLDEN)));
+    }
+    state
+}
+
+/// What a stream of draws is used for. Separate streams keep separate choices independent: a change of the value
+/// sizes does not change the choice of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Use {
+    /// Gaps between arrivals.
+    Gap = 1,
+    /// Which operation.
+    Op = 2,
+    /// Which key.
+    Key = 3,
+    /// Sizes that do not belong to a key, such as pieces to append.
+    Size = 4,
+    /// Expiry times.
+    Expiry = 5,
+    /// Which answers are verified.
+    Verify = 6,
+    /// Delays and deltas.
+    Extra = 7,
+}
+
+/// Where a stream belongs: the seed of the run and whose draws these are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Seed of the run.
+    pub seed: u64,
+    /// Index of the group of clients in the Plan.
+    pub group: u64,
+    /// Index of the phase in the Plan.
+    pub phase: u64,
+    /// Index of the client in its group, over all threads and agents.
+    pub client: u64,
+}
+
+/// A stream of draws, addressed by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stream {
+    base: u64,
+}
+
+impl Stream {
+    /// The stream for one use at one place.
+    pub fn new(place: Place, purpose: Use) -> Stream {
+        Stream { base: mix(&[place.seed, place.group, place.phase, place.client, purpose as u64]) }
+    }
+
+    /// A stream from a bare seed.
+    pub fn from_seed(seed: u64) -> Stream {
+        Stream { base: mix(&[seed]) }
+    }
+
+    /// Draw `i`: 64 uniform bits.
+    #[inline]
+    pub fn draw(&self, i: u64) -> u64 {
+        scramble(self.base.wrapping_add(i.wrapping_mul(GOLDEN)))
+    }
+
+    /// Draw `i` with sub-counter `j`, for choices that may need more than one draw; `j` = 0 is [`Stream::draw`].
+    #[inline]
+    pub fn draw_sub(&self, i: u64, j: u64) -> u64 {
+        let first = self.draw(i);
+        if j == 0 { first } else { scramble(first ^ scramble(j.wrapping_mul(GOLDEN))) }
+    }
+}
+
+/// 64 bits as a number in (0, 1): 53 bits of precision, neither end included.
+#[inline]
+pub fn unit(bits: u64) -> f64 {
+    ((bits >> 12) as f64 + 0.5) * (1.0 / (1u64 << 52) as f64)
+}
+
+/// 64 bits as a whole number below `bound`, by multiplication (bias below `bound` / 2^64).
+#[inline]
+pub fn below(bits: u64, bound: u64) -> u64 {
+    ((u128::from(bits) * u128::from(bound)) >> 64) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draws_do_not_depend_on_order() {
+        let stream = Stream::from_seed(7);
+        let forward: Vec<u64> = (0..100).map(|i| stream.draw(i)).collect();
+        let backward: Vec<u64> = (0..100).rev().map(|i| stream.draw(i)).collect();
+        assert!(forward.iter().eq(backward.iter().rev()));
+    }
+
+    #[test]
+    fn streams_of_different_places_and_uses_differ() {
+        let place = Place { seed: 1, group: 0, phase: 2, client: 3 };
+        let first = Stream::new(place, Use::Key).draw(0);
+        assert_ne!(first, Stream::new(place, Use::Op).draw(0));
+        assert_ne!(first, Stream::new(Place { client: 4, ..place }, Use::Key).draw(0));
+        assert_ne!(first, Stream::new(Place { phase: 3, ..place }, Use::Key).draw(0));
+        assert_ne!(first, Stream::new(Place { seed: 2, ..place }, Use::Key).draw(0));
+        assert_ne!(first, Stream::new(Place { group: 1, ..place }, Use::Key).draw(0));
+    }
+
+    #[test]
+    fn unit_stays_inside_the_open_interval() {
+        assert!(unit(0) > 0.0);
+        assert!(unit(u64::MAX) < 1.0);
+    }
+
+    #[test]
+    fn below_covers_its_range() {
+        assert_eq!(below(0, 10), 0);
+        assert_eq!(below(u64::MAX, 10), 9);
+    }
+}

@@ -1,0 +1,26 @@
+//! Time as plain numbers: nobody on this floor can ask what time it is.
+
+/// A point in time or a span, in nanoseconds of the run's monotonic clock.
+pub type Nanos = u64;
+
+/// A time that does not come.
+pub const NEVER: Nanos = u64::MAX;
+
+/// One microsecond in nanoseconds.
+pub const MICROSECOND: Nanos = 1_000;
+
+/// One millisecond in nanoseconds.
+pub const MILLISECOND: Nanos = 1_000_000;
+
+/// One second in nanoseconds.
+pub const SECOND: Nanos = 1_000_000_000;
+
+/// Nanoseconds as seconds.
+pub fn seconds(ns: Nanos) -> f64 {
+    ns as f64 / SECOND as f64
+}
+
+/// Seconds as nanoseconds, rounded to the nearest, and cut off at the ends of the range.
+pub fn from_seconds(seconds: f64) -> Nanos {
+    libm::round(seconds * SECOND as f64) as Nanos
+}

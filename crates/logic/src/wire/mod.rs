@@ -1,0 +1,353 @@
+//! The contract of all protocols: an [`Op`] becomes bytes, bytes become [`Step`]s; nobody here owns a connection.
+
+use crate::outbox::Outbox;
+
+/// What is asked of the server. Figures are kept apart by verb.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[repr(u8)]
+pub enum Verb {
+    /// Read one or many keys.
+    Get,
+    /// Read one or many keys with their CAS unique.
+    Gets,
+    /// Read and set a new expiry.
+    Gat,
+    /// Read with CAS unique and set a new expiry.
+    Gats,
+    /// Store.
+    Set,
+    /// Store where nothing is stored yet.
+    Add,
+    /// Store where something is stored already.
+    Replace,
+    /// Add bytes at the end of a value.
+    Append,
+    /// Add bytes at the beginning of a value.
+    Prepend,
+    /// Store where nobody else stored since the CAS unique was read.
+    Cas,
+    /// Add to a decimal value.
+    Incr,
+    /// Subtract from a decimal value, down to 0.
+    Decr,
+    /// Remove.
+    Delete,
+    /// Set a new expiry.
+    Touch,
+    /// Ask for the server's version: the smallest exchange there is.
+    Version,
+}
+
+impl Verb {
+    /// Every verb, in the order of reports. `ALL[v as usize] == v`.
+    pub const ALL: [Verb; 15] = [
+        Verb::Get,
+        Verb::Gets,
+        Verb::Gat,
+        Verb::Gats,
+        Verb::Set,
+        Verb::Add,
+        Verb::Replace,
+        Verb::Append,
+        Verb::Prepend,
+        Verb::Cas,
+        Verb::Incr,
+        Verb::Decr,
+        Verb::Delete,
+        Verb::Touch,
+        Verb::Version,
+    ];
+
+    /// Number of verbs.
+    pub const COUNT: usize = Verb::ALL.len();
+
+    /// The word of the command line, of the JSON result and of the text protocol.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verb::Get => "get",
+            Verb::Gets => "gets",
+            Verb::Gat => "gat",
+            Verb::Gats => "gats",
+            Verb::Set => "set",
+            Verb::Add => "add",
+            Verb::Replace => "replace",
+            Verb::Append => "append",
+            Verb::Prepend => "prepend",
+            Verb::Cas => "cas",
+            Verb::Incr => "incr",
+            Verb::Decr => "decr",
+            Verb::Delete => "delete",
+            Verb::Touch => "touch",
+            Verb::Version => "version",
+        }
+    }
+
+    /// The verb of that name.
+    pub fn from_name(name: &str) -> Option<Verb> {
+        Verb::ALL.into_iter().find(|verb| verb.name() == name)
+    }
+
+    /// Whether replies carry values, so that keys are counted as hits and misses.
+    pub fn reads(self) -> bool {
+        matches!(self, Verb::Get | Verb::Gets | Verb::Gat | Verb::Gats)
+    }
+
+    /// Whether the request carries a value.
+    pub fn stores(self) -> bool {
+        matches!(self, Verb::Set | Verb::Add | Verb::Replace | Verb::Append | Verb::Prepend | Verb::Cas)
+    }
+}
+
+/// The keys of a request: one, or for a multi-get many in one block.
+#[derive(Clone, Copy, Debug)]
+pub enum Keys<'a> {
+    /// A single key.
+    One(&'a [u8]),
+    /// Several keys, end to end in `bytes`; `ends[n]` is where key n stops.
+    Many {
+        /// All keys, end to end.
+        bytes: &'a [u8],
+        /// Where each key stops.
+        ends: &'a [u32],
+    },
+}
+
+impl<'a> Keys<'a> {
+    /// Number of keys.
+    pub fn count(&self) -> usize {
+        match self {
+            Keys::One(_) => 1,
+            Keys::Many { ends, .. } => ends.len(),
+        }
+    }
+
+    /// Key `n`.
+    pub fn key(&self, n: usize) -> &'a [u8] {
+        match *self {
+            Keys::One(key) => {
+                assert!(n == 0, "a single key has the index 0");
+                key
+            }
+            Keys::Many { bytes, ends } => {
+                let start = if n == 0 { 0 } else { ends[n - 1] as usize };
+                &bytes[start..ends[n] as usize]
+            }
+        }
+    }
+}
+
+/// The value of a request: bytes of its own, then a range of the block that all values of the run are cut from.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Value<'a> {
+    /// The first bytes.
+    pub own: &'a [u8],
+    /// The rest: a range of the shared block.
+    pub shared: &'a [u8],
+    /// Where in the shared block `shared` begins.
+    pub shared_at: usize,
+}
+
+impl<'a> Value<'a> {
+    /// A value that shares nothing.
+    pub fn plain(own: &'a [u8]) -> Value<'a> {
+        Value { own, shared: &[], shared_at: 0 }
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        self.own.len() + self.shared.len()
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// One request, as a codec sees it. Fields that the verb does not use are ignored.
+#[derive(Clone, Copy, Debug)]
+pub struct Op<'a> {
+    /// What is asked.
+    pub verb: Verb,
+    /// Of which key, or keys.
+    pub keys: Keys<'a>,
+    /// What to store.
+    pub value: Value<'a>,
+    /// Flags stored beside the value.
+    pub flags: u32,
+    /// Expiry in seconds, 0 for none; as memcached's protocol document says, negative is expired at once and more
+    /// than 30 days is an absolute time.
+    pub expiry_s: i64,
+    /// CAS unique, for [`Verb::Cas`].
+    pub cas: u64,
+    /// Amount, for [`Verb::Incr`] and [`Verb::Decr`].
+    pub delta: u64,
+    /// Ask the server not to answer.
+    pub noreply: bool,
+}
+
+impl<'a> Op<'a> {
+    /// A request of `verb` for one key, everything else empty or zero.
+    pub fn new(verb: Verb, key: &'a [u8]) -> Op<'a> {
+        Op {
+            verb,
+            keys: Keys::One(key),
+            value: Value::default(),
+            flags: 0,
+            expiry_s: 0,
+            cas: 0,
+            delta: 0,
+            noreply: false,
+        }
+    }
+}
+
+/// Number that a request carries and its reply repeats, in protocols that have one.
+pub type Tag = u32;
+
+/// What an encoded request is going to get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// One reply.
+    Reply,
+    /// None: complete when handed over.
+    Nothing,
+}
+
+/// A request that the protocol cannot express; a mistake in the plan, found before anything is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused(pub &'static str);
+
+/// Bytes that the protocol does not allow; the connection cannot be used any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed(pub &'static str);
+
+/// Why a request has no good answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Fault {
+    /// The server said that it failed (`SERVER_ERROR`).
+    Server,
+    /// The server said that the request was wrong (`CLIENT_ERROR`).
+    Client,
+    /// The server does not know the command (`ERROR`), or answered what the protocol does not allow.
+    Protocol,
+    /// No answer in time.
+    Timeout,
+    /// The connection was refused.
+    Refused,
+    /// The connection was reset.
+    Reset,
+    /// The connection was closed, by the peer or because another request on it failed.
+    Closed,
+}
+
+impl Fault {
+    /// Every fault, in the order of reports. `ALL[f as usize] == f`.
+    pub const ALL: [Fault; 7] = [
+        Fault::Server,
+        Fault::Client,
+        Fault::Protocol,
+        Fault::Timeout,
+        Fault::Refused,
+        Fault::Reset,
+        Fault::Closed,
+    ];
+
+    /// Number of faults.
+    pub const COUNT: usize = Fault::ALL.len();
+
+    /// The word of the JSON result.
+    pub fn name(self) -> &'static str {
+        match self {
+            Fault::Server => "server",
+            Fault::Client => "client",
+            Fault::Protocol => "protocol",
+            Fault::Timeout => "timeout",
+            Fault::Refused => "refused",
+            Fault::Reset => "reset",
+            Fault::Closed => "closed",
+        }
+    }
+
+    /// Whether the request ended without any answer, so that its true duration is not known.
+    pub fn unanswered(self) -> bool {
+        matches!(self, Fault::Timeout | Fault::Refused | Fault::Reset | Fault::Closed)
+    }
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A read found at least one key.
+    Hit,
+    /// A read found nothing.
+    Miss,
+    /// Stored.
+    Stored,
+    /// Not stored, because the verb's condition did not hold.
+    NotStored,
+    /// Not stored, because somebody else stored since the CAS unique was read.
+    Exists,
+    /// The key does not exist.
+    NotFound,
+    /// Removed.
+    Deleted,
+    /// A new expiry is set.
+    Touched,
+    /// The value after incr or decr.
+    Number(u64),
+    /// Done; also a request without reply that was handed over.
+    Ok,
+    /// It failed.
+    Error(Fault),
+}
+
+/// What a codec found in the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step<'a> {
+    /// All input was taken; more is needed.
+    Need,
+    /// An item begins; its `size` bytes follow as [`Step::Body`], in as many pieces as they arrive in.
+    Item {
+        /// Which request it belongs to; `None`: the oldest.
+        tag: Option<Tag>,
+        /// The key as the server sent it; empty where the protocol does not repeat it.
+        key: &'a [u8],
+        /// Length of the value in bytes.
+        size: u64,
+        /// CAS unique, 0 if none was sent.
+        cas: u64,
+        /// Flags.
+        flags: u32,
+    },
+    /// Some of the item's bytes, as they pass; never empty.
+    Body(&'a [u8]),
+    /// A request is answered.
+    Reply {
+        /// Which request; `None`: the oldest.
+        tag: Option<Tag>,
+        /// How it ended. For reads: [`Outcome::Hit`] when an item came before.
+        outcome: Outcome,
+        /// The server's words, without line end, where it said something beyond the outcome (errors, version); may be
+        /// cut off where they are long.
+        message: &'a [u8],
+    },
+}
+
+/// One protocol. A codec keeps what a reply needs while it is cut over several reads, and nothing else.
+///
+/// The contract, which the tests of every codec check: `decode` takes bytes off the front of `input`; it returns
+/// [`Step::Need`] only when `input` is empty; the sequence of steps, with the pieces of a body joined, is the same for
+/// every way of cutting the stream; no input makes it panic; after [`Malformed`] it is not called again.
+pub trait Codec {
+    /// A codec at the beginning of a connection.
+    fn new() -> Self;
+
+    /// Writes `op` at the end of `out`, or writes nothing and says why it cannot be written.
+    fn encode(&mut self, op: &Op<'_>, tag: Tag, out: &mut Outbox) -> Result<Expect, Refused>;
+
+    /// Takes the next step in the stream of replies.
+    fn decode<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Result<Step<'s>, Malformed>;
+}

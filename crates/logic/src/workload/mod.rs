@@ -1,0 +1,3 @@
+//! What is asked: which operation, which key, which value.
+
+pub mod popularity;
