@@ -7,13 +7,13 @@ use std::collections::VecDeque;
 
 use crate::arrivals::Schedule;
 use crate::inflight::{Care, Origin, Ticket};
-use crate::plan::{Arrivals, Depth, Group};
 use crate::rng::{Place, Stream, Use};
 use crate::session::{Answer, Item};
-use crate::shared::Shared;
+use crate::shared::{Shared, Write};
 use crate::time::{NEVER, Nanos};
 use crate::wire::{Op, Outcome, Verb};
-use crate::workload::mix::{Space, space_of};
+use crate::workload::key::Space;
+use crate::workload::value::Version;
 
 /// One of a client's sockets, by number.
 pub type Lane = u8;
@@ -174,12 +174,15 @@ pub struct Client {
     cursor: u16,
     /// CAS unique of the item that passed by for a cas.
     cas: u64,
-    /// Values it wrote, over all phases.
+    /// Who it is in the versions of the values that it writes, and the count of the last one.
+    writer: u32,
     writes: u64,
     /// The key that its pieces are added to, and their bytes since it was stored anew.
     pieces: Pieces,
-    /// It is interrupted: nothing more is asked.
+    /// It is interrupted: no lane is opened any more.
     stopped: bool,
+    /// It has nothing more to do in this phase.
+    retired: bool,
 }
 
 /// Where a client's appends and prepends go.
@@ -192,8 +195,9 @@ struct Pieces {
 }
 
 impl Client {
-    /// Client `number` of its group, without an open lane and without anything to do.
-    pub fn new(number: u64) -> Client {
+    /// Client `number` of its group, without an open lane and without anything to do, whose writes are versions of
+    /// `writer` that count on from `writes`.
+    pub fn new(number: u64, writer: u32, writes: u64) -> Client {
         let place = Place { seed: 0, group: 0, phase: 0, client: number };
         Client {
             number,
@@ -206,30 +210,26 @@ impl Client {
             follow_ups: VecDeque::new(),
             cursor: 0,
             cas: 0,
-            writes: 0,
+            writer,
+            writes,
             pieces: Pieces::default(),
             stopped: false,
+            retired: false,
         }
     }
 
-    /// Begins a phase, in which this client's group has `arrivals` and `rate` over `clients` clients.
+    /// Begins a phase; without a schedule in closed loop.
     ///
     /// # Panics
     /// When requests of the phase before are outstanding.
-    pub fn begin(&mut self, shift: Shift, group: &Group, paced: bool) {
+    pub fn begin(&mut self, shift: Shift, schedule: Option<Schedule>) {
         assert!(self.slots.outstanding() == 0, "a phase ends before the next begins");
-        self.schedule = match (&group.arrivals, group.rate) {
-            (Arrivals::Closed, _) => None,
-            _ if !paced => None,
-            (arrivals, rate) => {
-                let rate = rate.expect("a plan with an open loop has a rate");
-                Some(Schedule::new(arrivals, rate, self.number, u64::from(group.clients), shift.place))
-            }
-        };
+        self.schedule = schedule;
         self.draws = Draws::new(shift.place);
         self.slots = Slots::new(shift.depth, shift.begin);
         self.issued = 0;
         self.follow_ups.clear();
+        self.retired = false;
         self.shift = shift;
     }
 
@@ -306,9 +306,15 @@ impl Client {
         shared.missed.clear();
     }
 
-    /// Nothing more is asked from now on.
-    pub fn stop(&mut self) {
+    /// The run is interrupted: nothing is asked that is due at `now` or later.
+    pub fn stop(&mut self, now: Nanos) {
+        self.shift.end = self.shift.end.min(now);
         self.stopped = true;
+    }
+
+    /// Whether [`Wish::Done`] is said for the first time in this phase.
+    pub fn retire(&mut self) -> bool {
+        !std::mem::replace(&mut self.retired, true)
     }
 
     /// Requests of this phase that were due before `now` and were never sent, by verb.
@@ -344,13 +350,13 @@ impl Client {
         };
         let is_free = self.slots.is_free();
         let mut wake = NEVER;
-        if let Some(follow) = self.follow_ups.front().filter(|follow| follow.due < self.shift.end && !self.stopped) {
+        if let Some(follow) = self.follow_ups.front().filter(|follow| follow.due < self.shift.end) {
             if follow.due <= now && is_free {
                 return Next::FollowUp { ready: follow.due.max(self.slots.since()).max(opened) };
             }
             wake = follow.due.max(now + 1);
         }
-        if self.issued < self.shift.requests && !self.stopped {
+        if self.issued < self.shift.requests {
             let due = match &self.schedule {
                 Some(schedule) => self.shift.begin + schedule.peek(),
                 None => self.slots.since(),
@@ -373,45 +379,88 @@ impl Client {
 
     /// What request `index` of the schedule asks.
     #[inline]
-    fn draw(&self, index: u64, shared: &Shared) -> Request {
+    fn draw(&mut self, index: u64, shared: &Shared) -> Request {
         if let Some(key) = shared.load_key(index, self.number) {
             return Request { verb: Verb::Set, index, key, cas: 0, origin: Origin::Arrival };
         }
         let verb = shared.verb(self.draws.op.draw(index));
-        let key = match verb {
-            verb if verb.reads() => self.read_key(index, 0, shared),
-            Verb::Append | Verb::Prepend => shared.piece_key(self.number, self.pieces.turn),
-            verb => shared.choose(&self.draws.key, index, 0, self.number) + shared.first_key(space_of(verb)),
+        let (verb, key, origin) = match verb {
+            Verb::Append | Verb::Prepend => {
+                let (verb, key) = self.add_piece(verb, shared);
+                (verb, key, Origin::Arrival)
+            }
+            Verb::Cas => (Verb::Gets, self.record(index, 0, Space::Plain, shared), Origin::BeforeCas),
+            Verb::Incr | Verb::Decr => (verb, self.record(index, 0, Space::Counters, shared), Origin::Arrival),
+            verb if verb.reads() => (verb, self.read_key(index, 0, shared), Origin::Arrival),
+            verb => (verb, self.record(index, 0, Space::Plain, shared), Origin::Arrival),
         };
-        match verb {
-            Verb::Cas => Request { verb: Verb::Gets, index, key, cas: 0, origin: Origin::BeforeCas },
-            verb => Request { verb, index, key, cas: 0, origin: Origin::Arrival },
-        }
+        Request { verb, index, key, cas: 0, origin }
+    }
+
+    /// Index of key `place` of request `index`, in a space.
+    #[inline]
+    fn record(&self, index: u64, place: u64, space: Space, shared: &Shared) -> u64 {
+        shared.index(space, shared.choose(&self.draws.key, index, place, self.number))
     }
 
     /// Index of key `place` of read `index`.
     #[inline]
     fn read_key(&self, index: u64, place: u64, shared: &Shared) -> u64 {
-        let space = if shared.has_spaces() { shared.space(self.draws.op.draw_sub(index, 1 + place)) } else { Space::Plain };
-        shared.choose(&self.draws.key, index, place, self.number) + shared.first_key(space)
+        let space = match shared.has_spaces() {
+            true => shared.space(self.draws.op.draw_sub(index, 1 + place)),
+            false => Space::Plain,
+        };
+        self.record(index, place, space, shared)
     }
 
-    /// Turns a request into bytes to send and a ticket to remember.
+    /// Where the next piece goes. Nobody knows how long a value is that others add to as well, so a client adds to a
+    /// key of its own, and stores the next one anew before it would grow too long.
+    fn add_piece(&mut self, verb: Verb, shared: &Shared) -> (Verb, u64) {
+        let (key, limit) = shared.piece_key(self.number, self.pieces.turn);
+        let piece = shared.piece_bytes(key);
+        if self.pieces.bytes > 0 && self.pieces.bytes + piece <= limit {
+            self.pieces.bytes += piece;
+            return (verb, key);
+        }
+        self.pieces.turn += u64::from(self.pieces.bytes > 0);
+        let (key, _) = shared.piece_key(self.number, self.pieces.turn);
+        self.pieces.bytes = shared.piece_bytes(key);
+        (Verb::Set, key)
+    }
+
+    /// Turns a request into what is sent and what is remembered.
     #[inline]
     fn ask<'a>(&mut self, request: Request, due: Nanos, ready: Nanos, shared: &'a mut Shared) -> Wish<'a> {
-        let Request { mut verb, index, mut key, cas, origin } = request;
+        let Request { verb, index, key, cas, origin } = request;
         self.slots.taken += 1;
-        let (mut version, mut keys, mut care) = (0, 1, Care::None);
-        if verb.reads() {
+        let mut ticket =
+            Ticket { due, ready, index, key, version: Version::LOADED, verb, origin, care: Care::None, keys: 1 };
+        let expiry_bits = self.draws.expiry.draw(index);
+        let op = if verb.reads() {
             if origin == Origin::Arrival {
-                keys = shared.multiget();
-                care = shared.care(keys, self.draws.verify.draw(index));
+                ticket.keys = shared.multiget();
+                ticket.care = shared.care(ticket.keys, self.draws.verify.draw(index));
             }
-            shared.set_keys(key, (1..u64::from(keys)).map(|place| 0 * place));
-        }
-        let _ = (&mut verb, &mut key, &mut version, &mut care, cas);
-        let ticket = Ticket { due, ready, index, key, version, verb, origin, care, keys };
-        Wish::Ask { lane: 0, op: shared.op(verb), ticket }
+            shared.begin_read();
+            shared.add_key(key);
+            for place in 1..ticket.keys {
+                let key = self.read_key(index, u64::from(place), shared);
+                shared.add_key(key);
+            }
+            shared.read(verb, expiry_bits)
+        } else {
+            if verb.stores() && !shared.is_load() {
+                ticket.version = self.next_version();
+            }
+            shared.write(Write { verb, key, version: ticket.version, cas, expiry_bits })
+        };
+        Wish::Ask { lane: 0, op, ticket }
+    }
+
+    /// The version of the next value that this client writes.
+    fn next_version(&mut self) -> Version {
+        self.writes += 1;
+        Version::new(self.writer, self.writes)
     }
 
     fn follow(&mut self, due: Nanos, verb: Verb, key: u64, cas: u64, index: u64) {

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use crate::time::{NEVER, Nanos};
 use crate::wire::{Tag, Verb};
+use crate::workload::value::Version;
 
 /// What a request is, beside its bytes: kept while it is unanswered, handed back with the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,8 +17,8 @@ pub struct Ticket {
     pub index: u64,
     /// Index of its (first) key.
     pub key: u64,
-    /// Version that it writes; 0 for reads.
-    pub version: u64,
+    /// Version that it writes.
+    pub version: Version,
     /// What is asked.
     pub verb: Verb,
     /// Why it was asked.

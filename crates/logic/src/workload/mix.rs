@@ -2,31 +2,14 @@
 
 use crate::plan::Mix;
 use crate::wire::Verb;
-
-/// A part of the key indexes that some operations have to themselves, so that every value can be checked whatever is
-/// done to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Space {
-    /// Values that are only ever stored whole.
-    Plain = 0,
-    /// Values that append and prepend grow.
-    Pieces = 1,
-    /// Values that incr and decr count.
-    Counters = 2,
-}
-
-impl Space {
-    /// Every space, in the order of their indexes: space n begins at n times the number of records.
-    pub const ALL: [Space; 3] = [Space::Plain, Space::Pieces, Space::Counters];
-}
+use crate::workload::key::Space;
 
 /// The weights of a mix, made ready for drawing.
 #[derive(Clone, Debug)]
 pub struct MixTable {
     /// Verbs with the upper end of their share of all 64-bit draws, the last being the greatest number.
     verbs: Vec<(u64, Verb)>,
-    /// Upper ends of the shares of [`Space::ALL`] for verbs that work in every space.
+    /// Upper ends of the shares of plain records, pieces and counters, for verbs that work in every space.
     spaces: [u64; 3],
 }
 
