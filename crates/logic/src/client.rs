@@ -6,13 +6,14 @@
 use std::collections::VecDeque;
 
 use crate::arrivals::Schedule;
-use crate::inflight::{Care, Origin, Ticket};
+use crate::inflight::{Care, Memo, Origin, Ticket};
 use crate::rng::{Place, Stream, Use};
 use crate::session::{Answer, Item};
 use crate::shared::{Shared, Write};
 use crate::time::{NEVER, Nanos};
 use crate::wire::{Op, Outcome, Verb};
 use crate::workload::key::Space;
+use crate::workload::stale::{Place as Spot, Writer};
 use crate::workload::value::Version;
 
 /// One of a client's sockets, by number.
@@ -174,9 +175,10 @@ pub struct Client {
     cursor: u16,
     /// CAS unique of the item that passed by for a cas.
     cas: u64,
-    /// Who it is in the versions of the values that it writes, and the count of the last one.
-    writer: u32,
-    writes: u64,
+    /// Number of its server in the Plan.
+    server: u32,
+    /// Gives its writes their versions, where values are checked.
+    writer: Option<Box<Writer>>,
     /// The key that its pieces are added to, and their bytes since it was stored anew.
     pieces: Pieces,
     /// It is interrupted: no lane is opened any more.
@@ -195,9 +197,10 @@ struct Pieces {
 }
 
 impl Client {
-    /// Client `number` of its group, without an open lane and without anything to do, whose writes are versions of
-    /// `writer` that count on from `writes`.
-    pub fn new(number: u64, writer: u32, writes: u64) -> Client {
+    /// Client `number` of its group, which talks to server `server` of the Plan, without an open lane and without
+    /// anything to do. Where values are checked, its `writer` gives its writes their versions; without one, it writes
+    /// what loading writes.
+    pub fn new(number: u64, server: u32, writer: Option<Writer>) -> Client {
         let place = Place { seed: 0, group: 0, phase: 0, client: number };
         Client {
             number,
@@ -210,8 +213,8 @@ impl Client {
             follow_ups: VecDeque::new(),
             cursor: 0,
             cas: 0,
-            writer,
-            writes,
+            server,
+            writer: writer.map(Box::new),
             pieces: Pieces::default(),
             stopped: false,
             retired: false,
@@ -267,7 +270,8 @@ impl Client {
     }
 
     /// The lane is closed; `again`: it may be opened again.
-    pub fn handle_closed(&mut self, _lane: Lane, again: bool) {
+    pub fn handle_closed(&mut self, _lane: Lane, again: bool, shared: &mut Shared) {
+        shared.witness.clear();
         self.lane = if again { LaneState::Closed } else { LaneState::Lost };
     }
 
@@ -291,10 +295,25 @@ impl Client {
         None
     }
 
+    /// Whether a value of this version, which a read with this ticket returned for the key with this index, was certainly
+    /// overwritten before the read was sent.
+    pub fn is_stale(&self, ticket: &Ticket, key: u64, version: Version, shared: &Shared) -> bool {
+        let Memo::Read(mark) = ticket.memo else { return false };
+        shared.witness.is_stale(Spot { server: self.server, index: key }, version, mark)
+    }
+
     /// A request ended: its slot is free, and what follows from its answer is remembered.
     pub fn handle_answer(&mut self, answer: &Answer, shared: &mut Shared) {
         self.slots.free(answer.arrived);
         let ticket = &answer.ticket;
+        if let (Memo::Write(version), Some(writer)) = (ticket.memo, &mut self.writer) {
+            let place = Spot { server: self.server, index: ticket.key };
+            match answer.outcome {
+                Outcome::Stored => shared.witness.handle_stored(writer, place, version),
+                Outcome::NotStored | Outcome::Exists | Outcome::NotFound => writer.handle_not_stored(version),
+                _ => writer.handle_lost(version),
+            }
+        }
         if ticket.origin == Origin::BeforeCas {
             if answer.outcome == Outcome::Hit {
                 self.follow(answer.read, Verb::Cas, ticket.key, self.cas, ticket.index);
@@ -434,12 +453,15 @@ impl Client {
         let Request { verb, index, key, cas, origin } = request;
         self.slots.taken += 1;
         let mut ticket =
-            Ticket { due, ready, index, key, version: Version::LOADED, verb, origin, care: Care::None, keys: 1 };
+            Ticket { due, ready, index, key, memo: Memo::None, verb, origin, care: Care::None, keys: 1 };
         let expiry_bits = self.draws.expiry.draw(index);
         let op = if verb.reads() {
             if origin == Origin::Arrival {
                 ticket.keys = shared.multiget();
                 ticket.care = shared.care(ticket.keys, self.draws.verify.draw(index));
+                if ticket.care == Care::Verify {
+                    ticket.memo = Memo::Read(shared.witness.mark());
+                }
             }
             shared.begin_read();
             shared.add_key(key);
@@ -449,18 +471,14 @@ impl Client {
             }
             shared.read(verb, expiry_bits)
         } else {
-            if verb.stores() && !shared.is_load() {
-                ticket.version = self.next_version();
+            let mut version = Version::LOADED;
+            if let Some(writer) = self.writer.as_mut().filter(|_| verb.stores() && !shared.is_load()) {
+                version = writer.send();
+                ticket.memo = Memo::Write(version);
             }
-            shared.write(Write { verb, key, version: ticket.version, cas, expiry_bits })
+            shared.write(Write { verb, key, version, cas, expiry_bits })
         };
         Wish::Ask { lane: 0, op, ticket }
-    }
-
-    /// The version of the next value that this client writes.
-    fn next_version(&mut self) -> Version {
-        self.writes += 1;
-        Version::new(self.writer, self.writes)
     }
 
     fn follow(&mut self, due: Nanos, verb: Verb, key: u64, cas: u64, index: u64) {

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use crate::time::{NEVER, Nanos};
 use crate::wire::{Tag, Verb};
+use crate::workload::stale::Mark;
 use crate::workload::value::Version;
 
 /// What a request is, beside its bytes: kept while it is unanswered, handed back with the answer.
@@ -17,8 +18,8 @@ pub struct Ticket {
     pub index: u64,
     /// Index of its (first) key.
     pub key: u64,
-    /// Version that it writes.
-    pub version: Version,
+    /// What a later check needs.
+    pub memo: Memo,
     /// What is asked.
     pub verb: Verb,
     /// Why it was asked.
@@ -27,6 +28,17 @@ pub struct Ticket {
     pub care: Care,
     /// Number of keys.
     pub keys: u16,
+}
+
+/// What a request remembers for checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memo {
+    /// Nothing.
+    None,
+    /// The version that it writes.
+    Write(Version),
+    /// How many writes were known to be stored when this read was asked.
+    Read(Mark),
 }
 
 /// Why a request was asked.

@@ -8,6 +8,7 @@ use crate::wire::{Keys, Op, Value, Verb};
 use crate::workload::key::{KEY_MAX_BYTES, KeyBuffer, KeyMaker, Space, Spaces};
 use crate::workload::mix::MixTable;
 use crate::workload::popularity::{Chooser, Popularity};
+use crate::workload::stale::{RunMark, Witness};
 use crate::workload::value::{HEADER_BYTES, HeaderBuffer, PIECES_LIMIT_BYTES, ValueMaker, Version};
 
 /// What incr adds and decr takes away.
@@ -25,6 +26,8 @@ pub struct Shared {
     /// Clients in the group, over all threads and agents.
     clients: u64,
     task: Task,
+    /// Which writes are known to be stored.
+    pub(crate) witness: Witness,
     /// Keys that a reply passed over, while it passes.
     pub(crate) missed: Vec<u64>,
     draft: Draft,
@@ -72,7 +75,7 @@ pub(crate) struct Write {
 impl Shared {
     /// What the clients of a group of `clients` share, for these records; `verify` is the share of reads that are
     /// checked.
-    pub fn new(keys: KeyMaker, values: ValueMaker, data: &Data, clients: u64, verify: f64) -> Shared {
+    pub fn new(keys: KeyMaker, values: ValueMaker, data: &Data, clients: u64, verify: f64, run: RunMark) -> Shared {
         Shared {
             spaces: keys.spaces(),
             keys,
@@ -81,6 +84,7 @@ impl Shared {
             verify,
             clients,
             task: Task::Rest,
+            witness: Witness::new(run),
             missed: Vec::new(),
             draft: Draft {
                 keys: Vec::with_capacity(KEY_MAX_BYTES),
