@@ -14,6 +14,7 @@ pub mod arrivals;
 pub mod client;
 pub mod dist;
 pub mod inflight;
+pub mod measure;
 pub mod outbox;
 pub mod plan;
 pub mod rng;
