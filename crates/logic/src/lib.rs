@@ -10,10 +10,13 @@
 
 #![forbid(unsafe_code)]
 
+pub mod arrivals;
 pub mod dist;
+pub mod inflight;
 pub mod outbox;
 pub mod plan;
 pub mod rng;
+pub mod session;
 pub mod time;
 pub mod wire;
 pub mod workload;

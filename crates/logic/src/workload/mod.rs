@@ -1,3 +1,7 @@
 //! What is asked: which operation, which key, which value.
 
+pub mod check;
+pub mod key;
 pub mod popularity;
+pub mod stale;
+pub mod value;
