@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use pummel_logic::arrivals::Pace;
 use pummel_logic::client::{Client, Shift};
 use pummel_logic::measure::interval::Interval;
-use pummel_logic::measure::measurement::{Keep, Load, Measurement, Status};
+use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::plan::{self, Arrivals, Clock, Depth, Phase, Plan, Protocol, Work};
 use pummel_logic::rng::Place;
 use pummel_logic::shared::Shared;
@@ -23,13 +24,13 @@ use pummel_logic::workload::stale::{RunMark, Writer};
 use pummel_logic::workload::value::{ValueMaker, ValueTooLarge};
 
 use crate::clock;
-use crate::connect::{self, Route};
+use crate::connect::{self, ConnectError, Server, Sources};
 use crate::feed::{Line, Note, PhaseEnd, Row, Trouble, WorkerEnd};
 use crate::io::epoll::Epoll;
-use crate::io::{Backend, Target, sys};
+use crate::io::{Backend, sys};
 use crate::log::{Habits, Log, Mode};
 use crate::meeting::Meeting;
-use crate::worker::{Crew, Rules, Worker};
+use crate::worker::{Crew, Road, Rules, Worker};
 
 /// The drain of a phase lasts at most this long, and at most as long as a request may take.
 const DRAIN_MAX_NS: Nanos = SECOND;
@@ -74,15 +75,8 @@ pub struct Wants {
 pub enum RunError {
     /// The plan asks for what cannot be.
     Plan(String),
-    /// A server's name leads nowhere, or an address to connect from is none.
-    Address(connect::AddressError),
-    /// The process may not have as many descriptors as the plan needs.
-    Descriptors {
-        /// How many are needed.
-        needed: u64,
-        /// How many are allowed.
-        allowed: u64,
-    },
+    /// Its connections cannot even be begun.
+    Connect(ConnectError),
     /// The kernel refused something; what it was.
     Kernel(&'static str, io::Error),
 }
@@ -91,13 +85,7 @@ impl fmt::Display for RunError {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RunError::Plan(what) => to.write_str(what),
-            RunError::Address(error) => error.fmt(to),
-            RunError::Descriptors { needed, allowed } => write!(
-                to,
-                "{needed} file descriptors are needed and {allowed} are allowed; raise the limit with \
-                 `ulimit -n {needed}` (as root, or in /etc/security/limits.conf: `* hard nofile {needed}`), or ask for \
-                 fewer connections"
-            ),
+            RunError::Connect(error) => error.fmt(to),
             RunError::Kernel(what, error) => write!(to, "{what}: {error}"),
         }
     }
@@ -120,7 +108,7 @@ struct Site<'a> {
     plan: &'a Plan,
     keys: KeyMaker,
     values: ValueMaker,
-    routes: Vec<Route>,
+    servers: Arc<[Server]>,
     mark: RunMark,
     meeting: Meeting,
     rows: bool,
@@ -128,14 +116,12 @@ struct Site<'a> {
 
 fn run_with<C: Codec>(plan: &Plan, watch: &mut dyn Watch, stop: &dyn Fn() -> bool) -> Result<Measurement, RunError> {
     let threads = plan.engine.threads as usize;
-    let connections = clients_of(plan);
-    let needed = connect::descriptors_needed(connections, threads);
-    sys::raise_descriptor_limit(needed).map_err(|allowed| RunError::Descriptors { needed, allowed })?;
+    connect::ensure_descriptors(connect::connections(plan), plan.engine.threads).map_err(RunError::Connect)?;
     let site = Site {
         plan,
         keys: KeyMaker::new(&plan.data).map_err(|error: PrefixTooLong| RunError::Plan(error.to_string()))?,
         values: ValueMaker::new(&plan.data).map_err(|error: ValueTooLarge| RunError::Plan(error.to_string()))?,
-        routes: connect::routes(plan).map_err(RunError::Address)?,
+        servers: servers_of(plan).map_err(RunError::Connect)?,
         mark: RunMark::new(chance()),
         meeting: Meeting::new(threads),
         rows: watch.wants().rows,
@@ -178,9 +164,9 @@ fn staff<C: Codec>(site: &Site<'_>, line: Line) {
     }
 }
 
-/// Clients of all groups.
-fn clients_of(plan: &Plan) -> u64 {
-    plan.groups.iter().map(|group| u64::from(group.clients)).sum()
+fn servers_of(plan: &Plan) -> Result<Arc<[Server]>, ConnectError> {
+    let sources = Sources::parse(&plan.socket.source)?;
+    plan.servers.iter().map(|name| Server::resolve(name, &sources)).collect()
 }
 
 /// Spinning needs a CPU that nobody else wants.
@@ -307,13 +293,13 @@ fn worker_of<C: Codec, B: Backend>(
 ) -> Worker<C, B> {
     let plan = site.plan;
     let mut clients = Vec::with_capacity(places.len());
-    let mut targets = Vec::with_capacity(places.len());
+    let mut roads = Vec::with_capacity(places.len());
     for &(group, number) in places {
         let before: u64 = plan.groups[..group].iter().map(|group| u64::from(group.clients)).sum();
-        let server = (number % site.routes.len() as u64) as usize;
+        let server = (number % site.servers.len() as u64) as usize;
         let writer = (plan.verify > 0.0).then(|| Writer::new(site.mark, before + number));
         clients.push(Client::new(group, number, server as u32, writer));
-        targets.push(site.routes[server].targets(before + number));
+        roads.push(Road { server: server as u32, connection: before + number });
     }
     let all_clients = plan.groups.first().map_or(1, |group| u64::from(group.clients));
     let shared =
@@ -324,10 +310,10 @@ fn worker_of<C: Codec, B: Backend>(
     let habits = Habits {
         checks: if plan.verify > 0.0 { places.len() } else { 0 },
         rows: site.rows,
-        stamped: plan.engine.clock == Clock::Kernel && !site.routes.iter().any(Route::is_unix),
+        stamped: plan.engine.clock == Clock::Kernel && !site.servers.iter().any(Server::is_unix),
     };
     let interval = Box::new(Interval::new(plan.groups.iter().map(|_| recorded_verbs(plan))));
-    Worker::new(backend, Crew { clients, targets, depth }, rules, shared, Log::new(line, interval, habits))
+    Worker::new(backend, Crew { clients, servers: Arc::clone(&site.servers), roads, depth }, rules, shared, Log::new(line, interval, habits))
 }
 
 fn depth_in_use(depth: Depth) -> usize {
@@ -386,8 +372,8 @@ impl<'a, 'w> Collector<'a, 'w> {
         let plan = site.plan;
         let names = plan.groups.iter().map(|group| group.name.clone());
         let mut measurement = Measurement::new(names, plan.engine.clock, plan.timeout_ns);
-        measurement.unix_socket = site.routes.iter().any(Route::is_unix);
-        measurement.connections.asked = clients_of(plan);
+        measurement.unix_socket = site.servers.iter().any(Server::is_unix);
+        measurement.connections.asked = connect::connections(plan);
         Collector {
             site,
             watch,
