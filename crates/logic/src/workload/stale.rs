@@ -628,15 +628,15 @@ mod tests {
                 }
                 (What::Write { version, .. }, State::NotStored) => writer.handle_not_stored(version),
                 (What::Write { version, .. }, State::Failed) => writer.handle_lost(version),
-                (What::Read { mark, sent_at }, State::Found(version)) => {
-                    if self.witness.is_stale(World::place(request.place), version, mark) {
-                        self.verdicts += 1;
-                        let gone_at = self.gone_at.get(&(request.place, version));
-                        assert!(
-                            gone_at.is_some_and(|&at| at < sent_at),
-                            "{version:?} was there when it was read"
-                        );
-                    }
+                (What::Read { mark, sent_at }, State::Found(version))
+                    if self.witness.is_stale(World::place(request.place), version, mark) =>
+                {
+                    self.verdicts += 1;
+                    let gone_at = self.gone_at.get(&(request.place, version));
+                    assert!(
+                        gone_at.is_some_and(|&at| at < sent_at),
+                        "{version:?} was there when it was read"
+                    );
                 }
                 _ => {}
             }
