@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod key;
+pub mod mix;
 pub mod popularity;
 pub mod stale;
 pub mod value;
