@@ -274,3 +274,123 @@ impl Figures {
         };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn histogram(values: impl IntoIterator<Item = Nanos>) -> Histogram {
+        let mut histogram = Histogram::new();
+        values.into_iter().for_each(|value| histogram.record(value));
+        histogram
+    }
+
+    fn figures(answered: u64, timeouts: u64, others: u64) -> Figures {
+        let unanswered = Unanswered { timeouts, others, timeout_ns: 5_000 };
+        Figures::of(Span::Response, &histogram(1..=answered), &unanswered)
+    }
+
+    #[test]
+    fn every_quantile_is_known_when_every_request_was_answered() {
+        let figures = figures(1000, 0, 0);
+        let expected = [500, 900, 950, 990, 999, 1000].map(Quantile::Known);
+        assert_eq!((figures.quantiles, figures.max), (expected, Quantile::Known(1000)));
+    }
+
+    #[test]
+    fn unanswered_requests_shift_the_quantiles_below_and_hide_those_above() {
+        // 900 answers and 100 timeouts: p90 is the last that is known, and it is the greatest answer.
+        let figures = figures(900, 100, 0);
+        let above = Quantile::Above(5_000);
+        let expected = [Quantile::Known(500), Quantile::Known(900), above, above, above, above];
+        assert_eq!((figures.quantiles, figures.max), (expected, above));
+    }
+
+    #[test]
+    fn a_quantile_is_known_up_to_exactly_its_share_of_unanswered_requests() {
+        assert_eq!(
+            figures(990, 10, 0).quantiles[3],
+            Quantile::Known(990),
+            "1 % without an answer leaves p99"
+        );
+        assert_eq!(figures(989, 11, 0).quantiles[3], Quantile::Above(5_000), "more than 1 % does not");
+    }
+
+    #[test]
+    fn only_where_a_quantile_falls_among_the_timeouts_is_it_above_the_timeout() {
+        // 900 answers, 60 closed connections, 40 timeouts: p95 falls among the closed, p99 among the timeouts.
+        let figures = figures(900, 40, 60);
+        assert_eq!(figures.quantiles[2], Quantile::Above(900));
+        assert_eq!(figures.quantiles[3], Quantile::Above(5_000));
+    }
+
+    #[test]
+    fn the_bound_is_the_greatest_answer_where_that_is_above_the_timeout() {
+        let unanswered = Unanswered { timeouts: 5, others: 0, timeout_ns: 50 };
+        let figures = Figures::of(Span::Response, &histogram(1..=10), &unanswered);
+        assert_eq!(figures.max, Quantile::Above(50));
+        let figures = Figures::of(Span::Response, &histogram([900; 10]), &unanswered);
+        assert_eq!(figures.max, Quantile::Above(900));
+    }
+
+    #[test]
+    fn a_timeout_bounds_response_and_service_but_not_the_generators_own_times() {
+        let unanswered = Unanswered { timeouts: 50, others: 0, timeout_ns: 5_000 };
+        for (span, bound) in [
+            (Span::Response, 5_000),
+            (Span::Service, 5_000),
+            (Span::Wait, 50),
+            (Span::Lag, 50),
+            (Span::Reaction, 50),
+        ] {
+            assert_eq!(Figures::of(span, &histogram(1..=50), &unanswered).max, Quantile::Above(bound));
+        }
+    }
+
+    #[test]
+    fn requests_that_nobody_answered_have_a_bound_and_no_requests_have_none() {
+        let all_lost = figures(0, 3, 0);
+        assert_eq!(all_lost.quantiles, [Quantile::Above(5_000); QUANTILES.len()]);
+        let nothing = figures(0, 0, 0);
+        assert_eq!((nothing.quantiles, nothing.max), ([Quantile::Absent; QUANTILES.len()], Quantile::Absent));
+    }
+
+    #[test]
+    fn error_replies_are_answers_and_hide_no_quantile() {
+        let mut counts = Counts { completed: 100, ..Counts::default() };
+        counts.errors[Fault::Server as usize] = 50;
+        assert_eq!(Unanswered::of(&counts, 1), Unanswered { timeouts: 0, others: 0, timeout_ns: 1 });
+        counts.errors[Fault::Reset as usize] = 2;
+        counts.errors[Fault::Timeout as usize] = 3;
+        counts.unfinished = 4;
+        counts.unsent = 5;
+        assert_eq!(Unanswered::of(&counts, 1), Unanswered { timeouts: 3, others: 11, timeout_ns: 1 });
+    }
+
+    #[test]
+    fn a_goal_beyond_what_is_known_is_missed() {
+        let mut op = Op::default();
+        op.counts.errors[Fault::Timeout as usize] = 100;
+        let goal = Goal { quantile: 0.99, limit_ns: 10_000 };
+        let result = GoalResult::of(goal, &op, 5_000);
+        assert_eq!((result.met, result.reached), (false, Quantile::Above(5_000)));
+    }
+
+    #[test]
+    fn times_are_written_with_three_digits_and_their_unit() {
+        for (ns, text) in [
+            (0, "0 ns"),
+            (850, "850 ns"),
+            (1_000, "1.00 us"),
+            (9_994, "9.99 us"),
+            (9_995, "10.0 us"),
+            (12_345, "12.3 us"),
+            (99_960, "100 us"),
+            (1_020_000, "1.02 ms"),
+            (61 * SECOND, "61.0 s"),
+            (3_600 * SECOND, "3600 s"),
+        ] {
+            assert_eq!(time_text(ns), text);
+        }
+    }
+}

@@ -12,6 +12,9 @@
 //!   and Khinchine). So when a wait is visible it is put down to whichever of the two has the larger sum of squares; a
 //!   timeout counts on the side of the service.
 //!
+//! Lag and reaction do not accuse where requests spent ten times as long in a wait of the server's making; they are
+//! mentioned then, as they are where they show only beyond p99.
+//!
 //! A visible wait otherwise accuses the server or the number of connections, and so do requests without an answer.
 
 use crate::measure::measurement::Measurement;
@@ -56,6 +59,8 @@ const BUSY_SHARE: f64 = 0.9;
 const STALLED_SHARE: f64 = 0.01;
 /// More requests without an answer than this share are a limit.
 const UNANSWERED_SHARE: f64 = 0.01;
+/// A wait that is longer than the lag by this factor, over all requests, is what limited the run.
+const OUTWEIGHED: f64 = 10.0;
 /// The quantiles that decide.
 const BODY: [(&str, f64); 2] = [("p50", 0.5), ("p99", 0.99)];
 
@@ -95,7 +100,7 @@ impl Verdict {
             Some(says) => (Limit::Server, says),
             None => (Limit::Nobody, evidence.nobody()),
         };
-        if let Some(note) = evidence.tail() {
+        if let Some(note) = evidence.note() {
             says.push(' ');
             says.push_str(&note);
         }
@@ -119,6 +124,9 @@ impl Evidence<'_> {
             against.push(format!("a client thread was busy {:.0} % of the time", busy * 100.0));
         }
         for (span, least) in [(Span::Lag, SLIP_MIN), (Span::Reaction, REACTION_MIN)] {
+            if self.wait_outweighs_slip() {
+                break;
+            }
             if let Some((name, value, response)) = BODY.iter().find_map(|at| self.visible(span, *at, least)) {
                 let (value, response) = (time_text(value), time_text(response));
                 against
@@ -206,16 +214,19 @@ impl Evidence<'_> {
         )
     }
 
-    /// A word on quantiles beyond those that decide, where the generator is visible in them.
-    fn tail(&self) -> Option<String> {
-        let beyond = QUANTILES.into_iter().filter(|(_, quantile)| *quantile > 0.99).chain([("max", 1.0)]);
-        let visible = beyond.into_iter().find_map(|at| {
-            self.visible(Span::Lag, at, SLIP_MIN).or_else(|| self.visible(Span::Reaction, at, REACTION_MIN))
+    /// A word on the first quantile where the generator is visible although it was not the limit.
+    fn note(&self) -> Option<String> {
+        let all = QUANTILES.into_iter().chain([("max", 1.0)]);
+        let visible = all.into_iter().find(|at| {
+            let lag = self.visible(Span::Lag, *at, SLIP_MIN);
+            lag.or_else(|| self.visible(Span::Reaction, *at, REACTION_MIN)).is_some()
         });
-        visible.map(|(name, _, _)| {
+        visible.map(|(name, quantile)| {
+            let lag = self.at(Span::Lag, quantile);
             format!(
-                "From {name} on, however, the tail is partly the generator's own (lag up to {}, reaction up to {}, {} turns \
-                 above 1 ms).",
+                "From {name} on, however, times are partly the generator's own (lag {name} {}, up to {}; reaction up to {}; \
+                 {} turns above 1 ms).",
+                time_text(lag),
                 time_text(self.max(Span::Lag)),
                 time_text(self.max(Span::Reaction)),
                 self.measurement.generator.turns.stalls
@@ -243,6 +254,15 @@ impl Evidence<'_> {
         (value > least && value as f64 > VISIBLE_SHARE * whole as f64).then_some((name, value, whole))
     }
 
+    /// Whether requests spent so much more time in a wait of the server's making than in lag that the lag, visible as it
+    /// may be at some quantile, did not limit the run.
+    fn wait_outweighs_slip(&self) -> bool {
+        let sum = |span| self.all.times.of(span).moments().sum as f64;
+        self.visible_wait().is_some()
+            && !self.lag_made_the_wait()
+            && sum(Span::Wait) > OUTWEIGHED * sum(Span::Lag)
+    }
+
     fn lag_made_the_wait(&self) -> bool {
         let unanswered = Unanswered::of(&self.all.counts, self.measurement.timeout_ns);
         let timeout = unanswered.timeout_ns as f64;
@@ -262,4 +282,256 @@ impl Evidence<'_> {
 fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dist::Dist;
+    use crate::measure::interval::Interval;
+    use crate::measure::measurement::{Keep, WorkerTime};
+    use crate::measure::recorder::Sample;
+    use crate::plan::{Backend, Clock, Data, Depth, Engine, Group, Protocol, Socket, Wait};
+    use crate::rng::{Stream, unit};
+    use crate::time::{MILLISECOND, SECOND};
+    use crate::wire::{Fault, Outcome, Verb};
+
+    /// A run in miniature: clients with one slot each, a server and a generator that each may stand still for a while.
+    struct Story {
+        connections: u32,
+        /// Requests per second of all clients; `None` for closed loop.
+        rate: Option<f64>,
+        length: Nanos,
+        service: Nanos,
+        lag: Nanos,
+        reaction: Nanos,
+        /// When the server stands still, and how long.
+        frozen: (Nanos, Nanos),
+        /// When the generator does.
+        paused: (Nanos, Nanos),
+        timeout: Nanos,
+        busy_share: f64,
+    }
+
+    const QUIET: Story = Story {
+        connections: 10,
+        rate: Some(1_000.0),
+        length: 4 * SECOND,
+        service: 40 * MICROSECOND,
+        lag: 3 * MICROSECOND,
+        reaction: 30 * MICROSECOND,
+        frozen: (0, 0),
+        paused: (0, 0),
+        timeout: 5 * SECOND,
+        busy_share: 0.1,
+    };
+
+    /// `at`, or the end of a stand-still that `at` falls into.
+    fn after(at: Nanos, (start, length): (Nanos, Nanos)) -> Nanos {
+        if (start..start + length).contains(&at) { start + length } else { at }
+    }
+
+    impl Story {
+        fn tell(&self) -> Verdict {
+            let mut interval = Interval::new([[Verb::Get]]);
+            for client in 0..self.connections {
+                self.client(client, &mut interval);
+            }
+            let mut measurement = Measurement::new(["all".to_owned()], Clock::Kernel, self.timeout);
+            if self.paused.1 > 0 {
+                interval.turns.stalls = 1;
+                interval.turns.stalled_ns = self.paused.1;
+            }
+            measurement.add(&mut interval, Keep::Figures);
+            measurement.connections.asked = u64::from(self.connections);
+            measurement.measured_ns = self.length;
+            let busy_ns = (self.busy_share * self.length as f64) as Nanos;
+            measurement.generator.workers.push(WorkerTime { busy_ns, wall_ns: self.length });
+            let all = measurement.ops().all();
+            Verdict::of(&measurement, &self.plan(), &all)
+        }
+
+        fn client(&self, client: u32, interval: &mut Interval) {
+            let gaps = Stream::from_seed(u64::from(client));
+            let (mut due, mut free) = (0, 0);
+            for i in 0.. {
+                due = match self.rate {
+                    Some(rate) => {
+                        let mean = f64::from(self.connections) * SECOND as f64 / rate;
+                        due + (-libm::log(unit(gaps.draw(i))) * mean) as Nanos
+                    }
+                    None => free,
+                };
+                if due >= self.length {
+                    return;
+                }
+                let ready = due.max(free);
+                let sent = after(ready, self.paused) + self.lag;
+                let arrived = after(sent, self.frozen) + self.service;
+                let mut sample = Sample {
+                    verb: Verb::Get,
+                    outcome: Outcome::Hit,
+                    keys: 1,
+                    hits: 1,
+                    due,
+                    ready,
+                    sent,
+                    arrived,
+                    read: after(arrived, self.paused) + self.reaction,
+                    noreply: false,
+                };
+                free = arrived;
+                if arrived - ready > self.timeout {
+                    sample.outcome = Outcome::Error(Fault::Timeout);
+                    free = ready + self.timeout;
+                }
+                interval.groups[0].record(&sample);
+            }
+        }
+
+        fn plan(&self) -> Plan {
+            let arrivals = if self.rate.is_some() { Arrivals::Poisson } else { Arrivals::Closed };
+            Plan {
+                schema: crate::plan::SCHEMA,
+                servers: vec!["127.0.0.1:11211".to_owned()],
+                protocol: Protocol::Text,
+                seed: 1,
+                interval_ns: SECOND,
+                timeout_ns: self.timeout,
+                reconnect: false,
+                verify: 0.0,
+                goals: Vec::new(),
+                engine: Engine {
+                    threads: 1,
+                    cpus: Vec::new(),
+                    backend: Backend::Auto,
+                    wait: Wait::Auto,
+                    clock: Clock::Kernel,
+                },
+                socket: Socket {
+                    nodelay: true,
+                    linger_s: None,
+                    send_buffer: None,
+                    recv_buffer: None,
+                    source: Vec::new(),
+                },
+                data: Data {
+                    records: 10,
+                    seed: 0,
+                    key_prefix: String::new(),
+                    key_size: Dist::Fixed(30.0),
+                    value_size: Dist::Fixed(200.0),
+                    expiry_s: Dist::Fixed(0.0),
+                },
+                groups: vec![Group {
+                    name: "all".to_owned(),
+                    clients: self.connections,
+                    depth: Depth::Limit(1),
+                    arrivals,
+                    rate: self.rate,
+                }],
+                phases: Vec::new(),
+            }
+        }
+    }
+
+    #[track_caller]
+    fn says(verdict: &Verdict, limit: Limit, words: &[&str]) {
+        assert_eq!(verdict.limit, limit, "{verdict:?}");
+        assert_eq!(verdict.limited(), verdict.why.is_some());
+        for word in words {
+            assert!(verdict.says.contains(word), "{word:?} is missing: {}", verdict.says);
+        }
+    }
+
+    #[test]
+    fn a_quiet_open_loop_accuses_nobody() {
+        let verdict = QUIET.tell();
+        says(&verdict, Limit::Nobody, &["Nothing stood in the way"]);
+        assert!(!verdict.says.contains("however"), "{}", verdict.says);
+    }
+
+    #[test]
+    fn a_server_that_froze_is_accused_and_the_generator_is_not() {
+        let verdict = Story { frozen: (SECOND, SECOND), ..QUIET }.tell();
+        says(
+            &verdict,
+            Limit::Server,
+            &["server or the number of connections (10)", "took the server up to 99", "not the generator"],
+        );
+    }
+
+    #[test]
+    fn a_server_that_froze_is_accused_also_where_its_requests_timed_out() {
+        let verdict = Story { frozen: (SECOND, SECOND), timeout: 200 * MILLISECOND, ..QUIET }.tell();
+        says(&verdict, Limit::Server, &["not the generator"]);
+    }
+
+    #[test]
+    fn a_server_that_froze_is_the_limit_even_beside_a_generator_that_wakes_up_late() {
+        let verdict = Story { frozen: (SECOND, SECOND), lag: 60 * MICROSECOND, ..QUIET }.tell();
+        says(&verdict, Limit::Server, &["From p50 on, however", "lag p50 60.0 us"]);
+    }
+
+    #[test]
+    fn a_generator_that_was_paused_is_accused_whatever_the_number_of_connections() {
+        for connections in [1, 10, 100, 1_000] {
+            let verdict = Story { connections, paused: (SECOND, SECOND / 2), ..QUIET }.tell();
+            says(&verdict, Limit::Generator, &["The generator was the limit", "lag"]);
+        }
+    }
+
+    #[test]
+    fn a_closed_loop_that_stood_still_accuses_the_generator() {
+        let verdict = Story { rate: None, length: SECOND, paused: (SECOND / 4, SECOND / 4), ..QUIET }.tell();
+        says(&verdict, Limit::Generator, &["stood still for 250 ms"]);
+    }
+
+    #[test]
+    fn too_few_connections_are_not_the_generators_fault() {
+        let verdict = Story { connections: 2, service: 5 * MILLISECOND, ..QUIET }.tell();
+        says(&verdict, Limit::Server, &["number of connections (2)"]);
+    }
+
+    #[test]
+    fn a_closed_loop_with_time_to_spare_is_limited_by_the_server() {
+        let verdict = Story { rate: None, length: SECOND / 10, busy_share: 0.4, ..QUIET }.tell();
+        says(&verdict, Limit::Server, &["Closed loop", "busy 40 %"]);
+    }
+
+    #[test]
+    fn a_busy_thread_is_the_limit_and_in_closed_loop_it_is_said_what_that_means() {
+        let open = Story { busy_share: 0.97, ..QUIET }.tell();
+        says(&open, Limit::Generator, &["busy 97 %", "schedule"]);
+        let closed = Story { rate: None, length: SECOND / 10, busy_share: 0.97, ..QUIET }.tell();
+        says(&closed, Limit::Generator, &["busy 97 %", "what 1 client thread could ask for"]);
+    }
+
+    #[test]
+    fn waking_up_is_no_limit_in_open_loop_but_a_reply_that_lay_long_is() {
+        says(&Story { reaction: 90 * MICROSECOND, ..QUIET }.tell(), Limit::Nobody, &[]);
+        says(
+            &Story { reaction: MILLISECOND, ..QUIET }.tell(),
+            Limit::Generator,
+            &["reaction p50 is 1.00 ms"],
+        );
+    }
+
+    #[test]
+    fn lag_that_is_a_visible_part_of_the_response_time_is_the_generators() {
+        says(&Story { lag: 30 * MICROSECOND, ..QUIET }.tell(), Limit::Generator, &["lag p50 is 30.0 us"]);
+        let slow = Story { lag: 30 * MICROSECOND, service: MILLISECOND, ..QUIET }.tell();
+        assert_ne!(slow.limit, Limit::Generator, "30 us of 1 ms are not visible");
+    }
+
+    #[test]
+    fn a_short_slip_is_a_word_about_the_tail_and_no_limit() {
+        let verdict = Story { connections: 100, paused: (SECOND, 10 * MILLISECOND), ..QUIET }.tell();
+        says(&verdict, Limit::Nobody, &["From p99.9 on, however, times are partly the generator's own"]);
+    }
+
+    #[test]
+    fn without_a_completed_request_there_is_no_judgement() {
+        says(&Story { length: 0, ..QUIET }.tell(), Limit::Unknown, &["Nothing was completed"]);
+    }
 }
