@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 pub mod dist;
+pub mod host;
 pub mod outbox;
 pub mod plan;
 pub mod rng;
