@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod arrivals;
 pub mod dist;
 pub mod host;
 pub mod outbox;
