@@ -191,7 +191,13 @@ impl Host {
         self.gauges.connections += 1;
         let connection = self.connections;
         if self.faults.refuse {
-            self.note(Note::Fault { kind: "refuse", connection, request: 0, key: None, detail: String::new() });
+            self.note(Note::Fault {
+                kind: "refuse",
+                connection,
+                request: 0,
+                key: None,
+                detail: String::new(),
+            });
         }
         Guest {
             connection,

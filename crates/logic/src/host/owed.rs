@@ -300,7 +300,7 @@ mod tests {
     fn every_size_of_sends_gives_the_same_bytes() {
         let large: Vec<u8> = (0..5000u32).map(|i| (i % 251) as u8).collect();
         let one = reply(&[b"small", &large, &large[..1024], &large[..1025]]);
-        let two = reply(&[&large; 20]);
+        let two = reply(&[large.as_slice(); 20]);
         let whole = {
             let mut owing = Owing::default();
             owing.add(&one, debt(1, 0, 0));

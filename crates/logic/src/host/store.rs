@@ -411,7 +411,7 @@ impl Store {
             self.len_bytes = self.len_bytes - old_len + new_len;
         } else {
             let key: Arc<[u8]> = Arc::from(key);
-            let item = Item { key: key.clone(), value, flags, cas, expires, used: true };
+            let item = Item { key: key.clone(), value, flags, cas, expires, used: false };
             self.len_bytes += item.len_bytes();
             let place = match self.free.pop() {
                 Some(place) => place,
@@ -502,8 +502,7 @@ mod tests {
     }
 
     fn put(store: &mut Store, verb: Verb, key: &str, value: &str, expiry_s: i32, now: Nanos) -> Outcome {
-        let incoming =
-            Incoming { key: key.as_bytes(), flags: 0, expiry_s, cas: 0, value: value.as_bytes() };
+        let incoming = Incoming { key: key.as_bytes(), flags: 0, expiry_s, cas: 0, value: value.as_bytes() };
         store.put(verb, &incoming, now)
     }
 

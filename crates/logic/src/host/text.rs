@@ -34,15 +34,38 @@ const ASKED_FOR_ERROR: &[u8] = b"SERVER_ERROR this request was chosen to fail\r\
 /// What is asked.
 #[derive(Debug)]
 pub(super) enum Command<'a> {
-    Read { verb: Verb, expiry_s: i32, keys: &'a [u8] },
-    Store { verb: Verb, incoming: Incoming<'a> },
+    Read {
+        verb: Verb,
+        expiry_s: i32,
+        keys: &'a [u8],
+    },
+    Store {
+        verb: Verb,
+        incoming: Incoming<'a>,
+    },
     Spoiled,
-    TooLarge { verb: Verb, key: &'a [u8] },
-    Count { verb: Verb, key: &'a [u8], delta: u64 },
-    Delete { key: &'a [u8] },
-    Touch { key: &'a [u8], expiry_s: i32 },
-    Flush { delay_s: i32 },
-    Stats { topic: &'a [u8] },
+    TooLarge {
+        verb: Verb,
+        key: &'a [u8],
+    },
+    Count {
+        verb: Verb,
+        key: &'a [u8],
+        delta: u64,
+    },
+    Delete {
+        key: &'a [u8],
+    },
+    Touch {
+        key: &'a [u8],
+        expiry_s: i32,
+    },
+    Flush {
+        delay_s: i32,
+    },
+    Stats {
+        topic: &'a [u8],
+    },
     Version,
     Quit,
     /// Whatever is stored, this line is the answer.
@@ -183,7 +206,10 @@ fn stored<'a>(pending: &'a Pending, block: &'a [u8]) -> Request<'a> {
         Command::TooLarge { verb: pending.verb, key: &pending.key }
     } else if let Some(value) = block.strip_suffix(b"\r\n") {
         let Pending { flags, expiry_s, cas, .. } = *pending;
-        Command::Store { verb: pending.verb, incoming: Incoming { key: &pending.key, flags, expiry_s, cas, value } }
+        Command::Store {
+            verb: pending.verb,
+            incoming: Incoming { key: &pending.key, flags, expiry_s, cas, value },
+        }
     } else {
         Command::Spoiled
     };
@@ -202,7 +228,8 @@ enum Line<'i> {
 fn take_line<'i>(kept: &mut Vec<u8>, input: &mut &'i [u8]) -> Line<'i> {
     let limit = |line: &[u8]| {
         let start = line.iter().position(|&byte| byte != b' ').unwrap_or(0);
-        let many = [&b"get "[..], b"gets ", b"gat ", b"gats "].iter().any(|word| line[start..].starts_with(word));
+        let many =
+            [&b"get "[..], b"gets ", b"gat ", b"gats "].iter().any(|word| line[start..].starts_with(word));
         if many { KEYS_LINE_MAX_BYTES } else { LINE_MAX_BYTES }
     };
     let end = input.iter().position(|&byte| byte == b'\n');
@@ -211,7 +238,11 @@ fn take_line<'i>(kept: &mut Vec<u8>, input: &mut &'i [u8]) -> Line<'i> {
     {
         let (line, rest) = input.split_at(end + 1);
         *input = rest;
-        return if end > LINE_MAX_BYTES && end > limit(line) { Line::TooLong } else { Line::Whole(without_end(line)) };
+        return if end > LINE_MAX_BYTES && end > limit(line) {
+            Line::TooLong
+        } else {
+            Line::Whole(without_end(line))
+        };
     }
     let taken = end.map_or(input.len(), |end| end + 1);
     kept.extend_from_slice(&input[..taken]);
@@ -320,9 +351,8 @@ fn trim_spaces(mut bytes: &[u8]) -> &[u8] {
 
 fn parse_store<'a>(verb: Verb, words: &Words<'a>, item_max_bytes: usize) -> Parsed<'a> {
     let fields = if verb == Verb::Cas { 6 } else { 5 };
-    let say = |line, noreply| {
-        Parsed::Request(Request { verb: verb.name(), command: Command::Say(line), noreply })
-    };
+    let say =
+        |line, noreply| Parsed::Request(Request { verb: verb.name(), command: Command::Say(line), noreply });
     if words.count != fields && words.count != fields + 1 {
         return say(ERROR, false);
     }
@@ -466,7 +496,9 @@ pub(super) fn answer(
     reply: &mut Reply,
 ) {
     let outcome = match *command {
-        Command::Read { verb, expiry_s, keys } => return read(verb, expiry_s, keys, store, faults, now, reply),
+        Command::Read { verb, expiry_s, keys } => {
+            return read(verb, expiry_s, keys, store, faults, now, reply);
+        }
         Command::Stats { topic } => return stats(topic, store, gauges, now, reply),
         Command::Quit => return,
         Command::Say(line) => return say(line, reply),
