@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod arrivals;
 pub mod dist;
 pub mod outbox;
 pub mod plan;
