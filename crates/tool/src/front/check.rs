@@ -2,9 +2,11 @@
 
 use std::fmt::Display;
 
+use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Arrivals, Data, Depth, Group, Load, Mix, Phase, Plan, SCHEMA, Socket, Stop, Work};
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 use pummel_logic::wire::Verb;
+use pummel_logic::workload::popularity::RECORDS_MAX;
 
 use super::values;
 
@@ -16,8 +18,8 @@ const CLIENTS_MAX: u64 = 1_000_000;
 const DEPTH_MAX: u64 = 1_000_000;
 /// Most keys of one read.
 const MULTIGET_MAX: u64 = 1_000;
-/// Most records; see `workload::records`.
-const RECORDS_MAX: u64 = 1 << 40;
+/// Kinds of records that are numbered one after the other: plain ones, pieces, counters.
+const KEY_SPACES: u64 = 3;
 /// Longest key: memcached's protocol document.
 const KEY_SIZE_MAX: u64 = 250;
 /// Largest value: the limit that memcached's `-I` itself has. What a server really takes is its own affair.
@@ -78,7 +80,12 @@ pub fn check(plan: &Plan) -> Result<(), Wrong> {
     within(("--plan", "schema"), plan.schema.into(), SCHEMA.into(), SCHEMA.into())?;
     servers(&plan.servers)?;
     within(("--seed", "seed"), plan.seed, 0, NUMBER_MAX)?;
-    span(("--interval", "interval_ns"), plan.interval_ns, (10 * MILLISECOND, "10ms"), (3_600 * SECOND, "1h"))?;
+    span(
+        ("--interval", "interval_ns"),
+        plan.interval_ns,
+        (10 * MILLISECOND, "10ms"),
+        (3_600 * SECOND, "1h"),
+    )?;
     span(("--timeout", "timeout_ns"), plan.timeout_ns, (1_000, "1us"), (24 * 3_600 * SECOND, "24h"))?;
     share(("--verify", "verify"), plan.verify)?;
     goals(plan)?;
@@ -113,7 +120,11 @@ fn share(at: At, value: f64) -> Result<(), Wrong> {
 fn goals(plan: &Plan) -> Result<(), Wrong> {
     for goal in &plan.goals {
         if !(goal.quantile > 0.0 && goal.quantile < 1.0) {
-            return wrong(("--goal", "goals.quantile"), goal.quantile, "a number above 0 and below 1 is accepted");
+            return wrong(
+                ("--goal", "goals.quantile"),
+                goal.quantile,
+                "a number above 0 and below 1 is accepted",
+            );
         }
         span(("--goal", "goals.limit_ns"), goal.limit_ns, (1, "1ns"), (YEAR, "8760h"))?;
     }
@@ -154,11 +165,14 @@ fn groups(plan: &Plan) -> Result<(), Wrong> {
     let threads = u64::from(plan.engine.threads);
     within(("--threads", "engine.threads"), threads, 1, THREADS_MAX)?;
     if threads > clients {
-        let why = format!("at most as many threads as connections ({clients}) are accepted: the others would have nothing to do");
+        let why = format!(
+            "at most as many threads as connections ({clients}) are accepted: the others would have nothing to do"
+        );
         return wrong(("--threads", "engine.threads"), threads, why);
     }
     if clients < plan.servers.len() as u64 {
-        let why = format!("at least one connection for each of the {} servers is accepted", plan.servers.len());
+        let why =
+            format!("at least one connection for each of the {} servers is accepted", plan.servers.len());
         return wrong(("--connections", "groups.clients"), clients, why);
     }
     Ok(())
@@ -174,12 +188,20 @@ fn group(group: &Group) -> Result<(), Wrong> {
         (Arrivals::Closed, Some(rate)) => {
             wrong(("--rate", "groups.rate"), rate, "no rate is accepted where arrivals are closed")
         }
-        (Arrivals::Closed, None) if group.depth == Depth::Unlimited => {
-            wrong(depth_at, "unlimited", "unlimited is accepted only with --rate: a closed loop would never stop asking")
-        }
+        (Arrivals::Closed, None) if group.depth == Depth::Unlimited => wrong(
+            depth_at,
+            "unlimited",
+            "unlimited is accepted only with --rate: a closed loop would never stop asking",
+        ),
         (Arrivals::Closed, None) => Ok(()),
-        (_, Some(rate)) if rate > 0.0 && rate.is_finite() => Ok(()),
-        (_, Some(rate)) => wrong(("--rate", "groups.rate"), rate, "a finite number above 0 is accepted"),
+        (_, Some(rate)) if !(rate > 0.0 && rate.is_finite()) => {
+            wrong(("--rate", "groups.rate"), rate, "a finite number above 0 is accepted")
+        }
+        (Arrivals::Shape(dist), Some(_)) if dist.factor_to_mean(1.0).is_none() => {
+            let why = "a distribution with a finite mean above 0 is accepted: gaps are scaled until it fits the rate";
+            wrong(("--arrivals", "groups.arrivals"), dist, why)
+        }
+        (_, Some(_)) => Ok(()),
         (_, None) => wrong(("--arrivals", "groups.arrivals"), "", "arrivals are accepted only with --rate"),
     }
 }
@@ -188,7 +210,7 @@ fn phase(phase: &Phase) -> Result<(), Wrong> {
     match &phase.work {
         Work::Load(load) => self::load(load, phase.stop),
         Work::Mix(mix) => {
-            stop(phase.stop)?;
+            stop(phase)?;
             self::mix(mix)
         }
     }
@@ -201,12 +223,14 @@ fn load(load: &Load, stop: Stop) -> Result<(), Wrong> {
     within(("--depth", "phases.work.load.depth"), load.depth.into(), 1, DEPTH_MAX)
 }
 
-fn stop(stop: Stop) -> Result<(), Wrong> {
+fn stop(phase: &Phase) -> Result<(), Wrong> {
+    let stop = phase.stop;
+    let flag = if phase.recorded { "--time" } else { "--warmup" };
     if stop == Stop::default() {
-        return wrong(("--time", "phases.stop"), "", "a time, a number of requests or both are accepted");
+        return wrong((flag, "phases.stop"), "", "a time, a number of requests or both are accepted");
     }
     if let Some(time_ns) = stop.time_ns {
-        span(("--time", "phases.stop.time_ns"), time_ns, (MILLISECOND, "1ms"), (YEAR, "8760h"))?;
+        span((flag, "phases.stop.time_ns"), time_ns, (MILLISECOND, "1ms"), (YEAR, "8760h"))?;
     }
     if let Some(requests) = stop.requests {
         within(("--requests", "phases.stop.requests"), requests, 1, NUMBER_MAX)?;
@@ -235,7 +259,11 @@ fn mix_extras(mix: &Mix) -> Result<(), Wrong> {
     let no_read = "is accepted only with a read (get, gets, gat, gats) in --mix";
     within(("--multiget", "phases.work.mix.multiget"), mix.multiget.into(), 1, MULTIGET_MAX)?;
     if mix.multiget > 1 && !asks(Verb::reads) {
-        return wrong(("--multiget", "phases.work.mix.multiget"), mix.multiget, format!("more than 1 {no_read}"));
+        return wrong(
+            ("--multiget", "phases.work.mix.multiget"),
+            mix.multiget,
+            format!("more than 1 {no_read}"),
+        );
     }
     if let Some(delay_ns) = mix.read_through_ns {
         let at = ("--read-through", "phases.work.mix.read_through_ns");
@@ -245,12 +273,102 @@ fn mix_extras(mix: &Mix) -> Result<(), Wrong> {
         span(at, delay_ns, (0, "0"), (3_600 * SECOND, "1h"))?;
     }
     if mix.noreply && !asks(|verb| !verb.reads() && verb != Verb::Version) {
-        return wrong(("--noreply", "phases.work.mix.noreply"), true, "it is accepted only with a write in --mix");
+        return wrong(
+            ("--noreply", "phases.work.mix.noreply"),
+            true,
+            "it is accepted only with a write in --mix",
+        );
     }
     Ok(())
 }
 
 fn data(data: &Data) -> Result<(), Wrong> {
     within(("--records", "data.records"), data.records, 1, RECORDS_MAX)?;
-    within(("--data-seed", "data.seed"), data.seed, 0, NUMBER_MAX)
+    within(("--data-seed", "data.seed"), data.seed, 0, NUMBER_MAX)?;
+    keys(data)?;
+    value_size(&data.value_size)?;
+    expiry(&data.expiry_s)
+}
+
+/// A key is the prefix and the record's number over all key spaces in decimal (see `workload::key`): what varies is
+/// cut to what fits, but a length that never fits is refused.
+fn keys(data: &Data) -> Result<(), Wrong> {
+    let digits = u64::from((KEY_SPACES * data.records - 1).ilog10()) + 1;
+    let prefix_at = ("--key-prefix", "data.key_prefix");
+    let prefix = &data.key_prefix;
+    if prefix.bytes().any(|byte| byte <= b' ' || byte == 127) {
+        return wrong(prefix_at, prefix, "a text without spaces and control characters is accepted");
+    }
+    let prefix_max = KEY_SIZE_MAX - digits;
+    if prefix.len() as u64 > prefix_max {
+        return wrong(
+            prefix_at,
+            prefix,
+            format!("up to {prefix_max} bytes are accepted: the number of the record follows"),
+        );
+    }
+    let least = prefix.len() as u64 + digits;
+    let at = ("--key-size", "data.key_size");
+    size(at, &data.key_size)?;
+    let (low, high) = data.key_size.support();
+    if high < least as f64 {
+        let why = format!(
+            "sizes of at least {least} bytes are accepted: {} of the prefix, {digits} for the numbers of {} records",
+            prefix.len(),
+            data.records
+        );
+        return wrong(at, &data.key_size, why);
+    }
+    if low > KEY_SIZE_MAX as f64 {
+        return wrong(at, &data.key_size, format!("sizes up to {KEY_SIZE_MAX} bytes are accepted"));
+    }
+    Ok(())
+}
+
+fn value_size(dist: &Dist) -> Result<(), Wrong> {
+    let at = ("--value-size", "data.value_size");
+    size(at, dist)?;
+    let (low, high) = dist.support();
+    if low > VALUE_SIZE_MAX as f64 || (high.is_finite() && high > VALUE_SIZE_MAX as f64) {
+        return wrong(at, dist, "sizes up to 1GiB are accepted");
+    }
+    Ok(())
+}
+
+fn expiry(dist: &Dist) -> Result<(), Wrong> {
+    let at = ("--ttl", "data.expiry_s");
+    size(at, dist)?;
+    let (low, high) = dist.support();
+    if low > EXPIRY_MAX_S as f64 || (high.is_finite() && high > EXPIRY_MAX_S as f64) {
+        return wrong(at, dist, "up to 30 days (720h) are accepted: to memcached, more is a date");
+    }
+    Ok(())
+}
+
+/// What bytes and whole seconds have in common. Distributions that reach below 0 only by their nature are cut off
+/// there; a bound below 0 that somebody typed is a mistake.
+fn size(at: At, dist: &Dist) -> Result<(), Wrong> {
+    match dist.clone().checked() {
+        Err(error) => wrong(at, dist, error.to_string()),
+        Ok(Dist::Fixed(value)) if value < 0.0 || value.fract() != 0.0 => {
+            wrong(at, dist, "a whole number, 0 or more, is accepted where it is always the same")
+        }
+        Ok(Dist::Uniform { low, .. }) if low < 0.0 => wrong(at, dist, "bounds of 0 or more are accepted"),
+        Ok(_) if dist.support().1 < 0.0 => wrong(at, dist, "numbers of 0 or more are accepted"),
+        Ok(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_named_in_whole_numbers() {
+        assert_eq!(time_text(0), "0s");
+        assert_eq!(time_text(90 * SECOND), "90s");
+        assert_eq!(time_text(1_500 * MILLISECOND), "1500ms");
+        assert_eq!(time_text(2_000), "2us");
+        assert_eq!(time_text(2_001), "2001ns");
+    }
 }

@@ -66,7 +66,7 @@ pub enum Format {
     Json,
 }
 
-/// A command line that cannot be followed. Printed after `error: `; the exit status is 2.
+/// A command line that cannot be followed; the exit status is 2.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UsageError {
     /// A value that is not accepted.
@@ -102,6 +102,16 @@ impl fmt::Display for UsageError {
 }
 
 impl std::error::Error for UsageError {}
+
+/// In the form of the parser's own errors, so that all look alike.
+impl From<UsageError> for clap::Error {
+    fn from(error: UsageError) -> clap::Error {
+        clap::Error::raw(
+            clap::error::ErrorKind::ValueValidation,
+            format!("{error}\n\nFor more information, try '--help'.\n"),
+        )
+    }
+}
 
 /// What a command line means beyond its words: the two things that come from the process that was given it.
 #[derive(Clone, Debug, PartialEq, Eq)]

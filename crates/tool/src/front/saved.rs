@@ -58,7 +58,9 @@ fn form_of(path: &str) -> Option<Form> {
 fn parse(text: &str, form: Form) -> Result<Plan, String> {
     let Head { schema } = parse_as(text, form)?;
     if schema != SCHEMA {
-        return Err(format!("this one has schema {schema}, and this version of pummel reads schema {SCHEMA}"));
+        return Err(format!(
+            "this one has schema {schema}, and this version of pummel reads schema {SCHEMA}"
+        ));
     }
     parse_as(text, form)
 }

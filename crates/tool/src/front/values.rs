@@ -4,8 +4,10 @@
 //! it adds the flag and the value. All are pure but for [`dist`], which reads the file that `file:PATH` names.
 
 use std::fmt;
+use std::fs;
 use std::net::{IpAddr, Ipv6Addr};
 
+use pummel_logic::dist::{Dist, Error, Spec};
 use pummel_logic::plan::Goal;
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 use pummel_logic::wire::Verb;
@@ -228,6 +230,84 @@ fn port(text: &str) -> Option<u16> {
     text.parse().ok().filter(|&port| digits && port != 0)
 }
 
+/// What the numbers of a distribution are, and so which units they may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Bytes: `k m g KiB MiB GiB`.
+    Bytes,
+    /// Seconds: `ns us ms s m h`.
+    Seconds,
+}
+
+impl Measure {
+    /// A number with a unit as a bare one, in bytes or in seconds.
+    fn bare(self, number: Decimal, unit: &str) -> Option<f64> {
+        let (factor, places) = match self {
+            Measure::Bytes => (multiplier(unit)?, 0),
+            Measure::Seconds => (unit_of_time(unit)?, 9),
+        };
+        let mantissa = number.mantissa.checked_mul(u128::from(factor))?;
+        Some(Decimal { mantissa, places: number.places + places }.as_f64())
+    }
+}
+
+/// A distribution whose numbers may have units: `200`, `4KiB`, `uniform:1k,2k`, `exponential:5ms`, `etc-value`. Reads
+/// the file of `file:PATH`, which holds one bare number a line.
+pub fn dist(text: &str, measure: Measure) -> Read<Dist> {
+    let spec = without_units(text, measure).parse::<Spec>();
+    let dist = spec.and_then(|spec| match spec {
+        Spec::Ready(dist) => Ok(Ok(dist)),
+        Spec::File(path) => match fs::read_to_string(&path) {
+            Ok(text) => Dist::from_lines(&path, &text).map(Ok),
+            Err(error) => {
+                Ok(Err(format!("a file that can be read is accepted, and '{path}' cannot: {error}")))
+            }
+        },
+    });
+    match dist {
+        Ok(Ok(dist)) => Ok(dist),
+        Ok(Err(unreadable)) => accepted(unreadable),
+        Err(Error::Refused { accepted: form, .. }) => {
+            accepted(format!("{form} is accepted{}", units_text(measure)))
+        }
+        Err(error) => accepted(error.to_string()),
+    }
+}
+
+fn units_text(measure: Measure) -> &'static str {
+    match measure {
+        Measure::Bytes => "; numbers are bytes and may have a unit: k, m, g, KiB, MiB, GiB",
+        Measure::Seconds => "; numbers are seconds or have a unit: us, ms, s, m, h",
+    }
+}
+
+/// The text of a distribution with every number that has a unit written without it; all else stays as it is, for the
+/// distribution's own parser to judge.
+fn without_units(text: &str, measure: Measure) -> String {
+    let bare = |text: &str| {
+        let (sign, digits) = text.strip_prefix('-').map_or(("", text), |digits| ("-", digits));
+        match number_and_unit(digits).and_then(|(number, unit)| measure.bare(number, unit)) {
+            Some(number) => format!("{sign}{number}"),
+            None => text.to_string(),
+        }
+    };
+    let join = |parts: Vec<String>, by: &str| parts.join(by);
+    match text.split_once(':') {
+        None => bare(text),
+        Some(("file", _)) => text.to_string(),
+        Some(("weighted", ranges)) => {
+            let range = |range: &str| match range.split_once('@') {
+                Some((bounds, weight)) => {
+                    format!("{}@{weight}", join(bounds.split('-').map(bare).collect(), "-"))
+                }
+                None => range.to_string(),
+            };
+            format!("weighted:{}", join(ranges.split(',').map(range).collect(), ","))
+        }
+        Some((name, numbers)) => format!("{name}:{}", join(numbers.split(',').map(bare).collect(), ",")),
+    }
+}
+
 /// Operations and their weights: `get:9,set:1`; without a weight it is 1; what has the weight 0 is not asked.
 pub fn weights(text: &str) -> Read<Vec<(Verb, f64)>> {
     let mut ops: Vec<(Verb, f64)> = Vec::new();
@@ -446,6 +526,54 @@ mod tests {
         for verb in Verb::ALL {
             assert_eq!(weights(&format!("{}:2", verb.name())), Ok(vec![(verb, 2.0)]));
         }
+    }
+
+    #[test]
+    fn the_numbers_of_distributions_may_have_units() {
+        for (text, measure, bare) in [
+            ("200", Measure::Bytes, "200"),
+            ("4KiB", Measure::Bytes, "4096"),
+            ("fixed:1.5k", Measure::Bytes, "1500"),
+            ("uniform:1k,2KiB", Measure::Bytes, "uniform:1000,2048"),
+            ("normal:1k,100", Measure::Bytes, "normal:1000,100"),
+            ("gev:-1k,2,0.1", Measure::Bytes, "gev:-1000,2,0.1"),
+            ("pareto:15,214.476,0.348238", Measure::Bytes, "pareto:15,214.476,0.348238"),
+            ("weighted:1-1k@0.5,2KiB-4KiB@0.5", Measure::Bytes, "weighted:1-1000@0.5,2048-4096@0.5"),
+            ("etc-value", Measure::Bytes, "etc-value"),
+            ("5ms", Measure::Seconds, "0.005"),
+            ("exponential:100us", Measure::Seconds, "exponential:0.0001"),
+            ("uniform:0,1m", Measure::Seconds, "uniform:0,60"),
+            ("exponential:1e-3", Measure::Seconds, "exponential:0.001"),
+        ] {
+            assert_eq!(dist(text, measure), Ok(bare.parse().expect("the bare form")), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_distribution_that_cannot_be_read_says_what_is_accepted() {
+        for (text, part) in [
+            ("uniform:5,1", "uniform:LO,HI with LO <= HI is accepted"),
+            ("fancy:1", "exponential:MEAN"),
+            ("5ms", "KiB"),
+            ("", "etc-value"),
+            ("weighted:1k", "weighted:LO-HI@P"),
+            ("file:/nonexistent/values", "'/nonexistent/values' cannot"),
+        ] {
+            let error = dist(text, Measure::Bytes).expect_err(text);
+            assert!(error.to_string().contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_distribution_can_come_from_a_file() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        fs::write(file.path(), "3\n1\n\n2\n").expect("written");
+        let text = format!("file:{}", file.path().display());
+        let read = dist(&text, Measure::Bytes).expect("three numbers");
+        assert_eq!(read.support(), (1.0, 3.0));
+        fs::write(file.path(), "3\nx\n").expect("written");
+        let error = dist(&text, Measure::Bytes).expect_err("x is no number");
+        assert!(error.to_string().contains("line 2"), "{error}");
     }
 
     #[test]
