@@ -3,4 +3,11 @@
 //! The only floor that talks to the kernel. A [`Plan`](pummel_logic::plan::Plan) comes in, a measurement goes out; all
 //! unsafe code is in [`io`].
 
+pub mod clock;
+pub mod connect;
+pub mod feed;
 pub mod io;
+pub mod log;
+pub mod meeting;
+pub mod wheel;
+pub mod worker;
