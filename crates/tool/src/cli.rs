@@ -45,9 +45,12 @@ pub enum Command {
 
 const EXAMPLES: &str = "\
 Examples:
-  pummel run -s 127.0.0.1                      10 s against the memcached of this machine
-  pummel run -s 127.0.0.1 --rate 20k -t 1m     open loop: 20,000 requests/s for a minute
-  pummel run --help                            all options, distributions, units and more examples
+  10 s against the memcached of this machine:
+    pummel run -s 127.0.0.1
+  20,000 requests a second for a minute:
+    pummel run -s 127.0.0.1 --rate 20k -t 1m
+  All options, distributions, units and more examples:
+    pummel run --help
 
 Not yet in this version: the command lines of memaslap, mcperf and mutilate, and agents.";
 

@@ -116,3 +116,36 @@ impl Drop for BuiltIn {
         let _ = self.process.wait();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pummel_logic::plan::Arrivals;
+
+    use super::*;
+
+    fn run_with(mut exits: Vec<Exit>) -> (Exit, Vec<Job>) {
+        let args = DemoArgs { server: Some("127.0.0.1:4000".to_string()) };
+        let mut jobs = Vec::new();
+        let exit = demo(&args, &Edge { servers: None, seed: 1 }, |job| {
+            jobs.push(job);
+            exits.remove(0)
+        });
+        (exit, jobs)
+    }
+
+    #[test]
+    fn a_closed_loop_and_then_an_open_one_go_to_the_named_server() {
+        let (exit, jobs) = run_with(vec![Exit::Complete, Exit::Complete]);
+        assert_eq!(exit, Exit::Complete);
+        let arrivals: Vec<(&Arrivals, Option<f64>)> =
+            jobs.iter().map(|job| (&job.plan.groups[0].arrivals, job.plan.groups[0].rate)).collect();
+        assert_eq!(arrivals, [(&Arrivals::Closed, None), (&Arrivals::Poisson, Some(20_000.0))]);
+        assert!(jobs.iter().all(|job| job.plan.servers == ["127.0.0.1:4000"]));
+    }
+
+    #[test]
+    fn the_demo_ends_at_the_first_run_that_is_not_complete() {
+        let (exit, jobs) = run_with(vec![Exit::Interrupted]);
+        assert_eq!((exit, jobs.len()), (Exit::Interrupted, 1));
+    }
+}

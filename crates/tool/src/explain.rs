@@ -33,7 +33,8 @@ Nothing is sent, and no server is needed.
 
 Examples:
   pummel explain run -s 127.0.0.1 --rate 20k
-  pummel explain run -s cache1 --mix get:9,set:1 --seed 7 --plan plan.toml && pummel run --plan plan.toml";
+  pummel explain run -s cache1 --mix get:9,set:1 --seed 7 --plan plan.toml
+  pummel run --plan plan.toml";
 
 /// Prints or saves the Plan.
 pub fn explain(args: &ExplainArgs, edge: &Edge) -> Exit {

@@ -361,7 +361,38 @@ fn size(at: At, dist: &Dist) -> Result<(), Wrong> {
 
 #[cfg(test)]
 mod tests {
+    use pummel_logic::workload::key::KeyMaker;
+
     use super::*;
+
+    fn data_with(records: u64, key_prefix: &str, key_size: u64) -> Data {
+        Data {
+            records,
+            seed: 0,
+            key_prefix: key_prefix.to_string(),
+            key_size: Dist::Fixed(key_size as f64),
+            value_size: Dist::Fixed(1.0),
+            expiry_s: Dist::Fixed(0.0),
+        }
+    }
+
+    #[test]
+    fn the_least_key_size_is_the_one_that_keys_really_have() {
+        for (records, prefix) in [(1, ""), (3, "p"), (4, ""), (10_000, "user:"), (1 << 40, "")] {
+            let least = KeyMaker::new(&data_with(records, prefix, 0)).expect("short prefix").len_of(0) as u64;
+            assert_eq!(keys(&data_with(records, prefix, least)), Ok(()), "{records} {prefix}");
+            let error = keys(&data_with(records, prefix, least - 1)).expect_err("one byte too few");
+            assert!(error.accepted.contains(&format!("at least {least} bytes")), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn a_prefix_is_refused_exactly_when_no_key_can_be_made() {
+        for len in 240..255 {
+            let data = data_with(10_000, &"p".repeat(len), 250);
+            assert_eq!(keys(&data).is_ok(), KeyMaker::new(&data).is_ok(), "{len}");
+        }
+    }
 
     #[test]
     fn times_are_named_in_whole_numbers() {

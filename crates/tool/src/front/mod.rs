@@ -56,13 +56,13 @@ pub struct Outputs {
     pub samples: Option<PathBuf>,
 }
 
-/// The form of the report on standard output.
+/// The form of what goes to standard output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// For people.
     #[default]
     Text,
-    /// The JSON result.
+    /// For programs.
     Json,
 }
 

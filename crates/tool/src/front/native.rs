@@ -362,3 +362,6 @@ fn outputs(args: &OutputArgs) -> Result<Outputs, UsageError> {
         samples: args.samples.clone(),
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -72,36 +72,50 @@ pub struct LoadArgs {
 
 const RUN_EXAMPLES: &str = "\
 Distributions (DIST):
-  V or fixed:V               uniform:LO,HI              normal:MEAN,SD
-  exponential:MEAN           pareto:LOC,SCALE,SHAPE     gev:LOC,SCALE,SHAPE
-  weighted:LO-HI@P,...       file:PATH (one number a line)
+  V or fixed:V             uniform:LO,HI            normal:MEAN,SD
+  exponential:MEAN         pareto:LOC,SCALE,SHAPE   gev:LOC,SCALE,SHAPE
+  weighted:LO-HI@P,...     file:PATH (one number a line)
   etc-key, etc-value, etc-arrival (Facebook's ETC pool)
 
 Units:
-  counts, sizes and rates    k m g are decimal (10k = 10,000); KiB MiB GiB are powers of two
-  times                      us ms s m h; a bare number is seconds
+  counts, sizes, rates     k m g are decimal (10k = 10,000),
+                           KiB MiB GiB are powers of two
+  times                    us ms s m h; a bare number is seconds
 
 Examples:
-  pummel run -s 127.0.0.1                             10 s, 50 connections, as fast as the server answers
-  pummel run -s cache1,cache2 --rate 20k -t 1m        20,000 requests/s, Poisson arrivals, response times
-  pummel run -s cache1 --rate 20k --goal p99:1ms      exit status 3 when the 99th percentile is above 1 ms
-  pummel run -s /run/memcached.sock -n 1M -d 16       a million requests, 16 outstanding per connection
-  pummel run -s [::1]:11211 --mix get:9,set:1 --popularity zipf:0.99 --value-size etc-value
-  pummel run -s cache1 --verify --json result.json    every value checked, result as JSON
+  10 s, 50 connections, as fast as the server answers:
+    pummel run -s 127.0.0.1
+  20,000 requests a second for a minute, at random moments:
+    pummel run -s cache1,cache2 --rate 20k -t 1m
+  The same, and exit status 3 when the 99th percentile is above 1 ms:
+    pummel run -s cache1,cache2 --rate 20k -t 1m --goal p99:1ms
+  A million requests, 16 outstanding on each connection:
+    pummel run -s /run/memcached.sock -n 1M -d 16
+  Sizes and popularity as in production:
+    pummel run -s [::1]:11211 --popularity zipf:0.99 --value-size etc-value
+  Every value checked, the result as JSON:
+    pummel run -s cache1 --verify --json result.json
 
-Exit status: 0 complete; 1 failed or partial (the report says why); 2 usage; 3 a verification failed or a goal was
-missed; 130 interrupted (report written).";
+Exit status:
+  0    complete
+  1    failed or partial; the report is written and says why
+  2    the command line cannot be followed; nothing was sent
+  3    a verification failed or a goal was missed
+  130  interrupted; the report is written";
 
 const LOAD_EXAMPLES: &str = "\
-The options of the records are those of `pummel run` (see `pummel run --help` for distributions and units). A run with
-the same --records, --key-size, --value-size, --key-prefix and --data-seed finds what was loaded here.
+The options of the records are those of `pummel run`, where distributions and units are explained. A run with the same \
+--records, --key-size, --value-size, --key-prefix and --data-seed finds what was loaded here.
 
 Examples:
-  pummel load -s 127.0.0.1 --records 1m
-  pummel load -s 127.0.0.1 --records 1m --value-size etc-value && pummel run -s 127.0.0.1 --no-load --records 1m \\
-      --value-size etc-value --popularity zipf:0.99
+  pummel load -s 127.0.0.1 --records 1m --value-size etc-value
+  pummel run -s 127.0.0.1 --records 1m --value-size etc-value --no-load
 
-Exit status: 0 complete; 1 failed or partial; 2 usage; 130 interrupted.";
+Exit status:
+  0    complete
+  1    failed or partial; the report is written and says why
+  2    the command line cannot be followed; nothing was sent
+  130  interrupted; the report is written";
 
 /// Which server, and how to speak to it.
 #[derive(Args, Clone, Debug)]
@@ -115,31 +129,31 @@ pub struct TargetArgs {
     #[arg(long, value_enum, default_value = "text")]
     pub protocol: ProtocolName,
     /// UDP in place of TCP; not yet in this version
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub udp: bool,
     /// TLS; not yet in this version, like all options that begin with --tls
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub tls: bool,
     /// Authorities that the server's certificate may come from; not yet
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub tls_ca: Option<PathBuf>,
     /// Certificate of this client; not yet
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub tls_cert: Option<PathBuf>,
     /// Key of that certificate; not yet
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub tls_key: Option<PathBuf>,
     /// Name that the server's certificate must carry; not yet
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
     pub tls_server_name: Option<String>,
     /// Accept any certificate; not yet
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub tls_insecure: bool,
     /// User to log in as; not yet in this version (the password will come from --password-file or PUMMEL_PASSWORD)
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub user: Option<String>,
     /// File that holds the user's password; not yet
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub password_file: Option<PathBuf>,
     /// How long a request may take, from when only the generator stands in its way, and a connection to open
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = values::time, allow_hyphen_values = true)]
