@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bench;
 mod ci;
 mod floors;
 
@@ -53,10 +54,22 @@ fn run(root: &Path, arguments: &[String]) -> io::Result<Verdict> {
             true
         }
         ["floors"] => floors::run(root)?,
+        ["bench", "--help" | "-h"] => {
+            print!("{}", bench::HELP);
+            true
+        }
+        ["bench", ref options @ ..] => match bench::Options::parse(options) {
+            Ok(options) => bench::run(root, &options).map(|()| true)?,
+            Err(why) => return Ok(Verdict::Usage(why)),
+        },
         ["ci"] => ci::run(root, ci::Tests::Run)?,
         ["ci", "--no-tests"] => ci::run(root, ci::Tests::Skip)?,
         ["floors" | "ci", ..] => {
-            return Ok(Verdict::Usage(format!("`{}` does not take this: {}", words[0], words[1..].join(" "))));
+            return Ok(Verdict::Usage(format!(
+                "`{}` does not take this: {}",
+                words[0],
+                words[1..].join(" ")
+            )));
         }
         [command, ..] => return Ok(Verdict::Usage(format!("there is no command `{command}`"))),
     };

@@ -124,7 +124,8 @@ mod tests {
 
     #[test]
     fn a_broken_tree_is_found_from_its_root() {
-        let root = std::env::temp_dir().join(format!("pummel-floors-{}", std::process::id()));
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
         for floor in &FLOORS {
             fs::create_dir_all(root.join(floor.directory).join("src/wire")).unwrap();
             fs::write(root.join(floor.directory).join("Cargo.toml"), "[dependencies]\n").unwrap();
@@ -133,8 +134,7 @@ mod tests {
             .unwrap();
         fs::write(root.join("crates/logic/Cargo.toml"), "[dependencies]\npummel-engine.workspace = true\n")
             .unwrap();
-        let (findings, count) = check(&root).unwrap();
-        fs::remove_dir_all(&root).unwrap();
+        let (findings, count) = check(root).unwrap();
         let found: Vec<_> = findings.iter().map(|finding| (finding.file.as_str(), finding.line)).collect();
         assert_eq!(found, [("crates/logic/Cargo.toml", 2), ("crates/logic/src/wire/text.rs", 2)]);
         assert_eq!(count, 4);
