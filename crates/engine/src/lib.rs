@@ -3,4 +3,6 @@
 //! The only floor that talks to the kernel. A [`Plan`](pummel_logic::plan::Plan) comes in, a measurement goes out; all
 //! unsafe code is in [`io`].
 
+pub mod clock;
+pub mod connect;
 pub mod io;

@@ -1,5 +1,10 @@
 //! The contract between workers and the kernel: bytes move, and what happened comes back as completions.
 
+pub mod epoll;
+pub mod sim;
+pub mod stamps;
+pub mod sys;
+
 use std::io;
 use std::io::IoSlice;
 use std::net::SocketAddr;

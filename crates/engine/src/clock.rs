@@ -1,0 +1,16 @@
+//! The one place that reads the time.
+
+use pummel_logic::time::Nanos;
+
+use crate::io::sys;
+
+/// The monotonic clock (CLOCK_MONOTONIC) in nanoseconds; the same in every process of one machine since its start.
+#[inline]
+pub fn now() -> Nanos {
+    sys::monotonic_ns()
+}
+
+/// The wall clock in nanoseconds since 1970; for the date in a report, never to measure with.
+pub fn wall() -> Nanos {
+    sys::wall_ns()
+}

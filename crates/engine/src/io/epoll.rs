@@ -1,0 +1,521 @@
+//! Completions made from readiness: the epoll backend, edge-triggered, one registration for a connection's life.
+
+use std::io;
+use std::io::IoSlice;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+
+use pummel_logic::plan::{Clock, Socket, Wait};
+use pummel_logic::time::{MICROSECOND, MILLISECOND, NEVER, Nanos};
+use pummel_logic::wire::Fault;
+
+use super::stamps::{self, Stamps};
+use super::sys::{self, Address, Alarm, Patience, Poller, Ready};
+use super::{Backend, Close, ConnId, Event, Handed, Reason, Target};
+use crate::clock;
+
+/// The block that every receive of a worker goes into. A read that does not fill it has emptied the socket.
+const SCRATCH_BYTES: usize = 64 * 1024;
+
+/// Most reads of one connection in one [`Backend::drain`]; what is left waits behind the other connections.
+const READS_MAX: u32 = 4;
+
+/// Most reports of readiness taken with one system call.
+const READY_MAX: usize = 256;
+
+/// How long before `until` [`Wait::Auto`] stops sleeping: longer than most wake-ups take, of virtual CPUs too.
+const SPIN_NS: Nanos = 100 * MICROSECOND;
+
+/// How long to leave a unix listener alone whose queue is full.
+const KNOCK_AGAIN_NS: Nanos = MILLISECOND;
+
+/// Token of the alarm; no connection has it, since there are never 2^32 slots.
+const ALARM: u64 = u64::MAX;
+
+/// What every connection is registered for. Writability costs nothing while sends are whole: the kernel says it again
+/// only after a send was refused or cut.
+const INTEREST: u32 = sys::READABLE | sys::WRITABLE | sys::PEER_CLOSED | sys::EDGES;
+
+/// The stream has ended or is about to: reading must go on until it says how.
+const ENDING: u32 = sys::PEER_CLOSED | sys::HUNG_UP | sys::FAILED;
+
+/// Moves bytes by epoll.
+pub struct Epoll {
+    poller: Poller,
+    sleeper: Sleeper,
+    wait: Wait,
+    options: Socket,
+    /// `None`: receive stamps are switched off.
+    stamps: Option<Stamps>,
+    slots: Vec<Slot>,
+    ready: Box<[Ready; READY_MAX]>,
+    /// How many of `ready` wait for [`Backend::drain`].
+    ready_count: usize,
+    /// Connections to look at in the next drain, whatever the kernel says: with more to read, or broken already.
+    again: Vec<ConnId>,
+    /// The list that `again` is exchanged with while it is gone through.
+    again_spare: Vec<ConnId>,
+    /// Connections to unix listeners whose queue was full.
+    knocking: Vec<(ConnId, PathBuf)>,
+    knock_at: Nanos,
+    scratch: Box<[u8]>,
+}
+
+/// How to sleep until a point of time.
+enum Sleeper {
+    /// The kernel takes nanoseconds.
+    Fine,
+    /// It does not; an alarm ends the sleep.
+    Alarmed(Alarm),
+}
+
+/// What is known of a connection: 12 bytes.
+#[derive(Default)]
+struct Slot {
+    fd: Option<OwnedFd>,
+    generation: u32,
+    /// The error that a system call used up before the connection's end was told; 0 for none.
+    errno: u16,
+    state: State,
+    flags: u8,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Free,
+    Connecting,
+    Open,
+}
+
+/// A send was short; [`Event::Writable`] is owed.
+const BLOCKED: u8 = 1;
+/// The slot is in `again`.
+const QUEUED: u8 = 2;
+/// The end of the stream is near; see [`ENDING`].
+const ENDS: u8 = 4;
+/// The socket stamps what it receives.
+const STAMPED: u8 = 8;
+
+impl Slot {
+    fn is(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    fn free(&mut self) {
+        *self = Slot { generation: self.generation, ..Slot::default() };
+    }
+}
+
+/// What reading came to.
+enum Taken {
+    /// The socket is empty.
+    All,
+    /// There may be more.
+    Some,
+    /// The stream is over.
+    End(Reason),
+}
+
+impl Epoll {
+    /// A backend for one worker, made on the worker's own thread.
+    ///
+    /// # Errors
+    /// What the kernel says when it gives no epoll or no socket.
+    pub fn new(wait: Wait, receive_clock: Clock, options: &Socket) -> io::Result<Epoll> {
+        let stamps = match receive_clock {
+            Clock::Kernel => {
+                stamps::keep_stamping()?;
+                Some(Stamps::new())
+            }
+            Clock::User => None,
+        };
+        sys::sharpen_timers()?;
+        let poller = Poller::new()?;
+        let mut ready = Box::new([Ready::NONE; READY_MAX]);
+        let sleeper = match poller.wait_fine(&mut ready[..], Patience::Look) {
+            Ok(_) => Sleeper::Fine,
+            Err(_) => Sleeper::alarmed(&poller)?,
+        };
+        Ok(Epoll {
+            poller,
+            sleeper,
+            wait,
+            options: options.clone(),
+            stamps,
+            slots: Vec::new(),
+            ready,
+            ready_count: 0,
+            again: Vec::new(),
+            again_spare: Vec::new(),
+            knocking: Vec::new(),
+            knock_at: NEVER,
+            scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
+        })
+    }
+
+    /// The slot of a connection, unless that is over.
+    #[inline]
+    fn slot(&mut self, conn: ConnId) -> Option<&mut Slot> {
+        let slot = self.slots.get_mut(conn.slot as usize)?;
+        (slot.generation == conn.generation && slot.state != State::Free).then_some(slot)
+    }
+
+    fn look_again(&mut self, conn: ConnId) {
+        if let Some(slot) = self.slot(conn)
+            && !slot.is(QUEUED)
+        {
+            slot.flags |= QUEUED;
+            self.again.push(conn);
+        }
+    }
+
+    /// Makes the socket, begins to connect it, and has it watched.
+    fn begin(&mut self, conn: ConnId, target: &Target) -> io::Result<()> {
+        let address = match target {
+            Target::Tcp { address, .. } => Address::internet(address),
+            Target::Unix(path) => Address::unix(path)?,
+        };
+        let socket = sys::stream_socket(&address)?;
+        self.set_options(&socket, target)?;
+        let stamped = self.stamps.is_some() && matches!(target, Target::Tcp { .. });
+        if stamped {
+            sys::set_receive_stamps(socket.as_fd())?;
+        }
+        let connected = sys::connect(socket.as_fd(), &address);
+        let slot = &mut self.slots[conn.slot as usize];
+        let socket = slot.fd.insert(socket);
+        if stamped {
+            slot.flags |= STAMPED;
+        }
+        match (connected, target) {
+            (Ok(()), _) => {}
+            (Err(error), _) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}
+            (Err(error), Target::Unix(path)) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.knocking.push((conn, path.clone()));
+                self.knock_at = self.knock_at.min(clock::now() + KNOCK_AGAIN_NS);
+                return Ok(());
+            }
+            (Err(error), _) => return Err(error),
+        }
+        // Only now: before connect() has begun, a socket reports that it is hung up.
+        self.poller.add(socket.as_fd(), INTEREST, token(conn))
+    }
+
+    fn set_options(&self, socket: &OwnedFd, target: &Target) -> io::Result<()> {
+        let socket = socket.as_fd();
+        if let Some(bytes) = self.options.send_buffer {
+            sys::set_send_buffer(socket, bytes)?;
+        }
+        if let Some(bytes) = self.options.recv_buffer {
+            sys::set_receive_buffer(socket, bytes)?;
+        }
+        if let Some(seconds) = self.options.linger_s {
+            sys::set_linger(socket, seconds)?;
+        }
+        let Target::Tcp { source, .. } = target else { return Ok(()) };
+        if self.options.nodelay {
+            sys::set_nodelay(socket)?;
+        }
+        if let Some(source) = source {
+            if source.port() == 0 {
+                sys::set_bind_address_no_port(socket)?;
+            }
+            sys::bind(socket, &Address::internet(source))?;
+        }
+        Ok(())
+    }
+
+    /// Notes that a connection is broken; the next drain tells it, after what can still be read.
+    fn fail(&mut self, conn: ConnId, error: &io::Error) {
+        if let Some(slot) = self.slot(conn) {
+            slot.errno = sys::errno(error).try_into().unwrap_or(u16::MAX);
+            slot.flags |= ENDS;
+            self.look_again(conn);
+        }
+    }
+
+    /// Tries the full unix listeners again.
+    fn knock(&mut self) {
+        self.knock_at = NEVER;
+        for (conn, path) in std::mem::take(&mut self.knocking) {
+            if let Some(slot) = self.slot(conn) {
+                slot.fd = None;
+                if let Err(error) = self.begin(conn, &Target::Unix(path)) {
+                    self.fail(conn, &error);
+                }
+            }
+        }
+    }
+
+    /// Asks the kernel what is ready. An interruption by a signal is an answer too: nothing is.
+    #[inline]
+    fn ask(&mut self, patience: Patience) -> io::Result<bool> {
+        let ready = &mut self.ready[..];
+        let found = match (&self.sleeper, patience) {
+            (_, Patience::Look) => self.poller.wait_coarse(ready, false),
+            (_, Patience::Endless) => self.poller.wait_coarse(ready, true),
+            (Sleeper::Fine, _) => self.poller.wait_fine(ready, patience),
+            (Sleeper::Alarmed(alarm), Patience::For(ns)) => {
+                alarm.set(Some(clock::now() + ns))?;
+                self.poller.wait_coarse(ready, true)
+            }
+        };
+        match found {
+            Ok(found) => {
+                // The alarm alone is no event.
+                let alarm_alone = found == 1 && self.ready[0].token() == ALARM;
+                self.ready_count = if alarm_alone { 0 } else { found };
+                Ok(self.ready_count > 0)
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                self.ready_count = 0;
+                Ok(true)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// How long to sleep at most, when it is `now` and nothing is to be missed at `until`.
+    fn patience(&self, now: Nanos, until: Nanos) -> Patience {
+        if until <= now {
+            return Patience::Look;
+        }
+        match self.wait {
+            Wait::Spin => Patience::Look,
+            Wait::Auto | Wait::Block if until == NEVER => Patience::Endless,
+            Wait::Block => Patience::For(until - now),
+            Wait::Auto if until - now > SPIN_NS => Patience::For(until - now - SPIN_NS),
+            Wait::Auto => Patience::Look,
+        }
+    }
+
+    /// Tells what the kernel's report or our own notes say of one connection.
+    #[inline]
+    fn serve(&mut self, conn: ConnId, mut bits: u32, on: &mut impl FnMut(ConnId, Event<'_>)) {
+        let Some(slot) = self.slot(conn) else { return };
+        if slot.state == State::Connecting {
+            match slot.finish_connect(bits) {
+                Ok(false) => return,
+                Ok(true) => on(conn, Event::Opened),
+                Err(reason) => {
+                    slot.free();
+                    return on(conn, Event::Closed(reason));
+                }
+            }
+        }
+        if slot.is(BLOCKED) && bits & sys::WRITABLE != 0 {
+            slot.flags &= !BLOCKED;
+            if slot.errno == 0 && bits & ENDING == 0 {
+                on(conn, Event::Writable);
+            }
+        }
+        if bits & ENDING != 0 {
+            slot.flags |= ENDS;
+            bits |= sys::READABLE;
+        }
+        if bits & sys::READABLE == 0 {
+            return;
+        }
+        match self.read(conn, on) {
+            Taken::All => {}
+            Taken::Some => self.look_again(conn),
+            Taken::End(reason) => {
+                self.slots[conn.slot as usize].free();
+                on(conn, Event::Closed(reason));
+            }
+        }
+    }
+
+    /// Reads what is there, within the share of one connection.
+    #[inline]
+    fn read(&mut self, conn: ConnId, on: &mut impl FnMut(ConnId, Event<'_>)) -> Taken {
+        let slot = &mut self.slots[conn.slot as usize];
+        let Some(fd) = &slot.fd else { return Taken::End(slot.reason()) };
+        let stamps = self.stamps.as_ref().filter(|_| slot.is(STAMPED));
+        for _ in 0..READS_MAX {
+            let received = match stamps {
+                Some(stamps) => sys::receive_stamped(fd.as_fd(), &mut self.scratch)
+                    .map(|(len, stamp)| (len, stamp.map(|wall| stamps.to_monotonic(wall)))),
+                None => sys::receive(fd.as_fd(), &mut self.scratch).map(|len| (len, None)),
+            };
+            match received {
+                Ok((0, _)) => return Taken::End(slot.reason()),
+                Ok((len, stamp)) => {
+                    let read = clock::now();
+                    on(conn, Event::Received { bytes: &mut self.scratch[..len], stamp, read });
+                    // A read shorter than the block has emptied the socket; what comes now makes a new edge.
+                    if len < SCRATCH_BYTES && !slot.is(ENDS) {
+                        return Taken::All;
+                    }
+                }
+                // A socket that a send found broken reads nothing more and ends here too.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && slot.errno == 0 => {
+                    return Taken::All;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) if slot.errno != 0 => return Taken::End(slot.reason()),
+                Err(error) => return Taken::End(reason(sys::errno(&error))),
+            }
+        }
+        Taken::Some
+    }
+}
+
+impl Slot {
+    /// Whether the connection is open now, or why it will not be.
+    fn finish_connect(&mut self, bits: u32) -> Result<bool, Reason> {
+        let Some(fd) = self.fd.as_ref().filter(|_| self.errno == 0) else { return Err(self.reason()) };
+        if bits & (sys::FAILED | sys::HUNG_UP) != 0 {
+            match sys::take_socket_error(fd.as_fd()) {
+                Ok(0) => {}
+                // It was open for a moment: while it is being opened, a reset counts as a refusal.
+                Ok(error @ (libc::ECONNRESET | libc::EPIPE)) => self.errno = error as u16,
+                Ok(error) => return Err(reason(error)),
+                Err(error) => return Err(reason(sys::errno(&error))),
+            }
+        } else if bits & sys::WRITABLE == 0 {
+            return Ok(false);
+        }
+        self.state = State::Open;
+        Ok(true)
+    }
+
+    /// Why the connection ends, when reading has nothing to say about it.
+    fn reason(&self) -> Reason {
+        reason(i32::from(self.errno))
+    }
+}
+
+/// The class of an error number of a connection.
+fn reason(errno: i32) -> Reason {
+    let fault = match errno {
+        // Nobody listens under a path that does not exist, either.
+        libc::ECONNREFUSED | libc::ENOENT => Fault::Refused,
+        libc::ECONNRESET | libc::EPIPE | libc::ECONNABORTED => Fault::Reset,
+        libc::ETIMEDOUT => Fault::Timeout,
+        _ => Fault::Closed,
+    };
+    Reason { fault, errno }
+}
+
+fn token(conn: ConnId) -> u64 {
+    u64::from(conn.generation) << 32 | u64::from(conn.slot)
+}
+
+fn conn_of(token: u64) -> ConnId {
+    ConnId { slot: token as u32, generation: (token >> 32) as u32 }
+}
+
+impl Sleeper {
+    fn alarmed(poller: &Poller) -> io::Result<Sleeper> {
+        let alarm = Alarm::new()?;
+        poller.add(alarm.as_fd(), sys::READABLE | sys::EDGES, ALARM)?;
+        Ok(Sleeper::Alarmed(alarm))
+    }
+}
+
+impl Backend for Epoll {
+    #[inline]
+    fn now(&self) -> Nanos {
+        clock::now()
+    }
+
+    fn open(&mut self, conn: ConnId, target: &Target) {
+        let index = conn.slot as usize;
+        assert!(conn.slot != u32::MAX, "slots are small numbers");
+        if self.slots.len() <= index {
+            self.slots.resize_with(index + 1, Slot::default);
+        }
+        let slot = &mut self.slots[index];
+        assert!(slot.state == State::Free, "slot {index} is in use");
+        *slot = Slot { generation: conn.generation, state: State::Connecting, ..Slot::default() };
+        if let Err(error) = self.begin(conn, target) {
+            self.fail(conn, &error);
+        }
+    }
+
+    #[inline]
+    fn send(&mut self, conn: ConnId, parts: &[IoSlice<'_>]) -> Handed {
+        let slot = self.slot(conn).expect("bytes are sent on connections that exist");
+        assert!(slot.state == State::Open, "bytes are sent on connections that are open");
+        let Some(fd) = slot.fd.as_ref().filter(|_| slot.errno == 0) else {
+            return Handed { taken: 0, at: clock::now() };
+        };
+        let offered: usize = parts.iter().map(|part| part.len()).sum();
+        let at = clock::now();
+        match sys::send(fd.as_fd(), parts) {
+            Ok(taken) => {
+                if taken < offered {
+                    slot.flags |= BLOCKED;
+                }
+                Handed { taken, at }
+            }
+            Err(error) => {
+                match error.kind() {
+                    io::ErrorKind::WouldBlock => slot.flags |= BLOCKED,
+                    _ => self.fail(conn, &error),
+                }
+                Handed { taken: 0, at }
+            }
+        }
+    }
+
+    fn close(&mut self, conn: ConnId, how: Close) {
+        if let Some(slot) = self.slot(conn) {
+            if let (Close::Reset, Some(fd)) = (how, &slot.fd) {
+                // Nothing can be done about a failure: the connection is closed then all the same, only politely.
+                let _ = sys::set_linger(fd.as_fd(), 0);
+            }
+            slot.free();
+        }
+    }
+
+    fn wait(&mut self, until: Nanos) -> io::Result<Nanos> {
+        if self.ready_count > 0 {
+            return Ok(clock::now());
+        }
+        let mut now = clock::now();
+        loop {
+            if now >= self.knock_at {
+                self.knock();
+            }
+            if !self.again.is_empty() {
+                self.ask(Patience::Look)?;
+                return Ok(clock::now());
+            }
+            let something = self.ask(self.patience(now, until.min(self.knock_at)))?;
+            now = clock::now();
+            if let Some(stamps) = &mut self.stamps {
+                stamps.renew_when_due(now);
+            }
+            if something || now >= until {
+                return Ok(now);
+            }
+        }
+    }
+
+    fn drain(&mut self, on: &mut impl FnMut(ConnId, Event<'_>)) {
+        let again = std::mem::replace(&mut self.again, std::mem::take(&mut self.again_spare));
+        for index in 0..std::mem::take(&mut self.ready_count) {
+            let ready = self.ready[index];
+            if ready.token() != ALARM {
+                self.serve(conn_of(ready.token()), ready.bits(), on);
+            }
+        }
+        for &conn in &again {
+            if let Some(slot) = self.slot(conn) {
+                slot.flags &= !QUEUED;
+                self.serve(conn, sys::READABLE, on);
+            }
+        }
+        self.again_spare = again;
+        self.again_spare.clear();
+    }
+
+    fn mend_stamps(&mut self) {
+        if let Some(stamps) = &mut self.stamps {
+            stamps.renew();
+        }
+    }
+}

@@ -1,0 +1,460 @@
+//! One thread's whole work: the only loop there is.
+//!
+//! A turn: wake the clients whose time has come, send what they ask, wait, take in what happened. Nothing is sent from
+//! inside a completion: what happened is taken in first, then all that follows from it is sent.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io::{self, IoSlice};
+
+use pummel_logic::client::{Client, Wish};
+use pummel_logic::session::{Chunk, Session};
+use pummel_logic::shared::Shared;
+use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
+use pummel_logic::wire::{Codec, Fault};
+
+use crate::io::{Backend, Close, ConnId, Event, Reason, Target};
+use crate::log::Log;
+use crate::meeting::Meeting;
+use crate::wheel::Wheel;
+
+/// The longest sleep: after it a worker looks whether the run was stopped.
+const SLEEP_MAX_NS: Nanos = 50 * MILLISECOND;
+
+/// A turn that takes longer is a stall.
+const STALL_NS: Nanos = MILLISECOND;
+
+/// Connections that are being opened at one time; more would only fill the server's queue of new connections.
+const OPENING_MAX: usize = 256;
+
+/// Requests that one client asks before the others get their turn.
+const ASK_MAX: usize = 64;
+
+/// First and longest pause before a connection is tried again.
+const RETRY_NS: (Nanos, Nanos) = (10 * MILLISECOND, SECOND);
+
+/// What a worker needs to know beside its clients.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// How long a request may take, and a connection to open.
+    pub timeout_ns: Nanos,
+    /// Whether connections that the server closed are opened again.
+    pub reconnect: bool,
+    /// How long a phase waits for its last answers.
+    pub drain_ns: Nanos,
+}
+
+/// Where a connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Nothing is done about it.
+    Closed,
+    /// Asked for, but too many others are being opened, or it is not time yet.
+    Queued,
+    /// Being opened, since.
+    Opening(Nanos),
+    Open,
+    /// Open, but the socket is full.
+    Full,
+}
+
+/// One connection.
+#[derive(Debug)]
+struct Connection<C> {
+    session: Session<C>,
+    state: State,
+    generation: u32,
+    in_wheel: bool,
+    /// Its client waits to be polled.
+    woken: bool,
+    /// It was open once.
+    opened: bool,
+    /// Which of the server's addresses is tried next.
+    attempt: u32,
+    /// When its client asked to be woken; [`NEVER`] if it is not in the queue of due times.
+    due: Nanos,
+    /// Failed attempts to open it since it was open.
+    failures: u32,
+}
+
+/// Everything of a worker but its backend, so that what the backend hands over can be worked on.
+#[derive(Debug)]
+struct Desk<C> {
+    rules: Rules,
+    clients: Vec<Client>,
+    connections: Vec<Connection<C>>,
+    /// Addresses that each client's server has, tried in turn.
+    targets: Vec<Vec<Target>>,
+    shared: Shared,
+    log: Log,
+    due: BinaryHeap<Reverse<(Nanos, u32)>>,
+    wheel: Wheel,
+    woken: Vec<u32>,
+    expired: Vec<u32>,
+    /// Connections that wait to be opened, and from when on.
+    queue: BinaryHeap<Reverse<(Nanos, u32)>>,
+    opening: usize,
+    /// Clients that have something left to do in this phase.
+    active: usize,
+}
+
+/// One thread's clients, connections and measurements.
+#[derive(Debug)]
+pub struct Worker<C, B> {
+    backend: B,
+    desk: Desk<C>,
+}
+
+impl<C: Codec, B: Backend> Worker<C, B> {
+    /// A worker for these clients, whose client n has the addresses `targets[n]`.
+    pub fn new(backend: B, crew: Crew, rules: Rules, shared: Shared, log: Log) -> Worker<C, B> {
+        let Crew { clients, targets, depth } = crew;
+        let connections = clients.iter().map(|_| Connection::new(depth)).collect();
+        let wheel = Wheel::new(rules.timeout_ns, backend.now());
+        let active = clients.len();
+        let desk = Desk {
+            rules,
+            connections,
+            targets,
+            shared,
+            log,
+            due: BinaryHeap::with_capacity(clients.len()),
+            wheel,
+            woken: Vec::with_capacity(clients.len()),
+            expired: Vec::with_capacity(clients.len()),
+            queue: BinaryHeap::with_capacity(clients.len()),
+            opening: 0,
+            active,
+            clients,
+        };
+        Worker { backend, desk }
+    }
+
+    /// Opens every connection. Ends early when one of them cannot be opened, since the run then does not begin.
+    pub fn open(&mut self, meeting: &Meeting) -> io::Result<()> {
+        self.desk.wake_all();
+        let now = self.backend.now();
+        self.turns(meeting, Bounds { end: NEVER, drain_end: NEVER }, now, |desk| desk.log.has_failed_to_open())
+    }
+
+    /// Works one phase, for which every client has been told what to do, from `begin` on.
+    pub fn work(&mut self, meeting: &Meeting, begin: Nanos, end: Nanos) -> io::Result<()> {
+        self.desk.wake_all();
+        let bounds = Bounds { end, drain_end: end.saturating_add(self.desk.rules.drain_ns) };
+        self.turns(meeting, bounds, begin, |_| false)?;
+        self.settle();
+        Ok(())
+    }
+
+    /// The clock.
+    pub fn now(&self) -> Nanos {
+        self.backend.now()
+    }
+
+    /// The clients, to be told what to do in the next phase, with what they share and where they are measured.
+    pub fn parts(&mut self) -> (&mut [Client], &mut Shared, &mut Log) {
+        (&mut self.desk.clients, &mut self.desk.shared, &mut self.desk.log)
+    }
+
+    /// Closes every connection and hands over what was measured.
+    pub fn finish(mut self) -> Log {
+        for slot in 0..self.desk.connections.len() {
+            self.backend.close(self.desk.id(slot), Close::Fin);
+        }
+        self.desk.log
+    }
+
+    /// Turns until every client is done, the drain is over, or `enough`.
+    fn turns(
+        &mut self,
+        meeting: &Meeting,
+        mut bounds: Bounds,
+        begin: Nanos,
+        enough: impl Fn(&Desk<C>) -> bool,
+    ) -> io::Result<()> {
+        let desk = &mut self.desk;
+        let mut now = self.backend.now();
+        while now < begin {
+            now = self.backend.wait(begin)?;
+        }
+        loop {
+            if meeting.is_stopped() && bounds.end > now {
+                desk.stop(now);
+                bounds = Bounds { end: now, drain_end: now.saturating_add(desk.rules.drain_ns) };
+            }
+            desk.wake_due(now);
+            desk.serve_woken(&mut self.backend, now);
+            desk.open_queued(&mut self.backend, now);
+            if desk.active == 0 || now >= bounds.drain_end || enough(desk) {
+                return Ok(());
+            }
+            let until = desk.next_time(now).min(bounds.drain_end);
+            let woke = self.backend.now();
+            desk.log.worked(now, woke);
+            now = self.backend.wait(until)?;
+            desk.log.waited(woke, now, until);
+            self.backend.drain(&mut |conn, event| desk.handle(conn, event, now));
+            if desk.log.wants_mending() {
+                self.backend.mend_stamps();
+            }
+            desk.expire(&mut self.backend, now);
+            desk.log.tick(now);
+        }
+    }
+
+    /// The end of a phase: what is still owed is unfinished, and what is due and was not sent is unsent.
+    fn settle(&mut self) {
+        let now = self.backend.now();
+        let desk = &mut self.desk;
+        desk.log.abandon(true);
+        for slot in 0..desk.connections.len() {
+            if !desk.connections[slot].session.is_idle() {
+                self.backend.close(desk.id(slot), Close::Fin);
+                desk.lose(slot, Loss::Closed(Fault::Closed), true, now);
+            }
+        }
+        desk.log.abandon(false);
+        for client in &mut desk.clients {
+            let log = &mut desk.log;
+            client.count_unsent(now, &desk.shared, |verb| log.unsent(verb));
+        }
+        desk.due.clear();
+        for connection in &mut desk.connections {
+            connection.due = NEVER;
+        }
+        desk.log.end_phase(now);
+    }
+}
+
+/// The clients of a worker and where their connections go.
+#[derive(Debug)]
+pub struct Crew {
+    /// The clients.
+    pub clients: Vec<Client>,
+    /// For each client, the addresses of its server, tried in turn.
+    pub targets: Vec<Vec<Target>>,
+    /// Most requests outstanding on a connection, to make room for.
+    pub depth: usize,
+}
+
+/// When a phase ends, and when its last answers are given up.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    end: Nanos,
+    drain_end: Nanos,
+}
+
+/// How a connection ends.
+#[derive(Clone, Copy, Debug)]
+enum Loss {
+    Closed(Fault),
+    TimedOut,
+}
+
+impl<C: Codec> Connection<C> {
+    fn new(depth: usize) -> Connection<C> {
+        Connection {
+            session: Session::new(depth),
+            state: State::Closed,
+            generation: 0,
+            in_wheel: false,
+            woken: false,
+            opened: false,
+            attempt: 0,
+            due: NEVER,
+            failures: 0,
+        }
+    }
+}
+
+impl<C: Codec> Desk<C> {
+    fn id(&self, slot: usize) -> ConnId {
+        ConnId { slot: slot as u32, generation: self.connections[slot].generation }
+    }
+
+    fn wake(&mut self, slot: usize) {
+        let connection = &mut self.connections[slot];
+        if !connection.woken {
+            connection.woken = true;
+            self.woken.push(slot as u32);
+        }
+    }
+
+    fn wake_all(&mut self) {
+        self.active = self.clients.len();
+        for slot in 0..self.clients.len() {
+            self.wake(slot);
+        }
+    }
+
+    fn stop(&mut self, now: Nanos) {
+        for client in &mut self.clients {
+            client.stop(now);
+        }
+        self.queue.clear();
+        self.wake_all();
+    }
+
+    /// Wakes the clients whose due time has come.
+    #[inline]
+    fn wake_due(&mut self, now: Nanos) {
+        while let Some(&Reverse((at, slot))) = self.due.peek().filter(|Reverse((at, _))| *at <= now) {
+            self.due.pop();
+            let connection = &mut self.connections[slot as usize];
+            if connection.due == at {
+                connection.due = NEVER;
+                self.wake(slot as usize);
+            }
+        }
+    }
+
+    /// Lets every woken client ask what it wants, and sends it.
+    #[inline]
+    fn serve_woken(&mut self, backend: &mut impl Backend, now: Nanos) {
+        let mut woken = std::mem::take(&mut self.woken);
+        for slot in woken.drain(..) {
+            self.connections[slot as usize].woken = false;
+            self.serve(slot as usize, backend, now);
+        }
+        // Those who have more to ask than one turn allows were woken again meanwhile.
+        std::mem::swap(&mut self.woken, &mut woken);
+        self.woken.append(&mut woken);
+    }
+
+    fn serve(&mut self, slot: usize, backend: &mut impl Backend, now: Nanos) {
+        let mut asked = 0;
+        loop {
+            let connection = &mut self.connections[slot];
+            match self.clients[slot].poll(now, &mut self.shared) {
+                Wish::Ask { op, ticket, .. } => {
+                    connection.session.request(&op, ticket).expect("a plan holds only what its protocol can say");
+                    self.log.asked(&ticket, now);
+                    asked += 1;
+                    if asked == ASK_MAX {
+                        self.wake(slot);
+                        break;
+                    }
+                }
+                Wish::Open(_) => {
+                    connection.state = State::Queued;
+                    let pause = retry_pause(connection.failures);
+                    self.queue.push(Reverse((now + pause, slot as u32)));
+                }
+                Wish::Wait(NEVER) => break,
+                Wish::Wait(at) => {
+                    if at < connection.due {
+                        connection.due = at;
+                        self.due.push(Reverse((at, slot as u32)));
+                    }
+                    break;
+                }
+                Wish::Done => {
+                    self.active -= usize::from(self.clients[slot].retire());
+                    break;
+                }
+            }
+        }
+        self.flush(slot, backend);
+    }
+
+    /// Sends what waits on a connection, as far as the socket takes it.
+    #[inline]
+    fn flush(&mut self, slot: usize, backend: &mut impl Backend) {
+        let id = self.id(slot);
+        let connection = &mut self.connections[slot];
+        while connection.state == State::Open {
+            let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];
+            let count = connection.session.poll_send(self.shared.block(), &mut parts);
+            if count == 0 {
+                break;
+            }
+            let offered: usize = parts[..count].iter().map(|part| part.len()).sum();
+            let handed = backend.send(id, &parts[..count]);
+            if handed.taken < offered {
+                connection.state = State::Full;
+            }
+            self.log.sent(handed.taken);
+            let mut view =
+                View { slot, client: &mut self.clients[slot], shared: &mut self.shared, log: &mut self.log, woken: false };
+            connection.session.handle_sent(handed.taken, handed.at, &mut view);
+            if view.woken && !connection.woken {
+                connection.woken = true;
+                self.woken.push(slot as u32);
+            }
+        }
+        if !connection.in_wheel && !connection.session.is_idle() {
+            connection.in_wheel = true;
+            let deadline = connection.session.deadline(self.rules.timeout_ns);
+            self.wheel.insert(slot as u32, deadline);
+        }
+    }
+
+    /// Opens what waits to be opened, as many at a time as is good.
+    fn open_queued(&mut self, backend: &mut impl Backend, now: Nanos) {
+        while self.opening < OPENING_MAX {
+            let Some(&Reverse((_, slot))) = self.queue.peek().filter(|Reverse((at, _))| *at <= now) else { return };
+            self.queue.pop();
+            let slot = slot as usize;
+            let connection = &mut self.connections[slot];
+            connection.state = State::Opening(now);
+            connection.generation = connection.generation.wrapping_add(1);
+            self.opening += 1;
+            if !connection.in_wheel {
+                connection.in_wheel = true;
+                self.wheel.insert(slot as u32, now.saturating_add(self.rules.timeout_ns));
+            }
+            let addresses = &self.targets[slot];
+            backend.open(
+                ConnId { slot: slot as u32, generation: connection.generation },
+                &addresses[connection.attempt as usize % addresses.len()],
+            );
+        }
+    }
+
+    /// When something has to be done, if nothing happens before.
+    #[inline]
+    fn next_time(&self, now: Nanos) -> Nanos {
+        if !self.woken.is_empty() {
+            return now;
+        }
+        let due = self.due.peek().map_or(NEVER, |Reverse((at, _))| *at);
+        let open = match self.queue.peek() {
+            Some(Reverse((at, _))) if self.opening < OPENING_MAX => *at,
+            _ => NEVER,
+        };
+        due.min(open).min(self.wheel.next()).min(self.log.next_tick()).min(now + SLEEP_MAX_NS)
+    }
+
+    /// Takes in what happened on a connection.
+    #[inline]
+    fn handle(&mut self, id: ConnId, event: Event<'_>, now: Nanos) {
+        let slot = id.slot as usize;
+        let connection = &mut self.connections[slot];
+        if connection.generation != id.generation {
+            return;
+        }
+        match event {
+            Event::Received { bytes, stamp, read } => {
+                let chunk = Chunk { bytes, stamp, read };
+                let mut view = View { slot, client: &mut self.clients[slot], shared: &mut self.shared, log: &mut self.log, woken: false };
+                let answered = connection.session.handle_received(chunk, &mut view);
+                self.log.received(chunk.bytes.len(), answered.unwrap_or(0), stamp.is_some());
+                match answered {
+                    Ok(_) => self.wake(slot),
+                    Err(malformed) => {
+                        self.log.malformed(malformed, chunk.bytes);
+                        self.broken.push(slot as u32);
+                        self.lose(slot, Loss::Closed(Fault::Protocol), self.rules.reconnect, read);
+                    }
+                }
+            }
+            Event::Writable => {
+                connection.state = State::Open;
+                connection.session.handle_writable(now);
+                self.wake(slot);
+            }
+            Event::Opened => self.opened(slot, now),
+            Event::Closed(reason) => self.closed(slot, reason, now),
+        }
+    }
+}
