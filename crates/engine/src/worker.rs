@@ -8,21 +8,20 @@ use std::collections::BinaryHeap;
 use std::io::{self, IoSlice};
 
 use pummel_logic::client::{Client, Wish};
-use pummel_logic::session::{Chunk, Session};
+use pummel_logic::inflight::{Care, Origin, Ticket};
+use pummel_logic::session::{Answer, Chunk, Item, Session, Sink};
 use pummel_logic::shared::Shared;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
-use pummel_logic::wire::{Codec, Fault};
+use pummel_logic::wire::{Codec, Fault, Outcome};
 
 use crate::io::{Backend, Close, ConnId, Event, Reason, Target};
+use crate::feed::Trouble;
 use crate::log::Log;
 use crate::meeting::Meeting;
 use crate::wheel::Wheel;
 
 /// The longest sleep: after it a worker looks whether the run was stopped.
 const SLEEP_MAX_NS: Nanos = 50 * MILLISECOND;
-
-/// A turn that takes longer is a stall.
-const STALL_NS: Nanos = MILLISECOND;
 
 /// Connections that are being opened at one time; more would only fill the server's queue of new connections.
 const OPENING_MAX: usize = 256;
@@ -91,6 +90,8 @@ struct Desk<C> {
     wheel: Wheel,
     woken: Vec<u32>,
     expired: Vec<u32>,
+    /// Connections whose peer said what its protocol does not allow, to be closed.
+    broken: Vec<u32>,
     /// Connections that wait to be opened, and from when on.
     queue: BinaryHeap<Reverse<(Nanos, u32)>>,
     opening: usize,
@@ -122,6 +123,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             wheel,
             woken: Vec::with_capacity(clients.len()),
             expired: Vec::with_capacity(clients.len()),
+            broken: Vec::new(),
             queue: BinaryHeap::with_capacity(clients.len()),
             opening: 0,
             active,
@@ -192,8 +194,9 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             let woke = self.backend.now();
             desk.log.worked(now, woke);
             now = self.backend.wait(until)?;
-            desk.log.waited(woke, now, until);
+            desk.log.waited(until.max(woke), now);
             self.backend.drain(&mut |conn, event| desk.handle(conn, event, now));
+            desk.close_broken(&mut self.backend);
             if desk.log.wants_mending() {
                 self.backend.mend_stamps();
             }
@@ -209,20 +212,24 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         desk.log.abandon(true);
         for slot in 0..desk.connections.len() {
             if !desk.connections[slot].session.is_idle() {
+                desk.log.given_up();
                 self.backend.close(desk.id(slot), Close::Fin);
-                desk.lose(slot, Loss::Closed(Fault::Closed), true, now);
+                desk.end_session(slot, Loss::Closed(Fault::Closed), true, now);
             }
         }
         desk.log.abandon(false);
+        let (mut dead, mut missing) = (0, 0);
         for client in &mut desk.clients {
-            let log = &mut desk.log;
-            client.count_unsent(now, &desk.shared, |verb| log.unsent(verb));
+            let (log, group) = (&mut desk.log, client.group());
+            client.count_unsent(now, &desk.shared, |verb| log.unsent(group, verb));
+            dead += u64::from(client.is_lost());
+            missing += client.missing();
         }
         desk.due.clear();
         for connection in &mut desk.connections {
             connection.due = NEVER;
         }
-        desk.log.end_phase(now);
+        desk.log.end_phase(now, dead, missing);
     }
 }
 
@@ -328,7 +335,7 @@ impl<C: Codec> Desk<C> {
             match self.clients[slot].poll(now, &mut self.shared) {
                 Wish::Ask { op, ticket, .. } => {
                     connection.session.request(&op, ticket).expect("a plan holds only what its protocol can say");
-                    self.log.asked(&ticket, now);
+                    self.log.asked();
                     asked += 1;
                     if asked == ASK_MAX {
                         self.wake(slot);
@@ -375,7 +382,7 @@ impl<C: Codec> Desk<C> {
             }
             self.log.sent(handed.taken);
             let mut view =
-                View { slot, client: &mut self.clients[slot], shared: &mut self.shared, log: &mut self.log, woken: false };
+                View::new(slot, &mut self.clients[slot], &mut self.shared, &mut self.log);
             connection.session.handle_sent(handed.taken, handed.at, &mut view);
             if view.woken && !connection.woken {
                 connection.woken = true;
@@ -436,15 +443,15 @@ impl<C: Codec> Desk<C> {
         match event {
             Event::Received { bytes, stamp, read } => {
                 let chunk = Chunk { bytes, stamp, read };
-                let mut view = View { slot, client: &mut self.clients[slot], shared: &mut self.shared, log: &mut self.log, woken: false };
+                let mut view = View::new(slot, &mut self.clients[slot], &mut self.shared, &mut self.log);
                 let answered = connection.session.handle_received(chunk, &mut view);
-                self.log.received(chunk.bytes.len(), answered.unwrap_or(0), stamp.is_some());
+                self.log.received(chunk.bytes.len(), answered.unwrap_or(0));
                 match answered {
                     Ok(_) => self.wake(slot),
                     Err(malformed) => {
                         self.log.malformed(malformed, chunk.bytes);
                         self.broken.push(slot as u32);
-                        self.lose(slot, Loss::Closed(Fault::Protocol), self.rules.reconnect, read);
+                        self.end_session(slot, Loss::Closed(Fault::Protocol), self.rules.reconnect, read);
                     }
                 }
             }
@@ -456,5 +463,170 @@ impl<C: Codec> Desk<C> {
             Event::Opened => self.opened(slot, now),
             Event::Closed(reason) => self.closed(slot, reason, now),
         }
+    }
+
+    fn opened(&mut self, slot: usize, now: Nanos) {
+        let connection = &mut self.connections[slot];
+        let State::Opening(since) = connection.state else { return };
+        self.opening -= 1;
+        self.log.opened(now - since, connection.opened);
+        connection.state = State::Open;
+        connection.opened = true;
+        connection.failures = 0;
+        self.clients[slot].handle_opened(0, now);
+        self.wake(slot);
+    }
+
+    /// A connection is not there any more, or never came to be; its socket is closed already.
+    fn closed(&mut self, slot: usize, reason: Reason, now: Nanos) {
+        let connection = &mut self.connections[slot];
+        if !matches!(connection.state, State::Opening(_)) {
+            self.log.lost(Trouble::Lost(reason));
+            return self.end_session(slot, Loss::Closed(reason.fault), self.rules.reconnect, now);
+        }
+        self.opening -= 1;
+        connection.attempt = connection.attempt.wrapping_add(1);
+        connection.failures += 1;
+        connection.state = State::Closed;
+        let addresses = self.targets[slot].len() as u32;
+        if connection.failures % addresses != 0 {
+            // The server's name has more addresses; the next may be the one that it listens on.
+            connection.state = State::Queued;
+            self.queue.push(Reverse((now, slot as u32)));
+            return;
+        }
+        self.log.not_opened(reason);
+        let again = connection.opened && self.rules.reconnect;
+        self.clients[slot].handle_closed(0, again, &mut self.shared);
+        self.wake(slot);
+    }
+
+    /// Ends everything that a connection owes; `again`: its client may open it again.
+    fn end_session(&mut self, slot: usize, loss: Loss, again: bool, now: Nanos) {
+        let connection = &mut self.connections[slot];
+        connection.state = State::Closed;
+        connection.generation = connection.generation.wrapping_add(1);
+        let mut view = View::new(slot, &mut self.clients[slot], &mut self.shared, &mut self.log);
+        match loss {
+            Loss::Closed(fault) => connection.session.handle_closed(fault, now, &mut view),
+            Loss::TimedOut => connection.session.handle_timeout(self.rules.timeout_ns, now, &mut view),
+        }
+        self.log.drop_check(slot);
+        self.clients[slot].handle_closed(0, again, &mut self.shared);
+        self.wake(slot);
+    }
+
+    /// Closes the sockets of connections that were given up while events were taken in.
+    fn close_broken(&mut self, backend: &mut impl Backend) {
+        for slot in self.broken.drain(..) {
+            // The generation went on when the session ended.
+            let generation = self.connections[slot as usize].generation.wrapping_sub(1);
+            backend.close(ConnId { slot, generation }, Close::Fin);
+        }
+    }
+
+    /// Looks at the connections whose time in the wheel has come, and gives up those that are late.
+    #[inline]
+    fn expire(&mut self, backend: &mut impl Backend, now: Nanos) {
+        self.wheel.expire(now, &mut self.expired);
+        if self.expired.is_empty() {
+            return;
+        }
+        let mut expired = std::mem::take(&mut self.expired);
+        for slot in expired.drain(..) {
+            self.connections[slot as usize].in_wheel = false;
+            self.expire_one(slot as usize, backend, now);
+        }
+        self.expired = expired;
+    }
+
+    fn expire_one(&mut self, slot: usize, backend: &mut impl Backend, now: Nanos) {
+        let id = self.id(slot);
+        let connection = &mut self.connections[slot];
+        let deadline = match connection.state {
+            State::Closed | State::Queued => return,
+            State::Opening(since) => since.saturating_add(self.rules.timeout_ns),
+            State::Open | State::Full => connection.session.deadline(self.rules.timeout_ns),
+        };
+        if deadline == NEVER {
+            return;
+        }
+        if deadline > now {
+            connection.in_wheel = true;
+            self.wheel.insert(slot as u32, deadline);
+            return;
+        }
+        backend.close(id, Close::Fin);
+        if let State::Opening(_) = connection.state {
+            return self.closed(slot, Reason { fault: Fault::Timeout, errno: 0 }, now);
+        }
+        // The generator closed it, so that it is opened again whatever the rules say of servers that close.
+        self.log.lost(Trouble::TimedOut);
+        self.end_session(slot, Loss::TimedOut, true, now);
+    }
+}
+
+/// How long to wait before a connection is tried again that failed so often.
+fn retry_pause(failures: u32) -> Nanos {
+    match failures {
+        0 => 0,
+        failures => (RETRY_NS.0 << (failures - 1).min(10)).min(RETRY_NS.1),
+    }
+}
+
+/// One connection's client and log, as its session tells them what came.
+struct View<'a> {
+    slot: usize,
+    client: &'a mut Client,
+    shared: &'a mut Shared,
+    log: &'a mut Log,
+    /// A request ended, so that the client may have something to ask.
+    woken: bool,
+}
+
+impl<'a> View<'a> {
+    #[inline]
+    fn new(slot: usize, client: &'a mut Client, shared: &'a mut Shared, log: &'a mut Log) -> View<'a> {
+        View { slot, client, shared, log, woken: false }
+    }
+
+    /// The value that passed by, if any, has passed.
+    fn end_check(&mut self, ticket: &Ticket) {
+        let (client, shared) = (&*self.client, &*self.shared);
+        self.log.end_check(self.slot, shared, |key, version| client.is_stale(ticket, key, version, shared));
+    }
+}
+
+impl Sink for View<'_> {
+    #[inline]
+    fn item(&mut self, ticket: &Ticket, item: Item<'_>) {
+        if ticket.care == Care::None && ticket.origin != Origin::BeforeCas {
+            return;
+        }
+        let verify = ticket.care == Care::Verify;
+        if verify {
+            self.end_check(ticket);
+        }
+        let key = self.client.handle_item(ticket, &item, self.shared);
+        if verify {
+            self.log.begin_check(self.slot, key, ticket, &item, self.shared);
+        }
+    }
+
+    #[inline]
+    fn body(&mut self, ticket: &Ticket, bytes: &[u8]) {
+        if ticket.care == Care::Verify {
+            self.log.check(self.slot, bytes, self.shared);
+        }
+    }
+
+    #[inline]
+    fn answer(&mut self, answer: &Answer, message: &[u8]) {
+        if answer.ticket.care == Care::Verify && !matches!(answer.outcome, Outcome::Error(_)) {
+            self.end_check(&answer.ticket);
+        }
+        self.log.answer(self.client.group(), self.client.number(), answer, message);
+        self.client.handle_answer(answer, self.shared);
+        self.woken = true;
     }
 }

@@ -336,6 +336,36 @@ impl Client {
         !std::mem::replace(&mut self.retired, true)
     }
 
+    /// Number in its group, over all threads and agents.
+    #[inline]
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Index of its group in the Plan.
+    #[inline]
+    pub fn group(&self) -> usize {
+        self.shift.place.group as usize
+    }
+
+    /// Whether its lane was lost and is not opened again.
+    pub fn is_lost(&self) -> bool {
+        self.lane == LaneState::Lost
+    }
+
+    /// Whether its lane is open.
+    pub fn is_open(&self) -> bool {
+        matches!(self.lane, LaneState::Open(_))
+    }
+
+    /// Requests of this phase that were never due, although the phase is to go on until they are made.
+    pub fn missing(&self) -> u64 {
+        match self.shift.requests {
+            u64::MAX => 0,
+            requests => requests - self.issued,
+        }
+    }
+
     /// Requests of this phase that were due before `now` and were never sent, by verb.
     pub fn count_unsent(&mut self, now: Nanos, shared: &Shared, mut unsent: impl FnMut(Verb)) {
         let until = self.shift.end.min(now);

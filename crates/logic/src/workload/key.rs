@@ -241,3 +241,157 @@ fn eight_digits(number: u64) -> [u8; 8] {
     let digits = tens | (pairs - 10 * tens) << 8;
     (digits | 0x3030_3030_3030_3030).to_le_bytes()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::{any, proptest};
+    use proptest::prop_assert_eq;
+
+    use super::*;
+
+    fn data(records: u64, prefix: &str, key_size: Dist) -> Data {
+        Data {
+            records,
+            seed: 0,
+            key_prefix: prefix.to_string(),
+            key_size,
+            value_size: Dist::Fixed(200.0),
+            expiry_s: Dist::Fixed(0.0),
+        }
+    }
+
+    fn maker(records: u64, prefix: &str, key_size: Dist) -> KeyMaker {
+        KeyMaker::new(&data(records, prefix, key_size)).unwrap()
+    }
+
+    fn text(keys: &KeyMaker, index: u64) -> String {
+        String::from_utf8(keys.key(index, &mut [0; KEY_MAX_BYTES]).to_vec()).unwrap()
+    }
+
+    #[test]
+    fn a_key_is_the_prefix_and_the_padded_index() {
+        let keys = maker(10_000, "user:", Dist::Fixed(30.0));
+        assert_eq!(text(&keys, 0), "user:0000000000000000000000000");
+        assert_eq!(text(&keys, 29_999), "user:0000000000000000000029999");
+        let keys = maker(10_000, "", Dist::Fixed(10.0));
+        assert_eq!(text(&keys, 1234), "0000001234");
+        assert_eq!(
+            text(&maker(1 << 40, "k", Dist::Fixed(30.0)), (3 << 40) - 1),
+            "k0000000000000000".to_string() + "3298534883327"
+        );
+    }
+
+    #[test]
+    fn lengths_are_cut_to_what_the_index_needs_and_the_protocol_allows() {
+        assert_eq!(text(&maker(10_000, "p", Dist::Fixed(1.0)), 7), "p00007");
+        assert_eq!(text(&maker(1, "", Dist::Fixed(0.0)), 2), "2");
+        let longest = text(&maker(10_000, "p", Dist::Fixed(1000.0)), 12_345);
+        assert_eq!(longest.len(), KEY_MAX_BYTES);
+        assert!(longest.starts_with("p000") && longest.ends_with("00012345"));
+    }
+
+    #[test]
+    fn a_prefix_that_leaves_no_room_is_refused() {
+        let fits = "x".repeat(245);
+        let keys = maker(10_000, &fits, Dist::Fixed(30.0));
+        assert_eq!(text(&keys, 29_999), fits.clone() + "29999");
+        let refused = KeyMaker::new(&data(10_000, &(fits + "x"), Dist::Fixed(30.0))).unwrap_err();
+        assert_eq!(refused, PrefixTooLong { len_bytes: 246, max_bytes: 245 });
+    }
+
+    #[test]
+    fn keys_are_unique_where_lengths_vary_and_lead_back_to_their_index() {
+        // A prefix that ends in a digit is the hardest: its end looks like the beginning of a number.
+        let keys = maker(20_000, "k0", Dist::Uniform { low: 1.0, high: 40.0 });
+        let mut seen = HashSet::new();
+        let mut lengths = HashSet::new();
+        for index in 0..keys.spaces().end() {
+            let key = text(&keys, index);
+            assert_eq!(keys.index_of(key.as_bytes()), Some(index));
+            lengths.insert(key.len());
+            assert!(seen.insert(key), "the key of {index} is another's too");
+        }
+        assert_eq!(lengths, (7..=40).collect());
+    }
+
+    #[test]
+    fn sizes_belong_to_the_data_seed_and_the_index() {
+        let sizes = Dist::Uniform { low: 20.0, high: 200.0 };
+        let lengths = |data: &Data| -> Vec<usize> {
+            let keys = KeyMaker::new(data).unwrap();
+            (0..100).map(|index| keys.len_of(index)).collect()
+        };
+        let plain = data(1000, "", sizes.clone());
+        assert_eq!(lengths(&plain), lengths(&data(2000, "", sizes)), "the number of records does not matter");
+        assert_ne!(lengths(&plain), lengths(&Data { seed: 1, ..plain.clone() }));
+    }
+
+    #[test]
+    fn what_is_no_key_has_no_index() {
+        let keys = maker(10_000, "user:", Dist::Fixed(12.0));
+        assert_eq!(keys.index_of(b"user:0001234"), Some(1234));
+        for stranger in [
+            "",
+            "user:",
+            "user",
+            "usex:0001234",
+            "user:001234",
+            "user:00001234",
+            "user:00012x4",
+            "user:000123/",
+            "user:0030000",
+            "user:9999999",
+            "user:99999999999999999999999999",
+        ] {
+            assert_eq!(keys.index_of(stranger.as_bytes()), None, "{stranger}");
+        }
+    }
+
+    #[test]
+    fn spaces_lie_one_behind_the_other() {
+        let spaces = Spaces::new(100);
+        for (space, first) in [(Space::Plain, 0), (Space::Pieces, 100), (Space::Counters, 200)] {
+            for record in [0, 1, 99] {
+                assert_eq!(spaces.index(space, record), first + record);
+                assert_eq!(spaces.space(first + record), space);
+            }
+        }
+        assert_eq!(spaces.end(), 300);
+    }
+
+    #[test]
+    fn decimals_are_right_at_every_change_of_length() {
+        for power in 0..DIGITS as u32 {
+            for number in [10u64.pow(power) - 1, 10u64.pow(power), 10u64.pow(power) + 1, 9 * 10u64.pow(power)]
+            {
+                assert_eq!(decimal(number)[..], *format!("{number:016}").as_bytes());
+            }
+        }
+        // All quotients of the first two steps, and all of the last.
+        for four in 0..10_000 {
+            assert_eq!(
+                eight_digits(four * 10_000 + (9_999 - four))[..],
+                *format!("{four:04}{:04}", 9_999 - four).as_bytes()
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn decimals_are_right(number in 0u64..10_000_000_000_000_000) {
+            prop_assert_eq!(String::from_utf8(decimal(number).to_vec()).unwrap(), format!("{number:016}"));
+        }
+
+        #[test]
+        fn only_true_keys_have_an_index(tail in "[0-9]{4,12}", any_bytes in any::<Vec<u8>>()) {
+            let keys = maker(10_000, "u", Dist::Uniform { low: 6.0, high: 12.0 });
+            for candidate in [format!("u{tail}").into_bytes(), any_bytes] {
+                if let Some(index) = keys.index_of(&candidate) {
+                    prop_assert_eq!(keys.key(index, &mut [0; KEY_MAX_BYTES]).to_vec(), candidate);
+                }
+            }
+        }
+    }
+}

@@ -306,3 +306,153 @@ fn block(words: Stream, len_bytes: u64) -> Arc<[u8]> {
     }
     block
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn data(value_size: Dist) -> Data {
+        Data {
+            records: 1000,
+            seed: 0,
+            key_prefix: String::new(),
+            key_size: Dist::Fixed(30.0),
+            value_size,
+            expiry_s: Dist::Fixed(0.0),
+        }
+    }
+
+    fn maker(value_size: Dist) -> ValueMaker {
+        ValueMaker::new(&data(value_size)).unwrap()
+    }
+
+    fn bytes(value: Value<'_>) -> Vec<u8> {
+        [value.own, value.shared].concat()
+    }
+
+    #[test]
+    fn a_value_is_a_header_and_a_range_of_the_block() {
+        let values = maker(Dist::Fixed(200.0));
+        let version = Version::new(5, 77);
+        let mut own = [0; HEADER_BYTES];
+        let value = values.value(3, version, &mut own);
+        assert_eq!(value.len(), 200);
+        assert_eq!(value.shared, &values.block()[value.shared_at..][..176]);
+        assert_eq!(value.own[8..16], (5u64 << 40 | 77).to_le_bytes());
+        assert_eq!(value.own[16..20], 200u32.to_le_bytes());
+        assert_eq!(value.own[20..24], *b"pum1");
+    }
+
+    #[test]
+    fn tags_and_offsets_depend_on_all_that_they_should() {
+        let values = maker(Dist::Fixed(200.0));
+        let other_seed = ValueMaker::new(&Data { seed: 1, ..data(Dist::Fixed(200.0)) }).unwrap();
+        let header = |values: &ValueMaker, index, version, len| {
+            let mut own = [0; HEADER_BYTES];
+            let value = values.value_of_len(index, version, len, &mut own);
+            (value.own[..8].to_vec(), value.shared_at)
+        };
+        let version = Version::new(1, 1);
+        let (tag, at) = header(&values, 3, version, 200);
+        for other in [
+            header(&values, 4, version, 200),
+            header(&values, 3, Version::new(1, 2), 200),
+            header(&values, 3, Version::new(2, 1), 200),
+            header(&other_seed, 3, version, 200),
+        ] {
+            assert_ne!(other.0, tag);
+            assert_ne!(other.1, at);
+        }
+        let (shorter_tag, shorter_at) = header(&values, 3, version, 199);
+        assert_ne!(shorter_tag, tag);
+        assert_eq!(shorter_at, at);
+    }
+
+    #[test]
+    fn values_do_not_depend_on_the_size_of_the_block() {
+        let (small, large) = (maker(Dist::Fixed(100.0)), maker(Dist::Fixed(1_000_000.0)));
+        assert_eq!(*small.block(), large.block()[..small.block().len()]);
+        let (mut one, mut two) = ([0; HEADER_BYTES], [0; HEADER_BYTES]);
+        for index in 0..100 {
+            let from_small = bytes(small.value(index, Version::LOADED, &mut one));
+            assert_eq!(from_small, bytes(large.value_of_len(index, Version::LOADED, 100, &mut two)));
+        }
+    }
+
+    #[test]
+    fn values_too_short_for_a_header_begin_alike_at_every_write() {
+        let values = maker(Dist::Fixed(23.0));
+        let (mut one, mut two) = ([0; HEADER_BYTES], [0; HEADER_BYTES]);
+        let first = bytes(values.value(3, Version::LOADED, &mut one));
+        assert_eq!(first.len(), 23);
+        assert_eq!(first, bytes(values.value(3, Version::new(1, 1), &mut two)));
+        assert_eq!(first[..9], bytes(values.value_of_len(3, Version::LOADED, 9, &mut two)));
+        assert_ne!(first, bytes(values.value(4, Version::LOADED, &mut two)));
+        assert!(values.value_of_len(3, Version::LOADED, 0, &mut two).is_empty());
+    }
+
+    #[test]
+    fn the_block_of_common_sizes_is_small_enough_for_a_cache() {
+        assert!(maker(Dist::Fixed(200.0)).block().len() <= 70 * 1024);
+        let values = maker(Dist::EtcValue);
+        assert!(values.block().len() <= 2 << 20, "a tail without end has {} bytes", values.block().len());
+        assert!(values.block().len() >= 1 << 19, "nor is it cut where a run would meet it");
+    }
+
+    #[test]
+    fn the_largest_value_fits_at_the_last_offset() {
+        for size in [0.0, 24.0, 4096.0, 5001.0, 100_000.0] {
+            let values = maker(Dist::Fixed(size));
+            let longest = values.len_of(0).max(values.len_of(1000));
+            assert!(
+                values.block().len() as u64 >= OFFSETS - 1 + (longest - longest.min(HEADER_BYTES)) as u64
+            );
+        }
+        let values = maker(Dist::Uniform { low: 0.0, high: 300.0 });
+        let mut own = [0; HEADER_BYTES];
+        for index in 0..3000 {
+            assert_eq!(values.value(index, Version::LOADED, &mut own).len(), values.len_of(index));
+        }
+    }
+
+    #[test]
+    fn sizes_belong_to_the_index_and_follow_the_distribution() {
+        let values = maker(Dist::Uniform { low: 100.0, high: 300.0 });
+        let sizes: Vec<usize> = (0..1000).map(|index| values.len_of(index)).collect();
+        assert_eq!(sizes, (0..1000).map(|index| values.clone().len_of(index)).collect::<Vec<_>>());
+        let mean = sizes.iter().sum::<usize>() as f64 / 1000.0;
+        assert!((mean - 200.0).abs() < 4.0 * 57.8 / 1000f64.sqrt(), "mean {mean}");
+    }
+
+    #[test]
+    fn pieces_are_whole_frames_and_counters_have_room_for_any_number() {
+        for (size, piece) in [(3.0, 24), (200.0, 200), (100_000.0, 4096)] {
+            let values = maker(Dist::Fixed(size));
+            let mut own = [0; HEADER_BYTES];
+            assert_eq!(values.value(1000, Version::LOADED, &mut own).len(), piece);
+            assert_eq!(values.len_of(1999), piece);
+            assert_eq!(values.value(2000, Version::LOADED, &mut own).own, b"1000000000          ");
+            assert_eq!(values.len_of(2999), u64::MAX.to_string().len());
+        }
+    }
+
+    #[test]
+    fn values_that_no_server_takes_are_refused() {
+        let refused = ValueMaker::new(&data(Dist::Uniform { low: 0.0, high: 2e9 })).unwrap_err();
+        assert_eq!(refused, ValueTooLarge { reaches_bytes: 2_000_000_000 });
+        let above = ValueMaker::new(&data(Dist::Fixed(VALUE_MAX_BYTES as f64 + 1.0))).unwrap_err();
+        assert_eq!(above, ValueTooLarge { reaches_bytes: VALUE_MAX_BYTES + 1 });
+        let heavy = Dist::Pareto { loc: 1.0, scale: 1e6, shape: 3.0 };
+        assert!(ValueMaker::new(&data(heavy)).is_err());
+    }
+
+    #[test]
+    fn versions_hold_writer_and_count() {
+        let largest = Version::new(Version::WRITER_MAX, Version::COUNT_MAX);
+        assert_eq!(largest.0, u64::MAX);
+        assert_eq!((largest.writer(), largest.count()), (Version::WRITER_MAX, Version::COUNT_MAX));
+        let version = Version::new(3, 7);
+        assert_eq!((version.writer(), version.count()), (3, 7));
+        assert_eq!(Version::LOADED.count(), 0);
+    }
+}
