@@ -38,7 +38,7 @@ struct Place {
     module: Vec<String>,
     /// Whether it is part of the crate, and not one of its examples, benches or tests.
     is_shipped: bool,
-    /// Whether all of it is a test.
+    /// Whether it is only compiled for tests.
     is_test: bool,
 }
 
@@ -52,8 +52,7 @@ impl Place {
         if module.last().is_some_and(|last| last == "mod") || matches!(path, "lib" | "main") {
             module.pop();
         }
-        let is_test = module.iter().any(|part| part == "tests");
-        Place { file: file.to_owned(), module, is_shipped: shipped.is_some(), is_test }
+        Place { file: file.to_owned(), module, is_shipped: shipped.is_some(), is_test: false }
     }
 }
 
@@ -66,13 +65,28 @@ pub fn check(root: &Path) -> io::Result<(Vec<Finding>, usize)> {
         findings.extend(manifest::check(floor, &manifest, &fs::read_to_string(root.join(&manifest))?));
         let mut files = Vec::new();
         sources(root, floor.directory, &mut files)?;
-        for file in &files {
-            let text = fs::read_to_string(root.join(file))?;
-            findings.extend(source::check(floor, &Place::of(floor, file), &text));
+        let texts: Vec<String> =
+            files.iter().map(|file| fs::read_to_string(root.join(file))).collect::<Result<_, _>>()?;
+        let mut places: Vec<Place> = files.iter().map(|file| Place::of(floor, file)).collect();
+        mark_test_files(&mut places, &texts);
+        for (place, text) in places.iter().zip(&texts) {
+            findings.extend(source::check(floor, place, text));
         }
         count += 1 + files.len();
     }
     Ok((findings, count))
+}
+
+/// Marks the files of modules that another file declares for tests alone.
+fn mark_test_files(places: &mut [Place], texts: &[String]) {
+    let mut for_tests = Vec::new();
+    for (place, text) in places.iter().zip(texts).filter(|(place, _)| place.is_shipped) {
+        let names = source::test_modules(text);
+        for_tests.extend(names.into_iter().map(|name| [&place.module[..], &[name]].concat()));
+    }
+    for place in places.iter_mut().filter(|place| place.is_shipped) {
+        place.is_test |= for_tests.iter().any(|module| place.module.starts_with(module));
+    }
 }
 
 /// Prints what is wrong; says whether nothing is.
@@ -83,6 +97,7 @@ pub fn run(root: &Path) -> io::Result<bool> {
     }
     match findings.len() {
         0 => println!("floors: {count} files, nothing runs against the floors"),
+        1 => println!("floors: {count} files, 1 finding"),
         wrong => println!("floors: {count} files, {wrong} findings"),
     }
     Ok(findings.is_empty())
@@ -120,6 +135,16 @@ mod tests {
         assert_eq!(module("crates/logic/src/wire/mod.rs"), "wire");
         assert_eq!(module("crates/logic/src/wire/text.rs"), "wire::text");
         assert_eq!(module("crates/logic/benches/draws.rs"), "");
+    }
+
+    #[test]
+    fn files_are_tests_where_they_are_declared_for_tests() {
+        let files = ["wire/mod.rs", "wire/contract.rs", "wire/text.rs", "wire/contract/cuts.rs"];
+        let mut places = files.map(|file| Place::of(&FLOORS[0], &format!("crates/logic/src/{file}")));
+        let mut texts = files.map(|_| String::new());
+        texts[0] = "#[cfg(any(test, fuzzing))]\npub mod contract;\npub mod text;\n".to_owned();
+        mark_test_files(&mut places, &texts);
+        assert_eq!(places.map(|place| place.is_test), [false, true, false, true]);
     }
 
     #[test]
