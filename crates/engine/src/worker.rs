@@ -148,6 +148,16 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         Ok(())
     }
 
+    /// Whether the next phase can begin: all connections are open, or will be opened again.
+    pub fn can_go_on(&self) -> bool {
+        !self.desk.clients.iter().any(Client::is_lost)
+    }
+
+    /// Where it writes down what it does.
+    pub fn log(&self) -> &Log {
+        &self.desk.log
+    }
+
     /// The clock.
     pub fn now(&self) -> Nanos {
         self.backend.now()
