@@ -114,13 +114,19 @@ struct Site<'a> {
     rows: bool,
 }
 
-fn run_with<C: Codec>(plan: &Plan, watch: &mut dyn Watch, stop: &dyn Fn() -> bool) -> Result<Measurement, RunError> {
+fn run_with<C: Codec>(
+    plan: &Plan,
+    watch: &mut dyn Watch,
+    stop: &dyn Fn() -> bool,
+) -> Result<Measurement, RunError> {
     let threads = plan.engine.threads as usize;
-    connect::ensure_descriptors(connect::connections(plan), plan.engine.threads).map_err(RunError::Connect)?;
+    connect::ensure_descriptors(connect::connections(plan), plan.engine.threads)
+        .map_err(RunError::Connect)?;
     let site = Site {
         plan,
         keys: KeyMaker::new(&plan.data).map_err(|error: PrefixTooLong| RunError::Plan(error.to_string()))?,
-        values: ValueMaker::new(&plan.data).map_err(|error: ValueTooLarge| RunError::Plan(error.to_string()))?,
+        values: ValueMaker::new(&plan.data)
+            .map_err(|error: ValueTooLarge| RunError::Plan(error.to_string()))?,
         servers: servers_of(plan).map_err(RunError::Connect)?,
         mark: RunMark::new(chance()),
         meeting: Meeting::new(threads),
@@ -135,7 +141,8 @@ fn run_with<C: Codec>(plan: &Plan, watch: &mut dyn Watch, stop: &dyn Fn() -> boo
             let line = Line { worker, notes: notes.clone(), spares: returned };
             let site = &site;
             let name = format!("worker-{worker}");
-            let spawned = thread::Builder::new().name(name).spawn_scoped(scope, move || staff::<C>(site, line));
+            let spawned =
+                thread::Builder::new().name(name).spawn_scoped(scope, move || staff::<C>(site, line));
             if let Err(error) = spawned {
                 (worker..threads).for_each(|_| site.meeting.leave());
                 return Err(RunError::Kernel("a thread could not be started", error));
@@ -240,7 +247,10 @@ fn brief<C: Codec, B: Backend>(
         let place = Place { seed: plan.seed, group: group as u64, phase: n as u64, client: number };
         let requests = share(requests_of(plan, phase), number, plan.groups[group].clients);
         let depth = depth_of(phase, &plan.groups[group]);
-        client.begin(Shift { place, begin, end, requests, depth }, paces[group].as_ref().map(|pace| pace.schedule(place)));
+        client.begin(
+            Shift { place, begin, end, requests, depth },
+            paces[group].as_ref().map(|pace| pace.schedule(place)),
+        );
     }
 }
 
@@ -280,7 +290,9 @@ fn places_of(plan: &Plan, worker: usize) -> Vec<(usize, u64)> {
     let (worker, threads) = (worker as u64, u64::from(plan.engine.threads));
     let mut places = Vec::new();
     for (group, clients) in plan.groups.iter().map(|group| u64::from(group.clients)).enumerate() {
-        places.extend((worker * clients / threads..(worker + 1) * clients / threads).map(|number| (group, number)));
+        places.extend(
+            (worker * clients / threads..(worker + 1) * clients / threads).map(|number| (group, number)),
+        );
     }
     places
 }
@@ -305,15 +317,24 @@ fn worker_of<C: Codec, B: Backend>(
     let shared =
         Shared::new(site.keys.clone(), site.values.clone(), &plan.data, all_clients, plan.verify, site.mark);
     let depth = plan.groups.iter().map(|group| depth_in_use(group.depth)).max().unwrap_or(1);
-    let rules =
-        Rules { timeout_ns: plan.timeout_ns, reconnect: plan.reconnect, drain_ns: plan.timeout_ns.min(DRAIN_MAX_NS) };
+    let rules = Rules {
+        timeout_ns: plan.timeout_ns,
+        reconnect: plan.reconnect,
+        drain_ns: plan.timeout_ns.min(DRAIN_MAX_NS),
+    };
     let habits = Habits {
         checks: if plan.verify > 0.0 { places.len() } else { 0 },
         rows: site.rows,
         stamped: plan.engine.clock == Clock::Kernel && !site.servers.iter().any(Server::is_unix),
     };
     let interval = Box::new(Interval::new(plan.groups.iter().map(|_| recorded_verbs(plan))));
-    Worker::new(backend, Crew { clients, servers: Arc::clone(&site.servers), roads, depth }, rules, shared, Log::new(line, interval, habits))
+    Worker::new(
+        backend,
+        Crew { clients, servers: Arc::clone(&site.servers), roads, depth },
+        rules,
+        shared,
+        Log::new(line, interval, habits),
+    )
 }
 
 fn depth_in_use(depth: Depth) -> usize {
@@ -413,7 +434,8 @@ impl<'a, 'w> Collector<'a, 'w> {
         match note {
             Note::Began { phase, at } => {
                 if plan.phases[phase].recorded && self.measurement.started_unix_ns == 0 {
-                    self.measurement.started_unix_ns = clock::wall().saturating_sub(clock::now().saturating_sub(at));
+                    self.measurement.started_unix_ns =
+                        clock::wall().saturating_sub(clock::now().saturating_sub(at));
                 }
                 self.watch.begin(&plan.phases[phase], at);
             }
@@ -538,7 +560,10 @@ impl<'a, 'w> Collector<'a, 'w> {
         let begun = self.through.iter().all(|&through| through == workers);
         if !begun && dead == 0 {
             let open = self.measurement.connections.connect.count();
-            return Some(format!("{} of {asked} connections could not be opened{why}", asked.saturating_sub(open)));
+            return Some(format!(
+                "{} of {asked} connections could not be opened{why}",
+                asked.saturating_sub(open)
+            ));
         }
         if dead > 0 {
             return Some(format!("{dead} of {asked} connections were lost and not replaced{why}"));
@@ -546,7 +571,8 @@ impl<'a, 'w> Collector<'a, 'w> {
         if self.missing > 0 {
             return Some(format!("{} requests were never made{why}", self.missing));
         }
-        let measured: u64 = self.measurement.groups.iter().map(|group| group.ops.all().counts.completed).sum();
+        let measured: u64 =
+            self.measurement.groups.iter().map(|group| group.ops.all().counts.completed).sum();
         let recorded = plan.phases.iter().any(|phase| phase.recorded);
         (recorded && measured == 0).then(|| format!("nothing completed{why}"))
     }
