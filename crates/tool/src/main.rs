@@ -41,6 +41,17 @@ fn execute_if_good(job: Result<Job, UsageError>) -> Exit {
 }
 
 fn execute(job: Job) -> Exit {
-    print!("{}", saved::print(&job.plan, Format::Text));
+    struct W;
+    impl pummel_engine::run::Watch for W {}
+    let m = pummel_engine::run::run(&job.plan, &mut W, &|| false).unwrap();
+    println!("status {:?} {:?} load {:?} conns open {} failed {} lost {} re {} measured {} rss {} cpu u {} s {}", m.status, m.reason, m.load, m.connections.open, m.connections.failed, m.connections.lost, m.connections.reconnected, m.measured_ns, m.generator.peak_rss_bytes, m.generator.cpu_user_ns, m.generator.cpu_system_ns);
+    let s = pummel_logic::measure::summary::Summary::of(&m, &job.plan);
+    println!("{:#?}", s.totals);
+    for (v, op) in m.groups[0].ops.iter() { 
+        println!("{v:?} {:?}", op.counts);
+        for sp in pummel_logic::measure::recorder::Span::ALL { let h = op.times.of(sp); println!("  {} p50 {} p99 {} max {:?}", sp.name(), h.quantile(0.5).unwrap_or(0), h.quantile(0.99).unwrap_or(0), h.quantile(1.0)); }
+    }
+    println!("{:?}", m.generator.turns);
+    println!("{:?}", m.verify);
     Exit::Complete
 }
