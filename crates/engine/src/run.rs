@@ -98,8 +98,21 @@ impl std::error::Error for RunError {}
 /// # Errors
 /// When the run cannot begin. Whatever goes wrong later is in the measurement: its status and reason, and its counts.
 pub fn run(plan: &Plan, watch: &mut dyn Watch, stop: &dyn Fn() -> bool) -> Result<Measurement, RunError> {
+    run_on(plan, watch, stop, |_| Epoll::new(wait_of(plan), plan.engine.clock, &plan.socket))
+}
+
+/// As [`run`], on backends of the caller's making: each worker makes its own on its own thread, from its number.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_on<B: Backend>(
+    plan: &Plan,
+    watch: &mut dyn Watch,
+    stop: &dyn Fn() -> bool,
+    backend: impl Fn(usize) -> io::Result<B> + Sync,
+) -> Result<Measurement, RunError> {
     match plan.protocol {
-        Protocol::Text => run_with::<Text>(plan, watch, stop),
+        Protocol::Text => run_with::<Text, B>(plan, watch, stop, &backend),
     }
 }
 
@@ -114,10 +127,11 @@ struct Site<'a> {
     rows: bool,
 }
 
-fn run_with<C: Codec>(
+fn run_with<C: Codec, B: Backend>(
     plan: &Plan,
     watch: &mut dyn Watch,
     stop: &dyn Fn() -> bool,
+    backend: &(impl Fn(usize) -> io::Result<B> + Sync),
 ) -> Result<Measurement, RunError> {
     let threads = plan.engine.threads as usize;
     connect::ensure_descriptors(connect::connections(plan), plan.engine.threads)
@@ -142,7 +156,7 @@ fn run_with<C: Codec>(
             let site = &site;
             let name = format!("worker-{worker}");
             let spawned =
-                thread::Builder::new().name(name).spawn_scoped(scope, move || staff::<C>(site, line));
+                thread::Builder::new().name(name).spawn_scoped(scope, move || staff::<C, B>(site, line, backend));
             if let Err(error) = spawned {
                 (worker..threads).for_each(|_| site.meeting.leave());
                 return Err(RunError::Kernel("a thread could not be started", error));
@@ -154,16 +168,14 @@ fn run_with<C: Codec>(
 }
 
 /// One worker's life: on its CPU, with its backend, through all phases.
-fn staff<C: Codec>(site: &Site<'_>, line: Line) {
-    let plan = site.plan;
+fn staff<C: Codec, B: Backend>(site: &Site<'_>, line: Line, backend: &impl Fn(usize) -> io::Result<B>) {
     let number = line.worker;
-    let pinned = match plan.engine.cpus.as_slice() {
+    let pinned = match site.plan.engine.cpus.as_slice() {
         [] => Ok(()),
         cpus => sys::pin_to_cpu(cpus[number % cpus.len()]),
     };
-    let backend = pinned.and_then(|()| Epoll::new(wait_of(plan), plan.engine.clock, &plan.socket));
-    match backend {
-        Ok(backend) => work::<C, Epoll>(site, line, backend),
+    match pinned.and_then(|()| backend(number)) {
+        Ok(backend) => work::<C, B>(site, line, backend),
         Err(error) => {
             site.meeting.leave();
             line.say(Note::Done(Box::new(WorkerEnd { failure: Some(error), ..WorkerEnd::default() })));
@@ -186,7 +198,7 @@ fn wait_of(plan: &Plan) -> plan::Wait {
 }
 
 /// Works through the phases of the plan.
-pub(crate) fn work<C: Codec, B: Backend>(site: &Site<'_>, line: Line, backend: B) {
+fn work<C: Codec, B: Backend>(site: &Site<'_>, line: Line, backend: B) {
     let plan = site.plan;
     let number = line.worker;
     let places = places_of(plan, number);

@@ -518,7 +518,7 @@ impl<C: Codec> Desk<C> {
         connection.failures += 1;
         connection.state = State::Closed;
         let addresses = self.servers[self.roads[slot].server as usize].addresses() as u32;
-        if connection.failures % addresses != 0 {
+        if !connection.failures.is_multiple_of(addresses) {
             // The server's name has more addresses; the next may be the one that it listens on.
             connection.state = State::Queued;
             self.queue.push(Reverse((now, slot as u32)));

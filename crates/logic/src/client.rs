@@ -420,6 +420,10 @@ impl Client {
                 };
             }
         }
+        // A phase lasts as long as it was asked to, also when nothing more is due in it.
+        if now < self.shift.end && self.shift.end != NEVER && self.issued < self.shift.requests {
+            return Next::Wait(wake.min(self.shift.end));
+        }
         match (wake, self.slots.outstanding()) {
             (NEVER, 0) => Next::Done,
             _ => Next::Wait(wake),
