@@ -424,18 +424,20 @@ fn parts_are_sent_in_their_order(world: &mut impl World) {
 }
 
 fn large_transfers_go_by_short_sends(world: &mut impl World) {
-    let mut client = Client::new(world.backend());
-    let conn = client.opened(0, &world.target(Server::Echo));
     let message = pattern(8 << 20);
-    let (mut at, mut short_sends) = (0, 0);
-    while at < message.len() {
-        client.until(|client| client.seen[&conn].writable);
-        at += client.send(conn, &[IoSlice::new(&message[at..])]).taken;
-        short_sends += u32::from(at < message.len());
+    for server in [Server::Echo, Server::EchoUnix] {
+        let mut client = Client::new(world.backend());
+        let conn = client.opened(0, &world.target(server));
+        let (mut at, mut short_sends) = (0, 0);
+        while at < message.len() {
+            client.until(|client| client.seen[&conn].writable);
+            at += client.send(conn, &[IoSlice::new(&message[at..])]).taken;
+            short_sends += u32::from(at < message.len());
+        }
+        assert!(short_sends > 0, "8 MiB fit into a socket at once");
+        client.until(|client| client.seen[&conn].received.len() == message.len());
+        assert!(client.seen[&conn].received == message, "over {server:?}");
     }
-    assert!(short_sends > 0, "8 MiB fit into a socket at once");
-    client.until(|client| client.seen[&conn].received.len() == message.len());
-    assert!(client.seen[&conn].received == message);
 }
 
 fn data_comes_before_the_orderly_close_behind_it(world: &mut impl World) {
