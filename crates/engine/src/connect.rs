@@ -193,6 +193,11 @@ impl Server {
         &self.name
     }
 
+    /// Whether it is reached by a unix socket, where the kernel gives no receive stamps.
+    pub fn is_unix(&self) -> bool {
+        matches!(self.place, Place::Unix(_))
+    }
+
     /// How many addresses there are to try: after so many attempts that were refused in a row, the server is not there.
     pub fn addresses(&self) -> usize {
         match &self.place {

@@ -5,4 +5,10 @@
 
 pub mod clock;
 pub mod connect;
+pub mod feed;
 pub mod io;
+pub mod log;
+pub mod meeting;
+pub mod run;
+pub mod wheel;
+pub mod worker;

@@ -1,10 +1,436 @@
 //! Distributions of sizes, times and gaps, each drawn by its quantile function.
+//!
+//! One draw of 64 bits gives one value, the same on every machine: logarithms and exponentials come from `libm`, and
+//! the rest is arithmetic that IEEE 754 fixes to the last bit.
 
-use serde::{Deserialize, Serialize};
+mod text;
 
-/// A distribution of non-negative numbers. What they are (bytes, seconds) is the user's affair.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+use crate::rng;
+
+pub use self::text::{Error, Spec};
+
+/// A distribution of numbers. What they are (bytes, seconds, microseconds) is the user's affair; no unit is stored.
+///
+/// Parsing gives only legal parameters. Whoever builds a variant by hand passes it through [`Dist::checked`].
+#[derive(Clone, Debug, PartialEq)]
 pub enum Dist {
     /// Always the same.
     Fixed(f64),
+    /// Every number between two bounds alike.
+    Uniform {
+        /// The least.
+        low: f64,
+        /// The greatest, at least `low`.
+        high: f64,
+    },
+    /// The normal distribution. It reaches below 0: [`Dist::draw_size`] and arrivals cut it off there.
+    Normal {
+        /// The mean.
+        mean: f64,
+        /// The standard deviation, 0 or more.
+        sd: f64,
+    },
+    /// The exponential distribution.
+    Exponential {
+        /// The mean, 0 or more.
+        mean: f64,
+    },
+    /// The generalised Pareto distribution; shape 0 is the exponential one moved by `loc`.
+    Pareto {
+        /// Where it begins.
+        loc: f64,
+        /// Above 0.
+        scale: f64,
+        /// Weight of the tail: the mean is infinite from 1 on; a negative shape has an upper end.
+        shape: f64,
+    },
+    /// The generalised extreme value distribution; shape 0 is Gumbel's.
+    Gev {
+        /// Where its bulk lies.
+        loc: f64,
+        /// Above 0.
+        scale: f64,
+        /// Weight of the tail, as for [`Dist::Pareto`].
+        shape: f64,
+    },
+    /// Key sizes in bytes of Facebook's ETC pool ([`ETC_KEY`]).
+    EtcKey,
+    /// Value sizes in bytes of Facebook's ETC pool ([`ETC_HEAD`] and [`ETC_TAIL`]).
+    EtcValue,
+    /// Gaps in microseconds of Facebook's ETC pool ([`ETC_ARRIVAL`]).
+    EtcArrival,
+    /// Whole numbers from weighted ranges.
+    Weighted(Weighted),
+    /// The values that a file holds, each as likely as the others. This floor reads no files: the values come with it.
+    File {
+        /// Where the values came from, for people.
+        path: String,
+        /// The values in ascending order, at least one.
+        values: Vec<f64>,
+    },
 }
+
+/// ETC key sizes in bytes, a generalised extreme value distribution. This and the other ETC figures: Atikoglu, Xu,
+/// Frachtenberg, Jiang, Paleczny, "Workload analysis of a large-scale key-value store", SIGMETRICS 2012.
+pub const ETC_KEY: Dist = Dist::Gev { loc: 30.7984, scale: 8.20449, shape: 0.078688 };
+
+/// ETC value sizes in bytes above the [`ETC_HEAD`].
+pub const ETC_TAIL: Dist = Dist::Pareto { loc: 15.0, scale: 214.476, shape: 0.348238 };
+
+/// ETC gaps between requests in microseconds.
+pub const ETC_ARRIVAL: Dist = Dist::Pareto { loc: 0.0, scale: 16.0292, shape: 0.154971 };
+
+/// Share of the ETC values that are 0, 1, ... 14 bytes long; the other 0.55845 follow [`ETC_TAIL`].
+pub const ETC_HEAD: [f64; 15] = [
+    0.00536, 0.00047, 0.17820, 0.09239, 0.00018, 0.02740, 0.00065, 0.00606, 0.00023, 0.00837, 0.00837,
+    0.08989, 0.00092, 0.00326, 0.01980,
+];
+
+/// Running sums of [`ETC_HEAD`].
+const ETC_HEAD_UNTIL: [f64; 15] = running_sums(ETC_HEAD);
+
+impl Dist {
+    /// The value below which the share `u` of the distribution lies; 0 < `u` < 1. Never NaN; infinite only where
+    /// shapes far outside -10 to 10 overflow.
+    pub fn quantile(&self, u: f64) -> f64 {
+        match self {
+            Dist::Fixed(value) => *value,
+            Dist::Uniform { low, high } => low + (high - low) * u,
+            Dist::Normal { mean, sd } => mean + sd * normal_quantile(u),
+            Dist::Exponential { mean } => mean * exponential_quantile(u),
+            Dist::Pareto { loc, scale, shape } => loc + scale * stretch(*shape, exponential_quantile(u)),
+            Dist::Gev { loc, scale, shape } => loc + scale * stretch(*shape, -libm::log(-libm::log(u))),
+            Dist::EtcKey => ETC_KEY.quantile(u),
+            Dist::EtcValue => etc_value_quantile(u),
+            Dist::EtcArrival => ETC_ARRIVAL.quantile(u),
+            Dist::Weighted(weighted) => weighted.quantile(u),
+            Dist::File { values, .. } => {
+                let index = (u * values.len() as f64) as usize;
+                values[index.min(values.len() - 1)]
+            }
+        }
+    }
+
+    /// The value that 64 random bits stand for.
+    #[inline]
+    pub fn draw(&self, bits: u64) -> f64 {
+        match self {
+            Dist::Fixed(value) => *value,
+            _ => self.quantile(rng::unit(bits)),
+        }
+    }
+
+    /// The size that 64 random bits stand for: the value rounded to a whole number (halves up), and at least `min` and
+    /// at most `max`. Panics where `min` exceeds `max`.
+    #[inline]
+    pub fn draw_size(&self, bits: u64, min: u64, max: u64) -> u64 {
+        // The cast cuts off fractions, takes what is negative to 0 and what is too large to the end of the range.
+        ((self.draw(bits) + 0.5) as u64).clamp(min, max)
+    }
+
+    /// The mean; infinite where a shape of 1 or more makes it so.
+    pub fn mean(&self) -> f64 {
+        match self {
+            Dist::Fixed(value) => *value,
+            Dist::Uniform { low, high } => low + (high - low) / 2.0,
+            Dist::Normal { mean, .. } | Dist::Exponential { mean } => *mean,
+            Dist::Pareto { shape, .. } | Dist::Gev { shape, .. } if *shape >= 1.0 => f64::INFINITY,
+            Dist::Pareto { loc, scale, shape } => loc + scale / (1.0 - shape),
+            Dist::Gev { loc, scale, shape } => loc + scale * gev_mean(*shape),
+            Dist::EtcKey => ETC_KEY.mean(),
+            Dist::EtcValue => {
+                let head: f64 = ETC_HEAD.iter().enumerate().map(|(size, share)| size as f64 * share).sum();
+                head + (1.0 - ETC_HEAD_UNTIL[14]) * ETC_TAIL.mean()
+            }
+            Dist::EtcArrival => ETC_ARRIVAL.mean(),
+            Dist::Weighted(weighted) => weighted.mean(),
+            Dist::File { values, .. } => values.iter().map(|value| value / values.len() as f64).sum(),
+        }
+    }
+
+    /// The mean of what is drawn where everything below 0 counts as 0, as it does for sizes and gaps. Exact where
+    /// nothing is below 0, otherwise to 6 digits of the mean or better.
+    pub fn mean_from_zero(&self) -> f64 {
+        match self {
+            _ if self.support().0 >= 0.0 => self.mean(),
+            Dist::Fixed(_) => 0.0,
+            Dist::File { values, .. } => {
+                values.iter().map(|value| value.max(0.0) / values.len() as f64).sum()
+            }
+            _ => self.mean() + self.mean_below_zero(),
+        }
+    }
+
+    /// By how much to multiply what is drawn, cut off at 0, to make its mean `mean`; none where no factor does that,
+    /// because the mean is 0 or infinite.
+    pub fn factor_to_mean(&self, mean: f64) -> Option<f64> {
+        let own = self.mean_from_zero();
+        let factor = mean / own;
+        (own > 0.0 && own.is_finite() && factor.is_finite()).then_some(factor)
+    }
+
+    /// The bounds that all values lie within, both included; infinite where there is none.
+    pub fn support(&self) -> (f64, f64) {
+        match self {
+            Dist::Fixed(value) => (*value, *value),
+            Dist::Uniform { low, high } => (*low, *high),
+            Dist::Normal { mean, sd } if *sd == 0.0 => (*mean, *mean),
+            Dist::Normal { .. } => (f64::NEG_INFINITY, f64::INFINITY),
+            Dist::Exponential { mean } if *mean == 0.0 => (0.0, 0.0),
+            Dist::Exponential { .. } => (0.0, f64::INFINITY),
+            Dist::Pareto { loc, scale, shape } if *shape < 0.0 => (*loc, loc - scale / shape),
+            Dist::Pareto { loc, .. } => (*loc, f64::INFINITY),
+            Dist::Gev { loc, scale, shape } if *shape < 0.0 => (f64::NEG_INFINITY, loc - scale / shape),
+            Dist::Gev { loc, scale, shape } if *shape > 0.0 => (loc - scale / shape, f64::INFINITY),
+            Dist::Gev { .. } => (f64::NEG_INFINITY, f64::INFINITY),
+            Dist::EtcKey => ETC_KEY.support(),
+            Dist::EtcValue => (0.0, f64::INFINITY),
+            Dist::EtcArrival => ETC_ARRIVAL.support(),
+            Dist::Weighted(weighted) => weighted.support(),
+            Dist::File { values, .. } => (values[0], values[values.len() - 1]),
+        }
+    }
+
+    /// Mean of `max(0, -value)`: the integral of minus the quantile up to where it reaches 0, by the midpoint rule.
+    fn mean_below_zero(&self) -> f64 {
+        const STEPS: u32 = 4096;
+        let (mut low, mut high) = (0.0, 1.0);
+        for _ in 0..64 {
+            let middle = (low + high) / 2.0;
+            if middle == low || middle == high {
+                break;
+            }
+            if self.quantile(middle) < 0.0 { low = middle } else { high = middle }
+        }
+        // With u = low v^3 the steps are narrow at 0, where some quantiles run off to minus infinity.
+        let sum: f64 = (0..STEPS)
+            .map(|step| (f64::from(step) + 0.5) / f64::from(STEPS))
+            .map(|v| -self.quantile((low * v * v * v).max(f64::MIN_POSITIVE)) * 3.0 * v * v)
+            .sum();
+        sum * low / f64::from(STEPS)
+    }
+}
+
+/// A range of a [`Weighted`] distribution: whole numbers from `low` to `high`, both included.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Range {
+    /// The least.
+    pub low: u64,
+    /// The greatest, at least `low`, at most 2^53.
+    pub high: u64,
+    /// How likely the range is, above 0; relative to the sum over all ranges.
+    pub weight: f64,
+}
+
+/// Whole numbers from weighted ranges: a range by its weight, then any number of it alike. Ranges may overlap.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Weighted {
+    ranges: Vec<Range>,
+    /// The same distribution as steps that ascend and do not overlap, so that there is a quantile to look up.
+    steps: Vec<Step>,
+}
+
+/// Numbers of equal likelihood in a [`Weighted`] distribution.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Step {
+    low: u64,
+    high: u64,
+    /// Share of the distribution up to `high`; 1 in the last step.
+    until: f64,
+}
+
+impl Weighted {
+    /// The distribution over these ranges. An error where there is none, or one is not as [`Range`] demands.
+    pub fn new(ranges: Vec<Range>) -> Result<Weighted, Error> {
+        let legal = |range: &Range| {
+            range.low <= range.high
+                && range.high <= text::INTEGER_MAX
+                && range.weight > 0.0
+                && range.weight <= text::NUMBER_MAX
+        };
+        if ranges.is_empty() || !ranges.iter().all(legal) {
+            return Err(text::refused_ranges(&ranges));
+        }
+        let steps = steps_of(&ranges);
+        Ok(Weighted { ranges, steps })
+    }
+
+    /// The ranges as they were given.
+    pub fn ranges(&self) -> &[Range] {
+        &self.ranges
+    }
+
+    fn quantile(&self, u: f64) -> f64 {
+        let index = self.steps.partition_point(|step| step.until <= u).min(self.steps.len() - 1);
+        let from = if index == 0 { 0.0 } else { self.steps[index - 1].until };
+        let Step { low, high, until } = self.steps[index];
+        let share = (u - from) / (until - from);
+        let ahead = (share * (high - low + 1) as f64) as u64;
+        (low + ahead.min(high - low)) as f64
+    }
+
+    fn mean(&self) -> f64 {
+        let total: f64 = self.ranges.iter().map(|range| range.weight).sum();
+        let middle = |range: &Range| (range.low as f64 + range.high as f64) / 2.0;
+        self.ranges.iter().map(|range| middle(range) * (range.weight / total)).sum()
+    }
+
+    fn support(&self) -> (f64, f64) {
+        (self.steps[0].low as f64, self.steps[self.steps.len() - 1].high as f64)
+    }
+}
+
+/// Cuts legal ranges at each other's ends: between two neighbouring cuts all numbers are equally likely.
+fn steps_of(ranges: &[Range]) -> Vec<Step> {
+    let mut cuts: Vec<u64> = ranges.iter().flat_map(|range| [range.low, range.high + 1]).collect();
+    cuts.sort_unstable();
+    cuts.dedup();
+    let mut steps = Vec::new();
+    let mut sum = 0.0;
+    for cut in cuts.windows(2) {
+        let (low, high) = (cut[0], cut[1] - 1);
+        let count = (high - low + 1) as f64;
+        let mass: f64 = ranges
+            .iter()
+            .filter(|range| range.low <= low && high <= range.high)
+            .map(|range| range.weight * (count / (range.high - range.low + 1) as f64))
+            .sum();
+        if mass > 0.0 {
+            sum += mass;
+            steps.push(Step { low, high, until: sum });
+        }
+    }
+    for step in &mut steps {
+        step.until /= sum;
+    }
+    steps
+}
+
+/// Quantile of the exponential distribution of mean 1.
+fn exponential_quantile(u: f64) -> f64 {
+    -libm::log1p(-u)
+}
+
+/// (exp(shape y) - 1) / shape, and its limit y for shape 0: what turns an exponential draw into a generalised Pareto
+/// one, and a Gumbel draw into one of the generalised extreme value distribution.
+fn stretch(shape: f64, y: f64) -> f64 {
+    // Below this shape the two differ by less than the last bit of y.
+    if shape.abs() < 1e-18 { y } else { libm::expm1(shape * y) / shape }
+}
+
+/// Mean of the generalised extreme value distribution with loc 0, scale 1 and a shape below 1:
+/// (gamma(1 - shape) - 1) / shape.
+fn gev_mean(shape: f64) -> f64 {
+    const EULER: f64 = 0.577_215_664_901_532_9;
+    if shape.abs() < 1e-5 {
+        // The first terms of the series, since the formula cancels here.
+        let square = std::f64::consts::PI * std::f64::consts::PI;
+        EULER + shape * (EULER * EULER / 2.0 + square / 12.0)
+    } else {
+        (libm::tgamma(1.0 - shape) - 1.0) / shape
+    }
+}
+
+fn etc_value_quantile(u: f64) -> f64 {
+    let head = ETC_HEAD_UNTIL[14];
+    if u < head {
+        ETC_HEAD_UNTIL.partition_point(|&until| until <= u) as f64
+    } else {
+        ETC_TAIL.quantile((u - head) / (1.0 - head))
+    }
+}
+
+const fn running_sums(shares: [f64; 15]) -> [f64; 15] {
+    let mut sums = shares;
+    let mut index = 1;
+    while index < 15 {
+        sums[index] += sums[index - 1];
+        index += 1;
+    }
+    sums
+}
+
+/// Quantile of the normal distribution with mean 0 and deviation 1: the rational approximation PPND16 of Wichura,
+/// "Algorithm AS 241: the percentage points of the normal distribution", Applied Statistics 37, 1988; relative error
+/// about 1e-16.
+fn normal_quantile(u: f64) -> f64 {
+    let centred = u - 0.5;
+    if centred.abs() <= 0.425 {
+        let r = 0.180625 - centred * centred;
+        return centred * polynomial(&CENTRE_OVER, r) / polynomial(&CENTRE_UNDER, r);
+    }
+    let tail = if centred < 0.0 { u } else { 1.0 - u };
+    let r = (-libm::log(tail)).sqrt();
+    let distance = if r <= 5.0 {
+        polynomial(&MIDDLE_OVER, r - 1.6) / polynomial(&MIDDLE_UNDER, r - 1.6)
+    } else {
+        polynomial(&FAR_OVER, r - 5.0) / polynomial(&FAR_UNDER, r - 5.0)
+    };
+    if centred < 0.0 { -distance } else { distance }
+}
+
+/// A polynomial by Horner's rule; the coefficient of the highest power comes last.
+fn polynomial(coefficients: &[f64; 8], x: f64) -> f64 {
+    coefficients.iter().rev().fold(0.0, |sum, coefficient| sum * x + coefficient)
+}
+
+const CENTRE_OVER: [f64; 8] = [
+    3.387_132_872_796_366_5,
+    1.331_416_678_917_843_8e2,
+    1.971_590_950_306_551_3e3,
+    1.373_169_376_550_946e4,
+    4.592_195_393_154_987e4,
+    6.726_577_092_700_87e4,
+    3.343_057_558_358_813e4,
+    2.509_080_928_730_122_7e3,
+];
+const CENTRE_UNDER: [f64; 8] = [
+    1.0,
+    4.231_333_070_160_091e1,
+    6.871_870_074_920_579e2,
+    5.394_196_021_424_751e3,
+    2.121_379_430_158_659_7e4,
+    3.930_789_580_009_271e4,
+    2.872_908_573_572_194_3e4,
+    5.226_495_278_852_854e3,
+];
+const MIDDLE_OVER: [f64; 8] = [
+    1.423_437_110_749_683_5,
+    4.630_337_846_156_546,
+    5.769_497_221_460_691,
+    3.647_848_324_763_204_5,
+    1.270_458_252_452_368_4,
+    2.417_807_251_774_506e-1,
+    2.272_384_498_926_918_4e-2,
+    7.745_450_142_783_414e-4,
+];
+const MIDDLE_UNDER: [f64; 8] = [
+    1.0,
+    2.053_191_626_637_759,
+    1.676_384_830_183_803_8,
+    6.897_673_349_851e-1,
+    1.481_039_764_274_800_8e-1,
+    1.519_866_656_361_645_7e-2,
+    5.475_938_084_995_345e-4,
+    1.050_750_071_644_416_9e-9,
+];
+const FAR_OVER: [f64; 8] = [
+    6.657_904_643_501_103,
+    5.463_784_911_164_114,
+    1.784_826_539_917_291_3,
+    2.965_605_718_285_048_7e-1,
+    2.653_218_952_657_612_4e-2,
+    1.242_660_947_388_078_4e-3,
+    2.711_555_568_743_487_6e-5,
+    2.010_334_399_292_288_1e-7,
+];
+const FAR_UNDER: [f64; 8] = [
+    1.0,
+    5.998_322_065_558_879e-1,
+    1.369_298_809_227_358e-1,
+    1.487_536_129_085_061_5e-2,
+    7.868_691_311_456_133e-4,
+    1.846_318_317_510_054_8e-5,
+    1.421_511_758_316_446e-7,
+    2.044_263_103_389_939_8e-15,
+];

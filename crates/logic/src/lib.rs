@@ -10,10 +10,17 @@
 
 #![forbid(unsafe_code)]
 
+pub mod arrivals;
+pub mod client;
 pub mod dist;
+pub mod host;
+pub mod inflight;
+pub mod measure;
 pub mod outbox;
 pub mod plan;
 pub mod rng;
+pub mod session;
+pub mod shared;
 pub mod time;
 pub mod wire;
 pub mod workload;

@@ -2,6 +2,11 @@
 
 use crate::outbox::Outbox;
 
+pub mod ascii;
+#[cfg(any(test, fuzzing))]
+pub mod contract;
+pub mod text;
+
 /// What is asked of the server. Figures are kept apart by verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]

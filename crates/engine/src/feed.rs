@@ -1,0 +1,170 @@
+//! What workers tell the thread that watches over the run, and the memory that goes back to them.
+
+use std::fmt;
+use std::sync::mpsc::{Receiver, Sender};
+
+use pummel_logic::measure::histogram::Histogram;
+use pummel_logic::measure::interval::Interval;
+use pummel_logic::measure::measurement::{Bytes, Verify, WorkerTime};
+use pummel_logic::measure::recorder::Tally;
+use pummel_logic::time::Nanos;
+use pummel_logic::wire::{Fault, Outcome, Verb};
+
+use crate::io::Reason;
+
+/// One request of the measured phase, raw. Times are on the monotonic clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// When the arrival process asked for it.
+    pub due: Nanos,
+    /// When only the generator still stood in its way.
+    pub ready: Nanos,
+    /// The clock before the system call that took its first byte; the greatest number if none did.
+    pub sent: Nanos,
+    /// When its reply arrived, or when it was given up.
+    pub arrived: Nanos,
+    /// When the reply was read.
+    pub read: Nanos,
+    /// What was asked.
+    pub verb: Verb,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Index of its (first) key.
+    pub key: u64,
+    /// Number of its client in the group.
+    pub client: u64,
+    /// Index of the group in the Plan.
+    pub group: u16,
+}
+
+/// What a worker says.
+#[derive(Debug)]
+pub enum Note {
+    /// A phase begins (from the first worker only).
+    Began {
+        /// Index of the phase in the Plan.
+        phase: usize,
+        /// When, on the monotonic clock.
+        at: Nanos,
+    },
+    /// CPU time of the process in a phase (from the first worker only).
+    Spent {
+        /// Index of the phase in the Plan.
+        phase: usize,
+        /// Outside the kernel.
+        user_ns: Nanos,
+        /// Inside the kernel.
+        system_ns: Nanos,
+    },
+    /// Its part of a slice of the measured phase.
+    Slice {
+        /// The slice.
+        interval: Box<Interval>,
+        /// Number of the worker.
+        worker: usize,
+        /// Number of the slice that it writes to from now on.
+        next: u64,
+    },
+    /// So many requests of a phase that is not recorded have ended by now.
+    Progress {
+        /// Index of the phase in the Plan.
+        phase: usize,
+        /// Requests since its last word.
+        ended: u64,
+    },
+    /// A phase is over for it.
+    Phase(Box<PhaseEnd>),
+    /// Requests of the measured phase.
+    Rows(Vec<Row>),
+    /// It is through.
+    Done(Box<WorkerEnd>),
+}
+
+/// What a worker knows at the end of a phase.
+#[derive(Debug)]
+pub struct PhaseEnd {
+    /// Index of the phase in the Plan.
+    pub phase: usize,
+    /// Its requests, where they are not in slices.
+    pub tally: Tally,
+    /// Its bytes, where they are not in slices.
+    pub bytes: Bytes,
+    /// How long it took.
+    pub elapsed_ns: Nanos,
+    /// How busy the worker was.
+    pub time: WorkerTime,
+    /// Connections that were open when it began.
+    pub open: u64,
+    /// Clients whose connection was lost and not replaced, at its end.
+    pub dead: u64,
+    /// Requests that nobody asked for although the phase wanted them.
+    pub missing: u64,
+}
+
+/// What a worker knows at the end of the run.
+#[derive(Debug, Default)]
+pub struct WorkerEnd {
+    /// Attempts to open a connection that failed.
+    pub failed: u64,
+    /// Open connections that broke, or had to be closed.
+    pub lost: u64,
+    /// Lost ones that were opened again.
+    pub reconnected: u64,
+    /// How long opening took.
+    pub connect: Histogram,
+    /// What checking the answers found.
+    pub verify: Verify,
+    /// What servers said with errors, and how often.
+    pub messages: Vec<(Vec<u8>, u64)>,
+    /// Why the first connection was not opened, or was lost.
+    pub trouble: Option<Trouble>,
+    /// The kernel failed, so that the worker could not go on.
+    pub failure: Option<std::io::Error>,
+}
+
+/// The first thing that went wrong with a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// It could not be opened.
+    NotOpened(Reason),
+    /// It broke, or was closed by the peer.
+    Lost(Reason),
+    /// The peer said what the protocol does not allow; what it was, and the first bytes of it.
+    Malformed(&'static str, Vec<u8>),
+    /// A request took too long.
+    TimedOut,
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trouble::NotOpened(reason) | Trouble::Lost(reason) => match (reason.errno, reason.fault) {
+                (0, Fault::Timeout) => to.write_str("the server did not answer in time"),
+                (0, _) => to.write_str("the server closed the connection"),
+                (errno, _) => std::io::Error::from_raw_os_error(errno).fmt(to),
+            },
+            Trouble::Malformed(what, bytes) => {
+                write!(to, "the server sent what the protocol does not allow ({what}): \"{}\"", bytes.escape_ascii())
+            }
+            Trouble::TimedOut => to.write_str("a request took longer than the timeout"),
+        }
+    }
+}
+
+/// A worker's end of the line.
+#[derive(Debug)]
+pub struct Line {
+    /// Number of the worker.
+    pub worker: usize,
+    /// Where its notes go.
+    pub notes: Sender<Note>,
+    /// Where emptied intervals come back.
+    pub spares: Receiver<Box<Interval>>,
+}
+
+impl Line {
+    /// Says something. When nobody listens any more the run is over, and it is lost.
+    pub fn say(&self, note: Note) {
+        let _ = self.notes.send(note);
+    }
+}

@@ -1,0 +1,459 @@
+//! Everything that one worker writes down while it works.
+
+use pummel_logic::inflight::Ticket;
+use pummel_logic::measure::interval::Interval;
+use pummel_logic::measure::measurement::{Bytes, WorkerTime};
+use pummel_logic::measure::recorder::{Sample, Tally};
+use pummel_logic::session::{Answer, Item, Stamp};
+use pummel_logic::shared::Shared;
+use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
+use pummel_logic::wire::{Malformed, Outcome, Verb};
+use pummel_logic::workload::check::{Check, Damage, Verdict};
+use pummel_logic::workload::key::KEY_MAX_BYTES;
+use pummel_logic::workload::value::Version;
+
+use crate::feed::{Line, Note, PhaseEnd, Row, Trouble, WorkerEnd};
+use crate::io::Reason;
+
+/// A turn that takes longer is a stall.
+const STALL_NS: Nanos = MILLISECOND;
+
+/// How often a phase that is not recorded says how far it is.
+const PROGRESS_NS: Nanos = 100 * MILLISECOND;
+
+/// Rows that are handed over together.
+const ROWS: usize = 4096;
+
+/// Different messages of servers that are kept, and bytes of each.
+const MESSAGES: (usize, usize) = (8, 200);
+
+/// First bytes of a malformed reply that are kept.
+const MALFORMED_BYTES: usize = 40;
+
+/// How a phase is written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Counted.
+    Count,
+    /// Measured, in slices of this length.
+    Record(Nanos),
+}
+
+/// What one worker writes down.
+#[derive(Debug)]
+pub struct Log {
+    line: Line,
+    mode: Mode,
+    phase: usize,
+    begin: Nanos,
+    end_at: Nanos,
+    /// The slice that is written to.
+    interval: Box<Interval>,
+    next_tick: Nanos,
+    /// Of phases that are not recorded.
+    tally: Tally,
+    bytes: Bytes,
+    ended: u64,
+    /// Time in turns that had something to do.
+    busy_ns: Nanos,
+    /// This turn has something to do.
+    busy: bool,
+    abandoning: bool,
+    /// Whether stamps are to be expected.
+    stamped: bool,
+    mend: bool,
+    checks: Vec<Option<Passing>>,
+    rows: Option<Vec<Row>>,
+    end: WorkerEnd,
+    open: u64,
+}
+
+/// A value that is being checked as it passes.
+#[derive(Clone, Copy, Debug)]
+struct Passing {
+    key: u64,
+    check: Check,
+    /// The server sent a key that was not asked for.
+    foreign: bool,
+}
+
+/// What a worker is to write down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Habits {
+    /// Connections whose values are checked; 0 where none are.
+    pub checks: usize,
+    /// Keep every request of the measured phase.
+    pub rows: bool,
+    /// The kernel's receive stamps are expected.
+    pub stamped: bool,
+}
+
+impl Log {
+    /// An empty log that hands over to `line`; `interval` is the first slice that is written to.
+    pub fn new(line: Line, interval: Box<Interval>, habits: Habits) -> Log {
+        Log {
+            line,
+            mode: Mode::Count,
+            phase: 0,
+            begin: 0,
+            end_at: NEVER,
+            interval,
+            next_tick: NEVER,
+            tally: Tally::default(),
+            bytes: Bytes::default(),
+            ended: 0,
+            busy_ns: 0,
+            busy: false,
+            abandoning: false,
+            stamped: habits.stamped,
+            mend: false,
+            checks: vec![None; habits.checks],
+            rows: habits.rows.then(|| Vec::with_capacity(ROWS)),
+            end: WorkerEnd::default(),
+            open: 0,
+        }
+    }
+
+    /// Begins a phase that ends at `end`, but for its drain.
+    pub fn begin_phase(&mut self, phase: usize, mode: Mode, begin: Nanos, end: Nanos) {
+        self.phase = phase;
+        self.mode = mode;
+        self.begin = begin;
+        self.busy_ns = 0;
+        self.interval.restart(0, 0);
+        self.end_at = end;
+        self.next_tick = match mode {
+            Mode::Count => begin + PROGRESS_NS,
+            Mode::Record(interval_ns) => self.tick_at(begin + interval_ns),
+        };
+    }
+
+    /// How many connections are open now that a phase begins.
+    pub fn note_open(&mut self, open: u64) {
+        self.open = open;
+    }
+
+    /// When [`Log::tick`] has something to do.
+    pub fn next_tick(&self) -> Nanos {
+        self.next_tick
+    }
+
+    /// Hands over what a slice of time brought, when it is over.
+    #[inline]
+    pub fn tick(&mut self, now: Nanos) {
+        if now < self.next_tick {
+            return;
+        }
+        match self.mode {
+            Mode::Count => {
+                self.line.say(Note::Progress { phase: self.phase, ended: std::mem::take(&mut self.ended) });
+                self.next_tick = now + PROGRESS_NS;
+            }
+            Mode::Record(interval_ns) => {
+                // A slice ends at its tick even when nobody came to look in time.
+                let index = (now.min(self.end_at - 1) - self.begin) / interval_ns;
+                self.next_tick = self.tick_at(self.begin + (index + 1) * interval_ns);
+                self.hand_over(index * interval_ns, index);
+            }
+        }
+    }
+
+    /// Ends the phase.
+    pub fn end_phase(&mut self, now: Nanos, dead: u64, missing: u64) {
+        if let Mode::Record(_) = self.mode {
+            let next = self.interval.index + 1;
+            self.hand_over(now.saturating_sub(self.begin), next);
+            if let Some(rows) = &mut self.rows {
+                self.line.say(Note::Rows(std::mem::take(rows)));
+            }
+        }
+        let elapsed_ns = now.saturating_sub(self.begin);
+        self.line.say(Note::Phase(Box::new(PhaseEnd {
+            phase: self.phase,
+            tally: std::mem::take(&mut self.tally),
+            bytes: std::mem::take(&mut self.bytes),
+            elapsed_ns,
+            time: WorkerTime { busy_ns: self.busy_ns.min(elapsed_ns), wall_ns: elapsed_ns },
+            open: self.open,
+            dead,
+            missing,
+        })));
+        self.mode = Mode::Count;
+        self.next_tick = NEVER;
+    }
+
+    /// Says something to the thread that watches.
+    pub fn say(&self, note: Note) {
+        self.line.say(note);
+    }
+
+    /// Ends the run.
+    pub fn finish(mut self, failure: Option<std::io::Error>) {
+        self.end.failure = failure;
+        self.line.say(Note::Done(Box::new(self.end)));
+    }
+
+    /// The last slice has no tick: what comes in the drain belongs to it.
+    fn tick_at(&self, at: Nanos) -> Nanos {
+        if at < self.end_at { at } else { NEVER }
+    }
+
+    fn hand_over(&mut self, end_ns: Nanos, next: u64) {
+        let mut spare = match self.line.spares.try_recv() {
+            Ok(spare) => spare,
+            // None is back yet: a new one is made, which is rare and costs some zeroed pages.
+            Err(_) => {
+                Box::new(Interval::new(self.interval.groups.iter().map(|_| std::iter::empty::<Verb>())))
+            }
+        };
+        spare.restart(next, end_ns);
+        let mut full = std::mem::replace(&mut self.interval, spare);
+        full.end_ns = end_ns;
+        self.line.say(Note::Slice { interval: full, worker: self.line.worker, next });
+    }
+
+    /// A request was handed to its connection.
+    #[inline]
+    pub fn asked(&mut self) {
+        self.busy = true;
+    }
+
+    /// Bytes were handed to the kernel.
+    #[inline]
+    pub fn sent(&mut self, bytes: usize) {
+        match self.mode {
+            Mode::Record(_) => self.interval.bytes.sent += bytes as u64,
+            Mode::Count => self.bytes.sent += bytes as u64,
+        }
+    }
+
+    /// Bytes came that ended `answered` requests.
+    #[inline]
+    pub fn received(&mut self, bytes: usize, answered: u32) {
+        self.busy = true;
+        match self.mode {
+            Mode::Record(_) => {
+                self.interval.bytes.received += bytes as u64;
+                if self.stamped {
+                    self.interval.turns.stamps.shared += u64::from(answered.saturating_sub(1));
+                }
+            }
+            Mode::Count => self.bytes.received += bytes as u64,
+        }
+    }
+
+    /// A request ended.
+    #[inline]
+    pub fn answer(&mut self, group: usize, client: u64, answer: &Answer, message: &[u8]) {
+        let ticket = &answer.ticket;
+        let sample = sample_of(answer);
+        if let Mode::Count = self.mode {
+            self.ended += 1;
+            self.tally.record(&sample);
+            if let Outcome::Error(_) = answer.outcome {
+                self.message(message);
+            }
+            return;
+        }
+        let recorder = &mut self.interval.groups[group];
+        match (self.abandoning, answer.sent) {
+            (false, _) => recorder.record(&sample),
+            (true, NEVER) => recorder.unsent(ticket.verb, 1),
+            (true, _) => recorder.unfinished(ticket.verb, 1),
+        }
+        match answer.stamp {
+            Stamp::Kernel | Stamp::Nothing => {}
+            Stamp::Missing => self.interval.turns.stamps.missing += u64::from(self.stamped),
+            Stamp::Rejected => {
+                self.interval.turns.stamps.rejected += 1;
+                self.mend = true;
+            }
+        }
+        if let Outcome::Error(_) = answer.outcome {
+            self.message(message);
+        }
+        if self.rows.is_some() {
+            self.row(group, client, answer);
+        }
+    }
+
+    #[cold]
+    fn row(&mut self, group: usize, client: u64, answer: &Answer) {
+        let ticket = &answer.ticket;
+        let Some(rows) = &mut self.rows else { return };
+        rows.push(Row {
+            due: ticket.due,
+            ready: ticket.ready,
+            sent: answer.sent,
+            arrived: answer.arrived,
+            read: answer.read,
+            verb: ticket.verb,
+            outcome: answer.outcome,
+            key: ticket.key,
+            client,
+            group: group as u16,
+        });
+        if rows.len() == ROWS {
+            self.line.say(Note::Rows(std::mem::replace(rows, Vec::with_capacity(ROWS))));
+        }
+    }
+
+    /// A request that was due was never sent.
+    pub fn unsent(&mut self, group: usize, verb: Verb) {
+        match self.mode {
+            Mode::Record(_) => self.interval.groups[group].unsent(verb, 1),
+            Mode::Count => self.tally.unsent(verb, 1),
+        }
+    }
+
+    /// From now on (or no longer), requests that end are unfinished.
+    pub fn abandon(&mut self, abandoning: bool) {
+        self.abandoning = abandoning;
+    }
+
+    /// Whether a receive stamp was impossible since this was asked last.
+    #[inline]
+    pub fn wants_mending(&mut self) -> bool {
+        std::mem::take(&mut self.mend)
+    }
+
+    /// The part of a turn before its wait is over: it began at `from`.
+    #[inline]
+    pub fn worked(&mut self, from: Nanos, to: Nanos) {
+        if !std::mem::take(&mut self.busy) {
+            return;
+        }
+        let spent = to.saturating_sub(from);
+        self.busy_ns += spent;
+        let turns = &mut self.interval.turns;
+        turns.turns += 1;
+        turns.busy_ns += spent;
+        if spent > STALL_NS {
+            turns.stalls += 1;
+            turns.stalled_ns += spent;
+        }
+    }
+
+    /// A wait until `until` ended at `now`. When it is much later than that, somebody else had the CPU.
+    #[inline]
+    pub fn waited(&mut self, until: Nanos, now: Nanos) {
+        let over = now.saturating_sub(until);
+        if over > STALL_NS {
+            self.interval.turns.stalls += 1;
+            self.interval.turns.stalled_ns += over;
+        }
+    }
+
+    /// A connection is open, `took` after it was asked for; `again`: it was open before.
+    pub fn opened(&mut self, took: Nanos, again: bool) {
+        self.end.connect.record(took);
+        self.end.reconnected += u64::from(again);
+    }
+
+    /// A connection could not be opened.
+    pub fn not_opened(&mut self, reason: Reason) {
+        self.end.failed += 1;
+        self.end.trouble.get_or_insert(Trouble::NotOpened(reason));
+    }
+
+    /// Whether any connection could not be opened so far.
+    pub fn has_failed_to_open(&self) -> bool {
+        self.end.failed > 0
+    }
+
+    /// An open connection is lost.
+    pub fn lost(&mut self, trouble: Trouble) {
+        self.end.lost += 1;
+        self.end.trouble.get_or_insert(trouble);
+    }
+
+    /// An open connection is given up with what it owes.
+    pub fn given_up(&mut self) {
+        self.end.lost += 1;
+    }
+
+    /// What the peer said is not what its protocol allows.
+    pub fn malformed(&mut self, malformed: Malformed, bytes: &[u8]) {
+        let shown = bytes[..bytes.len().min(MALFORMED_BYTES)].to_vec();
+        self.lost(Trouble::Malformed(malformed.0, shown));
+    }
+
+    fn message(&mut self, message: &[u8]) {
+        if message.is_empty() {
+            return;
+        }
+        let message = &message[..message.len().min(MESSAGES.1)];
+        let known = &mut self.end.messages;
+        if let Some((_, count)) = known.iter_mut().find(|(text, _)| text == message) {
+            *count += 1;
+        } else if known.len() < MESSAGES.0 {
+            known.push((message.to_vec(), 1));
+        }
+    }
+
+    /// A value that is to be checked begins to pass; `key`: the index of its key, where it was asked for.
+    pub fn begin_check(
+        &mut self,
+        slot: usize,
+        key: Option<u64>,
+        ticket: &Ticket,
+        item: &Item<'_>,
+        shared: &Shared,
+    ) {
+        let index = key.unwrap_or(ticket.key);
+        let check = Check::begin(shared.values(), index, item.size);
+        self.checks[slot] = Some(Passing { key: index, check, foreign: key.is_none() });
+    }
+
+    /// Some of its bytes pass.
+    #[inline]
+    pub fn check(&mut self, slot: usize, bytes: &[u8], shared: &Shared) {
+        if let Some(passing) = &mut self.checks[slot] {
+            passing.check.body(shared.values(), bytes);
+        }
+    }
+
+    /// It has passed. `is_stale` says whether its version was certainly overwritten.
+    pub fn end_check(&mut self, slot: usize, shared: &Shared, is_stale: impl Fn(u64, Version) -> bool) {
+        let Some(passing) = self.checks.get_mut(slot).and_then(Option::take) else { return };
+        let verdict = match passing.foreign {
+            true => Verdict::Bad(Damage::Tag),
+            false => passing.check.end(shared.values()),
+        };
+        let verify = &mut self.end.verify;
+        verify.checked += 1;
+        match verdict {
+            Verdict::Good(version) => verify.stale += u64::from(is_stale(passing.key, version)),
+            Verdict::Pieces | Verdict::Counter => {}
+            Verdict::Short => verify.short += 1,
+            Verdict::Bad(damage) => {
+                let mut key = [0; KEY_MAX_BYTES];
+                verify.fail(shared.keys().key(passing.key, &mut key), damage.words());
+            }
+        }
+    }
+
+    /// The connection is gone, and what was passing by with it.
+    pub fn drop_check(&mut self, slot: usize) {
+        if let Some(passing) = self.checks.get_mut(slot) {
+            *passing = None;
+        }
+    }
+}
+
+#[inline]
+fn sample_of(answer: &Answer) -> Sample {
+    let ticket = &answer.ticket;
+    Sample {
+        verb: ticket.verb,
+        outcome: answer.outcome,
+        keys: u32::from(ticket.keys),
+        hits: answer.hits,
+        due: ticket.due,
+        ready: ticket.ready,
+        sent: answer.sent,
+        arrived: answer.arrived,
+        read: answer.read,
+        noreply: answer.stamp == Stamp::Nothing,
+    }
+}

@@ -1,0 +1,113 @@
+//! Where workers meet between phases, and agree on when the next one begins.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex};
+
+use pummel_logic::time::Nanos;
+
+/// A meeting point for a fixed number of workers, used again for every phase.
+#[derive(Debug)]
+pub struct Meeting {
+    state: Mutex<State>,
+    changed: Condvar,
+    stopped: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Workers that take part.
+    workers: usize,
+    arrived: usize,
+    round: u64,
+    /// The latest time that anyone brought along.
+    latest: Nanos,
+    /// Everyone who arrived so far is able to go on.
+    able: bool,
+    verdict: Option<Nanos>,
+}
+
+impl Meeting {
+    /// A meeting point for `workers` workers.
+    pub fn new(workers: usize) -> Meeting {
+        let state = State { workers, able: true, ..State::default() };
+        Meeting { state: Mutex::new(state), changed: Condvar::new(), stopped: AtomicBool::new(false) }
+    }
+
+    /// Waits for all workers. Each brings its clock's time and whether it can go on; all leave with the same answer:
+    /// the latest of the times, or `None` when one of them cannot go on or the run was stopped.
+    pub fn meet(&self, now: Nanos, able: bool) -> Option<Nanos> {
+        let mut state = self.state.lock().unwrap_or_else(|broken| broken.into_inner());
+        state.arrived += 1;
+        state.latest = state.latest.max(now);
+        state.able &= able;
+        if state.arrived == state.workers {
+            return self.release(&mut state);
+        }
+        let round = state.round;
+        while state.round == round {
+            state = self.changed.wait(state).unwrap_or_else(|broken| broken.into_inner());
+        }
+        state.verdict
+    }
+
+    /// Takes no part any more; the others cannot go on without.
+    pub fn leave(&self) {
+        self.stop();
+        let mut state = self.state.lock().unwrap_or_else(|broken| broken.into_inner());
+        state.workers -= 1;
+        if state.arrived > 0 && state.arrived == state.workers {
+            self.release(&mut state);
+        }
+    }
+
+    /// All have arrived: tells them what comes, and begins the next round.
+    fn release(&self, state: &mut State) -> Option<Nanos> {
+        let verdict = (state.able && !self.is_stopped()).then_some(state.latest);
+        *state = State { workers: state.workers, arrived: 0, round: state.round + 1, latest: 0, able: true, verdict };
+        self.changed.notify_all();
+        verdict
+    }
+
+    /// Asks all workers to come to an end: no phase begins any more, and the one under way asks nothing more.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the run was stopped.
+    #[inline]
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_leave_with_the_latest_time_and_one_who_cannot_go_on_holds_all_back() {
+        let meeting = Meeting::new(3);
+        let rounds = |brought: [Nanos; 3], able: [bool; 3]| -> Vec<Option<Nanos>> {
+            std::thread::scope(|scope| {
+                let workers: Vec<_> =
+                    (0..3).map(|n| scope.spawn({ let meeting = &meeting; move || meeting.meet(brought[n], able[n]) })).collect();
+                workers.into_iter().map(|worker| worker.join().expect("a worker ends")).collect()
+            })
+        };
+        assert_eq!(rounds([5, 9, 7], [true; 3]), [Some(9); 3]);
+        assert_eq!(rounds([10, 11, 12], [true, false, true]), [None; 3]);
+        assert_eq!(rounds([20, 11, 12], [true; 3]), [Some(20); 3]);
+        meeting.stop();
+        assert_eq!(rounds([30, 31, 32], [true; 3]), [None; 3]);
+    }
+
+    #[test]
+    fn one_who_leaves_is_not_waited_for() {
+        let meeting = Meeting::new(2);
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| meeting.meet(5, true));
+            meeting.leave();
+            assert_eq!(waits.join().expect("a worker ends"), None);
+        });
+    }
+}

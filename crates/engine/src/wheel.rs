@@ -1,0 +1,113 @@
+//! Deadlines of many connections at the cost of none: each stands in a coarse wheel at most once.
+//!
+//! A connection enters when it begins to owe something and is looked at again when its slot comes up; by then its
+//! oldest request is usually answered and the next deadline lies further ahead, so a connection is visited once per
+//! timeout and not once per request.
+
+use pummel_logic::time::{NEVER, Nanos};
+
+/// Slots of the wheel; a deadline further ahead is looked at early and entered again.
+const SLOTS: usize = 128;
+
+/// A timeout is divided into so many ticks, so it ends at most that fraction late.
+const TICKS_PER_TIMEOUT: Nanos = 64;
+
+/// A wheel of connection numbers.
+#[derive(Debug)]
+pub struct Wheel {
+    tick_ns: Nanos,
+    /// Number of the tick that is looked at next.
+    cursor: u64,
+    slots: Vec<Vec<u32>>,
+    count: usize,
+}
+
+impl Wheel {
+    /// A wheel for deadlines of about `timeout` ahead of the clock, which reads `now`.
+    pub fn new(timeout: Nanos, now: Nanos) -> Wheel {
+        let tick_ns = (timeout / TICKS_PER_TIMEOUT).max(1);
+        Wheel { tick_ns, cursor: now / tick_ns, slots: vec![Vec::new(); SLOTS], count: 0 }
+    }
+
+    /// Enters a connection that is not in the wheel, to be looked at at `at` or up to a tick later.
+    pub fn insert(&mut self, connection: u32, at: Nanos) {
+        let tick = (at / self.tick_ns + 1).clamp(self.cursor, self.cursor + SLOTS as u64 - 1);
+        self.slots[tick as usize % SLOTS].push(connection);
+        self.count += 1;
+    }
+
+    /// When [`Wheel::expire`] will have something to look at; [`NEVER`] when the wheel is empty.
+    pub fn next(&self) -> Nanos {
+        if self.count == 0 {
+            return NEVER;
+        }
+        (self.cursor..self.cursor + SLOTS as u64)
+            .find(|&tick| !self.slots[tick as usize % SLOTS].is_empty())
+            .map_or(NEVER, |tick| tick.saturating_mul(self.tick_ns))
+    }
+
+    /// Takes out every connection whose time has come, at the end of `expired`.
+    pub fn expire(&mut self, now: Nanos, expired: &mut Vec<u32>) {
+        let reached = now / self.tick_ns;
+        if self.count == 0 {
+            self.cursor = self.cursor.max(reached);
+            return;
+        }
+        for _ in 0..SLOTS {
+            if self.cursor > reached {
+                return;
+            }
+            let slot = &mut self.slots[self.cursor as usize % SLOTS];
+            self.count -= slot.len();
+            expired.append(slot);
+            self.cursor += 1;
+        }
+        self.cursor = self.cursor.max(reached);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expired(wheel: &mut Wheel, now: Nanos) -> Vec<u32> {
+        let mut list = Vec::new();
+        wheel.expire(now, &mut list);
+        list.sort_unstable();
+        list
+    }
+
+    #[test]
+    fn nothing_expires_early_and_nothing_later_than_a_tick() {
+        let mut wheel = Wheel::new(6400, 1_000_000);
+        wheel.insert(1, 1_006_400);
+        wheel.insert(2, 1_003_250);
+        assert!(expired(&mut wheel, 1_003_249).is_empty());
+        assert_eq!(expired(&mut wheel, 1_003_350), [2]);
+        assert!(expired(&mut wheel, 1_006_399).is_empty());
+        assert_eq!(expired(&mut wheel, 1_006_500), [1]);
+        assert_eq!(wheel.next(), NEVER);
+    }
+
+    #[test]
+    fn the_next_look_is_never_later_than_a_tick_after_the_earliest_deadline() {
+        let mut wheel = Wheel::new(64_000, 0);
+        wheel.insert(7, 64_000);
+        wheel.insert(8, 32_500);
+        assert!((32_500..=33_500).contains(&wheel.next()));
+        assert_eq!(expired(&mut wheel, 33_500), [8]);
+        assert!((64_000..=65_000).contains(&wheel.next()));
+    }
+
+    #[test]
+    fn deadlines_beyond_the_horizon_are_looked_at_early_and_a_long_pause_loses_none() {
+        let mut wheel = Wheel::new(64, 0);
+        wheel.insert(1, 1_000_000);
+        assert_eq!(expired(&mut wheel, 200), [1], "looked at early, to be entered again");
+        wheel.insert(1, 1_000_000);
+        wheel.insert(2, 210);
+        assert_eq!(expired(&mut wheel, 5_000_000), [1, 2]);
+        wheel.insert(3, 10);
+        assert_eq!(expired(&mut wheel, 5_000_002), [3], "a deadline in the past is due within a tick");
+    }
+}

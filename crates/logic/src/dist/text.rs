@@ -1,0 +1,322 @@
+//! Distributions as text: what people type, what a saved plan holds, and what is said about text that is neither.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+
+use super::{Dist, Range, Weighted};
+
+/// The greatest magnitude of a number in a distribution: far from where arithmetic overflows.
+pub(super) const NUMBER_MAX: f64 = 1e18;
+
+/// The greatest whole number that stands exactly in a `f64` with all below it.
+pub(super) const INTEGER_MAX: u64 = 1 << 53;
+
+/// Why text or numbers are not a distribution.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// Not a distribution that pummel knows, or not with these parameters.
+    Refused {
+        /// What was given.
+        given: String,
+        /// What would have been accepted.
+        accepted: &'static str,
+    },
+    /// `file:PATH` where the values themselves are needed.
+    Unread {
+        /// The file.
+        path: String,
+    },
+    /// A line of a file of values is not a number.
+    Line {
+        /// The file.
+        path: String,
+        /// Which line, from 1 on.
+        line: usize,
+        /// What stands there.
+        given: String,
+    },
+    /// A file of values without a value.
+    Empty {
+        /// The file.
+        path: String,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Refused { given, accepted } => write!(out, "{accepted}, not '{given}'"),
+            Error::Unread { path } => write!(out, "the values of 'file:{path}' have to be read first"),
+            Error::Line { path, line, given } => {
+                write!(
+                    out,
+                    "line {line} of '{path}' is to hold one number between -1e18 and 1e18, not '{given}'"
+                )
+            }
+            Error::Empty { path } => write!(out, "'{path}' is to hold one number a line, and holds none"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// What a distribution's text stands for: all forms but `file:PATH` say everything themselves.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Spec {
+    /// A whole distribution.
+    Ready(Dist),
+    /// `file:PATH`: to be read by whoever may read files, and passed to [`Dist::from_lines`].
+    File(String),
+}
+
+impl FromStr for Spec {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Spec, Error> {
+        match text.strip_prefix("file:") {
+            Some("") => Err(refused(text, "file:PATH with one number a line in the file")),
+            Some(path) => Ok(Spec::File(path.to_owned())),
+            None => parse(text).map(Spec::Ready),
+        }
+    }
+}
+
+/// `fixed:V` or `V`, `uniform:LO,HI`, `normal:MEAN,SD`, `exponential:MEAN`, `pareto:LOC,SCALE,SHAPE`,
+/// `gev:LOC,SCALE,SHAPE`, `etc-key`, `etc-value`, `etc-arrival`, `weighted:LO-HI@P,...`. Numbers are bare, without
+/// units. `file:PATH` is [`Error::Unread`] here and known to [`Spec`].
+impl FromStr for Dist {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Dist, Error> {
+        match text.parse()? {
+            Spec::Ready(dist) => Ok(dist),
+            Spec::File(path) => Err(Error::Unread { path }),
+        }
+    }
+}
+
+/// The text that parses to the same distribution (for a file: its name, without the values).
+impl fmt::Display for Dist {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Dist::Fixed(value) => write!(out, "{value}"),
+            Dist::Uniform { low, high } => write!(out, "uniform:{low},{high}"),
+            Dist::Normal { mean, sd } => write!(out, "normal:{mean},{sd}"),
+            Dist::Exponential { mean } => write!(out, "exponential:{mean}"),
+            Dist::Pareto { loc, scale, shape } => write!(out, "pareto:{loc},{scale},{shape}"),
+            Dist::Gev { loc, scale, shape } => write!(out, "gev:{loc},{scale},{shape}"),
+            Dist::EtcKey => out.write_str("etc-key"),
+            Dist::EtcValue => out.write_str("etc-value"),
+            Dist::EtcArrival => out.write_str("etc-arrival"),
+            Dist::Weighted(weighted) => out.write_str(&ranges_text(weighted.ranges())),
+            Dist::File { path, .. } => write!(out, "file:{path}"),
+        }
+    }
+}
+
+impl Dist {
+    /// The empirical distribution of the numbers in `text`, one a line; empty lines and what follows a `#` do not
+    /// count. `path` says where the text came from.
+    pub fn from_lines(path: &str, text: &str) -> Result<Dist, Error> {
+        let mut values = Vec::new();
+        for (index, line) in text.lines().enumerate() {
+            let given = line.split('#').next().unwrap_or_default().trim();
+            if given.is_empty() {
+                continue;
+            }
+            let wrong = || Error::Line { path: path.to_owned(), line: index + 1, given: given.to_owned() };
+            values.push(number(given).ok_or_else(wrong)?);
+        }
+        Dist::from_values(path, values)
+    }
+
+    /// The empirical distribution of these values, in any order.
+    pub fn from_values(path: &str, mut values: Vec<f64>) -> Result<Dist, Error> {
+        if values.is_empty() {
+            return Err(Error::Empty { path: path.to_owned() });
+        }
+        values.sort_by(f64::total_cmp);
+        Dist::File { path: path.to_owned(), values }.checked()
+    }
+
+    /// The distribution itself where its parameters are legal; for those that were built by hand.
+    pub fn checked(self) -> Result<Dist, Error> {
+        let (parameters, legal) = match &self {
+            Dist::Fixed(value) => (vec![*value], true),
+            Dist::Uniform { low, high } => (vec![*low, *high], low <= high),
+            Dist::Normal { mean, sd } => (vec![*mean, *sd], *sd >= 0.0),
+            Dist::Exponential { mean } => (vec![*mean], *mean >= 0.0),
+            Dist::Pareto { loc, scale, shape } | Dist::Gev { loc, scale, shape } => {
+                (vec![*loc, *scale, *shape], *scale > 0.0)
+            }
+            Dist::File { values, .. } => (values.clone(), values.is_sorted() && !values.is_empty()),
+            Dist::EtcKey | Dist::EtcValue | Dist::EtcArrival | Dist::Weighted(_) => (vec![], true),
+        };
+        if legal && parameters.iter().all(|value| value.abs() <= NUMBER_MAX) {
+            Ok(self)
+        } else {
+            Err(refused(&self.to_string(), accepted(&self)))
+        }
+    }
+}
+
+fn parse(text: &str) -> Result<Dist, Error> {
+    if let Some(value) = number(text) {
+        return Ok(Dist::Fixed(value));
+    }
+    let (name, parameters) = text.split_once(':').unwrap_or((text, ""));
+    let has_colon = name.len() < text.len();
+    let numbers: Option<Vec<f64>> = parameters.split(',').map(number).collect();
+    // A form of the right name, for its message where the parameters are wrong.
+    let (form, dist) = match name {
+        "weighted" if has_colon => return parse_ranges(text, parameters),
+        "etc-key" => (Dist::EtcKey, (!has_colon).then_some(Dist::EtcKey)),
+        "etc-value" => (Dist::EtcValue, (!has_colon).then_some(Dist::EtcValue)),
+        "etc-arrival" => (Dist::EtcArrival, (!has_colon).then_some(Dist::EtcArrival)),
+        "fixed" | "uniform" | "normal" | "exponential" | "pareto" | "gev" => (
+            of_numbers(name, &[1.0; 3]),
+            numbers.filter(|n| n.len() == count(name)).map(|n| of_numbers(name, &n)),
+        ),
+        _ => return Err(refused(text, ANY)),
+    };
+    let wrong = || refused(text, accepted(&form));
+    dist.ok_or_else(wrong)?.checked().map_err(|_| wrong())
+}
+
+/// How many parameters a distribution of plain numbers has.
+fn count(name: &str) -> usize {
+    match name {
+        "fixed" | "exponential" => 1,
+        "uniform" | "normal" => 2,
+        _ => 3,
+    }
+}
+
+/// A distribution of plain numbers from at least as many as [`count`] says.
+fn of_numbers(name: &str, numbers: &[f64]) -> Dist {
+    match name {
+        "fixed" => Dist::Fixed(numbers[0]),
+        "uniform" => Dist::Uniform { low: numbers[0], high: numbers[1] },
+        "normal" => Dist::Normal { mean: numbers[0], sd: numbers[1] },
+        "exponential" => Dist::Exponential { mean: numbers[0] },
+        "pareto" => Dist::Pareto { loc: numbers[0], scale: numbers[1], shape: numbers[2] },
+        _ => Dist::Gev { loc: numbers[0], scale: numbers[1], shape: numbers[2] },
+    }
+}
+
+fn parse_ranges(text: &str, ranges: &str) -> Result<Dist, Error> {
+    let ranges: Option<Vec<Range>> = ranges.split(',').map(parse_range).collect();
+    let weighted = Weighted::new(ranges.unwrap_or_default()).map_err(|_| refused(text, WEIGHTED))?;
+    Ok(Dist::Weighted(weighted))
+}
+
+/// `LO-HI@P`, or `V@P` for a range of one number.
+fn parse_range(text: &str) -> Option<Range> {
+    let (bounds, weight) = text.split_once('@')?;
+    let (low, high) = bounds.split_once('-').unwrap_or((bounds, bounds));
+    Some(Range { low: low.parse().ok()?, high: high.parse().ok()?, weight: number(weight)? })
+}
+
+/// The text of ranges, legal or not.
+fn ranges_text(ranges: &[Range]) -> String {
+    let each: Vec<String> =
+        ranges.iter().map(|Range { low, high, weight }| format!("{low}-{high}@{weight}")).collect();
+    format!("weighted:{}", each.join(","))
+}
+
+/// The error of ranges that are not legal.
+pub(super) fn refused_ranges(ranges: &[Range]) -> Error {
+    refused(&ranges_text(ranges), WEIGHTED)
+}
+
+/// A number that can be a parameter: neither infinite nor NaN, nor beyond [`NUMBER_MAX`].
+fn number(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|value: &f64| value.abs() <= NUMBER_MAX)
+}
+
+fn refused(given: &str, accepted: &'static str) -> Error {
+    Error::Refused { given: given.to_owned(), accepted }
+}
+
+const ANY: &str = "a number, fixed:V, uniform:LO,HI, normal:MEAN,SD, exponential:MEAN, pareto:LOC,SCALE,SHAPE, \
+                   gev:LOC,SCALE,SHAPE, etc-key, etc-value, etc-arrival, weighted:LO-HI@P,... or file:PATH";
+
+const WEIGHTED: &str = "weighted:LO-HI@P,... with whole numbers LO <= HI up to 2^53 and weights P above 0";
+
+/// What each distribution accepts.
+fn accepted(dist: &Dist) -> &'static str {
+    match dist {
+        Dist::Fixed(_) => "fixed:V with V between -1e18 and 1e18",
+        Dist::Uniform { .. } => "uniform:LO,HI with LO <= HI",
+        Dist::Normal { .. } => "normal:MEAN,SD with SD >= 0",
+        Dist::Exponential { .. } => "exponential:MEAN with MEAN >= 0",
+        Dist::Pareto { .. } => "pareto:LOC,SCALE,SHAPE with SCALE > 0",
+        Dist::Gev { .. } => "gev:LOC,SCALE,SHAPE with SCALE > 0",
+        Dist::EtcKey => "etc-key without parameters",
+        Dist::EtcValue => "etc-value without parameters",
+        Dist::EtcArrival => "etc-arrival without parameters",
+        Dist::Weighted(_) => WEIGHTED,
+        Dist::File { .. } => "file:PATH with numbers between -1e18 and 1e18",
+    }
+}
+
+/// As its text; a distribution from a file as a table of `path` and `values`, so that a saved plan is whole.
+impl Serialize for Dist {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Dist::File { path, values } = self else { return serializer.collect_str(self) };
+        let mut table = serializer.serialize_struct("File", 2)?;
+        table.serialize_field("path", path)?;
+        table.serialize_field("values", values)?;
+        table.end()
+    }
+}
+
+/// From its text, a bare number, or the table of a file.
+impl<'de> Deserialize<'de> for Dist {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Dist, D::Error> {
+        deserializer.deserialize_any(DistVisitor)
+    }
+}
+
+struct DistVisitor;
+
+impl<'de> Visitor<'de> for DistVisitor {
+    type Value = Dist;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a distribution such as \"uniform:1,9\", or a table of path and values")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Dist, E> {
+        text.parse().map_err(E::custom)
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Dist, E> {
+        Dist::Fixed(value).checked().map_err(E::custom)
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Dist, E> {
+        self.visit_f64(value as f64)
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Dist, E> {
+        self.visit_f64(value as f64)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Dist, A::Error> {
+        let (mut path, mut values) = (None, None);
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                "path" => path = Some(map.next_value::<String>()?),
+                "values" => values = Some(map.next_value::<Vec<f64>>()?),
+                _ => return Err(de::Error::unknown_field(&key, &["path", "values"])),
+            }
+        }
+        let path = path.ok_or_else(|| de::Error::missing_field("path"))?;
+        let values = values.ok_or_else(|| de::Error::missing_field("values"))?;
+        Dist::from_values(&path, values).map_err(de::Error::custom)
+    }
+}

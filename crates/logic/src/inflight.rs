@@ -1,0 +1,212 @@
+//! The requests of one connection that are not answered yet, found by order or by tag.
+
+use std::collections::VecDeque;
+
+use crate::time::{NEVER, Nanos};
+use crate::wire::{Tag, Verb};
+use crate::workload::stale::Mark;
+use crate::workload::value::Version;
+
+/// What a request is, beside its bytes: kept while it is unanswered, handed back with the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    /// When the arrival process asked for it.
+    pub due: Nanos,
+    /// When only the generator still stood in its way.
+    pub ready: Nanos,
+    /// Number of the draw that it came from, in its client and phase.
+    pub index: u64,
+    /// Index of its (first) key.
+    pub key: u64,
+    /// What a later check needs.
+    pub memo: Memo,
+    /// What is asked.
+    pub verb: Verb,
+    /// Why it was asked.
+    pub origin: Origin,
+    /// What is to be done with its answer.
+    pub care: Care,
+    /// Number of keys.
+    pub keys: u16,
+}
+
+/// What a request remembers for checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memo {
+    /// Nothing.
+    None,
+    /// The version that it writes.
+    Write(Version),
+    /// How many writes were known to be stored when this read was asked.
+    Read(Mark),
+}
+
+/// Why a request was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Origin {
+    /// Its arrival was due.
+    Arrival,
+    /// To learn the CAS unique for a cas that follows.
+    BeforeCas,
+    /// Another answer asked for it.
+    FollowUp,
+}
+
+/// What is to be done with an answer, beside measuring it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Care {
+    /// Nothing.
+    None,
+    /// Its items are told apart, since the client acts on what is missing.
+    Items,
+    /// Its values are checked too.
+    Verify,
+}
+
+/// An unanswered request.
+#[derive(Clone, Copy, Debug)]
+pub struct Owed {
+    /// What it is.
+    pub ticket: Ticket,
+    /// The clock before the system call that took its first byte; [`NEVER`] until then.
+    pub sent: Nanos,
+    /// Position in the connection's stream behind its last byte.
+    pub end: u64,
+    /// Items that came for it.
+    pub hits: u32,
+    state: State,
+}
+
+impl Owed {
+    /// Since when it waits for the server: sent, or ready to be.
+    #[inline]
+    pub fn since(&self) -> Nanos {
+        if self.sent == NEVER { self.ticket.ready } else { self.sent }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Waiting,
+    Silent,
+    Finished,
+}
+
+/// A ring of unanswered requests. One numbering serves both kinds of protocol: replies in order answer the oldest,
+/// replies with a tag answer the request whose number has these low bits.
+#[derive(Debug, Default)]
+pub struct Inflight {
+    ring: VecDeque<Owed>,
+    /// Number of the request at the front of the ring.
+    front: Tag,
+    /// How many at the front of the ring had their first byte sent.
+    sent: u32,
+    /// Position in the connection's stream of the first byte of the request at the front.
+    start: u64,
+}
+
+impl Inflight {
+    /// An empty ring with room for `depth` requests.
+    pub fn with_capacity(depth: usize) -> Inflight {
+        Inflight { ring: VecDeque::with_capacity(depth), ..Inflight::default() }
+    }
+
+    /// Whether nothing is owed.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.ring.is_empty()
+    }
+
+    /// The tag that the next request gets.
+    #[inline]
+    pub fn next_tag(&self) -> Tag {
+        self.front.wrapping_add(self.ring.len() as u32)
+    }
+
+    /// Adds a request whose bytes end at `end`; `silent`: no reply will come.
+    #[inline]
+    pub fn push(&mut self, ticket: Ticket, end: u64, silent: bool) {
+        let state = if silent { State::Silent } else { State::Waiting };
+        self.ring.push_back(Owed { ticket, sent: NEVER, end, hits: 0, state });
+    }
+
+    /// The request that a reply belongs to: the one with this tag, or the oldest that waits.
+    #[inline]
+    pub fn find(&mut self, tag: Option<Tag>) -> Option<&mut Owed> {
+        let place = match tag {
+            Some(tag) => tag.wrapping_sub(self.front) as usize,
+            None => 0,
+        };
+        self.ring.get_mut(place).filter(|owed| owed.state == State::Waiting && owed.sent != NEVER)
+    }
+
+    /// Takes the request that a reply answers out of the ring.
+    #[inline]
+    pub fn answer(&mut self, tag: Option<Tag>) -> Option<Owed> {
+        let owed = self.find(tag)?;
+        let copy = *owed;
+        owed.state = State::Finished;
+        self.shed();
+        Some(copy)
+    }
+
+    /// Marks requests as sent whose first byte lies before `taken`, and hands over those without reply whose last byte
+    /// does too.
+    #[inline]
+    pub fn handle_sent(&mut self, taken: u64, at: Nanos, mut done: impl FnMut(&Owed)) {
+        // Only the last of those sent before can have bytes that were not taken yet.
+        let mut place = (self.sent as usize).saturating_sub(1);
+        let mut start = if place == 0 { self.start } else { self.ring[place - 1].end };
+        let mut finished = false;
+        while let Some(owed) = self.ring.get_mut(place) {
+            if owed.sent == NEVER {
+                if start >= taken {
+                    break;
+                }
+                owed.sent = at;
+                self.sent += 1;
+            }
+            start = owed.end;
+            if owed.state == State::Silent && owed.end <= taken {
+                owed.state = State::Finished;
+                finished = true;
+                done(owed);
+            }
+            place += 1;
+        }
+        if finished {
+            self.shed();
+        }
+    }
+
+    /// The socket takes bytes again: what was not sent so far was not ready before.
+    pub fn handle_writable(&mut self, at: Nanos) {
+        for owed in self.ring.iter_mut().skip(self.sent as usize) {
+            owed.ticket.ready = owed.ticket.ready.max(at);
+        }
+    }
+
+    /// Since when the oldest request waits; [`NEVER`] if none does.
+    #[inline]
+    pub fn oldest(&self) -> Nanos {
+        self.ring.front().map_or(NEVER, Owed::since)
+    }
+
+    /// Takes everything out, for the end of a connection.
+    pub fn drain(&mut self) -> impl Iterator<Item = Owed> + '_ {
+        (self.front, self.sent, self.start) = (0, 0, 0);
+        self.ring.drain(..).filter(|owed| owed.state != State::Finished)
+    }
+
+    #[inline]
+    fn shed(&mut self) {
+        while let Some(owed) = self.ring.front().filter(|owed| owed.state == State::Finished) {
+            self.start = owed.end;
+            self.ring.pop_front();
+            self.front = self.front.wrapping_add(1);
+            self.sent -= 1;
+        }
+    }
+}

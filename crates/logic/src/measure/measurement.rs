@@ -1,0 +1,781 @@
+//! Everything that a run leaves behind: merged over its workers, saved, loaded, and the one source of all reports.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::measure::histogram::Histogram;
+use crate::measure::interval::{Interval, Turns};
+use crate::measure::recorder::{Counts, Ops, Span, Tally};
+use crate::measure::summary::{Figures, Unanswered};
+use crate::plan::Clock;
+use crate::rng::mix;
+use crate::time::Nanos;
+use crate::wire::Verb;
+
+/// The layout of a saved measurement that this version writes, and the only one that it reads.
+pub const SCHEMA: u32 = 1;
+
+/// Everything that a run leaves behind. Measured are the recorded phases with their drain, unless a field says
+/// otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measurement {
+    /// Layout of this data; [`SCHEMA`].
+    pub schema: u32,
+    /// How the run ended.
+    pub status: Status,
+    /// Why it is not complete.
+    pub reason: Option<String>,
+    /// When the measured phase began, in nanoseconds since 1970; 0 where it is not known.
+    pub started_unix_ns: u64,
+    /// Length of the measured phase without its drain.
+    pub measured_ns: Nanos,
+    /// What said when replies arrived.
+    pub clock: Clock,
+    /// Some servers were reached by a unix socket, where the kernel gives no receive stamps: `arrived` is `read` there.
+    pub unix_socket: bool,
+    /// After this time a request without an answer was given up.
+    pub timeout_ns: Nanos,
+    /// What was measured, by group of the Plan.
+    pub groups: Vec<Group>,
+    /// The measured phase in slices.
+    pub intervals: Vec<Slice>,
+    /// What went over the wire in the measured phase.
+    pub bytes: Bytes,
+    /// Populating; `None` when there was none.
+    pub load: Option<Load>,
+    /// Connections.
+    pub connections: Connections,
+    /// Answers that were checked.
+    pub verify: Verify,
+    /// What the servers said with errors, and how often; only some of it when there is much.
+    pub messages: BTreeMap<String, u64>,
+    /// How the generator itself fared.
+    pub generator: Generator,
+    /// Everything that was asked in all phases, and their bytes.
+    pub whole_run: WholeRun,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// The asked time or number of requests was covered with the asked connections.
+    Complete,
+    /// It was not.
+    Partial,
+    /// The user ended it.
+    Interrupted,
+}
+
+/// What was measured of one group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Group {
+    /// Its name in the Plan.
+    pub name: String,
+    /// Its requests.
+    pub ops: Ops,
+}
+
+/// Bytes over the wire, as the protocol counts them (without the headers of TCP and below).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bytes {
+    /// To the servers.
+    pub sent: u64,
+    /// From the servers.
+    pub received: u64,
+}
+
+/// A slice of the measured phase, all workers and groups together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Slice {
+    /// Number of the slice, from 0.
+    pub index: u64,
+    /// Where it begins, from the start of the measured phase.
+    pub start_ns: Nanos,
+    /// Where it ends.
+    pub end_ns: Nanos,
+    /// Its requests, by verb.
+    pub ops: BTreeMap<Verb, SliceOp>,
+    /// What went over the wire.
+    pub bytes: Bytes,
+    /// How the generator fared.
+    pub turns: Turns,
+}
+
+/// What a slice keeps of one verb.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SliceOp {
+    /// How its requests ended.
+    pub counts: Counts,
+    /// Its times, by [`Span`].
+    pub figures: [Figures; Span::COUNT],
+    /// Its histograms, by [`Span`], in HdrHistogram's V2 encoding; only where they were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub histograms: Option<[String; Span::COUNT]>,
+}
+
+/// What is kept of a slice beside its counts and figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// Nothing.
+    Figures,
+    /// The histograms, some kilobytes for each verb.
+    Histograms,
+}
+
+/// How populating went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Load {
+    /// Records that were to be stored.
+    pub records: u64,
+    /// Records that were.
+    pub stored: u64,
+    /// Requests that failed, or were not stored.
+    pub errors: u64,
+    /// How long it took.
+    pub elapsed_ns: Nanos,
+    /// Bytes sent.
+    pub bytes: u64,
+}
+
+/// What became of the connections.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Connections {
+    /// How many the Plan asks for.
+    pub asked: u64,
+    /// How many were open when the measured phase began.
+    pub open: u64,
+    /// Attempts to open one that failed.
+    pub failed: u64,
+    /// Open ones that broke, or had to be closed.
+    pub lost: u64,
+    /// Lost ones that were opened again.
+    pub reconnected: u64,
+    /// How long opening took.
+    pub connect: Histogram,
+}
+
+/// What checking the answers found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Verify {
+    /// Values that were checked; misses are not among them.
+    pub checked: u64,
+    /// Values that were wrong.
+    pub failed: u64,
+    /// Values that were right, but certainly older than one that the same client had stored before.
+    pub stale: u64,
+    /// Values too short to carry a frame: their bytes were compared, but not which write they are of.
+    pub short: u64,
+    /// The first keys with a wrong value, at most [`FAILURES_SHOWN`].
+    pub first: Vec<Failure>,
+    /// Hashes of the keys with a wrong value, at most [`FAILED_KEYS_KEPT`].
+    pub keys: BTreeSet<u64>,
+}
+
+/// A key whose value was wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Failure {
+    /// The key, with what is no text replaced.
+    pub key: String,
+    /// What was wrong, in a few words.
+    pub why: String,
+}
+
+/// How many wrong keys are shown.
+pub const FAILURES_SHOWN: usize = 10;
+
+/// How many wrong keys are told apart; beyond, their number is a lower bound.
+pub const FAILED_KEYS_KEPT: usize = 1 << 20;
+
+/// How many of the servers' messages are kept.
+pub const MESSAGES_KEPT: usize = 16;
+
+/// How the generator itself fared.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Generator {
+    /// CPU time outside the kernel.
+    pub cpu_user_ns: Nanos,
+    /// CPU time inside the kernel.
+    pub cpu_system_ns: Nanos,
+    /// The workers' loops, all together.
+    pub turns: Turns,
+    /// Every worker's busy time and the time it ran.
+    pub workers: Vec<WorkerTime>,
+    /// Most memory that the process had.
+    pub peak_rss_bytes: u64,
+}
+
+/// How busy one worker was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkerTime {
+    /// Time in turns that had something to do.
+    pub busy_ns: Nanos,
+    /// Time altogether.
+    pub wall_ns: Nanos,
+}
+
+/// Receive stamps that were not what they should be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stamps {
+    /// Replies without a stamp.
+    pub missing: u64,
+    /// Replies that shared a read with a later one, so that their stamp is an upper bound.
+    pub shared: u64,
+    /// Replies whose stamp could not be true.
+    pub rejected: u64,
+}
+
+/// Everything that was asked, in all phases.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WholeRun {
+    /// How the requests ended.
+    pub ops: Tally,
+    /// What went over the wire.
+    pub bytes: Bytes,
+}
+
+impl Measurement {
+    /// A measurement of nothing yet, for these groups.
+    pub fn new(groups: impl IntoIterator<Item = String>, clock: Clock, timeout_ns: Nanos) -> Measurement {
+        Measurement {
+            schema: SCHEMA,
+            status: Status::Complete,
+            reason: None,
+            started_unix_ns: 0,
+            measured_ns: 0,
+            clock,
+            unix_socket: false,
+            timeout_ns,
+            groups: groups.into_iter().map(|name| Group { name, ops: Ops::default() }).collect(),
+            intervals: Vec::new(),
+            bytes: Bytes::default(),
+            load: None,
+            connections: Connections::default(),
+            verify: Verify::default(),
+            messages: BTreeMap::new(),
+            generator: Generator::default(),
+            whole_run: WholeRun::default(),
+        }
+    }
+
+    /// Adds a slice that all workers have given their part of, to the measured figures and to the whole run, and returns
+    /// what is kept of it.
+    ///
+    /// # Panics
+    /// When the slice has other groups.
+    pub fn add(&mut self, interval: &mut Interval, keep: Keep) -> &Slice {
+        assert_eq!(self.groups.len(), interval.groups.len(), "the slice has the groups of the measurement");
+        for (group, recorder) in self.groups.iter_mut().zip(&mut interval.groups) {
+            group.ops.merge(recorder.ops());
+            self.whole_run.ops.add(recorder.ops());
+        }
+        self.bytes.merge(&interval.bytes);
+        self.whole_run.bytes.merge(&interval.bytes);
+        self.generator.turns.merge(&interval.turns);
+        let slice = Slice::of(interval, self.timeout_ns, keep);
+        let at = self.intervals.partition_point(|present| present.index < slice.index);
+        self.intervals.insert(at, slice);
+        &self.intervals[at]
+    }
+
+    /// The requests of all groups together.
+    pub fn ops(&self) -> Cow<'_, Ops> {
+        if let [group] = self.groups.as_slice() {
+            return Cow::Borrowed(&group.ops);
+        }
+        let mut together = Ops::default();
+        self.groups.iter().for_each(|group| together.merge(&group.ops));
+        Cow::Owned(together)
+    }
+
+    /// Marks the run as not complete; the worst status and its reason stay.
+    pub fn mark(&mut self, status: Status, reason: impl Into<String>) {
+        if status > self.status {
+            self.status = status;
+            self.reason = Some(reason.into());
+        }
+    }
+
+    /// Counts what a server said with an error.
+    pub fn message(&mut self, message: &[u8], count: u64) {
+        let text = String::from_utf8_lossy(message);
+        if let Some(present) = self.messages.get_mut(text.as_ref()) {
+            *present += count;
+        } else if self.messages.len() < MESSAGES_KEPT {
+            self.messages.insert(text.into_owned(), count);
+        }
+    }
+
+    /// Adds what another part of the same run measured at the same time: another worker, or another machine.
+    ///
+    /// Everything merges exactly but for the quantiles of slices that were saved without histograms: those are dropped,
+    /// since there is no way to merge them.
+    ///
+    /// # Panics
+    /// When the other has other groups.
+    pub fn merge(&mut self, other: &Measurement) {
+        let names = |of: &Measurement| of.groups.iter().map(|group| group.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(self), names(other), "only parts of one run are merged");
+        if let Some(reason) = &other.reason {
+            self.mark(other.status, reason);
+        }
+        self.started_unix_ns = match (self.started_unix_ns, other.started_unix_ns) {
+            (0, known) | (known, 0) => known,
+            (one, another) => one.min(another),
+        };
+        self.measured_ns = self.measured_ns.max(other.measured_ns);
+        self.unix_socket |= other.unix_socket;
+        for (group, more) in self.groups.iter_mut().zip(&other.groups) {
+            group.ops.merge(&more.ops);
+        }
+        self.merge_intervals(&other.intervals);
+        self.bytes.merge(&other.bytes);
+        if let Some(more) = &other.load {
+            self.load.get_or_insert_default().merge(more);
+        }
+        self.connections.merge(&other.connections);
+        self.verify.merge(&other.verify);
+        for (message, count) in &other.messages {
+            self.message(message.as_bytes(), *count);
+        }
+        self.generator.merge(&other.generator);
+        self.whole_run.merge(&other.whole_run);
+    }
+
+    fn merge_intervals(&mut self, others: &[Slice]) {
+        for other in others {
+            match self.intervals.binary_search_by_key(&other.index, |slice| slice.index) {
+                Ok(at) => self.intervals[at].merge(other, self.timeout_ns),
+                Err(at) => self.intervals.insert(at, other.clone()),
+            }
+        }
+    }
+}
+
+impl Slice {
+    fn of(interval: &mut Interval, timeout_ns: Nanos, keep: Keep) -> Slice {
+        let mut slice = Slice {
+            index: interval.index,
+            start_ns: interval.start_ns,
+            end_ns: interval.end_ns,
+            ops: BTreeMap::new(),
+            bytes: interval.bytes,
+            turns: interval.turns,
+        };
+        if let [recorder] = interval.groups.as_mut_slice() {
+            slice.keep(recorder.ops(), timeout_ns, keep);
+        } else {
+            let mut together = Ops::default();
+            interval.groups.iter_mut().for_each(|recorder| together.merge(recorder.ops()));
+            slice.keep(&together, timeout_ns, keep);
+        }
+        slice
+    }
+
+    fn keep(&mut self, ops: &Ops, timeout_ns: Nanos, keep: Keep) {
+        for (verb, op) in ops.iter() {
+            let kept = SliceOp {
+                counts: op.counts,
+                figures: Figures::of_op(op, timeout_ns),
+                histograms: matches!(keep, Keep::Histograms)
+                    .then(|| Span::ALL.map(|span| op.times.of(span).to_base64())),
+            };
+            self.ops.insert(verb, kept);
+        }
+    }
+
+    /// Length in nanoseconds.
+    pub fn length_ns(&self) -> Nanos {
+        self.end_ns.saturating_sub(self.start_ns)
+    }
+
+    /// The counts of all verbs together.
+    pub fn counts(&self) -> Counts {
+        let mut all = Counts::default();
+        self.ops.values().for_each(|op| all.merge(&op.counts));
+        all
+    }
+
+    fn merge(&mut self, other: &Slice, timeout_ns: Nanos) {
+        self.start_ns = self.start_ns.min(other.start_ns);
+        self.end_ns = self.end_ns.max(other.end_ns);
+        for (verb, more) in &other.ops {
+            match self.ops.get_mut(verb) {
+                Some(op) => op.merge(more, timeout_ns),
+                None => drop(self.ops.insert(*verb, more.clone())),
+            }
+        }
+        self.bytes.merge(&other.bytes);
+        self.turns.merge(&other.turns);
+    }
+}
+
+impl SliceOp {
+    fn merge(&mut self, other: &SliceOp, timeout_ns: Nanos) {
+        self.counts.merge(&other.counts);
+        let unanswered = Unanswered::of(&self.counts, timeout_ns);
+        let histograms = self.histograms().zip(other.histograms()).map(|(mut merged, more)| {
+            merged.iter_mut().zip(&more).for_each(|(histogram, more)| histogram.merge(more));
+            merged
+        });
+        match histograms {
+            Some(merged) => {
+                self.figures = Span::ALL.map(|span| Figures::of(span, &merged[span as usize], &unanswered));
+                self.histograms = Some(merged.each_ref().map(Histogram::to_base64));
+            }
+            None => {
+                self.figures
+                    .iter_mut()
+                    .zip(&other.figures)
+                    .for_each(|(figures, more)| figures.merge_exact(more));
+                self.histograms = None;
+            }
+        }
+    }
+
+    /// The histograms that were kept, with what is exact beside them. `None` also where a text is not one.
+    pub fn histograms(&self) -> Option<[Histogram; Span::COUNT]> {
+        let texts = self.histograms.as_ref()?;
+        let mut histograms: [Histogram; Span::COUNT] = Default::default();
+        for (at, histogram) in histograms.iter_mut().enumerate() {
+            *histogram = Histogram::from_parts(&texts[at], self.figures[at].exact).ok()?;
+        }
+        Some(histograms)
+    }
+}
+
+impl Bytes {
+    /// Adds.
+    pub fn merge(&mut self, other: &Bytes) {
+        self.sent += other.sent;
+        self.received += other.received;
+    }
+}
+
+impl Load {
+    /// Adds what another worker stored at the same time.
+    pub fn merge(&mut self, other: &Load) {
+        self.records += other.records;
+        self.stored += other.stored;
+        self.errors += other.errors;
+        self.elapsed_ns = self.elapsed_ns.max(other.elapsed_ns);
+        self.bytes += other.bytes;
+    }
+}
+
+impl Connections {
+    /// Adds another worker's.
+    pub fn merge(&mut self, other: &Connections) {
+        self.asked += other.asked;
+        self.open += other.open;
+        self.failed += other.failed;
+        self.lost += other.lost;
+        self.reconnected += other.reconnected;
+        self.connect.merge(&other.connect);
+    }
+}
+
+impl Verify {
+    /// Counts a wrong value.
+    pub fn fail(&mut self, key: &[u8], why: &str) {
+        self.failed += 1;
+        self.keep(hash(key));
+        if self.first.len() < FAILURES_SHOWN {
+            let key = String::from_utf8_lossy(key).into_owned();
+            if self.first.iter().all(|failure| failure.key != key) {
+                self.first.push(Failure { key, why: why.to_owned() });
+            }
+        }
+    }
+
+    /// Number of different keys with a wrong value; a lower bound when [`Verify::more_keys`].
+    pub fn failed_keys(&self) -> u64 {
+        self.keys.len() as u64
+    }
+
+    /// Whether more keys may have failed than were told apart.
+    pub fn more_keys(&self) -> bool {
+        self.keys.len() >= FAILED_KEYS_KEPT
+    }
+
+    /// Adds what another worker found.
+    pub fn merge(&mut self, other: &Verify) {
+        self.checked += other.checked;
+        self.failed += other.failed;
+        self.stale += other.stale;
+        self.short += other.short;
+        other.keys.iter().for_each(|key| self.keep(*key));
+        for failure in &other.first {
+            if self.first.len() < FAILURES_SHOWN && self.first.iter().all(|known| known.key != failure.key) {
+                self.first.push(failure.clone());
+            }
+        }
+    }
+
+    fn keep(&mut self, key: u64) {
+        if self.keys.len() < FAILED_KEYS_KEPT {
+            self.keys.insert(key);
+        }
+    }
+}
+
+impl Generator {
+    /// Adds another worker's; memory is the most that one process had.
+    pub fn merge(&mut self, other: &Generator) {
+        self.cpu_user_ns += other.cpu_user_ns;
+        self.cpu_system_ns += other.cpu_system_ns;
+        self.turns.merge(&other.turns);
+        self.workers.extend_from_slice(&other.workers);
+        self.peak_rss_bytes = self.peak_rss_bytes.max(other.peak_rss_bytes);
+    }
+
+    /// Share of its time that the busiest worker was busy; 0 when there was none.
+    pub fn busy_share_max(&self) -> f64 {
+        self.workers.iter().map(WorkerTime::busy_share).fold(0.0, f64::max)
+    }
+}
+
+impl WorkerTime {
+    /// Share of the time that the worker was busy.
+    pub fn busy_share(&self) -> f64 {
+        if self.wall_ns == 0 { 0.0 } else { self.busy_ns as f64 / self.wall_ns as f64 }
+    }
+}
+
+impl Stamps {
+    /// Adds.
+    pub fn merge(&mut self, other: &Stamps) {
+        self.missing += other.missing;
+        self.shared += other.shared;
+        self.rejected += other.rejected;
+    }
+}
+
+impl WholeRun {
+    /// Adds another worker's, or another phase's.
+    pub fn merge(&mut self, other: &WholeRun) {
+        self.ops.merge(&other.ops);
+        self.bytes.merge(&other.bytes);
+    }
+}
+
+/// 64 bits of a key, so that a million different ones almost surely stay different.
+fn hash(key: &[u8]) -> u64 {
+    key.chunks(8).fold(mix(&[key.len() as u64]), |state, chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        mix(&[state, u64::from_le_bytes(word)])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::recorder::Sample;
+    use crate::time::{MILLISECOND, SECOND};
+    use crate::wire::{Fault, Outcome};
+
+    fn sample(service: Nanos) -> Sample {
+        Sample {
+            verb: if service.is_multiple_of(3) { Verb::Set } else { Verb::Get },
+            outcome: Outcome::Ok,
+            keys: 1,
+            hits: 0,
+            due: 0,
+            ready: service / 7,
+            sent: service / 5,
+            arrived: service,
+            read: service + 11,
+            noreply: false,
+        }
+    }
+
+    fn interval(index: u64, services: &[Nanos]) -> Interval {
+        let mut interval = Interval::new([[Verb::Get, Verb::Set], [Verb::Get, Verb::Set]]);
+        interval.restart(index, index * SECOND);
+        interval.end_ns = (index + 1) * SECOND;
+        for service in services {
+            interval.groups[(*service % 2) as usize].record(&sample(*service));
+        }
+        interval.groups[0].unfinished(Verb::Get, 1);
+        interval.bytes = Bytes { sent: 100, received: services.len() as u64 };
+        interval.turns = Turns { turns: 5, busy_ns: 4, stalls: 1, stalled_ns: 2, ..Turns::default() };
+        interval
+    }
+
+    fn empty() -> Measurement {
+        Measurement::new(["one".to_owned(), "two".to_owned()], Clock::Kernel, SECOND)
+    }
+
+    /// A part of a run that has something in every field.
+    fn part(seed: u64, keep: Keep) -> Measurement {
+        let mut part = empty();
+        for index in 0..3 {
+            let services: Vec<Nanos> =
+                (1..50).map(|i| (i * seed * (index + 1) * 7_919) % (80 * MILLISECOND)).collect();
+            part.add(&mut interval(index, &services), keep);
+        }
+        part.started_unix_ns = 1_000 + seed;
+        part.measured_ns = 3 * SECOND;
+        part.load = Some(Load { records: 10, stored: 9, errors: 1, elapsed_ns: seed, bytes: 1_000 });
+        part.connections.asked = 25;
+        part.connections.connect.record(seed * 1_000);
+        part.verify.checked = 100;
+        part.verify.fail(format!("key{seed}").as_bytes(), "one byte is wrong");
+        part.verify.fail(b"common", "cut short");
+        part.message(b"SERVER_ERROR out of memory", seed);
+        part.generator.workers.push(WorkerTime { busy_ns: seed, wall_ns: 100 });
+        part.generator.peak_rss_bytes = seed;
+        part.whole_run.ops.record(&sample(3));
+        part
+    }
+
+    fn merged(parts: &[Measurement]) -> Measurement {
+        let mut merged = empty();
+        parts.iter().for_each(|part| merged.merge(part));
+        merged
+    }
+
+    #[test]
+    fn a_saved_measurement_loads_to_an_equal_one() {
+        for keep in [Keep::Figures, Keep::Histograms] {
+            let mut measurement = part(5, keep);
+            measurement.mark(Status::Partial, "a server went away");
+            let text = serde_json::to_string(&measurement).unwrap();
+            assert_eq!(serde_json::from_str::<Measurement>(&text).unwrap(), measurement);
+        }
+    }
+
+    #[test]
+    fn the_order_and_the_grouping_of_merging_do_not_matter() {
+        let parts = [1, 2, 3].map(|seed| part(seed, Keep::Histograms));
+        let flat = merged(&parts);
+        let nested = merged(&[parts[0].clone(), merged(&parts[1..])]);
+        assert_eq!(flat, nested);
+        let mut backward = merged(&[parts[2].clone(), parts[1].clone(), parts[0].clone()]);
+        // Lists keep the order of merging; everything else is the same.
+        backward.generator.workers.reverse();
+        backward.verify.first.clone_from(&flat.verify.first);
+        assert_eq!(flat, backward);
+    }
+
+    #[test]
+    fn slices_merged_later_equal_slices_merged_before_they_were_added() {
+        let (one, another): (Vec<Nanos>, Vec<Nanos>) = ((1..40).map(|i| i * 1_013).collect(), vec![7; 90]);
+        let mut early = interval(0, &one);
+        early.merge(&mut interval(0, &another));
+        let mut expected = empty();
+        expected.add(&mut early, Keep::Histograms);
+        let mut parts = [empty(), empty()];
+        parts[0].add(&mut interval(0, &one), Keep::Histograms);
+        parts[1].add(&mut interval(0, &another), Keep::Histograms);
+        assert_eq!(merged(&parts), expected);
+    }
+
+    #[test]
+    fn quantiles_of_slices_without_histograms_are_dropped_and_the_rest_stays_exact() {
+        let parts = [1, 2].map(|seed| part(seed, Keep::Figures));
+        let without = merged(&parts);
+        let with = merged(&[1, 2].map(|seed| part(seed, Keep::Histograms)));
+        for (slice, exact) in without.intervals.iter().zip(&with.intervals) {
+            for (op, exact) in slice.ops.values().zip(exact.ops.values()) {
+                assert_eq!(op.counts, exact.counts);
+                for (figures, exact) in op.figures.iter().zip(&exact.figures) {
+                    assert_eq!((figures.exact, figures.max), (exact.exact, exact.max));
+                    assert!(figures.quantiles.iter().all(|quantile| quantile.known().is_none()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_slices_together_are_the_total_and_part_of_the_whole_run() {
+        let mut measurement = empty();
+        let mut loading = Tally::default();
+        loading.record(&sample(9));
+        for index in 0..4 {
+            measurement.add(&mut interval(index, &[1, 2, 3, 4, 5]), Keep::Figures);
+        }
+        measurement.whole_run.ops.merge(&loading);
+        let mut slices = Counts::default();
+        measurement.intervals.iter().for_each(|slice| slices.merge(&slice.counts()));
+        assert_eq!(measurement.ops().all().counts, slices);
+        assert_eq!(slices.requests(), 4 * 6);
+        assert_eq!(measurement.whole_run.ops.all().requests(), 4 * 6 + 1);
+        assert_eq!(measurement.bytes, Bytes { sent: 400, received: 20 });
+        assert_eq!(measurement.generator.turns.stalls, 4);
+    }
+
+    #[test]
+    fn slices_that_come_late_find_their_place() {
+        let mut measurement = empty();
+        for index in [0, 2, 1] {
+            assert_eq!(measurement.add(&mut interval(index, &[5]), Keep::Figures).index, index);
+        }
+        let order: Vec<u64> = measurement.intervals.iter().map(|slice| slice.index).collect();
+        assert_eq!(order, [0, 1, 2]);
+    }
+
+    #[test]
+    fn the_worst_status_stays_with_its_first_reason() {
+        let mut measurement = empty();
+        measurement.mark(Status::Partial, "first");
+        measurement.mark(Status::Partial, "second");
+        assert_eq!((measurement.status, measurement.reason.as_deref()), (Status::Partial, Some("first")));
+        measurement.mark(Status::Interrupted, "ended by the user");
+        measurement.mark(Status::Partial, "third");
+        assert_eq!(measurement.status, Status::Interrupted);
+        assert_eq!(measurement.reason.as_deref(), Some("ended by the user"));
+    }
+
+    #[test]
+    fn a_key_that_fails_often_is_one_failed_key() {
+        let mut verify = Verify::default();
+        for round in 0..3 {
+            for key in 0..100 {
+                verify.fail(format!("key{key}").as_bytes(), if round == 0 { "flipped" } else { "again" });
+            }
+        }
+        assert_eq!((verify.failed, verify.failed_keys(), verify.first.len()), (300, 100, FAILURES_SHOWN));
+        assert_eq!(verify.first[9], Failure { key: "key9".to_owned(), why: "flipped".to_owned() });
+        let twin = verify.clone();
+        verify.merge(&twin);
+        assert_eq!((verify.failed, verify.failed_keys()), (600, 100));
+    }
+
+    #[test]
+    fn messages_are_bounded() {
+        let mut measurement = empty();
+        for i in 0..100 {
+            measurement.message(format!("CLIENT_ERROR {i}").as_bytes(), 1);
+            measurement.message(b"CLIENT_ERROR 0", 1);
+        }
+        assert_eq!(measurement.messages.len(), MESSAGES_KEPT);
+        assert_eq!(measurement.messages["CLIENT_ERROR 0"], 101);
+    }
+
+    #[test]
+    fn a_slice_with_unanswered_requests_does_not_know_its_greatest_time() {
+        let mut slice = interval(0, &[2, 4]);
+        slice.groups[1].record(&Sample { outcome: Outcome::Error(Fault::Timeout), ..sample(2) });
+        let mut measurement = empty();
+        let get = &measurement.add(&mut slice, Keep::Figures).ops[&Verb::Get];
+        assert_eq!(get.figures[Span::Response as usize].max.known(), None);
+        assert_eq!(get.counts.requests(), 4);
+    }
+}

@@ -1,0 +1,13 @@
+//! Where the times of requests end up, from one worker's recorder to the figures that reports print.
+//!
+//! The way up: a worker fills the [`Recorder`](recorder::Recorder)s of its current [`Interval`](interval::Interval);
+//! the intervals of all workers with the same index are merged and added to the
+//! [`Measurement`](measurement::Measurement); a [`Summary`](summary::Summary) is computed from that. Everything merges
+//! exactly: merged parts equal one part that saw everything.
+
+pub mod histogram;
+pub mod interval;
+pub mod measurement;
+pub mod recorder;
+pub mod summary;
+pub mod verdict;

@@ -1,0 +1,227 @@
+//! One connection: what waits to be sent, what is owed, what is late. It never sees a socket.
+
+use std::io::IoSlice;
+
+use crate::inflight::{Inflight, Owed, Ticket};
+use crate::outbox::Outbox;
+use crate::time::{NEVER, Nanos};
+use crate::wire::{Codec, Expect, Fault, Malformed, Op, Outcome, Refused, Step, Tag};
+
+/// A stamp may lie this far outside of [sent, read], the slack of comparing two clocks.
+const STAMP_SLACK_NS: Nanos = 1_000;
+
+/// Where an answer's `arrived` comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stamp {
+    /// The kernel's receive stamp.
+    Kernel,
+    /// There was none: the time of the read.
+    Missing,
+    /// There was one that cannot be true: the time of the read.
+    Rejected,
+    /// Nothing arrived: the request ended without an answer, or wants none.
+    Nothing,
+}
+
+/// The end of a request.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer {
+    /// What it was.
+    pub ticket: Ticket,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The clock before the system call that took its first byte; [`NEVER`] if none did.
+    pub sent: Nanos,
+    /// When the kernel received the segment with the reply's last byte; for a request without an answer, when it was
+    /// given up.
+    pub arrived: Nanos,
+    /// The clock when the worker took that read's result.
+    pub read: Nanos,
+    /// Items that it brought.
+    pub hits: u32,
+    /// Where `arrived` comes from.
+    pub stamp: Stamp,
+}
+
+/// An item of a reply.
+#[derive(Clone, Copy, Debug)]
+pub struct Item<'a> {
+    /// The key as the server sent it; empty where the protocol does not repeat it.
+    pub key: &'a [u8],
+    /// Length of the value in bytes.
+    pub size: u64,
+    /// CAS unique, 0 if none was sent.
+    pub cas: u64,
+    /// Flags.
+    pub flags: u32,
+}
+
+/// Who is told what came.
+pub trait Sink {
+    /// An item of a reply to the request begins.
+    fn item(&mut self, ticket: &Ticket, item: Item<'_>);
+
+    /// Some of that item's bytes.
+    fn body(&mut self, ticket: &Ticket, bytes: &[u8]);
+
+    /// The request ended; `message` is what the server said beyond the outcome.
+    fn answer(&mut self, answer: &Answer, message: &[u8]);
+}
+
+/// A read: its bytes and times.
+#[derive(Clone, Copy, Debug)]
+pub struct Chunk<'a> {
+    /// The bytes.
+    pub bytes: &'a [u8],
+    /// When the kernel received the newest of them, where it said.
+    pub stamp: Option<Nanos>,
+    /// The clock when they were taken.
+    pub read: Nanos,
+}
+
+/// One connection's whole memory.
+#[derive(Debug)]
+pub struct Session<C> {
+    codec: C,
+    outbox: Outbox,
+    owed: Inflight,
+    /// Bytes that were ever put into the outbox.
+    queued: u64,
+    /// Bytes of them that were taken.
+    taken: u64,
+    /// Tag of the request whose item is passing by.
+    passing: Option<Tag>,
+}
+
+impl<C: Codec> Session<C> {
+    /// A connection on which nothing was said yet, made for `depth` outstanding requests.
+    pub fn new(depth: usize) -> Session<C> {
+        Session {
+            codec: C::new(),
+            outbox: Outbox::with_capacity(64 * depth.min(16)),
+            owed: Inflight::with_capacity(depth.min(64)),
+            queued: 0,
+            taken: 0,
+            passing: None,
+        }
+    }
+
+    /// Whether no request is unanswered.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.owed.is_empty()
+    }
+
+    /// Queues a request.
+    #[inline]
+    pub fn request(&mut self, op: &Op<'_>, ticket: Ticket) -> Result<(), Refused> {
+        let before = self.outbox.len();
+        let expect = self.codec.encode(op, self.owed.next_tag(), &mut self.outbox)?;
+        self.queued += (self.outbox.len() - before) as u64;
+        self.owed.push(ticket, self.queued, expect == Expect::Nothing);
+        Ok(())
+    }
+
+    /// Whether there are bytes to send.
+    #[inline]
+    pub fn has_output(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
+    /// What to send next: own bytes and a range of `block`, as [`Outbox::parts`] gives them.
+    #[inline]
+    pub fn poll_send<'a>(&'a self, block: &'a [u8], parts: &mut [IoSlice<'a>; 3]) -> usize {
+        self.outbox.parts(block, parts)
+    }
+
+    /// `count` bytes were taken by a system call that began at `at`.
+    #[inline]
+    pub fn handle_sent(&mut self, count: usize, at: Nanos, sink: &mut impl Sink) {
+        self.outbox.take(count);
+        self.taken += count as u64;
+        self.owed.handle_sent(self.taken, at, |owed| {
+            sink.answer(&ended(owed, Outcome::Ok, at, Stamp::Nothing), &[]);
+        });
+    }
+
+    /// The socket takes bytes again after it was full.
+    pub fn handle_writable(&mut self, at: Nanos) {
+        self.owed.handle_writable(at);
+    }
+
+    /// Bytes came. Returns how many requests they answered.
+    #[inline]
+    pub fn handle_received(&mut self, chunk: Chunk<'_>, sink: &mut impl Sink) -> Result<u32, Malformed> {
+        let mut input = chunk.bytes;
+        let mut answered = 0;
+        loop {
+            match self.codec.decode(&mut input)? {
+                Step::Need => return Ok(answered),
+                Step::Item { tag, key, size, cas, flags } => {
+                    let owed = self.owed.find(tag).ok_or(UNASKED)?;
+                    owed.hits += 1;
+                    self.passing = tag;
+                    sink.item(&owed.ticket, Item { key, size, cas, flags });
+                }
+                Step::Body(bytes) => {
+                    let owed = self.owed.find(self.passing).ok_or(UNASKED)?;
+                    sink.body(&owed.ticket, bytes);
+                }
+                Step::Reply { tag, outcome, message } => {
+                    let owed = self.owed.answer(tag).ok_or(UNASKED)?;
+                    answered += 1;
+                    sink.answer(&arrived(&owed, outcome, chunk.stamp, chunk.read), message);
+                }
+            }
+        }
+    }
+
+    /// The connection is gone: everything owed ends with `fault`. The session begins anew.
+    pub fn handle_closed(&mut self, fault: Fault, at: Nanos, sink: &mut impl Sink) {
+        self.end_all(at, |_| fault, sink);
+    }
+
+    /// The connection is given up because its oldest request took longer than `timeout`: what did so ends as a timeout,
+    /// what waited behind it as closed. Replies are matched by order, so nothing can be read from it any more. The
+    /// session begins anew.
+    pub fn handle_timeout(&mut self, timeout: Nanos, at: Nanos, sink: &mut impl Sink) {
+        let late = |owed: &Owed| owed.since().saturating_add(timeout) <= at;
+        self.end_all(at, |owed| if late(owed) { Fault::Timeout } else { Fault::Closed }, sink);
+    }
+
+    fn end_all(&mut self, at: Nanos, fault: impl Fn(&Owed) -> Fault, sink: &mut impl Sink) {
+        for owed in self.owed.drain() {
+            sink.answer(&ended(&owed, Outcome::Error(fault(&owed)), at, Stamp::Nothing), &[]);
+        }
+        self.codec = C::new();
+        self.outbox.clear();
+        (self.queued, self.taken, self.passing) = (0, 0, None);
+    }
+
+    /// When the oldest unanswered request has taken `timeout`; [`NEVER`] if none is unanswered.
+    pub fn deadline(&self, timeout: Nanos) -> Nanos {
+        match self.owed.oldest() {
+            NEVER => NEVER,
+            since => since.saturating_add(timeout),
+        }
+    }
+}
+
+/// A reply that belongs to no request.
+const UNASKED: Malformed = Malformed("a reply that nobody asked for");
+
+/// A request that ended without an arrival.
+fn ended(owed: &Owed, outcome: Outcome, at: Nanos, stamp: Stamp) -> Answer {
+    Answer { ticket: owed.ticket, outcome, sent: owed.sent, arrived: at, read: at, hits: owed.hits, stamp }
+}
+
+/// A request whose reply arrived. The stamp is believed when it lies between sending and reading.
+#[inline]
+fn arrived(owed: &Owed, outcome: Outcome, stamp: Option<Nanos>, read: Nanos) -> Answer {
+    let (arrived, stamp) = match stamp {
+        None => (read, Stamp::Missing),
+        Some(at) if at + STAMP_SLACK_NS < owed.sent || at > read + STAMP_SLACK_NS => (read, Stamp::Rejected),
+        Some(at) => (at.clamp(owed.sent, read.max(owed.sent)), Stamp::Kernel),
+    };
+    Answer { ticket: owed.ticket, outcome, sent: owed.sent, arrived, read, hits: owed.hits, stamp }
+}

@@ -1,0 +1,283 @@
+//! What text protocols share: where a key ends, decimal numbers, and lines that arrive in pieces.
+
+use super::Malformed;
+use crate::outbox::Outbox;
+
+/// Longest key, as memcached's `protocol.txt` says, section "Keys".
+pub const KEY_MAX_BYTES: usize = 250;
+
+/// Longest line that is kept, with its carriage return. A key, four numbers and every error text of memcached fit.
+pub const LINE_MAX_BYTES: usize = 2048;
+
+/// The same byte eight times.
+const fn eight(byte: u8) -> u64 {
+    u64::from_ne_bytes([byte; 8])
+}
+
+/// Length of the key that `bytes` begin with: up to the first blank or control character, or all of them.
+///
+/// Looks at eight bytes at a time, because it runs twice for each request. `(word - n) & !word` has the high bit set
+/// in the lowest byte that is below n; bytes above that one may be wrong, which does no harm.
+#[inline]
+pub fn key_len(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(chunk) = bytes[at..].first_chunk::<8>() {
+        let word = u64::from_le_bytes(*chunk);
+        let blank = word.wrapping_sub(eight(b' ' + 1)) & !word;
+        let delete = word ^ eight(0x7f);
+        let delete = delete.wrapping_sub(eight(1)) & !delete;
+        let ends = (blank | delete) & eight(0x80);
+        if ends != 0 {
+            return at + ends.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    at + bytes[at..].iter().position(|&byte| byte <= b' ' || byte == 0x7f).unwrap_or(bytes.len() - at)
+}
+
+/// Whether text protocols can carry `key`: 1 to [`KEY_MAX_BYTES`] bytes without blanks and control characters.
+#[inline]
+pub fn is_key(key: &[u8]) -> bool {
+    !key.is_empty() && key.len() <= KEY_MAX_BYTES && key_len(key) == key.len()
+}
+
+/// Most digits of a 64-bit number.
+const DIGITS_MAX: usize = 20;
+
+/// The decimal number that `bytes` begin with, and how many digits it has. `None` without a digit, above 64 bits, and
+/// for more than 20 digits, so that leading zeros cannot make a number as long as they like.
+#[inline]
+pub fn decimal(bytes: &[u8]) -> Option<(u64, usize)> {
+    let mut number = 0u64;
+    let mut digits = 0;
+    while let Some(digit) = bytes.get(digits).map(|byte| byte.wrapping_sub(b'0')).filter(|&digit| digit < 10)
+    {
+        number = number.checked_mul(10)?.checked_add(u64::from(digit))?;
+        digits += 1;
+    }
+    (1..=DIGITS_MAX).contains(&digits).then_some((number, digits))
+}
+
+/// The decimal number that `bytes` are, and nothing else.
+#[inline]
+pub fn whole_decimal(bytes: &[u8]) -> Option<u64> {
+    decimal(bytes).filter(|&(_, digits)| digits == bytes.len()).map(|(number, _)| number)
+}
+
+/// Adds a decimal number that may be negative.
+#[inline]
+pub fn push_signed(out: &mut Outbox, number: i64) {
+    if number < 0 {
+        out.push(b"-");
+    }
+    out.push_decimal(number.unsigned_abs());
+}
+
+/// Takes lines off the input. A line that is whole stays where it is; only one that arrives in pieces is copied, into a
+/// buffer that exists from then on.
+#[derive(Debug, Default)]
+pub struct Lines {
+    cut: Option<Box<Cut>>,
+}
+
+/// A line that arrives in pieces.
+#[derive(Debug, Default)]
+struct Cut {
+    /// Its first bytes, up to [`LINE_MAX_BYTES`].
+    bytes: Vec<u8>,
+    /// Whether there was more than that.
+    long: bool,
+    /// Whether the last byte was a carriage return.
+    returned: bool,
+    /// Whether the line has ended: the bytes are only kept for whoever reads them.
+    ended: bool,
+}
+
+const NO_RETURN: Malformed = Malformed("a line ends in a bare line feed, where the protocol has CR LF");
+const TOO_LONG: Malformed = Malformed("a line is longer than any that the protocol has");
+
+impl Lines {
+    /// Whether the next byte of input begins a line.
+    #[inline]
+    pub fn at_start(&self) -> bool {
+        self.cut.as_ref().is_none_or(|cut| cut.ended)
+    }
+
+    /// Takes a line off the front of `input` and returns it without its line end; takes all input and returns `None`
+    /// where the line goes on. A longer line than [`LINE_MAX_BYTES`] is cut off there when `may_be_long` says so of its
+    /// beginning, and malformed otherwise.
+    pub fn take<'s, 'i: 's>(
+        &'s mut self,
+        input: &mut &'i [u8],
+        may_be_long: fn(&[u8]) -> bool,
+    ) -> Result<Option<&'s [u8]>, Malformed> {
+        let bytes = *input;
+        let feed = bytes.iter().position(|&byte| byte == b'\n');
+        let piece = &bytes[..feed.unwrap_or(bytes.len())];
+        *input = &bytes[feed.map_or(bytes.len(), |at| at + 1)..];
+        if feed.is_some() && self.at_start() {
+            return whole(piece, may_be_long).map(Some);
+        }
+        let cut = self.cut.get_or_insert_default();
+        cut.add(piece, may_be_long)?;
+        if feed.is_none() {
+            return Ok(None);
+        }
+        cut.end().map(Some)
+    }
+}
+
+/// The line that `piece` is, which ends before the line feed.
+fn whole(piece: &[u8], may_be_long: fn(&[u8]) -> bool) -> Result<&[u8], Malformed> {
+    if piece.len() > LINE_MAX_BYTES {
+        let kept = &piece[..LINE_MAX_BYTES];
+        return match (may_be_long(kept), piece.ends_with(b"\r")) {
+            (false, _) => Err(TOO_LONG),
+            (true, false) => Err(NO_RETURN),
+            (true, true) => Ok(kept),
+        };
+    }
+    piece.strip_suffix(b"\r").ok_or(NO_RETURN)
+}
+
+impl Cut {
+    fn add(&mut self, piece: &[u8], may_be_long: fn(&[u8]) -> bool) -> Result<(), Malformed> {
+        if self.ended {
+            self.bytes.clear();
+            self.long = false;
+            self.returned = false;
+            self.ended = false;
+        }
+        let room = LINE_MAX_BYTES - self.bytes.len();
+        self.bytes.extend_from_slice(&piece[..piece.len().min(room)]);
+        if piece.len() > room && !self.long {
+            if !may_be_long(&self.bytes) {
+                return Err(TOO_LONG);
+            }
+            self.long = true;
+        }
+        if let Some(&last) = piece.last() {
+            self.returned = last == b'\r';
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<&[u8], Malformed> {
+        self.ended = true;
+        match (self.returned, self.long) {
+            (false, _) => Err(NO_RETURN),
+            (true, true) => Ok(&self.bytes),
+            (true, false) => Ok(&self.bytes[..self.bytes.len() - 1]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::{any, prop_assert_eq, proptest};
+
+    fn slow_key_len(bytes: &[u8]) -> usize {
+        bytes.iter().take_while(|&&byte| byte > 0x20 && byte != 0x7f).count()
+    }
+
+    proptest! {
+        #[test]
+        fn eight_bytes_at_a_time_find_the_same_end_of_key(bytes: Vec<u8>) {
+            prop_assert_eq!(key_len(&bytes), slow_key_len(&bytes));
+        }
+
+        #[test]
+        fn one_byte_that_is_not_of_a_key_is_found_wherever_it_stands(at in 0usize..40, byte: u8) {
+            let mut bytes = [b'k'; 40];
+            bytes[at] = byte;
+            prop_assert_eq!(key_len(&bytes), slow_key_len(&bytes));
+        }
+
+        #[test]
+        fn decimals_are_read_as_they_are_written(number in any::<u64>()) {
+            let text = number.to_string();
+            prop_assert_eq!(whole_decimal(text.as_bytes()), Some(number));
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_64_bit_decimal_is_none() {
+        for text in [
+            "",
+            "-1",
+            "+1",
+            " 1",
+            "x",
+            "18446744073709551616",
+            "99999999999999999999999",
+            "000000000000000000001",
+        ] {
+            assert_eq!(decimal(text.as_bytes()), None, "{text:?}");
+        }
+        assert_eq!(decimal(b"12 "), Some((12, 2)));
+        assert_eq!(whole_decimal(b"12 "), None);
+    }
+
+    #[test]
+    fn signed_numbers_keep_their_sign() {
+        for (number, text) in
+            [(0, "0"), (-1, "-1"), (i64::MIN, "-9223372036854775808"), (i64::MAX, "9223372036854775807")]
+        {
+            let mut out = Outbox::default();
+            push_signed(&mut out, number);
+            assert_eq!(crate::wire::contract::sent(&out), text.as_bytes());
+        }
+    }
+
+    fn taken(pieces: &[&[u8]]) -> Result<Vec<Vec<u8>>, Malformed> {
+        let mut lines = Lines::default();
+        let mut found = Vec::new();
+        for piece in pieces {
+            let mut input = *piece;
+            while let Some(line) = lines.take(&mut input, |start| start.starts_with(b"long"))? {
+                found.push(line.to_vec());
+            }
+            assert!(input.is_empty(), "a line that goes on leaves no input");
+        }
+        Ok(found)
+    }
+
+    #[test]
+    fn lines_at_the_limit_are_the_same_for_every_cut() {
+        for (word, len) in
+            [("long", 2046), ("long", 2047), ("long", 2048), ("long", 2049), ("long", 5000), ("other", 2047)]
+        {
+            let mut line = word.as_bytes().to_vec();
+            line.resize(len, b'x');
+            let mut stream = line.clone();
+            stream.extend_from_slice(b"\r\nnext\r\n");
+            let kept = if len + 1 > LINE_MAX_BYTES { LINE_MAX_BYTES } else { len };
+            let expected = Ok(vec![line[..kept].to_vec(), b"next".to_vec()]);
+            for cut in 0..stream.len() {
+                assert_eq!(taken(&[&stream[..cut], &stream[cut..]]), expected, "{word} {len} cut at {cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_that_must_not_be_long_is_malformed_without_its_end_and_for_every_cut() {
+        let stream = [b'x'; LINE_MAX_BYTES + 1];
+        for cut in 0..stream.len() {
+            assert_eq!(taken(&[&stream[..cut], &stream[cut..]]), Err(TOO_LONG), "cut at {cut}");
+        }
+        assert_eq!(taken(&[&stream[1..]]), Ok(vec![]), "one byte less may still be a line");
+    }
+
+    #[test]
+    fn a_bare_line_feed_is_malformed_for_every_cut() {
+        let mut long = b"long".to_vec();
+        long.resize(3000, b'x');
+        long.push(b'\n');
+        for stream in [&b"one\n"[..], b"\n", &long] {
+            for cut in 0..stream.len() {
+                assert_eq!(taken(&[&stream[..cut], &stream[cut..]]), Err(NO_RETURN), "cut at {cut}");
+            }
+        }
+    }
+}

@@ -1,0 +1,397 @@
+//! Keys: the prefix and a zero-padded index, with a length that belongs to the index.
+
+use std::error::Error;
+use std::fmt;
+
+use crate::dist::Dist;
+use crate::plan::Data;
+use crate::rng::{Stream, mix};
+
+/// Longest key that memcached's protocol document allows, in bytes.
+pub const KEY_MAX_BYTES: usize = 250;
+
+/// Room for any key.
+pub type KeyBuffer = [u8; KEY_MAX_BYTES];
+
+/// Decimal digits that are written at once; the largest index, 3 * 2^40 - 1, has 13.
+const DIGITS: usize = 16;
+
+/// Names the draws of key sizes among all draws from the data seed.
+const KEY_SIZES: u64 = 0x6b65_7973;
+
+/// What a record is for; each kind has its own range of indexes, so that every operation finds a value that it can work
+/// on and every reply can be checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Space {
+    /// Read, stored, removed and touched.
+    Plain,
+    /// Appended and prepended to: whole frames in any order.
+    Pieces,
+    /// Counted up and down: digits, then spaces.
+    Counters,
+}
+
+/// The one line of indexes on which all spaces lie, each as long as there are records: plain ones from 0, then pieces,
+/// then counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spaces {
+    records: u64,
+}
+
+impl Spaces {
+    /// The spaces for so many records.
+    ///
+    /// # Panics
+    /// When `records` is not 1 to 2^40, the bounds that the Plan states.
+    pub fn new(records: u64) -> Spaces {
+        assert!((1..=1 << 40).contains(&records), "a plan has 1 to 2^40 records");
+        Spaces { records }
+    }
+
+    /// Number of records in each space.
+    pub fn records(self) -> u64 {
+        self.records
+    }
+
+    /// The index of a space's record.
+    #[inline]
+    pub fn index(self, space: Space, record: u64) -> u64 {
+        debug_assert!(record < self.records);
+        match space {
+            Space::Plain => record,
+            Space::Pieces => self.records + record,
+            Space::Counters => 2 * self.records + record,
+        }
+    }
+
+    /// The space that an index lies in.
+    #[inline]
+    pub fn space(self, index: u64) -> Space {
+        debug_assert!(index < self.end());
+        if index < self.records {
+            Space::Plain
+        } else if index < 2 * self.records {
+            Space::Pieces
+        } else {
+            Space::Counters
+        }
+    }
+
+    /// The first number that is no index.
+    pub fn end(self) -> u64 {
+        3 * self.records
+    }
+}
+
+/// The prefix leaves no room for the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PrefixTooLong {
+    /// Length of the prefix in bytes.
+    pub len_bytes: usize,
+    /// Longest prefix that so many records leave room for, in bytes.
+    pub max_bytes: usize,
+}
+
+impl fmt::Display for PrefixTooLong {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            to,
+            "the key prefix has {} bytes, and at most {} leave room for the record's number",
+            self.len_bytes, self.max_bytes
+        )
+    }
+}
+
+impl Error for PrefixTooLong {}
+
+/// Makes keys from indexes. Small, and of the same size for any number of records.
+///
+/// A key is the prefix and then the index in decimal, padded with zeros to the key's length. Two keys that read alike
+/// have the same digits and so the same index: keys are unique, also where their lengths vary, because the length is
+/// itself decided by the index. Lengths are cut to what the largest index of all spaces needs and to
+/// [`KEY_MAX_BYTES`]; they do not depend on the operations of the run, so that processes with the same records and data
+/// seed use the same keys.
+#[derive(Clone, Debug)]
+pub struct KeyMaker {
+    /// The prefix, then zeros: what a key looks like before its digits are written.
+    template: Box<KeyBuffer>,
+    prefix_len: usize,
+    len: StableSize,
+    spaces: Spaces,
+}
+
+impl KeyMaker {
+    /// The keys of this data.
+    ///
+    /// # Errors
+    /// When the prefix is so long that the largest index has no room behind it.
+    pub fn new(data: &Data) -> Result<KeyMaker, PrefixTooLong> {
+        let spaces = Spaces::new(data.records);
+        let digits = (spaces.end() - 1).ilog10() as usize + 1;
+        let prefix = data.key_prefix.as_bytes();
+        let max_bytes = KEY_MAX_BYTES - digits;
+        if prefix.len() > max_bytes {
+            return Err(PrefixTooLong { len_bytes: prefix.len(), max_bytes });
+        }
+        let mut template = Box::new([b'0'; KEY_MAX_BYTES]);
+        template[..prefix.len()].copy_from_slice(prefix);
+        let len_min = (prefix.len() + digits) as u64;
+        let len =
+            StableSize::new(&data.key_size, mix(&[data.seed, KEY_SIZES]), len_min, KEY_MAX_BYTES as u64);
+        Ok(KeyMaker { template, prefix_len: prefix.len(), len, spaces })
+    }
+
+    /// The ranges of indexes.
+    pub fn spaces(&self) -> Spaces {
+        self.spaces
+    }
+
+    /// Length of a key in bytes.
+    #[inline]
+    pub fn len_of(&self, index: u64) -> usize {
+        self.len.of(index) as usize
+    }
+
+    /// Writes a key at the beginning of `out` and returns it.
+    #[inline]
+    pub fn key<'b>(&self, index: u64, out: &'b mut KeyBuffer) -> &'b [u8] {
+        debug_assert!(index < self.spaces.end());
+        let len = self.len_of(index);
+        let key = &mut out[..len];
+        key.copy_from_slice(&self.template[..len]);
+        let room = (len - self.prefix_len).min(DIGITS);
+        key[len - room..].copy_from_slice(&decimal(index)[DIGITS - room..]);
+        key
+    }
+
+    /// The index of a key; `None` for everything that [`KeyMaker::key`] never writes.
+    pub fn index_of(&self, key: &[u8]) -> Option<u64> {
+        let (prefix, digits) = key.split_at_checked(self.prefix_len)?;
+        if prefix != &self.template[..self.prefix_len] {
+            return None;
+        }
+        let mut index = 0u64;
+        for &digit in digits {
+            if !digit.is_ascii_digit() {
+                return None;
+            }
+            index = index * 10 + u64::from(digit - b'0');
+            if index >= self.spaces.end() {
+                return None;
+            }
+        }
+        (key.len() == self.len_of(index)).then_some(index)
+    }
+}
+
+/// A size that belongs to an index: any process computes the same, and nothing is stored.
+#[derive(Clone, Debug)]
+pub(crate) enum StableSize {
+    /// The same for all.
+    Fixed(u64),
+    /// Drawn for each.
+    Drawn {
+        /// Draw i is for index i.
+        stream: Stream,
+        dist: Dist,
+        min: u64,
+        max: u64,
+    },
+}
+
+impl StableSize {
+    /// Sizes from a distribution, cut to `min` and `max`; `seed` keeps sizes for different purposes apart.
+    pub(crate) fn new(dist: &Dist, seed: u64, min: u64, max: u64) -> StableSize {
+        match dist {
+            Dist::Fixed(_) => StableSize::Fixed(dist.draw_size(0, min, max)),
+            _ => StableSize::Drawn { stream: Stream::from_seed(seed), dist: dist.clone(), min, max },
+        }
+    }
+
+    /// The size that belongs to an index.
+    #[inline]
+    pub(crate) fn of(&self, index: u64) -> u64 {
+        match self {
+            StableSize::Fixed(size) => *size,
+            StableSize::Drawn { stream, dist, min, max } => dist.draw_size(stream.draw(index), *min, *max),
+        }
+    }
+}
+
+/// A number below 10^16 in decimal, with leading zeros.
+#[inline]
+fn decimal(number: u64) -> [u8; DIGITS] {
+    const HALF: u64 = 100_000_000;
+    debug_assert!(number < HALF * HALF);
+    let mut digits = [0; DIGITS];
+    digits[..8].copy_from_slice(&eight_digits(number / HALF));
+    digits[8..].copy_from_slice(&eight_digits(number % HALF));
+    digits
+}
+
+/// A number below 10^8 in decimal, all digits at once: the word is split into halves of four digits, those into pairs,
+/// and the pairs into digits, each time all parts together, with multiplications in place of divisions. The quotients
+/// are exact for the parts' ranges (10486 / 2^20 for 1/100 below 10^4, 103 / 2^10 for 1/10 below 100).
+#[inline]
+fn eight_digits(number: u64) -> [u8; 8] {
+    let fours = (number / 10_000) | ((number % 10_000) << 32);
+    let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
+    let pairs = hundreds | ((fours - 100 * hundreds) << 16);
+    let tens = ((pairs * 103) >> 10) & 0x000f_000f_000f_000f;
+    let digits = tens | ((pairs - 10 * tens) << 8);
+    (digits | 0x3030_3030_3030_3030).to_le_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::{any, proptest};
+    use proptest::prop_assert_eq;
+
+    use super::*;
+
+    fn data(records: u64, prefix: &str, key_size: Dist) -> Data {
+        Data {
+            records,
+            seed: 0,
+            key_prefix: prefix.to_string(),
+            key_size,
+            value_size: Dist::Fixed(200.0),
+            expiry_s: Dist::Fixed(0.0),
+        }
+    }
+
+    fn maker(records: u64, prefix: &str, key_size: Dist) -> KeyMaker {
+        KeyMaker::new(&data(records, prefix, key_size)).unwrap()
+    }
+
+    fn text(keys: &KeyMaker, index: u64) -> String {
+        String::from_utf8(keys.key(index, &mut [0; KEY_MAX_BYTES]).to_vec()).unwrap()
+    }
+
+    #[test]
+    fn a_key_is_the_prefix_and_the_padded_index() {
+        let keys = maker(10_000, "user:", Dist::Fixed(30.0));
+        assert_eq!(text(&keys, 0), "user:0000000000000000000000000");
+        assert_eq!(text(&keys, 29_999), "user:0000000000000000000029999");
+        let keys = maker(10_000, "", Dist::Fixed(10.0));
+        assert_eq!(text(&keys, 1234), "0000001234");
+        assert_eq!(
+            text(&maker(1 << 40, "k", Dist::Fixed(30.0)), (3 << 40) - 1),
+            "k0000000000000000".to_string() + "3298534883327"
+        );
+    }
+
+    #[test]
+    fn lengths_are_cut_to_what_the_index_needs_and_the_protocol_allows() {
+        assert_eq!(text(&maker(10_000, "p", Dist::Fixed(1.0)), 7), "p00007");
+        assert_eq!(text(&maker(1, "", Dist::Fixed(0.0)), 2), "2");
+        let longest = text(&maker(10_000, "p", Dist::Fixed(1000.0)), 12_345);
+        assert_eq!(longest.len(), KEY_MAX_BYTES);
+        assert!(longest.starts_with("p000") && longest.ends_with("00012345"));
+    }
+
+    #[test]
+    fn a_prefix_that_leaves_no_room_is_refused() {
+        let fits = "x".repeat(245);
+        let keys = maker(10_000, &fits, Dist::Fixed(30.0));
+        assert_eq!(text(&keys, 29_999), fits.clone() + "29999");
+        let refused = KeyMaker::new(&data(10_000, &(fits + "x"), Dist::Fixed(30.0))).unwrap_err();
+        assert_eq!(refused, PrefixTooLong { len_bytes: 246, max_bytes: 245 });
+    }
+
+    #[test]
+    fn keys_are_unique_where_lengths_vary_and_lead_back_to_their_index() {
+        // A prefix that ends in a digit is the hardest: its end looks like the beginning of a number.
+        let keys = maker(20_000, "k0", Dist::Uniform { low: 1.0, high: 40.0 });
+        let mut seen = HashSet::new();
+        let mut lengths = HashSet::new();
+        for index in 0..keys.spaces().end() {
+            let key = text(&keys, index);
+            assert_eq!(keys.index_of(key.as_bytes()), Some(index));
+            lengths.insert(key.len());
+            assert!(seen.insert(key), "the key of {index} is another's too");
+        }
+        assert_eq!(lengths, (7..=40).collect());
+    }
+
+    #[test]
+    fn sizes_belong_to_the_data_seed_and_the_index() {
+        let sizes = Dist::Uniform { low: 20.0, high: 200.0 };
+        let lengths = |data: &Data| -> Vec<usize> {
+            let keys = KeyMaker::new(data).unwrap();
+            (0..100).map(|index| keys.len_of(index)).collect()
+        };
+        let plain = data(1000, "", sizes.clone());
+        assert_eq!(lengths(&plain), lengths(&data(2000, "", sizes)), "the number of records does not matter");
+        assert_ne!(lengths(&plain), lengths(&Data { seed: 1, ..plain.clone() }));
+    }
+
+    #[test]
+    fn what_is_no_key_has_no_index() {
+        let keys = maker(10_000, "user:", Dist::Fixed(12.0));
+        assert_eq!(keys.index_of(b"user:0001234"), Some(1234));
+        for stranger in [
+            "",
+            "user:",
+            "user",
+            "usex:0001234",
+            "user:001234",
+            "user:00001234",
+            "user:00012x4",
+            "user:000123/",
+            "user:0030000",
+            "user:9999999",
+            "user:99999999999999999999999999",
+        ] {
+            assert_eq!(keys.index_of(stranger.as_bytes()), None, "{stranger}");
+        }
+    }
+
+    #[test]
+    fn spaces_lie_one_behind_the_other() {
+        let spaces = Spaces::new(100);
+        for (space, first) in [(Space::Plain, 0), (Space::Pieces, 100), (Space::Counters, 200)] {
+            for record in [0, 1, 99] {
+                assert_eq!(spaces.index(space, record), first + record);
+                assert_eq!(spaces.space(first + record), space);
+            }
+        }
+        assert_eq!(spaces.end(), 300);
+    }
+
+    #[test]
+    fn decimals_are_right_at_every_change_of_length() {
+        for power in 0..DIGITS as u32 {
+            for number in [10u64.pow(power) - 1, 10u64.pow(power), 10u64.pow(power) + 1, 9 * 10u64.pow(power)]
+            {
+                assert_eq!(decimal(number)[..], *format!("{number:016}").as_bytes());
+            }
+        }
+        // All quotients of the first two steps, and all of the last.
+        for four in 0..10_000 {
+            assert_eq!(
+                eight_digits(four * 10_000 + (9_999 - four))[..],
+                *format!("{four:04}{:04}", 9_999 - four).as_bytes()
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn decimals_are_right(number in 0u64..10_000_000_000_000_000) {
+            prop_assert_eq!(String::from_utf8(decimal(number).to_vec()).unwrap(), format!("{number:016}"));
+        }
+
+        #[test]
+        fn only_true_keys_have_an_index(tail in "[0-9]{4,12}", any_bytes in any::<Vec<u8>>()) {
+            let keys = maker(10_000, "u", Dist::Uniform { low: 6.0, high: 12.0 });
+            for candidate in [format!("u{tail}").into_bytes(), any_bytes] {
+                if let Some(index) = keys.index_of(&candidate) {
+                    prop_assert_eq!(keys.key(index, &mut [0; KEY_MAX_BYTES]).to_vec(), candidate);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Which operation a request asks, and in which of the key spaces.
+
+use crate::plan::Mix;
+use crate::wire::Verb;
+use crate::workload::key::Space;
+
+/// The weights of a mix, made ready for drawing.
+#[derive(Clone, Debug)]
+pub struct MixTable {
+    /// Verbs with the upper end of their share of all 64-bit draws, the last being the greatest number.
+    verbs: Vec<(u64, Verb)>,
+    /// Upper ends of the shares of plain records, pieces and counters, for verbs that work in every space.
+    spaces: [u64; 3],
+}
+
+impl MixTable {
+    /// Makes a mix ready. It has at least one operation with a weight above 0.
+    pub fn new(mix: &Mix) -> MixTable {
+        let total: f64 = mix.ops.iter().map(|&(_, weight)| weight).sum();
+        assert!(total > 0.0, "a mix has at least one operation");
+        let mut sum = 0.0;
+        let mut verbs: Vec<(u64, Verb)> = Vec::with_capacity(mix.ops.len());
+        for &(verb, weight) in &mix.ops {
+            sum += weight;
+            verbs.push((share(sum / total), verb));
+        }
+        verbs.last_mut().expect("a mix is not empty").0 = u64::MAX;
+        MixTable { verbs, spaces: space_shares(mix) }
+    }
+
+    /// The verb of a draw.
+    #[inline]
+    pub fn verb(&self, bits: u64) -> Verb {
+        for &(limit, verb) in &self.verbs {
+            if bits <= limit {
+                return verb;
+            }
+        }
+        unreachable!("the last limit is the greatest number")
+    }
+
+    /// The space of a draw, for a verb that reads: every space that the mix writes is read, in proportion.
+    #[inline]
+    pub fn space(&self, bits: u64) -> Space {
+        if bits <= self.spaces[0] {
+            Space::Plain
+        } else if bits <= self.spaces[1] {
+            Space::Pieces
+        } else {
+            Space::Counters
+        }
+    }
+
+    /// Whether reads are spread over more than the plain space.
+    #[inline]
+    pub fn has_spaces(&self) -> bool {
+        self.spaces[0] != u64::MAX
+    }
+}
+
+/// The verbs that a mix asks: its own, and those that they bring along.
+pub fn verbs_of(mix: &Mix) -> Vec<Verb> {
+    let mut verbs: Vec<Verb> = mix.ops.iter().map(|&(verb, _)| verb).collect();
+    for &(verb, _) in &mix.ops {
+        match verb {
+            // The CAS unique is read first.
+            Verb::Cas => verbs.push(Verb::Gets),
+            // A value that grew long is stored anew.
+            Verb::Append | Verb::Prepend => verbs.push(Verb::Set),
+            verb if verb.reads() && mix.read_through_ns.is_some() => verbs.push(Verb::Set),
+            _ => {}
+        }
+    }
+    verbs.sort_unstable();
+    verbs.dedup();
+    verbs
+}
+
+/// Where a verb writes.
+pub fn space_of(verb: Verb) -> Space {
+    match verb {
+        Verb::Append | Verb::Prepend => Space::Pieces,
+        Verb::Incr | Verb::Decr => Space::Counters,
+        _ => Space::Plain,
+    }
+}
+
+fn share(part: f64) -> u64 {
+    (part * u64::MAX as f64) as u64
+}
+
+fn space_shares(mix: &Mix) -> [u64; 3] {
+    let mut weights = [0.0; 3];
+    for &(verb, weight) in mix.ops.iter().filter(|(verb, _)| !verb.reads() && *verb != Verb::Version) {
+        weights[space_of(verb) as usize] += weight;
+    }
+    let special = weights[1] + weights[2];
+    if special == 0.0 {
+        return [u64::MAX; 3];
+    }
+    // Reads keep at least half of their requests for the plain records.
+    let plain = weights[0].max(special);
+    let total = plain + special;
+    [share(plain / total), share((plain + weights[1]) / total), u64::MAX]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Stream;
+    use crate::workload::popularity::Popularity;
+
+    fn mix(ops: &[(Verb, f64)]) -> Mix {
+        Mix {
+            ops: ops.to_vec(),
+            popularity: Popularity::Uniform,
+            multiget: 1,
+            read_through_ns: None,
+            noreply: false,
+        }
+    }
+
+    #[test]
+    fn verbs_come_in_proportion_to_their_weights() {
+        let table = MixTable::new(&mix(&[(Verb::Get, 9.0), (Verb::Set, 0.75), (Verb::Delete, 0.25)]));
+        let stream = Stream::from_seed(5);
+        let mut counts = [0u32; Verb::COUNT];
+        for i in 0..100_000 {
+            counts[table.verb(stream.draw(i)) as usize] += 1;
+        }
+        for (verb, expected) in [(Verb::Get, 90_000.0), (Verb::Set, 7_500.0), (Verb::Delete, 2_500.0f64)] {
+            let seen = f64::from(counts[verb as usize]);
+            assert!((seen - expected).abs() < 5.0 * expected.sqrt(), "{verb:?}: {seen} of {expected}");
+        }
+        assert_eq!(table.verb(u64::MAX), Verb::Delete);
+    }
+
+    #[test]
+    fn reads_stay_in_the_plain_space_unless_others_are_written() {
+        let table = MixTable::new(&mix(&[(Verb::Get, 1.0), (Verb::Set, 1.0)]));
+        assert!(!table.has_spaces());
+        assert_eq!(table.space(u64::MAX), Space::Plain);
+        let table = MixTable::new(&mix(&[(Verb::Get, 1.0), (Verb::Append, 1.0), (Verb::Decr, 1.0)]));
+        assert_eq!(table.space(0), Space::Plain);
+        assert_eq!(table.space(u64::MAX / 2 + (1 << 60)), Space::Pieces);
+        assert_eq!(table.space(u64::MAX), Space::Counters);
+    }
+}

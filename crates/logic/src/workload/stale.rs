@@ -1,0 +1,795 @@
+//! Says that a read returned a value that was overwritten before, and only when that is certain.
+//!
+//! A verdict on a value with version n of a writer, by its acknowledged write m of the same key on the same server,
+//! needs this order of events, all seen by one worker:
+//!
+//! 1. write n was answered;
+//! 2. write m was sent, and later answered: stored;
+//! 3. the read was sent, and returned n.
+//!
+//! A server that applies a request between taking it and answering it stored n before m, and m before it looked for the
+//! read: n was gone, and since no two writes have the same version, nobody brought it back. What happens to the key
+//! besides (other writers' values, removal, expiry, eviction, requests whose condition did not hold) can remove m but
+//! not restore n.
+//!
+//! * That n was answered before m was sent is known without a list of writes: n is below the oldest write of the client
+//!   that had no answer when m was sent, over all its sockets, and not among the lost ones. Lost writes are those that
+//!   never get an answer (timed out, without reply, on a connection that broke) or one that does not say what became of
+//!   them (errors); they may be applied at any later time, so that nothing is said about any count from the first lost
+//!   one to the last.
+//! * That the read was sent after m was answered is known from a [`Mark`], which the read takes along.
+//! * That n is ours is known from the run's mark: all counts of a run begin at the same random place among 2^39, and the
+//!   numbers of its writers at a random one among 2^24 ([`RunMark`]). Another process with the same data seed writes
+//!   versions that this run could have written only if both places of both runs lie within the number of writes and of
+//!   clients of each other: for a million writes by 50 clients, once in 10^11 pairs of runs.
+
+use std::collections::VecDeque;
+
+use crate::rng::mix;
+use crate::workload::value::Version;
+
+/// Entries of a worker's [`Witness`], one cache line each.
+const SLOTS: usize = 4096;
+
+/// Keeps the versions of one run apart from those of all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunMark {
+    /// Number of client 0's writer.
+    first_writer: u32,
+    /// What all writers begin to count at; at least 1.
+    first_count: u64,
+}
+
+impl RunMark {
+    /// The mark of a run, from bits that no other run has: random ones from the operating system, and not the seed of
+    /// the Plan, which two processes may share.
+    pub fn new(random: u64) -> RunMark {
+        RunMark {
+            first_writer: mix(&[random, 1]) as u32 & Version::WRITER_MAX,
+            first_count: 1 + (mix(&[random, 2]) >> 25),
+        }
+    }
+}
+
+/// One client's writes: gives them their versions, and knows which are unanswered.
+///
+/// A client has one for the whole run, over all phases and all its sockets: a count that was used twice could be read as
+/// an old one. Every version from [`Writer::send`] ends in exactly one of [`Witness::handle_stored`],
+/// [`Writer::handle_not_stored`] and [`Writer::handle_lost`]; what comes later is ignored.
+#[derive(Clone, Debug)]
+pub struct Writer {
+    number: u32,
+    /// Count of the next write; 0 when there are no more.
+    next: u64,
+    /// Writes from the oldest unanswered one to the newest; `None` where the answer is there.
+    unanswered: VecDeque<Option<Known>>,
+    lost: Lost,
+}
+
+/// What was known when a write was sent.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    /// All counts below had an end.
+    until: u64,
+    /// Of those, the ones without an answer.
+    lost: Lost,
+}
+
+/// The counts from the first lost write to the last; none when `last` is 0.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lost {
+    first: u64,
+    last: u64,
+}
+
+impl Writer {
+    /// The writer of a client, `client` being its number over all groups, workers and agents of the run. Beyond 2^24
+    /// clients there is no number left: such a client writes as if it were loading.
+    pub fn new(run: RunMark, client: u64) -> Writer {
+        let numbered = client <= u64::from(Version::WRITER_MAX);
+        Writer {
+            number: run.first_writer.wrapping_add(client as u32) & Version::WRITER_MAX,
+            next: if numbered { run.first_count } else { 0 },
+            unanswered: VecDeque::new(),
+            lost: Lost::default(),
+        }
+    }
+
+    /// The version of a write that is sent now. When all counts are used up, it is [`Version::LOADED`], about which
+    /// there are no verdicts.
+    pub fn send(&mut self) -> Version {
+        if self.next == 0 {
+            return Version::LOADED;
+        }
+        let version = Version::new(self.number, self.next);
+        self.unanswered.push_back(Some(Known { until: self.oldest_unanswered(), lost: self.lost }));
+        self.next = if self.next == Version::COUNT_MAX { 0 } else { self.next + 1 };
+        version
+    }
+
+    /// A write was answered: nothing is stored, because its condition did not hold.
+    pub fn handle_not_stored(&mut self, version: Version) {
+        self.answer(version);
+    }
+
+    /// A write will have no answer, or had one that leaves open what became of it: it timed out, its connection broke,
+    /// it was sent without reply, or the server answered with an error.
+    pub fn handle_lost(&mut self, version: Version) {
+        if self.answer(version).is_some() {
+            let count = version.count();
+            if self.lost.last == 0 {
+                self.lost = Lost { first: count, last: count };
+            }
+            self.lost = Lost { first: self.lost.first.min(count), last: self.lost.last.max(count) };
+        }
+    }
+
+    /// Count of the oldest write without an answer, or of the next write.
+    fn oldest_unanswered(&self) -> u64 {
+        let end = if self.next == 0 { Version::COUNT_MAX + 1 } else { self.next };
+        end - self.unanswered.len() as u64
+    }
+
+    /// Takes a write off the unanswered ones; `None` when it is not among them.
+    fn answer(&mut self, version: Version) -> Option<Known> {
+        if version.writer() != self.number {
+            return None;
+        }
+        let place = version.count().checked_sub(self.oldest_unanswered())?;
+        let known = self.unanswered.get_mut(usize::try_from(place).ok()?)?.take();
+        while let Some(None) = self.unanswered.front() {
+            self.unanswered.pop_front();
+        }
+        known
+    }
+}
+
+/// A key on a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Number of the server in the run: what one server stored says nothing about another.
+    pub server: u32,
+    /// Index of the key.
+    pub index: u64,
+}
+
+/// How many writes a worker knew to be stored when a read was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark(u64);
+
+/// One worker's memory of acknowledged writes: small, direct-mapped, and forgetful. To forget loses verdicts and never
+/// invents one.
+#[derive(Clone, Debug)]
+pub struct Witness {
+    slots: Box<[Slot]>,
+    first_count: u64,
+    /// Writes that were stored so far.
+    stored: u64,
+    /// Nothing that was stored up to here counts any more.
+    cleared: u64,
+}
+
+/// The newest acknowledged write of a key; empty when `stored` is 0.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Slot {
+    place: Place,
+    /// Its version.
+    version: Version,
+    known: Known,
+    /// How many writes had been stored, this one included.
+    stored: u64,
+}
+
+impl Witness {
+    /// One that saw nothing yet.
+    pub fn new(run: RunMark) -> Witness {
+        Witness::with_slots(run, SLOTS)
+    }
+
+    fn with_slots(run: RunMark, slots: usize) -> Witness {
+        assert!(slots.is_power_of_two());
+        let empty = Slot {
+            place: Place { server: 0, index: 0 },
+            version: Version::LOADED,
+            known: Known { until: 0, lost: Lost::default() },
+            stored: 0,
+        };
+        Witness { slots: vec![empty; slots].into(), first_count: run.first_count, stored: 0, cleared: 0 }
+    }
+
+    /// What a read takes along when it is sent.
+    #[inline]
+    pub fn mark(&self) -> Mark {
+        Mark(self.stored)
+    }
+
+    /// A write was answered: it is stored.
+    #[inline]
+    pub fn handle_stored(&mut self, writer: &mut Writer, place: Place, version: Version) {
+        let Some(known) = writer.answer(version) else { return };
+        self.stored += 1;
+        let at = self.slot_of(place);
+        let old = &self.slots[at];
+        // The answers of one client's sockets may come in another order than the writes; the newest says most.
+        let older = version.writer() == old.version.writer() && version < old.version;
+        if !(older && old.place == place && old.stored > self.cleared) {
+            self.slots[at] = Slot { place, version, known, stored: self.stored };
+        }
+    }
+
+    /// A connection was lost: what its server holds from now on is not known.
+    pub fn clear(&mut self) {
+        self.cleared = self.stored;
+    }
+
+    /// Whether a value that a read returned was certainly overwritten before the read was sent.
+    #[inline]
+    pub fn is_stale(&self, place: Place, version: Version, mark: Mark) -> bool {
+        let slot = &self.slots[self.slot_of(place)];
+        let count = version.count();
+        slot.place == place
+            && slot.version.writer() == version.writer()
+            && (self.first_count..slot.known.until).contains(&count)
+            && !(slot.known.lost.first..=slot.known.lost.last).contains(&count)
+            && slot.stored > self.cleared
+            && slot.stored <= mark.0
+    }
+
+    #[inline]
+    fn slot_of(&self, place: Place) -> usize {
+        mix(&[u64::from(place.server), place.index]) as usize & (self.slots.len() - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{HashMap, VecDeque};
+
+    use proptest::prelude::{ProptestConfig, Strategy, any, proptest};
+    use proptest::{collection, sample};
+
+    use super::*;
+    use crate::rng::below;
+
+    const KEY: Place = Place { server: 0, index: 7 };
+
+    /// A worker with two clients.
+    struct Story {
+        witness: Witness,
+        anna: Writer,
+        bert: Writer,
+    }
+
+    impl Story {
+        fn new() -> Story {
+            let run = RunMark::new(1);
+            Story { witness: Witness::new(run), anna: Writer::new(run, 0), bert: Writer::new(run, 1) }
+        }
+
+        /// Anna writes, and it is stored before anything else happens.
+        fn anna_stores(&mut self, place: Place) -> Version {
+            let version = self.anna.send();
+            self.witness.handle_stored(&mut self.anna, place, version);
+            version
+        }
+
+        fn bert_stores(&mut self, place: Place) -> Version {
+            let version = self.bert.send();
+            self.witness.handle_stored(&mut self.bert, place, version);
+            version
+        }
+
+        /// Whether a read that is sent now may not return this version.
+        fn stale_now(&self, place: Place, version: Version) -> bool {
+            self.witness.is_stale(place, version, self.witness.mark())
+        }
+    }
+
+    #[test]
+    fn an_overwritten_value_is_stale() {
+        let mut story = Story::new();
+        let first = story.anna_stores(KEY);
+        let second = story.anna_stores(KEY);
+        assert!(story.stale_now(KEY, first));
+        assert!(!story.stale_now(KEY, second));
+        let third = story.anna.send();
+        assert!(!story.stale_now(KEY, third), "sent, and perhaps stored already");
+        assert!(story.stale_now(KEY, first));
+        assert!(!story.stale_now(KEY, second));
+        story.witness.handle_stored(&mut story.anna, KEY, third);
+        assert!(story.stale_now(KEY, second));
+    }
+
+    #[test]
+    fn a_read_that_was_sent_before_the_answer_to_the_write_may_return_the_older_value() {
+        let mut story = Story::new();
+        let first = story.anna_stores(KEY);
+        let before = story.witness.mark();
+        let second = story.anna.send();
+        let between = story.witness.mark();
+        story.witness.handle_stored(&mut story.anna, KEY, second);
+        let after = story.witness.mark();
+        assert!(!story.witness.is_stale(KEY, first, before));
+        assert!(!story.witness.is_stale(KEY, first, between));
+        assert!(story.witness.is_stale(KEY, first, after));
+    }
+
+    #[test]
+    fn writes_that_were_outstanding_together_have_no_order() {
+        let mut story = Story::new();
+        let (first, second) = (story.anna.send(), story.anna.send());
+        story.witness.handle_stored(&mut story.anna, KEY, second);
+        assert!(!story.stale_now(KEY, first));
+        story.witness.handle_stored(&mut story.anna, KEY, first);
+        assert!(!story.stale_now(KEY, first), "the first may have been stored last");
+        assert!(!story.stale_now(KEY, second));
+        let third = story.anna_stores(KEY);
+        assert!(story.stale_now(KEY, first));
+        assert!(story.stale_now(KEY, second));
+        assert!(!story.stale_now(KEY, third));
+    }
+
+    #[test]
+    fn answers_in_another_order_do_not_lose_the_newest_write() {
+        let mut story = Story::new();
+        let first = story.anna_stores(KEY);
+        let elsewhere = story.anna.send();
+        let (second, third) = (story.anna.send(), story.anna.send());
+        story.witness.handle_stored(&mut story.anna, KEY, third);
+        story.witness.handle_stored(&mut story.anna, KEY, second);
+        story.anna.handle_not_stored(elsewhere);
+        assert!(story.stale_now(KEY, first));
+        let slot = story.witness.slots[story.witness.slot_of(KEY)];
+        assert_eq!(slot.version, third);
+    }
+
+    #[test]
+    fn a_write_that_timed_out_may_be_stored_later() {
+        let mut story = Story::new();
+        let first = story.anna_stores(KEY);
+        let late = story.anna.send();
+        story.anna.handle_lost(late);
+        let second = story.anna_stores(KEY);
+        let third = story.anna_stores(KEY);
+        assert!(!story.stale_now(KEY, late));
+        assert!(story.stale_now(KEY, first), "what was answered before is known still");
+        assert!(story.stale_now(KEY, second), "and what was answered afterwards");
+        assert!(!story.stale_now(KEY, third));
+        story.witness.handle_stored(&mut story.anna, KEY, late);
+        assert!(!story.stale_now(KEY, third), "an answer after the timeout comes too late");
+    }
+
+    #[test]
+    fn writes_between_two_lost_ones_are_not_judged() {
+        let mut story = Story::new();
+        let before = story.anna_stores(KEY);
+        let late = story.anna.send();
+        story.anna.handle_lost(late);
+        let between = story.anna_stores(KEY);
+        let later = story.anna.send();
+        story.anna.handle_lost(later);
+        let after = story.anna_stores(KEY);
+        story.anna_stores(KEY);
+        let verdicts = [before, late, between, later, after].map(|version| story.stale_now(KEY, version));
+        assert_eq!(verdicts, [true, false, false, false, true]);
+    }
+
+    #[test]
+    fn a_write_whose_condition_did_not_hold_changes_nothing() {
+        let mut story = Story::new();
+        let first = story.anna_stores(KEY);
+        let refused = story.anna.send();
+        story.anna.handle_not_stored(refused);
+        assert!(!story.stale_now(KEY, first));
+        story.anna_stores(KEY);
+        assert!(story.stale_now(KEY, first));
+    }
+
+    #[test]
+    fn other_writers_keys_and_servers_prove_nothing() {
+        let mut story = Story::new();
+        let annas = story.anna_stores(KEY);
+        let berts = story.bert_stores(KEY);
+        assert!(!story.stale_now(KEY, annas), "only a client's own writes have an order in its eyes");
+        story.anna_stores(Place { index: 8, ..KEY });
+        story.anna_stores(Place { server: 1, ..KEY });
+        assert!(!story.stale_now(KEY, annas));
+        story.bert_stores(KEY);
+        assert!(story.stale_now(KEY, berts));
+        assert!(!story.stale_now(Place { server: 1, ..KEY }, berts));
+    }
+
+    #[test]
+    fn loaded_values_are_never_stale() {
+        let mut story = Story::new();
+        story.anna_stores(KEY);
+        story.anna_stores(KEY);
+        assert!(!story.stale_now(KEY, Version::LOADED));
+        assert!(!story.stale_now(KEY, Version(u64::from(story.anna.number) << 40)));
+    }
+
+    #[test]
+    fn a_lost_connection_clears() {
+        let mut story = Story::new();
+        let first = story.anna_stores(KEY);
+        let second = story.anna_stores(KEY);
+        story.witness.clear();
+        assert!(!story.stale_now(KEY, first));
+        story.anna_stores(KEY);
+        assert!(story.stale_now(KEY, second), "and a new write is evidence again");
+    }
+
+    #[test]
+    fn a_collision_forgets() {
+        let mut story = Story::new();
+        story.witness = Witness::with_slots(RunMark::new(1), 1);
+        let first = story.anna_stores(KEY);
+        story.anna_stores(KEY);
+        assert!(story.stale_now(KEY, first));
+        story.bert_stores(Place { index: 8, ..KEY });
+        assert!(!story.stale_now(KEY, first));
+    }
+
+    #[test]
+    fn another_run_with_the_same_clients_writes_other_versions() {
+        let mut story = Story::new();
+        for _ in 0..10_000 {
+            story.anna_stores(KEY);
+        }
+        for random in 2..100 {
+            let mut twin = Writer::new(RunMark::new(random), 0);
+            for _ in 0..100 {
+                assert!(!story.stale_now(KEY, twin.send()));
+            }
+            // Even if the writers' numbers are the same, the counts are not.
+            twin.number = story.anna.number;
+            for _ in 0..100 {
+                assert!(!story.stale_now(KEY, twin.send()));
+            }
+        }
+    }
+
+    #[test]
+    fn runs_spread_over_numbers_and_counts() {
+        let marks: Vec<RunMark> = (0..10_000).map(RunMark::new).collect();
+        for quarter in 0..4 {
+            let share = |low: u64, value: u64, bits: u32| value >> (bits - 2) == low;
+            let writers = marks.iter().filter(|mark| share(quarter, mark.first_writer.into(), 24)).count();
+            let counts = marks.iter().filter(|mark| share(quarter, mark.first_count - 1, 39)).count();
+            assert!((2_300..2_700).contains(&writers), "{writers}");
+            assert!((2_300..2_700).contains(&counts), "{counts}");
+        }
+    }
+
+    #[test]
+    fn clients_of_a_run_have_different_numbers_until_there_are_none_left() {
+        let run = RunMark { first_writer: Version::WRITER_MAX - 1, first_count: 10 };
+        let versions: Vec<Version> =
+            [0, 1, 2, (1 << 24) - 1].map(|client| Writer::new(run, client).send()).into();
+        let writers: Vec<u32> = versions.iter().map(|version| version.writer()).collect();
+        assert_eq!(writers, [Version::WRITER_MAX - 1, Version::WRITER_MAX, 0, Version::WRITER_MAX - 2]);
+        assert!(versions.iter().all(|version| version.count() == 10));
+        assert_eq!(Writer::new(run, 1 << 24).send(), Version::LOADED);
+    }
+
+    #[test]
+    fn used_up_counts_end_the_verdicts_and_not_the_run() {
+        let mut story = Story::new();
+        story.anna.next = Version::COUNT_MAX - 1;
+        let first = story.anna_stores(KEY);
+        let last = story.anna_stores(KEY);
+        assert_eq!(last.count(), Version::COUNT_MAX);
+        assert!(story.stale_now(KEY, first));
+        for _ in 0..3 {
+            let version = story.anna_stores(KEY);
+            assert_eq!(version, Version::LOADED);
+            story.anna.handle_lost(version);
+            story.anna.handle_not_stored(version);
+        }
+        assert!(!story.stale_now(KEY, last));
+    }
+
+    #[test]
+    fn answered_writes_are_not_kept() {
+        let mut story = Story::new();
+        for _ in 0..1_000 {
+            let (first, second, third) = (story.anna.send(), story.anna.send(), story.anna.send());
+            story.witness.handle_stored(&mut story.anna, KEY, second);
+            story.anna.handle_lost(third);
+            story.anna.handle_not_stored(first);
+        }
+        assert!(story.anna.unanswered.is_empty());
+        assert!(story.anna.unanswered.capacity() < 10);
+    }
+
+    #[test]
+    fn versions_that_nobody_waits_for_are_ignored() {
+        let mut story = Story::new();
+        let first = story.anna_stores(KEY);
+        let second = story.anna_stores(KEY);
+        for stranger in
+            [first, second, story.bert.send(), Version(second.0 + 1), Version::LOADED, Version(u64::MAX)]
+        {
+            story.witness.handle_stored(&mut story.anna, Place { index: 9, ..KEY }, stranger);
+            story.anna.handle_lost(stranger);
+        }
+        assert_eq!(story.witness.mark(), Mark(2));
+        assert!(story.stale_now(KEY, first));
+    }
+
+    const CLIENTS: usize = 2;
+    const LANES: usize = 2;
+    const PLACES: usize = 2;
+
+    /// A request on its way to the server, at it, or on its way back.
+    #[derive(Clone, Copy)]
+    struct Request {
+        place: usize,
+        what: What,
+        state: State,
+    }
+
+    #[derive(Clone, Copy)]
+    enum What {
+        Write { version: Version, only_if_absent: bool },
+        Read { mark: Mark, sent_at: usize },
+    }
+
+    #[derive(Clone, Copy, PartialEq)]
+    enum State {
+        Sent,
+        Stored,
+        NotStored,
+        Found(Version),
+        Missed,
+        Failed,
+    }
+
+    /// A server that may be asked to return what it should have forgotten, clients with sockets that keep order and can
+    /// break, and the truth about when every value was gone.
+    struct World {
+        witness: Witness,
+        writers: Vec<Writer>,
+        /// Other workers of the run, and another process: what they write nobody here waits for.
+        strangers: Vec<Writer>,
+        lanes: Vec<VecDeque<Request>>,
+        /// Requests that the client gave up, in their order on the socket; they may still be applied.
+        ghosts: Vec<VecDeque<Request>>,
+        stored: [Option<Version>; PLACES],
+        /// Every value that was ever there, oldest first.
+        history: [Vec<Version>; PLACES],
+        /// When each was overwritten or removed.
+        gone_at: HashMap<(usize, Version), usize>,
+        now: usize,
+        verdicts: usize,
+    }
+
+    impl World {
+        fn new() -> World {
+            let run = RunMark::new(5);
+            World {
+                witness: Witness::with_slots(run, 4),
+                writers: (0..CLIENTS as u64).map(|client| Writer::new(run, client)).collect(),
+                strangers: vec![
+                    Writer::new(run, CLIENTS as u64),
+                    Writer::new(RunMark::new(6), 0),
+                    // The worst of twins: the same writer's number, and counts right below ours.
+                    Writer::new(RunMark { first_count: run.first_count - 500, ..run }, 0),
+                ],
+                lanes: vec![VecDeque::new(); CLIENTS * LANES],
+                ghosts: vec![VecDeque::new(); CLIENTS * LANES],
+                stored: [None; PLACES],
+                history: Default::default(),
+                gone_at: HashMap::new(),
+                now: 0,
+                verdicts: 0,
+            }
+        }
+
+        fn place(place: usize) -> Place {
+            Place { server: 0, index: place as u64 }
+        }
+
+        fn replace(&mut self, place: usize, value: Option<Version>) {
+            if let Some(old) = std::mem::replace(&mut self.stored[place], value) {
+                self.gone_at.insert((place, old), self.now);
+            }
+            self.history[place].extend(value);
+        }
+
+        /// The server works on a request.
+        fn apply(&mut self, request: &mut Request, broken: Option<u64>) {
+            let place = request.place;
+            request.state = match request.what {
+                What::Write { only_if_absent: true, .. } if self.stored[place].is_some() => State::NotStored,
+                What::Write { version, .. } => {
+                    self.replace(place, Some(version));
+                    State::Stored
+                }
+                What::Read { .. } => {
+                    let history = &self.history[place];
+                    match broken {
+                        Some(bits) if !history.is_empty() => {
+                            State::Found(history[below(mix(&[bits]), history.len() as u64) as usize])
+                        }
+                        _ => self.stored[place].map_or(State::Missed, State::Found),
+                    }
+                }
+            };
+        }
+
+        /// The client reads an answer.
+        fn deliver(&mut self, client: usize, request: Request) {
+            let writer = &mut self.writers[client];
+            match (request.what, request.state) {
+                (What::Write { version, .. }, State::Stored) => {
+                    self.witness.handle_stored(writer, World::place(request.place), version);
+                }
+                (What::Write { version, .. }, State::NotStored) => writer.handle_not_stored(version),
+                (What::Write { version, .. }, State::Failed) => writer.handle_lost(version),
+                (What::Read { mark, sent_at }, State::Found(version))
+                    if self.witness.is_stale(World::place(request.place), version, mark) =>
+                {
+                    self.verdicts += 1;
+                    let gone_at = self.gone_at.get(&(request.place, version));
+                    assert!(
+                        gone_at.is_some_and(|&at| at < sent_at),
+                        "{version:?} was there when it was read"
+                    );
+                }
+                _ => {}
+            }
+        }
+
+        fn turn(&mut self, action: Action, bits: u64, faulty: bool) {
+            self.now += 1;
+            let lane = below(bits, self.lanes.len() as u64) as usize;
+            let client = lane / LANES;
+            let place = (bits % PLACES as u64) as usize;
+            match action {
+                Action::Write | Action::Add => {
+                    let version = self.writers[client].send();
+                    let what = What::Write { version, only_if_absent: matches!(action, Action::Add) };
+                    self.lanes[lane].push_back(Request { place, what, state: State::Sent });
+                }
+                Action::Read => {
+                    let what = What::Read { mark: self.witness.mark(), sent_at: self.now };
+                    self.lanes[lane].push_back(Request { place, what, state: State::Sent });
+                }
+                Action::Apply | Action::ApplyWithError => {
+                    self.apply_next(lane, action, faulty.then_some(bits))
+                }
+                Action::Deliver => {
+                    if self.lanes[lane].front().is_some_and(|request| request.state != State::Sent) {
+                        let request = self.lanes[lane].pop_front().unwrap();
+                        self.deliver(client, request);
+                    }
+                }
+                Action::GiveUpConnection | Action::LoseConnection => {
+                    let given_up = std::mem::take(&mut self.lanes[lane]);
+                    for request in &given_up {
+                        if let What::Write { version, .. } = request.what {
+                            self.writers[client].handle_lost(version);
+                        }
+                    }
+                    self.ghosts[lane]
+                        .extend(given_up.into_iter().filter(|request| request.state == State::Sent));
+                    if matches!(action, Action::LoseConnection) {
+                        self.witness.clear();
+                    }
+                }
+                Action::TimeOutButWait => {
+                    if let Some(Request { what: What::Write { version, .. }, .. }) = self.lanes[lane].front()
+                    {
+                        self.writers[client].handle_lost(*version);
+                    }
+                }
+                Action::ApplyGhost => {
+                    if let Some(mut ghost) = self.ghosts[lane].pop_front() {
+                        self.apply(&mut ghost, None);
+                    }
+                }
+                Action::Remove => self.replace(place, None),
+                Action::StrangerWrites => {
+                    let stranger = below(bits, self.strangers.len() as u64) as usize;
+                    let version = self.strangers[stranger].send();
+                    self.replace(place, Some(version));
+                }
+            }
+        }
+
+        /// The server works on the oldest request of a socket that it has not seen.
+        fn apply_next(&mut self, lane: usize, action: Action, broken: Option<u64>) {
+            let Some(at) = self.lanes[lane].iter().position(|request| request.state == State::Sent) else {
+                return;
+            };
+            let mut request = self.lanes[lane][at];
+            if matches!(action, Action::ApplyWithError) {
+                // An error says nothing about what happened, or what will.
+                self.ghosts[lane].push_back(request);
+                request.state = State::Failed;
+            } else {
+                self.apply(&mut request, broken);
+            }
+            self.lanes[lane][at] = request;
+        }
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    enum Action {
+        Write,
+        Add,
+        Read,
+        Apply,
+        ApplyWithError,
+        Deliver,
+        GiveUpConnection,
+        LoseConnection,
+        TimeOutButWait,
+        ApplyGhost,
+        Remove,
+        StrangerWrites,
+    }
+
+    /// What happens, and how often: common things prevail, so that most stories get somewhere.
+    const ACTIONS: [(Action, u32); 11] = [
+        (Action::Write, 4),
+        (Action::Add, 1),
+        (Action::Read, 4),
+        (Action::Apply, 10),
+        (Action::Deliver, 10),
+        (Action::ApplyWithError, 1),
+        (Action::GiveUpConnection, 1),
+        (Action::TimeOutButWait, 1),
+        (Action::ApplyGhost, 2),
+        (Action::Remove, 1),
+        (Action::StrangerWrites, 1),
+    ];
+
+    /// The actions, each as often as its weight says.
+    fn weighted_actions() -> Vec<Action> {
+        ACTIONS.iter().flat_map(|&(action, weight)| (0..weight).map(move |_| action)).collect()
+    }
+
+    fn stories() -> impl Strategy<Value = Vec<(Action, u64)>> {
+        collection::vec((sample::select(weighted_actions()), any::<u64>()), 1..400)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn a_server_without_fault_is_never_accused(story in stories(), loss in any::<u64>()) {
+            let mut world = World::new();
+            for (turn, (action, bits)) in story.into_iter().enumerate() {
+                world.turn(action, bits, false);
+                if (bits ^ loss) % 97 == turn as u64 % 97 {
+                    world.turn(Action::LoseConnection, bits.rotate_left(32), false);
+                }
+            }
+            assert_eq!(world.verdicts, 0);
+        }
+
+        #[test]
+        fn a_server_that_returns_old_values_is_accused_only_of_what_it_did(story in stories()) {
+            let mut world = World::new();
+            for (action, bits) in story {
+                world.turn(action, bits, true);
+            }
+        }
+    }
+
+    #[test]
+    fn a_server_that_returns_old_values_is_found_out() {
+        let actions = [(Action::Write, 3), (Action::Read, 3), (Action::Apply, 10), (Action::Deliver, 10)];
+        let actions: Vec<Action> =
+            actions.iter().flat_map(|&(action, weight)| (0..weight).map(move |_| action)).collect();
+        let mut world = World::new();
+        for turn in 0..20_000 {
+            let action = actions[below(mix(&[turn, 1]), actions.len() as u64) as usize];
+            world.turn(action, mix(&[turn]), true);
+        }
+        assert!(world.verdicts > 100, "{} verdicts", world.verdicts);
+    }
+}
