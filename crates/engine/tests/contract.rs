@@ -631,3 +631,33 @@ contract!(
     unix_sockets_have_no_stamps,
     many_connections_at_once,
 );
+
+#[test]
+fn storms_break_connections_and_never_the_order_of_events() {
+    let message = pattern(3_000);
+    let (mut whole, mut broken) = (0, 0);
+    for seed in 0..50 {
+        let mut world = Simulated { seed, weather: Weather::storm() };
+        let target = world.target(Server::Echo);
+        let mut client = Client::new(world.backend());
+        let conns: Vec<ConnId> = (0..20).map(|slot| client.open(slot, 1, &target)).collect();
+        let mut sent = vec![0; conns.len()];
+        let over = |seen: &Seen| seen.closed.is_some() || seen.received.len() == message.len();
+        while !client.seen.values().all(over) {
+            let give_up = client.backend.now() + PATIENCE_NS;
+            assert!(client.backend.wait(give_up).unwrap() < give_up);
+            client.drain();
+            for (&conn, sent) in conns.iter().zip(&mut sent) {
+                if client.seen[&conn].writable && *sent < message.len() {
+                    *sent += client.send(conn, &[IoSlice::new(&message[*sent..])]).taken;
+                }
+            }
+        }
+        for seen in client.seen.values() {
+            assert!(message.starts_with(&seen.received));
+            whole += u32::from(seen.received.len() == message.len());
+            broken += u32::from(seen.closed.is_some());
+        }
+    }
+    assert!(whole > 100 && broken > 100, "{whole} came back whole, {broken} broke");
+}
