@@ -424,18 +424,20 @@ fn parts_are_sent_in_their_order(world: &mut impl World) {
 }
 
 fn large_transfers_go_by_short_sends(world: &mut impl World) {
-    let mut client = Client::new(world.backend());
-    let conn = client.opened(0, &world.target(Server::Echo));
     let message = pattern(8 << 20);
-    let (mut at, mut short_sends) = (0, 0);
-    while at < message.len() {
-        client.until(|client| client.seen[&conn].writable);
-        at += client.send(conn, &[IoSlice::new(&message[at..])]).taken;
-        short_sends += u32::from(at < message.len());
+    for server in [Server::Echo, Server::EchoUnix] {
+        let mut client = Client::new(world.backend());
+        let conn = client.opened(0, &world.target(server));
+        let (mut at, mut short_sends) = (0, 0);
+        while at < message.len() {
+            client.until(|client| client.seen[&conn].writable);
+            at += client.send(conn, &[IoSlice::new(&message[at..])]).taken;
+            short_sends += u32::from(at < message.len());
+        }
+        assert!(short_sends > 0, "8 MiB fit into a socket at once");
+        client.until(|client| client.seen[&conn].received.len() == message.len());
+        assert!(client.seen[&conn].received == message, "over {server:?}");
     }
-    assert!(short_sends > 0, "8 MiB fit into a socket at once");
-    client.until(|client| client.seen[&conn].received.len() == message.len());
-    assert!(client.seen[&conn].received == message);
 }
 
 fn data_comes_before_the_orderly_close_behind_it(world: &mut impl World) {
@@ -629,3 +631,33 @@ contract!(
     unix_sockets_have_no_stamps,
     many_connections_at_once,
 );
+
+#[test]
+fn storms_break_connections_and_never_the_order_of_events() {
+    let message = pattern(3_000);
+    let (mut whole, mut broken) = (0, 0);
+    for seed in 0..50 {
+        let mut world = Simulated { seed, weather: Weather::storm() };
+        let target = world.target(Server::Echo);
+        let mut client = Client::new(world.backend());
+        let conns: Vec<ConnId> = (0..20).map(|slot| client.open(slot, 1, &target)).collect();
+        let mut sent = vec![0; conns.len()];
+        let over = |seen: &Seen| seen.closed.is_some() || seen.received.len() == message.len();
+        while !client.seen.values().all(over) {
+            let give_up = client.backend.now() + PATIENCE_NS;
+            assert!(client.backend.wait(give_up).unwrap() < give_up);
+            client.drain();
+            for (&conn, sent) in conns.iter().zip(&mut sent) {
+                if client.seen[&conn].writable && *sent < message.len() {
+                    *sent += client.send(conn, &[IoSlice::new(&message[*sent..])]).taken;
+                }
+            }
+        }
+        for seen in client.seen.values() {
+            assert!(message.starts_with(&seen.received));
+            whole += u32::from(seen.received.len() == message.len());
+            broken += u32::from(seen.closed.is_some());
+        }
+    }
+    assert!(whole > 100 && broken > 100, "{whole} came back whole, {broken} broke");
+}
