@@ -7,3 +7,4 @@ pub mod explain;
 pub mod front;
 pub mod pages;
 pub mod report;
+pub mod serve;

@@ -1,5 +1,6 @@
 //! The program: from the words of the command line to the part of pummel that they call.
 
+<<<<<<< HEAD
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -55,3 +56,27 @@ fn execute(job: Job) -> Exit {
     println!("{:?}", m.verify);
     Exit::Complete
 }
+=======
+use std::process::ExitCode;
+
+use clap::Parser;
+use pummel_tool::serve::{ServeArgs, serve};
+
+/// The command line.
+#[derive(Parser)]
+#[command(name = "pummel", version)]
+enum Cli {
+    Serve(ServeArgs),
+}
+
+fn main() -> ExitCode {
+    let Cli::Serve(args) = Cli::parse();
+    match serve(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+>>>>>>> host
