@@ -62,3 +62,28 @@ pub fn later(words: &[OsString]) -> Option<UsageError> {
     let instead = "this version has pummel's own command line, see 'pummel --help'".to_string();
     Some(UsageError::NotYet { flag: name.to_string(), instead })
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_parser_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn only_names_of_later_versions_are_put_off() {
+        let name = |words: &[&str]| {
+            let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+            later(&words).map(|error| error.to_string())
+        };
+        assert_eq!(name(&["/usr/bin/pummel", "run", "-s", "mutilate"]), None);
+        assert_eq!(name(&["pummel"]), None);
+        assert_eq!(name(&[]), None);
+        assert!(name(&["/usr/bin/mutilate", "-s", "x"]).is_some_and(|text| text.contains("mutilate")));
+        assert!(name(&["pummel", "mcperf"]).is_some_and(|text| text.contains("mcperf")));
+    }
+}

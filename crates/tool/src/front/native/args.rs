@@ -92,7 +92,7 @@ Examples:
   A million requests, 16 outstanding on each connection:
     pummel run -s /run/memcached.sock -n 1M -d 16
   Sizes and popularity as in production:
-    pummel run -s [::1]:11211 --popularity zipf:0.99 --value-size etc-value
+    pummel run -s [::1] --popularity zipf:0.99 --value-size etc-value
   Every value checked, the result as JSON:
     pummel run -s cache1 --verify --json result.json
 
@@ -129,31 +129,31 @@ pub struct TargetArgs {
     #[arg(long, value_enum, default_value = "text")]
     pub protocol: ProtocolName,
     /// UDP in place of TCP; not yet in this version
-    #[arg(long, hide_short_help = true)]
+    #[arg(long)]
     pub udp: bool,
     /// TLS; not yet in this version, like all options that begin with --tls
-    #[arg(long, hide_short_help = true)]
+    #[arg(long)]
     pub tls: bool,
     /// Authorities that the server's certificate may come from; not yet
-    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    #[arg(long, value_name = "FILE")]
     pub tls_ca: Option<PathBuf>,
     /// Certificate of this client; not yet
-    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    #[arg(long, value_name = "FILE")]
     pub tls_cert: Option<PathBuf>,
     /// Key of that certificate; not yet
-    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    #[arg(long, value_name = "FILE")]
     pub tls_key: Option<PathBuf>,
     /// Name that the server's certificate must carry; not yet
-    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    #[arg(long, value_name = "NAME")]
     pub tls_server_name: Option<String>,
     /// Accept any certificate; not yet
-    #[arg(long, hide_short_help = true)]
+    #[arg(long)]
     pub tls_insecure: bool,
     /// User to log in as; not yet in this version (the password will come from --password-file or PUMMEL_PASSWORD)
-    #[arg(long, hide_short_help = true)]
+    #[arg(long)]
     pub user: Option<String>,
     /// File that holds the user's password; not yet
-    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    #[arg(long, value_name = "FILE")]
     pub password_file: Option<PathBuf>,
     /// How long a request may take, from when only the generator stands in its way, and a connection to open
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = values::time, allow_hyphen_values = true)]
