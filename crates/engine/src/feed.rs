@@ -144,7 +144,11 @@ impl fmt::Display for Trouble {
                 (errno, _) => std::io::Error::from_raw_os_error(errno).fmt(to),
             },
             Trouble::Malformed(what, bytes) => {
-                write!(to, "the server sent what the protocol does not allow ({what}): \"{}\"", bytes.escape_ascii())
+                write!(
+                    to,
+                    "the server sent what the protocol does not allow ({what}): \"{}\"",
+                    bytes.escape_ascii()
+                )
             }
             Trouble::TimedOut => to.write_str("a request took longer than the timeout"),
         }

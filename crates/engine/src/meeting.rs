@@ -63,7 +63,14 @@ impl Meeting {
     /// All have arrived: tells them what comes, and begins the next round.
     fn release(&self, state: &mut State) -> Option<Nanos> {
         let verdict = (state.able && !self.is_stopped()).then_some(state.latest);
-        *state = State { workers: state.workers, arrived: 0, round: state.round + 1, latest: 0, able: true, verdict };
+        *state = State {
+            workers: state.workers,
+            arrived: 0,
+            round: state.round + 1,
+            latest: 0,
+            able: true,
+            verdict,
+        };
         self.changed.notify_all();
         verdict
     }
@@ -89,8 +96,14 @@ mod tests {
         let meeting = Meeting::new(3);
         let rounds = |brought: [Nanos; 3], able: [bool; 3]| -> Vec<Option<Nanos>> {
             std::thread::scope(|scope| {
-                let workers: Vec<_> =
-                    (0..3).map(|n| scope.spawn({ let meeting = &meeting; move || meeting.meet(brought[n], able[n]) })).collect();
+                let workers: Vec<_> = (0..3)
+                    .map(|n| {
+                        scope.spawn({
+                            let meeting = &meeting;
+                            move || meeting.meet(brought[n], able[n])
+                        })
+                    })
+                    .collect();
                 workers.into_iter().map(|worker| worker.join().expect("a worker ends")).collect()
             })
         };

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use pummel_logic::arrivals::Pace;
 use pummel_logic::client::{Client, Shift};
 use pummel_logic::measure::interval::Interval;
-use pummel_logic::measure::measurement::{Keep, Load, Measurement, Status};
+use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::plan::{self, Arrivals, Clock, Depth, Phase, Plan, Protocol, Work};
 use pummel_logic::rng::Place;
 use pummel_logic::shared::Shared;
@@ -23,13 +24,13 @@ use pummel_logic::workload::stale::{RunMark, Writer};
 use pummel_logic::workload::value::{ValueMaker, ValueTooLarge};
 
 use crate::clock;
-use crate::connect::{self, Route};
+use crate::connect::{self, ConnectError, Server, Sources};
 use crate::feed::{Line, Note, PhaseEnd, Row, Trouble, WorkerEnd};
 use crate::io::epoll::Epoll;
-use crate::io::{Backend, Target, sys};
+use crate::io::{Backend, sys};
 use crate::log::{Habits, Log, Mode};
 use crate::meeting::Meeting;
-use crate::worker::{Crew, Rules, Worker};
+use crate::worker::{Crew, Road, Rules, Worker};
 
 /// The drain of a phase lasts at most this long, and at most as long as a request may take.
 const DRAIN_MAX_NS: Nanos = SECOND;
@@ -74,15 +75,8 @@ pub struct Wants {
 pub enum RunError {
     /// The plan asks for what cannot be.
     Plan(String),
-    /// A server's name leads nowhere, or an address to connect from is none.
-    Address(connect::AddressError),
-    /// The process may not have as many descriptors as the plan needs.
-    Descriptors {
-        /// How many are needed.
-        needed: u64,
-        /// How many are allowed.
-        allowed: u64,
-    },
+    /// Its connections cannot even be begun.
+    Connect(ConnectError),
     /// The kernel refused something; what it was.
     Kernel(&'static str, io::Error),
 }
@@ -91,13 +85,7 @@ impl fmt::Display for RunError {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RunError::Plan(what) => to.write_str(what),
-            RunError::Address(error) => error.fmt(to),
-            RunError::Descriptors { needed, allowed } => write!(
-                to,
-                "{needed} file descriptors are needed and {allowed} are allowed; raise the limit with \
-                 `ulimit -n {needed}` (as root, or in /etc/security/limits.conf: `* hard nofile {needed}`), or ask for \
-                 fewer connections"
-            ),
+            RunError::Connect(error) => error.fmt(to),
             RunError::Kernel(what, error) => write!(to, "{what}: {error}"),
         }
     }
@@ -120,22 +108,26 @@ struct Site<'a> {
     plan: &'a Plan,
     keys: KeyMaker,
     values: ValueMaker,
-    routes: Vec<Route>,
+    servers: Arc<[Server]>,
     mark: RunMark,
     meeting: Meeting,
     rows: bool,
 }
 
-fn run_with<C: Codec>(plan: &Plan, watch: &mut dyn Watch, stop: &dyn Fn() -> bool) -> Result<Measurement, RunError> {
+fn run_with<C: Codec>(
+    plan: &Plan,
+    watch: &mut dyn Watch,
+    stop: &dyn Fn() -> bool,
+) -> Result<Measurement, RunError> {
     let threads = plan.engine.threads as usize;
-    let connections = clients_of(plan);
-    let needed = connect::descriptors_needed(connections, threads);
-    sys::raise_descriptor_limit(needed).map_err(|allowed| RunError::Descriptors { needed, allowed })?;
+    connect::ensure_descriptors(connect::connections(plan), plan.engine.threads)
+        .map_err(RunError::Connect)?;
     let site = Site {
         plan,
         keys: KeyMaker::new(&plan.data).map_err(|error: PrefixTooLong| RunError::Plan(error.to_string()))?,
-        values: ValueMaker::new(&plan.data).map_err(|error: ValueTooLarge| RunError::Plan(error.to_string()))?,
-        routes: connect::routes(plan).map_err(RunError::Address)?,
+        values: ValueMaker::new(&plan.data)
+            .map_err(|error: ValueTooLarge| RunError::Plan(error.to_string()))?,
+        servers: servers_of(plan).map_err(RunError::Connect)?,
         mark: RunMark::new(chance()),
         meeting: Meeting::new(threads),
         rows: watch.wants().rows,
@@ -149,7 +141,8 @@ fn run_with<C: Codec>(plan: &Plan, watch: &mut dyn Watch, stop: &dyn Fn() -> boo
             let line = Line { worker, notes: notes.clone(), spares: returned };
             let site = &site;
             let name = format!("worker-{worker}");
-            let spawned = thread::Builder::new().name(name).spawn_scoped(scope, move || staff::<C>(site, line));
+            let spawned =
+                thread::Builder::new().name(name).spawn_scoped(scope, move || staff::<C>(site, line));
             if let Err(error) = spawned {
                 (worker..threads).for_each(|_| site.meeting.leave());
                 return Err(RunError::Kernel("a thread could not be started", error));
@@ -178,9 +171,9 @@ fn staff<C: Codec>(site: &Site<'_>, line: Line) {
     }
 }
 
-/// Clients of all groups.
-fn clients_of(plan: &Plan) -> u64 {
-    plan.groups.iter().map(|group| u64::from(group.clients)).sum()
+fn servers_of(plan: &Plan) -> Result<Arc<[Server]>, ConnectError> {
+    let sources = Sources::parse(&plan.socket.source)?;
+    plan.servers.iter().map(|name| Server::resolve(name, &sources)).collect()
 }
 
 /// Spinning needs a CPU that nobody else wants.
@@ -254,7 +247,10 @@ fn brief<C: Codec, B: Backend>(
         let place = Place { seed: plan.seed, group: group as u64, phase: n as u64, client: number };
         let requests = share(requests_of(plan, phase), number, plan.groups[group].clients);
         let depth = depth_of(phase, &plan.groups[group]);
-        client.begin(Shift { place, begin, end, requests, depth }, paces[group].as_ref().map(|pace| pace.schedule(place)));
+        client.begin(
+            Shift { place, begin, end, requests, depth },
+            paces[group].as_ref().map(|pace| pace.schedule(place)),
+        );
     }
 }
 
@@ -294,7 +290,9 @@ fn places_of(plan: &Plan, worker: usize) -> Vec<(usize, u64)> {
     let (worker, threads) = (worker as u64, u64::from(plan.engine.threads));
     let mut places = Vec::new();
     for (group, clients) in plan.groups.iter().map(|group| u64::from(group.clients)).enumerate() {
-        places.extend((worker * clients / threads..(worker + 1) * clients / threads).map(|number| (group, number)));
+        places.extend(
+            (worker * clients / threads..(worker + 1) * clients / threads).map(|number| (group, number)),
+        );
     }
     places
 }
@@ -307,27 +305,36 @@ fn worker_of<C: Codec, B: Backend>(
 ) -> Worker<C, B> {
     let plan = site.plan;
     let mut clients = Vec::with_capacity(places.len());
-    let mut targets = Vec::with_capacity(places.len());
+    let mut roads = Vec::with_capacity(places.len());
     for &(group, number) in places {
         let before: u64 = plan.groups[..group].iter().map(|group| u64::from(group.clients)).sum();
-        let server = (number % site.routes.len() as u64) as usize;
+        let server = (number % site.servers.len() as u64) as usize;
         let writer = (plan.verify > 0.0).then(|| Writer::new(site.mark, before + number));
         clients.push(Client::new(group, number, server as u32, writer));
-        targets.push(site.routes[server].targets(before + number));
+        roads.push(Road { server: server as u32, connection: before + number });
     }
     let all_clients = plan.groups.first().map_or(1, |group| u64::from(group.clients));
     let shared =
         Shared::new(site.keys.clone(), site.values.clone(), &plan.data, all_clients, plan.verify, site.mark);
     let depth = plan.groups.iter().map(|group| depth_in_use(group.depth)).max().unwrap_or(1);
-    let rules =
-        Rules { timeout_ns: plan.timeout_ns, reconnect: plan.reconnect, drain_ns: plan.timeout_ns.min(DRAIN_MAX_NS) };
+    let rules = Rules {
+        timeout_ns: plan.timeout_ns,
+        reconnect: plan.reconnect,
+        drain_ns: plan.timeout_ns.min(DRAIN_MAX_NS),
+    };
     let habits = Habits {
         checks: if plan.verify > 0.0 { places.len() } else { 0 },
         rows: site.rows,
-        stamped: plan.engine.clock == Clock::Kernel && !site.routes.iter().any(Route::is_unix),
+        stamped: plan.engine.clock == Clock::Kernel && !site.servers.iter().any(Server::is_unix),
     };
     let interval = Box::new(Interval::new(plan.groups.iter().map(|_| recorded_verbs(plan))));
-    Worker::new(backend, Crew { clients, targets, depth }, rules, shared, Log::new(line, interval, habits))
+    Worker::new(
+        backend,
+        Crew { clients, servers: Arc::clone(&site.servers), roads, depth },
+        rules,
+        shared,
+        Log::new(line, interval, habits),
+    )
 }
 
 fn depth_in_use(depth: Depth) -> usize {
@@ -386,8 +393,8 @@ impl<'a, 'w> Collector<'a, 'w> {
         let plan = site.plan;
         let names = plan.groups.iter().map(|group| group.name.clone());
         let mut measurement = Measurement::new(names, plan.engine.clock, plan.timeout_ns);
-        measurement.unix_socket = site.routes.iter().any(Route::is_unix);
-        measurement.connections.asked = clients_of(plan);
+        measurement.unix_socket = site.servers.iter().any(Server::is_unix);
+        measurement.connections.asked = connect::connections(plan);
         Collector {
             site,
             watch,
@@ -427,7 +434,8 @@ impl<'a, 'w> Collector<'a, 'w> {
         match note {
             Note::Began { phase, at } => {
                 if plan.phases[phase].recorded && self.measurement.started_unix_ns == 0 {
-                    self.measurement.started_unix_ns = clock::wall().saturating_sub(clock::now().saturating_sub(at));
+                    self.measurement.started_unix_ns =
+                        clock::wall().saturating_sub(clock::now().saturating_sub(at));
                 }
                 self.watch.begin(&plan.phases[phase], at);
             }
@@ -552,7 +560,10 @@ impl<'a, 'w> Collector<'a, 'w> {
         let begun = self.through.iter().all(|&through| through == workers);
         if !begun && dead == 0 {
             let open = self.measurement.connections.connect.count();
-            return Some(format!("{} of {asked} connections could not be opened{why}", asked.saturating_sub(open)));
+            return Some(format!(
+                "{} of {asked} connections could not be opened{why}",
+                asked.saturating_sub(open)
+            ));
         }
         if dead > 0 {
             return Some(format!("{dead} of {asked} connections were lost and not replaced{why}"));
@@ -560,7 +571,8 @@ impl<'a, 'w> Collector<'a, 'w> {
         if self.missing > 0 {
             return Some(format!("{} requests were never made{why}", self.missing));
         }
-        let measured: u64 = self.measurement.groups.iter().map(|group| group.ops.all().counts.completed).sum();
+        let measured: u64 =
+            self.measurement.groups.iter().map(|group| group.ops.all().counts.completed).sum();
         let recorded = plan.phases.iter().any(|phase| phase.recorded);
         (recorded && measured == 0).then(|| format!("nothing completed{why}"))
     }
