@@ -76,8 +76,8 @@ fn run(root: &Path, arguments: &[String]) -> io::Result<Verdict> {
     Ok(if good { Verdict::Good } else { Verdict::Bad })
 }
 
-/// The root of the repository that this program was built from.
+/// The root of the repository: of the one that cargo runs this program for, or else that it was built from.
 fn root() -> PathBuf {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    own.parent().expect("xtask lies in the repository").to_owned()
+    let own = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    Path::new(&own).parent().expect("xtask lies in the repository").to_owned()
 }

@@ -69,7 +69,7 @@ impl Bench {
         }
         let said = fs::read_to_string(log.with_extension("out"))?;
         let figures = match contender.program {
-            Program::Floor => of_floor(&said, &ended),
+            Program::Floor => of_floor(&said),
             Program::Pummel => of_pummel(&serde_json::from_str(&fs::read_to_string(&json)?)?),
             Program::Memcaslap => of_memcaslap(&said, &ended),
         };
@@ -84,30 +84,35 @@ impl Bench {
         seconds: u32,
         json: &Path,
     ) -> (PathBuf, Vec<String>) {
-        let Row { connections, depth, key_bytes, records, .. } = row;
-        match program {
-            Program::Floor => {
-                let line = format!(
-                    "--port {port} --connections {connections} --depth {depth} --seconds {seconds} \
-                     --key-size {key_bytes} --records {records}"
-                );
-                (self.floor.clone(), line.split_whitespace().map(str::to_owned).collect())
-            }
-            Program::Pummel => {
-                let line = format!(
+        let Row { connections, depth, .. } = row;
+        let rate = row.rate.map(|rate| format!("--rate {rate}")).unwrap_or_default();
+        let (binary, line) = match program {
+            Program::Floor => (
+                self.floor.clone(),
+                format!(
+                    "--port {port} --connections {connections} --depth {depth} --seconds {seconds} {rate}"
+                ),
+            ),
+            Program::Pummel => (
+                self.pummel.clone(),
+                format!(
                     "run --quiet --no-load --server 127.0.0.1:{port} --time {seconds}s --threads 1 \
-                     --connections {connections} --depth {depth} --mix get:1 --json"
-                );
-                let mut arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-                arguments.push(json.to_string_lossy().into_owned());
-                arguments.extend(data(row));
-                (self.pummel.clone(), arguments)
-            }
-            Program::Memcaslap => {
-                let line = format!("-s 127.0.0.1:{port} -T 1 -c {connections} -t {seconds}s");
-                (PathBuf::from("memcaslap"), line.split_whitespace().map(str::to_owned).collect())
-            }
+                     --connections {connections} --depth {depth} --mix get:1 {rate}"
+                ),
+            ),
+            Program::Memcaslap => (
+                PathBuf::from("memcaslap"),
+                format!("-s 127.0.0.1:{port} -T 1 -c {connections} -t {seconds}s"),
+            ),
+        };
+        let mut arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        if program != Program::Memcaslap {
+            arguments.extend(data(row));
         }
+        if program == Program::Pummel {
+            arguments.extend(["--json".to_owned(), json.to_string_lossy().into_owned()]);
+        }
+        (binary, arguments)
     }
 }
 
@@ -127,19 +132,16 @@ fn failure(name: &str, log: &Path) -> io::Error {
     io::Error::other(format!("{name} failed:\n{}{}", said("out"), said("err")))
 }
 
-/// The floor prints `name=value` pairs of its measured time.
-fn of_floor(said: &str, ended: &Ended) -> Result<Figures, String> {
-    let value = |name: &str| {
-        let pairs = said.split_whitespace().filter_map(|word| word.split_once('='));
-        let found = pairs.filter(|(own, _)| *own == name).find_map(|(_, value)| value.parse::<f64>().ok());
-        found.ok_or(format!("it does not say {name}"))
-    };
-    let completed = at_least_one(value("completed")?)?;
+/// The floor prints one object with the figures of its measured time.
+fn of_floor(said: &str) -> Result<Figures, String> {
+    let result: Value = serde_json::from_str(said).map_err(|error| error.to_string())?;
+    let number = |name: &str| result[name].as_f64().ok_or(format!("it does not say {name}"));
+    at_least_one(number("requests")?)?;
     Ok(Figures {
-        requests_per_s: completed / value("seconds")?,
-        user_us: value("cpu_user_s")? * 1e6 / completed,
-        system_us: value("cpu_system_s")? * 1e6 / completed,
-        peak_rss_bytes: ended.peak_rss_bytes,
+        requests_per_s: number("rate")?,
+        user_us: number("cpu_user_us")?,
+        system_us: number("cpu_system_us")?,
+        peak_rss_bytes: number("peak_rss_bytes")? as u64,
     })
 }
 
@@ -192,25 +194,29 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    const ENDED: Ended = Ended { cpu_user_s: 1.0, cpu_system_s: 3.0, peak_rss_bytes: 4096, success: true };
-
     #[test]
     fn the_floor_is_read() {
-        let said = "completed=1000 seconds=2.0 cpu_user_s=0.001 cpu_system_s=0.003\n";
-        let figures = of_floor(said, &ENDED).unwrap();
-        assert_eq!((figures.requests_per_s, figures.user_us, figures.system_us), (500.0, 1.0, 3.0));
-        assert!(of_floor("completed=1000", &ENDED).unwrap_err().contains("seconds"));
+        let said = json!({
+            "requests": 1000, "rate": 500.0, "cpu_user_us": 1.0, "cpu_system_us": 3.0, "peak_rss_bytes": 4096,
+        })
+        .to_string();
+        let figures = of_floor(&said).unwrap();
+        assert_eq!((figures.requests_per_s, figures.cpu_us(), figures.peak_rss_bytes), (500.0, 4.0, 4096));
+        assert!(of_floor("{\"requests\": 1000}").unwrap_err().contains("rate"));
+        assert!(of_floor(&said.replace("1000", "0")).is_err());
+        assert!(of_floor("").is_err());
     }
 
     #[test]
     fn memcaslap_is_read() {
+        let ended = Ended { cpu_user_s: 1.0, cpu_system_s: 3.0, peak_rss_bytes: 4096, success: true };
         let said = "servers : x\n\nRun time: 2.0s Ops: 1000000 TPS: 500000 Net_rate: 153.0M/s\n";
-        let figures = of_memcaslap(said, &ENDED).unwrap();
+        let figures = of_memcaslap(said, &ended).unwrap();
         assert_eq!(
             (figures.requests_per_s, figures.cpu_us(), figures.peak_rss_bytes),
             (500_000.0, 4.0, 4096)
         );
-        assert!(of_memcaslap("", &ENDED).is_err());
+        assert!(of_memcaslap("", &ended).is_err());
     }
 
     fn result() -> Value {

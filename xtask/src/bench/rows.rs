@@ -10,6 +10,8 @@ pub struct Row {
     pub connections: u32,
     /// Most requests outstanding on a connection.
     pub depth: u32,
+    /// Requests per second at equal distances; `None`: closed loop.
+    pub rate: Option<u32>,
     /// Length of a key in bytes.
     pub key_bytes: u32,
     /// Length of a value in bytes.
@@ -56,16 +58,32 @@ const FLOOR: Contender = Contender { name: "floor", program: Program::Floor, arg
 const PUMMEL: Contender = Contender { name: "pummel", program: Program::Pummel, arguments: &[] };
 const MEMCASLAP: Contender = Contender { name: "memcaslap", program: Program::Memcaslap, arguments: &[] };
 
+/// The floor sleeps between requests, so pummel may not spin.
+const PUMMEL_BLOCKING: Contender = Contender {
+    name: "pummel",
+    program: Program::Pummel,
+    arguments: &["--arrivals", "constant", "--wait", "block"],
+};
+
 const GETS: Row = Row {
     name: "get, depth 1",
     contenders: &[FLOOR, PUMMEL, MEMCASLAP],
     connections: 50,
     depth: 1,
+    rate: None,
     key_bytes: 30,
     value_bytes: 200,
     records: 10_000,
 };
 
 /// Every row, in the order of the output.
-pub const ROWS: &[Row] =
-    &[GETS, Row { name: "get, depth 16", depth: 16, contenders: &[FLOOR, PUMMEL], ..GETS }];
+pub const ROWS: &[Row] = &[
+    GETS,
+    Row { name: "get, depth 16", depth: 16, contenders: &[FLOOR, PUMMEL], ..GETS },
+    Row {
+        name: "get, open loop, 20,000/s, sleeping",
+        rate: Some(20_000),
+        contenders: &[FLOOR, PUMMEL_BLOCKING],
+        ..GETS
+    },
+];

@@ -71,9 +71,9 @@ impl Measured<'_> {
     pub fn json(&self) -> Value {
         let lines: Vec<Value> =
             self.lines.iter().map(|(contender, figures)| self.line_json(contender, figures)).collect();
-        let Row { name, connections, depth, key_bytes, value_bytes, records, .. } = self.row;
+        let Row { name, connections, depth, rate, key_bytes, value_bytes, records, .. } = self.row;
         json!({
-            "name": name, "connections": connections, "depth": depth, "key_bytes": key_bytes,
+            "name": name, "connections": connections, "depth": depth, "rate": rate, "key_bytes": key_bytes,
             "value_bytes": value_bytes, "records": records, "clients": lines,
         })
     }
