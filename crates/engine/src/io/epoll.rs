@@ -345,7 +345,7 @@ impl Epoll {
                     let read = clock::now();
                     on(conn, Event::Received { bytes: &mut self.scratch[..len], stamp, read });
                     // A read shorter than the block has emptied the socket; what comes now makes a new edge.
-                    if len < SCRATCH_BYTES && !slot.is(ENDS) {
+                    if len < self.scratch.len() && !slot.is(ENDS) {
                         return Taken::All;
                     }
                 }
