@@ -6,3 +6,4 @@ pub mod exit;
 pub mod explain;
 pub mod front;
 pub mod pages;
+pub mod serve;

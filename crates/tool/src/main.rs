@@ -10,6 +10,7 @@ use pummel_tool::exit::{Exit, answer};
 use pummel_tool::explain::explain;
 use pummel_tool::front::{Edge, Format, Job, UsageError, native, saved};
 use pummel_tool::pages::pages;
+use pummel_tool::serve::{ServeArgs, serve};
 
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
@@ -27,6 +28,7 @@ fn follow(command: Command, edge: &Edge) -> Exit {
     match command {
         Command::Run(args) => execute_if_good(native::run(&args, edge)),
         Command::Load(args) => execute_if_good(native::load(&args, edge)),
+        Command::Serve(args) => serve_until_told(args),
         Command::Demo(args) => demo(&args, edge, execute),
         Command::Explain(args) => explain(&args, edge),
         Command::Pages(args) => pages(&args),
@@ -37,6 +39,16 @@ fn execute_if_good(job: Result<Job, UsageError>) -> Exit {
     match job {
         Ok(job) => execute(job),
         Err(error) => answer(&error.into()),
+    }
+}
+
+fn serve_until_told(args: ServeArgs) -> Exit {
+    match serve(args) {
+        Ok(()) => Exit::Complete,
+        Err(error) => {
+            eprintln!("error: {error}");
+            Exit::Failed
+        }
     }
 }
 
