@@ -190,9 +190,7 @@ impl Log {
         let mut spare = match self.line.spares.try_recv() {
             Ok(spare) => spare,
             // None is back yet: a new one is made, which is rare and costs some zeroed pages.
-            Err(_) => {
-                Box::new(Interval::new(self.interval.groups.iter().map(|_| std::iter::empty::<Verb>())))
-            }
+            Err(_) => Box::new(Interval::new(self.interval.groups.iter().map(|_| std::iter::empty::<Verb>()))),
         };
         spare.restart(next, end_ns);
         let mut full = std::mem::replace(&mut self.interval, spare);
@@ -380,14 +378,7 @@ impl Log {
     }
 
     /// A value that is to be checked begins to pass; `key`: the index of its key, where it was asked for.
-    pub fn begin_check(
-        &mut self,
-        slot: usize,
-        key: Option<u64>,
-        ticket: &Ticket,
-        item: &Item<'_>,
-        shared: &Shared,
-    ) {
+    pub fn begin_check(&mut self, slot: usize, key: Option<u64>, ticket: &Ticket, item: &Item<'_>, shared: &Shared) {
         let index = key.unwrap_or(ticket.key);
         let check = Check::begin(shared.values(), index, item.size);
         self.checks[slot] = Some(Passing { key: index, check, foreign: key.is_none() });

@@ -29,12 +29,7 @@ impl Meeting {
     /// A meeting point for `workers` workers.
     pub fn new(workers: usize) -> Meeting {
         let state = State { able: true, ..State::default() };
-        Meeting {
-            workers,
-            state: Mutex::new(state),
-            changed: Condvar::new(),
-            stopped: AtomicBool::new(false),
-        }
+        Meeting { workers, state: Mutex::new(state), changed: Condvar::new(), stopped: AtomicBool::new(false) }
     }
 
     /// Waits for all workers. Each brings its clock's time and whether it can go on; all leave with the same answer:
@@ -79,14 +74,8 @@ mod tests {
         let meeting = Meeting::new(3);
         let rounds = |brought: [Nanos; 3], able: [bool; 3]| -> Vec<Option<Nanos>> {
             std::thread::scope(|scope| {
-                let workers: Vec<_> = (0..3)
-                    .map(|n| {
-                        scope.spawn({
-                            let meeting = &meeting;
-                            move || meeting.meet(brought[n], able[n])
-                        })
-                    })
-                    .collect();
+                let workers: Vec<_> =
+                    (0..3).map(|n| scope.spawn({ let meeting = &meeting; move || meeting.meet(brought[n], able[n]) })).collect();
                 workers.into_iter().map(|worker| worker.join().expect("a worker ends")).collect()
             })
         };

@@ -14,8 +14,8 @@ use pummel_logic::shared::Shared;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 use pummel_logic::wire::{Codec, Fault, Outcome};
 
-use crate::feed::Trouble;
 use crate::io::{Backend, Close, ConnId, Event, Reason, Target};
+use crate::feed::Trouble;
 use crate::log::Log;
 use crate::meeting::Meeting;
 use crate::wheel::Wheel;
@@ -136,9 +136,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     pub fn open(&mut self, meeting: &Meeting) -> io::Result<()> {
         self.desk.wake_all();
         let now = self.backend.now();
-        self.turns(meeting, Bounds { end: NEVER, drain_end: NEVER }, now, |desk| {
-            desk.log.has_failed_to_open()
-        })
+        self.turns(meeting, Bounds { end: NEVER, drain_end: NEVER }, now, |desk| desk.log.has_failed_to_open())
     }
 
     /// Works one phase, for which every client has been told what to do, from `begin` on.
@@ -336,10 +334,7 @@ impl<C: Codec> Desk<C> {
             let connection = &mut self.connections[slot];
             match self.clients[slot].poll(now, &mut self.shared) {
                 Wish::Ask { op, ticket, .. } => {
-                    connection
-                        .session
-                        .request(&op, ticket)
-                        .expect("a plan holds only what its protocol can say");
+                    connection.session.request(&op, ticket).expect("a plan holds only what its protocol can say");
                     self.log.asked();
                     asked += 1;
                     if asked == ASK_MAX {
@@ -386,7 +381,8 @@ impl<C: Codec> Desk<C> {
                 connection.state = State::Full;
             }
             self.log.sent(handed.taken);
-            let mut view = View::new(slot, &mut self.clients[slot], &mut self.shared, &mut self.log);
+            let mut view =
+                View::new(slot, &mut self.clients[slot], &mut self.shared, &mut self.log);
             connection.session.handle_sent(handed.taken, handed.at, &mut view);
             if view.woken && !connection.woken {
                 connection.woken = true;
@@ -403,9 +399,7 @@ impl<C: Codec> Desk<C> {
     /// Opens what waits to be opened, as many at a time as is good.
     fn open_queued(&mut self, backend: &mut impl Backend, now: Nanos) {
         while self.opening < OPENING_MAX {
-            let Some(&Reverse((_, slot))) = self.queue.peek().filter(|Reverse((at, _))| *at <= now) else {
-                return;
-            };
+            let Some(&Reverse((_, slot))) = self.queue.peek().filter(|Reverse((at, _))| *at <= now) else { return };
             self.queue.pop();
             let slot = slot as usize;
             let connection = &mut self.connections[slot];

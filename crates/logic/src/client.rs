@@ -439,9 +439,7 @@ impl Client {
                 (verb, key, Origin::Arrival)
             }
             Verb::Cas => (Verb::Gets, self.record(index, 0, Space::Plain, shared), Origin::BeforeCas),
-            Verb::Incr | Verb::Decr => {
-                (verb, self.record(index, 0, Space::Counters, shared), Origin::Arrival)
-            }
+            Verb::Incr | Verb::Decr => (verb, self.record(index, 0, Space::Counters, shared), Origin::Arrival),
             verb if verb.reads() => (verb, self.read_key(index, 0, shared), Origin::Arrival),
             verb => (verb, self.record(index, 0, Space::Plain, shared), Origin::Arrival),
         };
@@ -524,11 +522,7 @@ impl Client {
             return;
         }
         for place in self.cursor..ticket.keys {
-            let key = if ticket.keys == 1 {
-                ticket.key
-            } else {
-                self.read_key(ticket.index, u64::from(place), shared)
-            };
+            let key = if ticket.keys == 1 { ticket.key } else { self.read_key(ticket.index, u64::from(place), shared) };
             if ticket.keys > 1 || answer.outcome == Outcome::Miss {
                 shared.missed.push(key);
             }

@@ -98,13 +98,7 @@ mod tests {
     use crate::workload::popularity::Popularity;
 
     fn mix(ops: &[(Verb, f64)]) -> Mix {
-        Mix {
-            ops: ops.to_vec(),
-            popularity: Popularity::Uniform,
-            multiget: 1,
-            read_through_ns: None,
-            noreply: false,
-        }
+        Mix { ops: ops.to_vec(), popularity: Popularity::Uniform, multiget: 1, read_through_ns: None, noreply: false }
     }
 
     #[test]
