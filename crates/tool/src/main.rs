@@ -6,9 +6,10 @@ use std::process::ExitCode;
 use clap::Parser;
 use pummel_tool::cli::{Cli, Command, later};
 use pummel_tool::demo::demo;
+use pummel_tool::execute::execute;
 use pummel_tool::exit::{Exit, answer};
 use pummel_tool::explain::explain;
-use pummel_tool::front::{Edge, Format, Job, UsageError, native, saved};
+use pummel_tool::front::{Edge, Job, UsageError, native};
 use pummel_tool::pages::pages;
 use pummel_tool::serve::{ServeArgs, serve};
 
@@ -50,9 +51,4 @@ fn serve_until_told(args: ServeArgs) -> Exit {
             Exit::Failed
         }
     }
-}
-
-fn execute(job: Job) -> Exit {
-    print!("{}", saved::print(&job.plan, Format::Text));
-    Exit::Complete
 }

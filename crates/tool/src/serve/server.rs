@@ -84,8 +84,7 @@ pub(super) struct Server {
     host: Host,
     epoll: OwnedFd,
     timer: OwnedFd,
-    /// Readable once a signal came; open as long as the server.
-    _signals: UnixStream,
+    signals: UnixStream,
     doors: Vec<Door>,
     /// Out of file descriptors: nobody is let in until somebody leaves.
     full: bool,
@@ -129,7 +128,7 @@ impl Server {
             host,
             epoll,
             timer,
-            _signals: signals,
+            signals,
             doors,
             full: false,
             seats: Vec::new(),
