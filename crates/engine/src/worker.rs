@@ -6,6 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, IoSlice};
+use std::sync::Arc;
 
 use pummel_logic::client::{Client, Wish};
 use pummel_logic::inflight::{Care, Origin, Ticket};
@@ -14,8 +15,9 @@ use pummel_logic::shared::Shared;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 use pummel_logic::wire::{Codec, Fault, Outcome};
 
-use crate::io::{Backend, Close, ConnId, Event, Reason, Target};
+use crate::connect::Server;
 use crate::feed::Trouble;
+use crate::io::{Backend, Close, ConnId, Event, Reason};
 use crate::log::Log;
 use crate::meeting::Meeting;
 use crate::wheel::Wheel;
@@ -82,8 +84,9 @@ struct Desk<C> {
     rules: Rules,
     clients: Vec<Client>,
     connections: Vec<Connection<C>>,
-    /// Addresses that each client's server has, tried in turn.
-    targets: Vec<Vec<Target>>,
+    servers: Arc<[Server]>,
+    /// Where each client's connection goes.
+    roads: Vec<Road>,
     shared: Shared,
     log: Log,
     due: BinaryHeap<Reverse<(Nanos, u32)>>,
@@ -107,16 +110,17 @@ pub struct Worker<C, B> {
 }
 
 impl<C: Codec, B: Backend> Worker<C, B> {
-    /// A worker for these clients, whose client n has the addresses `targets[n]`.
+    /// A worker for these clients, without a connection yet.
     pub fn new(backend: B, crew: Crew, rules: Rules, shared: Shared, log: Log) -> Worker<C, B> {
-        let Crew { clients, targets, depth } = crew;
+        let Crew { clients, servers, roads, depth } = crew;
         let connections = clients.iter().map(|_| Connection::new(depth)).collect();
         let wheel = Wheel::new(rules.timeout_ns, backend.now());
         let active = clients.len();
         let desk = Desk {
             rules,
             connections,
-            targets,
+            servers,
+            roads,
             shared,
             log,
             due: BinaryHeap::with_capacity(clients.len()),
@@ -136,7 +140,9 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     pub fn open(&mut self, meeting: &Meeting) -> io::Result<()> {
         self.desk.wake_all();
         let now = self.backend.now();
-        self.turns(meeting, Bounds { end: NEVER, drain_end: NEVER }, now, |desk| desk.log.has_failed_to_open())
+        self.turns(meeting, Bounds { end: NEVER, drain_end: NEVER }, now, |desk| {
+            desk.log.has_failed_to_open()
+        })
     }
 
     /// Works one phase, for which every client has been told what to do, from `begin` on.
@@ -146,6 +152,16 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         self.turns(meeting, bounds, begin, |_| false)?;
         self.settle();
         Ok(())
+    }
+
+    /// Whether the next phase can begin: all connections are open, or will be opened again.
+    pub fn can_go_on(&self) -> bool {
+        !self.desk.clients.iter().any(Client::is_lost)
+    }
+
+    /// Where it writes down what it does.
+    pub fn log(&self) -> &Log {
+        &self.desk.log
     }
 
     /// The clock.
@@ -238,10 +254,21 @@ impl<C: Codec, B: Backend> Worker<C, B> {
 pub struct Crew {
     /// The clients.
     pub clients: Vec<Client>,
-    /// For each client, the addresses of its server, tried in turn.
-    pub targets: Vec<Vec<Target>>,
+    /// The servers of the Plan.
+    pub servers: Arc<[Server]>,
+    /// For each client, where its connection goes.
+    pub roads: Vec<Road>,
     /// Most requests outstanding on a connection, to make room for.
     pub depth: usize,
+}
+
+/// Where a connection goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Road {
+    /// Index of its server in the Plan.
+    pub server: u32,
+    /// Its number over all threads, which decides on the address that it comes from.
+    pub connection: u64,
 }
 
 /// When a phase ends, and when its last answers are given up.
@@ -334,7 +361,10 @@ impl<C: Codec> Desk<C> {
             let connection = &mut self.connections[slot];
             match self.clients[slot].poll(now, &mut self.shared) {
                 Wish::Ask { op, ticket, .. } => {
-                    connection.session.request(&op, ticket).expect("a plan holds only what its protocol can say");
+                    connection
+                        .session
+                        .request(&op, ticket)
+                        .expect("a plan holds only what its protocol can say");
                     self.log.asked();
                     asked += 1;
                     if asked == ASK_MAX {
@@ -381,8 +411,7 @@ impl<C: Codec> Desk<C> {
                 connection.state = State::Full;
             }
             self.log.sent(handed.taken);
-            let mut view =
-                View::new(slot, &mut self.clients[slot], &mut self.shared, &mut self.log);
+            let mut view = View::new(slot, &mut self.clients[slot], &mut self.shared, &mut self.log);
             connection.session.handle_sent(handed.taken, handed.at, &mut view);
             if view.woken && !connection.woken {
                 connection.woken = true;
@@ -399,7 +428,9 @@ impl<C: Codec> Desk<C> {
     /// Opens what waits to be opened, as many at a time as is good.
     fn open_queued(&mut self, backend: &mut impl Backend, now: Nanos) {
         while self.opening < OPENING_MAX {
-            let Some(&Reverse((_, slot))) = self.queue.peek().filter(|Reverse((at, _))| *at <= now) else { return };
+            let Some(&Reverse((_, slot))) = self.queue.peek().filter(|Reverse((at, _))| *at <= now) else {
+                return;
+            };
             self.queue.pop();
             let slot = slot as usize;
             let connection = &mut self.connections[slot];
@@ -410,11 +441,9 @@ impl<C: Codec> Desk<C> {
                 connection.in_wheel = true;
                 self.wheel.insert(slot as u32, now.saturating_add(self.rules.timeout_ns));
             }
-            let addresses = &self.targets[slot];
-            backend.open(
-                ConnId { slot: slot as u32, generation: connection.generation },
-                &addresses[connection.attempt as usize % addresses.len()],
-            );
+            let Road { server, connection: number } = self.roads[slot];
+            let target = self.servers[server as usize].target(number, connection.attempt as usize);
+            backend.open(ConnId { slot: slot as u32, generation: connection.generation }, &target);
         }
     }
 
@@ -488,8 +517,8 @@ impl<C: Codec> Desk<C> {
         connection.attempt = connection.attempt.wrapping_add(1);
         connection.failures += 1;
         connection.state = State::Closed;
-        let addresses = self.targets[slot].len() as u32;
-        if connection.failures % addresses != 0 {
+        let addresses = self.servers[self.roads[slot].server as usize].addresses() as u32;
+        if !connection.failures.is_multiple_of(addresses) {
             // The server's name has more addresses; the next may be the one that it listens on.
             connection.state = State::Queued;
             self.queue.push(Reverse((now, slot as u32)));

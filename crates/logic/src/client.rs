@@ -197,11 +197,11 @@ struct Pieces {
 }
 
 impl Client {
-    /// Client `number` of its group, which talks to server `server` of the Plan, without an open lane and without
+    /// Client `number` of group `group`, which talks to server `server` of the Plan, without an open lane and without
     /// anything to do. Where values are checked, its `writer` gives its writes their versions; without one, it writes
     /// what loading writes.
-    pub fn new(number: u64, server: u32, writer: Option<Writer>) -> Client {
-        let place = Place { seed: 0, group: 0, phase: 0, client: number };
+    pub fn new(group: usize, number: u64, server: u32, writer: Option<Writer>) -> Client {
+        let place = Place { seed: 0, group: group as u64, phase: 0, client: number };
         Client {
             number,
             lane: LaneState::Closed,
@@ -420,6 +420,10 @@ impl Client {
                 };
             }
         }
+        // A phase lasts as long as it was asked to, also when nothing more is due in it.
+        if now < self.shift.end && self.shift.end != NEVER && self.issued < self.shift.requests {
+            return Next::Wait(wake.min(self.shift.end));
+        }
         match (wake, self.slots.outstanding()) {
             (NEVER, 0) => Next::Done,
             _ => Next::Wait(wake),
@@ -439,7 +443,9 @@ impl Client {
                 (verb, key, Origin::Arrival)
             }
             Verb::Cas => (Verb::Gets, self.record(index, 0, Space::Plain, shared), Origin::BeforeCas),
-            Verb::Incr | Verb::Decr => (verb, self.record(index, 0, Space::Counters, shared), Origin::Arrival),
+            Verb::Incr | Verb::Decr => {
+                (verb, self.record(index, 0, Space::Counters, shared), Origin::Arrival)
+            }
             verb if verb.reads() => (verb, self.read_key(index, 0, shared), Origin::Arrival),
             verb => (verb, self.record(index, 0, Space::Plain, shared), Origin::Arrival),
         };
@@ -522,7 +528,11 @@ impl Client {
             return;
         }
         for place in self.cursor..ticket.keys {
-            let key = if ticket.keys == 1 { ticket.key } else { self.read_key(ticket.index, u64::from(place), shared) };
+            let key = if ticket.keys == 1 {
+                ticket.key
+            } else {
+                self.read_key(ticket.index, u64::from(place), shared)
+            };
             if ticket.keys > 1 || answer.outcome == Outcome::Miss {
                 shared.missed.push(key);
             }

@@ -75,7 +75,14 @@ pub(crate) struct Write {
 impl Shared {
     /// What the clients of a group of `clients` share, for these records; `verify` is the share of reads that are
     /// checked.
-    pub fn new(keys: KeyMaker, values: ValueMaker, data: &Data, clients: u64, verify: f64, run: RunMark) -> Shared {
+    pub fn new(
+        keys: KeyMaker,
+        values: ValueMaker,
+        data: &Data,
+        clients: u64,
+        verify: f64,
+        run: RunMark,
+    ) -> Shared {
         Shared {
             spaces: keys.spaces(),
             keys,
@@ -251,7 +258,8 @@ impl Shared {
     #[inline]
     pub(crate) fn write(&mut self, write: Write) -> Op<'_> {
         let expiry_s = self.expiry(write.expiry_bits);
-        let noreply = matches!(&self.task, Task::Mix(asking) if asking.noreply) && write.verb != Verb::Version;
+        let noreply =
+            matches!(&self.task, Task::Mix(asking) if asking.noreply) && write.verb != Verb::Version;
         let key = self.keys.key(write.key, &mut self.draft.key);
         let value = match write.verb {
             verb if verb.stores() => self.values.value(write.key, write.version, &mut self.draft.header),

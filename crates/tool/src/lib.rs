@@ -1,3 +1,13 @@
 //! Floor 3: what people and other machines see of pummel: command lines, reports, the built-in server.
 
+pub mod cli;
+pub mod demo;
+pub mod execute;
+pub mod exit;
+pub mod explain;
+pub mod front;
+pub mod pages;
+pub mod progress;
+pub mod report;
+pub mod samples;
 pub mod serve;

@@ -411,3 +411,171 @@ mod wide {
         String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, proptest};
+
+    /// Values of all magnitudes, each as likely as the other.
+    fn values() -> impl Strategy<Value = Vec<Nanos>> {
+        vec((any::<u64>(), 1u32..64).prop_map(|(word, shift)| word >> shift), 1..200)
+    }
+
+    fn of(values: &[Nanos]) -> Histogram {
+        let mut histogram = Histogram::new();
+        values.iter().for_each(|value| histogram.record(*value));
+        histogram
+    }
+
+    fn oracle(values: &[Nanos]) -> hdrhistogram::Histogram<u64> {
+        let mut oracle = hdrhistogram::Histogram::new_with_bounds(1, HIGHEST, 3).unwrap();
+        values.iter().for_each(|value| oracle.record(*value).unwrap());
+        oracle
+    }
+
+    #[test]
+    fn cells_follow_each_other_without_gap_and_are_never_wider_than_a_thousandth() {
+        let mut next = 0;
+        for index in 0..CELLS {
+            assert_eq!(lowest_of(index), next, "cell {index}");
+            assert_eq!(index_of(lowest_of(index)), index);
+            assert_eq!(index_of(highest_of(index)), index);
+            assert!((highest_of(index) - lowest_of(index)) as f64 <= lowest_of(index) as f64 / 1000.0);
+            next = highest_of(index) + 1;
+        }
+        assert_eq!(next, HIGHEST + 1);
+    }
+
+    proptest! {
+        #[test]
+        fn quantiles_are_those_of_the_hdrhistogram_library(values in values(), quantile in 0.001..1.0f64) {
+            let (histogram, oracle) = (of(&values), oracle(&values));
+            let reported = histogram.quantile(quantile).unwrap();
+            let expected = oracle.value_at_quantile(quantile);
+            let (min, max) = (*values.iter().min().unwrap(), *values.iter().max().unwrap());
+            prop_assert_eq!(reported, expected.clamp(min, max));
+        }
+
+        #[test]
+        fn count_least_greatest_sum_and_squares_are_exact(values in values()) {
+            let moments = of(&values).moments();
+            prop_assert_eq!(moments.count, values.len() as u64);
+            prop_assert_eq!(moments.min, *values.iter().min().unwrap());
+            prop_assert_eq!(moments.max, *values.iter().max().unwrap());
+            prop_assert_eq!(moments.sum, values.iter().map(|value| u128::from(*value)).sum::<u128>());
+            let squares = values.iter().map(|value| u128::from(*value).pow(2));
+            prop_assert_eq!(moments.sum_squares, squares.fold(0, u128::saturating_add));
+        }
+
+        #[test]
+        fn merged_parts_equal_one_that_recorded_everything(one in values(), another in values()) {
+            let mut merged = of(&one);
+            merged.merge(&of(&another));
+            let together = of(&[one, another].concat());
+            prop_assert_eq!(&merged, &together);
+            prop_assert!(merged.cells().eq(together.cells()));
+        }
+
+        #[test]
+        fn recording_many_equals_recording_often(value in 0..1u64 << 50, count in 0u64..50) {
+            let mut many = Histogram::new();
+            many.record_many(value, count);
+            prop_assert_eq!(many, of(&vec![value; count as usize]));
+        }
+
+        #[test]
+        fn nothing_is_lost_on_the_way_through_json(values in values()) {
+            let histogram = of(&values);
+            let text = serde_json::to_string(&histogram).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Histogram>(&text).unwrap(), histogram);
+        }
+
+        #[test]
+        fn the_library_and_its_encoding_get_the_same_cells_and_give_them_back(values in values()) {
+            let histogram = of(&values);
+            prop_assert_eq!(&histogram.to_hdr(), &oracle(&values));
+            prop_assert!(Histogram::from_hdr(&histogram.to_hdr()).cells().eq(histogram.cells()));
+            let back = Histogram::from_base64(&histogram.to_base64()).unwrap();
+            prop_assert!(back.cells().eq(histogram.cells()));
+        }
+
+        #[test]
+        fn no_text_makes_the_decoder_panic(text in "[A-Za-z0-9+/]{0,64}", bytes in vec(any::<u8>(), 0..64)) {
+            let _ = Histogram::from_base64(&text);
+            prop_assert!(Histogram::from_base64(&STANDARD.encode(bytes)).is_err());
+        }
+
+        #[test]
+        fn a_cleared_histogram_is_a_new_one(before in values(), after in values()) {
+            let mut histogram = of(&before);
+            histogram.clear();
+            prop_assert_eq!(&histogram, &Histogram::new());
+            prop_assert!(histogram.cells.iter().all(|cell| *cell == 0));
+            after.iter().for_each(|value| histogram.record(*value));
+            prop_assert_eq!(histogram, of(&after));
+        }
+    }
+
+    #[test]
+    fn values_beyond_the_highest_count_as_the_highest() {
+        let histogram = of(&[u64::MAX, HIGHEST]);
+        assert_eq!(histogram.moments().max, HIGHEST);
+        assert_eq!(histogram.cells().count(), 1);
+    }
+
+    #[test]
+    fn an_empty_histogram_has_no_quantile_and_survives_the_encoding() {
+        let empty = Histogram::new();
+        assert_eq!(empty.quantile(0.5), None);
+        assert_eq!(empty.at_ranks([0, 1, 2]), [None; 3]);
+        assert_eq!(empty.moments().mean_ns(), None);
+        assert_eq!(empty.moments().stddev_ns(), None);
+        assert_eq!(Histogram::from_base64(&empty.to_base64()).unwrap(), empty);
+        let text = serde_json::to_string(&empty).unwrap();
+        assert_eq!(serde_json::from_str::<Histogram>(&text).unwrap(), empty);
+    }
+
+    #[test]
+    fn exact_figures_that_belong_to_another_histogram_are_refused() {
+        let exact = of(&[1, 2, 3]).moments();
+        let v2 = of(&[1_000_000, 2, 3]).to_base64();
+        assert!(Histogram::from_parts(&v2, exact).is_err());
+        assert!(
+            Histogram::from_parts(&v2, Moments { count: 4, ..of(&[2, 3, 1_000_000]).moments() }).is_err()
+        );
+    }
+
+    #[test]
+    fn several_ranks_in_one_pass_are_the_ranks_one_by_one() {
+        let histogram = of(&[5, 5, 70, 900, 900, 10_000]);
+        let ranks = [1, 2, 3, 3, 6, 7];
+        assert_eq!(histogram.at_ranks(ranks), ranks.map(|rank| histogram.at_rank(rank)));
+        assert_eq!(histogram.at_ranks(ranks), [Some(5), Some(5), Some(70), Some(70), Some(10_000), None]);
+    }
+
+    #[test]
+    fn mean_and_standard_deviation_are_those_of_the_values() {
+        let moments = of(&[2, 4, 4, 4, 5, 5, 7, 9]).moments();
+        assert_eq!(moments.mean_ns(), Some(5.0));
+        assert_eq!(moments.stddev_ns(), Some(2.0));
+        let far = 3_600 * SECOND;
+        assert_eq!(
+            of(&[far, far + 2]).moments().stddev_ns(),
+            Some(1.0),
+            "no digit is lost to the size of the mean"
+        );
+    }
+
+    #[test]
+    fn a_rank_is_not_moved_by_rounding() {
+        assert_eq!(rank(0.99, 100), 99);
+        assert_eq!(rank(0.999, 1_000_000), 999_000);
+        assert_eq!(rank(0.07, 100), 7, "0.07 * 100 is a little more than 7 in floating point");
+        assert_eq!(rank(0.99, 101), 100);
+        assert_eq!(rank(0.0, 5), 1);
+        assert_eq!(rank(1.0, 5), 5);
+        assert_eq!(rank(0.5, 0), 1);
+    }
+}

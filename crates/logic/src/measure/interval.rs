@@ -88,3 +88,55 @@ impl Turns {
         self.stamps.merge(&other.stamps);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::recorder::Sample;
+    use crate::wire::Outcome;
+
+    fn slice(index: u64, start_ns: Nanos, end_ns: Nanos, requests: u64) -> Interval {
+        let mut interval = Interval::new([[Verb::Get]]);
+        interval.restart(index, start_ns);
+        interval.end_ns = end_ns;
+        for at in 0..requests {
+            let sample = Sample {
+                verb: Verb::Get,
+                outcome: Outcome::Hit,
+                keys: 1,
+                hits: 1,
+                due: at,
+                ready: at,
+                sent: at,
+                arrived: at + 50,
+                read: at + 60,
+                noreply: false,
+            };
+            interval.groups[0].record(&sample);
+        }
+        interval.turns.stalls = requests;
+        interval
+    }
+
+    #[test]
+    fn parts_of_a_slice_add_up_and_cover_the_time_of_both() {
+        let mut one = slice(3, 30, 39, 2);
+        one.merge(&mut slice(3, 31, 41, 5));
+        assert_eq!((one.start_ns, one.end_ns, one.turns.stalls), (30, 41, 7));
+        assert_eq!(one.groups[0].ops().all().counts.completed, 7);
+    }
+
+    #[test]
+    #[should_panic(expected = "same slice")]
+    fn different_slices_are_not_merged() {
+        slice(3, 0, 1, 0).merge(&mut slice(4, 0, 1, 0));
+    }
+
+    #[test]
+    fn a_restarted_slice_is_empty() {
+        let mut used = slice(0, 0, 10, 4);
+        used.restart(1, 10);
+        assert_eq!((used.index, used.start_ns, used.end_ns, used.turns), (1, 10, 10, Turns::default()));
+        assert_eq!(used.groups[0].ops().all().counts.requests(), 0);
+    }
+}

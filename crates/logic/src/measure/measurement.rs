@@ -1,5 +1,6 @@
 //! Everything that a run leaves behind: merged over its workers, saved, loaded, and the one source of all reports.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -292,6 +293,16 @@ impl Measurement {
         &self.intervals[at]
     }
 
+    /// The requests of all groups together.
+    pub fn ops(&self) -> Cow<'_, Ops> {
+        if let [group] = self.groups.as_slice() {
+            return Cow::Borrowed(&group.ops);
+        }
+        let mut together = Ops::default();
+        self.groups.iter().for_each(|group| together.merge(&group.ops));
+        Cow::Owned(together)
+    }
+
     /// Marks the run as not complete; the worst status and its reason stay.
     pub fn mark(&mut self, status: Status, reason: impl Into<String>) {
         if status > self.status {
@@ -378,10 +389,9 @@ impl Slice {
 
     fn keep(&mut self, ops: &Ops, timeout_ns: Nanos, keep: Keep) {
         for (verb, op) in ops.iter() {
-            let unanswered = Unanswered::of(&op.counts, timeout_ns);
             let kept = SliceOp {
                 counts: op.counts,
-                figures: Span::ALL.map(|span| Figures::of(span, op.times.of(span), &unanswered)),
+                figures: Figures::of_op(op, timeout_ns),
                 histograms: matches!(keep, Keep::Histograms)
                     .then(|| Span::ALL.map(|span| op.times.of(span).to_base64())),
             };
@@ -571,4 +581,201 @@ fn hash(key: &[u8]) -> u64 {
         word[..chunk.len()].copy_from_slice(chunk);
         mix(&[state, u64::from_le_bytes(word)])
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::recorder::Sample;
+    use crate::time::{MILLISECOND, SECOND};
+    use crate::wire::{Fault, Outcome};
+
+    fn sample(service: Nanos) -> Sample {
+        Sample {
+            verb: if service.is_multiple_of(3) { Verb::Set } else { Verb::Get },
+            outcome: Outcome::Ok,
+            keys: 1,
+            hits: 0,
+            due: 0,
+            ready: service / 7,
+            sent: service / 5,
+            arrived: service,
+            read: service + 11,
+            noreply: false,
+        }
+    }
+
+    fn interval(index: u64, services: &[Nanos]) -> Interval {
+        let mut interval = Interval::new([[Verb::Get, Verb::Set], [Verb::Get, Verb::Set]]);
+        interval.restart(index, index * SECOND);
+        interval.end_ns = (index + 1) * SECOND;
+        for service in services {
+            interval.groups[(*service % 2) as usize].record(&sample(*service));
+        }
+        interval.groups[0].unfinished(Verb::Get, 1);
+        interval.bytes = Bytes { sent: 100, received: services.len() as u64 };
+        interval.turns = Turns { turns: 5, busy_ns: 4, stalls: 1, stalled_ns: 2, ..Turns::default() };
+        interval
+    }
+
+    fn empty() -> Measurement {
+        Measurement::new(["one".to_owned(), "two".to_owned()], Clock::Kernel, SECOND)
+    }
+
+    /// A part of a run that has something in every field.
+    fn part(seed: u64, keep: Keep) -> Measurement {
+        let mut part = empty();
+        for index in 0..3 {
+            let services: Vec<Nanos> =
+                (1..50).map(|i| (i * seed * (index + 1) * 7_919) % (80 * MILLISECOND)).collect();
+            part.add(&mut interval(index, &services), keep);
+        }
+        part.started_unix_ns = 1_000 + seed;
+        part.measured_ns = 3 * SECOND;
+        part.load = Some(Load { records: 10, stored: 9, errors: 1, elapsed_ns: seed, bytes: 1_000 });
+        part.connections.asked = 25;
+        part.connections.connect.record(seed * 1_000);
+        part.verify.checked = 100;
+        part.verify.fail(format!("key{seed}").as_bytes(), "one byte is wrong");
+        part.verify.fail(b"common", "cut short");
+        part.message(b"SERVER_ERROR out of memory", seed);
+        part.generator.workers.push(WorkerTime { busy_ns: seed, wall_ns: 100 });
+        part.generator.peak_rss_bytes = seed;
+        part.whole_run.ops.record(&sample(3));
+        part
+    }
+
+    fn merged(parts: &[Measurement]) -> Measurement {
+        let mut merged = empty();
+        parts.iter().for_each(|part| merged.merge(part));
+        merged
+    }
+
+    #[test]
+    fn a_saved_measurement_loads_to_an_equal_one() {
+        for keep in [Keep::Figures, Keep::Histograms] {
+            let mut measurement = part(5, keep);
+            measurement.mark(Status::Partial, "a server went away");
+            let text = serde_json::to_string(&measurement).unwrap();
+            assert_eq!(serde_json::from_str::<Measurement>(&text).unwrap(), measurement);
+        }
+    }
+
+    #[test]
+    fn the_order_and_the_grouping_of_merging_do_not_matter() {
+        let parts = [1, 2, 3].map(|seed| part(seed, Keep::Histograms));
+        let flat = merged(&parts);
+        let nested = merged(&[parts[0].clone(), merged(&parts[1..])]);
+        assert_eq!(flat, nested);
+        let mut backward = merged(&[parts[2].clone(), parts[1].clone(), parts[0].clone()]);
+        // Lists keep the order of merging; everything else is the same.
+        backward.generator.workers.reverse();
+        backward.verify.first.clone_from(&flat.verify.first);
+        assert_eq!(flat, backward);
+    }
+
+    #[test]
+    fn slices_merged_later_equal_slices_merged_before_they_were_added() {
+        let (one, another): (Vec<Nanos>, Vec<Nanos>) = ((1..40).map(|i| i * 1_013).collect(), vec![7; 90]);
+        let mut early = interval(0, &one);
+        early.merge(&mut interval(0, &another));
+        let mut expected = empty();
+        expected.add(&mut early, Keep::Histograms);
+        let mut parts = [empty(), empty()];
+        parts[0].add(&mut interval(0, &one), Keep::Histograms);
+        parts[1].add(&mut interval(0, &another), Keep::Histograms);
+        assert_eq!(merged(&parts), expected);
+    }
+
+    #[test]
+    fn quantiles_of_slices_without_histograms_are_dropped_and_the_rest_stays_exact() {
+        let parts = [1, 2].map(|seed| part(seed, Keep::Figures));
+        let without = merged(&parts);
+        let with = merged(&[1, 2].map(|seed| part(seed, Keep::Histograms)));
+        for (slice, exact) in without.intervals.iter().zip(&with.intervals) {
+            for (op, exact) in slice.ops.values().zip(exact.ops.values()) {
+                assert_eq!(op.counts, exact.counts);
+                for (figures, exact) in op.figures.iter().zip(&exact.figures) {
+                    assert_eq!((figures.exact, figures.max), (exact.exact, exact.max));
+                    assert!(figures.quantiles.iter().all(|quantile| quantile.known().is_none()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_slices_together_are_the_total_and_part_of_the_whole_run() {
+        let mut measurement = empty();
+        let mut loading = Tally::default();
+        loading.record(&sample(9));
+        for index in 0..4 {
+            measurement.add(&mut interval(index, &[1, 2, 3, 4, 5]), Keep::Figures);
+        }
+        measurement.whole_run.ops.merge(&loading);
+        let mut slices = Counts::default();
+        measurement.intervals.iter().for_each(|slice| slices.merge(&slice.counts()));
+        assert_eq!(measurement.ops().all().counts, slices);
+        assert_eq!(slices.requests(), 4 * 6);
+        assert_eq!(measurement.whole_run.ops.all().requests(), 4 * 6 + 1);
+        assert_eq!(measurement.bytes, Bytes { sent: 400, received: 20 });
+        assert_eq!(measurement.generator.turns.stalls, 4);
+    }
+
+    #[test]
+    fn slices_that_come_late_find_their_place() {
+        let mut measurement = empty();
+        for index in [0, 2, 1] {
+            assert_eq!(measurement.add(&mut interval(index, &[5]), Keep::Figures).index, index);
+        }
+        let order: Vec<u64> = measurement.intervals.iter().map(|slice| slice.index).collect();
+        assert_eq!(order, [0, 1, 2]);
+    }
+
+    #[test]
+    fn the_worst_status_stays_with_its_first_reason() {
+        let mut measurement = empty();
+        measurement.mark(Status::Partial, "first");
+        measurement.mark(Status::Partial, "second");
+        assert_eq!((measurement.status, measurement.reason.as_deref()), (Status::Partial, Some("first")));
+        measurement.mark(Status::Interrupted, "ended by the user");
+        measurement.mark(Status::Partial, "third");
+        assert_eq!(measurement.status, Status::Interrupted);
+        assert_eq!(measurement.reason.as_deref(), Some("ended by the user"));
+    }
+
+    #[test]
+    fn a_key_that_fails_often_is_one_failed_key() {
+        let mut verify = Verify::default();
+        for round in 0..3 {
+            for key in 0..100 {
+                verify.fail(format!("key{key}").as_bytes(), if round == 0 { "flipped" } else { "again" });
+            }
+        }
+        assert_eq!((verify.failed, verify.failed_keys(), verify.first.len()), (300, 100, FAILURES_SHOWN));
+        assert_eq!(verify.first[9], Failure { key: "key9".to_owned(), why: "flipped".to_owned() });
+        let twin = verify.clone();
+        verify.merge(&twin);
+        assert_eq!((verify.failed, verify.failed_keys()), (600, 100));
+    }
+
+    #[test]
+    fn messages_are_bounded() {
+        let mut measurement = empty();
+        for i in 0..100 {
+            measurement.message(format!("CLIENT_ERROR {i}").as_bytes(), 1);
+            measurement.message(b"CLIENT_ERROR 0", 1);
+        }
+        assert_eq!(measurement.messages.len(), MESSAGES_KEPT);
+        assert_eq!(measurement.messages["CLIENT_ERROR 0"], 101);
+    }
+
+    #[test]
+    fn a_slice_with_unanswered_requests_does_not_know_its_greatest_time() {
+        let mut slice = interval(0, &[2, 4]);
+        slice.groups[1].record(&Sample { outcome: Outcome::Error(Fault::Timeout), ..sample(2) });
+        let mut measurement = empty();
+        let get = &measurement.add(&mut slice, Keep::Figures).ops[&Verb::Get];
+        assert_eq!(get.figures[Span::Response as usize].max.known(), None);
+        assert_eq!(get.counts.requests(), 4);
+    }
 }

@@ -10,3 +10,4 @@ pub mod interval;
 pub mod measurement;
 pub mod recorder;
 pub mod summary;
+pub mod verdict;

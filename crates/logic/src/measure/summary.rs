@@ -3,9 +3,81 @@
 use serde::{Deserialize, Serialize};
 
 use crate::measure::histogram::{Histogram, Moments, rank};
-use crate::measure::recorder::{Counts, Span};
-use crate::time::Nanos;
-use crate::wire::Fault;
+use crate::measure::measurement::{Measurement, Status};
+use crate::measure::recorder::{Counts, Op, Ops, Span};
+use crate::measure::verdict::Verdict;
+use crate::plan::{Goal, Plan};
+use crate::time::{MICROSECOND, MILLISECOND, Nanos, SECOND, seconds};
+use crate::wire::{Fault, Verb};
+
+/// Every figure of a run that reports print.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// How the run ended.
+    pub status: Status,
+    /// Why it is not complete.
+    pub reason: Option<String>,
+    /// Length of the measured phase, without its drain.
+    pub seconds: f64,
+    /// All verbs and groups together.
+    pub totals: Totals,
+    /// All groups together, by verb.
+    pub ops: Vec<OpSummary>,
+    /// The groups one by one.
+    pub groups: Vec<GroupSummary>,
+    /// How long connections took to open.
+    pub connect: Figures,
+    /// What the run was held to, and whether it held.
+    pub goals: Vec<GoalResult>,
+    /// CPU time of the generator for each completed request; `None` when nothing was completed.
+    pub cpu_us_per_request: Option<f64>,
+    /// What limited the run.
+    pub verdict: Verdict,
+}
+
+/// Requests of several verbs together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Totals {
+    /// How they ended.
+    pub counts: Counts,
+    /// Completed requests per second of the measured phase; 0 when it has no length.
+    pub rate: f64,
+    /// Their times, by [`Span`].
+    pub figures: [Figures; Span::COUNT],
+}
+
+/// Requests of one verb.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpSummary {
+    /// What was asked.
+    pub verb: Verb,
+    /// How the requests ended.
+    pub counts: Counts,
+    /// Their times, by [`Span`].
+    pub figures: [Figures; Span::COUNT],
+}
+
+/// The requests of one group.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupSummary {
+    /// Its name in the Plan.
+    pub name: String,
+    /// All verbs together.
+    pub totals: Totals,
+    /// By verb.
+    pub ops: Vec<OpSummary>,
+}
+
+/// A goal of the Plan and what became of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GoalResult {
+    /// The goal.
+    pub goal: Goal,
+    /// The quantile of the response time of all requests.
+    pub reached: Quantile,
+    /// Whether it is known and within the limit.
+    pub met: bool,
+}
 
 /// The quantiles of every report, with their names.
 pub const QUANTILES: [(&str, f64); 6] =
@@ -46,6 +118,87 @@ pub struct Figures {
     pub max: Quantile,
 }
 
+impl Summary {
+    /// The figures of `measurement`, which was made after `plan`.
+    pub fn of(measurement: &Measurement, plan: &Plan) -> Summary {
+        let timeout_ns = measurement.timeout_ns;
+        let measured_s = seconds(measurement.measured_ns);
+        let together = measurement.ops();
+        let all = together.all();
+        let totals = Totals::of(&all, measured_s, timeout_ns);
+        let groups = measurement.groups.iter().map(|group| GroupSummary {
+            name: group.name.clone(),
+            totals: Totals::of(&group.ops.all(), measured_s, timeout_ns),
+            ops: OpSummary::all_of(&group.ops, timeout_ns),
+        });
+        let cpu_ns = measurement.generator.cpu_user_ns + measurement.generator.cpu_system_ns;
+        let completed = all.counts.completed;
+        Summary {
+            status: measurement.status,
+            reason: measurement.reason.clone(),
+            seconds: measured_s,
+            ops: OpSummary::all_of(&together, timeout_ns),
+            groups: groups.collect(),
+            connect: Figures::of(Span::Service, &measurement.connections.connect, &Unanswered::default()),
+            goals: plan.goals.iter().map(|goal| GoalResult::of(*goal, &all, timeout_ns)).collect(),
+            cpu_us_per_request: (completed > 0)
+                .then(|| cpu_ns as f64 / MICROSECOND as f64 / completed as f64),
+            verdict: Verdict::of(measurement, plan, &all),
+            totals,
+        }
+    }
+
+    /// Whether a goal was missed.
+    pub fn missed_a_goal(&self) -> bool {
+        self.goals.iter().any(|result| !result.met)
+    }
+}
+
+impl Totals {
+    fn of(op: &Op, measured_s: f64, timeout_ns: Nanos) -> Totals {
+        Totals {
+            counts: op.counts,
+            rate: if measured_s > 0.0 { op.counts.completed as f64 / measured_s } else { 0.0 },
+            figures: Figures::of_op(op, timeout_ns),
+        }
+    }
+}
+
+impl OpSummary {
+    fn all_of(ops: &Ops, timeout_ns: Nanos) -> Vec<OpSummary> {
+        ops.iter()
+            .map(|(verb, op)| OpSummary { verb, counts: op.counts, figures: Figures::of_op(op, timeout_ns) })
+            .collect()
+    }
+}
+
+impl GoalResult {
+    fn of(goal: Goal, all: &Op, timeout_ns: Nanos) -> GoalResult {
+        let unanswered = Unanswered::of(&all.counts, timeout_ns);
+        let reached = quantile(Span::Response, all.times.of(Span::Response), &unanswered, goal.quantile);
+        GoalResult { goal, reached, met: reached.known().is_some_and(|value| value <= goal.limit_ns) }
+    }
+}
+
+/// One quantile of a histogram and of the requests that it misses, by the rule of [`Figures::of`].
+pub fn quantile(span: Span, histogram: &Histogram, unanswered: &Unanswered, quantile: f64) -> Quantile {
+    let total = histogram.count() + unanswered.total();
+    let rank = rank(quantile, total);
+    unanswered.classify(span, histogram, rank, histogram.at_rank(rank))
+}
+
+/// A time with three significant digits and the unit that suits it: `850 ns`, `12.3 us`, `1.02 ms`, `61.0 s`.
+pub fn time_text(ns: Nanos) -> String {
+    let (value, unit) = match ns {
+        0..MICROSECOND => return format!("{ns} ns"),
+        MICROSECOND..MILLISECOND => (ns as f64 / MICROSECOND as f64, "us"),
+        MILLISECOND..SECOND => (ns as f64 / MILLISECOND as f64, "ms"),
+        _ => (ns as f64 / SECOND as f64, "s"),
+    };
+    let digits = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
+    format!("{value:.digits$} {unit}")
+}
+
 impl Quantile {
     /// The value, where it is known.
     pub fn known(self) -> Option<Nanos> {
@@ -66,6 +219,23 @@ impl Unanswered {
     fn total(&self) -> u64 {
         self.timeouts + self.others
     }
+
+    /// What the value at `rank` of the histogram, or the lack of it, says.
+    fn classify(&self, span: Span, histogram: &Histogram, rank: u64, value: Option<Nanos>) -> Quantile {
+        if let Some(value) = value {
+            return Quantile::Known(value);
+        }
+        if histogram.count() + self.total() == 0 {
+            return Quantile::Absent;
+        }
+        let longest = histogram.moments().max;
+        let among_timeouts = rank > histogram.count() + self.others;
+        if among_timeouts && matches!(span, Span::Response | Span::Service) {
+            Quantile::Above(longest.max(self.timeout_ns))
+        } else {
+            Quantile::Above(longest)
+        }
+    }
 }
 
 impl Figures {
@@ -79,25 +249,17 @@ impl Figures {
         let total = histogram.count() + unanswered.total();
         let ranks = QUANTILES.map(|(_, quantile)| rank(quantile, total));
         let values = histogram.at_ranks(ranks);
-        let above = |rank: u64| {
-            let longest = histogram.moments().max;
-            let among_timeouts = rank > histogram.count() + unanswered.others;
-            if among_timeouts && matches!(span, Span::Response | Span::Service) {
-                Quantile::Above(longest.max(unanswered.timeout_ns))
-            } else {
-                Quantile::Above(longest)
-            }
-        };
-        let quantile = |rank: u64, value: Option<Nanos>| match value {
-            Some(value) => Quantile::Known(value),
-            None if total == 0 => Quantile::Absent,
-            None => above(rank),
-        };
         Figures {
             exact: histogram.moments(),
-            quantiles: std::array::from_fn(|at| quantile(ranks[at], values[at])),
-            max: quantile(total, histogram.at_rank(total)),
+            quantiles: std::array::from_fn(|at| unanswered.classify(span, histogram, ranks[at], values[at])),
+            max: unanswered.classify(span, histogram, total, histogram.at_rank(total)),
         }
+    }
+
+    /// The figures of all spans of a verb.
+    pub fn of_op(op: &Op, timeout_ns: Nanos) -> [Figures; Span::COUNT] {
+        let unanswered = Unanswered::of(&op.counts, timeout_ns);
+        Span::ALL.map(|span| Figures::of(span, op.times.of(span), &unanswered))
     }
 
     /// Adds what is exact in `other`; the quantiles are lost, since quantiles do not merge.
@@ -110,5 +272,125 @@ impl Figures {
             (Quantile::Known(one), Quantile::Known(another)) => Quantile::Known(one.max(another)),
             (Quantile::Absent, known) | (known, Quantile::Absent) => known,
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn histogram(values: impl IntoIterator<Item = Nanos>) -> Histogram {
+        let mut histogram = Histogram::new();
+        values.into_iter().for_each(|value| histogram.record(value));
+        histogram
+    }
+
+    fn figures(answered: u64, timeouts: u64, others: u64) -> Figures {
+        let unanswered = Unanswered { timeouts, others, timeout_ns: 5_000 };
+        Figures::of(Span::Response, &histogram(1..=answered), &unanswered)
+    }
+
+    #[test]
+    fn every_quantile_is_known_when_every_request_was_answered() {
+        let figures = figures(1000, 0, 0);
+        let expected = [500, 900, 950, 990, 999, 1000].map(Quantile::Known);
+        assert_eq!((figures.quantiles, figures.max), (expected, Quantile::Known(1000)));
+    }
+
+    #[test]
+    fn unanswered_requests_shift_the_quantiles_below_and_hide_those_above() {
+        // 900 answers and 100 timeouts: p90 is the last that is known, and it is the greatest answer.
+        let figures = figures(900, 100, 0);
+        let above = Quantile::Above(5_000);
+        let expected = [Quantile::Known(500), Quantile::Known(900), above, above, above, above];
+        assert_eq!((figures.quantiles, figures.max), (expected, above));
+    }
+
+    #[test]
+    fn a_quantile_is_known_up_to_exactly_its_share_of_unanswered_requests() {
+        assert_eq!(
+            figures(990, 10, 0).quantiles[3],
+            Quantile::Known(990),
+            "1 % without an answer leaves p99"
+        );
+        assert_eq!(figures(989, 11, 0).quantiles[3], Quantile::Above(5_000), "more than 1 % does not");
+    }
+
+    #[test]
+    fn only_where_a_quantile_falls_among_the_timeouts_is_it_above_the_timeout() {
+        // 900 answers, 60 closed connections, 40 timeouts: p95 falls among the closed, p99 among the timeouts.
+        let figures = figures(900, 40, 60);
+        assert_eq!(figures.quantiles[2], Quantile::Above(900));
+        assert_eq!(figures.quantiles[3], Quantile::Above(5_000));
+    }
+
+    #[test]
+    fn the_bound_is_the_greatest_answer_where_that_is_above_the_timeout() {
+        let unanswered = Unanswered { timeouts: 5, others: 0, timeout_ns: 50 };
+        let figures = Figures::of(Span::Response, &histogram(1..=10), &unanswered);
+        assert_eq!(figures.max, Quantile::Above(50));
+        let figures = Figures::of(Span::Response, &histogram([900; 10]), &unanswered);
+        assert_eq!(figures.max, Quantile::Above(900));
+    }
+
+    #[test]
+    fn a_timeout_bounds_response_and_service_but_not_the_generators_own_times() {
+        let unanswered = Unanswered { timeouts: 50, others: 0, timeout_ns: 5_000 };
+        for (span, bound) in [
+            (Span::Response, 5_000),
+            (Span::Service, 5_000),
+            (Span::Wait, 50),
+            (Span::Lag, 50),
+            (Span::Reaction, 50),
+        ] {
+            assert_eq!(Figures::of(span, &histogram(1..=50), &unanswered).max, Quantile::Above(bound));
+        }
+    }
+
+    #[test]
+    fn requests_that_nobody_answered_have_a_bound_and_no_requests_have_none() {
+        let all_lost = figures(0, 3, 0);
+        assert_eq!(all_lost.quantiles, [Quantile::Above(5_000); QUANTILES.len()]);
+        let nothing = figures(0, 0, 0);
+        assert_eq!((nothing.quantiles, nothing.max), ([Quantile::Absent; QUANTILES.len()], Quantile::Absent));
+    }
+
+    #[test]
+    fn error_replies_are_answers_and_hide_no_quantile() {
+        let mut counts = Counts { completed: 100, ..Counts::default() };
+        counts.errors[Fault::Server as usize] = 50;
+        assert_eq!(Unanswered::of(&counts, 1), Unanswered { timeouts: 0, others: 0, timeout_ns: 1 });
+        counts.errors[Fault::Reset as usize] = 2;
+        counts.errors[Fault::Timeout as usize] = 3;
+        counts.unfinished = 4;
+        counts.unsent = 5;
+        assert_eq!(Unanswered::of(&counts, 1), Unanswered { timeouts: 3, others: 11, timeout_ns: 1 });
+    }
+
+    #[test]
+    fn a_goal_beyond_what_is_known_is_missed() {
+        let mut op = Op::default();
+        op.counts.errors[Fault::Timeout as usize] = 100;
+        let goal = Goal { quantile: 0.99, limit_ns: 10_000 };
+        let result = GoalResult::of(goal, &op, 5_000);
+        assert_eq!((result.met, result.reached), (false, Quantile::Above(5_000)));
+    }
+
+    #[test]
+    fn times_are_written_with_three_digits_and_their_unit() {
+        for (ns, text) in [
+            (0, "0 ns"),
+            (850, "850 ns"),
+            (1_000, "1.00 us"),
+            (9_994, "9.99 us"),
+            (9_995, "10.0 us"),
+            (12_345, "12.3 us"),
+            (99_960, "100 us"),
+            (1_020_000, "1.02 ms"),
+            (61 * SECOND, "61.0 s"),
+            (3_600 * SECOND, "3600 s"),
+        ] {
+            assert_eq!(time_text(ns), text);
+        }
     }
 }

@@ -1,0 +1,537 @@
+//! Who set the limit: the generator, so that its figures are partly its own, or the server and the connections.
+//!
+//! Lag and reaction are the generator's, wait and service are not. Four things accuse the generator:
+//!
+//! * **lag** is a visible part of the response time (above 10 % of it, and above 20 us) at p50 or at p99;
+//! * **reaction** is (above 10 % of the response time, and above 200 us: less is what waking up takes, and it does not
+//!   go into the response time, since that ends with the kernel's stamp);
+//! * a thread was **busy** for more than 90 % of the time, or in closed loop stood still (turns above 1 ms) for more than
+//!   1 %, which lowers the rate without showing in the quantiles;
+//! * requests **waited for a slot that the generator kept**. A slot is taken from `ready` to `arrived`, that is for
+//!   lag + service, and the wait behind taken slots grows with the mean square of that time (the formula of Pollaczek
+//!   and Khinchine). So when a wait is visible it is put down to whichever of the two has the larger sum of squares; a
+//!   timeout counts on the side of the service.
+//!
+//! Lag and reaction do not accuse where requests spent ten times as long in a wait of the server's making; they are
+//! mentioned then, as they are where they show only beyond p99.
+//!
+//! A visible wait otherwise accuses the server or the number of connections, and so do requests without an answer.
+
+use crate::measure::measurement::Measurement;
+use crate::measure::recorder::{Op, Span};
+use crate::measure::summary::{QUANTILES, Unanswered, time_text};
+use crate::plan::{Arrivals, Plan};
+use crate::time::{MICROSECOND, Nanos};
+
+/// What limited the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Who.
+    pub limit: Limit,
+    /// What accuses the generator, where it was the limit.
+    pub why: Option<String>,
+    /// The verdict in sentences.
+    pub says: String,
+}
+
+/// Who can limit a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Nobody: every request found its way at once.
+    Nobody,
+    /// The generator.
+    Generator,
+    /// The server, or the number of connections to it.
+    Server,
+    /// Nothing was completed; there is nothing to judge by.
+    Unknown,
+}
+
+/// What share of the response time is visible.
+const VISIBLE_SHARE: f64 = 0.1;
+/// Lag or wait below this is not worth a word.
+const SLIP_MIN: Nanos = 20 * MICROSECOND;
+/// Reaction below this is the time to wake up.
+const REACTION_MIN: Nanos = 200 * MICROSECOND;
+/// A thread that is busy for a larger share of its time is at its limit.
+const BUSY_SHARE: f64 = 0.9;
+/// A closed loop that stands still for a larger share of the time is slowed down by it.
+const STALLED_SHARE: f64 = 0.01;
+/// More requests without an answer than this share are a limit.
+const UNANSWERED_SHARE: f64 = 0.01;
+/// A wait that is longer than the lag by this factor, over all requests, is what limited the run.
+const OUTWEIGHED: f64 = 10.0;
+/// The quantiles that decide.
+const BODY: [(&str, f64); 2] = [("p50", 0.5), ("p99", 0.99)];
+
+impl Limit {
+    /// The word of the JSON result.
+    pub fn name(self) -> &'static str {
+        match self {
+            Limit::Nobody => "nobody",
+            Limit::Generator => "generator",
+            Limit::Server => "server_or_connections",
+            Limit::Unknown => "unknown",
+        }
+    }
+}
+
+impl Verdict {
+    /// Whether the generator was the limit.
+    pub fn limited(&self) -> bool {
+        self.limit == Limit::Generator
+    }
+
+    /// The verdict on a measurement that was made after `plan`; `all` are its requests, all together.
+    pub fn of(measurement: &Measurement, plan: &Plan, all: &Op) -> Verdict {
+        let closed = plan.groups.iter().all(|group| group.arrivals == Arrivals::Closed);
+        let evidence = Evidence { measurement, plan, all, closed };
+        if all.counts.completed == 0 {
+            let says = "Nothing was completed, so there is nothing to judge the generator or the server by.";
+            return Verdict { limit: Limit::Unknown, why: None, says: says.to_owned() };
+        }
+        let against = evidence.against_generator();
+        if !against.is_empty() {
+            let why = against.join("; ");
+            let says = format!("The generator was the limit: {why}.{}", evidence.meaning());
+            return Verdict { limit: Limit::Generator, why: Some(why), says };
+        }
+        let (limit, mut says) = match evidence.against_server() {
+            Some(says) => (Limit::Server, says),
+            None => (Limit::Nobody, evidence.nobody()),
+        };
+        if let Some(note) = evidence.note() {
+            says.push(' ');
+            says.push_str(&note);
+        }
+        Verdict { limit, why: None, says }
+    }
+}
+
+/// What the verdict is made from.
+struct Evidence<'a> {
+    measurement: &'a Measurement,
+    plan: &'a Plan,
+    all: &'a Op,
+    closed: bool,
+}
+
+impl Evidence<'_> {
+    fn against_generator(&self) -> Vec<String> {
+        let mut against = Vec::new();
+        let busy = self.measurement.generator.busy_share_max();
+        if busy > BUSY_SHARE {
+            against.push(format!("a client thread was busy {:.0} % of the time", busy * 100.0));
+        }
+        for (span, least) in [(Span::Lag, SLIP_MIN), (Span::Reaction, REACTION_MIN)] {
+            if self.wait_outweighs_slip() {
+                break;
+            }
+            if let Some((name, value, response)) = BODY.iter().find_map(|at| self.visible(span, *at, least)) {
+                let (value, response) = (time_text(value), time_text(response));
+                against
+                    .push(format!("{} {name} is {value} beside a response time of {response}", span.name()));
+            }
+        }
+        if let Some((name, wait, _)) = self.visible_wait()
+            && self.lag_made_the_wait()
+        {
+            against.push(format!(
+                "requests waited ({name} {}) for others that it sent late (lag up to {}, service up to {})",
+                time_text(wait),
+                time_text(self.max(Span::Lag)),
+                time_text(self.max(Span::Service)),
+            ));
+        }
+        let turns = &self.measurement.generator.turns;
+        let wall_ns: Nanos = self.measurement.generator.workers.iter().map(|worker| worker.wall_ns).sum();
+        if self.closed && turns.stalled_ns as f64 > STALLED_SHARE * wall_ns as f64 {
+            let stalled = time_text(turns.stalled_ns);
+            against
+                .push(format!("its threads stood still for {stalled} in {} turns above 1 ms", turns.stalls));
+        }
+        against
+    }
+
+    /// What it means for the figures that the generator was the limit.
+    fn meaning(&self) -> String {
+        let threads = self.plan.engine.threads;
+        let threads =
+            if threads == 1 { "1 client thread".to_owned() } else { format!("{threads} client threads") };
+        if self.closed {
+            format!(
+                " In closed loop this means that the rate is what {threads} could ask for: the server may be able to do \
+                 more. Service times are the server's still; response times contain the lag. More threads (-T), or \
+                 --wait spin where threads were not busy, show more of the server."
+            )
+        } else {
+            format!(
+                " Response times contain this slip and are not the server's alone; service times are. {} did not keep up \
+                 with the schedule: try more threads (-T), --wait spin, a lower --rate, or a quieter machine.",
+                capitalised(&threads)
+            )
+        }
+    }
+
+    fn against_server(&self) -> Option<String> {
+        let counts = &self.all.counts;
+        let connections = self.measurement.connections.asked;
+        let lag = time_text(self.at(Span::Lag, 0.99));
+        if let Some((name, wait, response)) = self.visible_wait() {
+            return Some(format!(
+                "The server or the number of connections ({connections}) was the limit, not the generator: of a response \
+                 time of {} at {name}, requests waited {} before they could be sent, and one request took the server up to \
+                 {} (service p50 {}). The generator's own lag is {lag} at p99.",
+                time_text(response),
+                time_text(wait),
+                time_text(self.max(Span::Service)),
+                time_text(self.at(Span::Service, 0.5)),
+            ));
+        }
+        let share = counts.unanswered() as f64 / counts.requests() as f64;
+        if share > UNANSWERED_SHARE {
+            return Some(format!(
+                "The server or the way there was the limit, not the generator: {:.1} % of the requests got no answer. The \
+                 generator's own lag is {lag} at p99.",
+                share * 100.0
+            ));
+        }
+        self.closed.then(|| {
+            format!(
+                "Closed loop: the server and the number of connections ({connections}) set the rate, not the generator \
+                 (its busiest thread was busy {:.0} % of the time, lag p99 {lag}).",
+                self.measurement.generator.busy_share_max() * 100.0
+            )
+        })
+    }
+
+    fn nobody(&self) -> String {
+        format!(
+            "Nothing stood in the way: requests were sent when they were due (wait p99 {}, lag p99 {}), and the response \
+             time is the server's service time.",
+            time_text(self.at(Span::Wait, 0.99)),
+            time_text(self.at(Span::Lag, 0.99)),
+        )
+    }
+
+    /// A word on the first quantile where the generator is visible although it was not the limit.
+    fn note(&self) -> Option<String> {
+        let all = QUANTILES.into_iter().chain([("max", 1.0)]);
+        let visible = all.into_iter().find(|at| {
+            let lag = self.visible(Span::Lag, *at, SLIP_MIN);
+            lag.or_else(|| self.visible(Span::Reaction, *at, REACTION_MIN)).is_some()
+        });
+        visible.map(|(name, quantile)| {
+            let lag = self.at(Span::Lag, quantile);
+            format!(
+                "From {name} on, however, times are partly the generator's own (lag {name} {}, up to {}; reaction up to {}; \
+                 {} turns above 1 ms).",
+                time_text(lag),
+                time_text(self.max(Span::Lag)),
+                time_text(self.max(Span::Reaction)),
+                self.measurement.generator.turns.stalls
+            )
+        })
+    }
+
+    fn visible_wait(&self) -> Option<(&'static str, Nanos, Nanos)> {
+        BODY.iter().rev().find_map(|at| self.visible(Span::Wait, *at, SLIP_MIN))
+    }
+
+    /// The name of the quantile, its value and the response time there, when `span` is a visible part of that.
+    fn visible(
+        &self,
+        span: Span,
+        (name, quantile): (&'static str, f64),
+        least: Nanos,
+    ) -> Option<(&'static str, Nanos, Nanos)> {
+        let value = self.at(span, quantile);
+        let whole = match self.all.times.of(Span::Response).quantile(quantile) {
+            Some(response) => response,
+            // Requests without reply have no response time; what they have is wait and lag.
+            None => self.at(Span::Wait, quantile) + self.at(Span::Lag, quantile),
+        };
+        (value > least && value as f64 > VISIBLE_SHARE * whole as f64).then_some((name, value, whole))
+    }
+
+    /// Whether requests spent so much more time in a wait of the server's making than in lag that the lag, visible as it
+    /// may be at some quantile, did not limit the run.
+    fn wait_outweighs_slip(&self) -> bool {
+        let sum = |span| self.all.times.of(span).moments().sum as f64;
+        self.visible_wait().is_some()
+            && !self.lag_made_the_wait()
+            && sum(Span::Wait) > OUTWEIGHED * sum(Span::Lag)
+    }
+
+    fn lag_made_the_wait(&self) -> bool {
+        let unanswered = Unanswered::of(&self.all.counts, self.measurement.timeout_ns);
+        let timeout = unanswered.timeout_ns as f64;
+        let squares = |span| self.all.times.of(span).moments().sum_squares as f64;
+        squares(Span::Lag) > squares(Span::Service) + unanswered.timeouts as f64 * timeout * timeout
+    }
+
+    fn at(&self, span: Span, quantile: f64) -> Nanos {
+        self.all.times.of(span).quantile(quantile).unwrap_or(0)
+    }
+
+    fn max(&self, span: Span) -> Nanos {
+        self.all.times.of(span).moments().max
+    }
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dist::Dist;
+    use crate::measure::interval::Interval;
+    use crate::measure::measurement::{Keep, WorkerTime};
+    use crate::measure::recorder::Sample;
+    use crate::plan::{Backend, Clock, Data, Depth, Engine, Group, Protocol, Socket, Wait};
+    use crate::rng::{Stream, unit};
+    use crate::time::{MILLISECOND, SECOND};
+    use crate::wire::{Fault, Outcome, Verb};
+
+    /// A run in miniature: clients with one slot each, a server and a generator that each may stand still for a while.
+    struct Story {
+        connections: u32,
+        /// Requests per second of all clients; `None` for closed loop.
+        rate: Option<f64>,
+        length: Nanos,
+        service: Nanos,
+        lag: Nanos,
+        reaction: Nanos,
+        /// When the server stands still, and how long.
+        frozen: (Nanos, Nanos),
+        /// When the generator does.
+        paused: (Nanos, Nanos),
+        timeout: Nanos,
+        busy_share: f64,
+    }
+
+    const QUIET: Story = Story {
+        connections: 10,
+        rate: Some(1_000.0),
+        length: 4 * SECOND,
+        service: 40 * MICROSECOND,
+        lag: 3 * MICROSECOND,
+        reaction: 30 * MICROSECOND,
+        frozen: (0, 0),
+        paused: (0, 0),
+        timeout: 5 * SECOND,
+        busy_share: 0.1,
+    };
+
+    /// `at`, or the end of a stand-still that `at` falls into.
+    fn after(at: Nanos, (start, length): (Nanos, Nanos)) -> Nanos {
+        if (start..start + length).contains(&at) { start + length } else { at }
+    }
+
+    impl Story {
+        fn tell(&self) -> Verdict {
+            let mut interval = Interval::new([[Verb::Get]]);
+            for client in 0..self.connections {
+                self.client(client, &mut interval);
+            }
+            let mut measurement = Measurement::new(["all".to_owned()], Clock::Kernel, self.timeout);
+            if self.paused.1 > 0 {
+                interval.turns.stalls = 1;
+                interval.turns.stalled_ns = self.paused.1;
+            }
+            measurement.add(&mut interval, Keep::Figures);
+            measurement.connections.asked = u64::from(self.connections);
+            measurement.measured_ns = self.length;
+            let busy_ns = (self.busy_share * self.length as f64) as Nanos;
+            measurement.generator.workers.push(WorkerTime { busy_ns, wall_ns: self.length });
+            let all = measurement.ops().all();
+            Verdict::of(&measurement, &self.plan(), &all)
+        }
+
+        fn client(&self, client: u32, interval: &mut Interval) {
+            let gaps = Stream::from_seed(u64::from(client));
+            let (mut due, mut free) = (0, 0);
+            for i in 0.. {
+                due = match self.rate {
+                    Some(rate) => {
+                        let mean = f64::from(self.connections) * SECOND as f64 / rate;
+                        due + (-libm::log(unit(gaps.draw(i))) * mean) as Nanos
+                    }
+                    None => free,
+                };
+                if due >= self.length {
+                    return;
+                }
+                let ready = due.max(free);
+                let sent = after(ready, self.paused) + self.lag;
+                let arrived = after(sent, self.frozen) + self.service;
+                let mut sample = Sample {
+                    verb: Verb::Get,
+                    outcome: Outcome::Hit,
+                    keys: 1,
+                    hits: 1,
+                    due,
+                    ready,
+                    sent,
+                    arrived,
+                    read: after(arrived, self.paused) + self.reaction,
+                    noreply: false,
+                };
+                free = arrived;
+                if arrived - ready > self.timeout {
+                    sample.outcome = Outcome::Error(Fault::Timeout);
+                    free = ready + self.timeout;
+                }
+                interval.groups[0].record(&sample);
+            }
+        }
+
+        fn plan(&self) -> Plan {
+            let arrivals = if self.rate.is_some() { Arrivals::Poisson } else { Arrivals::Closed };
+            Plan {
+                schema: crate::plan::SCHEMA,
+                servers: vec!["127.0.0.1:11211".to_owned()],
+                protocol: Protocol::Text,
+                seed: 1,
+                interval_ns: SECOND,
+                timeout_ns: self.timeout,
+                reconnect: false,
+                verify: 0.0,
+                goals: Vec::new(),
+                engine: Engine {
+                    threads: 1,
+                    cpus: Vec::new(),
+                    backend: Backend::Auto,
+                    wait: Wait::Auto,
+                    clock: Clock::Kernel,
+                },
+                socket: Socket {
+                    nodelay: true,
+                    linger_s: None,
+                    send_buffer: None,
+                    recv_buffer: None,
+                    source: Vec::new(),
+                },
+                data: Data {
+                    records: 10,
+                    seed: 0,
+                    key_prefix: String::new(),
+                    key_size: Dist::Fixed(30.0),
+                    value_size: Dist::Fixed(200.0),
+                    expiry_s: Dist::Fixed(0.0),
+                },
+                groups: vec![Group {
+                    name: "all".to_owned(),
+                    clients: self.connections,
+                    depth: Depth::Limit(1),
+                    arrivals,
+                    rate: self.rate,
+                }],
+                phases: Vec::new(),
+            }
+        }
+    }
+
+    #[track_caller]
+    fn says(verdict: &Verdict, limit: Limit, words: &[&str]) {
+        assert_eq!(verdict.limit, limit, "{verdict:?}");
+        assert_eq!(verdict.limited(), verdict.why.is_some());
+        for word in words {
+            assert!(verdict.says.contains(word), "{word:?} is missing: {}", verdict.says);
+        }
+    }
+
+    #[test]
+    fn a_quiet_open_loop_accuses_nobody() {
+        let verdict = QUIET.tell();
+        says(&verdict, Limit::Nobody, &["Nothing stood in the way"]);
+        assert!(!verdict.says.contains("however"), "{}", verdict.says);
+    }
+
+    #[test]
+    fn a_server_that_froze_is_accused_and_the_generator_is_not() {
+        let verdict = Story { frozen: (SECOND, SECOND), ..QUIET }.tell();
+        says(
+            &verdict,
+            Limit::Server,
+            &["server or the number of connections (10)", "took the server up to 99", "not the generator"],
+        );
+    }
+
+    #[test]
+    fn a_server_that_froze_is_accused_also_where_its_requests_timed_out() {
+        let verdict = Story { frozen: (SECOND, SECOND), timeout: 200 * MILLISECOND, ..QUIET }.tell();
+        says(&verdict, Limit::Server, &["not the generator"]);
+    }
+
+    #[test]
+    fn a_server_that_froze_is_the_limit_even_beside_a_generator_that_wakes_up_late() {
+        let verdict = Story { frozen: (SECOND, SECOND), lag: 60 * MICROSECOND, ..QUIET }.tell();
+        says(&verdict, Limit::Server, &["From p50 on, however", "lag p50 60.0 us"]);
+    }
+
+    #[test]
+    fn a_generator_that_was_paused_is_accused_whatever_the_number_of_connections() {
+        for connections in [1, 10, 100, 1_000] {
+            let verdict = Story { connections, paused: (SECOND, SECOND / 2), ..QUIET }.tell();
+            says(&verdict, Limit::Generator, &["The generator was the limit", "lag"]);
+        }
+    }
+
+    #[test]
+    fn a_closed_loop_that_stood_still_accuses_the_generator() {
+        let verdict = Story { rate: None, length: SECOND, paused: (SECOND / 4, SECOND / 4), ..QUIET }.tell();
+        says(&verdict, Limit::Generator, &["stood still for 250 ms"]);
+    }
+
+    #[test]
+    fn too_few_connections_are_not_the_generators_fault() {
+        let verdict = Story { connections: 2, service: 5 * MILLISECOND, ..QUIET }.tell();
+        says(&verdict, Limit::Server, &["number of connections (2)"]);
+    }
+
+    #[test]
+    fn a_closed_loop_with_time_to_spare_is_limited_by_the_server() {
+        let verdict = Story { rate: None, length: SECOND / 10, busy_share: 0.4, ..QUIET }.tell();
+        says(&verdict, Limit::Server, &["Closed loop", "busy 40 %"]);
+    }
+
+    #[test]
+    fn a_busy_thread_is_the_limit_and_in_closed_loop_it_is_said_what_that_means() {
+        let open = Story { busy_share: 0.97, ..QUIET }.tell();
+        says(&open, Limit::Generator, &["busy 97 %", "schedule"]);
+        let closed = Story { rate: None, length: SECOND / 10, busy_share: 0.97, ..QUIET }.tell();
+        says(&closed, Limit::Generator, &["busy 97 %", "what 1 client thread could ask for"]);
+    }
+
+    #[test]
+    fn waking_up_is_no_limit_in_open_loop_but_a_reply_that_lay_long_is() {
+        says(&Story { reaction: 90 * MICROSECOND, ..QUIET }.tell(), Limit::Nobody, &[]);
+        says(
+            &Story { reaction: MILLISECOND, ..QUIET }.tell(),
+            Limit::Generator,
+            &["reaction p50 is 1.00 ms"],
+        );
+    }
+
+    #[test]
+    fn lag_that_is_a_visible_part_of_the_response_time_is_the_generators() {
+        says(&Story { lag: 30 * MICROSECOND, ..QUIET }.tell(), Limit::Generator, &["lag p50 is 30.0 us"]);
+        let slow = Story { lag: 30 * MICROSECOND, service: MILLISECOND, ..QUIET }.tell();
+        assert_ne!(slow.limit, Limit::Generator, "30 us of 1 ms are not visible");
+    }
+
+    #[test]
+    fn a_short_slip_is_a_word_about_the_tail_and_no_limit() {
+        let verdict = Story { connections: 100, paused: (SECOND, 10 * MILLISECOND), ..QUIET }.tell();
+        says(&verdict, Limit::Nobody, &["From p99.9 on, however, times are partly the generator's own"]);
+    }
+
+    #[test]
+    fn without_a_completed_request_there_is_no_judgement() {
+        says(&Story { length: 0, ..QUIET }.tell(), Limit::Unknown, &["Nothing was completed"]);
+    }
+}

@@ -1,0 +1,1 @@
+//! Runs as tests of reports tell them, without a server.

@@ -1,0 +1,473 @@
+//! The JSON result, for scripts; `docs/RESULTS.md` documents every field.
+
+use std::collections::BTreeMap;
+
+use pummel_logic::measure::histogram::Histogram;
+use pummel_logic::measure::measurement::{Bytes, Failure, Measurement, Slice, SliceOp, Stamps, Status};
+use pummel_logic::measure::recorder::{Counts, Ops, Span, Times};
+use pummel_logic::measure::summary::{Figures, GroupSummary, OpSummary, QUANTILES, Quantile, Totals};
+use pummel_logic::plan::{Clock, Plan};
+use pummel_logic::time::{Nanos, seconds};
+use pummel_logic::wire::{Fault, Verb};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+use super::{Report, VERSION};
+
+/// The layout of the result.
+pub const SCHEMA: u32 = 1;
+
+/// The result as JSON text.
+pub fn render(report: &Report<'_>) -> Vec<u8> {
+    let mut text =
+        serde_json::to_vec_pretty(&Root::of(report)).expect("the result has nothing that JSON has not");
+    text.push(b'\n');
+    text
+}
+
+#[derive(Serialize)]
+struct Root<'a> {
+    schema: u32,
+    tool: Tool,
+    status: Status,
+    reason: Option<&'a str>,
+    plan: &'a Plan,
+    front: &'a str,
+    started_unix_s: Option<f64>,
+    seconds: f64,
+    clock: Clock,
+    unix_socket: bool,
+    load: Option<LoadOut>,
+    totals: TotalsOut<'a>,
+    ops: OpsOut<'a>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    groups: Vec<GroupOut<'a>>,
+    bytes: Bytes,
+    connections: ConnectionsOut<'a>,
+    verify: VerifyOut<'a>,
+    error_messages: &'a BTreeMap<String, u64>,
+    goals: Vec<GoalOut>,
+    generator: GeneratorOut<'a>,
+    verdict: VerdictOut<'a>,
+    whole_run: WholeRunOut<'a>,
+    intervals: Vec<IntervalOut<'a>>,
+}
+
+impl<'a> Root<'a> {
+    fn of(report: &Report<'a>) -> Root<'a> {
+        let Report { plan, measurement, summary, front } = *report;
+        let started = measurement.started_unix_ns;
+        let groups = if summary.groups.len() > 1 { summary.groups.as_slice() } else { &[] };
+        Root {
+            schema: SCHEMA,
+            tool: Tool { name: "pummel", version: VERSION },
+            status: summary.status,
+            reason: summary.reason.as_deref(),
+            plan,
+            front,
+            started_unix_s: (started > 0).then(|| seconds(started)),
+            seconds: summary.seconds,
+            clock: measurement.clock,
+            unix_socket: measurement.unix_socket,
+            load: LoadOut::of(measurement),
+            totals: TotalsOut::of(&summary.totals),
+            ops: OpsOut::of(&summary.ops, &measurement.ops()),
+            groups: groups
+                .iter()
+                .zip(&measurement.groups)
+                .map(|(group, raw)| GroupOut::of(group, &raw.ops))
+                .collect(),
+            bytes: measurement.bytes,
+            connections: ConnectionsOut::of(report),
+            verify: VerifyOut::of(measurement),
+            error_messages: &measurement.messages,
+            goals: GoalOut::all_of(report),
+            generator: GeneratorOut::of(report),
+            verdict: VerdictOut { limit: summary.verdict.limit.name(), says: &summary.verdict.says },
+            whole_run: WholeRunOut::of(measurement),
+            intervals: measurement.intervals.iter().map(IntervalOut::of).collect(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Tool {
+    name: &'static str,
+    version: &'static str,
+}
+
+#[derive(Serialize)]
+struct LoadOut {
+    records: u64,
+    stored: u64,
+    errors: u64,
+    seconds: f64,
+    bytes: u64,
+}
+
+impl LoadOut {
+    fn of(measurement: &Measurement) -> Option<LoadOut> {
+        measurement.load.map(|load| LoadOut {
+            records: load.records,
+            stored: load.stored,
+            errors: load.errors,
+            seconds: seconds(load.elapsed_ns),
+            bytes: load.bytes,
+        })
+    }
+}
+
+#[derive(Serialize)]
+struct TotalsOut<'a> {
+    requests: u64,
+    completed: u64,
+    errors: u64,
+    unfinished: u64,
+    unsent: u64,
+    rate: f64,
+    #[serde(flatten)]
+    times: TimesOut<'a>,
+}
+
+impl<'a> TotalsOut<'a> {
+    fn of(totals: &'a Totals) -> TotalsOut<'a> {
+        TotalsOut {
+            requests: totals.counts.requests(),
+            completed: totals.counts.completed,
+            errors: totals.counts.failed(),
+            unfinished: totals.counts.unfinished,
+            unsent: totals.counts.unsent,
+            rate: rounded(totals.rate),
+            times: TimesOut::of(&totals.figures),
+        }
+    }
+}
+
+/// One verb's counts, with its times and histograms where it has some.
+#[derive(Serialize)]
+struct OpOut<'a> {
+    requests: u64,
+    completed: u64,
+    keys: u64,
+    hits: u64,
+    misses: u64,
+    outcomes: Named<8>,
+    errors: Named<{ Fault::COUNT }>,
+    unfinished: u64,
+    unsent: u64,
+    #[serde(flatten)]
+    times: Option<TimesOut<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    histograms: Option<Histograms>,
+}
+
+impl<'a> OpOut<'a> {
+    fn of(
+        counts: &Counts,
+        figures: Option<&'a [Figures; Span::COUNT]>,
+        histograms: Option<Histograms>,
+    ) -> OpOut<'a> {
+        OpOut {
+            requests: counts.requests(),
+            completed: counts.completed,
+            keys: counts.keys,
+            hits: counts.hits,
+            misses: counts.misses,
+            outcomes: Named(counts.outcomes.named()),
+            errors: Named(Fault::ALL.map(|fault| (fault.name(), counts.errors(fault)))),
+            unfinished: counts.unfinished,
+            unsent: counts.unsent,
+            times: figures.map(TimesOut::of),
+            histograms,
+        }
+    }
+}
+
+/// Verbs with what is known of them, in the order of reports.
+struct OpsOut<'a>(Vec<(Verb, OpOut<'a>)>);
+
+impl<'a> OpsOut<'a> {
+    fn of(summaries: &'a [OpSummary], ops: &Ops) -> OpsOut<'a> {
+        let each = summaries.iter().map(|summary| {
+            let histograms = ops.get(summary.verb).map(|op| Histograms::of(&op.times));
+            (summary.verb, OpOut::of(&summary.counts, Some(&summary.figures), histograms))
+        });
+        OpsOut(each.collect())
+    }
+
+    fn of_slice(ops: &'a BTreeMap<Verb, SliceOp>) -> OpsOut<'a> {
+        let each = ops.iter().map(|(verb, op)| {
+            let histograms = op.histograms.clone().map(Histograms);
+            (*verb, OpOut::of(&op.counts, Some(&op.figures), histograms))
+        });
+        OpsOut(each.collect())
+    }
+}
+
+impl Serialize for OpsOut<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(verb, op)| (verb.name(), op)))
+    }
+}
+
+/// Counts with their names.
+struct Named<const N: usize>([(&'static str, u64); N]);
+
+impl<const N: usize> Serialize for Named<N> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0)
+    }
+}
+
+/// The five histograms of a verb, encoded.
+struct Histograms([String; Span::COUNT]);
+
+impl Histograms {
+    fn of(times: &Times) -> Histograms {
+        Histograms(Span::ALL.map(|span| Histogram::to_base64(times.of(span))))
+    }
+}
+
+impl Serialize for Histograms {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(Span::ALL.into_iter().map(Span::name).zip(&self.0))
+    }
+}
+
+/// The five objects `response_us` and so on.
+#[derive(Serialize)]
+struct TimesOut<'a> {
+    response_us: FiguresOut<'a>,
+    wait_us: FiguresOut<'a>,
+    lag_us: FiguresOut<'a>,
+    service_us: FiguresOut<'a>,
+    reaction_us: FiguresOut<'a>,
+}
+
+impl<'a> TimesOut<'a> {
+    fn of(figures: &'a [Figures; Span::COUNT]) -> TimesOut<'a> {
+        let of = |span: Span| FiguresOut(&figures[span as usize]);
+        TimesOut {
+            response_us: of(Span::Response),
+            wait_us: of(Span::Wait),
+            lag_us: of(Span::Lag),
+            service_us: of(Span::Service),
+            reaction_us: of(Span::Reaction),
+        }
+    }
+}
+
+/// One histogram's figures in microseconds; what is not known is null, and `above` says what it is more than.
+struct FiguresOut<'a>(&'a Figures);
+
+impl Serialize for FiguresOut<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let exact = &self.0.exact;
+        let quantiles = QUANTILES.into_iter().map(|(name, _)| name).zip(self.0.quantiles);
+        let all = || quantiles.clone().chain([("max", self.0.max)]);
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("min", &(exact.count > 0).then(|| micros(exact.min as f64)))?;
+        map.serialize_entry("mean", &exact.mean_ns().map(micros))?;
+        map.serialize_entry("stddev", &exact.stddev_ns().map(micros))?;
+        for (name, quantile) in all() {
+            map.serialize_entry(name, &quantile.known().map(|ns| micros(ns as f64)))?;
+        }
+        let above: Vec<(&str, f64)> = all()
+            .filter_map(|(name, quantile)| match quantile {
+                Quantile::Above(ns) => Some((name, micros(ns as f64))),
+                Quantile::Known(_) | Quantile::Absent => None,
+            })
+            .collect();
+        if !above.is_empty() {
+            map.serialize_entry("above", &Bounds(above))?;
+        }
+        map.end()
+    }
+}
+
+struct Bounds<'a>(Vec<(&'a str, f64)>);
+
+impl Serialize for Bounds<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().copied())
+    }
+}
+
+#[derive(Serialize)]
+struct GroupOut<'a> {
+    name: &'a str,
+    totals: TotalsOut<'a>,
+    ops: OpsOut<'a>,
+}
+
+impl<'a> GroupOut<'a> {
+    fn of(group: &'a GroupSummary, ops: &Ops) -> GroupOut<'a> {
+        GroupOut { name: &group.name, totals: TotalsOut::of(&group.totals), ops: OpsOut::of(&group.ops, ops) }
+    }
+}
+
+#[derive(Serialize)]
+struct ConnectionsOut<'a> {
+    asked: u64,
+    open: u64,
+    failed: u64,
+    lost: u64,
+    reconnected: u64,
+    connect_us: FiguresOut<'a>,
+}
+
+impl<'a> ConnectionsOut<'a> {
+    fn of(report: &Report<'a>) -> ConnectionsOut<'a> {
+        let connections = &report.measurement.connections;
+        ConnectionsOut {
+            asked: connections.asked,
+            open: connections.open,
+            failed: connections.failed,
+            lost: connections.lost,
+            reconnected: connections.reconnected,
+            connect_us: FiguresOut(&report.summary.connect),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct VerifyOut<'a> {
+    checked: u64,
+    failed: u64,
+    failed_keys: u64,
+    failed_keys_or_more: bool,
+    stale: u64,
+    short: u64,
+    first: &'a [Failure],
+}
+
+impl<'a> VerifyOut<'a> {
+    fn of(measurement: &'a Measurement) -> VerifyOut<'a> {
+        let verify = &measurement.verify;
+        VerifyOut {
+            checked: verify.checked,
+            failed: verify.failed,
+            failed_keys: verify.failed_keys(),
+            failed_keys_or_more: verify.more_keys(),
+            stale: verify.stale,
+            short: verify.short,
+            first: &verify.first,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct GoalOut {
+    quantile: f64,
+    limit_us: f64,
+    reached_us: Option<f64>,
+    above_us: Option<f64>,
+    met: bool,
+}
+
+impl GoalOut {
+    fn all_of(report: &Report<'_>) -> Vec<GoalOut> {
+        let of = |ns: Nanos| micros(ns as f64);
+        let goals = report.summary.goals.iter().map(|result| GoalOut {
+            quantile: result.goal.quantile,
+            limit_us: of(result.goal.limit_ns),
+            reached_us: result.reached.known().map(of),
+            above_us: if let Quantile::Above(ns) = result.reached { Some(of(ns)) } else { None },
+            met: result.met,
+        });
+        goals.collect()
+    }
+}
+
+#[derive(Serialize)]
+struct GeneratorOut<'a> {
+    cpu_user_s: f64,
+    cpu_system_s: f64,
+    cpu_us_per_request: Option<f64>,
+    busy_share_max: f64,
+    busy_shares: Vec<f64>,
+    stalls: u64,
+    stalled_s: f64,
+    stamps: Stamps,
+    peak_rss_bytes: u64,
+    limited: bool,
+    why: Option<&'a str>,
+}
+
+impl<'a> GeneratorOut<'a> {
+    fn of(report: &Report<'a>) -> GeneratorOut<'a> {
+        let generator = &report.measurement.generator;
+        GeneratorOut {
+            cpu_user_s: seconds(generator.cpu_user_ns),
+            cpu_system_s: seconds(generator.cpu_system_ns),
+            cpu_us_per_request: report.summary.cpu_us_per_request.map(rounded),
+            busy_share_max: rounded(generator.busy_share_max()),
+            busy_shares: generator.workers.iter().map(|worker| rounded(worker.busy_share())).collect(),
+            stalls: generator.turns.stalls,
+            stalled_s: seconds(generator.turns.stalled_ns),
+            stamps: generator.turns.stamps,
+            peak_rss_bytes: generator.peak_rss_bytes,
+            limited: report.summary.verdict.limited(),
+            why: report.summary.verdict.why.as_deref(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct VerdictOut<'a> {
+    limit: &'static str,
+    says: &'a str,
+}
+
+#[derive(Serialize)]
+struct WholeRunOut<'a> {
+    ops: OpsOut<'a>,
+    bytes: Bytes,
+}
+
+impl WholeRunOut<'_> {
+    fn of(measurement: &Measurement) -> WholeRunOut<'_> {
+        let ops = measurement.whole_run.ops.iter();
+        let ops = OpsOut(ops.map(|(verb, counts)| (verb, OpOut::of(counts, None, None))).collect());
+        WholeRunOut { ops, bytes: measurement.whole_run.bytes }
+    }
+}
+
+#[derive(Serialize)]
+struct IntervalOut<'a> {
+    at_s: f64,
+    seconds: f64,
+    rate: f64,
+    ops: OpsOut<'a>,
+    bytes: Bytes,
+    stalls: u64,
+}
+
+impl<'a> IntervalOut<'a> {
+    fn of(slice: &'a Slice) -> IntervalOut<'a> {
+        IntervalOut {
+            at_s: seconds(slice.start_ns),
+            seconds: seconds(slice.length_ns()),
+            rate: rounded(slice_rate(slice)),
+            ops: OpsOut::of_slice(&slice.ops),
+            bytes: slice.bytes,
+            stalls: slice.turns.stalls,
+        }
+    }
+}
+
+/// Completed requests per second of a slice; 0 when it has no length.
+pub fn slice_rate(slice: &Slice) -> f64 {
+    let length_s = seconds(slice.length_ns());
+    if length_s > 0.0 { slice.counts().completed as f64 / length_s } else { 0.0 }
+}
+
+/// Nanoseconds as microseconds, to the nanosecond.
+pub(super) fn micros(ns: f64) -> f64 {
+    ns.round() / 1000.0
+}
+
+/// A number to the third digit after the point.
+fn rounded(number: f64) -> f64 {
+    (number * 1000.0).round() / 1000.0
+}

@@ -1,0 +1,30 @@
+//! Reports: pure functions from a finished run to bytes, one file for each form.
+
+use pummel_logic::measure::measurement::Measurement;
+use pummel_logic::measure::summary::Summary;
+use pummel_logic::plan::Plan;
+
+pub mod csv;
+pub mod hdr;
+pub mod json;
+pub mod output;
+pub mod text;
+
+#[cfg(test)]
+mod example;
+
+/// The version that reports name.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What a report is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Report<'a> {
+    /// What was wanted.
+    pub plan: &'a Plan,
+    /// What was measured.
+    pub measurement: &'a Measurement,
+    /// The figures of that.
+    pub summary: &'a Summary,
+    /// The command line that the Plan was written in.
+    pub front: &'a str,
+}

@@ -1,0 +1,223 @@
+//! Where a report goes: standard output, or a file that is complete at every moment.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process;
+
+/// A place for a report, checked before the load starts.
+#[derive(Debug)]
+pub struct Output {
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// Standard output.
+    Standard,
+    /// A device or a pipe: written to once, at the end.
+    Special(PathBuf),
+    /// A file: written beside it and moved over it.
+    Regular { path: PathBuf, beside: PathBuf },
+}
+
+/// How much is written to see whether there is room on the disk.
+const PROBE_BYTES: usize = 64 * 1024;
+
+impl Output {
+    /// The place that `path` names, `-` being standard output. Nothing that is there is changed yet.
+    ///
+    /// # Errors
+    /// When a report could not be written there now: no such directory, no permission, no room. The message names the
+    /// path and what to do.
+    pub fn prepare(path: &Path) -> io::Result<Output> {
+        if path.as_os_str() == "-" {
+            return Ok(Output { place: Place::Standard });
+        }
+        let place = prepare(path).map_err(|error| explained(path, &error))?;
+        Ok(Output { place })
+    }
+
+    /// Whether this is standard output.
+    pub fn is_standard(&self) -> bool {
+        matches!(self.place, Place::Standard)
+    }
+
+    /// Whether it can be written more than once, the last time counting.
+    pub fn is_kept(&self) -> bool {
+        matches!(self.place, Place::Regular { .. })
+    }
+
+    /// Writes what is known so far, where that replaces what was written before; does nothing elsewhere.
+    ///
+    /// # Errors
+    /// When it cannot be written; what was there before is still there then.
+    pub fn checkpoint(&self, report: &[u8]) -> io::Result<()> {
+        match &self.place {
+            Place::Regular { path, beside } => {
+                replace(path, beside, report).map_err(|error| explained(path, &error))
+            }
+            Place::Standard | Place::Special(_) => Ok(()),
+        }
+    }
+
+    /// Writes the final report.
+    ///
+    /// # Errors
+    /// When it cannot be written; a file still has what was there before.
+    pub fn finish(&self, report: &[u8]) -> io::Result<()> {
+        match &self.place {
+            Place::Standard => {
+                let mut out = io::stdout().lock();
+                out.write_all(report)?;
+                out.flush()
+            }
+            Place::Special(path) => {
+                let written =
+                    OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(report));
+                written.map_err(|error| explained(path, &error))
+            }
+            Place::Regular { .. } => self.checkpoint(report),
+        }
+    }
+}
+
+fn prepare(path: &Path) -> io::Result<Place> {
+    // A link is followed, so that it stays one; what it leads to need not exist yet.
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    match fs::metadata(&path) {
+        Ok(present) if present.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+        Ok(present) if !present.is_file() => {
+            // Writing nothing is enough for a device to say that it is full. A pipe is not opened: that would wait for
+            // its reader.
+            if !is_pipe(&present) {
+                let written = OpenOptions::new().write(true).open(&path)?.write(&[])?;
+                debug_assert_eq!(written, 0);
+            }
+            return Ok(Place::Special(path));
+        }
+        // Moving another file over it would not need this permission, but whoever took it away meant it.
+        Ok(_) => drop(OpenOptions::new().append(true).open(&path)?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let Some(name) = path.file_name() else { return Err(io::ErrorKind::IsADirectory.into()) };
+    let mut hidden = OsString::from(".");
+    hidden.push(name);
+    hidden.push(format!(".{}.tmp", process::id()));
+    let beside = path.with_file_name(hidden);
+    let probed = write_new(&beside, &[0; PROBE_BYTES]);
+    let removed = fs::remove_file(&beside);
+    probed.and(removed)?;
+    Ok(Place::Regular { path, beside })
+}
+
+fn replace(path: &Path, beside: &Path, report: &[u8]) -> io::Result<()> {
+    let replaced = write_new(beside, report).and_then(|()| fs::rename(beside, path));
+    if replaced.is_err() {
+        // The first error is the one to tell; that the rest could not be removed either is part of the same trouble.
+        let _ = fs::remove_file(beside);
+    }
+    replaced
+}
+
+fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(bytes)?;
+    file.flush()
+}
+
+fn is_pipe(metadata: &fs::Metadata) -> bool {
+    use std::os::unix::fs::FileTypeExt as _;
+    metadata.file_type().is_fifo()
+}
+
+fn explained(path: &Path, error: &io::Error) -> io::Error {
+    let hint = match error.kind() {
+        io::ErrorKind::NotFound => "; its directory has to exist",
+        io::ErrorKind::PermissionDenied => "; write permission is needed for the file and for its directory",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; make room or choose another disk",
+        io::ErrorKind::IsADirectory => "; a file is needed",
+        _ => "",
+    };
+    io::Error::new(error.kind(), format!("cannot write '{}': {error}{hint}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(directory: &Path) -> Vec<OsString> {
+        fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+    }
+
+    #[test]
+    fn preparing_changes_nothing_and_leaves_nothing_behind() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("r.json");
+        Output::prepare(&path).unwrap();
+        assert!(names(directory.path()).is_empty());
+        fs::write(&path, "old").unwrap();
+        Output::prepare(&path).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(names(directory.path()), ["r.json"]);
+    }
+
+    #[test]
+    fn every_checkpoint_replaces_the_one_before() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("r.json");
+        let output = Output::prepare(&path).unwrap();
+        for report in ["a long first report", "short", ""] {
+            output.checkpoint(report.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), report);
+        }
+        output.finish(b"the end").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"the end");
+        assert_eq!(names(directory.path()), ["r.json"]);
+    }
+
+    #[test]
+    fn a_link_stays_a_link() {
+        let directory = tempfile::tempdir().unwrap();
+        let (target, link) = (directory.path().join("target"), directory.path().join("link"));
+        fs::write(&target, "old").unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        Output::prepare(&link).unwrap().finish(b"new").unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read(&target).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_missing_directory_is_said_before_anything_is_measured() {
+        let directory = tempfile::tempdir().unwrap();
+        let error = Output::prepare(&directory.path().join("none/r.json")).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert!(error.to_string().contains("none/r.json"), "{error}");
+        assert!(error.to_string().contains("directory has to exist"), "{error}");
+    }
+
+    #[test]
+    fn a_directory_is_no_place_for_a_report() {
+        let directory = tempfile::tempdir().unwrap();
+        for path in [directory.path().to_owned(), directory.path().join("..")] {
+            assert_eq!(Output::prepare(&path).unwrap_err().kind(), io::ErrorKind::IsADirectory);
+        }
+    }
+
+    #[test]
+    fn a_full_device_is_refused_and_an_endless_one_is_written_to_in_place() {
+        let error = Output::prepare(Path::new("/dev/full")).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        let output = Output::prepare(Path::new("/dev/null")).unwrap();
+        output.checkpoint(b"so far").unwrap();
+        output.finish(b"all").unwrap();
+        assert!(!fs::metadata("/dev/null").unwrap().is_file());
+    }
+
+    #[test]
+    fn a_dash_is_standard_output() {
+        assert!(Output::prepare(Path::new("-")).unwrap().is_standard());
+    }
+}

@@ -1,0 +1,3 @@
+//! Reports for people to read, one file for each style.
+
+pub mod native;

@@ -1,0 +1,492 @@
+//! pummel's own report: response time first, with what it is made of beside it, and a word on whom to believe.
+
+use std::fmt::Write as _;
+
+use pummel_logic::measure::measurement::{Status, Verify};
+use pummel_logic::measure::recorder::{Counts, Span};
+use pummel_logic::measure::summary::{Figures, OpSummary, QUANTILES, Quantile, Totals, time_text};
+use pummel_logic::plan::{Arrivals, Clock, Depth, Group, Mix, Plan, Work};
+use pummel_logic::time::{MILLISECOND, Nanos, seconds};
+use pummel_logic::wire::Fault;
+
+use crate::report::{Report, VERSION};
+
+/// The report, with a line end after each line.
+pub fn render(report: &Report<'_>) -> String {
+    let mut page = Page { text: String::new() };
+    heading(&mut page, report);
+    let groups = &report.summary.groups;
+    let summary = report.summary;
+    if groups.len() > 1 {
+        for group in groups {
+            page.line(&format!("\nGroup {}", group.name));
+            tables(&mut page, report, &group.ops, &group.totals);
+        }
+        page.line("\nAll groups");
+    }
+    tables(&mut page, report, &summary.ops, &summary.totals);
+    page.line("");
+    requests_without_answer(&mut page, &summary.totals.counts);
+    errors(&mut page, report);
+    around(&mut page, report);
+    verification(&mut page, report);
+    generator(&mut page, report);
+    goals(&mut page, report);
+    page.field("Verdict", &summary.verdict.says);
+    page.text
+}
+
+/// How wide a line of words is.
+const WIDTH: usize = 100;
+/// Where the words beside a name begin.
+const INDENT: usize = 13;
+/// With more verbs than this only their response times are shown, and what these are made of for all together.
+const VERBS_IN_FULL: usize = 3;
+/// From this median on times are shown in milliseconds.
+const MILLISECONDS_FROM: Nanos = 10 * MILLISECOND;
+
+struct Page {
+    text: String,
+}
+
+impl Page {
+    fn line(&mut self, line: &str) {
+        self.text.push_str(line.trim_end());
+        self.text.push('\n');
+    }
+
+    /// A name with words beside it, broken into lines.
+    fn field(&mut self, name: &str, words: &str) {
+        let mut line = format!("{name:<INDENT$}");
+        let mut empty = true;
+        for word in words.split(' ') {
+            if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+                self.line(&line);
+                line = " ".repeat(INDENT);
+                empty = true;
+            }
+            if !empty {
+                line.push(' ');
+            }
+            line.push_str(word);
+            empty = false;
+        }
+        self.line(&line);
+    }
+
+    /// Rows of cells in columns; the first `left` columns begin at the left, the others end at the right.
+    fn table(&mut self, rows: &[Vec<String>], left: usize) {
+        let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+        let width =
+            |at: usize| rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max();
+        let widths: Vec<usize> = (0..columns).map(|at| width(at).unwrap_or(0)).collect();
+        for row in rows {
+            let mut line = String::new();
+            for (at, (cell, width)) in row.iter().zip(&widths).enumerate() {
+                let gap = if at == 0 { "" } else { "  " };
+                let written = if at < left {
+                    write!(line, "{gap}{cell:<width$}")
+                } else {
+                    write!(line, "{gap}{cell:>width$}")
+                };
+                written.expect("a string takes everything");
+            }
+            self.line(&line);
+        }
+    }
+}
+
+fn heading(page: &mut Page, report: &Report<'_>) {
+    let Report { plan, summary, .. } = *report;
+    let status = match summary.status {
+        Status::Complete => "complete",
+        Status::Partial => "PARTIAL",
+        Status::Interrupted => "INTERRUPTED",
+    };
+    page.line(&format!("pummel {VERSION}: {status}, {:.2} s measured", summary.seconds));
+    if let Some(reason) = &summary.reason {
+        page.field("Reason", reason);
+    }
+    page.field("Servers", &plan.servers.join(", "));
+    for group in &plan.groups {
+        page.field("Clients", &clients(plan, group));
+    }
+    for phase in plan.phases.iter().filter(|phase| phase.recorded) {
+        if let Work::Mix(mix) = &phase.work {
+            page.field("Requests", &requests(plan, mix));
+        }
+    }
+    page.field("Seed", &format!("{} (data seed {})", plan.seed, plan.data.seed));
+}
+
+fn clients(plan: &Plan, group: &Group) -> String {
+    let depth = match group.depth {
+        Depth::Limit(depth) => format!("depth {}", grouped(u64::from(depth))),
+        Depth::Unlimited => "unlimited depth".to_owned(),
+    };
+    let rate = group.rate.map_or_else(String::new, |rate| format!(" at {} req/s", number(rate)));
+    let load = match &group.arrivals {
+        Arrivals::Closed => "closed loop".to_owned(),
+        Arrivals::Constant => format!("open loop{rate}, constant gaps"),
+        Arrivals::Poisson => format!("open loop{rate}, poisson"),
+        Arrivals::Shape(dist) => format!("open loop{rate}, gaps {dist}"),
+    };
+    let connections = counted(u64::from(group.clients), "connection");
+    format!("{connections}, {depth}, {load}, {}", counted(u64::from(plan.engine.threads), "thread"))
+}
+
+fn requests(plan: &Plan, mix: &Mix) -> String {
+    let total: f64 = mix.ops.iter().map(|(_, weight)| weight).sum();
+    let ops: Vec<String> = mix
+        .ops
+        .iter()
+        .map(|(verb, weight)| format!("{} {} %", verb.name(), number(weight / total * 100.0)))
+        .collect();
+    let mut text = ops.join(", ");
+    if mix.multiget > 1 {
+        text += &format!(", {} keys in each read", mix.multiget);
+    }
+    if let Some(delay_ns) = mix.read_through_ns {
+        let after =
+            if delay_ns == 0 { "at once".to_owned() } else { format!("after {}", time_text(delay_ns)) };
+        text += &format!(", missed keys are set {after}");
+    }
+    if mix.noreply {
+        text += ", writes without reply";
+    }
+    let data = &plan.data;
+    let records = counted(data.records, "record");
+    text + &format!(
+        "; {records}, {}, keys {} bytes, values {} bytes",
+        mix.popularity, data.key_size, data.value_size
+    )
+}
+
+fn tables(page: &mut Page, report: &Report<'_>, ops: &[OpSummary], totals: &Totals) {
+    page.line("");
+    page.table(&count_rows(ops, totals, report.summary.seconds), 1);
+    page.line("");
+    page.table(&time_rows(ops, totals), 2);
+    if report.summary.verdict.limited() {
+        page.line("These times are partly the generator's own: see the verdict.");
+    }
+}
+
+fn count_rows(ops: &[OpSummary], totals: &Totals, measured_s: f64) -> Vec<Vec<String>> {
+    let names =
+        ["", "due", "completed", "per second", "hits", "misses", "hit %", "errors", "unfinished", "unsent"];
+    let mut rows = vec![names.map(str::to_owned).to_vec()];
+    for op in ops {
+        rows.push(count_row(op.verb.name(), &op.counts, op.verb.reads(), measured_s));
+    }
+    if ops.len() != 1 {
+        rows.push(count_row("all", &totals.counts, ops.iter().any(|op| op.verb.reads()), measured_s));
+    }
+    rows
+}
+
+fn count_row(name: &str, counts: &Counts, reads: bool, measured_s: f64) -> Vec<String> {
+    let rate = if measured_s > 0.0 { counts.completed as f64 / measured_s } else { 0.0 };
+    let looked_up = counts.hits + counts.misses;
+    let of_reads = |text: String| if reads { text } else { "-".to_owned() };
+    let share = if looked_up > 0 {
+        format!("{:.1}", 100.0 * counts.hits as f64 / looked_up as f64)
+    } else {
+        "-".to_owned()
+    };
+    vec![
+        name.to_owned(),
+        grouped(counts.requests()),
+        grouped(counts.completed),
+        number(rate),
+        of_reads(grouped(counts.hits)),
+        of_reads(grouped(counts.misses)),
+        share,
+        grouped(counts.failed()),
+        grouped(counts.unfinished),
+        grouped(counts.unsent),
+    ]
+}
+
+/// Response first, then what it is made of (wait + lag + service), then how long replies lay unread.
+const ROWS: [Span; Span::COUNT] = [Span::Response, Span::Service, Span::Wait, Span::Lag, Span::Reaction];
+
+fn time_rows(ops: &[OpSummary], totals: &Totals) -> Vec<Vec<String>> {
+    let response = &totals.figures[Span::Response as usize];
+    let (unit, unit_ns) = match response.quantiles[0] {
+        Quantile::Known(median) | Quantile::Above(median) if median >= MILLISECONDS_FROM => ("ms", 1e6),
+        _ => ("us", 1e3),
+    };
+    let names = ["min", "mean", "stddev"].into_iter().chain(QUANTILES.map(|(name, _)| name)).chain(["max"]);
+    let heading = [format!("in {unit}"), String::new()].into_iter().chain(names.map(str::to_owned));
+    let mut rows = vec![heading.collect()];
+    let in_full = ops.len() <= VERBS_IN_FULL;
+    for op in ops {
+        let spans: &[Span] = if in_full { &ROWS } else { &ROWS[..1] };
+        rows.extend(span_rows(op.verb.name(), spans, &op.figures, unit_ns));
+    }
+    if ops.len() != 1 {
+        let spans: &[Span] = if in_full { &ROWS[..1] } else { &ROWS };
+        rows.extend(span_rows("all", spans, &totals.figures, unit_ns));
+    }
+    rows
+}
+
+fn span_rows(name: &str, spans: &[Span], figures: &[Figures; Span::COUNT], unit_ns: f64) -> Vec<Vec<String>> {
+    let row = |(at, span): (usize, &Span)| {
+        let name = if at == 0 { name } else { "" };
+        let cells = figure_cells(&figures[*span as usize], unit_ns);
+        [name.to_owned(), span.name().to_owned()].into_iter().chain(cells).collect()
+    };
+    spans.iter().enumerate().map(row).collect()
+}
+
+fn figure_cells(figures: &Figures, unit_ns: f64) -> Vec<String> {
+    let exact = &figures.exact;
+    let cell = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |ns| number(ns / unit_ns));
+    let mut cells = vec![
+        cell((exact.count > 0).then_some(exact.min as f64)),
+        cell(exact.mean_ns()),
+        cell(exact.stddev_ns()),
+    ];
+    for quantile in figures.quantiles.iter().chain([&figures.max]) {
+        cells.push(match quantile {
+            Quantile::Known(ns) => number(*ns as f64 / unit_ns),
+            Quantile::Above(ns) => format!("> {}", number(*ns as f64 / unit_ns)),
+            Quantile::Absent => "-".to_owned(),
+        });
+    }
+    cells
+}
+
+fn requests_without_answer(page: &mut Page, counts: &Counts) {
+    let unanswered = counts.unanswered();
+    if unanswered > 0 && counts.completed > 0 {
+        let share = 100.0 * unanswered as f64 / counts.requests() as f64;
+        page.field(
+            "Unanswered",
+            &format!(
+                "{} of {} ({share:.2} %) got no answer. They count as slower than all others: `> x` is a quantile that \
+                 falls among them, of which only a lower bound is known. min, mean and stddev leave them out.",
+                grouped(unanswered),
+                counted(counts.requests(), "request"),
+            ),
+        );
+    }
+}
+
+fn errors(page: &mut Page, report: &Report<'_>) {
+    let counts = &report.summary.totals.counts;
+    if counts.failed() > 0 {
+        let kinds = Fault::ALL.into_iter().filter(|fault| counts.errors(*fault) > 0);
+        let kinds: Vec<String> =
+            kinds.map(|fault| format!("{} {}", fault.name(), grouped(counts.errors(fault)))).collect();
+        page.field("Errors", &kinds.join(", "));
+    }
+    for (message, count) in &report.measurement.messages {
+        page.field("", &format!("{} x {message}", grouped(*count)));
+    }
+}
+
+fn around(page: &mut Page, report: &Report<'_>) {
+    let Report { measurement, summary, .. } = *report;
+    let bytes = measurement.bytes;
+    let rate = |count: u64| {
+        if summary.seconds > 0.0 {
+            byte_text((count as f64 / summary.seconds) as u64)
+        } else {
+            "-".to_owned()
+        }
+    };
+    page.field(
+        "Bytes",
+        &format!(
+            "{} sent ({}/s), {} received ({}/s)",
+            byte_text(bytes.sent),
+            rate(bytes.sent),
+            byte_text(bytes.received),
+            rate(bytes.received)
+        ),
+    );
+    let connections = &measurement.connections;
+    let mut text =
+        format!("{} of {} open at the start", grouped(connections.open), grouped(connections.asked));
+    for (count, what) in [
+        (connections.failed, "failed"),
+        (connections.lost, "lost"),
+        (connections.reconnected, "opened again"),
+    ] {
+        if count > 0 {
+            text += &format!(", {} {what}", grouped(count));
+        }
+    }
+    if let (Some(median), Some(longest)) = (summary.connect.quantiles[0].known(), summary.connect.max.known())
+    {
+        text += &format!("; connecting took {} (p50) to {} (max)", time_text(median), time_text(longest));
+    }
+    page.field("Connections", &text);
+    if let Some(load) = measurement.load {
+        let mut text = format!(
+            "{} of {} stored in {:.2} s, {}",
+            grouped(load.stored),
+            counted(load.records, "record"),
+            seconds(load.elapsed_ns),
+            byte_text(load.bytes)
+        );
+        if load.errors > 0 {
+            text += &format!("; {}", counted(load.errors, "error"));
+        }
+        page.field("Loading", &text);
+    }
+}
+
+fn verification(page: &mut Page, report: &Report<'_>) {
+    let verify = &report.measurement.verify;
+    if report.plan.verify <= 0.0 && *verify == Verify::default() {
+        return;
+    }
+    let checked = format!("{} checked: ", counted(verify.checked, "value"));
+    if verify.failed == 0 && verify.stale == 0 {
+        page.field("Verified", &format!("{checked}none wrong, none stale"));
+    } else {
+        let or_more = if verify.more_keys() { " or more" } else { "" };
+        let keys = format!("{}{or_more}", counted(verify.failed_keys(), "key"));
+        let wrong = format!("{} WRONG, of {keys}; {} stale", grouped(verify.failed), grouped(verify.stale));
+        page.field("Verified", &format!("{checked}{wrong}"));
+    }
+    for failure in &verify.first {
+        page.field("", &format!("{}: {}", failure.key, failure.why));
+    }
+    if verify.failed_keys() > verify.first.len() as u64 {
+        page.field(
+            "",
+            &format!("and {} more", counted(verify.failed_keys() - verify.first.len() as u64, "key")),
+        );
+    }
+    if verify.short > 0 {
+        page.field(
+            "",
+            &format!(
+                "{} too short to carry a frame: their bytes were compared, but neither a lost end nor an older value \
+                 can be seen in them",
+                if verify.short == 1 { "1 value was".to_owned() } else { format!("{} values were", grouped(verify.short)) }
+            ),
+        );
+    }
+}
+
+fn generator(page: &mut Page, report: &Report<'_>) {
+    let Report { measurement, summary, .. } = *report;
+    let generator = &measurement.generator;
+    let mut text = String::new();
+    if let Some(cpu) = summary.cpu_us_per_request {
+        let completed = summary.totals.counts.completed as f64;
+        let each = |ns: Nanos| number(ns as f64 / 1e3 / completed);
+        text += &format!(
+            "{} us of CPU for each request ({} user, {} system); ",
+            number(cpu),
+            each(generator.cpu_user_ns),
+            each(generator.cpu_system_ns)
+        );
+    }
+    text += &format!("busiest thread busy {:.0} % of the time, ", generator.busy_share_max() * 100.0);
+    text += &counted(generator.turns.stalls, "stall");
+    if generator.turns.stalls > 0 {
+        text += &format!(" (turns above 1 ms; {} in all)", time_text(generator.turns.stalled_ns));
+    }
+    text += &format!("; {} of memory", byte_text(generator.peak_rss_bytes));
+    page.field("Generator", &text);
+    page.field("Clock", &clock(report));
+}
+
+fn clock(report: &Report<'_>) -> String {
+    let measurement = report.measurement;
+    let stamps = &measurement.generator.turns.stamps;
+    if measurement.clock == Clock::User {
+        return "user: a reply has arrived when it is read, so service times contain the generator's own slowness"
+            .to_owned();
+    }
+    let mut notes = Vec::new();
+    if measurement.unix_socket {
+        notes.push("none on unix sockets: a reply there has arrived when it is read".to_owned());
+    }
+    let completed = report.summary.totals.counts.completed.max(1) as f64;
+    for (count, what) in [
+        (stamps.missing, "missing (the reading clock was taken)"),
+        (stamps.rejected, "impossible (the reading clock was taken)"),
+        (stamps.shared, "shared by replies that came together (an upper bound for all but the last)"),
+    ] {
+        if count > 0 {
+            notes.push(format!("{} ({:.1} %) {what}", grouped(count), 100.0 * count as f64 / completed));
+        }
+    }
+    if notes.is_empty() {
+        return "the kernel's receive stamps, one for every reply".to_owned();
+    }
+    format!("the kernel's receive stamps; {}", notes.join("; "))
+}
+
+fn goals(page: &mut Page, report: &Report<'_>) {
+    for result in &report.summary.goals {
+        let reached = match result.reached {
+            Quantile::Known(ns) => time_text(ns),
+            Quantile::Above(ns) => format!("> {}", time_text(ns)),
+            Quantile::Absent => "unknown".to_owned(),
+        };
+        let met = if result.met { "met" } else { "MISSED" };
+        let name = format!("p{}", number_plain(result.goal.quantile * 100.0));
+        let limit = time_text(result.goal.limit_ns);
+        page.field("Goal", &format!("response time {name} within {limit}: {met} ({reached})"));
+    }
+}
+
+/// A number with at least three significant digits: two digits after the point below 10, one below 100, else none.
+fn number(value: f64) -> String {
+    if value.abs() < 9.995 {
+        let text = format!("{value:.2}");
+        return text.strip_suffix(".00").map_or(text.clone(), str::to_owned);
+    }
+    if value.abs() < 99.95 {
+        let text = format!("{value:.1}");
+        return text.strip_suffix(".0").map_or(text.clone(), str::to_owned);
+    }
+    grouped(value.round() as u64)
+}
+
+/// A number without digits that say nothing, such as the 99.9 of a quantile.
+fn number_plain(value: f64) -> String {
+    ((value * 1e6).round() / 1e6).to_string()
+}
+
+/// A count with commas between thousands.
+fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A count with what it counts.
+fn counted(count: u64, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {what}{plural}", grouped(count))
+}
+
+/// A number of bytes with three digits, in decimal units.
+fn byte_text(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    let mut unit = "B";
+    for next in ["kB", "MB", "GB", "TB", "PB"] {
+        if value < 999.5 {
+            break;
+        }
+        value /= 1000.0;
+        unit = next;
+    }
+    if unit == "B" { format!("{bytes} B") } else { format!("{} {unit}", number(value)) }
+}
