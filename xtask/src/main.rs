@@ -1,2 +1,83 @@
-//! x
-fn main() {}
+//! The project's own commands: `cargo xtask help` lists them.
+
+#![forbid(unsafe_code)]
+
+mod bench;
+mod ci;
+mod floors;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const HELP: &str = "\
+Commands of the project:
+
+  cargo xtask floors              what may know what, and which calls are banned where
+  cargo xtask ci [--no-tests]     formatting, lints, floors, tests; --no-tests where they have just been run
+  cargo xtask bench [OPTIONS]     CPU, throughput and memory beside the floor, on this machine
+                                  (`cargo xtask bench --help` lists the options)
+  cargo xtask help                this text
+
+Exit status: 0 all is well, 1 it is not, 2 the command line is wrong.
+";
+
+/// How a command ended, when it did not fail to run.
+enum Verdict {
+    Good,
+    Bad,
+    /// The command line is wrong, and why.
+    Usage(String),
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&root(), &arguments) {
+        Ok(Verdict::Good) => ExitCode::SUCCESS,
+        Ok(Verdict::Bad) => ExitCode::from(1),
+        Ok(Verdict::Usage(why)) => {
+            eprintln!("xtask: {why}\n\n{HELP}");
+            ExitCode::from(2)
+        }
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            ExitCode::from(1)
+        }
+    }
+}
+
+fn run(root: &Path, arguments: &[String]) -> io::Result<Verdict> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let good = match words[..] {
+        [] | ["help" | "--help" | "-h"] => {
+            print!("{HELP}");
+            true
+        }
+        ["floors"] => floors::run(root)?,
+        ["bench", "--help" | "-h"] => {
+            print!("{}", bench::HELP);
+            true
+        }
+        ["bench", ref options @ ..] => match bench::Options::parse(options) {
+            Ok(options) => bench::run(root, &options).map(|()| true)?,
+            Err(why) => return Ok(Verdict::Usage(why)),
+        },
+        ["ci"] => ci::run(root, ci::Tests::Run)?,
+        ["ci", "--no-tests"] => ci::run(root, ci::Tests::Skip)?,
+        ["floors" | "ci", ..] => {
+            return Ok(Verdict::Usage(format!(
+                "`{}` does not take this: {}",
+                words[0],
+                words[1..].join(" ")
+            )));
+        }
+        [command, ..] => return Ok(Verdict::Usage(format!("there is no command `{command}`"))),
+    };
+    Ok(if good { Verdict::Good } else { Verdict::Bad })
+}
+
+/// The root of the repository: of the one that cargo runs this program for, or else that it was built from.
+fn root() -> PathBuf {
+    let own = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    Path::new(&own).parent().expect("xtask lies in the repository").to_owned()
+}

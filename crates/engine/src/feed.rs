@@ -1,5 +1,6 @@
 //! What workers tell the thread that watches over the run, and the memory that goes back to them.
 
+use std::fmt;
 use std::sync::mpsc::{Receiver, Sender};
 
 use pummel_logic::measure::histogram::Histogram;
@@ -7,7 +8,7 @@ use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::{Bytes, Verify, WorkerTime};
 use pummel_logic::measure::recorder::Tally;
 use pummel_logic::time::Nanos;
-use pummel_logic::wire::{Outcome, Verb};
+use pummel_logic::wire::{Fault, Outcome, Verb};
 
 use crate::io::Reason;
 
@@ -39,6 +40,22 @@ pub struct Row {
 /// What a worker says.
 #[derive(Debug)]
 pub enum Note {
+    /// A phase begins (from the first worker only).
+    Began {
+        /// Index of the phase in the Plan.
+        phase: usize,
+        /// When, on the monotonic clock.
+        at: Nanos,
+    },
+    /// CPU time of the process in a phase (from the first worker only).
+    Spent {
+        /// Index of the phase in the Plan.
+        phase: usize,
+        /// Outside the kernel.
+        user_ns: Nanos,
+        /// Inside the kernel.
+        system_ns: Nanos,
+    },
     /// Its part of a slice of the measured phase.
     Slice {
         /// The slice.
@@ -116,6 +133,26 @@ pub enum Trouble {
     Malformed(&'static str, Vec<u8>),
     /// A request took too long.
     TimedOut,
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trouble::NotOpened(reason) | Trouble::Lost(reason) => match (reason.errno, reason.fault) {
+                (0, Fault::Timeout) => to.write_str("the server did not answer in time"),
+                (0, _) => to.write_str("the server closed the connection"),
+                (errno, _) => std::io::Error::from_raw_os_error(errno).fmt(to),
+            },
+            Trouble::Malformed(what, bytes) => {
+                write!(
+                    to,
+                    "the server sent what the protocol does not allow ({what}): \"{}\"",
+                    bytes.escape_ascii()
+                )
+            }
+            Trouble::TimedOut => to.write_str("a request took longer than the timeout"),
+        }
+    }
 }
 
 /// A worker's end of the line.

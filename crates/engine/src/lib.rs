@@ -9,5 +9,6 @@ pub mod feed;
 pub mod io;
 pub mod log;
 pub mod meeting;
+pub mod run;
 pub mod wheel;
 pub mod worker;

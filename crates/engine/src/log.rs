@@ -46,6 +46,7 @@ pub struct Log {
     mode: Mode,
     phase: usize,
     begin: Nanos,
+    end_at: Nanos,
     /// The slice that is written to.
     interval: Box<Interval>,
     next_tick: Nanos,
@@ -95,6 +96,7 @@ impl Log {
             mode: Mode::Count,
             phase: 0,
             begin: 0,
+            end_at: NEVER,
             interval,
             next_tick: NEVER,
             tally: Tally::default(),
@@ -112,18 +114,18 @@ impl Log {
         }
     }
 
-    /// Begins a phase.
-    pub fn begin_phase(&mut self, phase: usize, mode: Mode, begin: Nanos) {
+    /// Begins a phase that ends at `end`, but for its drain.
+    pub fn begin_phase(&mut self, phase: usize, mode: Mode, begin: Nanos, end: Nanos) {
         self.phase = phase;
         self.mode = mode;
         self.begin = begin;
         self.busy_ns = 0;
         self.interval.restart(0, 0);
-        self.next_tick = begin
-            + match mode {
-                Mode::Count => PROGRESS_NS,
-                Mode::Record(interval_ns) => interval_ns,
-            };
+        self.end_at = end;
+        self.next_tick = match mode {
+            Mode::Count => begin + PROGRESS_NS,
+            Mode::Record(interval_ns) => self.tick_at(begin + interval_ns),
+        };
     }
 
     /// How many connections are open now that a phase begins.
@@ -149,8 +151,8 @@ impl Log {
             }
             Mode::Record(interval_ns) => {
                 // A slice ends at its tick even when nobody came to look in time.
-                let index = (now - self.begin) / interval_ns;
-                self.next_tick = self.begin + (index + 1) * interval_ns;
+                let index = (now.min(self.end_at - 1) - self.begin) / interval_ns;
+                self.next_tick = self.tick_at(self.begin + (index + 1) * interval_ns);
                 self.hand_over(index * interval_ns, index);
             }
         }
@@ -180,10 +182,20 @@ impl Log {
         self.next_tick = NEVER;
     }
 
+    /// Says something to the thread that watches.
+    pub fn say(&self, note: Note) {
+        self.line.say(note);
+    }
+
     /// Ends the run.
     pub fn finish(mut self, failure: Option<std::io::Error>) {
         self.end.failure = failure;
         self.line.say(Note::Done(Box::new(self.end)));
+    }
+
+    /// The last slice has no tick: what comes in the drain belongs to it.
+    fn tick_at(&self, at: Nanos) -> Nanos {
+        if at < self.end_at { at } else { NEVER }
     }
 
     fn hand_over(&mut self, end_ns: Nanos, next: u64) {

@@ -8,7 +8,6 @@ use pummel_logic::time::Nanos;
 /// A meeting point for a fixed number of workers, used again for every phase.
 #[derive(Debug)]
 pub struct Meeting {
-    workers: usize,
     state: Mutex<State>,
     changed: Condvar,
     stopped: AtomicBool,
@@ -16,6 +15,8 @@ pub struct Meeting {
 
 #[derive(Debug, Default)]
 struct State {
+    /// Workers that take part.
+    workers: usize,
     arrived: usize,
     round: u64,
     /// The latest time that anyone brought along.
@@ -28,13 +29,8 @@ struct State {
 impl Meeting {
     /// A meeting point for `workers` workers.
     pub fn new(workers: usize) -> Meeting {
-        let state = State { able: true, ..State::default() };
-        Meeting {
-            workers,
-            state: Mutex::new(state),
-            changed: Condvar::new(),
-            stopped: AtomicBool::new(false),
-        }
+        let state = State { workers, able: true, ..State::default() };
+        Meeting { state: Mutex::new(state), changed: Condvar::new(), stopped: AtomicBool::new(false) }
     }
 
     /// Waits for all workers. Each brings its clock's time and whether it can go on; all leave with the same answer:
@@ -44,18 +40,39 @@ impl Meeting {
         state.arrived += 1;
         state.latest = state.latest.max(now);
         state.able &= able;
-        if state.arrived == self.workers {
-            let go_on = state.able && !self.is_stopped();
-            let verdict = go_on.then_some(state.latest);
-            *state = State { round: state.round + 1, able: true, verdict, ..State::default() };
-            self.changed.notify_all();
-            return verdict;
+        if state.arrived == state.workers {
+            return self.release(&mut state);
         }
         let round = state.round;
         while state.round == round {
             state = self.changed.wait(state).unwrap_or_else(|broken| broken.into_inner());
         }
         state.verdict
+    }
+
+    /// Takes no part any more; the others cannot go on without.
+    pub fn leave(&self) {
+        self.stop();
+        let mut state = self.state.lock().unwrap_or_else(|broken| broken.into_inner());
+        state.workers -= 1;
+        if state.arrived > 0 && state.arrived == state.workers {
+            self.release(&mut state);
+        }
+    }
+
+    /// All have arrived: tells them what comes, and begins the next round.
+    fn release(&self, state: &mut State) -> Option<Nanos> {
+        let verdict = (state.able && !self.is_stopped()).then_some(state.latest);
+        *state = State {
+            workers: state.workers,
+            arrived: 0,
+            round: state.round + 1,
+            latest: 0,
+            able: true,
+            verdict,
+        };
+        self.changed.notify_all();
+        verdict
     }
 
     /// Asks all workers to come to an end: no phase begins any more, and the one under way asks nothing more.
@@ -95,5 +112,15 @@ mod tests {
         assert_eq!(rounds([20, 11, 12], [true; 3]), [Some(20); 3]);
         meeting.stop();
         assert_eq!(rounds([30, 31, 32], [true; 3]), [None; 3]);
+    }
+
+    #[test]
+    fn one_who_leaves_is_not_waited_for() {
+        let meeting = Meeting::new(2);
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| meeting.meet(5, true));
+            meeting.leave();
+            assert_eq!(waits.join().expect("a worker ends"), None);
+        });
     }
 }

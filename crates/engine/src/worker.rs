@@ -6,6 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, IoSlice};
+use std::sync::Arc;
 
 use pummel_logic::client::{Client, Wish};
 use pummel_logic::inflight::{Care, Origin, Ticket};
@@ -14,8 +15,9 @@ use pummel_logic::shared::Shared;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 use pummel_logic::wire::{Codec, Fault, Outcome};
 
+use crate::connect::Server;
 use crate::feed::Trouble;
-use crate::io::{Backend, Close, ConnId, Event, Reason, Target};
+use crate::io::{Backend, Close, ConnId, Event, Reason};
 use crate::log::Log;
 use crate::meeting::Meeting;
 use crate::wheel::Wheel;
@@ -82,8 +84,9 @@ struct Desk<C> {
     rules: Rules,
     clients: Vec<Client>,
     connections: Vec<Connection<C>>,
-    /// Addresses that each client's server has, tried in turn.
-    targets: Vec<Vec<Target>>,
+    servers: Arc<[Server]>,
+    /// Where each client's connection goes.
+    roads: Vec<Road>,
     shared: Shared,
     log: Log,
     due: BinaryHeap<Reverse<(Nanos, u32)>>,
@@ -107,16 +110,17 @@ pub struct Worker<C, B> {
 }
 
 impl<C: Codec, B: Backend> Worker<C, B> {
-    /// A worker for these clients, whose client n has the addresses `targets[n]`.
+    /// A worker for these clients, without a connection yet.
     pub fn new(backend: B, crew: Crew, rules: Rules, shared: Shared, log: Log) -> Worker<C, B> {
-        let Crew { clients, targets, depth } = crew;
+        let Crew { clients, servers, roads, depth } = crew;
         let connections = clients.iter().map(|_| Connection::new(depth)).collect();
         let wheel = Wheel::new(rules.timeout_ns, backend.now());
         let active = clients.len();
         let desk = Desk {
             rules,
             connections,
-            targets,
+            servers,
+            roads,
             shared,
             log,
             due: BinaryHeap::with_capacity(clients.len()),
@@ -148,6 +152,16 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         self.turns(meeting, bounds, begin, |_| false)?;
         self.settle();
         Ok(())
+    }
+
+    /// Whether the next phase can begin: all connections are open, or will be opened again.
+    pub fn can_go_on(&self) -> bool {
+        !self.desk.clients.iter().any(Client::is_lost)
+    }
+
+    /// Where it writes down what it does.
+    pub fn log(&self) -> &Log {
+        &self.desk.log
     }
 
     /// The clock.
@@ -240,10 +254,21 @@ impl<C: Codec, B: Backend> Worker<C, B> {
 pub struct Crew {
     /// The clients.
     pub clients: Vec<Client>,
-    /// For each client, the addresses of its server, tried in turn.
-    pub targets: Vec<Vec<Target>>,
+    /// The servers of the Plan.
+    pub servers: Arc<[Server]>,
+    /// For each client, where its connection goes.
+    pub roads: Vec<Road>,
     /// Most requests outstanding on a connection, to make room for.
     pub depth: usize,
+}
+
+/// Where a connection goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Road {
+    /// Index of its server in the Plan.
+    pub server: u32,
+    /// Its number over all threads, which decides on the address that it comes from.
+    pub connection: u64,
 }
 
 /// When a phase ends, and when its last answers are given up.
@@ -416,11 +441,9 @@ impl<C: Codec> Desk<C> {
                 connection.in_wheel = true;
                 self.wheel.insert(slot as u32, now.saturating_add(self.rules.timeout_ns));
             }
-            let addresses = &self.targets[slot];
-            backend.open(
-                ConnId { slot: slot as u32, generation: connection.generation },
-                &addresses[connection.attempt as usize % addresses.len()],
-            );
+            let Road { server, connection: number } = self.roads[slot];
+            let target = self.servers[server as usize].target(number, connection.attempt as usize);
+            backend.open(ConnId { slot: slot as u32, generation: connection.generation }, &target);
         }
     }
 
@@ -494,8 +517,8 @@ impl<C: Codec> Desk<C> {
         connection.attempt = connection.attempt.wrapping_add(1);
         connection.failures += 1;
         connection.state = State::Closed;
-        let addresses = self.targets[slot].len() as u32;
-        if connection.failures % addresses != 0 {
+        let addresses = self.servers[self.roads[slot].server as usize].addresses() as u32;
+        if !connection.failures.is_multiple_of(addresses) {
             // The server's name has more addresses; the next may be the one that it listens on.
             connection.state = State::Queued;
             self.queue.push(Reverse((now, slot as u32)));

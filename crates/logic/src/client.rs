@@ -197,11 +197,11 @@ struct Pieces {
 }
 
 impl Client {
-    /// Client `number` of its group, which talks to server `server` of the Plan, without an open lane and without
+    /// Client `number` of group `group`, which talks to server `server` of the Plan, without an open lane and without
     /// anything to do. Where values are checked, its `writer` gives its writes their versions; without one, it writes
     /// what loading writes.
-    pub fn new(number: u64, server: u32, writer: Option<Writer>) -> Client {
-        let place = Place { seed: 0, group: 0, phase: 0, client: number };
+    pub fn new(group: usize, number: u64, server: u32, writer: Option<Writer>) -> Client {
+        let place = Place { seed: 0, group: group as u64, phase: 0, client: number };
         Client {
             number,
             lane: LaneState::Closed,
@@ -419,6 +419,10 @@ impl Client {
                     (false, true) => Next::Wait(NEVER),
                 };
             }
+        }
+        // A phase lasts as long as it was asked to, also when nothing more is due in it.
+        if now < self.shift.end && self.shift.end != NEVER && self.issued < self.shift.requests {
+            return Next::Wait(wake.min(self.shift.end));
         }
         match (wake, self.slots.outstanding()) {
             (NEVER, 0) => Next::Done,

@@ -13,6 +13,7 @@
 pub mod arrivals;
 pub mod client;
 pub mod dist;
+pub mod host;
 pub mod inflight;
 pub mod measure;
 pub mod outbox;

@@ -20,6 +20,8 @@ pub struct Outbox {
     bytes: Vec<u8>,
     /// How many of `bytes` were taken.
     taken: usize,
+    /// Boxed, so that the many connections that never send a large value stay small.
+    #[allow(clippy::box_collection)]
     holes: Option<Box<VecDeque<Hole>>>,
 }
 

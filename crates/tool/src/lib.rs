@@ -1,3 +1,10 @@
 //! Floor 3: what people and other machines see of pummel: command lines, reports, the built-in server.
 
+pub mod cli;
+pub mod demo;
+pub mod exit;
+pub mod explain;
+pub mod front;
+pub mod pages;
 pub mod report;
+pub mod serve;

@@ -345,7 +345,7 @@ impl Epoll {
                     let read = clock::now();
                     on(conn, Event::Received { bytes: &mut self.scratch[..len], stamp, read });
                     // A read shorter than the block has emptied the socket; what comes now makes a new edge.
-                    if len < SCRATCH_BYTES && !slot.is(ENDS) {
+                    if len < self.scratch.len() && !slot.is(ENDS) {
                         return Taken::All;
                     }
                 }
@@ -517,5 +517,198 @@ impl Backend for Epoll {
         if let Some(stamps) = &mut self.stamps {
             stamps.renew();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{Ipv4Addr, TcpListener, TcpStream};
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+    use pummel_logic::time::SECOND;
+
+    fn plain_socket() -> Socket {
+        Socket { nodelay: true, linger_s: None, send_buffer: None, recv_buffer: None, source: Vec::new() }
+    }
+
+    fn epoll(options: &Socket) -> Epoll {
+        Epoll::new(Wait::Block, Clock::Kernel, options).unwrap()
+    }
+
+    /// A listener on a free port, and the target that leads to it.
+    fn listener() -> (TcpListener, Target) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let target = Target::Tcp { address: listener.local_addr().unwrap(), source: None };
+        (listener, target)
+    }
+
+    /// Opens slot 0, and gives the other end of it.
+    fn opened(epoll: &mut Epoll, listener: &TcpListener, target: &Target) -> (ConnId, TcpStream) {
+        let conn = ConnId { slot: 0, generation: 3 };
+        epoll.open(conn, target);
+        let (stream, _) = listener.accept().unwrap();
+        let mut open = false;
+        while !open {
+            epoll.wait(clock::now() + 10 * SECOND).unwrap();
+            epoll.drain(&mut |_, event| open |= matches!(event, Event::Opened));
+        }
+        (conn, stream)
+    }
+
+    #[test]
+    fn a_slot_is_small() {
+        assert!(size_of::<Slot>() <= 16);
+    }
+
+    #[test]
+    fn one_connection_takes_no_more_than_its_share_of_a_drain() {
+        let mut epoll = epoll(&plain_socket());
+        epoll.scratch = vec![0; 1024].into_boxed_slice();
+        let (listener, target) = listener();
+        let (_, mut stream) = opened(&mut epoll, &listener, &target);
+        let message: Vec<u8> = (0..20_000u32).map(|i| i as u8).collect();
+        stream.write_all(&message).unwrap();
+        let (mut received, mut turns) = (Vec::new(), 0);
+        while received.len() < message.len() {
+            epoll.wait(clock::now() + 10 * SECOND).unwrap();
+            let mut reads = 0;
+            epoll.drain(&mut |_, event| {
+                let Event::Received { bytes, .. } = event else { panic!("{event:?}") };
+                received.extend_from_slice(bytes);
+                reads += 1;
+            });
+            // An edge and the place in the queue can fall into one turn.
+            assert!(reads <= 2 * READS_MAX, "{reads} reads in one turn");
+            turns += 1;
+        }
+        assert!(turns > 1);
+        assert!(received == message);
+    }
+
+    #[test]
+    fn without_a_fine_wait_an_alarm_keeps_the_time() {
+        for wait in [Wait::Auto, Wait::Block] {
+            let mut epoll = Epoll::new(wait, Clock::Kernel, &plain_socket()).unwrap();
+            epoll.sleeper = Sleeper::alarmed(&epoll.poller).unwrap();
+            for ns in [0, 20_000, 1_500_000, 7 * MILLISECOND] {
+                let until = clock::now() + ns;
+                assert!(epoll.wait(until).unwrap() >= until);
+                epoll.drain(&mut |conn, event| panic!("{conn:?} {event:?}"));
+            }
+            // An event ends the wait as before, and the alarm that is still set disturbs nobody.
+            let (listener, target) = listener();
+            let (_, mut stream) = opened(&mut epoll, &listener, &target);
+            stream.write_all(b"x").unwrap();
+            let until = clock::now() + 20 * SECOND;
+            assert!(epoll.wait(until).unwrap() < until);
+        }
+    }
+
+    #[test]
+    fn a_full_unix_listener_is_tried_again_until_there_is_room() {
+        let path = std::env::temp_dir().join(format!("pummel-knock-{}", std::process::id()));
+        let listener = UnixListener::bind(&path).unwrap();
+        // SAFETY: listen() takes plain numbers; on a socket that listens already it changes the length of its queue.
+        assert_eq!(unsafe { libc::listen(listener.as_raw_fd(), 1) }, 0);
+        let mut epoll = epoll(&plain_socket());
+        let target = Target::Unix(path.clone());
+        for slot in 0..10 {
+            epoll.open(ConnId { slot, generation: 1 }, &target);
+        }
+        assert!(!epoll.knocking.is_empty());
+        let (mut streams, mut opened) = (Vec::new(), 0);
+        while opened < 10 {
+            streams.push(listener.accept().unwrap());
+            epoll.wait(clock::now() + 20 * MILLISECOND).unwrap();
+            epoll.drain(&mut |_, event| {
+                assert!(matches!(event, Event::Opened), "{event:?}");
+                opened += 1;
+            });
+        }
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn the_peer_sees_how_we_closed() {
+        let lingering = Socket { linger_s: Some(0), ..plain_socket() };
+        for (options, how, reset) in [
+            (plain_socket(), Close::Fin, false),
+            (plain_socket(), Close::Reset, true),
+            (lingering, Close::Fin, true),
+        ] {
+            let mut epoll = epoll(&options);
+            let (listener, target) = listener();
+            let (conn, mut stream) = opened(&mut epoll, &listener, &target);
+            epoll.close(conn, how);
+            match stream.read(&mut [0]) {
+                Ok(0) => assert!(!reset, "{how:?} {options:?}"),
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                    assert!(reset, "{how:?} {options:?}")
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn connections_come_from_the_source_address() {
+        let mut epoll = epoll(&plain_socket());
+        let (listener, _) = listener();
+        let address = listener.local_addr().unwrap();
+        let target = Target::Tcp { address, source: Some(([127, 0, 0, 5], 0).into()) };
+        let (_, stream) = opened(&mut epoll, &listener, &target);
+        assert_eq!(stream.peer_addr().unwrap().ip(), Ipv4Addr::new(127, 0, 0, 5));
+    }
+
+    #[test]
+    fn a_source_that_is_not_ours_ends_in_closed_with_the_reason() {
+        let mut epoll = epoll(&plain_socket());
+        let (listener, _) = listener();
+        // An address for documentation (RFC 5737), which no machine has.
+        let source = Some(([192, 0, 2, 1], 0).into());
+        let target = Target::Tcp { address: listener.local_addr().unwrap(), source };
+        epoll.open(ConnId { slot: 0, generation: 0 }, &target);
+        epoll.wait(NEVER).unwrap();
+        let mut closed = None;
+        epoll.drain(&mut |_, event| match event {
+            Event::Closed(reason) => closed = Some(reason),
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(closed, Some(Reason { fault: Fault::Closed, errno: libc::EADDRNOTAVAIL }));
+    }
+
+    #[test]
+    fn with_the_users_clock_nothing_is_stamped() {
+        let mut epoll = Epoll::new(Wait::Block, Clock::User, &plain_socket()).unwrap();
+        let (listener, target) = listener();
+        let (_, mut stream) = opened(&mut epoll, &listener, &target);
+        let before = clock::now();
+        stream.write_all(b"x").unwrap();
+        let mut times = None;
+        while times.is_none() {
+            epoll.wait(clock::now() + 10 * SECOND).unwrap();
+            epoll.drain(&mut |_, event| {
+                if let Event::Received { stamp, read, .. } = event {
+                    times = Some((stamp, read));
+                }
+            });
+        }
+        let (stamp, read) = times.unwrap();
+        assert_eq!(stamp, None);
+        assert!(before <= read && read <= clock::now());
+    }
+
+    #[test]
+    fn socket_buffers_are_as_asked() {
+        let options = Socket { send_buffer: Some(8192), recv_buffer: Some(16384), ..plain_socket() };
+        let mut epoll = epoll(&options);
+        let (listener, target) = listener();
+        let (conn, _stream) = opened(&mut epoll, &listener, &target);
+        // 8 KiB, doubled by the kernel for its own use, take no 64 KiB at once; the default takes them all.
+        let message = vec![0; 64 * 1024];
+        assert!(epoll.send(conn, &[IoSlice::new(&message)]).taken < message.len());
     }
 }

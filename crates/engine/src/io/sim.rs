@@ -602,7 +602,14 @@ impl<P: Peer> Backend for Sim<P> {
 pub struct Echo {
     /// How long it thinks about each piece.
     pub think_ns: Nanos,
-    owed: BTreeMap<(u32, u32), VecDeque<(Nanos, Vec<u8>)>>,
+    owed: BTreeMap<(u32, u32), VecDeque<Owed>>,
+}
+
+/// What an [`Echo`] will send back, and when.
+#[derive(Debug)]
+struct Owed {
+    at: Nanos,
+    bytes: Vec<u8>,
 }
 
 impl Echo {
@@ -614,7 +621,10 @@ impl Echo {
 
 impl Peer for Echo {
     fn handle_received(&mut self, conn: ConnId, bytes: &[u8], now: Nanos) {
-        self.owed.entry(key(conn)).or_default().push_back((now + self.think_ns, bytes.to_vec()));
+        self.owed
+            .entry(key(conn))
+            .or_default()
+            .push_back(Owed { at: now + self.think_ns, bytes: bytes.to_vec() });
     }
 
     fn handle_closed(&mut self, conn: ConnId, _now: Nanos) {
@@ -623,7 +633,7 @@ impl Peer for Echo {
 
     fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next {
         let Some(owed) = self.owed.get_mut(&key(conn)) else { return Next::At(NEVER) };
-        while let Some((at, bytes)) = owed.front() {
+        while let Some(Owed { at, bytes }) = owed.front() {
             if *at > now {
                 return Next::At(*at);
             }

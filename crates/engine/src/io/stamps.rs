@@ -54,7 +54,7 @@ impl Stamps {
     /// A stamp of the wall clock on the monotonic clock.
     #[inline]
     pub fn to_monotonic(&self, wall: Nanos) -> Nanos {
-        wall.wrapping_sub_signed(self.offset_ns)
+        wall.wrapping_sub(self.offset_ns as Nanos)
     }
 
     /// Compares again when the last time is long ago.

@@ -614,6 +614,14 @@ mod tests {
     }
 
     #[test]
+    fn an_interrupt_is_counted_instead_of_ending_the_process() {
+        let interrupts = on_interrupt().unwrap();
+        // SAFETY: raise() takes a plain number; the signal has a handler now.
+        assert_eq!(unsafe { libc::raise(libc::SIGTERM) }, 0);
+        assert_eq!(interrupts.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
     fn unix_paths_that_the_kernel_cannot_take_are_errors() {
         let long = "x".repeat(108);
         assert_eq!(errno(&Address::unix(Path::new(&long)).err().unwrap()), libc::ENAMETOOLONG);

@@ -104,15 +104,23 @@ pub fn read<C: Codec>(stream: &[u8]) -> Vec<Seen> {
 /// # Panics
 /// When they do not.
 pub fn every_cut<C: Codec>(stream: &[u8]) -> Vec<Seen> {
-    let expected = read::<C>(stream);
+    every_cut_with(C::new, stream)
+}
+
+/// The same, with codecs that have written something before.
+///
+/// # Panics
+/// When a cut reads differently.
+pub fn every_cut_with<C: Codec>(codec: impl Fn() -> C, stream: &[u8]) -> Vec<Seen> {
+    let expected = read_from(&mut codec(), &[stream]);
     for second in 0..=stream.len() {
         for first in 0..=second {
             let pieces = [&stream[..first], &stream[first..second], &stream[second..]];
-            assert_eq!(read_from(&mut C::new(), &pieces), expected, "cut at {first} and {second}");
+            assert_eq!(read_from(&mut codec(), &pieces), expected, "cut at {first} and {second}");
         }
     }
     let single: Vec<&[u8]> = stream.chunks(1).collect();
-    assert_eq!(read_from(&mut C::new(), &single), expected, "single bytes");
+    assert_eq!(read_from(&mut codec(), &single), expected, "single bytes");
     expected
 }
 
@@ -121,6 +129,14 @@ pub fn every_cut<C: Codec>(stream: &[u8]) -> Vec<Seen> {
 /// # Panics
 /// When it does not.
 pub fn cut_in_turn<C: Codec>(stream: &[u8], lengths: &[u8]) {
+    cut_in_turn_with(C::new, stream, lengths);
+}
+
+/// The same, with codecs that have written something before.
+///
+/// # Panics
+/// When the pieces read differently.
+pub fn cut_in_turn_with<C: Codec>(codec: impl Fn() -> C, stream: &[u8], lengths: &[u8]) {
     let mut pieces = Vec::new();
     let mut rest = stream;
     for &length in lengths.iter().cycle().take(stream.len()) {
@@ -129,7 +145,8 @@ pub fn cut_in_turn<C: Codec>(stream: &[u8], lengths: &[u8]) {
         rest = after;
     }
     pieces.push(rest);
-    assert_eq!(read_from(&mut C::new(), &pieces), read::<C>(stream), "pieces of {lengths:?}");
+    let whole = read_from(&mut codec(), &[stream]);
+    assert_eq!(read_from(&mut codec(), &pieces), whole, "pieces of {lengths:?}");
 }
 
 /// The body of a fuzz target: the first byte says how many of the next bytes are lengths of pieces, the rest is what the
@@ -138,10 +155,18 @@ pub fn cut_in_turn<C: Codec>(stream: &[u8], lengths: &[u8]) {
 /// # Panics
 /// When the codec breaks its contract.
 pub fn fuzz_decode<C: Codec>(data: &[u8]) {
+    fuzz_decode_with(C::new, data);
+}
+
+/// The same, with codecs that have written something before.
+///
+/// # Panics
+/// When the codec breaks its contract.
+pub fn fuzz_decode_with<C: Codec>(codec: impl Fn() -> C, data: &[u8]) {
     let Some((&count, data)) = data.split_first() else { return };
     let (lengths, stream) = data.split_at(usize::from(count % 8).min(data.len()));
-    cut_in_turn::<C>(stream, lengths);
-    cut_in_turn::<C>(stream, &[1]);
+    cut_in_turn_with(&codec, stream, lengths);
+    cut_in_turn_with(&codec, stream, &[1]);
 }
 
 /// Runs [`fuzz_decode`] on every prefix of some input that is made of `streams`.

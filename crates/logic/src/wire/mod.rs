@@ -3,6 +3,8 @@
 use crate::outbox::Outbox;
 
 pub mod ascii;
+mod batch;
+pub mod binary;
 #[cfg(any(test, fuzzing))]
 pub mod contract;
 pub mod text;

@@ -1,7 +1,5 @@
 //! Checks values as they pass, in pieces of any size, without keeping them.
 
-use std::collections::BTreeSet;
-
 use serde::{Deserialize, Serialize};
 
 use crate::workload::key::Space;
@@ -206,102 +204,6 @@ fn is_counter(bytes: &[u8]) -> bool {
         number.iter().try_fold(0u64, |sum, digit| sum.checked_mul(10)?.checked_add(u64::from(digit - b'0')));
     let plain = digits > 0 && (number[0] != b'0' || digits == 1);
     plain && fits.is_some() && rest.iter().all(|&byte| byte == b' ')
-}
-
-/// How many keys with failures are told apart.
-const FAILED_KEYS_MAX: usize = 1_000_000;
-
-/// How many failures are described.
-const FIRST_MAX: usize = 10;
-
-/// A failure that is described.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failure {
-    /// Index of the key.
-    pub index: u64,
-    /// What was wrong when the key failed first.
-    pub damage: Damage,
-}
-
-/// What all checks found.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tally {
-    /// Values checked.
-    pub checked: u64,
-    /// Of these, values that were not what was written.
-    pub failed: u64,
-    /// Of these, values too short for a frame, see [`Verdict::Short`].
-    pub short: u64,
-    /// Of these, counters, see [`Verdict::Counter`].
-    pub counters: u64,
-    /// Of these, whole values that were certainly older than they should have been; they are not in `failed`.
-    pub stale: u64,
-    /// Keys with failures, up to a million of them.
-    failed_keys: BTreeSet<u64>,
-    /// Whether there were more.
-    more_failed_keys: bool,
-    first: Vec<Failure>,
-}
-
-impl Tally {
-    /// Counts a verdict about the key of `index`.
-    pub fn count(&mut self, index: u64, verdict: Verdict) {
-        self.checked += 1;
-        match verdict {
-            Verdict::Good(_) | Verdict::Pieces => {}
-            Verdict::Counter => self.counters += 1,
-            Verdict::Short => self.short += 1,
-            Verdict::Bad(damage) => {
-                self.failed += 1;
-                if self.add_failed_key(index) {
-                    self.describe(Failure { index, damage });
-                }
-            }
-        }
-    }
-
-    /// Number of keys with failures, and whether it is exact; if not, there were at least so many.
-    pub fn failed_keys(&self) -> (u64, bool) {
-        (self.failed_keys.len() as u64, !self.more_failed_keys)
-    }
-
-    /// The first keys that failed, at most ten.
-    pub fn first(&self) -> &[Failure] {
-        &self.first
-    }
-
-    /// Adds what another worker found.
-    pub fn merge(&mut self, other: &Tally) {
-        self.checked += other.checked;
-        self.failed += other.failed;
-        self.short += other.short;
-        self.counters += other.counters;
-        self.stale += other.stale;
-        for &failure in &other.first {
-            if !self.failed_keys.contains(&failure.index) {
-                self.describe(failure);
-            }
-        }
-        for &index in &other.failed_keys {
-            self.add_failed_key(index);
-        }
-        self.more_failed_keys |= other.more_failed_keys;
-    }
-
-    /// Remembers a key; says whether it is new.
-    fn add_failed_key(&mut self, index: u64) -> bool {
-        if self.failed_keys.len() < FAILED_KEYS_MAX {
-            return self.failed_keys.insert(index);
-        }
-        self.more_failed_keys |= !self.failed_keys.contains(&index);
-        false
-    }
-
-    fn describe(&mut self, failure: Failure) {
-        if self.first.len() < FIRST_MAX {
-            self.first.push(failure);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -615,56 +517,6 @@ mod tests {
         let good = written(&values, 7, Version::new(3, 4));
         let parts: Vec<&[u8]> = good.chunks(1).collect();
         assert_eq!(verdict_in_parts(&values, 7, &parts), Verdict::Good(Version::new(3, 4)));
-    }
-
-    #[test]
-    fn a_tally_counts_keys_once_and_describes_the_first_ten() {
-        let mut tally = Tally::default();
-        for index in 0..30 {
-            tally.count(index, Verdict::Good(Version::LOADED));
-            tally.count(index, Verdict::Bad(Damage::Bytes));
-            tally.count(index, Verdict::Bad(Damage::Tag));
-        }
-        tally.count(31, Verdict::Short);
-        tally.count(COUNTERS, Verdict::Counter);
-        tally.count(PIECES, Verdict::Pieces);
-        assert_eq!((tally.checked, tally.failed, tally.short, tally.counters), (93, 60, 1, 1));
-        assert_eq!(tally.failed_keys(), (30, true));
-        let described: Vec<Failure> = (0..10).map(|index| Failure { index, damage: Damage::Bytes }).collect();
-        assert_eq!(tally.first(), described);
-    }
-
-    #[test]
-    fn tallies_merge_to_what_one_would_have_counted() {
-        let bad = |from: u64, to: u64| {
-            let mut tally = Tally::default();
-            (from..to).for_each(|index| tally.count(index, Verdict::Bad(Damage::Length)));
-            tally
-        };
-        let mut sum = bad(0, 6);
-        sum.merge(&bad(3, 20));
-        assert_eq!((sum.checked, sum.failed), (23, 23));
-        assert_eq!(sum.failed_keys(), (20, true));
-        assert_eq!(
-            sum.first().iter().map(|failure| failure.index).collect::<Vec<_>>(),
-            (0..10).collect::<Vec<_>>()
-        );
-    }
-
-    #[test]
-    fn beyond_a_million_failed_keys_a_tally_says_at_least() {
-        let mut tally = Tally::default();
-        for index in 0..FAILED_KEYS_MAX as u64 {
-            tally.count(index, Verdict::Bad(Damage::Tag));
-        }
-        assert_eq!(tally.failed_keys(), (1_000_000, true));
-        let mut other = Tally::default();
-        other.count(5, Verdict::Bad(Damage::Tag));
-        tally.merge(&other);
-        assert_eq!(tally.failed_keys(), (1_000_000, true));
-        tally.count(u64::MAX, Verdict::Bad(Damage::Tag));
-        assert_eq!(tally.failed_keys(), (1_000_000, false));
-        assert_eq!(tally.failed, 1_000_002);
     }
 
     fn cuts() -> impl Strategy<Value = Vec<usize>> {

@@ -234,11 +234,11 @@ fn decimal(number: u64) -> [u8; DIGITS] {
 /// are exact for the parts' ranges (10486 / 2^20 for 1/100 below 10^4, 103 / 2^10 for 1/10 below 100).
 #[inline]
 fn eight_digits(number: u64) -> [u8; 8] {
-    let fours = number / 10_000 | (number % 10_000) << 32;
-    let hundreds = (fours * 10_486 >> 20) & 0x0000_007f_0000_007f;
-    let pairs = hundreds | (fours - 100 * hundreds) << 16;
-    let tens = (pairs * 103 >> 10) & 0x000f_000f_000f_000f;
-    let digits = tens | (pairs - 10 * tens) << 8;
+    let fours = (number / 10_000) | ((number % 10_000) << 32);
+    let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
+    let pairs = hundreds | ((fours - 100 * hundreds) << 16);
+    let tens = ((pairs * 103) >> 10) & 0x000f_000f_000f_000f;
+    let digits = tens | ((pairs - 10 * tens) << 8);
     (digits | 0x3030_3030_3030_3030).to_le_bytes()
 }
 

@@ -56,11 +56,24 @@ impl MixTable {
     pub fn has_spaces(&self) -> bool {
         self.spaces[0] != u64::MAX
     }
+}
 
-    /// The verbs of the mix, and those that they bring along.
-    pub fn verbs(&self) -> impl Iterator<Item = Verb> + '_ {
-        self.verbs.iter().map(|&(_, verb)| verb)
+/// The verbs that a mix asks: its own, and those that they bring along.
+pub fn verbs_of(mix: &Mix) -> Vec<Verb> {
+    let mut verbs: Vec<Verb> = mix.ops.iter().map(|&(verb, _)| verb).collect();
+    for &(verb, _) in &mix.ops {
+        match verb {
+            // The CAS unique is read first.
+            Verb::Cas => verbs.push(Verb::Gets),
+            // A value that grew long is stored anew.
+            Verb::Append | Verb::Prepend => verbs.push(Verb::Set),
+            verb if verb.reads() && mix.read_through_ns.is_some() => verbs.push(Verb::Set),
+            _ => {}
+        }
     }
+    verbs.sort_unstable();
+    verbs.dedup();
+    verbs
 }
 
 /// Where a verb writes.

@@ -70,7 +70,7 @@ impl Version {
     #[inline]
     pub fn new(writer: u32, count: u64) -> Version {
         assert!(writer <= Version::WRITER_MAX && (1..=Version::COUNT_MAX).contains(&count));
-        Version(u64::from(writer) << 40 | count)
+        Version((u64::from(writer) << 40) | count)
     }
 
     /// Who wrote.
@@ -338,7 +338,7 @@ mod tests {
         let value = values.value(3, version, &mut own);
         assert_eq!(value.len(), 200);
         assert_eq!(value.shared, &values.block()[value.shared_at..][..176]);
-        assert_eq!(value.own[8..16], (5u64 << 40 | 77).to_le_bytes());
+        assert_eq!(value.own[8..16], ((5u64 << 40) | 77).to_le_bytes());
         assert_eq!(value.own[16..20], 200u32.to_le_bytes());
         assert_eq!(value.own[20..24], *b"pum1");
     }

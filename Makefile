@@ -1,0 +1,65 @@
+# pummel: what to type. `make` alone lists the targets.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+# Names of the old tools, as links to pummel; LINKS=no leaves them out.
+LINKS ?= yes
+OLD_NAMES = memaslap memcaslap mcperf mutilate
+
+# Programs that the tests run, each with its Debian package.
+TEST_NEEDS = memcached:memcached
+
+TARGET = $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
+BINARY = $(TARGET)/release/pummel
+SOURCES := Cargo.toml Cargo.lock $(shell find crates -type f)
+
+.PHONY: help build demo test check bench install uninstall clean
+
+help:
+	@echo "make demo                      build, run against a memcached of its own, show the report"
+	@echo "make test                      every test, with what it needs installed"
+	@echo "make check                     formatting, lints, floors, tests"
+	@echo "make bench                     CPU, throughput and memory beside the floor, on this machine"
+	@echo "make install PREFIX=/usr/local binary, links, man pages, completions (LINKS=no: without the links)"
+	@echo "make uninstall PREFIX=/usr/local"
+	@echo "make build, make clean"
+
+# A rule by time stamps, so that `make build && sudo make install` needs no Rust for root.
+$(BINARY): $(SOURCES)
+	@scripts/ensure-rust.sh
+	cargo build --release --locked --package pummel
+	@touch $@
+
+build: $(BINARY)
+
+# Status 3 says that memcached is missing and cannot be installed; the demo then uses the built-in server.
+demo:
+	@scripts/ensure-rust.sh
+	@scripts/ensure-packages.sh memcached:memcached || [ $$? -eq 3 ]
+	@$(MAKE) --no-print-directory build
+	@scripts/demo.sh
+
+# In the development profile: it is optimised enough here, and it keeps the checks of arithmetic.
+test:
+	@scripts/ensure-rust.sh
+	@scripts/ensure-packages.sh $(TEST_NEEDS)
+	cargo test --locked --workspace
+
+check:
+	@scripts/ensure-rust.sh
+	@scripts/ensure-packages.sh $(TEST_NEEDS)
+	cargo xtask ci
+
+bench:
+	@scripts/ensure-rust.sh
+	@scripts/ensure-packages.sh memcached:memcached setpriv:util-linux taskset:util-linux
+	cargo xtask bench
+
+install: $(BINARY)
+	scripts/install.sh $(BINARY) "$(DESTDIR)$(PREFIX)" $(if $(filter no,$(LINKS)),,$(OLD_NAMES))
+
+uninstall:
+	scripts/uninstall.sh "$(DESTDIR)$(PREFIX)" $(OLD_NAMES)
+
+clean:
+	cargo clean

@@ -1,0 +1,663 @@
+//! The contract of [`Backend`], as one suite of tests that every implementation passes.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, IoSlice, Read, Write};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread::{self, JoinHandle};
+
+use pummel_engine::io::epoll::Epoll;
+use pummel_engine::io::sim::{Admission, Next, Peer, Sim, Weather};
+use pummel_engine::io::sys::raise_descriptor_limit;
+use pummel_engine::io::{Backend, Close, ConnId, Event, Handed, Reason, Target};
+use pummel_logic::plan::{Clock, Socket, Wait};
+use pummel_logic::time::{MICROSECOND, MILLISECOND, NEVER, Nanos, SECOND};
+use pummel_logic::wire::Fault;
+
+/// Longest that anything may take before a test gives up.
+const PATIENCE_NS: Nanos = 30 * SECOND;
+
+/// What a parting server says before it closes.
+const PARTING_BYTES: usize = 300_000;
+
+// ---- The worlds that backends are tried in ----
+
+/// How the other end of a connection behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Server {
+    /// Sends back what it gets.
+    Echo,
+    /// As [`Server::Echo`], at an IPv6 address.
+    EchoV6,
+    /// As [`Server::Echo`], at a unix socket.
+    EchoUnix,
+    /// Nobody listens.
+    Nobody,
+    /// Nobody listens at a unix socket: its file does not exist.
+    NobodyUnix,
+    /// After the first byte it sends [`PARTING_BYTES`] and closes in order.
+    Parting,
+    /// After two bytes it breaks the connection.
+    Breaking,
+}
+
+/// A backend together with the servers that it can reach.
+trait World {
+    /// The backend.
+    type Backend: Backend;
+
+    /// A new backend.
+    fn backend(&mut self) -> Self::Backend;
+
+    /// Where a server is.
+    fn target(&mut self, server: Server) -> Target;
+}
+
+fn parting_words() -> Vec<u8> {
+    (0..PARTING_BYTES).map(|i| (i % 251) as u8).collect()
+}
+
+// ---- Real servers ----
+
+/// epoll, against threads of this process.
+struct Kernel {
+    wait: Wait,
+    servers: HashMap<Server, Listening>,
+}
+
+impl Kernel {
+    fn new(wait: Wait) -> Kernel {
+        Kernel { wait, servers: HashMap::new() }
+    }
+}
+
+fn plain_socket() -> Socket {
+    Socket { nodelay: true, linger_s: None, send_buffer: None, recv_buffer: None, source: Vec::new() }
+}
+
+impl World for Kernel {
+    type Backend = Epoll;
+
+    fn backend(&mut self) -> Epoll {
+        Epoll::new(self.wait, Clock::Kernel, &plain_socket()).unwrap()
+    }
+
+    fn target(&mut self, server: Server) -> Target {
+        self.servers.entry(server).or_insert_with(|| Listening::new(server)).target.clone()
+    }
+}
+
+/// A server in threads of this process; dropping it ends its listener.
+struct Listening {
+    target: Target,
+    stop: Arc<AtomicBool>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+impl Listening {
+    fn new(server: Server) -> Listening {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (target, accepting) = match server {
+            Server::Nobody => {
+                let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
+                (tcp(address), None)
+            }
+            Server::NobodyUnix => (Target::Unix(socket_path()), None),
+            Server::EchoUnix => {
+                let path = socket_path();
+                let listener = UnixListener::bind(&path).unwrap();
+                let stop = Arc::clone(&stop);
+                let accept = move || listener.accept().map(|(stream, _)| stream);
+                (Target::Unix(path), Some(thread::spawn(move || serve(&stop, accept, echo))))
+            }
+            Server::Echo | Server::EchoV6 | Server::Parting | Server::Breaking => {
+                let listener = match server {
+                    Server::EchoV6 => TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).unwrap(),
+                    _ => TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(),
+                };
+                let address = listener.local_addr().unwrap();
+                let behaviour = match server {
+                    Server::Parting => part,
+                    Server::Breaking => break_off,
+                    _ => echo,
+                };
+                let stop = Arc::clone(&stop);
+                let accept = move || listener.accept().map(|(stream, _)| stream);
+                (tcp(address), Some(thread::spawn(move || serve(&stop, accept, behaviour))))
+            }
+        };
+        Listening { target, stop, accepting }
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let Some(accepting) = self.accepting.take() else { return };
+        self.stop.store(true, Ordering::SeqCst);
+        // One more connection ends the wait for connections.
+        match &self.target {
+            Target::Tcp { address, .. } => drop(TcpStream::connect(address)),
+            Target::Unix(path) => {
+                drop(UnixStream::connect(path));
+                let _ = std::fs::remove_file(path);
+            }
+        }
+        accepting.join().unwrap();
+    }
+}
+
+fn tcp(address: SocketAddr) -> Target {
+    Target::Tcp { address, source: None }
+}
+
+fn socket_path() -> PathBuf {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    std::env::temp_dir().join(format!("pummel-contract-{}-{count}", std::process::id()))
+}
+
+fn serve<S: Send + 'static>(stop: &AtomicBool, accept: impl Fn() -> io::Result<S>, behaviour: fn(S)) {
+    while let Ok(stream) = accept() {
+        if stop.load(Ordering::SeqCst) {
+            return;
+        }
+        thread::Builder::new().stack_size(128 * 1024).spawn(move || behaviour(stream)).unwrap();
+    }
+}
+
+fn echo(mut stream: impl Read + Write) {
+    let mut buffer = vec![0; 16 * 1024];
+    while let Ok(count @ 1..) = stream.read(&mut buffer) {
+        if stream.write_all(&buffer[..count]).is_err() {
+            return;
+        }
+    }
+}
+
+fn part(mut stream: TcpStream) {
+    let mut first = [0];
+    if stream.read_exact(&mut first).is_ok() {
+        // The client may have closed already; that is its test's affair.
+        let _ = stream.write_all(&parting_words());
+    }
+}
+
+fn break_off(stream: TcpStream) {
+    // Closing a socket with unread bytes resets the connection.
+    let _ = stream.peek(&mut [0, 0]);
+}
+
+// ---- Simulated servers ----
+
+/// The simulation; the port of a target says which server it is.
+struct Simulated {
+    seed: u64,
+    weather: Weather,
+}
+
+impl World for Simulated {
+    type Backend = Sim<Village>;
+
+    fn backend(&mut self) -> Sim<Village> {
+        Sim::new(self.seed, self.weather, Village::default())
+    }
+
+    fn target(&mut self, server: Server) -> Target {
+        match server {
+            Server::EchoUnix | Server::NobodyUnix => Target::Unix(format!("/{server:?}").into()),
+            Server::EchoV6 => tcp((Ipv6Addr::LOCALHOST, server as u16).into()),
+            _ => tcp((Ipv4Addr::LOCALHOST, server as u16).into()),
+        }
+    }
+}
+
+/// All simulated servers.
+#[derive(Default)]
+struct Village {
+    homes: BTreeMap<(u32, u32), (Server, Vec<u8>)>,
+}
+
+impl Peer for Village {
+    fn handle_connect(&mut self, conn: ConnId, target: &Target, _now: Nanos) -> Admission {
+        let of_port = [Server::Echo, Server::EchoV6, Server::Nobody, Server::Parting, Server::Breaking];
+        let server = match target {
+            Target::Unix(path) if path.ends_with("EchoUnix") => Server::EchoUnix,
+            Target::Unix(_) => Server::NobodyUnix,
+            Target::Tcp { address, .. } => {
+                of_port.into_iter().find(|&server| server as u16 == address.port()).unwrap()
+            }
+        };
+        if matches!(server, Server::Nobody | Server::NobodyUnix) {
+            return Admission::Refuse;
+        }
+        self.homes.insert((conn.slot, conn.generation), (server, Vec::new()));
+        Admission::Accept
+    }
+
+    fn handle_received(&mut self, conn: ConnId, bytes: &[u8], _now: Nanos) {
+        let (_, inbox) = self.homes.get_mut(&(conn.slot, conn.generation)).unwrap();
+        inbox.extend_from_slice(bytes);
+    }
+
+    fn handle_closed(&mut self, conn: ConnId, _now: Nanos) {
+        self.homes.remove(&(conn.slot, conn.generation)).unwrap();
+    }
+
+    fn poll(&mut self, conn: ConnId, _now: Nanos, out: &mut Vec<u8>) -> Next {
+        let (server, inbox) = self.homes.get_mut(&(conn.slot, conn.generation)).unwrap();
+        match server {
+            Server::Parting if !inbox.is_empty() => {
+                out.extend_from_slice(&parting_words());
+                Next::Close
+            }
+            Server::Breaking if inbox.len() >= 2 => Next::Reset,
+            Server::Parting | Server::Breaking => Next::At(NEVER),
+            _ => {
+                out.append(inbox);
+                Next::At(NEVER)
+            }
+        }
+    }
+}
+
+// ---- The client of the tests ----
+
+/// What was seen of one connection.
+#[derive(Default)]
+struct Seen {
+    opened: bool,
+    received: Vec<u8>,
+    /// Stamp and reading of each chunk.
+    times: Vec<(Option<Nanos>, Nanos)>,
+    /// Whether it takes bytes.
+    writable: bool,
+    closed: Option<Reason>,
+}
+
+/// A backend, and a check of every event that it hands over.
+struct Client<B> {
+    backend: B,
+    seen: HashMap<ConnId, Seen>,
+    /// Connections that we closed: nothing may come for them.
+    closed: Vec<ConnId>,
+}
+
+impl<B: Backend> Client<B> {
+    fn new(backend: B) -> Client<B> {
+        Client { backend, seen: HashMap::new(), closed: Vec::new() }
+    }
+
+    fn open(&mut self, slot: u32, generation: u32, target: &Target) -> ConnId {
+        let conn = ConnId { slot, generation };
+        self.backend.open(conn, target);
+        self.seen.insert(conn, Seen::default());
+        conn
+    }
+
+    /// Opens, and waits until it is open.
+    fn opened(&mut self, slot: u32, target: &Target) -> ConnId {
+        let conn = self.open(slot, 1, target);
+        self.until(|client| client.seen[&conn].opened);
+        conn
+    }
+
+    fn close(&mut self, conn: ConnId, how: Close) {
+        self.backend.close(conn, how);
+        self.closed.push(conn);
+    }
+
+    fn send(&mut self, conn: ConnId, parts: &[IoSlice<'_>]) -> Handed {
+        let handed = self.backend.send(conn, parts);
+        let offered: usize = parts.iter().map(|part| part.len()).sum();
+        assert!(handed.taken <= offered);
+        self.seen.get_mut(&conn).unwrap().writable = handed.taken == offered;
+        handed
+    }
+
+    /// Sends all of it, over as many turns as it takes.
+    fn send_all(&mut self, conn: ConnId, mut bytes: &[u8]) -> Handed {
+        loop {
+            self.until(|client| client.seen[&conn].writable);
+            let handed = self.send(conn, &[IoSlice::new(bytes)]);
+            bytes = &bytes[handed.taken..];
+            if bytes.is_empty() {
+                return handed;
+            }
+        }
+    }
+
+    fn drain(&mut self) {
+        let (seen, closed) = (&mut self.seen, &self.closed);
+        self.backend.drain(&mut |conn, event| {
+            assert!(!closed.contains(&conn), "{event:?} for {conn:?} after it was closed");
+            seen.get_mut(&conn).expect("events come for connections that were opened").take(event);
+        });
+    }
+
+    /// Lets turns pass until something is so.
+    fn until(&mut self, so: impl Fn(&Client<B>) -> bool) {
+        let give_up = self.backend.now() + PATIENCE_NS;
+        while !so(self) {
+            let now = self.backend.wait(give_up).unwrap();
+            assert!(now < give_up, "what was waited for did not happen");
+            self.drain();
+        }
+    }
+}
+
+impl Seen {
+    fn take(&mut self, event: Event<'_>) {
+        assert!(self.closed.is_none(), "{event:?} after Closed");
+        assert!(self.opened || matches!(event, Event::Opened | Event::Closed(_)), "{event:?} before Opened");
+        match event {
+            Event::Opened => {
+                assert!(!self.opened, "opened twice");
+                (self.opened, self.writable) = (true, true);
+            }
+            Event::Received { bytes, stamp, read } => {
+                assert!(!bytes.is_empty());
+                self.received.extend_from_slice(bytes);
+                self.times.push((stamp, read));
+            }
+            Event::Writable => {
+                assert!(!self.writable, "Writable without a short send");
+                self.writable = true;
+            }
+            Event::Closed(reason) => (self.closed, self.writable) = (Some(reason), false),
+        }
+    }
+}
+
+/// Bytes in which a lost, doubled or misplaced piece shows.
+fn pattern(len: usize) -> Vec<u8> {
+    (0..len as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
+}
+
+// ---- The suite ----
+
+fn refusal_is_told_from_drain(world: &mut impl World) {
+    for server in [Server::Nobody, Server::NobodyUnix] {
+        let mut client = Client::new(world.backend());
+        let conn = client.open(0, 1, &world.target(server));
+        client.until(|client| client.seen[&conn].closed.is_some());
+        assert!(!client.seen[&conn].opened);
+        assert_eq!(client.seen[&conn].closed.unwrap().fault, Fault::Refused, "{server:?}");
+        // The slot is free again.
+        let echo = world.target(Server::Echo);
+        let conn = client.open(0, 2, &echo);
+        client.until(|client| client.seen[&conn].opened);
+    }
+}
+
+fn bytes_come_back_whole(world: &mut impl World) {
+    for server in [Server::Echo, Server::EchoV6, Server::EchoUnix] {
+        let mut client = Client::new(world.backend());
+        let conn = client.opened(0, &world.target(server));
+        let mut expected = Vec::new();
+        for len in [1, 2, 100, 1_000, 30_000, 1] {
+            let message = pattern(len);
+            client.send_all(conn, &message);
+            expected.extend_from_slice(&message);
+            client.until(|client| client.seen[&conn].received.len() == expected.len());
+            assert!(client.seen[&conn].received == expected, "{len} bytes over {server:?}");
+        }
+    }
+}
+
+fn parts_are_sent_in_their_order(world: &mut impl World) {
+    let mut client = Client::new(world.backend());
+    let conn = client.opened(0, &world.target(Server::Echo));
+    let message = pattern(10_000);
+    let mut at = 0;
+    while at < message.len() {
+        client.until(|client| client.seen[&conn].writable);
+        let rest = &message[at..];
+        let (head, tail) = rest.split_at(rest.len() / 3);
+        let (body, tail) = tail.split_at(tail.len() / 2);
+        at += client.send(conn, &[IoSlice::new(head), IoSlice::new(body), IoSlice::new(tail)]).taken;
+    }
+    client.until(|client| client.seen[&conn].received.len() == message.len());
+    assert!(client.seen[&conn].received == message);
+}
+
+fn large_transfers_go_by_short_sends(world: &mut impl World) {
+    let message = pattern(8 << 20);
+    for server in [Server::Echo, Server::EchoUnix] {
+        let mut client = Client::new(world.backend());
+        let conn = client.opened(0, &world.target(server));
+        let (mut at, mut short_sends) = (0, 0);
+        while at < message.len() {
+            client.until(|client| client.seen[&conn].writable);
+            at += client.send(conn, &[IoSlice::new(&message[at..])]).taken;
+            short_sends += u32::from(at < message.len());
+        }
+        assert!(short_sends > 0, "8 MiB fit into a socket at once");
+        client.until(|client| client.seen[&conn].received.len() == message.len());
+        assert!(client.seen[&conn].received == message, "over {server:?}");
+    }
+}
+
+fn data_comes_before_the_orderly_close_behind_it(world: &mut impl World) {
+    let mut client = Client::new(world.backend());
+    let conn = client.opened(0, &world.target(Server::Parting));
+    client.send_all(conn, b"x");
+    client.until(|client| client.seen[&conn].closed.is_some());
+    assert!(client.seen[&conn].received == parting_words());
+    assert_eq!(client.seen[&conn].closed, Some(Reason { fault: Fault::Closed, errno: 0 }));
+}
+
+fn a_reset_is_told_as_one(world: &mut impl World) {
+    let mut client = Client::new(world.backend());
+    let conn = client.opened(0, &world.target(Server::Breaking));
+    client.send_all(conn, b"xy");
+    client.until(|client| client.seen[&conn].closed.is_some());
+    assert_eq!(client.seen[&conn].closed.unwrap().fault, Fault::Reset);
+}
+
+fn sending_into_a_broken_connection_ends_in_closed(world: &mut impl World) {
+    let mut client = Client::new(world.backend());
+    let conn = client.opened(0, &world.target(Server::Breaking));
+    client.send_all(conn, b"xy");
+    // Without draining, so that a send meets the break before a read can.
+    let give_up = client.backend.now() + PATIENCE_NS;
+    while client.send(conn, &[IoSlice::new(b"z")]).taken > 0 {
+        assert!(client.backend.wait(0).unwrap() < give_up, "the connection did not break");
+    }
+    client.until(|client| client.seen[&conn].closed.is_some());
+    assert_eq!(client.seen[&conn].closed.unwrap().fault, Fault::Reset);
+}
+
+fn nothing_comes_after_close(world: &mut impl World) {
+    for how in [Close::Fin, Close::Reset] {
+        let mut client = Client::new(world.backend());
+        let target = world.target(Server::Echo);
+        let conn = client.opened(0, &target);
+        client.send_all(conn, &pattern(5_000));
+        // The answer is here, or some of it, but not taken.
+        let give_up = client.backend.now() + PATIENCE_NS;
+        client.backend.wait(give_up).unwrap();
+        client.close(conn, how);
+        client.backend.close(conn, how);
+        // The next connection in the same slot sees its own bytes alone.
+        let next = client.open(0, 2, &target);
+        client.until(|client| client.seen[&next].opened);
+        client.send_all(next, b"mine");
+        client.until(|client| client.seen[&next].received.len() >= 4);
+        assert_eq!(client.seen[&next].received, b"mine");
+    }
+}
+
+fn closing_before_it_is_open_is_quiet(world: &mut impl World) {
+    let mut client = Client::new(world.backend());
+    for (generation, server) in [(1, Server::Echo), (2, Server::Nobody), (3, Server::NobodyUnix)] {
+        let conn = client.open(0, generation, &world.target(server));
+        client.close(conn, Close::Fin);
+    }
+    let conn = client.open(0, 4, &world.target(Server::Echo));
+    client.until(|client| client.seen[&conn].opened);
+}
+
+fn waiting_ends_when_asked_and_not_before(world: &mut impl World) {
+    let mut client = Client::new(world.backend());
+    client.opened(0, &world.target(Server::Echo));
+    for ns in [0, 30 * MICROSECOND, 300 * MICROSECOND, 2_345 * MICROSECOND, 40 * MILLISECOND] {
+        let until = client.backend.now() + ns;
+        let now = client.backend.wait(until).unwrap();
+        assert!(now >= until, "the wait ended {} ns early", until - now);
+        assert!(client.backend.now() < until + PATIENCE_NS);
+        client.drain();
+    }
+    // A time long past: only a look.
+    client.backend.wait(0).unwrap();
+}
+
+fn an_event_ends_the_wait(world: &mut impl World) {
+    let mut client = Client::new(world.backend());
+    let conn = client.opened(0, &world.target(Server::Echo));
+    client.send_all(conn, b"x");
+    let until = client.backend.now() + PATIENCE_NS;
+    assert!(client.backend.wait(until).unwrap() < until);
+    // What was not drained is still there: no wait is needed.
+    assert!(client.backend.wait(until).unwrap() < until);
+    client.until(|client| !client.seen[&conn].received.is_empty());
+    assert_eq!(client.seen[&conn].received, b"x");
+}
+
+fn stamps_lie_between_send_and_read(world: &mut impl World) {
+    for server in [Server::Echo, Server::EchoV6] {
+        let mut client = Client::new(world.backend());
+        let conn = client.opened(0, &world.target(server));
+        // The kernel begins to stamp a little after it was asked to for the first time.
+        let mut exchanges = 0;
+        while client.seen[&conn].times.last().is_none_or(|(stamp, _)| stamp.is_none()) {
+            assert!(exchanges < 10_000, "no stamp in 10,000 exchanges");
+            exchange(&mut client, conn);
+            exchanges += 1;
+        }
+        for round in 0..200 {
+            if round == 100 {
+                client.backend.mend_stamps();
+            }
+            let sent = exchange(&mut client, conn);
+            let &(stamp, read) = client.seen[&conn].times.last().unwrap();
+            let stamp = stamp.expect("once the kernel stamps, it stamps everything");
+            assert!(sent <= stamp + MICROSECOND, "stamped {} ns before it was sent", sent - stamp);
+            assert!(stamp <= read + MICROSECOND, "stamped {} ns after it was read", stamp - read);
+        }
+    }
+}
+
+fn unix_sockets_have_no_stamps(world: &mut impl World) {
+    let mut client = Client::new(world.backend());
+    let conn = client.opened(0, &world.target(Server::EchoUnix));
+    for _ in 0..10 {
+        let sent = exchange(&mut client, conn);
+        let &(stamp, read) = client.seen[&conn].times.last().unwrap();
+        assert_eq!(stamp, None);
+        assert!(sent <= read);
+    }
+}
+
+/// Sends one byte, waits for it to come back, and returns when it was sent.
+fn exchange<B: Backend>(client: &mut Client<B>, conn: ConnId) -> Nanos {
+    let before = client.seen[&conn].received.len();
+    let handed = client.send_all(conn, b"x");
+    client.until(|client| client.seen[&conn].received.len() > before);
+    handed.at
+}
+
+fn many_connections_at_once(world: &mut impl World) {
+    const CONNECTIONS: u32 = 500;
+    // The servers' ends are in this process too, and other tests run beside this one.
+    raise_descriptor_limit(4096).expect("4096 descriptors are allowed");
+    let mut client = Client::new(world.backend());
+    let target = world.target(Server::Echo);
+    let conns: Vec<ConnId> = (0..CONNECTIONS).map(|slot| client.open(slot, 7, &target)).collect();
+    client.until(|client| client.seen.values().all(|seen| seen.opened));
+    for round in 1..=3 {
+        for conn in &conns {
+            client.send_all(*conn, format!("{:>4}", conn.slot).as_bytes());
+        }
+        client.until(|client| client.seen.values().all(|seen| seen.received.len() == round * 4));
+    }
+    for conn in conns {
+        let expected = format!("{0:>4}{0:>4}{0:>4}", conn.slot);
+        assert_eq!(client.seen[&conn].received, expected.as_bytes());
+    }
+}
+
+macro_rules! contract {
+    ($($test:ident),+ $(,)?) => {
+        mod epoll_that_sleeps {
+            $(#[test] fn $test() { super::$test(&mut super::Kernel::new(super::Wait::Block)) })+
+        }
+        mod epoll_that_spins {
+            $(#[test] fn $test() { super::$test(&mut super::Kernel::new(super::Wait::Spin)) })+
+        }
+        mod epoll_that_sleeps_and_spins {
+            $(#[test] fn $test() { super::$test(&mut super::Kernel::new(super::Wait::Auto)) })+
+        }
+        mod sim_when_calm {
+            $(#[test] fn $test() {
+                super::$test(&mut super::Simulated { seed: 1, weather: super::Weather::calm() })
+            })+
+        }
+        mod sim_when_rough {
+            $(#[test] fn $test() {
+                for seed in 0..20 {
+                    super::$test(&mut super::Simulated { seed, weather: super::Weather::rough() })
+                }
+            })+
+        }
+    };
+}
+
+contract!(
+    refusal_is_told_from_drain,
+    bytes_come_back_whole,
+    parts_are_sent_in_their_order,
+    large_transfers_go_by_short_sends,
+    data_comes_before_the_orderly_close_behind_it,
+    a_reset_is_told_as_one,
+    sending_into_a_broken_connection_ends_in_closed,
+    nothing_comes_after_close,
+    closing_before_it_is_open_is_quiet,
+    waiting_ends_when_asked_and_not_before,
+    an_event_ends_the_wait,
+    stamps_lie_between_send_and_read,
+    unix_sockets_have_no_stamps,
+    many_connections_at_once,
+);
+
+#[test]
+fn storms_break_connections_and_never_the_order_of_events() {
+    let message = pattern(3_000);
+    let (mut whole, mut broken) = (0, 0);
+    for seed in 0..50 {
+        let mut world = Simulated { seed, weather: Weather::storm() };
+        let target = world.target(Server::Echo);
+        let mut client = Client::new(world.backend());
+        let conns: Vec<ConnId> = (0..20).map(|slot| client.open(slot, 1, &target)).collect();
+        let mut sent = vec![0; conns.len()];
+        let over = |seen: &Seen| seen.closed.is_some() || seen.received.len() == message.len();
+        while !client.seen.values().all(over) {
+            let give_up = client.backend.now() + PATIENCE_NS;
+            assert!(client.backend.wait(give_up).unwrap() < give_up);
+            client.drain();
+            for (&conn, sent) in conns.iter().zip(&mut sent) {
+                if client.seen[&conn].writable && *sent < message.len() {
+                    *sent += client.send(conn, &[IoSlice::new(&message[*sent..])]).taken;
+                }
+            }
+        }
+        for seen in client.seen.values() {
+            assert!(message.starts_with(&seen.received));
+            whole += u32::from(seen.received.len() == message.len());
+            broken += u32::from(seen.closed.is_some());
+        }
+    }
+    assert!(whole > 100 && broken > 100, "{whole} came back whole, {broken} broke");
+}

@@ -1,0 +1,330 @@
+//! What the built-in server does wrong on request, so that tests and people can see what a client makes of it.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use super::store::{ExpiryPolicy, Store};
+use crate::rng::{Stream, below, mix};
+use crate::time::{Nanos, SECOND, from_seconds, seconds};
+
+/// A fault, as `--fault` names it. N counts over the whole server, from 1: requests (all that it understood the end of,
+/// those that ask for no reply included), or values of at least one byte that it sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// `close-after=N`: every Nth request closes its connection in place of an answer; what is owed before it is sent.
+    CloseAfter(u64),
+    /// `stall-after=N`: from the Nth request on, no request is carried out or answered, on any connection.
+    StallAfter(u64),
+    /// `garbage-after=N`: from the Nth request on, requests are carried out and answered with bytes that are no reply.
+    GarbageAfter(u64),
+    /// `half-reply-after=N`: the reply to the Nth request ends in its middle, and nothing is answered any more.
+    HalfReplyAfter(u64),
+    /// `error-every=N`: every Nth request is not carried out, and answered by `SERVER_ERROR`.
+    ErrorEvery(u64),
+    /// `flip=N`: one bit of every Nth value sent is wrong.
+    Flip(u64),
+    /// `wrong-key=N`: every Nth value sent is another key's.
+    WrongKey(u64),
+    /// `ignore-expiry`: items never expire.
+    IgnoreExpiry,
+    /// `early-expiry=SECONDS`: items that expire do so this much before their time.
+    EarlyExpiry(Nanos),
+    /// `refuse`: connections are accepted and reset at once.
+    Refuse,
+    /// `slow-bytes`: replies leave one byte at a time, [`SLOW_BYTE_GAP_NS`] apart.
+    SlowBytes,
+}
+
+/// Time between two bytes of [`Fault::SlowBytes`].
+pub const SLOW_BYTE_GAP_NS: Nanos = 100_000;
+
+/// The kinds, as `--fault` accepts them.
+pub const FAULT_KINDS: &str = "close-after=N, stall-after=N, garbage-after=N, half-reply-after=N, error-every=N, flip=N, \
+     wrong-key=N, ignore-expiry, early-expiry=SECONDS, refuse, slow-bytes";
+
+impl Fault {
+    /// The word before the `=`.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Fault::CloseAfter(_) => "close-after",
+            Fault::StallAfter(_) => "stall-after",
+            Fault::GarbageAfter(_) => "garbage-after",
+            Fault::HalfReplyAfter(_) => "half-reply-after",
+            Fault::ErrorEvery(_) => "error-every",
+            Fault::Flip(_) => "flip",
+            Fault::WrongKey(_) => "wrong-key",
+            Fault::IgnoreExpiry => "ignore-expiry",
+            Fault::EarlyExpiry(_) => "early-expiry",
+            Fault::Refuse => "refuse",
+            Fault::SlowBytes => "slow-bytes",
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = self.kind();
+        match *self {
+            Fault::CloseAfter(n)
+            | Fault::StallAfter(n)
+            | Fault::GarbageAfter(n)
+            | Fault::HalfReplyAfter(n)
+            | Fault::ErrorEvery(n)
+            | Fault::Flip(n)
+            | Fault::WrongKey(n) => write!(out, "{kind}={n}"),
+            Fault::EarlyExpiry(early_ns) => write!(out, "{kind}={}", seconds(early_ns)),
+            Fault::IgnoreExpiry | Fault::Refuse | Fault::SlowBytes => out.write_str(kind),
+        }
+    }
+}
+
+impl FromStr for Fault {
+    type Err = String;
+
+    /// Reads `KIND` or `KIND=N`.
+    ///
+    /// # Errors
+    /// A sentence that says what is accepted.
+    fn from_str(text: &str) -> Result<Fault, String> {
+        let (kind, number) = match text.split_once('=') {
+            Some((kind, number)) => (kind, Some(number)),
+            None => (text, None),
+        };
+        let counted = || match number.and_then(|number| number.parse().ok()) {
+            Some(n) if n > 0 => Ok(n),
+            _ => Err(format!("{kind} needs a whole number of at least 1, as in {kind}=100")),
+        };
+        let fault = match kind {
+            "close-after" => Fault::CloseAfter(counted()?),
+            "stall-after" => Fault::StallAfter(counted()?),
+            "garbage-after" => Fault::GarbageAfter(counted()?),
+            "half-reply-after" => Fault::HalfReplyAfter(counted()?),
+            "error-every" => Fault::ErrorEvery(counted()?),
+            "flip" => Fault::Flip(counted()?),
+            "wrong-key" => Fault::WrongKey(counted()?),
+            "early-expiry" => Fault::EarlyExpiry(seconds_of(kind, number)?),
+            "ignore-expiry" => Fault::IgnoreExpiry,
+            "refuse" => Fault::Refuse,
+            "slow-bytes" => Fault::SlowBytes,
+            _ => return Err(format!("there is no such fault; there are {FAULT_KINDS}")),
+        };
+        match (fault, number) {
+            (Fault::IgnoreExpiry | Fault::Refuse | Fault::SlowBytes, Some(_)) => {
+                Err(format!("{kind} takes no number"))
+            }
+            _ => Ok(fault),
+        }
+    }
+}
+
+fn seconds_of(kind: &str, number: Option<&str>) -> Result<Nanos, String> {
+    match number.and_then(|number| number.parse::<f64>().ok()) {
+        Some(span) if span > 0.0 && span < (u64::MAX / SECOND) as f64 => Ok(from_seconds(span)),
+        _ => Err(format!("{kind} needs a number of seconds above 0, as in {kind}=2")),
+    }
+}
+
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It is carried out and answered.
+    Serve,
+    /// It is not carried out; the answer is an error.
+    Fail,
+    /// It is carried out and answered with garbage.
+    Garbage,
+    /// It is carried out, and its reply ends in the middle.
+    Half,
+    /// It is neither carried out nor answered.
+    Silence,
+    /// Its connection is closed.
+    Close,
+}
+
+/// What a value was tampered with; goes into the truth.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Tampering {
+    pub(super) kind: &'static str,
+    pub(super) key: Vec<u8>,
+    pub(super) detail: String,
+}
+
+/// All faults of a server, and how far their counts have come.
+#[derive(Debug)]
+pub(super) struct Faults {
+    close_every: Option<u64>,
+    stall_from: Option<u64>,
+    garbage_from: Option<u64>,
+    half_from: Option<u64>,
+    error_every: Option<u64>,
+    flip_every: Option<u64>,
+    wrong_key_every: Option<u64>,
+    pub(super) expiry: ExpiryPolicy,
+    pub(super) refuse: bool,
+    pub(super) slow_bytes: bool,
+    half_done: bool,
+    values: u64,
+    chance: Stream,
+    pub(super) tamperings: Vec<Tampering>,
+}
+
+impl Faults {
+    /// The faults asked for; of two of one kind the later counts.
+    pub(super) fn new(asked: &[Fault], seed: u64) -> Faults {
+        let mut faults = Faults {
+            close_every: None,
+            stall_from: None,
+            garbage_from: None,
+            half_from: None,
+            error_every: None,
+            flip_every: None,
+            wrong_key_every: None,
+            expiry: ExpiryPolicy::Kept,
+            refuse: false,
+            slow_bytes: false,
+            half_done: false,
+            values: 0,
+            chance: Stream::from_seed(mix(&[seed, 2])),
+            tamperings: Vec::new(),
+        };
+        for &fault in asked {
+            match fault {
+                Fault::CloseAfter(n) => faults.close_every = Some(n),
+                Fault::StallAfter(n) => faults.stall_from = Some(n),
+                Fault::GarbageAfter(n) => faults.garbage_from = Some(n),
+                Fault::HalfReplyAfter(n) => faults.half_from = Some(n),
+                Fault::ErrorEvery(n) => faults.error_every = Some(n),
+                Fault::Flip(n) => faults.flip_every = Some(n),
+                Fault::WrongKey(n) => faults.wrong_key_every = Some(n),
+                Fault::IgnoreExpiry => faults.expiry = ExpiryPolicy::Ignored,
+                Fault::EarlyExpiry(early_ns) => faults.expiry = ExpiryPolicy::Early(early_ns),
+                Fault::Refuse => faults.refuse = true,
+                Fault::SlowBytes => faults.slow_bytes = true,
+            }
+        }
+        faults
+    }
+
+    /// What becomes of request `number`, counted from 1.
+    pub(super) fn judge(&mut self, number: u64, noreply: bool) -> Verdict {
+        let from = |bound: Option<u64>| bound.is_some_and(|bound| number >= bound);
+        let every = |period: Option<u64>| period.is_some_and(|period| number.is_multiple_of(period));
+        if from(self.stall_from) || self.half_done {
+            return Verdict::Silence;
+        }
+        if from(self.half_from) && !noreply {
+            self.half_done = true;
+            return Verdict::Half;
+        }
+        if every(self.close_every) {
+            Verdict::Close
+        } else if from(self.garbage_from) && !noreply {
+            Verdict::Garbage
+        } else if every(self.error_every) {
+            Verdict::Fail
+        } else {
+            Verdict::Serve
+        }
+    }
+
+    /// Whether the reply that ends in its middle is behind us.
+    pub(super) fn is_half_done(&self) -> bool {
+        self.half_done
+    }
+
+    /// The value that is sent for `key` where `value` is stored.
+    pub(super) fn tamper(&mut self, store: &Store, key: &[u8], value: Arc<[u8]>) -> Arc<[u8]> {
+        if (self.flip_every.is_none() && self.wrong_key_every.is_none()) || value.is_empty() {
+            return value;
+        }
+        self.values += 1;
+        let mut value = value;
+        let due = |period: Option<u64>, count: u64| period.is_some_and(|period| count.is_multiple_of(period));
+        if due(self.wrong_key_every, self.values)
+            && let Some(other) = store.other_than(key, self.chance.draw_sub(self.values, 1))
+        {
+            let detail = format!("from={}", other.key().escape_ascii());
+            self.tamperings.push(Tampering { kind: "wrong-key", key: key.to_vec(), detail });
+            value = other.value.clone();
+        }
+        if due(self.flip_every, self.values) && !value.is_empty() {
+            let bit = below(self.chance.draw(self.values), value.len() as u64 * 8) as usize;
+            let mut bytes = value.to_vec();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            self.tamperings.push(Tampering { kind: "flip", key: key.to_vec(), detail: format!("bit={bit}") });
+            value = Arc::from(bytes);
+        }
+        value
+    }
+
+    /// Bytes that no client can take for a reply: the first is not ASCII, the last two are a line end so that a client
+    /// that waits for one gets it.
+    pub(super) fn garbage(&self, number: u64, len: usize) -> Vec<u8> {
+        let mut bytes: Vec<u8> =
+            (0..len.max(16)).map(|place| self.chance.draw_sub(number, place as u64 + 2) as u8).collect();
+        bytes[0] |= 0x80;
+        let end = bytes.len();
+        bytes[end - 2..].copy_from_slice(b"\r\n");
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_are_read_as_they_are_written() {
+        for text in [
+            "close-after=5",
+            "stall-after=1",
+            "garbage-after=7",
+            "half-reply-after=3",
+            "error-every=2",
+            "flip=10",
+            "wrong-key=4",
+            "ignore-expiry",
+            "early-expiry=1.5",
+            "refuse",
+            "slow-bytes",
+        ] {
+            assert_eq!(text.parse::<Fault>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn wrong_faults_are_refused_with_what_is_accepted() {
+        for (text, word) in [
+            ("flip", "flip=100"),
+            ("flip=0", "at least 1"),
+            ("flip=-1", "at least 1"),
+            ("refuse=3", "no number"),
+            ("early-expiry=x", "seconds"),
+            ("early-expiry=0", "above 0"),
+            ("early-expiry=NaN", "above 0"),
+            ("explode", "close-after=N"),
+        ] {
+            let error = text.parse::<Fault>().unwrap_err();
+            assert!(error.contains(word), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_half_reply_waits_for_a_request_that_has_a_reply() {
+        let mut faults = Faults::new(&[Fault::HalfReplyAfter(2)], 0);
+        assert_eq!(faults.judge(1, false), Verdict::Serve);
+        assert_eq!(faults.judge(2, true), Verdict::Serve);
+        assert_eq!(faults.judge(3, false), Verdict::Half);
+        assert_eq!(faults.judge(4, true), Verdict::Silence);
+    }
+
+    #[test]
+    fn garbage_begins_outside_ascii_and_ends_a_line() {
+        let faults = Faults::new(&[], 9);
+        for number in 0..100 {
+            let bytes = faults.garbage(number, 5);
+            assert!(bytes[0] >= 0x80 && bytes.ends_with(b"\r\n") && bytes.len() == 16);
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! How the program ends, in the numbers of the native front.
+
+use std::process::ExitCode;
+
+/// How the program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// All that was asked for was done.
+    Complete,
+    /// The run failed or is partial; the report is written, with the reason.
+    Failed,
+    /// The command line cannot be followed; nothing was sent.
+    Usage,
+    /// A verification failed or a goal was missed.
+    Missed,
+    /// The user ended it; the report is written.
+    Interrupted,
+}
+
+impl Exit {
+    /// The exit status.
+    pub fn status(self) -> u8 {
+        match self {
+            Exit::Complete => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::Missed => 3,
+            Exit::Interrupted => 130,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit.status())
+    }
+}
+
+/// Says what the command-line parser has to say: help and versions on standard output, errors on standard error.
+pub fn answer(error: &clap::Error) -> Exit {
+    // Nobody is left to tell when the terminal or pipe is gone.
+    let _ = error.print();
+    if error.use_stderr() { Exit::Usage } else { Exit::Complete }
+}

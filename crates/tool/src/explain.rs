@@ -1,0 +1,143 @@
+//! `pummel explain`: the Plan that a command line means, printed or saved.
+
+use std::ffi::OsString;
+use std::io::{self, ErrorKind, Write};
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use crate::exit::{Exit, answer};
+use crate::front::{Edge, Format, Job, UsageError, native, saved};
+
+/// Options of `pummel explain`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+pub struct ExplainArgs {
+    /// Save the plan to a file, as JSON when its name ends in .json, else as TOML; `pummel run --plan FILE` runs it.
+    /// May also stand behind ARGS
+    #[arg(long, value_name = "FILE")]
+    pub plan: Option<PathBuf>,
+    /// Form of the plan on standard output: text is TOML. May also stand behind ARGS
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: Format,
+    /// Whose command line follows: run or load, or native, which is the same as run
+    #[arg(value_name = "FRONT")]
+    pub front: String,
+    /// The command line, as it would follow the front's name
+    #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub args: Vec<OsString>,
+}
+
+const EXAMPLES: &str = "\
+Nothing is sent, and no server is needed.
+
+Examples:
+  pummel explain run -s 127.0.0.1 --rate 20k
+  pummel explain run -s cache1 --mix get:9,set:1 --seed 7 --plan plan.toml
+  pummel run --plan plan.toml";
+
+/// Prints or saves the Plan.
+pub fn explain(args: &ExplainArgs, edge: &Edge) -> Exit {
+    let done = Wanted::of(args).and_then(|wanted| {
+        let job = wanted.job(edge)?;
+        Ok((wanted, job))
+    });
+    match done {
+        Ok((wanted, job)) => wanted.put_out(&job),
+        Err(error) => answer(&error),
+    }
+}
+
+/// What is to be explained, with the options of `explain` that stood behind ARGS taken out of them.
+struct Wanted {
+    words: Vec<OsString>,
+    plan: Option<PathBuf>,
+    format: Format,
+}
+
+impl Wanted {
+    fn of(args: &ExplainArgs) -> Result<Wanted, clap::Error> {
+        let subcommand = match args.front.as_str() {
+            "native" | "run" => "run",
+            "load" => "load",
+            other => return Err(no_such_front(other).into()),
+        };
+        let mut wanted =
+            Wanted { words: vec![subcommand.into()], plan: args.plan.clone(), format: args.format };
+        let mut rest = args.args.iter();
+        while let Some(word) = rest.next() {
+            let (name, value) = match word.to_str().and_then(|word| word.split_once('=')) {
+                Some((name, value)) => (Some(name), Some(OsString::from(value))),
+                None => (word.to_str(), None),
+            };
+            match name {
+                Some("--plan") => wanted.plan = Some(value_of("--plan", value, &mut rest)?.into()),
+                Some("--format") => wanted.format = format(&value_of("--format", value, &mut rest)?)?,
+                _ => wanted.words.push(word.clone()),
+            }
+        }
+        Ok(wanted)
+    }
+
+    fn job(&self, edge: &Edge) -> Result<Job, clap::Error> {
+        native::job(self.words.iter().cloned(), edge)
+    }
+
+    fn put_out(&self, job: &Job) -> Exit {
+        let Some(path) = &self.plan else {
+            return print(&saved::print(&job.plan, self.format));
+        };
+        match saved::save(&job.plan, path) {
+            Ok(()) => Exit::Complete,
+            Err(error) => {
+                eprintln!("error: the plan cannot be written to '{}': {error}", path.display());
+                Exit::Failed
+            }
+        }
+    }
+}
+
+/// The value of an option: behind its equals sign, or the next word.
+fn value_of<'a>(
+    flag: &str,
+    value: Option<OsString>,
+    rest: &mut impl Iterator<Item = &'a OsString>,
+) -> Result<OsString, UsageError> {
+    let missing = || UsageError::Missing(format!("a value is required for '{flag}'"));
+    value.or_else(|| rest.next().cloned()).ok_or_else(missing)
+}
+
+fn format(word: &OsString) -> Result<Format, UsageError> {
+    let wrong = || UsageError::Value {
+        flag: "--format".to_string(),
+        value: word.to_string_lossy().into_owned(),
+        accepted: "text and json are accepted".to_string(),
+    };
+    word.to_str().and_then(|word| Format::from_str(word, false).ok()).ok_or_else(wrong)
+}
+
+fn no_such_front(name: &str) -> UsageError {
+    if crate::cli::LATER.contains(&name) {
+        return UsageError::NotYet {
+            flag: name.to_string(),
+            instead: "this version explains run and load".to_string(),
+        };
+    }
+    UsageError::Value {
+        flag: "FRONT".to_string(),
+        value: name.to_string(),
+        accepted: "run, load and native (the same as run) are accepted".to_string(),
+    }
+}
+
+/// Writes to standard output; a reader that has read enough is no error.
+fn print(text: &str) -> Exit {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            eprintln!("error: the plan cannot be printed: {error}");
+            Exit::Failed
+        }
+        _ => Exit::Complete,
+    }
+}

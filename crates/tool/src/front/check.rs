@@ -1,0 +1,405 @@
+//! Whether a Plan makes sense: bounds, and choices that exclude each other; the same for a command line and a saved plan.
+
+use std::fmt::Display;
+
+use pummel_logic::dist::Dist;
+use pummel_logic::plan::{Arrivals, Data, Depth, Group, Load, Mix, Phase, Plan, SCHEMA, Socket, Stop, Work};
+use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
+use pummel_logic::wire::Verb;
+use pummel_logic::workload::popularity::RECORDS_MAX;
+
+use super::values;
+
+/// Most threads.
+const THREADS_MAX: u64 = 1_024;
+/// Most clients of a group.
+const CLIENTS_MAX: u64 = 1_000_000;
+/// Most requests outstanding on one connection.
+const DEPTH_MAX: u64 = 1_000_000;
+/// Most keys of one read.
+const MULTIGET_MAX: u64 = 1_000;
+/// Kinds of records that are numbered one after the other: plain ones, pieces, counters.
+const KEY_SPACES: u64 = 3;
+/// Longest key: memcached's protocol document.
+const KEY_SIZE_MAX: u64 = 250;
+/// Largest value: the limit that memcached's `-I` itself has. What a server really takes is its own affair.
+const VALUE_SIZE_MAX: u64 = 1 << 30;
+/// Largest expiry in seconds that memcached takes as a span; beyond it is a date (protocol document, "Expiration times").
+const EXPIRY_MAX_S: u64 = 30 * 24 * 60 * 60;
+/// Largest number of the forms that plans are saved in.
+const NUMBER_MAX: u64 = i64::MAX as u64;
+/// Longest time that is accepted anywhere: a year.
+const YEAR: Nanos = 365 * 24 * 3_600 * SECOND;
+
+/// What is wrong with a Plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrong {
+    /// The flag of the native front that decides it.
+    pub flag: &'static str,
+    /// Where in the Plan it stands.
+    pub field: &'static str,
+    /// What stands there, in the words of the Plan.
+    pub value: String,
+    /// What is accepted, or why this is not.
+    pub accepted: String,
+}
+
+/// A place in the Plan: the flag that decides it, and its name.
+type At = (&'static str, &'static str);
+
+fn wrong<T>(at: At, value: impl Display, accepted: impl Into<String>) -> Result<T, Wrong> {
+    Err(Wrong { flag: at.0, field: at.1, value: value.to_string(), accepted: accepted.into() })
+}
+
+fn within(at: At, value: u64, least: u64, most: u64) -> Result<(), Wrong> {
+    if value < least || value > most {
+        return wrong(at, value, format!("a whole number from {least} to {most} is accepted"));
+    }
+    Ok(())
+}
+
+fn span(at: At, value: Nanos, least: (Nanos, &str), most: (Nanos, &str)) -> Result<(), Wrong> {
+    if value < least.0 || value > most.0 {
+        return wrong(at, time_text(value), format!("a time from {} to {} is accepted", least.1, most.1));
+    }
+    Ok(())
+}
+
+/// A time in the largest unit that keeps it a whole number.
+pub fn time_text(ns: Nanos) -> String {
+    match ns {
+        _ if ns.is_multiple_of(SECOND) => format!("{}s", ns / SECOND),
+        _ if ns.is_multiple_of(MILLISECOND) => format!("{}ms", ns / MILLISECOND),
+        _ if ns.is_multiple_of(1_000) => format!("{}us", ns / 1_000),
+        _ => format!("{ns}ns"),
+    }
+}
+
+/// Whether the Plan can be run by this version, as far as the Plan alone can tell. Names the first thing that is wrong.
+pub fn check(plan: &Plan) -> Result<(), Wrong> {
+    within(("--plan", "schema"), plan.schema.into(), SCHEMA.into(), SCHEMA.into())?;
+    servers(&plan.servers)?;
+    within(("--seed", "seed"), plan.seed, 0, NUMBER_MAX)?;
+    span(
+        ("--interval", "interval_ns"),
+        plan.interval_ns,
+        (10 * MILLISECOND, "10ms"),
+        (3_600 * SECOND, "1h"),
+    )?;
+    span(("--timeout", "timeout_ns"), plan.timeout_ns, (1_000, "1us"), (24 * 3_600 * SECOND, "24h"))?;
+    share(("--verify", "verify"), plan.verify)?;
+    goals(plan)?;
+    socket(&plan.socket)?;
+    data(&plan.data)?;
+    groups(plan)?;
+    if plan.phases.is_empty() {
+        return wrong(("--plan", "phases"), "[]", "at least one phase is accepted");
+    }
+    plan.phases.iter().try_for_each(phase)
+}
+
+fn servers(servers: &[String]) -> Result<(), Wrong> {
+    let at = ("--server", "servers");
+    if servers.is_empty() {
+        return wrong(at, "", "at least one server is accepted");
+    }
+    for server in servers {
+        match values::server(server) {
+            Ok(normal) if normal == *server => {}
+            Ok(normal) => return wrong(at, server, format!("{normal} is accepted")),
+            Err(error) => return wrong(at, server, error.to_string()),
+        }
+    }
+    Ok(())
+}
+
+fn share(at: At, value: f64) -> Result<(), Wrong> {
+    if (0.0..=1.0).contains(&value) { Ok(()) } else { wrong(at, value, "a share from 0 to 1 is accepted") }
+}
+
+fn goals(plan: &Plan) -> Result<(), Wrong> {
+    for goal in &plan.goals {
+        if !(goal.quantile > 0.0 && goal.quantile < 1.0) {
+            return wrong(
+                ("--goal", "goals.quantile"),
+                goal.quantile,
+                "a number above 0 and below 1 is accepted",
+            );
+        }
+        span(("--goal", "goals.limit_ns"), goal.limit_ns, (1, "1ns"), (YEAR, "8760h"))?;
+    }
+    Ok(())
+}
+
+fn socket(socket: &Socket) -> Result<(), Wrong> {
+    const LINGER_MAX_S: u64 = 65_535;
+    const BUFFER_MAX: u64 = i32::MAX as u64;
+    if let Some(linger_s) = socket.linger_s {
+        within(("--linger", "socket.linger_s"), linger_s.into(), 0, LINGER_MAX_S)?;
+    }
+    if let Some(bytes) = socket.send_buffer {
+        within(("--send-buffer", "socket.send_buffer"), bytes.into(), 1, BUFFER_MAX)?;
+    }
+    if let Some(bytes) = socket.recv_buffer {
+        within(("--recv-buffer", "socket.recv_buffer"), bytes.into(), 1, BUFFER_MAX)?;
+    }
+    for address in &socket.source {
+        if let Err(error) = values::addresses(address) {
+            return wrong(("--source", "socket.source"), address, error.to_string());
+        }
+    }
+    Ok(())
+}
+
+fn groups(plan: &Plan) -> Result<(), Wrong> {
+    if plan.groups.is_empty() {
+        return wrong(("--plan", "groups"), "[]", "at least one group is accepted");
+    }
+    for (index, group) in plan.groups.iter().enumerate() {
+        if plan.groups[..index].iter().any(|other| other.name == group.name) {
+            return wrong(("--plan", "groups.name"), &group.name, "each name is accepted once");
+        }
+        self::group(group)?;
+    }
+    let clients: u64 = plan.groups.iter().map(|group| u64::from(group.clients)).sum();
+    let threads = u64::from(plan.engine.threads);
+    within(("--threads", "engine.threads"), threads, 1, THREADS_MAX)?;
+    if threads > clients {
+        let why = format!(
+            "at most as many threads as connections ({clients}) are accepted: the others would have nothing to do"
+        );
+        return wrong(("--threads", "engine.threads"), threads, why);
+    }
+    if clients < plan.servers.len() as u64 {
+        let why =
+            format!("at least one connection for each of the {} servers is accepted", plan.servers.len());
+        return wrong(("--connections", "groups.clients"), clients, why);
+    }
+    Ok(())
+}
+
+fn group(group: &Group) -> Result<(), Wrong> {
+    let depth_at = ("--depth", "groups.depth");
+    within(("--connections", "groups.clients"), group.clients.into(), 1, CLIENTS_MAX)?;
+    if let Depth::Limit(depth) = group.depth {
+        within(depth_at, depth.into(), 1, DEPTH_MAX)?;
+    }
+    match (&group.arrivals, group.rate) {
+        (Arrivals::Closed, Some(rate)) => {
+            wrong(("--rate", "groups.rate"), rate, "no rate is accepted where arrivals are closed")
+        }
+        (Arrivals::Closed, None) if group.depth == Depth::Unlimited => wrong(
+            depth_at,
+            "unlimited",
+            "unlimited is accepted only with --rate: a closed loop would never stop asking",
+        ),
+        (Arrivals::Closed, None) => Ok(()),
+        (_, Some(rate)) if !(rate > 0.0 && rate.is_finite()) => {
+            wrong(("--rate", "groups.rate"), rate, "a finite number above 0 is accepted")
+        }
+        (Arrivals::Shape(dist), Some(_)) if dist.factor_to_mean(1.0).is_none() => {
+            let why = "a distribution with a finite mean above 0 is accepted: gaps are scaled until it fits the rate";
+            wrong(("--arrivals", "groups.arrivals"), dist, why)
+        }
+        (_, Some(_)) => Ok(()),
+        (_, None) => wrong(("--arrivals", "groups.arrivals"), "", "arrivals are accepted only with --rate"),
+    }
+}
+
+fn phase(phase: &Phase) -> Result<(), Wrong> {
+    match &phase.work {
+        Work::Load(load) => self::load(load, phase.stop),
+        Work::Mix(mix) => {
+            stop(phase)?;
+            self::mix(mix)
+        }
+    }
+}
+
+fn load(load: &Load, stop: Stop) -> Result<(), Wrong> {
+    if stop != Stop::default() {
+        return wrong(("--plan", "phases.stop"), "", "no stop is accepted for loading, which ends by itself");
+    }
+    within(("--depth", "phases.work.load.depth"), load.depth.into(), 1, DEPTH_MAX)
+}
+
+fn stop(phase: &Phase) -> Result<(), Wrong> {
+    let stop = phase.stop;
+    let flag = if phase.recorded { "--time" } else { "--warmup" };
+    if stop == Stop::default() {
+        return wrong((flag, "phases.stop"), "", "a time, a number of requests or both are accepted");
+    }
+    if let Some(time_ns) = stop.time_ns {
+        span((flag, "phases.stop.time_ns"), time_ns, (MILLISECOND, "1ms"), (YEAR, "8760h"))?;
+    }
+    if let Some(requests) = stop.requests {
+        within(("--requests", "phases.stop.requests"), requests, 1, NUMBER_MAX)?;
+    }
+    Ok(())
+}
+
+fn mix(mix: &Mix) -> Result<(), Wrong> {
+    let ops_at = ("--mix", "phases.work.mix.ops");
+    if mix.ops.is_empty() {
+        return wrong(ops_at, "", "at least one operation is accepted");
+    }
+    for (index, &(verb, weight)) in mix.ops.iter().enumerate() {
+        if !(weight > 0.0 && weight.is_finite()) {
+            return wrong(ops_at, format!("{}:{weight}", verb.name()), "finite weights above 0 are accepted");
+        }
+        if mix.ops[..index].iter().any(|&(other, _)| other == verb) {
+            return wrong(ops_at, verb.name(), "each operation is accepted once");
+        }
+    }
+    mix_extras(mix)
+}
+
+fn mix_extras(mix: &Mix) -> Result<(), Wrong> {
+    let asks = |which: fn(Verb) -> bool| mix.ops.iter().any(|&(verb, _)| which(verb));
+    let no_read = "is accepted only with a read (get, gets, gat, gats) in --mix";
+    within(("--multiget", "phases.work.mix.multiget"), mix.multiget.into(), 1, MULTIGET_MAX)?;
+    if mix.multiget > 1 && !asks(Verb::reads) {
+        return wrong(
+            ("--multiget", "phases.work.mix.multiget"),
+            mix.multiget,
+            format!("more than 1 {no_read}"),
+        );
+    }
+    if let Some(delay_ns) = mix.read_through_ns {
+        let at = ("--read-through", "phases.work.mix.read_through_ns");
+        if !asks(Verb::reads) {
+            return wrong(at, time_text(delay_ns), format!("it {no_read}"));
+        }
+        span(at, delay_ns, (0, "0"), (3_600 * SECOND, "1h"))?;
+    }
+    if mix.noreply && !asks(|verb| !verb.reads() && verb != Verb::Version) {
+        return wrong(
+            ("--noreply", "phases.work.mix.noreply"),
+            true,
+            "it is accepted only with a write in --mix",
+        );
+    }
+    Ok(())
+}
+
+fn data(data: &Data) -> Result<(), Wrong> {
+    within(("--records", "data.records"), data.records, 1, RECORDS_MAX)?;
+    within(("--data-seed", "data.seed"), data.seed, 0, NUMBER_MAX)?;
+    keys(data)?;
+    value_size(&data.value_size)?;
+    expiry(&data.expiry_s)
+}
+
+/// A key is the prefix and the record's number over all key spaces in decimal (see `workload::key`): what varies is
+/// cut to what fits, but a length that never fits is refused.
+fn keys(data: &Data) -> Result<(), Wrong> {
+    let digits = u64::from((KEY_SPACES * data.records - 1).ilog10()) + 1;
+    let prefix_at = ("--key-prefix", "data.key_prefix");
+    let prefix = &data.key_prefix;
+    if prefix.bytes().any(|byte| byte <= b' ' || byte == 127) {
+        return wrong(prefix_at, prefix, "a text without spaces and control characters is accepted");
+    }
+    let prefix_max = KEY_SIZE_MAX - digits;
+    if prefix.len() as u64 > prefix_max {
+        return wrong(
+            prefix_at,
+            prefix,
+            format!("up to {prefix_max} bytes are accepted: the number of the record follows"),
+        );
+    }
+    let least = prefix.len() as u64 + digits;
+    let at = ("--key-size", "data.key_size");
+    size(at, &data.key_size)?;
+    let (low, high) = data.key_size.support();
+    if high < least as f64 {
+        let why = format!(
+            "sizes of at least {least} bytes are accepted: {} of the prefix, {digits} for the numbers of {} records",
+            prefix.len(),
+            data.records
+        );
+        return wrong(at, &data.key_size, why);
+    }
+    if low > KEY_SIZE_MAX as f64 {
+        return wrong(at, &data.key_size, format!("sizes up to {KEY_SIZE_MAX} bytes are accepted"));
+    }
+    Ok(())
+}
+
+fn value_size(dist: &Dist) -> Result<(), Wrong> {
+    let at = ("--value-size", "data.value_size");
+    size(at, dist)?;
+    let (low, high) = dist.support();
+    if low > VALUE_SIZE_MAX as f64 || (high.is_finite() && high > VALUE_SIZE_MAX as f64) {
+        return wrong(at, dist, "sizes up to 1GiB are accepted");
+    }
+    Ok(())
+}
+
+fn expiry(dist: &Dist) -> Result<(), Wrong> {
+    let at = ("--ttl", "data.expiry_s");
+    size(at, dist)?;
+    let (low, high) = dist.support();
+    if low > EXPIRY_MAX_S as f64 || (high.is_finite() && high > EXPIRY_MAX_S as f64) {
+        return wrong(at, dist, "up to 30 days (720h) are accepted: to memcached, more is a date");
+    }
+    Ok(())
+}
+
+/// What bytes and whole seconds have in common. Distributions that reach below 0 only by their nature are cut off
+/// there; a bound below 0 that somebody typed is a mistake.
+fn size(at: At, dist: &Dist) -> Result<(), Wrong> {
+    match dist.clone().checked() {
+        Err(error) => wrong(at, dist, error.to_string()),
+        Ok(Dist::Fixed(value)) if value < 0.0 || value.fract() != 0.0 => {
+            wrong(at, dist, "a whole number, 0 or more, is accepted where it is always the same")
+        }
+        Ok(Dist::Uniform { low, .. }) if low < 0.0 => wrong(at, dist, "bounds of 0 or more are accepted"),
+        Ok(_) if dist.support().1 < 0.0 => wrong(at, dist, "numbers of 0 or more are accepted"),
+        Ok(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pummel_logic::workload::key::KeyMaker;
+
+    use super::*;
+
+    fn data_with(records: u64, key_prefix: &str, key_size: u64) -> Data {
+        Data {
+            records,
+            seed: 0,
+            key_prefix: key_prefix.to_string(),
+            key_size: Dist::Fixed(key_size as f64),
+            value_size: Dist::Fixed(1.0),
+            expiry_s: Dist::Fixed(0.0),
+        }
+    }
+
+    #[test]
+    fn the_least_key_size_is_the_one_that_keys_really_have() {
+        for (records, prefix) in [(1, ""), (3, "p"), (4, ""), (10_000, "user:"), (1 << 40, "")] {
+            let least = KeyMaker::new(&data_with(records, prefix, 0)).expect("short prefix").len_of(0) as u64;
+            assert_eq!(keys(&data_with(records, prefix, least)), Ok(()), "{records} {prefix}");
+            let error = keys(&data_with(records, prefix, least - 1)).expect_err("one byte too few");
+            assert!(error.accepted.contains(&format!("at least {least} bytes")), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn a_prefix_is_refused_exactly_when_no_key_can_be_made() {
+        for len in 240..255 {
+            let data = data_with(10_000, &"p".repeat(len), 250);
+            assert_eq!(keys(&data).is_ok(), KeyMaker::new(&data).is_ok(), "{len}");
+        }
+    }
+
+    #[test]
+    fn times_are_named_in_whole_numbers() {
+        assert_eq!(time_text(0), "0s");
+        assert_eq!(time_text(90 * SECOND), "90s");
+        assert_eq!(time_text(1_500 * MILLISECOND), "1500ms");
+        assert_eq!(time_text(2_000), "2us");
+        assert_eq!(time_text(2_001), "2001ns");
+    }
+}

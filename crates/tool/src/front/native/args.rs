@@ -1,0 +1,476 @@
+//! The options of pummel's own command line, as the words of the user; `native` makes a Plan of them.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use pummel_logic::dist::Dist;
+use pummel_logic::plan::{Depth, Goal, Plan};
+use pummel_logic::time::Nanos;
+use pummel_logic::wire::Verb;
+use pummel_logic::workload::popularity::Popularity;
+
+use crate::front::values::{self, Measure, ValueError};
+use crate::front::{Format, saved};
+
+/// Several values that one option gives at once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct List<T>(pub Vec<T>);
+
+/// Options of `pummel run`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = RUN_EXAMPLES, after_long_help = RUN_EXAMPLES)]
+pub struct RunArgs {
+    /// Which server, and how to speak to it.
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// How much load, and when it ends.
+    #[command(flatten)]
+    pub pace: PaceArgs,
+    /// What is asked.
+    #[command(flatten)]
+    pub mix: MixArgs,
+    /// What is stored.
+    #[command(flatten)]
+    pub data: DataArgs,
+    /// Threads, clocks, the kernel.
+    #[command(flatten)]
+    pub engine: EngineArgs,
+    /// Options of sockets.
+    #[command(flatten)]
+    pub socket: SocketArgs,
+    /// What is written.
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// A saved plan in place of options.
+    #[command(flatten)]
+    pub saved: SavedArgs,
+}
+
+/// Options of `pummel load`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = LOAD_EXAMPLES, after_long_help = LOAD_EXAMPLES)]
+pub struct LoadArgs {
+    /// Which server, and how to speak to it.
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// How much at a time.
+    #[command(flatten)]
+    pub pace: LoadPaceArgs,
+    /// What is stored.
+    #[command(flatten)]
+    pub data: DataArgs,
+    /// Threads, clocks, the kernel.
+    #[command(flatten)]
+    pub engine: EngineArgs,
+    /// Options of sockets.
+    #[command(flatten)]
+    pub socket: SocketArgs,
+    /// What is written.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+const RUN_EXAMPLES: &str = "\
+Distributions (DIST):
+  V or fixed:V             uniform:LO,HI            normal:MEAN,SD
+  exponential:MEAN         pareto:LOC,SCALE,SHAPE   gev:LOC,SCALE,SHAPE
+  weighted:LO-HI@P,...     file:PATH (one number a line)
+  etc-key, etc-value, etc-arrival (Facebook's ETC pool)
+
+Units:
+  counts, sizes, rates     k m g are decimal (10k = 10,000),
+                           KiB MiB GiB are powers of two
+  times                    us ms s m h; a bare number is seconds
+
+Examples:
+  10 s, 50 connections, as fast as the server answers:
+    pummel run -s 127.0.0.1
+  20,000 requests a second for a minute, at random moments:
+    pummel run -s cache1,cache2 --rate 20k -t 1m
+  The same, and exit status 3 when the 99th percentile is above 1 ms:
+    pummel run -s cache1,cache2 --rate 20k -t 1m --goal p99:1ms
+  A million requests, 16 outstanding on each connection:
+    pummel run -s /run/memcached.sock -n 1M -d 16
+  Sizes and popularity as in production:
+    pummel run -s [::1] --popularity zipf:0.99 --value-size etc-value
+  Every value checked, the result as JSON:
+    pummel run -s cache1 --verify --json result.json
+
+Exit status:
+  0    complete
+  1    failed or partial; the report is written and says why
+  2    the command line cannot be followed; nothing was sent
+  3    a verification failed or a goal was missed
+  130  interrupted; the report is written";
+
+const LOAD_EXAMPLES: &str = "\
+The options of the records are those of `pummel run`, where distributions and units are explained. A run with the same \
+--records, --key-size, --value-size, --key-prefix and --data-seed finds what was loaded here.
+
+Examples:
+  pummel load -s 127.0.0.1 --records 1m --value-size etc-value
+  pummel run -s 127.0.0.1 --records 1m --value-size etc-value --no-load
+
+Exit status:
+  0    complete
+  1    failed or partial; the report is written and says why
+  2    the command line cannot be followed; nothing was sent
+  130  interrupted; the report is written";
+
+/// Which server, and how to speak to it.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Server")]
+pub struct TargetArgs {
+    /// Server, or several separated by commas; may be repeated. HOST, HOST:PORT, [IPV6]:PORT or /unix/path; the port is
+    /// 11211 where none is given. Default: the environment variable MEMCACHED_SERVERS, in the same form
+    #[arg(short, long, value_name = "SERVER", value_parser = servers, allow_hyphen_values = true)]
+    pub server: Vec<List<String>>,
+    /// What is spoken; only text in this version
+    #[arg(long, value_enum, default_value = "text")]
+    pub protocol: ProtocolName,
+    /// UDP in place of TCP; not yet in this version
+    #[arg(long)]
+    pub udp: bool,
+    /// TLS; not yet in this version, like all options that begin with --tls
+    #[arg(long)]
+    pub tls: bool,
+    /// Authorities that the server's certificate may come from; not yet
+    #[arg(long, value_name = "FILE")]
+    pub tls_ca: Option<PathBuf>,
+    /// Certificate of this client; not yet
+    #[arg(long, value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+    /// Key of that certificate; not yet
+    #[arg(long, value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
+    /// Name that the server's certificate must carry; not yet
+    #[arg(long, value_name = "NAME")]
+    pub tls_server_name: Option<String>,
+    /// Accept any certificate; not yet
+    #[arg(long)]
+    pub tls_insecure: bool,
+    /// User to log in as; not yet in this version (the password will come from --password-file or PUMMEL_PASSWORD)
+    #[arg(long)]
+    pub user: Option<String>,
+    /// File that holds the user's password; not yet
+    #[arg(long, value_name = "FILE")]
+    pub password_file: Option<PathBuf>,
+    /// How long a request may take, from when only the generator stands in its way, and a connection to open
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = values::time, allow_hyphen_values = true)]
+    pub timeout: Nanos,
+    /// Open connections again that the server closed, and go on
+    #[arg(long)]
+    pub reconnect: bool,
+}
+
+/// A protocol, as it is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ProtocolName {
+    /// memcached's text protocol
+    Text,
+    /// memcached's meta commands; not yet
+    Meta,
+    /// memcached's binary protocol; not yet
+    Binary,
+    /// RESP2, of Redis and Valkey; not yet
+    Resp2,
+    /// RESP3; not yet
+    Resp3,
+}
+
+/// How much load, and when it ends.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Load")]
+pub struct PaceArgs {
+    /// How long to measure; with --requests, whichever is reached first. Default: 10s, unless --requests is given
+    #[arg(short, long, value_name = "TIME", value_parser = values::time, allow_hyphen_values = true)]
+    pub time: Option<Nanos>,
+    /// How many requests to measure, over all connections
+    #[arg(short = 'n', long, value_name = "N", value_parser = values::count, allow_hyphen_values = true)]
+    pub requests: Option<u64>,
+    /// How long to run before the measurement begins
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = values::time, allow_hyphen_values = true)]
+    pub warmup: Nanos,
+    /// Threads
+    #[arg(short = 'T', long, value_name = "N", default_value = "1", value_parser = count_u32, allow_hyphen_values = true)]
+    pub threads: u32,
+    /// Connections, over all servers and threads
+    #[arg(short, long, value_name = "N", default_value = "50", value_parser = count_u32, allow_hyphen_values = true)]
+    pub connections: u32,
+    /// Most requests outstanding per connection: a number, or `unlimited` (only with --rate)
+    #[arg(short, long, value_name = "N", default_value = "1", value_parser = depth, allow_hyphen_values = true)]
+    pub depth: Depth,
+    /// Requests per second, over all connections: open loop. Default: closed loop, where each connection asks again as
+    /// soon as it is answered
+    #[arg(long, value_name = "RATE", value_parser = values::rate, allow_hyphen_values = true)]
+    pub rate: Option<f64>,
+    /// When requests are due in open loop: poisson, constant, uniform, or a DIST of the gaps, scaled to the rate.
+    /// Default: poisson
+    #[arg(long, value_name = "ARRIVALS", value_parser = arrivals, allow_hyphen_values = true)]
+    pub arrivals: Option<ArrivalsName>,
+    /// Seed of arrivals and of the choice of operations and keys. Default: chance; the report shows it
+    #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true)]
+    pub seed: Option<u64>,
+    /// The least time between two lines of progress, and between two intervals of the result
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = values::time, allow_hyphen_values = true)]
+    pub interval: Nanos,
+    /// Exit with status 3 when this quantile of the response time is above the limit, such as p99:1ms; may be repeated
+    #[arg(long, value_name = "GOAL", value_parser = goals, allow_hyphen_values = true)]
+    pub goal: Vec<List<Goal>>,
+}
+
+/// How much is stored at a time.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Load")]
+pub struct LoadPaceArgs {
+    /// Threads
+    #[arg(short = 'T', long, value_name = "N", default_value = "1", value_parser = count_u32, allow_hyphen_values = true)]
+    pub threads: u32,
+    /// Connections, over all servers and threads
+    #[arg(short, long, value_name = "N", default_value = "50", value_parser = count_u32, allow_hyphen_values = true)]
+    pub connections: u32,
+    /// Most requests outstanding per connection
+    #[arg(short, long, value_name = "N", default_value = "64", value_parser = count_u32, allow_hyphen_values = true)]
+    pub depth: u32,
+    /// Operations that the records are for; append and prepend, and incr and decr, work on records of their own, which
+    /// are stored when one of them is named here
+    #[arg(long, value_name = "OP,...", default_value = "get", value_parser = weights, allow_hyphen_values = true)]
+    pub mix: List<(Verb, f64)>,
+    /// The least time between two lines of progress, and between two intervals of the result
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = values::time, allow_hyphen_values = true)]
+    pub interval: Nanos,
+}
+
+/// What is asked.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Requests")]
+pub struct MixArgs {
+    /// Operations and their weights: get, gets, gat, gats, set, add, replace, append, prepend, cas, incr, decr, delete,
+    /// touch, version
+    #[arg(long, value_name = "OP:WEIGHT,...", default_value = "get:9,set:1", value_parser = weights, allow_hyphen_values = true)]
+    pub mix: List<(Verb, f64)>,
+    /// Which records are asked for: uniform, zipf:EXPONENT (0 to 3), hot:KEYS,REQUESTS (share of the records, share of
+    /// the requests) or sequential
+    #[arg(long, value_name = "POPULARITY", default_value = "uniform", value_parser = popularity, allow_hyphen_values = true)]
+    pub popularity: Popularity,
+    /// Keys of each read
+    #[arg(long, value_name = "N", default_value = "1", value_parser = count_u32, allow_hyphen_values = true)]
+    pub multiget: u32,
+    /// Store a key that was missed, at once or after a delay
+    #[arg(long, value_name = "DELAY", num_args = 0..=1, require_equals = true, default_missing_value = "0", value_parser = values::time)]
+    pub read_through: Option<Nanos>,
+    /// Ask the server not to answer writes
+    #[arg(long)]
+    pub noreply: bool,
+    /// Check the values that come back, or this share of them; without a number all. A wrong one makes the exit status 3
+    #[arg(long, value_name = "FRACTION", num_args = 0..=1, default_missing_value = "1", value_parser = values::fraction, allow_negative_numbers = true)]
+    pub verify: Option<f64>,
+    /// Store every record before the load begins; this is the default
+    #[arg(long, overrides_with = "no_load")]
+    pub load: bool,
+    /// Do not store the records first: what is there, is there
+    #[arg(long, overrides_with = "load")]
+    pub no_load: bool,
+}
+
+/// What is stored.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Records")]
+pub struct DataArgs {
+    /// Number of records, up to 2^40
+    #[arg(long, value_name = "N", default_value = "10k", value_parser = values::count, allow_hyphen_values = true)]
+    pub records: u64,
+    /// Length of a key in bytes, prefix included, up to 250; the same for a key whenever it is used
+    #[arg(long, value_name = "DIST", default_value = "30", value_parser = bytes, allow_hyphen_values = true)]
+    pub key_size: Dist,
+    /// Length of a value in bytes, up to 1GiB
+    #[arg(long, value_name = "DIST", default_value = "200", value_parser = bytes, allow_hyphen_values = true)]
+    pub value_size: Dist,
+    /// What every key begins with. Default: nothing
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub key_prefix: String,
+    /// Expiry of stored records: whole seconds or a time, 0 for none, up to 30 days
+    #[arg(long, value_name = "DIST", default_value = "0", value_parser = expiry, allow_hyphen_values = true)]
+    pub ttl: Dist,
+    /// Seed of key sizes, value sizes and bytes: any process with the same one can check the data
+    #[arg(long, value_name = "N", default_value = "0", value_parser = values::count, allow_hyphen_values = true)]
+    pub data_seed: u64,
+}
+
+/// Threads, clocks, the kernel.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Engine")]
+pub struct EngineArgs {
+    /// Kernel interface; uring is not yet in this version
+    #[arg(long, value_enum, default_value = "auto")]
+    pub backend: BackendName,
+    /// How a thread waits for the next due time
+    #[arg(long, value_enum, default_value = "auto")]
+    pub wait: WaitName,
+    /// What says when a reply arrived
+    #[arg(long, value_enum, default_value = "kernel")]
+    pub clock: ClockName,
+    /// CPUs that threads are pinned to, in turn, such as 0,2-5. Default: not pinned
+    #[arg(long, value_name = "LIST", value_parser = cpus, allow_hyphen_values = true)]
+    pub cpus: Option<List<usize>>,
+}
+
+/// A kernel interface, as it is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BackendName {
+    /// The best that the kernel offers
+    Auto,
+    /// epoll
+    Epoll,
+    /// io_uring; not yet
+    Uring,
+}
+
+/// A way to wait, as it is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum WaitName {
+    /// Sleep up to shortly before the due time, then spin; in closed loop only sleep
+    Auto,
+    /// Never sleep
+    Spin,
+    /// Only sleep
+    Block,
+}
+
+/// A clock, as it is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ClockName {
+    /// The kernel's receive stamp
+    Kernel,
+    /// The moment when the program read the reply, as other tools have it
+    User,
+}
+
+/// Options of sockets.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Sockets")]
+pub struct SocketArgs {
+    /// Addresses of this machine to connect from, in turn
+    #[arg(long, value_name = "ADDR,...", value_parser = addresses, allow_hyphen_values = true)]
+    pub source: Option<List<String>>,
+    /// Let the kernel collect small segments (Nagle's algorithm)
+    #[arg(long)]
+    pub no_nodelay: bool,
+    /// SO_LINGER in seconds; 0 makes closing send a reset
+    #[arg(long, value_name = "N", value_parser = count_u32, allow_hyphen_values = true)]
+    pub linger: Option<u32>,
+    /// SO_SNDBUF in bytes
+    #[arg(long, value_name = "N", value_parser = count_u32, allow_hyphen_values = true)]
+    pub send_buffer: Option<u32>,
+    /// SO_RCVBUF in bytes
+    #[arg(long, value_name = "N", value_parser = count_u32, allow_hyphen_values = true)]
+    pub recv_buffer: Option<u32>,
+}
+
+/// What is written.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Output")]
+pub struct OutputArgs {
+    /// Write the result as JSON to a file, or with - to standard output in place of the text report
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write the intervals as CSV
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Write the histograms of all intervals as an HdrHistogram log
+    #[arg(long, value_name = "FILE")]
+    pub hdr: Option<PathBuf>,
+    /// Write every single request: its times, operation, outcome, key and client
+    #[arg(long, value_name = "FILE")]
+    pub samples: Option<PathBuf>,
+    /// Form of the report on standard output. Default: text
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
+    /// No progress
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// A saved plan in place of options.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Saved plan")]
+pub struct SavedArgs {
+    /// Run a plan that `pummel explain` saved (TOML or JSON). The plan says everything: beside it only --server, which
+    /// takes the place of the plan's servers, and the options under Output are accepted
+    #[arg(long, value_name = "FILE", value_parser = plan,
+          conflicts_with_all = ["PaceArgs", "MixArgs", "DataArgs", "EngineArgs", "SocketArgs", "protocol", "udp", "tls",
+              "tls_ca", "tls_cert", "tls_key", "tls_server_name", "tls_insecure", "user", "password_file", "timeout",
+              "reconnect"])]
+    pub plan: Option<Box<Plan>>,
+}
+
+/// When requests are due, as it is typed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ArrivalsName {
+    /// Exponential gaps.
+    Poisson,
+    /// Equal gaps.
+    Constant,
+    /// Gaps of this shape.
+    Shape(Dist),
+}
+
+fn servers(text: &str) -> Result<List<String>, ValueError> {
+    values::servers(text).map(List)
+}
+
+fn weights(text: &str) -> Result<List<(Verb, f64)>, ValueError> {
+    values::weights(text).map(List)
+}
+
+fn goals(text: &str) -> Result<List<Goal>, ValueError> {
+    values::goals(text).map(List)
+}
+
+fn cpus(text: &str) -> Result<List<usize>, ValueError> {
+    values::cpus(text).map(List)
+}
+
+fn addresses(text: &str) -> Result<List<String>, ValueError> {
+    values::addresses(text).map(List)
+}
+
+fn count_u32(text: &str) -> Result<u32, ValueError> {
+    values::count_within(text, 0, u32::MAX.into()).map(|value| value as u32)
+}
+
+fn depth(text: &str) -> Result<Depth, ValueError> {
+    if text == "unlimited" {
+        return Ok(Depth::Unlimited);
+    }
+    count_u32(text).map(Depth::Limit).map_err(|error| ValueError(format!("{error}, or unlimited")))
+}
+
+fn arrivals(text: &str) -> Result<ArrivalsName, ValueError> {
+    match text {
+        "poisson" => Ok(ArrivalsName::Poisson),
+        "constant" => Ok(ArrivalsName::Constant),
+        "uniform" => Ok(ArrivalsName::Shape(Dist::Uniform { low: 0.0, high: 2.0 })),
+        _ => values::dist(text, Measure::Seconds)
+            .map(ArrivalsName::Shape)
+            .map_err(|error| ValueError(format!("poisson, constant, uniform or a distribution: {error}"))),
+    }
+}
+
+fn popularity(text: &str) -> Result<Popularity, ValueError> {
+    text.parse().map_err(|error: pummel_logic::workload::popularity::Error| {
+        ValueError(format!("{} is accepted", error.accepted))
+    })
+}
+
+fn bytes(text: &str) -> Result<Dist, ValueError> {
+    values::dist(text, Measure::Bytes)
+}
+
+fn expiry(text: &str) -> Result<Dist, ValueError> {
+    values::dist(text, Measure::Seconds)
+}
+
+fn plan(path: &str) -> Result<Box<Plan>, ValueError> {
+    saved::open(path).map(Box::new)
+}

@@ -1,0 +1,288 @@
+//! What each command line means: golden tables from words to Plans, without a server.
+
+use pummel_logic::dist::Dist;
+use pummel_logic::plan::Goal;
+use pummel_logic::time::{MICROSECOND, MILLISECOND};
+use pummel_logic::workload::popularity::Popularity;
+
+use super::*;
+
+fn edge() -> Edge {
+    Edge { servers: None, seed: 42 }
+}
+
+fn job_of(line: &str) -> Result<Job, String> {
+    job(line.split_whitespace().map(OsString::from), &edge()).map_err(|error| error.to_string())
+}
+
+fn plan_of(line: &str) -> Plan {
+    job_of(line).unwrap_or_else(|error| panic!("{line}: {error}")).plan
+}
+
+/// What `run -s a` means, written down in full.
+fn defaults() -> Plan {
+    let mix = Mix {
+        ops: vec![(Verb::Get, 9.0), (Verb::Set, 1.0)],
+        popularity: Popularity::Uniform,
+        multiget: 1,
+        read_through_ns: None,
+        noreply: false,
+    };
+    Plan {
+        schema: SCHEMA,
+        servers: vec!["a:11211".to_string()],
+        protocol: Protocol::Text,
+        seed: 42,
+        interval_ns: SECOND,
+        timeout_ns: SECOND,
+        reconnect: false,
+        verify: 0.0,
+        goals: vec![],
+        engine: Engine {
+            threads: 1,
+            cpus: vec![],
+            backend: Backend::Auto,
+            wait: Wait::Auto,
+            clock: Clock::Kernel,
+        },
+        socket: Socket {
+            nodelay: true,
+            linger_s: None,
+            send_buffer: None,
+            recv_buffer: None,
+            source: vec![],
+        },
+        data: Data {
+            records: 10_000,
+            seed: 0,
+            key_prefix: String::new(),
+            key_size: Dist::Fixed(30.0),
+            value_size: Dist::Fixed(200.0),
+            expiry_s: Dist::Fixed(0.0),
+        },
+        groups: vec![Group {
+            name: "clients".to_string(),
+            clients: 50,
+            depth: Depth::Limit(1),
+            arrivals: Arrivals::Closed,
+            rate: None,
+        }],
+        phases: vec![
+            Phase {
+                name: "load".to_string(),
+                work: Work::Load(Load { depth: 64, pieces: false, counters: false }),
+                stop: Stop::default(),
+                recorded: false,
+            },
+            Phase {
+                name: "measure".to_string(),
+                work: Work::Mix(mix),
+                stop: Stop { time_ns: Some(10 * SECOND), requests: None },
+                recorded: true,
+            },
+        ],
+    }
+}
+
+/// The mix of the phase that measures, which is the last.
+fn mix(plan: &mut Plan) -> &mut Mix {
+    match plan.phases.last_mut().map(|phase| &mut phase.work) {
+        Some(Work::Mix(mix)) => mix,
+        _ => panic!("the last phase asks a mix"),
+    }
+}
+
+fn stop(plan: &mut Plan) -> &mut Stop {
+    &mut plan.phases.last_mut().expect("a phase").stop
+}
+
+fn load_of(plan: &mut Plan) -> &mut Load {
+    match &mut plan.phases[0].work {
+        Work::Load(load) => load,
+        Work::Mix(_) => panic!("the first phase loads"),
+    }
+}
+
+/// The options behind `run -s a`, and what they change of what it means.
+type Row = (&'static str, fn(&mut Plan));
+
+#[test]
+fn every_option_of_pace_means_one_change_of_the_plan() {
+    let rows: &[Row] = &[
+        ("", |_| {}),
+        ("-t 5s", |plan| stop(plan).time_ns = Some(5 * SECOND)),
+        ("--time 0.5", |plan| stop(plan).time_ns = Some(500 * MILLISECOND)),
+        ("-n 1M", |plan| *stop(plan) = Stop { time_ns: None, requests: Some(1_000_000) }),
+        ("--requests 10 -t 2m", |plan| {
+            *stop(plan) = Stop { time_ns: Some(120 * SECOND), requests: Some(10) };
+        }),
+        ("--warmup 2s", |plan| {
+            let mut warmup = plan.phases[1].clone();
+            warmup.name = "warmup".to_string();
+            warmup.stop = Stop { time_ns: Some(2 * SECOND), requests: None };
+            warmup.recorded = false;
+            plan.phases.insert(1, warmup);
+        }),
+        ("-T 4", |plan| plan.engine.threads = 4),
+        ("-c 10k --threads 2", |plan| {
+            plan.engine.threads = 2;
+            plan.groups[0].clients = 10_000;
+        }),
+        ("-d 16", |plan| plan.groups[0].depth = Depth::Limit(16)),
+        ("--rate 20k", |plan| {
+            plan.groups[0].rate = Some(20_000.0);
+            plan.groups[0].arrivals = Arrivals::Poisson;
+        }),
+        ("--rate 0.5 --arrivals constant --depth unlimited", |plan| {
+            plan.groups[0].rate = Some(0.5);
+            plan.groups[0].arrivals = Arrivals::Constant;
+            plan.groups[0].depth = Depth::Unlimited;
+        }),
+        ("--rate 1k --arrivals poisson", |plan| {
+            plan.groups[0].rate = Some(1_000.0);
+            plan.groups[0].arrivals = Arrivals::Poisson;
+        }),
+        ("--rate 1k --arrivals uniform", |plan| {
+            plan.groups[0].rate = Some(1_000.0);
+            plan.groups[0].arrivals = Arrivals::Shape(Dist::Uniform { low: 0.0, high: 2.0 });
+        }),
+        ("--rate 1k --arrivals etc-arrival", |plan| {
+            plan.groups[0].rate = Some(1_000.0);
+            plan.groups[0].arrivals = Arrivals::Shape(Dist::EtcArrival);
+        }),
+        ("--seed 7", |plan| plan.seed = 7),
+        ("--interval 100ms", |plan| plan.interval_ns = 100 * MILLISECOND),
+        ("--goal p99:1ms --goal p50:50us,p99.9:1", |plan| {
+            plan.goals = vec![
+                Goal { quantile: 0.99, limit_ns: MILLISECOND },
+                Goal { quantile: 0.5, limit_ns: 50 * MICROSECOND },
+                Goal { quantile: 0.999, limit_ns: SECOND },
+            ];
+        }),
+    ];
+    check_rows(rows);
+}
+
+#[test]
+fn every_option_of_requests_and_records_means_one_change_of_the_plan() {
+    let rows: &[Row] = &[
+        ("--mix get:1,touch:0.5", |plan| {
+            mix(plan).ops = vec![(Verb::Get, 1.0), (Verb::Touch, 0.5)];
+        }),
+        ("--mix append:1,decr:2", |plan| {
+            mix(plan).ops = vec![(Verb::Append, 1.0), (Verb::Decr, 2.0)];
+            *load_of(plan) = Load { depth: 64, pieces: true, counters: true };
+        }),
+        ("--popularity zipf:0.99", |plan| mix(plan).popularity = Popularity::Zipf { exponent: 0.99 }),
+        ("--popularity hot:0.1,0.9", |plan| {
+            mix(plan).popularity = Popularity::Hot { keys: 0.1, requests: 0.9 };
+        }),
+        ("--popularity sequential", |plan| mix(plan).popularity = Popularity::Sequential),
+        ("--multiget 24", |plan| mix(plan).multiget = 24),
+        ("--read-through", |plan| mix(plan).read_through_ns = Some(0)),
+        ("--read-through=5ms", |plan| mix(plan).read_through_ns = Some(5 * MILLISECOND)),
+        ("--noreply", |plan| mix(plan).noreply = true),
+        ("--verify", |plan| plan.verify = 1.0),
+        ("--verify 0.25", |plan| plan.verify = 0.25),
+        ("--verify --noreply", |plan| {
+            plan.verify = 1.0;
+            mix(plan).noreply = true;
+        }),
+        ("--load", |_| {}),
+        ("--no-load", |plan| drop(plan.phases.remove(0))),
+        ("--no-load --load", |_| {}),
+        ("--records 1m", |plan| plan.data.records = 1_000_000),
+        ("--key-size uniform:20,40", |plan| {
+            plan.data.key_size = Dist::Uniform { low: 20.0, high: 40.0 };
+        }),
+        ("--value-size 4KiB", |plan| plan.data.value_size = Dist::Fixed(4_096.0)),
+        ("--value-size etc-value", |plan| plan.data.value_size = Dist::EtcValue),
+        ("--key-prefix user:", |plan| plan.data.key_prefix = "user:".to_string()),
+        ("--ttl 1h", |plan| plan.data.expiry_s = Dist::Fixed(3_600.0)),
+        ("--data-seed 9", |plan| plan.data.seed = 9),
+    ];
+    check_rows(rows);
+}
+
+#[test]
+fn every_option_of_engine_sockets_and_server_means_one_change_of_the_plan() {
+    let rows: &[Row] = &[
+        ("-s b:1,/run/c -s [::1]", |plan| {
+            let more = ["b:1", "/run/c", "[::1]:11211"];
+            plan.servers.extend(more.map(str::to_string));
+        }),
+        ("--protocol text", |_| {}),
+        ("--timeout 200ms", |plan| plan.timeout_ns = 200 * MILLISECOND),
+        ("--reconnect", |plan| plan.reconnect = true),
+        ("--backend epoll", |plan| plan.engine.backend = Backend::Epoll),
+        ("--backend auto", |_| {}),
+        ("--wait spin", |plan| plan.engine.wait = Wait::Spin),
+        ("--wait block", |plan| plan.engine.wait = Wait::Block),
+        ("--clock user", |plan| plan.engine.clock = Clock::User),
+        ("--cpus 0,2-3", |plan| plan.engine.cpus = vec![0, 2, 3]),
+        ("--source 10.0.0.1,::1", |plan| {
+            plan.socket.source = vec!["10.0.0.1".to_string(), "::1".to_string()];
+        }),
+        ("--no-nodelay", |plan| plan.socket.nodelay = false),
+        ("--linger 0", |plan| plan.socket.linger_s = Some(0)),
+        ("--send-buffer 64KiB", |plan| plan.socket.send_buffer = Some(65_536)),
+        ("--recv-buffer 1m", |plan| plan.socket.recv_buffer = Some(1_000_000)),
+    ];
+    check_rows(rows);
+}
+
+fn check_rows(rows: &[Row]) {
+    for (options, change) in rows {
+        let mut expected = defaults();
+        change(&mut expected);
+        assert_eq!(plan_of(&format!("run -s a {options}")), expected, "{options}");
+    }
+}
+
+#[test]
+fn outputs_are_kept_apart_from_the_plan() {
+    let job = job_of("run -s a --json r.json --csv r.csv --hdr r.hdr --samples r.txt --quiet").expect("good");
+    assert_eq!(job.plan, defaults());
+    let path = |name: &str| Some(PathBuf::from(name));
+    let expected = Outputs {
+        format: Format::Text,
+        quiet: true,
+        json: path("r.json"),
+        csv: path("r.csv"),
+        hdr: path("r.hdr"),
+        samples: path("r.txt"),
+    };
+    assert_eq!(job.outputs, expected);
+    let job = job_of("run -s a --json -").expect("good");
+    assert_eq!(job.outputs, Outputs { format: Format::Json, ..Outputs::default() });
+}
+
+#[test]
+fn loading_is_one_recorded_phase() {
+    let plan = plan_of("load -s a --records 5 --mix incr -c 4 -d 8 -T 2");
+    let load = Load { depth: 8, pieces: false, counters: true };
+    let phase =
+        Phase { name: "load".to_string(), work: Work::Load(load), stop: Stop::default(), recorded: true };
+    assert_eq!(plan.phases, [phase]);
+    assert_eq!((plan.groups[0].clients, plan.groups[0].depth), (4, Depth::Limit(8)));
+    assert_eq!((plan.engine.threads, plan.data.records), (2, 5));
+}
+
+#[test]
+fn servers_come_from_the_environment_only_where_none_are_typed() {
+    let edge = Edge { servers: Some("x,y:1".to_string()), seed: 0 };
+    let servers = |line: &str| {
+        job(line.split(' ').map(OsString::from), &edge).map(|job| job.plan.servers).expect("good")
+    };
+    assert_eq!(servers("run -t 1"), ["x:11211", "y:1"]);
+    assert_eq!(servers("run -s z"), ["z:11211"]);
+    let wrong = Edge { servers: Some("x:y".to_string()), seed: 0 };
+    let error = job(["run".into()], &wrong).expect_err("y is no port").to_string();
+    assert!(error.contains("'x:y' for 'MEMCACHED_SERVERS'"), "{error}");
+}
+
+#[test]
+fn the_parser_is_sound() {
+    use clap::CommandFactory;
+    Line::command().debug_assert();
+}

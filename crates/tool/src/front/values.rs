@@ -1,0 +1,611 @@
+//! The grammar of single values on a command line: counts, rates, times, servers, weights, CPU lists, goals.
+//!
+//! Every function takes the text of one value and says, where it cannot be read, what would be accepted; who calls
+//! it adds the flag and the value. All are pure but for [`dist`], which reads the file that `file:PATH` names.
+
+use std::fmt;
+use std::fs;
+use std::net::{IpAddr, Ipv6Addr};
+
+use pummel_logic::dist::{Dist, Error, Spec};
+use pummel_logic::plan::Goal;
+use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
+use pummel_logic::wire::Verb;
+
+/// The port of a server that names none: memcached's own.
+pub const PORT: u16 = 11211;
+
+/// Longest path of a unix socket in bytes: `sun_path` of unix(7) without the closing zero.
+const UNIX_PATH_MAX: usize = 107;
+
+/// Highest CPU number that an affinity mask can name (`CPU_SETSIZE` of sched_setaffinity(2)) and one more.
+const CPU_COUNT_MAX: usize = 1024;
+
+/// Most digits of a number; enough for every whole number of 64 bits and for nine places after the point.
+const DIGITS_MAX: usize = 29;
+
+/// A value that cannot be read; the text says what is accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ValueError(pub String);
+
+impl fmt::Display for ValueError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ValueError {}
+
+/// Shorthand of this file.
+type Read<T> = Result<T, ValueError>;
+
+fn accepted<T>(text: impl Into<String>) -> Read<T> {
+    Err(ValueError(text.into()))
+}
+
+/// A decimal number as it was written: `mantissa` / 10^`places`.
+#[derive(Clone, Copy, Debug)]
+struct Decimal {
+    mantissa: u128,
+    places: u32,
+}
+
+impl Decimal {
+    /// Reads digits with at most one point between or after them.
+    fn parse(text: &str) -> Option<Decimal> {
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+        let digits = || whole.bytes().chain(fraction.bytes());
+        let count = digits().count();
+        if whole.is_empty() || count > DIGITS_MAX || !digits().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let mantissa = digits().fold(0, |sum: u128, byte| sum * 10 + u128::from(byte - b'0'));
+        Some(Decimal { mantissa, places: fraction.len() as u32 })
+    }
+
+    /// This number times `factor`, where that is a whole number of 64 bits.
+    fn times(self, factor: u64) -> Option<u64> {
+        let product = self.mantissa.checked_mul(u128::from(factor))?;
+        let divisor = 10u128.pow(self.places);
+        if product % divisor == 0 { u64::try_from(product / divisor).ok() } else { None }
+    }
+
+    /// This number as a floating-point number, rounded once.
+    fn as_f64(self) -> f64 {
+        format!("{}e-{}", self.mantissa, self.places).parse().unwrap_or(f64::INFINITY)
+    }
+}
+
+/// Splits `1.5KiB` into the number and the unit.
+fn number_and_unit(text: &str) -> Option<(Decimal, &str)> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    Some((Decimal::parse(number)?, unit))
+}
+
+/// What a unit of counts and sizes multiplies by: `k m g` are decimal, `KiB MiB GiB` powers of two.
+fn multiplier(unit: &str) -> Option<u64> {
+    match unit.to_ascii_lowercase().as_str() {
+        "" => Some(1),
+        "k" => Some(1_000),
+        "m" => Some(1_000_000),
+        "g" => Some(1_000_000_000),
+        "kib" => Some(1 << 10),
+        "mib" => Some(1 << 20),
+        "gib" => Some(1 << 30),
+        _ => None,
+    }
+}
+
+/// What a unit of time is in nanoseconds; without a unit it is seconds.
+fn unit_of_time(unit: &str) -> Option<Nanos> {
+    match unit {
+        "ns" => Some(1),
+        "us" => Some(MICROSECOND),
+        "ms" => Some(MILLISECOND),
+        "" | "s" => Some(SECOND),
+        "m" => Some(60 * SECOND),
+        "h" => Some(3_600 * SECOND),
+        _ => None,
+    }
+}
+
+/// A number of things or of bytes: `10000`, `10k`, `1.5m`, `4KiB`.
+pub fn count(text: &str) -> Read<u64> {
+    number_and_unit(text)
+        .and_then(|(number, unit)| number.times(multiplier(unit)?))
+        .map_or_else(|| accepted("a whole number is accepted, such as 10000, 10k, 1.5m, 1g or 4KiB"), Ok)
+}
+
+/// A [`count`] from `least` to `most`.
+pub fn count_within(text: &str, least: u64, most: u64) -> Read<u64> {
+    let value = count(text)?;
+    if value < least || value > most {
+        return accepted(format!("a whole number from {least} to {most} is accepted"));
+    }
+    Ok(value)
+}
+
+/// Requests per second, above 0: `20000`, `20k`, `0.5`.
+pub fn rate(text: &str) -> Read<f64> {
+    const RATE_MAX: f64 = 1e9;
+    let rate = number_and_unit(text)
+        .and_then(|(number, unit)| Some(number.as_f64() * multiplier(unit)? as f64))
+        .unwrap_or(0.0);
+    if rate > 0.0 && rate <= RATE_MAX {
+        return Ok(rate);
+    }
+    accepted(
+        "requests per second above 0 and up to 1g are accepted, such as 500, 20k or 1.5m; \
+         without the flag the loop is closed",
+    )
+}
+
+/// A span of time: `10s`, `250ms`, `1.5h`; a bare number is seconds.
+pub fn time(text: &str) -> Read<Nanos> {
+    number_and_unit(text).and_then(|(number, unit)| number.times(unit_of_time(unit)?)).map_or_else(
+        || accepted("a time is accepted, such as 10s, 250ms, 100us, 5m or 1h; a bare number is seconds"),
+        Ok,
+    )
+}
+
+/// A [`time`] from `least` to `most`; the bounds are named as `least_text` and `most_text`.
+pub fn time_within(text: &str, least: (Nanos, &str), most: (Nanos, &str)) -> Read<Nanos> {
+    let value = time(text)?;
+    if value < least.0 || value > most.0 {
+        return accepted(format!(
+            "a time from {} to {} is accepted, such as 10s, 250ms or 5m; a bare number is seconds",
+            least.1, most.1
+        ));
+    }
+    Ok(value)
+}
+
+/// A share from 0 to 1: `0`, `0.25`, `1`.
+pub fn fraction(text: &str) -> Read<f64> {
+    match Decimal::parse(text).map(Decimal::as_f64) {
+        Some(value) if value <= 1.0 => Ok(value),
+        _ => accepted("a share from 0 to 1 is accepted, such as 0.1"),
+    }
+}
+
+/// Servers, separated by commas, each in the form that the Plan has: see [`server`].
+pub fn servers(text: &str) -> Read<Vec<String>> {
+    text.split(',').map(server).collect()
+}
+
+/// One server: `host`, `host:port`, `1.2.3.4:port`, `[v6]`, `[v6]:port`, or the absolute path of a unix socket. The
+/// port is added where it is missing. An IPv6 address without brackets is refused, since its end may be meant as a port.
+pub fn server(text: &str) -> Read<String> {
+    if text.starts_with('/') {
+        return unix_path(text);
+    }
+    if let Some(rest) = text.strip_prefix('[') {
+        return bracketed(rest);
+    }
+    let (host, port) = match text.split_once(':') {
+        Some((host, port)) => (host, self::port(port)),
+        None => (text, Some(PORT)),
+    };
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    match port {
+        _ if text.matches(':').count() > 1 => accepted(match text.parse::<Ipv6Addr>() {
+            Ok(_) => format!("an IPv6 address is accepted in brackets: [{text}] or [{text}]:{PORT}"),
+            Err(_) => "HOST, HOST:PORT, [IPV6], [IPV6]:PORT and /unix/path are accepted".to_string(),
+        }),
+        Some(port) if !host.is_empty() && host.bytes().all(plain) => Ok(format!("{host}:{port}")),
+        _ => accepted(
+            "HOST, HOST:PORT, [IPV6], [IPV6]:PORT and /unix/path are accepted, with ports from 1 to 65535",
+        ),
+    }
+}
+
+fn unix_path(text: &str) -> Read<String> {
+    if text.len() > UNIX_PATH_MAX {
+        return accepted(format!("the path of a unix socket is accepted up to {UNIX_PATH_MAX} bytes"));
+    }
+    Ok(text.to_string())
+}
+
+/// What stands behind the opening bracket of `[v6]:port`; a zone such as `%eth0` may follow the address.
+fn bracketed(rest: &str) -> Read<String> {
+    let parsed = rest.split_once(']').and_then(|(address, after)| {
+        let bare = address.split('%').next()?;
+        bare.parse::<Ipv6Addr>().ok()?;
+        let port = if after.is_empty() { PORT } else { port(after.strip_prefix(':')?)? };
+        Some(format!("[{address}]:{port}"))
+    });
+    parsed.map_or_else(
+        || {
+            accepted(
+                "an IPv6 address in brackets is accepted as [::1] or [::1]:11211, with ports from 1 to 65535",
+            )
+        },
+        Ok,
+    )
+}
+
+fn port(text: &str) -> Option<u16> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|&port| digits && port != 0)
+}
+
+/// What the numbers of a distribution are, and so which units they may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Bytes: `k m g KiB MiB GiB`.
+    Bytes,
+    /// Seconds: `ns us ms s m h`.
+    Seconds,
+}
+
+impl Measure {
+    /// A number with a unit as a bare one, in bytes or in seconds.
+    fn bare(self, number: Decimal, unit: &str) -> Option<f64> {
+        let (factor, places) = match self {
+            Measure::Bytes => (multiplier(unit)?, 0),
+            Measure::Seconds => (unit_of_time(unit)?, 9),
+        };
+        let mantissa = number.mantissa.checked_mul(u128::from(factor))?;
+        Some(Decimal { mantissa, places: number.places + places }.as_f64())
+    }
+}
+
+/// A distribution whose numbers may have units: `200`, `4KiB`, `uniform:1k,2k`, `exponential:5ms`, `etc-value`. Reads
+/// the file of `file:PATH`, which holds one bare number a line.
+pub fn dist(text: &str, measure: Measure) -> Read<Dist> {
+    let spec = without_units(text, measure).parse::<Spec>();
+    let dist = spec.and_then(|spec| match spec {
+        Spec::Ready(dist) => Ok(Ok(dist)),
+        Spec::File(path) => match fs::read_to_string(&path) {
+            Ok(text) => Dist::from_lines(&path, &text).map(Ok),
+            Err(error) => {
+                Ok(Err(format!("a file that can be read is accepted, and '{path}' cannot: {error}")))
+            }
+        },
+    });
+    match dist {
+        Ok(Ok(dist)) => Ok(dist),
+        Ok(Err(unreadable)) => accepted(unreadable),
+        Err(Error::Refused { accepted: form, .. }) => {
+            accepted(format!("{form} is accepted{}", units_text(measure)))
+        }
+        Err(error) => accepted(error.to_string()),
+    }
+}
+
+fn units_text(measure: Measure) -> &'static str {
+    match measure {
+        Measure::Bytes => "; numbers are bytes and may have a unit: k, m, g, KiB, MiB, GiB",
+        Measure::Seconds => "; numbers are seconds or have a unit: us, ms, s, m, h",
+    }
+}
+
+/// The text of a distribution with every number that has a unit written without it; all else stays as it is, for the
+/// distribution's own parser to judge.
+fn without_units(text: &str, measure: Measure) -> String {
+    let bare = |text: &str| {
+        let (sign, digits) = text.strip_prefix('-').map_or(("", text), |digits| ("-", digits));
+        match number_and_unit(digits).and_then(|(number, unit)| measure.bare(number, unit)) {
+            Some(number) => format!("{sign}{number}"),
+            None => text.to_string(),
+        }
+    };
+    let join = |parts: Vec<String>, by: &str| parts.join(by);
+    match text.split_once(':') {
+        None => bare(text),
+        Some(("file", _)) => text.to_string(),
+        Some(("weighted", ranges)) => {
+            let range = |range: &str| match range.split_once('@') {
+                Some((bounds, weight)) => {
+                    format!("{}@{weight}", join(bounds.split('-').map(bare).collect(), "-"))
+                }
+                None => range.to_string(),
+            };
+            format!("weighted:{}", join(ranges.split(',').map(range).collect(), ","))
+        }
+        Some((name, numbers)) => format!("{name}:{}", join(numbers.split(',').map(bare).collect(), ",")),
+    }
+}
+
+/// Operations and their weights: `get:9,set:1`; without a weight it is 1; what has the weight 0 is not asked.
+pub fn weights(text: &str) -> Read<Vec<(Verb, f64)>> {
+    let mut ops: Vec<(Verb, f64)> = Vec::new();
+    for part in text.split(',') {
+        let (name, weight) = part.split_once(':').unwrap_or((part, "1"));
+        let (Some(verb), Some(weight)) = (Verb::from_name(name), Decimal::parse(weight)) else {
+            return accepted(weights_accepted());
+        };
+        if ops.iter().any(|&(seen, _)| seen == verb) {
+            return accepted(format!("each operation is accepted once, and {name} stands there twice"));
+        }
+        ops.push((verb, weight.as_f64()));
+    }
+    ops.retain(|&(_, weight)| weight > 0.0);
+    if ops.is_empty() {
+        return accepted("at least one operation with a weight above 0 is accepted, such as get:9,set:1");
+    }
+    Ok(ops)
+}
+
+fn weights_accepted() -> String {
+    let names: Vec<&str> = Verb::ALL.into_iter().map(Verb::name).collect();
+    format!("operations and weights are accepted, such as get:9,set:1; operations are {}", names.join(", "))
+}
+
+/// CPU numbers and ranges of them: `0,2-5`.
+pub fn cpus(text: &str) -> Read<Vec<usize>> {
+    let number = |text: &str| count(text).ok().map(|n| n as usize).filter(|&n| n < CPU_COUNT_MAX);
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        match (number(first), number(last)) {
+            (Some(first), Some(last)) if first <= last => cpus.extend(first..=last),
+            _ => return accepted("CPU numbers from 0 to 1023 and ranges are accepted, such as 0,2-5"),
+        }
+    }
+    Ok(cpus)
+}
+
+/// Addresses to connect from, separated by commas.
+pub fn addresses(text: &str) -> Read<Vec<String>> {
+    let parsed: Result<Vec<IpAddr>, _> = text.split(',').map(str::parse).collect();
+    match parsed {
+        Ok(addresses) => Ok(addresses.iter().map(IpAddr::to_string).collect()),
+        Err(_) => accepted("IP addresses of this machine are accepted, such as 10.0.0.5,10.0.0.6 or ::1"),
+    }
+}
+
+/// Bounds on quantiles of the response time, separated by commas: `p99:1ms`, `p50:100us,p99.9:5ms`.
+pub fn goals(text: &str) -> Read<Vec<Goal>> {
+    text.split(',').map(goal).collect()
+}
+
+fn goal(text: &str) -> Read<Goal> {
+    let parsed = text.strip_prefix('p').and_then(|rest| {
+        let (percent, limit) = rest.split_once(':')?;
+        let percent = Decimal::parse(percent)?;
+        let quantile = Decimal { places: percent.places + 2, ..percent }.as_f64();
+        let limit_ns = time(limit).ok().filter(|&limit_ns| limit_ns > 0)?;
+        Some(Goal { quantile, limit_ns }).filter(|goal| goal.quantile > 0.0 && goal.quantile < 1.0)
+    });
+    parsed.map_or_else(
+        || accepted("a quantile and a limit above 0 are accepted, such as p99:1ms or p99.9:500us"),
+        Ok,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_exact() {
+        for (text, value) in [
+            ("0", 0),
+            ("10000", 10_000),
+            ("10k", 10_000),
+            ("10K", 10_000),
+            ("1M", 1_000_000),
+            ("1m", 1_000_000),
+            ("1g", 1_000_000_000),
+            ("1.5k", 1_500),
+            ("0.003k", 3),
+            ("4KiB", 4_096),
+            ("1mib", 1 << 20),
+            ("0.5GiB", 1 << 29),
+            ("18446744073709551615", u64::MAX),
+        ] {
+            assert_eq!(count(text), Ok(value), "{text}");
+        }
+    }
+
+    #[test]
+    fn counts_that_are_not_whole_numbers_are_refused() {
+        for text in [
+            "", "k", "-1", "+1", "1.5", "0.0005k", "10kb", "10kB", "1e6", "1_000", " 1", "1 k", "1..5",
+            ".5k", "x",
+        ] {
+            assert!(count(text).is_err(), "{text}");
+        }
+        assert!(count("18446744073709551616").is_err());
+        assert!(count("99999999999999999999999999999999999999999").is_err());
+        assert!(count("18446744073709551615g").is_err());
+    }
+
+    #[test]
+    fn a_count_out_of_bounds_names_the_bounds() {
+        assert_eq!(count_within("5", 1, 10), Ok(5));
+        let error = count_within("11", 1, 10).expect_err("11 is above 10");
+        assert!(error.to_string().contains("from 1 to 10"), "{error}");
+    }
+
+    #[test]
+    fn rates_are_above_zero_and_finite() {
+        assert_eq!(rate("20k"), Ok(20_000.0));
+        assert_eq!(rate("0.5"), Ok(0.5));
+        assert_eq!(rate("1.5m"), Ok(1_500_000.0));
+        for text in ["0", "0.0", "-5", "inf", "nan", "2g", "20k/s", ""] {
+            assert!(rate(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn times_are_exact_and_a_bare_number_is_seconds() {
+        for (text, ns) in [
+            ("10", 10 * SECOND),
+            ("1.5", 1_500 * MILLISECOND),
+            ("0.1s", 100 * MILLISECOND),
+            ("250ms", 250 * MILLISECOND),
+            ("2.5us", 2_500),
+            ("7ns", 7),
+            ("2m", 120 * SECOND),
+            ("1h", 3_600 * SECOND),
+            ("0", 0),
+        ] {
+            assert_eq!(time(text), Ok(ns), "{text}");
+        }
+        for text in ["", "s", "-1s", "1.5ns", "10 s", "1d", "5sec", "1m30s", "99999999999h"] {
+            assert!(time(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn fractions_lie_between_0_and_1() {
+        assert_eq!(fraction("0"), Ok(0.0));
+        assert_eq!(fraction("0.25"), Ok(0.25));
+        assert_eq!(fraction("1"), Ok(1.0));
+        for text in ["1.01", "-0.5", "50%", "", "nan", "one"] {
+            assert!(fraction(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn servers_get_the_port_that_they_lack() {
+        for (text, server) in [
+            ("localhost", "localhost:11211"),
+            ("cache-1.example.net:4000", "cache-1.example.net:4000"),
+            ("127.0.0.1", "127.0.0.1:11211"),
+            ("127.0.0.1:1", "127.0.0.1:1"),
+            ("[::1]", "[::1]:11211"),
+            ("[::1]:4000", "[::1]:4000"),
+            ("[fe80::1%eth0]:4000", "[fe80::1%eth0]:4000"),
+            ("/run/memcached.sock", "/run/memcached.sock"),
+        ] {
+            assert_eq!(super::server(text).as_deref(), Ok(server), "{text}");
+        }
+        let both = vec!["a:11211".to_string(), "/b".to_string()];
+        assert_eq!(servers("a,/b"), Ok(both));
+    }
+
+    #[test]
+    fn servers_that_cannot_be_meant_are_refused() {
+        for text in [
+            "",
+            "a,",
+            ",a",
+            ":11211",
+            "a:",
+            "a:0",
+            "a:65536",
+            "a:+5",
+            "a:b",
+            "a b",
+            "::1",
+            "::1:11211",
+            "[::1",
+            "[::1]4000",
+            "[localhost]",
+            "[]",
+            "./socket",
+            "a/b",
+        ] {
+            assert!(servers(text).is_err(), "{text}");
+        }
+        assert!(servers(&format!("/{}", "x".repeat(107))).is_err());
+        let error = server("::1").expect_err("no brackets");
+        assert!(error.to_string().contains("[::1]:11211"), "{error}");
+    }
+
+    #[test]
+    fn weights_name_operations_once() {
+        assert_eq!(weights("get:9,set:1"), Ok(vec![(Verb::Get, 9.0), (Verb::Set, 1.0)]));
+        assert_eq!(weights("get"), Ok(vec![(Verb::Get, 1.0)]));
+        assert_eq!(weights("get:0.5,delete:0,touch:2"), Ok(vec![(Verb::Get, 0.5), (Verb::Touch, 2.0)]));
+        for text in
+            ["", "get:", "get:x", "get:-1", "fetch:1", "get:1,get:2", "get:0", "get:1,", "GET:1", "get:1:2"]
+        {
+            assert!(weights(text).is_err(), "{text}");
+        }
+        let error = weights("fetch:1").expect_err("no such operation");
+        assert!(error.to_string().contains("touch"), "{error}");
+    }
+
+    #[test]
+    fn every_operation_can_be_weighted() {
+        for verb in Verb::ALL {
+            assert_eq!(weights(&format!("{}:2", verb.name())), Ok(vec![(verb, 2.0)]));
+        }
+    }
+
+    #[test]
+    fn the_numbers_of_distributions_may_have_units() {
+        for (text, measure, bare) in [
+            ("200", Measure::Bytes, "200"),
+            ("4KiB", Measure::Bytes, "4096"),
+            ("fixed:1.5k", Measure::Bytes, "1500"),
+            ("uniform:1k,2KiB", Measure::Bytes, "uniform:1000,2048"),
+            ("normal:1k,100", Measure::Bytes, "normal:1000,100"),
+            ("gev:-1k,2,0.1", Measure::Bytes, "gev:-1000,2,0.1"),
+            ("pareto:15,214.476,0.348238", Measure::Bytes, "pareto:15,214.476,0.348238"),
+            ("weighted:1-1k@0.5,2KiB-4KiB@0.5", Measure::Bytes, "weighted:1-1000@0.5,2048-4096@0.5"),
+            ("etc-value", Measure::Bytes, "etc-value"),
+            ("5ms", Measure::Seconds, "0.005"),
+            ("exponential:100us", Measure::Seconds, "exponential:0.0001"),
+            ("uniform:0,1m", Measure::Seconds, "uniform:0,60"),
+            ("exponential:1e-3", Measure::Seconds, "exponential:0.001"),
+        ] {
+            assert_eq!(dist(text, measure), Ok(bare.parse().expect("the bare form")), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_distribution_that_cannot_be_read_says_what_is_accepted() {
+        for (text, part) in [
+            ("uniform:5,1", "uniform:LO,HI with LO <= HI is accepted"),
+            ("fancy:1", "exponential:MEAN"),
+            ("5ms", "KiB"),
+            ("", "etc-value"),
+            ("weighted:1k", "weighted:LO-HI@P"),
+            ("file:/nonexistent/values", "'/nonexistent/values' cannot"),
+        ] {
+            let error = dist(text, Measure::Bytes).expect_err(text);
+            assert!(error.to_string().contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_distribution_can_come_from_a_file() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        fs::write(file.path(), "3\n1\n\n2\n").expect("written");
+        let text = format!("file:{}", file.path().display());
+        let read = dist(&text, Measure::Bytes).expect("three numbers");
+        assert_eq!(read.support(), (1.0, 3.0));
+        fs::write(file.path(), "3\nx\n").expect("written");
+        let error = dist(&text, Measure::Bytes).expect_err("x is no number");
+        assert!(error.to_string().contains("line 2"), "{error}");
+    }
+
+    #[test]
+    fn cpus_are_numbers_and_ranges() {
+        assert_eq!(cpus("0,2-5"), Ok(vec![0, 2, 3, 4, 5]));
+        assert_eq!(cpus("3"), Ok(vec![3]));
+        for text in ["", "5-2", "a", "1,", "-1", "1-", "1024", "0-2000"] {
+            assert!(cpus(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sources_are_addresses() {
+        assert_eq!(addresses("10.0.0.1,::1"), Ok(vec!["10.0.0.1".to_string(), "::1".to_string()]));
+        for text in ["", "localhost", "10.0.0.1:5", "10.0.0"] {
+            assert!(addresses(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn goals_are_quantiles_with_limits() {
+        assert_eq!(
+            goals("p99:1ms,p99.9:5ms"),
+            Ok(vec![
+                Goal { quantile: 0.99, limit_ns: MILLISECOND },
+                Goal { quantile: 0.999, limit_ns: 5 * MILLISECOND }
+            ])
+        );
+        for text in
+            ["", "99:1ms", "p99", "p0:1ms", "p100:1ms", "p99:0", "p99:-1ms", "p99:x", "p-1:1ms", "pnan:1ms"]
+        {
+            assert!(goals(text).is_err(), "{text}");
+        }
+    }
+}

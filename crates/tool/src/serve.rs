@@ -1,0 +1,303 @@
+//! `pummel serve`: the built-in server, for demos, for tests with faults and for calibration.
+
+mod listen;
+mod server;
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use pummel_logic::dist::{self, Dist, Spec};
+use pummel_logic::host::truth::TRUTH_HEADER;
+use pummel_logic::host::{Dialect, Fault, Host, HostConfig, Truth};
+use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND, from_seconds};
+
+use listen::Door;
+pub use listen::Listen;
+use server::{Bounds, Server};
+
+/// Serve a small memcached, with service times and faults of your choice
+///
+/// For demos, tests and calibration, not for data: it keeps everything in at most 64 MiB of memory, forgets what was not
+/// asked for lately, and writes nothing to disk but the truth file. One thread. Ends on SIGINT and SIGTERM with status 0.
+#[derive(Args, Clone, Debug)]
+pub struct ServeArgs {
+    /// Where to listen: ADDRESS:PORT, [IPV6]:PORT or /path/of/a/socket; port 0 is any free one. Repeatable. For each,
+    /// the line `listening on ...` says on standard output what it became
+    #[arg(long, value_name = "WHERE", default_value = "127.0.0.1:11211")]
+    pub listen: Vec<Listen>,
+
+    /// What is spoken
+    #[arg(long, value_enum, default_value = "text")]
+    pub protocol: ServeProtocol,
+
+    /// How long each reply is held after its request came: a time, or uniform:LO,HI, normal:MEAN,SD, exponential:MEAN,
+    /// pareto:LOC,SCALE,SHAPE, gev:LOC,SCALE,SHAPE with times such as 5ms or 200us (a bare number is seconds), or
+    /// file:PATH with one number of seconds a line. Default: not at all
+    #[arg(long, value_name = "DIST")]
+    pub service_time: Option<ServiceTime>,
+
+    /// Seed of service times and faults
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+
+    /// Write what was really done: one line for each request and each fault
+    #[arg(long, value_name = "FILE")]
+    pub truth: Option<PathBuf>,
+
+    /// Do something wrong: close-after=N, stall-after=N, garbage-after=N, half-reply-after=N, error-every=N, flip=N,
+    /// wrong-key=N, ignore-expiry, early-expiry=SECONDS, refuse or slow-bytes. Repeatable; N counts requests (for flip
+    /// and wrong-key: values) over the whole server
+    #[arg(long, value_name = "KIND[=N]")]
+    pub fault: Vec<Fault>,
+
+    /// How to wait for requests and due replies: auto sleeps, and spins before a due reply; spin never sleeps, and takes
+    /// a whole CPU for the truest times
+    #[arg(long, value_enum, default_value = "auto")]
+    pub wait: ServeWait,
+
+    /// End after this time, such as 30 or 500ms
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    pub max_seconds: Option<Nanos>,
+
+    /// End after this many requests, when what is owed is sent
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_requests: Option<u64>,
+}
+
+/// A protocol that the built-in server speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ServeProtocol {
+    /// memcached's text protocol
+    Text,
+}
+
+/// How the built-in server waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ServeWait {
+    /// Sleep, and spin before a due reply
+    Auto,
+    /// Never sleep
+    Spin,
+}
+
+/// Why the built-in server could not serve, or could not go on: a sentence for people. Exit status 1.
+#[derive(Debug)]
+pub struct ServeError {
+    what: String,
+    cause: io::Error,
+}
+
+impl ServeError {
+    fn new(what: impl Into<String>, cause: impl Into<io::Error>) -> ServeError {
+        ServeError { what: what.into(), cause: cause.into() }
+    }
+}
+
+impl fmt::Display for ServeError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: {}", self.what, self.cause)
+    }
+}
+
+impl std::error::Error for ServeError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.cause)
+    }
+}
+
+/// Serves until a bound is reached or a signal comes, and writes the truth.
+///
+/// # Errors
+/// When it cannot listen, the truth file cannot be written, or the kernel refuses what a server needs.
+pub fn serve(args: ServeArgs) -> Result<(), ServeError> {
+    let service_time = args.service_time.map(ServiceTime::load).transpose()?;
+    let ledger = args.truth.as_deref().map(|path| Ledger::create(path, &args.fault)).transpose()?;
+    let now = server::now();
+    let host = Host::new(
+        HostConfig {
+            dialect: match args.protocol {
+                ServeProtocol::Text => Dialect::Text,
+            },
+            service_time,
+            seed: args.seed,
+            faults: args.fault,
+            unix_ns_at_zero: server::unix_ns_at_zero(),
+            truth: if ledger.is_some() { Truth::Kept } else { Truth::Dropped },
+            ..HostConfig::default()
+        },
+        now,
+    );
+    let bounds = Bounds {
+        end: args.max_seconds.map(|span_ns| now.saturating_add(span_ns)),
+        requests_max: args.max_requests,
+    };
+    let doors = args.listen.iter().map(Door::open).collect::<Result<Vec<Door>, ServeError>>()?;
+    let server = Server::new(host, doors, ledger, bounds, args.wait)?;
+    for line in server.addresses() {
+        announce(&line).map_err(|cause| ServeError::new("cannot say where the server listens", cause))?;
+    }
+    server.run()
+}
+
+/// Tells whoever started the server where it is; at once, since they may wait for it.
+fn announce(address: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "listening on {address}")?;
+    out.flush()
+}
+
+/// The truth file.
+struct Ledger {
+    path: PathBuf,
+    out: BufWriter<File>,
+}
+
+impl Ledger {
+    fn create(path: &Path, faults: &[Fault]) -> Result<Ledger, ServeError> {
+        let wrap = |cause| ServeError::new(format!("cannot write the truth to {}", path.display()), cause);
+        let mut out = BufWriter::with_capacity(1 << 18, File::create(path).map_err(wrap)?);
+        out.write_all(TRUTH_HEADER.as_bytes()).map_err(wrap)?;
+        for fault in faults {
+            writeln!(out, "# asked for: --fault {fault}").map_err(wrap)?;
+        }
+        Ok(Ledger { path: path.to_owned(), out })
+    }
+
+    /// Writes what the server noted since the last time.
+    fn write(&mut self, host: &mut Host) -> Result<(), ServeError> {
+        for note in host.take_notes() {
+            writeln!(self.out, "{note}").map_err(|cause| self.failed(cause))?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<(), ServeError> {
+        self.out.flush().map_err(|cause| self.failed(cause))
+    }
+
+    fn failed(&self, cause: io::Error) -> ServeError {
+        ServeError::new(format!("cannot write the truth to {}", self.path.display()), cause)
+    }
+}
+
+/// The service time as it was typed: a distribution of seconds, or the file that holds one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServiceTime(Spec);
+
+impl ServiceTime {
+    fn load(self) -> Result<Dist, ServeError> {
+        let path = match self.0 {
+            Spec::Ready(dist) => return Ok(dist),
+            Spec::File(path) => path,
+        };
+        let wrap = |cause| ServeError::new(format!("cannot read service times from {path}"), cause);
+        let text = fs::read_to_string(&path).map_err(wrap)?;
+        Dist::from_lines(&path, &text).map_err(|cause| wrap(io::Error::other(cause)))
+    }
+}
+
+impl std::str::FromStr for ServiceTime {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ServiceTime, String> {
+        const ACCEPTED: &str = "a time such as 5ms, or uniform:1ms,3ms, normal:MEAN,SD, exponential:200us, \
+             pareto:LOC,SCALE,SHAPE, gev:LOC,SCALE,SHAPE or file:PATH is accepted";
+        let bare = match text.split_once(':') {
+            Some(("file", _)) => text.to_owned(),
+            Some((name @ ("fixed" | "uniform" | "normal" | "exponential" | "pareto" | "gev"), numbers)) => {
+                let numbers: Option<Vec<String>> = numbers.split(',').map(in_seconds).collect();
+                format!("{name}:{}", numbers.ok_or(ACCEPTED)?.join(","))
+            }
+            Some(_) => return Err(ACCEPTED.to_owned()),
+            None => in_seconds(text).ok_or(ACCEPTED)?,
+        };
+        bare.parse().map(ServiceTime).map_err(|error: dist::Error| format!("{error}; {ACCEPTED}"))
+    }
+}
+
+/// A number with or without a unit of time, as a bare number of seconds.
+fn in_seconds(text: &str) -> Option<String> {
+    let (number, scale_ns) = split_unit(text)?;
+    if scale_ns == SECOND {
+        return Some(number.to_owned());
+    }
+    let seconds = number.parse::<f64>().ok()? * (scale_ns as f64 / SECOND as f64);
+    seconds.is_finite().then(|| format!("{seconds:.12}"))
+}
+
+fn split_unit(text: &str) -> Option<(&str, Nanos)> {
+    let units = [("ns", 1), ("us", MICROSECOND), ("ms", MILLISECOND), ("s", SECOND), ("m", 60 * SECOND)];
+    let (number, scale_ns) = units
+        .into_iter()
+        .find_map(|(unit, scale_ns)| text.strip_suffix(unit).map(|number| (number, scale_ns)))
+        .unwrap_or((text, SECOND));
+    let plain = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b'+');
+    (number.bytes().all(plain) && number.parse::<f64>().is_ok()).then_some((number, scale_ns))
+}
+
+fn parse_span(text: &str) -> Result<Nanos, String> {
+    let seconds = in_seconds(text).and_then(|number| number.parse::<f64>().ok());
+    match seconds {
+        Some(seconds) if seconds > 0.0 => Ok(from_seconds(seconds)),
+        _ => Err("a time above 0 is accepted, such as 30, 30s or 500ms".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn service_times_are_read_with_units() {
+        for (typed, bare) in [
+            ("5ms", "0.005"),
+            ("0.5", "0.5"),
+            ("2s", "2"),
+            ("fixed:10us", "0.00001"),
+            ("uniform:1ms,3ms", "uniform:0.001,0.003"),
+            ("exponential:200us", "exponential:0.0002"),
+            ("normal:1ms,100us", "normal:0.001,0.0001"),
+            ("pareto:1ms,2ms,0.3", "pareto:0.001,0.002,0.3"),
+        ] {
+            let expected: Dist = bare.parse().unwrap();
+            let ServiceTime(Spec::Ready(dist)) = typed.parse().unwrap() else { panic!("{typed} is no file") };
+            for u in [0.01, 0.5, 0.99] {
+                let (ours, theirs) = (dist.quantile(u), expected.quantile(u));
+                assert!((ours - theirs).abs() <= 1e-12 + theirs * 1e-9, "{typed}: {ours} and {theirs}");
+            }
+        }
+    }
+
+    #[test]
+    fn wrong_service_times_are_refused_with_what_is_accepted() {
+        for typed in [
+            "",
+            "x",
+            "5 ms",
+            "5min",
+            "ms",
+            "etc-value",
+            "weighted:1-2@1",
+            "uniform:1ms",
+            "NaN",
+            "inf",
+            "1e3ms",
+        ] {
+            let error = typed.parse::<ServiceTime>().expect_err(typed);
+            assert!(error.contains("uniform:1ms,3ms"), "{typed}: {error}");
+        }
+    }
+
+    #[test]
+    fn spans_have_units_and_are_above_zero() {
+        assert_eq!(parse_span("30"), Ok(30 * SECOND));
+        assert_eq!(parse_span("500ms"), Ok(SECOND / 2));
+        assert_eq!(parse_span("1m"), Ok(60 * SECOND));
+        for wrong in ["0", "-1", "soon", ""] {
+            assert!(parse_span(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,458 @@
+//! The real binary, as far as it needs no server: what is refused, what is explained, what is written.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Output;
+
+use assert_cmd::Command;
+use assert_cmd::cargo::cargo_bin;
+use pummel_tool::front::{Edge, Job, native};
+
+fn pummel(words: &[&str]) -> Output {
+    Command::new(cargo_bin!("pummel"))
+        .env_remove("MEMCACHED_SERVERS")
+        .args(words)
+        .output()
+        .expect("the binary can be started")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("pummel writes UTF-8")
+}
+
+/// Asserts that the command line ends with status 2, says nothing on standard output, and all of `parts` on standard
+/// error.
+fn assert_refused(words: &[&str], parts: &[&str]) {
+    let output = pummel(words);
+    let errors = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{words:?}: {errors}");
+    assert_eq!(text(&output.stdout), "", "{words:?}");
+    for part in parts {
+        assert!(errors.contains(part), "{words:?} does not say {part:?}: {errors}");
+    }
+}
+
+/// Flag, wrong value, and a part of what is said to be accepted.
+const WRONG_VALUES: &[(&str, &str, &str)] = &[
+    ("--server", "::1", "[::1]:11211"),
+    ("--server", "a:0", "HOST:PORT"),
+    ("--server", "", "HOST:PORT"),
+    ("--protocol", "http", "binary"),
+    ("--timeout", "0", "from 1us to 24h"),
+    ("--timeout", "-5ms", "250ms"),
+    ("--timeout", "25h", "from 1us to 24h"),
+    ("--time", "0", "from 1ms"),
+    ("--time", "soon", "10s"),
+    ("--requests", "0", "from 1 to"),
+    ("--requests", "-1", "10k"),
+    ("--requests", "1.5", "whole number"),
+    ("--warmup", "-1", "10s"),
+    ("--warmup", "1us", "from 1ms"),
+    ("--threads", "0", "from 1 to 1024"),
+    ("--threads", "51", "at most as many threads as connections (50)"),
+    ("--threads", "two", "whole number"),
+    ("--connections", "0", "from 1 to 1000000"),
+    ("--connections", "2m", "from 1 to 1000000"),
+    ("--connections", "5g", "whole number"),
+    ("--depth", "0", "from 1 to"),
+    ("--depth", "infinite", "unlimited"),
+    ("--depth", "unlimited", "only with --rate"),
+    ("--rate", "0", "above 0"),
+    ("--rate", "-1k", "above 0"),
+    ("--rate", "fast", "20k"),
+    ("--rate", "inf", "20k"),
+    ("--arrivals", "poisson", "only with --rate"),
+    ("--arrivals", "sometimes", "poisson, constant, uniform"),
+    ("--seed", "x", "whole number"),
+    ("--seed", "18446744073709551615", "from 0 to"),
+    ("--interval", "0", "from 10ms to 1h"),
+    ("--goal", "p99", "p99:1ms"),
+    ("--goal", "p100:1ms", "p99:1ms"),
+    ("--goal", "p99:0", "p99:1ms"),
+    ("--mix", "fetch:1", "get, gets"),
+    ("--mix", "get:0", "above 0"),
+    ("--mix", "get:1,get:1", "once"),
+    ("--popularity", "zipf:3.1", "from 0 to 3"),
+    ("--popularity", "zipf", "zipf:EXPONENT"),
+    ("--popularity", "hot:0,1", "hot:KEYS,REQUESTS"),
+    ("--popularity", "famous", "sequential"),
+    ("--multiget", "0", "from 1 to 1000"),
+    ("--multiget", "1001", "from 1 to 1000"),
+    ("--verify", "1.5", "from 0 to 1"),
+    ("--verify", "-1", "from 0 to 1"),
+    ("--records", "0", "from 1 to 1099511627776"),
+    ("--records", "2000g", "from 1 to 1099511627776"),
+    ("--key-size", "4", "at least 5 bytes"),
+    ("--key-size", "251", "up to 250"),
+    ("--key-size", "uniform:1,2", "at least 5 bytes"),
+    ("--key-size", "uniform:9,5", "LO <= HI"),
+    ("--key-size", "30.5", "whole number"),
+    ("--value-size", "2GiB", "up to 1GiB"),
+    ("--value-size", "-1", "0 or more"),
+    ("--value-size", "uniform:-5,5", "0 or more"),
+    ("--value-size", "file:/nonexistent/sizes", "/nonexistent/sizes"),
+    ("--value-size", "huge", "uniform:LO,HI"),
+    ("--key-prefix", "a b", "without spaces"),
+    ("--ttl", "31h31", "seconds"),
+    ("--ttl", "1000h", "30 days"),
+    ("--ttl", "500ms", "whole number"),
+    ("--data-seed", "-1", "whole number"),
+    ("--backend", "kqueue", "epoll"),
+    ("--wait", "nap", "spin"),
+    ("--clock", "sundial", "kernel"),
+    ("--cpus", "5-2", "0,2-5"),
+    ("--cpus", "all", "0,2-5"),
+    ("--source", "localhost", "IP addresses"),
+    ("--linger", "-1", "whole number"),
+    ("--linger", "65536", "from 0 to 65535"),
+    ("--send-buffer", "0", "from 1 to"),
+    ("--recv-buffer", "4g", "from 1 to"),
+    ("--format", "xml", "json"),
+    ("--csv", "-", "only --json takes -"),
+    ("--plan", "/nonexistent/plan.toml", "pummel explain"),
+];
+
+#[test]
+fn every_wrong_value_is_refused_with_flag_value_and_what_is_accepted() {
+    for (flag, value, accepted) in WRONG_VALUES {
+        let mut words = vec!["run", flag, value];
+        if *flag != "--plan" && *flag != "--server" {
+            words.extend(["-s", "127.0.0.1:1"]);
+        }
+        assert_refused(&words, &[flag, &format!("'{value}'"), accepted]);
+    }
+}
+
+#[test]
+fn a_wrong_delay_of_read_through_is_refused() {
+    let words = ["run", "-s", "127.0.0.1:1", "--read-through=later"];
+    assert_refused(&words, &["--read-through", "'later'", "250ms"]);
+}
+
+#[test]
+fn choices_that_exclude_each_other_are_refused_with_the_reason() {
+    let rows: &[(&str, &[&str])] = &[
+        ("--mix set:1 --multiget 2", &["'2' for '--multiget'", "only with a read"]),
+        ("--mix set:1 --read-through=1ms", &["'1ms' for '--read-through'", "only with a read"]),
+        ("--mix get:1 --noreply", &["--noreply", "only with a write"]),
+        ("-s b,c -c 2", &["'2' for '--connections'", "each of the 3 servers"]),
+        ("--records 1g --key-size 9", &["'9' for '--key-size'", "at least 10 bytes"]),
+        (
+            "--key-prefix abcdef --key-size 10",
+            &["'10' for '--key-size'", "at least 11 bytes", "6 of the prefix"],
+        ),
+        ("--json r --csv r", &["'r' for '--csv'", "--json has this one"]),
+        ("--json - --format text", &["'-' for '--json'", "--format text"]),
+        ("--rate 1 --rate 2", &["--rate", "multiple times"]),
+        ("--plan x --rate 1", &["--plan"]),
+        ("--nonsense", &["--nonsense"]),
+    ];
+    for (options, parts) in rows {
+        let words: Vec<&str> = ["run", "-s", "127.0.0.1:1"].into_iter().chain(options.split(' ')).collect();
+        assert_refused(&words, parts);
+    }
+}
+
+#[test]
+fn what_is_not_there_yet_is_said_and_never_ignored() {
+    let rows: &[(&str, &str)] = &[
+        ("--protocol meta", "--protocol meta"),
+        ("--protocol resp3", "--protocol resp3"),
+        ("--udp", "--udp"),
+        ("--tls", "--tls"),
+        ("--tls-ca f", "--tls-ca"),
+        ("--tls-cert f", "--tls-cert"),
+        ("--tls-key f", "--tls-key"),
+        ("--tls-server-name n", "--tls-server-name"),
+        ("--tls-insecure", "--tls-insecure"),
+        ("--user u", "--user"),
+        ("--password-file f", "--password-file"),
+        ("--backend uring", "--backend uring"),
+    ];
+    for command in ["run", "load"] {
+        for (options, named) in rows {
+            let words: Vec<&str> =
+                [command, "-s", "127.0.0.1:1"].into_iter().chain(options.split(' ')).collect();
+            assert_refused(&words, &[&format!("not yet: {named};")]);
+        }
+    }
+    for name in ["memaslap", "memcaslap", "mcperf", "mutilate", "agent"] {
+        assert_refused(&[name, "--anything"], &[&format!("not yet: {name};")]);
+    }
+    assert_refused(&["explain", "mcperf", "--server=x"], &["not yet: mcperf;"]);
+    assert_refused(&["explain", "ab", "-s", "x"], &["'ab'", "run, load and native"]);
+}
+
+#[test]
+fn the_names_of_the_old_tools_are_known() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["memaslap", "memcaslap", "mcperf", "mutilate"] {
+        let link = folder.path().join(name);
+        symlink(cargo_bin!("pummel"), &link).expect("a link");
+        let output = Command::new(&link).arg("--help").output().expect("the link can be started");
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains(&format!("not yet: {name};")));
+    }
+}
+
+#[test]
+fn a_run_without_a_server_is_refused() {
+    assert_refused(&["run"], &["'--server' (-s) is required", "MEMCACHED_SERVERS"]);
+    assert_refused(&["load"], &["'--server' (-s) is required", "MEMCACHED_SERVERS"]);
+    let output = Command::new(cargo_bin!("pummel"))
+        .env("MEMCACHED_SERVERS", "")
+        .args(["explain", "run"])
+        .output()
+        .expect("the binary can be started");
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn the_environment_names_servers() {
+    let output = Command::new(cargo_bin!("pummel"))
+        .env("MEMCACHED_SERVERS", "one,two:7")
+        .args(["explain", "run"])
+        .output()
+        .expect("the binary can be started");
+    assert!(text(&output.stdout).contains(r#"servers = ["one:11211", "two:7"]"#));
+}
+
+/// Every option that scripts rely on.
+const OPTIONS: &[&str] = &[
+    "-s,",
+    "--server",
+    "--protocol",
+    "--udp",
+    "--tls",
+    "--user",
+    "--password-file",
+    "-t,",
+    "--time",
+    "-n,",
+    "--requests",
+    "--warmup",
+    "-T,",
+    "--threads",
+    "-c,",
+    "--connections",
+    "-d,",
+    "--depth",
+    "--rate",
+    "--arrivals",
+    "--records",
+    "--key-size",
+    "--value-size",
+    "--key-prefix",
+    "--ttl",
+    "--mix",
+    "--popularity",
+    "--verify",
+    "--read-through",
+    "--multiget",
+    "--noreply",
+    "--load",
+    "--no-load",
+    "--data-seed",
+    "--seed",
+    "--backend",
+    "--wait",
+    "--clock",
+    "--cpus",
+    "--source",
+    "--timeout",
+    "--reconnect",
+    "--no-nodelay",
+    "--linger",
+    "--send-buffer",
+    "--recv-buffer",
+    "--interval",
+    "--goal",
+    "--json",
+    "--csv",
+    "--hdr",
+    "--samples",
+    "--format",
+    "--quiet",
+    "--plan",
+];
+
+#[test]
+fn help_mentions_every_option() {
+    let output = pummel(&["run", "--help"]);
+    assert_eq!(output.status.code(), Some(0));
+    let help = text(&output.stdout);
+    for option in OPTIONS {
+        assert!(help.contains(option), "{option}");
+    }
+    for example in ["weighted:LO-HI@P", "MEMCACHED_SERVERS", "[default: 50]", "Exit status"] {
+        assert!(help.contains(example), "{example}");
+    }
+}
+
+#[test]
+fn help_lists_the_subcommands() {
+    let help = text(&pummel(&["--help"]).stdout);
+    for command in ["run", "load", "demo", "explain"] {
+        assert!(help.contains(&format!("\n  {command} ")), "{command}: {help}");
+    }
+    for command in ["load", "demo", "explain"] {
+        let output = pummel(&[command, "--help"]);
+        assert_eq!(output.status.code(), Some(0), "{command}");
+        assert!(text(&output.stdout).contains("Usage: pummel"), "{command}");
+    }
+}
+
+/// A command line that leaves no part of the Plan at its default.
+const RICH: &str = "run -s a,[::1]:7,/run/b -t 3s -n 5m --warmup 1500ms -T 3 -c 300 -d 7 --rate 1.5k \
+    --arrivals weighted:1-2@0.5,5-9@0.25 --records 1m --key-size gev:30.7984,8.20449,0.078688 \
+    --value-size weighted:1-100@0.1,1k-2KiB@0.9 --key-prefix k: --ttl uniform:10,1h \
+    --mix get:9,set:0.1,append:0.3,incr:1 --popularity zipf:0.99 --verify 0.1 --read-through=5ms --multiget 3 \
+    --noreply --data-seed 5 --seed 9007199254740993 --backend epoll --wait spin --clock user --cpus 0,2-3 \
+    --source 10.0.0.1 --timeout 250ms --reconnect --no-nodelay --linger 0 --send-buffer 64KiB --recv-buffer 1 \
+    --interval 100ms --goal p99.9:1ms";
+
+fn job(line: &str) -> Job {
+    let edge = Edge { servers: None, seed: 3 };
+    native::job(line.split_whitespace().map(OsString::from), &edge)
+        .unwrap_or_else(|error| panic!("{line}: {error}"))
+}
+
+fn save(line: &str, path: &Path) {
+    let mut words = vec!["explain"];
+    words.extend(line.split_whitespace());
+    words.extend(["--plan", path.to_str().expect("UTF-8")]);
+    let output = pummel(&words);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout), "");
+}
+
+#[test]
+fn a_saved_plan_is_the_plan_of_its_command_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for line in [RICH, "run -s a --seed 1 --rate 5 -d unlimited", "load -s a --mix decr"] {
+        for name in ["plan.toml", "plan.json", "plan"] {
+            let path = folder.path().join(name);
+            save(line, &path);
+            let loaded = job(&format!("run --plan {}", path.display())).plan;
+            let mut typed = job(line).plan;
+            if !line.contains("--seed") {
+                typed.seed = loaded.seed;
+            }
+            assert_eq!(loaded, typed, "{name}: {line}");
+        }
+    }
+}
+
+#[test]
+fn a_plan_with_values_from_a_file_is_whole_without_the_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sizes = folder.path().join("sizes");
+    let plan = folder.path().join("plan.toml");
+    fs::write(&sizes, "30\n10\n20\n").expect("written");
+    let line = format!("run -s a --seed 1 --value-size file:{}", sizes.display());
+    let typed = job(&line).plan;
+    save(&line, &plan);
+    fs::remove_file(&sizes).expect("removed");
+    assert_eq!(job(&format!("run --plan {}", plan.display())).plan, typed);
+}
+
+#[test]
+fn a_printed_plan_is_a_saved_plan() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (format, name) in [("text", "printed.toml"), ("json", "printed.json")] {
+        let words = ["explain", "native", "-s", "a", "--seed", "1", "--format", format];
+        let path = folder.path().join(name);
+        fs::write(&path, pummel(&words).stdout).expect("written");
+        assert_eq!(job(&format!("run --plan {}", path.display())).plan, job("run -s a --seed 1").plan);
+    }
+}
+
+#[test]
+fn only_servers_and_outputs_may_stand_beside_a_saved_plan() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("plan.toml");
+    save("run -s a --seed 1", &path);
+    let file = path.to_str().expect("UTF-8");
+    let beside = job(&format!("run --plan {file} -s b:1 --json r --quiet"));
+    let mut expected = job("run -s a --seed 1").plan;
+    expected.servers = vec!["b:1".to_string()];
+    assert_eq!(beside.plan, expected);
+    for options in [
+        "-t 5s",
+        "-c 5",
+        "--mix get",
+        "--records 5",
+        "--wait spin",
+        "--linger 0",
+        "--timeout 1s",
+        "--reconnect",
+    ] {
+        let words: Vec<&str> = ["run", "--plan", file].into_iter().chain(options.split(' ')).collect();
+        let flag = options.split(' ').next().unwrap_or_default();
+        let named = match flag {
+            "-t" => "--time",
+            "-c" => "--connections",
+            other => other,
+        };
+        assert_refused(&words, &["--plan", named, "cannot be used with"]);
+    }
+}
+
+#[test]
+fn a_saved_plan_that_makes_no_sense_is_refused_with_the_field() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("plan.toml");
+    save("run -s a --seed 1", &path);
+    let good = fs::read_to_string(&path).expect("readable");
+    for (from, to, parts) in [
+        ("threads = 1", "threads = 0", &["engine.threads is '0'", "from 1 to 1024"][..]),
+        ("threads = 1", "threads = 51", &["engine.threads is '51'", "(50)"][..]),
+        ("schema = 1", "schema = 2", &["schema 2", "reads schema 1"][..]),
+        ("wait = \"auto\"", "wait = \"auto\"\nnice = 5", &["nice"][..]),
+        ("\"a:11211\"", "\"a\"", &["servers is 'a'", "a:11211"][..]),
+        ("recorded = true", "recorded = maybe", &["recorded"][..]),
+        ("key_size = \"30\"", "key_size = \"3\"", &["data.key_size is '3'", "at least 5 bytes"][..]),
+        ("popularity = \"uniform\"", "popularity = \"zipf:4\"", &["from 0 to 3"][..]),
+    ] {
+        assert!(good.contains(from), "{from}");
+        fs::write(&path, good.replace(from, to)).expect("written");
+        let file = path.to_str().expect("UTF-8");
+        assert_refused(&["run", "--plan", file], &["--plan", file]);
+        assert_refused(&["run", "--plan", file], parts);
+    }
+}
+
+#[test]
+fn a_plan_that_cannot_be_written_is_a_failure() {
+    let output = pummel(&["explain", "run", "-s", "a", "--plan", "/nonexistent/plan.toml"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("/nonexistent/plan.toml"));
+}
+
+#[test]
+fn man_pages_and_completions_are_made() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let man = folder.path().join("share/man1");
+    let completions = folder.path().join("completions");
+    let words = ["pages", "--man", man.to_str().expect("UTF-8"), "--completions"];
+    let output = pummel(&[&words[..], &[completions.to_str().expect("UTF-8")]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let run = fs::read_to_string(man.join("pummel-run.1")).expect("a page for run");
+    assert!(run.contains("popularity") && run.contains("etc\\-value"), "{run}");
+    assert!(fs::read_to_string(man.join("pummel.1")).expect("a page").contains("pummel"));
+    for name in ["pummel.bash", "_pummel", "pummel.fish"] {
+        let script =
+            fs::read_to_string(completions.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(script.contains("popularity"), "{name}");
+    }
+}
+
+#[test]
+fn every_flag_of_the_table_is_an_option() {
+    let help = text(&pummel(&["run", "--help"]).stdout);
+    for (flag, ..) in WRONG_VALUES {
+        assert!(help.contains(flag), "{flag}");
+    }
+}

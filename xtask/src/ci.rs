@@ -1,0 +1,67 @@
+//! `cargo xtask ci`: everything that a change has to pass, step by step.
+
+use std::io;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use crate::floors;
+
+/// Whether the tests are one of the steps.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Tests {
+    /// They are.
+    Run,
+    /// They have just been run by somebody else.
+    Skip,
+}
+
+enum Work {
+    /// cargo, with these arguments.
+    Cargo(&'static [&'static str]),
+    /// The check of the floors, in this process.
+    Floors,
+}
+
+const STEPS: [(&str, Work); 4] = [
+    ("formatting", Work::Cargo(&["fmt", "--all", "--check"])),
+    ("lints", Work::Cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])),
+    ("floors", Work::Floors),
+    (TESTS, Work::Cargo(&["test", "--workspace"])),
+];
+
+const TESTS: &str = "tests";
+
+/// Runs every step, also behind one that failed, and sums up; says whether all passed.
+pub fn run(root: &Path, tests: Tests) -> io::Result<bool> {
+    let mut lines = Vec::new();
+    let mut good = true;
+    for (name, work) in STEPS {
+        if name == TESTS && tests == Tests::Skip {
+            lines.push(format!("skipped  {name}"));
+            continue;
+        }
+        println!("== {name}");
+        let begin = Instant::now();
+        let passed = match work {
+            Work::Cargo(arguments) => cargo(root, arguments)?,
+            Work::Floors => floors::run(root)?,
+        };
+        good &= passed;
+        let word = if passed { "passed " } else { "FAILED " };
+        lines.push(format!("{word}  {name} ({:.1} s)", begin.elapsed().as_secs_f64()));
+    }
+    println!("== summary\n{}", lines.join("\n"));
+    Ok(good)
+}
+
+fn cargo(root: &Path, arguments: &[&str]) -> io::Result<bool> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let passed = Command::new(&cargo).args(arguments).current_dir(root).status()?.success();
+    let part = arguments[0];
+    let is_part = matches!(part, "fmt" | "clippy");
+    if !passed && is_part && !Command::new(&cargo).args([part, "--version"]).output()?.status.success() {
+        eprintln!("cargo {part} is not installed; `rustup component add rustfmt clippy` brings it.");
+    }
+    Ok(passed)
+}

@@ -1,0 +1,126 @@
+//! What the floors allow, as tables: the only file to change when the law changes.
+
+/// A crate of the workspace and what holds in it.
+pub struct Floor {
+    /// Its package.
+    pub package: &'static str,
+    /// Its directory in the repository.
+    pub directory: &'static str,
+    /// Packages of the workspace that it may depend on.
+    pub below: &'static [&'static str],
+    /// Packages that belong to another floor.
+    pub foreign: &'static [&'static str],
+    /// Its modules and what each may use of the others, lowest first. A name stands also for its parts, which
+    /// a module may always use itself; a part with a line of its own may only use what that line says. Empty: not
+    /// ordered. Tests are free of the order.
+    pub modules: &'static [(&'static str, &'static [&'static str])],
+    /// Where `unsafe` may stand.
+    pub unsafe_code: &'static [&'static str],
+    /// Paths that may not be named, and why.
+    pub banned_paths: &'static [(&'static str, &'static str)],
+    /// What is allowed although a banned path covers it.
+    pub allowed_paths: &'static [&'static str],
+    /// Macros that may not be called.
+    pub banned_macros: &'static [&'static str],
+    /// Modules that read what a peer sent, where `unwrap` and `expect` may not be called.
+    pub peer_data: &'static [&'static str],
+}
+
+/// The three floors.
+pub const FLOORS: [Floor; 3] = [LOGIC, ENGINE, TOOL];
+
+const LOGIC: Floor = Floor {
+    package: "pummel-logic",
+    directory: "crates/logic",
+    below: &[],
+    foreign: &[
+        "clap",
+        "indicatif",
+        "io-uring",
+        "libc",
+        "mio",
+        "nix",
+        "rustix",
+        "rustls",
+        "socket2",
+        "tokio",
+        "tonic",
+    ],
+    modules: &[
+        ("time", &[]),
+        ("rng", &[]),
+        ("outbox", &[]),
+        ("dist", &["rng"]),
+        ("wire", &["outbox", "time"]),
+        ("workload::popularity", &["dist", "rng"]),
+        ("plan", &["dist", "time", "wire", "workload::popularity"]),
+        ("arrivals", &["dist", "plan", "rng", "time"]),
+        ("workload::key", &["dist", "plan", "rng"]),
+        ("workload::value", &["dist", "plan", "rng", "wire", "workload::key"]),
+        ("workload::stale", &["rng", "workload::value"]),
+        ("workload", &["dist", "plan", "rng", "time", "wire"]),
+        ("inflight", &["time", "wire", "workload::stale", "workload::value"]),
+        ("session", &["inflight", "outbox", "time", "wire"]),
+        ("measure", &["plan", "rng", "time", "wire"]),
+        ("shared", &["dist", "inflight", "plan", "rng", "time", "wire", "workload"]),
+        ("client", &["arrivals", "inflight", "plan", "rng", "session", "shared", "time", "wire", "workload"]),
+        ("host", &["dist", "outbox", "rng", "time", "wire"]),
+    ],
+    unsafe_code: &[],
+    banned_paths: &[
+        ("std::net", "sockets belong to the engine"),
+        ("std::os", "the operating system belongs to the engine"),
+        ("std::fs", "files belong to the tool"),
+        ("std::env", "the environment belongs to the tool"),
+        ("std::process", "processes belong to the tool"),
+        ("std::thread", "threads belong to the engine"),
+        ("std::sync", "nothing is shared between threads here"),
+        ("std::time::Instant", "times are given, never asked for"),
+        ("std::time::SystemTime", "times are given, never asked for"),
+        ("std::io::stdin", "input is given as bytes"),
+        ("std::io::stdout", "results are returned, never printed"),
+        ("std::io::stderr", "results are returned, never printed"),
+    ],
+    allowed_paths: &["std::sync::Arc"],
+    banned_macros: PRINTING,
+    peer_data: &["wire", "session", "inflight", "client"],
+};
+
+const ENGINE: Floor = Floor {
+    package: "pummel-engine",
+    directory: "crates/engine",
+    below: &["pummel-logic"],
+    foreign: &["clap", "indicatif", "ratatui", "tokio", "tonic"],
+    modules: &[
+        ("io::sys", &[]),
+        ("clock", &["io::sys"]),
+        ("io", &["clock"]),
+        ("connect", &["clock", "io"]),
+        ("feed", &["io"]),
+        ("log", &["feed", "io"]),
+        ("meeting", &[]),
+        ("wheel", &[]),
+        ("worker", &["clock", "connect", "feed", "io", "log", "meeting", "wheel"]),
+        ("run", &["clock", "connect", "feed", "io", "log", "meeting", "worker"]),
+    ],
+    unsafe_code: &["io"],
+    banned_paths: &[],
+    allowed_paths: &[],
+    banned_macros: PRINTING,
+    peer_data: &[],
+};
+
+const TOOL: Floor = Floor {
+    package: "pummel",
+    directory: "crates/tool",
+    below: &["pummel-logic", "pummel-engine"],
+    foreign: &[],
+    modules: &[],
+    unsafe_code: &[],
+    banned_paths: &[],
+    allowed_paths: &[],
+    banned_macros: &["dbg"],
+    peer_data: &[],
+};
+
+const PRINTING: &[&str] = &["println", "eprintln", "print", "eprint", "dbg"];
