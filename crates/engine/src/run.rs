@@ -155,8 +155,9 @@ fn run_with<C: Codec, B: Backend>(
             let line = Line { worker, notes: notes.clone(), spares: returned };
             let site = &site;
             let name = format!("worker-{worker}");
-            let spawned =
-                thread::Builder::new().name(name).spawn_scoped(scope, move || staff::<C, B>(site, line, backend));
+            let spawned = thread::Builder::new()
+                .name(name)
+                .spawn_scoped(scope, move || staff::<C, B>(site, line, backend));
             if let Err(error) = spawned {
                 (worker..threads).for_each(|_| site.meeting.leave());
                 return Err(RunError::Kernel("a thread could not be started", error));

@@ -582,7 +582,7 @@ mod tests {
         }
         assert_eq!(
             get["response_us"]["max"].as_f64().unwrap(),
-            93.6,
+            93.622,
             "sample 999: 1,000 + 1,683 + 30,000 + 60,939 ns"
         );
     }
