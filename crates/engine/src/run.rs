@@ -155,8 +155,9 @@ fn run_with<C: Codec, B: Backend>(
             let line = Line { worker, notes: notes.clone(), spares: returned };
             let site = &site;
             let name = format!("worker-{worker}");
-            let spawned =
-                thread::Builder::new().name(name).spawn_scoped(scope, move || staff::<C, B>(site, line, backend));
+            let spawned = thread::Builder::new()
+                .name(name)
+                .spawn_scoped(scope, move || staff::<C, B>(site, line, backend));
             if let Err(error) = spawned {
                 (worker..threads).for_each(|_| site.meeting.leave());
                 return Err(RunError::Kernel("a thread could not be started", error));
@@ -407,6 +408,8 @@ impl<'a, 'w> Collector<'a, 'w> {
         let mut measurement = Measurement::new(names, plan.engine.clock, plan.timeout_ns);
         measurement.unix_socket = site.servers.iter().any(Server::is_unix);
         measurement.connections.asked = connect::connections(plan);
+        // What a result says that was written before the end, should nobody write another.
+        measurement.mark(Status::Partial, "the run is not over");
         Collector {
             site,
             watch,
@@ -549,6 +552,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         self.add_slices(u64::MAX);
         self.measurement.measured_ns = self.elapsed_ns;
         self.measurement.generator.peak_rss_bytes = sys::peak_rss_bytes().unwrap_or(0);
+        (self.measurement.status, self.measurement.reason) = (Status::Complete, None);
         if let Some(reason) = self.shortfall() {
             self.measurement.mark(Status::Partial, reason);
         }

@@ -10,6 +10,7 @@ use crate::explain::ExplainArgs;
 use crate::front::UsageError;
 use crate::front::native::{LoadArgs, RunArgs, Typed};
 use crate::pages::PagesArgs;
+use crate::serve::ServeArgs;
 
 /// Names that this version knows, as subcommands and as names of the program, but cannot follow.
 pub const LATER: [&str; 5] = ["memaslap", "memcaslap", "mcperf", "mutilate", "agent"];
@@ -34,6 +35,12 @@ pub enum Command {
     Run(Box<Typed<RunArgs>>),
     /// Store the records, and nothing else
     Load(Box<Typed<LoadArgs>>),
+    /// Serve a small memcached, with service times and faults of your choice
+    ///
+    /// For demos, tests and calibration, not for data: it keeps everything in at most 64 MiB of memory, forgets what was
+    /// not asked for lately, and writes nothing to disk but the truth file. One thread. Ends on SIGINT and SIGTERM with
+    /// status 0.
+    Serve(ServeArgs),
     /// Show a closed and an open loop, against a server or the built-in one
     Demo(DemoArgs),
     /// Print or save the plan that a command line means

@@ -1,7 +1,7 @@
 //! `pummel demo`: a closed loop and an open loop, each with the command line that a user would type.
 
 use std::ffi::OsString;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
 use clap::Args;
@@ -34,12 +34,13 @@ struct Part {
 
 const PARTS: [Part; 2] = [
     Part {
-        story: "A closed loop: each of 50 connections asks again as soon as it is answered. How much can the server do?",
+        story: "A closed loop: each of 50 connections asks again as soon as it is answered.\n\
+                How much can the server do?",
         words: &["-t", "3s"],
     },
     Part {
-        story: "An open loop: 20,000 requests a second at random moments, as independent users send them, whether the \
-                server keeps up or not. How long do they wait?",
+        story: "An open loop: 20,000 requests a second at random moments, as independent users\n\
+                send them, whether the server keeps up or not. How long do they wait?",
         words: &["-t", "3s", "--rate", "20k", "--arrivals", "poisson", "--no-load"],
     },
 ];
@@ -50,10 +51,10 @@ pub fn demo(args: &DemoArgs, edge: &Edge, mut execute: impl FnMut(Job) -> Exit) 
         Some(server) => parts(server, edge, &mut execute),
         None => match BuiltIn::start() {
             Ok(built_in) => {
-                println!(
-                    "No server was named: this is the built-in one of pummel, at {}, not memcached.",
+                say(&format!(
+                    "No server was named: this is the built-in one of pummel, at {}, not memcached.\n",
                     built_in.address
-                );
+                ));
                 parts(&built_in.address, edge, &mut execute)
             }
             Err(error) => {
@@ -67,7 +68,7 @@ pub fn demo(args: &DemoArgs, edge: &Edge, mut execute: impl FnMut(Job) -> Exit) 
 fn parts(server: &str, edge: &Edge, execute: &mut impl FnMut(Job) -> Exit) -> Exit {
     for part in &PARTS {
         let words: Vec<&str> = ["run", "-s", server].iter().chain(part.words).copied().collect();
-        println!("\n{}\n\n$ pummel {}\n", part.story, words.join(" "));
+        say(&format!("\n{}\n\n$ pummel {}\n\n", part.story, words.join(" ")));
         let exit = match native::job(words.iter().map(OsString::from), edge) {
             Ok(job) => execute(job),
             Err(error) => answer(&error),
@@ -77,6 +78,13 @@ fn parts(server: &str, edge: &Edge, execute: &mut impl FnMut(Job) -> Exit) -> Ex
         }
     }
     Exit::Complete
+}
+
+/// Writes to standard output, at once, since the run that follows writes there too.
+fn say(text: &str) {
+    let mut out = io::stdout().lock();
+    // Nobody is left to tell when the terminal or pipe is gone; the run says so itself.
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
 /// `pummel serve` as a process of its own, which ends with this value.

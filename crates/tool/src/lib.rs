@@ -2,9 +2,12 @@
 
 pub mod cli;
 pub mod demo;
+pub mod execute;
 pub mod exit;
 pub mod explain;
 pub mod front;
 pub mod pages;
+pub mod progress;
 pub mod report;
+pub mod samples;
 pub mod serve;

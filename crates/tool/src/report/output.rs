@@ -44,6 +44,11 @@ impl Output {
         matches!(self.place, Place::Standard)
     }
 
+    /// Whether it can be written more than once, the last time counting.
+    pub fn is_kept(&self) -> bool {
+        matches!(self.place, Place::Regular { .. })
+    }
+
     /// Writes what is known so far, where that replaces what was written before; does nothing elsewhere.
     ///
     /// # Errors

@@ -1,0 +1,184 @@
+//! From a job to its end: the places for reports are checked, the plan is run, the reports are written.
+
+use std::io;
+use std::io::Write;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use pummel_engine::feed::Row;
+use pummel_engine::io::sys;
+use pummel_engine::run::{RunError, Wants, Watch, run};
+use pummel_logic::measure::measurement::{Keep, Measurement, Status};
+use pummel_logic::measure::summary::Summary;
+use pummel_logic::plan::{Phase, Plan};
+use pummel_logic::time::Nanos;
+
+use crate::exit::Exit;
+use crate::front::{Format, Front, Job};
+use crate::progress::Progress;
+use crate::report::output::Output;
+use crate::report::{Report, csv, hdr, json, text};
+use crate::samples::Samples;
+
+/// Runs a job and writes its reports.
+pub fn execute(job: Job) -> Exit {
+    let interrupts = match sys::on_interrupt() {
+        Ok(interrupts) => interrupts,
+        Err(error) => return failed(&format!("signals cannot be handled: {error}")),
+    };
+    match Desk::prepare(&job) {
+        Ok(desk) => desk.run(interrupts),
+        Err(error) => failed(&error.to_string()),
+    }
+}
+
+fn failed(what: &str) -> Exit {
+    eprintln!("error: {what}");
+    Exit::Failed
+}
+
+/// A job with its reports' places.
+struct Desk<'a> {
+    job: &'a Job,
+    json: Option<Output>,
+    csv: Option<Output>,
+    hdr: Option<Output>,
+    samples: Option<Samples>,
+    progress: Progress,
+    /// The first thing that could not be written while the run went on.
+    trouble: Option<io::Error>,
+}
+
+impl<'a> Desk<'a> {
+    /// Checks that everything can be written, before anything is sent.
+    fn prepare(job: &'a Job) -> io::Result<Desk<'a>> {
+        let outputs = &job.outputs;
+        let place = |path: &Option<_>| path.as_deref().map(Output::prepare).transpose();
+        Ok(Desk {
+            job,
+            json: place(&outputs.json)?,
+            csv: place(&outputs.csv)?,
+            hdr: place(&outputs.hdr)?,
+            samples: outputs.samples.as_deref().map(Samples::create).transpose()?,
+            progress: Progress::new(outputs.quiet),
+            trouble: None,
+        })
+    }
+
+    fn run(mut self, interrupts: &AtomicU32) -> Exit {
+        let plan = &self.job.plan;
+        self.progress.announce(plan);
+        let result = run(plan, &mut self, &|| interrupts.load(Ordering::Relaxed) > 0);
+        self.progress.end();
+        let (measurement, refused) = match result {
+            Ok(measurement) => (measurement, None),
+            Err(error) => (not_run(plan, &error), Some(error)),
+        };
+        let exit = exit_of(&measurement, plan, refused.as_ref());
+        if let Some(error) = refused {
+            eprintln!("error: {error}");
+        }
+        match self.write(&measurement) {
+            Ok(()) => exit,
+            Err(error) => failed(&error.to_string()),
+        }
+    }
+
+    /// Writes every report. Where several places fail, all others are written all the same.
+    fn write(mut self, measurement: &Measurement) -> io::Result<()> {
+        let plan = &self.job.plan;
+        let summary = Summary::of(measurement, plan);
+        let report = Report { plan, measurement, summary: &summary, front: self.job.front.name() };
+        let mut results = Vec::new();
+        if let Some(place) = &self.json {
+            results.push(place.finish(&json::render(&report)));
+        }
+        if let Some(place) = &self.csv {
+            results.push(place.finish(&csv::render(&report)));
+        }
+        if let Some(place) = &self.hdr {
+            results.push(place.finish(&hdr::render(&report)));
+        }
+        if let Some(samples) = self.samples.take() {
+            results.push(samples.finish());
+        }
+        results.push(self.print(&report));
+        results.extend(self.trouble.take().map(Err));
+        results.into_iter().collect()
+    }
+
+    /// What goes to standard output, unless another report goes there.
+    fn print(&self, report: &Report<'_>) -> io::Result<()> {
+        let taken = [&self.json, &self.csv, &self.hdr].into_iter().flatten().any(Output::is_standard);
+        if taken {
+            return Ok(());
+        }
+        let bytes = match (self.job.outputs.format, self.job.front) {
+            (Format::Json, _) => json::render(report),
+            (Format::Text, Front::Native) => text::native::render(report).into_bytes(),
+        };
+        let mut out = io::stdout().lock();
+        out.write_all(&bytes)?;
+        out.flush()
+    }
+}
+
+impl Watch for Desk<'_> {
+    fn wants(&self) -> Wants {
+        let keep = if self.hdr.is_some() { Keep::Histograms } else { Keep::Figures };
+        Wants { rows: self.samples.is_some(), keep }
+    }
+
+    fn begin(&mut self, phase: &Phase, at: Nanos) {
+        self.progress.begin(phase);
+        if let Some(samples) = self.samples.as_mut().filter(|_| phase.recorded) {
+            samples.begin(at);
+        }
+    }
+
+    fn progress(&mut self, phase: &Phase, ended: u64, of: Option<u64>) {
+        self.progress.count(phase, ended, of);
+    }
+
+    fn slice(&mut self, so_far: &Measurement) {
+        if let Some(slice) = so_far.intervals.last() {
+            self.progress.slice(slice);
+        }
+        let Some(place) = self.json.as_ref().filter(|place| place.is_kept()) else { return };
+        let plan = &self.job.plan;
+        let summary = Summary::of(so_far, plan);
+        let report = Report { plan, measurement: so_far, summary: &summary, front: self.job.front.name() };
+        if let Err(error) = place.checkpoint(&json::render(&report)) {
+            self.trouble.get_or_insert(error);
+        }
+    }
+
+    fn rows(&mut self, rows: &[Row]) {
+        if let Some(Err(error)) = self.samples.as_mut().map(|samples| samples.write(rows)) {
+            self.trouble.get_or_insert(error);
+        }
+    }
+}
+
+/// The result of a run that could not begin.
+fn not_run(plan: &Plan, error: &RunError) -> Measurement {
+    let names = plan.groups.iter().map(|group| group.name.clone());
+    let mut measurement = Measurement::new(names, plan.engine.clock, plan.timeout_ns);
+    measurement.connections.asked = pummel_engine::connect::connections(plan);
+    measurement.mark(Status::Partial, error.to_string());
+    measurement
+}
+
+fn exit_of(measurement: &Measurement, plan: &Plan, refused: Option<&RunError>) -> Exit {
+    if let Some(RunError::Plan(_)) = refused {
+        return Exit::Usage;
+    }
+    match measurement.status {
+        Status::Interrupted => Exit::Interrupted,
+        Status::Partial => Exit::Failed,
+        Status::Complete => {
+            let summary = Summary::of(measurement, plan);
+            let failed = measurement.verify.failed > 0 || measurement.verify.stale > 0;
+            if failed || summary.missed_a_goal() { Exit::Missed } else { Exit::Complete }
+        }
+    }
+}

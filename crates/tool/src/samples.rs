@@ -1,0 +1,81 @@
+//! Every request of the measured phase as a line of text, for tests and for those who want it raw.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use pummel_engine::feed::Row;
+use pummel_logic::time::{NEVER, Nanos};
+use pummel_logic::wire::Outcome;
+
+/// The first line. Times are nanoseconds since the beginning of the measured phase; `ready` is the latest of due, slot
+/// freed, connection open and socket writable; a time that did not come is empty.
+const HEADER: &str = "due,ready,sent,arrived,read,op,outcome,key,client,group";
+
+/// A file of requests.
+#[derive(Debug)]
+pub struct Samples {
+    out: BufWriter<File>,
+    began: Nanos,
+}
+
+impl Samples {
+    /// A file with nothing but its first line.
+    ///
+    /// # Errors
+    /// When it cannot be written; the message names the path.
+    pub fn create(path: &Path) -> io::Result<Samples> {
+        let explained =
+            |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+        let mut out = BufWriter::new(File::create(path).map_err(explained)?);
+        writeln!(out, "{HEADER}").and_then(|()| out.flush()).map_err(explained)?;
+        Ok(Samples { out, began: 0 })
+    }
+
+    /// The measured phase begins at `at`.
+    pub fn begin(&mut self, at: Nanos) {
+        self.began = at;
+    }
+
+    /// Adds requests.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn write(&mut self, rows: &[Row]) -> io::Result<()> {
+        for row in rows {
+            for time in [row.due, row.ready, row.sent, row.arrived, row.read] {
+                if time != NEVER {
+                    write!(self.out, "{}", time.saturating_sub(self.began))?;
+                }
+                self.out.write_all(b",")?;
+            }
+            let outcome = outcome_name(row.outcome);
+            writeln!(self.out, "{},{outcome},{},{},{}", row.verb.name(), row.key, row.client, row.group)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    /// When the rest cannot be written.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+fn outcome_name(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Hit => "hit",
+        Outcome::Miss => "miss",
+        Outcome::Stored => "stored",
+        Outcome::NotStored => "not_stored",
+        Outcome::Exists => "exists",
+        Outcome::NotFound => "not_found",
+        Outcome::Deleted => "deleted",
+        Outcome::Touched => "touched",
+        Outcome::Number(_) => "number",
+        Outcome::Ok => "ok",
+        Outcome::Error(fault) => fault.name(),
+    }
+}
