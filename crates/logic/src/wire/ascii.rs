@@ -1,6 +1,6 @@
 //! What text protocols share: where a key ends, decimal numbers, and lines that arrive in pieces.
 
-use super::Malformed;
+use super::{Expect, Malformed, Refused};
 use crate::outbox::Outbox;
 
 /// Longest key, as memcached's `protocol.txt` says, section "Keys".
@@ -64,6 +64,33 @@ pub fn whole_decimal(bytes: &[u8]) -> Option<u64> {
     decimal(bytes).filter(|&(_, digits)| digits == bytes.len()).map(|(number, _)| number)
 }
 
+/// Refuses an expiry that is no 32-bit number (`protocol.txt`, "Expiration times"): memcached does so too.
+#[inline]
+pub fn check_expiry(expiry_s: i64) -> Result<(), Refused> {
+    if (i64::from(i32::MIN)..=i64::from(u32::MAX)).contains(&expiry_s) {
+        Ok(())
+    } else {
+        Err(Refused("an expiry must fit in 32 bits"))
+    }
+}
+
+/// Writes what proves who we are to a memcached that has a file of users (`protocol.txt`, "Authentication"): a set whose
+/// value is user and password. `STORED` is a yes, `CLIENT_ERROR` a no.
+pub fn push_auth(user: &[u8], password: &[u8], out: &mut Outbox) -> Result<Expect, Refused> {
+    if !is_key(user) || user.contains(&b':') {
+        return Err(Refused("a user must not be empty, nor have blanks, control characters or colons"));
+    }
+    if password.iter().any(|byte| byte.is_ascii_control()) {
+        return Err(Refused("a password must not have control characters"));
+    }
+    out.push(b"set auth 0 0 ");
+    out.push_decimal((user.len() + 1 + password.len()) as u64);
+    for part in [&b"\r\n"[..], user, b" ", password, b"\r\n"] {
+        out.push(part);
+    }
+    Ok(Expect::Reply)
+}
+
 /// Adds a decimal number that may be negative.
 #[inline]
 pub fn push_signed(out: &mut Outbox, number: i64) {
@@ -72,6 +99,10 @@ pub fn push_signed(out: &mut Outbox, number: i64) {
     }
     out.push_decimal(number.unsigned_abs());
 }
+
+/// What follows a value is not its line end.
+pub const NO_VALUE_END: Malformed =
+    Malformed("a value is not followed by CR LF: its length is not what the server said");
 
 /// Takes lines off the input. A line that is whole stays where it is; only one that arrives in pieces is copied, into a
 /// buffer that exists from then on.
@@ -111,21 +142,41 @@ impl Lines {
         input: &mut &'i [u8],
         may_be_long: fn(&[u8]) -> bool,
     ) -> Result<Option<&'s [u8]>, Malformed> {
+        Ok(self.advance(input, may_be_long)?.map(|line| self.line(line)))
+    }
+
+    /// The same for a caller who has to look at a line before it decides whether to show it: the line is handed out
+    /// only where it lies in the input, and is to be had from [`Lines::line`].
+    pub fn advance<'i>(
+        &mut self,
+        input: &mut &'i [u8],
+        may_be_long: fn(&[u8]) -> bool,
+    ) -> Result<Option<Line<'i>>, Malformed> {
         let bytes = *input;
         let feed = bytes.iter().position(|&byte| byte == b'\n');
         let piece = &bytes[..feed.unwrap_or(bytes.len())];
         *input = &bytes[feed.map_or(bytes.len(), |at| at + 1)..];
         if feed.is_some() && self.at_start() {
-            return whole(piece, may_be_long).map(Some);
+            return whole(piece, may_be_long).map(|line| Some(Line(Some(line))));
         }
         let cut = self.cut.get_or_insert_default();
         cut.add(piece, may_be_long)?;
         if feed.is_none() {
             return Ok(None);
         }
-        cut.end().map(Some)
+        cut.end().map(|()| Some(Line(None)))
+    }
+
+    /// The bytes of the line that was taken last.
+    #[inline]
+    pub fn line<'s>(&'s self, line: Line<'s>) -> &'s [u8] {
+        line.0.unwrap_or_else(|| self.cut.as_ref().map_or(&[], |cut| cut.line()))
     }
 }
+
+/// A line that was taken: a slice of the input, or what [`Lines`] collected.
+#[derive(Clone, Copy, Debug)]
+pub struct Line<'i>(Option<&'i [u8]>);
 
 /// The line that `piece` is, which ends before the line feed.
 fn whole(piece: &[u8], may_be_long: fn(&[u8]) -> bool) -> Result<&[u8], Malformed> {
@@ -162,13 +213,14 @@ impl Cut {
         Ok(())
     }
 
-    fn end(&mut self) -> Result<&[u8], Malformed> {
+    fn end(&mut self) -> Result<(), Malformed> {
         self.ended = true;
-        match (self.returned, self.long) {
-            (false, _) => Err(NO_RETURN),
-            (true, true) => Ok(&self.bytes),
-            (true, false) => Ok(&self.bytes[..self.bytes.len() - 1]),
-        }
+        if self.returned { Ok(()) } else { Err(NO_RETURN) }
+    }
+
+    /// The line, which has ended, without its line end.
+    fn line(&self) -> &[u8] {
+        if self.long { &self.bytes } else { &self.bytes[..self.bytes.len() - 1] }
     }
 }
 

@@ -151,7 +151,7 @@ struct OpOut<'a> {
     keys: u64,
     hits: u64,
     misses: u64,
-    outcomes: Named<8>,
+    outcomes: Named<11>,
     errors: Named<{ Fault::COUNT }>,
     unfinished: u64,
     unsent: u64,
