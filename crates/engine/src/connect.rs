@@ -193,6 +193,11 @@ impl Server {
         &self.name
     }
 
+    /// The host in its name, without brackets; a unix socket has none.
+    pub fn host(&self) -> Option<&str> {
+        split(&self.name).map(|(host, _)| host)
+    }
+
     /// Whether it is reached by a unix socket, where the kernel gives no receive stamps.
     pub fn is_unix(&self) -> bool {
         matches!(self.place, Place::Unix(_))

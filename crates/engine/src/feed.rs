@@ -112,6 +112,10 @@ pub struct WorkerEnd {
     pub reconnected: u64,
     /// How long opening took.
     pub connect: Histogram,
+    /// How long TLS handshakes took.
+    pub handshake: Histogram,
+    /// How many of them resumed a session.
+    pub resumed: u64,
     /// What checking the answers found.
     pub verify: Verify,
     /// What servers said with errors, and how often.
@@ -138,6 +142,8 @@ pub enum Trouble {
 impl fmt::Display for Trouble {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Trouble::NotOpened(Reason { words: Some(words), .. })
+            | Trouble::Lost(Reason { words: Some(words), .. }) => to.write_str(words),
             Trouble::NotOpened(reason) | Trouble::Lost(reason) => match (reason.errno, reason.fault) {
                 (0, Fault::Timeout) => to.write_str("the server did not answer in time"),
                 (0, _) => to.write_str("the server closed the connection"),

@@ -13,7 +13,7 @@ use pummel_logic::workload::key::KEY_MAX_BYTES;
 use pummel_logic::workload::value::Version;
 
 use crate::feed::{Line, Note, PhaseEnd, Row, Trouble, WorkerEnd};
-use crate::io::Reason;
+use crate::io::{Handshake, Reason};
 
 /// A turn that takes longer is a stall.
 const STALL_NS: Nanos = MILLISECOND;
@@ -348,6 +348,12 @@ impl Log {
     pub fn opened(&mut self, took: Nanos, again: bool) {
         self.end.connect.record(took);
         self.end.reconnected += u64::from(again);
+    }
+
+    /// A TLS handshake ended well.
+    pub fn shook_hands(&mut self, handshake: Handshake) {
+        self.end.handshake.record(handshake.took);
+        self.end.resumed += u64::from(handshake.resumed);
     }
 
     /// A connection could not be opened.

@@ -30,6 +30,7 @@ use crate::io::epoll::Epoll;
 use crate::io::{Backend, sys};
 use crate::log::{Habits, Log, Mode};
 use crate::meeting::Meeting;
+use crate::tls::{Setup, Tls, TlsError};
 use crate::worker::{Crew, Road, Rules, Worker};
 
 /// The drain of a phase lasts at most this long, and at most as long as a request may take.
@@ -77,6 +78,8 @@ pub enum RunError {
     Plan(String),
     /// Its connections cannot even be begun.
     Connect(ConnectError),
+    /// They cannot be encrypted as it says.
+    Tls(TlsError),
     /// The kernel refused something; what it was.
     Kernel(&'static str, io::Error),
 }
@@ -86,6 +89,7 @@ impl fmt::Display for RunError {
         match self {
             RunError::Plan(what) => to.write_str(what),
             RunError::Connect(error) => error.fmt(to),
+            RunError::Tls(error) => error.fmt(to),
             RunError::Kernel(what, error) => write!(to, "{what}: {error}"),
         }
     }
@@ -98,7 +102,15 @@ impl std::error::Error for RunError {}
 /// # Errors
 /// When the run cannot begin. Whatever goes wrong later is in the measurement: its status and reason, and its counts.
 pub fn run(plan: &Plan, watch: &mut dyn Watch, stop: &dyn Fn() -> bool) -> Result<Measurement, RunError> {
-    run_on(plan, watch, stop, |_| Epoll::new(wait_of(plan), plan.engine.clock, &plan.socket))
+    let servers = servers_of(plan).map_err(RunError::Connect)?;
+    let epoll = || Epoll::new(wait_of(plan), plan.engine.clock, &plan.socket);
+    match &plan.tls {
+        None => run_at(plan, servers, watch, stop, &|_| epoll()),
+        Some(options) => {
+            let setup = Setup::new(options, &servers).map_err(RunError::Tls)?;
+            run_at(plan, servers, watch, stop, &|_| Ok(Tls::new(epoll()?, &setup)))
+        }
+    }
 }
 
 /// As [`run`], on backends of the caller's making: each worker makes its own on its own thread, from its number.
@@ -111,8 +123,20 @@ pub fn run_on<B: Backend>(
     stop: &dyn Fn() -> bool,
     backend: impl Fn(usize) -> io::Result<B> + Sync,
 ) -> Result<Measurement, RunError> {
+    let servers = servers_of(plan).map_err(RunError::Connect)?;
+    run_at(plan, servers, watch, stop, &backend)
+}
+
+/// Runs on servers that were found.
+fn run_at<B: Backend>(
+    plan: &Plan,
+    servers: Arc<[Server]>,
+    watch: &mut dyn Watch,
+    stop: &dyn Fn() -> bool,
+    backend: &(impl Fn(usize) -> io::Result<B> + Sync),
+) -> Result<Measurement, RunError> {
     match plan.protocol {
-        Protocol::Text => run_with::<Text, B>(plan, watch, stop, &backend),
+        Protocol::Text => run_with::<Text, B>(plan, servers, watch, stop, backend),
     }
 }
 
@@ -129,6 +153,7 @@ struct Site<'a> {
 
 fn run_with<C: Codec, B: Backend>(
     plan: &Plan,
+    servers: Arc<[Server]>,
     watch: &mut dyn Watch,
     stop: &dyn Fn() -> bool,
     backend: &(impl Fn(usize) -> io::Result<B> + Sync),
@@ -141,7 +166,7 @@ fn run_with<C: Codec, B: Backend>(
         keys: KeyMaker::new(&plan.data).map_err(|error: PrefixTooLong| RunError::Plan(error.to_string()))?,
         values: ValueMaker::new(&plan.data)
             .map_err(|error: ValueTooLarge| RunError::Plan(error.to_string()))?,
-        servers: servers_of(plan).map_err(RunError::Connect)?,
+        servers,
         mark: RunMark::new(chance()),
         meeting: Meeting::new(threads),
         rows: watch.wants().rows,
@@ -539,6 +564,8 @@ impl<'a, 'w> Collector<'a, 'w> {
         connections.lost += end.lost;
         connections.reconnected += end.reconnected;
         connections.connect.merge(&end.connect);
+        connections.handshake.merge(&end.handshake);
+        connections.resumed += end.resumed;
         self.measurement.verify.merge(&end.verify);
         for (message, count) in &end.messages {
             self.measurement.message(message, *count);

@@ -212,6 +212,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             now = self.backend.wait(until)?;
             desk.log.waited(until.max(woke), now);
             self.backend.drain(&mut |conn, event| desk.handle(conn, event, now));
+            self.backend.handshakes(&mut |handshake| desk.log.shook_hands(handshake));
             desk.close_broken(&mut self.backend);
             if desk.log.wants_mending() {
                 self.backend.mend_stamps();
@@ -510,8 +511,9 @@ impl<C: Codec> Desk<C> {
     fn closed(&mut self, slot: usize, reason: Reason, now: Nanos) {
         let connection = &mut self.connections[slot];
         if !matches!(connection.state, State::Opening(_)) {
+            let fault = reason.fault;
             self.log.lost(Trouble::Lost(reason));
-            return self.end_session(slot, Loss::Closed(reason.fault), self.rules.reconnect, now);
+            return self.end_session(slot, Loss::Closed(fault), self.rules.reconnect, now);
         }
         self.opening -= 1;
         connection.attempt = connection.attempt.wrapping_add(1);
@@ -585,9 +587,10 @@ impl<C: Codec> Desk<C> {
             self.wheel.insert(slot as u32, deadline);
             return;
         }
+        let words = backend.obstacle(id).map(Arc::from);
         backend.close(id, Close::Fin);
         if let State::Opening(_) = connection.state {
-            return self.closed(slot, Reason { fault: Fault::Timeout, errno: 0 }, now);
+            return self.closed(slot, Reason { words, ..Reason::new(Fault::Timeout, 0) }, now);
         }
         // The generator closed it, so that it is opened again whatever the rules say of servers that close.
         self.log.lost(Trouble::TimedOut);

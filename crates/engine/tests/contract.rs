@@ -384,7 +384,7 @@ fn refusal_is_told_from_drain(world: &mut impl World) {
         let conn = client.open(0, 1, &world.target(server));
         client.until(|client| client.seen[&conn].closed.is_some());
         assert!(!client.seen[&conn].opened);
-        assert_eq!(client.seen[&conn].closed.unwrap().fault, Fault::Refused, "{server:?}");
+        assert_eq!(client.seen[&conn].closed.as_ref().unwrap().fault, Fault::Refused, "{server:?}");
         // The slot is free again.
         let echo = world.target(Server::Echo);
         let conn = client.open(0, 2, &echo);
@@ -446,7 +446,7 @@ fn data_comes_before_the_orderly_close_behind_it(world: &mut impl World) {
     client.send_all(conn, b"x");
     client.until(|client| client.seen[&conn].closed.is_some());
     assert!(client.seen[&conn].received == parting_words());
-    assert_eq!(client.seen[&conn].closed, Some(Reason { fault: Fault::Closed, errno: 0 }));
+    assert_eq!(client.seen[&conn].closed, Some(Reason::new(Fault::Closed, 0)));
 }
 
 fn a_reset_is_told_as_one(world: &mut impl World) {
@@ -454,7 +454,7 @@ fn a_reset_is_told_as_one(world: &mut impl World) {
     let conn = client.opened(0, &world.target(Server::Breaking));
     client.send_all(conn, b"xy");
     client.until(|client| client.seen[&conn].closed.is_some());
-    assert_eq!(client.seen[&conn].closed.unwrap().fault, Fault::Reset);
+    assert_eq!(client.seen[&conn].closed.as_ref().unwrap().fault, Fault::Reset);
 }
 
 fn sending_into_a_broken_connection_ends_in_closed(world: &mut impl World) {
@@ -467,7 +467,7 @@ fn sending_into_a_broken_connection_ends_in_closed(world: &mut impl World) {
         assert!(client.backend.wait(0).unwrap() < give_up, "the connection did not break");
     }
     client.until(|client| client.seen[&conn].closed.is_some());
-    assert_eq!(client.seen[&conn].closed.unwrap().fault, Fault::Reset);
+    assert_eq!(client.seen[&conn].closed.as_ref().unwrap().fault, Fault::Reset);
 }
 
 fn nothing_comes_after_close(world: &mut impl World) {

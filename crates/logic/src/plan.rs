@@ -1,7 +1,7 @@
 //! The Plan: everything that a run needs, as plain data that is saved, printed and sent to agents.
 //!
-//! A command line is one way to write a Plan. Nothing in it refers to this machine but for names of servers and CPUs;
-//! two processes with equal Plans send the same requests.
+//! A command line is one way to write a Plan. Nothing in it refers to this machine but for names of servers, of CPUs and
+//! of files with certificates; two processes with equal Plans send the same requests.
 
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +41,9 @@ pub struct Plan {
     pub engine: Engine,
     /// Options of every socket.
     pub socket: Socket,
+    /// Encryption of every connection; absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsOptions>,
     /// The records that all phases work on.
     pub data: Data,
     /// The clients.
@@ -132,6 +135,30 @@ pub struct Socket {
     pub recv_buffer: Option<u32>,
     /// Addresses to connect from, in turn; empty: the kernel's choice.
     pub source: Vec<String>,
+}
+
+/// TLS: whom to trust, and who we are.
+///
+/// Files are named by their paths and read where the run takes place, so that neither a saved Plan nor a result holds
+/// a private key; an agent needs them at the same paths.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsOptions {
+    /// PEM file with the certificates of the authorities that are trusted; absent: those of the system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca: Option<String>,
+    /// PEM file with our certificate, then those that lead to its authority; present exactly when `key` is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cert: Option<String>,
+    /// PEM file with the private key of our certificate, not encrypted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Name or IP address that servers' certificates must be for; absent: the host in the name of each server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_name: Option<String>,
+    /// Take every certificate: the connection is encrypted, but to whom is not known. `ca` has no effect then.
+    #[serde(default)]
+    pub insecure: bool,
 }
 
 /// The records: which keys there are and what is stored under them.

@@ -396,7 +396,7 @@ fn reason(errno: i32) -> Reason {
         libc::ETIMEDOUT => Fault::Timeout,
         _ => Fault::Closed,
     };
-    Reason { fault, errno }
+    Reason::new(fault, errno)
 }
 
 fn token(conn: ConnId) -> u64 {
@@ -677,7 +677,7 @@ mod tests {
             Event::Closed(reason) => closed = Some(reason),
             other => panic!("{other:?}"),
         });
-        assert_eq!(closed, Some(Reason { fault: Fault::Closed, errno: libc::EADDRNOTAVAIL }));
+        assert_eq!(closed, Some(Reason::new(Fault::Closed, libc::EADDRNOTAVAIL)));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::io;
 use std::io::IoSlice;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use pummel_logic::time::Nanos;
 use pummel_logic::wire::Fault;
@@ -40,8 +41,9 @@ pub enum Target {
 /// What became of an attempt to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handed {
-    /// How many bytes the kernel took. Fewer than offered: the socket is full, and [`Event::Writable`] follows. 0 also
-    /// when the connection broke; [`Event::Closed`] follows then.
+    /// How many bytes the kernel took. Fewer than offered: the socket is full, and [`Event::Writable`] follows; the
+    /// next send then begins with the bytes that were not taken. 0 also when the connection broke; [`Event::Closed`]
+    /// follows then.
     pub taken: usize,
     /// The clock immediately before the system call.
     pub at: Nanos,
@@ -57,12 +59,31 @@ pub enum Close {
 }
 
 /// Why a connection is not there (any more): the class that results count, and the system's word for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
     /// What is counted.
     pub fault: Fault,
     /// `errno`, 0 for an orderly close.
     pub errno: i32,
+    /// The reason as a clause about the server, where more is known than the two above say.
+    pub words: Option<Arc<str>>,
+}
+
+impl Reason {
+    /// A reason that its class and `errno` say all about.
+    pub const fn new(fault: Fault, errno: i32) -> Reason {
+        Reason { fault, errno, words: None }
+    }
+}
+
+/// An encrypted connection was agreed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handshake {
+    /// From the system call that took our first message until the server's last one arrived (its receive stamp, or
+    /// when it was read where there is none): the server, and the ways there and back.
+    pub took: Nanos,
+    /// An earlier session was resumed, which spares most of the work.
+    pub resumed: bool,
 }
 
 /// What happened on a connection.
@@ -110,4 +131,13 @@ pub trait Backend {
 
     /// A stamp that cannot be true was seen: compares the clocks again.
     fn mend_stamps(&mut self) {}
+
+    /// What a connection that is being opened waits for, as a clause about the server, where more is known than that
+    /// it does not answer.
+    fn obstacle(&self, _conn: ConnId) -> Option<&'static str> {
+        None
+    }
+
+    /// Hands over the handshakes that ended since this was called last.
+    fn handshakes(&mut self, _on: &mut impl FnMut(Handshake)) {}
 }

@@ -235,9 +235,9 @@ impl Fate {
     }
 }
 
-const REFUSED: Reason = Reason { fault: Fault::Refused, errno: libc::ECONNREFUSED };
-const RESET: Reason = Reason { fault: Fault::Reset, errno: libc::ECONNRESET };
-const CLOSED: Reason = Reason { fault: Fault::Closed, errno: 0 };
+const REFUSED: Reason = Reason::new(Fault::Refused, libc::ECONNREFUSED);
+const RESET: Reason = Reason::new(Fault::Reset, libc::ECONNRESET);
+const CLOSED: Reason = Reason::new(Fault::Closed, 0);
 
 impl<P: Peer> Sim<P> {
     /// A network of its own, in which all targets are `peer`.

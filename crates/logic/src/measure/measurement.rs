@@ -160,8 +160,14 @@ pub struct Connections {
     pub lost: u64,
     /// Lost ones that were opened again.
     pub reconnected: u64,
-    /// How long opening took.
+    /// How long opening took; with TLS, until the handshake was over.
     pub connect: Histogram,
+    /// How long TLS handshakes took, which is a part of opening; empty without TLS.
+    #[serde(default)]
+    pub handshake: Histogram,
+    /// How many handshakes resumed a session.
+    #[serde(default)]
+    pub resumed: u64,
 }
 
 /// What checking the answers found.
@@ -487,6 +493,8 @@ impl Connections {
         self.lost += other.lost;
         self.reconnected += other.reconnected;
         self.connect.merge(&other.connect);
+        self.handshake.merge(&other.handshake);
+        self.resumed += other.resumed;
     }
 }
 
@@ -641,6 +649,8 @@ mod tests {
         part.load = Some(Load { records: 10, stored: 9, errors: 1, elapsed_ns: seed, bytes: 1_000 });
         part.connections.asked = 25;
         part.connections.connect.record(seed * 1_000);
+        part.connections.handshake.record(seed * 500);
+        part.connections.resumed = seed;
         part.verify.checked = 100;
         part.verify.fail(format!("key{seed}").as_bytes(), "one byte is wrong");
         part.verify.fail(b"common", "cut short");

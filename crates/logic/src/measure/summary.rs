@@ -27,6 +27,8 @@ pub struct Summary {
     pub groups: Vec<GroupSummary>,
     /// How long connections took to open.
     pub connect: Figures,
+    /// How long TLS handshakes took; empty without TLS.
+    pub handshake: Figures,
     /// What the run was held to, and whether it held.
     pub goals: Vec<GoalResult>,
     /// CPU time of the generator for each completed request; `None` when nothing was completed.
@@ -140,6 +142,7 @@ impl Summary {
             ops: OpSummary::all_of(&together, timeout_ns),
             groups: groups.collect(),
             connect: Figures::of(Span::Service, &measurement.connections.connect, &Unanswered::default()),
+            handshake: Figures::of(Span::Service, &measurement.connections.handshake, &Unanswered::default()),
             goals: plan.goals.iter().map(|goal| GoalResult::of(*goal, &all, timeout_ns)).collect(),
             cpu_us_per_request: (completed > 0)
                 .then(|| cpu_ns as f64 / MICROSECOND as f64 / completed as f64),

@@ -434,6 +434,7 @@ mod tests {
                     recv_buffer: None,
                     source: Vec::new(),
                 },
+                tls: None,
                 data: Data {
                     records: 10,
                     seed: 0,

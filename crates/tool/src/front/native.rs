@@ -174,6 +174,7 @@ fn base(
         goals: Vec::new(),
         engine: self::engine(engine, threads),
         socket: self::socket(socket),
+        tls: None,
         data: self::data(data),
         groups: Vec::new(),
         phases: Vec::new(),

@@ -314,11 +314,17 @@ struct ConnectionsOut<'a> {
     lost: u64,
     reconnected: u64,
     connect_us: FiguresOut<'a>,
+    /// Absent without TLS.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    handshake_us: Option<FiguresOut<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resumed: Option<u64>,
 }
 
 impl<'a> ConnectionsOut<'a> {
     fn of(report: &Report<'a>) -> ConnectionsOut<'a> {
         let connections = &report.measurement.connections;
+        let tls = report.plan.tls.is_some();
         ConnectionsOut {
             asked: connections.asked,
             open: connections.open,
@@ -326,6 +332,8 @@ impl<'a> ConnectionsOut<'a> {
             lost: connections.lost,
             reconnected: connections.reconnected,
             connect_us: FiguresOut(&report.summary.connect),
+            handshake_us: tls.then_some(FiguresOut(&report.summary.handshake)),
+            resumed: tls.then_some(connections.resumed),
         }
     }
 }

@@ -52,6 +52,7 @@ fn defaults() -> Plan {
             recv_buffer: None,
             source: vec![],
         },
+        tls: None,
         data: Data {
             records: 10_000,
             seed: 0,
