@@ -20,7 +20,7 @@
 use crate::measure::measurement::Measurement;
 use crate::measure::recorder::{Op, Span};
 use crate::measure::summary::{QUANTILES, Unanswered, time_text};
-use crate::plan::{Arrivals, Plan};
+use crate::plan::{Arrivals, Clock, Plan};
 use crate::time::{MICROSECOND, Nanos};
 
 /// What limited the run.
@@ -158,19 +158,29 @@ impl Evidence<'_> {
         let threads = self.plan.engine.threads;
         let threads =
             if threads == 1 { "1 client thread".to_owned() } else { format!("{threads} client threads") };
+        let service = if self.has_stamps() {
+            "Service times are the server's still"
+        } else {
+            "Service times contain its slowness in reading too, since there are no receive stamps"
+        };
         if self.closed {
             format!(
                 " In closed loop this means that the rate is what {threads} could ask for: the server may be able to do \
-                 more. Service times are the server's still; response times contain the lag. More threads (-T), or \
-                 --wait spin where threads were not busy, show more of the server."
+                 more. {service}; response times contain the lag. More threads (-T), --wait spin where threads were not \
+                 busy, or a quieter machine show more of the server."
             )
         } else {
             format!(
-                " Response times contain this slip and are not the server's alone; service times are. {} did not keep up \
-                 with the schedule: try more threads (-T), --wait spin, a lower --rate, or a quieter machine.",
+                " Response times contain this slip and are not the server's alone. {service}. {} did not keep up with the \
+                 schedule: try more threads (-T), --wait spin, a lower --rate, or a quieter machine.",
                 capitalised(&threads)
             )
         }
+    }
+
+    /// Whether the kernel said when replies arrived, so that reading late does not show in the service time.
+    fn has_stamps(&self) -> bool {
+        self.measurement.clock == Clock::Kernel && !self.measurement.unix_socket
     }
 
     fn against_server(&self) -> Option<String> {
@@ -206,9 +216,14 @@ impl Evidence<'_> {
     }
 
     fn nobody(&self) -> String {
+        let reading = if self.has_stamps() {
+            ""
+        } else {
+            " and, since there are no receive stamps, the time to read it"
+        };
         format!(
             "Nothing stood in the way: requests were sent when they were due (wait p99 {}, lag p99 {}), and the response \
-             time is the server's service time.",
+             time is the server's service time{reading}.",
             time_text(self.at(Span::Wait, 0.99)),
             time_text(self.at(Span::Lag, 0.99)),
         )
@@ -291,7 +306,7 @@ mod tests {
     use crate::measure::interval::Interval;
     use crate::measure::measurement::{Keep, WorkerTime};
     use crate::measure::recorder::Sample;
-    use crate::plan::{Backend, Clock, Data, Depth, Engine, Group, Protocol, Socket, Wait};
+    use crate::plan::{Backend, Data, Depth, Engine, Group, Protocol, Socket, Wait};
     use crate::rng::{Stream, unit};
     use crate::time::{MILLISECOND, SECOND};
     use crate::wire::{Fault, Outcome, Verb};
@@ -333,6 +348,11 @@ mod tests {
 
     impl Story {
         fn tell(&self) -> Verdict {
+            let measurement = self.measurement();
+            Verdict::of(&measurement, &self.plan(), &measurement.ops().all())
+        }
+
+        fn measurement(&self) -> Measurement {
             let mut interval = Interval::new([[Verb::Get]]);
             for client in 0..self.connections {
                 self.client(client, &mut interval);
@@ -347,8 +367,7 @@ mod tests {
             measurement.measured_ns = self.length;
             let busy_ns = (self.busy_share * self.length as f64) as Nanos;
             measurement.generator.workers.push(WorkerTime { busy_ns, wall_ns: self.length });
-            let all = measurement.ops().all();
-            Verdict::of(&measurement, &self.plan(), &all)
+            measurement
         }
 
         fn client(&self, client: u32, interval: &mut Interval) {
@@ -522,6 +541,21 @@ mod tests {
         says(&Story { lag: 30 * MICROSECOND, ..QUIET }.tell(), Limit::Generator, &["lag p50 is 30.0 us"]);
         let slow = Story { lag: 30 * MICROSECOND, service: MILLISECOND, ..QUIET }.tell();
         assert_ne!(slow.limit, Limit::Generator, "30 us of 1 ms are not visible");
+    }
+
+    #[test]
+    fn without_receive_stamps_service_times_are_not_called_the_servers() {
+        let stamped = Story { busy_share: 0.97, ..QUIET };
+        says(&stamped.tell(), Limit::Generator, &["Service times are the server's still"]);
+        for (clock, unix_socket) in [(Clock::User, false), (Clock::Kernel, true)] {
+            let told = |story: &Story| {
+                let mut measurement = story.measurement();
+                (measurement.clock, measurement.unix_socket) = (clock, unix_socket);
+                Verdict::of(&measurement, &story.plan(), &measurement.ops().all())
+            };
+            says(&told(&stamped), Limit::Generator, &["Service times contain its slowness in reading too"]);
+            says(&told(&QUIET), Limit::Nobody, &["the time to read it"]);
+        }
     }
 
     #[test]
