@@ -261,8 +261,8 @@ impl Client {
             }
             Next::Wait(until) => Wish::Wait(until),
             Next::Done => Wish::Done,
-            Next::FollowUp { ready } => {
-                let follow = self.follow_ups.pop_front().expect("there is one");
+            Next::FollowUp { follow, ready } => {
+                self.follow_ups.pop_front();
                 let FollowUp { due, verb, key, cas, index } = follow;
                 self.ask(Request { verb, index, key, cas, origin: Origin::FollowUp }, due, ready, shared)
             }
@@ -415,7 +415,8 @@ impl Client {
         let mut wake = NEVER;
         if let Some(follow) = self.follow_ups.front().filter(|follow| follow.due < self.shift.end) {
             if follow.due <= now && is_free {
-                return Next::FollowUp { ready: follow.due.max(self.slots.since()).max(opened) };
+                let ready = follow.due.max(self.slots.since()).max(opened);
+                return Next::FollowUp { follow: *follow, ready };
             }
             wake = follow.due.max(now + 1);
         }
@@ -569,7 +570,7 @@ impl Client {
 enum Next {
     Open,
     Wait(Nanos),
-    FollowUp { ready: Nanos },
+    FollowUp { follow: FollowUp, ready: Nanos },
     Arrival { due: Nanos, ready: Nanos },
     Done,
 }

@@ -76,6 +76,9 @@ fn outcome_name(outcome: Outcome) -> &'static str {
         Outcome::Touched => "touched",
         Outcome::Number(_) => "number",
         Outcome::Ok => "ok",
+        Outcome::Stale => "stale",
+        Outcome::Win => "win",
+        Outcome::Recaching => "recaching",
         Outcome::Error(fault) => fault.name(),
     }
 }

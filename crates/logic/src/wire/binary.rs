@@ -385,8 +385,9 @@ fn expiry(expiry_s: i64) -> [u8; 4] {
 
 #[inline]
 fn item<'a>(tag: Option<Tag>, header: &Header, kept: &'a [u8]) -> Step<'a> {
-    let (flags, key) =
-        kept.split_first_chunk::<4>().expect("the check of the header kept four bytes of flags");
+    let Some((flags, key)) = kept.split_first_chunk::<4>() else {
+        unreachable!("the check of the header kept four bytes of flags");
+    };
     Step::Item {
         tag,
         key,
