@@ -77,5 +77,8 @@ fn outcome_name(outcome: Outcome) -> &'static str {
         Outcome::Number(_) => "number",
         Outcome::Ok => "ok",
         Outcome::Error(fault) => fault.name(),
+        Outcome::Stale => "stale",
+        Outcome::Win => "win",
+        Outcome::Recaching => "recaching",
     }
 }
