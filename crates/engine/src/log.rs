@@ -244,8 +244,8 @@ impl Log {
 
     /// A request ended.
     #[inline]
-    pub fn answer(&mut self, group: usize, client: u64, answer: &Answer, message: &[u8]) {
-        let ticket = &answer.ticket;
+    pub fn answer(&mut self, group: usize, client: u64, answer: &Answer<'_>, message: &[u8]) {
+        let ticket = answer.ticket;
         let sample = sample_of(answer);
         if let Mode::Count = self.mode {
             self.ended += 1;
@@ -278,8 +278,8 @@ impl Log {
     }
 
     #[cold]
-    fn row(&mut self, group: usize, client: u64, answer: &Answer) {
-        let ticket = &answer.ticket;
+    fn row(&mut self, group: usize, client: u64, answer: &Answer<'_>) {
+        let ticket = answer.ticket;
         let Some(rows) = &mut self.rows else { return };
         rows.push(Row {
             due: ticket.due,
@@ -442,8 +442,8 @@ impl Log {
 }
 
 #[inline]
-fn sample_of(answer: &Answer) -> Sample {
-    let ticket = &answer.ticket;
+fn sample_of(answer: &Answer<'_>) -> Sample {
+    let ticket = answer.ticket;
     Sample {
         verb: ticket.verb,
         outcome: answer.outcome,

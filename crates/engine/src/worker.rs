@@ -628,9 +628,9 @@ impl<'a> View<'a> {
 
 impl Sink for View<'_> {
     #[inline]
-    fn item(&mut self, ticket: &Ticket, item: Item<'_>) {
+    fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> bool {
         if ticket.care == Care::None && ticket.origin != Origin::BeforeCas {
-            return;
+            return false;
         }
         let verify = ticket.care == Care::Verify;
         if verify {
@@ -640,19 +640,18 @@ impl Sink for View<'_> {
         if verify {
             self.log.begin_check(self.slot, key, ticket, &item, self.shared);
         }
+        verify
     }
 
     #[inline]
-    fn body(&mut self, ticket: &Ticket, bytes: &[u8]) {
-        if ticket.care == Care::Verify {
-            self.log.check(self.slot, bytes, self.shared);
-        }
+    fn body(&mut self, _ticket: &Ticket, bytes: &[u8]) {
+        self.log.check(self.slot, bytes, self.shared);
     }
 
     #[inline]
-    fn answer(&mut self, answer: &Answer, message: &[u8]) {
+    fn answer(&mut self, answer: &Answer<'_>, message: &[u8]) {
         if answer.ticket.care == Care::Verify && !matches!(answer.outcome, Outcome::Error(_)) {
-            self.end_check(&answer.ticket);
+            self.end_check(answer.ticket);
         }
         self.log.answer(self.client.group(), self.client.number(), answer, message);
         self.client.handle_answer(answer, self.shared);

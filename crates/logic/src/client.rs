@@ -97,31 +97,30 @@ impl Draws {
     }
 }
 
-/// When each slot was freed: slot n mod depth by the answer that came as number n.
+/// When each slot was freed. Slots are freed in the order of answers and taken in the same order, so that a ring of
+/// times is enough, with one place where they are written and one where they are read.
 #[derive(Debug)]
 struct Slots {
     depth: u32,
-    /// Requests that ever took a slot.
-    taken: u64,
-    /// Answers that ever freed one.
-    freed: u64,
+    outstanding: u32,
     /// For a depth of 1, without a block of its own.
     single: Nanos,
     ring: Vec<Nanos>,
+    /// Where the next request reads when its slot was freed.
+    taking: u32,
+    /// Where the next answer writes when its slot was freed.
+    freeing: u32,
 }
 
 impl Slots {
     fn new(depth: u32, begin: Nanos) -> Slots {
         let ring = if depth > 1 && depth != u32::MAX { vec![begin; depth as usize] } else { Vec::new() };
-        Slots { depth, taken: 0, freed: 0, single: begin, ring }
+        Slots { depth, outstanding: 0, single: begin, ring, taking: 0, freeing: 0 }
     }
 
-    fn outstanding(&self) -> u64 {
-        self.taken - self.freed
-    }
-
+    #[inline]
     fn is_free(&self) -> bool {
-        self.outstanding() < u64::from(self.depth)
+        self.outstanding < self.depth
     }
 
     /// When the slot was freed that the next request takes.
@@ -130,18 +129,33 @@ impl Slots {
         match self.depth {
             1 => self.single,
             u32::MAX => 0,
-            depth => self.ring[(self.taken % u64::from(depth)) as usize],
+            _ => self.ring[self.taking as usize],
+        }
+    }
+
+    #[inline]
+    fn take(&mut self) {
+        self.outstanding += 1;
+        self.taking += 1;
+        if self.taking >= self.depth {
+            self.taking = 0;
         }
     }
 
     #[inline]
     fn free(&mut self, at: Nanos) {
+        self.outstanding -= 1;
         match self.depth {
             1 => self.single = at,
             u32::MAX => {}
-            depth => self.ring[(self.freed % u64::from(depth)) as usize] = at,
+            depth => {
+                self.ring[self.freeing as usize] = at;
+                self.freeing += 1;
+                if self.freeing >= depth {
+                    self.freeing = 0;
+                }
+            }
         }
-        self.freed += 1;
     }
 }
 
@@ -226,7 +240,7 @@ impl Client {
     /// # Panics
     /// When requests of the phase before are outstanding.
     pub fn begin(&mut self, shift: Shift, schedule: Option<Schedule>) {
-        assert!(self.slots.outstanding() == 0, "a phase ends before the next begins");
+        assert!(self.slots.outstanding == 0, "a phase ends before the next begins");
         self.schedule = schedule;
         self.draws = Draws::new(shift.place);
         self.slots = Slots::new(shift.depth, shift.begin);
@@ -247,8 +261,8 @@ impl Client {
             }
             Next::Wait(until) => Wish::Wait(until),
             Next::Done => Wish::Done,
-            Next::FollowUp { ready } => {
-                let follow = self.follow_ups.pop_front().expect("there is one");
+            Next::FollowUp { follow, ready } => {
+                self.follow_ups.pop_front();
                 let FollowUp { due, verb, key, cas, index } = follow;
                 self.ask(Request { verb, index, key, cas, origin: Origin::FollowUp }, due, ready, shared)
             }
@@ -303,9 +317,9 @@ impl Client {
     }
 
     /// A request ended: its slot is free, and what follows from its answer is remembered.
-    pub fn handle_answer(&mut self, answer: &Answer, shared: &mut Shared) {
+    pub fn handle_answer(&mut self, answer: &Answer<'_>, shared: &mut Shared) {
         self.slots.free(answer.arrived);
-        let ticket = &answer.ticket;
+        let ticket = answer.ticket;
         if let (Memo::Write(version), Some(writer)) = (ticket.memo, &mut self.writer) {
             let place = Spot { server: self.server, index: ticket.key };
             match answer.outcome {
@@ -375,7 +389,7 @@ impl Client {
                 // In closed loop a request is due when its slot is freed; it is not sent when the lane is lost.
                 None if self.slots.is_free() => {
                     let since = self.slots.since();
-                    self.slots.taken += 1;
+                    self.slots.take();
                     since
                 }
                 None => return,
@@ -401,7 +415,8 @@ impl Client {
         let mut wake = NEVER;
         if let Some(follow) = self.follow_ups.front().filter(|follow| follow.due < self.shift.end) {
             if follow.due <= now && is_free {
-                return Next::FollowUp { ready: follow.due.max(self.slots.since()).max(opened) };
+                let ready = follow.due.max(self.slots.since()).max(opened);
+                return Next::FollowUp { follow: *follow, ready };
             }
             wake = follow.due.max(now + 1);
         }
@@ -424,7 +439,7 @@ impl Client {
         if now < self.shift.end && self.shift.end != NEVER && self.issued < self.shift.requests {
             return Next::Wait(wake.min(self.shift.end));
         }
-        match (wake, self.slots.outstanding()) {
+        match (wake, self.slots.outstanding) {
             (NEVER, 0) => Next::Done,
             _ => Next::Wait(wake),
         }
@@ -487,31 +502,38 @@ impl Client {
     #[inline]
     fn ask<'a>(&mut self, request: Request, due: Nanos, ready: Nanos, shared: &'a mut Shared) -> Wish<'a> {
         let Request { verb, index, key, cas, origin } = request;
-        self.slots.taken += 1;
+        self.slots.take();
         let mut ticket =
             Ticket { due, ready, index, key, memo: Memo::None, verb, origin, care: Care::None, keys: 1 };
-        let expiry_bits = self.draws.expiry.draw(index);
         let op = if verb.reads() {
             if origin == Origin::Arrival {
                 ticket.keys = shared.multiget();
-                ticket.care = shared.care(ticket.keys, self.draws.verify.draw(index));
+                if shared.cares(ticket.keys) {
+                    ticket.care = shared.care(ticket.keys, self.draws.verify.draw(index));
+                }
                 if ticket.care == Care::Verify {
                     ticket.memo = Memo::Read(shared.witness.mark());
                 }
             }
-            shared.begin_read();
-            shared.add_key(key);
-            for place in 1..ticket.keys {
-                let key = self.read_key(index, u64::from(place), shared);
+            let expiry_bits = if shared.sets_expiry(verb) { self.draws.expiry.draw(index) } else { 0 };
+            if ticket.keys == 1 {
+                shared.read_one(verb, key, expiry_bits)
+            } else {
+                shared.begin_read();
                 shared.add_key(key);
+                for place in 1..ticket.keys {
+                    let key = self.read_key(index, u64::from(place), shared);
+                    shared.add_key(key);
+                }
+                shared.read_many(verb, expiry_bits)
             }
-            shared.read(verb, expiry_bits)
         } else {
             let mut version = Version::LOADED;
             if let Some(writer) = self.writer.as_mut().filter(|_| verb.stores() && !shared.is_load()) {
                 version = writer.send();
                 ticket.memo = Memo::Write(version);
             }
+            let expiry_bits = if shared.sets_expiry(verb) { self.draws.expiry.draw(index) } else { 0 };
             shared.write(Write { verb, key, version, cas, expiry_bits })
         };
         Wish::Ask { lane: 0, op, ticket }
@@ -521,7 +543,7 @@ impl Client {
         self.follow_ups.push_back(FollowUp { due, verb, key, cas, index });
     }
 
-    fn read_through(&mut self, answer: &Answer, shared: &mut Shared) {
+    fn read_through(&mut self, answer: &Answer<'_>, shared: &mut Shared) {
         let Some(delay) = shared.read_through() else { return };
         let ticket = answer.ticket;
         if !matches!(answer.outcome, Outcome::Hit | Outcome::Miss) {
@@ -548,7 +570,7 @@ impl Client {
 enum Next {
     Open,
     Wait(Nanos),
-    FollowUp { ready: Nanos },
+    FollowUp { follow: FollowUp, ready: Nanos },
     Arrival { due: Nanos, ready: Nanos },
     Done,
 }

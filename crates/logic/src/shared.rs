@@ -1,5 +1,6 @@
 //! What one worker's clients have in common: the records, the work of the phase, and room to make one request in.
 
+use crate::dist::Dist;
 use crate::inflight::Care;
 use crate::plan::{Data, Load, Mix, Work};
 use crate::rng::{Stream, unit};
@@ -11,6 +12,9 @@ use crate::workload::popularity::{Chooser, Popularity};
 use crate::workload::stale::{RunMark, Witness};
 use crate::workload::value::{HEADER_BYTES, HeaderBuffer, PIECES_LIMIT_BYTES, ValueMaker, Version};
 
+/// The longest expiry that memcached takes as a span and not as a date (`protocol.txt`, section "Expiration times").
+const EXPIRY_MAX_S: u64 = 30 * 24 * 60 * 60;
+
 /// What incr adds and decr takes away.
 const DELTA: u64 = 1;
 
@@ -20,7 +24,7 @@ pub struct Shared {
     keys: KeyMaker,
     values: ValueMaker,
     spaces: Spaces,
-    expiry_s: crate::dist::Dist,
+    expiry_s: Dist,
     /// Share of reads whose values are checked.
     verify: f64,
     /// Clients in the group, over all threads and agents.
@@ -215,6 +219,12 @@ impl Shared {
         }
     }
 
+    /// Whether anything may have to be done with the answer to a read of so many keys.
+    #[inline]
+    pub(crate) fn cares(&self, keys: u16) -> bool {
+        self.verify > 0.0 || keys > 1
+    }
+
     /// What is to be done with the answer to a read of so many keys.
     #[inline]
     pub(crate) fn care(&self, keys: u16, bits: u64) -> Care {
@@ -242,22 +252,23 @@ impl Shared {
         self.draft.ends.push(self.draft.keys.len() as u32);
     }
 
-    /// The read as a request.
+    /// A read of one key.
     #[inline]
-    pub(crate) fn read(&self, verb: Verb, expiry_bits: u64) -> Op<'_> {
-        let draft = &self.draft;
-        let keys = match draft.ends.len() {
-            1 => Keys::One(&draft.keys),
-            _ => Keys::Many { bytes: &draft.keys, ends: &draft.ends },
-        };
-        let expiry_s = if matches!(verb, Verb::Gat | Verb::Gats) { self.expiry(expiry_bits) } else { 0 };
-        Op { keys, expiry_s, ..Op::new(verb, &[]) }
+    pub(crate) fn read_one(&mut self, verb: Verb, index: u64, expiry_bits: u64) -> Op<'_> {
+        let expiry_s = self.expiry_of(verb, expiry_bits);
+        Op { expiry_s, ..Op::new(verb, self.keys.key(index, &mut self.draft.key)) }
+    }
+
+    /// A read of the keys that were added.
+    pub(crate) fn read_many(&self, verb: Verb, expiry_bits: u64) -> Op<'_> {
+        let keys = Keys::Many { bytes: &self.draft.keys, ends: &self.draft.ends };
+        Op { keys, expiry_s: self.expiry_of(verb, expiry_bits), ..Op::new(verb, &[]) }
     }
 
     /// Anything that is not a read, as a request.
     #[inline]
     pub(crate) fn write(&mut self, write: Write) -> Op<'_> {
-        let expiry_s = self.expiry(write.expiry_bits);
+        let expiry_s = self.expiry_of(write.verb, write.expiry_bits);
         let noreply =
             matches!(&self.task, Task::Mix(asking) if asking.noreply) && write.verb != Verb::Version;
         let key = self.keys.key(write.key, &mut self.draft.key);
@@ -268,9 +279,19 @@ impl Shared {
         Op { value, expiry_s, noreply, cas: write.cas, delta: DELTA, ..Op::new(write.verb, key) }
     }
 
+    /// Whether requests of this verb carry an expiry that has to be drawn.
     #[inline]
-    fn expiry(&self, bits: u64) -> i64 {
-        self.expiry_s.draw_size(bits, 0, i64::MAX as u64) as i64
+    pub(crate) fn sets_expiry(&self, verb: Verb) -> bool {
+        !matches!(self.expiry_s, Dist::Fixed(_)) && has_expiry(verb)
+    }
+
+    #[inline]
+    fn expiry_of(&self, verb: Verb, bits: u64) -> i64 {
+        match (&self.expiry_s, has_expiry(verb)) {
+            (_, false) => 0,
+            (Dist::Fixed(seconds), true) => *seconds as i64,
+            (drawn, true) => drawn.draw_size(bits, 0, EXPIRY_MAX_S) as i64,
+        }
     }
 
     #[inline]
@@ -280,6 +301,11 @@ impl Shared {
             Task::Load(_) | Task::Rest => unreachable!("only a mix draws keys"),
         }
     }
+}
+
+/// Whether requests of this verb carry an expiry.
+fn has_expiry(verb: Verb) -> bool {
+    verb.stores() || matches!(verb, Verb::Gat | Verb::Gats | Verb::Touch)
 }
 
 impl Asking {

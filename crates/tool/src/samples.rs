@@ -76,9 +76,9 @@ fn outcome_name(outcome: Outcome) -> &'static str {
         Outcome::Touched => "touched",
         Outcome::Number(_) => "number",
         Outcome::Ok => "ok",
-        Outcome::Error(fault) => fault.name(),
         Outcome::Stale => "stale",
         Outcome::Win => "win",
         Outcome::Recaching => "recaching",
+        Outcome::Error(fault) => fault.name(),
     }
 }

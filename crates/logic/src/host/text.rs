@@ -60,8 +60,9 @@ pub(super) enum Command<'a> {
         key: &'a [u8],
         expiry_s: i32,
     },
+    /// `None`: the delay is no number.
     Flush {
-        delay_s: i32,
+        delay_s: Option<i32>,
     },
     Stats {
         topic: &'a [u8],
@@ -436,13 +437,9 @@ fn parse_flush<'a>(words: &Words<'a>) -> Request<'a> {
         return request(Command::Say(ERROR), false);
     }
     let noreply = words.noreply();
-    if words.count == 1 + usize::from(noreply) {
-        return request(Command::Flush { delay_s: 0 }, noreply);
-    }
-    match signed(words.words[1]) {
-        Some(delay_s) => request(Command::Flush { delay_s }, noreply),
-        None => request(Command::Say(BAD_EXPIRY), noreply),
-    }
+    let plain = words.count == 1 + usize::from(noreply);
+    let delay_s = if plain { Some(0) } else { signed(words.words[1]) };
+    request(Command::Flush { delay_s }, noreply)
 }
 
 fn parse_verbosity<'a>(words: &Words<'a>) -> Request<'a> {
@@ -521,7 +518,11 @@ pub(super) fn answer(
         Command::Store { verb, incoming } => store.put(verb, &incoming, now),
         Command::Delete { key } => store.delete(key, now),
         Command::Touch { key, expiry_s } => store.touch(key, expiry_s, now),
-        Command::Flush { delay_s } => {
+        Command::Flush { delay_s: None } => {
+            store.flush_refused();
+            return say(BAD_EXPIRY, reply);
+        }
+        Command::Flush { delay_s: Some(delay_s) } => {
             store.flush(delay_s, now);
             Outcome::Ok
         }

@@ -313,11 +313,11 @@ impl Measurement {
 
     /// Counts what a server said with an error.
     pub fn message(&mut self, message: &[u8], count: u64) {
-        let text = String::from_utf8_lossy(message);
-        if let Some(present) = self.messages.get_mut(text.as_ref()) {
+        let text = printable(message);
+        if let Some(present) = self.messages.get_mut(&text) {
             *present += count;
         } else if self.messages.len() < MESSAGES_KEPT {
-            self.messages.insert(text.into_owned(), count);
+            self.messages.insert(text, count);
         }
     }
 
@@ -496,7 +496,7 @@ impl Verify {
         self.failed += 1;
         self.keep(hash(key));
         if self.first.len() < FAILURES_SHOWN {
-            let key = String::from_utf8_lossy(key).into_owned();
+            let key = printable(key);
             if self.first.iter().all(|failure| failure.key != key) {
                 self.first.push(Failure { key, why: why.to_owned() });
             }
@@ -572,6 +572,12 @@ impl WholeRun {
         self.ops.merge(&other.ops);
         self.bytes.merge(&other.bytes);
     }
+}
+
+/// Bytes as text that does nothing to a terminal: what is no text, and control characters, are replaced.
+fn printable(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    text.replace(char::is_control, "\u{fffd}")
 }
 
 /// 64 bits of a key, so that a million different ones almost surely stay different.
@@ -767,6 +773,13 @@ mod tests {
         }
         assert_eq!(measurement.messages.len(), MESSAGES_KEPT);
         assert_eq!(measurement.messages["CLIENT_ERROR 0"], 101);
+    }
+
+    #[test]
+    fn words_of_a_server_cannot_do_anything_to_a_terminal() {
+        let mut measurement = empty();
+        measurement.message(b"CLIENT_ERROR \x1b[2J\xff", 1);
+        assert_eq!(measurement.messages.keys().next().unwrap(), "CLIENT_ERROR \u{fffd}[2J\u{fffd}");
     }
 
     #[test]

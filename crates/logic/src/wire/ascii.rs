@@ -22,11 +22,7 @@ const fn eight(byte: u8) -> u64 {
 pub fn key_len(bytes: &[u8]) -> usize {
     let mut at = 0;
     while let Some(chunk) = bytes[at..].first_chunk::<8>() {
-        let word = u64::from_le_bytes(*chunk);
-        let blank = word.wrapping_sub(eight(b' ' + 1)) & !word;
-        let delete = word ^ eight(0x7f);
-        let delete = delete.wrapping_sub(eight(1)) & !delete;
-        let ends = (blank | delete) & eight(0x80);
+        let ends = key_ends(u64::from_le_bytes(*chunk));
         if ends != 0 {
             return at + ends.trailing_zeros() as usize / 8;
         }
@@ -35,10 +31,29 @@ pub fn key_len(bytes: &[u8]) -> usize {
     at + bytes[at..].iter().position(|&byte| byte <= b' ' || byte == 0x7f).unwrap_or(bytes.len() - at)
 }
 
+/// The high bits of bytes that end a key; only the lowest of them is certain.
+#[inline]
+fn key_ends(word: u64) -> u64 {
+    let blank = word.wrapping_sub(eight(b' ' + 1)) & !word;
+    let delete = word ^ eight(0x7f);
+    let delete = delete.wrapping_sub(eight(1)) & !delete;
+    (blank | delete) & eight(0x80)
+}
+
 /// Whether text protocols can carry `key`: 1 to [`KEY_MAX_BYTES`] bytes without blanks and control characters.
 #[inline]
 pub fn is_key(key: &[u8]) -> bool {
-    !key.is_empty() && key.len() <= KEY_MAX_BYTES && key_len(key) == key.len()
+    if key.len() > KEY_MAX_BYTES {
+        return false;
+    }
+    // The last eight bytes are looked at together, some of them for the second time, rather than one by one.
+    let Some(last) = key.last_chunk::<8>() else {
+        return !key.is_empty() && key_len(key) == key.len();
+    };
+    let ends = key.chunks_exact(8).fold(key_ends(u64::from_le_bytes(*last)), |ends, chunk| {
+        ends | chunk.try_into().map_or(0, |chunk| key_ends(u64::from_le_bytes(chunk)))
+    });
+    ends == 0
 }
 
 /// Most digits of a 64-bit number.

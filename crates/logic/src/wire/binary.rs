@@ -87,7 +87,7 @@ impl Codec for Binary {
                 }
                 Event::Head(header, kept) => match self.meaning(&header) {
                     Meaning::Nothing => self.packets.drop_value(),
-                    Meaning::Item => return item(Some(header.opaque), &header, self.packets.kept(kept)),
+                    Meaning::Item => return Ok(item(Some(header.opaque), &header, self.packets.kept(kept))),
                     Meaning::Reply(outcome) => {
                         return Ok(reply(Some(header.opaque), outcome, &header, self.packets.kept(kept)));
                     }
@@ -176,7 +176,7 @@ impl Codec for PlainBinary {
                 }
                 Event::Head(header, kept) => match self.meaning(&header) {
                     Meaning::Nothing => self.packets.drop_value(),
-                    Meaning::Item => return item(None, &header, self.packets.kept(kept)),
+                    Meaning::Item => return Ok(item(None, &header, self.packets.kept(kept))),
                     Meaning::Reply(outcome) => {
                         return Ok(reply(None, outcome, &header, self.packets.kept(kept)));
                     }
@@ -384,15 +384,17 @@ fn expiry(expiry_s: i64) -> [u8; 4] {
 }
 
 #[inline]
-fn item<'a>(tag: Option<Tag>, header: &Header, kept: &'a [u8]) -> Result<Step<'a>, Malformed> {
-    let (flags, key) = kept.split_first_chunk::<4>().ok_or(packets::NO_FLAGS)?;
-    Ok(Step::Item {
+fn item<'a>(tag: Option<Tag>, header: &Header, kept: &'a [u8]) -> Step<'a> {
+    let Some((flags, key)) = kept.split_first_chunk::<4>() else {
+        unreachable!("the check of the header kept four bytes of flags");
+    };
+    Step::Item {
         tag,
         key,
         size: u64::from(header.body_bytes) - header.fixed_bytes() as u64,
         cas: header.cas,
         flags: u32::from_be_bytes(*flags),
-    })
+    }
 }
 
 /// A reply. The words are kept of errors, of version, and of the end of an authentication.

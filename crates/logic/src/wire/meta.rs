@@ -371,7 +371,7 @@ fn push_key(word: &[u8], key: &[u8], out: &mut Outbox) {
 fn push_encoded_key(key: &[u8], says_so: &[u8], out: &mut Outbox) {
     let mut encoded = [0; ascii::KEY_MAX_BYTES];
     let Ok(length) = BASE64.encode_slice(key, &mut encoded[..]) else {
-        unreachable!("the key was checked to fit")
+        unreachable!("the key was checked to fit");
     };
     out.push(&encoded[..length]);
     out.push(says_so);

@@ -84,7 +84,8 @@ pub(super) struct Server {
     host: Host,
     epoll: OwnedFd,
     timer: OwnedFd,
-    signals: UnixStream,
+    /// Readable once a signal came; open as long as the server.
+    _signals: UnixStream,
     doors: Vec<Door>,
     /// Out of file descriptors: nobody is let in until somebody leaves.
     full: bool,
@@ -128,7 +129,7 @@ impl Server {
             host,
             epoll,
             timer,
-            signals,
+            _signals: signals,
             doors,
             full: false,
             seats: Vec::new(),

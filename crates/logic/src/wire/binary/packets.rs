@@ -12,10 +12,6 @@ pub(super) const KEY_MAX_BYTES: usize = 250;
 /// As much of a reply that is no item is kept; no server says more than this.
 pub(super) const KEPT_MAX_BYTES: usize = 512;
 
-/// An item without what every item has.
-pub(super) const NO_FLAGS: Malformed =
-    Malformed("a value in a binary reply comes without its four bytes of flags");
-
 /// What a response begins with.
 pub(super) const RESPONSE: u8 = 0x81;
 
@@ -150,7 +146,7 @@ impl Header {
         if self.is_item() {
             return match self.extras_bytes {
                 4 => Ok(self.fixed_bytes()),
-                _ => Err(NO_FLAGS),
+                _ => Err(Malformed("a value in a binary reply comes without its four bytes of flags")),
             };
         }
         let number =
