@@ -16,6 +16,8 @@ use pummel_logic::plan::{self, Arrivals, Clock, Depth, Phase, Plan, Protocol, Wo
 use pummel_logic::rng::Place;
 use pummel_logic::shared::Shared;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
+use pummel_logic::wire::binary::Binary;
+use pummel_logic::wire::meta::Meta;
 use pummel_logic::wire::text::Text;
 use pummel_logic::wire::{Codec, Verb};
 use pummel_logic::workload::key::{KeyMaker, PrefixTooLong};
@@ -113,6 +115,8 @@ pub fn run_on<B: Backend>(
 ) -> Result<Measurement, RunError> {
     match plan.protocol {
         Protocol::Text => run_with::<Text, B>(plan, watch, stop, &backend),
+        Protocol::Meta => run_with::<Meta, B>(plan, watch, stop, &backend),
+        Protocol::Binary => run_with::<Binary, B>(plan, watch, stop, &backend),
     }
 }
 
