@@ -384,6 +384,8 @@ impl Client {
     /// Requests of this phase that were due before `now` and were never sent, by verb.
     pub fn count_unsent(&mut self, now: Nanos, shared: &Shared, mut unsent: impl FnMut(Verb)) {
         let until = self.shift.end.min(now);
+        // Slots are taken to see which are free, and given back: a phase leaves none behind.
+        let mut taken = 0;
         while self.issued < self.shift.requests {
             let due = match &mut self.schedule {
                 Some(schedule) => self.shift.begin + schedule.next(),
@@ -391,15 +393,19 @@ impl Client {
                 None if self.slots.is_free() => {
                     let since = self.slots.since();
                     self.slots.take();
+                    taken += 1;
                     since
                 }
-                None => return,
+                None => break,
             };
             if due >= until {
-                return;
+                break;
             }
             unsent(shared.verb(self.draws.op.draw(self.issued)));
             self.issued += 1;
+        }
+        for _ in 0..taken {
+            self.slots.free(until);
         }
     }
 
