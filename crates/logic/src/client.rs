@@ -219,7 +219,7 @@ impl Client {
         Client {
             number,
             lane: LaneState::Closed,
-            shift: Shift { place, begin: 0, end: 0, requests: 0, depth: 1 },
+            shift: Shift { place, begin: 0, end: NEVER, requests: 0, depth: 1 },
             draws: Draws::new(place),
             schedule: None,
             issued: 0,
@@ -372,15 +372,17 @@ impl Client {
         matches!(self.lane, LaneState::Open(_))
     }
 
-    /// Requests of this phase that were never due, although the phase is to go on until they are made.
+    /// Requests of this phase that were never due, although the phase is to go on until they are made: one with an end
+    /// in time is over then as well.
     pub fn missing(&self) -> u64 {
-        match self.shift.requests {
-            u64::MAX => 0,
-            requests => requests - self.issued,
+        match (self.shift.requests, self.shift.end) {
+            (requests, NEVER) if requests != u64::MAX => requests - self.issued,
+            _ => 0,
         }
     }
 
-    /// Requests of this phase that were due before `now` and were never sent, by verb.
+    /// Requests of this phase that were due before `now` and were never sent, by verb. To be called when the phase is
+    /// over and nothing is outstanding.
     pub fn count_unsent(&mut self, now: Nanos, shared: &Shared, mut unsent: impl FnMut(Verb)) {
         let until = self.shift.end.min(now);
         while self.issued < self.shift.requests {
@@ -392,14 +394,16 @@ impl Client {
                     self.slots.take();
                     since
                 }
-                None => return,
+                None => NEVER,
             };
             if due >= until {
-                return;
+                break;
             }
             unsent(shared.verb(self.draws.op.draw(self.issued)));
             self.issued += 1;
         }
+        // Slots that were taken only to be counted are outstanding no more than the requests.
+        self.slots.outstanding = 0;
     }
 
     /// What has to happen next, with all times of it.
@@ -407,6 +411,8 @@ impl Client {
     fn next(&self, now: Nanos) -> Next {
         let opened = match self.lane {
             LaneState::Open(at) => at,
+            // Nothing is owed on a lane that is not open, and nothing more is asked now.
+            LaneState::Closed | LaneState::Opening if now >= self.shift.end => return Next::Done,
             LaneState::Closed if !self.stopped => return Next::Open,
             LaneState::Opening => return Next::Wait(NEVER),
             LaneState::Closed | LaneState::Lost => return Next::Done,
