@@ -92,6 +92,8 @@ pub struct PhaseEnd {
     pub bytes: Bytes,
     /// How long it took.
     pub elapsed_ns: Nanos,
+    /// From its beginning to the last answer.
+    pub answered_ns: Nanos,
     /// How busy the worker was.
     pub time: WorkerTime,
     /// Connections that were open when it began.

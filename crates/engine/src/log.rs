@@ -47,6 +47,8 @@ pub struct Log {
     phase: usize,
     begin: Nanos,
     end_at: Nanos,
+    /// When the last answer arrived.
+    answered_at: Nanos,
     /// The slice that is written to.
     interval: Box<Interval>,
     next_tick: Nanos,
@@ -97,6 +99,7 @@ impl Log {
             phase: 0,
             begin: 0,
             end_at: NEVER,
+            answered_at: 0,
             interval,
             next_tick: NEVER,
             tally: Tally::default(),
@@ -122,6 +125,7 @@ impl Log {
         self.busy_ns = 0;
         self.interval.restart(0, 0);
         self.end_at = end;
+        self.answered_at = begin;
         self.next_tick = match mode {
             Mode::Count => begin + PROGRESS_NS,
             Mode::Record(interval_ns) => self.tick_at(begin + interval_ns),
@@ -173,6 +177,7 @@ impl Log {
             tally: std::mem::take(&mut self.tally),
             bytes: std::mem::take(&mut self.bytes),
             elapsed_ns,
+            answered_ns: self.answered_at.saturating_sub(self.begin),
             time: WorkerTime { busy_ns: self.busy_ns.min(elapsed_ns), wall_ns: elapsed_ns },
             open: self.open,
             fate,
@@ -263,6 +268,9 @@ impl Log {
             (false, _) => recorder.record(&sample),
             (true, NEVER) => recorder.unsent(ticket.verb, 1),
             (true, _) => recorder.unfinished(ticket.verb, 1),
+        }
+        if answer.stamp != Stamp::Nothing {
+            self.answered_at = self.answered_at.max(answer.arrived);
         }
         match answer.stamp {
             Stamp::Kernel | Stamp::Nothing => {}

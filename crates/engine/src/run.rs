@@ -544,6 +544,7 @@ impl<'a, 'w> Collector<'a, 'w> {
             let asked = phase.stop.time_ns.unwrap_or(NEVER);
             let elapsed = end.elapsed_ns.min(asked);
             self.elapsed_ns = self.elapsed_ns.max(elapsed);
+            measurement.answered_ns = measurement.answered_ns.max(end.answered_ns);
         }
         self.through[end.phase] += 1;
         self.dead[end.phase] += end.fate.dead;

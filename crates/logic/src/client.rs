@@ -46,7 +46,8 @@ pub struct Shift {
     pub place: Place,
     /// When the phase begins.
     pub begin: Nanos,
-    /// When it ends: requests that are not ready before are not sent. [`NEVER`]: by number only.
+    /// When it ends: requests that are due later are not part of it. Those that were due before and had to wait are sent
+    /// in the drain. [`NEVER`]: by number only.
     pub end: Nanos,
     /// How many requests this client has to make.
     pub requests: u64,
@@ -195,7 +196,7 @@ pub struct Client {
     writer: Option<Box<Writer>>,
     /// The key that its pieces are added to, and their bytes since it was stored anew.
     pieces: Pieces,
-    /// It is interrupted: no lane is opened any more.
+    /// It is interrupted: nothing is sent and no lane is opened any more.
     stopped: bool,
     /// It has nothing more to do in this phase.
     retired: bool,
@@ -339,7 +340,7 @@ impl Client {
         shared.missed.clear();
     }
 
-    /// The run is interrupted: nothing is asked that is due at `now` or later.
+    /// The run is interrupted: nothing is asked any more, and the phase ends at `now`.
     pub fn stop(&mut self, now: Nanos) {
         self.shift.end = self.shift.end.min(now);
         self.stopped = true;
@@ -431,10 +432,9 @@ impl Client {
                 Some(schedule) => self.shift.begin + schedule.peek(),
                 None => self.slots.since(),
             };
-            let ready = due.max(self.slots.since()).max(opened);
-            if due < self.shift.end && (!is_free || ready < self.shift.end) {
+            if due < self.shift.end && !self.stopped {
                 return match (is_free, due <= now) {
-                    (true, true) => Next::Arrival { due, ready },
+                    (true, true) => Next::Arrival { due, ready: due.max(self.slots.since()).max(opened) },
                     (_, false) => Next::Wait(due.min(wake)),
                     // The answer that frees a slot wakes it.
                     (false, true) => Next::Wait(NEVER),
