@@ -10,6 +10,7 @@ pub mod io;
 pub mod log;
 pub mod meeting;
 pub mod run;
+pub mod silence;
 pub mod tls;
 pub mod wheel;
 pub mod worker;

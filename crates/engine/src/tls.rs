@@ -14,7 +14,7 @@ use rustls::{ClientConfig, ClientConnection, HandshakeKind};
 pub use setup::{Setup, TlsError};
 use words::Ending;
 
-use crate::io::{Backend, Close, ConnId, Event, Handed, Handshake, Reason, Target};
+use crate::io::{Backend, Close, ConnId, Event, Handed, Handshake, Target};
 
 /// Most plain bytes of a connection that are encrypted and not yet taken by the kernel.
 const SEALED_MAX: usize = 64 * 1024;

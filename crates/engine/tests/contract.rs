@@ -13,9 +13,15 @@ use pummel_engine::io::epoll::Epoll;
 use pummel_engine::io::sim::{Admission, Next, Peer, Sim, Weather};
 use pummel_engine::io::sys::raise_descriptor_limit;
 use pummel_engine::io::{Backend, Close, ConnId, Event, Handed, Reason, Target};
+use pummel_engine::tls::{Setup, Tls};
 use pummel_logic::plan::{Clock, Socket, Wait};
 use pummel_logic::time::{MICROSECOND, MILLISECOND, NEVER, Nanos, SECOND};
 use pummel_logic::wire::Fault;
+use rustls::{ServerConfig, ServerConnection};
+
+use authority::{Authority, Secured};
+
+mod authority;
 
 /// Longest that anything may take before a test gives up.
 const PATIENCE_NS: Nanos = 30 * SECOND;
@@ -86,7 +92,36 @@ impl World for Kernel {
     }
 
     fn target(&mut self, server: Server) -> Target {
-        self.servers.entry(server).or_insert_with(|| Listening::new(server)).target.clone()
+        self.servers.entry(server).or_insert_with(|| Listening::new(server, None)).target.clone()
+    }
+}
+
+/// TLS over epoll, against threads of this process.
+struct Encrypted {
+    authority: Authority,
+    config: Arc<ServerConfig>,
+    servers: HashMap<Server, Listening>,
+}
+
+impl Encrypted {
+    fn new() -> Encrypted {
+        let authority = Authority::new();
+        let config = authority.server();
+        Encrypted { authority, config, servers: HashMap::new() }
+    }
+}
+
+impl World for Encrypted {
+    type Backend = Tls<Epoll>;
+
+    fn backend(&mut self) -> Tls<Epoll> {
+        let epoll = Epoll::new(Wait::Block, Clock::Kernel, &plain_socket()).unwrap();
+        Tls::new(epoll, &Setup::new(&self.authority.options(), &[]).unwrap())
+    }
+
+    fn target(&mut self, server: Server) -> Target {
+        let listening = || Listening::new(server, Some(Arc::clone(&self.config)));
+        self.servers.entry(server).or_insert_with(listening).target.clone()
     }
 }
 
@@ -98,7 +133,8 @@ struct Listening {
 }
 
 impl Listening {
-    fn new(server: Server) -> Listening {
+    /// A server, behind TLS where it is given.
+    fn new(server: Server, tls: Option<Arc<ServerConfig>>) -> Listening {
         let stop = Arc::new(AtomicBool::new(false));
         let (target, accepting) = match server {
             Server::Nobody => {
@@ -111,7 +147,11 @@ impl Listening {
                 let listener = UnixListener::bind(&path).unwrap();
                 let stop = Arc::clone(&stop);
                 let accept = move || listener.accept().map(|(stream, _)| stream);
-                (Target::Unix(path), Some(thread::spawn(move || serve(&stop, accept, echo))))
+                let behaviour = move |stream| match &tls {
+                    None => echo(stream),
+                    Some(config) => secured(stream, config, echo),
+                };
+                (Target::Unix(path), Some(thread::spawn(move || serve(&stop, accept, behaviour))))
             }
             Server::Echo | Server::EchoV6 | Server::Parting | Server::Breaking => {
                 let listener = match server {
@@ -119,10 +159,18 @@ impl Listening {
                     _ => TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(),
                 };
                 let address = listener.local_addr().unwrap();
-                let behaviour = match server {
-                    Server::Parting => part,
-                    Server::Breaking => break_off,
-                    _ => echo,
+                let behaviour = move |stream: TcpStream| match (&tls, server) {
+                    (None, Server::Parting) => part(stream),
+                    (None, Server::Breaking) => break_off(&stream),
+                    (None, _) => echo(stream),
+                    (Some(config), Server::Parting) => secured(stream, config, part),
+                    (Some(config), Server::Breaking) => {
+                        secured(stream, config, |mut stream| {
+                            stream.turn_rude();
+                            break_off(stream.raw());
+                        });
+                    }
+                    (Some(config), _) => secured(stream, config, echo),
                 };
                 let stop = Arc::clone(&stop);
                 let accept = move || listener.accept().map(|(stream, _)| stream);
@@ -159,12 +207,25 @@ fn socket_path() -> PathBuf {
     std::env::temp_dir().join(format!("pummel-contract-{}-{count}", std::process::id()))
 }
 
-fn serve<S: Send + 'static>(stop: &AtomicBool, accept: impl Fn() -> io::Result<S>, behaviour: fn(S)) {
+fn serve<S: Send + 'static>(
+    stop: &AtomicBool,
+    accept: impl Fn() -> io::Result<S>,
+    behaviour: impl Fn(S) + Send + Sync + 'static,
+) {
+    let behaviour = Arc::new(behaviour);
     while let Ok(stream) = accept() {
         if stop.load(Ordering::SeqCst) {
             return;
         }
-        thread::Builder::new().stack_size(128 * 1024).spawn(move || behaviour(stream)).unwrap();
+        let behaviour = Arc::clone(&behaviour);
+        thread::Builder::new().stack_size(256 * 1024).spawn(move || behaviour(stream)).unwrap();
+    }
+}
+
+fn secured<S: Read + Write>(stream: S, config: &Arc<ServerConfig>, behaviour: fn(Secured<S>)) {
+    // A client that closes before it is open is no failure of the server's.
+    if let Ok(stream) = Secured::agree(stream, config) {
+        behaviour(stream);
     }
 }
 
@@ -177,7 +238,7 @@ fn echo(mut stream: impl Read + Write) {
     }
 }
 
-fn part(mut stream: TcpStream) {
+fn part(mut stream: impl Read + Write) {
     let mut first = [0];
     if stream.read_exact(&mut first).is_ok() {
         // The client may have closed already; that is its test's affair.
@@ -185,8 +246,8 @@ fn part(mut stream: TcpStream) {
     }
 }
 
-fn break_off(stream: TcpStream) {
-    // Closing a socket with unread bytes resets the connection.
+fn break_off(stream: &TcpStream) {
+    // The caller closes it, and closing a socket with unread bytes resets the connection.
     let _ = stream.peek(&mut [0, 0]);
 }
 
@@ -260,6 +321,94 @@ impl Peer for Village {
                 Next::At(NEVER)
             }
         }
+    }
+}
+
+/// TLS over the simulation, which cuts records and sends wherever it likes.
+struct SimulatedEncrypted {
+    authority: Authority,
+    config: Arc<ServerConfig>,
+    seed: u64,
+    weather: Weather,
+}
+
+impl SimulatedEncrypted {
+    fn new(seed: u64, weather: Weather) -> SimulatedEncrypted {
+        let authority = Authority::new();
+        let config = authority.server();
+        SimulatedEncrypted { authority, config, seed, weather }
+    }
+}
+
+impl World for SimulatedEncrypted {
+    type Backend = Tls<Sim<Walled>>;
+
+    fn backend(&mut self) -> Tls<Sim<Walled>> {
+        let walled =
+            Walled { village: Village::default(), gates: BTreeMap::new(), config: Arc::clone(&self.config) };
+        let setup = Setup::new(&self.authority.options(), &[]).unwrap();
+        Tls::new(Sim::new(self.seed, self.weather, walled), &setup)
+    }
+
+    fn target(&mut self, server: Server) -> Target {
+        Simulated { seed: self.seed, weather: self.weather }.target(server)
+    }
+}
+
+/// All simulated servers, behind TLS.
+struct Walled {
+    village: Village,
+    gates: BTreeMap<(u32, u32), ServerConnection>,
+    config: Arc<ServerConfig>,
+}
+
+impl Walled {
+    fn gate(&mut self, conn: ConnId) -> &mut ServerConnection {
+        self.gates.get_mut(&(conn.slot, conn.generation)).unwrap()
+    }
+}
+
+impl Peer for Walled {
+    fn handle_connect(&mut self, conn: ConnId, target: &Target, now: Nanos) -> Admission {
+        let mut gate = ServerConnection::new(Arc::clone(&self.config)).unwrap();
+        gate.set_buffer_limit(None);
+        self.gates.insert((conn.slot, conn.generation), gate);
+        self.village.handle_connect(conn, target, now)
+    }
+
+    fn handle_received(&mut self, conn: ConnId, mut bytes: &[u8], now: Nanos) {
+        while !bytes.is_empty() {
+            let gate = self.gate(conn);
+            if gate.read_tls(&mut bytes).unwrap() == 0 {
+                return;
+            }
+            gate.process_new_packets().unwrap();
+            let mut plain = Vec::new();
+            // It ends with the error that there is no more.
+            let _ = gate.reader().read_to_end(&mut plain);
+            if !plain.is_empty() {
+                self.village.handle_received(conn, &plain, now);
+            }
+        }
+    }
+
+    fn handle_closed(&mut self, conn: ConnId, now: Nanos) {
+        self.gates.remove(&(conn.slot, conn.generation)).unwrap();
+        self.village.handle_closed(conn, now);
+    }
+
+    fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next {
+        let mut plain = Vec::new();
+        let next = self.village.poll(conn, now, &mut plain);
+        let gate = self.gate(conn);
+        gate.writer().write_all(&plain).unwrap();
+        if next == Next::Close {
+            gate.send_close_notify();
+        }
+        while gate.wants_write() {
+            gate.write_tls(out).unwrap();
+        }
+        next
     }
 }
 
@@ -502,7 +651,9 @@ fn closing_before_it_is_open_is_quiet(world: &mut impl World) {
 
 fn waiting_ends_when_asked_and_not_before(world: &mut impl World) {
     let mut client = Client::new(world.backend());
-    client.opened(0, &world.target(Server::Echo));
+    let conn = client.opened(0, &world.target(Server::Echo));
+    // What a server sends of its own when a connection begins has come before its first answer.
+    exchange(&mut client, conn);
     for ns in [0, 30 * MICROSECOND, 300 * MICROSECOND, 2_345 * MICROSECOND, 40 * MILLISECOND] {
         let until = client.backend.now() + ns;
         let now = client.backend.wait(until).unwrap();
@@ -599,6 +750,21 @@ macro_rules! contract {
         }
         mod epoll_that_sleeps_and_spins {
             $(#[test] fn $test() { super::$test(&mut super::Kernel::new(super::Wait::Auto)) })+
+        }
+        mod tls_over_epoll {
+            $(#[test] fn $test() { super::$test(&mut super::Encrypted::new()) })+
+        }
+        mod tls_over_sim_when_calm {
+            $(#[test] fn $test() {
+                super::$test(&mut super::SimulatedEncrypted::new(1, super::Weather::calm()))
+            })+
+        }
+        mod tls_over_sim_when_rough {
+            $(#[test] fn $test() {
+                for seed in 0..5 {
+                    super::$test(&mut super::SimulatedEncrypted::new(seed, super::Weather::rough()))
+                }
+            })+
         }
         mod sim_when_calm {
             $(#[test] fn $test() {

@@ -492,7 +492,7 @@ impl<P: Peer> Sim<P> {
         let line = &mut self.lines[conn.slot as usize];
         if !line.inbox.is_empty() {
             self.make_ready(conn);
-        } else if let Some(reason) = line.end {
+        } else if let Some(reason) = line.end.clone() {
             line.state = State::Free;
             on(conn, Event::Closed(reason));
         }
