@@ -1,9 +1,9 @@
 //! TLS as a backend around a backend: encrypts what goes in, decrypts what comes out, and opens only what is agreed on.
 
+mod backlog;
 mod setup;
 mod words;
 
-use std::collections::VecDeque;
 use std::io::{self, IoSlice, Read, Write};
 use std::sync::Arc;
 
@@ -12,6 +12,8 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, HandshakeKind};
 
 pub use setup::{Setup, TlsError};
+
+use backlog::Backlog;
 use words::Ending;
 
 use crate::io::{Backend, Close, ConnId, Event, Handed, Handshake, Target};
@@ -55,10 +57,8 @@ struct Link {
     generation: u32,
     stage: Stage,
     tls: ClientConnection,
-    /// Encrypted bytes that the kernel did not take; no longer than [`SEALED_MAX`] asks for.
-    rest: Vec<u8>,
-    /// The records of `rest` and of what is about to be sent.
-    records: VecDeque<Record>,
+    /// What is encrypted and was not taken; at most [`SEALED_MAX`] of it are bytes of the caller.
+    backlog: Backlog,
     /// The inner backend owes a Writable.
     blocked: bool,
     /// The caller is owed a Writable.
@@ -82,14 +82,6 @@ enum Stage {
     Open,
     /// Its end was told; the inner connection is still there.
     Over,
-}
-
-/// A record on its way: how much of it the kernel has not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Record {
-    sealed: usize,
-    /// Plain bytes of the caller in it; 0 for what TLS says itself.
-    plain: usize,
 }
 
 /// What decrypting came to.
@@ -329,8 +321,7 @@ impl Link {
             generation: conn.generation,
             stage: Stage::Connecting,
             tls,
-            rest: Vec::new(),
-            records: VecDeque::new(),
+            backlog: Backlog::default(),
             blocked: false,
             owes_writable: false,
             is_unsettled: false,
@@ -345,7 +336,7 @@ impl Link {
     fn seal(&mut self, parts: &[IoSlice<'_>], plain: &mut [u8], sealed: &mut Vec<u8>) {
         sealed.clear();
         self.collect(0, sealed);
-        let mut known: usize = self.records.iter().map(|record| record.plain).sum();
+        let mut known = self.backlog.plain_bytes();
         let room = plain.len().saturating_sub(known);
         let mut len = 0;
         for part in parts {
@@ -375,66 +366,27 @@ impl Link {
             self.tls.write_tls(sealed).expect("memory takes everything");
         }
         if sealed.len() > before {
-            self.records.push_back(Record { sealed: sealed.len() - before, plain });
+            self.backlog.add(sealed.len() - before, plain);
         }
     }
 
-    /// Offers `rest` and `sealed` to the kernel, with one system call; `taken` counts plain bytes of the caller.
+    /// Offers the backlog and the new records in `sealed` to the kernel, with one system call; `taken` counts plain
+    /// bytes of the caller.
     #[inline]
-    fn push(&mut self, conn: ConnId, sealed: &mut Vec<u8>, inner: &mut impl Backend) -> Handed {
-        let offered = self.rest.len() + sealed.len();
+    fn push(&mut self, conn: ConnId, sealed: &[u8], inner: &mut impl Backend) -> Handed {
+        let offered = self.backlog.len() + sealed.len();
         if offered == 0 {
             return Handed { taken: 0, at: inner.now() };
         }
-        let handed = match self.rest.is_empty() {
-            true => inner.send(conn, &[IoSlice::new(sealed)]),
-            false => inner.send(conn, &[IoSlice::new(&self.rest), IoSlice::new(sealed)]),
-        };
+        let parts = self.backlog.parts(sealed);
+        let handed = inner.send(conn, if parts[0].is_empty() { &parts[1..] } else { &parts });
         self.blocked = handed.taken < offered;
-        self.keep(handed.taken, sealed);
-        Handed { taken: self.account(handed.taken), at: handed.at }
-    }
-
-    /// Keeps what was not taken of `rest` and `sealed`.
-    #[inline]
-    fn keep(&mut self, taken: usize, sealed: &[u8]) {
-        match taken.checked_sub(self.rest.len()) {
-            Some(of_sealed) if of_sealed == sealed.len() => self.rest = Vec::new(),
-            Some(of_sealed) => {
-                self.rest.clear();
-                self.rest.extend_from_slice(&sealed[of_sealed..]);
-            }
-            None => {
-                self.rest.drain(..taken);
-                self.rest.extend_from_slice(sealed);
-            }
-        }
-    }
-
-    /// Strikes `taken` bytes off the records, and returns how many plain bytes of the caller were among them.
-    #[inline]
-    fn account(&mut self, mut taken: usize) -> usize {
-        let mut plain = 0;
-        while taken > 0
-            && let Some(record) = self.records.front_mut()
-        {
-            let part = taken.min(record.sealed);
-            taken -= part;
-            record.sealed -= part;
-            // What surrounds the plain bytes of a record counts as before them: none is called taken too early.
-            let left = record.plain.min(record.sealed);
-            plain += record.plain - left;
-            record.plain = left;
-            if record.sealed == 0 {
-                self.records.pop_front();
-            }
-        }
-        plain
+        Handed { taken: self.backlog.take(handed.taken, sealed), at: handed.at }
     }
 
     /// Sends what TLS has to say itself. What the caller has to offer again goes with the caller's next send.
     fn speak(&mut self, conn: ConnId, sealed: &mut Vec<u8>, inner: &mut impl Backend) {
-        if self.blocked || self.records.iter().any(|record| record.plain > 0) {
+        if self.blocked || self.backlog.plain_bytes() > 0 {
             return;
         }
         sealed.clear();

@@ -799,6 +799,26 @@ contract!(
 );
 
 #[test]
+fn a_handshake_takes_as_long_as_the_way_there_and_back() {
+    let mut world = SimulatedEncrypted::new(1, Weather::calm());
+    let target = world.target(Server::Echo);
+    let mut client = Client::new(world.backend());
+    let mut took = Vec::new();
+    for slot in 0..3 {
+        let conn = client.opened(slot, &target);
+        client.backend.handshakes(&mut |handshake| took.push((handshake.took, handshake.resumed)));
+        // The server's tickets come before its first answer.
+        exchange(&mut client, conn);
+    }
+    let (way, _) = Weather::calm().delay_ns;
+    let resumed: Vec<bool> = took.iter().map(|(_, resumed)| *resumed).collect();
+    assert_eq!(resumed, [false, true, true]);
+    for (took, _) in took {
+        assert!((2 * way..2 * way + MICROSECOND).contains(&took), "{took} ns");
+    }
+}
+
+#[test]
 fn storms_break_connections_and_never_the_order_of_events() {
     let message = pattern(3_000);
     let (mut whole, mut broken) = (0, 0);

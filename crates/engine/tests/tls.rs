@@ -19,8 +19,8 @@ use pummel_logic::plan::{self, Clock, Plan, Socket, TlsOptions, Wait};
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 use pummel_logic::wire::Fault;
 use pummel_logic::workload::popularity::Popularity;
+use rustls::ServerConfig;
 use rustls::version::{TLS12, TLS13};
-use rustls::{ServerConfig, SupportedProtocolVersion};
 
 use authority::{Authority, Secured, Validity, server};
 
@@ -411,7 +411,7 @@ fn handshakes_of_a_run_are_a_figure_of_their_own() {
     let plan = Plan { tls: Some(authority.options()), ..plan(&server) };
     let measurement = run_to_end(&plan);
     assert_eq!((measurement.status, &measurement.reason), (Status::Complete, &None));
-    assert_eq!(measurement.counts().completed, 200);
+    assert_eq!(measurement.ops().all().counts.completed, 200);
     let connections = &measurement.connections;
     assert_eq!((connections.open, connections.handshake.count()), (4, 4));
     assert!(connections.handshake.count() >= connections.resumed);
@@ -440,7 +440,8 @@ fn a_silent_server_ends_the_run_with_a_hint() {
             while let Ok(1..) = stream.read(&mut [0; 4096]) {}
         });
     });
-    let tls = Some(Authority::new().options());
+    let authority = Authority::new();
+    let tls = Some(authority.options());
     let measurement = run_to_end(&Plan { tls, timeout_ns: 100 * MILLISECOND, ..plan(&server) });
     let reason = measurement.reason.unwrap();
     assert!(reason.contains("it may not speak TLS on this port"), "{reason}");

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use pummel_logic::plan::TlsOptions;
 use rcgen::{
-    BasicConstraints, Certificate, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    BasicConstraints, Certificate, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     date_time_ymd,
 };
 use rustls::crypto::ring;
@@ -50,6 +50,9 @@ impl Authority {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().unwrap();
+        // No two authorities have one name: a certificate is looked up by the name of its authority.
+        let name: String = key.public_key_raw().iter().map(|byte| format!("{byte:02x}")).take(20).collect();
+        params.distinguished_name.push(DnType::CommonName, name);
         let certificate = params.self_signed(&key).unwrap();
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("ca.pem"), certificate.pem()).unwrap();
