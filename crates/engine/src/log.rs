@@ -12,7 +12,7 @@ use pummel_logic::workload::check::{Check, Damage, Verdict};
 use pummel_logic::workload::key::KEY_MAX_BYTES;
 use pummel_logic::workload::value::Version;
 
-use crate::feed::{Line, Note, PhaseEnd, Row, Trouble, WorkerEnd};
+use crate::feed::{Line, Note, PhaseEnd, PhaseFate, Row, Trouble, WorkerEnd};
 use crate::io::Reason;
 
 /// A turn that takes longer is a stall.
@@ -163,7 +163,7 @@ impl Log {
     }
 
     /// Ends the phase.
-    pub fn end_phase(&mut self, now: Nanos, dead: u64, missing: u64) {
+    pub fn end_phase(&mut self, now: Nanos, fate: PhaseFate) {
         if let Mode::Record(_) = self.mode {
             let next = self.interval.index + 1;
             self.hand_over(now.saturating_sub(self.begin), next);
@@ -180,8 +180,7 @@ impl Log {
             answered_ns: self.answered_at.saturating_sub(self.begin),
             time: WorkerTime { busy_ns: self.busy_ns.min(elapsed_ns), wall_ns: elapsed_ns },
             open: self.open,
-            dead,
-            missing,
+            fate,
         })));
         self.mode = Mode::Count;
         self.next_tick = NEVER;
@@ -254,7 +253,11 @@ impl Log {
         let sample = sample_of(answer);
         if let Mode::Count = self.mode {
             self.ended += 1;
-            self.tally.record(&sample);
+            match (self.abandoning, answer.sent) {
+                (false, _) => self.tally.record(&sample),
+                (true, NEVER) => self.tally.unsent(ticket.verb, 1),
+                (true, _) => self.tally.unfinished(ticket.verb, 1),
+            }
             if let Outcome::Error(_) = answer.outcome {
                 self.message(message);
             }
@@ -359,9 +362,9 @@ impl Log {
     }
 
     /// A connection could not be opened.
-    pub fn not_opened(&mut self, reason: Reason) {
+    pub fn not_opened(&mut self, server: u32, reason: Reason) {
         self.end.failed += 1;
-        self.end.trouble.get_or_insert(Trouble::NotOpened(reason));
+        self.end.trouble.get_or_insert((server, Trouble::NotOpened(reason)));
     }
 
     /// Whether any connection could not be opened so far.
@@ -370,9 +373,9 @@ impl Log {
     }
 
     /// An open connection is lost.
-    pub fn lost(&mut self, trouble: Trouble) {
+    pub fn lost(&mut self, server: u32, trouble: Trouble) {
         self.end.lost += 1;
-        self.end.trouble.get_or_insert(trouble);
+        self.end.trouble.get_or_insert((server, trouble));
     }
 
     /// An open connection is given up with what it owes.
@@ -381,9 +384,9 @@ impl Log {
     }
 
     /// What the peer said is not what its protocol allows.
-    pub fn malformed(&mut self, malformed: Malformed, bytes: &[u8]) {
+    pub fn malformed(&mut self, server: u32, malformed: Malformed, bytes: &[u8]) {
         let shown = bytes[..bytes.len().min(MALFORMED_BYTES)].to_vec();
-        self.lost(Trouble::Malformed(malformed.0, shown));
+        self.lost(server, Trouble::Malformed(malformed.0, shown));
     }
 
     fn message(&mut self, message: &[u8]) {

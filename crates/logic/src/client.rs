@@ -220,7 +220,7 @@ impl Client {
         Client {
             number,
             lane: LaneState::Closed,
-            shift: Shift { place, begin: 0, end: 0, requests: 0, depth: 1 },
+            shift: Shift { place, begin: 0, end: NEVER, requests: 0, depth: 1 },
             draws: Draws::new(place),
             schedule: None,
             issued: 0,
@@ -373,19 +373,19 @@ impl Client {
         matches!(self.lane, LaneState::Open(_))
     }
 
-    /// Requests of this phase that were never due, although the phase is to go on until they are made.
+    /// Requests of this phase that were never due, although the phase is to go on until they are made: one with an end
+    /// in time is over then as well.
     pub fn missing(&self) -> u64 {
-        match self.shift.requests {
-            u64::MAX => 0,
-            requests => requests - self.issued,
+        match (self.shift.requests, self.shift.end) {
+            (requests, NEVER) if requests != u64::MAX => requests - self.issued,
+            _ => 0,
         }
     }
 
-    /// Requests of this phase that were due before `now` and were never sent, by verb.
+    /// Requests of this phase that were due before `now` and were never sent, by verb. To be called when the phase is
+    /// over and nothing is outstanding.
     pub fn count_unsent(&mut self, now: Nanos, shared: &Shared, mut unsent: impl FnMut(Verb)) {
         let until = self.shift.end.min(now);
-        // Slots are taken to see which are free, and given back: a phase leaves none behind.
-        let mut taken = 0;
         while self.issued < self.shift.requests {
             let due = match &mut self.schedule {
                 Some(schedule) => self.shift.begin + schedule.next(),
@@ -393,10 +393,9 @@ impl Client {
                 None if self.slots.is_free() => {
                     let since = self.slots.since();
                     self.slots.take();
-                    taken += 1;
                     since
                 }
-                None => break,
+                None => NEVER,
             };
             if due >= until {
                 break;
@@ -404,9 +403,8 @@ impl Client {
             unsent(shared.verb(self.draws.op.draw(self.issued)));
             self.issued += 1;
         }
-        for _ in 0..taken {
-            self.slots.free(until);
-        }
+        // Slots that were taken only to be counted are outstanding no more than the requests.
+        self.slots.outstanding = 0;
     }
 
     /// What has to happen next, with all times of it.
@@ -414,6 +412,8 @@ impl Client {
     fn next(&self, now: Nanos) -> Next {
         let opened = match self.lane {
             LaneState::Open(at) => at,
+            // Nothing is owed on a lane that is not open, and nothing more is asked now.
+            LaneState::Closed | LaneState::Opening if now >= self.shift.end => return Next::Done,
             LaneState::Closed if !self.stopped => return Next::Open,
             LaneState::Opening => return Next::Wait(NEVER),
             LaneState::Closed | LaneState::Lost => return Next::Done,

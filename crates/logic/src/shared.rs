@@ -152,7 +152,7 @@ impl Shared {
 
     /// Whether this phase loads.
     #[inline]
-    pub(crate) fn is_load(&self) -> bool {
+    pub fn is_load(&self) -> bool {
         matches!(self.task, Task::Load(_))
     }
 
