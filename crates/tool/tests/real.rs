@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use common::{Ended, Json, Memcached, Place, Running, Stats, Talk, pummel, until};
+use common::{Ended, Json, Memcached, Place, Running, Stats, Talk, pummel, quiet, until};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
@@ -68,6 +68,7 @@ fn assert_counted(result: &Json, before: &Stats, after: &Stats) {
 
 #[test]
 fn the_whole_run_is_what_the_server_counted() {
+    let _alone = quiet();
     let server = Memcached::start();
     let mut second = server.connect();
     let name = &server.name;
@@ -91,6 +92,7 @@ fn the_whole_run_is_what_the_server_counted() {
 
 #[test]
 fn the_whole_run_is_what_the_server_counted_also_by_time_and_in_open_loop() {
+    let _alone = quiet();
     let server = Memcached::start();
     let mut second = server.connect();
     let name = &server.name;
@@ -105,17 +107,19 @@ fn the_whole_run_is_what_the_server_counted_also_by_time_and_in_open_loop() {
 
 #[test]
 fn what_is_unfinished_is_all_that_the_server_may_have_counted_besides() {
+    let _alone = quiet();
     let server = Memcached::start();
     let mut second = server.connect();
     let before = second.stats();
-    let words =
-        format!("run -s {} -t 1s -c 4 -d 4 --interval 200ms --timeout 10s --mix get:1,set:1", server.name);
+    let words = format!("run -s {} -t 2s -c 4 -d 4 --interval 200ms --mix get:1,set:1", server.name);
     let mut running = Running::start(&words);
     running.wait_for_progress();
     server.process.stop();
     let ended = running.end();
     server.process.go_on();
     let result = ended.json();
+    assert_eq!((ended.status, result.text("status")), (1, "partial"), "{}", ended.text);
+    assert!(result.text("reason").contains(&server.name), "{}", result.text("reason"));
     let unfinished = result.count("totals/unfinished");
     assert_eq!(unfinished, 16, "every slot has a request that is out: {}", ended.text);
     let asked =
@@ -131,6 +135,7 @@ fn what_is_unfinished_is_all_that_the_server_may_have_counted_besides() {
 
 #[test]
 fn requests_without_reply_are_what_the_server_counted() {
+    let _alone = quiet();
     let server = Memcached::start();
     let mut second = server.connect();
     let before = second.stats();
@@ -182,6 +187,7 @@ const DAMAGES: [Damage; 5] = [
 
 #[test]
 fn every_corrupted_value_is_found_and_none_else() {
+    let _alone = quiet();
     let server = Memcached::start();
     let name = &server.name;
     pummel_load(&format!("load -s {name} --records 2000"));
@@ -226,6 +232,7 @@ fn pummel_load(words: &str) {
 
 #[test]
 fn a_million_requests_of_every_op_find_nothing_wrong_with_a_healthy_server() {
+    let _alone = quiet();
     let server = Memcached::start();
     let words = format!(
         "run -s {} -n 1m -T 8 -c 64 -d 8 --records 2000 --verify 1 --mix {EVERY_OP} --value-size uniform:8,400 \
@@ -241,7 +248,32 @@ fn a_million_requests_of_every_op_find_nothing_wrong_with_a_healthy_server() {
 }
 
 #[test]
+fn an_older_value_of_the_same_client_is_stale() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    let words = format!(
+        "run -s {} --records 1 -c 1 --mix get:1,set:1 --verify 1 -t 3s --interval 100ms",
+        server.name
+    );
+    let mut running = Running::start(&words);
+    running.wait_for_progress();
+    let mut second = server.connect();
+    let key = second.keys().pop().expect("the only record");
+    for _ in 0..30 {
+        let old = second.value(&key);
+        until("the client writes again", || (second.value(&key) != old).then_some(()));
+        second.store(&key, &old);
+    }
+    let ended = running.end().expect(3);
+    let result = ended.json();
+    // Every other request reads: that none of 30 older values was read has a probability of one in a thousand million.
+    assert!(result.count("verify/stale") > 0, "{}", ended.text);
+    assert_eq!(result.count("verify/failed"), 0, "they are whole");
+}
+
+#[test]
 fn a_unix_socket_and_ipv6_are_servers_like_others() {
+    let _alone = quiet();
     for place in [Place::Unix, Place::Ipv6] {
         let server = Memcached::start_on(place);
         let mut second = server.connect();
@@ -265,6 +297,7 @@ fn a_unix_socket_and_ipv6_are_servers_like_others() {
 
 #[test]
 fn two_servers_share_the_clients_evenly_and_have_all_records_each() {
+    let _alone = quiet();
     let servers = [Memcached::start(), Memcached::start_on(Place::Ipv6)];
     let list = servers.each_ref().map(|server| server.name.as_str()).join(",");
     let given: [(String, Option<&str>); 3] = [
@@ -306,6 +339,7 @@ const QUANTILES: [(&str, f64); 5] =
 
 #[test]
 fn all_reports_of_a_run_say_the_same() {
+    let _alone = quiet();
     let server = Memcached::start();
     for words in LOOKED_AT {
         let ended = pummel(&format!(
