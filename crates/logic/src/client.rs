@@ -46,7 +46,8 @@ pub struct Shift {
     pub place: Place,
     /// When the phase begins.
     pub begin: Nanos,
-    /// When it ends: requests that are not ready before are not sent. [`NEVER`]: by number only.
+    /// When it ends: requests that are due later are not part of it. Those that were due before and had to wait are sent
+    /// in the drain. [`NEVER`]: by number only.
     pub end: Nanos,
     /// How many requests this client has to make.
     pub requests: u64,
@@ -97,31 +98,30 @@ impl Draws {
     }
 }
 
-/// When each slot was freed: slot n mod depth by the answer that came as number n.
+/// When each slot was freed. Slots are freed in the order of answers and taken in the same order, so that a ring of
+/// times is enough, with one place where they are written and one where they are read.
 #[derive(Debug)]
 struct Slots {
     depth: u32,
-    /// Requests that ever took a slot.
-    taken: u64,
-    /// Answers that ever freed one.
-    freed: u64,
+    outstanding: u32,
     /// For a depth of 1, without a block of its own.
     single: Nanos,
     ring: Vec<Nanos>,
+    /// Where the next request reads when its slot was freed.
+    taking: u32,
+    /// Where the next answer writes when its slot was freed.
+    freeing: u32,
 }
 
 impl Slots {
     fn new(depth: u32, begin: Nanos) -> Slots {
         let ring = if depth > 1 && depth != u32::MAX { vec![begin; depth as usize] } else { Vec::new() };
-        Slots { depth, taken: 0, freed: 0, single: begin, ring }
+        Slots { depth, outstanding: 0, single: begin, ring, taking: 0, freeing: 0 }
     }
 
-    fn outstanding(&self) -> u64 {
-        self.taken - self.freed
-    }
-
+    #[inline]
     fn is_free(&self) -> bool {
-        self.outstanding() < u64::from(self.depth)
+        self.outstanding < self.depth
     }
 
     /// When the slot was freed that the next request takes.
@@ -130,18 +130,33 @@ impl Slots {
         match self.depth {
             1 => self.single,
             u32::MAX => 0,
-            depth => self.ring[(self.taken % u64::from(depth)) as usize],
+            _ => self.ring[self.taking as usize],
+        }
+    }
+
+    #[inline]
+    fn take(&mut self) {
+        self.outstanding += 1;
+        self.taking += 1;
+        if self.taking >= self.depth {
+            self.taking = 0;
         }
     }
 
     #[inline]
     fn free(&mut self, at: Nanos) {
+        self.outstanding -= 1;
         match self.depth {
             1 => self.single = at,
             u32::MAX => {}
-            depth => self.ring[(self.freed % u64::from(depth)) as usize] = at,
+            depth => {
+                self.ring[self.freeing as usize] = at;
+                self.freeing += 1;
+                if self.freeing >= depth {
+                    self.freeing = 0;
+                }
+            }
         }
-        self.freed += 1;
     }
 }
 
@@ -181,7 +196,7 @@ pub struct Client {
     writer: Option<Box<Writer>>,
     /// The key that its pieces are added to, and their bytes since it was stored anew.
     pieces: Pieces,
-    /// It is interrupted: no lane is opened any more.
+    /// It is interrupted: nothing is sent and no lane is opened any more.
     stopped: bool,
     /// It has nothing more to do in this phase.
     retired: bool,
@@ -205,7 +220,7 @@ impl Client {
         Client {
             number,
             lane: LaneState::Closed,
-            shift: Shift { place, begin: 0, end: 0, requests: 0, depth: 1 },
+            shift: Shift { place, begin: 0, end: NEVER, requests: 0, depth: 1 },
             draws: Draws::new(place),
             schedule: None,
             issued: 0,
@@ -226,7 +241,7 @@ impl Client {
     /// # Panics
     /// When requests of the phase before are outstanding.
     pub fn begin(&mut self, shift: Shift, schedule: Option<Schedule>) {
-        assert!(self.slots.outstanding() == 0, "a phase ends before the next begins");
+        assert!(self.slots.outstanding == 0, "a phase ends before the next begins");
         self.schedule = schedule;
         self.draws = Draws::new(shift.place);
         self.slots = Slots::new(shift.depth, shift.begin);
@@ -247,8 +262,8 @@ impl Client {
             }
             Next::Wait(until) => Wish::Wait(until),
             Next::Done => Wish::Done,
-            Next::FollowUp { ready } => {
-                let follow = self.follow_ups.pop_front().expect("there is one");
+            Next::FollowUp { follow, ready } => {
+                self.follow_ups.pop_front();
                 let FollowUp { due, verb, key, cas, index } = follow;
                 self.ask(Request { verb, index, key, cas, origin: Origin::FollowUp }, due, ready, shared)
             }
@@ -303,9 +318,9 @@ impl Client {
     }
 
     /// A request ended: its slot is free, and what follows from its answer is remembered.
-    pub fn handle_answer(&mut self, answer: &Answer, shared: &mut Shared) {
+    pub fn handle_answer(&mut self, answer: &Answer<'_>, shared: &mut Shared) {
         self.slots.free(answer.arrived);
-        let ticket = &answer.ticket;
+        let ticket = answer.ticket;
         if let (Memo::Write(version), Some(writer)) = (ticket.memo, &mut self.writer) {
             let place = Spot { server: self.server, index: ticket.key };
             match answer.outcome {
@@ -325,7 +340,7 @@ impl Client {
         shared.missed.clear();
     }
 
-    /// The run is interrupted: nothing is asked that is due at `now` or later.
+    /// The run is interrupted: nothing is asked any more, and the phase ends at `now`.
     pub fn stop(&mut self, now: Nanos) {
         self.shift.end = self.shift.end.min(now);
         self.stopped = true;
@@ -358,15 +373,17 @@ impl Client {
         matches!(self.lane, LaneState::Open(_))
     }
 
-    /// Requests of this phase that were never due, although the phase is to go on until they are made.
+    /// Requests of this phase that were never due, although the phase is to go on until they are made: one with an end
+    /// in time is over then as well.
     pub fn missing(&self) -> u64 {
-        match self.shift.requests {
-            u64::MAX => 0,
-            requests => requests - self.issued,
+        match (self.shift.requests, self.shift.end) {
+            (requests, NEVER) if requests != u64::MAX => requests - self.issued,
+            _ => 0,
         }
     }
 
-    /// Requests of this phase that were due before `now` and were never sent, by verb.
+    /// Requests of this phase that were due before `now` and were never sent, by verb. To be called when the phase is
+    /// over and nothing is outstanding.
     pub fn count_unsent(&mut self, now: Nanos, shared: &Shared, mut unsent: impl FnMut(Verb)) {
         let until = self.shift.end.min(now);
         while self.issued < self.shift.requests {
@@ -375,17 +392,19 @@ impl Client {
                 // In closed loop a request is due when its slot is freed; it is not sent when the lane is lost.
                 None if self.slots.is_free() => {
                     let since = self.slots.since();
-                    self.slots.taken += 1;
+                    self.slots.take();
                     since
                 }
-                None => return,
+                None => NEVER,
             };
             if due >= until {
-                return;
+                break;
             }
             unsent(shared.verb(self.draws.op.draw(self.issued)));
             self.issued += 1;
         }
+        // Slots that were taken only to be counted are outstanding no more than the requests.
+        self.slots.outstanding = 0;
     }
 
     /// What has to happen next, with all times of it.
@@ -393,6 +412,8 @@ impl Client {
     fn next(&self, now: Nanos) -> Next {
         let opened = match self.lane {
             LaneState::Open(at) => at,
+            // Nothing is owed on a lane that is not open, and nothing more is asked now.
+            LaneState::Closed | LaneState::Opening if now >= self.shift.end => return Next::Done,
             LaneState::Closed if !self.stopped => return Next::Open,
             LaneState::Opening => return Next::Wait(NEVER),
             LaneState::Closed | LaneState::Lost => return Next::Done,
@@ -401,7 +422,8 @@ impl Client {
         let mut wake = NEVER;
         if let Some(follow) = self.follow_ups.front().filter(|follow| follow.due < self.shift.end) {
             if follow.due <= now && is_free {
-                return Next::FollowUp { ready: follow.due.max(self.slots.since()).max(opened) };
+                let ready = follow.due.max(self.slots.since()).max(opened);
+                return Next::FollowUp { follow: *follow, ready };
             }
             wake = follow.due.max(now + 1);
         }
@@ -410,10 +432,9 @@ impl Client {
                 Some(schedule) => self.shift.begin + schedule.peek(),
                 None => self.slots.since(),
             };
-            let ready = due.max(self.slots.since()).max(opened);
-            if due < self.shift.end && (!is_free || ready < self.shift.end) {
+            if due < self.shift.end && !self.stopped {
                 return match (is_free, due <= now) {
-                    (true, true) => Next::Arrival { due, ready },
+                    (true, true) => Next::Arrival { due, ready: due.max(self.slots.since()).max(opened) },
                     (_, false) => Next::Wait(due.min(wake)),
                     // The answer that frees a slot wakes it.
                     (false, true) => Next::Wait(NEVER),
@@ -424,7 +445,7 @@ impl Client {
         if now < self.shift.end && self.shift.end != NEVER && self.issued < self.shift.requests {
             return Next::Wait(wake.min(self.shift.end));
         }
-        match (wake, self.slots.outstanding()) {
+        match (wake, self.slots.outstanding) {
             (NEVER, 0) => Next::Done,
             _ => Next::Wait(wake),
         }
@@ -487,31 +508,38 @@ impl Client {
     #[inline]
     fn ask<'a>(&mut self, request: Request, due: Nanos, ready: Nanos, shared: &'a mut Shared) -> Wish<'a> {
         let Request { verb, index, key, cas, origin } = request;
-        self.slots.taken += 1;
+        self.slots.take();
         let mut ticket =
             Ticket { due, ready, index, key, memo: Memo::None, verb, origin, care: Care::None, keys: 1 };
-        let expiry_bits = self.draws.expiry.draw(index);
         let op = if verb.reads() {
             if origin == Origin::Arrival {
                 ticket.keys = shared.multiget();
-                ticket.care = shared.care(ticket.keys, self.draws.verify.draw(index));
+                if shared.cares(ticket.keys) {
+                    ticket.care = shared.care(ticket.keys, self.draws.verify.draw(index));
+                }
                 if ticket.care == Care::Verify {
                     ticket.memo = Memo::Read(shared.witness.mark());
                 }
             }
-            shared.begin_read();
-            shared.add_key(key);
-            for place in 1..ticket.keys {
-                let key = self.read_key(index, u64::from(place), shared);
+            let expiry_bits = if shared.sets_expiry(verb) { self.draws.expiry.draw(index) } else { 0 };
+            if ticket.keys == 1 {
+                shared.read_one(verb, key, expiry_bits)
+            } else {
+                shared.begin_read();
                 shared.add_key(key);
+                for place in 1..ticket.keys {
+                    let key = self.read_key(index, u64::from(place), shared);
+                    shared.add_key(key);
+                }
+                shared.read_many(verb, expiry_bits)
             }
-            shared.read(verb, expiry_bits)
         } else {
             let mut version = Version::LOADED;
             if let Some(writer) = self.writer.as_mut().filter(|_| verb.stores() && !shared.is_load()) {
                 version = writer.send();
                 ticket.memo = Memo::Write(version);
             }
+            let expiry_bits = if shared.sets_expiry(verb) { self.draws.expiry.draw(index) } else { 0 };
             shared.write(Write { verb, key, version, cas, expiry_bits })
         };
         Wish::Ask { lane: 0, op, ticket }
@@ -521,7 +549,7 @@ impl Client {
         self.follow_ups.push_back(FollowUp { due, verb, key, cas, index });
     }
 
-    fn read_through(&mut self, answer: &Answer, shared: &mut Shared) {
+    fn read_through(&mut self, answer: &Answer<'_>, shared: &mut Shared) {
         let Some(delay) = shared.read_through() else { return };
         let ticket = answer.ticket;
         if !matches!(answer.outcome, Outcome::Hit | Outcome::Miss) {
@@ -548,7 +576,7 @@ impl Client {
 enum Next {
     Open,
     Wait(Nanos),
-    FollowUp { ready: Nanos },
+    FollowUp { follow: FollowUp, ready: Nanos },
     Arrival { due: Nanos, ready: Nanos },
     Done,
 }

@@ -142,14 +142,13 @@ impl Inflight {
         self.ring.get_mut(place).filter(|owed| owed.state == State::Waiting && owed.sent != NEVER)
     }
 
-    /// Takes the request that a reply answers out of the ring.
+    /// Takes the request that [`Inflight::find`] finds out of the ring: it is answered.
     #[inline]
-    pub fn answer(&mut self, tag: Option<Tag>) -> Option<Owed> {
-        let owed = self.find(tag)?;
-        let copy = *owed;
-        owed.state = State::Finished;
-        self.shed();
-        Some(copy)
+    pub fn finish(&mut self, tag: Option<Tag>) {
+        if let Some(owed) = self.find(tag) {
+            owed.state = State::Finished;
+            self.shed();
+        }
     }
 
     /// Marks requests as sent whose first byte lies before `taken`, and hands over those without reply whose last byte

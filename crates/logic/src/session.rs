@@ -25,9 +25,9 @@ pub enum Stamp {
 
 /// The end of a request.
 #[derive(Clone, Copy, Debug)]
-pub struct Answer {
+pub struct Answer<'a> {
     /// What it was.
-    pub ticket: Ticket,
+    pub ticket: &'a Ticket,
     /// How it ended.
     pub outcome: Outcome,
     /// The clock before the system call that took its first byte; [`NEVER`] if none did.
@@ -58,14 +58,14 @@ pub struct Item<'a> {
 
 /// Who is told what came.
 pub trait Sink {
-    /// An item of a reply to the request begins.
-    fn item(&mut self, ticket: &Ticket, item: Item<'_>);
+    /// An item of a reply to the request begins. Says whether its bytes are wanted; otherwise nobody touches them.
+    fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> bool;
 
-    /// Some of that item's bytes.
+    /// Some of that item's bytes, if they are wanted.
     fn body(&mut self, ticket: &Ticket, bytes: &[u8]);
 
     /// The request ended; `message` is what the server said beyond the outcome.
-    fn answer(&mut self, answer: &Answer, message: &[u8]);
+    fn answer(&mut self, answer: &Answer<'_>, message: &[u8]);
 }
 
 /// A read: its bytes and times.
@@ -91,6 +91,8 @@ pub struct Session<C> {
     taken: u64,
     /// Tag of the request whose item is passing by.
     passing: Option<Tag>,
+    /// Whether the item's bytes are wanted.
+    wanted: bool,
 }
 
 impl<C: Codec> Session<C> {
@@ -103,6 +105,7 @@ impl<C: Codec> Session<C> {
             queued: 0,
             taken: 0,
             passing: None,
+            wanted: false,
         }
     }
 
@@ -157,20 +160,22 @@ impl<C: Codec> Session<C> {
         loop {
             match self.codec.decode(&mut input)? {
                 Step::Need => return Ok(answered),
+                Step::Body(_) if !self.wanted => {}
                 Step::Item { tag, key, size, cas, flags } => {
                     let owed = self.owed.find(tag).ok_or(UNASKED)?;
                     owed.hits += 1;
                     self.passing = tag;
-                    sink.item(&owed.ticket, Item { key, size, cas, flags });
+                    self.wanted = sink.item(&owed.ticket, Item { key, size, cas, flags });
                 }
                 Step::Body(bytes) => {
                     let owed = self.owed.find(self.passing).ok_or(UNASKED)?;
                     sink.body(&owed.ticket, bytes);
                 }
                 Step::Reply { tag, outcome, message } => {
-                    let owed = self.owed.answer(tag).ok_or(UNASKED)?;
+                    let owed = self.owed.find(tag).ok_or(UNASKED)?;
                     answered += 1;
-                    sink.answer(&arrived(&owed, outcome, chunk.stamp, chunk.read), message);
+                    sink.answer(&arrived(owed, outcome, chunk.stamp, chunk.read), message);
+                    self.owed.finish(tag);
                 }
             }
         }
@@ -195,7 +200,7 @@ impl<C: Codec> Session<C> {
         }
         self.codec = C::new();
         self.outbox.clear();
-        (self.queued, self.taken, self.passing) = (0, 0, None);
+        (self.queued, self.taken, self.passing, self.wanted) = (0, 0, None, false);
     }
 
     /// When the oldest unanswered request has taken `timeout`; [`NEVER`] if none is unanswered.
@@ -211,19 +216,19 @@ impl<C: Codec> Session<C> {
 const UNASKED: Malformed = Malformed("a reply that nobody asked for");
 
 /// A request that ended without an arrival.
-fn ended(owed: &Owed, outcome: Outcome, at: Nanos, stamp: Stamp) -> Answer {
-    Answer { ticket: owed.ticket, outcome, sent: owed.sent, arrived: at, read: at, hits: owed.hits, stamp }
+fn ended(owed: &Owed, outcome: Outcome, at: Nanos, stamp: Stamp) -> Answer<'_> {
+    Answer { ticket: &owed.ticket, outcome, sent: owed.sent, arrived: at, read: at, hits: owed.hits, stamp }
 }
 
 /// A request whose reply arrived. The stamp is believed when it lies between sending and reading.
 #[inline]
-fn arrived(owed: &Owed, outcome: Outcome, stamp: Option<Nanos>, read: Nanos) -> Answer {
+fn arrived(owed: &Owed, outcome: Outcome, stamp: Option<Nanos>, read: Nanos) -> Answer<'_> {
     let (arrived, stamp) = match stamp {
         None => (read, Stamp::Missing),
         Some(at) if !is_possible(at, owed.sent, read) => (read, Stamp::Rejected),
         Some(at) => (at.clamp(owed.sent, read.max(owed.sent)), Stamp::Kernel),
     };
-    Answer { ticket: owed.ticket, outcome, sent: owed.sent, arrived, read, hits: owed.hits, stamp }
+    Answer { ticket: &owed.ticket, outcome, sent: owed.sent, arrived, read, hits: owed.hits, stamp }
 }
 
 /// Whether a reply can have arrived at `at`.

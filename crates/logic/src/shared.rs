@@ -1,5 +1,6 @@
 //! What one worker's clients have in common: the records, the work of the phase, and room to make one request in.
 
+use crate::dist::Dist;
 use crate::inflight::Care;
 use crate::plan::{Data, Load, Mix, Work};
 use crate::rng::{Stream, unit};
@@ -11,6 +12,9 @@ use crate::workload::popularity::{Chooser, Popularity};
 use crate::workload::stale::{RunMark, Witness};
 use crate::workload::value::{HEADER_BYTES, HeaderBuffer, PIECES_LIMIT_BYTES, ValueMaker, Version};
 
+/// The longest expiry that memcached takes as a span and not as a date (`protocol.txt`, section "Expiration times").
+const EXPIRY_MAX_S: u64 = 30 * 24 * 60 * 60;
+
 /// What incr adds and decr takes away.
 const DELTA: u64 = 1;
 
@@ -20,11 +24,13 @@ pub struct Shared {
     keys: KeyMaker,
     values: ValueMaker,
     spaces: Spaces,
-    expiry_s: crate::dist::Dist,
+    expiry_s: Dist,
     /// Share of reads whose values are checked.
     verify: f64,
     /// Clients in the group, over all threads and agents.
     clients: u64,
+    /// Servers that the clients are dealt to in turn.
+    servers: u64,
     task: Task,
     /// Which writes are known to be stored.
     pub(crate) witness: Witness,
@@ -90,6 +96,7 @@ impl Shared {
             expiry_s: data.expiry_s.clone(),
             verify,
             clients,
+            servers: 1,
             task: Task::Rest,
             witness: Witness::new(run),
             missed: Vec::new(),
@@ -102,6 +109,12 @@ impl Shared {
         }
     }
 
+    /// The same for clients that are dealt to so many servers in turn, each of which is to have every record.
+    pub fn over(mut self, servers: u64) -> Shared {
+        self.servers = servers;
+        self
+    }
+
     /// Makes the work of the next phase ready.
     pub fn begin(&mut self, work: &Work) {
         self.task = match work {
@@ -110,7 +123,7 @@ impl Shared {
         };
     }
 
-    /// How many records a load stores.
+    /// How many records a load stores on each server.
     pub fn load_records(load: &Load, records: u64) -> u64 {
         load_spaces(load).len() as u64 * records
     }
@@ -139,7 +152,7 @@ impl Shared {
 
     /// Whether this phase loads.
     #[inline]
-    pub(crate) fn is_load(&self) -> bool {
+    pub fn is_load(&self) -> bool {
         matches!(self.task, Task::Load(_))
     }
 
@@ -147,7 +160,9 @@ impl Shared {
     #[inline]
     pub(crate) fn load_key(&self, index: u64, number: u64) -> Option<u64> {
         let Task::Load(spaces) = &self.task else { return None };
-        let place = index * self.clients + number;
+        // The clients of one server share its records out among them.
+        let mates = mates(number, self.clients, self.servers);
+        let place = index * mates + number / self.servers;
         let records = self.spaces.records();
         Some(self.spaces.index(spaces[(place / records) as usize], place % records))
     }
@@ -215,6 +230,12 @@ impl Shared {
         }
     }
 
+    /// Whether anything may have to be done with the answer to a read of so many keys.
+    #[inline]
+    pub(crate) fn cares(&self, keys: u16) -> bool {
+        self.verify > 0.0 || keys > 1
+    }
+
     /// What is to be done with the answer to a read of so many keys.
     #[inline]
     pub(crate) fn care(&self, keys: u16, bits: u64) -> Care {
@@ -242,22 +263,23 @@ impl Shared {
         self.draft.ends.push(self.draft.keys.len() as u32);
     }
 
-    /// The read as a request.
+    /// A read of one key.
     #[inline]
-    pub(crate) fn read(&self, verb: Verb, expiry_bits: u64) -> Op<'_> {
-        let draft = &self.draft;
-        let keys = match draft.ends.len() {
-            1 => Keys::One(&draft.keys),
-            _ => Keys::Many { bytes: &draft.keys, ends: &draft.ends },
-        };
-        let expiry_s = if matches!(verb, Verb::Gat | Verb::Gats) { self.expiry(expiry_bits) } else { 0 };
-        Op { keys, expiry_s, ..Op::new(verb, &[]) }
+    pub(crate) fn read_one(&mut self, verb: Verb, index: u64, expiry_bits: u64) -> Op<'_> {
+        let expiry_s = self.expiry_of(verb, expiry_bits);
+        Op { expiry_s, ..Op::new(verb, self.keys.key(index, &mut self.draft.key)) }
+    }
+
+    /// A read of the keys that were added.
+    pub(crate) fn read_many(&self, verb: Verb, expiry_bits: u64) -> Op<'_> {
+        let keys = Keys::Many { bytes: &self.draft.keys, ends: &self.draft.ends };
+        Op { keys, expiry_s: self.expiry_of(verb, expiry_bits), ..Op::new(verb, &[]) }
     }
 
     /// Anything that is not a read, as a request.
     #[inline]
     pub(crate) fn write(&mut self, write: Write) -> Op<'_> {
-        let expiry_s = self.expiry(write.expiry_bits);
+        let expiry_s = self.expiry_of(write.verb, write.expiry_bits);
         let noreply =
             matches!(&self.task, Task::Mix(asking) if asking.noreply) && write.verb != Verb::Version;
         let key = self.keys.key(write.key, &mut self.draft.key);
@@ -268,9 +290,19 @@ impl Shared {
         Op { value, expiry_s, noreply, cas: write.cas, delta: DELTA, ..Op::new(write.verb, key) }
     }
 
+    /// Whether requests of this verb carry an expiry that has to be drawn.
     #[inline]
-    fn expiry(&self, bits: u64) -> i64 {
-        self.expiry_s.draw_size(bits, 0, i64::MAX as u64) as i64
+    pub(crate) fn sets_expiry(&self, verb: Verb) -> bool {
+        !matches!(self.expiry_s, Dist::Fixed(_)) && has_expiry(verb)
+    }
+
+    #[inline]
+    fn expiry_of(&self, verb: Verb, bits: u64) -> i64 {
+        match (&self.expiry_s, has_expiry(verb)) {
+            (_, false) => 0,
+            (Dist::Fixed(seconds), true) => *seconds as i64,
+            (drawn, true) => drawn.draw_size(bits, 0, EXPIRY_MAX_S) as i64,
+        }
     }
 
     #[inline]
@@ -280,6 +312,11 @@ impl Shared {
             Task::Load(_) | Task::Rest => unreachable!("only a mix draws keys"),
         }
     }
+}
+
+/// Whether requests of this verb carry an expiry.
+fn has_expiry(verb: Verb) -> bool {
+    verb.stores() || matches!(verb, Verb::Gat | Verb::Gats | Verb::Touch)
 }
 
 impl Asking {
@@ -294,6 +331,11 @@ impl Asking {
             noreply: mix.noreply,
         }
     }
+}
+
+/// How many of `clients`, dealt to `servers` in turn, are at the server of client `number`, itself included.
+pub fn mates(number: u64, clients: u64, servers: u64) -> u64 {
+    (clients - number % servers).div_ceil(servers)
 }
 
 fn load_spaces(load: &Load) -> Vec<Space> {

@@ -21,25 +21,39 @@ struct Story {
     told: Told,
 }
 
+/// An answer that outlives its request.
+struct Ended {
+    ticket: Ticket,
+    outcome: Outcome,
+    sent: Nanos,
+    arrived: Nanos,
+    read: Nanos,
+    hits: u32,
+    stamp: Stamp,
+}
+
 /// What a session tells.
 #[derive(Default)]
 struct Told {
-    answers: Vec<(Answer, String)>,
+    answers: Vec<(Ended, String)>,
     items: Vec<(u64, String, u64)>,
     body: Vec<u8>,
 }
 
 impl Sink for Told {
-    fn item(&mut self, ticket: &Ticket, item: Item<'_>) {
+    fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> bool {
         self.items.push((ticket.index, String::from_utf8_lossy(item.key).into_owned(), item.size));
+        true
     }
 
     fn body(&mut self, _ticket: &Ticket, bytes: &[u8]) {
         self.body.extend_from_slice(bytes);
     }
 
-    fn answer(&mut self, answer: &Answer, message: &[u8]) {
-        self.answers.push((*answer, String::from_utf8_lossy(message).into_owned()));
+    fn answer(&mut self, answer: &Answer<'_>, message: &[u8]) {
+        let &Answer { ticket, outcome, sent, arrived, read, hits, stamp } = answer;
+        let ended = Ended { ticket: *ticket, outcome, sent, arrived, read, hits, stamp };
+        self.answers.push((ended, String::from_utf8_lossy(message).into_owned()));
     }
 }
 
@@ -131,8 +145,8 @@ impl Story {
             NEVER => "never".to_string(),
             time => (time / US).to_string(),
         };
-        let line = |(answer, message): (Answer, String)| {
-            let Answer { ticket, outcome, sent, arrived, read, stamp, .. } = answer;
+        let line = |(answer, message): (Ended, String)| {
+            let Ended { ticket, outcome, sent, arrived, read, stamp, .. } = answer;
             let times = format!("sent {} arrived {} read {}", at(sent), at(arrived), at(read));
             let words = if message.is_empty() { message } else { format!(" \"{message}\"") };
             format!("{} {outcome:?} {times} {stamp:?}{words}", ticket.index)
@@ -141,7 +155,7 @@ impl Story {
     }
 
     /// The one answer that was told since this was asked last.
-    fn answer(&mut self) -> Answer {
+    fn answer(&mut self) -> Ended {
         let mut answers = std::mem::take(&mut self.told.answers);
         assert_eq!(answers.len(), 1);
         answers.remove(0).0

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::net::TcpStream;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Output;
@@ -158,7 +159,7 @@ fn choices_that_exclude_each_other_are_refused_with_the_reason() {
 #[test]
 fn what_is_not_there_yet_is_said_and_never_ignored() {
     let rows: &[(&str, &str)] = &[
-        ("--protocol meta", "--protocol meta"),
+        ("--protocol resp2", "--protocol resp2"),
         ("--protocol resp3", "--protocol resp3"),
         ("--udp", "--udp"),
         ("--tls", "--tls"),
@@ -447,6 +448,19 @@ fn man_pages_and_completions_are_made() {
             fs::read_to_string(completions.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(script.contains("popularity"), "{name}");
     }
+}
+
+#[test]
+fn the_demo_starts_the_built_in_server_says_so_and_ends_it() {
+    let output = pummel(&["demo"]);
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{shown}{}", text(&output.stderr));
+    let (_, rest) = shown.split_once("built-in one of pummel, at ").expect("it is named");
+    let (address, _) = rest.split_once(',').expect("an address");
+    for command in ["-t 3s\n", "-t 3s --rate 20k --arrivals poisson --no-load\n"] {
+        assert!(shown.contains(&format!("$ pummel run -s {address} {command}")), "{shown}");
+    }
+    assert!(TcpStream::connect(address).is_err(), "the server at {address} is still there");
 }
 
 #[test]

@@ -265,6 +265,12 @@ mod tests {
         caught("crates/logic/src/plan.rs", "use crate::{time::Nanos, host::Host};", 1, "may not use `host`");
         caught("crates/logic/src/measure/mod.rs", "use crate::workload::Mix;", 1, "may not use `workload`");
         caught("crates/engine/src/io/mod.rs", "use crate::worker::Worker;", 1, "`io` may not use `worker`");
+        caught(
+            "crates/tool/src/front/native.rs",
+            "use crate::report::json;",
+            1,
+            "`front` may not use `report`",
+        );
     }
 
     #[test]

@@ -51,7 +51,14 @@ impl Reply {
 
     pub(super) fn clear(&mut self) {
         self.own.clear();
+        self.own.shrink_to(COMPACT_BYTES);
         self.values.clear();
+        self.values.shrink_to(COMPACT_BYTES / size_of::<(usize, Arc<[u8]>)>());
+    }
+
+    /// Memory that it takes itself, without the values that the store holds anyway.
+    pub(super) fn own_bytes(&self) -> usize {
+        self.own.len() + size_of_val(&*self.values)
     }
 }
 

@@ -332,6 +332,11 @@ impl Store {
         }
     }
 
+    /// A flush_all whose delay is no number: memcached counts it, and flushes nothing.
+    pub fn flush_refused(&mut self) {
+        self.counts.cmd_flush += 1;
+    }
+
     /// Sets all counters to zero; items stay.
     pub fn reset_counts(&mut self) {
         self.counts = Counts::default();

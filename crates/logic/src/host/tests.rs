@@ -233,6 +233,15 @@ fn a_request_for_a_thousand_keys_is_answered() {
 }
 
 #[test]
+fn a_reply_that_would_fill_the_memory_is_an_error() {
+    let mut story = Story::plain();
+    story.ask(&[&b"set a 0 0 1000\r\n"[..], &[b'x'; 1000], b"\r\n"].concat());
+    let keys = "a ".repeat(40_000);
+    assert_eq!(story.text(&format!("get {keys}\r\n")), "SERVER_ERROR out of memory writing get response\r\n");
+    assert_eq!(story.text(&format!("get {}\r\n", "a ".repeat(1000))).matches("VALUE").count(), 1000);
+}
+
+#[test]
 fn stats_say_what_was_counted() {
     let mut story = Story::plain();
     story.ask(b"set a 0 0 1\r\nx\r\nget a b\r\n");

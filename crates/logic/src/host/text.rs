@@ -1,15 +1,14 @@
-//! memcached's text protocol from the server's side: bytes become requests, requests become replies.
+//! memcached's text protocol from the server's side: bytes become requests; `answer` makes requests replies.
 //!
 //! Follows memcached's `protocol.txt` and, where that is silent, what memcached 1.6.18 does.
 
-use super::fault::Faults;
-use super::owed::Reply;
-use super::store::{Incoming, Item, KEY_MAX_BYTES, Store};
-use crate::time::{Nanos, SECOND};
-use crate::wire::{Outcome, Verb};
+mod answer;
 
-/// What the server calls itself: the version of memcached whose behaviour it has, and who it is.
-pub const VERSION: &str = "1.6.18-pummel";
+pub use answer::VERSION;
+pub(super) use answer::{Gauges, answer, fail};
+
+use super::store::{Incoming, KEY_MAX_BYTES, item_len_bytes};
+use crate::wire::Verb;
 
 /// A line that is longer and has no end yet closes the connection, unless it asks for many keys.
 const LINE_MAX_BYTES: usize = 16 * 1024;
@@ -26,10 +25,6 @@ const BAD_EXPIRY: &str = "CLIENT_ERROR invalid exptime argument";
 const BAD_DELTA: &str = "CLIENT_ERROR invalid numeric delta argument";
 const BAD_CHUNK: &str = "CLIENT_ERROR bad data chunk";
 const BAD_DELETE: &str = "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]";
-const NOT_A_NUMBER: &str = "CLIENT_ERROR cannot increment or decrement non-numeric value";
-const TOO_LARGE: &str = "SERVER_ERROR object too large for cache";
-/// The answer of [`Fault::ErrorEvery`](super::fault::Fault::ErrorEvery).
-const ASKED_FOR_ERROR: &[u8] = b"SERVER_ERROR this request was chosen to fail\r\n";
 
 /// What is asked.
 #[derive(Debug)]
@@ -60,8 +55,9 @@ pub(super) enum Command<'a> {
         key: &'a [u8],
         expiry_s: i32,
     },
+    /// `None`: the delay is no number.
     Flush {
-        delay_s: i32,
+        delay_s: Option<i32>,
     },
     Stats {
         topic: &'a [u8],
@@ -371,7 +367,7 @@ fn parse_store<'a>(verb: Verb, words: &Words<'a>, item_max_bytes: usize) -> Pars
         return say(BAD_FORMAT, noreply);
     }
     let (flags, len) = (flags as u32, len as usize);
-    let fits = super::store::item_len_bytes(key.len(), flags, len) <= item_max_bytes;
+    let fits = item_len_bytes(key.len(), flags, len) <= item_max_bytes;
     let fate = if fits { Fate::Keep } else { Fate::Skip(len + 2) };
     Parsed::Pending(Pending { verb, key: key.to_vec(), flags, expiry_s, cas, noreply, len, fate })
 }
@@ -436,13 +432,9 @@ fn parse_flush<'a>(words: &Words<'a>) -> Request<'a> {
         return request(Command::Say(ERROR), false);
     }
     let noreply = words.noreply();
-    if words.count == 1 + usize::from(noreply) {
-        return request(Command::Flush { delay_s: 0 }, noreply);
-    }
-    match signed(words.words[1]) {
-        Some(delay_s) => request(Command::Flush { delay_s }, noreply),
-        None => request(Command::Say(BAD_EXPIRY), noreply),
-    }
+    let plain = words.count == 1 + usize::from(noreply);
+    let delay_s = if plain { Some(0) } else { signed(words.words[1]) };
+    request(Command::Flush { delay_s }, noreply)
 }
 
 fn parse_verbosity<'a>(words: &Words<'a>) -> Request<'a> {
@@ -476,198 +468,4 @@ fn decimal(digits: &[u8]) -> Option<u64> {
         return None;
     }
     std::str::from_utf8(digits).ok()?.parse().ok()
-}
-
-/// Figures of `stats` that the store does not know.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Gauges {
-    pub(super) started: Nanos,
-    pub(super) unix_ns_at_zero: u64,
-    pub(super) connections: u64,
-}
-
-/// Carries out `command` and writes its reply, also where it asked for none.
-pub(super) fn answer(
-    command: &Command<'_>,
-    store: &mut Store,
-    faults: &mut Faults,
-    gauges: Gauges,
-    now: Nanos,
-    reply: &mut Reply,
-) {
-    let outcome = match *command {
-        Command::Read { verb, expiry_s, keys } => {
-            return read(verb, expiry_s, keys, store, faults, now, reply);
-        }
-        Command::Stats { topic } => return stats(topic, store, gauges, now, reply),
-        Command::Quit => return,
-        Command::Say(line) => return say(line, reply),
-        Command::Version => {
-            reply.push(b"VERSION ");
-            return say(VERSION, reply);
-        }
-        Command::Spoiled => {
-            store.put_spoiled();
-            return say(BAD_CHUNK, reply);
-        }
-        Command::TooLarge { verb, key } => {
-            store.put_too_large(verb, key, now);
-            return say(TOO_LARGE, reply);
-        }
-        Command::Count { verb, key, delta } => match store.count(verb, key, delta, now) {
-            Outcome::NotStored => return say(NOT_A_NUMBER, reply),
-            outcome => outcome,
-        },
-        Command::Store { verb, incoming } => store.put(verb, &incoming, now),
-        Command::Delete { key } => store.delete(key, now),
-        Command::Touch { key, expiry_s } => store.touch(key, expiry_s, now),
-        Command::Flush { delay_s } => {
-            store.flush(delay_s, now);
-            Outcome::Ok
-        }
-    };
-    match outcome {
-        Outcome::Number(number) => {
-            reply.push_decimal(number);
-            reply.push(b"\r\n");
-        }
-        outcome => say(word_of(outcome), reply),
-    }
-}
-
-/// The answer to a request that was chosen to fail.
-pub(super) fn fail(reply: &mut Reply) {
-    reply.push(ASKED_FOR_ERROR);
-}
-
-fn say(line: &str, reply: &mut Reply) {
-    reply.push(line.as_bytes());
-    reply.push(b"\r\n");
-}
-
-fn word_of(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Stored => "STORED",
-        Outcome::NotStored => "NOT_STORED",
-        Outcome::Exists => "EXISTS",
-        Outcome::NotFound => "NOT_FOUND",
-        Outcome::Deleted => "DELETED",
-        Outcome::Touched => "TOUCHED",
-        Outcome::Ok => "OK",
-        Outcome::Hit | Outcome::Miss | Outcome::Number(_) | Outcome::Error(_) => {
-            unreachable!("the store does not answer a change with {outcome:?}")
-        }
-    }
-}
-
-fn read(
-    verb: Verb,
-    expiry_s: i32,
-    keys: &[u8],
-    store: &mut Store,
-    faults: &mut Faults,
-    now: Nanos,
-    reply: &mut Reply,
-) {
-    for key in keys.split(|&byte| byte == b' ').filter(|key| !key.is_empty()) {
-        if key.len() > KEY_MAX_BYTES {
-            reply.clear();
-            return say(BAD_FORMAT, reply);
-        }
-        let item = match verb {
-            Verb::Get | Verb::Gets => store.read(key, now),
-            _ => store.read_and_touch(key, expiry_s, now),
-        };
-        let Some(Item { value, flags, cas, .. }) = item.cloned() else { continue };
-        let value = faults.tamper(store, key, value);
-        reply.push(b"VALUE ");
-        reply.push(key);
-        reply.push(b" ");
-        reply.push_decimal(u64::from(flags));
-        reply.push(b" ");
-        reply.push_decimal(value.len() as u64);
-        if matches!(verb, Verb::Gets | Verb::Gats) {
-            reply.push(b" ");
-            reply.push_decimal(cas);
-        }
-        reply.push(b"\r\n");
-        reply.push_value(value);
-        reply.push(b"\r\n");
-    }
-    reply.push(b"END\r\n");
-}
-
-fn stats(topic: &[u8], store: &mut Store, gauges: Gauges, now: Nanos, reply: &mut Reply) {
-    match topic {
-        b"" => general_stats(store, gauges, now, reply),
-        b"reset" => {
-            store.reset_counts();
-            say("RESET", reply);
-        }
-        b"settings" => {
-            for (name, number) in [
-                ("maxbytes", store.limits().memory_max_bytes),
-                ("item_size_max", store.limits().item_max_bytes),
-                ("num_threads", 1),
-            ] {
-                stat(name, number as u64, reply);
-            }
-            say("END", reply);
-        }
-        b"items" | b"slabs" | b"sizes" | b"conns" | b"extstore" | b"proxy" => say("END", reply),
-        _ => say(ERROR, reply),
-    }
-}
-
-fn stat(name: &str, number: u64, reply: &mut Reply) {
-    reply.push(b"STAT ");
-    reply.push(name.as_bytes());
-    reply.push(b" ");
-    reply.push_decimal(number);
-    reply.push(b"\r\n");
-}
-
-/// The figures of memcached's `stats` that this server has, under memcached's names and in memcached's order.
-fn general_stats(store: &Store, gauges: Gauges, now: Nanos, reply: &mut Reply) {
-    let counts = store.counts;
-    stat("uptime", now.saturating_sub(gauges.started) / SECOND, reply);
-    stat("time", gauges.unix_ns_at_zero.saturating_add(now) / SECOND, reply);
-    reply.push(b"STAT version ");
-    say(VERSION, reply);
-    for (name, number) in [
-        ("pointer_size", u64::from(usize::BITS)),
-        ("curr_connections", gauges.connections),
-        ("total_connections", counts.total_connections),
-        ("cmd_get", counts.cmd_get),
-        ("cmd_set", counts.cmd_set),
-        ("cmd_flush", counts.cmd_flush),
-        ("cmd_touch", counts.cmd_touch),
-        ("get_hits", counts.get_hits),
-        ("get_misses", counts.get_misses),
-        ("get_expired", counts.get_expired),
-        ("get_flushed", counts.get_flushed),
-        ("delete_misses", counts.delete_misses),
-        ("delete_hits", counts.delete_hits),
-        ("incr_misses", counts.incr_misses),
-        ("incr_hits", counts.incr_hits),
-        ("decr_misses", counts.decr_misses),
-        ("decr_hits", counts.decr_hits),
-        ("cas_misses", counts.cas_misses),
-        ("cas_hits", counts.cas_hits),
-        ("cas_badval", counts.cas_badval),
-        ("touch_hits", counts.touch_hits),
-        ("touch_misses", counts.touch_misses),
-        ("store_too_large", counts.store_too_large),
-        ("bytes_read", counts.bytes_read),
-        ("bytes_written", counts.bytes_written),
-        ("limit_maxbytes", store.limits().memory_max_bytes as u64),
-        ("threads", 1),
-        ("bytes", store.len_bytes() as u64),
-        ("curr_items", store.len() as u64),
-        ("total_items", counts.total_items),
-        ("evictions", counts.evictions),
-    ] {
-        stat(name, number, reply);
-    }
-    say("END", reply);
 }

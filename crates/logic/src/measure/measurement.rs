@@ -32,6 +32,9 @@ pub struct Measurement {
     pub started_unix_ns: u64,
     /// Length of the measured phase without its drain.
     pub measured_ns: Nanos,
+    /// From its beginning to the last answer: longer than the phase when a backlog was worked off in the drain.
+    #[serde(default)]
+    pub answered_ns: Nanos,
     /// What said when replies arrived.
     pub clock: Clock,
     /// Some servers were reached by a unix socket, where the kernel gives no receive stamps: `arrived` is `read` there.
@@ -258,6 +261,7 @@ impl Measurement {
             reason: None,
             started_unix_ns: 0,
             measured_ns: 0,
+            answered_ns: 0,
             clock,
             unix_socket: false,
             timeout_ns,
@@ -313,11 +317,11 @@ impl Measurement {
 
     /// Counts what a server said with an error.
     pub fn message(&mut self, message: &[u8], count: u64) {
-        let text = String::from_utf8_lossy(message);
-        if let Some(present) = self.messages.get_mut(text.as_ref()) {
+        let text = printable(message);
+        if let Some(present) = self.messages.get_mut(&text) {
             *present += count;
         } else if self.messages.len() < MESSAGES_KEPT {
-            self.messages.insert(text.into_owned(), count);
+            self.messages.insert(text, count);
         }
     }
 
@@ -339,6 +343,7 @@ impl Measurement {
             (one, another) => one.min(another),
         };
         self.measured_ns = self.measured_ns.max(other.measured_ns);
+        self.answered_ns = self.answered_ns.max(other.answered_ns);
         self.unix_socket |= other.unix_socket;
         for (group, more) in self.groups.iter_mut().zip(&other.groups) {
             group.ops.merge(&more.ops);
@@ -496,7 +501,7 @@ impl Verify {
         self.failed += 1;
         self.keep(hash(key));
         if self.first.len() < FAILURES_SHOWN {
-            let key = String::from_utf8_lossy(key).into_owned();
+            let key = printable(key);
             if self.first.iter().all(|failure| failure.key != key) {
                 self.first.push(Failure { key, why: why.to_owned() });
             }
@@ -572,6 +577,12 @@ impl WholeRun {
         self.ops.merge(&other.ops);
         self.bytes.merge(&other.bytes);
     }
+}
+
+/// Bytes as text that does nothing to a terminal: what is no text, and control characters, are replaced.
+fn printable(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    text.replace(char::is_control, "\u{fffd}")
 }
 
 /// 64 bits of a key, so that a million different ones almost surely stay different.
@@ -767,6 +778,13 @@ mod tests {
         }
         assert_eq!(measurement.messages.len(), MESSAGES_KEPT);
         assert_eq!(measurement.messages["CLIENT_ERROR 0"], 101);
+    }
+
+    #[test]
+    fn words_of_a_server_cannot_do_anything_to_a_terminal() {
+        let mut measurement = empty();
+        measurement.message(b"CLIENT_ERROR \x1b[2J\xff", 1);
+        assert_eq!(measurement.messages.keys().next().unwrap(), "CLIENT_ERROR \u{fffd}[2J\u{fffd}");
     }
 
     #[test]

@@ -91,6 +91,15 @@ pub struct Outcomes {
     pub number: u64,
     /// Anything else that is good; also requests without reply.
     pub ok: u64,
+    /// Reads that found a value marked as stale.
+    #[serde(default)]
+    pub stale: u64,
+    /// Reads that won the right to renew a value.
+    #[serde(default)]
+    pub win: u64,
+    /// Reads of what another client is going to renew.
+    #[serde(default)]
+    pub recaching: u64,
 }
 
 /// The five histograms of a verb, by [`Span`].
@@ -270,6 +279,9 @@ impl Counts {
                 return;
             }
             Outcome::Hit | Outcome::Miss => None,
+            Outcome::Stale => Some(&mut self.outcomes.stale),
+            Outcome::Win => Some(&mut self.outcomes.win),
+            Outcome::Recaching => Some(&mut self.outcomes.recaching),
             Outcome::Stored => Some(&mut self.outcomes.stored),
             Outcome::NotStored => Some(&mut self.outcomes.not_stored),
             Outcome::Exists => Some(&mut self.outcomes.exists),
@@ -307,7 +319,7 @@ impl Counts {
 
 impl Outcomes {
     /// Each with its word in reports.
-    pub fn named(&self) -> [(&'static str, u64); 8] {
+    pub fn named(&self) -> [(&'static str, u64); 11] {
         [
             ("stored", self.stored),
             ("not_stored", self.not_stored),
@@ -317,6 +329,9 @@ impl Outcomes {
             ("touched", self.touched),
             ("number", self.number),
             ("ok", self.ok),
+            ("stale", self.stale),
+            ("win", self.win),
+            ("recaching", self.recaching),
         ]
     }
 
@@ -329,6 +344,9 @@ impl Outcomes {
         self.touched += other.touched;
         self.number += other.number;
         self.ok += other.ok;
+        self.stale += other.stale;
+        self.win += other.win;
+        self.recaching += other.recaching;
     }
 }
 

@@ -19,8 +19,8 @@
 
 use crate::measure::measurement::Measurement;
 use crate::measure::recorder::{Op, Span};
-use crate::measure::summary::{QUANTILES, Unanswered, time_text};
-use crate::plan::{Arrivals, Plan};
+use crate::measure::summary::{Figures, QUANTILES, Quantile, Unanswered, time_text};
+use crate::plan::{Arrivals, Clock, Plan};
 use crate::time::{MICROSECOND, Nanos};
 
 /// What limited the run.
@@ -137,10 +137,10 @@ impl Evidence<'_> {
             && self.lag_made_the_wait()
         {
             against.push(format!(
-                "requests waited ({name} {}) for others that it sent late (lag up to {}, service up to {})",
+                "requests waited ({name} {}) for others that it sent late (lag up to {}, service {})",
                 time_text(wait),
                 time_text(self.max(Span::Lag)),
-                time_text(self.max(Span::Service)),
+                self.longest_service(),
             ));
         }
         let turns = &self.measurement.generator.turns;
@@ -158,19 +158,29 @@ impl Evidence<'_> {
         let threads = self.plan.engine.threads;
         let threads =
             if threads == 1 { "1 client thread".to_owned() } else { format!("{threads} client threads") };
+        let service = if self.has_stamps() {
+            "Service times are the server's still"
+        } else {
+            "Service times contain its slowness in reading too, since there are no receive stamps"
+        };
         if self.closed {
             format!(
                 " In closed loop this means that the rate is what {threads} could ask for: the server may be able to do \
-                 more. Service times are the server's still; response times contain the lag. More threads (-T), or \
-                 --wait spin where threads were not busy, show more of the server."
+                 more. {service}; response times contain the lag. More threads (-T), --wait spin where threads were not \
+                 busy, or a quieter machine show more of the server."
             )
         } else {
             format!(
-                " Response times contain this slip and are not the server's alone; service times are. {} did not keep up \
-                 with the schedule: try more threads (-T), --wait spin, a lower --rate, or a quieter machine.",
+                " Response times contain this slip and are not the server's alone. {service}. {} did not keep up with the \
+                 schedule: try more threads (-T), --wait spin, a lower --rate, or a quieter machine.",
                 capitalised(&threads)
             )
         }
+    }
+
+    /// Whether the kernel said when replies arrived, so that reading late does not show in the service time.
+    fn has_stamps(&self) -> bool {
+        self.measurement.clock == Clock::Kernel && !self.measurement.unix_socket
     }
 
     fn against_server(&self) -> Option<String> {
@@ -178,13 +188,15 @@ impl Evidence<'_> {
         let connections = self.measurement.connections.asked;
         let lag = time_text(self.at(Span::Lag, 0.99));
         if let Some((name, wait, response)) = self.visible_wait() {
+            // The figures here are those that are known; with unanswered requests a report's table has others.
+            let of_answered = if counts.unanswered() > 0 { " of the answered requests" } else { "" };
             return Some(format!(
                 "The server or the number of connections ({connections}) was the limit, not the generator: of a response \
-                 time of {} at {name}, requests waited {} before they could be sent, and one request took the server up to \
-                 {} (service p50 {}). The generator's own lag is {lag} at p99.",
+                 time of {} at {name}{of_answered}, requests waited {} before they could be sent, and one request took the \
+                 server {} (service p50 {}). The generator's own lag is {lag} at p99{of_answered}.",
                 time_text(response),
                 time_text(wait),
-                time_text(self.max(Span::Service)),
+                self.longest_service(),
                 time_text(self.at(Span::Service, 0.5)),
             ));
         }
@@ -206,9 +218,14 @@ impl Evidence<'_> {
     }
 
     fn nobody(&self) -> String {
+        let reading = if self.has_stamps() {
+            ""
+        } else {
+            " and, since there are no receive stamps, the time to read it"
+        };
         format!(
             "Nothing stood in the way: requests were sent when they were due (wait p99 {}, lag p99 {}), and the response \
-             time is the server's service time.",
+             time is the server's service time{reading}.",
             time_text(self.at(Span::Wait, 0.99)),
             time_text(self.at(Span::Lag, 0.99)),
         )
@@ -270,6 +287,16 @@ impl Evidence<'_> {
         squares(Span::Lag) > squares(Span::Service) + unanswered.timeouts as f64 * timeout * timeout
     }
 
+    /// How long the server took at most, as far as it is known.
+    fn longest_service(&self) -> String {
+        let unanswered = Unanswered::of(&self.all.counts, self.measurement.timeout_ns);
+        match Figures::of(Span::Service, self.all.times.of(Span::Service), &unanswered).max {
+            Quantile::Known(longest) => format!("up to {}", time_text(longest)),
+            Quantile::Above(bound) => format!("more than {}", time_text(bound)),
+            Quantile::Absent => "an unknown time".to_owned(),
+        }
+    }
+
     fn at(&self, span: Span, quantile: f64) -> Nanos {
         self.all.times.of(span).quantile(quantile).unwrap_or(0)
     }
@@ -291,7 +318,7 @@ mod tests {
     use crate::measure::interval::Interval;
     use crate::measure::measurement::{Keep, WorkerTime};
     use crate::measure::recorder::Sample;
-    use crate::plan::{Backend, Clock, Data, Depth, Engine, Group, Protocol, Socket, Wait};
+    use crate::plan::{Backend, Data, Depth, Engine, Group, Protocol, Socket, Wait};
     use crate::rng::{Stream, unit};
     use crate::time::{MILLISECOND, SECOND};
     use crate::wire::{Fault, Outcome, Verb};
@@ -333,6 +360,11 @@ mod tests {
 
     impl Story {
         fn tell(&self) -> Verdict {
+            let measurement = self.measurement();
+            Verdict::of(&measurement, &self.plan(), &measurement.ops().all())
+        }
+
+        fn measurement(&self) -> Measurement {
             let mut interval = Interval::new([[Verb::Get]]);
             for client in 0..self.connections {
                 self.client(client, &mut interval);
@@ -347,8 +379,7 @@ mod tests {
             measurement.measured_ns = self.length;
             let busy_ns = (self.busy_share * self.length as f64) as Nanos;
             measurement.generator.workers.push(WorkerTime { busy_ns, wall_ns: self.length });
-            let all = measurement.ops().all();
-            Verdict::of(&measurement, &self.plan(), &all)
+            measurement
         }
 
         fn client(&self, client: u32, interval: &mut Interval) {
@@ -464,7 +495,8 @@ mod tests {
     #[test]
     fn a_server_that_froze_is_accused_also_where_its_requests_timed_out() {
         let verdict = Story { frozen: (SECOND, SECOND), timeout: 200 * MILLISECOND, ..QUIET }.tell();
-        says(&verdict, Limit::Server, &["not the generator"]);
+        let words = ["not the generator", "took the server more than 200 ms", "p99 of the answered requests"];
+        says(&verdict, Limit::Server, &words);
     }
 
     #[test]
@@ -522,6 +554,21 @@ mod tests {
         says(&Story { lag: 30 * MICROSECOND, ..QUIET }.tell(), Limit::Generator, &["lag p50 is 30.0 us"]);
         let slow = Story { lag: 30 * MICROSECOND, service: MILLISECOND, ..QUIET }.tell();
         assert_ne!(slow.limit, Limit::Generator, "30 us of 1 ms are not visible");
+    }
+
+    #[test]
+    fn without_receive_stamps_service_times_are_not_called_the_servers() {
+        let stamped = Story { busy_share: 0.97, ..QUIET };
+        says(&stamped.tell(), Limit::Generator, &["Service times are the server's still"]);
+        for (clock, unix_socket) in [(Clock::User, false), (Clock::Kernel, true)] {
+            let told = |story: &Story| {
+                let mut measurement = story.measurement();
+                (measurement.clock, measurement.unix_socket) = (clock, unix_socket);
+                Verdict::of(&measurement, &story.plan(), &measurement.ops().all())
+            };
+            says(&told(&stamped), Limit::Generator, &["Service times contain its slowness in reading too"]);
+            says(&told(&QUIET), Limit::Nobody, &["the time to read it"]);
+        }
     }
 
     #[test]

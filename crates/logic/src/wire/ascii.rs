@@ -1,6 +1,6 @@
 //! What text protocols share: where a key ends, decimal numbers, and lines that arrive in pieces.
 
-use super::Malformed;
+use super::{Expect, Malformed, Refused};
 use crate::outbox::Outbox;
 
 /// Longest key, as memcached's `protocol.txt` says, section "Keys".
@@ -22,11 +22,7 @@ const fn eight(byte: u8) -> u64 {
 pub fn key_len(bytes: &[u8]) -> usize {
     let mut at = 0;
     while let Some(chunk) = bytes[at..].first_chunk::<8>() {
-        let word = u64::from_le_bytes(*chunk);
-        let blank = word.wrapping_sub(eight(b' ' + 1)) & !word;
-        let delete = word ^ eight(0x7f);
-        let delete = delete.wrapping_sub(eight(1)) & !delete;
-        let ends = (blank | delete) & eight(0x80);
+        let ends = key_ends(u64::from_le_bytes(*chunk));
         if ends != 0 {
             return at + ends.trailing_zeros() as usize / 8;
         }
@@ -35,10 +31,29 @@ pub fn key_len(bytes: &[u8]) -> usize {
     at + bytes[at..].iter().position(|&byte| byte <= b' ' || byte == 0x7f).unwrap_or(bytes.len() - at)
 }
 
+/// The high bits of bytes that end a key; only the lowest of them is certain.
+#[inline]
+fn key_ends(word: u64) -> u64 {
+    let blank = word.wrapping_sub(eight(b' ' + 1)) & !word;
+    let delete = word ^ eight(0x7f);
+    let delete = delete.wrapping_sub(eight(1)) & !delete;
+    (blank | delete) & eight(0x80)
+}
+
 /// Whether text protocols can carry `key`: 1 to [`KEY_MAX_BYTES`] bytes without blanks and control characters.
 #[inline]
 pub fn is_key(key: &[u8]) -> bool {
-    !key.is_empty() && key.len() <= KEY_MAX_BYTES && key_len(key) == key.len()
+    if key.len() > KEY_MAX_BYTES {
+        return false;
+    }
+    // The last eight bytes are looked at together, some of them for the second time, rather than one by one.
+    let Some(last) = key.last_chunk::<8>() else {
+        return !key.is_empty() && key_len(key) == key.len();
+    };
+    let ends = key.chunks_exact(8).fold(key_ends(u64::from_le_bytes(*last)), |ends, chunk| {
+        ends | chunk.try_into().map_or(0, |chunk| key_ends(u64::from_le_bytes(chunk)))
+    });
+    ends == 0
 }
 
 /// Most digits of a 64-bit number.
@@ -64,6 +79,33 @@ pub fn whole_decimal(bytes: &[u8]) -> Option<u64> {
     decimal(bytes).filter(|&(_, digits)| digits == bytes.len()).map(|(number, _)| number)
 }
 
+/// Refuses an expiry that is no 32-bit number (`protocol.txt`, "Expiration times"): memcached does so too.
+#[inline]
+pub fn check_expiry(expiry_s: i64) -> Result<(), Refused> {
+    if (i64::from(i32::MIN)..=i64::from(u32::MAX)).contains(&expiry_s) {
+        Ok(())
+    } else {
+        Err(Refused("an expiry must fit in 32 bits"))
+    }
+}
+
+/// Writes what proves who we are to a memcached that has a file of users (`protocol.txt`, "Authentication"): a set whose
+/// value is user and password. `STORED` is a yes, `CLIENT_ERROR` a no.
+pub fn push_auth(user: &[u8], password: &[u8], out: &mut Outbox) -> Result<Expect, Refused> {
+    if !is_key(user) || user.contains(&b':') {
+        return Err(Refused("a user must not be empty, nor have blanks, control characters or colons"));
+    }
+    if password.iter().any(|byte| byte.is_ascii_control()) {
+        return Err(Refused("a password must not have control characters"));
+    }
+    out.push(b"set auth 0 0 ");
+    out.push_decimal((user.len() + 1 + password.len()) as u64);
+    for part in [&b"\r\n"[..], user, b" ", password, b"\r\n"] {
+        out.push(part);
+    }
+    Ok(Expect::Reply)
+}
+
 /// Adds a decimal number that may be negative.
 #[inline]
 pub fn push_signed(out: &mut Outbox, number: i64) {
@@ -72,6 +114,10 @@ pub fn push_signed(out: &mut Outbox, number: i64) {
     }
     out.push_decimal(number.unsigned_abs());
 }
+
+/// What follows a value is not its line end.
+pub const NO_VALUE_END: Malformed =
+    Malformed("a value is not followed by CR LF: its length is not what the server said");
 
 /// Takes lines off the input. A line that is whole stays where it is; only one that arrives in pieces is copied, into a
 /// buffer that exists from then on.
@@ -111,21 +157,41 @@ impl Lines {
         input: &mut &'i [u8],
         may_be_long: fn(&[u8]) -> bool,
     ) -> Result<Option<&'s [u8]>, Malformed> {
+        Ok(self.advance(input, may_be_long)?.map(|line| self.line(line)))
+    }
+
+    /// The same for a caller who has to look at a line before it decides whether to show it: the line is handed out
+    /// only where it lies in the input, and is to be had from [`Lines::line`].
+    pub fn advance<'i>(
+        &mut self,
+        input: &mut &'i [u8],
+        may_be_long: fn(&[u8]) -> bool,
+    ) -> Result<Option<Line<'i>>, Malformed> {
         let bytes = *input;
         let feed = bytes.iter().position(|&byte| byte == b'\n');
         let piece = &bytes[..feed.unwrap_or(bytes.len())];
         *input = &bytes[feed.map_or(bytes.len(), |at| at + 1)..];
         if feed.is_some() && self.at_start() {
-            return whole(piece, may_be_long).map(Some);
+            return whole(piece, may_be_long).map(|line| Some(Line(Some(line))));
         }
         let cut = self.cut.get_or_insert_default();
         cut.add(piece, may_be_long)?;
         if feed.is_none() {
             return Ok(None);
         }
-        cut.end().map(Some)
+        cut.end().map(|()| Some(Line(None)))
+    }
+
+    /// The bytes of the line that was taken last.
+    #[inline]
+    pub fn line<'s>(&'s self, line: Line<'s>) -> &'s [u8] {
+        line.0.unwrap_or_else(|| self.cut.as_ref().map_or(&[], |cut| cut.line()))
     }
 }
+
+/// A line that was taken: a slice of the input, or what [`Lines`] collected.
+#[derive(Clone, Copy, Debug)]
+pub struct Line<'i>(Option<&'i [u8]>);
 
 /// The line that `piece` is, which ends before the line feed.
 fn whole(piece: &[u8], may_be_long: fn(&[u8]) -> bool) -> Result<&[u8], Malformed> {
@@ -162,13 +228,14 @@ impl Cut {
         Ok(())
     }
 
-    fn end(&mut self) -> Result<&[u8], Malformed> {
+    fn end(&mut self) -> Result<(), Malformed> {
         self.ended = true;
-        match (self.returned, self.long) {
-            (false, _) => Err(NO_RETURN),
-            (true, true) => Ok(&self.bytes),
-            (true, false) => Ok(&self.bytes[..self.bytes.len() - 1]),
-        }
+        if self.returned { Ok(()) } else { Err(NO_RETURN) }
+    }
+
+    /// The line, which has ended, without its line end.
+    fn line(&self) -> &[u8] {
+        if self.long { &self.bytes } else { &self.bytes[..self.bytes.len() - 1] }
     }
 }
 

@@ -4,8 +4,37 @@
 //! begin and end: servers answer in order, so it is enough to number the requests that get a reply, and to remember the
 //! numbers of those that get several.
 
-use super::Outcome;
+use super::{Outcome, Tag};
 use std::collections::VecDeque;
+
+/// What a read has found so far, the weakest first: one answer for many keys is the strongest of theirs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Found {
+    /// Nothing.
+    Nothing,
+    /// A value.
+    Value,
+    /// A value, or a place for one, that another client is going to renew.
+    Recaching,
+    /// A value that was marked as stale.
+    Stale,
+    /// The right to renew it.
+    Win,
+}
+
+impl Found {
+    /// How a read ends that found this.
+    #[inline]
+    pub fn outcome(self) -> Outcome {
+        match self {
+            Found::Nothing => Outcome::Miss,
+            Found::Value => Outcome::Hit,
+            Found::Recaching => Outcome::Recaching,
+            Found::Stale => Outcome::Stale,
+            Found::Win => Outcome::Win,
+        }
+    }
+}
 
 /// A request with several replies.
 #[derive(Clone, Copy, Debug)]
@@ -14,8 +43,10 @@ pub struct Batch {
     number: u32,
     /// Replies that are still to come, where their number is known.
     pub left: u32,
-    /// What it is so far: the strongest of its items' outcomes.
-    pub outcome: Outcome,
+    /// Its tag.
+    pub tag: Tag,
+    /// What was found for it so far.
+    pub found: Found,
     /// Whether it has ended already, with an error: what still comes for it is nobody's.
     pub ended: bool,
 }
@@ -43,8 +74,8 @@ impl Batches {
     }
 
     /// A request that gets `left` replies was written.
-    pub fn ask_batch(&mut self, left: u32) {
-        let batch = Batch { number: self.asked, left, outcome: Outcome::Miss, ended: false };
+    pub fn ask_batch(&mut self, tag: Tag, left: u32) {
+        let batch = Batch { number: self.asked, left, tag, found: Found::Nothing, ended: false };
         self.waiting.get_or_insert_default().batches.push_back(batch);
         self.ask();
     }

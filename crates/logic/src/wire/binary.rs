@@ -7,7 +7,7 @@
 mod packets;
 
 use self::packets::{Event, Head, Header, KEY_MAX_BYTES, Packets, opcode, status};
-use super::batch::Batches;
+use super::batch::{Batches, Found};
 use super::{Codec, Expect, Fault, Keys, Malformed, Op, Outcome, Refused, Step, Tag, Verb};
 use crate::outbox::Outbox;
 
@@ -147,7 +147,7 @@ impl Codec for PlainBinary {
     }
 
     #[inline]
-    fn encode(&mut self, op: &Op<'_>, _tag: Tag, out: &mut Outbox) -> Result<Expect, Refused> {
+    fn encode(&mut self, op: &Op<'_>, tag: Tag, out: &mut Outbox) -> Result<Expect, Refused> {
         let Keys::Many { .. } = op.keys else {
             let expect = encode_one(op, 0, out)?;
             if expect == Expect::Reply {
@@ -159,7 +159,7 @@ impl Codec for PlainBinary {
         for n in 0..op.keys.count() {
             push_read(Head { opcode: read, opaque: 0, cas: 0 }, op.keys.key(n), op.expiry_s, out);
         }
-        self.batches.ask_batch(op.keys.count() as u32);
+        self.batches.ask_batch(tag, op.keys.count() as u32);
         Ok(Expect::Reply)
     }
 
@@ -214,11 +214,11 @@ impl PlainBinary {
         let meaning = match outcome(header) {
             _ if batch.ended => Meaning::Nothing,
             Outcome::Hit => {
-                batch.outcome = Outcome::Hit;
+                batch.found = Found::Value;
                 self.reading = last;
                 Meaning::Item
             }
-            Outcome::Miss if last => Meaning::Reply(batch.outcome),
+            Outcome::Miss if last => Meaning::Reply(batch.found.outcome()),
             Outcome::Miss => Meaning::Nothing,
             error => {
                 batch.ended = true;
@@ -385,8 +385,9 @@ fn expiry(expiry_s: i64) -> [u8; 4] {
 
 #[inline]
 fn item<'a>(tag: Option<Tag>, header: &Header, kept: &'a [u8]) -> Step<'a> {
-    let (flags, key) =
-        kept.split_first_chunk::<4>().expect("the check of the header kept four bytes of flags");
+    let Some((flags, key)) = kept.split_first_chunk::<4>() else {
+        unreachable!("the check of the header kept four bytes of flags");
+    };
     Step::Item {
         tag,
         key,

@@ -7,6 +7,7 @@ mod batch;
 pub mod binary;
 #[cfg(any(test, fuzzing))]
 pub mod contract;
+pub mod meta;
 pub mod text;
 
 /// What is asked of the server. Figures are kept apart by verb.
@@ -192,6 +193,22 @@ pub struct Op<'a> {
     pub delta: u64,
     /// Ask the server not to answer.
     pub noreply: bool,
+    /// What only the meta protocol can ask.
+    pub meta: MetaAsk,
+}
+
+/// Wishes that only memcached's meta protocol can express; other codecs ignore them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MetaAsk {
+    /// A read that finds nothing makes an empty item with this expiry in seconds, and wins the right to fill it.
+    pub vivify_s: Option<u32>,
+    /// A read of an item that expires in less than this many seconds wins the right to renew it.
+    pub recache_s: Option<u32>,
+    /// A read also asks for the remaining time, the size, whether the item was read before, and when. They are checked
+    /// for their form and not handed on.
+    pub details: bool,
+    /// A delete marks the item as stale for this many seconds, 0 for ever, and does not remove it.
+    pub stale_s: Option<u32>,
 }
 
 impl<'a> Op<'a> {
@@ -206,6 +223,7 @@ impl<'a> Op<'a> {
             cas: 0,
             delta: 0,
             noreply: false,
+            meta: MetaAsk::default(),
         }
     }
 }
@@ -309,6 +327,12 @@ pub enum Outcome {
     Ok,
     /// It failed.
     Error(Fault),
+    /// A read found a value that was marked as stale, and another client has been told to renew it.
+    Stale,
+    /// A read won the right to renew what it found, or to make what it did not find.
+    Win,
+    /// A read found a value, or a place for one, that another client has been told to renew.
+    Recaching,
 }
 
 /// What a codec found in the bytes.

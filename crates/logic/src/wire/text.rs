@@ -85,6 +85,20 @@ impl Codec for Text {
     }
 }
 
+impl Text {
+    /// Writes what proves who we are to a server that was started with a file of users, at the beginning of a
+    /// connection: `Stored` is a yes, a fault of the client a no.
+    pub fn encode_auth(
+        &mut self,
+        user: &[u8],
+        password: &[u8],
+        _tag: Tag,
+        out: &mut Outbox,
+    ) -> Result<Expect, Refused> {
+        ascii::push_auth(user, password, out)
+    }
+}
+
 /// Writes get, gets, gat and gats.
 #[inline]
 fn encode_read(op: &Op<'_>, out: &mut Outbox) -> Result<Expect, Refused> {
@@ -102,7 +116,7 @@ fn encode_read(op: &Op<'_>, out: &mut Outbox) -> Result<Expect, Refused> {
         Keys::One(key) => {
             check_key(key)?;
             if touches {
-                check_expiry(op.expiry_s)?;
+                ascii::check_expiry(op.expiry_s)?;
             }
             out.push(word);
             if touches {
@@ -136,7 +150,7 @@ fn encode_change(op: &Op<'_>, out: &mut Outbox) -> Result<Expect, Refused> {
     let Keys::One(key) = op.keys else { return Err(Refused("only reads take several keys")) };
     check_key(key)?;
     if op.verb.stores() || op.verb == Verb::Touch {
-        check_expiry(op.expiry_s)?;
+        ascii::check_expiry(op.expiry_s)?;
     }
     out.push(op.verb.name().as_bytes());
     out.push(b" ");
@@ -188,16 +202,6 @@ fn refused_key(key: &[u8]) -> Refused {
     })
 }
 
-/// An expiry is a 32-bit number (`protocol.txt`, "Expiration times"); memcached refuses larger ones.
-#[inline]
-fn check_expiry(expiry_s: i64) -> Result<(), Refused> {
-    if (i64::from(i32::MIN)..=i64::from(u32::MAX)).contains(&expiry_s) {
-        Ok(())
-    } else {
-        Err(Refused("an expiry must fit in 32 bits"))
-    }
-}
-
 fn check_many(op: &Op<'_>, touches: bool) -> Result<(), Refused> {
     let count = op.keys.count();
     if count == 0 {
@@ -210,7 +214,7 @@ fn check_many(op: &Op<'_>, touches: bool) -> Result<(), Refused> {
         line_bytes += 1 + key.len();
     }
     if touches {
-        check_expiry(op.expiry_s)?;
+        ascii::check_expiry(op.expiry_s)?;
         if line_bytes > COMMAND_MAX_BYTES {
             return Err(Refused(
                 "the keys of a gat do not fit in 2,048 bytes, the longest line that memcached takes",
@@ -310,19 +314,17 @@ impl Reply {
     /// Takes the line end after a value; false where it is not all there.
     #[inline]
     fn take_body_end(&mut self, input: &mut &[u8]) -> Result<bool, Malformed> {
-        const WRONG: Malformed =
-            Malformed("a value is not followed by CR LF: its length is not what the server said");
         if self.place == Place::Return {
             let Some((&byte, rest)) = input.split_first() else { return Ok(false) };
             if byte != b'\r' {
-                return Err(WRONG);
+                return Err(ascii::NO_VALUE_END);
             }
             *input = rest;
             self.place = Place::Feed;
         }
         let Some((&byte, rest)) = input.split_first() else { return Ok(false) };
         if byte != b'\n' {
-            return Err(WRONG);
+            return Err(ascii::NO_VALUE_END);
         }
         *input = rest;
         self.place = Place::Line;
@@ -440,7 +442,7 @@ mod tests {
     use super::*;
     use crate::wire::Value;
     use crate::wire::contract::{
-        Seen, cut_in_turn, encoded, every_cut, fuzz_decode, fuzz_prefixes, read, reply,
+        Seen, cut_in_turn, encoded, every_cut, fuzz_decode, fuzz_prefixes, read, reply, sent,
     };
     use proptest::collection::vec;
     use proptest::prelude::{Just, Strategy, any, prop_assert_eq, prop_oneof, proptest};
@@ -589,6 +591,18 @@ mod tests {
             request(&Op { expiry_s: 1 << 32, ..Op::new(Verb::Incr, b"key") }).is_ok(),
             "incr has no expiry"
         );
+    }
+
+    #[test]
+    fn authentication_is_a_set_of_user_and_password() {
+        let mut out = Outbox::default();
+        assert_eq!(Text::new().encode_auth(b"user", b"pass word", 0, &mut out), Ok(Expect::Reply));
+        assert_eq!(sent(&out), b"set auth 0 0 14\r\nuser pass word\r\n");
+        for (user, password) in [(&b""[..], &b"p"[..]), (b"a b", b"p"), (b"a:b", b"p"), (b"a", b"p\r\n")] {
+            let mut out = Outbox::default();
+            assert!(Text::new().encode_auth(user, password, 0, &mut out).is_err());
+            assert!(out.is_empty());
+        }
     }
 
     #[test]

@@ -16,6 +16,9 @@ pub type KeyBuffer = [u8; KEY_MAX_BYTES];
 /// Decimal digits that are written at once; the largest index, 3 * 2^40 - 1, has 13.
 const DIGITS: usize = 16;
 
+/// Up to this length keys are copied in one piece of constant length.
+const SHORT_BYTES: usize = 64;
+
 /// Names the draws of key sizes among all draws from the data seed.
 const KEY_SIZES: u64 = 0x6b65_7973;
 
@@ -157,10 +160,20 @@ impl KeyMaker {
     pub fn key<'b>(&self, index: u64, out: &'b mut KeyBuffer) -> &'b [u8] {
         debug_assert!(index < self.spaces.end());
         let len = self.len_of(index);
+        // Copies of a constant length are a few instructions, others a call; and nearly all keys are short.
+        if len <= SHORT_BYTES {
+            out[..SHORT_BYTES].copy_from_slice(&self.template[..SHORT_BYTES]);
+        } else {
+            out.copy_from_slice(&self.template[..]);
+        }
         let key = &mut out[..len];
-        key.copy_from_slice(&self.template[..len]);
-        let room = (len - self.prefix_len).min(DIGITS);
-        key[len - room..].copy_from_slice(&decimal(index)[DIGITS - room..]);
+        let digits = decimal(index);
+        let room = len - self.prefix_len;
+        if room >= DIGITS {
+            key[len - DIGITS..].copy_from_slice(&digits);
+        } else {
+            key[len - room..].copy_from_slice(&digits[DIGITS - room..]);
+        }
         key
     }
 
@@ -224,8 +237,13 @@ fn decimal(number: u64) -> [u8; DIGITS] {
     const HALF: u64 = 100_000_000;
     debug_assert!(number < HALF * HALF);
     let mut digits = [0; DIGITS];
-    digits[..8].copy_from_slice(&eight_digits(number / HALF));
-    digits[8..].copy_from_slice(&eight_digits(number % HALF));
+    if number < HALF {
+        digits[..8].copy_from_slice(b"00000000");
+        digits[8..].copy_from_slice(&eight_digits(number));
+    } else {
+        digits[..8].copy_from_slice(&eight_digits(number / HALF));
+        digits[8..].copy_from_slice(&eight_digits(number % HALF));
+    }
     digits
 }
 

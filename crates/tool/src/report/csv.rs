@@ -68,3 +68,45 @@ fn times(table: &mut String, figures: &Figures) {
 fn push(table: &mut String, cells: std::fmt::Arguments<'_>) {
     table.write_fmt(cells).expect("a string takes everything");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::example::Run;
+    use pummel_logic::measure::measurement::Keep;
+
+    fn rows(run: &Run) -> Vec<Vec<String>> {
+        let table = String::from_utf8(run.report(render)).unwrap();
+        table.lines().map(|line| line.split(',').map(str::to_owned).collect()).collect()
+    }
+
+    #[test]
+    fn every_interval_has_a_row_for_each_op_with_a_cell_for_each_column() {
+        let rows = rows(&Run::new(Keep::Figures));
+        let ops: Vec<(&str, &str)> = rows[1..].iter().map(|row| (row[0].as_str(), row[2].as_str())).collect();
+        assert_eq!(ops, [("0.000", "get"), ("0.000", "set"), ("1.000", "get"), ("1.000", "set")]);
+        assert!(rows.iter().all(|row| row.len() == rows[0].len()));
+        let cell = |name: &str| {
+            let at = rows[0].iter().position(|column| column == name);
+            rows[1][at.unwrap_or_else(|| panic!("no column {name}"))].as_str()
+        };
+        assert_eq!(
+            (cell("requests"), cell("rate"), cell("hits"), cell("misses")),
+            ("900", "900.000", "850", "50")
+        );
+        assert_eq!((cell("errors_timeout"), cell("unfinished"), cell("unsent")), ("0", "0", "0"));
+        assert_eq!((cell("reaction_p99.9_us"), cell("response_max_us")), ("2.5", "93.622"));
+    }
+
+    #[test]
+    fn what_is_not_known_is_an_empty_cell() {
+        let mut run = Run::new(Keep::Figures);
+        run.interval(2, Keep::Figures, |interval| interval.groups[0].unsent(Verb::Get, 4));
+        let rows = rows(&run);
+        let last = rows.last().unwrap();
+        assert_eq!(last.len(), rows[0].len());
+        assert_eq!((last[2].as_str(), last[3].as_str()), ("get", "4"));
+        let first_time = rows[0].iter().position(|column| column == "response_min_us").unwrap();
+        assert!(last[first_time..].iter().all(String::is_empty), "{last:?}");
+    }
+}

@@ -74,3 +74,65 @@ fn line(
     let (start, length) = (Duration::from_nanos(start_ns), Duration::from_nanos(length_ns));
     log.write_histogram(&histogram.to_hdr(), start, length, Some(tag)).expect(NEVER_FAILS);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::example::Run;
+    use hdrhistogram::serialization::interval_log::{IntervalLogHistogram, IntervalLogIterator, LogEntry};
+    use pummel_logic::measure::measurement::Keep;
+    use pummel_logic::time::SECOND;
+
+    /// Tag, start, length and histogram of every line, as the library's own reader finds them.
+    fn read(log: &[u8]) -> Vec<(String, Duration, Duration, Histogram)> {
+        let entries =
+            IntervalLogIterator::new(log).map(|entry| entry.expect("every line is one of the format"));
+        let lines = entries.filter_map(|entry| match entry {
+            LogEntry::Interval(line) => Some(parts(&line)),
+            LogEntry::StartTime(time) | LogEntry::BaseTime(time) => {
+                assert_eq!(time, Duration::from_secs(1_700_000_000));
+                None
+            }
+        });
+        lines.collect()
+    }
+
+    fn parts(line: &IntervalLogHistogram<'_>) -> (String, Duration, Duration, Histogram) {
+        let histogram = Histogram::from_base64(line.encoded_histogram()).unwrap();
+        let tag = line.tag().expect("every line has a tag").as_str().to_owned();
+        (tag, line.start_timestamp(), line.duration(), histogram)
+    }
+
+    #[test]
+    fn the_lines_of_all_intervals_add_up_to_what_was_measured() {
+        let run = Run::new(Keep::Histograms);
+        let lines = read(&run.report(render));
+        assert_eq!(lines.len(), 2 * 2 * Span::COUNT);
+        for (verb, op) in run.measurement.ops().iter() {
+            for span in Span::ALL {
+                let tag = format!("{}.{}", verb.name(), span.name());
+                let mut merged = Histogram::new();
+                lines.iter().filter(|line| line.0 == tag).for_each(|line| merged.merge(&line.3));
+                assert!(merged.cells().eq(op.times.of(span).cells()), "{tag}");
+            }
+        }
+        let last = lines.last().unwrap();
+        assert_eq!((last.1, last.2), (Duration::from_secs(1), Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn without_histograms_of_intervals_the_whole_phase_is_one() {
+        let lines = read(&Run::new(Keep::Figures).report(render));
+        assert_eq!(lines.len(), 2 * Span::COUNT);
+        assert!(lines.iter().all(|line| (line.1, line.2) == (Duration::ZERO, Duration::from_secs(2))));
+        assert_eq!(lines[0].3.count(), 1_800);
+    }
+
+    #[test]
+    fn intervals_in_which_nothing_happened_have_no_lines() {
+        let mut run = Run::new(Keep::Histograms);
+        let before = run.report(render);
+        run.interval(2, Keep::Histograms, |interval| interval.end_ns = 3 * SECOND);
+        assert_eq!(run.report(render), before);
+    }
+}

@@ -6,7 +6,7 @@ use pummel_logic::measure::measurement::{Status, Verify};
 use pummel_logic::measure::recorder::{Counts, Span};
 use pummel_logic::measure::summary::{Figures, OpSummary, QUANTILES, Quantile, Totals, time_text};
 use pummel_logic::plan::{Arrivals, Clock, Depth, Group, Mix, Plan, Work};
-use pummel_logic::time::{MILLISECOND, Nanos, seconds};
+use pummel_logic::time::{MILLISECOND, Nanos};
 use pummel_logic::wire::Fault;
 
 use crate::report::{Report, VERSION};
@@ -103,7 +103,14 @@ fn heading(page: &mut Page, report: &Report<'_>) {
         Status::Partial => "PARTIAL",
         Status::Interrupted => "INTERRUPTED",
     };
-    page.line(&format!("pummel {VERSION}: {status}, {:.2} s measured", summary.seconds));
+    let mut line = format!("pummel {VERSION}: {status}, {:.2} s measured", summary.seconds);
+    if report.measurement.verify.failed > 0 {
+        line += ", WRONG VALUES FOUND";
+    }
+    if summary.missed_a_goal() {
+        line += ", GOAL MISSED";
+    }
+    page.line(&line);
     if let Some(reason) = &summary.reason {
         page.field("Reason", reason);
     }
@@ -124,7 +131,7 @@ fn clients(plan: &Plan, group: &Group) -> String {
         Depth::Limit(depth) => format!("depth {}", grouped(u64::from(depth))),
         Depth::Unlimited => "unlimited depth".to_owned(),
     };
-    let rate = group.rate.map_or_else(String::new, |rate| format!(" at {} req/s", number(rate)));
+    let rate = group.rate.map_or_else(String::new, |rate| format!(" at {} req/s", plain(rate)));
     let load = match &group.arrivals {
         Arrivals::Closed => "closed loop".to_owned(),
         Arrivals::Constant => format!("open loop{rate}, constant gaps"),
@@ -140,7 +147,7 @@ fn requests(plan: &Plan, mix: &Mix) -> String {
     let ops: Vec<String> = mix
         .ops
         .iter()
-        .map(|(verb, weight)| format!("{} {} %", verb.name(), number(weight / total * 100.0)))
+        .map(|(verb, weight)| format!("{} {} %", verb.name(), plain(weight / total * 100.0)))
         .collect();
     let mut text = ops.join(", ");
     if mix.multiget > 1 {
@@ -266,8 +273,8 @@ fn requests_without_answer(page: &mut Page, counts: &Counts) {
         page.field(
             "Unanswered",
             &format!(
-                "{} of {} ({share:.2} %) got no answer. They count as slower than all others: `> x` is a quantile that \
-                 falls among them, of which only a lower bound is known. min, mean and stddev leave them out.",
+                "{} of {} ({share:.2} %) got no answer. They count as slower than all others: where a quantile falls \
+                 among them, only a lower bound of it is known (> x). min, mean and stddev leave them out.",
                 grouped(unanswered),
                 counted(counts.requests(), "request"),
             ),
@@ -327,10 +334,10 @@ fn around(page: &mut Page, report: &Report<'_>) {
     page.field("Connections", &text);
     if let Some(load) = measurement.load {
         let mut text = format!(
-            "{} of {} stored in {:.2} s, {}",
+            "{} of {} stored in {}, {}",
             grouped(load.stored),
             counted(load.records, "record"),
-            seconds(load.elapsed_ns),
+            time_text(load.elapsed_ns),
             byte_text(load.bytes)
         );
         if load.errors > 0 {
@@ -358,18 +365,16 @@ fn verification(page: &mut Page, report: &Report<'_>) {
         page.field("", &format!("{}: {}", failure.key, failure.why));
     }
     if verify.failed_keys() > verify.first.len() as u64 {
-        page.field(
-            "",
-            &format!("and {} more", counted(verify.failed_keys() - verify.first.len() as u64, "key")),
-        );
+        let more = verify.failed_keys() - verify.first.len() as u64;
+        page.field("", &format!("and {} more", grouped(more)));
     }
     if verify.short > 0 {
+        let short = counted(verify.short, "value");
         page.field(
             "",
             &format!(
-                "{} too short to carry a frame: their bytes were compared, but neither a lost end nor an older value \
-                 can be seen in them",
-                if verify.short == 1 { "1 value was".to_owned() } else { format!("{} values were", grouped(verify.short)) }
+                "Too short to carry a frame: {short}. The bytes of such values were compared, but neither a lost end nor \
+                 an older value can be seen in them."
             ),
         );
     }
@@ -442,15 +447,21 @@ fn goals(page: &mut Page, report: &Report<'_>) {
 
 /// A number with at least three significant digits: two digits after the point below 10, one below 100, else none.
 fn number(value: f64) -> String {
-    if value.abs() < 9.995 {
-        let text = format!("{value:.2}");
-        return text.strip_suffix(".00").map_or(text.clone(), str::to_owned);
+    if value == 0.0 {
+        "0".to_owned()
+    } else if value.abs() < 9.995 {
+        format!("{value:.2}")
+    } else if value.abs() < 99.95 {
+        format!("{value:.1}")
+    } else {
+        grouped(value.round() as u64)
     }
-    if value.abs() < 99.95 {
-        let text = format!("{value:.1}");
-        return text.strip_suffix(".0").map_or(text.clone(), str::to_owned);
-    }
-    grouped(value.round() as u64)
+}
+
+/// A number as people write it: no zeros at the end of a fraction.
+fn plain(value: f64) -> String {
+    let text = number(value);
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 /// A number without digits that say nothing, such as the 99.9 of a quantile.
@@ -489,4 +500,293 @@ fn byte_text(bytes: u64) -> String {
         unit = next;
     }
     if unit == "B" { format!("{bytes} B") } else { format!("{} {unit}", number(value)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::example::{Run, sample};
+    use pummel_logic::measure::measurement::Keep;
+    use pummel_logic::measure::recorder::Sample;
+    use pummel_logic::plan::Goal;
+    use pummel_logic::wire::{Outcome, Verb};
+
+    #[track_caller]
+    fn shows(run: &Run, expected: &str) {
+        let text = run.report(render);
+        let expected = expected.trim_start_matches('\n').replace("VERSION", VERSION);
+        assert!(text == expected, "the report is now:\n{text}");
+    }
+
+    #[test]
+    fn a_run_of_gets_and_sets() {
+        shows(&Run::new(Keep::Figures), NORMAL);
+    }
+    const NORMAL: &str = r"
+pummel VERSION: complete, 2.00 s measured
+Servers      127.0.0.1:11211
+Clients      10 connections, depth 1, open loop at 1,000 req/s, poisson, 1 thread
+Requests     get 90 %, set 10 %; 1,000 records, uniform, keys 30 bytes, values 200 bytes
+Seed         42 (data seed 0)
+
+       due  completed  per second   hits  misses  hit %  errors  unfinished  unsent
+get  1,800      1,800         900  1,700     100   94.4       0           0       0
+set    200        200         100      -       -      -       0           0       0
+all  2,000      2,000       1,000  1,700     100   94.4       0           0       0
+
+in us             min  mean  stddev   p50   p90   p95   p99  p99.9  p99.99   max
+get    response  31.1  62.4    17.7  62.4  86.8  89.7  92.9   93.6    93.6  93.6
+       service   30.1  60.5    17.6  60.4  84.9  87.9  90.4   90.9    90.9  90.9
+       wait         0     0       0     0     0     0     0      0       0     0
+       lag       1.02  1.85    0.49  1.83  2.51  2.62  2.68   2.68    2.68  2.68
+       reaction  2.50  2.50       0  2.50  2.50  2.50  2.50   2.50    2.50  2.50
+set    response  31.8  62.8    17.7  62.4  86.8  89.9  92.9   93.8    93.8  93.8
+       service   30.0  60.2    17.6  59.9  84.4  87.4  89.8   90.4    90.4  90.4
+       wait         0  0.80    1.60     0  4.00  4.00  4.00   4.00    4.00  4.00
+       lag       1.00  1.76    0.49  1.68  2.36  2.53  2.53   2.53    2.53  2.53
+       reaction  2.50  2.50       0  2.50  2.50  2.50  2.50   2.50    2.50  2.50
+all    response  31.1  62.4    17.7  62.4  86.8  89.9  92.9   93.6    93.8  93.8
+
+Bytes        120 kB sent (60.0 kB/s), 420 kB received (210 kB/s)
+Connections  10 of 10 open at the start; connecting took 35.0 us (p50) to 70.0 us (max)
+Loading      1,000 of 1,000 records stored in 12.0 ms, 265 kB
+Generator    5.50 us of CPU for each request (0.60 user, 4.90 system); busiest thread busy 12 % of
+             the time, 0 stalls; 11.5 MB of memory
+Clock        the kernel's receive stamps; 6 (0.3 %) shared by replies that came together (an upper
+             bound for all but the last)
+Verdict      Nothing stood in the way: requests were sent when they were due (wait p99 4.00 us, lag
+             p99 2.67 us), and the response time is the server's service time.
+";
+
+    #[test]
+    fn a_run_with_timeouts_says_what_is_not_known() {
+        let mut run = Run::new(Keep::Figures);
+        run.interval(2, Keep::Figures, |interval| {
+            for i in 0..50 {
+                let outcome = Outcome::Error(Fault::Timeout);
+                interval.groups[0].record(&Sample { outcome, ..sample(i) });
+            }
+            interval.groups[0].unsent(Verb::Get, 20);
+        });
+        run.measurement.connections.lost = 50;
+        run.measurement.connections.reconnected = 50;
+        run.plan.goals = vec![
+            Goal { quantile: 0.5, limit_ns: MILLISECOND },
+            Goal { quantile: 0.999, limit_ns: 2_000 * MILLISECOND },
+        ];
+        shows(&run, TIMEOUTS);
+    }
+    const TIMEOUTS: &str = r"
+pummel VERSION: complete, 2.00 s measured, GOAL MISSED
+Servers      127.0.0.1:11211
+Clients      10 connections, depth 1, open loop at 1,000 req/s, poisson, 1 thread
+Requests     get 90 %, set 10 %; 1,000 records, uniform, keys 30 bytes, values 200 bytes
+Seed         42 (data seed 0)
+
+       due  completed  per second   hits  misses  hit %  errors  unfinished  unsent
+get  1,865      1,800         900  1,700     100   94.4      45           0      20
+set    205        200         100      -       -      -       5           0       0
+all  2,070      2,000       1,000  1,700     100   94.4      50           0      20
+
+in us             min  mean  stddev   p50   p90   p95          p99        p99.9       p99.99          max
+get    response  31.1  62.4    17.7  63.1  88.5  92.5  > 1,000,000  > 1,000,000  > 1,000,000  > 1,000,000
+       service   30.1  60.5    17.6  61.6  87.0  90.0  > 1,000,000  > 1,000,000  > 1,000,000  > 1,000,000
+       wait         0     0       0     0     0     0          > 0          > 0          > 0          > 0
+       lag       1.02  1.85    0.49  1.88  2.58  2.67       > 2.68       > 2.68       > 2.68       > 2.68
+       reaction  2.50  2.50       0  2.50  2.50  2.50       > 2.50       > 2.50       > 2.50       > 2.50
+set    response  31.8  62.8    17.7  63.3  88.3  92.2  > 1,000,000  > 1,000,000  > 1,000,000  > 1,000,000
+       service   30.0  60.2    17.6  61.1  86.1  89.2  > 1,000,000  > 1,000,000  > 1,000,000  > 1,000,000
+       wait         0  0.80    1.60     0  4.00  4.00       > 4.00       > 4.00       > 4.00       > 4.00
+       lag       1.00  1.76    0.49  1.85  2.53  2.53       > 2.53       > 2.53       > 2.53       > 2.53
+       reaction  2.50  2.50       0  2.50  2.50  2.50       > 2.50       > 2.50       > 2.50       > 2.50
+all    response  31.1  62.4    17.7  63.1  88.4  92.5  > 1,000,000  > 1,000,000  > 1,000,000  > 1,000,000
+
+Unanswered   70 of 2,070 requests (3.38 %) got no answer. They count as slower than all others:
+             where a quantile falls among them, only a lower bound of it is known (> x). min, mean
+             and stddev leave them out.
+Errors       timeout 50
+Bytes        180 kB sent (90.0 kB/s), 630 kB received (315 kB/s)
+Connections  10 of 10 open at the start, 50 lost, 50 opened again; connecting took 35.0 us (p50) to
+             70.0 us (max)
+Loading      1,000 of 1,000 records stored in 12.0 ms, 265 kB
+Generator    5.50 us of CPU for each request (0.60 user, 4.90 system); busiest thread busy 12 % of
+             the time, 0 stalls; 11.5 MB of memory
+Clock        the kernel's receive stamps; 9 (0.5 %) shared by replies that came together (an upper
+             bound for all but the last)
+Goal         response time p50 within 1.00 ms: met (63.1 us)
+Goal         response time p99.9 within 2.00 s: MISSED (> 1.00 s)
+Verdict      The server or the way there was the limit, not the generator: 3.4 % of the requests got
+             no answer. The generator's own lag is 2.67 us at p99.
+";
+
+    #[test]
+    fn a_partial_run_says_why() {
+        let mut run = Run::new(Keep::Figures);
+        run.measurement.mark(
+            Status::Partial,
+            "127.0.0.1:11211 closed the connection after 1.2 s, and it was not replaced",
+        );
+        run.measurement.connections.lost = 1;
+        run.interval(2, Keep::Figures, |interval| {
+            let outcome = Outcome::Error(Fault::Server);
+            interval.groups[0].record(&Sample { outcome, ..sample(3) });
+            interval.groups[0].unfinished(Verb::Set, 1);
+        });
+        run.measurement.message(b"SERVER_ERROR out of memory storing object", 1);
+        shows(&run, PARTIAL);
+    }
+    const PARTIAL: &str = r"
+pummel VERSION: PARTIAL, 2.00 s measured
+Reason       127.0.0.1:11211 closed the connection after 1.2 s, and it was not replaced
+Servers      127.0.0.1:11211
+Clients      10 connections, depth 1, open loop at 1,000 req/s, poisson, 1 thread
+Requests     get 90 %, set 10 %; 1,000 records, uniform, keys 30 bytes, values 200 bytes
+Seed         42 (data seed 0)
+
+       due  completed  per second   hits  misses  hit %  errors  unfinished  unsent
+get  1,801      1,800         900  1,700     100   94.4       1           0       0
+set    201        200         100      -       -      -       0           1       0
+all  2,002      2,000       1,000  1,700     100   94.4       1           1       0
+
+in us             min  mean  stddev   p50   p90   p95   p99   p99.9  p99.99     max
+get    response  31.1  62.4    17.7  62.4  86.8  89.7  92.9    93.6    93.6    93.6
+       service   30.1  60.5    17.6  60.4  84.9  87.9  90.4    90.9    90.9    90.9
+       wait         0     0       0     0     0     0     0       0       0       0
+       lag       1.02  1.85    0.49  1.83  2.51  2.62  2.68    2.68    2.68    2.68
+       reaction  2.50  2.50       0  2.50  2.50  2.50  2.50    2.50    2.50    2.50
+set    response  31.8  62.8    17.7  63.1  87.5  90.6  93.8  > 93.8  > 93.8  > 93.8
+       service   30.0  60.2    17.6  60.5  84.9  88.0  90.4  > 90.4  > 90.4  > 90.4
+       wait         0  0.80    1.60     0  4.00  4.00  4.00  > 4.00  > 4.00  > 4.00
+       lag       1.00  1.76    0.49  1.85  2.53  2.53  2.53  > 2.53  > 2.53  > 2.53
+       reaction  2.50  2.50       0  2.50  2.50  2.50  2.50  > 2.50  > 2.50  > 2.50
+all    response  31.1  62.4    17.7  62.4  86.8  89.9  93.1    93.8  > 93.8  > 93.8
+
+Unanswered   1 of 2,002 requests (0.05 %) got no answer. They count as slower than all others: where
+             a quantile falls among them, only a lower bound of it is known (> x). min, mean and
+             stddev leave them out.
+Errors       server 1
+             1 x SERVER_ERROR out of memory storing object
+Bytes        180 kB sent (90.0 kB/s), 630 kB received (315 kB/s)
+Connections  10 of 10 open at the start, 1 lost; connecting took 35.0 us (p50) to 70.0 us (max)
+Loading      1,000 of 1,000 records stored in 12.0 ms, 265 kB
+Generator    5.50 us of CPU for each request (0.60 user, 4.90 system); busiest thread busy 12 % of
+             the time, 0 stalls; 11.5 MB of memory
+Clock        the kernel's receive stamps; 9 (0.5 %) shared by replies that came together (an upper
+             bound for all but the last)
+Verdict      Nothing stood in the way: requests were sent when they were due (wait p99 4.00 us, lag
+             p99 2.67 us), and the response time is the server's service time.
+";
+
+    #[test]
+    fn a_run_that_found_wrong_values_names_their_keys() {
+        let mut run = Run::new(Keep::Figures);
+        run.plan.verify = 1.0;
+        run.measurement.verify.checked = 1_710;
+        run.measurement.verify.short = 1;
+        for key in 0..12 {
+            run.measurement.verify.fail(format!("key-{key:04}").as_bytes(), "bytes changed");
+        }
+        shows(&run, WRONG);
+    }
+    const WRONG: &str = r"
+pummel VERSION: complete, 2.00 s measured, WRONG VALUES FOUND
+Servers      127.0.0.1:11211
+Clients      10 connections, depth 1, open loop at 1,000 req/s, poisson, 1 thread
+Requests     get 90 %, set 10 %; 1,000 records, uniform, keys 30 bytes, values 200 bytes
+Seed         42 (data seed 0)
+
+       due  completed  per second   hits  misses  hit %  errors  unfinished  unsent
+get  1,800      1,800         900  1,700     100   94.4       0           0       0
+set    200        200         100      -       -      -       0           0       0
+all  2,000      2,000       1,000  1,700     100   94.4       0           0       0
+
+in us             min  mean  stddev   p50   p90   p95   p99  p99.9  p99.99   max
+get    response  31.1  62.4    17.7  62.4  86.8  89.7  92.9   93.6    93.6  93.6
+       service   30.1  60.5    17.6  60.4  84.9  87.9  90.4   90.9    90.9  90.9
+       wait         0     0       0     0     0     0     0      0       0     0
+       lag       1.02  1.85    0.49  1.83  2.51  2.62  2.68   2.68    2.68  2.68
+       reaction  2.50  2.50       0  2.50  2.50  2.50  2.50   2.50    2.50  2.50
+set    response  31.8  62.8    17.7  62.4  86.8  89.9  92.9   93.8    93.8  93.8
+       service   30.0  60.2    17.6  59.9  84.4  87.4  89.8   90.4    90.4  90.4
+       wait         0  0.80    1.60     0  4.00  4.00  4.00   4.00    4.00  4.00
+       lag       1.00  1.76    0.49  1.68  2.36  2.53  2.53   2.53    2.53  2.53
+       reaction  2.50  2.50       0  2.50  2.50  2.50  2.50   2.50    2.50  2.50
+all    response  31.1  62.4    17.7  62.4  86.8  89.9  92.9   93.6    93.8  93.8
+
+Bytes        120 kB sent (60.0 kB/s), 420 kB received (210 kB/s)
+Connections  10 of 10 open at the start; connecting took 35.0 us (p50) to 70.0 us (max)
+Loading      1,000 of 1,000 records stored in 12.0 ms, 265 kB
+Verified     1,710 values checked: 12 WRONG, of 12 keys; 0 stale
+             key-0000: bytes changed
+             key-0001: bytes changed
+             key-0002: bytes changed
+             key-0003: bytes changed
+             key-0004: bytes changed
+             key-0005: bytes changed
+             key-0006: bytes changed
+             key-0007: bytes changed
+             key-0008: bytes changed
+             key-0009: bytes changed
+             and 2 more
+             Too short to carry a frame: 1 value. The bytes of such values were compared, but
+             neither a lost end nor an older value can be seen in them.
+Generator    5.50 us of CPU for each request (0.60 user, 4.90 system); busiest thread busy 12 % of
+             the time, 0 stalls; 11.5 MB of memory
+Clock        the kernel's receive stamps; 6 (0.3 %) shared by replies that came together (an upper
+             bound for all but the last)
+Verdict      Nothing stood in the way: requests were sent when they were due (wait p99 4.00 us, lag
+             p99 2.67 us), and the response time is the server's service time.
+";
+
+    #[test]
+    fn a_run_without_any_answer_has_a_report_without_numbers_that_nobody_knows() {
+        let mut run = Run::new(Keep::Figures);
+        run.measurement = pummel_logic::measure::measurement::Measurement::new(
+            ["all".to_owned()],
+            Clock::User,
+            MILLISECOND,
+        );
+        run.measurement.mark(Status::Partial, "connection refused");
+        let text = run.report(render);
+        assert!(text.contains("PARTIAL, 0.00 s measured\nReason       connection refused"), "{text}");
+        assert!(text.contains("Nothing was completed"), "{text}");
+        assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+    }
+
+    #[test]
+    fn times_of_a_slow_run_are_in_milliseconds() {
+        let mut run = Run::new(Keep::Figures);
+        run.interval(2, Keep::Figures, |interval| {
+            for i in 0..5_000 {
+                let late = sample(i);
+                let arrived = late.arrived + 20 * MILLISECOND;
+                interval.groups[0].record(&Sample { arrived, read: arrived, ..late });
+            }
+        });
+        let text = run.report(render);
+        assert!(text.contains("\nin ms "), "{text}");
+    }
+
+    #[test]
+    fn many_verbs_have_their_response_times_only() {
+        let mut run = Run::new(Keep::Figures);
+        run.interval(2, Keep::Figures, |interval| {
+            for verb in Verb::ALL {
+                interval.groups[0].record(&Sample { verb, outcome: Outcome::Ok, ..sample(5) });
+            }
+        });
+        let text = run.report(render);
+        let rows = |span: &str| text.lines().filter(|line| line.contains(&format!(" {span}  "))).count();
+        assert_eq!(rows("response"), Verb::COUNT + 1, "{text}");
+        assert_eq!(rows("service"), 1, "{text}");
+    }
+
+    #[test]
+    fn numbers_have_three_digits_and_thousands_are_set_apart() {
+        let written = [0.0, 0.05, 9.994, 9.996, 99.94, 99.96, 1_234.5, 1_234_567.0].map(number);
+        assert_eq!(written, ["0", "0.05", "9.99", "10.0", "99.9", "100", "1,235", "1,234,567"]);
+        assert_eq!([90.0, 33.333, 20_000.0, 0.5].map(plain), ["90", "33.3", "20,000", "0.5"]);
+        assert_eq!([0, 999, 1_000, 1_999_999].map(byte_text), ["0 B", "999 B", "1.00 kB", "2.00 MB"]);
+        assert_eq!([0.99 * 100.0, 0.9995 * 100.0].map(number_plain), ["99", "99.95"]);
+    }
 }

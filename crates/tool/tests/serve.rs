@@ -1,0 +1,722 @@
+//! The built-in server as a process: what it says, what it answers beside a real memcached, what it does wrong, and
+//! whether it tells the truth about it.
+
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// No test waits longer for anything.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A running `pummel serve`, with a truth file. Ends with the test.
+struct Serving {
+    process: Child,
+    addresses: Vec<String>,
+    folder: TempDir,
+}
+
+impl Serving {
+    fn start(args: &[&str]) -> Serving {
+        Serving::start_on(&["127.0.0.1:0"], args)
+    }
+
+    fn start_on(places: &[&str], args: &[&str]) -> Serving {
+        let folder = TempDir::new().expect("a temporary folder");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pummel"));
+        command
+            .arg("serve")
+            .args(args)
+            .args(["--max-seconds", "60", "--truth"])
+            .arg(folder.path().join("truth"));
+        for place in places {
+            command.args(["--listen", place]);
+        }
+        let mut process = command.stdout(Stdio::piped()).spawn().expect("pummel starts");
+        let mut lines = BufReader::new(process.stdout.take().expect("it is piped")).lines();
+        let addresses = places
+            .iter()
+            .map(|_| {
+                let line = lines.next().expect("one line for each place").expect("readable");
+                line.strip_prefix("listening on ").expect("the first words").to_owned()
+            })
+            .collect();
+        Serving { process, addresses, folder }
+    }
+
+    fn connect(&self) -> Talk {
+        Talk::to(TcpStream::connect(&self.addresses[0]).expect("it listens"))
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.process), signal).expect("it runs");
+    }
+
+    /// Waits for its end, and returns the lines of the truth but for the header.
+    fn truth_at_end(mut self) -> Vec<String> {
+        let started = Instant::now();
+        let status = loop {
+            if let Some(status) = self.process.try_wait().expect("it is our child") {
+                break status;
+            }
+            assert!(started.elapsed() < PATIENCE, "the server does not end");
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        assert_eq!(status.code(), Some(0));
+        let truth = std::fs::read_to_string(self.folder.path().join("truth")).expect("the truth was written");
+        assert!(truth.starts_with("# pummel serve truth 1\n"));
+        truth.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
+    }
+
+    fn end(self) -> Vec<String> {
+        self.signal(Signal::TERM);
+        self.truth_at_end()
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // Both fail only when it has ended already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A client's connection.
+struct Talk {
+    stream: TcpStream,
+    sent: u64,
+    received: u64,
+}
+
+impl Talk {
+    fn to(stream: TcpStream) -> Talk {
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket option");
+        stream.set_nodelay(true).expect("a socket option");
+        Talk { stream, sent: 0, received: 0 }
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).expect("the server reads");
+        self.sent += bytes.len() as u64;
+    }
+
+    /// Reads until what came ends as it should, or the connection ends.
+    fn hear_until(&mut self, end: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+        let mut heard = Vec::new();
+        let mut buffer = vec![0; 1 << 16];
+        while !end(&heard) {
+            match self.stream.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => heard.extend_from_slice(&buffer[..count]),
+                Err(error) => panic!("{error} after {:?}", String::from_utf8_lossy(&heard)),
+            }
+        }
+        self.received += heard.len() as u64;
+        heard
+    }
+
+    fn hear(&mut self, reply: &[u8]) {
+        let heard = self.hear_until(|heard| heard.len() >= reply.len());
+        assert_eq!(String::from_utf8_lossy(&heard), String::from_utf8_lossy(reply));
+    }
+
+    fn ask(&mut self, request: &[u8], reply: &[u8]) {
+        self.send(request);
+        self.hear(reply);
+    }
+
+    /// Whether the server says nothing for a while.
+    fn is_silent(&mut self) -> bool {
+        self.stream.set_read_timeout(Some(Duration::from_millis(200))).expect("a socket option");
+        let heard = self.stream.read(&mut [0]);
+        self.stream.set_read_timeout(Some(PATIENCE)).expect("a socket option");
+        matches!(heard, Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut))
+    }
+
+    fn is_closed(&mut self) -> bool {
+        matches!(self.stream.read(&mut [0]), Ok(0))
+    }
+
+    /// All counters of `stats`.
+    fn stats(&mut self) -> Vec<(String, String)> {
+        self.send(b"stats\r\n");
+        let heard = self.hear_until(|heard| heard.ends_with(b"END\r\n"));
+        let text = String::from_utf8(heard).expect("stats are text");
+        let pairs = text.lines().filter_map(|line| line.strip_prefix("STAT ")?.split_once(' '));
+        pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+}
+
+/// A real memcached. Ends with the test.
+struct Memcached {
+    process: Child,
+    address: String,
+}
+
+impl Memcached {
+    fn start() -> Memcached {
+        let program = ["/usr/bin/memcached", "/usr/local/bin/memcached"]
+            .into_iter()
+            .find(|path| std::path::Path::new(path).exists())
+            .expect("this test compares with a real memcached; on Debian and Ubuntu `apt-get install memcached` brings it");
+        let port = TcpListener::bind("127.0.0.1:0")
+            .and_then(|socket| socket.local_addr())
+            .expect("a free port")
+            .port();
+        let process = Command::new(program)
+            // Its background threads hold on to items at times of their own: an incr then makes a new item.
+            .args(["-o", "no_lru_maintainer,no_lru_crawler"])
+            .args(["-l", "127.0.0.1", "-p", &port.to_string(), "-U", "0", "-u", "nobody"])
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("memcached starts");
+        Memcached { process, address: format!("127.0.0.1:{port}") }
+    }
+
+    fn connect(&self) -> Talk {
+        let started = Instant::now();
+        loop {
+            match TcpStream::connect(&self.address) {
+                Ok(stream) => return Talk::to(stream),
+                Err(error) => assert!(started.elapsed() < PATIENCE, "memcached does not listen: {error}"),
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Memcached {
+    fn drop(&mut self) {
+        // Both fail only when it has ended already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Counters of `stats` that have to agree.
+const COMPARED: &[&str] = &[
+    "cmd_get",
+    "cmd_set",
+    "cmd_flush",
+    "cmd_touch",
+    "get_hits",
+    "get_misses",
+    "delete_hits",
+    "delete_misses",
+    "incr_hits",
+    "incr_misses",
+    "decr_hits",
+    "decr_misses",
+    "cas_hits",
+    "cas_misses",
+    "cas_badval",
+    "touch_hits",
+    "touch_misses",
+    "store_too_large",
+    "total_items",
+    "curr_connections",
+    "total_connections",
+    "bytes_read",
+];
+
+/// Counters that agree as long as nothing expires or is flushed: memcached removes such items also by itself, at times of
+/// its own.
+const COMPARED_WHILE_ALL_LIVE: &[&str] = &["bytes", "curr_items", "get_expired", "get_flushed"];
+
+/// What both servers are asked after [`questions`], in order: about items that expire and are flushed.
+const MORTAL_QUESTIONS: &[&str] = &[
+    "set e 0 -1 1\r\nx\r\n",
+    "get e\r\n",
+    "get e\r\n",
+    "set e 0 -1 1\r\nx\r\nincr e 1\r\n",
+    "set e 0 -1 1\r\nx\r\ndelete e\r\n",
+    "set e 0 -1 1\r\nx\r\ntouch e 0\r\n",
+    "set e 0 -1 1\r\nx\r\nappend e 0 0 1\r\nx\r\n",
+    "set e 0 -1 1\r\nx\r\nadd e 0 0 1\r\nx\r\n",
+    "set e 0 1000000000 1\r\nx\r\nget e\r\n",
+    "set e 0 4000000000 1\r\nx\r\nget e\r\n",
+    "set e 0 2000000000 1\r\nx\r\nget e\r\n",
+    "touch e -1\r\nget e\r\n",
+    "flush_all x\r\n",
+    "flush_all 5 6 7\r\n",
+    "set f 0 0 1\r\nx\r\n",
+    "flush_all 1000\r\n",
+    "get f\r\n",
+    "flush_all 1000 noreply\r\n",
+    "flush_all\r\n",
+    "get f\r\n",
+    "set f 0 0 1\r\nx\r\n",
+    "gets f\r\n",
+    "flush_all -1\r\n",
+    "get f\r\n",
+    "flush_all 0\r\n",
+    "flush_all noreply\r\n",
+];
+
+/// What both servers are asked, in order; each is followed by `version` to find the end of the reply.
+fn questions() -> Vec<Vec<u8>> {
+    let long = "k".repeat(251);
+    let edge = "k".repeat(250);
+    let mut questions: Vec<Vec<u8>> = [
+        "\r\n",
+        "x\r\n",
+        "get\r\n",
+        "get \r\n",
+        "gat\r\n",
+        "gat 10\r\n",
+        "gat x a\r\n",
+        "get a\r\n",
+        "set a 0 0 1\r\nx\r\n",
+        "gets a\r\n",
+        "gats 0 a nothing\r\n",
+        "gat 0 a\r\n",
+        "set a 0 0 1\r\nabc\r\n",
+        "set a 0 0 3\r\na\r\nbb\r\n",
+        "set a 0 0 1 noreply\r\nabc\r\n",
+        "set a 0 0\r\n",
+        "set a 0 0 x\r\n",
+        "set a 0 0 x noreply\r\n",
+        "set a 0 0 -1\r\n",
+        "set a -1 0 1\r\n",
+        "set a 4294967295 0 1\r\nx\r\n",
+        "get a\r\n",
+        "set a 4294967296 0 1\r\nx\r\n",
+        "get a\r\n",
+        "set a 5 0 1\r\nx\r\n",
+        "set a 0 1x 1\r\n",
+        "set a 0 0 1 other\r\nx\r\n",
+        "set a 0 0 1 noreply\r\nx\r\n",
+        "set a 0 0 1 2 3\r\n",
+        "set sz 0 0 2147483647\r\n",
+        "set  c  0  0  01  \r\nx\r\n",
+        "set c 0 0 +1\r\nx\r\n",
+        "set b 0 0 1\nx\r\n",
+        "get b\n",
+        "set b 0 0 1\nx\n\n",
+        "cas a 0 0 1\r\n",
+        "cas a 0 0 1 x\r\n",
+        "cas nothing 0 0 1 5\r\nx\r\n",
+        "cas a 0 0 1 99999\r\nx\r\n",
+        "cas a 0 0 1 99999 noreply\r\nx\r\n",
+        "gets a b c\r\n",
+        "add a 0 0 1\r\ny\r\n",
+        "replace a 0 0 1\r\nz\r\n",
+        "append a 9 0 1\r\nw\r\n",
+        "prepend a 9 0 1\r\nv\r\n",
+        "gets a\r\n",
+        "replace nothing 0 0 1\r\nx\r\n",
+        "append nothing 0 0 1\r\nx\r\n",
+        "prepend nothing 0 0 1\r\nx\r\n",
+        "add new 0 0 1\r\nx\r\n",
+        "incr a 1\r\n",
+        "set n 7 0 2\r\n10\r\n",
+        "decr n 1\r\n",
+        "gets n\r\n",
+        "incr n x\r\n",
+        "incr n -1\r\n",
+        "incr n +1\r\n",
+        "incr n 18446744073709551615\r\n",
+        "incr n 18446744073709551616\r\n",
+        "incr n 1000\r\n",
+        "gets n\r\n",
+        "decr n 99999\r\n",
+        "gets n\r\n",
+        "incr n\r\n",
+        "incr n 1 noreply\r\n",
+        "incr n 1 2 3\r\n",
+        "incr nothing 1\r\n",
+        "decr nothing 1\r\n",
+        "set n 0 0 3\r\n  7\r\nincr n 1\r\nget n\r\n",
+        "set n 0 0 3\r\n   \r\nincr n 1\r\n",
+        "set n 0 0 0\r\n\r\nincr n 1\r\nget n\r\n",
+        "set n 0 0 5\r\n12 ab\r\nincr n 1\r\nget n\r\n",
+        "set n 0 0 2\r\n-5\r\nincr n 7\r\n",
+        "set n 0 0 21\r\n111111111111111111111\r\nincr n 7\r\n",
+        "set n 0 0 20\r\n18446744073709551615\r\nincr n 1\r\nget n\r\n",
+        "delete n\r\n",
+        "delete n\r\n",
+        "delete n 0\r\n",
+        "delete n 1\r\n",
+        "delete n 0 noreply\r\n",
+        "delete n noreply\r\n",
+        "delete n 0 other\r\n",
+        "delete n other\r\n",
+        "delete\r\n",
+        "delete a b c d\r\n",
+        "touch a 100\r\n",
+        "touch a\r\n",
+        "touch a x\r\n",
+        "touch nothing 10\r\n",
+        "touch a 1000 noreply\r\n",
+        "  get   a  nothing  b \r\n",
+        "geta b\r\n",
+        "ge a\r\n",
+        "GET a\r\n",
+        "verbosity\r\n",
+        "verbosity 0\r\n",
+        "verbosity x\r\n",
+        "verbosity 0 noreply\r\n",
+        "verbosity noreply\r\n",
+        "version other\r\n",
+        "stats other\r\n",
+        "shutdown\r\n",
+        "set ü 0 0 1\r\nx\r\nget ü\r\n",
+        "set a\tb 0 0 1\r\nx\r\n",
+        "set f 0 0 1\r\nx\r\n",
+    ]
+    .iter()
+    .map(|text| text.as_bytes().to_vec())
+    .collect();
+    for text in [
+        format!("get {long}\r\n"),
+        format!("get f nothing {long}\r\n"),
+        format!("set {long} 0 0 1\r\nx\r\n"),
+        format!("set {edge} 0 0 1\r\nx\r\nget {edge}\r\n"),
+        format!("incr {long} 1\r\n"),
+        format!("touch {long} 1\r\n"),
+        format!("delete {long}\r\n"),
+        format!("get {}\r\n", "f ".repeat(3000)),
+        format!("gat 0 {}\r\n", "f ".repeat(30)),
+        format!("get {}", "\r\nget ".repeat(50)) + "f\r\n",
+    ] {
+        questions.push(text.into_bytes());
+    }
+    for (verb, len) in [
+        ("set", 1_048_516),
+        ("set", 1_048_517),
+        ("set", 1_048_516),
+        ("append", 10),
+        ("add", 2_000_000),
+        ("set", 1_000_000),
+        ("append", 500_000),
+        ("prepend", 1_048_516),
+    ] {
+        questions.push([format!("{verb} k 0 0 {len}\r\n").as_bytes(), &vec![b'x'; len], b"\r\n"].concat());
+    }
+    questions.push(b"get k\r\n".to_vec());
+    questions.push(b"set k 5 0 3\r\nend\r\n".to_vec());
+    questions
+}
+
+/// The reply to `question`, whose end the reply to a `version` after it marks; that reply is left out.
+fn reply_to(talk: &mut Talk, question: &[u8]) -> String {
+    talk.send(&[question, b"version\r\n"].concat());
+    let marked = |heard: &[u8]| {
+        heard.ends_with(b"\n")
+            && heard[..heard.len() - 1]
+                .rsplit(|&byte| byte == b'\n')
+                .next()
+                .is_some_and(|line| line.starts_with(b"VERSION "))
+    };
+    let heard = talk.hear_until(marked);
+    assert!(marked(&heard), "it closed after {:?}", String::from_utf8_lossy(&heard));
+    let text = String::from_utf8_lossy(&heard).into_owned();
+    let end = text[..text.len() - 1].rfind('\n').map_or(0, |end| end + 1);
+    // `version other` is answered by a version as well.
+    text[..end].replace(" 1.6.18-pummel\r\n", " \r\n").replace("VERSION 1.6.18\r\n", "VERSION \r\n")
+}
+
+#[test]
+fn it_answers_and_counts_as_memcached_does() {
+    let serving = Serving::start(&[]);
+    let memcached = Memcached::start();
+    // memcached is asked first whether it listens, and a connection for that counts: both get it.
+    let (mut ours, mut theirs) = (serving.connect(), memcached.connect());
+    let mortal = MORTAL_QUESTIONS.iter().map(|question| (question.as_bytes().to_vec(), COMPARED.to_vec()));
+    let live =
+        questions().into_iter().map(|question| (question, [COMPARED, COMPARED_WHILE_ALL_LIVE].concat()));
+    for (question, compared) in live.chain(mortal) {
+        let shown = String::from_utf8_lossy(&question[..question.len().min(80)]).into_owned();
+        assert_eq!(reply_to(&mut ours, &question), reply_to(&mut theirs, &question), "to {shown:?}");
+        let (ours_received, theirs_received) = (ours.received, theirs.received);
+        let (counted, expected) = (ours.stats(), theirs.stats());
+        let value = |stats: &[(String, String)], name: &str| -> String {
+            stats
+                .iter()
+                .find(|(known, _)| known == name)
+                .unwrap_or_else(|| panic!("{name} is counted"))
+                .1
+                .clone()
+        };
+        for name in compared {
+            assert_eq!(value(&counted, name), value(&expected, name), "{name} after {shown:?}");
+        }
+        assert_eq!(value(&counted, "bytes_written"), ours_received.to_string(), "after {shown:?}");
+        assert_eq!(value(&expected, "bytes_written"), theirs_received.to_string(), "after {shown:?}");
+        assert_eq!(value(&counted, "bytes_read"), ours.sent.to_string(), "after {shown:?}");
+    }
+    for last in ["quit\r\n", "quit now\r\n", "GET / HTTP/1.1\r\n"] {
+        for mut talk in [serving.connect(), memcached.connect()] {
+            talk.send(last.as_bytes());
+            assert!(talk.is_closed(), "after {last:?}");
+        }
+    }
+}
+
+#[test]
+fn items_expire_when_memcached_lets_them_expire() {
+    let serving = Serving::start(&[]);
+    let memcached = Memcached::start();
+    let mut talks = [serving.connect(), memcached.connect()];
+    let unix_s =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_secs();
+    for talk in &mut talks {
+        let question =
+            format!("set short 0 1 1\r\nx\r\nset long 0 100 1\r\nx\r\nset until 0 {} 1\r\nx\r\n", unix_s + 1);
+        assert_eq!(reply_to(talk, question.as_bytes()), "STORED\r\nSTORED\r\nSTORED\r\n");
+        let started = Instant::now();
+        // memcached's clock has whole seconds: 1 s may last up to 2.
+        while !reply_to(talk, b"get short until\r\n").eq("END\r\n") {
+            assert!(started.elapsed() < Duration::from_secs(5), "it does not expire");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(reply_to(talk, b"get short long\r\n"), "VALUE long 0 1\r\nx\r\nEND\r\n");
+    }
+}
+
+#[test]
+fn held_times_are_not_shorter_than_asked_and_not_much_longer() {
+    let serving =
+        Serving::start(&["--service-time", "uniform:2ms,6ms", "--max-requests", "40", "--seed", "3"]);
+    let mut talk = serving.connect();
+    for _ in 0..10 {
+        talk.ask(b"get a\r\n", b"END\r\n");
+    }
+    talk.ask(&b"get a\r\n".repeat(30), &b"END\r\n".repeat(30));
+    let truth = serving.truth_at_end();
+    assert_eq!(truth.len(), 40);
+    let mut excess = Vec::new();
+    for (number, line) in truth.iter().enumerate() {
+        let words: Vec<&str> = line.split(' ').collect();
+        assert_eq!(words[..4], ["request", "1", &(number + 1).to_string(), "get"], "{line}");
+        let [arrived, sent, held, asked] = [4, 5, 6, 7].map(|at| words[at].parse::<u64>().expect("a number"));
+        assert_eq!(held, sent - arrived);
+        assert!((2_000_000..=6_000_000).contains(&asked), "{line}");
+        assert!(held >= asked, "{line}");
+        if number < 10 {
+            excess.push(held - asked);
+        }
+    }
+    excess.sort_unstable();
+    assert!(excess[5] < 20_000_000, "half of the replies left within 20 ms of their time: {excess:?}");
+}
+
+#[test]
+fn a_held_reply_holds_up_no_other_connection() {
+    let serving = Serving::start(&["--service-time", "200ms"]);
+    let mut talks: Vec<Talk> = (0..300).map(|_| serving.connect()).collect();
+    let started = Instant::now();
+    for talk in &mut talks {
+        talk.send(b"version\r\n");
+    }
+    for talk in &mut talks {
+        talk.hear(b"VERSION 1.6.18-pummel\r\n");
+    }
+    let took = started.elapsed();
+    assert!(took >= Duration::from_millis(200), "{took:?}");
+    assert!(took < Duration::from_secs(10), "one after the other would take a minute: {took:?}");
+    assert_eq!(serving.end().len(), 300);
+}
+
+#[test]
+fn the_truth_is_complete_after_a_signal() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let serving = Serving::start(&["--service-time", "30s", "--wait", "spin"]);
+        let mut talk = serving.connect();
+        talk.send(b"set a 0 0 1 noreply\r\nx\r\nget a\r\n");
+        assert!(talk.is_silent());
+        serving.signal(signal);
+        let truth = serving.truth_at_end();
+        assert_eq!(truth.len(), 2, "{truth:?}");
+        assert!(truth[0].starts_with("request 1 1 set ") && truth[0].ends_with(" - - 0"), "{truth:?}");
+        assert!(
+            truth[1].starts_with("request 1 2 get ") && truth[1].ends_with(" - - 30000000000"),
+            "{truth:?}"
+        );
+    }
+}
+
+#[test]
+fn close_after_closes_the_connection_of_every_nth_request() {
+    let serving = Serving::start(&["--fault", "close-after=3"]);
+    let mut first = serving.connect();
+    let mut second = serving.connect();
+    first.ask(b"get a\r\n", b"END\r\n");
+    second.ask(b"get a\r\n", b"END\r\n");
+    first.send(b"get a\r\n");
+    assert!(first.is_closed());
+    second.ask(b"get a\r\n", b"END\r\n");
+    second.ask(b"get a\r\n", b"END\r\n");
+    second.send(b"get a\r\n");
+    assert!(second.is_closed());
+    let faults: Vec<String> = serving.end().into_iter().filter(|line| line.starts_with("fault")).collect();
+    assert_eq!(
+        faults,
+        ["fault close-after connection=1 request=3", "fault close-after connection=2 request=6"]
+    );
+}
+
+#[test]
+fn a_stalled_server_accepts_and_does_not_answer() {
+    let serving = Serving::start(&["--fault", "stall-after=2"]);
+    let mut first = serving.connect();
+    first.ask(b"get a\r\n", b"END\r\n");
+    first.send(b"get a\r\n");
+    let mut second = serving.connect();
+    second.send(b"get a\r\n");
+    assert!(first.is_silent() && second.is_silent());
+    assert_eq!(serving.end().iter().filter(|line| line.starts_with("fault stall-after ")).count(), 2);
+}
+
+#[test]
+fn half_a_reply_is_followed_by_nothing() {
+    let serving = Serving::start(&["--fault", "half-reply-after=2"]);
+    let mut talk = serving.connect();
+    talk.ask(b"set a 0 0 9\r\n123456789\r\n", b"STORED\r\n");
+    talk.ask(b"get a\r\n", b"VALUE a 0 9\r\n1");
+    talk.send(b"get a\r\n");
+    assert!(talk.is_silent());
+}
+
+#[test]
+fn refused_connections_are_reset() {
+    let serving = Serving::start(&["--fault", "refuse"]);
+    // Where the reset is quick, connecting fails already.
+    if let Ok(mut stream) = TcpStream::connect(&serving.addresses[0]) {
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket option");
+        let error = stream.read(&mut [0]).expect_err("a reset, not an orderly end");
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+    }
+    assert_eq!(serving.end(), ["fault refuse connection=1 request=0"]);
+}
+
+#[test]
+fn slow_bytes_all_arrive() {
+    let serving = Serving::start(&["--fault", "slow-bytes"]);
+    let mut talk = serving.connect();
+    let started = Instant::now();
+    talk.ask(b"version\r\nversion\r\n", b"VERSION 1.6.18-pummel\r\nVERSION 1.6.18-pummel\r\n");
+    assert!(started.elapsed() >= Duration::from_micros(45 * 100), "46 bytes have 45 gaps of 100 us");
+}
+
+#[test]
+fn flips_garbage_and_errors_are_in_the_truth() {
+    let serving =
+        Serving::start(&["--fault", "flip=2", "--fault", "error-every=5", "--fault", "garbage-after=6"]);
+    let mut talk = serving.connect();
+    talk.ask(b"set a 0 0 4\r\n\0\0\0\0\r\n", b"STORED\r\n");
+    talk.ask(b"get a\r\n", b"VALUE a 0 4\r\n\0\0\0\0\r\nEND\r\n");
+    talk.send(b"get a\r\n");
+    let flipped = talk.hear_until(|heard| heard.ends_with(b"END\r\n"));
+    assert_eq!(flipped[13..17].iter().map(|byte| byte.count_ones()).sum::<u32>(), 1);
+    talk.ask(b"get b\r\n", b"END\r\n");
+    talk.ask(b"get a\r\n", b"SERVER_ERROR this request was chosen to fail\r\n");
+    talk.send(b"get a\r\n");
+    let garbage = talk.hear_until(|heard| heard.ends_with(b"\r\n"));
+    assert!(garbage[0] >= 0x80, "{garbage:?}");
+    let truth = serving.end();
+    let fault = |word: &str| truth.iter().filter(|line| line.starts_with(&format!("fault {word}"))).count();
+    assert_eq!(
+        (fault("flip connection=1 request=3 key=a bit="), fault("error-every"), fault("garbage-after")),
+        (1, 1, 1)
+    );
+    assert_eq!(truth.iter().filter(|line| line.starts_with("request ")).count(), 6);
+}
+
+#[test]
+fn a_client_that_reads_late_gets_everything() {
+    let serving = Serving::start(&[]);
+    let mut talk = serving.connect();
+    let value: Vec<u8> = (0..500_000u32).map(|at| (at % 251) as u8).collect();
+    talk.ask(&[b"set a 0 0 500000\r\n", &value[..], b"\r\n"].concat(), b"STORED\r\n");
+    let reply = [b"VALUE a 0 500000\r\n", &value[..], b"\r\nEND\r\n"].concat();
+    talk.send(&b"get a\r\n".repeat(100));
+    // Whether the server is still there for others while it waits for this one:
+    serving.connect().ask(b"version\r\n", b"VERSION 1.6.18-pummel\r\n");
+    let heard = talk.hear_until(|heard| heard.len() >= reply.len() * 100);
+    assert!(heard.chunks(reply.len()).all(|one| one == reply), "every value is whole");
+}
+
+#[test]
+fn it_listens_in_several_places_and_leaves_no_socket_behind() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let path = folder.path().join("socket");
+    let path_text = path.to_str().expect("a path in UTF-8").to_owned();
+    for round in 0..2 {
+        let serving = Serving::start_on(&["127.0.0.1:0", &path_text, "localhost:0"], &[]);
+        assert_eq!(serving.addresses[1], path_text);
+        let mut stream = UnixStream::connect(&path).expect("it listens");
+        stream.write_all(b"set a 0 0 1\r\nx\r\n").expect("it reads");
+        let mut reply = [0; 8];
+        stream.read_exact(&mut reply).expect("it answers");
+        serving.connect().ask(b"get a\r\n", b"VALUE a 0 1\r\nx\r\nEND\r\n");
+        Talk::to(TcpStream::connect(&serving.addresses[2]).expect("it listens"))
+            .ask(b"get b\r\n", b"END\r\n");
+        if round == 0 {
+            // A server that is killed leaves its socket; the next one takes the place over.
+            serving.signal(Signal::KILL);
+            drop(serving);
+            assert!(path.exists());
+        } else {
+            serving.end();
+            assert!(!path.exists());
+        }
+    }
+}
+
+#[test]
+fn it_ends_by_itself_when_told_so() {
+    let started = Instant::now();
+    let output = pummel_serve(&["--listen", "127.0.0.1:0", "--max-seconds", "300ms"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(started.elapsed() >= Duration::from_millis(300));
+}
+
+#[test]
+fn wrong_values_are_refused_with_flag_value_and_what_is_accepted() {
+    for (flag, value, accepted) in [
+        ("--listen", "nowhere", "absolute path"),
+        ("--service-time", "soon", "exponential:200us"),
+        ("--fault", "explode", "close-after=N"),
+        ("--fault", "flip=0", "at least 1"),
+        ("--protocol", "carrier-pigeon", "text"),
+        ("--wait", "never", "spin"),
+        ("--max-seconds", "0", "500ms"),
+        ("--max-requests", "0", "1.."),
+        ("--seed", "-1", "--seed"),
+    ] {
+        let output = pummel_serve(&[&format!("{flag}={value}")]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{flag} {value}: {said}");
+        for word in [flag, value, accepted] {
+            assert!(said.contains(word), "{word} is in: {said}");
+        }
+    }
+}
+
+#[test]
+fn what_the_machine_does_not_allow_is_said_before_it_serves() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = taken.local_addr().expect("it is bound").to_string();
+    let truth = PathBuf::from("/nowhere/at/all/truth").display().to_string();
+    for (args, word) in [
+        (vec!["--listen", &address], address.as_str()),
+        (vec!["--listen", "127.0.0.1:0", "--truth", &truth], truth.as_str()),
+        (vec!["--listen", "127.0.0.1:0", "--service-time", "file:/nowhere"], "/nowhere"),
+    ] {
+        let output = pummel_serve(&args);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(word) && output.stdout.is_empty(), "{said}");
+    }
+}
+
+fn pummel_serve(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_pummel")).arg("serve").args(args).output().expect("pummel starts")
+}
