@@ -269,3 +269,23 @@ fn the_schedule_of_open_loop_is_the_same_on_any_number_of_threads() {
     }
     assert_ne!(asked(1, 12), single, "another number of clients has another schedule");
 }
+
+#[test]
+fn reading_through_stores_exactly_the_keys_that_were_missed() {
+    for weather in [Weather::calm, Weather::rough] {
+        let mut plan = plan();
+        plan.verify = 0.5;
+        let mut reading = mix(&[(Verb::Get, 1.0)]);
+        (reading.multiget, reading.read_through_ns) = (5, Some(MILLISECOND / 10));
+        plan.phases = vec![measuring(reading, requests(300))];
+        let server = server();
+        let outcome = run(&plan, 1, weather(), || server.peer());
+        assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+        let ops = outcome.measurement.ops();
+        let (get, set) = (ops.get(Verb::Get).unwrap().counts, ops.get(Verb::Set).unwrap().counts);
+        assert_eq!((get.completed, get.keys), (300, 1_500));
+        assert_eq!(set.outcomes.stored, get.misses, "every missing key is stored once");
+        assert_eq!(server.host().store().len(), 100, "and by the end all are there");
+        assert_eq!(outcome.measurement.verify.failed, 0);
+    }
+}

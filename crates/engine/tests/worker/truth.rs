@@ -120,7 +120,7 @@ fn a_server_that_closes_ends_the_run_or_costs_a_connection_each_time() {
     assert_eq!(outcome.measurement.status, Status::Partial);
     assert_eq!(
         outcome.reason(),
-        "4 of 4 connections were lost and not replaced: the server closed the connection"
+        "4 of 4 connections were lost and not replaced: 127.0.0.1:11211: the server closed the connection"
     );
     assert_eq!(outcome.counts().errors(Fault::Closed), 4);
     assert_eq!(outcome.measurement.connections.lost, 4);
