@@ -15,8 +15,10 @@ use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::plan::{self, Arrivals, Clock, Depth, Phase, Plan, Protocol, Work};
 use pummel_logic::rng::Place;
-use pummel_logic::shared::Shared;
+use pummel_logic::shared::{Shared, mates};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND, seconds};
+use pummel_logic::wire::binary::Binary;
+use pummel_logic::wire::meta::Meta;
 use pummel_logic::wire::text::Text;
 use pummel_logic::wire::{Codec, Verb};
 use pummel_logic::workload::key::{KeyMaker, PrefixTooLong};
@@ -123,6 +125,8 @@ pub fn run_on<B: Backend>(
 ) -> Result<Measurement, RunError> {
     match plan.protocol {
         Protocol::Text => run_with::<Text, B>(plan, watch, stop, &backend),
+        Protocol::Meta => run_with::<Meta, B>(plan, watch, stop, &backend),
+        Protocol::Binary => run_with::<Binary, B>(plan, watch, stop, &backend),
     }
 }
 
@@ -268,7 +272,7 @@ fn brief<C: Codec, B: Backend>(
     let paces: Vec<Option<Pace>> = plan.groups.iter().map(|group| pace_of(phase, group)).collect();
     for (client, &(group, number)) in clients.iter_mut().zip(places) {
         let place = Place { seed: plan.seed, group: group as u64, phase: n as u64, client: number };
-        let requests = share(requests_of(plan, phase), number, plan.groups[group].clients);
+        let requests = requests_of_client(plan, phase, number, u64::from(plan.groups[group].clients));
         let depth = depth_of(phase, &plan.groups[group]);
         client.begin(
             Shift { place, begin, end, requests, depth },
@@ -285,17 +289,28 @@ fn pace_of(phase: &Phase, group: &plan::Group) -> Option<Pace> {
     }
 }
 
-/// How many requests a phase makes, where that is known.
+/// How many requests a phase makes, where that is known. Loading stores every record on every server.
 fn requests_of(plan: &Plan, phase: &Phase) -> Option<u64> {
     match &phase.work {
-        Work::Load(load) => Some(Shared::load_records(load, plan.data.records)),
+        Work::Load(load) => Some(Shared::load_records(load, plan.data.records) * plan.servers.len() as u64),
         Work::Mix(_) => phase.stop.requests,
     }
 }
 
+/// One client's share of them.
+fn requests_of_client(plan: &Plan, phase: &Phase, number: u64, clients: u64) -> u64 {
+    match &phase.work {
+        Work::Load(load) => {
+            let servers = plan.servers.len() as u64;
+            let records = Shared::load_records(load, plan.data.records);
+            share(Some(records), number / servers, mates(number, clients, servers))
+        }
+        Work::Mix(_) => share(phase.stop.requests, number, clients),
+    }
+}
+
 /// One client's share: all do as many, and the first ones one more where it does not divide.
-fn share(requests: Option<u64>, number: u64, clients: u32) -> u64 {
-    let clients = u64::from(clients);
+fn share(requests: Option<u64>, number: u64, clients: u64) -> u64 {
     requests.map_or(u64::MAX, |requests| requests / clients + u64::from(number < requests % clients))
 }
 
@@ -338,7 +353,8 @@ fn worker_of<C: Codec, B: Backend>(
     }
     let all_clients = plan.groups.first().map_or(1, |group| u64::from(group.clients));
     let shared =
-        Shared::new(site.keys.clone(), site.values.clone(), &plan.data, all_clients, plan.verify, site.mark);
+        Shared::new(site.keys.clone(), site.values.clone(), &plan.data, all_clients, plan.verify, site.mark)
+            .over(site.servers.len() as u64);
     let depth = plan.groups.iter().map(|group| depth_in_use(group.depth)).max().unwrap_or(1);
     let rules = Rules {
         timeout_ns: plan.timeout_ns,
