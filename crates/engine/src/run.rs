@@ -664,8 +664,13 @@ impl<'a, 'w> Collector<'a, 'w> {
         slow_ns.max(timeout_ns.min(DRAIN_MAX_NS) / 2).max(SILENCE_MIN_NS)
     }
 
-    /// What servers said most often when they refused something.
+    /// Why nothing completed although no connection had trouble: what servers said most often when they refused
+    /// something.
     fn complaint(&self) -> String {
+        let groups = &self.measurement.groups;
+        if groups.iter().all(|group| group.ops.all().counts.requests() == 0) {
+            return ": no request was due".to_owned();
+        }
         let most = self.measurement.messages.iter().max_by_key(|(_, count)| **count);
         most.map_or(String::new(), |(message, count)| {
             format!(": the server said \"{message}\" ({count} times)")

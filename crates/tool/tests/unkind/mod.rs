@@ -96,8 +96,11 @@ impl Drop for Victim {
     }
 }
 
+/// What a server does with a connection.
+pub type Host = fn(TcpStream);
+
 /// A listener that lets connections in and treats each as `host` says, on threads that end with the test process.
-pub fn peer(host: fn(TcpStream)) -> String {
+pub fn peer(host: Host) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address").to_string();
     thread::spawn(move || {
