@@ -421,7 +421,7 @@ impl Client {
             // Nothing is owed on a lane that is not open, and nothing more is asked now.
             LaneState::Closed | LaneState::Opening if now >= self.shift.end => return Next::Done,
             LaneState::Closed if !self.stopped => return Next::Open,
-            LaneState::Opening => return Next::Wait(NEVER),
+            LaneState::Opening => return Next::Wait(self.shift.end),
             LaneState::Closed | LaneState::Lost => return Next::Done,
         };
         let is_free = self.slots.is_free();
