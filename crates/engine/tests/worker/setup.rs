@@ -44,6 +44,7 @@ pub fn plan() -> Plan {
             recv_buffer: None,
             source: Vec::new(),
         },
+        tls: None,
         data: Data {
             records: 100,
             seed: 0,
