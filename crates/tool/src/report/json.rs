@@ -486,7 +486,7 @@ mod tests {
     use crate::report::example::{Run, sample};
     use pummel_logic::measure::measurement::Keep;
     use pummel_logic::measure::recorder::Sample;
-    use pummel_logic::plan::Goal;
+    use pummel_logic::plan::{Goal, TlsOptions};
     use pummel_logic::time::MILLISECOND;
     use pummel_logic::wire::Outcome;
     use serde_json::{Value, json};
@@ -561,6 +561,19 @@ mod tests {
         assert_eq!(generator["stamps"], json!({"missing": 0, "shared": 6, "rejected": 0}));
         assert_eq!((&generator["stalls"], &generator["peak_rss_bytes"]), (&json!(0), &json!(11534336)));
         assert_eq!((&generator["limited"], &generator["why"]), (&json!(false), &Value::Null));
+    }
+
+    #[test]
+    fn handshakes_are_in_the_result_of_encrypted_runs_alone() {
+        let mut run = Run::new(Keep::Figures);
+        assert_eq!(value(&run)["connections"].get("handshake_us"), None);
+        run.plan.tls = Some(TlsOptions { insecure: true, ..TlsOptions::default() });
+        run.measurement.connections.handshake.record(1_500_000);
+        run.measurement.connections.resumed = 1;
+        let result = value(&run);
+        assert_eq!(result["connections"]["handshake_us"]["max"], 1500.0);
+        assert_eq!(result["connections"]["resumed"], 1);
+        assert_eq!(result["plan"]["tls"], json!({"insecure": true}));
     }
 
     #[test]
