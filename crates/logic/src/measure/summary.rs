@@ -388,7 +388,11 @@ mod tests {
         let mut lag = Histogram::new();
         lag.record_many(5, 100);
         assert_eq!(Unanswered::of(&counts, Span::Lag, &lag, 1).total(), 3, "only those that were never sent");
-        assert_eq!(Unanswered::of(&counts, Span::Reaction, &lag, 1).total(), 0, "nothing came that could lie unread");
+        assert_eq!(
+            Unanswered::of(&counts, Span::Reaction, &lag, 1).total(),
+            0,
+            "nothing came that could lie unread"
+        );
         assert_eq!(Unanswered::of(&counts, Span::Response, &lag, 1).total(), 13);
     }
 
