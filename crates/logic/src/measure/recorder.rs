@@ -597,7 +597,7 @@ mod tests {
         assert_eq!(op.counts.errors, [1; Fault::COUNT]);
         assert_eq!((op.counts.requests(), op.counts.completed, op.counts.keys), (7, 0, 0));
         assert_eq!(op.counts.unanswered(), 4, "timeout, refused, reset and closed");
-        assert_eq!(spans(op), [(0, 0), (70, 7), (140, 7), (0, 0), (0, 0)]);
+        assert_eq!(spans(op), [(0, 0), (10, 7), (20, 7), (0, 0), (0, 0)]);
         let never_sent = Sample { sent: NEVER, outcome: Outcome::Error(Fault::Closed), ..get() };
         let mut recorder = recorded(&[never_sent]);
         assert_eq!(recorder.ops().get(Verb::Get).unwrap().times, Times::default());
