@@ -8,7 +8,7 @@ mod packets;
 
 use self::packets::{Event, Head, Header, KEY_MAX_BYTES, Packets, opcode, status};
 use super::batch::{Batches, Found};
-use super::{Codec, Expect, Fault, Keys, Malformed, Op, Outcome, Refused, Step, Tag, Verb};
+use super::{Codec, Expect, Fault, Keys, Malformed, NOT_MEMCACHED, Op, Outcome, Refused, Step, Tag, Verb};
 use crate::outbox::Outbox;
 
 /// The binary protocol with an opaque of its own for each request.
@@ -317,6 +317,7 @@ fn push_read(head: Head, key: &[u8], expiry_s: i64, out: &mut Outbox) {
 #[inline]
 fn opcode_of(op: &Op<'_>) -> Result<u8, Refused> {
     Ok(match (op.verb, op.noreply) {
+        (Verb::Hget | Verb::Hset | Verb::Mset | Verb::Command, _) => return Err(NOT_MEMCACHED),
         (Verb::Get | Verb::Gets, false) => opcode::GET,
         (Verb::Gat | Verb::Gats, false) => opcode::GAT,
         (Verb::Set | Verb::Cas, false) => opcode::SET,
