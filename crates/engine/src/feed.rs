@@ -1,6 +1,7 @@
 //! What workers tell the thread that watches over the run, and the memory that goes back to them.
 
 use std::fmt;
+use std::io;
 use std::sync::mpsc::{Receiver, Sender};
 
 use pummel_logic::measure::histogram::Histogram;
@@ -91,14 +92,25 @@ pub struct PhaseEnd {
     pub bytes: Bytes,
     /// How long it took.
     pub elapsed_ns: Nanos,
+    /// From its beginning to the last answer.
+    pub answered_ns: Nanos,
     /// How busy the worker was.
     pub time: WorkerTime,
     /// Connections that were open when it began.
     pub open: u64,
+    /// What it did not come to.
+    pub fate: PhaseFate,
+}
+
+/// What a phase did not come to, on one worker.
+#[derive(Debug)]
+pub struct PhaseFate {
     /// Clients whose connection was lost and not replaced, at its end.
     pub dead: u64,
     /// Requests that nobody asked for although the phase wanted them.
     pub missing: u64,
+    /// For every server that the worker talks to (index in the Plan), how long it had answered nothing at the end.
+    pub silent: Vec<(u32, Nanos)>,
 }
 
 /// What a worker knows at the end of the run.
@@ -116,10 +128,10 @@ pub struct WorkerEnd {
     pub verify: Verify,
     /// What servers said with errors, and how often.
     pub messages: Vec<(Vec<u8>, u64)>,
-    /// Why the first connection was not opened, or was lost.
-    pub trouble: Option<Trouble>,
+    /// Why the first connection was not opened, or was lost, and the index of its server in the Plan.
+    pub trouble: Option<(u32, Trouble)>,
     /// The kernel failed, so that the worker could not go on.
-    pub failure: Option<std::io::Error>,
+    pub failure: Option<io::Error>,
 }
 
 /// The first thing that went wrong with a connection.
@@ -141,7 +153,10 @@ impl fmt::Display for Trouble {
             Trouble::NotOpened(reason) | Trouble::Lost(reason) => match (reason.errno, reason.fault) {
                 (0, Fault::Timeout) => to.write_str("the server did not answer in time"),
                 (0, _) => to.write_str("the server closed the connection"),
-                (errno, _) => std::io::Error::from_raw_os_error(errno).fmt(to),
+                (errno, _) => {
+                    let error = io::Error::from_raw_os_error(errno);
+                    write!(to, "{error}{}", hint(error.kind()))
+                }
             },
             Trouble::Malformed(what, bytes) => {
                 write!(
@@ -152,6 +167,18 @@ impl fmt::Display for Trouble {
             }
             Trouble::TimedOut => to.write_str("a request took longer than the timeout"),
         }
+    }
+}
+
+/// What can be done about the system's refusal, where it does not go without saying.
+fn hint(kind: io::ErrorKind) -> &'static str {
+    match kind {
+        io::ErrorKind::ConnectionRefused => "; nothing listens there",
+        io::ErrorKind::NotFound => "; nothing has made this socket",
+        io::ErrorKind::AddrNotAvailable => {
+            "; the source address is not one of this machine, or none of its ports is free"
+        }
+        _ => "",
     }
 }
 

@@ -10,5 +10,6 @@ pub mod io;
 pub mod log;
 pub mod meeting;
 pub mod run;
+pub mod silence;
 pub mod wheel;
 pub mod worker;

@@ -12,7 +12,7 @@ use pummel_logic::workload::check::{Check, Damage, Verdict};
 use pummel_logic::workload::key::KEY_MAX_BYTES;
 use pummel_logic::workload::value::Version;
 
-use crate::feed::{Line, Note, PhaseEnd, Row, Trouble, WorkerEnd};
+use crate::feed::{Line, Note, PhaseEnd, PhaseFate, Row, Trouble, WorkerEnd};
 use crate::io::Reason;
 
 /// A turn that takes longer is a stall.
@@ -47,6 +47,8 @@ pub struct Log {
     phase: usize,
     begin: Nanos,
     end_at: Nanos,
+    /// When the last answer arrived.
+    answered_at: Nanos,
     /// The slice that is written to.
     interval: Box<Interval>,
     next_tick: Nanos,
@@ -97,6 +99,7 @@ impl Log {
             phase: 0,
             begin: 0,
             end_at: NEVER,
+            answered_at: 0,
             interval,
             next_tick: NEVER,
             tally: Tally::default(),
@@ -122,6 +125,7 @@ impl Log {
         self.busy_ns = 0;
         self.interval.restart(0, 0);
         self.end_at = end;
+        self.answered_at = begin;
         self.next_tick = match mode {
             Mode::Count => begin + PROGRESS_NS,
             Mode::Record(interval_ns) => self.tick_at(begin + interval_ns),
@@ -159,7 +163,7 @@ impl Log {
     }
 
     /// Ends the phase.
-    pub fn end_phase(&mut self, now: Nanos, dead: u64, missing: u64) {
+    pub fn end_phase(&mut self, now: Nanos, fate: PhaseFate) {
         if let Mode::Record(_) = self.mode {
             let next = self.interval.index + 1;
             self.hand_over(now.saturating_sub(self.begin), next);
@@ -173,10 +177,10 @@ impl Log {
             tally: std::mem::take(&mut self.tally),
             bytes: std::mem::take(&mut self.bytes),
             elapsed_ns,
+            answered_ns: self.answered_at.saturating_sub(self.begin),
             time: WorkerTime { busy_ns: self.busy_ns.min(elapsed_ns), wall_ns: elapsed_ns },
             open: self.open,
-            dead,
-            missing,
+            fate,
         })));
         self.mode = Mode::Count;
         self.next_tick = NEVER;
@@ -249,7 +253,11 @@ impl Log {
         let sample = sample_of(answer);
         if let Mode::Count = self.mode {
             self.ended += 1;
-            self.tally.record(&sample);
+            match (self.abandoning, answer.sent) {
+                (false, _) => self.tally.record(&sample),
+                (true, NEVER) => self.tally.unsent(ticket.verb, 1),
+                (true, _) => self.tally.unfinished(ticket.verb, 1),
+            }
             if let Outcome::Error(_) = answer.outcome {
                 self.message(message);
             }
@@ -260,6 +268,9 @@ impl Log {
             (false, _) => recorder.record(&sample),
             (true, NEVER) => recorder.unsent(ticket.verb, 1),
             (true, _) => recorder.unfinished(ticket.verb, 1),
+        }
+        if answer.stamp != Stamp::Nothing {
+            self.answered_at = self.answered_at.max(answer.arrived);
         }
         match answer.stamp {
             Stamp::Kernel | Stamp::Nothing => {}
@@ -351,9 +362,9 @@ impl Log {
     }
 
     /// A connection could not be opened.
-    pub fn not_opened(&mut self, reason: Reason) {
+    pub fn not_opened(&mut self, server: u32, reason: Reason) {
         self.end.failed += 1;
-        self.end.trouble.get_or_insert(Trouble::NotOpened(reason));
+        self.end.trouble.get_or_insert((server, Trouble::NotOpened(reason)));
     }
 
     /// Whether any connection could not be opened so far.
@@ -362,9 +373,9 @@ impl Log {
     }
 
     /// An open connection is lost.
-    pub fn lost(&mut self, trouble: Trouble) {
+    pub fn lost(&mut self, server: u32, trouble: Trouble) {
         self.end.lost += 1;
-        self.end.trouble.get_or_insert(trouble);
+        self.end.trouble.get_or_insert((server, trouble));
     }
 
     /// An open connection is given up with what it owes.
@@ -373,9 +384,9 @@ impl Log {
     }
 
     /// What the peer said is not what its protocol allows.
-    pub fn malformed(&mut self, malformed: Malformed, bytes: &[u8]) {
+    pub fn malformed(&mut self, server: u32, malformed: Malformed, bytes: &[u8]) {
         let shown = bytes[..bytes.len().min(MALFORMED_BYTES)].to_vec();
-        self.lost(Trouble::Malformed(malformed.0, shown));
+        self.lost(server, Trouble::Malformed(malformed.0, shown));
     }
 
     fn message(&mut self, message: &[u8]) {

@@ -12,10 +12,13 @@ use pummel_logic::arrivals::Pace;
 use pummel_logic::client::{Client, Shift};
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
+use pummel_logic::measure::recorder::Span;
 use pummel_logic::plan::{self, Arrivals, Clock, Depth, Phase, Plan, Protocol, Work};
 use pummel_logic::rng::Place;
-use pummel_logic::shared::Shared;
-use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
+use pummel_logic::shared::{Shared, mates};
+use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND, seconds};
+use pummel_logic::wire::binary::Binary;
+use pummel_logic::wire::meta::Meta;
 use pummel_logic::wire::text::Text;
 use pummel_logic::wire::{Codec, Verb};
 use pummel_logic::workload::key::{KeyMaker, PrefixTooLong};
@@ -34,6 +37,12 @@ use crate::worker::{Crew, Road, Rules, Worker};
 
 /// The drain of a phase lasts at most this long, and at most as long as a request may take.
 const DRAIN_MAX_NS: Nanos = SECOND;
+
+/// For how long a server may answer nothing in a phase that no clock ends, in timeouts and at least: while records are
+/// stored, and otherwise (also when connections are to be opened again, since servers then may take their time to come
+/// back).
+const LOAD_PATIENCE: (u64, Nanos) = (3, 3 * SECOND);
+const PATIENCE: (u64, Nanos) = (10, 10 * SECOND);
 
 /// Time between the meeting of the workers and the beginning of a phase, so that none is late for it.
 const HEAD_START_NS: Nanos = 2 * MILLISECOND;
@@ -113,6 +122,8 @@ pub fn run_on<B: Backend>(
 ) -> Result<Measurement, RunError> {
     match plan.protocol {
         Protocol::Text => run_with::<Text, B>(plan, watch, stop, &backend),
+        Protocol::Meta => run_with::<Meta, B>(plan, watch, stop, &backend),
+        Protocol::Binary => run_with::<Binary, B>(plan, watch, stop, &backend),
     }
 }
 
@@ -258,7 +269,7 @@ fn brief<C: Codec, B: Backend>(
     let paces: Vec<Option<Pace>> = plan.groups.iter().map(|group| pace_of(phase, group)).collect();
     for (client, &(group, number)) in clients.iter_mut().zip(places) {
         let place = Place { seed: plan.seed, group: group as u64, phase: n as u64, client: number };
-        let requests = share(requests_of(plan, phase), number, plan.groups[group].clients);
+        let requests = requests_of_client(plan, phase, number, u64::from(plan.groups[group].clients));
         let depth = depth_of(phase, &plan.groups[group]);
         client.begin(
             Shift { place, begin, end, requests, depth },
@@ -275,17 +286,28 @@ fn pace_of(phase: &Phase, group: &plan::Group) -> Option<Pace> {
     }
 }
 
-/// How many requests a phase makes, where that is known.
+/// How many requests a phase makes, where that is known. Loading stores every record on every server.
 fn requests_of(plan: &Plan, phase: &Phase) -> Option<u64> {
     match &phase.work {
-        Work::Load(load) => Some(Shared::load_records(load, plan.data.records)),
+        Work::Load(load) => Some(Shared::load_records(load, plan.data.records) * plan.servers.len() as u64),
         Work::Mix(_) => phase.stop.requests,
     }
 }
 
+/// One client's share of them.
+fn requests_of_client(plan: &Plan, phase: &Phase, number: u64, clients: u64) -> u64 {
+    match &phase.work {
+        Work::Load(load) => {
+            let servers = plan.servers.len() as u64;
+            let records = Shared::load_records(load, plan.data.records);
+            share(Some(records), number / servers, mates(number, clients, servers))
+        }
+        Work::Mix(_) => share(phase.stop.requests, number, clients),
+    }
+}
+
 /// One client's share: all do as many, and the first ones one more where it does not divide.
-fn share(requests: Option<u64>, number: u64, clients: u32) -> u64 {
-    let clients = u64::from(clients);
+fn share(requests: Option<u64>, number: u64, clients: u64) -> u64 {
     requests.map_or(u64::MAX, |requests| requests / clients + u64::from(number < requests % clients))
 }
 
@@ -328,12 +350,15 @@ fn worker_of<C: Codec, B: Backend>(
     }
     let all_clients = plan.groups.first().map_or(1, |group| u64::from(group.clients));
     let shared =
-        Shared::new(site.keys.clone(), site.values.clone(), &plan.data, all_clients, plan.verify, site.mark);
+        Shared::new(site.keys.clone(), site.values.clone(), &plan.data, all_clients, plan.verify, site.mark)
+            .over(site.servers.len() as u64);
     let depth = plan.groups.iter().map(|group| depth_in_use(group.depth)).max().unwrap_or(1);
     let rules = Rules {
         timeout_ns: plan.timeout_ns,
         reconnect: plan.reconnect,
         drain_ns: plan.timeout_ns.min(DRAIN_MAX_NS),
+        load_patience_ns: patience(plan, if plan.reconnect { PATIENCE } else { LOAD_PATIENCE }),
+        patience_ns: patience(plan, PATIENCE),
     };
     let habits = Habits {
         checks: if plan.verify > 0.0 { places.len() } else { 0 },
@@ -348,6 +373,10 @@ fn worker_of<C: Codec, B: Backend>(
         shared,
         Log::new(line, interval, habits),
     )
+}
+
+fn patience(plan: &Plan, (timeouts, least_ns): (u64, Nanos)) -> Nanos {
+    plan.timeout_ns.saturating_mul(timeouts).max(least_ns)
 }
 
 fn depth_in_use(depth: Depth) -> usize {
@@ -396,7 +425,10 @@ struct Collector<'a, 'w> {
     missing: u64,
     /// Length of the measured phase.
     elapsed_ns: Nanos,
-    trouble: Option<Trouble>,
+    trouble: Option<(u32, Trouble)>,
+    /// For every server, the last recorded phase in which it was talked to, and how long it had answered nothing at the
+    /// end of that.
+    silent: BTreeMap<u32, (usize, Nanos)>,
     failures: Vec<io::Error>,
     stopped_at: Option<Nanos>,
 }
@@ -423,6 +455,7 @@ impl<'a, 'w> Collector<'a, 'w> {
             missing: 0,
             elapsed_ns: 0,
             trouble: None,
+            silent: BTreeMap::new(),
             failures: Vec::new(),
             stopped_at: None,
         }
@@ -527,10 +560,17 @@ impl<'a, 'w> Collector<'a, 'w> {
             let asked = phase.stop.time_ns.unwrap_or(NEVER);
             let elapsed = end.elapsed_ns.min(asked);
             self.elapsed_ns = self.elapsed_ns.max(elapsed);
+            measurement.answered_ns = measurement.answered_ns.max(end.answered_ns);
         }
         self.through[end.phase] += 1;
-        self.dead[end.phase] += end.dead;
-        self.missing += end.missing;
+        self.dead[end.phase] += end.fate.dead;
+        self.missing += end.fate.missing;
+        for &(server, silent_ns) in end.fate.silent.iter().filter(|_| phase.recorded) {
+            let known = self.silent.entry(server).or_insert((end.phase, silent_ns));
+            // It is silent when it is so to every worker.
+            let least = if known.0 == end.phase { known.1.min(silent_ns) } else { silent_ns };
+            *known = (end.phase, least);
+        }
     }
 
     fn done(&mut self, end: WorkerEnd) {
@@ -567,7 +607,10 @@ impl<'a, 'w> Collector<'a, 'w> {
     fn shortfall(&self) -> Option<String> {
         let plan = self.site.plan;
         let asked = self.measurement.connections.asked;
-        let why = self.trouble.as_ref().map_or(String::new(), |trouble| format!(": {trouble}"));
+        let why = match &self.trouble {
+            Some((server, trouble)) => format!(": {}: {trouble}", self.site.servers[*server as usize].name()),
+            None => self.complaint(),
+        };
         if let Some(failure) = self.failures.first() {
             return Some(format!("a worker could not go on: {failure}"));
         }
@@ -576,10 +619,13 @@ impl<'a, 'w> Collector<'a, 'w> {
         let begun = self.through.iter().all(|&through| through == workers);
         if !begun && dead == 0 {
             let open = self.measurement.connections.connect.count();
-            return Some(format!(
-                "{} of {asked} connections could not be opened{why}",
-                asked.saturating_sub(open)
-            ));
+            return Some(match asked.saturating_sub(open) {
+                0 => format!(
+                    "{} of {asked} connections were lost at once{why}",
+                    self.measurement.connections.lost
+                ),
+                closed => format!("{closed} of {asked} connections could not be opened{why}"),
+            });
         }
         if dead > 0 {
             return Some(format!("{dead} of {asked} connections were lost and not replaced{why}"));
@@ -590,6 +636,32 @@ impl<'a, 'w> Collector<'a, 'w> {
         let measured: u64 =
             self.measurement.groups.iter().map(|group| group.ops.all().counts.completed).sum();
         let recorded = plan.phases.iter().any(|phase| phase.recorded);
-        (recorded && measured == 0).then(|| format!("nothing completed{why}"))
+        if recorded && measured == 0 {
+            return Some(format!("nothing completed{why}"));
+        }
+        let (&server, &(_, silent_ns)) =
+            self.silent.iter().find(|(_, (_, silent_ns))| *silent_ns >= self.long_silence_ns())?;
+        let name = self.site.servers[server as usize].name();
+        Some(format!("{name} was gone at the end: it answered nothing for {:.1} s{why}", seconds(silent_ns)))
+    }
+
+    /// How long a server answers nothing that is gone: half of what a request or the drain may take, unless it was seen
+    /// to take long.
+    fn long_silence_ns(&self) -> Nanos {
+        let timeout_ns = self.site.plan.timeout_ns;
+        let slowest_ns = self.measurement.groups.iter().filter_map(|group| {
+            let moments = group.ops.all().times.of(Span::Service).moments();
+            (moments.count > 0).then_some(moments.max)
+        });
+        let slow_ns = slowest_ns.max().unwrap_or(0).saturating_mul(2).min(timeout_ns / 2);
+        slow_ns.max(timeout_ns.min(DRAIN_MAX_NS) / 2)
+    }
+
+    /// What servers said most often when they refused something.
+    fn complaint(&self) -> String {
+        let most = self.measurement.messages.iter().max_by_key(|(_, count)| **count);
+        most.map_or(String::new(), |(message, count)| {
+            format!(": the server said \"{message}\" ({count} times)")
+        })
     }
 }

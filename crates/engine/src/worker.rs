@@ -16,10 +16,11 @@ use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 use pummel_logic::wire::{Codec, Fault, Outcome};
 
 use crate::connect::Server;
-use crate::feed::Trouble;
+use crate::feed::{PhaseFate, Trouble};
 use crate::io::{Backend, Close, ConnId, Event, Reason};
 use crate::log::Log;
 use crate::meeting::Meeting;
+use crate::silence::Silence;
 use crate::wheel::Wheel;
 
 /// The longest sleep: after it a worker looks whether the run was stopped.
@@ -43,6 +44,10 @@ pub struct Rules {
     pub reconnect: bool,
     /// How long a phase waits for its last answers.
     pub drain_ns: Nanos,
+    /// How long a server may answer nothing while records are stored.
+    pub load_patience_ns: Nanos,
+    /// The same in any other phase that ends by the number of its requests alone.
+    pub patience_ns: Nanos,
 }
 
 /// Where a connection stands.
@@ -76,6 +81,10 @@ struct Connection<C> {
     due: Nanos,
     /// Failed attempts to open it since it was open.
     failures: u32,
+    /// Its server answered on it since it was opened.
+    answered: bool,
+    /// How often in a row it was opened and closed again by its server without an answer.
+    barren: u32,
 }
 
 /// Everything of a worker but its backend, so that what the backend hands over can be worked on.
@@ -100,6 +109,9 @@ struct Desk<C> {
     opening: usize,
     /// Clients that have something left to do in this phase.
     active: usize,
+    silence: Silence,
+    /// After so long without an answer, connections to a server are not opened again.
+    patience_ns: Nanos,
 }
 
 /// One thread's clients, connections and measurements.
@@ -119,7 +131,6 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         let desk = Desk {
             rules,
             connections,
-            servers,
             roads,
             shared,
             log,
@@ -131,6 +142,9 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             queue: BinaryHeap::with_capacity(clients.len()),
             opening: 0,
             active,
+            silence: Silence::new(servers.len()),
+            servers,
+            patience_ns: NEVER,
             clients,
         };
         Worker { backend, desk }
@@ -148,6 +162,11 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     /// Works one phase, for which every client has been told what to do, from `begin` on.
     pub fn work(&mut self, meeting: &Meeting, begin: Nanos, end: Nanos) -> io::Result<()> {
         self.desk.wake_all();
+        self.desk.patience_ns = match (end, self.desk.shared.is_load()) {
+            (NEVER, true) => self.desk.rules.load_patience_ns,
+            (NEVER, false) => self.desk.rules.patience_ns,
+            _ => NEVER,
+        };
         let bounds = Bounds { end, drain_end: end.saturating_add(self.desk.rules.drain_ns) };
         self.turns(meeting, bounds, begin, |_| false)?;
         self.settle();
@@ -230,6 +249,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             if !desk.connections[slot].session.is_idle() {
                 desk.log.given_up();
                 self.backend.close(desk.id(slot), Close::Fin);
+                desk.miss(slot);
                 desk.end_session(slot, Loss::Closed(Fault::Closed), true, now);
             }
         }
@@ -245,7 +265,8 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         for connection in &mut desk.connections {
             connection.due = NEVER;
         }
-        desk.log.end_phase(now, dead, missing);
+        let silent = desk.silent(now);
+        desk.log.end_phase(now, PhaseFate { dead, missing, silent });
     }
 }
 
@@ -297,6 +318,8 @@ impl<C: Codec> Connection<C> {
             attempt: 0,
             due: NEVER,
             failures: 0,
+            answered: false,
+            barren: 0,
         }
     }
 }
@@ -374,7 +397,7 @@ impl<C: Codec> Desk<C> {
                 }
                 Wish::Open(_) => {
                     connection.state = State::Queued;
-                    let pause = retry_pause(connection.failures);
+                    let pause = retry_pause(connection.failures.max(connection.barren));
                     self.queue.push(Reverse((now + pause, slot as u32)));
                 }
                 Wish::Wait(NEVER) => break,
@@ -476,11 +499,17 @@ impl<C: Codec> Desk<C> {
                 let answered = connection.session.handle_received(chunk, &mut view);
                 self.log.received(chunk.bytes.len(), answered.unwrap_or(0));
                 match answered {
-                    Ok(_) => self.wake(slot),
+                    Ok(answered) => {
+                        if answered > 0 {
+                            connection.answered = true;
+                            self.silence.answered(self.roads[slot].server, read);
+                        }
+                        self.wake(slot);
+                    }
                     Err(malformed) => {
-                        self.log.malformed(malformed, chunk.bytes);
+                        self.log.malformed(self.roads[slot].server, malformed, chunk.bytes);
                         self.broken.push(slot as u32);
-                        self.end_session(slot, Loss::Closed(Fault::Protocol), self.rules.reconnect, read);
+                        self.lose(slot, Loss::Closed(Fault::Protocol), self.rules.reconnect, read);
                     }
                 }
             }
@@ -501,6 +530,7 @@ impl<C: Codec> Desk<C> {
         self.log.opened(now - since, connection.opened);
         connection.state = State::Open;
         connection.opened = true;
+        connection.answered = false;
         connection.failures = 0;
         self.clients[slot].handle_opened(0, now);
         self.wake(slot);
@@ -508,26 +538,64 @@ impl<C: Codec> Desk<C> {
 
     /// A connection is not there any more, or never came to be; its socket is closed already.
     fn closed(&mut self, slot: usize, reason: Reason, now: Nanos) {
+        let server = self.roads[slot].server;
         let connection = &mut self.connections[slot];
-        if !matches!(connection.state, State::Opening(_)) {
-            self.log.lost(Trouble::Lost(reason));
-            return self.end_session(slot, Loss::Closed(reason.fault), self.rules.reconnect, now);
-        }
+        let State::Opening(since) = connection.state else {
+            self.log.lost(server, Trouble::Lost(reason));
+            return self.lose(slot, Loss::Closed(reason.fault), self.rules.reconnect, now);
+        };
         self.opening -= 1;
         connection.attempt = connection.attempt.wrapping_add(1);
         connection.failures += 1;
         connection.state = State::Closed;
-        let addresses = self.servers[self.roads[slot].server as usize].addresses() as u32;
+        let addresses = self.servers[server as usize].addresses() as u32;
         if !connection.failures.is_multiple_of(addresses) {
             // The server's name has more addresses; the next may be the one that it listens on.
             connection.state = State::Queued;
             self.queue.push(Reverse((now, slot as u32)));
             return;
         }
-        self.log.not_opened(reason);
         let again = connection.opened && self.rules.reconnect;
+        self.log.not_opened(server, reason);
+        self.silence.missed(server, since);
+        let again = again && !self.gives_up(server, now);
         self.clients[slot].handle_closed(0, again, &mut self.shared);
         self.wake(slot);
+    }
+
+    /// A connection is lost that was open; `again`: its client may open it again, unless its server has been silent for
+    /// too long.
+    fn lose(&mut self, slot: usize, loss: Loss, again: bool, now: Nanos) {
+        self.miss(slot);
+        let connection = &mut self.connections[slot];
+        match loss {
+            _ if connection.answered => connection.barren = 0,
+            Loss::Closed(_) => connection.barren += 1,
+            Loss::TimedOut => {}
+        }
+        let again = again && !self.gives_up(self.roads[slot].server, now);
+        self.end_session(slot, loss, again, now);
+    }
+
+    /// What a connection owes, if anything, will not come.
+    fn miss(&mut self, slot: usize) {
+        let since = self.connections[slot].session.deadline(0);
+        if since != NEVER {
+            self.silence.missed(self.roads[slot].server, since);
+        }
+    }
+
+    /// Whether a server has been silent for too long to be asked again.
+    fn gives_up(&self, server: u32, now: Nanos) -> bool {
+        self.silence.of(server, now) >= self.patience_ns
+    }
+
+    /// For every server that this worker talks to, how long it has been silent.
+    fn silent(&self, now: Nanos) -> Vec<(u32, Nanos)> {
+        let mut servers: Vec<u32> = self.roads.iter().map(|road| road.server).collect();
+        servers.sort_unstable();
+        servers.dedup();
+        servers.into_iter().map(|server| (server, self.silence.of(server, now))).collect()
     }
 
     /// Ends everything that a connection owes; `again`: its client may open it again.
@@ -590,8 +658,8 @@ impl<C: Codec> Desk<C> {
             return self.closed(slot, Reason { fault: Fault::Timeout, errno: 0 }, now);
         }
         // The generator closed it, so that it is opened again whatever the rules say of servers that close.
-        self.log.lost(Trouble::TimedOut);
-        self.end_session(slot, Loss::TimedOut, true, now);
+        self.log.lost(self.roads[slot].server, Trouble::TimedOut);
+        self.lose(slot, Loss::TimedOut, true, now);
     }
 }
 

@@ -46,7 +46,8 @@ pub struct Shift {
     pub place: Place,
     /// When the phase begins.
     pub begin: Nanos,
-    /// When it ends: requests that are not ready before are not sent. [`NEVER`]: by number only.
+    /// When it ends: requests that are due later are not part of it. Those that were due before and had to wait are sent
+    /// in the drain. [`NEVER`]: by number only.
     pub end: Nanos,
     /// How many requests this client has to make.
     pub requests: u64,
@@ -195,7 +196,7 @@ pub struct Client {
     writer: Option<Box<Writer>>,
     /// The key that its pieces are added to, and their bytes since it was stored anew.
     pieces: Pieces,
-    /// It is interrupted: no lane is opened any more.
+    /// It is interrupted: nothing is sent and no lane is opened any more.
     stopped: bool,
     /// It has nothing more to do in this phase.
     retired: bool,
@@ -219,7 +220,7 @@ impl Client {
         Client {
             number,
             lane: LaneState::Closed,
-            shift: Shift { place, begin: 0, end: 0, requests: 0, depth: 1 },
+            shift: Shift { place, begin: 0, end: NEVER, requests: 0, depth: 1 },
             draws: Draws::new(place),
             schedule: None,
             issued: 0,
@@ -339,7 +340,7 @@ impl Client {
         shared.missed.clear();
     }
 
-    /// The run is interrupted: nothing is asked that is due at `now` or later.
+    /// The run is interrupted: nothing is asked any more, and the phase ends at `now`.
     pub fn stop(&mut self, now: Nanos) {
         self.shift.end = self.shift.end.min(now);
         self.stopped = true;
@@ -372,15 +373,17 @@ impl Client {
         matches!(self.lane, LaneState::Open(_))
     }
 
-    /// Requests of this phase that were never due, although the phase is to go on until they are made.
+    /// Requests of this phase that were never due, although the phase is to go on until they are made: one with an end
+    /// in time is over then as well.
     pub fn missing(&self) -> u64 {
-        match self.shift.requests {
-            u64::MAX => 0,
-            requests => requests - self.issued,
+        match (self.shift.requests, self.shift.end) {
+            (requests, NEVER) if requests != u64::MAX => requests - self.issued,
+            _ => 0,
         }
     }
 
-    /// Requests of this phase that were due before `now` and were never sent, by verb.
+    /// Requests of this phase that were due before `now` and were never sent, by verb. To be called when the phase is
+    /// over and nothing is outstanding.
     pub fn count_unsent(&mut self, now: Nanos, shared: &Shared, mut unsent: impl FnMut(Verb)) {
         let until = self.shift.end.min(now);
         while self.issued < self.shift.requests {
@@ -392,14 +395,16 @@ impl Client {
                     self.slots.take();
                     since
                 }
-                None => return,
+                None => NEVER,
             };
             if due >= until {
-                return;
+                break;
             }
             unsent(shared.verb(self.draws.op.draw(self.issued)));
             self.issued += 1;
         }
+        // Slots that were taken only to be counted are outstanding no more than the requests.
+        self.slots.outstanding = 0;
     }
 
     /// What has to happen next, with all times of it.
@@ -407,6 +412,8 @@ impl Client {
     fn next(&self, now: Nanos) -> Next {
         let opened = match self.lane {
             LaneState::Open(at) => at,
+            // Nothing is owed on a lane that is not open, and nothing more is asked now.
+            LaneState::Closed | LaneState::Opening if now >= self.shift.end => return Next::Done,
             LaneState::Closed if !self.stopped => return Next::Open,
             LaneState::Opening => return Next::Wait(NEVER),
             LaneState::Closed | LaneState::Lost => return Next::Done,
@@ -425,10 +432,9 @@ impl Client {
                 Some(schedule) => self.shift.begin + schedule.peek(),
                 None => self.slots.since(),
             };
-            let ready = due.max(self.slots.since()).max(opened);
-            if due < self.shift.end && (!is_free || ready < self.shift.end) {
+            if due < self.shift.end && !self.stopped {
                 return match (is_free, due <= now) {
-                    (true, true) => Next::Arrival { due, ready },
+                    (true, true) => Next::Arrival { due, ready: due.max(self.slots.since()).max(opened) },
                     (_, false) => Next::Wait(due.min(wake)),
                     // The answer that frees a slot wakes it.
                     (false, true) => Next::Wait(NEVER),

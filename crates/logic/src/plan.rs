@@ -55,6 +55,10 @@ pub struct Plan {
 pub enum Protocol {
     /// memcached's text protocol.
     Text,
+    /// memcached's meta commands.
+    Meta,
+    /// memcached's binary protocol.
+    Binary,
 }
 
 /// A bound on a quantile of the response time of all recorded requests together.

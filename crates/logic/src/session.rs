@@ -230,8 +230,14 @@ fn ended(owed: &Owed, outcome: Outcome, at: Nanos, stamp: Stamp) -> Answer<'_> {
 fn arrived(owed: &Owed, outcome: Outcome, stamp: Option<Nanos>, read: Nanos) -> Answer<'_> {
     let (arrived, stamp) = match stamp {
         None => (read, Stamp::Missing),
-        Some(at) if at + STAMP_SLACK_NS < owed.sent || at > read + STAMP_SLACK_NS => (read, Stamp::Rejected),
+        Some(at) if !is_possible(at, owed.sent, read) => (read, Stamp::Rejected),
         Some(at) => (at.clamp(owed.sent, read.max(owed.sent)), Stamp::Kernel),
     };
     Answer { ticket: &owed.ticket, outcome, sent: owed.sent, arrived, read, hits: owed.hits, stamp }
+}
+
+/// Whether a reply can have arrived at `at`.
+#[inline]
+fn is_possible(at: Nanos, sent: Nanos, read: Nanos) -> bool {
+    at.saturating_add(STAMP_SLACK_NS) >= sent && at <= read.saturating_add(STAMP_SLACK_NS)
 }

@@ -29,6 +29,8 @@ pub struct Shared {
     verify: f64,
     /// Clients in the group, over all threads and agents.
     clients: u64,
+    /// Servers that the clients are dealt to in turn.
+    servers: u64,
     task: Task,
     /// Which writes are known to be stored.
     pub(crate) witness: Witness,
@@ -94,6 +96,7 @@ impl Shared {
             expiry_s: data.expiry_s.clone(),
             verify,
             clients,
+            servers: 1,
             task: Task::Rest,
             witness: Witness::new(run),
             missed: Vec::new(),
@@ -106,6 +109,12 @@ impl Shared {
         }
     }
 
+    /// The same for clients that are dealt to so many servers in turn, each of which is to have every record.
+    pub fn over(mut self, servers: u64) -> Shared {
+        self.servers = servers;
+        self
+    }
+
     /// Makes the work of the next phase ready.
     pub fn begin(&mut self, work: &Work) {
         self.task = match work {
@@ -114,7 +123,7 @@ impl Shared {
         };
     }
 
-    /// How many records a load stores.
+    /// How many records a load stores on each server.
     pub fn load_records(load: &Load, records: u64) -> u64 {
         load_spaces(load).len() as u64 * records
     }
@@ -143,7 +152,7 @@ impl Shared {
 
     /// Whether this phase loads.
     #[inline]
-    pub(crate) fn is_load(&self) -> bool {
+    pub fn is_load(&self) -> bool {
         matches!(self.task, Task::Load(_))
     }
 
@@ -151,7 +160,9 @@ impl Shared {
     #[inline]
     pub(crate) fn load_key(&self, index: u64, number: u64) -> Option<u64> {
         let Task::Load(spaces) = &self.task else { return None };
-        let place = index * self.clients + number;
+        // The clients of one server share its records out among them.
+        let mates = mates(number, self.clients, self.servers);
+        let place = index * mates + number / self.servers;
         let records = self.spaces.records();
         Some(self.spaces.index(spaces[(place / records) as usize], place % records))
     }
@@ -321,6 +332,11 @@ impl Asking {
             noreply: mix.noreply,
         }
     }
+}
+
+/// How many of `clients`, dealt to `servers` in turn, are at the server of client `number`, itself included.
+pub fn mates(number: u64, clients: u64, servers: u64) -> u64 {
+    (clients - number % servers).div_ceil(servers)
 }
 
 fn load_spaces(load: &Load) -> Vec<Space> {

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use clap::Args;
 
+use crate::aside::say;
 use crate::exit::{Exit, answer};
 use crate::front::values::{self, ValueError};
 use crate::front::{Edge, Job, native};
@@ -58,7 +59,7 @@ pub fn demo(args: &DemoArgs, edge: &Edge, mut execute: impl FnMut(Job) -> Exit) 
                 parts(&built_in.address, edge, &mut execute)
             }
             Err(error) => {
-                eprintln!("error: the built-in server cannot be started: {error}");
+                say(format_args!("error: the built-in server cannot be started: {error}"));
                 Exit::Failed
             }
         },

@@ -1,7 +1,6 @@
 //! From a job to its end: the places for reports are checked, the plan is run, the reports are written.
 
 use std::io;
-use std::io::Write;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use pummel_engine::feed::Row;
@@ -12,10 +11,11 @@ use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::{Phase, Plan};
 use pummel_logic::time::Nanos;
 
-use crate::exit::Exit;
-use crate::front::{Format, Front, Job};
+use crate::aside::say;
+use crate::exit::{Exit, answer};
+use crate::front::{Format, Front, Job, UsageError};
 use crate::progress::Progress;
-use crate::report::output::Output;
+use crate::report::output::{Output, print};
 use crate::report::{Report, csv, hdr, json, text};
 use crate::samples::Samples;
 
@@ -25,14 +25,30 @@ pub fn execute(job: Job) -> Exit {
         Ok(interrupts) => interrupts,
         Err(error) => return failed(&format!("signals cannot be handled: {error}")),
     };
+    if let Err(error) = check_cpus(&job.plan) {
+        return answer(&error.into());
+    }
     match Desk::prepare(&job) {
         Ok(desk) => desk.run(interrupts),
         Err(error) => failed(&error.to_string()),
     }
 }
 
+/// Whether this process may run on the CPUs of the plan; what the machine has, no plan can know.
+fn check_cpus(plan: &Plan) -> Result<(), UsageError> {
+    let Ok(allowed) = sys::allowed_cpus() else { return Ok(()) };
+    match plan.engine.cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+        Some(cpu) => Err(UsageError::Value {
+            flag: "--cpus".to_owned(),
+            value: cpu.to_string(),
+            accepted: format!("CPUs that this process may run on are accepted: {allowed:?}"),
+        }),
+        None => Ok(()),
+    }
+}
+
 fn failed(what: &str) -> Exit {
-    eprintln!("error: {what}");
+    say(format_args!("error: {what}"));
     Exit::Failed
 }
 
@@ -75,7 +91,7 @@ impl<'a> Desk<'a> {
         };
         let exit = exit_of(&measurement, plan, refused.as_ref());
         if let Some(error) = refused {
-            eprintln!("error: {error}");
+            say(format_args!("error: {error}"));
         }
         match self.write(&measurement) {
             Ok(()) => exit,
@@ -116,9 +132,7 @@ impl<'a> Desk<'a> {
             (Format::Json, _) => json::render(report),
             (Format::Text, Front::Native) => text::native::render(report).into_bytes(),
         };
-        let mut out = io::stdout().lock();
-        out.write_all(&bytes)?;
-        out.flush()
+        print(&bytes)
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use crate::aside::say;
 use crate::exit::{Exit, answer};
 use crate::front::{Edge, Format, Job, UsageError, native, saved};
 
@@ -90,7 +91,7 @@ impl Wanted {
         match saved::save(&job.plan, path) {
             Ok(()) => Exit::Complete,
             Err(error) => {
-                eprintln!("error: the plan cannot be written to '{}': {error}", path.display());
+                say(format_args!("error: the plan cannot be written to '{}': {error}", path.display()));
                 Exit::Failed
             }
         }
@@ -135,7 +136,7 @@ fn print(text: &str) -> Exit {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            eprintln!("error: the plan cannot be printed: {error}");
+            say(format_args!("error: the plan cannot be printed: {error}"));
             Exit::Failed
         }
         _ => Exit::Complete,

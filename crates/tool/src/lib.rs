@@ -1,5 +1,6 @@
 //! Floor 3: what people and other machines see of pummel: command lines, reports, the built-in server.
 
+pub mod aside;
 pub mod cli;
 pub mod demo;
 pub mod execute;

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
+use pummel_tool::aside::say;
 use pummel_tool::cli::{Cli, Command, later};
 use pummel_tool::demo::demo;
 use pummel_tool::execute::execute;
@@ -47,7 +48,7 @@ fn serve_until_told(args: ServeArgs) -> Exit {
     match serve(args) {
         Ok(()) => Exit::Complete,
         Err(error) => {
-            eprintln!("error: {error}");
+            say(format_args!("error: {error}"));
             Exit::Failed
         }
     }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
+use crate::aside::say;
 use crate::cli::Cli;
 use crate::exit::Exit;
 
@@ -35,7 +36,7 @@ pub fn pages(args: &PagesArgs) -> Exit {
     match written {
         Ok(()) => Exit::Complete,
         Err((folder, error)) => {
-            eprintln!("error: pages cannot be written to '{}': {error}", folder.display());
+            say(format_args!("error: pages cannot be written to '{}': {error}", folder.display()));
             Exit::Failed
         }
     }

@@ -7,6 +7,7 @@ use pummel_logic::measure::summary::{QUANTILES, Quantile, time_text};
 use pummel_logic::plan::{Phase, Plan, Work};
 use pummel_logic::time::seconds;
 
+use crate::aside::say;
 use crate::report::json::slice_rate;
 
 /// Says how far a run is.
@@ -26,7 +27,7 @@ impl Progress {
     /// Says what is about to be done, with the seed that does it again.
     pub fn announce(&mut self, plan: &Plan) {
         if !self.quiet {
-            eprintln!("seed {}", plan.seed);
+            say(format_args!("seed {}", plan.seed));
         }
     }
 
@@ -71,7 +72,7 @@ impl Progress {
             }
         };
         let shown = |name: &str| time(name).unwrap_or_else(|| "unknown".to_owned());
-        eprintln!(
+        say(format_args!(
             "{:7.1} s {:11.0} req/s   response p50 {:>9}  p99 {:>9}   misses {}  errors {}",
             seconds(slice.end_ns),
             slice_rate(slice),
@@ -79,7 +80,7 @@ impl Progress {
             shown("p99"),
             counts.misses,
             counts.failed(),
-        );
+        ));
     }
 
     /// Nothing more is said of what is under way.

@@ -8,6 +8,8 @@ use pummel_engine::feed::Row;
 use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::wire::Outcome;
 
+use crate::report::output::explained;
+
 /// The first line. Times are nanoseconds since the beginning of the measured phase; `ready` is the latest of due, slot
 /// freed, connection open and socket writable; a time that did not come is empty.
 const HEADER: &str = "due,ready,sent,arrived,read,op,outcome,key,client,group";
@@ -25,8 +27,7 @@ impl Samples {
     /// # Errors
     /// When it cannot be written; the message names the path.
     pub fn create(path: &Path) -> io::Result<Samples> {
-        let explained =
-            |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+        let explained = |error: io::Error| explained(path, &error);
         let mut out = BufWriter::new(File::create(path).map_err(explained)?);
         writeln!(out, "{HEADER}").and_then(|()| out.flush()).map_err(explained)?;
         Ok(Samples { out, began: 0 })

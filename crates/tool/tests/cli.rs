@@ -159,7 +159,7 @@ fn choices_that_exclude_each_other_are_refused_with_the_reason() {
 #[test]
 fn what_is_not_there_yet_is_said_and_never_ignored() {
     let rows: &[(&str, &str)] = &[
-        ("--protocol meta", "--protocol meta"),
+        ("--protocol resp2", "--protocol resp2"),
         ("--protocol resp3", "--protocol resp3"),
         ("--udp", "--udp"),
         ("--tls", "--tls"),

@@ -170,6 +170,8 @@ impl Memcached {
             .expect("a free port")
             .port();
         let process = Command::new(program)
+            // Its background threads hold on to items at times of their own: an incr then makes a new item.
+            .args(["-o", "no_lru_maintainer,no_lru_crawler"])
             .args(["-l", "127.0.0.1", "-p", &port.to_string(), "-U", "0", "-u", "nobody"])
             .stderr(Stdio::null())
             .spawn()

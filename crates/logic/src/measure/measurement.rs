@@ -32,6 +32,9 @@ pub struct Measurement {
     pub started_unix_ns: u64,
     /// Length of the measured phase without its drain.
     pub measured_ns: Nanos,
+    /// From its beginning to the last answer: longer than the phase when a backlog was worked off in the drain.
+    #[serde(default)]
+    pub answered_ns: Nanos,
     /// What said when replies arrived.
     pub clock: Clock,
     /// Some servers were reached by a unix socket, where the kernel gives no receive stamps: `arrived` is `read` there.
@@ -258,6 +261,7 @@ impl Measurement {
             reason: None,
             started_unix_ns: 0,
             measured_ns: 0,
+            answered_ns: 0,
             clock,
             unix_socket: false,
             timeout_ns,
@@ -339,6 +343,7 @@ impl Measurement {
             (one, another) => one.min(another),
         };
         self.measured_ns = self.measured_ns.max(other.measured_ns);
+        self.answered_ns = self.answered_ns.max(other.answered_ns);
         self.unix_socket |= other.unix_socket;
         for (group, more) in self.groups.iter_mut().zip(&other.groups) {
             group.ops.merge(&more.ops);

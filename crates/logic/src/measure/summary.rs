@@ -122,7 +122,8 @@ impl Summary {
     /// The figures of `measurement`, which was made after `plan`.
     pub fn of(measurement: &Measurement, plan: &Plan) -> Summary {
         let timeout_ns = measurement.timeout_ns;
-        let measured_s = seconds(measurement.measured_ns);
+        // A backlog that is worked off in the drain must not look like a higher rate.
+        let measured_s = seconds(measurement.measured_ns.max(measurement.answered_ns));
         let together = measurement.ops();
         let all = together.all();
         let totals = Totals::of(&all, measured_s, timeout_ns);

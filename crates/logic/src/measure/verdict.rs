@@ -19,7 +19,7 @@
 
 use crate::measure::measurement::Measurement;
 use crate::measure::recorder::{Op, Span};
-use crate::measure::summary::{QUANTILES, Unanswered, time_text};
+use crate::measure::summary::{Figures, QUANTILES, Quantile, Unanswered, time_text};
 use crate::plan::{Arrivals, Clock, Plan};
 use crate::time::{MICROSECOND, Nanos};
 
@@ -137,10 +137,10 @@ impl Evidence<'_> {
             && self.lag_made_the_wait()
         {
             against.push(format!(
-                "requests waited ({name} {}) for others that it sent late (lag up to {}, service up to {})",
+                "requests waited ({name} {}) for others that it sent late (lag up to {}, service {})",
                 time_text(wait),
                 time_text(self.max(Span::Lag)),
-                time_text(self.max(Span::Service)),
+                self.longest_service(),
             ));
         }
         let turns = &self.measurement.generator.turns;
@@ -188,13 +188,15 @@ impl Evidence<'_> {
         let connections = self.measurement.connections.asked;
         let lag = time_text(self.at(Span::Lag, 0.99));
         if let Some((name, wait, response)) = self.visible_wait() {
+            // The figures here are those that are known; with unanswered requests a report's table has others.
+            let of_answered = if counts.unanswered() > 0 { " of the answered requests" } else { "" };
             return Some(format!(
                 "The server or the number of connections ({connections}) was the limit, not the generator: of a response \
-                 time of {} at {name}, requests waited {} before they could be sent, and one request took the server up to \
-                 {} (service p50 {}). The generator's own lag is {lag} at p99.",
+                 time of {} at {name}{of_answered}, requests waited {} before they could be sent, and one request took the \
+                 server {} (service p50 {}). The generator's own lag is {lag} at p99{of_answered}.",
                 time_text(response),
                 time_text(wait),
-                time_text(self.max(Span::Service)),
+                self.longest_service(),
                 time_text(self.at(Span::Service, 0.5)),
             ));
         }
@@ -283,6 +285,16 @@ impl Evidence<'_> {
         let timeout = unanswered.timeout_ns as f64;
         let squares = |span| self.all.times.of(span).moments().sum_squares as f64;
         squares(Span::Lag) > squares(Span::Service) + unanswered.timeouts as f64 * timeout * timeout
+    }
+
+    /// How long the server took at most, as far as it is known.
+    fn longest_service(&self) -> String {
+        let unanswered = Unanswered::of(&self.all.counts, self.measurement.timeout_ns);
+        match Figures::of(Span::Service, self.all.times.of(Span::Service), &unanswered).max {
+            Quantile::Known(longest) => format!("up to {}", time_text(longest)),
+            Quantile::Above(bound) => format!("more than {}", time_text(bound)),
+            Quantile::Absent => "an unknown time".to_owned(),
+        }
     }
 
     fn at(&self, span: Span, quantile: f64) -> Nanos {
@@ -483,7 +495,8 @@ mod tests {
     #[test]
     fn a_server_that_froze_is_accused_also_where_its_requests_timed_out() {
         let verdict = Story { frozen: (SECOND, SECOND), timeout: 200 * MILLISECOND, ..QUIET }.tell();
-        says(&verdict, Limit::Server, &["not the generator"]);
+        let words = ["not the generator", "took the server more than 200 ms", "p99 of the answered requests"];
+        says(&verdict, Limit::Server, &words);
     }
 
     #[test]

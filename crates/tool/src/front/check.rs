@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use pummel_logic::arrivals::check_rate;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Arrivals, Data, Depth, Group, Load, Mix, Phase, Plan, SCHEMA, Socket, Stop, Work};
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
@@ -194,9 +195,11 @@ fn group(group: &Group) -> Result<(), Wrong> {
             "unlimited is accepted only with --rate: a closed loop would never stop asking",
         ),
         (Arrivals::Closed, None) => Ok(()),
-        (_, Some(rate)) if !(rate > 0.0 && rate.is_finite()) => {
-            wrong(("--rate", "groups.rate"), rate, "a finite number above 0 is accepted")
-        }
+        (_, Some(rate)) if check_rate(rate).is_err() => wrong(
+            ("--rate", "groups.rate"),
+            rate,
+            "from 0.000001 to 1000000000000 requests per second are accepted",
+        ),
         (Arrivals::Shape(dist), Some(_)) if dist.factor_to_mean(1.0).is_none() => {
             let why = "a distribution with a finite mean above 0 is accepted: gaps are scaled until it fits the rate";
             wrong(("--arrivals", "groups.arrivals"), dist, why)

@@ -165,7 +165,7 @@ fn base(
     Ok(Plan {
         schema: SCHEMA,
         servers: servers(target, edge)?,
-        protocol: Protocol::Text,
+        protocol: protocol(target.protocol)?,
         seed: edge.seed,
         interval_ns: SECOND,
         timeout_ns: target.timeout,
@@ -182,11 +182,10 @@ fn base(
 
 /// Answers what the parser knows and this version cannot do.
 fn not_yet(target: &TargetArgs, engine: &EngineArgs) -> Result<(), UsageError> {
-    let text = "this version speaks memcached's text protocol over TCP and unix sockets";
+    let text = "this version speaks TCP and unix sockets";
     let tls = "this version does not encrypt";
     let login = "this version does not log in";
     let missing = [
-        (target.protocol != ProtocolName::Text, "--protocol", text),
         (target.udp, "--udp", text),
         (target.tls, "--tls", tls),
         (target.tls_ca.is_some(), "--tls-ca", tls),
@@ -203,11 +202,19 @@ fn not_yet(target: &TargetArgs, engine: &EngineArgs) -> Result<(), UsageError> {
         ),
     ];
     let Some((_, flag, instead)) = missing.into_iter().find(|(given, _, _)| *given) else { return Ok(()) };
-    let flag = match flag {
-        "--protocol" => format!("--protocol {}", name_of(target.protocol)),
-        _ => flag.to_string(),
-    };
-    Err(UsageError::NotYet { flag, instead: instead.to_string() })
+    Err(UsageError::NotYet { flag: flag.to_string(), instead: instead.to_string() })
+}
+
+fn protocol(name: ProtocolName) -> Result<Protocol, UsageError> {
+    match name {
+        ProtocolName::Text => Ok(Protocol::Text),
+        ProtocolName::Meta => Ok(Protocol::Meta),
+        ProtocolName::Binary => Ok(Protocol::Binary),
+        ProtocolName::Resp2 | ProtocolName::Resp3 => Err(UsageError::NotYet {
+            flag: format!("--protocol {}", name_of(name)),
+            instead: "this version speaks memcached's protocols: text, meta and binary".to_string(),
+        }),
+    }
 }
 
 /// The word for a choice on the command line.

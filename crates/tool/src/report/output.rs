@@ -68,11 +68,7 @@ impl Output {
     /// When it cannot be written; a file still has what was there before.
     pub fn finish(&self, report: &[u8]) -> io::Result<()> {
         match &self.place {
-            Place::Standard => {
-                let mut out = io::stdout().lock();
-                out.write_all(report)?;
-                out.flush()
-            }
+            Place::Standard => print(report),
             Place::Special(path) => {
                 let written =
                     OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(report));
@@ -133,7 +129,19 @@ fn is_pipe(metadata: &fs::Metadata) -> bool {
     metadata.file_type().is_fifo()
 }
 
-fn explained(path: &Path, error: &io::Error) -> io::Error {
+/// Writes to standard output.
+///
+/// # Errors
+/// When nobody takes it, or there is no room.
+pub fn print(report: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(report)
+        .and_then(|()| out.flush())
+        .map_err(|error| io::Error::new(error.kind(), format!("cannot write to standard output: {error}")))
+}
+
+/// The error, with the path and what can be done.
+pub fn explained(path: &Path, error: &io::Error) -> io::Error {
     let hint = match error.kind() {
         io::ErrorKind::NotFound => "; its directory has to exist",
         io::ErrorKind::PermissionDenied => "; write permission is needed for the file and for its directory",

@@ -19,6 +19,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::listen::{Door, Line};
 use super::{Ledger, ServeError, ServeWait};
+use crate::aside::say;
 
 /// Before a due reply the loop spins for this long: about what the kernel needs to wake a sleeping thread.
 const SPIN_NS: Nanos = 60 * MICROSECOND;
@@ -286,10 +287,10 @@ impl Server {
     /// Lets nobody in until a descriptor is free, instead of being told again and again that somebody waits.
     fn close_doors(&mut self, error: &io::Error) {
         let open = self.seats.len() - self.free.len();
-        eprintln!(
+        say(format_args!(
             "pummel serve: with {open} connections open, no more can be accepted for now: {error}; `ulimit -n` sets how \
              many files a process may have open"
-        );
+        ));
         self.full = true;
         for door in &self.doors {
             // It was added, so it can only be there.

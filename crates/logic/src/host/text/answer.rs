@@ -99,7 +99,13 @@ fn word_of(outcome: Outcome) -> &'static str {
         Outcome::Deleted => "DELETED",
         Outcome::Touched => "TOUCHED",
         Outcome::Ok => "OK",
-        Outcome::Hit | Outcome::Miss | Outcome::Number(_) | Outcome::Error(_) => {
+        Outcome::Hit
+        | Outcome::Miss
+        | Outcome::Number(_)
+        | Outcome::Stale
+        | Outcome::Win
+        | Outcome::Recaching
+        | Outcome::Error(_) => {
             unreachable!("the store does not answer a change with {outcome:?}")
         }
     }

@@ -125,7 +125,7 @@ pub struct TargetArgs {
     /// 11211 where none is given. Default: the environment variable MEMCACHED_SERVERS, in the same form
     #[arg(short, long, value_name = "SERVER", value_parser = servers, allow_hyphen_values = true)]
     pub server: Vec<List<String>>,
-    /// What is spoken; only text in this version
+    /// What is spoken; text, meta or binary in this version
     #[arg(long, value_enum, default_value = "text")]
     pub protocol: ProtocolName,
     /// UDP in place of TCP; not yet in this version
@@ -168,9 +168,9 @@ pub struct TargetArgs {
 pub enum ProtocolName {
     /// memcached's text protocol
     Text,
-    /// memcached's meta commands; not yet
+    /// memcached's meta commands
     Meta,
-    /// memcached's binary protocol; not yet
+    /// memcached's binary protocol
     Binary,
     /// RESP2, of Redis and Valkey; not yet
     Resp2,

@@ -1,0 +1,76 @@
+//! Which servers still answer, as one worker sees it: from this a run knows that a server is gone.
+
+use pummel_logic::time::{NEVER, Nanos};
+
+/// What one worker knows of every server of the plan.
+#[derive(Debug)]
+pub struct Silence {
+    servers: Vec<Server>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Server {
+    /// When its last answer came.
+    heard: Nanos,
+    /// Since when it has owed something that came to nothing; [`NEVER`] if it has not. Believed only where it is not
+    /// before the last answer.
+    missed: Nanos,
+}
+
+impl Silence {
+    /// Nothing was asked of these servers yet.
+    pub fn new(servers: usize) -> Silence {
+        Silence { servers: vec![Server { heard: 0, missed: NEVER }; servers] }
+    }
+
+    /// A server answered at `at`.
+    #[inline]
+    pub fn answered(&mut self, server: u32, at: Nanos) {
+        self.servers[server as usize].heard = at;
+    }
+
+    /// What was asked of a server at `since` came to nothing.
+    pub fn missed(&mut self, server: u32, since: Nanos) {
+        let known = &mut self.servers[server as usize];
+        if known.missed == NEVER || known.missed < known.heard {
+            known.missed = since.max(known.heard);
+        }
+    }
+
+    /// For how long a server has answered nothing of what it was asked; 0 when it answers, or nothing was asked.
+    pub fn of(&self, server: u32, now: Nanos) -> Nanos {
+        match self.servers[server as usize] {
+            Server { missed: NEVER, .. } => 0,
+            Server { heard, missed } if missed < heard => 0,
+            Server { missed, .. } => now.saturating_sub(missed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_begins_with_what_came_to_nothing_and_ends_with_an_answer() {
+        let mut silence = Silence::new(2);
+        assert_eq!(silence.of(1, 100), 0, "nothing was asked");
+        silence.missed(1, 100);
+        silence.missed(1, 150);
+        assert_eq!(silence.of(1, 300), 200, "since the first of them");
+        assert_eq!(silence.of(0, 300), 0, "the other server was not asked");
+        silence.answered(1, 310);
+        assert_eq!(silence.of(1, 400), 0);
+    }
+
+    #[test]
+    fn an_answer_to_another_request_interrupts_the_silence() {
+        let mut silence = Silence::new(1);
+        silence.answered(0, 500);
+        silence.missed(0, 200);
+        assert_eq!(silence.of(0, 1_200), 700, "it was asked before its last answer");
+        silence.answered(0, 2_000);
+        silence.missed(0, 2_500);
+        assert_eq!(silence.of(0, 3_000), 500, "what was missed before is over");
+    }
+}

@@ -1,0 +1,517 @@
+//! Stories of one connection: a script of bytes and times, and what became of every request.
+
+use std::io::IoSlice;
+
+use pummel_logic::inflight::{Care, Memo, Origin, Ticket};
+use pummel_logic::session::{Answer, Chunk, Item, Session, Sink, Stamp};
+use pummel_logic::time::{MICROSECOND, NEVER, Nanos};
+use pummel_logic::wire::text::Text;
+use pummel_logic::wire::{Fault, Keys, Malformed, Op, Outcome, Value, Verb};
+
+/// One microsecond: the unit of all times in the scripts.
+const US: Nanos = MICROSECOND;
+
+/// A connection whose requests are numbered from 0, and everything that it said.
+struct Story {
+    session: Session<Text>,
+    block: Vec<u8>,
+    asked: u64,
+    /// Everything that was taken from it.
+    wire: Vec<u8>,
+    told: Told,
+}
+
+/// An answer that outlives its request.
+struct Ended {
+    ticket: Ticket,
+    outcome: Outcome,
+    sent: Nanos,
+    arrived: Nanos,
+    read: Nanos,
+    hits: u32,
+    stamp: Stamp,
+}
+
+/// What a session tells.
+#[derive(Default)]
+struct Told {
+    answers: Vec<(Ended, String)>,
+    items: Vec<(u64, String, u64)>,
+    body: Vec<u8>,
+}
+
+impl Sink for Told {
+    fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> bool {
+        self.items.push((ticket.index, String::from_utf8_lossy(item.key).into_owned(), item.size));
+        true
+    }
+
+    fn body(&mut self, _ticket: &Ticket, bytes: &[u8]) {
+        self.body.extend_from_slice(bytes);
+    }
+
+    fn answer(&mut self, answer: &Answer<'_>, message: &[u8]) {
+        let &Answer { ticket, outcome, sent, arrived, read, hits, stamp } = answer;
+        let ended = Ended { ticket: *ticket, outcome, sent, arrived, read, hits, stamp };
+        self.answers.push((ended, String::from_utf8_lossy(message).into_owned()));
+    }
+}
+
+impl Story {
+    fn new() -> Story {
+        Story {
+            session: Session::new(4),
+            block: (0..100_000u32).map(|i| (i % 251) as u8).collect(),
+            asked: 0,
+            wire: Vec::new(),
+            told: Told::default(),
+        }
+    }
+
+    /// Asks something that is due and ready at `at`.
+    fn ask(&mut self, op: Op<'_>, at: Nanos) -> &mut Story {
+        let ticket = Ticket {
+            due: at,
+            ready: at,
+            index: self.asked,
+            key: self.asked,
+            memo: Memo::None,
+            verb: op.verb,
+            origin: Origin::Arrival,
+            care: Care::None,
+            keys: op.keys.count() as u16,
+        };
+        self.asked += 1;
+        self.session.request(&op, ticket).unwrap();
+        self
+    }
+
+    fn get(&mut self, key: &str, at: Nanos) -> &mut Story {
+        self.ask(Op::new(Verb::Get, key.as_bytes()), at)
+    }
+
+    fn set(&mut self, key: &str, value: &str, at: Nanos) -> &mut Story {
+        self.ask(Op { value: Value::plain(value.as_bytes()), ..Op::new(Verb::Set, key.as_bytes()) }, at)
+    }
+
+    fn set_quietly(&mut self, key: &str, value: &str, at: Nanos) -> &mut Story {
+        let op = Op::new(Verb::Set, key.as_bytes());
+        self.ask(Op { value: Value::plain(value.as_bytes()), noreply: true, ..op }, at)
+    }
+
+    /// What would be sent in one call.
+    fn offered(&self) -> Vec<u8> {
+        let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];
+        let count = self.session.poll_send(&self.block, &mut parts);
+        parts[..count].iter().flat_map(|part| part.iter().copied()).collect()
+    }
+
+    /// The socket takes `count` of the bytes that are offered.
+    fn sent(&mut self, count: usize, at: Nanos) -> &mut Story {
+        let offered = self.offered();
+        self.wire.extend_from_slice(&offered[..count]);
+        self.session.handle_sent(count, at, &mut self.told);
+        self
+    }
+
+    /// The socket takes everything that is offered.
+    fn sent_all(&mut self, at: Nanos) -> &mut Story {
+        let count = self.offered().len();
+        self.sent(count, at)
+    }
+
+    fn try_received(&mut self, bytes: &[u8], stamp: Option<Nanos>, read: Nanos) -> Result<u32, Malformed> {
+        self.session.handle_received(Chunk { bytes, stamp, read }, &mut self.told)
+    }
+
+    fn received(&mut self, bytes: &str, stamp: Nanos, read: Nanos) -> &mut Story {
+        self.try_received(bytes.as_bytes(), Some(stamp), read).unwrap();
+        self
+    }
+
+    fn closed(&mut self, fault: Fault, at: Nanos) -> &mut Story {
+        self.session.handle_closed(fault, at, &mut self.told);
+        self
+    }
+
+    fn timed_out(&mut self, timeout: Nanos, at: Nanos) -> &mut Story {
+        self.session.handle_timeout(timeout, at, &mut self.told);
+        self
+    }
+
+    /// What was told since this was asked last: number, outcome, and times in microseconds.
+    fn answers(&mut self) -> Vec<String> {
+        let at = |time: Nanos| match time {
+            NEVER => "never".to_string(),
+            time => (time / US).to_string(),
+        };
+        let line = |(answer, message): (Ended, String)| {
+            let Ended { ticket, outcome, sent, arrived, read, stamp, .. } = answer;
+            let times = format!("sent {} arrived {} read {}", at(sent), at(arrived), at(read));
+            let words = if message.is_empty() { message } else { format!(" \"{message}\"") };
+            format!("{} {outcome:?} {times} {stamp:?}{words}", ticket.index)
+        };
+        std::mem::take(&mut self.told.answers).into_iter().map(line).collect()
+    }
+
+    /// The one answer that was told since this was asked last.
+    fn answer(&mut self) -> Ended {
+        let mut answers = std::mem::take(&mut self.told.answers);
+        assert_eq!(answers.len(), 1);
+        answers.remove(0).0
+    }
+}
+
+const HIT: &str = "VALUE a 0 3\r\none\r\nEND\r\n";
+
+#[test]
+fn a_request_is_timed_from_its_sending_to_the_stamp_of_its_reply() {
+    let mut story = Story::new();
+    story.get("a", 10 * US).sent_all(12 * US).received(HIT, 20 * US, 25 * US);
+    assert_eq!(story.wire, b"get a\r\n");
+    let answer = story.answer();
+    assert_eq!((answer.outcome, answer.hits, answer.stamp), (Outcome::Hit, 1, Stamp::Kernel));
+    assert_eq!(answer.ticket.due, 10 * US);
+    assert_eq!(answer.sent - answer.ticket.ready, 2 * US, "lag");
+    assert_eq!(answer.arrived - answer.sent, 8 * US, "service");
+    assert_eq!(answer.read - answer.arrived, 5 * US, "reaction");
+    assert_eq!(story.told.items, [(0, "a".to_string(), 3)]);
+    assert_eq!(story.told.body, b"one");
+    assert!(story.session.is_idle() && !story.session.has_output());
+}
+
+#[test]
+fn replies_belong_to_requests_in_their_order() {
+    let mut story = Story::new();
+    story.get("a", 0).set("b", "x", 0).get("c", 0).sent_all(5 * US);
+    story.received(HIT, 10 * US, 11 * US).received("STORED\r\n", 20 * US, 21 * US);
+    story.received("END\r\n", 30 * US, 31 * US);
+    assert_eq!(
+        story.answers(),
+        [
+            "0 Hit sent 5 arrived 10 read 11 Kernel",
+            "1 Stored sent 5 arrived 20 read 21 Kernel",
+            "2 Miss sent 5 arrived 30 read 31 Kernel",
+        ]
+    );
+}
+
+#[test]
+fn replies_that_share_a_read_share_its_stamp() {
+    let mut story = Story::new();
+    story.get("a", 0).sent_all(5 * US).get("b", 0).sent_all(7 * US).get("c", 0).sent_all(9 * US);
+    let both = format!("{HIT}END\r\nVALUE c");
+    assert_eq!(story.try_received(both.as_bytes(), Some(20 * US), 22 * US), Ok(2));
+    assert_eq!(story.try_received(b" 0 0\r\n\r\nEND\r\n", Some(40 * US), 41 * US), Ok(1));
+    assert_eq!(
+        story.answers(),
+        [
+            "0 Hit sent 5 arrived 20 read 22 Kernel",
+            "1 Miss sent 7 arrived 20 read 22 Kernel",
+            "2 Hit sent 9 arrived 40 read 41 Kernel",
+        ],
+        "a reply has the stamp of the read that brought its last byte"
+    );
+}
+
+/// Requests of all kinds with all that is answered to them.
+const REPLIES: &str = "VALUE a 0 3\r\none\r\nEND\r\nSTORED\r\nSERVER_ERROR out of memory\r\nEND\r\n\
+                       VALUE k 7 5\r\n\r\nEND\r\nVALUE m 0 0\r\n\r\nEND\r\n17\r\nVERSION 1.6.18\r\n";
+
+fn ask_many(story: &mut Story) {
+    story.get("a", 0).set("b", "x", 0).set("c", "y", 0).get("d", 0);
+    let keys = Keys::Many { bytes: b"klm", ends: &[1, 2, 3] };
+    story.ask(Op { keys, ..Op::new(Verb::Get, b"") }, 0);
+    story.ask(Op { delta: 1, ..Op::new(Verb::Incr, b"n") }, 0).ask(Op::new(Verb::Version, b""), 0);
+    story.sent_all(US);
+}
+
+#[test]
+fn every_cut_of_a_stream_of_replies_tells_the_same() {
+    let mut whole = Story::new();
+    ask_many(&mut whole);
+    whole.received(REPLIES, 50 * US, 60 * US);
+    let expected = whole.answers();
+    assert_eq!(
+        expected,
+        [
+            "0 Hit sent 1 arrived 50 read 60 Kernel",
+            "1 Stored sent 1 arrived 50 read 60 Kernel",
+            "2 Error(Server) sent 1 arrived 50 read 60 Kernel \"SERVER_ERROR out of memory\"",
+            "3 Miss sent 1 arrived 50 read 60 Kernel",
+            "4 Hit sent 1 arrived 50 read 60 Kernel",
+            "5 Number(17) sent 1 arrived 50 read 60 Kernel",
+            "6 Ok sent 1 arrived 50 read 60 Kernel \"1.6.18\"",
+        ]
+    );
+    for second in 0..=REPLIES.len() {
+        for first in 0..=second {
+            let mut story = Story::new();
+            ask_many(&mut story);
+            for piece in [&REPLIES[..first], &REPLIES[first..second], &REPLIES[second..]] {
+                story.received(piece, 50 * US, 60 * US);
+            }
+            assert_eq!(story.answers(), expected, "cut at {first} and {second}");
+            assert_eq!(story.told.items, whole.told.items);
+            assert_eq!(story.told.body, whole.told.body);
+        }
+    }
+}
+
+#[test]
+fn a_multi_get_is_one_request_with_as_many_hits_as_items() {
+    let mut story = Story::new();
+    let keys = Keys::Many { bytes: b"abc", ends: &[1, 2, 3] };
+    story.ask(Op { keys, ..Op::new(Verb::Get, b"") }, 0).sent_all(0);
+    assert_eq!(story.wire, b"get a b c\r\n");
+    story.received("VALUE a 0 1\r\nx\r\nVALUE c 0 1\r\ny\r\nEND\r\n", 9 * US, 9 * US);
+    let answer = story.answer();
+    assert_eq!((answer.outcome, answer.hits, answer.ticket.keys), (Outcome::Hit, 2, 3));
+}
+
+#[test]
+fn a_reply_that_nobody_asked_for_breaks_the_connection_after_what_came_before_it() {
+    let mut story = Story::new();
+    assert!(story.try_received(b"END\r\n", None, 0).is_err(), "before the first request");
+
+    let mut story = Story::new();
+    story.get("a", 0).sent_all(0);
+    assert!(story.try_received(b"END\r\nEND\r\n", None, 5 * US).is_err());
+    assert_eq!(story.answers(), ["0 Miss sent 0 arrived 5 read 5 Missing"]);
+
+    let mut story = Story::new();
+    story.get("a", 0);
+    assert!(story.try_received(HIT.as_bytes(), None, 0).is_err(), "the request was not sent yet");
+    assert!(story.answers().is_empty());
+
+    let mut story = Story::new();
+    story.set_quietly("a", "x", 0).sent_all(0);
+    assert!(story.try_received(b"STORED\r\n", None, 0).is_err(), "it was asked not to answer");
+}
+
+#[test]
+fn the_call_that_takes_the_first_byte_is_the_sending() {
+    let mut story = Story::new();
+    story.get("a", 0).get("bb", 0);
+    // "get a\r\n" has 7 bytes, "get bb\r\n" has 8.
+    story.sent(1, 10 * US).sent(5, 20 * US).sent(1, 30 * US).sent(7, 40 * US).sent(1, 50 * US);
+    assert!(story.offered().is_empty());
+    story.received("END\r\nEND\r\n", 90 * US, 90 * US);
+    assert_eq!(
+        story.answers(),
+        ["0 Miss sent 10 arrived 90 read 90 Kernel", "1 Miss sent 40 arrived 90 read 90 Kernel"]
+    );
+}
+
+#[test]
+fn a_call_that_takes_bytes_of_several_requests_sends_all_of_them() {
+    let mut story = Story::new();
+    story.get("a", 0).get("b", 0).get("c", 0).sent(15, 10 * US).sent_all(20 * US);
+    story.received("END\r\nEND\r\nEND\r\n", 90 * US, 90 * US);
+    assert_eq!(
+        story.answers(),
+        [
+            "0 Miss sent 10 arrived 90 read 90 Kernel",
+            "1 Miss sent 10 arrived 90 read 90 Kernel",
+            "2 Miss sent 10 arrived 90 read 90 Kernel",
+        ]
+    );
+}
+
+#[test]
+fn a_full_socket_makes_ready_later_only_for_what_was_not_begun() {
+    let mut story = Story::new();
+    story.get("a", US).get("b", US).get("c", US).sent(8, 5 * US).sent(0, 6 * US);
+    story.session.handle_writable(50 * US);
+    story.get("d", 60 * US).sent_all(61 * US);
+    story.received("END\r\nEND\r\nEND\r\nEND\r\n", 90 * US, 90 * US);
+    let ready: Vec<_> = story.told.answers.iter().map(|(answer, _)| answer.ticket.ready / US).collect();
+    assert_eq!(ready, [1, 1, 50, 60]);
+    let sent: Vec<_> = story.told.answers.iter().map(|(answer, _)| answer.sent / US).collect();
+    assert_eq!(sent, [5, 5, 61, 61]);
+}
+
+#[test]
+fn a_request_without_reply_is_done_when_its_last_byte_is_handed_over() {
+    let mut story = Story::new();
+    story.set_quietly("a", "x", US);
+    let len = story.offered().len();
+    story.sent(len - 1, 10 * US);
+    assert!(story.answers().is_empty(), "one byte is missing");
+    story.sent(1, 20 * US);
+    assert_eq!(story.answers(), ["0 Ok sent 10 arrived 20 read 20 Nothing"]);
+    assert!(story.session.is_idle());
+}
+
+#[test]
+fn requests_without_reply_are_done_though_others_before_them_are_unanswered() {
+    let mut story = Story::new();
+    story.get("a", 0).set_quietly("b", "x", 0).get("c", 0).set_quietly("d", "x", 0).sent_all(5 * US);
+    assert_eq!(
+        story.answers(),
+        ["1 Ok sent 5 arrived 5 read 5 Nothing", "3 Ok sent 5 arrived 5 read 5 Nothing"]
+    );
+    story.received("END\r\nEND\r\n", 9 * US, 9 * US);
+    assert_eq!(
+        story.answers(),
+        ["0 Miss sent 5 arrived 9 read 9 Kernel", "2 Miss sent 5 arrived 9 read 9 Kernel"]
+    );
+    assert!(story.session.is_idle());
+    story.get("e", 0).sent_all(10 * US).received("END\r\n", 12 * US, 12 * US);
+    assert_eq!(story.answers(), ["4 Miss sent 10 arrived 12 read 12 Kernel"]);
+}
+
+#[test]
+fn an_error_reply_ends_its_own_request_and_no_other() {
+    let mut story = Story::new();
+    story.get("a", 0).set("b", "x", 0).get("c", 0).get("d", 0).sent_all(0);
+    story.received("END\r\nSERVER_ERROR busy\r\nERROR\r\nCLIENT_ERROR bad\r\n", 9 * US, 9 * US);
+    assert_eq!(
+        story.answers(),
+        [
+            "0 Miss sent 0 arrived 9 read 9 Kernel",
+            "1 Error(Server) sent 0 arrived 9 read 9 Kernel \"SERVER_ERROR busy\"",
+            "2 Error(Protocol) sent 0 arrived 9 read 9 Kernel \"ERROR\"",
+            "3 Error(Client) sent 0 arrived 9 read 9 Kernel \"CLIENT_ERROR bad\"",
+        ]
+    );
+}
+
+#[test]
+fn a_large_value_is_pointed_at_and_sent_in_any_portions() {
+    let mut story = Story::new();
+    let block = story.block.clone();
+    let value = Value { own: b"head", shared: &block[123..50_123], shared_at: 123 };
+    story.ask(Op { value, ..Op::new(Verb::Set, b"big") }, 0).get("a", 0);
+    let mut at = 10 * US;
+    while story.session.has_output() {
+        let count = story.offered().len().min(4_099);
+        story.sent(count, at);
+        at += US;
+    }
+    let mut expected = b"set big 0 0 50004\r\nhead".to_vec();
+    expected.extend_from_slice(&block[123..50_123]);
+    expected.extend_from_slice(b"\r\nget a\r\n");
+    assert_eq!(story.wire, expected);
+    story.received("STORED\r\nEND\r\n", 90 * US, 90 * US);
+    let answers = story.answers();
+    assert_eq!(answers[0], "0 Stored sent 10 arrived 90 read 90 Kernel");
+    assert!(
+        answers[1].starts_with("1 Miss sent 22 "),
+        "{answers:?}: the thirteenth call took its first byte"
+    );
+}
+
+#[test]
+fn a_stamp_is_believed_between_sending_and_reading_and_not_beyond_the_slack_of_two_clocks() {
+    let (sent, read) = (100 * US, 200 * US);
+    for (stamp, arrived, verdict) in [
+        (None, read, Stamp::Missing),
+        (Some(sent), sent, Stamp::Kernel),
+        (Some(150 * US), 150 * US, Stamp::Kernel),
+        (Some(read), read, Stamp::Kernel),
+        (Some(sent - US), sent, Stamp::Kernel),
+        (Some(read + US), read, Stamp::Kernel),
+        (Some(sent - US - 1), read, Stamp::Rejected),
+        (Some(read + US + 1), read, Stamp::Rejected),
+        (Some(0), read, Stamp::Rejected),
+        (Some(NEVER), read, Stamp::Rejected),
+    ] {
+        let mut story = Story::new();
+        story.get("a", 50 * US).sent_all(sent);
+        story.try_received(b"END\r\n", stamp, read).unwrap();
+        let answer = story.answer();
+        assert_eq!((answer.arrived, answer.stamp), (arrived, verdict), "stamp {stamp:?}");
+        assert_eq!(answer.read, read);
+    }
+}
+
+#[test]
+fn a_closed_connection_ends_everything_that_it_owes_and_begins_anew() {
+    let mut story = Story::new();
+    story.get("a", 0).get("b", 0).sent(8, 5 * US).set_quietly("c", "x", 0);
+    story.received("VALUE a 0 10\r\nhalf", 8 * US, 8 * US).closed(Fault::Reset, 9 * US);
+    assert_eq!(
+        story.answers(),
+        [
+            "0 Error(Reset) sent 5 arrived 9 read 9 Nothing",
+            "1 Error(Reset) sent 5 arrived 9 read 9 Nothing",
+            "2 Error(Reset) sent never arrived 9 read 9 Nothing",
+        ]
+    );
+    assert!(story.session.is_idle() && !story.session.has_output());
+    story.wire.clear();
+    story.get("d", 20 * US).sent_all(21 * US).received("END\r\n", 22 * US, 22 * US);
+    assert_eq!(story.wire, b"get d\r\n", "nothing of the old connection is sent on the new one");
+    assert_eq!(story.answers(), ["3 Miss sent 21 arrived 22 read 22 Kernel"]);
+}
+
+#[test]
+fn what_was_answered_or_handed_over_does_not_end_again_when_the_connection_closes() {
+    let mut story = Story::new();
+    story.get("a", 0).set_quietly("b", "x", 0).get("c", 0).sent_all(US);
+    assert_eq!(story.answers().len(), 1);
+    story.received("END\r\n", 2 * US, 2 * US).closed(Fault::Closed, 9 * US);
+    assert_eq!(
+        story.answers(),
+        ["0 Miss sent 1 arrived 2 read 2 Kernel", "2 Error(Closed) sent 1 arrived 9 read 9 Nothing"]
+    );
+}
+
+#[test]
+fn late_requests_time_out_and_those_behind_them_are_closed() {
+    let mut story = Story::new();
+    // The third is sent later than the others, and the fourth not at all.
+    story.get("a", 0).get("b", 0).sent_all(10 * US).get("c", 60 * US).sent_all(61 * US).get("d", 70 * US);
+    story.timed_out(100 * US, 110 * US);
+    assert_eq!(
+        story.answers(),
+        [
+            "0 Error(Timeout) sent 10 arrived 110 read 110 Nothing",
+            "1 Error(Timeout) sent 10 arrived 110 read 110 Nothing",
+            "2 Error(Closed) sent 61 arrived 110 read 110 Nothing",
+            "3 Error(Closed) sent never arrived 110 read 110 Nothing",
+        ]
+    );
+}
+
+#[test]
+fn a_request_that_never_got_into_the_socket_times_out_from_when_it_was_ready() {
+    let mut story = Story::new();
+    story.get("a", 10 * US);
+    assert_eq!(story.session.deadline(100 * US), 110 * US);
+    story.timed_out(100 * US, 110 * US);
+    assert_eq!(story.answers(), ["0 Error(Timeout) sent never arrived 110 read 110 Nothing"]);
+}
+
+#[test]
+fn the_deadline_is_that_of_the_oldest_unanswered_request() {
+    let mut story = Story::new();
+    let timeout = 100 * US;
+    assert_eq!(story.session.deadline(timeout), NEVER);
+    story.get("a", 10 * US).sent_all(12 * US).get("b", 20 * US).sent_all(25 * US);
+    assert_eq!(story.session.deadline(timeout), 112 * US);
+    assert_eq!(story.session.deadline(NEVER), NEVER);
+    story.received("END\r\n", 40 * US, 40 * US);
+    assert_eq!(story.session.deadline(timeout), 125 * US);
+    story.received("END\r\n", 50 * US, 50 * US);
+    assert_eq!(story.session.deadline(timeout), NEVER);
+}
+
+#[test]
+fn a_request_that_the_protocol_cannot_say_leaves_no_trace() {
+    let mut story = Story::new();
+    let ticket = Ticket {
+        due: 0,
+        ready: 0,
+        index: 0,
+        key: 0,
+        memo: Memo::None,
+        verb: Verb::Get,
+        origin: Origin::Arrival,
+        care: Care::None,
+        keys: 1,
+    };
+    assert!(story.session.request(&Op::new(Verb::Get, b"two words"), ticket).is_err());
+    assert!(story.session.is_idle() && !story.session.has_output());
+}
