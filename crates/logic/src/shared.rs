@@ -284,7 +284,9 @@ impl Shared {
             matches!(&self.task, Task::Mix(asking) if asking.noreply) && write.verb != Verb::Version;
         let key = self.keys.key(write.key, &mut self.draft.key);
         let value = match write.verb {
-            verb if verb.stores() || verb == Verb::Command => self.values.value(write.key, write.version, &mut self.draft.header),
+            verb if verb.stores() || verb == Verb::Command => {
+                self.values.value(write.key, write.version, &mut self.draft.header)
+            }
             _ => Value::default(),
         };
         let delta = if write.verb == Verb::Command { write.key } else { DELTA };

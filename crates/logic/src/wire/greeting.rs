@@ -61,7 +61,9 @@ pub enum NotWelcome {
 impl fmt::Display for NotWelcome {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NotWelcome::Refused(words) if words.is_empty() => to.write_str("the server refused without a word"),
+            NotWelcome::Refused(words) if words.is_empty() => {
+                to.write_str("the server refused without a word")
+            }
             NotWelcome::Refused(words) => write!(to, "the server said: {words}"),
             NotWelcome::Malformed(Malformed(why)) => to.write_str(why),
         }
@@ -222,4 +224,167 @@ fn bytes_of(out: &Outbox) -> Vec<u8> {
     let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];
     let count = out.parts(&[], &mut parts);
     parts[..count].iter().flat_map(|part| part.iter().copied()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::{any, proptest};
+
+    const LOGIN: Login<'_> = Login { user: b"user", password: b"secret" };
+    const NO_USER: Login<'_> = Login { user: b"", password: b"secret" };
+
+    /// What Redis 7 answers HELLO 3 with.
+    const HELLO: &[u8] = b"%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:3\r\n\
+        $2\r\nid\r\n:4\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n";
+
+    /// What memcached answers a right SASL PLAIN with.
+    fn authenticated(status: u16, words: &[u8]) -> Vec<u8> {
+        let mut packet = vec![0x81, 0x21, 0, 0, 0, 0];
+        packet.extend(status.to_be_bytes());
+        packet.extend((words.len() as u32).to_be_bytes());
+        packet.extend([0; 12]);
+        packet.extend(words);
+        packet
+    }
+
+    /// How a greeting ends when `stream` arrives, and what is left of it; the same for every cut in three.
+    fn heard(greeting: &Greeting, stream: &[u8]) -> (Result<Heard, NotWelcome>, usize) {
+        let take = |pieces: &[&[u8]]| {
+            let mut hearing = greeting.hearing();
+            let mut last = Ok(Heard::NeedMore);
+            for (n, piece) in pieces.iter().enumerate() {
+                let mut input = *piece;
+                last = hearing.handle_received(&mut input);
+                if last != Ok(Heard::NeedMore) {
+                    return (last, input.len() + pieces[n + 1..].concat().len());
+                }
+                assert!(input.is_empty(), "more is needed, and {} bytes are left", input.len());
+            }
+            (last, 0)
+        };
+        let expected = take(&[stream]);
+        for second in 0..=stream.len() {
+            for first in 0..=second {
+                let got = take(&[&stream[..first], &stream[first..second], &stream[second..]]);
+                if expected.0.is_err() {
+                    assert_eq!(got.0, expected.0, "cut at {first} and {second}");
+                } else {
+                    assert_eq!(got, expected, "cut at {first} and {second}");
+                }
+            }
+        }
+        expected
+    }
+
+    fn refused(words: &str) -> Result<Heard, NotWelcome> {
+        Err(NotWelcome::Refused(words.to_string()))
+    }
+
+    #[test]
+    fn nothing_is_said_where_nothing_has_to_be() {
+        for greeting in [Greeting::none(), Greeting::resp2(None, 0)] {
+            assert!(greeting.is_none() && greeting.bytes().is_empty());
+            assert_eq!(heard(&greeting, b"+OK\r\n"), (Ok(Heard::Done), 5), "all is left to the session");
+        }
+    }
+
+    #[test]
+    fn resp2_says_auth_and_select() {
+        for (greeting, bytes) in [
+            (Greeting::resp2(Some(NO_USER), 0), &b"*2\r\n$4\r\nAUTH\r\n$6\r\nsecret\r\n"[..]),
+            (Greeting::resp2(Some(LOGIN), 0), b"*3\r\n$4\r\nAUTH\r\n$4\r\nuser\r\n$6\r\nsecret\r\n"),
+            (Greeting::resp2(None, 15), b"*2\r\n$6\r\nSELECT\r\n$2\r\n15\r\n"),
+        ] {
+            assert_eq!(greeting.bytes(), bytes);
+            assert_eq!(heard(&greeting, b"+OK\r\n$-1\r\n"), (Ok(Heard::Done), 5));
+        }
+        let both = Greeting::resp2(Some(NO_USER), 3);
+        let bytes = b"*2\r\n$4\r\nAUTH\r\n$6\r\nsecret\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n3\r\n";
+        assert_eq!(both.bytes(), bytes);
+        assert_eq!(heard(&both, b"+OK\r\n").0, Ok(Heard::NeedMore));
+        assert_eq!(heard(&both, b"+OK\r\n+OK\r\n"), (Ok(Heard::Done), 0));
+        let wrong = "WRONGPASS invalid username-password pair or user is disabled.";
+        let stream = format!("-{wrong}\r\n-NOAUTH Authentication required.\r\n");
+        assert_eq!(heard(&both, stream.as_bytes()).0, refused(wrong), "the first refusal is the reason");
+        let range = "ERR DB index is out of range";
+        assert_eq!(heard(&both, format!("+OK\r\n-{range}\r\n").as_bytes()).0, refused(range));
+    }
+
+    #[test]
+    fn resp3_says_hello() {
+        for (login, database, bytes) in [
+            (None, 0, &b"*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n"[..]),
+            (Some(LOGIN), 0, b"*5\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$4\r\nAUTH\r\n$4\r\nuser\r\n$6\r\nsecret\r\n"),
+            (
+                Some(NO_USER),
+                0,
+                b"*5\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$4\r\nAUTH\r\n$7\r\ndefault\r\n$6\r\nsecret\r\n",
+            ),
+            (None, 2, b"*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n2\r\n"),
+        ] {
+            let greeting = Greeting::resp3(login, database);
+            assert_eq!(greeting.bytes(), bytes);
+            let replies = if database == 0 { HELLO.to_vec() } else { [HELLO, b"+OK\r\n"].concat() };
+            assert_eq!(heard(&greeting, &replies[..replies.len() - 1]).0, Ok(Heard::NeedMore));
+            assert_eq!(heard(&greeting, &replies), (Ok(Heard::Done), 0));
+        }
+        let old = "ERR unknown command `HELLO`, with args beginning with: `3`, ";
+        let greeting = Greeting::resp3(None, 0);
+        assert_eq!(heard(&greeting, format!("-{old}\r\n").as_bytes()).0, refused(old));
+    }
+
+    #[test]
+    fn text_says_a_set() {
+        let greeting = Greeting::text(LOGIN).expect("this can be said");
+        assert_eq!(greeting.bytes(), b"set auth 0 0 11\r\nuser secret\r\n");
+        assert_eq!(heard(&greeting, b"STORED\r\nEND\r\n"), (Ok(Heard::Done), 5));
+        let words = "CLIENT_ERROR authentication failure";
+        assert_eq!(heard(&greeting, format!("{words}\r\n").as_bytes()).0, refused(words));
+        assert!(Greeting::text(NO_USER).is_err());
+    }
+
+    #[test]
+    fn binary_says_sasl_plain() {
+        let greeting = Greeting::binary(LOGIN).expect("this can be said");
+        let head = [0x80, 0x21, 0, 5, 0, 0, 0, 0, 0, 0, 0, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(greeting.bytes(), [&head[..], b"PLAIN\0user\0secret"].concat());
+        assert_eq!(heard(&greeting, &authenticated(0, b"Authenticated")), (Ok(Heard::Done), 0));
+        assert_eq!(heard(&greeting, &authenticated(0x20, b"Auth failure.")).0, refused("Auth failure."));
+        assert!(Greeting::binary(Login { user: b"a\0b", password: b"" }).is_err());
+    }
+
+    #[test]
+    fn another_dialect_is_no_welcome() {
+        let text = Greeting::text(LOGIN).expect("this can be said");
+        for (greeting, stream, part) in [
+            (Greeting::resp3(None, 0), &b"ERROR\r\n"[..], "memcached's text"),
+            (Greeting::resp2(Some(LOGIN), 0), b"HTTP/1.1 400\r\n", "HTTP"),
+            (text.clone(), b"-ERR unknown command 'set'\r\n", "RESP"),
+            (text, b"VALUE a 0 0\r\n", "a value answers"),
+        ] {
+            let (end, _) = heard(&greeting, stream);
+            let why = end.expect_err("this is no welcome").to_string();
+            assert!(why.contains(part), "{stream:?}: {why}");
+        }
+    }
+
+    #[test]
+    fn a_password_is_shown_nowhere() {
+        let greeting = Greeting::resp2(Some(LOGIN), 0);
+        for shown in [format!("{greeting:?}"), format!("{LOGIN:?}"), format!("{:?}", greeting.hearing())] {
+            assert!(!shown.contains("secret") && !shown.contains("115, 101"), "{shown}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(data: Vec<u8>, database in any::<u32>()) {
+            let (text, binary) = (Greeting::text(LOGIN), Greeting::binary(LOGIN));
+            let resp = [Greeting::resp2(Some(LOGIN), database), Greeting::resp3(None, database)];
+            for greeting in resp.iter().chain(&text).chain(&binary) {
+                let _ = greeting.hearing().handle_received(&mut &data[..]);
+            }
+        }
+    }
 }

@@ -132,8 +132,10 @@ enum Meaning {
     Nothing,
     /// A value of this many bytes follows.
     Item(u32),
-    /// A request ended.
+    /// A request ended, with the words of this line if they say something.
     Reply(Outcome),
+    /// A request ended with the last of many values.
+    Over(Outcome),
 }
 
 const UNFIT: Malformed = Malformed("the type of a RESP reply does not fit its request");
@@ -205,7 +207,10 @@ impl<const VERSION: u8> Codec for Resp<VERSION> {
             match self.meaning(head)? {
                 Meaning::Nothing => {}
                 Meaning::Item(size) => return Ok(self.item(size)),
-                Meaning::Reply(outcome) => return Ok(self.reply(outcome, said(head, outcome).then_some(line))),
+                Meaning::Over(outcome) => return Ok(self.reply(outcome, None)),
+                Meaning::Reply(outcome) => {
+                    return Ok(self.reply(outcome, said(head, outcome).then_some(line)));
+                }
             }
         }
     }
@@ -357,7 +362,7 @@ impl<const VERSION: u8> Resp<VERSION> {
     fn element(&mut self, head: Head) -> Result<Meaning, Malformed> {
         match head {
             Head::String(size) => Ok(self.begin_string(size, Passing::Part)),
-            Head::Null => Ok(self.element_passed(false).map_or(Meaning::Nothing, Meaning::Reply)),
+            Head::Null => Ok(self.element_passed(false).map_or(Meaning::Nothing, Meaning::Over)),
             Head::Error(fault) => Ok(self.fails(fault)),
             Head::ErrorString(size) => Ok(self.begin_string(size, Passing::Words)),
             _ => Err(UNFIT),
@@ -403,7 +408,7 @@ impl<const VERSION: u8> Resp<VERSION> {
             }
             _ => {}
         }
-        Ok(self.passed_over().map_or(Meaning::Nothing, Meaning::Reply))
+        Ok(self.passed_over().map_or(Meaning::Nothing, Meaning::Over))
     }
 
     /// A value that nobody wants has passed; says how the oldest request ends if that was the last of its reply.
@@ -492,9 +497,9 @@ impl Rare {
 
     /// The key of the value that passes.
     fn key(&self) -> &[u8] {
-        self.reads.front().map_or(&[], |read| {
-            Keys::Many { bytes: &read.bytes, ends: &read.ends }.key(self.passed)
-        })
+        self.reads
+            .front()
+            .map_or(&[], |read| Keys::Many { bytes: &read.bytes, ends: &read.ends }.key(self.passed))
     }
 
     /// Keeps some of an error that is sent as a string.
@@ -736,3 +741,6 @@ fn push_value(out: &mut Outbox, value: &Value<'_>) {
     out.push_shared(value.shared, value.shared_at);
     out.push(b"\r\n");
 }
+
+#[cfg(test)]
+mod tests;

@@ -223,11 +223,7 @@ fn split(mut text: &[u8]) -> Result<Vec<Vec<u8>>, TemplateError> {
 }
 
 /// Reads up to the closing quote, and returns what follows it.
-fn unquote<'a>(
-    quote: u8,
-    mut text: &'a [u8],
-    word: &mut Vec<u8>,
-) -> Result<&'a [u8], TemplateError> {
+fn unquote<'a>(quote: u8, mut text: &'a [u8], word: &mut Vec<u8>) -> Result<&'a [u8], TemplateError> {
     loop {
         let (byte, rest) = match (quote, text) {
             (_, []) => return Err(TemplateError::Open),
@@ -281,7 +277,10 @@ mod tests {
     fn places_are_filled_and_all_else_stays() {
         for (text, wire) in [
             ("PING", "*1\r\n$4\r\nPING\r\n"),
-            ("  zadd  __key__ __number__\t__value__ ", "*4\r\n$4\r\nzadd\r\n$3\r\nkey\r\n$3\r\n100\r\n$14\r\nown and shared\r\n"),
+            (
+                "  zadd  __key__ __number__\t__value__ ",
+                "*4\r\n$4\r\nzadd\r\n$3\r\nkey\r\n$3\r\n100\r\n$14\r\nown and shared\r\n",
+            ),
             ("GETRANGE __key__ 0 9", "*4\r\n$8\r\nGETRANGE\r\n$3\r\nkey\r\n$1\r\n0\r\n$1\r\n9\r\n"),
             ("GET user:__key__:__number__", "*2\r\n$3\r\nGET\r\n$12\r\nuser:key:100\r\n"),
             ("SET k <__value__>", "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$16\r\n<own and shared>\r\n"),
