@@ -47,6 +47,9 @@ const PATIENCE: (u64, Nanos) = (10, 10 * SECOND);
 /// Time between the meeting of the workers and the beginning of a phase, so that none is late for it.
 const HEAD_START_NS: Nanos = 2 * MILLISECOND;
 
+/// A server that answered nothing for less than this may still be there.
+const SILENCE_MIN_NS: Nanos = 100 * MILLISECOND;
+
 /// How often the watching thread looks whether the run is to be stopped.
 const WATCH: Duration = Duration::from_millis(20);
 
@@ -550,7 +553,7 @@ impl<'a, 'w> Collector<'a, 'w> {
             let load = measurement.load.get_or_insert_default();
             load.records = requests_of(self.site.plan, phase).unwrap_or(0);
             load.stored += all.outcomes.stored;
-            load.errors += all.requests() - all.outcomes.stored;
+            load.errors += all.requests() - all.unsent - all.outcomes.stored;
             load.elapsed_ns = load.elapsed_ns.max(end.elapsed_ns);
             load.bytes += end.bytes.sent;
         }
@@ -642,7 +645,11 @@ impl<'a, 'w> Collector<'a, 'w> {
         let (&server, &(_, silent_ns)) =
             self.silent.iter().find(|(_, (_, silent_ns))| *silent_ns >= self.long_silence_ns())?;
         let name = self.site.servers[server as usize].name();
-        Some(format!("{name} was gone at the end: it answered nothing for {:.1} s{why}", seconds(silent_ns)))
+        let first = self.trouble.as_ref().map_or(String::new(), |(_, trouble)| format!(": {trouble}"));
+        Some(format!(
+            "{name} was gone at the end, and answered nothing for {:.1} s{first}",
+            seconds(silent_ns)
+        ))
     }
 
     /// How long a server answers nothing that is gone: half of what a request or the drain may take, unless it was seen
@@ -654,11 +661,16 @@ impl<'a, 'w> Collector<'a, 'w> {
             (moments.count > 0).then_some(moments.max)
         });
         let slow_ns = slowest_ns.max().unwrap_or(0).saturating_mul(2).min(timeout_ns / 2);
-        slow_ns.max(timeout_ns.min(DRAIN_MAX_NS) / 2)
+        slow_ns.max(timeout_ns.min(DRAIN_MAX_NS) / 2).max(SILENCE_MIN_NS)
     }
 
-    /// What servers said most often when they refused something.
+    /// Why nothing completed although no connection had trouble: what servers said most often when they refused
+    /// something.
     fn complaint(&self) -> String {
+        let groups = &self.measurement.groups;
+        if groups.iter().all(|group| group.ops.all().counts.requests() == 0) {
+            return ": no request was due".to_owned();
+        }
         let most = self.measurement.messages.iter().max_by_key(|(_, count)| **count);
         most.map_or(String::new(), |(message, count)| {
             format!(": the server said \"{message}\" ({count} times)")

@@ -188,6 +188,8 @@ pub struct Client {
     follow_ups: VecDeque<FollowUp>,
     /// Which of a multi-get's keys is looked for next in the reply that is passing by.
     cursor: u16,
+    /// Keys that the reply passed over so far: other clients' replies may come before its end.
+    missed: Vec<u64>,
     /// CAS unique of the item that passed by for a cas.
     cas: u64,
     /// Number of its server in the Plan.
@@ -227,6 +229,7 @@ impl Client {
             slots: Slots::new(1, 0),
             follow_ups: VecDeque::new(),
             cursor: 0,
+            missed: Vec::new(),
             cas: 0,
             server,
             writer: writer.map(Box::new),
@@ -304,7 +307,7 @@ impl Client {
                 return Some(key);
             }
             // What is skipped is a miss; whether it matters is known when the answer is whole.
-            shared.missed.push(key);
+            self.missed.push(key);
         }
         self.cursor = ticket.keys;
         None
@@ -337,7 +340,7 @@ impl Client {
             self.read_through(answer, shared);
         }
         self.cursor = 0;
-        shared.missed.clear();
+        self.missed.clear();
     }
 
     /// The run is interrupted: nothing is asked any more, and the phase ends at `now`.
@@ -403,6 +406,9 @@ impl Client {
             unsent(shared.verb(self.draws.op.draw(self.issued)));
             self.issued += 1;
         }
+        for follow in self.follow_ups.drain(..).take_while(|follow| follow.due < until) {
+            unsent(follow.verb);
+        }
         // Slots that were taken only to be counted are outstanding no more than the requests.
         self.slots.outstanding = 0;
     }
@@ -415,7 +421,7 @@ impl Client {
             // Nothing is owed on a lane that is not open, and nothing more is asked now.
             LaneState::Closed | LaneState::Opening if now >= self.shift.end => return Next::Done,
             LaneState::Closed if !self.stopped => return Next::Open,
-            LaneState::Opening => return Next::Wait(NEVER),
+            LaneState::Opening => return Next::Wait(self.shift.end),
             LaneState::Closed | LaneState::Lost => return Next::Done,
         };
         let is_free = self.slots.is_free();
@@ -425,7 +431,8 @@ impl Client {
                 let ready = follow.due.max(self.slots.since()).max(opened);
                 return Next::FollowUp { follow: *follow, ready };
             }
-            wake = follow.due.max(now + 1);
+            // The answer that frees a slot wakes it.
+            wake = if is_free { follow.due } else { NEVER };
         }
         if self.issued < self.shift.requests {
             let due = match &self.schedule {
@@ -436,7 +443,6 @@ impl Client {
                 return match (is_free, due <= now) {
                     (true, true) => Next::Arrival { due, ready: due.max(self.slots.since()).max(opened) },
                     (_, false) => Next::Wait(due.min(wake)),
-                    // The answer that frees a slot wakes it.
                     (false, true) => Next::Wait(NEVER),
                 };
             }
@@ -546,7 +552,9 @@ impl Client {
     }
 
     fn follow(&mut self, due: Nanos, verb: Verb, key: u64, cas: u64, index: u64) {
-        self.follow_ups.push_back(FollowUp { due, verb, key, cas, index });
+        // Nearly always the last place: only a store with a delay is due later than what comes after it.
+        let place = self.follow_ups.partition_point(|follow| follow.due <= due);
+        self.follow_ups.insert(place, FollowUp { due, verb, key, cas, index });
     }
 
     fn read_through(&mut self, answer: &Answer<'_>, shared: &mut Shared) {
@@ -562,12 +570,12 @@ impl Client {
                 self.read_key(ticket.index, u64::from(place), shared)
             };
             if ticket.keys > 1 || answer.outcome == Outcome::Miss {
-                shared.missed.push(key);
+                self.missed.push(key);
             }
         }
         let due = answer.read + delay;
-        for n in 0..shared.missed.len() {
-            self.follow(due, Verb::Set, shared.missed[n], 0, ticket.index);
+        for n in 0..self.missed.len() {
+            self.follow(due, Verb::Set, self.missed[n], 0, ticket.index);
         }
     }
 }

@@ -34,8 +34,6 @@ pub struct Shared {
     task: Task,
     /// Which writes are known to be stored.
     pub(crate) witness: Witness,
-    /// Keys that a reply passed over, while it passes.
-    pub(crate) missed: Vec<u64>,
     draft: Draft,
 }
 
@@ -99,7 +97,6 @@ impl Shared {
             servers: 1,
             task: Task::Rest,
             witness: Witness::new(run),
-            missed: Vec::new(),
             draft: Draft {
                 keys: Vec::with_capacity(KEY_MAX_BYTES),
                 ends: Vec::new(),

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use clap::Args;
 
-use crate::aside::say;
+use crate::aside;
 use crate::exit::{Exit, answer};
 use crate::front::values::{self, ValueError};
 use crate::front::{Edge, Job, native};
@@ -52,14 +52,14 @@ pub fn demo(args: &DemoArgs, edge: &Edge, mut execute: impl FnMut(Job) -> Exit) 
         Some(server) => parts(server, edge, &mut execute),
         None => match BuiltIn::start() {
             Ok(built_in) => {
-                say(&format!(
+                tell(&format!(
                     "No server was named: this is the built-in one of pummel, at {}, not memcached.\n",
                     built_in.address
                 ));
                 parts(&built_in.address, edge, &mut execute)
             }
             Err(error) => {
-                say(format_args!("error: the built-in server cannot be started: {error}"));
+                aside::say(format_args!("error: the built-in server cannot be started: {error}"));
                 Exit::Failed
             }
         },
@@ -69,7 +69,7 @@ pub fn demo(args: &DemoArgs, edge: &Edge, mut execute: impl FnMut(Job) -> Exit) 
 fn parts(server: &str, edge: &Edge, execute: &mut impl FnMut(Job) -> Exit) -> Exit {
     for part in &PARTS {
         let words: Vec<&str> = ["run", "-s", server].iter().chain(part.words).copied().collect();
-        say(&format!("\n{}\n\n$ pummel {}\n\n", part.story, words.join(" ")));
+        tell(&format!("\n{}\n\n$ pummel {}\n\n", part.story, words.join(" ")));
         let exit = match native::job(words.iter().map(OsString::from), edge) {
             Ok(job) => execute(job),
             Err(error) => answer(&error),
@@ -82,7 +82,7 @@ fn parts(server: &str, edge: &Edge, execute: &mut impl FnMut(Job) -> Exit) -> Ex
 }
 
 /// Writes to standard output, at once, since the run that follows writes there too.
-fn say(text: &str) {
+fn tell(text: &str) {
     let mut out = io::stdout().lock();
     // Nobody is left to tell when the terminal or pipe is gone; the run says so itself.
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

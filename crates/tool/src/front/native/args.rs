@@ -158,7 +158,8 @@ pub struct TargetArgs {
     /// How long a request may take, from when only the generator stands in its way, and a connection to open
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = values::time, allow_hyphen_values = true)]
     pub timeout: Nanos,
-    /// Open connections again that the server closed, and go on
+    /// Open connections again that the server closed, and go on. Where no --time ends it (loading, --requests), a server
+    /// that answers nothing for 10 timeouts, at least 10 s, is given up
     #[arg(long)]
     pub reconnect: bool,
 }

@@ -1,0 +1,99 @@
+//! The built-in server's core at the other end of simulated connections.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use pummel_engine::io::sim::{Admission, Next, Peer};
+use pummel_engine::io::{ConnId, Target};
+use pummel_logic::host::{Ending, Guest, Host, HostConfig};
+use pummel_logic::time::Nanos;
+
+/// A server that the test can look into, during a run and after it.
+#[derive(Clone)]
+pub struct Server {
+    host: Arc<Mutex<Host>>,
+    /// It does nothing from the first of these times to the second.
+    frozen: (Nanos, Nanos),
+}
+
+/// One network's end of a [`Server`].
+pub struct ServerPeer {
+    server: Server,
+    guests: BTreeMap<(u32, u32), Seat>,
+}
+
+/// A guest, and what came for it while the server was frozen.
+struct Seat {
+    guest: Guest,
+    unread: Vec<u8>,
+}
+
+impl Server {
+    pub fn new(config: HostConfig) -> Server {
+        Server { host: Arc::new(Mutex::new(Host::new(config, 0))), frozen: (0, 0) }
+    }
+
+    /// Does nothing from the first time to the second, as a stopped process: its kernel takes bytes meanwhile.
+    pub fn freezing(self, from: Nanos, to: Nanos) -> Server {
+        Server { frozen: (from, to), ..self }
+    }
+
+    pub fn host(&self) -> MutexGuard<'_, Host> {
+        self.host.lock().expect("no test panics while it holds a server")
+    }
+
+    pub fn peer(&self) -> ServerPeer {
+        ServerPeer { server: self.clone(), guests: BTreeMap::new() }
+    }
+
+    fn is_frozen(&self, now: Nanos) -> bool {
+        (self.frozen.0..self.frozen.1).contains(&now)
+    }
+}
+
+impl Peer for ServerPeer {
+    fn handle_connect(&mut self, conn: ConnId, _target: &Target, _now: Nanos) -> Admission {
+        let guest = self.server.host().greet();
+        self.guests.insert((conn.slot, conn.generation), Seat { guest, unread: Vec::new() });
+        Admission::Accept
+    }
+
+    fn handle_received(&mut self, conn: ConnId, bytes: &[u8], _now: Nanos) {
+        // They are read when the server is asked what it does, which is next.
+        if let Some(seat) = self.guests.get_mut(&(conn.slot, conn.generation)) {
+            seat.unread.extend_from_slice(bytes);
+        }
+    }
+
+    fn handle_closed(&mut self, conn: ConnId, _now: Nanos) {
+        if let Some(seat) = self.guests.remove(&(conn.slot, conn.generation)) {
+            self.server.host().handle_closed(seat.guest);
+        }
+    }
+
+    fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next {
+        if self.server.is_frozen(now) {
+            return Next::At(self.server.frozen.1);
+        }
+        let seat =
+            self.guests.get_mut(&(conn.slot, conn.generation)).expect("guests who left are not polled");
+        let mut host = self.server.host();
+        host.handle_received(&mut seat.guest, &std::mem::take(&mut seat.unread), now);
+        loop {
+            let due = host.poll_send(&mut seat.guest, now);
+            if due.is_empty() {
+                break;
+            }
+            due.parts().iter().for_each(|part| out.extend_from_slice(part));
+            let count = due.len();
+            host.handle_sent(&mut seat.guest, count, now);
+        }
+        let Some(ending) = seat.guest.poll_close() else { return Next::At(seat.guest.next_due()) };
+        drop(host);
+        self.handle_closed(conn, now);
+        match ending {
+            Ending::Fin => Next::Close,
+            Ending::Reset => Next::Reset,
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Plans, and what the tests ask of every measurement.
+
+use std::io;
+
+use pummel_engine::feed::Row;
+use pummel_engine::io::sim::{Peer, Sim, Weather};
+use pummel_engine::run::{Wants, Watch, run_on};
+use pummel_logic::arrivals::Pace;
+use pummel_logic::dist::Dist;
+use pummel_logic::measure::measurement::{Keep, Measurement};
+use pummel_logic::measure::recorder::{Counts, Span};
+use pummel_logic::plan::{
+    Arrivals, Backend, Clock, Data, Depth, Engine, Group, Load, Mix, Phase, Plan, Protocol, SCHEMA, Socket,
+    Stop, Wait, Work,
+};
+use pummel_logic::rng::Place;
+use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
+use pummel_logic::wire::Verb;
+use pummel_logic::workload::popularity::Popularity;
+
+/// Four clients that get the same few records in closed loop for a tenth of a second, from a server that holds nothing.
+pub fn plan() -> Plan {
+    Plan {
+        schema: SCHEMA,
+        servers: vec!["127.0.0.1:11211".to_string()],
+        protocol: Protocol::Text,
+        seed: 1,
+        interval_ns: 20 * MILLISECOND,
+        timeout_ns: SECOND,
+        reconnect: false,
+        verify: 0.0,
+        goals: Vec::new(),
+        engine: Engine {
+            threads: 1,
+            cpus: Vec::new(),
+            backend: Backend::Auto,
+            wait: Wait::Auto,
+            clock: Clock::Kernel,
+        },
+        socket: Socket {
+            nodelay: true,
+            linger_s: None,
+            send_buffer: None,
+            recv_buffer: None,
+            source: Vec::new(),
+        },
+        data: Data {
+            records: 100,
+            seed: 0,
+            key_prefix: String::new(),
+            key_size: Dist::Fixed(30.0),
+            value_size: Dist::Fixed(200.0),
+            expiry_s: Dist::Fixed(0.0),
+        },
+        groups: vec![Group {
+            name: "clients".to_string(),
+            clients: 4,
+            depth: Depth::Limit(1),
+            arrivals: Arrivals::Closed,
+            rate: None,
+        }],
+        phases: vec![measuring(
+            mix(&[(Verb::Get, 1.0)]),
+            Stop { time_ns: Some(100 * MILLISECOND), requests: None },
+        )],
+    }
+}
+
+pub fn mix(ops: &[(Verb, f64)]) -> Mix {
+    Mix {
+        ops: ops.to_vec(),
+        popularity: Popularity::Uniform,
+        multiget: 1,
+        read_through_ns: None,
+        noreply: false,
+    }
+}
+
+/// Every operation that there is, all alike.
+pub fn mix_of_all() -> Mix {
+    let ops: Vec<(Verb, f64)> = Verb::ALL.into_iter().map(|verb| (verb, 1.0)).collect();
+    mix(&ops)
+}
+
+pub fn measuring(mix: Mix, stop: Stop) -> Phase {
+    Phase { name: "measure".to_string(), work: Work::Mix(mix), stop, recorded: true }
+}
+
+pub fn requests(count: u64) -> Stop {
+    Stop { time_ns: None, requests: Some(count) }
+}
+
+pub fn time(ns: Nanos) -> Stop {
+    Stop { time_ns: Some(ns), requests: None }
+}
+
+/// Every record of every space is stored before the first phase of `plan`.
+pub fn loaded(mut plan: Plan) -> Plan {
+    let load = Load { depth: 8, pieces: true, counters: true };
+    let phase =
+        Phase { name: "load".to_string(), work: Work::Load(load), stop: Stop::default(), recorded: false };
+    plan.phases.insert(0, phase);
+    plan
+}
+
+/// `plan` in open loop: all clients together ask so often in a second.
+pub fn at_rate(mut plan: Plan, rate: f64) -> Plan {
+    plan.groups[0].arrivals = Arrivals::Poisson;
+    plan.groups[0].rate = Some(rate);
+    plan
+}
+
+/// What a run leaves behind, and every request of its measured phase, by client in the order of their ends.
+pub struct Outcome {
+    pub measurement: Measurement,
+    pub rows: Vec<Row>,
+    /// When the last phase began.
+    pub begin: Nanos,
+}
+
+impl Outcome {
+    /// How the requests of the measured phase ended.
+    pub fn counts(&self) -> Counts {
+        self.measurement.ops().all().counts
+    }
+
+    /// The least and the greatest of these times over all verbs.
+    pub fn range(&self, span: Span) -> (Nanos, Nanos) {
+        let all = self.measurement.ops().all();
+        let histogram = all.times.of(span);
+        let moments = histogram.moments();
+        assert!(histogram.count() > 0, "nothing was measured");
+        (moments.min, moments.max)
+    }
+
+    pub fn reason(&self) -> &str {
+        self.measurement.reason.as_deref().unwrap_or_default()
+    }
+}
+
+/// Keeps what a run tells.
+#[derive(Default)]
+struct Ears {
+    rows: Vec<Row>,
+    begin: Nanos,
+}
+
+impl Watch for Ears {
+    fn wants(&self) -> Wants {
+        Wants { rows: true, keep: Keep::Histograms }
+    }
+
+    fn begin(&mut self, _phase: &Phase, at: Nanos) {
+        self.begin = at;
+    }
+
+    fn rows(&mut self, rows: &[Row]) {
+        self.rows.extend_from_slice(rows);
+    }
+}
+
+/// Runs a plan on a simulated network with this seed and this peer.
+pub fn run<P: Peer>(plan: &Plan, seed: u64, weather: Weather, peer: impl Fn() -> P + Sync) -> Outcome {
+    run_with(plan, |worker| Ok(Sim::new(seed + worker as u64, weather, peer())))
+}
+
+/// Runs a plan on any backend.
+pub fn run_with<B: pummel_engine::io::Backend>(
+    plan: &Plan,
+    backend: impl Fn(usize) -> io::Result<B> + Sync,
+) -> Outcome {
+    let mut ears = Ears::default();
+    let measurement = run_on(plan, &mut ears, &|| false, backend).expect("the run begins");
+    Outcome { measurement, rows: ears.rows, begin: ears.begin }
+}
+
+/// When the requests of the last phase are due that last `length_ns`, from its beginning, for each client.
+pub fn schedule(plan: &Plan, length_ns: Nanos) -> Vec<Vec<Nanos>> {
+    let group = &plan.groups[0];
+    let clients = u64::from(group.clients);
+    let pace = Pace::new(&group.arrivals, group.rate.expect("the plan is in open loop"), clients);
+    let phase = plan.phases.len() as u64 - 1;
+    let times = |client| {
+        let mut schedule = pace.schedule(Place { seed: plan.seed, group: 0, phase, client });
+        std::iter::repeat_with(|| schedule.next()).take_while(|&due| due < length_ns).collect()
+    };
+    (0..clients).map(times).collect()
+}

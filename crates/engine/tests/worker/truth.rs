@@ -1,0 +1,426 @@
+//! Known truth: what the peer did is known to the nanosecond, and so is what the run has to say of it.
+
+use std::collections::BTreeMap;
+use std::io::{self, IoSlice};
+
+use pummel_engine::feed::Row;
+use pummel_engine::io::sim::{Admission, Next, Peer, Sim, Weather};
+use pummel_engine::io::{Backend, Close, ConnId, Event, Handed, Target};
+use pummel_logic::dist::Dist;
+use pummel_logic::host::{Fault as ServerFault, HostConfig};
+use pummel_logic::measure::measurement::Status;
+use pummel_logic::measure::recorder::Span;
+use pummel_logic::plan::{Depth, Plan};
+use pummel_logic::time::{MICROSECOND, MILLISECOND, NEVER, Nanos, SECOND};
+use pummel_logic::wire::{Fault, Outcome as End, Verb};
+
+use crate::peer::Server;
+use crate::setup::{Outcome, at_rate, loaded, measuring, mix, plan, requests, run, run_with, schedule, time};
+
+/// There and back in [`Weather::calm`].
+const WAY: Nanos = 30 * MICROSECOND;
+
+/// What the simulated kernel takes for a few calls and looks at the clock.
+const CALLS: Nanos = 10 * MICROSECOND;
+
+fn server() -> Server {
+    Server::new(HostConfig::default())
+}
+
+fn faulty(fault: ServerFault) -> Server {
+    Server::new(HostConfig { faults: vec![fault], ..HostConfig::default() })
+}
+
+fn held(seconds: f64) -> Server {
+    Server::new(HostConfig { service_time: Some(Dist::Fixed(seconds)), ..HostConfig::default() })
+}
+
+#[test]
+fn a_server_that_holds_replies_for_5_ms_shows_5_ms_of_service_time() {
+    let server = held(0.005);
+    let outcome = run(&plan(), 1, Weather::calm(), || server.peer());
+    let expected = 5 * MILLISECOND + WAY;
+    assert_eq!(outcome.range(Span::Service), (expected, expected));
+    let (_, lag) = outcome.range(Span::Lag);
+    let (_, reaction) = outcome.range(Span::Reaction);
+    assert!(lag < CALLS && reaction < CALLS, "lag {lag}, reaction {reaction}");
+    assert_eq!(outcome.range(Span::Wait), (0, 0));
+    // Every client asks again when a reply has arrived: one request after the other for a tenth of a second.
+    let each = 100 * MILLISECOND / expected + 1;
+    assert_eq!(outcome.counts().completed, 4 * each);
+    assert_eq!(outcome.measurement.measured_ns, 100 * MILLISECOND);
+}
+
+#[test]
+fn service_times_of_replies_in_one_read_end_with_the_last_of_them() {
+    let mut plan = plan();
+    plan.groups[0].clients = 1;
+    plan.groups[0].depth = Depth::Limit(4);
+    plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), requests(400))];
+    let server = server();
+    let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+    assert_eq!(outcome.range(Span::Service), (WAY, WAY));
+    let stamps = outcome.measurement.generator.turns.stamps;
+    assert_eq!((stamps.missing, stamps.shared, stamps.rejected), (0, 300, 0));
+}
+
+#[test]
+fn a_silent_server_costs_a_timeout_for_every_request_and_a_new_connection() {
+    let mut plan = plan();
+    plan.timeout_ns = 10 * MILLISECOND;
+    let server = faulty(ServerFault::StallAfter(1));
+    let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+    let counts = outcome.counts();
+    assert_eq!(counts.completed, 0);
+    // A request is given up at most one 64th of the timeout late, and the next connection takes one way there and back.
+    assert!((4 * 9..=4 * 10).contains(&counts.errors(Fault::Timeout)), "{counts:?}");
+    assert_eq!(counts.errors(Fault::Timeout) + counts.unfinished, counts.requests(), "{counts:?}");
+    let connections = &outcome.measurement.connections;
+    assert_eq!(connections.lost, counts.errors(Fault::Timeout) + counts.unfinished);
+    assert_eq!(connections.failed, 0);
+    for row in &outcome.rows {
+        let took = row.arrived - row.sent;
+        assert!(took <= 10 * MILLISECOND + 10 * MILLISECOND / 64 + CALLS, "given up after {took} ns");
+        assert!(took >= 10 * MILLISECOND || row.outcome == End::Error(Fault::Closed));
+    }
+    let end = outcome.rows.iter().map(|row| row.arrived).max().unwrap() - outcome.begin;
+    assert!(end <= 111 * MILLISECOND, "the run ended {end} ns after its beginning");
+    assert_eq!(outcome.measurement.status, Status::Partial);
+    assert!(outcome.reason().contains("took longer than the timeout"), "{}", outcome.reason());
+}
+
+#[test]
+fn a_server_that_falls_silent_loses_its_unanswered_requests_and_the_run_ends_on_time() {
+    let mut plan = at_rate(plan(), 10_000.0);
+    plan.timeout_ns = 200 * MILLISECOND;
+    let server = faulty(ServerFault::StallAfter(500));
+    let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+    let counts = outcome.counts();
+    let due: usize = schedule(&plan, 100 * MILLISECOND).iter().map(Vec::len).sum();
+    assert_eq!(counts.requests(), due as u64);
+    assert_eq!(counts.completed, 499);
+    assert_eq!(counts.errors(Fault::Timeout), 4, "the oldest of each client");
+    assert_eq!(
+        counts.completed + counts.errors(Fault::Timeout) + counts.unfinished + counts.unsent,
+        due as u64
+    );
+    let end = outcome.rows.iter().map(|row| row.arrived).max().unwrap() - outcome.begin;
+    assert!(end <= 300 * MILLISECOND + CALLS, "100 ms and a drain of one timeout, not {end} ns");
+}
+
+#[test]
+fn a_server_that_closes_ends_the_run_or_costs_a_connection_each_time() {
+    let mut plan = plan();
+    plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), requests(1_000))];
+    let ending = |plan: &Plan| {
+        let server = faulty(ServerFault::CloseAfter(100));
+        run(plan, 1, Weather::calm(), || server.peer())
+    };
+    let outcome = ending(&plan);
+    assert_eq!(outcome.measurement.status, Status::Partial);
+    assert_eq!(
+        outcome.reason(),
+        "4 of 4 connections were lost and not replaced: 127.0.0.1:11211: the server closed the connection"
+    );
+    assert_eq!(outcome.counts().errors(Fault::Closed), 4);
+    assert_eq!(outcome.measurement.connections.lost, 4);
+    assert_eq!(outcome.measurement.connections.reconnected, 0);
+
+    plan.reconnect = true;
+    let outcome = ending(&plan);
+    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+    let counts = outcome.counts();
+    assert_eq!((counts.completed, counts.errors(Fault::Closed)), (990, 10));
+    assert_eq!(outcome.measurement.connections.lost, 10);
+    assert_eq!(outcome.measurement.connections.reconnected, 10);
+}
+
+#[test]
+fn garbage_is_named_and_ends_the_connection() {
+    let mut plan = plan();
+    plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), requests(1_000))];
+    let server = faulty(ServerFault::GarbageAfter(101));
+    let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+    let counts = outcome.counts();
+    assert_eq!((counts.completed, counts.errors(Fault::Protocol)), (100, 4));
+    assert_eq!(outcome.measurement.status, Status::Partial);
+    assert!(outcome.reason().contains("what the protocol does not allow"), "{}", outcome.reason());
+}
+
+#[test]
+fn half_a_reply_is_an_unanswered_request() {
+    let mut plan = plan();
+    plan.groups[0].clients = 1;
+    plan.timeout_ns = 20 * MILLISECOND;
+    let server = faulty(ServerFault::HalfReplyAfter(51));
+    let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+    let counts = outcome.counts();
+    assert_eq!(counts.completed, 50);
+    assert!((4..=5).contains(&counts.errors(Fault::Timeout)), "{counts:?}");
+}
+
+#[test]
+fn error_replies_are_counted_and_do_not_make_a_run_partial() {
+    let mut plan = plan();
+    plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), requests(1_000))];
+    let server = faulty(ServerFault::ErrorEvery(10));
+    let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+    let counts = outcome.counts();
+    assert_eq!((counts.completed, counts.errors(Fault::Server)), (900, 100));
+    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+    assert_eq!(outcome.measurement.messages.values().sum::<u64>(), 100);
+}
+
+#[test]
+fn wrong_bits_are_found_every_one() {
+    let mut plan = loaded(plan());
+    plan.verify = 1.0;
+    plan.phases[1] = measuring(mix(&[(Verb::Get, 1.0)]), requests(1_000));
+    for fault in [ServerFault::Flip(10), ServerFault::WrongKey(10)] {
+        let server = faulty(fault);
+        let outcome = run(&plan, 1, Weather::rough(), || server.peer());
+        let verify = &outcome.measurement.verify;
+        assert_eq!((verify.checked, verify.failed), (1_000, 100), "{fault:?}");
+        assert_eq!(outcome.measurement.status, Status::Complete);
+    }
+}
+
+#[test]
+fn where_connections_are_refused_nothing_begins() {
+    let server = server();
+    let weather = Weather { refuse: 1.0, ..Weather::calm() };
+    let outcome = run(&plan(), 1, weather, || server.peer());
+    assert_eq!(outcome.measurement.status, Status::Partial);
+    assert!(outcome.reason().starts_with("4 of 4 connections could not be opened: "), "{}", outcome.reason());
+    assert_eq!(outcome.counts().requests(), 0);
+    assert_eq!(server.host().requests(), 0);
+}
+
+/// A server that takes connections and answers none of them, nor the wish for one after the first.
+struct Deaf {
+    accepted: bool,
+}
+
+impl Peer for Deaf {
+    fn handle_connect(&mut self, _conn: ConnId, _target: &Target, _now: Nanos) -> Admission {
+        match std::mem::replace(&mut self.accepted, true) {
+            false => Admission::Accept,
+            true => Admission::Ignore,
+        }
+    }
+
+    fn handle_received(&mut self, _conn: ConnId, _bytes: &[u8], _now: Nanos) {}
+
+    fn poll(&mut self, _conn: ConnId, _now: Nanos, _out: &mut Vec<u8>) -> Next {
+        Next::At(NEVER)
+    }
+}
+
+#[test]
+fn a_connection_that_does_not_open_in_time_has_failed() {
+    let mut plan = plan();
+    plan.timeout_ns = 50 * MILLISECOND;
+    let outcome = run(&plan, 1, Weather::calm(), || Deaf { accepted: false });
+    assert_eq!(outcome.measurement.status, Status::Partial);
+    assert_eq!(outcome.counts().requests(), 0);
+    assert!(outcome.reason().starts_with("3 of 4 connections could not be opened"), "{}", outcome.reason());
+    assert!(outcome.reason().ends_with("the server did not answer in time"), "{}", outcome.reason());
+}
+
+#[test]
+fn a_lost_connection_that_nobody_opens_again_leaves_its_requests_unsent() {
+    let mut plan = at_rate(plan(), 1_000.0);
+    plan.groups[0].clients = 1;
+    plan.timeout_ns = 10 * MILLISECOND;
+    let outcome = run(&plan, 1, Weather::calm(), || Deaf { accepted: false });
+    let counts = outcome.counts();
+    let due: usize = schedule(&plan, outcome.measurement.measured_ns).iter().map(Vec::len).sum();
+    assert_eq!((counts.requests(), counts.errors(Fault::Timeout)), (due as u64, 1));
+    assert_eq!(counts.unsent, due as u64 - 1);
+    assert_eq!(outcome.measurement.status, Status::Partial);
+}
+
+/// The requests of each client, in the order in which they were due.
+fn by_client(rows: &[Row]) -> BTreeMap<u64, Vec<Row>> {
+    let mut clients: BTreeMap<u64, Vec<Row>> = BTreeMap::new();
+    for row in rows {
+        clients.entry(row.client).or_default().push(*row);
+    }
+    clients.values_mut().for_each(|rows| rows.sort_by_key(|row| row.due));
+    clients
+}
+
+#[test]
+fn a_server_that_is_frozen_for_a_second_shows_as_wait_and_not_as_service_or_lag() {
+    let (freeze, thaw) = (2_500 * MILLISECOND, 3_500 * MILLISECOND);
+    let mut plan = at_rate(plan(), 1_000.0);
+    plan.interval_ns = SECOND;
+    plan.timeout_ns = 5 * SECOND;
+    plan.groups[0].clients = 10;
+    plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), time(4 * SECOND))];
+    let server = server().freezing(freeze, thaw);
+    let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+
+    let due: Vec<Vec<Nanos>> = schedule(&plan, 4 * SECOND);
+    let clients = by_client(&outcome.rows);
+    let mut caught = 0;
+    for (client, rows) in &clients {
+        let expected: Vec<Nanos> = due[*client as usize].iter().map(|due| due + outcome.begin).collect();
+        assert_eq!(rows.iter().map(|row| row.due).collect::<Vec<_>>(), expected, "everything was asked");
+        let mut slot_freed = 0;
+        for row in rows {
+            assert_eq!(
+                row.ready,
+                row.due.max(slot_freed),
+                "ready is the latest of due and the slot's freeing"
+            );
+            assert!(row.sent - row.ready < CALLS * 20, "lag {}", row.sent - row.ready);
+            // At the server half a way after it was sent, the request is served at once, or when the server thaws.
+            let there = row.sent + WAY / 2;
+            let served = if (freeze..thaw).contains(&there) { thaw } else { there };
+            caught += u64::from(served != there);
+            assert!(row.arrived >= served + WAY / 2 && row.arrived < served + WAY / 2 + CALLS);
+            slot_freed = row.arrived;
+        }
+    }
+    assert_eq!(caught, 10, "one request of each client was in the server's hands");
+
+    // Late are those that were due in the frozen second, and a few behind them.
+    let late_ns = 100 * MILLISECOND;
+    let late = outcome.rows.iter().filter(|row| row.arrived - row.due > late_ns).count();
+    let due_between = |from: Nanos, to: Nanos| {
+        let due = due.iter().flatten().map(|due| due + outcome.begin);
+        due.filter(|due| (from..to).contains(due)).count()
+    };
+    let certainly = due_between(freeze, thaw - late_ns);
+    let possibly = due_between(freeze - WAY, thaw - late_ns + 20 * MILLISECOND);
+    assert!((certainly..=possibly).contains(&late), "{late} are late, of {certainly} to {possibly}");
+    assert!(certainly > 800);
+
+    let all = outcome.measurement.ops().all();
+    let quantile = |span, share| all.times.of(span).quantile(share).unwrap();
+    for span in [Span::Response, Span::Wait] {
+        let p99 = quantile(span, 0.99);
+        assert!((950 * MILLISECOND..=SECOND).contains(&p99), "{} p99 is {p99}", span.name());
+    }
+    assert!(quantile(Span::Service, 0.99) < WAY + CALLS);
+    assert!(quantile(Span::Lag, 0.99) < 20 * CALLS);
+}
+
+#[test]
+fn with_a_short_timeout_the_frozen_second_is_timeouts_and_new_connections() {
+    let (freeze, thaw) = (1_500 * MILLISECOND, 2_500 * MILLISECOND);
+    let mut plan = at_rate(plan(), 1_000.0);
+    plan.timeout_ns = 200 * MILLISECOND;
+    plan.groups[0].clients = 10;
+    plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), time(2 * SECOND))];
+    let server = server().freezing(freeze, thaw);
+    let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+    let counts = outcome.counts();
+    let due: usize = schedule(&plan, 2 * SECOND).iter().map(Vec::len).sum();
+    assert_eq!(counts.requests(), due as u64);
+    // Each client's oldest is given up after 200 ms or a 64th more, so often as that fits in a second.
+    let timeouts = counts.errors(Fault::Timeout);
+    assert!((40..=50).contains(&timeouts), "{timeouts} timeouts");
+    assert_eq!(counts.completed + timeouts + counts.unfinished, due as u64, "{counts:?}");
+    assert_eq!(outcome.measurement.connections.reconnected, timeouts);
+    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+}
+
+/// A network whose client is stopped once, for some time.
+struct Stopped<P> {
+    sim: Sim<P>,
+    at: Nanos,
+    for_ns: Nanos,
+}
+
+impl<P: Peer> Backend for Stopped<P> {
+    fn now(&self) -> Nanos {
+        self.sim.now()
+    }
+
+    fn open(&mut self, conn: ConnId, target: &Target) {
+        self.sim.open(conn, target);
+    }
+
+    fn send(&mut self, conn: ConnId, parts: &[IoSlice<'_>]) -> Handed {
+        self.sim.send(conn, parts)
+    }
+
+    fn close(&mut self, conn: ConnId, how: Close) {
+        self.sim.close(conn, how);
+    }
+
+    fn wait(&mut self, until: Nanos) -> io::Result<Nanos> {
+        if self.sim.now() >= self.at {
+            self.at = NEVER;
+            self.sim.pause(self.for_ns);
+        }
+        self.sim.wait(until)
+    }
+
+    fn drain(&mut self, on: &mut impl FnMut(ConnId, Event<'_>)) {
+        self.sim.drain(on);
+    }
+}
+
+fn stopped_client(plan: &Plan, server: &Server, at: Nanos, for_ns: Nanos) -> Outcome {
+    run_with(plan, |worker| {
+        Ok(Stopped { sim: Sim::new(worker as u64, Weather::calm(), server.peer()), at, for_ns })
+    })
+}
+
+#[test]
+fn a_client_that_was_stopped_shows_it_as_lag_and_reaction_and_not_as_service() {
+    let mut plan = at_rate(plan(), 1_000.0);
+    plan.groups[0].clients = 10;
+    plan.timeout_ns = 5 * SECOND;
+    plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), time(2 * SECOND))];
+    let server = held(0.005);
+    let (stopped, woken) = (2_000 * MILLISECOND, 2_500 * MILLISECOND);
+    let outcome = stopped_client(&plan, &server, stopped, woken - stopped);
+    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+    let service = 5 * MILLISECOND + WAY;
+    assert_eq!(outcome.range(Span::Service), (service, service), "the server was never slower");
+    let (_, reaction) = outcome.range(Span::Reaction);
+    assert!((495 * MILLISECOND..500 * MILLISECOND + CALLS).contains(&reaction), "{reaction}");
+    let (_, lag) = outcome.range(Span::Lag);
+    assert!((400 * MILLISECOND..505 * MILLISECOND).contains(&lag), "{lag}");
+    let turns = outcome.measurement.generator.turns;
+    assert_eq!(turns.stalls, 1);
+    assert!((499 * MILLISECOND..502 * MILLISECOND).contains(&turns.stalled_ns), "{turns:?}");
+}
+
+#[test]
+fn a_reply_that_lay_unread_beyond_the_timeout_was_in_time() {
+    let mut plan = plan();
+    plan.timeout_ns = 100 * MILLISECOND;
+    plan.groups[0].clients = 2;
+    plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), time(SECOND))];
+    let server = held(0.005);
+    let outcome = stopped_client(&plan, &server, 1_300 * MILLISECOND, 500 * MILLISECOND);
+    let counts = outcome.counts();
+    assert_eq!(counts.failed(), 0, "the server answered in time, and the client read late");
+    let service = 5 * MILLISECOND + WAY;
+    assert_eq!(outcome.range(Span::Service), (service, service));
+}
+
+#[test]
+fn handed_over_requests_without_reply_have_no_service_time() {
+    let mut plan = at_rate(plan(), 5_000.0);
+    let mut quiet = mix(&[(Verb::Get, 1.0), (Verb::Set, 1.0)]);
+    quiet.noreply = true;
+    plan.phases = vec![measuring(quiet, time(100 * MILLISECOND))];
+    let server = server();
+    let outcome = run(&plan, 1, Weather::rough(), || server.peer());
+    let ops = outcome.measurement.ops();
+    let (sets, gets) = (ops.get(Verb::Set).unwrap(), ops.get(Verb::Get).unwrap());
+    assert!(sets.counts.completed > 200 && sets.counts.outcomes.ok == sets.counts.completed);
+    for span in Span::ALL {
+        let expected = if matches!(span, Span::Wait | Span::Lag) { sets.counts.completed } else { 0 };
+        assert_eq!(sets.times.of(span).count(), expected, "{}", span.name());
+        assert_eq!(gets.times.of(span).count(), gets.counts.completed, "{}", span.name());
+    }
+    assert_eq!(server.host().counts().cmd_set, sets.counts.completed, "the server got every one of them");
+}

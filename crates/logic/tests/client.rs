@@ -1,0 +1,608 @@
+//! Stories of virtual users: what they ask and when, against answers that the test makes up.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use pummel_logic::arrivals::Pace;
+use pummel_logic::client::{Client, Shift, Wish};
+use pummel_logic::dist::Dist;
+use pummel_logic::inflight::{Care, Origin, Ticket};
+use pummel_logic::plan::{Arrivals, Data, Load, Mix, Work};
+use pummel_logic::rng::Place;
+use pummel_logic::session::{Answer, Item, Stamp};
+use pummel_logic::shared::Shared;
+use pummel_logic::time::{MICROSECOND, NEVER, Nanos, SECOND};
+use pummel_logic::wire::{Fault, Outcome, Verb};
+use pummel_logic::workload::key::{KEY_MAX_BYTES, KeyMaker};
+use pummel_logic::workload::popularity::Popularity;
+use pummel_logic::workload::stale::RunMark;
+use pummel_logic::workload::value::{PIECES_LIMIT_BYTES, ValueMaker};
+
+const US: Nanos = MICROSECOND;
+
+/// When phases begin.
+const BEGIN: Nanos = 1_000 * US;
+
+fn data() -> Data {
+    Data {
+        records: 1_000,
+        seed: 0,
+        key_prefix: String::new(),
+        key_size: Dist::Fixed(20.0),
+        value_size: Dist::Fixed(100.0),
+        expiry_s: Dist::Fixed(0.0),
+    }
+}
+
+fn mix(verb: Verb) -> Mix {
+    Mix {
+        ops: vec![(verb, 1.0)],
+        popularity: Popularity::Uniform,
+        multiget: 1,
+        read_through_ns: None,
+        noreply: false,
+    }
+}
+
+/// What a client asked.
+#[derive(Clone, Debug)]
+struct Asked {
+    ticket: Ticket,
+    keys: Vec<Vec<u8>>,
+    len_bytes: u64,
+    cas: u64,
+}
+
+/// What a client wants, without what it borrows.
+#[derive(Debug)]
+enum Wanted {
+    Ask(Asked),
+    Wait(Nanos),
+    Done,
+}
+
+/// Clients of one group and one worker, with what they asked and was not answered.
+struct Story {
+    clients: Vec<Client>,
+    shared: Shared,
+    keys: KeyMaker,
+    asked: Vec<VecDeque<Asked>>,
+}
+
+/// What is told to clients at the beginning.
+#[derive(Clone)]
+struct Task {
+    work: Work,
+    requests: u64,
+    end: Nanos,
+    depth: u32,
+    arrivals: Arrivals,
+    rate: f64,
+    seed: u64,
+}
+
+impl Task {
+    /// Closed loop, one request at a time, without an end.
+    fn new(work: Work) -> Task {
+        let arrivals = Arrivals::Closed;
+        Task { work, requests: u64::MAX, end: NEVER, depth: 1, arrivals, rate: 1.0, seed: 1 }
+    }
+
+    fn of(verb: Verb) -> Task {
+        Task::new(Work::Mix(mix(verb)))
+    }
+}
+
+impl Story {
+    /// All of `clients` clients, with lanes that are open since the beginning.
+    fn new(clients: u64, task: &Task) -> Story {
+        let mut story = Story::closed(0..clients, clients, task);
+        story.clients.iter_mut().for_each(|client| client.handle_opened(0, 0));
+        story
+    }
+
+    /// Some of the group's clients, with closed lanes.
+    fn closed(numbers: std::ops::Range<u64>, clients: u64, task: &Task) -> Story {
+        let data = data();
+        let keys = KeyMaker::new(&data).unwrap();
+        let values = ValueMaker::new(&data).unwrap();
+        let mut shared = Shared::new(keys.clone(), values, &data, clients, 0.0, RunMark::new(1));
+        shared.begin(&task.work);
+        let begin = |number| {
+            let mut client = Client::new(0, number, 0, None);
+            let place = Place { seed: task.seed, group: 0, phase: 1, client: number };
+            let shift =
+                Shift { place, begin: BEGIN, end: task.end, requests: task.requests, depth: task.depth };
+            let open = task.arrivals != Arrivals::Closed;
+            let schedule = open.then(|| Pace::new(&task.arrivals, task.rate, clients).schedule(place));
+            client.begin(shift, schedule);
+            client
+        };
+        let clients: Vec<Client> = numbers.map(begin).collect();
+        let asked = vec![VecDeque::new(); clients.len()];
+        Story { clients, shared, keys, asked }
+    }
+
+    /// What a client wants next; a lane is opened as soon as it is wanted.
+    fn poll(&mut self, client: usize, now: Nanos) -> Wanted {
+        loop {
+            match self.clients[client].poll(now, &mut self.shared) {
+                Wish::Open(lane) => self.clients[client].handle_opened(lane, now),
+                Wish::Wait(until) => return Wanted::Wait(until),
+                Wish::Done => return Wanted::Done,
+                Wish::Ask { op, ticket, .. } => {
+                    let keys = (0..op.keys.count()).map(|n| op.keys.key(n).to_vec()).collect();
+                    let len_bytes = op.value.len() as u64;
+                    let asked = Asked { ticket, keys, len_bytes, cas: op.cas };
+                    self.asked[client].push_back(asked.clone());
+                    return Wanted::Ask(asked);
+                }
+            }
+        }
+    }
+
+    fn asks(&mut self, client: usize, now: Nanos) -> Asked {
+        match self.poll(client, now) {
+            Wanted::Ask(asked) => asked,
+            other => panic!("at {now} the client wants {other:?}"),
+        }
+    }
+
+    fn waits(&mut self, client: usize, now: Nanos) -> Nanos {
+        match self.poll(client, now) {
+            Wanted::Wait(until) => until,
+            other => panic!("at {now} the client wants {other:?}"),
+        }
+    }
+
+    fn is_done(&mut self, client: usize, now: Nanos) -> bool {
+        matches!(self.poll(client, now), Wanted::Done)
+    }
+
+    /// An item of the oldest reply passes by.
+    fn item(&mut self, client: usize, key: &[u8], cas: u64) {
+        let ticket = self.asked[client].front().expect("something was asked").ticket;
+        let item = Item { key, size: 100, cas, flags: 0 };
+        self.clients[client].handle_item(&ticket, &item, &mut self.shared);
+    }
+
+    /// The oldest request is answered by a reply that arrives at `arrived` and is read at `read`.
+    fn answer(&mut self, client: usize, outcome: Outcome, arrived: Nanos, read: Nanos) -> Asked {
+        let asked = self.asked[client].pop_front().expect("something was asked");
+        let answer = Answer {
+            ticket: &asked.ticket,
+            outcome,
+            sent: asked.ticket.ready,
+            arrived,
+            read,
+            hits: u32::from(outcome == Outcome::Hit),
+            stamp: Stamp::Kernel,
+        };
+        self.clients[client].handle_answer(&answer, &mut self.shared);
+        asked
+    }
+
+    fn unsent(&mut self, client: usize, now: Nanos) -> Vec<Verb> {
+        let mut unsent = Vec::new();
+        self.clients[client].count_unsent(now, &self.shared, |verb| unsent.push(verb));
+        unsent
+    }
+
+    fn key(&self, index: u64) -> Vec<u8> {
+        self.keys.key(index, &mut [0; KEY_MAX_BYTES]).to_vec()
+    }
+}
+
+// ---- Closed loop ----
+
+#[test]
+fn in_closed_loop_the_arrival_of_a_reply_makes_the_next_request_due() {
+    let mut story = Story::new(1, &Task::of(Verb::Get));
+    let first = story.asks(0, BEGIN).ticket;
+    assert_eq!((first.index, first.due, first.ready), (0, BEGIN, BEGIN));
+    assert_eq!(story.waits(0, BEGIN), NEVER, "only the answer helps");
+    story.answer(0, Outcome::Hit, BEGIN + 30 * US, BEGIN + 50 * US);
+    let second = story.asks(0, BEGIN + 55 * US).ticket;
+    assert_eq!((second.index, second.due, second.ready), (1, BEGIN + 30 * US, BEGIN + 30 * US));
+}
+
+#[test]
+fn each_request_of_a_deep_client_is_due_when_its_own_slot_is_freed() {
+    let mut story = Story::new(1, &Task { depth: 3, ..Task::of(Verb::Get) });
+    let first: Vec<Nanos> = (0..3).map(|_| story.asks(0, BEGIN).ticket.due).collect();
+    assert_eq!(first, [BEGIN; 3]);
+    assert_eq!(story.waits(0, BEGIN), NEVER);
+    for after in [10, 20, 25] {
+        story.answer(0, Outcome::Hit, BEGIN + after * US, BEGIN + 30 * US);
+    }
+    let next: Vec<Nanos> = (0..3).map(|_| story.asks(0, BEGIN + 31 * US).ticket.due - BEGIN).collect();
+    assert_eq!(next, [10 * US, 20 * US, 25 * US]);
+    assert_eq!(story.waits(0, BEGIN + 31 * US), NEVER);
+}
+
+#[test]
+fn a_connection_that_opens_late_makes_requests_ready_later_and_due_all_the_same() {
+    let mut story = Story::closed(0..1, 1, &Task::of(Verb::Get));
+    let Wish::Open(0) = story.clients[0].poll(BEGIN, &mut story.shared) else { panic!("a lane comes first") };
+    let Wish::Wait(NEVER) = story.clients[0].poll(BEGIN, &mut story.shared) else { panic!("it is opening") };
+    story.clients[0].handle_opened(0, BEGIN + 70 * US);
+    let first = story.asks(0, BEGIN + 71 * US).ticket;
+    assert_eq!((first.due, first.ready), (BEGIN, BEGIN + 70 * US));
+}
+
+#[test]
+fn a_number_of_requests_is_made_and_then_the_client_is_done() {
+    let mut story = Story::new(1, &Task { requests: 3, ..Task::of(Verb::Get) });
+    for index in 0..3 {
+        assert_eq!(story.asks(0, BEGIN).ticket.index, index);
+        assert!(!story.is_done(0, BEGIN), "an answer is missing");
+        story.answer(0, Outcome::Miss, BEGIN, BEGIN);
+    }
+    assert!(story.is_done(0, BEGIN));
+    assert!(story.clients[0].retire() && !story.clients[0].retire(), "it is counted once");
+    assert_eq!((story.clients[0].missing(), story.unsent(0, BEGIN + SECOND).len()), (0, 0));
+}
+
+// ---- Open loop ----
+
+/// One client that asks every 100 microseconds from the beginning on.
+fn every_100_us(verb: Verb) -> Task {
+    Task { arrivals: Arrivals::Constant, rate: 10_000.0, ..Task::of(verb) }
+}
+
+#[test]
+fn in_open_loop_the_schedule_makes_due_and_the_slot_makes_ready() {
+    let mut story = Story::new(1, &every_100_us(Verb::Get));
+    let first = story.asks(0, BEGIN + US).ticket;
+    assert_eq!((first.due, first.ready), (BEGIN, BEGIN));
+    assert_eq!(story.waits(0, BEGIN + US), BEGIN + 100 * US);
+    assert_eq!(story.waits(0, BEGIN + 100 * US), NEVER, "due, but there is no slot");
+    story.answer(0, Outcome::Hit, BEGIN + 250 * US, BEGIN + 260 * US);
+    let second = story.asks(0, BEGIN + 261 * US).ticket;
+    assert_eq!((second.due, second.ready), (BEGIN + 100 * US, BEGIN + 250 * US));
+    story.answer(0, Outcome::Hit, BEGIN + 270 * US, BEGIN + 275 * US);
+    let third = story.asks(0, BEGIN + 276 * US).ticket;
+    assert_eq!((third.due, third.ready), (BEGIN + 200 * US, BEGIN + 270 * US));
+    story.answer(0, Outcome::Hit, BEGIN + 280 * US, BEGIN + 281 * US);
+    assert_eq!(story.waits(0, BEGIN + 281 * US), BEGIN + 300 * US, "caught up");
+    let fourth = story.asks(0, BEGIN + 300 * US).ticket;
+    assert_eq!((fourth.due, fourth.ready), (BEGIN + 300 * US, BEGIN + 300 * US));
+}
+
+#[test]
+fn a_client_of_unlimited_depth_never_waits_for_a_slot() {
+    let mut story = Story::new(1, &Task { depth: u32::MAX, ..every_100_us(Verb::Get) });
+    for n in 0..1_000 {
+        let ticket = story.asks(0, BEGIN + SECOND).ticket;
+        assert_eq!((ticket.due, ticket.ready), (BEGIN + n * 100 * US, BEGIN + n * 100 * US));
+    }
+}
+
+#[test]
+fn what_was_due_before_the_end_is_sent_after_it_and_what_has_no_slot_is_unsent() {
+    let end = BEGIN + 1_000 * US;
+    let mut story = Story::new(1, &Task { end, ..every_100_us(Verb::Get) });
+    story.asks(0, BEGIN);
+    story.answer(0, Outcome::Hit, end - US, end + 50 * US);
+    let late = story.asks(0, end + 51 * US).ticket;
+    assert_eq!(
+        (late.due, late.ready),
+        (BEGIN + 100 * US, end - US),
+        "the generator was late, not the server"
+    );
+    story.answer(0, Outcome::Hit, end + 80 * US, end + 81 * US);
+    let waited = story.asks(0, end + 82 * US).ticket;
+    assert_eq!((waited.due, waited.ready), (BEGIN + 200 * US, end + 80 * US));
+    story.answer(0, Outcome::Error(Fault::Closed), end + 90 * US, end + 90 * US);
+    assert_eq!(story.unsent(0, end + 90 * US).len(), 7, "ten were due, and three were sent");
+}
+
+#[test]
+fn a_phase_of_some_time_lasts_to_its_end() {
+    let end = BEGIN + 150 * US;
+    let mut story = Story::new(1, &Task { end, ..every_100_us(Verb::Get) });
+    for due in [0, 100] {
+        story.asks(0, BEGIN + due * US);
+        story.answer(0, Outcome::Hit, BEGIN + (due + 1) * US, BEGIN + (due + 1) * US);
+    }
+    assert_eq!(story.waits(0, BEGIN + 102 * US), end, "nothing more is due, and the phase is not over");
+    assert!(story.is_done(0, end));
+    assert!(story.unsent(0, end).is_empty());
+}
+
+#[test]
+fn a_lost_connection_leaves_what_is_due_until_now_unsent() {
+    let mut story = Story::new(1, &Task { end: BEGIN + SECOND, ..every_100_us(Verb::Get) });
+    story.asks(0, BEGIN);
+    story.answer(0, Outcome::Error(Fault::Closed), BEGIN + 10 * US, BEGIN + 10 * US);
+    story.clients[0].handle_closed(0, false, &mut story.shared);
+    assert!(story.clients[0].is_lost() && story.is_done(0, BEGIN + 11 * US));
+    assert_eq!(story.unsent(0, BEGIN + 450 * US), [Verb::Get; 4], "due at 100, 200, 300 and 400");
+}
+
+#[test]
+fn a_connection_that_may_come_back_is_opened_again_and_makes_ready_what_waited() {
+    let mut story = Story::new(1, &every_100_us(Verb::Get));
+    story.asks(0, BEGIN);
+    story.answer(0, Outcome::Error(Fault::Reset), BEGIN + 10 * US, BEGIN + 10 * US);
+    story.clients[0].handle_closed(0, true, &mut story.shared);
+    let Wish::Open(0) = story.clients[0].poll(BEGIN + 11 * US, &mut story.shared) else {
+        panic!("it goes on")
+    };
+    story.clients[0].handle_opened(0, BEGIN + 350 * US);
+    let ticket = story.asks(0, BEGIN + 351 * US).ticket;
+    assert_eq!((ticket.index, ticket.due, ticket.ready), (1, BEGIN + 100 * US, BEGIN + 350 * US));
+}
+
+#[test]
+fn a_stopped_client_asks_nothing_more_and_owns_up_to_what_was_due_before() {
+    let mut story = Story::new(1, &every_100_us(Verb::Get));
+    story.asks(0, BEGIN);
+    story.clients[0].stop(BEGIN + 250 * US);
+    assert_eq!(story.waits(0, BEGIN + 250 * US), NEVER, "an answer is missing");
+    story.answer(0, Outcome::Hit, BEGIN + 260 * US, BEGIN + 260 * US);
+    assert!(story.is_done(0, BEGIN + 261 * US));
+    story.clients[0].handle_closed(0, true, &mut story.shared);
+    assert!(story.is_done(0, BEGIN + 262 * US), "no connection is opened any more");
+    assert_eq!(story.unsent(0, BEGIN + 262 * US).len(), 2, "due at 100 and 200");
+}
+
+/// Everything that these clients of a group of `clients` ask within the phase: client, number, due, verb and keys.
+fn schedule_of(
+    numbers: std::ops::Range<u64>,
+    clients: u64,
+    task: &Task,
+) -> BTreeSet<(u64, u64, Nanos, Verb, Vec<Vec<u8>>)> {
+    let mut story = Story::closed(numbers, clients, task);
+    story.clients.iter_mut().for_each(|client| client.handle_opened(0, 0));
+    let mut all = BTreeSet::new();
+    for client in 0..story.clients.len() {
+        let number = story.clients[client].number();
+        while let Wanted::Ask(Asked { ticket, keys, .. }) = story.poll(client, task.end) {
+            assert!(all.insert((number, ticket.index, ticket.due, ticket.verb, keys)));
+        }
+    }
+    all
+}
+
+#[test]
+fn what_is_asked_in_open_loop_does_not_depend_on_how_clients_are_spread_over_workers() {
+    let ops = Verb::ALL.into_iter().map(|verb| (verb, 1.0)).collect();
+    let mix = Mix { ops, multiget: 3, popularity: Popularity::Zipf { exponent: 0.99 }, ..mix(Verb::Get) };
+    for arrivals in
+        [Arrivals::Poisson, Arrivals::Constant, Arrivals::Shape(Dist::Uniform { low: 1.0, high: 2.0 })]
+    {
+        let task = Task {
+            arrivals,
+            rate: 100_000.0,
+            depth: u32::MAX,
+            end: BEGIN + SECOND / 100,
+            ..Task::new(Work::Mix(mix.clone()))
+        };
+        let clients = 13;
+        let single = schedule_of(0..clients, clients, &task);
+        assert!((850..1_150).contains(&single.len()), "{} requests", single.len());
+        for workers in [2, 4, 8] {
+            let mut together = BTreeSet::new();
+            for worker in 0..workers {
+                let numbers = worker * clients / workers..(worker + 1) * clients / workers;
+                together.append(&mut schedule_of(numbers, clients, &task));
+            }
+            assert_eq!(together, single, "{workers} workers");
+        }
+        let other = schedule_of(0..clients, clients, &Task { seed: 2, ..task });
+        assert_ne!(other, single);
+    }
+}
+
+// ---- What is asked ----
+
+#[test]
+fn loading_deals_every_record_of_every_space_to_exactly_one_client() {
+    let work = Work::Load(Load { depth: 8, pieces: true, counters: true });
+    let (clients, records) = (7, 3_000);
+    let mut story = Story::new(clients, &Task::new(work.clone()));
+    let mut keys = BTreeSet::new();
+    for number in 0..clients {
+        let requests = records / clients + u64::from(number < records % clients);
+        let place = Place { seed: 1, group: 0, phase: 0, client: number };
+        let shift = Shift { place, begin: BEGIN, end: NEVER, requests, depth: 8 };
+        let client = number as usize;
+        story.clients[client].begin(shift, None);
+        while let Wanted::Ask(asked) = story.poll(client, BEGIN) {
+            assert_eq!(asked.ticket.verb, Verb::Set);
+            assert!(keys.insert(asked.keys[0].clone()), "a record is stored twice");
+            story.answer(client, Outcome::Stored, BEGIN, BEGIN);
+        }
+    }
+    let all: BTreeSet<Vec<u8>> = (0..records).map(|index| story.key(index)).collect();
+    assert_eq!(keys, all);
+}
+
+#[test]
+fn a_multi_get_asks_several_keys_in_one_request() {
+    let mut story = Story::new(1, &Task::new(Work::Mix(Mix { multiget: 5, ..mix(Verb::Get) })));
+    let asked = story.asks(0, BEGIN);
+    assert_eq!((asked.keys.len(), asked.ticket.keys), (5, 5));
+    assert_eq!(asked.keys[0], story.key(asked.ticket.key));
+}
+
+#[test]
+fn a_cas_reads_first_and_stores_with_the_unique_that_it_read() {
+    let mut story = Story::new(1, &Task { requests: 2, ..Task::of(Verb::Cas) });
+    let gets = story.asks(0, BEGIN);
+    assert_eq!((gets.ticket.verb, gets.ticket.origin), (Verb::Gets, Origin::BeforeCas));
+    story.item(0, &gets.keys[0], 77);
+    story.answer(0, Outcome::Hit, BEGIN + 10 * US, BEGIN + 12 * US);
+    let cas = story.asks(0, BEGIN + 13 * US);
+    assert_eq!((cas.ticket.verb, cas.ticket.origin, cas.cas), (Verb::Cas, Origin::FollowUp, 77));
+    assert_eq!(cas.keys, gets.keys);
+    assert_eq!(
+        (cas.ticket.due, cas.ticket.ready),
+        (BEGIN + 12 * US, BEGIN + 12 * US),
+        "due when it was read"
+    );
+    story.answer(0, Outcome::Stored, BEGIN + 20 * US, BEGIN + 20 * US);
+
+    assert_eq!(story.asks(0, BEGIN + 21 * US).ticket.verb, Verb::Gets);
+    story.answer(0, Outcome::Miss, BEGIN + 30 * US, BEGIN + 30 * US);
+    assert!(story.is_done(0, BEGIN + 31 * US), "where nothing is stored there is nothing to compare with");
+}
+
+#[test]
+fn pieces_are_added_to_a_clients_own_key_which_is_stored_anew_before_it_is_full() {
+    let mut story = Story::new(2, &Task::of(Verb::Append));
+    let mut owners: Vec<BTreeSet<Vec<u8>>> = vec![BTreeSet::new(); 2];
+    for (client, own) in owners.iter_mut().enumerate() {
+        let mut bytes = 0;
+        let mut sets = 0;
+        for _ in 0..2_000 {
+            let asked = story.asks(client, BEGIN);
+            match asked.ticket.verb {
+                Verb::Set => (bytes, sets) = (asked.len_bytes, sets + 1),
+                Verb::Append => bytes += asked.len_bytes,
+                verb => panic!("a {} was asked", verb.name()),
+            }
+            assert!(bytes <= PIECES_LIMIT_BYTES);
+            own.insert(asked.keys[0].clone());
+            story.answer(client, Outcome::Stored, BEGIN, BEGIN);
+        }
+        let anew = 2_000 / (PIECES_LIMIT_BYTES / 100);
+        assert!((anew..=anew + 1).contains(&sets), "{sets} sets");
+        assert_eq!(own.len() as u64, sets);
+    }
+    assert!(owners[0].is_disjoint(&owners[1]), "nobody else adds to a client's keys");
+}
+
+// ---- Read-through ----
+
+fn reading_through(delay: Nanos, multiget: u32) -> Work {
+    Work::Mix(Mix { read_through_ns: Some(delay), multiget, ..mix(Verb::Get) })
+}
+
+#[test]
+fn a_miss_is_stored_at_once_and_a_hit_is_not() {
+    let mut story = Story::new(1, &Task::new(reading_through(0, 1)));
+    let read = story.asks(0, BEGIN);
+    story.answer(0, Outcome::Miss, BEGIN + 10 * US, BEGIN + 15 * US);
+    let set = story.asks(0, BEGIN + 16 * US);
+    assert_eq!((set.ticket.verb, &set.keys), (Verb::Set, &read.keys));
+    assert_eq!((set.ticket.due, set.ticket.ready), (BEGIN + 15 * US, BEGIN + 15 * US));
+    assert_eq!(story.waits(0, BEGIN + 16 * US), NEVER, "it took the client's only slot");
+    story.answer(0, Outcome::Stored, BEGIN + 20 * US, BEGIN + 20 * US);
+    assert_eq!(story.asks(0, BEGIN + 21 * US).ticket.verb, Verb::Get);
+    story.answer(0, Outcome::Hit, BEGIN + 30 * US, BEGIN + 30 * US);
+    assert_eq!(story.asks(0, BEGIN + 31 * US).ticket.verb, Verb::Get);
+    story.answer(0, Outcome::Error(Fault::Server), BEGIN + 40 * US, BEGIN + 40 * US);
+    assert_eq!(story.asks(0, BEGIN + 41 * US).ticket.verb, Verb::Get, "an error is no miss");
+}
+
+#[test]
+fn a_delayed_store_lets_others_pass_until_it_is_due() {
+    let mut story = Story::new(1, &Task { requests: 2, ..Task::new(reading_through(100 * US, 1)) });
+    story.asks(0, BEGIN);
+    story.answer(0, Outcome::Miss, BEGIN + 10 * US, BEGIN + 10 * US);
+    assert_eq!(story.asks(0, BEGIN + 11 * US).ticket.verb, Verb::Get);
+    story.answer(0, Outcome::Hit, BEGIN + 20 * US, BEGIN + 20 * US);
+    assert_eq!(story.waits(0, BEGIN + 21 * US), BEGIN + 110 * US, "not done: a store is to come");
+    let set = story.asks(0, BEGIN + 110 * US).ticket;
+    assert_eq!((set.verb, set.due), (Verb::Set, BEGIN + 110 * US));
+    story.answer(0, Outcome::Stored, BEGIN + 120 * US, BEGIN + 120 * US);
+    assert!(story.is_done(0, BEGIN + 121 * US));
+}
+
+#[test]
+fn of_a_multi_get_exactly_the_missing_keys_are_stored() {
+    let mut story = Story::new(1, &Task { requests: 1, depth: 4, ..Task::new(reading_through(0, 5)) });
+    let read = story.asks(0, BEGIN);
+    assert_eq!(read.ticket.care, Care::Items);
+    story.item(0, &read.keys[1], 0);
+    story.item(0, &read.keys[3], 0);
+    story.answer(0, Outcome::Hit, BEGIN + 10 * US, BEGIN + 10 * US);
+    let stored: Vec<Vec<u8>> = (0..3).map(|_| story.asks(0, BEGIN + 11 * US).keys[0].clone()).collect();
+    assert_eq!(stored, [read.keys[0].clone(), read.keys[2].clone(), read.keys[4].clone()]);
+    (0..3).for_each(|_| drop(story.answer(0, Outcome::Stored, BEGIN + 20 * US, BEGIN + 20 * US)));
+    assert!(story.is_done(0, BEGIN + 21 * US));
+}
+
+#[test]
+fn of_a_multi_get_without_any_hit_all_keys_are_stored() {
+    let mut story = Story::new(1, &Task { requests: 1, depth: 8, ..Task::new(reading_through(0, 5)) });
+    let read = story.asks(0, BEGIN);
+    story.answer(0, Outcome::Miss, BEGIN, BEGIN);
+    let stored: Vec<Vec<u8>> = (0..5).map(|_| story.asks(0, BEGIN).keys[0].clone()).collect();
+    assert_eq!(stored, read.keys);
+}
+
+#[test]
+fn replies_of_two_clients_that_arrive_in_pieces_are_kept_apart() {
+    let mut story = Story::new(2, &Task { requests: 1, depth: 8, ..Task::new(reading_through(0, 3)) });
+    let first = story.asks(0, BEGIN);
+    let second = story.asks(1, BEGIN);
+    story.item(0, &first.keys[1], 0);
+    story.item(1, &second.keys[2], 0);
+    story.answer(1, Outcome::Hit, BEGIN, BEGIN);
+    story.item(0, &first.keys[2], 0);
+    story.answer(0, Outcome::Hit, BEGIN, BEGIN);
+    assert_eq!(story.asks(0, BEGIN).keys[0], first.keys[0]);
+    assert_eq!(story.asks(1, BEGIN).keys[0], second.keys[0]);
+    assert_eq!(story.asks(1, BEGIN).keys[0], second.keys[1]);
+    assert_eq!(story.waits(0, BEGIN), NEVER);
+    assert_eq!(story.waits(1, BEGIN), NEVER);
+}
+
+#[test]
+fn a_cas_does_not_wait_for_a_delayed_store() {
+    let ops = vec![(Verb::Get, 1.0), (Verb::Cas, 1.0)];
+    let work = Work::Mix(Mix { ops, read_through_ns: Some(SECOND), ..mix(Verb::Get) });
+    let mut story = Story::new(1, &Task::new(work));
+    let mut now = BEGIN;
+    let mut has_missed = false;
+    loop {
+        now += 10 * US;
+        let asked = story.asks(0, now);
+        if asked.ticket.origin == Origin::BeforeCas && has_missed {
+            story.item(0, &asked.keys[0], 5);
+            story.answer(0, Outcome::Hit, now, now);
+            break;
+        }
+        has_missed |= asked.ticket.origin == Origin::Arrival;
+        story.answer(0, Outcome::Miss, now, now);
+    }
+    assert_eq!(story.asks(0, now + US).ticket.verb, Verb::Cas);
+}
+
+#[test]
+fn a_client_without_a_free_slot_is_not_woken_for_what_it_cannot_send() {
+    let task = every_100_us(Verb::Get);
+    let mut story = Story::new(1, &Task { work: reading_through(0, 1), depth: 2, ..task });
+    story.asks(0, BEGIN + 100 * US);
+    story.asks(0, BEGIN + 100 * US);
+    story.answer(0, Outcome::Miss, BEGIN + 110 * US, BEGIN + 110 * US);
+    story.asks(0, BEGIN + 110 * US);
+    story.answer(0, Outcome::Miss, BEGIN + 120 * US, BEGIN + 120 * US);
+    assert_eq!(story.asks(0, BEGIN + 120 * US).ticket.verb, Verb::Set);
+    // Both slots hold stores; the next get is due at 200.
+    assert_eq!(story.waits(0, BEGIN + 121 * US), BEGIN + 200 * US);
+    story.asked[0].pop_back();
+    let mut full = Story::new(1, &Task { work: reading_through(0, 2), ..every_100_us(Verb::Get) });
+    full.asks(0, BEGIN);
+    full.answer(0, Outcome::Miss, BEGIN + US, BEGIN + US);
+    assert_eq!(full.asks(0, BEGIN + US).ticket.verb, Verb::Set);
+    let until = full.waits(0, BEGIN + 2 * US);
+    assert!(until >= BEGIN + 100 * US, "a store waits for the slot, and so do we: not until {until}");
+}
+
+#[test]
+fn a_follow_up_that_was_due_and_could_not_be_sent_is_unsent() {
+    let mut story = Story::new(1, &Task { requests: 1, ..Task::new(reading_through(0, 1)) });
+    story.asks(0, BEGIN);
+    story.answer(0, Outcome::Miss, BEGIN + 10 * US, BEGIN + 10 * US);
+    story.clients[0].handle_closed(0, false, &mut story.shared);
+    assert!(story.is_done(0, BEGIN + 11 * US));
+    assert_eq!(story.unsent(0, BEGIN + 20 * US), [Verb::Set]);
+
+    let mut story = Story::new(1, &Task { requests: 1, ..Task::new(reading_through(SECOND, 1)) });
+    story.asks(0, BEGIN);
+    story.answer(0, Outcome::Miss, BEGIN + 10 * US, BEGIN + 10 * US);
+    assert!(story.unsent(0, BEGIN + 20 * US).is_empty(), "it is not due yet");
+}

@@ -1,0 +1,502 @@
+//! Bad days of servers and machines: a run never hangs, never loses its report, and never keeps quiet about what went
+//! wrong.
+
+mod unkind;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use rustix::net::{AddressFamily, SocketType};
+use rustix::process::Signal;
+use unkind::{Host, OVER, PUMMEL, Victim, free_port, peer, run, say, say_for_ever, start, wait_until};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Closed and open loop, alone and together, with and without reconnecting, on one and on two threads.
+const MODES: [&str; 4] =
+    ["-c 1", "-c 10 -d 16 -T 2 --reconnect", "-c 10 -d 16 --rate 2k", "-c 10 --rate 2k -T 2 --reconnect"];
+
+fn reconnects(mode: &str) -> bool {
+    mode.contains("--reconnect")
+}
+
+#[test]
+fn a_server_that_is_not_there_is_named_with_the_reason() {
+    let port = format!("127.0.0.1:{}", free_port());
+    for mode in MODES {
+        let ended = run(&port, &format!("-t 1s {mode}"));
+        ended.assert_partial(Duration::ZERO, &port);
+        assert!(ended.reason().contains("Connection refused"), "{}", ended.reason());
+        assert_eq!(ended.number("/connections/open"), 0);
+        run("/nonexistent/socket", &format!("-t 1s {mode}"))
+            .assert_partial(Duration::ZERO, "/nonexistent/socket");
+    }
+}
+
+#[test]
+fn a_server_that_lets_nobody_in_is_given_up_after_the_timeout() {
+    // A listener that never accepts, with its queue full: the kernel drops what comes then.
+    let listener = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+    rustix::net::bind(&listener, &std::net::SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, 0))
+        .expect("a port");
+    rustix::net::listen(&listener, 0).expect("it listens");
+    let address = std::net::SocketAddr::try_from(rustix::net::getsockname(&listener).expect("an address"))
+        .expect("an internet address");
+    let mut inside = Vec::new();
+    while let Ok(stream) = TcpStream::connect_timeout(&address, SECOND / 5) {
+        inside.push(stream);
+    }
+    let ended = run(&address.to_string(), "-t 1s -c 10 -T 2 --timeout 500ms");
+    ended.assert_partial(SECOND / 2, "10 of 10 connections could not be opened");
+    assert!(ended.reason().contains("did not answer in time"), "{}", ended.reason());
+}
+
+#[test]
+fn a_server_that_closes_at_once_ends_the_run_or_is_asked_again_with_pauses() {
+    let victim = Victim::start("--fault refuse");
+    for mode in MODES {
+        let ended = run(&victim.address, &format!("-t 1s {mode} --no-load"));
+        ended.assert_partial(SECOND, &victim.address);
+        // Ten clients that waited 10, 20, 40, ... ms in between have not come back hundreds of times.
+        assert!(ended.number("/connections/reconnected") < 200, "{ended:?}");
+    }
+}
+
+/// What a server does wrong in the middle of a run, and what is said of it with and without `--reconnect`; without a
+/// reason, the run is complete.
+const FAULTS: [(&str, Option<&str>, Option<&str>); 6] = [
+    ("close-after=300", Some("lost and not replaced"), None),
+    ("stall-after=300", Some("gone at the end"), Some("gone at the end")),
+    ("half-reply-after=300", Some("gone at the end"), Some("gone at the end")),
+    ("garbage-after=300", Some("lost and not replaced"), Some("gone at the end")),
+    ("slow-bytes", None, None),
+    ("error-every=7", None, None),
+];
+
+#[test]
+fn a_fault_in_the_middle_of_a_run_is_counted_and_named() {
+    for (fault, alone, reconnecting) in FAULTS {
+        for mode in MODES {
+            let victim = Victim::start(&format!("--fault {fault}"));
+            let ended = run(&victim.address, &format!("-t 600ms --timeout 300ms --records 50 {mode}"));
+            let expected = if reconnects(mode) { reconnecting } else { alone };
+            match expected {
+                Some(reason) => ended.assert_partial(SECOND, reason),
+                None => ended.assert_complete(SECOND),
+            }
+            assert!(ended.number("/totals/completed") > 0, "{fault} {mode}");
+            if fault != "slow-bytes" {
+                assert!(ended.number("/totals/errors") > 0, "{fault} {mode}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_server_that_dies_while_it_is_measured_leaves_a_report() {
+    for mode in MODES {
+        let victim = Victim::start("");
+        let running = start(&victim.address, &format!("-t 2s --interval 50ms --records 50 {mode}"));
+        running.wait_until_measuring();
+        let address = victim.kill();
+        let ended = running.end();
+        ended.assert_partial(2 * SECOND, &address);
+        assert!(ended.number("/totals/completed") > 0, "{mode}");
+    }
+}
+
+#[test]
+fn a_server_that_dies_while_it_is_warmed_up_leaves_a_report() {
+    for mode in MODES {
+        let victim = Victim::start("");
+        let running = start(&victim.address, &format!("-t 1s --warmup 1s --records 50 {mode}"));
+        victim.wait_for("cmd_get", 1);
+        victim.kill();
+        let ended = running.end();
+        ended.assert_partial(2 * SECOND, "");
+        assert_eq!(ended.number("/totals/completed"), 0, "{mode}");
+    }
+}
+
+#[test]
+fn a_server_that_dies_while_it_is_loaded_leaves_a_report() {
+    for mode in ["-c 10 -T 2", "-c 1 --rate 2k"] {
+        let victim = Victim::start("");
+        let running = start(&victim.address, &format!("-t 1s --records 100m {mode}"));
+        victim.wait_for("cmd_set", 1_000);
+        victim.kill();
+        let ended = running.end();
+        ended.assert_partial(SECOND, "lost and not replaced");
+        assert!(ended.number("/load/stored") > 0);
+    }
+}
+
+#[test]
+fn a_server_that_never_comes_back_ends_a_run_that_no_clock_ends() {
+    let rows = [
+        ("--records 100m -t 1s -c 10 --reconnect", "cmd_set"),
+        ("--records 50 -n 1g -c 10 -T 2 --reconnect", "cmd_get"),
+    ];
+    let runs = rows.map(|(words, counter)| {
+        let victim = Victim::start("");
+        let running = start(&victim.address, words);
+        victim.wait_for(counter, 1_000);
+        victim.kill();
+        running
+    });
+    for running in runs {
+        running.end().assert_partial(12 * SECOND, "lost and not replaced");
+    }
+}
+
+#[test]
+fn a_server_that_freezes_for_good_is_gone_in_every_phase() {
+    for mode in MODES {
+        let victim = Victim::start("");
+        let running = start(&victim.address, &format!("-t 2s --interval 50ms --records 50 {mode}"));
+        running.wait_until_measuring();
+        victim.signal(Signal::STOP);
+        running.end().assert_partial(2 * SECOND, "gone at the end");
+
+        let victim = Victim::start("");
+        let running =
+            start(&victim.address, &format!("-t 1s --warmup 1s --timeout 500ms --records 50 {mode}"));
+        victim.wait_for("cmd_get", 1);
+        victim.signal(Signal::STOP);
+        running.end().assert_partial(2 * SECOND, "nothing completed");
+    }
+    let victim = Victim::start("");
+    let running = start(&victim.address, "-t 2s --records 100m -c 10 -T 2");
+    victim.wait_for("cmd_set", 1_000);
+    victim.signal(Signal::STOP);
+    running.end().assert_partial(2 * SECOND, "lost and not replaced");
+}
+
+#[test]
+fn a_server_that_is_frozen_from_the_start_is_given_up() {
+    let victim = Victim::start("");
+    victim.signal(Signal::STOP);
+    let runs = ["-t 2s -c 1", "-t 2s -c 10 -d 16 --rate 2k -T 2", "-n 1m -c 2"]
+        .map(|words| start(&victim.address, words));
+    for running in runs {
+        running.end().assert_partial(2 * SECOND, "longer than the timeout");
+    }
+}
+
+#[test]
+fn a_server_that_was_frozen_for_a_second_is_waited_for() {
+    for mode in MODES {
+        let victim = Victim::start("");
+        let words = format!("-t 2s --timeout 5s --interval 50ms --records 50 {mode}");
+        let running = start(&victim.address, &words);
+        running.wait_until_measuring();
+        victim.signal(Signal::STOP);
+        std::thread::sleep(SECOND);
+        victim.signal(Signal::CONT);
+        let ended = running.end();
+        ended.assert_complete(2 * SECOND);
+        assert_eq!(ended.number("/totals/errors"), 0, "{mode}");
+    }
+}
+
+#[test]
+fn a_server_that_comes_back_is_gone_on_with() {
+    for mode in MODES.into_iter().filter(|mode| reconnects(mode)) {
+        let victim = Victim::start("");
+        let running = start(&victim.address, &format!("-t 3s --interval 50ms --records 50 {mode}"));
+        running.wait_until_measuring();
+        let address = victim.kill();
+        let again = Victim::start_at(&address, "");
+        again.wait_for("cmd_get", 1);
+        let ended = running.end();
+        ended.assert_complete(3 * SECOND);
+        assert!(ended.number("/connections/lost") > 0, "{mode}");
+        assert!(ended.number("/connections/reconnected") > 0, "{mode}");
+    }
+}
+
+#[test]
+fn what_is_no_memcached_is_recognised() {
+    let rows: [(Host, &str); 9] = [
+        (|to| say(to, b"HTTP/1.1 400 Bad Request\r\n\r\n"), "HTTP"),
+        (|to| say(to, b"-ERR unknown command 'get'\r\n"), "RESP"),
+        (|to| say(to, b"\0\0\0\0"), "not allow"),
+        (|to| say_for_ever(to, &[b'x'; 65_536]), "not allow"),
+        (|to| say_for_ever(to, &[b'1'; 65_536]), "longer than any"),
+        (|to| say_for_ever(to, b"END\r\n"), "nobody asked for"),
+        (|to| say(to, b"VALUE a 0 5\r\nabcdefgh\r\nEND\r\n"), "its length is not what the server said"),
+        (|to| say(to, b"VALUE a 0 99999999999999999999999\r\nabc"), "VALUE line"),
+        (|mut to| drop(to.write_all(b"220 ready\r\n").map(|()| to.read(&mut [0; 99]))), "not allow"),
+    ];
+    for (host, reason) in rows {
+        let address = peer(host);
+        run(&address, "-t 1s -c 4 --no-load").assert_partial(SECOND, reason);
+        run(&address, "-t 1s -c 1 -d 16 --records 100").assert_partial(SECOND, reason);
+        let ended = run(&address, "-t 1s -c 2 --rate 100 --reconnect --no-load");
+        ended.assert_in_time(SECOND);
+    }
+}
+
+#[test]
+fn replies_that_are_cut_for_ever_are_timeouts() {
+    let rows: [Host; 3] = [
+        |to| say(to, b"EN"),
+        |to| say(to, b"VALUE a 0 500\r\nabcdefgh\r\nEND\r\n"),
+        |to| say(to, b"SERVER_ERROR out of"),
+    ];
+    for host in rows {
+        let ended = run(&peer(host), "-t 1s -c 4 --timeout 300ms --no-load --mix get:1");
+        ended.assert_partial(SECOND, "longer than the timeout");
+        assert!(ended.errors("get", "timeout") > 0);
+    }
+}
+
+#[test]
+fn what_cannot_be_written_is_said_before_anything_is_sent() {
+    let victim = Victim::start("");
+    let before = victim.counter("total_connections");
+    let folder = tempfile::tempdir().expect("a folder");
+    let plain = folder.path().join("plain");
+    fs::write(&plain, "").expect("written");
+    let through_a_file = plain.join("r");
+    for flag in ["--json", "--csv", "--hdr", "--samples"] {
+        for path in ["/nonexistent/r", "/dev/full", through_a_file.to_str().expect("UTF-8"), "/"] {
+            let output = pummel(&["run", "-s", &victim.address, "-t", "1s", flag, path]);
+            let errors = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{flag} {path}: {errors}");
+            assert!(errors.contains("cannot write") && errors.contains(path), "{flag} {path}: {errors}");
+        }
+    }
+    assert_eq!(victim.counter("total_connections"), before + 1, "only this question");
+}
+
+#[test]
+fn too_few_descriptors_are_said_and_a_soft_limit_is_raised() {
+    let victim = Victim::start("");
+    let before = victim.counter("total_connections");
+    let limited = |limit: &str| {
+        let line = format!("{limit}; exec {PUMMEL} run -s {} -t 100ms -c 100 --records 100", victim.address);
+        Command::new("sh").args(["-c", &line]).output().expect("a shell")
+    };
+    let output = limited("ulimit -Sn 64 && ulimit -Hn 64");
+    assert_eq!(output.status.code(), Some(1));
+    let errors = text(&output.stderr);
+    assert!(errors.contains("100 connections need 1") && errors.contains("ulimit -Hn"), "{errors}");
+    assert_eq!(victim.counter("total_connections"), before + 1, "only this question");
+    let output = limited("ulimit -Sn 64");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(!text(&output.stderr).contains("limit"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn what_this_machine_has_not_is_refused() {
+    let victim = Victim::start("");
+    let output = pummel(&["run", "-s", &victim.address, "-t", "100ms", "--cpus", "0,1023"]);
+    assert_eq!(output.status.code(), Some(2));
+    let errors = text(&output.stderr);
+    assert!(errors.contains("'1023' for '--cpus'") && errors.contains("accepted"), "{errors}");
+    // An address for documentation (RFC 5737), which no machine has.
+    run(&victim.address, "-t 100ms --source 192.0.2.1").assert_partial(SECOND, "not one of this machine");
+    let ended = run(&victim.address, "-t 300ms -T 16 -c 32 --rate 1k --records 100");
+    ended.assert_complete(SECOND);
+}
+
+#[test]
+fn nobody_has_to_listen() {
+    let victim = Victim::start("");
+    let folder = tempfile::tempdir().expect("a folder");
+    let json = folder.path().join("r.json");
+    let shell = |rest: &str| {
+        let server = &victim.address;
+        let line = format!(
+            "{PUMMEL} run -s {server} -t 300ms --interval 50ms --records 100 --json {} {rest}",
+            json.display()
+        );
+        let output = Command::new("bash").args(["-c", &line]).output().expect("a shell");
+        let result = fs::read_to_string(&json).unwrap_or_else(|error| panic!("{rest}: {error}"));
+        assert!(result.contains("\"status\": \"complete\""), "{rest}: {result}");
+        fs::remove_file(&json).expect("it is there");
+        assert!(output.status.signal().is_none(), "{rest}: {output:?}");
+        output.status.code()
+    };
+    assert_eq!(shell(">&-"), Some(0));
+    assert_eq!(shell("2>&-"), Some(0));
+    assert_eq!(shell("2>/dev/full"), Some(0));
+    assert_eq!(shell(">&- 2>&- <&-"), Some(0));
+    assert_eq!(shell("2>&1 >/dev/null | head -1; exit ${PIPESTATUS[0]}"), Some(0));
+    // A report that nobody takes is a failure to write it; all others are written all the same.
+    assert_eq!(shell(">/dev/full"), Some(1));
+}
+
+#[test]
+fn an_interrupt_at_any_moment_leaves_a_report() {
+    let modes = ["-c 10 --timeout 30s", "-c 10 -d 16 --rate 2k -T 2 --reconnect --timeout 30s"];
+    // Words, the counter that shows the moment, and whether the server is frozen then.
+    let moments = [
+        ("-t 20s --records 100m", "cmd_set", false),
+        ("-t 20s --records 100m", "cmd_set", true),
+        ("-t 1s --warmup 20s --records 50", "cmd_get", false),
+        ("-t 20s --records 50", "cmd_get", false),
+        ("-t 20s --records 50", "cmd_get", true),
+        ("-n 100m --records 50", "cmd_get", true),
+    ];
+    for mode in modes {
+        for (words, counter, frozen) in moments {
+            let victim = Victim::start("");
+            let mut running = start(&victim.address, &format!("{words} {mode}"));
+            victim.wait_for(counter, 100);
+            if frozen {
+                victim.signal(Signal::STOP);
+            }
+            assert!(running.process.try_wait().expect("it is our child").is_none(), "{words} {mode}");
+            let interrupted = std::time::Instant::now();
+            running.signal(Signal::INT);
+            let ended = running.end();
+            assert_eq!(ended.status, Some(130), "{words} {mode}: {}", ended.err);
+            assert!(interrupted.elapsed() < OVER, "{words} {mode}");
+            assert_eq!(ended.reason(), "interrupted");
+            assert!(ended.out.contains("interrupted"), "{}", ended.out);
+        }
+    }
+}
+
+#[test]
+fn an_interrupt_while_connections_are_opened_or_answers_are_waited_for_leaves_a_report() {
+    let victim = Victim::start("");
+    let running = start(&victim.address, "-t 500ms --interval 50ms --records 50 -c 4 --timeout 30s");
+    running.wait_until_measuring();
+    victim.signal(Signal::STOP);
+    // In the drain or just before it.
+    std::thread::sleep(SECOND / 2);
+    running.signal(Signal::INT);
+    let ended = running.end();
+    assert_eq!(ended.status, Some(130));
+    assert!(ended.number("/totals/unfinished") > 0);
+    ended.assert_in_time(SECOND);
+}
+
+#[test]
+fn a_second_interrupt_ends_at_once() {
+    let victim = Victim::start("");
+    let mut running = start(&victim.address, "-t 20s --interval 50ms --records 50 -c 4 --timeout 30s");
+    running.wait_until_measuring();
+    victim.signal(Signal::STOP);
+    running.signal(Signal::INT);
+    running.signal(Signal::INT);
+    wait_until("it ends", || running.process.try_wait().expect("it is our child").is_some());
+}
+
+/// Flag and wrong value, beyond those that are refused for what they mean: what cannot be a number of that kind at all.
+const NONSENSE: &[(&str, &[&str])] = &[
+    ("--time", &["nan", "inf", "", "1e3", "99999999999999999999h", "1 s", "0.0001ms", "\u{0661}s"]),
+    ("--warmup", &["nan", "", "0.1us"]),
+    ("--requests", &["18446744073709551616", "nan", "", "1e6", "0x10", "+5"]),
+    ("--connections", &["", "-1", "999999999999", "\u{ff11}", "4294967296"]),
+    ("--depth", &["", "-1", "99999999999"]),
+    ("--threads", &["", "-1", "1025", "4294967297"]),
+    ("--rate", &["nan", "1e400", "", "2g", "-0", "0.0000001", "0.0000000000001"]),
+    ("--arrivals", &["", "fixed:nan"]),
+    ("--records", &["", "-1", "1.5"]),
+    (
+        "--key-size",
+        &["", "nan", "uniform:1", "normal:30,-1", "weighted:", "weighted:1-2@nan", "pareto:1,0,0"],
+    ),
+    ("--value-size", &["1e400", "file:", "normal:inf,1", "18446744073709551616"]),
+    ("--ttl", &["-1", "nan"]),
+    ("--mix", &["", ",", "get:nan", "get:inf", "get:-1", "get:1,", "GET:1", "get:1e308,set:1e308"]),
+    ("--popularity", &["", "zipf:nan", "zipf:-1", "hot:2,0.5", "hot:nan,1", "hot:0.1"]),
+    ("--multiget", &["", "-1"]),
+    ("--seed", &["", "-1", "18446744073709551616"]),
+    ("--cpus", &["", "1024", "-1", "0-", "0-99999999999"]),
+    ("--source", &["", "1.2.3", "127.0.0.1,"]),
+    ("--timeout", &["nan", "", "0.1us"]),
+    ("--interval", &["nan", "", "1ms", "61m"]),
+    ("--goal", &["", "p:1ms", "pnan:1ms", "p99:nan", "p-1:1ms", "p0:1ms", "p99:"]),
+    ("--server", &["h:99999", ",", "[::1", "a b", "tcp://x:1", ":"]),
+    ("--plan", &["", "/dev/null", "/"]),
+];
+
+#[test]
+fn nonsense_is_refused_and_nothing_is_sent() {
+    let victim = Victim::start("");
+    let before = victim.counter("total_connections");
+    for (flag, values) in NONSENSE {
+        for value in *values {
+            let joined = format!("{flag}={value}");
+            let mut words = vec!["run", &joined];
+            if !["--server", "--plan"].contains(flag) {
+                words.extend(["-s", &victim.address]);
+            }
+            let output = pummel(&words);
+            let errors = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{joined}: {errors}");
+            assert!(errors.contains(flag) && errors.contains("accepted"), "{joined}: {errors}");
+            assert!(errors.contains(&format!("'{value}'")), "{joined}: {errors}");
+        }
+    }
+    assert_eq!(victim.counter("total_connections"), before + 1, "only this question");
+}
+
+#[test]
+fn small_and_large_numbers_do_what_they_say() {
+    let victim = Victim::start("");
+    let complete = |words: &str, requests: Option<u64>| {
+        let ended = run(&victim.address, words);
+        ended.assert_complete(2 * SECOND);
+        if let Some(requests) = requests {
+            assert_eq!(ended.number("/totals/completed"), requests, "{words}");
+        }
+    };
+    complete("-t 1ms", None);
+    complete("-n 1", Some(1));
+    complete("-n 7 -T 2", Some(7));
+    complete("-n 7 -t 2s", Some(7));
+    complete("-c 1 -d 1000 -t 200ms", None);
+    complete("-t 100ms --warmup 500ms", None);
+    complete("-t 100ms --warmup 500ms -d 16 -T 2", None);
+    complete("-t 200ms --interval 10ms", None);
+    complete("-t 200ms --interval 1h", None);
+    complete("-n 10 --no-load --records 1099511627776", Some(10));
+    complete("-t 200ms --records 1", None);
+    for bytes in [0, 23, 24, 100_000] {
+        complete(&format!("-t 200ms --records 50 --verify 1 --value-size {bytes}"), None);
+    }
+    complete("-t 200ms --key-size 250", None);
+}
+
+#[test]
+fn the_earlier_of_time_and_number_ends_a_run_and_both_complete_it() {
+    let victim = Victim::start("");
+    let ended = run(&victim.address, "-t 1s -n 1m --rate 200 -c 2 --records 50 --arrivals constant");
+    ended.assert_complete(SECOND);
+    assert_eq!(ended.number("/totals/requests"), 200);
+}
+
+#[test]
+fn an_overload_is_counted_and_ends_in_time() {
+    let victim = Victim::start("--service-time 5ms");
+    let ended = run(&victim.address, "-t 1s -c 2 --rate 100k --arrivals constant --records 50");
+    ended.assert_in_time(SECOND);
+    assert_eq!(ended.number("/totals/requests"), 100_000);
+    assert!(ended.number("/totals/unsent") > 90_000);
+}
+
+#[test]
+fn a_refusal_of_the_server_is_told_in_its_words() {
+    let victim = Victim::start("");
+    let ended = run(&victim.address, "-n 20 -c 2 --records 4 --value-size 3m --mix set:1");
+    ended.assert_partial(SECOND, "SERVER_ERROR object too large for cache");
+    assert_eq!(ended.errors("set", "server"), 20);
+}
+
+fn pummel(words: &[&str]) -> Output {
+    Command::new(PUMMEL).args(words).stdin(Stdio::null()).output().expect("pummel starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("pummel writes UTF-8")
+}

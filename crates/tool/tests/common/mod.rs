@@ -1,0 +1,549 @@
+//! The real binary and servers for it: what is started here listens on free ports of loopback, and ends with its guard.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// No test waits longer for anything.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Seconds after which a built-in server ends whatever became of the test.
+const SERVE_SECONDS_MAX: &str = "120";
+
+/// Held by tests that look at times: they would see each other's load.
+pub fn quiet() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    // A test that failed has done no harm to the others.
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits until `condition` gives something.
+#[track_caller]
+pub fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = condition() {
+            return found;
+        }
+        assert!(Instant::now() < end, "{what} did not happen in {PATIENCE:?}");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// A process that is killed when its guard is dropped.
+pub struct Process(Child);
+
+impl Process {
+    pub fn stop(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    pub fn go_on(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    pub fn interrupt(&self) {
+        self.signal(Signal::INT);
+    }
+
+    /// Stops the process, and lets it go on after `pause`. Returns how long it stood still, at least and at most.
+    pub fn pause(&self, pause: Duration) -> (f64, f64) {
+        let before = Instant::now();
+        self.stop();
+        let stopped = Instant::now();
+        thread::sleep(pause);
+        let least = stopped.elapsed();
+        self.go_on();
+        (least.as_secs_f64(), before.elapsed().as_secs_f64())
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.0), signal).expect("it runs");
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended already, which is as good.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Where a server listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Ipv4,
+    Ipv6,
+    Unix,
+}
+
+/// Whether this machine has IPv6; containers often do not.
+pub fn has_ipv6() -> bool {
+    let has = TcpListener::bind("[::1]:0").is_ok();
+    if !has {
+        eprintln!("there is no IPv6 here: the part of this test that needs it is left out");
+    }
+    has
+}
+
+/// A memcached of its own.
+pub struct Memcached {
+    pub process: Process,
+    /// As `--server` takes it.
+    pub name: String,
+    _folder: TempDir,
+}
+
+impl Memcached {
+    /// With one thread, so that what it counted is complete when it has answered.
+    pub fn start() -> Memcached {
+        Memcached::start_on(Place::Ipv4)
+    }
+
+    pub fn start_on(place: Place) -> Memcached {
+        let folder = TempDir::new().expect("a temporary folder");
+        let ports = folder.path().join("ports");
+        let socket = folder.path().join("socket");
+        // setpriv lets the server end even when the test is killed. Root has to be told that root is meant.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "memcached", "-U", "0", "-t", "1", "-m", "512", "-c", "2048"]);
+        if rustix::process::geteuid().is_root() {
+            command.args(["-u", "root"]);
+        }
+        match place {
+            Place::Ipv4 => command.args(["-l", "127.0.0.1", "-p", "-1"]),
+            Place::Ipv6 => command.args(["-l", "::1", "-p", "-1"]),
+            Place::Unix => command.arg("-s").arg(&socket),
+        };
+        command.env("MEMCACHED_PORT_FILENAME", &ports).stderr(Stdio::inherit());
+        let process = Process(command.spawn().expect("setpriv and memcached are installed"));
+        let port = || fs::read_to_string(&ports).ok()?.rsplit(' ').next()?.trim().parse::<u16>().ok();
+        let name = match place {
+            Place::Ipv4 => format!("127.0.0.1:{}", until("the port of memcached", port)),
+            Place::Ipv6 => format!("[::1]:{}", until("the port of memcached", port)),
+            Place::Unix => {
+                until("the socket of memcached", || UnixStream::connect(&socket).ok());
+                socket.to_str().expect("UTF-8").to_owned()
+            }
+        };
+        Memcached { process, name, _folder: folder }
+    }
+
+    pub fn connect(&self) -> Talk {
+        Talk::to(&self.name)
+    }
+}
+
+/// A running `pummel serve` with a truth file.
+pub struct Serve {
+    pub process: Process,
+    /// As `--server` takes it.
+    pub name: String,
+    folder: TempDir,
+}
+
+/// A line of the truth file about a request.
+#[derive(Clone, Debug)]
+pub struct TrueRequest {
+    pub verb: String,
+    /// How long it really took; `None` where there was no reply.
+    pub held_ns: Option<u64>,
+}
+
+/// A truth file.
+pub struct Truth {
+    pub requests: Vec<TrueRequest>,
+    /// Keys by kind of fault.
+    pub faults: Vec<(String, String)>,
+}
+
+impl Serve {
+    pub fn start(args: &str) -> Serve {
+        let folder = TempDir::new().expect("a temporary folder");
+        let mut child = Command::new(env!("CARGO_BIN_EXE_pummel"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--max-seconds", SERVE_SECONDS_MAX, "--truth"])
+            .arg(folder.path().join("truth"))
+            .args(args.split_whitespace())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("pummel starts");
+        let mut line = String::new();
+        let out = child.stdout.take().expect("it is piped");
+        let process = Process(child);
+        BufReader::new(out).read_line(&mut line).expect("it says where it listens");
+        let name = line.trim().strip_prefix("listening on ").expect("the words of pummel serve").to_owned();
+        Serve { process, name, folder }
+    }
+
+    pub fn connect(&self) -> Talk {
+        Talk::to(&self.name)
+    }
+
+    /// Ends the server and reads what it did.
+    pub fn truth(mut self) -> Truth {
+        self.process.interrupt();
+        let status = self.process.0.wait().expect("it ends");
+        assert!(status.success(), "pummel serve ended with {status}");
+        let text = fs::read_to_string(self.folder.path().join("truth")).expect("the truth is written");
+        Truth::of(&text)
+    }
+}
+
+impl Truth {
+    fn of(text: &str) -> Truth {
+        let mut truth = Truth { requests: Vec::new(), faults: Vec::new() };
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            let words: Vec<&str> = line.split(' ').collect();
+            match words[0] {
+                "request" => truth
+                    .requests
+                    .push(TrueRequest { verb: words[3].to_owned(), held_ns: words[6].parse().ok() }),
+                "fault" => {
+                    let key = words.iter().find_map(|word| word.strip_prefix("key=")).unwrap_or_default();
+                    truth.faults.push((words[1].to_owned(), key.to_owned()));
+                }
+                other => panic!("the truth file has a line of an unknown kind: {other}"),
+            }
+        }
+        truth
+    }
+
+    /// Keys that a fault of this kind was about, with repetitions.
+    pub fn keys(&self, kind: &str) -> Vec<&str> {
+        self.faults.iter().filter(|(fault, _)| fault == kind).map(|(_, key)| key.as_str()).collect()
+    }
+
+    /// How long replies to this verb were held in truth, in microseconds, in order of size.
+    pub fn held_us(&self, verb: &str) -> Vec<f64> {
+        let held = self.requests.iter().filter(|request| request.verb == verb).filter_map(|one| one.held_ns);
+        let mut held: Vec<f64> = held.map(|ns| ns as f64 / 1000.0).collect();
+        held.sort_by(f64::total_cmp);
+        held
+    }
+}
+
+/// The value at a quantile of values in order of size: the least that at least this share does not exceed.
+pub fn quantile(sorted: &[f64], quantile: f64) -> f64 {
+    let rank = (quantile * sorted.len() as f64).ceil().max(1.0) as usize;
+    sorted[rank - 1]
+}
+
+trait Stream: Read + Write + Send {}
+
+impl<T: Read + Write + Send> Stream for T {}
+
+/// A second client of a server, which knows nothing of pummel.
+pub struct Talk(BufReader<Box<dyn Stream>>);
+
+/// What a server counted, and how long the reply was that said so.
+pub struct Stats {
+    numbers: BTreeMap<String, u64>,
+    pub reply_bytes: u64,
+}
+
+impl Stats {
+    #[track_caller]
+    pub fn get(&self, name: &str) -> u64 {
+        *self.numbers.get(name).unwrap_or_else(|| panic!("the server has no {name}"))
+    }
+}
+
+impl Talk {
+    fn to(name: &str) -> Talk {
+        let stream: Box<dyn Stream> = if name.starts_with('/') {
+            let stream = UnixStream::connect(name).expect("it listens");
+            stream.set_read_timeout(Some(PATIENCE)).expect("a time above 0");
+            Box::new(stream)
+        } else {
+            let stream = TcpStream::connect(name).expect("it listens");
+            stream.set_read_timeout(Some(PATIENCE)).expect("a time above 0");
+            stream.set_nodelay(true).expect("it is a TCP socket");
+            Box::new(stream)
+        };
+        Talk(BufReader::new(stream))
+    }
+
+    fn say(&mut self, words: &[u8]) {
+        self.0.get_mut().write_all(words).expect("it listens");
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.0.read_line(&mut line).expect("it answers");
+        assert!(line.ends_with("\r\n"), "half a line: {line:?}");
+        line
+    }
+
+    pub fn stats(&mut self) -> Stats {
+        self.say(b"stats\r\n");
+        let mut stats = Stats { numbers: BTreeMap::new(), reply_bytes: 0 };
+        loop {
+            let line = self.line();
+            stats.reply_bytes += line.len() as u64;
+            let mut words = line.split_whitespace().skip(1);
+            let (Some(name), Some(value)) = (words.next(), words.next()) else { return stats };
+            if let Ok(number) = value.parse() {
+                stats.numbers.insert(name.to_owned(), number);
+            }
+        }
+    }
+
+    /// All keys that memcached has, sorted. Its own housekeeping may be in the way, for a moment.
+    pub fn keys(&mut self) -> Vec<String> {
+        until("a list of keys", || self.list_keys())
+    }
+
+    fn list_keys(&mut self) -> Option<Vec<String>> {
+        self.say(b"lru_crawler metadump all\r\n");
+        let mut keys = Vec::new();
+        loop {
+            let mut line = String::new();
+            self.0.read_line(&mut line).expect("it answers");
+            match line.strip_prefix("key=") {
+                Some(rest) => keys.push(rest.split(' ').next().expect("a first word").to_owned()),
+                None if line.starts_with("BUSY") => return None,
+                None => {
+                    assert_eq!(line.trim_end(), "END");
+                    keys.sort();
+                    return Some(keys);
+                }
+            }
+        }
+    }
+
+    pub fn value(&mut self, key: &str) -> Vec<u8> {
+        self.say(format!("get {key}\r\n").as_bytes());
+        let line = self.line();
+        let len = line.split_whitespace().nth(3).unwrap_or_else(|| panic!("{key} is there: {line}"));
+        let mut value = vec![0; len.parse::<usize>().expect("a length") + 2];
+        self.0.read_exact(&mut value).expect("the value follows");
+        value.truncate(value.len() - 2);
+        assert_eq!(self.line(), "END\r\n");
+        value
+    }
+
+    pub fn store(&mut self, key: &str, value: &[u8]) {
+        self.say(format!("set {key} 0 0 {}\r\n", value.len()).as_bytes());
+        self.say(value);
+        self.say(b"\r\n");
+        assert_eq!(self.line(), "STORED\r\n");
+    }
+}
+
+/// A pummel that runs, in a folder of its own.
+pub struct Running {
+    pub process: Process,
+    folder: TempDir,
+    text: Option<JoinHandle<String>>,
+    errors: Receiver<String>,
+    said: Vec<String>,
+}
+
+/// A pummel that has ended.
+pub struct Ended {
+    pub status: i32,
+    /// What it wrote to standard output.
+    pub text: String,
+    /// What it wrote to standard error.
+    pub errors: String,
+    folder: TempDir,
+}
+
+/// Runs `pummel` with these words, and with the JSON result in a file.
+#[track_caller]
+pub fn pummel(words: &str) -> Ended {
+    Running::start(words).end()
+}
+
+impl Running {
+    /// Files that are named in `words` without a folder are written to the one that [`Ended::file`] reads from.
+    pub fn start(words: &str) -> Running {
+        Running::start_with(words, None)
+    }
+
+    /// `servers` stands in the environment.
+    pub fn start_with(words: &str, servers: Option<&str>) -> Running {
+        let folder = TempDir::new().expect("a temporary folder");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pummel"));
+        command.env_remove("MEMCACHED_SERVERS");
+        if let Some(servers) = servers {
+            command.env("MEMCACHED_SERVERS", servers);
+        }
+        command.args(words.split_whitespace());
+        // A test that is about something else must not end because a busy machine was slow once.
+        if words.starts_with("run") && !words.contains("--timeout") {
+            command.args(["--timeout", "10s"]);
+        }
+        let mut child = command
+            .args(["--json", "result.json"])
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("pummel starts");
+        let out = child.stdout.take().expect("it is piped");
+        let err = child.stderr.take().expect("it is piped");
+        let (say, errors) = channel();
+        thread::spawn(move || {
+            for line in BufReader::new(err).lines().map_while(Result::ok) {
+                if say.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        let text = thread::spawn(move || all_of(out));
+        Running { process: Process(child), folder, text: Some(text), errors, said: Vec::new() }
+    }
+
+    /// Waits for the line of progress that ends the first interval of the measured phase.
+    #[track_caller]
+    pub fn wait_for_progress(&mut self) {
+        loop {
+            let line = self.errors.recv_timeout(PATIENCE).unwrap_or_else(|why| {
+                panic!("no progress ({why}): {:?}", self.said);
+            });
+            let found = line.contains("req/s");
+            self.said.push(line);
+            if found {
+                return;
+            }
+        }
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    pub fn end(mut self) -> Ended {
+        let end = Instant::now() + PATIENCE;
+        while let Ok(line) = self.errors.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            self.said.push(line);
+        }
+        assert!(Instant::now() < end, "pummel did not end in {PATIENCE:?}: {:?}", self.said);
+        // It has closed its standard error, so it ends, and standard output has come to its end too.
+        let status = self.process.0.wait().expect("it was started").code();
+        let text = self.text.take().expect("taken once").join().expect("it only reads");
+        let errors = self.said.join("\n");
+        let status = status.unwrap_or_else(|| panic!("killed: {errors}"));
+        Ended { status, text, errors, folder: self.folder }
+    }
+}
+
+fn all_of(mut out: ChildStdout) -> String {
+    let mut text = String::new();
+    out.read_to_string(&mut text).expect("pummel writes UTF-8");
+    text
+}
+
+/// A line of `--samples`; times are nanoseconds since the beginning of the measured phase.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    pub due: u64,
+    pub ready: u64,
+    pub sent: Option<u64>,
+    pub arrived: Option<u64>,
+    pub read: Option<u64>,
+    pub op: String,
+    pub outcome: String,
+    pub key: u64,
+    pub client: u64,
+}
+
+impl Ended {
+    /// Fails unless it ended with this status.
+    #[track_caller]
+    pub fn expect(self, status: i32) -> Ended {
+        assert_eq!(self.status, status, "{}\n{}", self.errors, self.text);
+        self
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        Path::new(self.folder.path()).join(name)
+    }
+
+    #[track_caller]
+    pub fn file(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}\n{}", self.errors))
+    }
+
+    #[track_caller]
+    pub fn json(&self) -> Json {
+        Json(serde_json::from_str(&self.file("result.json")).expect("the result is JSON"))
+    }
+
+    /// The requests in the file `samples`.
+    #[track_caller]
+    pub fn samples(&self) -> Vec<Sample> {
+        let text = self.file("samples");
+        let mut lines = text.lines();
+        assert_eq!(lines.next(), Some("due,ready,sent,arrived,read,op,outcome,key,client,group"));
+        lines.map(Sample::of).collect()
+    }
+}
+
+impl Sample {
+    fn of(line: &str) -> Sample {
+        let cells: Vec<&str> = line.split(',').collect();
+        let number = |at: usize| cells[at].parse::<u64>().expect("a number");
+        let time = |at: usize| (!cells[at].is_empty()).then(|| number(at));
+        Sample {
+            due: number(0),
+            ready: number(1),
+            sent: time(2),
+            arrived: time(3),
+            read: time(4),
+            op: cells[5].to_owned(),
+            outcome: cells[6].to_owned(),
+            key: number(7),
+            client: number(8),
+        }
+    }
+
+    /// arrived - due, in seconds; `None` without an answer.
+    pub fn response_s(&self) -> Option<f64> {
+        Some((self.arrived? as f64 - self.due as f64) / 1e9)
+    }
+}
+
+/// A JSON result, or a part of it.
+#[derive(Clone, Debug)]
+pub struct Json(pub Value);
+
+impl Json {
+    /// The value at a path such as `totals/response_us/p99`; null where there is none.
+    pub fn at(&self, path: &str) -> &Value {
+        path.split('/').fold(&self.0, |value, name| &value[name])
+    }
+
+    #[track_caller]
+    pub fn number(&self, path: &str) -> f64 {
+        self.at(path).as_f64().unwrap_or_else(|| panic!("{path} is {}", self.at(path)))
+    }
+
+    #[track_caller]
+    pub fn count(&self, path: &str) -> u64 {
+        self.at(path).as_u64().unwrap_or_else(|| panic!("{path} is {}", self.at(path)))
+    }
+
+    /// Like [`Json::count`], and 0 where there is nothing.
+    pub fn count_or_none(&self, path: &str) -> u64 {
+        self.at(path).as_u64().unwrap_or(0)
+    }
+
+    #[track_caller]
+    pub fn text(&self, path: &str) -> &str {
+        self.at(path).as_str().unwrap_or_else(|| panic!("{path} is {}", self.at(path)))
+    }
+}

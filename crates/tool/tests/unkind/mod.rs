@@ -1,0 +1,295 @@
+//! Servers that are unkind, runs against them, and what must be true of every result.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// No test waits longer for anything.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How much longer than asked a run may take.
+pub const OVER: Duration = Duration::from_secs(2);
+
+/// How often a condition is looked at.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// The program that is tested.
+pub const PUMMEL: &str = env!("CARGO_BIN_EXE_pummel");
+
+/// Waits until something is true.
+pub fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !is_true() {
+        assert!(started.elapsed() < PATIENCE, "waited in vain until {what}");
+        thread::sleep(LOOK);
+    }
+}
+
+/// A running `pummel serve`. Killed with the value.
+pub struct Victim {
+    process: Child,
+    pub address: String,
+}
+
+impl Victim {
+    pub fn start(words: &str) -> Victim {
+        Victim::start_at("127.0.0.1:0", words)
+    }
+
+    pub fn start_at(place: &str, words: &str) -> Victim {
+        let mut process = Command::new(PUMMEL)
+            .args(["serve", "--max-seconds", "60", "--listen", place])
+            .args(words.split_whitespace())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("pummel starts");
+        let mut line = String::new();
+        let out = process.stdout.take().expect("it is piped");
+        BufReader::new(out).read_line(&mut line).expect("it says where it listens");
+        let address = line.trim().strip_prefix("listening on ").expect("the first words").to_owned();
+        Victim { process, address }
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.process), signal).expect("it runs");
+    }
+
+    /// It ends at once, and its port is free again.
+    pub fn kill(mut self) -> String {
+        self.process.kill().expect("it runs");
+        self.process.wait().expect("it is our child");
+        self.address.clone()
+    }
+
+    /// One of the counters that memcached calls statistics.
+    pub fn counter(&self, name: &str) -> u64 {
+        let mut stream = TcpStream::connect(&self.address).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket option");
+        stream.write_all(b"stats\r\n").expect("it reads");
+        for line in BufReader::new(stream).lines() {
+            let line = line.expect("it answers");
+            if let Some(value) = line.strip_prefix(&format!("STAT {name} ")) {
+                return value.parse().expect("a number");
+            }
+            assert_ne!(line, "END", "no counter is called {name}");
+        }
+        panic!("the statistics end too early");
+    }
+
+    pub fn wait_for(&self, counter: &str, least: u64) {
+        wait_until(counter, || self.counter(counter) >= least);
+    }
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        // Both fail only when it has ended already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// What a server does with a connection.
+pub type Host = fn(TcpStream);
+
+/// A listener that lets connections in and treats each as `host` says, on threads that end with the test process.
+pub fn peer(host: Host) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("an address").to_string();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            thread::spawn(move || host(stream));
+        }
+    });
+    address
+}
+
+/// Says something after the first request, and then listens until the client is gone.
+pub fn say(mut stream: TcpStream, words: &[u8]) {
+    let mut heard = [0; 4096];
+    // Errors mean that the client has gone, which it may.
+    if stream.read(&mut heard).is_ok() && stream.write_all(words).is_ok() {
+        while matches!(stream.read(&mut heard), Ok(1..)) {}
+    }
+}
+
+/// Says something again and again.
+pub fn say_for_ever(mut stream: TcpStream, words: &[u8]) {
+    let mut heard = [0; 4096];
+    if stream.read(&mut heard).is_ok() {
+        while stream.write_all(words).is_ok() {}
+    }
+}
+
+/// A port of this machine where nothing listens.
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("an address").port()
+}
+
+/// A run under way.
+pub struct Running {
+    pub process: Child,
+    folder: TempDir,
+    started: Instant,
+    words: String,
+}
+
+/// Starts `pummel run` with these words against a server.
+pub fn start(server: &str, words: &str) -> Running {
+    let folder = TempDir::new().expect("a temporary folder");
+    let process = Command::new(PUMMEL)
+        .args(["run", "-s", server, "--json"])
+        .arg(folder.path().join("r.json"))
+        .args(words.split_whitespace())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("pummel starts");
+    Running { process, folder, started: Instant::now(), words: words.to_owned() }
+}
+
+/// Runs `pummel run` with these words against a server to its end.
+pub fn run(server: &str, words: &str) -> Ended {
+    start(server, words).end()
+}
+
+impl Running {
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.process), signal).expect("it runs");
+    }
+
+    /// The result that it has written so far.
+    pub fn so_far(&self) -> Option<Value> {
+        let bytes = fs::read(self.folder.path().join("r.json")).ok()?;
+        Some(serde_json::from_slice(&bytes).expect("a valid result at every moment"))
+    }
+
+    /// Waits until something has been measured.
+    pub fn wait_until_measuring(&self) {
+        wait_until("something is measured", || {
+            self.so_far().is_some_and(|result| result["totals"]["completed"].as_u64() > Some(0))
+        });
+    }
+
+    /// Waits for its end, and checks what is true of every run.
+    pub fn end(mut self) -> Ended {
+        let name = self.words.clone();
+        let started = Instant::now();
+        let status = loop {
+            if let Some(status) = self.process.try_wait().expect("it is our child") {
+                break status;
+            }
+            if started.elapsed() > PATIENCE {
+                self.process.kill().expect("it runs");
+                panic!("{name}: it does not end");
+            }
+            thread::sleep(LOOK);
+        };
+        let took = self.started.elapsed();
+        let result = self.so_far();
+        let read = |pipe: Option<&mut dyn Read>| {
+            let mut text = String::new();
+            pipe.expect("it is piped").read_to_string(&mut text).expect("UTF-8");
+            text
+        };
+        let out = read(self.process.stdout.as_mut().map(|pipe| pipe as &mut dyn Read));
+        let err = read(self.process.stderr.as_mut().map(|pipe| pipe as &mut dyn Read));
+        let ended = Ended { name, status: status.code(), took, result, out, err };
+        ended.check();
+        ended
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail only when it has ended already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A run that is over.
+#[derive(Debug)]
+pub struct Ended {
+    name: String,
+    pub status: Option<i32>,
+    pub took: Duration,
+    pub result: Option<Value>,
+    pub out: String,
+    pub err: String,
+}
+
+impl Ended {
+    pub fn number(&self, path: &str) -> u64 {
+        let result = self.result.as_ref().unwrap_or_else(|| panic!("no result: {self:?}"));
+        result.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("no {path}: {self:?}"))
+    }
+
+    pub fn errors(&self, verb: &str, kind: &str) -> u64 {
+        self.number(&format!("/ops/{verb}/errors/{kind}"))
+    }
+
+    pub fn reason(&self) -> &str {
+        let result = self.result.as_ref().unwrap_or_else(|| panic!("no result: {self:?}"));
+        result["reason"].as_str().unwrap_or("")
+    }
+
+    /// It ended in time, as partial, and says why.
+    pub fn assert_partial(&self, time: Duration, reason: &str) {
+        assert_eq!(self.status, Some(1), "{self:?}");
+        assert!(self.reason().contains(reason), "{}: {:?} is not {reason:?}", self.name, self.reason());
+        // The report breaks lines.
+        let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let (out, why) = (flat(&self.out), flat(self.reason()));
+        assert!(out.contains(&why), "{}: the report does not say why: {}", self.name, self.out);
+        self.assert_in_time(time);
+    }
+
+    pub fn assert_complete(&self, time: Duration) {
+        assert_eq!(self.status, Some(0), "{self:?}");
+        self.assert_in_time(time);
+    }
+
+    pub fn assert_in_time(&self, time: Duration) {
+        assert!(self.took < time + OVER, "{} took {:?}", self.name, self.took);
+    }
+
+    /// What is true of every run that got as far as a result: status and reason fit, and every request is accounted for.
+    fn check(&self) {
+        let name = &self.name;
+        assert!(!self.err.contains("panicked"), "{name}: {}", self.err);
+        let Some(result) = &self.result else { return };
+        let status = result["status"].as_str().expect("a status");
+        let fitting = match self.status {
+            Some(0 | 3) => "complete",
+            Some(130) => "interrupted",
+            _ => "partial",
+        };
+        assert_eq!(status, fitting, "{name}: {:?} {}", self.status, self.err);
+        assert_eq!(result["reason"].is_null(), status == "complete", "{name}: {}", result["reason"]);
+        let count = |value: &Value, what: &str| value[what].as_u64().expect("a count");
+        let totals = &result["totals"];
+        let parts = ["completed", "errors", "unfinished", "unsent"].map(|what| count(totals, what));
+        assert_eq!(count(totals, "requests"), parts.iter().sum::<u64>(), "{name}: {totals}");
+        let mut all = 0;
+        for ops in [&result["whole_run"]["ops"], &result["ops"]] {
+            all = 0;
+            for (verb, op) in ops.as_object().expect("ops") {
+                let errors: u64 =
+                    op["errors"].as_object().expect("errors").values().filter_map(Value::as_u64).sum();
+                let parts: u64 =
+                    ["completed", "unfinished", "unsent"].map(|what| count(op, what)).iter().sum();
+                assert_eq!(count(op, "requests"), parts + errors, "{name}: {verb}");
+                all += count(op, "requests");
+            }
+        }
+        assert_eq!(all, count(totals, "requests"), "{name}");
+    }
+}
