@@ -575,7 +575,7 @@ mod tests {
         let mut recorder = recorded(&failed);
         let op = recorder.ops().get(Verb::Get).unwrap();
         assert_eq!(op.counts.errors, [1; Fault::COUNT]);
-        assert_eq!((op.counts.requests(), op.counts.completed, op.counts.keys), (7, 0, 0));
+        assert_eq!((op.counts.requests(), op.counts.completed, op.counts.keys), (Fault::COUNT as u64, 0, 0));
         assert_eq!(op.counts.unanswered(), 4, "timeout, refused, reset and closed");
         assert_eq!(op.times, Times::default());
     }
