@@ -15,7 +15,7 @@ use pummel_logic::wire::greeting::{Greeting, Heard, Login, NotWelcome};
 use pummel_logic::wire::resp::Resp;
 use pummel_logic::wire::resp::template::Template;
 use pummel_logic::wire::text::Text;
-use pummel_logic::wire::{Codec, Fault, Keys, Malformed, Op, Outcome, Step, Value, Verb};
+use pummel_logic::wire::{Codec, Fault, Keys, Malformed, Op, Outcome, Pair, Step, Value, Verb};
 
 /// A redis-server of the test's own, on a port of 127.0.0.1.
 struct Redis {
@@ -223,9 +223,9 @@ fn stores_and_reads<const VERSION: u8>(redis: &Redis) {
     to.expect(&Op::new(Verb::Delete, b"k"), Outcome::NotFound);
 
     to.expect(&on(Verb::Mset, set("a", "1")), Outcome::Stored);
-    let values = [Value::plain(b"2"), Value::plain(b"")];
-    let keys = Keys::Many { bytes: b"bc", ends: &[1, 2] };
-    to.expect(&Op { keys, values: &values, ..Op::new(Verb::Mset, b"") }, Outcome::Stored);
+    let pair = |key, value| Pair { key, value: Value::plain(value) };
+    let keys = Keys::Pairs(&[pair(b"b", b"2"), pair(b"c", b"")]);
+    to.expect(&Op { keys, ..Op::new(Verb::Mset, b"") }, Outcome::Stored);
     let keys = Keys::Many { bytes: b"anobc", ends: &[1, 3, 4, 5] };
     let answer = to.ask(&Op { keys, ..get("") });
     let items = [("a", "1"), ("b", "2"), ("c", "")].map(|(key, value)| (key.into(), value.into()));

@@ -60,7 +60,9 @@ impl Codec for Binary {
 
     #[inline]
     fn encode(&mut self, op: &Op<'_>, tag: Tag, out: &mut Outbox) -> Result<Expect, Refused> {
-        let Keys::Many { .. } = op.keys else { return encode_one(op, tag, out) };
+        if let Keys::One(_) = op.keys {
+            return encode_one(op, tag, out);
+        }
         let read = check_many(op)?;
         for n in 0..op.keys.count() {
             let head = Head {
@@ -148,13 +150,13 @@ impl Codec for PlainBinary {
 
     #[inline]
     fn encode(&mut self, op: &Op<'_>, tag: Tag, out: &mut Outbox) -> Result<Expect, Refused> {
-        let Keys::Many { .. } = op.keys else {
+        if let Keys::One(_) = op.keys {
             let expect = encode_one(op, 0, out)?;
             if expect == Expect::Reply {
                 self.batches.ask();
             }
             return Ok(expect);
-        };
+        }
         let read = check_many(op)?;
         for n in 0..op.keys.count() {
             push_read(Head { opcode: read, opaque: 0, cas: 0 }, op.keys.key(n), op.expiry_s, out);

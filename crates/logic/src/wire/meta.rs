@@ -98,12 +98,12 @@ impl Codec for Meta {
                 check_read(key, op)?;
                 push_read(key, op, Kind::Read, tag, out);
             }
-            (verb, Keys::Many { .. }) if verb.reads() => {
+            (verb, Keys::Many { .. } | Keys::Pairs(_)) if verb.reads() => {
                 push_many(op, tag, out)?;
                 self.batches.ask_batch(tag, 1);
                 return Ok(Expect::Reply);
             }
-            (_, Keys::Many { .. }) => return Err(Refused("only reads take several keys")),
+            (_, Keys::Many { .. } | Keys::Pairs(_)) => return Err(Refused("only reads take several keys")),
             (_, Keys::One(key)) => push_change(key, op, tag, out)?,
         }
         if op.noreply {

@@ -143,6 +143,17 @@ pub enum Keys<'a> {
         /// Where each key stops.
         ends: &'a [u32],
     },
+    /// Several keys with a value each, for [`Verb::Mset`]; other verbs see the keys.
+    Pairs(&'a [Pair<'a>]),
+}
+
+/// A key and what to store under it.
+#[derive(Clone, Copy, Debug)]
+pub struct Pair<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// The value.
+    pub value: Value<'a>,
 }
 
 impl<'a> Keys<'a> {
@@ -151,6 +162,7 @@ impl<'a> Keys<'a> {
         match self {
             Keys::One(_) => 1,
             Keys::Many { ends, .. } => ends.len(),
+            Keys::Pairs(pairs) => pairs.len(),
         }
     }
 
@@ -165,6 +177,7 @@ impl<'a> Keys<'a> {
                 let start = if n == 0 { 0 } else { ends[n - 1] as usize };
                 &bytes[start..ends[n] as usize]
             }
+            Keys::Pairs(pairs) => pairs[n].key,
         }
     }
 }
@@ -206,8 +219,6 @@ pub struct Op<'a> {
     pub keys: Keys<'a>,
     /// What to store.
     pub value: Value<'a>,
-    /// What to store under each key of a [`Verb::Mset`] of [`Keys::Many`], which uses this and not `value`.
-    pub values: &'a [Value<'a>],
     /// Flags stored beside the value.
     pub flags: u32,
     /// Expiry in seconds, 0 for none; as memcached's protocol document says, negative is expired at once and more
@@ -245,7 +256,6 @@ impl<'a> Op<'a> {
             verb,
             keys: Keys::One(key),
             value: Value::default(),
-            values: &[],
             flags: 0,
             expiry_s: 0,
             cas: 0,

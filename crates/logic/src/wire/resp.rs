@@ -167,10 +167,10 @@ impl<const VERSION: u8> Codec for Resp<VERSION> {
         }
         let kind = match op.keys {
             Keys::One(key) => self.encode_one(op, key, out)?,
-            Keys::Many { bytes, ends } => {
+            Keys::Many { .. } | Keys::Pairs(_) => {
                 let kind = encode_many(op, out)?;
                 if kind == Kind::Values {
-                    self.rare.get_or_insert_default().ask(bytes, ends);
+                    self.rare.get_or_insert_default().ask(&op.keys);
                 }
                 kind
             }
@@ -478,10 +478,12 @@ impl<const VERSION: u8> Resp<VERSION> {
 
 impl Rare {
     /// A multi-get was written.
-    fn ask(&mut self, bytes: &[u8], ends: &[u32]) {
+    fn ask(&mut self, keys: &Keys<'_>) {
         let mut read = self.spare.take().unwrap_or_default();
-        read.bytes.extend_from_slice(bytes);
-        read.ends.extend_from_slice(ends);
+        for n in 0..keys.count() {
+            read.bytes.extend_from_slice(keys.key(n));
+            read.ends.push(read.bytes.len() as u32);
+        }
         self.reads.push_back(read);
     }
 
@@ -594,7 +596,7 @@ fn encode_many(op: &Op<'_>, out: &mut Outbox) -> Result<Kind, Refused> {
     }
     if op.verb == Verb::Mset {
         check_flags(op)?;
-        if op.values.len() != count {
+        if !matches!(op.keys, Keys::Pairs(_)) {
             return Err(Refused("an mset needs one value for each key"));
         }
     }
@@ -603,8 +605,8 @@ fn encode_many(op: &Op<'_>, out: &mut Outbox) -> Result<Kind, Refused> {
     out.push(word);
     for n in 0..count {
         push_bulk(out, op.keys.key(n));
-        if op.verb == Verb::Mset {
-            push_value(out, &op.values[n]);
+        if let (Verb::Mset, Keys::Pairs(pairs)) = (op.verb, op.keys) {
+            push_value(out, &pairs[n].value);
         }
     }
     Ok(kind)

@@ -127,7 +127,7 @@ fn encode_read(op: &Op<'_>, out: &mut Outbox) -> Result<Expect, Refused> {
             out.push(key);
             out.push(b"\r\n");
         }
-        Keys::Many { .. } => {
+        Keys::Many { .. } | Keys::Pairs(_) => {
             check_many(op, touches)?;
             out.push(word);
             if touches {

@@ -1,6 +1,7 @@
 //! Requests and replies of the RESP codecs, byte for byte, and whatever a server may send instead.
 
 use super::*;
+use crate::wire::Pair;
 use crate::wire::contract::{
     Seen, cut_in_turn_with, encoded, every_cut, every_cut_with, fuzz_decode, fuzz_decode_with, fuzz_prefixes,
     read_from, reply, sent,
@@ -114,9 +115,10 @@ fn every_verb_has_the_command_that_does_the_same() {
     asks(&op(Verb::Hget), &["HGET", "key", "field"]);
     asks(&store(Verb::Hset), &["HSET", "key", "field", text]);
     asks(&store(Verb::Mset), &["MSET", "key", text]);
-    let values = [Value::plain(b"1"), value];
-    let op = Op { values: &values, ..many(Verb::Mset, b"ab", &[1, 2]) };
-    asks(&op, &["MSET", "a", "1", "b", text]);
+    let pairs = [Pair { key: b"a", value: Value::plain(b"1") }, Pair { key: b"b", value }];
+    let pairs = |verb| Op { keys: Keys::Pairs(&pairs), ..Op::new(verb, b"") };
+    asks(&pairs(Verb::Mset), &["MSET", "a", "1", "b", text]);
+    asks(&pairs(Verb::Get), &["MGET", "a", "b"]);
 }
 
 #[test]
@@ -162,7 +164,6 @@ fn a_large_shared_value_is_pointed_at_and_not_copied() {
 
 #[test]
 fn what_resp_cannot_say_is_refused_with_the_reason_and_nothing_is_written() {
-    let values = [Value::plain(b"1")];
     for (op, part) in [
         (op(Verb::Prepend), "at the beginning"),
         (op(Verb::Cas), "CAS unique"),
@@ -174,7 +175,7 @@ fn what_resp_cannot_say_is_refused_with_the_reason_and_nothing_is_written() {
         (many(Verb::Delete, b"a", &[1]), "only get and mset"),
         (many(Verb::Get, b"", &[]), "at least one key"),
         (many(Verb::Mset, b"", &[]), "at least one key"),
-        (Op { values: &values, ..many(Verb::Mset, b"ab", &[1, 2]) }, "one value for each"),
+        (many(Verb::Mset, b"ab", &[1, 2]), "one value for each"),
         (Op { noreply: true, ..op(Verb::Set) }, "without a reply"),
         (Op { flags: 1, ..op(Verb::Set) }, "flags"),
         (Op { flags: 1, ..op(Verb::Hset) }, "flags"),
@@ -199,7 +200,9 @@ fn what_resp_cannot_say_is_refused_with_the_reason_and_nothing_is_written() {
 fn what_only_resp_knows_is_refused_by_memcacheds_codecs() {
     use crate::wire::{binary::Binary, binary::PlainBinary, meta::Meta, text::Text};
     for verb in Verb::ALL.into_iter().filter(|verb| verb.is_resp_only()) {
-        for op in [op(verb), many(verb, b"a", &[1])] {
+        let pairs = [Pair { key: b"a", value: Value::plain(b"v") }];
+        let pairs = Op { keys: Keys::Pairs(&pairs), ..op(verb) };
+        for op in [op(verb), many(verb, b"a", &[1]), pairs] {
             assert!(encoded::<Text>(&op, 0).is_err(), "{verb:?}");
             assert!(encoded::<Meta>(&op, 0).is_err(), "{verb:?}");
             assert!(encoded::<Binary>(&op, 0).is_err(), "{verb:?}");
