@@ -257,8 +257,11 @@ fn verbs_fit(plan: &Plan) -> Result<(), Wrong> {
     match unfit {
         None => Ok(()),
         Some(verb) => {
-            let accepted = "operations of memcached are accepted; it is one of RESP servers (Redis, Valkey)";
-            wrong(("--mix", "phases.work.mix.ops"), verb.name(), accepted)
+            let name = verb.name();
+            let accepted = format!(
+                "operations of memcached are accepted; {name} is one of RESP servers (Redis, Valkey)"
+            );
+            wrong(("--mix", "phases.work.mix.ops"), name, accepted)
         }
     }
 }
