@@ -267,7 +267,7 @@ impl Log {
         match (self.abandoning, answer.sent) {
             (false, _) => recorder.record(&sample),
             (true, NEVER) => recorder.unsent(ticket.verb, 1),
-            (true, _) => recorder.unfinished(ticket.verb, 1),
+            (true, _) => recorder.record_unfinished(&sample),
         }
         if answer.stamp != Stamp::Nothing {
             self.answered_at = self.answered_at.max(answer.arrived);

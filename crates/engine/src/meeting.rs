@@ -21,6 +21,8 @@ struct State {
     round: u64,
     /// The latest time that anyone brought along.
     latest: Nanos,
+    /// Workers that cannot do anything more in the phase under way.
+    idle: usize,
     /// Everyone who arrived so far is able to go on.
     able: bool,
     verdict: Option<Nanos>,
@@ -50,6 +52,20 @@ impl Meeting {
         state.verdict
     }
 
+    /// A worker cannot do anything more in the phase under way: all its connections are lost. To be said once in a phase.
+    pub fn fall_idle(&self, now: Nanos) {
+        let mut state = self.state.lock().unwrap_or_else(|broken| broken.into_inner());
+        state.idle += 1;
+        state.latest = state.latest.max(now);
+    }
+
+    /// Whether nobody does anything in the phase under way any more, and since when: the phase is over then, although
+    /// its end has not come. As long as one goes on, those who cannot have to account for the time as well.
+    pub fn all_idle(&self) -> Option<Nanos> {
+        let state = self.state.lock().unwrap_or_else(|broken| broken.into_inner());
+        (state.idle + state.arrived >= state.workers).then_some(state.latest)
+    }
+
     /// Takes no part any more; the others cannot go on without.
     pub fn leave(&self) {
         self.stop();
@@ -66,6 +82,7 @@ impl Meeting {
         *state = State {
             workers: state.workers,
             arrived: 0,
+            idle: 0,
             round: state.round + 1,
             latest: 0,
             able: true,
@@ -112,6 +129,28 @@ mod tests {
         assert_eq!(rounds([20, 11, 12], [true; 3]), [Some(20); 3]);
         meeting.stop();
         assert_eq!(rounds([30, 31, 32], [true; 3]), [None; 3]);
+    }
+
+    #[test]
+    fn a_phase_is_over_when_the_last_worker_fell_idle_or_came() {
+        let meeting = Meeting::new(3);
+        meeting.fall_idle(10);
+        assert_eq!(meeting.all_idle(), None);
+        meeting.fall_idle(30);
+        assert_eq!(meeting.all_idle(), None);
+        std::thread::scope(|scope| {
+            let first = scope.spawn(|| meeting.meet(20, true));
+            while meeting.all_idle().is_none() {
+                std::thread::yield_now();
+            }
+            assert_eq!(meeting.all_idle(), Some(30));
+            let others = [scope.spawn(|| meeting.meet(31, true)), scope.spawn(|| meeting.meet(32, true))];
+            assert_eq!(first.join().expect("a worker ends"), Some(32));
+            for other in others {
+                assert_eq!(other.join().expect("a worker ends"), Some(32));
+            }
+        });
+        assert_eq!(meeting.all_idle(), None, "the next phase begins with all");
     }
 
     #[test]

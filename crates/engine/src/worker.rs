@@ -154,9 +154,9 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     pub fn open(&mut self, meeting: &Meeting) -> io::Result<()> {
         self.desk.wake_all();
         let now = self.backend.now();
-        self.turns(meeting, Bounds { end: NEVER, drain_end: NEVER }, now, |desk| {
-            desk.log.has_failed_to_open()
-        })
+        let bounds = Bounds { end: NEVER, drain_end: NEVER, idle: false };
+        self.turns(meeting, bounds, now, |desk| desk.log.has_failed_to_open())?;
+        Ok(())
     }
 
     /// Works one phase, for which every client has been told what to do, from `begin` on.
@@ -167,9 +167,9 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             (NEVER, false) => self.desk.rules.patience_ns,
             _ => NEVER,
         };
-        let bounds = Bounds { end, drain_end: end.saturating_add(self.desk.rules.drain_ns) };
-        self.turns(meeting, bounds, begin, |_| false)?;
-        self.settle();
+        let bounds = Bounds { end, drain_end: end.saturating_add(self.desk.rules.drain_ns), idle: false };
+        let over = self.turns(meeting, bounds, begin, |_| false)?;
+        self.settle(over);
         Ok(())
     }
 
@@ -201,14 +201,14 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         self.desk.log
     }
 
-    /// Turns until every client is done, the drain is over, or `enough`.
+    /// Turns until every client is done, the drain is over, or `enough`. Returns when that was.
     fn turns(
         &mut self,
         meeting: &Meeting,
         mut bounds: Bounds,
         begin: Nanos,
         enough: impl Fn(&Desk<C>) -> bool,
-    ) -> io::Result<()> {
+    ) -> io::Result<Nanos> {
         let desk = &mut self.desk;
         let mut now = self.backend.now();
         while now < begin {
@@ -217,13 +217,19 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         loop {
             if meeting.is_stopped() && bounds.end > now {
                 desk.stop(now);
-                bounds = Bounds { end: now, drain_end: now.saturating_add(desk.rules.drain_ns) };
+                bounds = Bounds { end: now, drain_end: now.saturating_add(desk.rules.drain_ns), ..bounds };
             }
             desk.wake_due(now);
             desk.serve_woken(&mut self.backend, now);
             desk.open_queued(&mut self.backend, now);
-            if desk.active == 0 || now >= bounds.drain_end || enough(desk) {
-                return Ok(());
+            if now >= bounds.drain_end || enough(desk) {
+                return Ok(now);
+            }
+            if desk.active == 0 {
+                match desk.outlast(meeting, &mut bounds, now) {
+                    Outlook::Over(at) => return Ok(at),
+                    Outlook::OthersGoOn => {}
+                }
             }
             let until = desk.next_time(now).min(bounds.drain_end);
             let woke = self.backend.now();
@@ -240,8 +246,9 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         }
     }
 
-    /// The end of a phase: what is still owed is unfinished, and what is due and was not sent is unsent.
-    fn settle(&mut self) {
+    /// The end of a phase, which was over at `over`: what is still owed is unfinished, and what was due and was not sent
+    /// is unsent.
+    fn settle(&mut self, over: Nanos) {
         let now = self.backend.now();
         let desk = &mut self.desk;
         desk.log.abandon(true);
@@ -257,7 +264,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         let (mut dead, mut missing) = (0, 0);
         for client in &mut desk.clients {
             let (log, group) = (&mut desk.log, client.group());
-            client.count_unsent(now, &desk.shared, |verb| log.unsent(group, verb));
+            client.count_unsent(over, &desk.shared, |verb| log.unsent(group, verb));
             dead += u64::from(client.is_lost());
             missing += client.missing();
         }
@@ -266,7 +273,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             connection.due = NEVER;
         }
         let silent = desk.silent(now);
-        desk.log.end_phase(now, PhaseFate { dead, missing, silent });
+        desk.log.end_phase(over, PhaseFate { dead, missing, silent });
     }
 }
 
@@ -297,6 +304,17 @@ pub struct Road {
 struct Bounds {
     end: Nanos,
     drain_end: Nanos,
+    /// The others know that this worker cannot do anything more.
+    idle: bool,
+}
+
+/// What becomes of a phase in which this worker has nothing left to do.
+#[derive(Clone, Copy, Debug)]
+enum Outlook {
+    /// It was over at this time.
+    Over(Nanos),
+    /// It lasts, since other workers are not through.
+    OthersGoOn,
 }
 
 /// How a connection ends.
@@ -350,6 +368,19 @@ impl<C: Codec> Desk<C> {
         }
         self.queue.clear();
         self.wake_all();
+    }
+
+    /// What becomes of the phase now that no client has anything left to do. Where connections were lost before its end,
+    /// requests are due all the same for as long as other workers go on: all account for the same time.
+    fn outlast(&self, meeting: &Meeting, bounds: &mut Bounds, now: Nanos) -> Outlook {
+        let is_early = now < bounds.end && bounds.end != NEVER;
+        if !is_early || !self.clients.iter().any(Client::is_lost) {
+            return Outlook::Over(now);
+        }
+        if !std::mem::replace(&mut bounds.idle, true) {
+            meeting.fall_idle(now);
+        }
+        meeting.all_idle().map_or(Outlook::OthersGoOn, Outlook::Over)
     }
 
     /// Wakes the clients whose due time has come.

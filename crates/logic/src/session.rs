@@ -1,5 +1,8 @@
 //! One connection: what waits to be sent, what is owed, what is late. It never sees a socket.
 
+#[cfg(any(test, fuzzing))]
+pub mod script;
+
 use std::io::IoSlice;
 
 use crate::inflight::{Inflight, Owed, Ticket};

@@ -346,12 +346,11 @@ fn a_stopped_client_asks_nothing_more_and_owns_up_to_what_was_due_before() {
     assert_eq!(story.unsent(0, BEGIN + 262 * US).len(), 2, "due at 100 and 200");
 }
 
-/// Everything that these clients of a group of `clients` ask within the phase: client, number, due, verb and keys.
-fn schedule_of(
-    numbers: std::ops::Range<u64>,
-    clients: u64,
-    task: &Task,
-) -> BTreeSet<(u64, u64, Nanos, Verb, Vec<Vec<u8>>)> {
+/// A request of a schedule: client, number, due, verb and keys.
+type Planned = (u64, u64, Nanos, Verb, Vec<Vec<u8>>);
+
+/// Everything that these clients of a group of `clients` ask within the phase.
+fn schedule_of(numbers: std::ops::Range<u64>, clients: u64, task: &Task) -> BTreeSet<Planned> {
     let mut story = Story::closed(numbers, clients, task);
     story.clients.iter_mut().for_each(|client| client.handle_opened(0, 0));
     let mut all = BTreeSet::new();

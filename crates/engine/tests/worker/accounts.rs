@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use pummel_engine::io::sim::Weather;
+use pummel_engine::io::sim::{Sim, Weather};
 use pummel_logic::dist::Dist;
-use pummel_logic::host::HostConfig;
+use pummel_logic::host::{Fault as ServerFault, HostConfig};
 use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::plan::{Depth, Plan};
 use pummel_logic::time::MILLISECOND;
@@ -12,8 +12,8 @@ use pummel_logic::wire::{Fault, Verb};
 
 use crate::peer::Server;
 use crate::setup::{
-    Outcome, at_rate, loaded, measuring, memcached_verbs, mix, mix_of_all, plan, requests, run, schedule,
-    time,
+    Outcome, at_rate, loaded, measuring, memcached_verbs, mix, mix_of_all, plan, requests, run, run_with,
+    schedule, time,
 };
 
 const WEATHERS: [fn() -> Weather; 3] = [Weather::calm, Weather::rough, Weather::storm];
@@ -289,4 +289,24 @@ fn reading_through_stores_exactly_the_keys_that_were_missed() {
         assert_eq!(server.host().store().len(), 100, "and by the end all are there");
         assert_eq!(outcome.measurement.verify.failed, 0);
     }
+}
+
+#[test]
+fn a_worker_that_lost_its_connections_accounts_for_the_same_time_as_the_others() {
+    let mut plan = at_rate(plan(), 10_000.0);
+    plan.engine.threads = 4;
+    let (closing, healthy) = (
+        Server::new(HostConfig { faults: vec![ServerFault::CloseAfter(10)], ..HostConfig::default() }),
+        server(),
+    );
+    let outcome = run_with(&plan, |worker| {
+        let server = if worker == 0 { &closing } else { &healthy };
+        Ok(Sim::new(worker as u64, Weather::calm(), server.peer()))
+    });
+    assert_eq!(outcome.measurement.status, Status::Partial);
+    assert_eq!(outcome.measurement.measured_ns, 100 * MILLISECOND);
+    let due: Vec<usize> = schedule(&plan, 100 * MILLISECOND).iter().map(Vec::len).collect();
+    assert_accounted(&outcome, due.iter().sum::<usize>() as u64, "four workers");
+    let counts = outcome.counts();
+    assert_eq!((counts.errors(Fault::Closed), counts.unsent), (1, due[0] as u64 - 10));
 }

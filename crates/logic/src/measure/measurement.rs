@@ -433,14 +433,16 @@ impl Slice {
 impl SliceOp {
     fn merge(&mut self, other: &SliceOp, timeout_ns: Nanos) {
         self.counts.merge(&other.counts);
-        let unanswered = Unanswered::of(&self.counts, timeout_ns);
         let histograms = self.histograms().zip(other.histograms()).map(|(mut merged, more)| {
             merged.iter_mut().zip(&more).for_each(|(histogram, more)| histogram.merge(more));
             merged
         });
         match histograms {
             Some(merged) => {
-                self.figures = Span::ALL.map(|span| Figures::of(span, &merged[span as usize], &unanswered));
+                self.figures = Span::ALL.map(|span| {
+                    let times = &merged[span as usize];
+                    Figures::of(span, times, &Unanswered::of(&self.counts, span, times, timeout_ns))
+                });
                 self.histograms = Some(merged.each_ref().map(Histogram::to_base64));
             }
             None => {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::measure::histogram::Histogram;
-use crate::time::Nanos;
+use crate::time::{NEVER, Nanos};
 use crate::wire::{Fault, Outcome, Verb};
 
 /// How one request ended, and when it passed which point (all on the monotonic clock).
@@ -111,8 +111,8 @@ pub struct Times([Histogram; Span::COUNT]);
 pub struct Op {
     /// How they ended.
     pub counts: Counts,
-    /// Their times. Response, service and reaction are those of answered requests; wait and lag also those of requests
-    /// without reply.
+    /// Their times. Response, service and reaction are those of completed requests with an answer; wait and lag those of
+    /// all that were sent.
     pub times: Times,
 }
 
@@ -190,7 +190,7 @@ impl Recorder {
     pub fn record(&mut self, sample: &Sample) {
         self.ops.entry(sample.verb).counts.count(sample);
         if matches!(sample.outcome, Outcome::Error(_)) {
-            return;
+            return self.record_slip(sample);
         }
         let spans = sample.spans();
         if self.repeats > 0 {
@@ -206,9 +206,29 @@ impl Recorder {
         self.repeats = 1;
     }
 
-    /// Counts requests that were sent and are without an answer now that the phase and its drain have ended.
+    /// Counts requests that were sent and are without an answer now that the phase and its drain have ended, and of whose
+    /// times nothing is known.
     pub fn unfinished(&mut self, verb: Verb, requests: u64) {
         self.ops.entry(verb).counts.unfinished += requests;
+    }
+
+    /// Counts a request that was sent and is without an answer now that the phase and its drain have ended.
+    pub fn record_unfinished(&mut self, sample: &Sample) {
+        self.ops.entry(sample.verb).counts.unfinished += 1;
+        self.record_slip(sample);
+    }
+
+    /// What is known of the times of a request without a good answer: how long it waited, and how late it was sent.
+    #[cold]
+    fn record_slip(&mut self, sample: &Sample) {
+        if sample.sent == NEVER {
+            return;
+        }
+        let spans = sample.spans();
+        let times = &mut self.ops.entry(sample.verb).times.0;
+        for span in [Span::Wait, Span::Lag] {
+            times[span as usize].record(spans[span as usize]);
+        }
     }
 
     /// Counts requests that were due and never sent.
@@ -570,14 +590,17 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_counted_by_kind_and_have_no_times() {
+    fn errors_are_counted_by_kind_and_only_what_came_before_sending_is_timed() {
         let failed = Fault::ALL.map(|fault| Sample { outcome: Outcome::Error(fault), ..get() });
         let mut recorder = recorded(&failed);
         let op = recorder.ops().get(Verb::Get).unwrap();
         assert_eq!(op.counts.errors, [1; Fault::COUNT]);
         assert_eq!((op.counts.requests(), op.counts.completed, op.counts.keys), (Fault::COUNT as u64, 0, 0));
         assert_eq!(op.counts.unanswered(), 4, "timeout, refused, reset and closed");
-        assert_eq!(op.times, Times::default());
+        assert_eq!(spans(op), [(0, 0), (10, 7), (20, 7), (0, 0), (0, 0)]);
+        let never_sent = Sample { sent: NEVER, outcome: Outcome::Error(Fault::Closed), ..get() };
+        let mut recorder = recorded(&[never_sent]);
+        assert_eq!(recorder.ops().get(Verb::Get).unwrap().times, Times::default());
     }
 
     #[test]

@@ -175,8 +175,9 @@ impl OpSummary {
 
 impl GoalResult {
     fn of(goal: Goal, all: &Op, timeout_ns: Nanos) -> GoalResult {
-        let unanswered = Unanswered::of(&all.counts, timeout_ns);
-        let reached = quantile(Span::Response, all.times.of(Span::Response), &unanswered, goal.quantile);
+        let times = all.times.of(Span::Response);
+        let unanswered = Unanswered::of(&all.counts, Span::Response, times, timeout_ns);
+        let reached = quantile(Span::Response, times, &unanswered, goal.quantile);
         GoalResult { goal, reached, met: reached.known().is_some_and(|value| value <= goal.limit_ns) }
     }
 }
@@ -211,10 +212,19 @@ impl Quantile {
 }
 
 impl Unanswered {
-    /// The unanswered among `counts`.
-    pub fn of(counts: &Counts, timeout_ns: Nanos) -> Unanswered {
-        let timeouts = counts.errors(Fault::Timeout);
-        Unanswered { timeouts, others: counts.unanswered() - timeouts, timeout_ns }
+    /// The requests among `counts` that `histogram`, which holds their times of this span, misses for want of an answer.
+    ///
+    /// Wait and lag are known of everything that was sent, and only what was answered can lie unread.
+    pub fn of(counts: &Counts, span: Span, histogram: &Histogram, timeout_ns: Nanos) -> Unanswered {
+        let (timeouts, others) = match span {
+            Span::Response | Span::Service => {
+                let timeouts = counts.errors(Fault::Timeout);
+                (timeouts, counts.unanswered() - timeouts)
+            }
+            Span::Wait | Span::Lag => (0, counts.requests().saturating_sub(histogram.count())),
+            Span::Reaction => (0, 0),
+        };
+        Unanswered { timeouts, others, timeout_ns }
     }
 
     fn total(&self) -> u64 {
@@ -259,8 +269,10 @@ impl Figures {
 
     /// The figures of all spans of a verb.
     pub fn of_op(op: &Op, timeout_ns: Nanos) -> [Figures; Span::COUNT] {
-        let unanswered = Unanswered::of(&op.counts, timeout_ns);
-        Span::ALL.map(|span| Figures::of(span, op.times.of(span), &unanswered))
+        Span::ALL.map(|span| {
+            let times = op.times.of(span);
+            Figures::of(span, times, &Unanswered::of(&op.counts, span, times, timeout_ns))
+        })
     }
 
     /// Adds what is exact in `other`; the quantiles are lost, since quantiles do not merge.
@@ -360,12 +372,28 @@ mod tests {
     fn error_replies_are_answers_and_hide_no_quantile() {
         let mut counts = Counts { completed: 100, ..Counts::default() };
         counts.errors[Fault::Server as usize] = 50;
-        assert_eq!(Unanswered::of(&counts, 1), Unanswered { timeouts: 0, others: 0, timeout_ns: 1 });
+        let none = Histogram::new();
+        let of = |counts: &Counts| Unanswered::of(counts, Span::Response, &none, 1);
+        assert_eq!(of(&counts), Unanswered { timeouts: 0, others: 0, timeout_ns: 1 });
         counts.errors[Fault::Reset as usize] = 2;
         counts.errors[Fault::Timeout as usize] = 3;
         counts.unfinished = 4;
         counts.unsent = 5;
-        assert_eq!(Unanswered::of(&counts, 1), Unanswered { timeouts: 3, others: 11, timeout_ns: 1 });
+        assert_eq!(of(&counts), Unanswered { timeouts: 3, others: 11, timeout_ns: 1 });
+    }
+
+    #[test]
+    fn how_late_a_request_was_sent_is_known_without_its_answer() {
+        let counts = Counts { completed: 90, unfinished: 10, unsent: 3, ..Counts::default() };
+        let mut lag = Histogram::new();
+        lag.record_many(5, 100);
+        assert_eq!(Unanswered::of(&counts, Span::Lag, &lag, 1).total(), 3, "only those that were never sent");
+        assert_eq!(
+            Unanswered::of(&counts, Span::Reaction, &lag, 1).total(),
+            0,
+            "nothing came that could lie unread"
+        );
+        assert_eq!(Unanswered::of(&counts, Span::Response, &lag, 1).total(), 13);
     }
 
     #[test]

@@ -280,8 +280,14 @@ impl Evidence<'_> {
             && sum(Span::Wait) > OUTWEIGHED * sum(Span::Lag)
     }
 
+    /// The requests that the service times miss.
+    fn unanswered(&self) -> Unanswered {
+        let times = self.all.times.of(Span::Service);
+        Unanswered::of(&self.all.counts, Span::Service, times, self.measurement.timeout_ns)
+    }
+
     fn lag_made_the_wait(&self) -> bool {
-        let unanswered = Unanswered::of(&self.all.counts, self.measurement.timeout_ns);
+        let unanswered = self.unanswered();
         let timeout = unanswered.timeout_ns as f64;
         let squares = |span| self.all.times.of(span).moments().sum_squares as f64;
         squares(Span::Lag) > squares(Span::Service) + unanswered.timeouts as f64 * timeout * timeout
@@ -289,8 +295,7 @@ impl Evidence<'_> {
 
     /// How long the server took at most, as far as it is known.
     fn longest_service(&self) -> String {
-        let unanswered = Unanswered::of(&self.all.counts, self.measurement.timeout_ns);
-        match Figures::of(Span::Service, self.all.times.of(Span::Service), &unanswered).max {
+        match Figures::of(Span::Service, self.all.times.of(Span::Service), &self.unanswered()).max {
             Quantile::Known(longest) => format!("up to {}", time_text(longest)),
             Quantile::Above(bound) => format!("more than {}", time_text(bound)),
             Quantile::Absent => "an unknown time".to_owned(),
