@@ -7,7 +7,7 @@ LINKS ?= yes
 OLD_NAMES = memaslap memcaslap mcperf mutilate
 
 # Programs that the tests run, each with its Debian package.
-TEST_NEEDS = memcached:memcached setpriv:util-linux
+TEST_NEEDS = memcached:memcached redis-server:redis-server setpriv:util-linux
 
 TARGET = $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 BINARY = $(TARGET)/release/pummel

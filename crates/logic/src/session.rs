@@ -101,8 +101,13 @@ pub struct Session<C> {
 impl<C: Codec> Session<C> {
     /// A connection on which nothing was said yet, made for `depth` outstanding requests.
     pub fn new(depth: usize) -> Session<C> {
+        Session::with_codec(C::new(), depth)
+    }
+
+    /// The same, with a codec that something was set on.
+    pub fn with_codec(codec: C, depth: usize) -> Session<C> {
         Session {
-            codec: C::new(),
+            codec,
             outbox: Outbox::with_capacity(64 * depth.min(16)),
             owed: Inflight::with_capacity(depth.min(64)),
             queued: 0,
@@ -201,7 +206,7 @@ impl<C: Codec> Session<C> {
         for owed in self.owed.drain() {
             sink.answer(&ended(&owed, Outcome::Error(fault(&owed)), at, Stamp::Nothing), &[]);
         }
-        self.codec = C::new();
+        self.codec = self.codec.renew();
         self.outbox.clear();
         (self.queued, self.taken, self.passing, self.wanted) = (0, 0, None, false);
     }

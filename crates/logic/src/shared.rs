@@ -281,10 +281,13 @@ impl Shared {
             matches!(&self.task, Task::Mix(asking) if asking.noreply) && write.verb != Verb::Version;
         let key = self.keys.key(write.key, &mut self.draft.key);
         let value = match write.verb {
-            verb if verb.stores() => self.values.value(write.key, write.version, &mut self.draft.header),
+            verb if verb.stores() || verb == Verb::Command => {
+                self.values.value(write.key, write.version, &mut self.draft.header)
+            }
             _ => Value::default(),
         };
-        Op { value, expiry_s, noreply, cas: write.cas, delta: DELTA, ..Op::new(write.verb, key) }
+        let delta = if write.verb == Verb::Command { write.key } else { DELTA };
+        Op { value, expiry_s, noreply, cas: write.cas, delta, ..Op::new(write.verb, key) }
     }
 
     /// Whether requests of this verb carry an expiry that has to be drawn.
@@ -313,7 +316,7 @@ impl Shared {
 
 /// Whether requests of this verb carry an expiry.
 fn has_expiry(verb: Verb) -> bool {
-    verb.stores() || matches!(verb, Verb::Gat | Verb::Gats | Verb::Touch)
+    verb.stores() && !verb.is_resp_only() || matches!(verb, Verb::Gat | Verb::Gats | Verb::Touch)
 }
 
 impl Asking {

@@ -138,6 +138,8 @@ fn choices_that_exclude_each_other_are_refused_with_the_reason() {
         ("--mix set:1 --multiget 2", &["'2' for '--multiget'", "only with a read"]),
         ("--mix set:1 --read-through=1ms", &["'1ms' for '--read-through'", "only with a read"]),
         ("--mix get:1 --noreply", &["--noreply", "only with a write"]),
+        ("--mix get:1,hset:1", &["'get:1,hset:1' for '--mix'", "hset is one of RESP"]),
+        ("--protocol meta --mix mset:1", &["'mset:1' for '--mix'", "mset is one of RESP"]),
         ("-s b,c -c 2", &["'2' for '--connections'", "each of the 3 servers"]),
         ("--records 1g --key-size 9", &["'9' for '--key-size'", "at least 10 bytes"]),
         (

@@ -77,9 +77,14 @@ pub fn mix(ops: &[(Verb, f64)]) -> Mix {
     }
 }
 
-/// Every operation that there is, all alike.
+/// Every operation of memcached.
+pub fn memcached_verbs() -> impl Iterator<Item = Verb> {
+    Verb::ALL.into_iter().filter(|verb| !verb.is_resp_only())
+}
+
+/// Every operation of memcached, all alike.
 pub fn mix_of_all() -> Mix {
-    let ops: Vec<(Verb, f64)> = Verb::ALL.into_iter().map(|verb| (verb, 1.0)).collect();
+    let ops: Vec<(Verb, f64)> = memcached_verbs().map(|verb| (verb, 1.0)).collect();
     mix(&ops)
 }
 

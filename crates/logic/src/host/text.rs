@@ -293,7 +293,7 @@ fn parse_line(line: &[u8], item_max_bytes: usize) -> Parsed<'_> {
     let trimmed = line.trim_ascii_start();
     let first_len = trimmed.iter().position(|&byte| byte == b' ').unwrap_or(trimmed.len());
     let (first, rest) = trimmed.split_at(first_len);
-    let verb = std::str::from_utf8(first).ok().and_then(Verb::from_name);
+    let verb = std::str::from_utf8(first).ok().and_then(Verb::from_name).filter(|verb| !verb.is_resp_only());
     if let Some(verb) = verb.filter(|verb| verb.reads()) {
         return Parsed::Request(parse_read(verb, rest));
     }

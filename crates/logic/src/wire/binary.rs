@@ -8,7 +8,7 @@ mod packets;
 
 use self::packets::{Event, Head, Header, KEY_MAX_BYTES, Packets, opcode, status};
 use super::batch::{Batches, Found};
-use super::{Codec, Expect, Fault, Keys, Malformed, Op, Outcome, Refused, Step, Tag, Verb};
+use super::{Codec, Expect, Fault, Keys, Malformed, NOT_MEMCACHED, Op, Outcome, Refused, Step, Tag, Verb};
 use crate::outbox::Outbox;
 
 /// The binary protocol with an opaque of its own for each request.
@@ -60,7 +60,9 @@ impl Codec for Binary {
 
     #[inline]
     fn encode(&mut self, op: &Op<'_>, tag: Tag, out: &mut Outbox) -> Result<Expect, Refused> {
-        let Keys::Many { .. } = op.keys else { return encode_one(op, tag, out) };
+        if let Keys::One(_) = op.keys {
+            return encode_one(op, tag, out);
+        }
         let read = check_many(op)?;
         for n in 0..op.keys.count() {
             let head = Head {
@@ -148,13 +150,13 @@ impl Codec for PlainBinary {
 
     #[inline]
     fn encode(&mut self, op: &Op<'_>, tag: Tag, out: &mut Outbox) -> Result<Expect, Refused> {
-        let Keys::Many { .. } = op.keys else {
+        if let Keys::One(_) = op.keys {
             let expect = encode_one(op, 0, out)?;
             if expect == Expect::Reply {
                 self.batches.ask();
             }
             return Ok(expect);
-        };
+        }
         let read = check_many(op)?;
         for n in 0..op.keys.count() {
             push_read(Head { opcode: read, opaque: 0, cas: 0 }, op.keys.key(n), op.expiry_s, out);
@@ -317,6 +319,7 @@ fn push_read(head: Head, key: &[u8], expiry_s: i64, out: &mut Outbox) {
 #[inline]
 fn opcode_of(op: &Op<'_>) -> Result<u8, Refused> {
     Ok(match (op.verb, op.noreply) {
+        (Verb::Hget | Verb::Hset | Verb::Mset | Verb::Command, _) => return Err(NOT_MEMCACHED),
         (Verb::Get | Verb::Gets, false) => opcode::GET,
         (Verb::Gat | Verb::Gats, false) => opcode::GAT,
         (Verb::Set | Verb::Cas, false) => opcode::SET,

@@ -9,7 +9,7 @@ mod reply;
 use self::reply::{Code, Kind, Reply};
 use super::ascii::{self, Line, Lines};
 use super::batch::{Batches, Found};
-use super::{Codec, Expect, Keys, Malformed, Op, Outcome, Refused, Step, Tag, Verb};
+use super::{Codec, Expect, Keys, Malformed, NOT_MEMCACHED, Op, Outcome, Refused, Step, Tag, Verb};
 use crate::outbox::Outbox;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -86,6 +86,7 @@ impl Codec for Meta {
     #[inline]
     fn encode(&mut self, op: &Op<'_>, tag: Tag, out: &mut Outbox) -> Result<Expect, Refused> {
         match (op.verb, op.keys) {
+            (verb, _) if verb.is_resp_only() => return Err(NOT_MEMCACHED),
             (Verb::Version, _) if op.noreply => {
                 return Err(Refused("version cannot be asked for without a reply"));
             }
@@ -97,12 +98,12 @@ impl Codec for Meta {
                 check_read(key, op)?;
                 push_read(key, op, Kind::Read, tag, out);
             }
-            (verb, Keys::Many { .. }) if verb.reads() => {
+            (verb, Keys::Many { .. } | Keys::Pairs(_)) if verb.reads() => {
                 push_many(op, tag, out)?;
                 self.batches.ask_batch(tag, 1);
                 return Ok(Expect::Reply);
             }
-            (_, Keys::Many { .. }) => return Err(Refused("only reads take several keys")),
+            (_, Keys::Many { .. } | Keys::Pairs(_)) => return Err(Refused("only reads take several keys")),
             (_, Keys::One(key)) => push_change(key, op, tag, out)?,
         }
         if op.noreply {

@@ -7,7 +7,9 @@ mod batch;
 pub mod binary;
 #[cfg(any(test, fuzzing))]
 pub mod contract;
+pub mod greeting;
 pub mod meta;
+pub mod resp;
 pub mod text;
 
 /// What is asked of the server. Figures are kept apart by verb.
@@ -45,11 +47,19 @@ pub enum Verb {
     Touch,
     /// Ask for the server's version: the smallest exchange there is.
     Version,
+    /// Read a field of a hash (RESP).
+    Hget,
+    /// Store in a field of a hash (RESP).
+    Hset,
+    /// Store under one or many keys (RESP).
+    Mset,
+    /// The command of the template (RESP).
+    Command,
 }
 
 impl Verb {
     /// Every verb, in the order of reports. `ALL[v as usize] == v`.
-    pub const ALL: [Verb; 15] = [
+    pub const ALL: [Verb; 19] = [
         Verb::Get,
         Verb::Gets,
         Verb::Gat,
@@ -65,6 +75,10 @@ impl Verb {
         Verb::Delete,
         Verb::Touch,
         Verb::Version,
+        Verb::Hget,
+        Verb::Hset,
+        Verb::Mset,
+        Verb::Command,
     ];
 
     /// Number of verbs.
@@ -88,6 +102,10 @@ impl Verb {
             Verb::Delete => "delete",
             Verb::Touch => "touch",
             Verb::Version => "version",
+            Verb::Hget => "hget",
+            Verb::Hset => "hset",
+            Verb::Mset => "mset",
+            Verb::Command => "command",
         }
     }
 
@@ -98,12 +116,18 @@ impl Verb {
 
     /// Whether replies carry values, so that keys are counted as hits and misses.
     pub fn reads(self) -> bool {
-        matches!(self, Verb::Get | Verb::Gets | Verb::Gat | Verb::Gats)
+        matches!(self, Verb::Get | Verb::Gets | Verb::Gat | Verb::Gats | Verb::Hget)
     }
 
-    /// Whether the request carries a value.
+    /// Whether the request stores a value. [`Verb::Command`] may carry one, and nobody knows what becomes of it.
     pub fn stores(self) -> bool {
         matches!(self, Verb::Set | Verb::Add | Verb::Replace | Verb::Append | Verb::Prepend | Verb::Cas)
+            || matches!(self, Verb::Hset | Verb::Mset)
+    }
+
+    /// Whether only servers that speak RESP know it.
+    pub fn is_resp_only(self) -> bool {
+        matches!(self, Verb::Hget | Verb::Hset | Verb::Mset | Verb::Command)
     }
 }
 
@@ -119,6 +143,17 @@ pub enum Keys<'a> {
         /// Where each key stops.
         ends: &'a [u32],
     },
+    /// Several keys with a value each, for [`Verb::Mset`]; other verbs see the keys.
+    Pairs(&'a [Pair<'a>]),
+}
+
+/// A key and what to store under it.
+#[derive(Clone, Copy, Debug)]
+pub struct Pair<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// The value.
+    pub value: Value<'a>,
 }
 
 impl<'a> Keys<'a> {
@@ -127,6 +162,7 @@ impl<'a> Keys<'a> {
         match self {
             Keys::One(_) => 1,
             Keys::Many { ends, .. } => ends.len(),
+            Keys::Pairs(pairs) => pairs.len(),
         }
     }
 
@@ -141,6 +177,7 @@ impl<'a> Keys<'a> {
                 let start = if n == 0 { 0 } else { ends[n - 1] as usize };
                 &bytes[start..ends[n] as usize]
             }
+            Keys::Pairs(pairs) => pairs[n].key,
         }
     }
 }
@@ -189,7 +226,8 @@ pub struct Op<'a> {
     pub expiry_s: i64,
     /// CAS unique, for [`Verb::Cas`].
     pub cas: u64,
-    /// Amount, for [`Verb::Incr`] and [`Verb::Decr`].
+    /// Amount, for [`Verb::Incr`] and [`Verb::Decr`]; the number of a [`Verb::Command`], for which pummel takes
+    /// that of the record.
     pub delta: u64,
     /// Ask the server not to answer.
     pub noreply: bool,
@@ -244,6 +282,10 @@ pub enum Expect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused(pub &'static str);
 
+/// Why a verb of RESP is none of memcached's.
+const NOT_MEMCACHED: Refused =
+    Refused("hget, hset, mset and command are asked of servers that speak RESP; memcached has none of them");
+
 /// Bytes that the protocol does not allow; the connection cannot be used any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed(pub &'static str);
@@ -254,7 +296,7 @@ pub struct Malformed(pub &'static str);
 pub enum Fault {
     /// The server said that it failed (`SERVER_ERROR`).
     Server,
-    /// The server said that the request was wrong (`CLIENT_ERROR`).
+    /// The server said that the request was wrong, or not allowed (`CLIENT_ERROR`).
     Client,
     /// The server does not know the command (`ERROR`), or answered what the protocol does not allow.
     Protocol,
@@ -266,11 +308,13 @@ pub enum Fault {
     Reset,
     /// The connection was closed, by the peer or because another request on it failed.
     Closed,
+    /// The server said that another one has the key (`MOVED` and `ASK` of a Redis cluster).
+    Moved,
 }
 
 impl Fault {
     /// Every fault, in the order of reports. `ALL[f as usize] == f`.
-    pub const ALL: [Fault; 7] = [
+    pub const ALL: [Fault; 8] = [
         Fault::Server,
         Fault::Client,
         Fault::Protocol,
@@ -278,6 +322,7 @@ impl Fault {
         Fault::Refused,
         Fault::Reset,
         Fault::Closed,
+        Fault::Moved,
     ];
 
     /// Number of faults.
@@ -293,6 +338,7 @@ impl Fault {
             Fault::Refused => "refused",
             Fault::Reset => "reset",
             Fault::Closed => "closed",
+            Fault::Moved => "moved",
         }
     }
 
@@ -373,8 +419,17 @@ pub enum Step<'a> {
 /// [`Step::Need`] only when `input` is empty; the sequence of steps, with the pieces of a body joined, is the same for
 /// every way of cutting the stream; no input makes it panic; after [`Malformed`] it is not called again.
 pub trait Codec {
-    /// A codec at the beginning of a connection.
+    /// A codec at the beginning of a connection, with nothing set.
     fn new() -> Self;
+
+    /// A codec at the beginning of another connection, with what was set on this one. Codecs with settings have their
+    /// own.
+    fn renew(&self) -> Self
+    where
+        Self: Sized,
+    {
+        Self::new()
+    }
 
     /// Writes `op` at the end of `out`, or writes nothing and says why it cannot be written.
     fn encode(&mut self, op: &Op<'_>, tag: Tag, out: &mut Outbox) -> Result<Expect, Refused>;

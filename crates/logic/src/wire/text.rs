@@ -1,7 +1,7 @@
 //! memcached's classic text protocol, as its `protocol.txt` describes it.
 
 use super::ascii::{self, Lines};
-use super::{Codec, Expect, Fault, Keys, Malformed, Op, Outcome, Refused, Step, Tag, Verb};
+use super::{Codec, Expect, Fault, Keys, Malformed, NOT_MEMCACHED, Op, Outcome, Refused, Step, Tag, Verb};
 use crate::outbox::Outbox;
 
 /// Longest command line other than get and gets: memcached closes a connection that sends more without a line end.
@@ -54,6 +54,7 @@ impl Codec for Text {
                 out.push(b"version\r\n");
                 Ok(Expect::Reply)
             }
+            verb if verb.is_resp_only() => Err(NOT_MEMCACHED),
             _ => encode_change(op, out),
         }
     }
@@ -126,7 +127,7 @@ fn encode_read(op: &Op<'_>, out: &mut Outbox) -> Result<Expect, Refused> {
             out.push(key);
             out.push(b"\r\n");
         }
-        Keys::Many { .. } => {
+        Keys::Many { .. } | Keys::Pairs(_) => {
             check_many(op, touches)?;
             out.push(word);
             if touches {

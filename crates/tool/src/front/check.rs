@@ -4,7 +4,9 @@ use std::fmt::Display;
 
 use pummel_logic::arrivals::check_rate;
 use pummel_logic::dist::Dist;
-use pummel_logic::plan::{Arrivals, Data, Depth, Group, Load, Mix, Phase, Plan, SCHEMA, Socket, Stop, Work};
+use pummel_logic::plan::{
+    Arrivals, Data, Depth, Group, Load, Mix, Phase, Plan, Protocol, SCHEMA, Socket, Stop, Work,
+};
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 use pummel_logic::wire::Verb;
 use pummel_logic::workload::popularity::RECORDS_MAX;
@@ -96,7 +98,8 @@ pub fn check(plan: &Plan) -> Result<(), Wrong> {
     if plan.phases.is_empty() {
         return wrong(("--plan", "phases"), "[]", "at least one phase is accepted");
     }
-    plan.phases.iter().try_for_each(phase)
+    plan.phases.iter().try_for_each(phase)?;
+    verbs_fit(plan)
 }
 
 fn servers(servers: &[String]) -> Result<(), Wrong> {
@@ -239,6 +242,28 @@ fn stop(phase: &Phase) -> Result<(), Wrong> {
         within(("--requests", "phases.stop.requests"), requests, 1, NUMBER_MAX)?;
     }
     Ok(())
+}
+
+/// Whether the protocol has every operation of the mixes.
+fn verbs_fit(plan: &Plan) -> Result<(), Wrong> {
+    let mixes = plan.phases.iter().filter_map(|phase| match &phase.work {
+        Work::Mix(mix) => Some(mix),
+        Work::Load(_) => None,
+    });
+    let mut verbs = mixes.flat_map(|mix| &mix.ops).map(|&(verb, _)| verb);
+    let unfit = match plan.protocol {
+        Protocol::Text | Protocol::Meta | Protocol::Binary => verbs.find(|verb| verb.is_resp_only()),
+    };
+    match unfit {
+        None => Ok(()),
+        Some(verb) => {
+            let name = verb.name();
+            let accepted = format!(
+                "operations of memcached are accepted; {name} is one of RESP servers (Redis, Valkey)"
+            );
+            wrong(("--mix", "phases.work.mix.ops"), name, accepted)
+        }
+    }
 }
 
 fn mix(mix: &Mix) -> Result<(), Wrong> {

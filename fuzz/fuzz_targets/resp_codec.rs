@@ -1,0 +1,38 @@
+//! Any bytes from a server, cut in any way, read the same with the RESP codecs, and none make them panic.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use pummel_logic::outbox::Outbox;
+use pummel_logic::wire::resp::{Resp, Resp2, Resp3};
+use pummel_logic::wire::{Codec, Keys, Op, Verb, contract};
+
+fuzz_target!(|data: &[u8]| {
+    contract::fuzz_decode::<Resp2>(data);
+    contract::fuzz_decode::<Resp3>(data);
+    contract::fuzz_decode_with(after_one_of_each::<2>, data);
+    contract::fuzz_decode_with(after_one_of_each::<3>, data);
+});
+
+/// A codec that waits for one reply of each kind, and for two multi-gets.
+fn after_one_of_each<const VERSION: u8>() -> Resp<VERSION> {
+    let mut codec = Resp::new();
+    let mut out = Outbox::default();
+    let three = Op { keys: Keys::Many { bytes: b"abc", ends: &[1, 2, 3] }, ..Op::new(Verb::Get, b"") };
+    let one = |verb| Op::new(verb, b"a");
+    for op in [
+        one(Verb::Get),
+        three,
+        one(Verb::Set),
+        three,
+        one(Verb::Incr),
+        one(Verb::Delete),
+        one(Verb::Touch),
+        one(Verb::Append),
+        one(Verb::Version),
+    ] {
+        codec.encode(&op, 0, &mut out).expect("these can be said");
+    }
+    codec.encode_command(&[b"COMMAND"], &mut out);
+    codec
+}
