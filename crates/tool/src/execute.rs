@@ -87,6 +87,11 @@ impl<'a> Desk<'a> {
         self.progress.end();
         let (measurement, refused) = match result {
             Ok(measurement) => (measurement, None),
+            // The command line is wrong: nothing was tried, and there is nothing to report.
+            Err(RunError::Plan(what)) => {
+                say(format_args!("error: {what}"));
+                return Exit::Usage;
+            }
             Err(error) => (not_run(plan, &error), Some(error)),
         };
         let exit = exit_of(&measurement, plan, refused.as_ref());

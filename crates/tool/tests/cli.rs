@@ -150,6 +150,11 @@ fn choices_that_exclude_each_other_are_refused_with_the_reason() {
         ("--json - --format text", &["'-' for '--json'", "--format text"]),
         ("--rate 1 --rate 2", &["--rate", "multiple times"]),
         ("--plan x --rate 1", &["--plan"]),
+        ("--password-file f", &["--password-file", "--user"]),
+        ("--user u", &["PUMMEL_PASSWORD"]),
+        ("--protocol resp2 --mix get:1,cas:1", &["--mix", "cas", "accepted"]),
+        ("--protocol resp3 --mix set:1 --noreply", &["--noreply"]),
+        ("--protocol resp3 --mix get:1,gat:1 --multiget 3", &["--multiget"]),
         ("--nonsense", &["--nonsense"]),
     ];
     for (options, parts) in rows {
@@ -161,8 +166,6 @@ fn choices_that_exclude_each_other_are_refused_with_the_reason() {
 #[test]
 fn what_is_not_there_yet_is_said_and_never_ignored() {
     let rows: &[(&str, &str)] = &[
-        ("--protocol resp2", "--protocol resp2"),
-        ("--protocol resp3", "--protocol resp3"),
         ("--udp", "--udp"),
         ("--tls", "--tls"),
         ("--tls-ca f", "--tls-ca"),
@@ -170,8 +173,6 @@ fn what_is_not_there_yet_is_said_and_never_ignored() {
         ("--tls-key f", "--tls-key"),
         ("--tls-server-name n", "--tls-server-name"),
         ("--tls-insecure", "--tls-insecure"),
-        ("--user u", "--user"),
-        ("--password-file f", "--password-file"),
         ("--backend uring", "--backend uring"),
     ];
     for command in ["run", "load"] {

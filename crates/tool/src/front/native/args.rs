@@ -125,7 +125,7 @@ pub struct TargetArgs {
     /// 11211 where none is given. Default: the environment variable MEMCACHED_SERVERS, in the same form
     #[arg(short, long, value_name = "SERVER", value_parser = servers, allow_hyphen_values = true)]
     pub server: Vec<List<String>>,
-    /// What is spoken; text, meta or binary in this version
+    /// What is spoken. RESP servers listen on port 6379 as a rule, which has to be named
     #[arg(long, value_enum, default_value = "text")]
     pub protocol: ProtocolName,
     /// UDP in place of TCP; not yet in this version
@@ -149,10 +149,11 @@ pub struct TargetArgs {
     /// Accept any certificate; not yet
     #[arg(long)]
     pub tls_insecure: bool,
-    /// User to log in as; not yet in this version (the password will come from --password-file or PUMMEL_PASSWORD)
+    /// User to log in as, by what the protocol has for it: SASL PLAIN (binary), the first set of a server with a file of
+    /// users (text, meta), AUTH (RESP). The password comes from --password-file or PUMMEL_PASSWORD
     #[arg(long)]
     pub user: Option<String>,
-    /// File that holds the user's password; not yet
+    /// File whose first line is the user's password
     #[arg(long, value_name = "FILE")]
     pub password_file: Option<PathBuf>,
     /// How long a request may take, from when only the generator stands in its way, and a connection to open
@@ -173,9 +174,9 @@ pub enum ProtocolName {
     Meta,
     /// memcached's binary protocol
     Binary,
-    /// RESP2, of Redis and Valkey; not yet
+    /// RESP2, of Redis and Valkey
     Resp2,
-    /// RESP3; not yet
+    /// RESP3, of Redis (6.0 and later) and Valkey
     Resp3,
 }
 

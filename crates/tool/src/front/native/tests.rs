@@ -52,6 +52,7 @@ fn defaults() -> Plan {
             recv_buffer: None,
             source: vec![],
         },
+        login: None,
         tls: None,
         data: Data {
             records: 10_000,
