@@ -157,7 +157,6 @@ fn choices_that_exclude_each_other_are_refused_with_the_reason() {
         ("--tls --tls-cert f", &["'f' for '--tls-cert'", "accepted only with --tls-key"]),
         ("--tls --tls-key f", &["'f' for '--tls-key'", "accepted only with --tls-cert"]),
         ("--tls -s /run/x", &["'/run/x' for '--server'", "unix socket", "--tls-server-name"]),
-        ("--plan x --tls", &["--plan", "--tls"]),
         ("--plan x --rate 1", &["--plan"]),
         ("--nonsense", &["--nonsense"]),
     ];
