@@ -107,6 +107,7 @@ pub fn check(plan: &Plan) -> Result<(), Wrong> {
     share(("--verify", "verify"), plan.verify)?;
     goals(plan)?;
     socket(&plan.socket)?;
+    tls(plan)?;
     data(&plan.data)?;
     groups(plan)?;
     if plan.phases.is_empty() {
@@ -168,6 +169,31 @@ fn socket(socket: &Socket) -> Result<(), Wrong> {
         }
     }
     Ok(())
+}
+
+/// What the files of TLS hold is not the Plan's affair: they are read where it is run.
+fn tls(plan: &Plan) -> Result<(), Wrong> {
+    let Some(options) = &plan.tls else { return Ok(()) };
+    match (&options.cert, &options.key) {
+        (Some(cert), None) => {
+            return wrong(("--tls-cert", "tls.cert"), cert, "a certificate is accepted only with --tls-key");
+        }
+        (None, Some(key)) => {
+            return wrong(("--tls-key", "tls.key"), key, "a key is accepted only with --tls-cert");
+        }
+        _ => {}
+    }
+    let socket = plan.servers.iter().find(|server| server.starts_with('/'));
+    match socket.filter(|_| options.server_name.is_none()) {
+        Some(socket) => {
+            let why = format!(
+                "with --tls the unix socket {socket} is accepted only with --tls-server-name: a socket has no name \
+                 that a certificate could be for"
+            );
+            wrong(("--server", "servers"), socket, why)
+        }
+        None => Ok(()),
+    }
 }
 
 fn groups(plan: &Plan) -> Result<(), Wrong> {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::{ArgMatches, Args, FromArgMatches, Parser};
 use pummel_logic::plan::{
     Arrivals, Backend, Clock, Data, Depth, Engine, Group, Load, Login, Mix, Phase, Plan, Protocol, SCHEMA,
-    Socket, Stop, Wait, Work,
+    Socket, Stop, TlsOptions, Wait, Work,
 };
 use pummel_logic::time::SECOND;
 use pummel_logic::wire::Verb;
@@ -175,7 +175,7 @@ fn base(
         engine: self::engine(engine, threads),
         socket: self::socket(socket),
         login: login(target)?,
-        tls: None,
+        tls: tls(target)?,
         data: self::data(data),
         groups: Vec::new(),
         phases: Vec::new(),
@@ -185,15 +185,8 @@ fn base(
 /// Answers what the parser knows and this version cannot do.
 fn not_yet(target: &TargetArgs, engine: &EngineArgs) -> Result<(), UsageError> {
     let text = "this version speaks TCP and unix sockets";
-    let tls = "this version does not encrypt";
     let missing = [
         (target.udp, "--udp", text),
-        (target.tls, "--tls", tls),
-        (target.tls_ca.is_some(), "--tls-ca", tls),
-        (target.tls_cert.is_some(), "--tls-cert", tls),
-        (target.tls_key.is_some(), "--tls-key", tls),
-        (target.tls_server_name.is_some(), "--tls-server-name", tls),
-        (target.tls_insecure, "--tls-insecure", tls),
         (
             engine.backend == BackendName::Uring,
             "--backend uring",
@@ -278,6 +271,30 @@ fn socket(args: &SocketArgs) -> Socket {
         send_buffer: args.send_buffer,
         recv_buffer: args.recv_buffer,
         source: args.source.as_ref().map_or_else(Vec::new, |source| source.0.clone()),
+    }
+}
+
+/// Encryption, where `--tls` asks for it; what refines it means nothing alone.
+fn tls(target: &TargetArgs) -> Result<Option<TlsOptions>, UsageError> {
+    let refined = [
+        (target.tls_ca.is_some(), "--tls-ca"),
+        (target.tls_cert.is_some(), "--tls-cert"),
+        (target.tls_key.is_some(), "--tls-key"),
+        (target.tls_server_name.is_some(), "--tls-server-name"),
+        (target.tls_insecure, "--tls-insecure"),
+    ];
+    match refined.into_iter().find(|(given, _)| *given) {
+        Some((_, flag)) if !target.tls => {
+            Err(UsageError::Missing(format!("'{flag}' is accepted only with '--tls', which is not there")))
+        }
+        _ if !target.tls => Ok(None),
+        _ => Ok(Some(TlsOptions {
+            ca: target.tls_ca.clone(),
+            cert: target.tls_cert.clone(),
+            key: target.tls_key.clone(),
+            server_name: target.tls_server_name.clone(),
+            insecure: target.tls_insecure,
+        })),
     }
 }
 
