@@ -662,6 +662,7 @@ impl<'a, 'w> Collector<'a, 'w> {
     fn finish(mut self) -> Measurement {
         self.add_slices(u64::MAX);
         self.measurement.measured_ns = self.elapsed_ns;
+        self.add_recorded_load();
         self.measurement.generator.peak_rss_bytes = sys::peak_rss_bytes().unwrap_or(0);
         (self.measurement.status, self.measurement.reason) = (Status::Complete, None);
         if let Some(reason) = self.shortfall() {
@@ -672,6 +673,19 @@ impl<'a, 'w> Collector<'a, 'w> {
             self.measurement.reason = Some("interrupted".to_owned());
         }
         self.measurement
+    }
+
+    /// What a recorded phase stored is in its slices, and in no tally.
+    fn add_recorded_load(&mut self) {
+        let loads = |phase: &Phase| phase.recorded && matches!(phase.work, Work::Load(_));
+        if !self.site.plan.phases.iter().any(loads) {
+            return;
+        }
+        let (ops, bytes) = (self.measurement.ops().all().counts, self.measurement.bytes.sent);
+        let load = self.measurement.load.get_or_insert_default();
+        load.stored += ops.outcomes.stored;
+        load.errors += ops.requests() - ops.outcomes.stored;
+        load.bytes += bytes;
     }
 
     /// What is missing from what the Plan asked for, if anything.

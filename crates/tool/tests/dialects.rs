@@ -5,56 +5,47 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 
 use common::{Ended, Memcached, pummel, until};
+use tempfile::TempDir;
 
 const MEMCACHED_OPS: &str = "get:4,gets:1,gat:1,set:2,add:1,replace:1,append:1,prepend:1,cas:1,incr:1,decr:1,delete:1,\
      touch:1,version:1";
 
 const RESP_OPS: &str = "get:4,gat:1,set:2,add:1,replace:1,append:1,incr:1,decr:1,delete:1,touch:1,version:1";
 
-/// A redis-server of its own, which ends with this value, and with the test.
+/// A redis-server of its own, which ends with this value, and with the test. It listens on a unix socket, so that no two
+/// can want the same port.
 struct Redis {
     process: Child,
-    port: u16,
+    folder: TempDir,
 }
 
 impl Redis {
     fn start(options: &[&str]) -> Redis {
-        let port = {
-            let free = TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
-            free.local_addr().expect("it is bound").port()
-        };
+        let folder = TempDir::new().expect("a temporary folder");
+        let socket = folder.path().join("socket");
         let process = Command::new("setpriv")
-            .args([
-                "--pdeathsig",
-                "KILL",
-                "redis-server",
-                "--bind",
-                "127.0.0.1",
-                "--save",
-                "",
-                "--appendonly",
-                "no",
-            ])
-            .args(["--port", &port.to_string()])
+            .args(["--pdeathsig", "KILL", "redis-server", "--port", "0", "--save", "", "--appendonly", "no"])
+            .arg("--unixsocket")
+            .arg(&socket)
             .args(options)
             .stdout(Stdio::null())
             .spawn()
             .expect("setpriv and redis-server are installed (apt-get install util-linux redis-server)");
-        until("redis-server", || TcpStream::connect(("127.0.0.1", port)).ok());
-        Redis { process, port }
+        until("redis-server", || UnixStream::connect(&socket).ok());
+        Redis { process, folder }
     }
 
     fn name(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
+        self.folder.path().join("socket").display().to_string()
     }
 
     /// How often it carried out each command, as `INFO commandstats` says.
     fn counted(&self) -> BTreeMap<String, u64> {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("it listens");
+        let mut stream = UnixStream::connect(self.name()).expect("it listens");
         stream.write_all(b"INFO commandstats\r\nQUIT\r\n").expect("it reads");
         let mut text = String::new();
         stream.read_to_string(&mut text).expect("it answers and closes");
@@ -105,7 +96,10 @@ fn what_one_dialect_stored_the_others_read_byte_for_byte() {
             "load -s {} --protocol {writer} --key-prefix {prefix} --records 1000 --value-size uniform:1,3000",
             server.name
         );
-        pummel(&load).expect(0);
+        let loaded = pummel(&load).expect(0).json();
+        let of = |what: &str| loaded.count(&format!("load/{what}"));
+        assert_eq!((of("records"), of("stored"), of("errors")), (1_000, 1_000, 0), "{writer}");
+        assert!(of("bytes") > 1_000_000, "{writer}");
         for reader in ["text", "meta", "binary"] {
             let read = format!(
                 "run -s {} --protocol {reader} --key-prefix {prefix} --records 1000 --value-size uniform:1,3000 --no-load \
