@@ -18,9 +18,11 @@ use pummel_logic::rng::Place;
 use pummel_logic::shared::{Shared, mates};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND, seconds};
 use pummel_logic::wire::binary::Binary;
+use pummel_logic::wire::greeting::{self, Greeting};
 use pummel_logic::wire::meta::Meta;
+use pummel_logic::wire::resp::{Resp2, Resp3};
 use pummel_logic::wire::text::Text;
-use pummel_logic::wire::{Codec, Verb};
+use pummel_logic::wire::{Codec, Refused, Verb};
 use pummel_logic::workload::key::{KeyMaker, PrefixTooLong};
 use pummel_logic::workload::mix::verbs_of;
 use pummel_logic::workload::stale::{RunMark, Writer};
@@ -151,6 +153,8 @@ fn run_at<B: Backend>(
         Protocol::Text => run_with::<Text, B>(plan, servers, watch, stop, backend),
         Protocol::Meta => run_with::<Meta, B>(plan, servers, watch, stop, backend),
         Protocol::Binary => run_with::<Binary, B>(plan, servers, watch, stop, backend),
+        Protocol::Resp2 => run_with::<Resp2, B>(plan, servers, watch, stop, backend),
+        Protocol::Resp3 => run_with::<Resp3, B>(plan, servers, watch, stop, backend),
     }
 }
 
@@ -160,6 +164,7 @@ struct Site<'a> {
     keys: KeyMaker,
     values: ValueMaker,
     servers: Arc<[Server]>,
+    greeting: Arc<Greeting>,
     mark: RunMark,
     meeting: Meeting,
     rows: bool,
@@ -181,6 +186,7 @@ fn run_with<C: Codec, B: Backend>(
         values: ValueMaker::new(&plan.data)
             .map_err(|error: ValueTooLarge| RunError::Plan(error.to_string()))?,
         servers,
+        greeting: Arc::new(greeting_of(plan)?),
         mark: RunMark::new(chance()),
         meeting: Meeting::new(threads),
         rows: watch.wants().rows,
@@ -221,6 +227,34 @@ fn staff<C: Codec, B: Backend>(site: &Site<'_>, line: Line, backend: &impl Fn(us
             line.say(Note::Done(Box::new(WorkerEnd { failure: Some(error), ..WorkerEnd::default() })));
         }
     }
+}
+
+/// What is said on every new connection: the version of the protocol, and who we are.
+fn greeting_of(plan: &Plan) -> Result<Greeting, RunError> {
+    let password = plan.login.as_ref().map(password_of).transpose()?;
+    let login = plan.login.as_ref().zip(password.as_ref()).map(|(login, password)| greeting::Login {
+        user: login.user.as_bytes(),
+        password: password.as_bytes(),
+    });
+    let greeting = match (plan.protocol, login) {
+        (Protocol::Resp2, login) => Ok(Greeting::resp2(login, 0)),
+        (Protocol::Resp3, login) => Ok(Greeting::resp3(login, 0)),
+        (_, None) => Ok(Greeting::none()),
+        (Protocol::Text | Protocol::Meta, Some(login)) => Greeting::text(login),
+        (Protocol::Binary, Some(login)) => Greeting::binary(login),
+    };
+    greeting.map_err(|Refused(why)| RunError::Plan(format!("the login cannot be sent: {why}")))
+}
+
+/// The password, which no Plan holds.
+fn password_of(login: &plan::Login) -> Result<String, RunError> {
+    let Some(path) = &login.password_file else {
+        return std::env::var("PUMMEL_PASSWORD")
+            .map_err(|_| RunError::Plan("a user needs a password: PUMMEL_PASSWORD is not set".to_owned()));
+    };
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| RunError::Plan(format!("the password cannot be read from {path}: {error}")))?;
+    Ok(text.lines().next().unwrap_or_default().to_owned())
 }
 
 fn servers_of(plan: &Plan) -> Result<Arc<[Server]>, ConnectError> {
@@ -379,7 +413,8 @@ fn worker_of<C: Codec, B: Backend>(
     let all_clients = plan.groups.first().map_or(1, |group| u64::from(group.clients));
     let shared =
         Shared::new(site.keys.clone(), site.values.clone(), &plan.data, all_clients, plan.verify, site.mark)
-            .over(site.servers.len() as u64);
+            .over(site.servers.len() as u64)
+            .counting_bare(plan.protocol.is_resp());
     let depth = plan.groups.iter().map(|group| depth_in_use(group.depth)).max().unwrap_or(1);
     let rules = Rules {
         timeout_ns: plan.timeout_ns,
@@ -396,7 +431,13 @@ fn worker_of<C: Codec, B: Backend>(
     let interval = Box::new(Interval::new(plan.groups.iter().map(|_| recorded_verbs(plan))));
     Worker::new(
         backend,
-        Crew { clients, servers: Arc::clone(&site.servers), roads, depth },
+        Crew {
+            clients,
+            servers: Arc::clone(&site.servers),
+            roads,
+            depth,
+            greeting: Arc::clone(&site.greeting),
+        },
         rules,
         shared,
         Log::new(line, interval, habits),

@@ -13,6 +13,7 @@ use pummel_logic::inflight::{Care, Origin, Ticket};
 use pummel_logic::session::{Answer, Chunk, Item, Session, Sink};
 use pummel_logic::shared::Shared;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
+use pummel_logic::wire::greeting::{Greeting, Heard, Hearing};
 use pummel_logic::wire::{Codec, Fault, Outcome};
 
 use crate::connect::Server;
@@ -73,6 +74,8 @@ struct Connection<C> {
     in_wheel: bool,
     /// Its client waits to be polled.
     woken: bool,
+    /// It is open, and the server has not answered the greeting yet.
+    welcome: Option<Box<Welcome>>,
     /// It was open once.
     opened: bool,
     /// Which of the server's addresses is tried next.
@@ -85,6 +88,14 @@ struct Connection<C> {
     answered: bool,
     /// How often in a row it was opened and closed again by its server without an answer.
     barren: u32,
+}
+
+/// How far a greeting has come.
+#[derive(Debug)]
+struct Welcome {
+    /// Bytes of it that were sent.
+    said: usize,
+    hearing: Hearing,
 }
 
 /// Everything of a worker but its backend, so that what the backend hands over can be worked on.
@@ -102,6 +113,10 @@ struct Desk<C> {
     wheel: Wheel,
     woken: Vec<u32>,
     expired: Vec<u32>,
+    /// What is said on every new connection.
+    greeting: Arc<Greeting>,
+    /// New connections on which it is to be said.
+    greeted: Vec<u32>,
     /// Connections whose peer said what its protocol does not allow, to be closed.
     broken: Vec<u32>,
     /// Connections that wait to be opened, and from when on.
@@ -124,7 +139,7 @@ pub struct Worker<C, B> {
 impl<C: Codec, B: Backend> Worker<C, B> {
     /// A worker for these clients, without a connection yet.
     pub fn new(backend: B, crew: Crew, rules: Rules, shared: Shared, log: Log) -> Worker<C, B> {
-        let Crew { clients, servers, roads, depth } = crew;
+        let Crew { clients, servers, roads, depth, greeting } = crew;
         let connections = clients.iter().map(|_| Connection::new(depth)).collect();
         let wheel = Wheel::new(rules.timeout_ns, backend.now());
         let active = clients.len();
@@ -138,6 +153,8 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             wheel,
             woken: Vec::with_capacity(clients.len()),
             expired: Vec::with_capacity(clients.len()),
+            greeting,
+            greeted: Vec::new(),
             broken: Vec::new(),
             queue: BinaryHeap::with_capacity(clients.len()),
             opening: 0,
@@ -239,6 +256,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             self.backend.drain(&mut |conn, event| desk.handle(conn, event, now));
             self.backend.handshakes(&mut |handshake| desk.log.shook_hands(handshake));
             desk.close_broken(&mut self.backend);
+            desk.greet(&mut self.backend);
             if desk.log.wants_mending() {
                 self.backend.mend_stamps();
             }
@@ -289,6 +307,8 @@ pub struct Crew {
     pub roads: Vec<Road>,
     /// Most requests outstanding on a connection, to make room for.
     pub depth: usize,
+    /// What is said on every new connection.
+    pub greeting: Arc<Greeting>,
 }
 
 /// Where a connection goes.
@@ -333,6 +353,7 @@ impl<C: Codec> Connection<C> {
             generation: 0,
             in_wheel: false,
             woken: false,
+            welcome: None,
             opened: false,
             attempt: 0,
             due: NEVER,
@@ -489,7 +510,7 @@ impl<C: Codec> Desk<C> {
             self.queue.pop();
             let slot = slot as usize;
             let connection = &mut self.connections[slot];
-            connection.state = State::Opening(now);
+            connection.state = State::Opening(backend.now());
             connection.generation = connection.generation.wrapping_add(1);
             self.opening += 1;
             if !connection.in_wheel {
@@ -525,6 +546,8 @@ impl<C: Codec> Desk<C> {
             return;
         }
         match event {
+            Event::Received { bytes, .. } if connection.welcome.is_some() => self.hear(slot, bytes, now),
+            Event::Writable if connection.welcome.is_some() => self.greeted.push(slot as u32),
             Event::Received { bytes, stamp, read } => {
                 let chunk = Chunk { bytes, stamp, read };
                 let mut view = View::new(slot, &mut self.clients[slot], &mut self.shared, &mut self.log);
@@ -550,9 +573,47 @@ impl<C: Codec> Desk<C> {
                 connection.session.handle_writable(now);
                 self.wake(slot);
             }
-            Event::Opened => self.opened(slot, now),
+            Event::Opened if self.greeting.is_none() => self.opened(slot, now),
+            Event::Opened => {
+                connection.welcome = Some(Box::new(Welcome { said: 0, hearing: self.greeting.hearing() }));
+                self.greeted.push(slot as u32);
+            }
             Event::Closed(reason) => self.closed(slot, reason, now),
         }
+    }
+
+    /// Says on new connections what is said before the first request.
+    fn greet(&mut self, backend: &mut impl Backend) {
+        for slot in std::mem::take(&mut self.greeted) {
+            let id = self.id(slot as usize);
+            let Some(welcome) = &mut self.connections[slot as usize].welcome else { continue };
+            let rest = &self.greeting.bytes()[welcome.said..];
+            if !rest.is_empty() {
+                let handed = backend.send(id, &[IoSlice::new(rest)]);
+                welcome.said += handed.taken;
+                self.log.sent(handed.taken);
+            }
+        }
+    }
+
+    /// Takes in what a server answers to the greeting. The connection counts as open when it has agreed to everything.
+    fn hear(&mut self, slot: usize, mut bytes: &[u8], now: Nanos) {
+        self.log.received(bytes.len(), 0);
+        let connection = &mut self.connections[slot];
+        let Some(welcome) = &mut connection.welcome else { return };
+        let why = match welcome.hearing.handle_received(&mut bytes) {
+            Ok(Heard::NeedMore) => return,
+            Ok(Heard::Done) if bytes.is_empty() => {
+                connection.welcome = None;
+                return self.opened(slot, now);
+            }
+            Ok(Heard::Done) => "the server said more than was asked".to_owned(),
+            Err(unwelcome) => unwelcome.to_string(),
+        };
+        connection.generation = connection.generation.wrapping_add(1);
+        self.broken.push(slot as u32);
+        let words = Some(Arc::from(why));
+        self.closed(slot, Reason { words, ..Reason::new(Fault::Client, 0) }, now);
     }
 
     fn opened(&mut self, slot: usize, now: Nanos) {
@@ -578,6 +639,7 @@ impl<C: Codec> Desk<C> {
             return self.lose(slot, Loss::Closed(fault), self.rules.reconnect, now);
         };
         self.opening -= 1;
+        connection.welcome = None;
         connection.attempt = connection.attempt.wrapping_add(1);
         connection.failures += 1;
         connection.state = State::Closed;

@@ -380,6 +380,7 @@ fn plan(server: &Listening) -> Plan {
             recv_buffer: None,
             source: Vec::new(),
         },
+        login: None,
         tls: None,
         data: plan::Data {
             records: 100,

@@ -41,6 +41,9 @@ pub struct Plan {
     pub engine: Engine,
     /// Options of every socket.
     pub socket: Socket,
+    /// Who logs in; absent: nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub login: Option<Login>,
     /// Encryption of every connection; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsOptions>,
@@ -62,6 +65,28 @@ pub enum Protocol {
     Meta,
     /// memcached's binary protocol.
     Binary,
+    /// RESP2, of Redis and Valkey.
+    Resp2,
+    /// RESP3.
+    Resp3,
+}
+
+impl Protocol {
+    /// Whether it is one of RESP servers, and not of memcached.
+    pub fn is_resp(self) -> bool {
+        matches!(self, Protocol::Resp2 | Protocol::Resp3)
+    }
+}
+
+/// Who logs in on every connection. The password is not part of a Plan: it is read where the run takes place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Login {
+    /// The user.
+    pub user: String,
+    /// File whose first line is the password; absent: the environment variable PUMMEL_PASSWORD is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password_file: Option<String>,
 }
 
 /// A bound on a quantile of the response time of all recorded requests together.

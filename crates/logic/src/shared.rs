@@ -10,7 +10,7 @@ use crate::workload::key::{KEY_MAX_BYTES, KeyBuffer, KeyMaker, Space, Spaces};
 use crate::workload::mix::MixTable;
 use crate::workload::popularity::{Chooser, Popularity};
 use crate::workload::stale::{RunMark, Witness};
-use crate::workload::value::{HEADER_BYTES, HeaderBuffer, PIECES_LIMIT_BYTES, ValueMaker, Version};
+use crate::workload::value::{COUNTER, HEADER_BYTES, HeaderBuffer, PIECES_LIMIT_BYTES, ValueMaker, Version};
 
 /// The longest expiry that memcached takes as a span and not as a date (`protocol.txt`, section "Expiration times").
 const EXPIRY_MAX_S: u64 = 30 * 24 * 60 * 60;
@@ -31,6 +31,8 @@ pub struct Shared {
     clients: u64,
     /// Servers that the clients are dealt to in turn.
     servers: u64,
+    /// Counters are loaded without the blanks behind them.
+    bare_counters: bool,
     task: Task,
     /// Which writes are known to be stored.
     pub(crate) witness: Witness,
@@ -95,6 +97,7 @@ impl Shared {
             verify,
             clients,
             servers: 1,
+            bare_counters: false,
             task: Task::Rest,
             witness: Witness::new(run),
             draft: Draft {
@@ -109,6 +112,13 @@ impl Shared {
     /// The same for clients that are dealt to so many servers in turn, each of which is to have every record.
     pub fn over(mut self, servers: u64) -> Shared {
         self.servers = servers;
+        self
+    }
+
+    /// The same, with counters that are loaded as bare numbers: Redis counts only what is a number from end to end, where
+    /// memcached pads with blanks.
+    pub fn counting_bare(mut self, bare: bool) -> Shared {
+        self.bare_counters = bare;
         self
     }
 
@@ -281,6 +291,9 @@ impl Shared {
             matches!(&self.task, Task::Mix(asking) if asking.noreply) && write.verb != Verb::Version;
         let key = self.keys.key(write.key, &mut self.draft.key);
         let value = match write.verb {
+            Verb::Set if self.bare_counters && self.spaces.space(write.key) == Space::Counters => {
+                Value::plain(COUNTER.trim_ascii_end())
+            }
             verb if verb.stores() || verb == Verb::Command => {
                 self.values.value(write.key, write.version, &mut self.draft.header)
             }

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use pummel_engine::feed::Row;
 use pummel_engine::io::sys;
 use pummel_engine::run::{RunError, Wants, Watch, run};
+use pummel_engine::tls::{Setup, TlsError};
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::summary::Summary;
-use pummel_logic::plan::{Phase, Plan};
+use pummel_logic::plan::{Phase, Plan, TlsOptions};
 use pummel_logic::time::Nanos;
 
 use crate::aside::say;
@@ -25,7 +26,7 @@ pub fn execute(job: Job) -> Exit {
         Ok(interrupts) => interrupts,
         Err(error) => return failed(&format!("signals cannot be handled: {error}")),
     };
-    if let Err(error) = check_cpus(&job.plan) {
+    if let Err(error) = check_cpus(&job.plan).and_then(|()| check_tls(&job.plan)) {
         return answer(&error.into());
     }
     match Desk::prepare(&job) {
@@ -45,6 +46,37 @@ fn check_cpus(plan: &Plan) -> Result<(), UsageError> {
         }),
         None => Ok(()),
     }
+}
+
+/// Whether the files of TLS can be used, which only this machine knows; and a word of warning, whoever wants quiet,
+/// where they do not matter since everybody is believed.
+fn check_tls(plan: &Plan) -> Result<(), UsageError> {
+    let Some(options) = &plan.tls else { return Ok(()) };
+    Setup::new(options, &[]).map_err(|error| tls_usage(options, &error))?;
+    if options.insecure {
+        say(
+            "WARNING: --tls-insecure: every certificate is accepted. The connections are encrypted, but to whom is not \
+             known",
+        );
+    }
+    Ok(())
+}
+
+fn tls_usage(options: &TlsOptions, error: &TlsError) -> UsageError {
+    let flags_of = |path: &str| {
+        let files = [("--tls-ca", &options.ca), ("--tls-cert", &options.cert), ("--tls-key", &options.key)];
+        let named = files.iter().filter(|(_, file)| file.as_deref() == Some(path)).map(|(flag, _)| *flag);
+        named.collect::<Vec<_>>().join(", ")
+    };
+    let (flag, value) = match error {
+        TlsError::Unreadable { path, .. } | TlsError::Content { path, .. } => (flags_of(path), path),
+        TlsError::Identity { key, .. } => (flags_of(key), key),
+        TlsError::Name { name } => ("--tls-server-name".to_owned(), name),
+        TlsError::NoAuthorities | TlsError::Half | TlsError::Nameless { .. } | TlsError::TwoNames { .. } => {
+            return UsageError::Missing(format!("--tls: {error}"));
+        }
+    };
+    UsageError::Value { flag, value: value.clone(), accepted: error.to_string() }
 }
 
 fn failed(what: &str) -> Exit {
@@ -87,6 +119,11 @@ impl<'a> Desk<'a> {
         self.progress.end();
         let (measurement, refused) = match result {
             Ok(measurement) => (measurement, None),
+            // The command line is wrong: nothing was tried, and there is nothing to report.
+            Err(RunError::Plan(what)) => {
+                say(format_args!("error: {what}"));
+                return Exit::Usage;
+            }
             Err(error) => (not_run(plan, &error), Some(error)),
         };
         let exit = exit_of(&measurement, plan, refused.as_ref());
@@ -183,7 +220,7 @@ fn not_run(plan: &Plan, error: &RunError) -> Measurement {
 }
 
 fn exit_of(measurement: &Measurement, plan: &Plan, refused: Option<&RunError>) -> Exit {
-    if let Some(RunError::Plan(_)) = refused {
+    if let Some(RunError::Plan(_) | RunError::Tls(_)) = refused {
         return Exit::Usage;
     }
     match measurement.status {

@@ -44,6 +44,7 @@ pub fn plan() -> Plan {
             recv_buffer: None,
             source: Vec::new(),
         },
+        login: None,
         tls: None,
         data: Data {
             records: 100,

@@ -451,6 +451,7 @@ mod tests {
                     recv_buffer: None,
                     source: Vec::new(),
                 },
+                login: None,
                 tls: None,
                 data: Data {
                     records: 10,

@@ -23,6 +23,20 @@ const DEPTH_MAX: u64 = 1_000_000;
 const MULTIGET_MAX: u64 = 1_000;
 /// Kinds of records that are numbered one after the other: plain ones, pieces, counters.
 const KEY_SPACES: u64 = 3;
+/// Operations that RESP servers have, in this version.
+const RESP_VERBS: [Verb; 11] = [
+    Verb::Get,
+    Verb::Gat,
+    Verb::Set,
+    Verb::Add,
+    Verb::Replace,
+    Verb::Append,
+    Verb::Incr,
+    Verb::Decr,
+    Verb::Delete,
+    Verb::Touch,
+    Verb::Version,
+];
 /// Longest key: memcached's protocol document.
 const KEY_SIZE_MAX: u64 = 250;
 /// Largest value: the limit that memcached's `-I` itself has. What a server really takes is its own affair.
@@ -93,13 +107,15 @@ pub fn check(plan: &Plan) -> Result<(), Wrong> {
     share(("--verify", "verify"), plan.verify)?;
     goals(plan)?;
     socket(&plan.socket)?;
+    tls(plan)?;
     data(&plan.data)?;
     groups(plan)?;
     if plan.phases.is_empty() {
         return wrong(("--plan", "phases"), "[]", "at least one phase is accepted");
     }
     plan.phases.iter().try_for_each(phase)?;
-    verbs_fit(plan)
+    verbs_fit(plan)?;
+    resp_fits(plan)
 }
 
 fn servers(servers: &[String]) -> Result<(), Wrong> {
@@ -153,6 +169,31 @@ fn socket(socket: &Socket) -> Result<(), Wrong> {
         }
     }
     Ok(())
+}
+
+/// What the files of TLS hold is not the Plan's affair: they are read where it is run.
+fn tls(plan: &Plan) -> Result<(), Wrong> {
+    let Some(options) = &plan.tls else { return Ok(()) };
+    match (&options.cert, &options.key) {
+        (Some(cert), None) => {
+            return wrong(("--tls-cert", "tls.cert"), cert, "a certificate is accepted only with --tls-key");
+        }
+        (None, Some(key)) => {
+            return wrong(("--tls-key", "tls.key"), key, "a key is accepted only with --tls-cert");
+        }
+        _ => {}
+    }
+    let socket = plan.servers.iter().find(|server| server.starts_with('/'));
+    match socket.filter(|_| options.server_name.is_none()) {
+        Some(socket) => {
+            let why = format!(
+                "with --tls the unix socket {socket} is accepted only with --tls-server-name: a socket has no name \
+                 that a certificate could be for"
+            );
+            wrong(("--server", "servers"), socket, why)
+        }
+        None => Ok(()),
+    }
 }
 
 fn groups(plan: &Plan) -> Result<(), Wrong> {
@@ -253,17 +294,41 @@ fn verbs_fit(plan: &Plan) -> Result<(), Wrong> {
     let mut verbs = mixes.flat_map(|mix| &mix.ops).map(|&(verb, _)| verb);
     let unfit = match plan.protocol {
         Protocol::Text | Protocol::Meta | Protocol::Binary => verbs.find(|verb| verb.is_resp_only()),
+        Protocol::Resp2 | Protocol::Resp3 => verbs.find(|verb| !RESP_VERBS.contains(verb)),
     };
-    match unfit {
-        None => Ok(()),
-        Some(verb) => {
-            let name = verb.name();
-            let accepted = format!(
-                "operations of memcached are accepted; {name} is one of RESP servers (Redis, Valkey)"
-            );
-            wrong(("--mix", "phases.work.mix.ops"), name, accepted)
+    let Some(verb) = unfit else { return Ok(()) };
+    let name = verb.name();
+    let accepted = match (plan.protocol.is_resp(), verb.is_resp_only()) {
+        (false, _) => {
+            format!("operations of memcached are accepted; {name} is one of RESP servers (Redis, Valkey)")
+        }
+        (true, true) => format!("{name} is not there yet; {}", names(&RESP_VERBS)),
+        (true, false) => format!("RESP servers have no {name}; {}", names(&RESP_VERBS)),
+    };
+    wrong(("--mix", "phases.work.mix.ops"), name, accepted)
+}
+
+fn names(verbs: &[Verb]) -> String {
+    let names: Vec<&str> = verbs.iter().map(|verb| verb.name()).collect();
+    format!("{} are accepted", names.join(", "))
+}
+
+/// What a RESP server cannot be asked for at all, or not in this way.
+fn resp_fits(plan: &Plan) -> Result<(), Wrong> {
+    if !plan.protocol.is_resp() {
+        return Ok(());
+    }
+    for phase in &plan.phases {
+        let Work::Mix(mix) = &phase.work else { continue };
+        if mix.noreply {
+            return wrong(("--noreply", "phases.work.mix.noreply"), true, "RESP answers every request");
+        }
+        if mix.multiget > 1 && mix.ops.iter().any(|&(verb, _)| verb == Verb::Gat) {
+            let accepted = "1 is accepted where the mix has gat: RESP's GETEX takes one key";
+            return wrong(("--multiget", "phases.work.mix.multiget"), mix.multiget, accepted);
         }
     }
+    Ok(())
 }
 
 fn mix(mix: &Mix) -> Result<(), Wrong> {

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, Args, FromArgMatches, Parser};
 use pummel_logic::plan::{
-    Arrivals, Backend, Clock, Data, Depth, Engine, Group, Load, Mix, Phase, Plan, Protocol, SCHEMA, Socket,
-    Stop, Wait, Work,
+    Arrivals, Backend, Clock, Data, Depth, Engine, Group, Load, Login, Mix, Phase, Plan, Protocol, SCHEMA,
+    Socket, Stop, TlsOptions, Wait, Work,
 };
 use pummel_logic::time::SECOND;
 use pummel_logic::wire::Verb;
@@ -165,7 +165,7 @@ fn base(
     Ok(Plan {
         schema: SCHEMA,
         servers: servers(target, edge)?,
-        protocol: protocol(target.protocol)?,
+        protocol: protocol(target.protocol),
         seed: edge.seed,
         interval_ns: SECOND,
         timeout_ns: target.timeout,
@@ -174,7 +174,8 @@ fn base(
         goals: Vec::new(),
         engine: self::engine(engine, threads),
         socket: self::socket(socket),
-        tls: None,
+        login: login(target)?,
+        tls: tls(target)?,
         data: self::data(data),
         groups: Vec::new(),
         phases: Vec::new(),
@@ -184,18 +185,8 @@ fn base(
 /// Answers what the parser knows and this version cannot do.
 fn not_yet(target: &TargetArgs, engine: &EngineArgs) -> Result<(), UsageError> {
     let text = "this version speaks TCP and unix sockets";
-    let tls = "this version does not encrypt";
-    let login = "this version does not log in";
     let missing = [
         (target.udp, "--udp", text),
-        (target.tls, "--tls", tls),
-        (target.tls_ca.is_some(), "--tls-ca", tls),
-        (target.tls_cert.is_some(), "--tls-cert", tls),
-        (target.tls_key.is_some(), "--tls-key", tls),
-        (target.tls_server_name.is_some(), "--tls-server-name", tls),
-        (target.tls_insecure, "--tls-insecure", tls),
-        (target.user.is_some(), "--user", login),
-        (target.password_file.is_some(), "--password-file", login),
         (
             engine.backend == BackendName::Uring,
             "--backend uring",
@@ -206,21 +197,30 @@ fn not_yet(target: &TargetArgs, engine: &EngineArgs) -> Result<(), UsageError> {
     Err(UsageError::NotYet { flag: flag.to_string(), instead: instead.to_string() })
 }
 
-fn protocol(name: ProtocolName) -> Result<Protocol, UsageError> {
+fn protocol(name: ProtocolName) -> Protocol {
     match name {
-        ProtocolName::Text => Ok(Protocol::Text),
-        ProtocolName::Meta => Ok(Protocol::Meta),
-        ProtocolName::Binary => Ok(Protocol::Binary),
-        ProtocolName::Resp2 | ProtocolName::Resp3 => Err(UsageError::NotYet {
-            flag: format!("--protocol {}", name_of(name)),
-            instead: "this version speaks memcached's protocols: text, meta and binary".to_string(),
-        }),
+        ProtocolName::Text => Protocol::Text,
+        ProtocolName::Meta => Protocol::Meta,
+        ProtocolName::Binary => Protocol::Binary,
+        ProtocolName::Resp2 => Protocol::Resp2,
+        ProtocolName::Resp3 => Protocol::Resp3,
     }
 }
 
-/// The word for a choice on the command line.
-fn name_of(choice: impl clap::ValueEnum) -> String {
-    choice.to_possible_value().map_or_else(String::new, |value| value.get_name().to_string())
+/// Who logs in. The password is read where the run takes place, so that it is in no Plan and no result.
+fn login(target: &TargetArgs) -> Result<Option<Login>, UsageError> {
+    match (&target.user, &target.password_file) {
+        (None, None) => Ok(None),
+        (None, Some(file)) => Err(UsageError::Value {
+            flag: "--password-file".to_string(),
+            value: file.display().to_string(),
+            accepted: "it is accepted only beside --user".to_string(),
+        }),
+        (Some(user), file) => Ok(Some(Login {
+            user: user.clone(),
+            password_file: file.as_ref().map(|file| file.display().to_string()),
+        })),
+    }
 }
 
 fn typed_servers(target: &TargetArgs) -> Vec<String> {
@@ -271,6 +271,30 @@ fn socket(args: &SocketArgs) -> Socket {
         send_buffer: args.send_buffer,
         recv_buffer: args.recv_buffer,
         source: args.source.as_ref().map_or_else(Vec::new, |source| source.0.clone()),
+    }
+}
+
+/// Encryption, where `--tls` asks for it; what refines it means nothing alone.
+fn tls(target: &TargetArgs) -> Result<Option<TlsOptions>, UsageError> {
+    let refined = [
+        (target.tls_ca.is_some(), "--tls-ca"),
+        (target.tls_cert.is_some(), "--tls-cert"),
+        (target.tls_key.is_some(), "--tls-key"),
+        (target.tls_server_name.is_some(), "--tls-server-name"),
+        (target.tls_insecure, "--tls-insecure"),
+    ];
+    match refined.into_iter().find(|(given, _)| *given) {
+        Some((_, flag)) if !target.tls => {
+            Err(UsageError::Missing(format!("'{flag}' is accepted only with '--tls', which is not there")))
+        }
+        _ if !target.tls => Ok(None),
+        _ => Ok(Some(TlsOptions {
+            ca: target.tls_ca.clone(),
+            cert: target.tls_cert.clone(),
+            key: target.tls_key.clone(),
+            server_name: target.tls_server_name.clone(),
+            insecure: target.tls_insecure,
+        })),
     }
 }
 

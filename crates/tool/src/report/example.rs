@@ -127,6 +127,7 @@ fn plan() -> Plan {
             recv_buffer: None,
             source: Vec::new(),
         },
+        login: None,
         tls: None,
         data: Data {
             records: 1_000,

@@ -88,6 +88,8 @@ pub enum Place {
     Ipv4,
     Ipv6,
     Unix,
+    /// IPv4, first with TLS and then without.
+    Tls,
 }
 
 /// Whether this machine has IPv6; containers often do not.
@@ -104,7 +106,7 @@ pub struct Memcached {
     pub process: Process,
     /// As `--server` takes it.
     pub name: String,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Memcached {
@@ -114,32 +116,49 @@ impl Memcached {
     }
 
     pub fn start_on(place: Place) -> Memcached {
+        Memcached::start_with(place, &[])
+    }
+
+    /// With two doors: its name is that of a plain one, and the name beside it is that of one behind TLS, which shows
+    /// this certificate.
+    pub fn start_tls(cert: &Path, key: &Path) -> (Memcached, String) {
+        let files = format!("ssl_chain_cert={},ssl_key={}", cert.display(), key.display());
+        let memcached = Memcached::start_with(Place::Tls, &["-Z", "-o", &files]);
+        let ports = fs::read_to_string(memcached.folder.path().join("ports")).expect("it was there already");
+        let secured = ports.split_whitespace().find(|word| word.parse::<u16>().is_ok()).expect("a port");
+        let name = format!("127.0.0.1:{secured}");
+        (memcached, name)
+    }
+
+    fn start_with(place: Place, options: &[&str]) -> Memcached {
         let folder = TempDir::new().expect("a temporary folder");
         let ports = folder.path().join("ports");
         let socket = folder.path().join("socket");
         // setpriv lets the server end even when the test is killed. Root has to be told that root is meant.
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "memcached", "-U", "0", "-t", "1", "-m", "512", "-c", "2048"]);
+        command.args(options);
         if rustix::process::geteuid().is_root() {
             command.args(["-u", "root"]);
         }
         match place {
             Place::Ipv4 => command.args(["-l", "127.0.0.1", "-p", "-1"]),
             Place::Ipv6 => command.args(["-l", "::1", "-p", "-1"]),
+            Place::Tls => command.args(["-l", "127.0.0.1,notls:127.0.0.1", "-p", "-1"]),
             Place::Unix => command.arg("-s").arg(&socket),
         };
         command.env("MEMCACHED_PORT_FILENAME", &ports).stderr(Stdio::inherit());
         let process = Process(command.spawn().expect("setpriv and memcached are installed"));
         let port = || fs::read_to_string(&ports).ok()?.rsplit(' ').next()?.trim().parse::<u16>().ok();
         let name = match place {
-            Place::Ipv4 => format!("127.0.0.1:{}", until("the port of memcached", port)),
+            Place::Ipv4 | Place::Tls => format!("127.0.0.1:{}", until("the port of memcached", port)),
             Place::Ipv6 => format!("[::1]:{}", until("the port of memcached", port)),
             Place::Unix => {
                 until("the socket of memcached", || UnixStream::connect(&socket).ok());
                 socket.to_str().expect("UTF-8").to_owned()
             }
         };
-        Memcached { process, name, _folder: folder }
+        Memcached { process, name, folder }
     }
 
     pub fn connect(&self) -> Talk {

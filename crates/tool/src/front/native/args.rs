@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Depth, Goal, Plan};
 use pummel_logic::time::Nanos;
@@ -93,6 +93,8 @@ Examples:
     pummel run -s /run/memcached.sock -n 1M -d 16
   Sizes and popularity as in production:
     pummel run -s [::1] --popularity zipf:0.99 --value-size etc-value
+  Encrypted, with a certificate of an authority of your own:
+    pummel run -s cache1 --tls --tls-ca ca.pem
   Every value checked, the result as JSON:
     pummel run -s cache1 --verify --json result.json
 
@@ -125,34 +127,36 @@ pub struct TargetArgs {
     /// 11211 where none is given. Default: the environment variable MEMCACHED_SERVERS, in the same form
     #[arg(short, long, value_name = "SERVER", value_parser = servers, allow_hyphen_values = true)]
     pub server: Vec<List<String>>,
-    /// What is spoken; text, meta or binary in this version
+    /// What is spoken. RESP servers listen on port 6379 as a rule, which has to be named
     #[arg(long, value_enum, default_value = "text")]
     pub protocol: ProtocolName,
     /// UDP in place of TCP; not yet in this version
     #[arg(long)]
     pub udp: bool,
-    /// TLS; not yet in this version, like all options that begin with --tls
+    /// Encrypt every connection with TLS 1.2 or 1.3. Without --tls-ca the server's certificate has to come from an
+    /// authority that this system trusts
     #[arg(long)]
     pub tls: bool,
-    /// Authorities that the server's certificate may come from; not yet
-    #[arg(long, value_name = "FILE")]
-    pub tls_ca: Option<PathBuf>,
-    /// Certificate of this client; not yet
-    #[arg(long, value_name = "FILE")]
-    pub tls_cert: Option<PathBuf>,
-    /// Key of that certificate; not yet
-    #[arg(long, value_name = "FILE")]
-    pub tls_key: Option<PathBuf>,
-    /// Name that the server's certificate must carry; not yet
+    /// Authorities that the server's certificate may come from, in place of those of the system (PEM)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub tls_ca: Option<String>,
+    /// Certificate of this client, then those that lead to its authority (PEM); with --tls-key
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub tls_cert: Option<String>,
+    /// Private key of that certificate, not encrypted (PEM); with --tls-cert
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub tls_key: Option<String>,
+    /// Name or IP address that the certificates of the servers must be for. Default: the host of each --server
     #[arg(long, value_name = "NAME")]
     pub tls_server_name: Option<String>,
-    /// Accept any certificate; not yet
+    /// Accept any certificate: who answers is then not known, and --tls-ca has no effect
     #[arg(long)]
     pub tls_insecure: bool,
-    /// User to log in as; not yet in this version (the password will come from --password-file or PUMMEL_PASSWORD)
+    /// User to log in as, by what the protocol has for it: SASL PLAIN (binary), the first set of a server with a file of
+    /// users (text, meta), AUTH (RESP). The password comes from --password-file or PUMMEL_PASSWORD
     #[arg(long)]
     pub user: Option<String>,
-    /// File that holds the user's password; not yet
+    /// File whose first line is the user's password
     #[arg(long, value_name = "FILE")]
     pub password_file: Option<PathBuf>,
     /// How long a request may take, from when only the generator stands in its way, and a connection to open
@@ -173,9 +177,9 @@ pub enum ProtocolName {
     Meta,
     /// memcached's binary protocol
     Binary,
-    /// RESP2, of Redis and Valkey; not yet
+    /// RESP2, of Redis and Valkey
     Resp2,
-    /// RESP3; not yet
+    /// RESP3, of Redis (6.0 and later) and Valkey
     Resp3,
 }
 

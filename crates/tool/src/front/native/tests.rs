@@ -52,6 +52,7 @@ fn defaults() -> Plan {
             recv_buffer: None,
             source: vec![],
         },
+        login: None,
         tls: None,
         data: Data {
             records: 10_000,
@@ -228,6 +229,19 @@ fn every_option_of_engine_sockets_and_server_means_one_change_of_the_plan() {
         ("--linger 0", |plan| plan.socket.linger_s = Some(0)),
         ("--send-buffer 64KiB", |plan| plan.socket.send_buffer = Some(65_536)),
         ("--recv-buffer 1m", |plan| plan.socket.recv_buffer = Some(1_000_000)),
+        ("--tls", |plan| plan.tls = Some(TlsOptions::default())),
+        ("--tls --tls-insecure", |plan| {
+            plan.tls = Some(TlsOptions { insecure: true, ..TlsOptions::default() });
+        }),
+        ("--tls --tls-ca ca --tls-cert cert --tls-key key --tls-server-name name", |plan| {
+            plan.tls = Some(TlsOptions {
+                ca: Some("ca".to_string()),
+                cert: Some("cert".to_string()),
+                key: Some("key".to_string()),
+                server_name: Some("name".to_string()),
+                insecure: false,
+            });
+        }),
     ];
     check_rows(rows);
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use pummel_logic::measure::measurement::{Status, Verify};
 use pummel_logic::measure::recorder::{Counts, Span};
 use pummel_logic::measure::summary::{Figures, OpSummary, QUANTILES, Quantile, Totals, time_text};
-use pummel_logic::plan::{Arrivals, Clock, Depth, Group, Mix, Plan, Work};
+use pummel_logic::plan::{Arrivals, Clock, Depth, Group, Mix, Plan, TlsOptions, Work};
 use pummel_logic::time::{MILLISECOND, Nanos};
 use pummel_logic::wire::Fault;
 
@@ -115,6 +115,9 @@ fn heading(page: &mut Page, report: &Report<'_>) {
         page.field("Reason", reason);
     }
     page.field("Servers", &plan.servers.join(", "));
+    if let Some(options) = &plan.tls {
+        page.field("TLS", &trust(options));
+    }
     for group in &plan.groups {
         page.field("Clients", &clients(plan, group));
     }
@@ -124,6 +127,19 @@ fn heading(page: &mut Page, report: &Report<'_>) {
         }
     }
     page.field("Seed", &format!("{} (data seed {})", plan.seed, plan.data.seed));
+}
+
+/// Whose word the certificates of servers were.
+fn trust(options: &TlsOptions) -> String {
+    if options.insecure {
+        return "NOT VERIFIED: every certificate was accepted (--tls-insecure), so who answered is not known"
+            .to_owned();
+    }
+    let authorities = match &options.ca {
+        Some(file) => format!("the authorities in {file}"),
+        None => "the authorities that this system trusts".to_owned(),
+    };
+    format!("certificates of the servers checked against {authorities}")
 }
 
 fn clients(plan: &Plan, group: &Group) -> String {
@@ -332,6 +348,9 @@ fn around(page: &mut Page, report: &Report<'_>) {
         text += &format!("; connecting took {} (p50) to {} (max)", time_text(median), time_text(longest));
     }
     page.field("Connections", &text);
+    if report.plan.tls.is_some() {
+        page.field("Handshakes", &handshakes(report));
+    }
     if let Some(load) = measurement.load {
         let mut text = format!(
             "{} of {} stored in {}, {}",
@@ -345,6 +364,19 @@ fn around(page: &mut Page, report: &Report<'_>) {
         }
         page.field("Loading", &text);
     }
+}
+
+/// How connections were agreed on, which is a part of how long opening them took.
+fn handshakes(report: &Report<'_>) -> String {
+    let Report { measurement, summary, .. } = *report;
+    let count = measurement.connections.handshake.count();
+    let resumed = measurement.connections.resumed;
+    let mut text = format!("{} in full, {} resumed", grouped(count - resumed), grouped(resumed));
+    let figures = &summary.handshake;
+    if let (Some(median), Some(longest)) = (figures.quantiles[0].known(), figures.max.known()) {
+        text += &format!("; they took {} (p50) to {} (max)", time_text(median), time_text(longest));
+    }
+    text
 }
 
 fn verification(page: &mut Page, report: &Report<'_>) {
@@ -557,6 +589,26 @@ Clock        the kernel's receive stamps; 6 (0.3 %) shared by replies that came 
 Verdict      Nothing stood in the way: requests were sent when they were due (wait p99 4.00 us, lag
              p99 2.67 us), and the response time is the server's service time.
 ";
+
+    #[test]
+    fn an_encrypted_run_says_whom_it_believed_and_what_agreeing_took() {
+        let mut run = Run::new(Keep::Figures);
+        assert!(!run.report(render).contains("Handshakes"));
+        run.plan.tls = Some(TlsOptions { ca: Some("ca.pem".to_owned()), ..TlsOptions::default() });
+        assert!(run.report(render).contains("\nHandshakes   0 in full, 0 resumed\n"));
+        (1..=10).for_each(|i| run.measurement.connections.handshake.record(i * MILLISECOND / 10));
+        run.measurement.connections.resumed = 4;
+        let text = run.report(render);
+        for line in [
+            "\nTLS          certificates of the servers checked against the authorities in ca.pem\n",
+            "\nHandshakes   6 in full, 4 resumed; they took 500 us (p50) to 1.00 ms (max)\n",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+        run.plan.tls = Some(TlsOptions { insecure: true, ..TlsOptions::default() });
+        let text = run.report(render);
+        assert!(text.contains("\nTLS          NOT VERIFIED: every certificate was accepted"), "{text}");
+    }
 
     #[test]
     fn a_run_with_timeouts_says_what_is_not_known() {

@@ -1,0 +1,123 @@
+//! The real binary against a real memcached behind TLS: what is believed, what is refused, and what is counted.
+
+#[allow(dead_code, reason = "each file of tests uses a part of it")]
+mod common;
+
+use std::fs;
+use std::path::PathBuf;
+
+use common::{Ended, Memcached, pummel};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use tempfile::TempDir;
+
+/// An authority, a certificate of it for `localhost`, and a memcached that shows it.
+struct Secured {
+    memcached: Memcached,
+    /// As `--server` takes it.
+    name: String,
+    folder: TempDir,
+}
+
+impl Secured {
+    fn start() -> Secured {
+        let folder = TempDir::new().expect("a temporary folder");
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, "authority of a test");
+        let key = KeyPair::generate().expect("a key");
+        write(&folder, "ca.pem", &params.self_signed(&key).expect("a certificate").pem());
+        let authority = Issuer::new(params, key);
+        let key = KeyPair::generate().expect("a key");
+        let params = CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
+        let certificate = params.signed_by(&key, &authority).expect("a certificate");
+        let cert_file = write(&folder, "cert.pem", &certificate.pem());
+        let key_file = write(&folder, "key.pem", &key.serialize_pem());
+        let (memcached, name) = Memcached::start_tls(&cert_file, &key_file);
+        Secured { memcached, name, folder }
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.folder.path().join(name).to_str().expect("UTF-8").to_owned()
+    }
+
+    /// Runs with these options of TLS, and looks at what the server has seen of it.
+    fn run(&self, options: &str) -> (Ended, u64) {
+        let seen = || self.memcached.connect().stats().get("cmd_set");
+        let before = seen();
+        let words = format!("run -s {} -n 20000 -c 8 -d 4 --records 1000 --verify --quiet --tls", self.name);
+        (pummel(&format!("{words} {options}")), seen() - before)
+    }
+}
+
+fn write(folder: &TempDir, name: &str, text: &str) -> PathBuf {
+    let path = folder.path().join(name);
+    fs::write(&path, text).expect("the folder can be written to");
+    path
+}
+
+#[test]
+fn a_verified_run_is_counted_as_the_server_counts_it() {
+    let server = Secured::start();
+    let (ended, sets) =
+        server.run(&format!("--tls-ca {} --tls-server-name localhost", server.file("ca.pem")));
+    let ended = ended.expect(0);
+    let result = ended.json();
+    assert_eq!(result.count("totals/completed"), 20_000);
+    assert_eq!(result.count("verify/failed"), 0);
+    assert!(result.count("verify/checked") > 10_000, "{}", result.at("verify"));
+    let stats = server.memcached.connect().stats();
+    assert_eq!(stats.get("cmd_get"), result.count("whole_run/ops/get/keys"));
+    assert_eq!(stats.get("get_hits"), result.count("whole_run/ops/get/hits"));
+    assert_eq!(sets, result.count("whole_run/ops/set/completed"));
+    assert!(result.number("connections/handshake_us/min") > 0.0);
+    let (handshake, connect) = ("connections/handshake_us/max", "connections/connect_us/max");
+    assert!(result.number(handshake) <= result.number(connect));
+    assert!(result.count("connections/resumed") < 8, "the first handshake has nothing to resume");
+    assert!(ended.text.contains("checked against the authorities in"), "{}", ended.text);
+    assert!(ended.text.contains("\nHandshakes   "), "{}", ended.text);
+    assert_eq!(ended.errors, "");
+}
+
+#[test]
+fn a_server_that_is_not_trusted_is_sent_nothing() {
+    let (server, other) = (Secured::start(), Secured::start());
+    let wrong_authority = format!("--tls-ca {} --tls-server-name localhost", other.file("ca.pem"));
+    let wrong_name = format!("--tls-ca {} --tls-server-name cache.example", server.file("ca.pem"));
+    for (options, reason) in [(wrong_authority, "certificate"), (wrong_name, "'cache.example'")] {
+        let (ended, sets) = server.run(&options);
+        let ended = ended.expect(1);
+        let said = ended.json().text("reason").to_owned();
+        assert!(said.contains("the server's certificate") && said.contains(reason), "{said}");
+        assert_eq!(sets, 0, "{options}");
+    }
+}
+
+#[test]
+fn whoever_believes_everybody_is_warned_even_when_quiet() {
+    let server = Secured::start();
+    let (ended, sets) = server.run("--tls-insecure");
+    let ended = ended.expect(0);
+    assert!(ended.errors.starts_with("WARNING: --tls-insecure: "), "{}", ended.errors);
+    assert!(ended.text.contains("NOT VERIFIED"), "{}", ended.text);
+    assert!(sets > 1_000, "{sets}");
+}
+
+#[test]
+fn files_that_cannot_be_used_are_named_before_anything_is_sent() {
+    let server = Secured::start();
+    let (cert, key, ca) = (server.file("cert.pem"), server.file("key.pem"), server.file("ca.pem"));
+    let rows = [
+        ("--tls-ca /nonexistent/ca.pem".to_owned(), "'/nonexistent/ca.pem' for '--tls-ca'"),
+        (format!("--tls-ca {key}"), "for '--tls-ca'"),
+        (format!("--tls-insecure --tls-cert {key} --tls-key {key}"), "for '--tls-cert, --tls-key'"),
+        (format!("--tls-insecure --tls-cert {cert} --tls-key {ca}"), "for '--tls-key'"),
+        (format!("--tls-ca {ca} --tls-server-name a..b"), "'a..b' for '--tls-server-name'"),
+    ];
+    for (options, named) in rows {
+        let (ended, sets) = server.run(&options);
+        let ended = ended.expect(2);
+        assert!(ended.errors.contains(named), "{options}: {}", ended.errors);
+        assert_eq!((ended.text.as_str(), sets), ("", 0), "{options}");
+        assert!(!ended.path("result.json").exists(), "{options}");
+    }
+}
