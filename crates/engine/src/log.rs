@@ -384,11 +384,6 @@ impl Log {
         self.end.trouble.get_or_insert((server, trouble));
     }
 
-    /// An open connection is given up with what it owes.
-    pub fn given_up(&mut self) {
-        self.end.lost += 1;
-    }
-
     /// What the peer said is not what its protocol allows.
     pub fn malformed(&mut self, server: u32, malformed: Malformed, bytes: &[u8]) {
         let shown = bytes[..bytes.len().min(MALFORMED_BYTES)].to_vec();

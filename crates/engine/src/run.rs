@@ -492,6 +492,8 @@ struct Collector<'a, 'w> {
     dead: Vec<u64>,
     /// Requests that phases were to make and that were never due.
     missing: u64,
+    /// When the measured phase began, on the monotonic clock.
+    began: Nanos,
     /// Length of the measured phase.
     elapsed_ns: Nanos,
     trouble: Option<(u32, Trouble)>,
@@ -522,6 +524,7 @@ impl<'a, 'w> Collector<'a, 'w> {
             through: vec![0; plan.phases.len()],
             dead: vec![0; plan.phases.len()],
             missing: 0,
+            began: 0,
             elapsed_ns: 0,
             trouble: None,
             silent: BTreeMap::new(),
@@ -551,6 +554,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         match note {
             Note::Began { phase, at } => {
                 if plan.phases[phase].recorded && self.measurement.started_unix_ns == 0 {
+                    self.began = at;
                     self.measurement.started_unix_ns =
                         clock::wall().saturating_sub(clock::now().saturating_sub(at));
                 }
@@ -626,7 +630,9 @@ impl<'a, 'w> Collector<'a, 'w> {
         if phase.recorded {
             measurement.connections.open += end.open;
             measurement.generator.workers.push(end.time);
-            let asked = phase.stop.time_ns.unwrap_or(NEVER);
+            // What was asked for, or what there was of it when the run was stopped.
+            let stopped = self.stopped_at.map_or(NEVER, |at| at.saturating_sub(self.began));
+            let asked = phase.stop.time_ns.unwrap_or(NEVER).min(stopped);
             let elapsed = end.elapsed_ns.min(asked);
             self.elapsed_ns = self.elapsed_ns.max(elapsed);
             measurement.answered_ns = measurement.answered_ns.max(end.answered_ns);

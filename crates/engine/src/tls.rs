@@ -222,7 +222,7 @@ impl Links {
         let Some(link) = find(&mut self.slots, conn) else { return };
         match event {
             Event::Received { bytes, stamp, read } => self.receive(conn, bytes, stamp, read, on),
-            Event::Opened => {
+            Event::Opened { .. } => {
                 link.stage = Stage::Shaking;
                 self.unsettle(conn);
             }
@@ -273,7 +273,7 @@ impl Links {
                 Progress::Opened => {
                     handshakes.push(link.handshake(stamp, read));
                     link.stage = Stage::Open;
-                    on(conn, Event::Opened);
+                    on(conn, Event::Opened { at: read });
                 }
                 Progress::End(ending) => {
                     let shaking = link.stage == Stage::Shaking;

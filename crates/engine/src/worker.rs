@@ -30,6 +30,9 @@ const SLEEP_MAX_NS: Nanos = 50 * MILLISECOND;
 /// Connections that are being opened at one time; more would only fill the server's queue of new connections.
 const OPENING_MAX: usize = 256;
 
+/// Connections that one turn begins to open: each takes some time, in which the others would seem to be opening still.
+const OPENING_TURN: usize = 8;
+
 /// Requests that one client asks before the others get their turn.
 const ASK_MAX: usize = 64;
 
@@ -273,8 +276,9 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         desk.log.abandon(true);
         for slot in 0..desk.connections.len() {
             if !desk.connections[slot].session.is_idle() {
-                desk.log.given_up();
+                // Closed by us, because its answers would come in the next phase: neither lost nor, then, opened again.
                 self.backend.close(desk.id(slot), Close::Fin);
+                desk.connections[slot].opened = false;
                 desk.miss(slot);
                 desk.end_session(slot, Loss::Closed(Fault::Closed), true, now);
             }
@@ -503,7 +507,10 @@ impl<C: Codec> Desk<C> {
 
     /// Opens what waits to be opened, as many at a time as is good.
     fn open_queued(&mut self, backend: &mut impl Backend, now: Nanos) {
-        while self.opening < OPENING_MAX {
+        for _ in 0..OPENING_TURN {
+            if self.opening >= OPENING_MAX {
+                return;
+            }
             let Some(&Reverse((_, slot))) = self.queue.peek().filter(|Reverse((at, _))| *at <= now) else {
                 return;
             };
@@ -573,8 +580,8 @@ impl<C: Codec> Desk<C> {
                 connection.session.handle_writable(now);
                 self.wake(slot);
             }
-            Event::Opened if self.greeting.is_none() => self.opened(slot, now),
-            Event::Opened => {
+            Event::Opened { at } if self.greeting.is_none() => self.opened(slot, at),
+            Event::Opened { .. } => {
                 connection.welcome = Some(Box::new(Welcome { said: 0, hearing: self.greeting.hearing() }));
                 self.greeted.push(slot as u32);
             }
@@ -620,7 +627,7 @@ impl<C: Codec> Desk<C> {
         let connection = &mut self.connections[slot];
         let State::Opening(since) = connection.state else { return };
         self.opening -= 1;
-        self.log.opened(now - since, connection.opened);
+        self.log.opened(now.saturating_sub(since), connection.opened);
         connection.state = State::Open;
         connection.opened = true;
         connection.answered = false;

@@ -500,9 +500,12 @@ impl<B: Backend> Client<B> {
 impl Seen {
     fn take(&mut self, event: Event<'_>) {
         assert!(self.closed.is_none(), "{event:?} after Closed");
-        assert!(self.opened || matches!(event, Event::Opened | Event::Closed(_)), "{event:?} before Opened");
+        assert!(
+            self.opened || matches!(event, Event::Opened { .. } | Event::Closed(_)),
+            "{event:?} before Opened"
+        );
         match event {
-            Event::Opened => {
+            Event::Opened { .. } => {
                 assert!(!self.opened, "opened twice");
                 (self.opened, self.writable) = (true, true);
             }

@@ -136,7 +136,7 @@ impl Client {
             assert!(self.tls.wait(give_up).unwrap() < give_up, "what was waited for did not happen");
             let mut writable = false;
             self.tls.drain(&mut |_, event| match event {
-                Event::Opened | Event::Writable => writable = true,
+                Event::Opened { .. } | Event::Writable => writable = true,
                 Event::Received { bytes, .. } => received.extend_from_slice(bytes),
                 Event::Closed(reason) => end = Some(reason),
             });

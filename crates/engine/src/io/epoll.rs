@@ -297,7 +297,7 @@ impl Epoll {
         if slot.state == State::Connecting {
             match slot.finish_connect(bits) {
                 Ok(false) => return,
-                Ok(true) => on(conn, Event::Opened),
+                Ok(true) => on(conn, Event::Opened { at: clock::now() }),
                 Err(reason) => {
                     slot.free();
                     return on(conn, Event::Closed(reason));
@@ -553,7 +553,7 @@ mod tests {
         let mut open = false;
         while !open {
             epoll.wait(clock::now() + 10 * SECOND).unwrap();
-            epoll.drain(&mut |_, event| open |= matches!(event, Event::Opened));
+            epoll.drain(&mut |_, event| open |= matches!(event, Event::Opened { .. }));
         }
         (conn, stream)
     }
@@ -624,7 +624,7 @@ mod tests {
             streams.push(listener.accept().unwrap());
             epoll.wait(clock::now() + 20 * MILLISECOND).unwrap();
             epoll.drain(&mut |_, event| {
-                assert!(matches!(event, Event::Opened), "{event:?}");
+                assert!(matches!(event, Event::Opened { .. }), "{event:?}");
                 opened += 1;
             });
         }

@@ -90,7 +90,10 @@ pub struct Handshake {
 #[derive(Debug)]
 pub enum Event<'a> {
     /// It is open.
-    Opened,
+    Opened {
+        /// The clock when that was seen; how long before it was so is not known.
+        at: Nanos,
+    },
     /// Bytes came.
     Received {
         /// The bytes; never empty.

@@ -475,10 +475,11 @@ impl<P: Peer> Sim<P> {
 
     /// Tells what happened on one connection, within its share of reads.
     fn serve(&mut self, conn: ConnId, on: &mut impl FnMut(ConnId, Event<'_>)) {
+        let at = self.now();
         let Some(line) = self.line(conn) else { return };
         line.queued = false;
         if std::mem::take(&mut line.opened_due) {
-            on(conn, Event::Opened);
+            on(conn, Event::Opened { at });
         }
         if std::mem::take(&mut line.writable_due) && line.end.is_none() {
             on(conn, Event::Writable);
@@ -665,7 +666,7 @@ mod tests {
             let now = sim.wait(until).unwrap();
             sim.drain(&mut |conn, event| {
                 match &event {
-                    Event::Opened | Event::Writable => writable = true,
+                    Event::Opened { .. } | Event::Writable => writable = true,
                     Event::Closed(_) => (writable, over) = (false, true),
                     Event::Received { .. } => {}
                 }
@@ -692,7 +693,7 @@ mod tests {
         let mut sim = Sim::new(1, Weather::calm(), Echo::new(10_000));
         sim.open(CONN, &target());
         sim.wait(NEVER).unwrap();
-        sim.drain(&mut |_, event| assert!(matches!(event, Event::Opened)));
+        sim.drain(&mut |_, event| assert!(matches!(event, Event::Opened { .. })));
         let handed = sim.send(CONN, &[IoSlice::new(b"hello")]);
         sim.wait(NEVER).unwrap();
         let mut arrived = None;
@@ -717,7 +718,7 @@ mod tests {
         while opened + refused < conns.len() {
             sim.wait(NEVER).unwrap();
             sim.drain(&mut |_, event| match event {
-                Event::Opened => opened += 1,
+                Event::Opened { .. } => opened += 1,
                 Event::Closed(reason) if reason == REFUSED => refused += 1,
                 other => panic!("{other:?}"),
             });

@@ -147,8 +147,7 @@ impl Evidence<'_> {
         let wall_ns: Nanos = self.measurement.generator.workers.iter().map(|worker| worker.wall_ns).sum();
         if self.closed && turns.stalled_ns as f64 > STALLED_SHARE * wall_ns as f64 {
             let stalled = time_text(turns.stalled_ns);
-            against
-                .push(format!("its threads stood still for {stalled} in {} turns above 1 ms", turns.stalls));
+            against.push(format!("its threads stood still for {stalled} in {}", turns_above(turns.stalls)));
         }
         against
     }
@@ -242,11 +241,11 @@ impl Evidence<'_> {
             let lag = self.at(Span::Lag, quantile);
             format!(
                 "From {name} on, however, times are partly the generator's own (lag {name} {}, up to {}; reaction up to {}; \
-                 {} turns above 1 ms).",
+                 {}).",
                 time_text(lag),
                 time_text(self.max(Span::Lag)),
                 time_text(self.max(Span::Reaction)),
-                self.measurement.generator.turns.stalls
+                turns_above(self.measurement.generator.turns.stalls)
             )
         })
     }
@@ -314,6 +313,11 @@ impl Evidence<'_> {
 fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// Turns that took too long, counted.
+fn turns_above(stalls: u64) -> String {
+    format!("{stalls} turn{} above 1 ms", if stalls == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

@@ -190,7 +190,8 @@ pub struct PaceArgs {
     /// How long to measure; with --requests, whichever is reached first. Default: 10s, unless --requests is given
     #[arg(short, long, value_name = "TIME", value_parser = values::time, allow_hyphen_values = true)]
     pub time: Option<Nanos>,
-    /// How many requests to measure, over all connections
+    /// How many requests to measure, over all connections. What other answers ask for comes on top: the gets before a cas,
+    /// the sets of --read-through
     #[arg(short = 'n', long, value_name = "N", value_parser = values::count, allow_hyphen_values = true)]
     pub requests: Option<u64>,
     /// How long to run before the measurement begins

@@ -290,7 +290,7 @@ fn requests_without_answer(page: &mut Page, counts: &Counts) {
             "Unanswered",
             &format!(
                 "{} of {} ({share:.2} %) got no answer. They count as slower than all others: where a quantile falls \
-                 among them, only a lower bound of it is known (> x). min, mean and stddev leave them out.",
+                 among them, only a lower bound of it is known (> x). min, mean and stddev of response and service leave them out.",
                 grouped(unanswered),
                 counted(counts.requests(), "request"),
             ),
@@ -655,7 +655,7 @@ all    response  31.1  62.4    17.7  63.1  88.4  92.5  > 1,000,000  > 1,000,000 
 
 Unanswered   70 of 2,070 requests (3.38 %) got no answer. They count as slower than all others:
              where a quantile falls among them, only a lower bound of it is known (> x). min, mean
-             and stddev leave them out.
+             and stddev of response and service leave them out.
 Errors       timeout 50
 Bytes        180 kB sent (90.0 kB/s), 630 kB received (315 kB/s)
 Connections  10 of 10 open at the start, 50 lost, 50 opened again; connecting took 35.0 us (p50) to
@@ -715,7 +715,7 @@ all    response  31.1  62.4    17.7  62.4  86.8  89.9  93.1    93.8  > 93.8  > 9
 
 Unanswered   1 of 2,002 requests (0.05 %) got no answer. They count as slower than all others: where
              a quantile falls among them, only a lower bound of it is known (> x). min, mean and
-             stddev leave them out.
+             stddev of response and service leave them out.
 Errors       server 1
              1 x SERVER_ERROR out of memory storing object
 Bytes        180 kB sent (90.0 kB/s), 630 kB received (315 kB/s)
