@@ -163,6 +163,9 @@ fn choices_that_exclude_each_other_are_refused_with_the_reason() {
         ("--protocol resp2 --mix get:1,cas:1", &["--mix", "cas", "accepted"]),
         ("--protocol resp3 --mix set:1 --noreply", &["--noreply"]),
         ("--protocol resp3 --mix get:1,gat:1 --multiget 3", &["--multiget"]),
+        ("--protocol binary --mix touch:1 --noreply", &["--noreply", "touch"]),
+        ("--mix gat:1 --multiget 66", &["'66' for '--multiget'", "at most 65"]),
+        ("--mix get:1,gats:1 --multiget 9 --key-size 250", &["'9' for '--multiget'", "at most 8"]),
         ("--nonsense", &["--nonsense"]),
     ];
     for (options, parts) in rows {

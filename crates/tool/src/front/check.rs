@@ -39,6 +39,10 @@ const RESP_VERBS: [Verb; 11] = [
 ];
 /// Longest key: memcached's protocol document.
 const KEY_SIZE_MAX: u64 = 250;
+/// Longest line of a gat in the text protocol: memcached may close a connection that sends more without a line end.
+const GAT_LINE_MAX: u64 = 2048;
+/// What such a line has beside its keys and the blanks before them: the word, the longest expiry, the line end.
+const GAT_LINE_FRAME: u64 = "gats -2147483648\r\n".len() as u64;
 /// Largest value: the limit that memcached's `-I` itself has. What a server really takes is its own affair.
 const VALUE_SIZE_MAX: u64 = 1 << 30;
 /// Largest expiry in seconds that memcached takes as a span; beyond it is a date (protocol document, "Expiration times").
@@ -115,7 +119,7 @@ pub fn check(plan: &Plan) -> Result<(), Wrong> {
     }
     plan.phases.iter().try_for_each(phase)?;
     verbs_fit(plan)?;
-    resp_fits(plan)
+    forms_fit(plan)
 }
 
 fn servers(servers: &[String]) -> Result<(), Wrong> {
@@ -313,22 +317,50 @@ fn names(verbs: &[Verb]) -> String {
     format!("{} are accepted", names.join(", "))
 }
 
-/// What a RESP server cannot be asked for at all, or not in this way.
-fn resp_fits(plan: &Plan) -> Result<(), Wrong> {
-    if !plan.protocol.is_resp() {
-        return Ok(());
-    }
+/// Whether the protocol can say every operation in the way that the mixes ask for it. What its codec would refuse in the
+/// middle of a run is refused here.
+fn forms_fit(plan: &Plan) -> Result<(), Wrong> {
+    let noreply_at = ("--noreply", "phases.work.mix.noreply");
+    let multiget_at = ("--multiget", "phases.work.mix.multiget");
     for phase in &plan.phases {
         let Work::Mix(mix) = &phase.work else { continue };
-        if mix.noreply {
-            return wrong(("--noreply", "phases.work.mix.noreply"), true, "RESP answers every request");
-        }
-        if mix.multiget > 1 && mix.ops.iter().any(|&(verb, _)| verb == Verb::Gat) {
-            let accepted = "1 is accepted where the mix has gat: RESP's GETEX takes one key";
-            return wrong(("--multiget", "phases.work.mix.multiget"), mix.multiget, accepted);
+        let has = |wanted: Verb| mix.ops.iter().any(|&(verb, _)| verb == wanted);
+        let gats = mix.multiget > 1 && (has(Verb::Gat) || has(Verb::Gats));
+        match plan.protocol {
+            Protocol::Resp2 | Protocol::Resp3 if mix.noreply => {
+                return wrong(noreply_at, true, "RESP answers every request");
+            }
+            Protocol::Resp2 | Protocol::Resp3 if gats => {
+                let accepted = "1 is accepted where the mix has gat: RESP's GETEX takes one key";
+                return wrong(multiget_at, mix.multiget, accepted);
+            }
+            Protocol::Binary if mix.noreply && has(Verb::Touch) => {
+                let accepted =
+                    "a mix without touch is accepted, which has no quiet form in the binary protocol";
+                return wrong(noreply_at, true, accepted);
+            }
+            Protocol::Text if gats => {
+                let most = (GAT_LINE_MAX - GAT_LINE_FRAME) / (1 + longest_key(plan));
+                if u64::from(mix.multiget) > most {
+                    let accepted = format!(
+                        "at most {most} is accepted where the mix has gat or gats and keys are this long: memcached takes \
+                         such a line only up to {GAT_LINE_MAX} bytes"
+                    );
+                    return wrong(multiget_at, mix.multiget, accepted);
+                }
+            }
+            _ => {}
         }
     }
     Ok(())
+}
+
+/// Bytes of the longest key that may be made.
+fn longest_key(plan: &Plan) -> u64 {
+    let digits = u64::from((KEY_SPACES * plan.data.records - 1).ilog10()) + 1;
+    let least = plan.data.key_prefix.len() as u64 + digits;
+    let (_, top) = plan.data.key_size.support();
+    (top.round().clamp(0.0, KEY_SIZE_MAX as f64) as u64).max(least)
 }
 
 fn mix(mix: &Mix) -> Result<(), Wrong> {
