@@ -7,7 +7,7 @@ LINKS ?= yes
 OLD_NAMES = memaslap memcaslap mcperf mutilate
 
 # Programs that the tests run, each with its Debian package.
-TEST_NEEDS = memcached:memcached redis-server:redis-server setpriv:util-linux
+TEST_NEEDS = memcached:memcached redis-server:redis-server saslpasswd2:sasl2-bin setpriv:util-linux
 
 TARGET = $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 BINARY = $(TARGET)/release/pummel
@@ -52,7 +52,8 @@ check:
 
 bench:
 	@scripts/ensure-rust.sh
-	@scripts/ensure-packages.sh memcached:memcached setpriv:util-linux taskset:util-linux
+	@scripts/ensure-packages.sh memcached:memcached redis-server:redis-server setpriv:util-linux \
+		taskset:util-linux
 	cargo xtask bench
 
 install: $(BINARY)

@@ -5,6 +5,7 @@
 mod bench;
 mod ci;
 mod floors;
+mod truth;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ Commands of the project:
   cargo xtask ci [--no-tests]     formatting, lints, floors, tests; --no-tests where they have just been run
   cargo xtask bench [OPTIONS]     CPU, throughput and memory beside the floor, on this machine
                                   (`cargo xtask bench --help` lists the options)
+  cargo xtask truth [OPTIONS]     pummel's service times beside those of a packet capture (`--help` lists the options)
   cargo xtask help                this text
 
 Exit status: 0 all is well, 1 it is not, 2 the command line is wrong.
@@ -59,7 +61,15 @@ fn run(root: &Path, arguments: &[String]) -> io::Result<Verdict> {
             true
         }
         ["bench", ref options @ ..] => match bench::Options::parse(options) {
-            Ok(options) => bench::run(root, &options).map(|()| true)?,
+            Ok(options) => bench::run(root, &options)?,
+            Err(why) => return Ok(Verdict::Usage(why)),
+        },
+        ["truth", "--help" | "-h"] => {
+            print!("{}", truth::HELP);
+            true
+        }
+        ["truth", ref options @ ..] => match truth::Options::parse(options) {
+            Ok(options) => truth::run(root, &options)?,
             Err(why) => return Ok(Verdict::Usage(why)),
         },
         ["ci"] => ci::run(root, ci::Tests::Run)?,

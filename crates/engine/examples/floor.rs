@@ -1,37 +1,67 @@
-//! The floor that speed is measured against: the smallest program that has the same exchange with a memcached.
+//! The floor that speed is measured against: the smallest program that has the same exchange with a server.
 //!
 //! A bare epoll loop on one thread: receive, count bytes, send requests that were encoded before, for random keys out
 //! of a table; one reading of the clock for each reply. Keys are those of `pummel load`: the index of the record in
 //! decimal, padded with zeros. Without `--rate` every connection keeps `--depth` requests outstanding; with it, requests
-//! leave at equal distances, over the connections in turn, and the loop sleeps between them.
+//! leave at equal distances, over the connections in turn, and the loop sleeps between them or spins (`--wait`).
 //!
-//! `floor --port P [--host 127.0.0.1] [--connections 50] [--depth 1] [--seconds 10] [--rate R] [--records 10000]
-//! [--key-size 30] [--key-prefix S] [--value-size 200] [--cpu N]` prints one line of JSON.
+//! It knows no protocol. `--request FILE` holds the bytes of one request with `__key__` where the key goes; without it
+//! the request is memcached's text get. How long a reply is it learns from the first exchange, or is told by
+//! `--reply-bytes`: all replies must have the same length.
+//!
+//! `floor --port P [--host 127.0.0.1] [--request FILE] [--reply-bytes N] [--connections 50] [--depth 1] [--seconds 10]
+//! [--rate R] [--wait block|spin] [--records 10000] [--popularity uniform] [--key-size 30] [--key-prefix S] [--cpu N]`
+//! prints one line of JSON. `connections` there is the number of those that were answered; CPU times are those of the
+//! measured phase, for each reply.
 
 use std::error::Error;
 use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use pummel_engine::clock;
 use pummel_engine::io::sys::{self, Patience, Poller, Ready};
 use pummel_logic::rng::{Stream, below, scramble};
 use pummel_logic::time::{Nanos, SECOND, from_seconds, seconds};
+use pummel_logic::workload::popularity::{Chooser, Popularity};
 
 /// Number of requests in the table.
 const TABLE: usize = 8192;
 
+/// What stands for the key in the file of `--request`.
+const KEY: &[u8] = b"__key__";
+
+/// Up to this length a request is in the table as a whole; of longer ones, what follows the key is there once.
+const WHOLE_BYTES_MAX: usize = 1024;
+
+/// A first reply is over when nothing came for so long.
+const QUIET: Duration = Duration::from_millis(200);
+
+/// How long the first reply may take to begin.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    Block,
+    Spin,
+}
+
 struct Arguments {
     host: String,
     port: u16,
+    request: Option<PathBuf>,
+    reply_bytes: Option<usize>,
     connections: usize,
     depth: usize,
     seconds: f64,
     rate: Option<f64>,
+    wait: Wait,
     records: u64,
+    popularity: Popularity,
     key_size: usize,
     key_prefix: String,
-    value_size: usize,
     cpu: Option<usize>,
 }
 
@@ -40,14 +70,17 @@ impl Arguments {
         let mut arguments = Arguments {
             host: "127.0.0.1".to_string(),
             port: 0,
+            request: None,
+            reply_bytes: None,
             connections: 50,
             depth: 1,
             seconds: 10.0,
             rate: None,
+            wait: Wait::Block,
             records: 10_000,
+            popularity: Popularity::Uniform,
             key_size: 30,
             key_prefix: String::new(),
-            value_size: 200,
             cpu: None,
         };
         while let Some(flag) = words.next() {
@@ -55,16 +88,20 @@ impl Arguments {
             match flag.as_str() {
                 "--host" => arguments.host = value,
                 "--port" => arguments.port = value.parse()?,
+                "--request" => arguments.request = Some(value.into()),
+                "--reply-bytes" => arguments.reply_bytes = Some(value.parse()?),
                 "--connections" => arguments.connections = value.parse()?,
                 "--depth" => arguments.depth = value.parse()?,
                 "--seconds" => arguments.seconds = value.parse()?,
                 "--rate" => arguments.rate = Some(value.parse()?),
+                "--wait" if value == "block" => arguments.wait = Wait::Block,
+                "--wait" if value == "spin" => arguments.wait = Wait::Spin,
                 "--records" => arguments.records = value.parse()?,
+                "--popularity" => arguments.popularity = value.parse()?,
                 "--key-size" => arguments.key_size = value.parse()?,
                 "--key-prefix" => arguments.key_prefix = value,
-                "--value-size" => arguments.value_size = value.parse()?,
                 "--cpu" => arguments.cpu = Some(value.parse()?),
-                _ => return Err(format!("{flag} is not known").into()),
+                _ => return Err(format!("{flag} {value} is not known").into()),
             }
         }
         if arguments.port == 0 || !(1..=TABLE).contains(&arguments.depth) || arguments.connections == 0 {
@@ -73,9 +110,9 @@ impl Arguments {
         Ok(arguments)
     }
 
-    fn request(&self, record: u64) -> Vec<u8> {
+    fn key(&self, record: u64) -> String {
         let digits = self.key_size.saturating_sub(self.key_prefix.len());
-        format!("get {}{record:0digits$}\r\n", self.key_prefix).into_bytes()
+        format!("{}{record:0digits$}", self.key_prefix)
     }
 
     fn connect(&self) -> Result<TcpStream, Box<dyn Error>> {
@@ -86,45 +123,77 @@ impl Arguments {
     }
 
     /// Asks once, to learn how long a reply is.
-    fn reply_len(&self) -> Result<usize, Box<dyn Error>> {
+    fn learn_reply_len(&self, table: &Table) -> Result<usize, Box<dyn Error>> {
         let mut stream = self.connect()?;
-        stream.write_all(&self.request(0))?;
-        let mut reply = Vec::new();
-        while !reply.ends_with(b"END\r\n") {
-            let mut buffer = [0; 4096];
-            let count = stream.read(&mut buffer)?;
-            if count == 0 {
-                return Err("the server closed the connection".into());
+        for part in table.parts(0) {
+            stream.write_all(part)?;
+        }
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let mut len = 0;
+        let mut buffer = [0; 4096];
+        loop {
+            match stream.read(&mut buffer) {
+                Ok(0) => return Err("the server closed the connection".into()),
+                Ok(count) => len += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock && len > 0 => return Ok(len),
+                Err(error) => return Err(format!("no reply to the first request: {error}").into()),
             }
-            reply.extend_from_slice(&buffer[..count]);
+            stream.set_read_timeout(Some(QUIET))?;
         }
-        if reply.len() < self.value_size + self.key_size {
-            return Err("the records are not there: populate the server with `pummel load` first".into());
-        }
-        Ok(reply.len())
     }
 }
 
-/// All requests, end to end, each of the same length; those that follow each other are for unrelated keys.
+/// All requests, each of the same length; those that follow each other are for unrelated keys.
 struct Table {
-    bytes: Vec<u8>,
-    request_len: usize,
+    /// End to end: whole requests, or where they are long, their beginnings up to the end of the key.
+    heads: Vec<u8>,
+    head_len: usize,
+    /// What follows in each of them.
+    tail: Vec<u8>,
     chance: u64,
 }
 
 impl Table {
-    fn new(arguments: &Arguments) -> Table {
+    fn new(arguments: &Arguments) -> Result<Table, Box<dyn Error>> {
+        let template = match &arguments.request {
+            Some(file) => std::fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?,
+            None => [b"get ", KEY, b"\r\n"].concat(),
+        };
+        let place = template.windows(KEY.len()).position(|window| window == KEY);
+        let place = place.ok_or("the request has no __key__ in it")?;
+        let (before, after) = (&template[..place], &template[place + KEY.len()..]);
+        let (common, tail) = match template.len() <= WHOLE_BYTES_MAX {
+            true => (after, Vec::new()),
+            false => (&[][..], after.to_vec()),
+        };
         let stream = Stream::from_seed(1);
-        let keys = (0..TABLE as u64).map(|i| below(stream.draw(i), arguments.records));
-        let bytes: Vec<u8> = keys.flat_map(|key| arguments.request(key)).collect();
-        Table { request_len: bytes.len() / TABLE, bytes, chance: 1 }
+        let chooser = Chooser::new(&arguments.popularity, arguments.records, 0, 1);
+        let mut heads = Vec::new();
+        for i in 0..TABLE as u64 {
+            let key = arguments.key(chooser.choose(&stream, i));
+            heads.extend([before, key.as_bytes(), common].concat());
+        }
+        Ok(Table { head_len: heads.len() / TABLE, heads, tail, chance: 1 })
     }
 
-    /// Some requests in a row, from a random place on.
-    fn requests(&mut self, count: usize) -> &[u8] {
+    /// The index of a random request that has at least `count - 1` others behind it.
+    fn choose(&mut self, count: usize) -> usize {
         self.chance = scramble(self.chance.wrapping_add(1));
-        let start = below(self.chance, (TABLE - count + 1) as u64) as usize * self.request_len;
-        &self.bytes[start..start + count * self.request_len]
+        below(self.chance, (TABLE - count + 1) as u64) as usize
+    }
+
+    /// Some whole requests in a row, from a random place on.
+    fn requests(&mut self, count: usize) -> &[u8] {
+        let start = self.choose(count) * self.head_len;
+        &self.heads[start..start + count * self.head_len]
+    }
+
+    fn parts(&self, index: usize) -> [&[u8]; 2] {
+        [&self.heads[index * self.head_len..][..self.head_len], &self.tail]
+    }
+
+    fn request_len(&self) -> usize {
+        self.head_len + self.tail.len()
     }
 }
 
@@ -132,6 +201,11 @@ struct Connection {
     stream: TcpStream,
     /// Bytes of the reply that is not whole yet.
     begun: usize,
+    /// Long requests that are to be sent; `begun_request` is the first of them.
+    owed: usize,
+    /// The long request that was begun, and how many bytes of it are sent.
+    begun_request: Option<(usize, usize)>,
+    answered: bool,
 }
 
 struct Floor {
@@ -147,28 +221,69 @@ struct Floor {
 
 impl Floor {
     fn new(arguments: &Arguments) -> Result<Floor, Box<dyn Error>> {
+        let table = Table::new(arguments)?;
+        let reply_len = match arguments.reply_bytes {
+            Some(reply_bytes) => reply_bytes.max(1),
+            None => arguments.learn_reply_len(&table)?,
+        };
+        // Short requests always fit.
+        let interest = if table.tail.is_empty() { sys::READABLE } else { sys::READABLE | sys::WRITABLE };
         let poller = Poller::new()?;
         let mut connections = Vec::new();
         for index in 0..arguments.connections {
             let stream = arguments.connect()?;
-            poller.add(stream.as_fd(), sys::READABLE | sys::EDGES, index as u64)?;
-            connections.push(Connection { stream, begun: 0 });
+            poller.add(stream.as_fd(), interest | sys::EDGES, index as u64)?;
+            connections.push(Connection { stream, begun: 0, owed: 0, begun_request: None, answered: false });
         }
-        Ok(Floor {
-            poller,
-            connections,
-            table: Table::new(arguments),
-            reply_len: arguments.reply_len()?,
-            buffer: vec![0; 64 * 1024],
-            replies: 0,
-            seen_at: 0,
-        })
+        let buffer = vec![0; 64 * 1024];
+        Ok(Floor { poller, connections, table, reply_len, buffer, replies: 0, seen_at: 0 })
     }
 
-    fn send(&mut self, connection: usize, count: usize) -> Result<(), Box<dyn Error>> {
+    fn send(&mut self, index: usize, count: usize) -> Result<(), Box<dyn Error>> {
+        if !self.table.tail.is_empty() {
+            self.connections[index].owed += count;
+            return self.send_owed(index);
+        }
         let requests = self.table.requests(count);
-        let sent = sys::send(self.connections[connection].stream.as_fd(), &[IoSlice::new(requests)])?;
+        let sent = sys::send(self.connections[index].stream.as_fd(), &[IoSlice::new(requests)])?;
         if sent < requests.len() { Err("the server does not read".into()) } else { Ok(()) }
+    }
+
+    /// Sends what the socket takes of the long requests.
+    fn send_owed(&mut self, index: usize) -> Result<(), Box<dyn Error>> {
+        let connection = &mut self.connections[index];
+        while connection.owed > 0 {
+            let (request, sent) = connection.begun_request.unwrap_or_else(|| (self.table.choose(1), 0));
+            let [head, tail] = self.table.parts(request);
+            let rest = [&head[sent.min(head.len())..], &tail[sent.saturating_sub(head.len())..]];
+            match sys::send(connection.stream.as_fd(), &rest.map(IoSlice::new)) {
+                Ok(count) if sent + count == self.table.request_len() => {
+                    connection.begun_request = None;
+                    connection.owed -= 1;
+                }
+                // The socket is full: an event follows when it takes more.
+                Ok(count) => {
+                    connection.begun_request = Some((request, sent + count));
+                    break;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    connection.begun_request = Some((request, sent));
+                    break;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Does what a connection is ready for, and returns how many replies became whole.
+    fn handle(&mut self, event: &Ready) -> Result<usize, Box<dyn Error>> {
+        let connection = event.token() as usize;
+        if self.connections[connection].owed > 0 && event.bits() & sys::WRITABLE != 0 {
+            self.send_owed(connection)?;
+        }
+        // An error is read like bytes.
+        if event.bits() & !sys::WRITABLE == 0 { Ok(0) } else { self.receive(connection) }
     }
 
     /// Reads what is there, and returns how many replies became whole.
@@ -193,6 +308,7 @@ impl Floor {
                 Err(error) => return Err(error.into()),
             }
         }
+        connection.answered |= replies > 0;
         self.replies += replies as u64;
         Ok(replies)
     }
@@ -207,7 +323,7 @@ impl Floor {
             let found = self.poller.wait_coarse(&mut ready, true)?;
             for event in &ready[..found] {
                 let connection = event.token() as usize;
-                let replies = self.receive(connection)?;
+                let replies = self.handle(event)?;
                 if replies > 0 {
                     self.send(connection, replies)?;
                 }
@@ -217,7 +333,7 @@ impl Floor {
     }
 
     /// Open loop: request i is due `i` gaps after the start, whatever became of the others.
-    fn run_open(&mut self, rate: f64, start: Nanos, until: Nanos) -> Result<(), Box<dyn Error>> {
+    fn run_open(&mut self, rate: f64, wait: Wait, start: Nanos, until: Nanos) -> Result<(), Box<dyn Error>> {
         sys::sharpen_timers()?;
         let mut ready = [Ready::NONE; 256];
         let mut asked = 0;
@@ -231,13 +347,16 @@ impl Floor {
             if due >= until && self.replies == asked {
                 return Ok(());
             }
-            let patience = match due < until {
-                true => Patience::For(due.saturating_sub(clock::now())),
-                false => Patience::Endless,
+            let found = match wait {
+                Wait::Spin => self.poller.wait_coarse(&mut ready, false)?,
+                Wait::Block if due < until => {
+                    let patience = Patience::For(due.saturating_sub(clock::now()));
+                    self.poller.wait_fine(&mut ready, patience)?
+                }
+                Wait::Block => self.poller.wait_fine(&mut ready, Patience::Endless)?,
             };
-            let found = self.poller.wait_fine(&mut ready, patience)?;
             for event in &ready[..found] {
-                self.receive(event.token() as usize)?;
+                self.handle(event)?;
             }
         }
     }
@@ -246,7 +365,7 @@ impl Floor {
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse(std::env::args().skip(1))?;
     sys::raise_descriptor_limit(arguments.connections as u64 + 32)
-        .map_err(|allowed| format!("only {allowed} descriptors are allowed"))?;
+        .map_err(|allowed| format!("only {allowed} descriptors are allowed (ulimit -n)"))?;
     if let Some(cpu) = arguments.cpu {
         sys::pin_to_cpu(cpu)?;
     }
@@ -255,19 +374,22 @@ fn main() -> Result<(), Box<dyn Error>> {
     let until = start + from_seconds(arguments.seconds);
     match arguments.rate {
         None => floor.run_closed(arguments.depth, until)?,
-        Some(rate) => floor.run_open(rate, start, until)?,
+        Some(rate) => floor.run_open(rate, arguments.wait, start, until)?,
     }
     let (end, after) = (clock::now(), sys::process_cpu_time());
     let each_us = |ns: Nanos| ns as f64 / 1e3 / floor.replies.max(1) as f64;
     println!(
         "{{\"requests\": {}, \"seconds\": {:.6}, \"rate\": {:.1}, \"cpu_user_us\": {:.4}, \"cpu_system_us\": {:.4}, \
-         \"peak_rss_bytes\": {}}}",
+         \"peak_rss_bytes\": {}, \"connections\": {}, \"request_bytes\": {}, \"reply_bytes\": {}}}",
         floor.replies,
         seconds(end - start),
         floor.replies as f64 * SECOND as f64 / (end - start) as f64,
         each_us(after.user_ns - before.user_ns),
         each_us(after.system_ns - before.system_ns),
         sys::peak_rss_bytes().unwrap_or(0),
+        floor.connections.iter().filter(|connection| connection.answered).count(),
+        floor.table.request_len(),
+        floor.reply_len,
     );
     Ok(())
 }

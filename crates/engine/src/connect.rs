@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use pummel_logic::plan::Plan;
+use pummel_logic::plan::{Plan, Transport};
 
 use crate::io::Target;
 use crate::io::sys::{self, Address};
@@ -144,6 +145,7 @@ pub struct Server {
     name: String,
     place: Place,
     sources: Sources,
+    loading: Transport,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -185,7 +187,17 @@ impl Server {
             }
             Place::Tcp(addresses)
         };
-        Ok(Server { name: server(), place, sources: sources.clone() })
+        Ok(Server { name: server(), place, sources: sources.clone(), loading: Transport::Stream })
+    }
+
+    /// The same, loaded by this transport, whatever it is measured by.
+    pub fn loaded_by(self, loading: Transport) -> Server {
+        Server { loading, ..self }
+    }
+
+    /// What it is loaded by.
+    pub fn loading(&self) -> Transport {
+        self.loading
     }
 
     /// The name in the Plan.
@@ -203,12 +215,35 @@ impl Server {
         matches!(self.place, Place::Unix(_))
     }
 
+    /// Whether it certainly runs on this machine: behind a unix socket or on a loopback address.
+    pub fn is_here(&self) -> bool {
+        match &self.place {
+            Place::Tcp(addresses) => addresses.iter().all(|address| address.ip().is_loopback()),
+            Place::Unix(_) => true,
+        }
+    }
+
     /// How many addresses there are to try: after so many attempts that were refused in a row, the server is not there.
     pub fn addresses(&self) -> usize {
         match &self.place {
             Place::Tcp(addresses) => addresses.len(),
             Place::Unix(_) => 1,
         }
+    }
+
+    /// The same over this transport.
+    pub fn target_over(&self, transport: Transport, connection: u64, attempt: usize) -> Target {
+        match (transport, self.target(connection, attempt)) {
+            (Transport::Udp, Target::Tcp { address, source }) => Target::Udp { address, source },
+            (_, target) => target,
+        }
+    }
+
+    /// Whether somebody takes TCP connections there, as far as can be found out in `patience`.
+    pub fn takes_streams(&self, patience: Duration) -> bool {
+        let Place::Tcp(addresses) = &self.place else { return true };
+        let share = patience / addresses.len() as u32;
+        addresses.iter().any(|address| TcpStream::connect_timeout(address, share).is_ok())
     }
 
     /// Where attempt number `attempt` of connection number `connection` goes: the addresses in turn over attempts
@@ -237,9 +272,10 @@ fn split(name: &str) -> Option<(&str, u16)> {
     (!host.is_empty()).then_some((host, port))
 }
 
-/// Number of connections that a Plan asks for in this process: one for each client.
+/// Number of connections that a Plan asks for in this process: one for each lane of each client.
 pub fn connections(plan: &Plan) -> u64 {
-    plan.groups.iter().map(|group| u64::from(group.clients)).sum()
+    let clients: u64 = plan.groups.iter().map(|group| u64::from(group.clients)).sum();
+    clients * plan.lanes() as u64
 }
 
 /// Number of descriptors that `connections` on `workers` take, with everything else that a process has open.
@@ -258,6 +294,14 @@ pub fn ensure_descriptors(connections: u64, workers: u32) -> Result<(), ConnectE
         needed,
         allowed,
     })
+}
+
+/// Makes room for so many connections, or for as many as the system allows: what is more is counted as it fails.
+pub fn allow_descriptors(connections: u64, workers: u32) {
+    if let Err(allowed) = sys::raise_descriptor_limit(descriptors_needed(connections, workers)) {
+        // What is allowed is taken whole; it was there before if this fails too.
+        let _ = sys::raise_descriptor_limit(allowed);
+    }
 }
 
 #[cfg(test)]
@@ -317,6 +361,7 @@ mod tests {
             name: "localhost:7".to_string(),
             place: Place::Tcp(addresses.clone()),
             sources: Sources::default(),
+            loading: Transport::Stream,
         };
         for attempt in 0..4 {
             let expected = Target::Tcp { address: addresses[attempt % 2], source: None };
@@ -330,7 +375,7 @@ mod tests {
         let server = Server::resolve("127.0.0.1:7", &sources).unwrap();
         let source_of = |connection| match server.target(connection, 0) {
             Target::Tcp { source, .. } => source.unwrap().to_string(),
-            Target::Unix(_) => unreachable!("the server is at an internet address"),
+            other => unreachable!("the server is at an internet address: {other:?}"),
         };
         assert_eq!([0, 1, 2].map(source_of), ["127.0.0.1:0", "127.0.0.2:0", "127.0.0.1:0"]);
     }

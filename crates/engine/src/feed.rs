@@ -4,12 +4,15 @@ use std::fmt;
 use std::io;
 use std::sync::mpsc::{Receiver, Sender};
 
+use pummel_logic::measure::churn::Churn;
 use pummel_logic::measure::histogram::Histogram;
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::{Bytes, Verify, WorkerTime};
 use pummel_logic::measure::recorder::Tally;
 use pummel_logic::time::Nanos;
+use pummel_logic::wire::udp;
 use pummel_logic::wire::{Fault, Outcome, Verb};
+use pummel_logic::workload::window::Finding;
 
 use crate::io::Reason;
 
@@ -77,8 +80,38 @@ pub enum Note {
     Phase(Box<PhaseEnd>),
     /// Requests of the measured phase.
     Rows(Vec<Row>),
+    /// What a check of a client with a window found that failed.
+    Finding {
+        /// Number of the connection in its worker.
+        slot: u32,
+        /// What it was.
+        finding: Box<Finding>,
+    },
+    /// What a server said with an error to a client with a window.
+    Complaint {
+        /// Number of the connection in its worker.
+        slot: u32,
+        /// Its words.
+        words: Vec<u8>,
+    },
+    /// A connection was lost or is open again.
+    Connection {
+        /// Index of its server in the Plan.
+        server: u32,
+        /// Which of the two.
+        news: News,
+    },
     /// It is through.
     Done(Box<WorkerEnd>),
+}
+
+/// What became of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News {
+    /// It was open, and is not any more.
+    Lost,
+    /// It is open again.
+    Back,
 }
 
 /// What a worker knows at the end of a phase.
@@ -109,6 +142,10 @@ pub struct PhaseFate {
     pub dead: u64,
     /// Requests that nobody asked for although the phase wanted them.
     pub missing: u64,
+    /// Requests that were left out because they would have been late.
+    pub skipped: u64,
+    /// Requests that were asked again because the first attempt got lost.
+    pub repeated: u64,
     /// For every server that the worker talks to (index in the Plan), how long it had answered nothing at the end.
     pub silent: Vec<(u32, Nanos)>,
 }
@@ -128,8 +165,12 @@ pub struct WorkerEnd {
     pub handshake: Histogram,
     /// How many of them resumed a session.
     pub resumed: u64,
+    /// What came of clients that come and go.
+    pub churn: Option<Box<Churn>>,
     /// What checking the answers found.
     pub verify: Verify,
+    /// What became of datagrams.
+    pub udp: udp::Counts,
     /// What servers said with errors, and how often.
     pub messages: Vec<(Vec<u8>, u64)>,
     /// Why the first connection was not opened, or was lost, and the index of its server in the Plan.

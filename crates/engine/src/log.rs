@@ -1,19 +1,23 @@
 //! Everything that one worker writes down while it works.
 
 use pummel_logic::inflight::Ticket;
+use pummel_logic::measure::churn::Churn;
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::{Bytes, WorkerTime};
 use pummel_logic::measure::recorder::{Sample, Tally};
+use pummel_logic::sequence::Weight;
 use pummel_logic::session::{Answer, Item, Stamp};
 use pummel_logic::shared::Shared;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
+use pummel_logic::wire::udp;
 use pummel_logic::wire::{Malformed, Outcome, Verb};
 use pummel_logic::workload::check::{Check, Damage, Verdict};
 use pummel_logic::workload::key::KEY_MAX_BYTES;
 use pummel_logic::workload::value::Version;
 
-use crate::feed::{Line, Note, PhaseEnd, PhaseFate, Row, Trouble, WorkerEnd};
+use crate::feed::{Line, News, Note, PhaseEnd, PhaseFate, Row, Trouble, WorkerEnd};
 use crate::io::{Handshake, Reason};
+use crate::ledger::Ledger;
 
 /// A turn that takes longer is a stall.
 const STALL_NS: Nanos = MILLISECOND;
@@ -26,6 +30,9 @@ const ROWS: usize = 4096;
 
 /// Different messages of servers that are kept, and bytes of each.
 const MESSAGES: (usize, usize) = (8, 200);
+
+/// How often the same message of servers is passed on at once.
+const COMPLAINTS: u64 = 10;
 
 /// First bytes of a malformed reply that are kept.
 const MALFORMED_BYTES: usize = 40;
@@ -65,9 +72,18 @@ pub struct Log {
     stamped: bool,
     mend: bool,
     checks: Vec<Option<Passing>>,
+    checks_grow: bool,
     rows: Option<Vec<Row>>,
+    /// What comes of clients that come and go.
+    ledger: Option<Box<Ledger>>,
+    /// Every request is looked at, for the rows or the ledger.
+    watched: bool,
+    /// Groups of which only successes are timed.
+    choosy: Box<[bool]>,
     end: WorkerEnd,
     open: u64,
+    /// The server of the first request over UDP that was given up.
+    late: Option<u32>,
 }
 
 /// A value that is being checked as it passes.
@@ -80,14 +96,20 @@ struct Passing {
 }
 
 /// What a worker is to write down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Habits {
     /// Connections whose values are checked; 0 where none are.
     pub checks: usize,
     /// Keep every request of the measured phase.
     pub rows: bool,
+    /// Clients come and go; with what their requests weigh, where that is known.
+    pub ledger: Option<Option<Weight>>,
+    /// Connections are added as they are needed, and values are checked on them.
+    pub checks_grow: bool,
     /// The kernel's receive stamps are expected.
     pub stamped: bool,
+    /// For every group, whether only the times of reads that found something and of stores that stored are recorded.
+    pub successes_only: Vec<bool>,
 }
 
 impl Log {
@@ -111,9 +133,14 @@ impl Log {
             stamped: habits.stamped,
             mend: false,
             checks: vec![None; habits.checks],
+            checks_grow: habits.checks_grow,
             rows: habits.rows.then(|| Vec::with_capacity(ROWS)),
+            ledger: habits.ledger.map(|ledger| Box::new(Ledger::new(ledger))),
+            watched: habits.rows || habits.ledger.is_some(),
+            choosy: habits.successes_only.into(),
             end: WorkerEnd::default(),
             open: 0,
+            late: None,
         }
     }
 
@@ -158,6 +185,10 @@ impl Log {
                 let index = (now.min(self.end_at - 1) - self.begin) / interval_ns;
                 self.next_tick = self.tick_at(self.begin + (index + 1) * interval_ns);
                 self.hand_over(index * interval_ns, index);
+                if let Some(rows) = self.rows.as_mut().filter(|rows| !rows.is_empty()) {
+                    let rows = std::mem::replace(rows, Vec::with_capacity(ROWS));
+                    self.line.say(Note::Rows(rows));
+                }
             }
         }
     }
@@ -193,7 +224,10 @@ impl Log {
 
     /// Ends the run.
     pub fn finish(mut self, failure: Option<std::io::Error>) {
+        self.end.churn = self.ledger.take().map(|ledger| Box::new(ledger.churn));
         self.end.failure = failure;
+        let late = self.late.map(|server| (server, Trouble::TimedOut));
+        self.end.trouble = self.end.trouble.take().or(late);
         self.line.say(Note::Done(Box::new(self.end)));
     }
 
@@ -207,7 +241,8 @@ impl Log {
             Ok(spare) => spare,
             // None is back yet: a new one is made, which is rare and costs some zeroed pages.
             Err(_) => {
-                Box::new(Interval::new(self.interval.groups.iter().map(|_| std::iter::empty::<Verb>())))
+                let groups = self.interval.groups.iter().map(|_| std::iter::empty::<Verb>());
+                Box::new(Interval::new(groups).counting(self.interval.outstanding.is_some()))
             }
         };
         spare.restart(next, end_ns);
@@ -216,10 +251,13 @@ impl Log {
         self.line.say(Note::Slice { interval: full, worker: self.line.worker, next });
     }
 
-    /// A request was handed to its connection.
+    /// Requests were handed to a connection, one after the other; its client has so many outstanding now.
     #[inline]
-    pub fn asked(&mut self) {
+    pub fn asked(&mut self, requests: u32, outstanding: u32) {
         self.busy = true;
+        if let Some(histogram) = &mut self.interval.outstanding {
+            (0..requests).for_each(|n| histogram.record(outstanding.saturating_sub(n).into()));
+        }
     }
 
     /// Bytes were handed to the kernel.
@@ -247,27 +285,15 @@ impl Log {
     }
 
     /// A request ended.
-    #[inline]
+    #[inline(always)]
     pub fn answer(&mut self, group: usize, client: u64, answer: &Answer<'_>, message: &[u8]) {
-        let ticket = answer.ticket;
-        let sample = sample_of(answer);
-        if let Mode::Count = self.mode {
-            self.ended += 1;
-            match (self.abandoning, answer.sent) {
-                (false, _) => self.tally.record(&sample),
-                (true, NEVER) => self.tally.unsent(ticket.verb, 1),
-                (true, _) => self.tally.unfinished(ticket.verb, 1),
+        match self.mode {
+            Mode::Count => return self.count(answer, message),
+            Mode::Record(_) if self.abandoning => self.give_up(group, answer),
+            Mode::Record(_) if self.choosy[group] && !succeeded(answer.outcome) => {
+                self.interval.groups[group].record_slipped(&sample_of(answer));
             }
-            if let Outcome::Error(_) = answer.outcome {
-                self.message(message);
-            }
-            return;
-        }
-        let recorder = &mut self.interval.groups[group];
-        match (self.abandoning, answer.sent) {
-            (false, _) => recorder.record(&sample),
-            (true, NEVER) => recorder.unsent(ticket.verb, 1),
-            (true, _) => recorder.record_unfinished(&sample),
+            Mode::Record(_) => self.interval.groups[group].record(&sample_of(answer)),
         }
         if answer.stamp != Stamp::Nothing {
             self.answered_at = self.answered_at.max(answer.arrived);
@@ -283,8 +309,36 @@ impl Log {
         if let Outcome::Error(_) = answer.outcome {
             self.message(message);
         }
-        if self.rows.is_some() {
+        if self.watched {
             self.row(group, client, answer);
+            if let Some(ledger) = &mut self.ledger {
+                ledger.answer(answer);
+            }
+        }
+    }
+
+    /// A request ended in a phase that is not recorded.
+    #[inline(never)]
+    fn count(&mut self, answer: &Answer<'_>, message: &[u8]) {
+        let verb = answer.ticket.verb;
+        self.ended += 1;
+        match (self.abandoning, answer.sent) {
+            (false, _) => self.tally.record(&sample_of(answer)),
+            (true, NEVER) => self.tally.unsent(verb, 1),
+            (true, _) => self.tally.unfinished(verb, 1),
+        }
+        if let Outcome::Error(_) = answer.outcome {
+            self.message(message);
+        }
+    }
+
+    /// A request ended because its phase is over.
+    #[cold]
+    fn give_up(&mut self, group: usize, answer: &Answer<'_>) {
+        let recorder = &mut self.interval.groups[group];
+        match answer.sent {
+            NEVER => recorder.unsent(answer.ticket.verb, 1),
+            _ => recorder.record_unfinished(&sample_of(answer)),
         }
     }
 
@@ -306,6 +360,43 @@ impl Log {
         });
         if rows.len() == ROWS {
             self.line.say(Note::Rows(std::mem::replace(rows, Vec::with_capacity(ROWS))));
+        }
+    }
+
+    /// The account of clients that come and go, where they do and are measured.
+    pub fn churn(&mut self) -> Option<&mut Churn> {
+        match self.mode {
+            Mode::Record(_) => self.ledger.as_mut().map(|ledger| &mut ledger.churn),
+            Mode::Count => None,
+        }
+    }
+
+    /// The reply that is handed over next has so many bytes.
+    pub fn weigh(&mut self, bytes: u64) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.reply_bytes = bytes;
+        }
+    }
+
+    /// The request that is handed over next ends with its connection; `whole`: all of it was sent.
+    pub fn parted(&mut self, whole: bool) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.cut = !whole;
+        }
+    }
+
+    /// Values are checked on so many connections.
+    pub fn make_room(&mut self, connections: usize) {
+        if !self.checks.is_empty() || self.checks_grow {
+            self.checks.resize(connections, None);
+        }
+    }
+
+    /// So many requests that were due were never sent.
+    pub fn unsent_many(&mut self, group: usize, verb: Verb, count: u64) {
+        match self.mode {
+            Mode::Record(_) => self.interval.groups[group].unsent(verb, count),
+            Mode::Count => self.tally.unsent(verb, count),
         }
     }
 
@@ -356,7 +447,10 @@ impl Log {
     }
 
     /// A connection is open, `took` after it was asked for; `again`: it was open before.
-    pub fn opened(&mut self, took: Nanos, again: bool) {
+    pub fn opened(&mut self, server: u32, took: Nanos, again: bool) {
+        if again {
+            self.line.say(Note::Connection { server, news: News::Back });
+        }
         self.end.connect.record(took);
         self.end.reconnected += u64::from(again);
     }
@@ -380,8 +474,19 @@ impl Log {
 
     /// An open connection is lost.
     pub fn lost(&mut self, server: u32, trouble: Trouble) {
+        self.line.say(Note::Connection { server, news: News::Lost });
         self.end.lost += 1;
         self.end.trouble.get_or_insert((server, trouble));
+    }
+
+    /// A request was given up whose connection goes on.
+    pub fn late(&mut self, server: u32) {
+        self.late.get_or_insert(server);
+    }
+
+    /// What became of datagrams on a connection.
+    pub fn add_datagrams(&mut self, counts: &udp::Counts) {
+        self.end.udp.merge(counts);
     }
 
     /// What the peer said is not what its protocol allows.
@@ -400,6 +505,26 @@ impl Log {
             *count += 1;
         } else if known.len() < MESSAGES.0 {
             known.push((message.to_vec(), 1));
+        }
+    }
+
+    /// What clients with windows counted and found, on this connection, and what the server said.
+    pub fn window(&mut self, slot: usize, shared: &mut Shared, message: &[u8]) {
+        let counts = shared.take_window_counts();
+        if let Mode::Record(_) = self.mode {
+            self.interval.window.merge(&counts);
+        }
+        let slot = slot as u32;
+        for finding in shared.take_findings() {
+            self.line.say(Note::Finding { slot, finding: Box::new(finding) });
+        }
+        if message.is_empty() {
+            return;
+        }
+        let known = &self.end.messages;
+        let kept = &message[..message.len().min(MESSAGES.1)];
+        if known.iter().any(|(text, count)| text == kept && *count <= COMPLAINTS) {
+            self.line.say(Note::Complaint { slot, words: kept.to_vec() });
         }
     }
 
@@ -451,6 +576,11 @@ impl Log {
             *passing = None;
         }
     }
+}
+
+/// Whether a read found something, or a store stored.
+fn succeeded(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::Hit | Outcome::Stored)
 }
 
 #[inline]

@@ -10,8 +10,14 @@ use pummel_logic::time::Nanos;
 pub struct Meeting {
     state: Mutex<State>,
     changed: Condvar,
-    stopped: AtomicBool,
+    /// Every worker reads it in every turn, while others write to the state.
+    stopped: Apart<AtomicBool>,
 }
+
+/// Something on cache lines of its own: two of 64 bytes, since processors fetch neighbours in pairs.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Apart<T>(T);
 
 #[derive(Debug, Default)]
 struct State {
@@ -32,7 +38,7 @@ impl Meeting {
     /// A meeting point for `workers` workers.
     pub fn new(workers: usize) -> Meeting {
         let state = State { workers, able: true, ..State::default() };
-        Meeting { state: Mutex::new(state), changed: Condvar::new(), stopped: AtomicBool::new(false) }
+        Meeting { state: Mutex::new(state), changed: Condvar::new(), stopped: Apart(AtomicBool::new(false)) }
     }
 
     /// Waits for all workers. Each brings its clock's time and whether it can go on; all leave with the same answer:
@@ -94,19 +100,31 @@ impl Meeting {
 
     /// Asks all workers to come to an end: no phase begins any more, and the one under way asks nothing more.
     pub fn stop(&self) {
-        self.stopped.store(true, Ordering::Relaxed);
+        self.stopped.0.store(true, Ordering::Relaxed);
     }
 
     /// Whether the run was stopped.
     #[inline]
     pub fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Relaxed)
+        self.stopped.0.load(Ordering::Relaxed)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_workers_read_in_every_turn_is_on_no_line_that_others_write_to() {
+        let line = |offset: usize| offset / 128;
+        let stopped = std::mem::offset_of!(Meeting, stopped);
+        assert_eq!(stopped % 128, 0);
+        assert_ne!(line(stopped), line(std::mem::offset_of!(Meeting, state)));
+        assert_ne!(line(stopped), line(std::mem::offset_of!(Meeting, changed)));
+        assert_eq!(size_of::<Apart<AtomicBool>>(), 128);
+        // Nor does whatever lies beside a meeting share a line with it: it begins and ends with one.
+        assert_eq!((align_of::<Meeting>(), size_of::<Meeting>() % 128), (128, 0));
+    }
 
     #[test]
     fn all_leave_with_the_latest_time_and_one_who_cannot_go_on_holds_all_back() {

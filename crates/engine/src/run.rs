@@ -1,5 +1,6 @@
 //! From a Plan to a Measurement: the one place that starts workers.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
@@ -8,34 +9,44 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
 
-use pummel_logic::arrivals::Pace;
+use pummel_logic::arrivals::{Pace, Schedule};
 use pummel_logic::client::{Client, Shift};
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::recorder::Span;
-use pummel_logic::plan::{self, Arrivals, Clock, Depth, Phase, Plan, Protocol, Work};
+use pummel_logic::plan::{self, Arrivals, Clock, Depth, Phase, Plan, Protocol, Route, Transport, Work};
 use pummel_logic::rng::Place;
-use pummel_logic::shared::{Shared, mates};
+use pummel_logic::route::Router;
+use pummel_logic::sequence::{self, Draws, Sequencer, Weight};
+use pummel_logic::shared::{Shared, rank_among_mates};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND, seconds};
 use pummel_logic::wire::binary::Binary;
 use pummel_logic::wire::greeting::{self, Greeting};
 use pummel_logic::wire::meta::Meta;
-use pummel_logic::wire::resp::{Resp2, Resp3};
+use pummel_logic::wire::resp::Resp;
+use pummel_logic::wire::resp::template::Template;
 use pummel_logic::wire::text::Text;
+use pummel_logic::wire::udp;
 use pummel_logic::wire::{Codec, Refused, Verb};
 use pummel_logic::workload::key::{KeyMaker, PrefixTooLong};
 use pummel_logic::workload::mix::verbs_of;
 use pummel_logic::workload::stale::{RunMark, Writer};
+use pummel_logic::workload::trace::Trace;
 use pummel_logic::workload::value::{ValueMaker, ValueTooLarge};
+use pummel_logic::workload::window::{Finding, WindowMaker};
 
 use crate::clock;
 use crate::connect::{self, ConnectError, Server, Sources};
-use crate::feed::{Line, Note, PhaseEnd, Row, Trouble, WorkerEnd};
+use crate::feed::{Line, News, Note, PhaseEnd, Row, Trouble, WorkerEnd};
+use crate::io::choice::{self, Choice};
 use crate::io::epoll::Epoll;
+use crate::io::patience::Cores;
+use crate::io::uring::Uring;
 use crate::io::{Backend, sys};
 use crate::log::{Habits, Log, Mode};
 use crate::meeting::Meeting;
 use crate::tls::{Setup, Tls, TlsError};
+use crate::worker::crowd::{Births, Calling, Gathering};
 use crate::worker::{Crew, Road, Rules, Worker};
 
 /// The drain of a phase lasts at most this long, and at most as long as a request may take.
@@ -53,6 +64,13 @@ const HEAD_START_NS: Nanos = 2 * MILLISECOND;
 /// A server that answered nothing for less than this may still be there.
 const SILENCE_MIN_NS: Nanos = 100 * MILLISECOND;
 
+/// How long to wait for a server to take a TCP connection, by which it then is loaded although it is measured over UDP.
+const LISTEN_MAX_NS: Nanos = SECOND;
+
+/// Most clients of a server that load it over UDP, and most requests that they have outstanding together: a burst of
+/// more fills the buffer of the server's socket, which then loses them.
+const LOADERS_MAX: u64 = 64;
+
 /// How often the watching thread looks whether the run is to be stopped.
 const WATCH: Duration = Duration::from_millis(20);
 
@@ -60,8 +78,11 @@ const WATCH: Duration = Duration::from_millis(20);
 pub trait Watch {
     /// What is wanted beside the figures.
     fn wants(&self) -> Wants {
-        Wants { rows: false, keep: Keep::Figures }
+        Wants { rows: false, keep: Keep::Figures, outstanding: false }
     }
+
+    /// Something is not as it was asked for; a sentence without its full stop.
+    fn notice(&mut self, _words: &str) {}
 
     /// A phase begins, at `at` on the monotonic clock.
     fn begin(&mut self, _phase: &Phase, _at: Nanos) {}
@@ -71,6 +92,18 @@ pub trait Watch {
 
     /// Another slice of the measured phase is there; it is the last one in the measurement, which has no status yet.
     fn slice(&mut self, _so_far: &Measurement) {}
+
+    /// A slice of the measured phase, whole, before it goes into the measurement.
+    fn interval(&mut self, _interval: &mut Interval) {}
+
+    /// What a check of a client with a window found that failed.
+    fn finding(&mut self, _connection: u32, _finding: &Finding) {}
+
+    /// What a server said with an error to a client with a window; only the first of each kind.
+    fn complaint(&mut self, _connection: u32, _words: &[u8]) {}
+
+    /// A connection to a server of the Plan was lost, or is open again.
+    fn connection(&mut self, _server: usize, _news: News) {}
 
     /// Requests of the measured phase, raw, in no particular order.
     fn rows(&mut self, _rows: &[Row]) {}
@@ -83,6 +116,25 @@ pub struct Wants {
     pub rows: bool,
     /// What the slices keep.
     pub keep: Keep,
+    /// How many requests clients have outstanding with each new one.
+    pub outstanding: bool,
+}
+
+/// What a Plan needs that no Plan holds.
+#[derive(Clone, Default)]
+pub struct Supplies {
+    /// The password of its login; absent: it is read where the Plan says.
+    pub password: Option<String>,
+    /// The requests that it replays, if it does.
+    pub trace: Option<Arc<Trace>>,
+}
+
+impl fmt::Debug for Supplies {
+    /// Without the password.
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rows = self.trace.as_ref().map(|trace| trace.len());
+        to.debug_struct("Supplies").field("trace_rows", &rows).finish_non_exhaustive()
+    }
 }
 
 /// Why a run did not begin.
@@ -116,18 +168,56 @@ impl std::error::Error for RunError {}
 /// # Errors
 /// When the run cannot begin. Whatever goes wrong later is in the measurement: its status and reason, and its counts.
 pub fn run(plan: &Plan, watch: &mut dyn Watch, stop: &dyn Fn() -> bool) -> Result<Measurement, RunError> {
-    let servers = servers_of(plan).map_err(RunError::Connect)?;
-    let epoll = || Epoll::new(wait_of(plan), plan.engine.clock, &plan.socket);
-    match &plan.tls {
-        None => run_at(plan, servers, watch, stop, &|_| epoll()),
-        Some(options) => {
-            let setup = Setup::new(options, &servers).map_err(RunError::Tls)?;
-            run_at(plan, servers, watch, stop, &|_| Ok(Tls::new(epoll()?, &setup)))
+    run_supplied(plan, &Supplies::default(), watch, stop)
+}
+
+/// As [`run`], with what no Plan holds.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_supplied(
+    plan: &Plan,
+    supplies: &Supplies,
+    watch: &mut dyn Watch,
+    stop: &dyn Fn() -> bool,
+) -> Result<Measurement, RunError> {
+    let servers = servers_of(plan, |server| loading_of(plan, server)).map_err(RunError::Connect)?;
+    let (wait, clock) = (wait_of(plan, &servers), plan.engine.clock);
+    let choice = choice::choose(plan.engine.backend);
+    if let (plan::Backend::Uring, Some(why)) = (plan.engine.backend, &choice.fallback) {
+        watch.notice(&format!("io_uring cannot be used, epoll is instead: {why}"));
+    }
+    let ground = Ground { servers, choice: Some(choice.clone()) };
+    match choice.backend {
+        plan::Backend::Uring => {
+            run_sealed(plan, supplies, ground, watch, stop, &|| Uring::new(wait, clock, &plan.socket))
+        }
+        plan::Backend::Auto | plan::Backend::Epoll => {
+            run_sealed(plan, supplies, ground, watch, stop, &|| Epoll::new(wait, clock, &plan.socket))
         }
     }
 }
 
-/// As [`run`], on backends of the caller's making: each worker makes its own on its own thread, from its number.
+/// Runs on backends of the kernel, encrypted where the plan says so.
+fn run_sealed<B: Backend>(
+    plan: &Plan,
+    supplies: &Supplies,
+    ground: Ground,
+    watch: &mut dyn Watch,
+    stop: &dyn Fn() -> bool,
+    backend: &(impl Fn() -> io::Result<B> + Sync),
+) -> Result<Measurement, RunError> {
+    match &plan.tls {
+        None => run_at(plan, supplies, ground, watch, stop, &|_| backend()),
+        Some(options) => {
+            let setup = Setup::new(options, &ground.servers).map_err(RunError::Tls)?;
+            run_at(plan, supplies, ground, watch, stop, &|_| Ok(Tls::new(backend()?, &setup)))
+        }
+    }
+}
+
+/// As [`run`], on backends of the caller's making: each worker makes its own on its own thread, from its number. What
+/// is measured over UDP is loaded over UDP there.
 ///
 /// # Errors
 /// As [`run`].
@@ -137,59 +227,105 @@ pub fn run_on<B: Backend>(
     stop: &dyn Fn() -> bool,
     backend: impl Fn(usize) -> io::Result<B> + Sync,
 ) -> Result<Measurement, RunError> {
-    let servers = servers_of(plan).map_err(RunError::Connect)?;
-    run_at(plan, servers, watch, stop, &backend)
+    let servers = servers_of(plan, |_| plan.transport).map_err(RunError::Connect)?;
+    let ground = Ground { servers, choice: None };
+    run_at(plan, &Supplies::default(), ground, watch, stop, &backend)
+}
+
+/// What a run finds before it begins.
+struct Ground {
+    servers: Arc<[Server]>,
+    /// The kernel interface; `None` on backends of the caller's making.
+    choice: Option<Choice>,
 }
 
 /// Runs on servers that were found.
 fn run_at<B: Backend>(
     plan: &Plan,
-    servers: Arc<[Server]>,
+    supplies: &Supplies,
+    ground: Ground,
     watch: &mut dyn Watch,
     stop: &dyn Fn() -> bool,
     backend: &(impl Fn(usize) -> io::Result<B> + Sync),
 ) -> Result<Measurement, RunError> {
     match plan.protocol {
-        Protocol::Text => run_with::<Text, B>(plan, servers, watch, stop, backend),
-        Protocol::Meta => run_with::<Meta, B>(plan, servers, watch, stop, backend),
-        Protocol::Binary => run_with::<Binary, B>(plan, servers, watch, stop, backend),
-        Protocol::Resp2 => run_with::<Resp2, B>(plan, servers, watch, stop, backend),
-        Protocol::Resp3 => run_with::<Resp3, B>(plan, servers, watch, stop, backend),
+        Protocol::Text => {
+            let as_mcperf = crowd_of(plan).is_some_and(|(_, crowd)| crowd.sequence.is_some());
+            let codec = if as_mcperf { Text::with_blanks() } else { Text::new() };
+            run_with(plan, supplies, ground, watch, stop, backend, codec)
+        }
+        Protocol::Meta => run_with(plan, supplies, ground, watch, stop, backend, Meta::new()),
+        Protocol::Binary => run_with(plan, supplies, ground, watch, stop, backend, Binary::new()),
+        Protocol::Resp2 => run_with(plan, supplies, ground, watch, stop, backend, resp::<2>(plan)?),
+        Protocol::Resp3 => run_with(plan, supplies, ground, watch, stop, backend, resp::<3>(plan)?),
     }
+}
+
+/// RESP with the command of the plan, if it has one.
+fn resp<const VERSION: u8>(plan: &Plan) -> Result<Resp<VERSION>, RunError> {
+    let codec = match &plan.command {
+        None => Resp::new(),
+        Some(command) => {
+            let template = Template::parse(command).map_err(|error| RunError::Plan(error.to_string()))?;
+            Resp::with_template(Arc::new(template))
+        }
+    };
+    Ok(codec.keeping_hashes(plan.data.style.field_bytes.unwrap_or(0)))
 }
 
 /// What all workers of a run are made from.
 struct Site<'a> {
     plan: &'a Plan,
+    /// When the run began.
+    started: Nanos,
+    trace: Option<Arc<Trace>>,
     keys: KeyMaker,
     values: ValueMaker,
+    window: Option<WindowMaker>,
     servers: Arc<[Server]>,
+    router: Router,
+    choice: Option<Choice>,
     greeting: Arc<Greeting>,
     mark: RunMark,
     meeting: Meeting,
-    rows: bool,
+    wants: Wants,
 }
 
-fn run_with<C: Codec, B: Backend>(
+fn run_with<C: Codec + Sync, B: Backend>(
     plan: &Plan,
-    servers: Arc<[Server]>,
+    supplies: &Supplies,
+    ground: Ground,
     watch: &mut dyn Watch,
     stop: &dyn Fn() -> bool,
     backend: &(impl Fn(usize) -> io::Result<B> + Sync),
+    codec: C,
 ) -> Result<Measurement, RunError> {
     let threads = plan.engine.threads as usize;
-    connect::ensure_descriptors(connect::connections(plan), plan.engine.threads)
-        .map_err(RunError::Connect)?;
+    let connections = connect::connections(plan);
+    match crowd_of(plan) {
+        Some(_) => connect::allow_descriptors(connections, plan.engine.threads),
+        None => connect::ensure_descriptors(connections, plan.engine.threads).map_err(RunError::Connect)?,
+    }
+    let replays = plan.phases.iter().any(|phase| matches!(phase.work, Work::Replay(_)));
+    let trace = supplies.trace.clone().filter(|_| replays);
+    if replays && trace.is_none() {
+        return Err(RunError::Plan("the recorded requests were not read".to_owned()));
+    }
+    let longest = trace.as_ref().map_or(0, |trace| trace.longest_value());
     let site = Site {
         plan,
+        started: clock::now(),
+        trace,
         keys: KeyMaker::new(&plan.data).map_err(|error: PrefixTooLong| RunError::Plan(error.to_string()))?,
-        values: ValueMaker::new(&plan.data)
-            .map_err(|error: ValueTooLarge| RunError::Plan(error.to_string()))?,
-        servers,
-        greeting: Arc::new(greeting_of(plan)?),
+        values: values_of(plan, longest.into())?,
+        window: plan.window().map(WindowMaker::new),
+        servers: ground.servers,
+        choice: ground.choice,
+        router: Router::new(plan.route, &plan.servers).in_blocks(block_of(plan)),
+        greeting: Arc::new(greeting_of(plan, supplies)?),
         mark: RunMark::new(chance()),
         meeting: Meeting::new(threads),
-        rows: watch.wants().rows,
+        wants: watch.wants(),
     };
     let (notes, heard) = mpsc::channel();
     let mut spares = Vec::with_capacity(threads);
@@ -198,11 +334,11 @@ fn run_with<C: Codec, B: Backend>(
             let (spare, returned) = mpsc::channel();
             spares.push(spare);
             let line = Line { worker, notes: notes.clone(), spares: returned };
-            let site = &site;
+            let (site, codec) = (&site, &codec);
             let name = format!("worker-{worker}");
             let spawned = thread::Builder::new()
                 .name(name)
-                .spawn_scoped(scope, move || staff::<C, B>(site, line, backend));
+                .spawn_scoped(scope, move || staff::<C, B>(site, line, backend, codec));
             if let Err(error) = spawned {
                 (worker..threads).for_each(|_| site.meeting.leave());
                 return Err(RunError::Kernel("a thread could not be started", error));
@@ -214,14 +350,19 @@ fn run_with<C: Codec, B: Backend>(
 }
 
 /// One worker's life: on its CPU, with its backend, through all phases.
-fn staff<C: Codec, B: Backend>(site: &Site<'_>, line: Line, backend: &impl Fn(usize) -> io::Result<B>) {
+fn staff<C: Codec, B: Backend>(
+    site: &Site<'_>,
+    line: Line,
+    backend: &impl Fn(usize) -> io::Result<B>,
+    codec: &C,
+) {
     let number = line.worker;
     let pinned = match site.plan.engine.cpus.as_slice() {
         [] => Ok(()),
         cpus => sys::pin_to_cpu(cpus[number % cpus.len()]),
     };
     match pinned.and_then(|()| backend(number)) {
-        Ok(backend) => work::<C, B>(site, line, backend),
+        Ok(backend) => work::<C, B>(site, line, backend, codec),
         Err(error) => {
             site.meeting.leave();
             line.say(Note::Done(Box::new(WorkerEnd { failure: Some(error), ..WorkerEnd::default() })));
@@ -230,15 +371,16 @@ fn staff<C: Codec, B: Backend>(site: &Site<'_>, line: Line, backend: &impl Fn(us
 }
 
 /// What is said on every new connection: the version of the protocol, and who we are.
-fn greeting_of(plan: &Plan) -> Result<Greeting, RunError> {
-    let password = plan.login.as_ref().map(password_of).transpose()?;
+fn greeting_of(plan: &Plan, supplies: &Supplies) -> Result<Greeting, RunError> {
+    let known = |login| supplies.password.clone().map_or_else(|| password_of(login), Ok);
+    let password = plan.login.as_ref().map(known).transpose()?;
     let login = plan.login.as_ref().zip(password.as_ref()).map(|(login, password)| greeting::Login {
         user: login.user.as_bytes(),
         password: password.as_bytes(),
     });
     let greeting = match (plan.protocol, login) {
-        (Protocol::Resp2, login) => Ok(Greeting::resp2(login, 0)),
-        (Protocol::Resp3, login) => Ok(Greeting::resp3(login, 0)),
+        (Protocol::Resp2, login) => Ok(Greeting::resp2(login, plan.database)),
+        (Protocol::Resp3, login) => Ok(Greeting::resp3(login, plan.database)),
         (_, None) => Ok(Greeting::none()),
         (Protocol::Text | Protocol::Meta, Some(login)) => Greeting::text(login),
         (Protocol::Binary, Some(login)) => Greeting::binary(login),
@@ -257,26 +399,44 @@ fn password_of(login: &plan::Login) -> Result<String, RunError> {
     Ok(text.lines().next().unwrap_or_default().to_owned())
 }
 
-fn servers_of(plan: &Plan) -> Result<Arc<[Server]>, ConnectError> {
+fn servers_of(plan: &Plan, loading: impl Fn(&Server) -> Transport) -> Result<Arc<[Server]>, ConnectError> {
     let sources = Sources::parse(&plan.socket.source)?;
-    plan.servers.iter().map(|name| Server::resolve(name, &sources)).collect()
+    let resolve = |name: &String| {
+        let server = Server::resolve(name, &sources)?;
+        let loading = loading(&server);
+        Ok(server.loaded_by(loading))
+    };
+    plan.servers.iter().map(resolve).collect()
 }
 
-/// Spinning needs a CPU that nobody else wants.
-fn wait_of(plan: &Plan) -> plan::Wait {
-    let cpus = sys::allowed_cpus().map_or(1, |cpus| cpus.len());
-    match plan.engine.wait {
-        plan::Wait::Auto if plan.engine.threads as usize >= cpus => plan::Wait::Block,
-        wait => wait,
+/// How a server is loaded: over TCP where it listens there, since nothing gets lost then.
+fn loading_of(plan: &Plan, server: &Server) -> Transport {
+    let loads = plan.phases.iter().any(|phase| matches!(phase.work, Work::Load(_)));
+    let patience = Duration::from_nanos(plan.timeout_ns.min(LISTEN_MAX_NS));
+    match plan.transport {
+        Transport::Udp if loads && server.takes_streams(patience) => Transport::Stream,
+        transport => transport,
     }
 }
 
+/// How workers wait: spinning needs a core that nobody else wants.
+fn wait_of(plan: &Plan, servers: &[Server]) -> plan::Wait {
+    let cores = Cores {
+        machine: sys::online_cpus(),
+        // As few as affinity and the control group leave.
+        allowed: thread::available_parallelism().map_or(1, |cpus| cpus.get()),
+        workers: plan.engine.threads as usize,
+        servers: servers.iter().filter(|server| server.is_here()).count(),
+    };
+    cores.settle(plan.engine.wait)
+}
+
 /// Works through the phases of the plan.
-fn work<C: Codec, B: Backend>(site: &Site<'_>, line: Line, backend: B) {
+fn work<C: Codec, B: Backend>(site: &Site<'_>, line: Line, backend: B, codec: &C) {
     let plan = site.plan;
     let number = line.worker;
     let places = places_of(plan, number);
-    let mut worker = worker_of::<C, B>(site, line, backend, &places);
+    let mut worker = worker_of::<C, B>(site, line, backend, &places).speaking(codec);
     let result = phases(site, number, &mut worker, &places);
     if result.is_err() {
         site.meeting.leave();
@@ -293,11 +453,22 @@ fn phases<C: Codec, B: Backend>(
     let plan = site.plan;
     worker.open(&site.meeting)?;
     for (n, phase) in plan.phases.iter().enumerate() {
+        // With windows each socket keeps the transport that it has.
+        if site.window.is_none() && worker.change_transport(|server| transport_of(site, phase, server)) {
+            rest(plan, n, worker, places);
+            worker.open(&site.meeting)?;
+        }
         let able = worker.can_go_on();
         let Some(at) = site.meeting.meet(worker.now(), able) else { return Ok(()) };
         let begin = at + HEAD_START_NS;
-        let end = phase.stop.time_ns.map_or(NEVER, |time| begin.saturating_add(time));
-        brief(plan, n, worker, places, begin, end);
+        let end = match &phase.work {
+            Work::Pause(pause) => site.started.saturating_add(pause.until_ns).max(begin),
+            _ => phase.stop.time_ns.map_or(NEVER, |time| begin.saturating_add(time)),
+        };
+        brief(site, n, worker, places, begin, end);
+        if let (Work::Mix(_), Some((group, crowd))) = (&phase.work, crowd_of(plan)) {
+            worker.call(calling_of(site, n, group, crowd, begin, end));
+        }
         if number == 0 {
             worker.log().say(Note::Began { phase: n, at: begin });
         }
@@ -315,56 +486,217 @@ fn phases<C: Codec, B: Backend>(
 
 /// Tells every client of a worker what to do in a phase.
 fn brief<C: Codec, B: Backend>(
-    plan: &Plan,
+    site: &Site<'_>,
     n: usize,
     worker: &mut Worker<C, B>,
     places: &[(usize, u64)],
     begin: Nanos,
     end: Nanos,
 ) {
+    let plan = site.plan;
     let phase = &plan.phases[n];
-    let (clients, shared, log) = worker.parts();
-    shared.begin(&phase.work);
+    let (seats, shared, log) = worker.parts();
+    shared.begin(&phase.work, plan.seed);
     let mode = if phase.recorded { Mode::Record(plan.interval_ns) } else { Mode::Count };
     log.begin_phase(n, mode, begin, end);
-    log.note_open(clients.iter().filter(|client| client.is_open()).count() as u64);
+    log.note_open(seats.iter().map(|seat| seat.client.open_lanes()).sum());
     let paces: Vec<Option<Pace>> = plan.groups.iter().map(|group| pace_of(phase, group)).collect();
-    for (client, &(group, number)) in clients.iter_mut().zip(places) {
+    for (seat, &(group, number)) in seats.iter_mut().zip(places) {
         let place = Place { seed: plan.seed, group: group as u64, phase: n as u64, client: number };
-        let requests = requests_of_client(plan, phase, number, u64::from(plan.groups[group].clients));
-        let depth = depth_of(phase, &plan.groups[group]);
-        client.begin(
-            Shift { place, begin, end, requests, depth },
-            paces[group].as_ref().map(|pace| pace.schedule(place)),
-        );
+        let clients = u64::from(plan.groups[group].clients);
+        let requests = requests_of_client(site, phase, &plan.groups[group], number);
+        let (depth, repeats) = match is_loaded_by_datagrams(site, phase) {
+            // A server that loses every second store for good is not worth more patience.
+            true => (loading_depth(plan, number, clients), requests.max(LOADERS_MAX)),
+            false => (depth_of(phase, &plan.groups[group]), 0),
+        };
+        let schedule = match &phase.work {
+            Work::Pause(_) => Some(Schedule::never()),
+            _ => paces[group].as_ref().map(|pace| pace.schedule(place)),
+        };
+        let manner = plan.groups[group].manner;
+        let spacing_ns = if manner.spaced { mean_gap_ns(&plan.groups[group]) } else { 0 };
+        let shift = Shift { place, begin, end, requests, depth, repeats, late: manner.late, spacing_ns };
+        seat.client.begin(shift, schedule);
     }
+}
+
+/// The group whose clients come and go, if there is one.
+fn crowd_of(plan: &Plan) -> Option<(usize, &plan::Crowd)> {
+    plan.groups.iter().enumerate().find_map(|(place, group)| Some((place, group.crowd.as_ref()?)))
+}
+
+/// The values of a plan; zeros where requests are a sequence.
+fn values_of(plan: &Plan, longest: u64) -> Result<ValueMaker, RunError> {
+    let values = ValueMaker::reaching(&plan.data, longest)
+        .map_err(|error: ValueTooLarge| RunError::Plan(error.to_string()))?;
+    let Some(sequence) = crowd_of(plan).and_then(|(_, crowd)| crowd.sequence.as_ref()) else {
+        return Ok(values);
+    };
+    let stores = plan
+        .phases
+        .iter()
+        .any(|phase| matches!(&phase.work, Work::Mix(mix) if mix.ops.iter().any(|(verb, _)| verb.stores())));
+    let draws = plan.phases.iter().filter_map(|phase| phase.stop.requests).max().unwrap_or(u64::MAX);
+    Ok(values.of_zeros(if stores { sequence::largest(sequence.sizes, draws) } else { 0 }))
+}
+
+/// What a crowd does in phase `n`.
+fn calling_of(
+    site: &Site<'_>,
+    n: usize,
+    group: usize,
+    crowd: &plan::Crowd,
+    begin: Nanos,
+    end: Nanos,
+) -> Calling {
+    let (plan, phase) = (site.plan, &site.plan.phases[n]);
+    let place = Place { seed: plan.seed, group: group as u64, phase: n as u64, client: 0 };
+    let instance = crowd.sequence.as_ref().map_or(0, |sequence| sequence.instance);
+    let births = match &crowd.births {
+        plan::Births::Closed => Births::Closed,
+        plan::Births::Open { arrivals, rate } => {
+            Births::Scheduled(Pace::new(arrivals, *rate, 1).schedule(place))
+        }
+        plan::Births::Drawn(gap) => Births::Drawn(Draws::new(*gap, instance)),
+    };
+    let told = crowd.sequence.as_ref().is_some_and(|sequence| sequence.calls.is_some());
+    Calling {
+        place,
+        begin,
+        end,
+        births,
+        requests: requests_of(plan, phase).unwrap_or(u64::MAX),
+        calls: crowd.calls,
+        depth: if told { u32::MAX } else { depth_of(phase, &plan.groups[group]) },
+        told,
+    }
+}
+
+/// The crowd of a worker.
+fn gathering_of(site: &Site<'_>, worker: usize) -> Option<Gathering> {
+    let plan = site.plan;
+    let (group, _) = crowd_of(plan)?;
+    let (turn, turns) = (worker as u64, u64::from(plan.engine.threads));
+    let clients = u64::from(plan.groups[group].clients);
+    Some(Gathering {
+        group,
+        limit: ((turn + 1) * clients / turns - turn * clients / turns) as usize,
+        turn: (turn, turns),
+        depth: depth_in_use(plan.groups[group].depth),
+        mark: (plan.verify > 0.0).then_some(site.mark),
+        transport: plan.transport,
+    })
+}
+
+/// Tells every client of a worker to wait for phase `n`.
+fn rest<C: Codec, B: Backend>(plan: &Plan, n: usize, worker: &mut Worker<C, B>, places: &[(usize, u64)]) {
+    let (seats, ..) = worker.parts();
+    for (seat, &(group, number)) in seats.iter_mut().zip(places) {
+        let place = Place { seed: plan.seed, group: group as u64, phase: n as u64, client: number };
+        seat.client.begin(Shift::nothing(place), None);
+    }
+}
+
+/// What carries a phase's requests to a server.
+fn transport_of(site: &Site<'_>, phase: &Phase, server: u32) -> Transport {
+    match phase.work {
+        Work::Load(_) => site.servers[server as usize].loading(),
+        _ => site.plan.transport,
+    }
+}
+
+/// Whether a phase stores records by datagrams, which get lost where too many come at once.
+fn is_loaded_by_datagrams(site: &Site<'_>, phase: &Phase) -> bool {
+    matches!(phase.work, Work::Load(_)) && loaders(site) == LOADERS_MAX
+}
+
+/// Most clients of a server that load it.
+fn loaders(site: &Site<'_>) -> u64 {
+    let udp = site.servers.iter().any(|server| server.loading() == Transport::Udp);
+    if udp { LOADERS_MAX } else { u64::MAX }
+}
+
+/// What a client has outstanding while it loads by datagrams.
+fn loading_depth(plan: &Plan, number: u64, clients: u64) -> u32 {
+    let mates = match plan.route {
+        Route::All => rank_among_mates(number, clients, plan.servers.len() as u64, block_of(plan)).1,
+        _ => clients,
+    };
+    (LOADERS_MAX / mates).max(1) as u32
 }
 
 /// When the requests of a group are due in a phase; `None` in closed loop. Loading goes as fast as it can.
 fn pace_of(phase: &Phase, group: &plan::Group) -> Option<Pace> {
     match (&phase.work, &group.arrivals, group.rate) {
-        (Work::Load(_), _, _) | (_, Arrivals::Closed, _) | (_, _, None) => None,
-        (Work::Mix(_), arrivals, Some(rate)) => Some(Pace::new(arrivals, rate, u64::from(group.clients))),
+        (Work::Window(window), _, _) if window.preset => None,
+        (Work::Mix(_) | Work::Replay(_) | Work::Window(_), arrivals, Some(rate))
+            if *arrivals != Arrivals::Closed =>
+        {
+            Some(Pace::new(arrivals, rate, u64::from(group.clients)))
+        }
+        _ => None,
     }
 }
 
-/// How many requests a phase makes, where that is known. Loading stores every record on every server.
-fn requests_of(plan: &Plan, phase: &Phase) -> Option<u64> {
+/// The mean time between two requests of a client; 0 in closed loop.
+fn mean_gap_ns(group: &plan::Group) -> Nanos {
+    group.rate.map_or(0, |rate| Pace::mean_gap_ns(rate, u64::from(group.clients)))
+}
+
+/// How many clients, one after the other, are dealt to one server.
+fn block_of(plan: &Plan) -> u64 {
+    plan.groups.first().map_or(1, |group| group.manner.block.into())
+}
+
+/// How many records of one server a phase goes through, if it goes through them one by one.
+fn chores_of(plan: &Plan, phase: &Phase) -> Option<u64> {
     match &phase.work {
-        Work::Load(load) => Some(Shared::load_records(load, plan.data.records) * plan.servers.len() as u64),
-        Work::Mix(_) => phase.stop.requests,
+        Work::Load(load) => Some(Shared::load_records(load, plan.data.records)),
+        Work::Delete(delete) => Some(Shared::delete_records(delete, plan.data.records)),
+        Work::Mix(_) | Work::Replay(_) | Work::Pause(_) | Work::Window(_) => None,
+    }
+}
+
+/// How many requests a phase makes, where that is known. Loading stores every record on every server, or where its key
+/// decides on the server only there.
+fn requests_of(plan: &Plan, phase: &Phase) -> Option<u64> {
+    match (&phase.work, chores_of(plan, phase)) {
+        (Work::Window(window), _) if window.preset => {
+            let clients: u64 = plan.groups.iter().map(|group| u64::from(group.clients)).sum();
+            Some(clients * u64::from(window.objects))
+        }
+        (_, Some(records)) if plan.route.owns_keys() => Some(records),
+        (_, Some(records)) => Some(records * plan.servers.len() as u64),
+        (_, None) => phase.stop.requests,
     }
 }
 
 /// One client's share of them.
-fn requests_of_client(plan: &Plan, phase: &Phase, number: u64, clients: u64) -> u64 {
-    match &phase.work {
-        Work::Load(load) => {
-            let servers = plan.servers.len() as u64;
-            let records = Shared::load_records(load, plan.data.records);
-            share(Some(records), number / servers, mates(number, clients, servers))
+fn requests_of_client(site: &Site<'_>, phase: &Phase, group: &plan::Group, number: u64) -> u64 {
+    let plan = site.plan;
+    if let Work::Window(window) = &phase.work
+        && window.preset
+    {
+        return window.objects.into();
+    }
+    let (clients, servers) = (u64::from(group.clients), plan.servers.len() as u64);
+    let block = u64::from(group.manner.block);
+    let (rank, mates) = rank_among_mates(number, clients, servers, block);
+    match (chores_of(plan, phase), phase.stop.requests) {
+        (Some(records), _) if plan.route == Route::All => {
+            let mates = mates.min(loaders(site));
+            if rank < mates { share(Some(records), rank, mates) } else { 0 }
         }
-        Work::Mix(_) => share(phase.stop.requests, number, clients),
+        (Some(_), _) => match clients.min(loaders(site)) {
+            loaders if number < loaders => share(requests_of(plan, phase), number, loaders),
+            _ => 0,
+        },
+        // Servers that have more clients than others are not to get more requests for it.
+        (None, Some(requests)) if block > 1 => {
+            share(Some(share(Some(requests), number / block % servers, servers)), rank, mates)
+        }
+        (None, requests) => share(requests, number, clients),
     }
 }
 
@@ -376,8 +708,10 @@ fn share(requests: Option<u64>, number: u64, clients: u64) -> u64 {
 fn depth_of(phase: &Phase, group: &plan::Group) -> u32 {
     match (&phase.work, group.depth) {
         (Work::Load(load), _) => load.depth,
-        (Work::Mix(_), Depth::Limit(depth)) => depth,
-        (Work::Mix(_), Depth::Unlimited) => u32::MAX,
+        (Work::Delete(delete), _) => delete.depth,
+        (Work::Window(_), _) => 1,
+        (_, Depth::Limit(depth)) => depth,
+        (_, Depth::Unlimited) => u32::MAX,
     }
 }
 
@@ -386,10 +720,16 @@ fn depth_of(phase: &Phase, group: &plan::Group) -> u32 {
 fn places_of(plan: &Plan, worker: usize) -> Vec<(usize, u64)> {
     let (worker, threads) = (worker as u64, u64::from(plan.engine.threads));
     let mut places = Vec::new();
-    for (group, clients) in plan.groups.iter().map(|group| u64::from(group.clients)).enumerate() {
-        places.extend(
-            (worker * clients / threads..(worker + 1) * clients / threads).map(|number| (group, number)),
-        );
+    let loads = plan.phases.iter().any(|phase| matches!(phase.work, Work::Load(_)));
+    for (at, group) in plan.groups.iter().enumerate() {
+        // Seats of those who come and go are made as they are needed, unless the same clients load.
+        if group.crowd.is_some() && !loads {
+            continue;
+        }
+        let (clients, block) = (u64::from(group.clients), u64::from(group.manner.block));
+        let blocks = clients.div_ceil(block);
+        let start = |worker: u64| (worker * blocks / threads * block).min(clients);
+        places.extend((start(worker)..start(worker + 1)).map(|number| (at, number)));
     }
     places
 }
@@ -400,21 +740,46 @@ fn worker_of<C: Codec, B: Backend>(
     backend: B,
     places: &[(usize, u64)],
 ) -> Worker<C, B> {
-    let plan = site.plan;
+    let (plan, number) = (site.plan, line.worker);
+    let lanes = plan.lanes();
     let mut clients = Vec::with_capacity(places.len());
-    let mut roads = Vec::with_capacity(places.len());
+    let mut roads = Vec::with_capacity(places.len() * lanes);
     for &(group, number) in places {
         let before: u64 = plan.groups[..group].iter().map(|group| u64::from(group.clients)).sum();
-        let server = (number % site.servers.len() as u64) as usize;
+        let pool = plan.window().map(|window| window.pool);
+        let servers = match &pool {
+            Some(pool) => Cow::Owned(pool.servers_of(number, plan.servers.len())),
+            None => Cow::Borrowed(site.router.servers_of(number)),
+        };
         let writer = (plan.verify > 0.0).then(|| Writer::new(site.mark, before + number));
-        clients.push(Client::new(group, number, server as u32, writer));
-        roads.push(Road { server: server as u32, connection: before + number });
+        let mut client = Client::new(group, number, servers[0], writer).with_lanes(&servers);
+        if let Some(window) = &site.window {
+            client = client.with_window(window, plan.groups[group].clients.into());
+        }
+        clients.push(client);
+        let first = (before + number) * lanes as u64;
+        roads.extend((first..).zip(servers.iter()).map(|(connection, &server)| {
+            let transport =
+                plan.phases.first().map_or(plan.transport, |phase| transport_of(site, phase, server));
+            Road { server, connection, transport }
+        }));
+        if let Some(last) = roads.last_mut().filter(|_| pool.is_some_and(|pool| pool.datagrams)) {
+            last.transport = Transport::Udp;
+        }
     }
+    let crowd = crowd_of(plan).map(|(_, crowd)| crowd);
+    let sequence = crowd.and_then(|crowd| crowd.sequence.as_ref());
     let all_clients = plan.groups.first().map_or(1, |group| u64::from(group.clients));
-    let shared =
+    let mut shared =
         Shared::new(site.keys.clone(), site.values.clone(), &plan.data, all_clients, plan.verify, site.mark)
-            .over(site.servers.len() as u64)
-            .counting_bare(plan.protocol.is_resp());
+            .over(site.router.clone())
+            .counting_bare(plan.protocol.is_resp())
+            .loading_by(loaders(site))
+            .counting(sequence.map(|sequence| Sequencer::new(sequence, &plan.data.key_prefix)))
+            .with_window(site.window.clone());
+    if let Some(trace) = &site.trace {
+        shared = shared.replaying(Arc::clone(trace), line.worker as u64, plan.engine.threads.into());
+    }
     let depth = plan.groups.iter().map(|group| depth_in_use(group.depth)).max().unwrap_or(1);
     let rules = Rules {
         timeout_ns: plan.timeout_ns,
@@ -424,15 +789,20 @@ fn worker_of<C: Codec, B: Backend>(
         patience_ns: patience(plan, PATIENCE),
     };
     let habits = Habits {
-        checks: if plan.verify > 0.0 { places.len() } else { 0 },
-        rows: site.rows,
+        checks: if plan.verify > 0.0 { roads.len() } else { 0 },
+        ledger: crowd.map(|_| sequence.map(|_| weight_of(plan))),
+        checks_grow: crowd.is_some() && plan.verify > 0.0,
+        rows: site.wants.rows,
+        successes_only: plan.groups.iter().map(|group| group.manner.successes_only).collect(),
         stamped: plan.engine.clock == Clock::Kernel && !site.servers.iter().any(Server::is_unix),
     };
-    let interval = Box::new(Interval::new(plan.groups.iter().map(|_| recorded_verbs(plan))));
+    let interval = Interval::new(plan.groups.iter().map(|_| recorded_verbs(plan)));
+    let interval = Box::new(interval.counting(site.wants.outstanding));
     Worker::new(
         backend,
         Crew {
             clients,
+            lanes,
             servers: Arc::clone(&site.servers),
             roads,
             depth,
@@ -442,6 +812,14 @@ fn worker_of<C: Codec, B: Backend>(
         shared,
         Log::new(line, interval, habits),
     )
+    .gathering(gathering_of(site, number))
+}
+
+/// What requests of a sequence weigh.
+fn weight_of(plan: &Plan) -> Weight {
+    let noreply = plan.phases.iter().any(|phase| matches!(&phase.work, Work::Mix(mix) if mix.noreply));
+    let expiry_s = plan.data.expiry_s.quantile(0.0) as i64;
+    Weight { key_bytes: plan.data.key_prefix.len() as u64 + 8, expiry_s, noreply }
 }
 
 fn patience(plan: &Plan, (timeouts, least_ns): (u64, Nanos)) -> Nanos {
@@ -462,6 +840,9 @@ fn recorded_verbs(plan: &Plan) -> Vec<Verb> {
         match &phase.work {
             Work::Load(_) => verbs.push(Verb::Set),
             Work::Mix(mix) => verbs.extend(verbs_of(mix)),
+            Work::Replay(_) | Work::Window(_) => verbs.extend([Verb::Get, Verb::Set]),
+            Work::Delete(_) => verbs.push(Verb::Delete),
+            Work::Pause(_) => {}
         }
     }
     verbs
@@ -492,10 +873,16 @@ struct Collector<'a, 'w> {
     dead: Vec<u64>,
     /// Requests that phases were to make and that were never due.
     missing: u64,
-    /// When the measured phase began, on the monotonic clock.
+    /// Requests that were asked again.
+    repeated: u64,
+    /// When the measured phase under way began, on the monotonic clock.
     began: Nanos,
-    /// Length of the measured phase.
+    /// Its length.
     elapsed_ns: Nanos,
+    /// Lengths of the measured phases before it, together.
+    before_ns: Nanos,
+    /// Number of slices before it.
+    before_slices: u64,
     trouble: Option<(u32, Trouble)>,
     /// For every server, the last recorded phase in which it was talked to, and how long it had answered nothing at the
     /// end of that.
@@ -509,8 +896,14 @@ impl<'a, 'w> Collector<'a, 'w> {
         let plan = site.plan;
         let names = plan.groups.iter().map(|group| group.name.clone());
         let mut measurement = Measurement::new(names, plan.engine.clock, plan.timeout_ns);
+        if let Some(choice) = &site.choice {
+            measurement.generator.backends.insert(choice.backend);
+            measurement.generator.fallbacks.extend(choice.fallback.clone());
+        }
         measurement.unix_socket = site.servers.iter().any(Server::is_unix);
         measurement.connections.asked = connect::connections(plan);
+        let by_udp = plan.window().is_some_and(|window| window.pool.datagrams);
+        measurement.udp = (by_udp || plan.transport == Transport::Udp).then(udp::Counts::default);
         // What a result says that was written before the end, should nobody write another.
         measurement.mark(Status::Partial, "the run is not over");
         Collector {
@@ -524,8 +917,11 @@ impl<'a, 'w> Collector<'a, 'w> {
             through: vec![0; plan.phases.len()],
             dead: vec![0; plan.phases.len()],
             missing: 0,
+            repeated: 0,
             began: 0,
             elapsed_ns: 0,
+            before_ns: 0,
+            before_slices: 0,
             trouble: None,
             silent: BTreeMap::new(),
             failures: Vec::new(),
@@ -553,8 +949,10 @@ impl<'a, 'w> Collector<'a, 'w> {
         let plan = self.site.plan;
         match note {
             Note::Began { phase, at } => {
-                if plan.phases[phase].recorded && self.measurement.started_unix_ns == 0 {
+                if plan.phases[phase].recorded {
                     self.began = at;
+                }
+                if plan.phases[phase].recorded && self.measurement.started_unix_ns == 0 {
                     self.measurement.started_unix_ns =
                         clock::wall().saturating_sub(clock::now().saturating_sub(at));
                 }
@@ -573,6 +971,9 @@ impl<'a, 'w> Collector<'a, 'w> {
             }
             Note::Slice { interval, worker, next } => self.slice(interval, worker, next),
             Note::Rows(rows) => self.watch.rows(&rows),
+            Note::Finding { slot, finding } => self.watch.finding(slot, &finding),
+            Note::Complaint { slot, words } => self.watch.complaint(slot, &words),
+            Note::Connection { server, news } => self.watch.connection(server as usize, news),
             Note::Phase(end) => self.phase(&end),
             Note::Done(end) => self.done(*end),
         }
@@ -598,6 +999,10 @@ impl<'a, 'w> Collector<'a, 'w> {
     fn add_slices(&mut self, end: u64) {
         while let Some(entry) = self.open.first_entry().filter(|entry| *entry.key() < end) {
             let mut interval = entry.remove();
+            interval.index += self.before_slices;
+            interval.start_ns += self.before_ns;
+            interval.end_ns += self.before_ns;
+            self.watch.interval(&mut interval);
             self.measurement.add(&mut interval, self.watch.wants().keep);
             self.measurement.measured_ns = self.measurement.measured_ns.max(interval.end_ns);
             // Whose memory it was does not matter; every worker gives one for each that it gets.
@@ -623,7 +1028,8 @@ impl<'a, 'w> Collector<'a, 'w> {
             let load = measurement.load.get_or_insert_default();
             load.records = requests_of(self.site.plan, phase).unwrap_or(0);
             load.stored += all.outcomes.stored;
-            load.errors += all.requests() - all.unsent - all.outcomes.stored;
+            let failed = all.requests() - all.unsent - all.outcomes.stored;
+            load.errors += failed.saturating_sub(end.fate.repeated);
             load.elapsed_ns = load.elapsed_ns.max(end.elapsed_ns);
             load.bytes += end.bytes.sent;
         }
@@ -635,17 +1041,30 @@ impl<'a, 'w> Collector<'a, 'w> {
             let asked = phase.stop.time_ns.unwrap_or(NEVER).min(stopped);
             let elapsed = end.elapsed_ns.min(asked);
             self.elapsed_ns = self.elapsed_ns.max(elapsed);
-            measurement.answered_ns = measurement.answered_ns.max(end.answered_ns);
+            measurement.skipped += end.fate.skipped;
+            measurement.answered_ns = measurement.answered_ns.max(self.before_ns + end.answered_ns);
         }
         self.through[end.phase] += 1;
         self.dead[end.phase] += end.fate.dead;
         self.missing += end.fate.missing;
+        self.repeated += end.fate.repeated;
+        if phase.recorded && self.through[end.phase] == self.spares.len() {
+            self.end_recorded_phase();
+        }
         for &(server, silent_ns) in end.fate.silent.iter().filter(|_| phase.recorded) {
             let known = self.silent.entry(server).or_insert((end.phase, silent_ns));
             // It is silent when it is so to every worker.
             let least = if known.0 == end.phase { known.1.min(silent_ns) } else { silent_ns };
             *known = (end.phase, least);
         }
+    }
+
+    /// All workers are through a recorded phase; the slices of another one follow behind its own.
+    fn end_recorded_phase(&mut self) {
+        self.add_slices(u64::MAX);
+        self.next.fill(0);
+        self.before_slices = self.measurement.intervals.last().map_or(0, |slice| slice.index + 1);
+        self.before_ns += std::mem::take(&mut self.elapsed_ns);
     }
 
     fn done(&mut self, end: WorkerEnd) {
@@ -656,7 +1075,13 @@ impl<'a, 'w> Collector<'a, 'w> {
         connections.connect.merge(&end.connect);
         connections.handshake.merge(&end.handshake);
         connections.resumed += end.resumed;
+        if let Some(churn) = &end.churn {
+            connections.churn.get_or_insert_default().merge(churn);
+        }
         self.measurement.verify.merge(&end.verify);
+        if let Some(udp) = &mut self.measurement.udp {
+            udp.merge(&end.udp);
+        }
         for (message, count) in &end.messages {
             self.measurement.message(message, *count);
         }
@@ -667,7 +1092,7 @@ impl<'a, 'w> Collector<'a, 'w> {
     /// Everything was said: the figures are whole, and what became of the run is known.
     fn finish(mut self) -> Measurement {
         self.add_slices(u64::MAX);
-        self.measurement.measured_ns = self.elapsed_ns;
+        self.measurement.measured_ns = self.before_ns + self.elapsed_ns;
         self.add_recorded_load();
         self.measurement.generator.peak_rss_bytes = sys::peak_rss_bytes().unwrap_or(0);
         (self.measurement.status, self.measurement.reason) = (Status::Complete, None);
@@ -690,7 +1115,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         let (ops, bytes) = (self.measurement.ops().all().counts, self.measurement.bytes.sent);
         let load = self.measurement.load.get_or_insert_default();
         load.stored += ops.outcomes.stored;
-        load.errors += ops.requests() - ops.outcomes.stored;
+        load.errors += (ops.requests() - ops.outcomes.stored).saturating_sub(self.repeated);
         load.bytes += bytes;
     }
 
@@ -718,6 +1143,11 @@ impl<'a, 'w> Collector<'a, 'w> {
                 closed => format!("{closed} of {asked} connections could not be opened{why}"),
             });
         }
+        let failed = self.measurement.connections.churn.as_ref().map_or(0, |churn| churn.failures.total());
+        if failed > 0 {
+            let begun = self.measurement.connections.churn.as_ref().map_or(0, |churn| churn.begun);
+            return Some(format!("{failed} of {begun} connections failed{why}"));
+        }
         if dead > 0 {
             return Some(format!("{dead} of {asked} connections were lost and not replaced{why}"));
         }
@@ -728,7 +1158,11 @@ impl<'a, 'w> Collector<'a, 'w> {
             self.measurement.groups.iter().map(|group| group.ops.all().counts.completed).sum();
         let recorded = plan.phases.iter().any(|phase| phase.recorded);
         if recorded && measured == 0 {
-            return Some(format!("nothing completed{why}"));
+            let hint = match plan.transport {
+                Transport::Udp => "; memcached listens on UDP only with -U",
+                Transport::Stream => "",
+            };
+            return Some(format!("nothing completed{why}{hint}"));
         }
         let (&server, &(_, silent_ns)) =
             self.silent.iter().find(|(_, (_, silent_ns))| *silent_ns >= self.long_silence_ns())?;
@@ -744,6 +1178,10 @@ impl<'a, 'w> Collector<'a, 'w> {
     /// to take long.
     fn long_silence_ns(&self) -> Nanos {
         let timeout_ns = self.site.plan.timeout_ns;
+        if self.site.plan.transport == Transport::Udp {
+            // A single connection hears nothing for a whole timeout where one datagram is lost.
+            return timeout_ns.saturating_mul(2).max(SILENCE_MIN_NS);
+        }
         let slowest_ns = self.measurement.groups.iter().filter_map(|group| {
             let moments = group.ops.all().times.of(Span::Service).moments();
             (moments.count > 0).then_some(moments.max)

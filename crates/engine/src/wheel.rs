@@ -4,6 +4,9 @@
 //! oldest request is usually answered and the next deadline lies further ahead, so a connection is visited once per
 //! timeout and not once per request.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use pummel_logic::time::{NEVER, Nanos};
 
 /// Slots of the wheel; a deadline further ahead is looked at early and entered again.
@@ -16,46 +19,79 @@ const TICKS_PER_TIMEOUT: Nanos = 64;
 #[derive(Debug)]
 pub struct Wheel {
     tick_ns: Nanos,
-    /// Number of the tick that is looked at next.
+    /// Number of the tick that is looked at next, and when that is.
     cursor: u64,
+    turn_at: Nanos,
     slots: Vec<Vec<u32>>,
     count: usize,
+    /// The first tick from `cursor` on with a connection in it; no tick when there is none.
+    first: u64,
+    /// Deadlines in order, where each is to be looked at when it comes and not some time after it.
+    exact: Option<BinaryHeap<Reverse<(Nanos, u32)>>>,
 }
+
+/// No tick.
+const NONE: u64 = u64::MAX;
 
 impl Wheel {
     /// A wheel for deadlines of about `timeout` ahead of the clock, which reads `now`.
     pub fn new(timeout: Nanos, now: Nanos) -> Wheel {
         let tick_ns = (timeout / TICKS_PER_TIMEOUT).max(1);
-        Wheel { tick_ns, cursor: now / tick_ns, slots: vec![Vec::new(); SLOTS], count: 0 }
+        let slots = vec![Vec::new(); SLOTS];
+        Wheel { tick_ns, cursor: now / tick_ns, turn_at: now, slots, count: 0, first: NONE, exact: None }
+    }
+
+    /// One for deadlines that are kept to the nanosecond, at the price of an order: for connections that time out one by
+    /// one, and that runs count.
+    pub fn exact() -> Wheel {
+        Wheel { turn_at: NEVER, exact: Some(BinaryHeap::new()), ..Wheel::new(1, 0) }
     }
 
     /// Enters a connection that is not in the wheel, to be looked at at `at` or up to a tick later.
     pub fn insert(&mut self, connection: u32, at: Nanos) {
+        if let Some(deadlines) = &mut self.exact {
+            deadlines.push(Reverse((at, connection)));
+            self.turn_at = self.turn_at.min(at);
+            self.first = self.turn_at;
+            return;
+        }
         let tick = (at / self.tick_ns + 1).clamp(self.cursor, self.cursor + SLOTS as u64 - 1);
         self.slots[tick as usize % SLOTS].push(connection);
         self.count += 1;
+        self.first = self.first.min(tick);
     }
 
     /// When [`Wheel::expire`] will have something to look at; [`NEVER`] when the wheel is empty.
+    #[inline]
     pub fn next(&self) -> Nanos {
-        if self.count == 0 {
-            return NEVER;
-        }
-        (self.cursor..self.cursor + SLOTS as u64)
-            .find(|&tick| !self.slots[tick as usize % SLOTS].is_empty())
-            .map_or(NEVER, |tick| tick.saturating_mul(self.tick_ns))
+        if self.first == NONE { NEVER } else { self.first.saturating_mul(self.tick_ns) }
     }
 
     /// Takes out every connection whose time has come, at the end of `expired`.
+    #[inline]
     pub fn expire(&mut self, now: Nanos, expired: &mut Vec<u32>) {
-        let reached = now / self.tick_ns;
-        if self.count == 0 {
-            self.cursor = self.cursor.max(reached);
+        if now >= self.turn_at {
+            self.turn(now, expired);
+        }
+    }
+
+    /// Turns the wheel to where it is to be at `now`.
+    #[inline(never)]
+    fn turn(&mut self, now: Nanos, expired: &mut Vec<u32>) {
+        if let Some(deadlines) = &mut self.exact {
+            while let Some(Reverse((_, connection))) = deadlines.peek().filter(|Reverse((at, _))| *at <= now)
+            {
+                expired.push(*connection);
+                deadlines.pop();
+            }
+            self.turn_at = deadlines.peek().map_or(NEVER, |Reverse((at, _))| *at);
+            self.first = self.turn_at;
             return;
         }
+        let reached = now / self.tick_ns;
         for _ in 0..SLOTS {
             if self.cursor > reached {
-                return;
+                break;
             }
             let slot = &mut self.slots[self.cursor as usize % SLOTS];
             self.count -= slot.len();
@@ -63,12 +99,31 @@ impl Wheel {
             self.cursor += 1;
         }
         self.cursor = self.cursor.max(reached);
+        self.turn_at = self.cursor.saturating_mul(self.tick_ns);
+        self.first = match self.count {
+            0 => NONE,
+            _ => (self.cursor..self.cursor + SLOTS as u64)
+                .find(|&tick| !self.slots[tick as usize % SLOTS].is_empty())
+                .unwrap_or(NONE),
+        };
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_exact_one_hands_over_each_deadline_when_it_comes() {
+        let mut wheel = Wheel::exact();
+        assert_eq!(wheel.next(), NEVER);
+        for (connection, at) in [(1, 7_000), (2, 5_000), (3, 5_001)] {
+            wheel.insert(connection, at);
+        }
+        assert_eq!((wheel.next(), expired(&mut wheel, 4_999)), (5_000, vec![]));
+        assert_eq!((expired(&mut wheel, 5_001), wheel.next()), (vec![2, 3], 7_000));
+        assert_eq!((expired(&mut wheel, 9_000), wheel.next()), (vec![1], NEVER));
+    }
 
     fn expired(wheel: &mut Wheel, now: Nanos) -> Vec<u32> {
         let mut list = Vec::new();

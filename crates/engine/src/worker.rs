@@ -3,41 +3,41 @@
 //! A turn: wake the clients whose time has come, send what they ask, wait, take in what happened. Nothing is sent from
 //! inside a completion: what happened is taken in first, then all that follows from it is sent.
 
+pub mod crowd;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, IoSlice};
 use std::sync::Arc;
 
-use pummel_logic::client::{Client, Wish};
+use pummel_logic::client::{Client, Lane, Wish};
 use pummel_logic::inflight::{Care, Origin, Ticket};
+use pummel_logic::measure::churn::Failure;
+use pummel_logic::plan::Transport;
 use pummel_logic::session::{Answer, Chunk, Item, Session, Sink};
 use pummel_logic::shared::Shared;
-use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
-use pummel_logic::wire::greeting::{Greeting, Heard, Hearing};
+use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
+use pummel_logic::wire::greeting::{Greeting, Heard};
 use pummel_logic::wire::{Codec, Fault, Outcome};
 
 use crate::connect::Server;
 use crate::feed::{PhaseFate, Trouble};
-use crate::io::{Backend, Close, ConnId, Event, Reason};
+use crate::io::{Backend, Close, ConnId, Event, Handed, Reason};
 use crate::log::Log;
 use crate::meeting::Meeting;
+use crate::opening::{OPENING_TURN, Openings, Welcome, retry_pause};
 use crate::silence::Silence;
 use crate::wheel::Wheel;
+use crate::worker::crowd::Crowd;
 
 /// The longest sleep: after it a worker looks whether the run was stopped.
 const SLEEP_MAX_NS: Nanos = 50 * MILLISECOND;
 
-/// Connections that are being opened at one time; more would only fill the server's queue of new connections.
-const OPENING_MAX: usize = 256;
-
-/// Connections that one turn begins to open: each takes some time, in which the others would seem to be opening still.
-const OPENING_TURN: usize = 8;
+/// Why no request can be refused by its codec.
+const SAYABLE: &str = "a plan holds only what its protocol can say";
 
 /// Requests that one client asks before the others get their turn.
 const ASK_MAX: usize = 64;
-
-/// First and longest pause before a connection is tried again.
-const RETRY_NS: (Nanos, Nanos) = (10 * MILLISECOND, SECOND);
 
 /// What a worker needs to know beside its clients.
 #[derive(Clone, Debug)]
@@ -74,17 +74,16 @@ struct Connection<C> {
     session: Session<C>,
     state: State,
     generation: u32,
+    /// Whose it is, and which of its lanes.
+    client: u32,
+    lane: Lane,
     in_wheel: bool,
-    /// Its client waits to be polled.
-    woken: bool,
     /// It is open, and the server has not answered the greeting yet.
     welcome: Option<Box<Welcome>>,
     /// It was open once.
     opened: bool,
     /// Which of the server's addresses is tried next.
     attempt: u32,
-    /// When its client asked to be woken; [`NEVER`] if it is not in the queue of due times.
-    due: Nanos,
     /// Failed attempts to open it since it was open.
     failures: u32,
     /// Its server answered on it since it was opened.
@@ -93,41 +92,54 @@ struct Connection<C> {
     barren: u32,
 }
 
-/// How far a greeting has come.
+/// One client, and when it is its turn.
 #[derive(Debug)]
-struct Welcome {
-    /// Bytes of it that were sent.
-    said: usize,
-    hearing: Hearing,
+pub struct Seat {
+    /// The client.
+    pub client: Client,
+    /// When it asked to be woken; [`NEVER`] if it is not in the queue of due times.
+    due: Nanos,
+    /// It waits to be polled.
+    woken: bool,
 }
 
 /// Everything of a worker but its backend, so that what the backend hands over can be worked on.
 #[derive(Debug)]
 struct Desk<C> {
     rules: Rules,
-    clients: Vec<Client>,
+    seats: Vec<Seat>,
+    /// Those of a client are neighbours, in the order of its lanes.
     connections: Vec<Connection<C>>,
+    /// Connections of each client.
+    lanes: usize,
     servers: Arc<[Server]>,
-    /// Where each client's connection goes.
+    /// Where each connection goes.
     roads: Vec<Road>,
     shared: Shared,
     log: Log,
     due: BinaryHeap<Reverse<(Nanos, u32)>>,
     wheel: Wheel,
+    /// Clients that wait to be polled.
     woken: Vec<u32>,
+    /// Connections with something to send, where clients have several.
+    asked: Vec<u32>,
     expired: Vec<u32>,
-    /// What is said on every new connection.
-    greeting: Arc<Greeting>,
-    /// New connections on which it is to be said.
-    greeted: Vec<u32>,
+    openings: Openings,
     /// Connections whose peer said what its protocol does not allow, to be closed.
     broken: Vec<u32>,
-    /// Connections that wait to be opened, and from when on.
-    queue: BinaryHeap<Reverse<(Nanos, u32)>>,
-    opening: usize,
     /// Clients that have something left to do in this phase.
     active: usize,
     silence: Silence,
+    /// Clients that come and go.
+    crowd: Option<Box<Crowd>>,
+    /// They do so in this phase.
+    churns: bool,
+    /// When the next of them comes; [`NEVER`] where all stay.
+    births_at: Nanos,
+    /// Connections to be tried by another address.
+    redials: Vec<u32>,
+    /// What new connections speak copies of.
+    codec: C,
     /// After so long without an answer, connections to a server are not opened again.
     patience_ns: Nanos,
 }
@@ -142,32 +154,50 @@ pub struct Worker<C, B> {
 impl<C: Codec, B: Backend> Worker<C, B> {
     /// A worker for these clients, without a connection yet.
     pub fn new(backend: B, crew: Crew, rules: Rules, shared: Shared, log: Log) -> Worker<C, B> {
-        let Crew { clients, servers, roads, depth, greeting } = crew;
-        let connections = clients.iter().map(|_| Connection::new(depth)).collect();
+        let Crew { clients, lanes, servers, roads, depth, greeting } = crew;
+        assert!(roads.len() == clients.len() * lanes, "every client has as many lanes");
+        let count = roads.len();
         let wheel = Wheel::new(rules.timeout_ns, backend.now());
         let active = clients.len();
         let desk = Desk {
             rules,
-            connections,
+            connections: roads
+                .iter()
+                .enumerate()
+                .map(|(slot, road)| Connection::new(slot, lanes, depth).carried_by(road.transport))
+                .collect(),
+            lanes,
             roads,
             shared,
             log,
             due: BinaryHeap::with_capacity(clients.len()),
             wheel,
             woken: Vec::with_capacity(clients.len()),
-            expired: Vec::with_capacity(clients.len()),
-            greeting,
-            greeted: Vec::new(),
+            asked: Vec::new(),
+            expired: Vec::with_capacity(count),
+            openings: Openings::new(greeting, count),
             broken: Vec::new(),
-            queue: BinaryHeap::with_capacity(clients.len()),
-            opening: 0,
             active,
+            crowd: None,
+            births_at: NEVER,
+            churns: false,
+            redials: Vec::new(),
+            codec: C::new(),
             silence: Silence::new(servers.len()),
             servers,
             patience_ns: NEVER,
-            clients,
+            seats: clients.into_iter().map(|client| Seat { client, due: NEVER, woken: false }).collect(),
         };
         Worker { backend, desk }
+    }
+
+    /// The same, speaking with copies of this codec, which has settings.
+    pub fn speaking(mut self, codec: &C) -> Worker<C, B> {
+        for connection in &mut self.desk.connections {
+            connection.session.speak(codec.renew());
+        }
+        self.desk.codec = codec.renew();
+        self
     }
 
     /// Opens every connection. Ends early when one of them cannot be opened, since the run then does not begin.
@@ -195,7 +225,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
 
     /// Whether the next phase can begin: all connections are open, or will be opened again.
     pub fn can_go_on(&self) -> bool {
-        !self.desk.clients.iter().any(Client::is_lost)
+        !self.desk.has_lost()
     }
 
     /// Where it writes down what it does.
@@ -209,14 +239,45 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     }
 
     /// The clients, to be told what to do in the next phase, with what they share and where they are measured.
-    pub fn parts(&mut self) -> (&mut [Client], &mut Shared, &mut Log) {
-        (&mut self.desk.clients, &mut self.desk.shared, &mut self.desk.log)
+    pub fn parts(&mut self) -> (&mut [Seat], &mut Shared, &mut Log) {
+        (&mut self.desk.seats, &mut self.desk.shared, &mut self.desk.log)
+    }
+
+    /// Between phases: connections to servers to which `transport` leads by another one from now on are closed, to be
+    /// opened anew. Says whether there are any; their clients wait for their next work, without a connection.
+    pub fn change_transport(&mut self, transport: impl Fn(u32) -> Transport) -> bool {
+        let mut any = false;
+        let desk = &mut self.desk;
+        for slot in 0..desk.connections.len() {
+            let road = &mut desk.roads[slot];
+            let transport = transport(road.server);
+            if std::mem::replace(&mut road.transport, transport) == transport {
+                continue;
+            }
+            any = true;
+            let id = desk.id(slot);
+            self.backend.close(id, Close::Fin);
+            let connection = &mut desk.connections[slot];
+            if let State::Opening(_) = connection.state {
+                desk.openings.end_one();
+            }
+            desk.log.add_datagrams(&connection.session.datagram_counts());
+            connection.session.carry_by_datagrams(transport == Transport::Udp);
+            connection.generation = id.generation.wrapping_add(1);
+            (connection.state, connection.opened) = (State::Closed, false);
+            (connection.failures, connection.barren) = (0, 0);
+            let (client, lane) = desk.owner(slot);
+            desk.seats[client].client.handle_closed(lane, true, &mut desk.shared);
+        }
+        any
     }
 
     /// Closes every connection and hands over what was measured.
     pub fn finish(mut self) -> Log {
         for slot in 0..self.desk.connections.len() {
             self.backend.close(self.desk.id(slot), Close::Fin);
+            let counts = self.desk.connections[slot].session.datagram_counts();
+            self.desk.log.add_datagrams(&counts);
         }
         self.desk.log
     }
@@ -242,6 +303,9 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             desk.wake_due(now);
             desk.serve_woken(&mut self.backend, now);
             desk.open_queued(&mut self.backend, now);
+            if now >= desk.births_at {
+                desk.bear(&mut self.backend, now);
+            }
             if now >= bounds.drain_end || enough(desk) {
                 return Ok(now);
             }
@@ -254,11 +318,14 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             let until = desk.next_time(now).min(bounds.drain_end);
             let woke = self.backend.now();
             desk.log.worked(now, woke);
-            now = self.backend.wait(until)?;
+            now = self.backend.wait_from(woke, until)?;
             desk.log.waited(until.max(woke), now);
             self.backend.drain(&mut |conn, event| desk.handle(conn, event, now));
             self.backend.handshakes(&mut |handshake| desk.log.shook_hands(handshake));
             desk.close_broken(&mut self.backend);
+            if !desk.redials.is_empty() {
+                desk.redial(&mut self.backend);
+            }
             desk.greet(&mut self.backend);
             if desk.log.wants_mending() {
                 self.backend.mend_stamps();
@@ -284,19 +351,21 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             }
         }
         desk.log.abandon(false);
-        let (mut dead, mut missing) = (0, 0);
-        for client in &mut desk.clients {
+        desk.end_crowd(&mut self.backend, over);
+        let (mut dead, mut missing, mut skipped, mut repeated) = (0, 0, 0, 0);
+        for seat in &mut desk.seats {
+            let client = &mut seat.client;
+            repeated += client.repeated();
             let (log, group) = (&mut desk.log, client.group());
             client.count_unsent(over, &desk.shared, |verb| log.unsent(group, verb));
-            dead += u64::from(client.is_lost());
+            dead += client.lost_lanes();
             missing += client.missing();
+            skipped += client.skipped();
+            seat.due = NEVER;
         }
         desk.due.clear();
-        for connection in &mut desk.connections {
-            connection.due = NEVER;
-        }
         let silent = desk.silent(now);
-        desk.log.end_phase(over, PhaseFate { dead, missing, silent });
+        desk.log.end_phase(over, PhaseFate { dead, missing, skipped, repeated, silent });
     }
 }
 
@@ -305,9 +374,11 @@ impl<C: Codec, B: Backend> Worker<C, B> {
 pub struct Crew {
     /// The clients.
     pub clients: Vec<Client>,
+    /// Lanes of each.
+    pub lanes: usize,
     /// The servers of the Plan.
     pub servers: Arc<[Server]>,
-    /// For each client, where its connection goes.
+    /// Where connections go: for each client its lanes in order.
     pub roads: Vec<Road>,
     /// Most requests outstanding on a connection, to make room for.
     pub depth: usize,
@@ -322,6 +393,8 @@ pub struct Road {
     pub server: u32,
     /// Its number over all threads, which decides on the address that it comes from.
     pub connection: u64,
+    /// What it is made of.
+    pub transport: Transport,
 }
 
 /// When a phase ends, and when its last answers are given up.
@@ -350,21 +423,26 @@ enum Loss {
 }
 
 impl<C: Codec> Connection<C> {
-    fn new(depth: usize) -> Connection<C> {
+    fn new(slot: usize, lanes: usize, depth: usize) -> Connection<C> {
         Connection {
             session: Session::new(depth),
             state: State::Closed,
             generation: 0,
+            client: (slot / lanes) as u32,
+            lane: (slot % lanes) as Lane,
             in_wheel: false,
-            woken: false,
             welcome: None,
             opened: false,
             attempt: 0,
-            due: NEVER,
             failures: 0,
             answered: false,
             barren: 0,
         }
+    }
+
+    fn carried_by(mut self, transport: Transport) -> Connection<C> {
+        self.session.carry_by_datagrams(transport == Transport::Udp);
+        self
     }
 }
 
@@ -373,26 +451,43 @@ impl<C: Codec> Desk<C> {
         ConnId { slot: slot as u32, generation: self.connections[slot].generation }
     }
 
-    fn wake(&mut self, slot: usize) {
-        let connection = &mut self.connections[slot];
-        if !connection.woken {
-            connection.woken = true;
-            self.woken.push(slot as u32);
+    /// Whose connection it is, and which of its lanes.
+    #[inline]
+    fn owner(&self, slot: usize) -> (usize, Lane) {
+        let connection = &self.connections[slot];
+        (connection.client as usize, connection.lane)
+    }
+
+    #[inline]
+    fn wake(&mut self, client: usize) {
+        let seat = &mut self.seats[client];
+        if !seat.woken {
+            seat.woken = true;
+            self.woken.push(client as u32);
         }
     }
 
     fn wake_all(&mut self) {
-        self.active = self.clients.len();
-        for slot in 0..self.clients.len() {
-            self.wake(slot);
+        if let Some(active) = self.crowd_active() {
+            self.active = active;
+            return self.wake_crowd();
+        }
+        self.active = self.seats.len();
+        for client in 0..self.seats.len() {
+            self.wake(client);
         }
     }
 
+    fn has_lost(&self) -> bool {
+        self.seats.iter().any(|seat| seat.client.lost_lanes() > 0)
+    }
+
     fn stop(&mut self, now: Nanos) {
-        for client in &mut self.clients {
-            client.stop(now);
+        for seat in &mut self.seats {
+            seat.client.stop(now);
         }
-        self.queue.clear();
+        self.openings.forget_waiting();
+        self.shut_crowd();
         self.wake_all();
     }
 
@@ -400,7 +495,7 @@ impl<C: Codec> Desk<C> {
     /// requests are due all the same for as long as other workers go on: all account for the same time.
     fn outlast(&self, meeting: &Meeting, bounds: &mut Bounds, now: Nanos) -> Outlook {
         let is_early = now < bounds.end && bounds.end != NEVER;
-        if !is_early || !self.clients.iter().any(Client::is_lost) {
+        if !is_early || !self.has_lost() {
             return Outlook::Over(now);
         }
         if !std::mem::replace(&mut bounds.idle, true) {
@@ -412,12 +507,12 @@ impl<C: Codec> Desk<C> {
     /// Wakes the clients whose due time has come.
     #[inline]
     fn wake_due(&mut self, now: Nanos) {
-        while let Some(&Reverse((at, slot))) = self.due.peek().filter(|Reverse((at, _))| *at <= now) {
+        while let Some(&Reverse((at, client))) = self.due.peek().filter(|Reverse((at, _))| *at <= now) {
             self.due.pop();
-            let connection = &mut self.connections[slot as usize];
-            if connection.due == at {
-                connection.due = NEVER;
-                self.wake(slot as usize);
+            let seat = &mut self.seats[client as usize];
+            if seat.due == at {
+                seat.due = NEVER;
+                self.wake(client as usize);
             }
         }
     }
@@ -426,52 +521,90 @@ impl<C: Codec> Desk<C> {
     #[inline]
     fn serve_woken(&mut self, backend: &mut impl Backend, now: Nanos) {
         let mut woken = std::mem::take(&mut self.woken);
-        for slot in woken.drain(..) {
-            self.connections[slot as usize].woken = false;
-            self.serve(slot as usize, backend, now);
+        for client in woken.drain(..) {
+            self.seats[client as usize].woken = false;
+            self.serve(client as usize, backend, now);
         }
         // Those who have more to ask than one turn allows were woken again meanwhile.
         std::mem::swap(&mut self.woken, &mut woken);
         self.woken.append(&mut woken);
     }
 
-    fn serve(&mut self, slot: usize, backend: &mut impl Backend, now: Nanos) {
+    fn serve(&mut self, number: usize, backend: &mut impl Backend, now: Nanos) {
         let mut asked = 0;
         loop {
-            let connection = &mut self.connections[slot];
-            match self.clients[slot].poll(now, &mut self.shared) {
-                Wish::Ask { op, ticket, .. } => {
-                    connection
-                        .session
-                        .request(&op, ticket)
-                        .expect("a plan holds only what its protocol can say");
-                    self.log.asked();
+            let seat = &mut self.seats[number];
+            if let Some((op, ticket)) = seat.client.poll_read(now, &mut self.shared) {
+                // Only clients with one lane are quick.
+                self.connections[number].session.request(&op, ticket).expect(SAYABLE);
+                asked += 1;
+                if seat.client.is_full() {
+                    break;
+                }
+                if asked >= ASK_MAX {
+                    self.wake(number);
+                    break;
+                }
+                continue;
+            }
+            match seat.client.poll(now, &mut self.shared) {
+                Wish::Ask { lane, op, ticket } => {
+                    let slot = number * self.lanes + usize::from(lane);
+                    self.connections[slot].session.request(&op, ticket).expect(SAYABLE);
+                    if self.lanes > 1 {
+                        self.asked.push(slot as u32);
+                    }
                     asked += 1;
-                    if asked == ASK_MAX {
-                        self.wake(slot);
+                    // The answer that frees a slot wakes it.
+                    if seat.client.is_full() {
+                        break;
+                    }
+                    if asked >= ASK_MAX && !seat.client.is_splitting() {
+                        self.wake(number);
                         break;
                     }
                 }
-                Wish::Open(_) => {
+                // Nobody sits there, and somebody comes when it is time.
+                Wish::Open(_) if self.churns => break,
+                Wish::Open(lane) => {
+                    let slot = number * self.lanes + usize::from(lane);
+                    let connection = &mut self.connections[slot];
                     connection.state = State::Queued;
                     let pause = retry_pause(connection.failures.max(connection.barren));
-                    self.queue.push(Reverse((now + pause, slot as u32)));
+                    let again = connection.opened;
+                    let own = seat.client.reopening_pause(connection.failures).filter(|_| again);
+                    let pause = own.unwrap_or(pause);
+                    self.openings.enqueue(slot, now + pause);
                 }
+                Wish::Unsent(verb) => self.log.unsent(seat.client.group(), verb),
                 Wish::Wait(NEVER) => break,
                 Wish::Wait(at) => {
-                    if at < connection.due {
-                        connection.due = at;
-                        self.due.push(Reverse((at, slot as u32)));
+                    if at < seat.due {
+                        seat.due = at;
+                        self.due.push(Reverse((at, number as u32)));
                     }
                     break;
                 }
+                Wish::Done if self.churns => {
+                    self.depart(number, backend, now);
+                    break;
+                }
                 Wish::Done => {
-                    self.active -= usize::from(self.clients[slot].retire());
+                    self.active -= usize::from(seat.client.retire());
                     break;
                 }
             }
         }
-        self.flush(slot, backend);
+        if asked > 0 {
+            self.log.asked(asked as u32, self.seats[number].client.outstanding());
+        }
+        if self.lanes == 1 {
+            self.flush(number, backend);
+        } else {
+            let mut asked = std::mem::take(&mut self.asked);
+            asked.drain(..).for_each(|slot| self.flush(slot as usize, backend));
+            self.asked = asked;
+        }
     }
 
     /// Sends what waits on a connection, as far as the socket takes it.
@@ -479,23 +612,28 @@ impl<C: Codec> Desk<C> {
     fn flush(&mut self, slot: usize, backend: &mut impl Backend) {
         let id = self.id(slot);
         let connection = &mut self.connections[slot];
-        while connection.state == State::Open {
-            let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];
-            let count = connection.session.poll_send(self.shared.block(), &mut parts);
-            if count == 0 {
-                break;
-            }
-            let offered: usize = parts[..count].iter().map(|part| part.len()).sum();
-            let handed = backend.send(id, &parts[..count]);
+        while connection.state == State::Open && connection.session.has_output() {
+            let (handed, offered) = match connection.session.poll_send_plain() {
+                Some(bytes) => (backend.send(id, &[IoSlice::new(bytes)]), bytes.len()),
+                None => match send_parts(id, &connection.session, self.shared.block(), backend) {
+                    Some(sent) => sent,
+                    None => break,
+                },
+            };
             if handed.taken < offered {
                 connection.state = State::Full;
             }
             self.log.sent(handed.taken);
-            let mut view = View::new(slot, &mut self.clients[slot], &mut self.shared, &mut self.log);
+            let (client, lane) = (connection.client as usize, connection.lane);
+            let seat = &mut self.seats[client];
+            if let Some(verb) = seat.client.window_verb() {
+                self.shared.count_window_bytes(verb, handed.taken);
+            }
+            let mut view = View::new(slot, lane, &mut seat.client, &mut self.shared, &mut self.log);
             connection.session.handle_sent(handed.taken, handed.at, &mut view);
-            if view.woken && !connection.woken {
-                connection.woken = true;
-                self.woken.push(slot as u32);
+            if view.woken && !seat.woken {
+                seat.woken = true;
+                self.woken.push(client as u32);
             }
         }
         if !connection.in_wheel && !connection.session.is_idle() {
@@ -508,24 +646,17 @@ impl<C: Codec> Desk<C> {
     /// Opens what waits to be opened, as many at a time as is good.
     fn open_queued(&mut self, backend: &mut impl Backend, now: Nanos) {
         for _ in 0..OPENING_TURN {
-            if self.opening >= OPENING_MAX {
-                return;
-            }
-            let Some(&Reverse((_, slot))) = self.queue.peek().filter(|Reverse((at, _))| *at <= now) else {
-                return;
-            };
-            self.queue.pop();
-            let slot = slot as usize;
+            let Some(slot) = self.openings.begin_next(now) else { return };
             let connection = &mut self.connections[slot];
             connection.state = State::Opening(backend.now());
             connection.generation = connection.generation.wrapping_add(1);
-            self.opening += 1;
             if !connection.in_wheel {
                 connection.in_wheel = true;
                 self.wheel.insert(slot as u32, now.saturating_add(self.rules.timeout_ns));
             }
-            let Road { server, connection: number } = self.roads[slot];
-            let target = self.servers[server as usize].target(number, connection.attempt as usize);
+            let Road { server, connection: number, transport } = self.roads[slot];
+            let attempt = connection.attempt as usize;
+            let target = self.servers[server as usize].target_over(transport, number, attempt);
             backend.open(ConnId { slot: slot as u32, generation: connection.generation }, &target);
         }
     }
@@ -537,11 +668,11 @@ impl<C: Codec> Desk<C> {
             return now;
         }
         let due = self.due.peek().map_or(NEVER, |Reverse((at, _))| *at);
-        let open = match self.queue.peek() {
-            Some(Reverse((at, _))) if self.opening < OPENING_MAX => *at,
-            _ => NEVER,
-        };
-        due.min(open).min(self.wheel.next()).min(self.log.next_tick()).min(now + SLEEP_MAX_NS)
+        due.min(self.openings.next_time())
+            .min(self.births_at)
+            .min(self.wheel.next())
+            .min(self.log.next_tick())
+            .min(now + SLEEP_MAX_NS)
     }
 
     /// Takes in what happened on a connection.
@@ -554,11 +685,21 @@ impl<C: Codec> Desk<C> {
         }
         match event {
             Event::Received { bytes, .. } if connection.welcome.is_some() => self.hear(slot, bytes, now),
-            Event::Writable if connection.welcome.is_some() => self.greeted.push(slot as u32),
+            Event::Writable if connection.welcome.is_some() => self.openings.call(slot),
             Event::Received { bytes, stamp, read } => {
                 let chunk = Chunk { bytes, stamp, read };
-                let mut view = View::new(slot, &mut self.clients[slot], &mut self.shared, &mut self.log);
-                let answered = connection.session.handle_received(chunk, &mut view);
+                let (number, lane) = (connection.client as usize, connection.lane);
+                let answered = if self.crowd.is_some() {
+                    self.crowd_received(slot, chunk)
+                } else {
+                    let client = &mut self.seats[number].client;
+                    if let Some(verb) = client.window_verb() {
+                        self.shared.count_window_bytes(verb, chunk.bytes.len());
+                    }
+                    let mut view = View::new(slot, lane, client, &mut self.shared, &mut self.log);
+                    connection.session.handle_received(chunk, &mut view)
+                };
+                let connection = &mut self.connections[slot];
                 self.log.received(chunk.bytes.len(), answered.unwrap_or(0));
                 match answered {
                     Ok(answered) => {
@@ -566,7 +707,7 @@ impl<C: Codec> Desk<C> {
                             connection.answered = true;
                             self.silence.answered(self.roads[slot].server, read);
                         }
-                        self.wake(slot);
+                        self.wake(number);
                     }
                     Err(malformed) => {
                         self.log.malformed(self.roads[slot].server, malformed, chunk.bytes);
@@ -578,12 +719,17 @@ impl<C: Codec> Desk<C> {
             Event::Writable => {
                 connection.state = State::Open;
                 connection.session.handle_writable(now);
-                self.wake(slot);
+                let client = connection.client as usize;
+                if self.lanes > 1 {
+                    self.asked.push(slot as u32);
+                }
+                self.wake(client);
             }
-            Event::Opened { at } if self.greeting.is_none() => self.opened(slot, at),
-            Event::Opened { .. } => {
-                connection.welcome = Some(Box::new(Welcome { said: 0, hearing: self.greeting.hearing() }));
-                self.greeted.push(slot as u32);
+            Event::Opened { at } => {
+                connection.welcome = self.openings.welcome(slot);
+                if connection.welcome.is_none() {
+                    self.opened(slot, at);
+                }
             }
             Event::Closed(reason) => self.closed(slot, reason, now),
         }
@@ -591,31 +737,29 @@ impl<C: Codec> Desk<C> {
 
     /// Says on new connections what is said before the first request.
     fn greet(&mut self, backend: &mut impl Backend) {
-        for slot in std::mem::take(&mut self.greeted) {
+        for slot in self.openings.take_called() {
             let id = self.id(slot as usize);
             let Some(welcome) = &mut self.connections[slot as usize].welcome else { continue };
-            let rest = &self.greeting.bytes()[welcome.said..];
-            if !rest.is_empty() {
-                let handed = backend.send(id, &[IoSlice::new(rest)]);
-                welcome.said += handed.taken;
+            if !welcome.rest().is_empty() {
+                let handed = backend.send(id, &[IoSlice::new(welcome.rest())]);
+                welcome.handle_said(handed.taken);
                 self.log.sent(handed.taken);
             }
         }
     }
 
     /// Takes in what a server answers to the greeting. The connection counts as open when it has agreed to everything.
-    fn hear(&mut self, slot: usize, mut bytes: &[u8], now: Nanos) {
+    fn hear(&mut self, slot: usize, bytes: &[u8], now: Nanos) {
         self.log.received(bytes.len(), 0);
         let connection = &mut self.connections[slot];
         let Some(welcome) = &mut connection.welcome else { return };
-        let why = match welcome.hearing.handle_received(&mut bytes) {
+        let why = match welcome.handle_received(bytes) {
             Ok(Heard::NeedMore) => return,
-            Ok(Heard::Done) if bytes.is_empty() => {
+            Ok(Heard::Done) => {
                 connection.welcome = None;
                 return self.opened(slot, now);
             }
-            Ok(Heard::Done) => "the server said more than was asked".to_owned(),
-            Err(unwelcome) => unwelcome.to_string(),
+            Err(why) => why,
         };
         connection.generation = connection.generation.wrapping_add(1);
         self.broken.push(slot as u32);
@@ -626,18 +770,26 @@ impl<C: Codec> Desk<C> {
     fn opened(&mut self, slot: usize, now: Nanos) {
         let connection = &mut self.connections[slot];
         let State::Opening(since) = connection.state else { return };
-        self.opening -= 1;
-        self.log.opened(now.saturating_sub(since), connection.opened);
+        if self.churns {
+            return self.crowd_opened(slot, since, now);
+        }
+        self.openings.end_one();
+        let server = self.roads[slot].server;
+        self.log.opened(server, now.saturating_sub(since), connection.opened);
         connection.state = State::Open;
         connection.opened = true;
         connection.answered = false;
         connection.failures = 0;
-        self.clients[slot].handle_opened(0, now);
-        self.wake(slot);
+        let (client, lane) = self.owner(slot);
+        self.seats[client].client.handle_opened(lane, now);
+        self.wake(client);
     }
 
     /// A connection is not there any more, or never came to be; its socket is closed already.
     fn closed(&mut self, slot: usize, reason: Reason, now: Nanos) {
+        if self.churns {
+            return self.crowd_closed(slot, reason, now);
+        }
         let server = self.roads[slot].server;
         let connection = &mut self.connections[slot];
         let State::Opening(since) = connection.state else {
@@ -645,7 +797,7 @@ impl<C: Codec> Desk<C> {
             self.log.lost(server, Trouble::Lost(reason));
             return self.lose(slot, Loss::Closed(fault), self.rules.reconnect, now);
         };
-        self.opening -= 1;
+        self.openings.end_one();
         connection.welcome = None;
         connection.attempt = connection.attempt.wrapping_add(1);
         connection.failures += 1;
@@ -654,20 +806,23 @@ impl<C: Codec> Desk<C> {
         if !connection.failures.is_multiple_of(addresses) {
             // The server's name has more addresses; the next may be the one that it listens on.
             connection.state = State::Queued;
-            self.queue.push(Reverse((now, slot as u32)));
+            self.openings.enqueue(slot, now);
             return;
         }
         let again = connection.opened && self.rules.reconnect;
         self.log.not_opened(server, reason);
         self.silence.missed(server, since);
         let again = again && !self.gives_up(server, now);
-        self.clients[slot].handle_closed(0, again, &mut self.shared);
-        self.wake(slot);
+        self.close_lane(slot, again);
     }
 
     /// A connection is lost that was open; `again`: its client may open it again, unless its server has been silent for
     /// too long.
     fn lose(&mut self, slot: usize, loss: Loss, again: bool, now: Nanos) {
+        if self.churns {
+            let failure = if matches!(loss, Loss::TimedOut) { Failure::Timeout } else { Failure::Other };
+            return self.fall(slot, failure, loss, now);
+        }
         self.miss(slot);
         let connection = &mut self.connections[slot];
         match loss {
@@ -705,14 +860,21 @@ impl<C: Codec> Desk<C> {
         let connection = &mut self.connections[slot];
         connection.state = State::Closed;
         connection.generation = connection.generation.wrapping_add(1);
-        let mut view = View::new(slot, &mut self.clients[slot], &mut self.shared, &mut self.log);
+        let client = &mut self.seats[connection.client as usize].client;
+        let mut view = View::new(slot, connection.lane, client, &mut self.shared, &mut self.log);
         match loss {
             Loss::Closed(fault) => connection.session.handle_closed(fault, now, &mut view),
             Loss::TimedOut => connection.session.handle_timeout(self.rules.timeout_ns, now, &mut view),
         }
         self.log.drop_check(slot);
-        self.clients[slot].handle_closed(0, again, &mut self.shared);
-        self.wake(slot);
+        self.close_lane(slot, again);
+    }
+
+    /// A lane is not open any more; `again`: its client may open it again.
+    fn close_lane(&mut self, slot: usize, again: bool) {
+        let (client, lane) = self.owner(slot);
+        self.seats[client].client.handle_closed(lane, again, &mut self.shared);
+        self.wake(client);
     }
 
     /// Closes the sockets of connections that were given up while events were taken in.
@@ -755,6 +917,9 @@ impl<C: Codec> Desk<C> {
             self.wheel.insert(slot as u32, deadline);
             return;
         }
+        if connection.session.is_over_datagrams() && connection.session.deadline(0) != NEVER {
+            return self.give_up_overdue(slot, backend, now);
+        }
         let words = backend.obstacle(id).map(Arc::from);
         backend.close(id, Close::Fin);
         if let State::Opening(_) = connection.state {
@@ -764,19 +929,48 @@ impl<C: Codec> Desk<C> {
         self.log.lost(self.roads[slot].server, Trouble::TimedOut);
         self.lose(slot, Loss::TimedOut, true, now);
     }
+
+    /// Over datagrams a late request harms no other: it alone is given up, and the connection stays, unless its server
+    /// has been silent for too long.
+    fn give_up_overdue(&mut self, slot: usize, backend: &mut impl Backend, now: Nanos) {
+        self.miss(slot);
+        let (id, server, (client, lane)) = (self.id(slot), self.roads[slot].server, self.owner(slot));
+        let connection = &mut self.connections[slot];
+        let client_of = &mut self.seats[client].client;
+        let mut view = View::new(slot, lane, client_of, &mut self.shared, &mut self.log);
+        connection.session.handle_overdue(self.rules.timeout_ns, now, &mut view);
+        self.log.late(server);
+        if self.gives_up(server, now) {
+            backend.close(id, Close::Fin);
+            self.log.lost(server, Trouble::TimedOut);
+            return self.lose(slot, Loss::TimedOut, false, now);
+        }
+        // Flushing puts it into the wheel again.
+        if self.lanes > 1 {
+            self.asked.push(slot as u32);
+        }
+        self.wake(client);
+    }
 }
 
-/// How long to wait before a connection is tried again that failed so often.
-fn retry_pause(failures: u32) -> Nanos {
-    match failures {
-        0 => 0,
-        failures => (RETRY_NS.0 << (failures - 1).min(10)).min(RETRY_NS.1),
-    }
+/// Sends the next parts of what waits on a connection, and says how many bytes those were; `None` where nothing waits.
+#[inline(never)]
+fn send_parts<C: Codec>(
+    id: ConnId,
+    session: &Session<C>,
+    block: &[u8],
+    backend: &mut impl Backend,
+) -> Option<(Handed, usize)> {
+    let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];
+    let count = session.poll_send(block, &mut parts);
+    let offered = parts[..count].iter().map(|part| part.len()).sum();
+    (count > 0).then(|| (backend.send(id, &parts[..count]), offered))
 }
 
 /// One connection's client and log, as its session tells them what came.
 struct View<'a> {
     slot: usize,
+    lane: Lane,
     client: &'a mut Client,
     shared: &'a mut Shared,
     log: &'a mut Log,
@@ -786,28 +980,48 @@ struct View<'a> {
 
 impl<'a> View<'a> {
     #[inline]
-    fn new(slot: usize, client: &'a mut Client, shared: &'a mut Shared, log: &'a mut Log) -> View<'a> {
-        View { slot, client, shared, log, woken: false }
+    fn new(
+        slot: usize,
+        lane: Lane,
+        client: &'a mut Client,
+        shared: &'a mut Shared,
+        log: &'a mut Log,
+    ) -> View<'a> {
+        View { slot, lane, client, shared, log, woken: false }
     }
 
     /// The value that passed by, if any, has passed.
     fn end_check(&mut self, ticket: &Ticket) {
-        let (client, shared) = (&*self.client, &*self.shared);
-        self.log.end_check(self.slot, shared, |key, version| client.is_stale(ticket, key, version, shared));
+        let (client, shared, lane) = (&*self.client, &*self.shared, self.lane);
+        let is_stale = |key, version| client.is_stale(lane, ticket, key, version, shared);
+        self.log.end_check(self.slot, shared, is_stale);
+    }
+
+    /// A part of a request ended: it is written down when it was the last.
+    #[cold]
+    fn end_part(&mut self, part: &Answer<'_>, message: &[u8]) {
+        if let Some(whole) = self.client.handle_part(self.lane, part, message, self.shared) {
+            let (group, number) = (self.client.group(), self.client.number());
+            self.log.answer(group, number, &whole.answer(), whole.message());
+        }
+        self.woken = true;
     }
 }
 
 impl Sink for View<'_> {
     #[inline]
     fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> bool {
-        if ticket.care == Care::None && ticket.origin != Origin::BeforeCas {
+        if !ticket.cares() {
             return false;
+        }
+        if ticket.care == Care::Window {
+            return self.client.handle_window_item(&item, self.shared);
         }
         let verify = ticket.care == Care::Verify;
         if verify {
             self.end_check(ticket);
         }
-        let key = self.client.handle_item(ticket, &item, self.shared);
+        let key = self.client.handle_item(self.lane, ticket, &item, self.shared);
         if verify {
             self.log.begin_check(self.slot, key, ticket, &item, self.shared);
         }
@@ -815,17 +1029,30 @@ impl Sink for View<'_> {
     }
 
     #[inline]
-    fn body(&mut self, _ticket: &Ticket, bytes: &[u8]) {
+    fn body(&mut self, ticket: &Ticket, bytes: &[u8]) {
+        if ticket.care == Care::Window {
+            return self.client.handle_window_body(bytes, self.shared);
+        }
         self.log.check(self.slot, bytes, self.shared);
     }
 
-    #[inline]
+    fn parted(&mut self, whole: bool) {
+        self.log.parted(whole);
+    }
+
+    #[inline(always)]
     fn answer(&mut self, answer: &Answer<'_>, message: &[u8]) {
         if answer.ticket.care == Care::Verify && !matches!(answer.outcome, Outcome::Error(_)) {
             self.end_check(answer.ticket);
         }
+        if answer.ticket.origin == Origin::Part {
+            return self.end_part(answer, message);
+        }
         self.log.answer(self.client.group(), self.client.number(), answer, message);
-        self.client.handle_answer(answer, self.shared);
+        self.client.handle_answer(self.lane, answer, self.shared);
+        if self.shared.has_window() {
+            self.log.window(self.slot, self.shared, message);
+        }
         self.woken = true;
     }
 }

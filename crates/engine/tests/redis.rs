@@ -15,7 +15,9 @@ use pummel_logic::wire::greeting::{Greeting, Heard, Login, NotWelcome};
 use pummel_logic::wire::resp::Resp;
 use pummel_logic::wire::resp::template::Template;
 use pummel_logic::wire::text::Text;
-use pummel_logic::wire::{Codec, Fault, Keys, Malformed, Op, Outcome, Pair, Step, Value, Verb};
+use pummel_logic::wire::{
+    Codec, Fault, Keys, Malformed, Op, Outcome, PairList, PairValue, Pairs, Step, Value, Verb,
+};
 
 /// A redis-server of the test's own, on a port of 127.0.0.1.
 struct Redis {
@@ -223,8 +225,12 @@ fn stores_and_reads<const VERSION: u8>(redis: &Redis) {
     to.expect(&Op::new(Verb::Delete, b"k"), Outcome::NotFound);
 
     to.expect(&on(Verb::Mset, set("a", "1")), Outcome::Stored);
-    let pair = |key, value| Pair { key, value: Value::plain(value) };
-    let keys = Keys::Pairs(&[pair(b"b", b"2"), pair(b"c", b"")]);
+    let list = PairList {
+        bytes: b"bc".to_vec(),
+        ends: vec![1, 2],
+        values: vec![PairValue::of(&Value::plain(b"2")), PairValue::of(&Value::plain(b""))],
+    };
+    let keys = Keys::Pairs(Pairs { list: &list, block: &[] });
     to.expect(&Op { keys, ..Op::new(Verb::Mset, b"") }, Outcome::Stored);
     let keys = Keys::Many { bytes: b"anobc", ends: &[1, 3, 4, 5] };
     let answer = to.ask(&Op { keys, ..get("") });

@@ -349,6 +349,8 @@ fn plan(server: &Listening) -> Plan {
         multiget: 1,
         read_through_ns: None,
         noreply: false,
+        multiset: 1,
+        meta: pummel_logic::wire::MetaAsk::default(),
     };
     let phase = plan::Phase {
         name: "measure".to_owned(),
@@ -359,7 +361,9 @@ fn plan(server: &Listening) -> Plan {
     Plan {
         schema: plan::SCHEMA,
         servers: vec![server.address.to_string()],
+        route: plan::Route::All,
         protocol: plan::Protocol::Text,
+        transport: plan::Transport::Stream,
         seed: 1,
         interval_ns: SECOND,
         timeout_ns: 10 * SECOND,
@@ -382,6 +386,8 @@ fn plan(server: &Listening) -> Plan {
         },
         login: None,
         tls: None,
+        database: 0,
+        command: None,
         data: plan::Data {
             records: 100,
             seed: 0,
@@ -389,6 +395,7 @@ fn plan(server: &Listening) -> Plan {
             key_size: Dist::Fixed(30.0),
             value_size: Dist::Fixed(200.0),
             expiry_s: Dist::Fixed(0.0),
+            style: plan::Style::default(),
         },
         groups: vec![plan::Group {
             name: "default".to_owned(),
@@ -396,6 +403,8 @@ fn plan(server: &Listening) -> Plan {
             depth: plan::Depth::Limit(2),
             arrivals: plan::Arrivals::Closed,
             rate: None,
+            crowd: None,
+            manner: plan::Manner::default(),
         }],
         phases: vec![phase],
     }

@@ -71,6 +71,11 @@ enum Gaps {
 }
 
 impl Pace {
+    /// The mean time between two requests of one client.
+    pub fn mean_gap_ns(group_rate: f64, clients: u64) -> Nanos {
+        (clients as f64 * SECOND as f64 / group_rate) as Nanos
+    }
+
     /// The pace of a group with this many clients that together make `group_rate` requests per second. The arrivals
     /// are open ones, and [`check`] and [`check_rate`] have passed.
     pub fn new(arrivals: &Arrivals, group_rate: f64, clients: u64) -> Pace {
@@ -127,9 +132,24 @@ pub struct Schedule {
 
 #[derive(Clone, Debug)]
 enum Process {
-    Constant { period: Ratio, clients: u64, client: u64 },
-    Poisson { stream: Stream, mean_ns: f64, fraction: u64 },
-    Shape { stream: Stream, dist: Arc<Dist>, factor: f64, fraction: u64 },
+    Constant {
+        period: Ratio,
+        clients: u64,
+        client: u64,
+    },
+    Poisson {
+        stream: Stream,
+        mean_ns: f64,
+        fraction: u64,
+    },
+    Shape {
+        stream: Stream,
+        dist: Arc<Dist>,
+        factor: f64,
+        fraction: u64,
+    },
+    /// Whoever asks a request says when the next one is due.
+    Told,
 }
 
 impl Schedule {
@@ -138,6 +158,28 @@ impl Schedule {
     pub fn new(arrivals: &Arrivals, group_rate: f64, client: u64, clients: u64, place: Place) -> Schedule {
         assert_eq!(client, place.client, "a client's place bears its index");
         Pace::new(arrivals, group_rate, clients).schedule(place)
+    }
+
+    /// A schedule whose first request is due at once, and each other one when [`Schedule::put_off`] says.
+    pub fn told() -> Schedule {
+        Schedule { process: Process::Told, i: 0, due_ns: 0 }
+    }
+
+    /// Whether [`Schedule::put_off`] says when its requests are due.
+    pub fn is_told(&self) -> bool {
+        matches!(self.process, Process::Told)
+    }
+
+    /// The next request is due so much later.
+    pub fn put_off(&mut self, gap_ns: Nanos) {
+        self.due_ns = self.due_ns.saturating_add(gap_ns);
+    }
+
+    /// A schedule on which nothing is due for the next 146 years.
+    pub fn never() -> Schedule {
+        let period = Ratio { whole: NEVER / 4, rest: 0, divisor: 1 };
+        let process = Process::Constant { period, clients: 1, client: 1 };
+        Schedule { process, i: 0, due_ns: NEVER / 4 }
     }
 
     /// When the next request is due, in nanoseconds from the start of the phase; [`NEVER`] after 584 years.
@@ -176,6 +218,7 @@ impl Schedule {
                 let gap_ns = dist.draw(stream.draw(self.i)).max(0.0) * *factor;
                 later(self.due_ns, fraction, gap_ns)
             }
+            Process::Told => self.due_ns,
         }
     }
 }

@@ -111,6 +111,15 @@ impl Dist {
         }
     }
 
+    /// The value above which the share `u` of the distribution lies, without the loss of digits that `1 - u` would bring.
+    pub fn upper_quantile(&self, u: f64) -> f64 {
+        match self {
+            Dist::Exponential { mean } => mean * -libm::log(u),
+            Dist::Pareto { loc, scale, shape } => loc + scale * stretch(*shape, -libm::log(u)),
+            _ => self.quantile(1.0 - u),
+        }
+    }
+
     /// The value that 64 random bits stand for.
     #[inline]
     pub fn draw(&self, bits: u64) -> f64 {

@@ -30,6 +30,14 @@ pub struct Ticket {
     pub keys: u16,
 }
 
+impl Ticket {
+    /// Whether somebody looks at the items of its answer, one by one.
+    #[inline]
+    pub fn cares(&self) -> bool {
+        self.care != Care::None || self.origin == Origin::BeforeCas
+    }
+}
+
 /// What a request remembers for checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memo {
@@ -39,6 +47,8 @@ pub enum Memo {
     Write(Version),
     /// How many writes were known to be stored when this read was asked.
     Read(Mark),
+    /// Length of the value, or the number, of a request of a sequence.
+    Length(u64),
 }
 
 /// Why a request was asked.
@@ -47,6 +57,8 @@ pub enum Memo {
 pub enum Origin {
     /// Its arrival was due.
     Arrival,
+    /// The arrival of a request was due that lanes share, of which this is what one of them does.
+    Part,
     /// To learn the CAS unique for a cas that follows.
     BeforeCas,
     /// Another answer asked for it.
@@ -63,6 +75,8 @@ pub enum Care {
     Items,
     /// Its values are checked too.
     Verify,
+    /// Its client has a window and looks at them itself.
+    Window,
 }
 
 /// An unanswered request.
@@ -85,6 +99,12 @@ impl Owed {
     pub fn since(&self) -> Nanos {
         if self.sent == NEVER { self.ticket.ready } else { self.sent }
     }
+
+    /// Whether its first byte was sent.
+    #[inline]
+    pub fn was_sent(&self) -> bool {
+        self.sent != NEVER
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +125,8 @@ pub struct Inflight {
     sent: u32,
     /// Position in the connection's stream of the first byte of the request at the front.
     start: u64,
+    /// How many in the ring want no reply and are not sent whole.
+    silent: u32,
 }
 
 impl Inflight {
@@ -129,6 +151,7 @@ impl Inflight {
     #[inline]
     pub fn push(&mut self, ticket: Ticket, end: u64, silent: bool) {
         let state = if silent { State::Silent } else { State::Waiting };
+        self.silent += u32::from(silent);
         self.ring.push_back(Owed { ticket, sent: NEVER, end, hits: 0, state });
     }
 
@@ -151,10 +174,39 @@ impl Inflight {
         }
     }
 
+    /// The oldest request, if it waits for a reply.
+    #[inline]
+    pub fn first(&mut self) -> Option<&mut Owed> {
+        self.ring.front_mut().filter(|owed| owed.state == State::Waiting && owed.sent != NEVER)
+    }
+
+    /// Takes the request that [`Inflight::first`] finds out of the ring: it is answered.
+    #[inline]
+    pub fn finish_first(&mut self) {
+        let Some(owed) = self.ring.pop_front() else { return };
+        self.pass(owed.end);
+        if self.ring.front().is_some_and(|owed| owed.state == State::Finished) {
+            self.shed();
+        }
+    }
+
     /// Marks requests as sent whose first byte lies before `taken`, and hands over those without reply whose last byte
     /// does too.
     #[inline]
-    pub fn handle_sent(&mut self, taken: u64, at: Nanos, mut done: impl FnMut(&Owed)) {
+    pub fn handle_sent(&mut self, taken: u64, at: Nanos, done: impl FnMut(&Owed)) {
+        let is_all = self.ring.back().is_some_and(|owed| owed.end <= taken);
+        if !is_all || self.silent > 0 {
+            return self.handle_sent_partly(taken, at, done);
+        }
+        while let Some(owed) = self.ring.get_mut(self.sent as usize) {
+            owed.sent = at;
+            self.sent += 1;
+        }
+    }
+
+    /// The same where not all was taken, or not all want a reply.
+    #[inline(never)]
+    fn handle_sent_partly(&mut self, taken: u64, at: Nanos, mut done: impl FnMut(&Owed)) {
         // Only the last of those sent before can have bytes that were not taken yet.
         let mut place = (self.sent as usize).saturating_sub(1);
         let mut start = if place == 0 { self.start } else { self.ring[place - 1].end };
@@ -170,6 +222,7 @@ impl Inflight {
             start = owed.end;
             if owed.state == State::Silent && owed.end <= taken {
                 owed.state = State::Finished;
+                self.silent -= 1;
                 finished = true;
                 done(owed);
             }
@@ -187,6 +240,84 @@ impl Inflight {
         }
     }
 
+    /// Leaves out the number that the next request would get.
+    pub fn skip(&mut self) {
+        let Some(last) = self.ring.back() else {
+            self.front = self.front.wrapping_add(1);
+            return;
+        };
+        // A request without bytes that has ended already, and was sent with the one before it. It never is at the front.
+        let nobody = Owed { state: State::Finished, hits: 0, ..*last };
+        self.sent += u32::from(nobody.sent != NEVER);
+        self.ring.push_back(nobody);
+    }
+
+    /// The tag with these low bits. Certain where less than 2^16 requests are in the ring, as datagrams have it.
+    #[inline]
+    pub fn tag_of(&self, low: u16) -> Tag {
+        self.front.wrapping_add(u32::from(low.wrapping_sub(self.front as u16)))
+    }
+
+    /// For requests that are sent one by one: bytes of the next one to be sent, and how many are in the ring before it.
+    #[inline]
+    pub fn next_unsent(&self) -> Option<(usize, usize)> {
+        let place = self.sent as usize;
+        let owed = self.ring.get(place)?;
+        Some(((owed.end - self.start_of(place)) as usize, place))
+    }
+
+    fn start_of(&self, place: usize) -> u64 {
+        if place == 0 { self.start } else { self.ring[place - 1].end }
+    }
+
+    /// The next request was sent, whole. Hands it over if no reply will come, and returns the bytes of requests behind it
+    /// that are not to be sent any more.
+    pub fn handle_one_sent(&mut self, at: Nanos, done: impl FnOnce(&Owed)) -> u64 {
+        let owed = &mut self.ring[self.sent as usize];
+        owed.sent = at;
+        self.sent += 1;
+        if owed.state == State::Silent {
+            owed.state = State::Finished;
+            done(owed);
+        }
+        self.pass_over(at)
+    }
+
+    /// Ends every request that waits since `since` or longer, each with its tag. Returns the bytes of those that are not
+    /// to be sent any more.
+    pub fn abandon(&mut self, since: Nanos, at: Nanos, mut done: impl FnMut(Tag, &Owed)) -> u64 {
+        for (place, owed) in self.ring.iter_mut().enumerate() {
+            // Requests are sent in the order of the ring.
+            if owed.sent != NEVER && owed.sent > since {
+                break;
+            }
+            if owed.state != State::Finished && owed.since() <= since {
+                owed.state = State::Finished;
+                done(self.front.wrapping_add(place as u32), owed);
+            }
+        }
+        self.pass_over(at)
+    }
+
+    /// Requests that have ended before they were sent, and come next, count as sent.
+    fn pass_over(&mut self, at: Nanos) -> u64 {
+        let from = self.sent as usize;
+        let mut place = from;
+        while let Some(owed) = self.ring.get_mut(place).filter(|owed| owed.state == State::Finished) {
+            owed.sent = at;
+            place += 1;
+        }
+        let bytes = self.start_of(place) - self.start_of(from);
+        self.sent = place as u32;
+        self.shed();
+        bytes
+    }
+
+    /// Goes on numbering at `tag`; the ring is empty.
+    pub fn restart_at(&mut self, tag: Tag) {
+        self.front = tag;
+    }
+
     /// Since when the oldest request waits; [`NEVER`] if none does.
     #[inline]
     pub fn oldest(&self) -> Nanos {
@@ -195,17 +326,24 @@ impl Inflight {
 
     /// Takes everything out, for the end of a connection.
     pub fn drain(&mut self) -> impl Iterator<Item = Owed> + '_ {
-        (self.front, self.sent, self.start) = (0, 0, 0);
+        (self.front, self.sent, self.start, self.silent) = (0, 0, 0, 0);
         self.ring.drain(..).filter(|owed| owed.state != State::Finished)
     }
 
-    #[inline]
+    #[inline(never)]
     fn shed(&mut self) {
         while let Some(owed) = self.ring.front().filter(|owed| owed.state == State::Finished) {
-            self.start = owed.end;
+            let end = owed.end;
             self.ring.pop_front();
-            self.front = self.front.wrapping_add(1);
-            self.sent -= 1;
+            self.pass(end);
         }
+    }
+
+    /// The request at the front, which ended at `end`, was taken out of the ring.
+    #[inline]
+    fn pass(&mut self, end: u64) {
+        self.start = end;
+        self.front = self.front.wrapping_add(1);
+        self.sent -= 1;
     }
 }

@@ -19,6 +19,8 @@ pub mod measure;
 pub mod outbox;
 pub mod plan;
 pub mod rng;
+pub mod route;
+pub mod sequence;
 pub mod session;
 pub mod shared;
 pub mod time;

@@ -38,6 +38,7 @@ impl Outbox {
     }
 
     /// Bytes that wait.
+    #[inline]
     pub fn len(&self) -> usize {
         self.bytes.len() - self.taken + self.holes.as_ref().map_or(0, |h| h.iter().map(|hole| hole.len).sum())
     }
@@ -102,6 +103,19 @@ impl Outbox {
         count
     }
 
+    /// The own bytes that wait, without what is only pointed at.
+    #[inline]
+    pub fn own(&self) -> &[u8] {
+        &self.bytes[self.taken..]
+    }
+
+    /// What to send next, if no range of the block is among what waits; `None` also where nothing waits.
+    #[inline]
+    pub fn plain(&self) -> Option<&[u8]> {
+        let has_holes = self.holes.as_ref().is_some_and(|holes| !holes.is_empty());
+        self.bytes.get(self.taken..).filter(|rest| !has_holes && !rest.is_empty())
+    }
+
     /// Takes `count` bytes off the front, as they were sent.
     ///
     /// # Panics
@@ -132,6 +146,15 @@ impl Outbox {
             self.bytes.clear();
             self.taken = 0;
         }
+    }
+
+    /// Forgets what was added since there were `len_bytes` bytes, all of them own bytes or copied.
+    ///
+    /// # Panics
+    /// When more than that was pointed at, or taken.
+    pub fn cut_back(&mut self, len_bytes: usize) {
+        assert!(self.holes.as_ref().is_none_or(|holes| holes.is_empty()), "only own bytes are cut back");
+        self.bytes.truncate(self.taken + len_bytes);
     }
 
     /// Forgets everything that waits.

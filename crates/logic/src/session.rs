@@ -1,10 +1,12 @@
 //! One connection: what waits to be sent, what is owed, what is late. It never sees a socket.
 
+pub mod datagrams;
 #[cfg(any(test, fuzzing))]
 pub mod script;
 
 use std::io::IoSlice;
 
+use self::datagrams::Datagrams;
 use crate::inflight::{Inflight, Owed, Ticket};
 use crate::outbox::Outbox;
 use crate::time::{NEVER, Nanos};
@@ -61,7 +63,8 @@ pub struct Item<'a> {
 
 /// Who is told what came.
 pub trait Sink {
-    /// An item of a reply to the request begins. Says whether its bytes are wanted; otherwise nobody touches them.
+    /// An item of a reply to the request begins. Says whether its bytes are wanted; otherwise nobody touches them. Items
+    /// for requests that do not care ([`Ticket::cares`]) may pass without a word.
     fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> bool;
 
     /// Some of that item's bytes, if they are wanted.
@@ -69,6 +72,14 @@ pub trait Sink {
 
     /// The request ended; `message` is what the server said beyond the outcome.
     fn answer(&mut self, answer: &Answer<'_>, message: &[u8]);
+
+    /// Said before [`Sink::answer`]: so many bytes of the chunk lie behind the reply.
+    #[inline]
+    fn passed(&mut self, _left_bytes: usize) {}
+
+    /// Said before [`Sink::answer`] for a request that ends with its connection: whether all its bytes were taken.
+    #[inline]
+    fn parted(&mut self, _whole: bool) {}
 }
 
 /// A read: its bytes and times.
@@ -96,6 +107,8 @@ pub struct Session<C> {
     passing: Option<Tag>,
     /// Whether the item's bytes are wanted.
     wanted: bool,
+    /// What speaking in datagrams takes; `None` on a stream.
+    datagrams: Option<Box<Datagrams>>,
 }
 
 impl<C: Codec> Session<C> {
@@ -114,7 +127,32 @@ impl<C: Codec> Session<C> {
             taken: 0,
             passing: None,
             wanted: false,
+            datagrams: None,
         }
+    }
+
+    /// The same over datagrams.
+    pub fn over_datagrams(depth: usize) -> Session<C> {
+        Session { datagrams: Some(Box::default()), ..Session::new(depth) }
+    }
+
+    /// Speaks over datagrams from now on, or over a stream, and begins anew; to be said where nothing is owed.
+    pub fn carry_by_datagrams(&mut self, datagrams: bool) {
+        debug_assert!(self.is_idle());
+        if datagrams == self.datagrams.is_some() {
+            return;
+        }
+        self.codec = self.codec.renew();
+        self.outbox.clear();
+        (self.queued, self.taken, self.passing, self.wanted) = (0, 0, None, false);
+        drop(self.owed.drain());
+        self.datagrams = datagrams.then(Box::default);
+    }
+
+    /// Speaks with this codec from now on; to be said before the first request.
+    pub fn speak(&mut self, codec: C) {
+        debug_assert!(self.is_idle() && self.outbox.is_empty());
+        self.codec = codec;
     }
 
     /// Whether no request is unanswered.
@@ -124,8 +162,11 @@ impl<C: Codec> Session<C> {
     }
 
     /// Queues a request.
-    #[inline]
+    #[inline(always)]
     pub fn request(&mut self, op: &Op<'_>, ticket: Ticket) -> Result<(), Refused> {
+        if self.datagrams.is_some() {
+            return self.request_datagram(&{ *op }, ticket);
+        }
         let before = self.outbox.len();
         let expect = self.codec.encode(op, self.owed.next_tag(), &mut self.outbox)?;
         self.queued += (self.outbox.len() - before) as u64;
@@ -142,12 +183,24 @@ impl<C: Codec> Session<C> {
     /// What to send next: own bytes and a range of `block`, as [`Outbox::parts`] gives them.
     #[inline]
     pub fn poll_send<'a>(&'a self, block: &'a [u8], parts: &mut [IoSlice<'a>; 3]) -> usize {
-        self.outbox.parts(block, parts)
+        match self.datagrams {
+            None => self.outbox.parts(block, parts),
+            Some(_) => self.datagram_parts(parts),
+        }
+    }
+
+    /// The same where it is one piece of own bytes, which it nearly always is.
+    #[inline]
+    pub fn poll_send_plain(&self) -> Option<&[u8]> {
+        if self.datagrams.is_some() { None } else { self.outbox.plain() }
     }
 
     /// `count` bytes were taken by a system call that began at `at`.
-    #[inline]
+    #[inline(always)]
     pub fn handle_sent(&mut self, count: usize, at: Nanos, sink: &mut impl Sink) {
+        if self.datagrams.is_some() {
+            return self.handle_datagram_sent(count, at, sink);
+        }
         self.outbox.take(count);
         self.taken += count as u64;
         self.owed.handle_sent(self.taken, at, |owed| {
@@ -163,14 +216,34 @@ impl<C: Codec> Session<C> {
     /// Bytes came. Returns how many requests they answered.
     #[inline]
     pub fn handle_received(&mut self, chunk: Chunk<'_>, sink: &mut impl Sink) -> Result<u32, Malformed> {
+        if self.datagrams.is_some() {
+            return Ok(self.handle_datagram(Chunk { ..chunk }, sink));
+        }
         let mut input = chunk.bytes;
         let mut answered = 0;
         loop {
+            while let Some(owed) = self.owed.first().filter(|owed| !owed.ticket.cares()) {
+                let Some(skimmed) = self.codec.skim(&mut input) else { break };
+                if !owed.ticket.verb.can_end(&skimmed.outcome) {
+                    return Err(UNFIT);
+                }
+                owed.hits = skimmed.items;
+                answered += 1;
+                sink.passed(input.len());
+                sink.answer(&arrived(owed, skimmed.outcome, chunk.stamp, chunk.read), &[]);
+                self.owed.finish_first();
+                if input.is_empty() {
+                    return Ok(answered);
+                }
+            }
             match self.codec.decode(&mut input)? {
                 Step::Need => return Ok(answered),
                 Step::Body(_) if !self.wanted => {}
                 Step::Item { tag, key, size, cas, flags } => {
                     let owed = self.owed.find(tag).ok_or(UNASKED)?;
+                    if !owed.ticket.verb.reads() {
+                        return Err(UNFIT);
+                    }
                     owed.hits += 1;
                     self.passing = tag;
                     self.wanted = sink.item(&owed.ticket, Item { key, size, cas, flags });
@@ -181,7 +254,11 @@ impl<C: Codec> Session<C> {
                 }
                 Step::Reply { tag, outcome, message } => {
                     let owed = self.owed.find(tag).ok_or(UNASKED)?;
+                    if !owed.ticket.verb.can_end(&outcome) {
+                        return Err(UNFIT);
+                    }
                     answered += 1;
+                    sink.passed(input.len());
                     sink.answer(&arrived(owed, outcome, chunk.stamp, chunk.read), message);
                     self.owed.finish(tag);
                 }
@@ -203,12 +280,18 @@ impl<C: Codec> Session<C> {
     }
 
     fn end_all(&mut self, at: Nanos, fault: impl Fn(&Owed) -> Fault, sink: &mut impl Sink) {
+        let next = self.owed.next_tag();
         for owed in self.owed.drain() {
+            sink.parted(owed.end <= self.taken);
             sink.answer(&ended(&owed, Outcome::Error(fault(&owed)), at, Stamp::Nothing), &[]);
         }
         self.codec = self.codec.renew();
         self.outbox.clear();
         (self.queued, self.taken, self.passing, self.wanted) = (0, 0, None, false);
+        if let Some(datagrams) = &mut self.datagrams {
+            datagrams.forget();
+            self.owed.restart_at(next);
+        }
     }
 
     /// When the oldest unanswered request has taken `timeout`; [`NEVER`] if none is unanswered.
@@ -222,6 +305,9 @@ impl<C: Codec> Session<C> {
 
 /// A reply that belongs to no request.
 const UNASKED: Malformed = Malformed("a reply that nobody asked for");
+
+/// A reply to another request than the one that it is for, by its place or its tag.
+const UNFIT: Malformed = Malformed("the server answers something else than it was asked");
 
 /// A request that ended without an arrival.
 fn ended(owed: &Owed, outcome: Outcome, at: Nanos, stamp: Stamp) -> Answer<'_> {

@@ -6,12 +6,12 @@ use pummel_logic::arrivals::Pace;
 use pummel_logic::client::{Client, Shift, Wish};
 use pummel_logic::dist::Dist;
 use pummel_logic::inflight::{Care, Origin, Ticket};
-use pummel_logic::plan::{Arrivals, Data, Load, Mix, Work};
+use pummel_logic::plan::{Arrivals, Data, Late, Load, Mix, Style, Work};
 use pummel_logic::rng::Place;
 use pummel_logic::session::{Answer, Item, Stamp};
 use pummel_logic::shared::Shared;
 use pummel_logic::time::{MICROSECOND, NEVER, Nanos, SECOND};
-use pummel_logic::wire::{Fault, Outcome, Verb};
+use pummel_logic::wire::{Fault, MetaAsk, Outcome, Verb};
 use pummel_logic::workload::key::{KEY_MAX_BYTES, KeyMaker};
 use pummel_logic::workload::popularity::Popularity;
 use pummel_logic::workload::stale::RunMark;
@@ -30,6 +30,7 @@ fn data() -> Data {
         key_size: Dist::Fixed(20.0),
         value_size: Dist::Fixed(100.0),
         expiry_s: Dist::Fixed(0.0),
+        style: Style::default(),
     }
 }
 
@@ -40,6 +41,8 @@ fn mix(verb: Verb) -> Mix {
         multiget: 1,
         read_through_ns: None,
         noreply: false,
+        multiset: 1,
+        meta: MetaAsk::default(),
     }
 }
 
@@ -106,12 +109,20 @@ impl Story {
         let keys = KeyMaker::new(&data).unwrap();
         let values = ValueMaker::new(&data).unwrap();
         let mut shared = Shared::new(keys.clone(), values, &data, clients, 0.0, RunMark::new(1));
-        shared.begin(&task.work);
+        shared.begin(&task.work, 1);
         let begin = |number| {
             let mut client = Client::new(0, number, 0, None);
             let place = Place { seed: task.seed, group: 0, phase: 1, client: number };
-            let shift =
-                Shift { place, begin: BEGIN, end: task.end, requests: task.requests, depth: task.depth };
+            let shift = Shift {
+                place,
+                begin: BEGIN,
+                end: task.end,
+                requests: task.requests,
+                depth: task.depth,
+                repeats: 0,
+                late: Late::Kept,
+                spacing_ns: 0,
+            };
             let open = task.arrivals != Arrivals::Closed;
             let schedule = open.then(|| Pace::new(&task.arrivals, task.rate, clients).schedule(place));
             client.begin(shift, schedule);
@@ -129,6 +140,7 @@ impl Story {
                 Wish::Open(lane) => self.clients[client].handle_opened(lane, now),
                 Wish::Wait(until) => return Wanted::Wait(until),
                 Wish::Done => return Wanted::Done,
+                Wish::Unsent(verb) => panic!("{verb:?} was given up"),
                 Wish::Ask { op, ticket, .. } => {
                     let keys = (0..op.keys.count()).map(|n| op.keys.key(n).to_vec()).collect();
                     let len_bytes = op.value.len() as u64;
@@ -162,11 +174,27 @@ impl Story {
     fn item(&mut self, client: usize, key: &[u8], cas: u64) {
         let ticket = self.asked[client].front().expect("something was asked").ticket;
         let item = Item { key, size: 100, cas, flags: 0 };
-        self.clients[client].handle_item(&ticket, &item, &mut self.shared);
+        self.clients[client].handle_item(0, &ticket, &item, &mut self.shared);
     }
 
     /// The oldest request is answered by a reply that arrives at `arrived` and is read at `read`.
     fn answer(&mut self, client: usize, outcome: Outcome, arrived: Nanos, read: Nanos) -> Asked {
+        self.answer_full(client, outcome, u32::from(outcome == Outcome::Hit), arrived, read)
+    }
+
+    /// The same after so many items, read when it arrives.
+    fn answer_with(&mut self, client: usize, outcome: Outcome, hits: u32, at: Nanos) -> Asked {
+        self.answer_full(client, outcome, hits, at, at)
+    }
+
+    fn answer_full(
+        &mut self,
+        client: usize,
+        outcome: Outcome,
+        hits: u32,
+        arrived: Nanos,
+        read: Nanos,
+    ) -> Asked {
         let asked = self.asked[client].pop_front().expect("something was asked");
         let answer = Answer {
             ticket: &asked.ticket,
@@ -174,10 +202,10 @@ impl Story {
             sent: asked.ticket.ready,
             arrived,
             read,
-            hits: u32::from(outcome == Outcome::Hit),
+            hits,
             stamp: Stamp::Kernel,
         };
-        self.clients[client].handle_answer(&answer, &mut self.shared);
+        self.clients[client].handle_answer(0, &answer, &mut self.shared);
         asked
     }
 
@@ -203,6 +231,50 @@ fn in_closed_loop_the_arrival_of_a_reply_makes_the_next_request_due() {
     story.answer(0, Outcome::Hit, BEGIN + 30 * US, BEGIN + 50 * US);
     let second = story.asks(0, BEGIN + 55 * US).ticket;
     assert_eq!((second.index, second.due, second.ready), (1, BEGIN + 30 * US, BEGIN + 30 * US));
+}
+
+#[test]
+fn a_read_that_is_had_quickly_is_the_one_that_would_be_had_slowly() {
+    let open = Task { arrivals: Arrivals::Constant, rate: 40_000.0, ..Task::of(Verb::Get) };
+    for task in [Task::of(Verb::Gets), Task { depth: 4, ..Task::of(Verb::Get) }, open] {
+        let (mut quick, mut slow) = (Story::new(2, &task), Story::new(2, &task));
+        let mut had = 0;
+        for now in (0..40).map(|n| BEGIN + n * 50 * US) {
+            loop {
+                let Story { clients, shared, .. } = &mut quick;
+                let read =
+                    clients[1].poll_read(now, shared).map(|(op, ticket)| (op.keys.key(0).to_vec(), ticket));
+                match (slow.poll(1, now), read) {
+                    (Wanted::Ask(asked), Some((key, ticket))) => {
+                        assert_eq!((&asked.keys[0], asked.ticket), (&key, ticket));
+                        let len_bytes = asked.len_bytes;
+                        quick.asked[1].push_back(Asked { ticket, keys: vec![key], len_bytes, cas: 0 });
+                        had += 1;
+                    }
+                    (Wanted::Wait(_), None) => break,
+                    (other, read) => panic!("{other:?} slowly, {read:?} quickly"),
+                }
+            }
+            while !slow.asked[1].is_empty() {
+                quick.answer(1, Outcome::Hit, now + 9 * US, now + 10 * US);
+                slow.answer(1, Outcome::Hit, now + 9 * US, now + 10 * US);
+            }
+        }
+        assert!(had >= 20, "{had} reads");
+    }
+}
+
+#[test]
+fn nothing_but_a_read_of_one_key_is_had_quickly() {
+    let several = Work::Mix(Mix { multiget: 3, ..mix(Verb::Get) });
+    let load = Work::Load(Load::default());
+    let tasks =
+        [Task::of(Verb::Set), Task::of(Verb::Cas), Task::of(Verb::Hget), Task::new(several), Task::new(load)];
+    for task in tasks {
+        let Story { mut clients, mut shared, .. } = Story::new(1, &task);
+        assert!(clients[0].poll_read(BEGIN, &mut shared).is_none(), "{:?}", task.work);
+        assert!(matches!(clients[0].poll(BEGIN, &mut shared), Wish::Ask { .. }), "it is asked all the same");
+    }
 }
 
 #[test]
@@ -315,7 +387,7 @@ fn a_lost_connection_leaves_what_is_due_until_now_unsent() {
     story.asks(0, BEGIN);
     story.answer(0, Outcome::Error(Fault::Closed), BEGIN + 10 * US, BEGIN + 10 * US);
     story.clients[0].handle_closed(0, false, &mut story.shared);
-    assert!(story.clients[0].is_lost() && story.is_done(0, BEGIN + 11 * US));
+    assert!(story.clients[0].lost_lanes() == 1 && story.is_done(0, BEGIN + 11 * US));
     assert_eq!(story.unsent(0, BEGIN + 450 * US), [Verb::Get; 4], "due at 100, 200, 300 and 400");
 }
 
@@ -397,14 +469,14 @@ fn what_is_asked_in_open_loop_does_not_depend_on_how_clients_are_spread_over_wor
 
 #[test]
 fn loading_deals_every_record_of_every_space_to_exactly_one_client() {
-    let work = Work::Load(Load { depth: 8, pieces: true, counters: true });
+    let work = Work::Load(Load { depth: 8, pieces: true, counters: true, ..Load::default() });
     let (clients, records) = (7, 3_000);
     let mut story = Story::new(clients, &Task::new(work.clone()));
     let mut keys = BTreeSet::new();
     for number in 0..clients {
         let requests = records / clients + u64::from(number < records % clients);
         let place = Place { seed: 1, group: 0, phase: 0, client: number };
-        let shift = Shift { place, begin: BEGIN, end: NEVER, requests, depth: 8 };
+        let shift = Shift { end: NEVER, requests, depth: 8, begin: BEGIN, ..Shift::nothing(place) };
         let client = number as usize;
         story.clients[client].begin(shift, None);
         while let Wanted::Ask(asked) = story.poll(client, BEGIN) {
@@ -604,4 +676,91 @@ fn a_follow_up_that_was_due_and_could_not_be_sent_is_unsent() {
     story.asks(0, BEGIN);
     story.answer(0, Outcome::Miss, BEGIN + 10 * US, BEGIN + 10 * US);
     assert!(story.unsent(0, BEGIN + 20 * US).is_empty(), "it is not due yet");
+}
+
+// ---- RESP and meta ----
+
+#[test]
+fn hashes_are_read_and_written_among_themselves_one_at_a_time() {
+    let ops = vec![(Verb::Hget, 1.0), (Verb::Hset, 1.0), (Verb::Get, 1.0)];
+    let work = Work::Mix(Mix { ops, multiget: 3, read_through_ns: Some(0), ..mix(Verb::Get) });
+    let mut story = Story::new(1, &Task { requests: 200, ..Task::new(work) });
+    let hashes: BTreeSet<Vec<u8>> = (3_000..4_000).map(|index| story.key(index)).collect();
+    let mut stored_after_a_miss = 0;
+    for n in 0.. {
+        let Wanted::Ask(asked) = story.poll(0, BEGIN + n * US) else { break };
+        let on_hash = matches!(asked.ticket.verb, Verb::Hget | Verb::Hset);
+        assert_eq!(hashes.contains(&asked.keys[0]), on_hash, "{:?}", asked.ticket.verb);
+        assert_eq!(asked.keys.len(), if asked.ticket.verb == Verb::Get { 3 } else { 1 });
+        stored_after_a_miss +=
+            u32::from((asked.ticket.verb, asked.ticket.origin) == (Verb::Hset, Origin::FollowUp));
+        let outcome = match asked.ticket.verb {
+            Verb::Hget => Outcome::Miss,
+            Verb::Get => {
+                asked.keys.iter().for_each(|key| story.item(0, key, 0));
+                Outcome::Hit
+            }
+            _ => Outcome::Stored,
+        };
+        story.answer(0, outcome, BEGIN + n * US, BEGIN + n * US);
+    }
+    assert!(stored_after_a_miss > 30, "a hash that was missed is stored as one: {stored_after_a_miss}");
+}
+
+#[test]
+fn an_mset_stores_several_keys_in_one_request() {
+    let work = Work::Mix(Mix { multiset: 5, ..mix(Verb::Mset) });
+    let mut story = Story::new(1, &Task::new(work));
+    let mut seen = BTreeSet::new();
+    for n in 0..20 {
+        let asked = story.asks(0, BEGIN + n * US);
+        assert_eq!((asked.keys.len(), asked.ticket.keys), (5, 5));
+        assert_eq!(asked.keys[0], story.key(asked.ticket.key));
+        seen.extend(asked.keys);
+        story.answer(0, Outcome::Stored, BEGIN + n * US, BEGIN + n * US);
+    }
+    assert!(seen.len() > 80, "each key is a draw of its own: {}", seen.len());
+}
+
+#[test]
+fn who_wins_stores_and_who_does_not_waits() {
+    let meta = MetaAsk { vivify_s: Some(30), ..MetaAsk::default() };
+    let mut story = Story::new(1, &Task::new(Work::Mix(Mix { meta, ..mix(Verb::Get) })));
+    let read = story.asks(0, BEGIN);
+    story.answer(0, Outcome::Win, BEGIN + 10 * US, BEGIN + 15 * US);
+    let set = story.asks(0, BEGIN + 16 * US);
+    assert_eq!((set.ticket.verb, &set.keys), (Verb::Set, &read.keys));
+    story.answer(0, Outcome::Stored, BEGIN + 20 * US, BEGIN + 20 * US);
+    for outcome in [Outcome::Recaching, Outcome::Stale, Outcome::Hit] {
+        assert_eq!(story.asks(0, BEGIN + 31 * US).ticket.verb, Verb::Get, "before {outcome:?}");
+        story.answer(0, outcome, BEGIN + 30 * US, BEGIN + 30 * US);
+    }
+    assert_eq!(story.asks(0, BEGIN + 31 * US).ticket.verb, Verb::Get);
+}
+
+#[test]
+fn a_cas_follows_a_stale_value_too_and_a_set_where_there_is_none() {
+    let mut story = Story::new(1, &Task::of(Verb::Cas));
+    for outcome in [Outcome::Win, Outcome::Stale, Outcome::Recaching] {
+        let gets = story.asks(0, BEGIN + 21 * US);
+        story.item(0, &gets.keys[0], 77);
+        story.answer_with(0, outcome, 1, BEGIN + 10 * US);
+        let cas = story.asks(0, BEGIN + 21 * US);
+        assert_eq!((cas.ticket.verb, cas.cas, &cas.keys), (Verb::Cas, 77, &gets.keys), "{outcome:?}");
+        story.answer(0, Outcome::Stored, BEGIN + 20 * US, BEGIN + 20 * US);
+    }
+    let gets = story.asks(0, BEGIN + 30 * US);
+    story.answer_with(0, Outcome::Win, 0, BEGIN + 40 * US);
+    let set = story.asks(0, BEGIN + 41 * US);
+    assert_eq!((set.ticket.verb, &set.keys), (Verb::Set, &gets.keys));
+}
+
+#[test]
+fn a_store_that_a_miss_asks_for_at_once_comes_before_the_next_read() {
+    let mut story = Story::new(1, &Task::new(reading_through(0, 1)));
+    let read = story.asks(0, BEGIN);
+    story.answer(0, Outcome::Miss, BEGIN + 10 * US, BEGIN + 15 * US);
+    // The time of the worker's turn is earlier than that of the reading.
+    let set = story.asks(0, BEGIN + 12 * US);
+    assert_eq!((set.ticket.verb, set.keys), (Verb::Set, read.keys));
 }

@@ -2,11 +2,14 @@
 
 use std::io::IoSlice;
 
-use pummel_logic::inflight::{Care, Memo, Origin, Ticket};
+use pummel_logic::inflight::{Care, Memo, Origin, Owed, Ticket};
 use pummel_logic::session::{Answer, Chunk, Item, Session, Sink, Stamp};
 use pummel_logic::time::{MICROSECOND, NEVER, Nanos};
+use pummel_logic::wire::binary::Binary;
+use pummel_logic::wire::meta::Meta;
+use pummel_logic::wire::resp::{Resp2, Resp3};
 use pummel_logic::wire::text::Text;
-use pummel_logic::wire::{Fault, Keys, Malformed, Op, Outcome, Value, Verb};
+use pummel_logic::wire::{Codec, Fault, Keys, Malformed, Op, Outcome, Value, Verb};
 
 /// One microsecond: the unit of all times in the scripts.
 const US: Nanos = MICROSECOND;
@@ -16,6 +19,8 @@ struct Story {
     session: Session<Text>,
     block: Vec<u8>,
     asked: u64,
+    /// What is done with the answers to what is asked.
+    care: Care,
     /// Everything that was taken from it.
     wire: Vec<u8>,
     told: Told,
@@ -63,6 +68,7 @@ impl Story {
             session: Session::new(4),
             block: (0..100_000u32).map(|i| (i % 251) as u8).collect(),
             asked: 0,
+            care: Care::Items,
             wire: Vec::new(),
             told: Told::default(),
         }
@@ -78,7 +84,7 @@ impl Story {
             memo: Memo::None,
             verb: op.verb,
             origin: Origin::Arrival,
-            care: Care::None,
+            care: self.care,
             keys: op.keys.count() as u16,
         };
         self.asked += 1;
@@ -255,6 +261,21 @@ fn every_cut_of_a_stream_of_replies_tells_the_same() {
             assert_eq!(story.told.items, whole.told.items);
             assert_eq!(story.told.body, whole.told.body);
         }
+    }
+}
+
+#[test]
+fn answers_are_the_same_when_nobody_looks_at_their_items() {
+    let mut whole = Story::new();
+    ask_many(&mut whole);
+    whole.received(REPLIES, 50 * US, 60 * US);
+    let hits = |story: &Story| story.told.answers.iter().map(|(end, _)| end.hits).collect::<Vec<u32>>();
+    let expected = (hits(&whole), whole.answers());
+    for cut in 0..=REPLIES.len() {
+        let mut story = Story { care: Care::None, ..Story::new() };
+        ask_many(&mut story);
+        story.received(&REPLIES[..cut], 50 * US, 60 * US).received(&REPLIES[cut..], 50 * US, 60 * US);
+        assert_eq!((hits(&story), story.answers()), expected, "cut at {cut}");
     }
 }
 
@@ -514,4 +535,139 @@ fn a_request_that_the_protocol_cannot_say_leaves_no_trace() {
     };
     assert!(story.session.request(&Op::new(Verb::Get, b"two words"), ticket).is_err());
     assert!(story.session.is_idle() && !story.session.has_output());
+}
+
+#[test]
+fn ten_thousand_sessions_stay_in_cache() {
+    const LINE_BYTES: usize = 64;
+    assert!(size_of::<Session<Text>>() <= 3 * LINE_BYTES, "{}", size_of::<Session<Text>>());
+    assert!(size_of::<Owed>() <= 2 * LINE_BYTES, "{}", size_of::<Owed>());
+}
+
+/// What a session says of these bytes when it waits for the answer to one request.
+fn heard<C: Codec>(op: Op<'_>, reply: &[u8]) -> Result<u32, Malformed> {
+    let mut session = Session::<C>::new(1);
+    let mut told = Told::default();
+    let ticket = Ticket {
+        due: 0,
+        ready: 0,
+        index: 0,
+        key: 0,
+        memo: Memo::None,
+        verb: op.verb,
+        origin: Origin::Arrival,
+        care: Care::None,
+        keys: 1,
+    };
+    session.request(&op, ticket).expect("it can be said");
+    let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];
+    let count = session.poll_send(&[], &mut parts);
+    let offered = parts[..count].iter().map(|part| part.len()).sum();
+    session.handle_sent(offered, US, &mut told);
+    session.handle_received(Chunk { bytes: reply, stamp: None, read: 2 * US }, &mut told)
+}
+
+/// A reply of the binary protocol to the first request.
+fn packet(opcode: u8, extras: &[u8], value: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0; 24];
+    (bytes[0], bytes[1], bytes[4]) = (0x81, opcode, extras.len() as u8);
+    bytes[8..12].copy_from_slice(&((extras.len() + value.len()) as u32).to_be_bytes());
+    [&bytes, extras, value].concat()
+}
+
+#[test]
+fn an_answer_of_another_kind_ends_the_connection_in_every_dialect() {
+    const STORED: &[u8] = b"STORED\r\n";
+    const NUMBER: &[u8] = b"17\r\n";
+    const VALUE: &[u8] = b"VALUE a 0 1\r\nx\r\nEND\r\n";
+    let op = |verb| Op { value: Value::plain(b"v"), delta: 1, cas: 1, ..Op::new(verb, b"a") };
+    for (verb, reply) in [
+        (Verb::Get, STORED),
+        (Verb::Get, NUMBER),
+        (Verb::Gat, b"TOUCHED\r\n"),
+        (Verb::Set, b"END\r\n"),
+        (Verb::Set, VALUE),
+        (Verb::Cas, b"DELETED\r\n"),
+        (Verb::Incr, STORED),
+        (Verb::Delete, STORED),
+        (Verb::Touch, b"DELETED\r\n"),
+        (Verb::Touch, VALUE),
+        (Verb::Version, NUMBER),
+        (Verb::Set, b"VERSION 1.6.18\r\n"),
+    ] {
+        assert!(heard::<Text>(op(verb), reply).is_err(), "{verb:?} {}", reply.escape_ascii());
+    }
+    for (verb, reply) in [
+        (Verb::Get, STORED),
+        (Verb::Get, b"OK\r\n"),
+        (Verb::Get, b"HD Or0\r\n"),
+        (Verb::Get, b"HD Os0\r\n"),
+        (Verb::Get, b"NF Od0\r\n"),
+        (Verb::Set, b"VA 1 Or0\r\nx\r\n"),
+        (Verb::Set, b"HD Od0\r\n"),
+        (Verb::Delete, b"HD Ot0\r\n"),
+        (Verb::Touch, b"EN Or0\r\n"),
+        (Verb::Incr, b"HD Os0\r\n"),
+        (Verb::Version, STORED),
+    ] {
+        assert!(heard::<Meta>(op(verb), reply).is_err(), "{verb:?} {}", reply.escape_ascii());
+    }
+    let (get, set, delete, incr, touch, version) = (0x00, 0x01, 0x04, 0x05, 0x1c, 0x0b);
+    let flags = &[0; 4][..];
+    for (verb, reply) in [
+        (Verb::Get, packet(set, &[], &[])),
+        (Verb::Get, packet(incr, &[], &[0; 8])),
+        (Verb::Get, packet(touch, flags, &[])),
+        (Verb::Set, packet(get, flags, b"x")),
+        (Verb::Set, packet(delete, &[], &[])),
+        (Verb::Delete, packet(set, &[], &[])),
+        (Verb::Touch, packet(delete, &[], &[])),
+        (Verb::Incr, packet(set, &[], &[])),
+        (Verb::Set, packet(version, &[], b"1.6")),
+        (Verb::Version, packet(set, &[], &[])),
+    ] {
+        assert!(heard::<Binary>(op(verb), &reply).is_err(), "{verb:?} {}", reply.escape_ascii());
+    }
+    for (verb, reply) in [
+        (Verb::Get, b":1\r\n"),
+        (Verb::Get, b"+OK\r\n"),
+        (Verb::Hget, b":1\r\n"),
+        (Verb::Set, b":1\r\n"),
+        (Verb::Set, b"$1\r\nx\r\n"),
+        (Verb::Append, b"+OK\r\n"),
+        (Verb::Hset, b"+OK\r\n"),
+        (Verb::Mset, b":1\r\n"),
+        (Verb::Incr, b"+OK\r\n"),
+        (Verb::Delete, b"+OK\r\n"),
+        (Verb::Touch, b"$-1\r\n"),
+        (Verb::Version, b"+OK\r\n"),
+        (Verb::Version, b":1\r\n"),
+    ] as [(Verb, &[u8]); 13]
+    {
+        let why = (verb, reply.escape_ascii().to_string());
+        assert!(heard::<Resp2>(op(verb), reply).is_err(), "{why:?}");
+        assert!(heard::<Resp3>(op(verb), reply).is_err(), "{why:?}");
+    }
+}
+
+#[test]
+fn every_answer_of_its_own_kind_ends_its_request() {
+    let op = |verb| Op { value: Value::plain(b"v"), delta: 1, cas: 1, ..Op::new(verb, b"a") };
+    for (verb, reply) in [
+        (Verb::Gats, &b"END\r\n"[..]),
+        (Verb::Gets, b"VALUE a 0 1 7\r\nx\r\nEND\r\n"),
+        (Verb::Set, b"NOT_STORED\r\n"),
+        (Verb::Cas, b"EXISTS\r\n"),
+        (Verb::Cas, b"NOT_FOUND\r\n"),
+        (Verb::Decr, b"NOT_FOUND\r\n"),
+        (Verb::Incr, b"17\r\n"),
+        (Verb::Delete, b"NOT_FOUND\r\n"),
+        (Verb::Touch, b"TOUCHED\r\n"),
+        (Verb::Version, b"VERSION 1\r\n"),
+    ] {
+        assert_eq!(heard::<Text>(op(verb), reply), Ok(1), "{verb:?} {}", reply.escape_ascii());
+    }
+    for verb in Verb::ALL.into_iter().filter(|verb| !verb.is_resp_only()) {
+        assert_eq!(heard::<Text>(op(verb), b"SERVER_ERROR busy\r\n"), Ok(1), "{verb:?}");
+    }
 }

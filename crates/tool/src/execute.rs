@@ -1,24 +1,27 @@
 //! From a job to its end: the places for reports are checked, the plan is run, the reports are written.
 
 use std::io;
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use pummel_engine::feed::Row;
 use pummel_engine::io::sys;
-use pummel_engine::run::{RunError, Wants, Watch, run};
+use pummel_engine::run::{RunError, Supplies, Wants, Watch, run_supplied};
 use pummel_engine::tls::{Setup, TlsError};
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::summary::Summary;
-use pummel_logic::plan::{Phase, Plan, TlsOptions};
+use pummel_logic::plan::{Phase, Plan, TlsOptions, Work};
 use pummel_logic::time::Nanos;
 
 use crate::aside::say;
 use crate::exit::{Exit, answer};
-use crate::front::{Format, Front, Job, UsageError};
+use crate::front::mutilate::read_trace;
+use crate::front::{Format, Job, UsageError};
+use crate::places::Places;
 use crate::progress::Progress;
-use crate::report::output::{Output, print};
-use crate::report::{Report, csv, hdr, json, text};
-use crate::samples::Samples;
+use crate::report::output::print;
+use crate::report::{Report, json, text};
 
 /// Runs a job and writes its reports.
 pub fn execute(job: Job) -> Exit {
@@ -35,8 +38,29 @@ pub fn execute(job: Job) -> Exit {
     }
 }
 
+/// What a plan needs that is not in it: the requests that it replays. Lines that are none are counted on standard error.
+///
+/// # Errors
+/// When they cannot be read; the message names the file.
+pub fn supplies_of(plan: &Plan) -> io::Result<Supplies> {
+    let replays = plan.phases.iter().find_map(|phase| match &phase.work {
+        Work::Replay(replay) => Some(replay),
+        _ => None,
+    });
+    let Some(replay) = replays else { return Ok(Supplies::default()) };
+    let reading = read_trace(Path::new(&replay.path), replay.format, &plan.data.key_prefix)
+        .map_err(|error| io::Error::new(error.kind(), format!("cannot read '{}': {error}", replay.path)))?;
+    if reading.bad_lines > 0 {
+        say(format_args!(
+            "{} lines of '{}' hold no request and are left out",
+            reading.bad_lines, replay.path
+        ));
+    }
+    Ok(Supplies { trace: Some(Arc::new(reading.trace)), password: None })
+}
+
 /// Whether this process may run on the CPUs of the plan; what the machine has, no plan can know.
-fn check_cpus(plan: &Plan) -> Result<(), UsageError> {
+pub fn check_cpus(plan: &Plan) -> Result<(), UsageError> {
     let Ok(allowed) = sys::allowed_cpus() else { return Ok(()) };
     match plan.engine.cpus.iter().find(|cpu| !allowed.contains(cpu)) {
         Some(cpu) => Err(UsageError::Value {
@@ -87,35 +111,25 @@ fn failed(what: &str) -> Exit {
 /// A job with its reports' places.
 struct Desk<'a> {
     job: &'a Job,
-    json: Option<Output>,
-    csv: Option<Output>,
-    hdr: Option<Output>,
-    samples: Option<Samples>,
+    places: Places,
     progress: Progress,
-    /// The first thing that could not be written while the run went on.
-    trouble: Option<io::Error>,
 }
 
 impl<'a> Desk<'a> {
     /// Checks that everything can be written, before anything is sent.
     fn prepare(job: &'a Job) -> io::Result<Desk<'a>> {
-        let outputs = &job.outputs;
-        let place = |path: &Option<_>| path.as_deref().map(Output::prepare).transpose();
-        Ok(Desk {
-            job,
-            json: place(&outputs.json)?,
-            csv: place(&outputs.csv)?,
-            hdr: place(&outputs.hdr)?,
-            samples: outputs.samples.as_deref().map(Samples::create).transpose()?,
-            progress: Progress::new(outputs.quiet),
-            trouble: None,
-        })
+        let places = Places::prepare(&job.outputs)?;
+        Ok(Desk { job, places, progress: Progress::new(job.outputs.quiet) })
     }
 
     fn run(mut self, interrupts: &AtomicU32) -> Exit {
         let plan = &self.job.plan;
         self.progress.announce(plan);
-        let result = run(plan, &mut self, &|| interrupts.load(Ordering::Relaxed) > 0);
+        let supplies = match supplies_of(plan) {
+            Ok(supplies) => supplies,
+            Err(error) => return failed(&error.to_string()),
+        };
+        let result = run_supplied(plan, &supplies, &mut self, &|| interrupts.load(Ordering::Relaxed) > 0);
         self.progress.end();
         let (measurement, refused) = match result {
             Ok(measurement) => (measurement, None),
@@ -137,37 +151,19 @@ impl<'a> Desk<'a> {
     }
 
     /// Writes every report. Where several places fail, all others are written all the same.
-    fn write(mut self, measurement: &Measurement) -> io::Result<()> {
+    fn write(self, measurement: &Measurement) -> io::Result<()> {
         let plan = &self.job.plan;
         let summary = Summary::of(measurement, plan);
         let report = Report { plan, measurement, summary: &summary, front: self.job.front.name() };
-        let mut results = Vec::new();
-        if let Some(place) = &self.json {
-            results.push(place.finish(&json::render(&report)));
-        }
-        if let Some(place) = &self.csv {
-            results.push(place.finish(&csv::render(&report)));
-        }
-        if let Some(place) = &self.hdr {
-            results.push(place.finish(&hdr::render(&report)));
-        }
-        if let Some(samples) = self.samples.take() {
-            results.push(samples.finish());
-        }
-        results.push(self.print(&report));
-        results.extend(self.trouble.take().map(Err));
-        results.into_iter().collect()
+        let printed = if self.places.take_standard_output() { Ok(()) } else { self.print(&report) };
+        self.places.finish(&report).and(printed)
     }
 
-    /// What goes to standard output, unless another report goes there.
+    /// What goes to standard output.
     fn print(&self, report: &Report<'_>) -> io::Result<()> {
-        let taken = [&self.json, &self.csv, &self.hdr].into_iter().flatten().any(Output::is_standard);
-        if taken {
-            return Ok(());
-        }
         let bytes = match (self.job.outputs.format, self.job.front) {
             (Format::Json, _) => json::render(report),
-            (Format::Text, Front::Native) => text::native::render(report).into_bytes(),
+            (Format::Text, _) => text::native::render(report).into_bytes(),
         };
         print(&bytes)
     }
@@ -175,14 +171,19 @@ impl<'a> Desk<'a> {
 
 impl Watch for Desk<'_> {
     fn wants(&self) -> Wants {
-        let keep = if self.hdr.is_some() { Keep::Histograms } else { Keep::Figures };
-        Wants { rows: self.samples.is_some(), keep }
+        let keep = if self.places.want_histograms() { Keep::Histograms } else { Keep::Figures };
+        Wants { rows: self.places.want_rows(), keep, outstanding: false }
+    }
+
+    fn notice(&mut self, words: &str) {
+        // Whoever wants quiet: it changes what the result is of.
+        say(format_args!("WARNING: {words}"));
     }
 
     fn begin(&mut self, phase: &Phase, at: Nanos) {
         self.progress.begin(phase);
-        if let Some(samples) = self.samples.as_mut().filter(|_| phase.recorded) {
-            samples.begin(at);
+        if phase.recorded {
+            self.places.begin(at);
         }
     }
 
@@ -194,24 +195,22 @@ impl Watch for Desk<'_> {
         if let Some(slice) = so_far.intervals.last() {
             self.progress.slice(slice);
         }
-        let Some(place) = self.json.as_ref().filter(|place| place.is_kept()) else { return };
+        if !self.places.want_checkpoints() {
+            return;
+        }
         let plan = &self.job.plan;
         let summary = Summary::of(so_far, plan);
-        let report = Report { plan, measurement: so_far, summary: &summary, front: self.job.front.name() };
-        if let Err(error) = place.checkpoint(&json::render(&report)) {
-            self.trouble.get_or_insert(error);
-        }
+        let front = self.job.front.name();
+        self.places.checkpoint(&Report { plan, measurement: so_far, summary: &summary, front });
     }
 
     fn rows(&mut self, rows: &[Row]) {
-        if let Some(Err(error)) = self.samples.as_mut().map(|samples| samples.write(rows)) {
-            self.trouble.get_or_insert(error);
-        }
+        self.places.rows(rows);
     }
 }
 
 /// The result of a run that could not begin.
-fn not_run(plan: &Plan, error: &RunError) -> Measurement {
+pub fn not_run(plan: &Plan, error: &RunError) -> Measurement {
     let names = plan.groups.iter().map(|group| group.name.clone());
     let mut measurement = Measurement::new(names, plan.engine.clock, plan.timeout_ns);
     measurement.connections.asked = pummel_engine::connect::connections(plan);

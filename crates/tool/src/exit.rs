@@ -15,6 +15,8 @@ pub enum Exit {
     Missed,
     /// The user ended it; the report is written.
     Interrupted,
+    /// Otherwise, in the numbers of the program whose command line it was.
+    Other(u8),
 }
 
 impl Exit {
@@ -26,6 +28,7 @@ impl Exit {
             Exit::Usage => 2,
             Exit::Missed => 3,
             Exit::Interrupted => 130,
+            Exit::Other(status) => status,
         }
     }
 }

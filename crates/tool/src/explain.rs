@@ -5,10 +5,11 @@ use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use pummel_engine::io::sys;
 
 use crate::aside::say;
 use crate::exit::{Exit, answer};
-use crate::front::{Edge, Format, Job, UsageError, native, saved};
+use crate::front::{Edge, Format, Job, UsageError, mcperf, memaslap, mutilate, native, saved};
 
 /// Options of `pummel explain`.
 #[derive(Args, Clone, Debug)]
@@ -21,7 +22,7 @@ pub struct ExplainArgs {
     /// Form of the plan on standard output: text is TOML. May also stand behind ARGS
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
-    /// Whose command line follows: run or load, or native, which is the same as run
+    /// Whose command line follows: run, load, mcperf, memaslap or mutilate, or native, which is the same as run
     #[arg(value_name = "FRONT")]
     pub front: String,
     /// The command line, as it would follow the front's name
@@ -61,6 +62,9 @@ impl Wanted {
         let subcommand = match args.front.as_str() {
             "native" | "run" => "run",
             "load" => "load",
+            "mcperf" => "mcperf",
+            "memaslap" => "memaslap",
+            "mutilate" => "mutilate",
             other => return Err(no_such_front(other).into()),
         };
         let mut wanted =
@@ -81,6 +85,15 @@ impl Wanted {
     }
 
     fn job(&self, edge: &Edge) -> Result<Job, clap::Error> {
+        if self.words.first().is_some_and(|word| word == "mcperf") {
+            return mcperfs(&self.words[1..]);
+        }
+        if self.words.first().is_some_and(|word| word == "memaslap") {
+            return memaslaps(&self.words[1..], edge);
+        }
+        if self.words.first().is_some_and(|word| word == "mutilate") {
+            return mutilates(&self.words[1..], edge);
+        }
         native::job(self.words.iter().cloned(), edge)
     }
 
@@ -95,6 +108,44 @@ impl Wanted {
                 Exit::Failed
             }
         }
+    }
+}
+
+/// What a command line of mcperf's means.
+fn mcperfs(words: &[OsString]) -> Result<Job, clap::Error> {
+    match mcperf::read(words.iter().map(|word| word.to_string_lossy().into_owned())) {
+        Ok(mcperf::Asked::Run(run)) => Ok(run.job),
+        Ok(mcperf::Asked::Help) => Err(no_run("--help").into()),
+        Ok(mcperf::Asked::Version) => Err(no_run("--version").into()),
+        Err(refusal) => Err(UsageError::Missing(refusal.0).into()),
+    }
+}
+
+/// What a command line of memaslap's means.
+fn memaslaps(words: &[OsString], edge: &Edge) -> Result<Job, clap::Error> {
+    let words = words.iter().map(|word| word.to_string_lossy().into_owned());
+    match memaslap::read_here(words, edge, &sys::allowed_cpus().unwrap_or_default()) {
+        Ok(memaslap::Asked::Run(slap)) => Ok(slap.job),
+        Ok(memaslap::Asked::Help) => Err(no_run("--help").into()),
+        Ok(memaslap::Asked::Version) => Err(no_run("--version").into()),
+        Err(refusal) => Err(UsageError::Missing(refusal.text().trim_end().to_owned()).into()),
+    }
+}
+
+/// A command line that asks for something else than a run.
+fn no_run(what: &str) -> UsageError {
+    UsageError::Missing(format!("'{what}' asks for no run, so that there is no plan"))
+}
+
+/// What a command line of mutilate's means: its first run, where there are more.
+fn mutilates(words: &[OsString], edge: &Edge) -> Result<Job, clap::Error> {
+    let cpus = sys::allowed_cpus().unwrap_or_default();
+    let words = words.iter().map(|word| word.to_string_lossy().into_owned());
+    match mutilate::read(words, edge, &cpus) {
+        Ok(mutilate::Asked::Runs(runs)) => Ok(runs.job),
+        Ok(mutilate::Asked::Help) => Err(no_run("--help").into()),
+        Ok(mutilate::Asked::Version) => Err(no_run("--version").into()),
+        Err(refusal) => Err(UsageError::Missing(refusal.to_string()).into()),
     }
 }
 
@@ -121,13 +172,14 @@ fn no_such_front(name: &str) -> UsageError {
     if crate::cli::LATER.contains(&name) {
         return UsageError::NotYet {
             flag: name.to_string(),
-            instead: "this version explains run and load".to_string(),
+            instead: "this version explains run, load, mcperf, memaslap and mutilate".to_string(),
         };
     }
     UsageError::Value {
         flag: "FRONT".to_string(),
         value: name.to_string(),
-        accepted: "run, load and native (the same as run) are accepted".to_string(),
+        accepted: "run, load, mcperf, memaslap, mutilate and native (the same as run) are accepted"
+            .to_string(),
     }
 }
 

@@ -5,19 +5,32 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use pummel_tool::aside::say;
-use pummel_tool::cli::{Cli, Command, later};
+use pummel_tool::cli::{Cli, Command, later, mcperf_words, memaslap_words, mutilate_words};
 use pummel_tool::demo::demo;
 use pummel_tool::execute::execute;
 use pummel_tool::exit::{Exit, answer};
 use pummel_tool::explain::explain;
 use pummel_tool::front::{Edge, Job, UsageError, native};
+use pummel_tool::mcperf::mcperf;
+use pummel_tool::memaslap::memaslap;
+use pummel_tool::mutilate::mutilate;
 use pummel_tool::pages::pages;
 use pummel_tool::serve::{ServeArgs, serve};
+use pummel_tool::sweep::{scan, search};
 
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
     if let Some(error) = later(&words) {
         return answer(&error.into()).into();
+    }
+    if let Some(words) = mcperf_words(&words) {
+        return mcperf(words).into();
+    }
+    if let Some((program, words)) = memaslap_words(&words) {
+        return memaslap(&program, words, &Edge::of_process()).into();
+    }
+    if let Some((program, words)) = mutilate_words(&words) {
+        return mutilate(&program, words, &Edge::of_process()).into();
     }
     let exit = match Cli::try_parse_from(words) {
         Ok(cli) => follow(cli.command, &Edge::of_process()),
@@ -30,9 +43,14 @@ fn follow(command: Command, edge: &Edge) -> Exit {
     match command {
         Command::Run(args) => execute_if_good(native::run(&args, edge)),
         Command::Load(args) => execute_if_good(native::load(&args, edge)),
-        Command::Serve(args) => serve_until_told(args),
+        Command::Search(args) => search(&args, edge),
+        Command::Scan(args) => scan(&args, edge),
+        Command::Serve(args) => serve_until_told(*args),
         Command::Demo(args) => demo(&args, edge, execute),
         Command::Explain(args) => explain(&args, edge),
+        Command::Mcperf(args) => mcperf(&args.args),
+        Command::Memaslap(args) => memaslap("memaslap", &args.args, edge),
+        Command::Mutilate(args) => mutilate("mutilate", &args.args, edge),
         Command::Pages(args) => pages(&args),
     }
 }

@@ -18,7 +18,7 @@ const HEADER: &str = "due,ready,sent,arrived,read,op,outcome,key,client,group";
 #[derive(Debug)]
 pub struct Samples {
     out: BufWriter<File>,
-    began: Nanos,
+    began: Option<Nanos>,
 }
 
 impl Samples {
@@ -30,12 +30,12 @@ impl Samples {
         let explained = |error: io::Error| explained(path, &error);
         let mut out = BufWriter::new(File::create(path).map_err(explained)?);
         writeln!(out, "{HEADER}").and_then(|()| out.flush()).map_err(explained)?;
-        Ok(Samples { out, began: 0 })
+        Ok(Samples { out, began: None })
     }
 
-    /// The measured phase begins at `at`.
+    /// A measured phase begins at `at`; times are counted from the first.
     pub fn begin(&mut self, at: Nanos) {
-        self.began = at;
+        self.began.get_or_insert(at);
     }
 
     /// Adds requests.
@@ -43,10 +43,11 @@ impl Samples {
     /// # Errors
     /// When they cannot be written.
     pub fn write(&mut self, rows: &[Row]) -> io::Result<()> {
+        let began = self.began.unwrap_or(0);
         for row in rows {
             for time in [row.due, row.ready, row.sent, row.arrived, row.read] {
                 if time != NEVER {
-                    write!(self.out, "{}", time.saturating_sub(self.began))?;
+                    write!(self.out, "{}", time.saturating_sub(began))?;
                 }
                 self.out.write_all(b",")?;
             }

@@ -7,18 +7,21 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
+use pummel_engine::tls;
 use pummel_logic::dist::{self, Dist, Spec};
 use pummel_logic::host::truth::TRUTH_HEADER;
-use pummel_logic::host::{Dialect, Fault, Host, HostConfig, Truth};
+use pummel_logic::host::{Dialect, Fault, Framing, Host, HostConfig, Login, Truth};
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND, from_seconds};
+use rustls::ServerConfig;
 
 use listen::Door;
 pub use listen::Listen;
-use server::{Bounds, Server};
+use server::{Bounds, House, Server};
 
-/// Serve a small memcached, with service times and faults of your choice
+/// Serve a small memcached and Redis in one, with service times and faults of your choice
 ///
 /// For demos, tests and calibration, not for data: it keeps everything in at most 64 MiB of memory, forgets what was not
 /// asked for lately, and writes nothing to disk but the truth file. One thread. Ends on SIGINT and SIGTERM with status 0.
@@ -29,9 +32,34 @@ pub struct ServeArgs {
     #[arg(long, value_name = "WHERE", default_value = "127.0.0.1:11211")]
     pub listen: Vec<Listen>,
 
-    /// What is spoken
-    #[arg(long, value_enum, default_value = "text")]
+    /// What is spoken: auto looks at the first byte of each connection, as memcached does
+    #[arg(long, value_enum, default_value = "auto")]
     pub protocol: ServeProtocol,
+
+    /// Speak memcached's UDP as well, on the same ports: a multi-get is answered by one stream cut into datagrams, as
+    /// before memcached 1.6.0, or by datagrams of its own for each key, as since
+    #[arg(long, value_enum, value_name = "HOW", conflicts_with_all = ["user", "tls_cert"])]
+    pub udp_framing: Option<UdpFraming>,
+
+    /// TLS on every connection: the server's certificate, and those that lead to its authority, in the PEM format
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+
+    /// The private key of that certificate
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+
+    /// Demand a certificate of every client, from one of the authorities in this file
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_ca: Option<PathBuf>,
+
+    /// Who may come in: SASL PLAIN in the binary protocol, a first set in text and meta, AUTH or HELLO in RESP
+    #[arg(long, value_name = "NAME", requires = "password_file")]
+    pub user: Option<String>,
+
+    /// The password of that user: the first line of this file
+    #[arg(long, value_name = "FILE", requires = "user")]
+    pub password_file: Option<PathBuf>,
 
     /// How long each reply is held after its request came: a time, or uniform:LO,HI, normal:MEAN,SD, exponential:MEAN,
     /// pareto:LOC,SCALE,SHAPE, gev:LOC,SCALE,SHAPE with times such as 5ms or 200us (a bare number is seconds), or
@@ -48,8 +76,9 @@ pub struct ServeArgs {
     pub truth: Option<PathBuf>,
 
     /// Do something wrong: close-after=N, stall-after=N, garbage-after=N, half-reply-after=N, error-every=N, flip=N,
-    /// wrong-key=N, ignore-expiry, early-expiry=SECONDS, refuse or slow-bytes. Repeatable; N counts requests (for flip
-    /// and wrong-key: values) over the whole server
+    /// wrong-key=N, mix=N (a reply in another dialect), ignore-expiry, early-expiry=SECONDS, refuse or slow-bytes; with
+    /// --udp-framing also udp-drop=N, udp-reorder=N and udp-duplicate=N. Repeatable; N counts requests (for flip and
+    /// wrong-key: values; for udp-...: datagrams) over the whole server
     #[arg(long, value_name = "KIND[=N]")]
     pub fault: Vec<Fault>,
 
@@ -70,8 +99,45 @@ pub struct ServeArgs {
 /// A protocol that the built-in server speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ServeProtocol {
-    /// memcached's text protocol
+    /// What the first byte of a connection says
+    Auto,
+    /// memcached's text protocol, with its meta commands
     Text,
+    /// The same
+    Meta,
+    /// memcached's binary protocol
+    Binary,
+    /// RESP2 and RESP3
+    Resp,
+}
+
+impl From<ServeProtocol> for Dialect {
+    fn from(protocol: ServeProtocol) -> Dialect {
+        match protocol {
+            ServeProtocol::Auto => Dialect::Auto,
+            ServeProtocol::Text | ServeProtocol::Meta => Dialect::Text,
+            ServeProtocol::Binary => Dialect::Binary,
+            ServeProtocol::Resp => Dialect::Resp,
+        }
+    }
+}
+
+/// How replies are put into datagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum UdpFraming {
+    /// One stream, cut
+    Stream,
+    /// Datagrams of its own for each key
+    PerKey,
+}
+
+impl From<UdpFraming> for Framing {
+    fn from(framing: UdpFraming) -> Framing {
+        match framing {
+            UdpFraming::Stream => Framing::Stream,
+            UdpFraming::PerKey => Framing::PerKey,
+        }
+    }
 }
 
 /// How the built-in server waits.
@@ -113,14 +179,15 @@ impl std::error::Error for ServeError {
 /// # Errors
 /// When it cannot listen, the truth file cannot be written, or the kernel refuses what a server needs.
 pub fn serve(args: ServeArgs) -> Result<(), ServeError> {
-    let service_time = args.service_time.map(ServiceTime::load).transpose()?;
+    let service_time = args.service_time.clone().map(ServiceTime::load).transpose()?;
     let ledger = args.truth.as_deref().map(|path| Ledger::create(path, &args.fault)).transpose()?;
+    let login = args.login()?;
+    let house = args.open()?;
     let now = server::now();
     let host = Host::new(
         HostConfig {
-            dialect: match args.protocol {
-                ServeProtocol::Text => Dialect::Text,
-            },
+            dialect: args.protocol.into(),
+            login,
             service_time,
             seed: args.seed,
             faults: args.fault,
@@ -134,12 +201,45 @@ pub fn serve(args: ServeArgs) -> Result<(), ServeError> {
         end: args.max_seconds.map(|span_ns| now.saturating_add(span_ns)),
         requests_max: args.max_requests,
     };
-    let doors = args.listen.iter().map(Door::open).collect::<Result<Vec<Door>, ServeError>>()?;
-    let server = Server::new(host, doors, ledger, bounds, args.wait)?;
+    let server = Server::new(host, house, ledger, bounds, args.wait)?;
     for line in server.addresses() {
         announce(&line).map_err(|cause| ServeError::new("cannot say where the server listens", cause))?;
     }
     server.run()
+}
+
+impl ServeArgs {
+    fn login(&self) -> Result<Option<Login>, ServeError> {
+        let (Some(user), Some(path)) = (&self.user, &self.password_file) else { return Ok(None) };
+        let wrap =
+            |cause| ServeError::new(format!("cannot read the password from {}", path.display()), cause);
+        let text = fs::read_to_string(path).map_err(wrap)?;
+        let password = text.lines().next().unwrap_or_default().as_bytes().to_vec();
+        Ok(Some(Login { user: user.as_bytes().to_vec(), password }))
+    }
+
+    fn tls(&self) -> Result<Option<Arc<ServerConfig>>, ServeError> {
+        let (Some(cert), Some(key)) = (&self.tls_cert, &self.tls_key) else { return Ok(None) };
+        let ca = self.tls_ca.as_deref().map(Path::to_string_lossy);
+        tls::server_config(&cert.to_string_lossy(), &key.to_string_lossy(), ca.as_deref())
+            .map(Some)
+            .map_err(|error| ServeError::new("cannot serve with TLS", io::Error::other(error)))
+    }
+
+    /// Opens everything where it listens.
+    fn open(&self) -> Result<House, ServeError> {
+        let mut house = House { doors: Vec::new(), windows: Vec::new(), tls: self.tls()? };
+        for listen in &self.listen {
+            let Some(framing) = self.udp_framing else {
+                house.doors.push(Door::open(listen)?);
+                continue;
+            };
+            let (door, socket) = Door::open_with_udp(listen)?;
+            house.doors.push(door);
+            house.windows.extend(socket.map(|socket| (socket, framing.into())));
+        }
+        Ok(house)
+    }
 }
 
 /// Tells whoever started the server where it is; at once, since they may wait for it.

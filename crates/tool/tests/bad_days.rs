@@ -234,7 +234,10 @@ fn what_is_no_memcached_is_recognised() {
     ];
     for (host, reason) in rows {
         let address = peer(host);
-        run(&address, "-t 1s -c 4 --no-load").assert_partial(SECOND, reason);
+        // Gets alone, because each of the rows is an answer to a get, and the first of four connections may send a set.
+        run(&address, "-t 1s -c 4 --no-load --mix get:1").assert_partial(SECOND, reason);
+        // Loading comes first here: what is an answer to a get is none to a set.
+        let reason = if ["HTTP", "RESP"].contains(&reason) { reason } else { "the protocol does not allow" };
         run(&address, "-t 1s -c 1 -d 16 --records 100").assert_partial(SECOND, reason);
         let ended = run(&address, "-t 1s -c 2 --rate 100 --reconnect --no-load");
         ended.assert_in_time(SECOND);

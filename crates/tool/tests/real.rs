@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use common::{Ended, Json, Memcached, Place, Running, Stats, Talk, has_ipv6, pummel, quiet, until};
+use common::counts::{self, Dialect, between, counted};
+use common::{Ended, Json, Memcached, Place, Running, Stats, Talk, backends, has_ipv6, pummel, quiet, until};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
@@ -16,54 +17,9 @@ use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 const EVERY_OP: &str = "get:4,gets:1,gat:1,gats:1,set:2,add:1,replace:1,append:1,prepend:1,cas:1,incr:1,decr:1,\
      delete:2,touch:1,version:1";
 
-const STORING: [&str; 6] = ["set", "add", "replace", "append", "prepend", "cas"];
-
-/// What `whole_run` says that memcached 1.6.18 has counted, under memcached's names.
-///
-/// memcached counts keys, not requests: those of get and gets in `cmd_get`, those of gat and gats, beside touch, in
-/// `cmd_touch` alone, each with hits and misses of its own. A miss that finds something expired is one more `get_expired`.
-/// `cmd_set` is every storage command whose value came, stored or not. (As that version was seen to do.)
-fn counted(result: &Json) -> Vec<(&'static str, u64)> {
-    let of = |op: &str, what: &str| result.count_or_none(&format!("whole_run/ops/{op}/{what}"));
-    let sum = |ops: &[&str], what: &str| ops.iter().map(|op| of(op, what)).sum::<u64>();
-    let (plain, touching) = (["get", "gets"], ["gat", "gats"]);
-    vec![
-        ("cmd_get", sum(&plain, "keys")),
-        ("get_hits", sum(&plain, "hits")),
-        ("get_misses", sum(&plain, "misses")),
-        ("cmd_touch", of("touch", "completed") + sum(&touching, "keys")),
-        ("touch_hits", of("touch", "outcomes/touched") + sum(&touching, "hits")),
-        ("touch_misses", of("touch", "outcomes/not_found") + sum(&touching, "misses")),
-        ("cmd_set", sum(&STORING, "completed")),
-        ("cas_hits", of("cas", "outcomes/stored")),
-        ("cas_misses", of("cas", "outcomes/not_found")),
-        ("cas_badval", of("cas", "outcomes/exists")),
-        ("delete_hits", of("delete", "outcomes/deleted")),
-        ("delete_misses", of("delete", "outcomes/not_found")),
-        ("incr_hits", of("incr", "outcomes/number")),
-        ("incr_misses", of("incr", "outcomes/not_found")),
-        ("decr_hits", of("decr", "outcomes/number")),
-        ("decr_misses", of("decr", "outcomes/not_found")),
-        ("bytes_read", result.count("whole_run/bytes/sent")),
-        ("bytes_written", result.count("whole_run/bytes/received")),
-    ]
-}
-
-/// What memcached counted between two looks through one connection, without what the looks themselves added.
-fn between(before: &Stats, after: &Stats, name: &str) -> u64 {
-    let own = match name {
-        "bytes_read" => "stats\r\n".len() as u64,
-        "bytes_written" => before.reply_bytes,
-        _ => 0,
-    };
-    after.get(name) - before.get(name) - own
-}
-
 #[track_caller]
 fn assert_counted(result: &Json, before: &Stats, after: &Stats) {
-    for (name, ours) in counted(result) {
-        assert_eq!(ours, between(before, after, name), "{name}: ours and memcached's");
-    }
+    counts::assert_counted(result, Dialect::Classic, before, after);
 }
 
 #[test]
@@ -72,17 +28,21 @@ fn the_whole_run_is_what_the_server_counted() {
     let server = Memcached::start();
     let mut second = server.connect();
     let name = &server.name;
-    for (threads, depth, multiget) in [(1, 1, 1), (1, 16, 10), (2, 1, 10), (2, 16, 1)] {
+    let shapes = [(1, 1, 1), (1, 16, 10), (2, 1, 10), (2, 16, 1)];
+    for (&backend, (threads, depth, multiget)) in
+        backends().iter().flat_map(|backend| shapes.map(|shape| (backend, shape)))
+    {
         let before = second.stats();
         let ended = pummel(&format!(
             "run -s {name} -n 30k -c 10 -T {threads} -d {depth} --multiget {multiget} --mix {EVERY_OP} --ttl 600 \
-             --verify --warmup 100ms"
+             --verify --warmup 100ms --backend {backend}"
         ))
         .expect(0);
         let after = second.stats();
         let result = ended.json();
+        assert_eq!(result.text("generator/backend"), backend);
         assert_counted(&result, &before, &after);
-        for (counter, ours) in counted(&result) {
+        for (counter, ours) in counted(&result, Dialect::Classic) {
             // A counter that stays 0 is compared in vain. Counters and records that are gone are never asked for here.
             let never = ["incr_misses", "decr_misses"].contains(&counter);
             assert_eq!(ours == 0 && counter != "cas_misses" && counter != "cas_badval", never, "{counter}");
@@ -96,9 +56,13 @@ fn the_whole_run_is_what_the_server_counted_also_by_time_and_in_open_loop() {
     let server = Memcached::start();
     let mut second = server.connect();
     let name = &server.name;
-    for pace in ["-c 8 -T 2 -d 4", "-c 20 --rate 5k"] {
+    let paces = ["-c 8 -T 2 -d 4", "-c 20 --rate 5k"];
+    for (backend, pace) in backends().iter().flat_map(|backend| paces.map(|pace| (backend, pace))) {
         let before = second.stats();
-        let ended = pummel(&format!("run -s {name} -t 1s {pace} --mix {EVERY_OP} --warmup 200ms")).expect(0);
+        let ended = pummel(&format!(
+            "run -s {name} -t 1s {pace} --mix {EVERY_OP} --warmup 200ms --backend {backend}"
+        ))
+        .expect(0);
         let after = second.stats();
         assert_eq!(ended.json().count("totals/unfinished"), 0, "the server is healthy");
         assert_counted(&ended.json(), &before, &after);
@@ -276,12 +240,16 @@ fn an_older_value_of_the_same_client_is_stale() {
 fn a_unix_socket_and_ipv6_are_servers_like_others() {
     let _alone = quiet();
     let places: &[Place] = if has_ipv6() { &[Place::Unix, Place::Ipv6] } else { &[Place::Unix] };
-    for &place in places {
+    for (&place, backend) in places.iter().flat_map(|place| backends().iter().map(move |name| (place, name)))
+    {
         let server = Memcached::start_on(place);
         let mut second = server.connect();
         let before = second.stats();
-        let ended =
-            pummel(&format!("run -s {} -n 5k -c 4 -d 4 --verify --clock kernel", server.name)).expect(0);
+        let ended = pummel(&format!(
+            "run -s {} -n 5k -c 4 -d 4 --verify --clock kernel --backend {backend}",
+            server.name
+        ))
+        .expect(0);
         let after = second.stats();
         let result = ended.json();
         assert_counted(&result, &before, &after);
@@ -320,7 +288,7 @@ fn two_servers_share_the_clients_evenly_and_have_all_records_each() {
             assert_eq!(by(server, "cmd_set"), 1000, "server {server} has every record");
             assert_eq!(by(server, "get_misses"), 0);
         }
-        for (name, ours) in counted(&result) {
+        for (name, ours) in counted(&result, Dialect::Classic) {
             assert_eq!(ours, by(0, name) + by(1, name), "{name}");
         }
     }

@@ -259,6 +259,157 @@ const MORTAL_QUESTIONS: &[&str] = &[
     "flush_all noreply\r\n",
 ];
 
+/// Meta commands that both servers are asked, in order.
+const META_QUESTIONS: &[&str] = &[
+    "mn\r\n",
+    "mn x\r\n",
+    "mg a\r\n",
+    "mg a v\r\n",
+    "mg a v q\r\nmn\r\n",
+    "mg a v O12 k\r\n",
+    "ms a 3\r\none\r\n",
+    "mg a\r\n",
+    "mg a v\r\n",
+    "mg a v f c s t h l k O77 q\r\n",
+    "mg a h l t s\r\n",
+    "mg a k O5\r\n",
+    "mg a T30 t\r\n",
+    "mg a s v k f O1 T60\r\n",
+    "mg b T30\r\n",
+    "mg b T30 q\r\n",
+    "ms a 3 ME O3 k c\r\ntwo\r\n",
+    "ms a 3 MR F77 T100 O3 k b c\r\ntwo\r\n",
+    "ms YQ== 3 b F77 T100 O3 k c I\r\ntwo\r\n",
+    "mg YQ== b v k f\r\n",
+    "mg a v k f t\r\n",
+    "mg YQ b v\r\n",
+    "mg !!! b v\r\n",
+    "ms a 1 MA\r\n!\r\n",
+    "ms a 1 MP\r\n>\r\n",
+    "ms zz 1 MA O1\r\n>\r\n",
+    "mg zz v t\r\n",
+    "ms a 2 q O3\r\nxx\r\n",
+    "ms a 2 q ME O3\r\nxx\r\n",
+    "ms a 2 MX\r\nxx\r\n",
+    "ms a 2 M\r\nxx\r\n",
+    "ms a 2 C1 O3\r\nxx\r\n",
+    "ms a 2 C1 q\r\nxx\r\n",
+    "ms nokey 2 C1\r\nxx\r\n",
+    "ms nokey 2 C1 q O2\r\nxx\r\n",
+    "ms a abc\r\n",
+    "ms a\r\n",
+    "ms\r\n",
+    "ms a -1\r\n",
+    "ms a 2 T\r\nxx\r\n",
+    "ms a 2 Tx\r\nxx\r\n",
+    "ms a 2 F\r\nxx\r\n",
+    "ms a 2 Fx\r\nxx\r\n",
+    "ms a 2 Cx\r\nxx\r\n",
+    "ms a 2\r\nxxyy\r\n",
+    "ms a S2 \r\nxx\r\n",
+    "ms a 2 S5\r\nxx\r\n",
+    "ms a 2 zz\r\nxx\r\n",
+    "mg a zz\r\n",
+    "mg a 9\r\n",
+    "mg a v v\r\n",
+    "mg\r\n",
+    "mg a v c\r\n",
+    "md nokey\r\n",
+    "md nokey q O1\r\n",
+    "md nokey O1 k\r\n",
+    "md a C1 O3\r\n",
+    "md a C1 q\r\n",
+    "ms a 2 T100\r\nxx\r\n",
+    "md a I T30 O2 k\r\n",
+    "mg a t s v c\r\n",
+    "mg a t s v c\r\n",
+    "mg a v\r\n",
+    "ms a 2 T90\r\nyy\r\n",
+    "mg a v t\r\n",
+    "mg a v R200 t\r\n",
+    "mg a v R200 t\r\n",
+    "mg a v R10 t\r\n",
+    "ms a 2 T90\r\nyy\r\n",
+    "mg a v R10 t\r\n",
+    "mg viv N30 v t s c f k O8\r\n",
+    "mg viv N30 v t s c\r\n",
+    "mg viv v t s c\r\n",
+    "mg viv2 N0 t\r\n",
+    "mg viv3 N30 q v t O9\r\n",
+    "mg viv3 N30 q v t O9\r\nmn\r\n",
+    "ms viv 1 T30\r\nz\r\n",
+    "mg viv v\r\n",
+    "md a I q\r\n",
+    "md a q\r\n",
+    "md a q\r\n",
+    "ma n\r\n",
+    "ma n O1 k\r\n",
+    "ma n q\r\n",
+    "ma n N0 O4 k\r\n",
+    "ma n N0 J13 v t c k O4\r\n",
+    "ma n2 N0 J13 v t c k O4\r\n",
+    "ma n2 v\r\n",
+    "ma n2 q\r\n",
+    "ma n2 D5 v O1 t\r\n",
+    "ma n2 MD D100 v\r\n",
+    "ma n2 M- v\r\n",
+    "ma n2 M+ D3 v\r\n",
+    "ma n2 MI D3\r\n",
+    "ma n2 Mi D3\r\n",
+    "ma n2 Dx\r\n",
+    "ma n2 D-1\r\n",
+    "ma n2 T50 t v\r\n",
+    "ma n2 C1 v\r\n",
+    "ma n2 C1 q\r\n",
+    "ma a\r\n",
+    "ms a 1\r\nx\r\n",
+    "ma a v\r\n",
+    "ma a q\r\n",
+    "ma a MX\r\n",
+    "ma YQ== b k v N0\r\n",
+    "md YQ== b k\r\n",
+    "me\r\n",
+    "set a 0 0 2\r\nxx\r\n",
+    "mg a q\r\n",
+    "mg a q k O1\r\nmn\r\n",
+    "mg YQ== b k\r\n",
+    "mg a Tx\r\n",
+    "mg a Nx\r\n",
+    "mg a R\r\n",
+    "md\r\n",
+    "ma\r\n",
+    "mg \r\n",
+    "set n 0 0 1\r\n5\r\n",
+    "ma n v q\r\n",
+    "ma n N\r\n",
+    "ma n Jx\r\n",
+    "md a Cx\r\n",
+    "md a T\r\n",
+    "md a zz\r\n",
+    "ma a zz\r\n",
+    "ms c 1\r\nx\r\n",
+    "mg c c\r\n",
+    "ms c 1 C999999 c\r\ny\r\n",
+    "ms c 1 C1 I c\r\ny\r\n",
+    "mg c c v t\r\n",
+    "mg c c v t\r\n",
+    "ms c 1 I\r\ny\r\n",
+    "mg c v\r\n",
+    "mg c h t\r\n",
+    "mg c h t\r\n",
+    "get c\r\n",
+    "ms d 1\r\nx\r\n",
+    "mg d h\r\n",
+    "mg d h\r\n",
+    "ms d 1\r\nx\r\n",
+    "get d\r\n",
+    "mg d h\r\n",
+    "mg d T10\r\n",
+    "mg d T-1 v\r\n",
+    "mg d\r\n",
+    "mg d O\r\n",
+];
+
 /// What both servers are asked, in order; each is followed by `version` to find the end of the reply.
 fn questions() -> Vec<Vec<u8>> {
     let long = "k".repeat(251);
@@ -400,6 +551,7 @@ fn questions() -> Vec<Vec<u8>> {
         questions.push([format!("{verb} k 0 0 {len}\r\n").as_bytes(), &vec![b'x'; len], b"\r\n"].concat());
     }
     questions.push(b"get k\r\n".to_vec());
+    questions.extend(META_QUESTIONS.iter().map(|question| question.as_bytes().to_vec()));
     questions.push(b"set k 5 0 3\r\nend\r\n".to_vec());
     questions
 }
@@ -455,6 +607,122 @@ fn it_answers_and_counts_as_memcached_does() {
         for mut talk in [serving.connect(), memcached.connect()] {
             talk.send(last.as_bytes());
             assert!(talk.is_closed(), "after {last:?}");
+        }
+    }
+}
+
+/// A packet of the binary protocol, with its command in the opaque.
+fn packet(opcode: u8, cas: u64, extras: &[u8], key: &[u8], value: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0x80, opcode, 0, key.len() as u8, extras.len() as u8, 0, 0, 0];
+    bytes.extend(((extras.len() + key.len() + value.len()) as u32).to_be_bytes());
+    bytes.extend([0, 0, 9, opcode]);
+    bytes.extend(cas.to_be_bytes());
+    bytes.extend([extras, key, value].concat());
+    bytes
+}
+
+/// The reply to `question` up to that of a noop with an opaque of its own, which is left out.
+fn packets_to(talk: &mut Talk, question: &[u8]) -> Vec<u8> {
+    let mut noop = packet(0x0a, 0, b"", b"", b"");
+    noop[12..16].copy_from_slice(b"done");
+    talk.send(&[question, &noop].concat());
+    let marked = |heard: &[u8]| heard.len() >= 24 && &heard[heard.len() - 12..heard.len() - 8] == b"done";
+    let heard = talk.hear_until(marked);
+    assert!(marked(&heard), "it closed after {heard:?}");
+    heard[..heard.len() - 24].to_vec()
+}
+
+#[test]
+fn binary_packets_are_answered_and_counted_as_memcached_does() {
+    let serving = Serving::start(&[]);
+    let memcached = Memcached::start();
+    let (mut ours, mut theirs) = (serving.connect(), memcached.connect());
+    let (mut our_stats, mut their_stats) = (serving.connect(), memcached.connect());
+    let stored = [0, 0, 0, 5, 0, 0, 0, 0];
+    let make = [&1u64.to_be_bytes()[..], &10u64.to_be_bytes(), &[0; 4]].concat();
+    let only = [&3u64.to_be_bytes()[..], &10u64.to_be_bytes(), &[0xff; 4]].concat();
+    let questions = [
+        packet(0x00, 0, b"", b"a", b""),
+        packet(0x0c, 0, b"", b"a", b""),
+        packet(0x09, 0, b"", b"a", b""),
+        packet(0x0d, 0, b"", b"a", b""),
+        packet(0x01, 0, &stored, b"a", b"one"),
+        packet(0x00, 0, b"", b"a", b""),
+        packet(0x0c, 0, b"", b"a", b""),
+        packet(0x09, 0, b"", b"a", b""),
+        packet(0x0d, 0, b"", b"a", b""),
+        packet(0x02, 0, &stored, b"a", b"two"),
+        packet(0x12, 0, &stored, b"a", b"two"),
+        packet(0x12, 0, &stored, b"b", b"two"),
+        packet(0x03, 0, &stored, b"none", b"two"),
+        packet(0x03, 0, &stored, b"a", b"three"),
+        packet(0x13, 0, &stored, b"a", b"three"),
+        packet(0x01, 999, &stored, b"a", b"x"),
+        packet(0x01, 999, &stored, b"none", b"x"),
+        packet(0x11, 0, &stored, b"a", b"quiet"),
+        packet(0x0e, 0, b"", b"a", b"!"),
+        packet(0x0f, 0, b"", b"a", b">"),
+        packet(0x19, 0, b"", b"none", b"!"),
+        packet(0x0e, 0, b"", b"none", b"!"),
+        packet(0x1a, 0, b"", b"a", b">"),
+        packet(0x00, 0, b"", b"a", b""),
+        packet(0x05, 0, &only, b"n", b""),
+        packet(0x05, 0, &make, b"n", b""),
+        packet(0x05, 0, &make, b"n", b""),
+        packet(0x06, 0, &only, b"n", b""),
+        packet(0x15, 0, &only, b"n", b""),
+        packet(0x16, 0, &only, b"n", b""),
+        packet(0x06, 0, &only, b"none", b""),
+        packet(0x05, 0, &only, b"a", b""),
+        packet(0x00, 0, b"", b"n", b""),
+        packet(0x1c, 0, &[0, 0, 0, 100], b"a", b""),
+        packet(0x1c, 0, &[0, 0, 0, 100], b"none", b""),
+        packet(0x1d, 0, &[0, 0, 0, 100], b"a", b""),
+        packet(0x1d, 0, &[0, 0, 0, 100], b"none", b""),
+        packet(0x1e, 0, &[0, 0, 0, 100], b"none", b""),
+        packet(0x1e, 0, &[0, 0, 0, 100], b"a", b""),
+        packet(0x23, 0, &[0, 0, 0, 100], b"a", b""),
+        packet(0x24, 0, &[0, 0, 0, 100], b"a", b""),
+        packet(0x24, 0, &[0, 0, 0, 100], b"none", b""),
+        packet(0x04, 0, b"", b"none", b""),
+        packet(0x04, 999, b"", b"b", b""),
+        packet(0x04, 0, b"", b"b", b""),
+        packet(0x14, 0, b"", b"b", b""),
+        packet(0x14, 0, b"", b"n", b""),
+        packet(0x0a, 0, b"", b"", b""),
+        packet(0x50, 0, b"", b"", b""),
+        packet(0x21, 0, b"", b"PLAIN", b"\0a\0b"),
+        packet(0x10, 0, b"", b"reset", b""),
+        packet(0x01, 0, &stored, b"large", &vec![b'x'; 2_000_000]),
+        packet(0x01, 0, &stored, b"large", &vec![b'x'; 1_000_000]),
+        packet(0x00, 0, b"", b"large", b""),
+        packet(0x08, 0, b"", b"", b""),
+        packet(0x18, 0, b"", b"", b""),
+        packet(0x00, 0, b"", b"a", b""),
+    ];
+    for question in questions {
+        let shown = &question[..question.len().min(40)];
+        let (said, expected) = (packets_to(&mut ours, &question), packets_to(&mut theirs, &question));
+        assert!(
+            said == expected,
+            "to {shown:x?}: {:x?}, not {:x?}",
+            &said[..said.len().min(80)],
+            &expected[..expected.len().min(80)]
+        );
+        let (counted, expected) = (our_stats.stats(), their_stats.stats());
+        let of = |stats: &[(String, String)], name: &str| {
+            stats.iter().find(|(known, _)| known == name).expect("it is counted").1.clone()
+        };
+        for name in COMPARED.iter().filter(|name| **name != "bytes_read") {
+            assert_eq!(of(&counted, name), of(&expected, name), "{name} after {shown:x?}");
+        }
+    }
+    for broken in
+        [packet(0x00, 0, b"", b"", b""), packet(0x01, 0, b"", b"a", b"x"), packet(0x07, 0, b"", b"", b"")]
+    {
+        for mut talk in [serving.connect(), memcached.connect()] {
+            talk.send(&broken);
+            talk.hear_until(|_| false);
         }
     }
 }

@@ -3,41 +3,22 @@
 #[allow(dead_code, reason = "each file of tests uses a part of it")]
 mod common;
 
-use std::fs;
-use std::path::PathBuf;
-
+use common::secured::Certificates;
 use common::{Ended, Memcached, pummel};
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
-use tempfile::TempDir;
 
 /// An authority, a certificate of it for `localhost`, and a memcached that shows it.
 struct Secured {
     memcached: Memcached,
     /// As `--server` takes it.
     name: String,
-    folder: TempDir,
+    files: Certificates,
 }
 
 impl Secured {
     fn start() -> Secured {
-        let folder = TempDir::new().expect("a temporary folder");
-        let mut params = CertificateParams::new(Vec::new()).expect("no names");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, "authority of a test");
-        let key = KeyPair::generate().expect("a key");
-        write(&folder, "ca.pem", &params.self_signed(&key).expect("a certificate").pem());
-        let authority = Issuer::new(params, key);
-        let key = KeyPair::generate().expect("a key");
-        let params = CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
-        let certificate = params.signed_by(&key, &authority).expect("a certificate");
-        let cert_file = write(&folder, "cert.pem", &certificate.pem());
-        let key_file = write(&folder, "key.pem", &key.serialize_pem());
-        let (memcached, name) = Memcached::start_tls(&cert_file, &key_file);
-        Secured { memcached, name, folder }
-    }
-
-    fn file(&self, name: &str) -> String {
-        self.folder.path().join(name).to_str().expect("UTF-8").to_owned()
+        let files = Certificates::make();
+        let (memcached, name) = Memcached::start_tls(&files.cert(), &files.key());
+        Secured { memcached, name, files }
     }
 
     /// Runs with these options of TLS, and looks at what the server has seen of it.
@@ -49,17 +30,10 @@ impl Secured {
     }
 }
 
-fn write(folder: &TempDir, name: &str, text: &str) -> PathBuf {
-    let path = folder.path().join(name);
-    fs::write(&path, text).expect("the folder can be written to");
-    path
-}
-
 #[test]
 fn a_verified_run_is_counted_as_the_server_counts_it() {
     let server = Secured::start();
-    let (ended, sets) =
-        server.run(&format!("--tls-ca {} --tls-server-name localhost", server.file("ca.pem")));
+    let (ended, sets) = server.run(&format!("--tls-ca {} --tls-server-name localhost", server.files.ca()));
     let ended = ended.expect(0);
     let result = ended.json();
     assert_eq!(result.count("totals/completed"), 20_000);
@@ -81,8 +55,8 @@ fn a_verified_run_is_counted_as_the_server_counts_it() {
 #[test]
 fn a_server_that_is_not_trusted_is_sent_nothing() {
     let (server, other) = (Secured::start(), Secured::start());
-    let wrong_authority = format!("--tls-ca {} --tls-server-name localhost", other.file("ca.pem"));
-    let wrong_name = format!("--tls-ca {} --tls-server-name cache.example", server.file("ca.pem"));
+    let wrong_authority = format!("--tls-ca {} --tls-server-name localhost", other.files.ca());
+    let wrong_name = format!("--tls-ca {} --tls-server-name cache.example", server.files.ca());
     for (options, reason) in [(wrong_authority, "certificate"), (wrong_name, "'cache.example'")] {
         let (ended, sets) = server.run(&options);
         let ended = ended.expect(1);
@@ -105,7 +79,7 @@ fn whoever_believes_everybody_is_warned_even_when_quiet() {
 #[test]
 fn files_that_cannot_be_used_are_named_before_anything_is_sent() {
     let server = Secured::start();
-    let (cert, key, ca) = (server.file("cert.pem"), server.file("key.pem"), server.file("ca.pem"));
+    let (cert, key, ca) = (server.files.cert(), server.files.key(), server.files.ca());
     let rows = [
         ("--tls-ca /nonexistent/ca.pem".to_owned(), "'/nonexistent/ca.pem' for '--tls-ca'"),
         (format!("--tls-ca {key}"), "for '--tls-ca'"),

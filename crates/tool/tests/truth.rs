@@ -9,7 +9,7 @@ mod common;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use common::{Ended, Json, Memcached, Running, Sample, Serve, pummel, quantile, quiet};
+use common::{Ended, Json, Memcached, Running, Sample, Serve, backends, pummel, quantile, quiet};
 
 /// Returns with a complaint unless something holds.
 macro_rules! ensure {
@@ -63,10 +63,15 @@ fn the_service_time_is_what_the_server_took() {
     let _alone = quiet();
     // Closed loop, open loop with time to spare, and open loop where requests wait for a connection for longer than they
     // are served: whoever measured from the due time would be wrong by milliseconds there.
-    for pace in ["-t 1500ms -c 10", "-t 1500ms -c 20 --rate 500", "-t 2s -c 4 --rate 700"] {
-        in_some_quiet_moment(|| compare_service("5ms", pace));
+    for backend in backends() {
+        let compare = |service_time: &str, pace: &str| {
+            in_some_quiet_moment(|| compare_service(service_time, &format!("{pace} --backend {backend}")));
+        };
+        for pace in ["-t 1500ms -c 10", "-t 1500ms -c 20 --rate 500", "-t 2s -c 4 --rate 700"] {
+            compare("5ms", pace);
+        }
+        compare("exponential:5ms", "-t 2s -c 20");
     }
-    in_some_quiet_moment(|| compare_service("exponential:5ms", "-t 2s -c 20"));
 }
 
 #[test]

@@ -63,6 +63,13 @@ impl Child {
         Ok(self.process.try_wait()?.is_none())
     }
 
+    /// Asks it to end in order, as Ctrl-C does.
+    pub fn interrupt(&self) -> io::Result<()> {
+        let line = format!("kill -INT {}", self.process.id());
+        let status = Command::new("sh").arg("-c").arg(line).status()?;
+        if status.success() { Ok(()) } else { Err(io::Error::other(format!("{} is gone", self.name))) }
+    }
+
     /// Waits until it ends by itself, at most until `limit` has passed.
     pub fn wait(mut self, limit: Duration) -> io::Result<Ended> {
         let begin = Instant::now();
@@ -139,6 +146,21 @@ fn parse_cpus(list: &str) -> Option<Vec<usize>> {
     Some(cpus)
 }
 
+/// How many files a process that is started here may have open at most.
+pub fn open_files_max() -> io::Result<u64> {
+    let limits = fs::read_to_string("/proc/self/limits")?;
+    parse_open_files_max(&limits)
+        .ok_or_else(|| io::Error::other(format!("/proc/self/limits is not understood:\n{limits}")))
+}
+
+/// The hard limit, which every program may raise its own to.
+fn parse_open_files_max(limits: &str) -> Option<u64> {
+    match field(limits, "Max open files")?.split_whitespace().nth(1)? {
+        "unlimited" => Some(u64::MAX),
+        number => number.parse().ok(),
+    }
+}
+
 fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
 }
@@ -160,6 +182,25 @@ mod tests {
         assert_eq!(parse_cpus("0-2,5").unwrap(), [0, 1, 2, 5]);
         assert_eq!(parse_cpus("3").unwrap(), [3]);
         assert_eq!(parse_cpus(""), None);
+    }
+
+    #[test]
+    fn the_limit_of_open_files_is_the_hard_one() {
+        let limits =
+            |hard| format!("Limit  Soft Limit  Hard Limit  Units\nMax open files   1024   {hard}   files\n");
+        assert_eq!(parse_open_files_max(&limits("20000")), Some(20_000));
+        assert_eq!(parse_open_files_max(&limits("unlimited")), Some(u64::MAX));
+        assert_eq!(parse_open_files_max("Limit\n"), None);
+    }
+
+    #[test]
+    fn a_child_that_is_interrupted_ends_by_itself() {
+        let scratch = tempfile::tempdir().unwrap();
+        let cpu = allowed_cpus().unwrap()[0];
+        let log = scratch.path().join("sleep");
+        let child = Child::start(Path::new("sleep"), &["600".into()], cpu, &[], &log).unwrap();
+        child.interrupt().unwrap();
+        assert!(!child.wait(Duration::from_secs(60)).unwrap().success);
     }
 
     #[test]

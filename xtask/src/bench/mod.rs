@@ -3,37 +3,49 @@
 //! One server, pinned to one CPU; the clients, pinned to another, take turns in rounds, and ratios are taken within a
 //! round, so that a machine that changes its pace changes it for all. Nothing is asserted here: it is no test.
 
-mod child;
+pub mod child;
 mod contender;
-mod rows;
-mod server;
+pub mod rows;
+pub mod server;
+mod startup;
+mod store;
 mod table;
+mod tap;
 
+use std::collections::hash_map::DefaultHasher;
 use std::fs;
+use std::hash::{Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
 
-use contender::{Bench, Figures};
-use rows::{Contender, Program, ROWS, Row};
-use server::Server;
+use contender::{Bench, Figures, Task};
+use rows::{Backend, Contender, Program, ROWS, Row};
+use server::{Kind, SPARE_CONNECTIONS, Server};
+use store::Store;
 use table::Measured;
 
 /// What `--help` prints.
 pub const HELP: &str = "\
 cargo xtask bench [OPTIONS]
 
-Measures pummel beside the floor (the smallest program that does the same exchange) and, where it is installed,
-memcaslap, against memcached on loopback. Needs two CPUs that are otherwise idle, memcached, setpriv and taskset.
+Measures pummel beside the floor (the smallest program that does the same exchange) and, where they are installed,
+memcaslap and redis-benchmark, against memcached and redis-server on loopback. Needs two CPUs that are otherwise idle,
+memcached, redis-server, setpriv and taskset. docs/PERFORMANCE.md says how to read the table.
 
-  --rounds N       rounds for each row [9]
-  --seconds N      seconds for each client in each round [5]
-  --quick          3 rounds of 1 second: whether it works, not how fast it is
-  --rows TEXT      only rows whose name contains TEXT
-  --json FILE      also write every figure of every round to FILE
+  --rounds N         rounds for each row [9]
+  --seconds N        seconds for each client in each round [3]
+  --quick            2 rounds of 1 second: whether it works, not how fast it is
+  --rows TEXT        only rows whose name contains TEXT
+  --backend NAME     only this kernel interface of pummel: epoll or uring [both]
+  --json FILE        also write every figure of every round to FILE, after each round
+  --resume FILE      the same, and go on with the rounds that are in FILE already
 ";
+
+/// Rounds and seconds of `--quick`: all rows within five minutes.
+const QUICK: (u32, u32) = (2, 1);
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq)]
@@ -41,13 +53,17 @@ pub struct Options {
     rounds: u32,
     seconds: u32,
     rows: String,
-    json: Option<PathBuf>,
+    backend: Option<Backend>,
+    file: Option<PathBuf>,
+    /// Go on with what `file` has.
+    resume: bool,
 }
 
 impl Options {
     /// Reads the arguments behind `bench`; the error says what is wrong with them.
     pub fn parse(arguments: &[&str]) -> Result<Options, String> {
-        let mut options = Options { rounds: 9, seconds: 5, rows: String::new(), json: None };
+        let mut options =
+            Options { rounds: 9, seconds: 3, rows: String::new(), backend: None, file: None, resume: false };
         let mut rest = arguments.iter();
         while let Some(&name) = rest.next() {
             let mut value = || rest.next().copied().ok_or(format!("{name} needs a value"));
@@ -55,13 +71,20 @@ impl Options {
                 "--rounds" => options.rounds = count(name, value()?)?,
                 "--seconds" => options.seconds = count(name, value()?)?,
                 "--rows" => options.rows = value()?.to_owned(),
-                "--json" => options.json = Some(PathBuf::from(value()?)),
-                "--quick" => (options.rounds, options.seconds) = (3, 1),
+                "--backend" => options.backend = Some(backend(value()?)?),
+                "--json" | "--resume" if options.file.is_some() => {
+                    return Err("--json and --resume: only one of them, once".to_owned());
+                }
+                "--json" | "--resume" => {
+                    options.file = Some(PathBuf::from(value()?));
+                    options.resume = name == "--resume";
+                }
+                "--quick" => (options.rounds, options.seconds) = QUICK,
                 _ => return Err(format!("bench has no option {name}")),
             }
         }
-        if options.chosen().next().is_none() {
-            let names: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
+        if options.chosen().next().is_none() && !options.wants_start_up() {
+            let names: Vec<&str> = ROWS.iter().map(|row| row.name).chain([startup::NAME]).collect();
             return Err(format!(
                 "--rows {}: no row has that in its name; there are {}",
                 options.rows,
@@ -74,6 +97,10 @@ impl Options {
     fn chosen(&self) -> impl Iterator<Item = &'static Row> {
         ROWS.iter().filter(|row| row.name.contains(&self.rows))
     }
+
+    fn wants_start_up(&self) -> bool {
+        startup::NAME.contains(&self.rows)
+    }
 }
 
 fn count(name: &str, value: &str) -> Result<u32, String> {
@@ -81,70 +108,203 @@ fn count(name: &str, value: &str) -> Result<u32, String> {
     number.ok_or(format!("{name} {value}: a whole number from 1 to 10000 is needed"))
 }
 
-/// Builds, measures and prints.
-pub fn run(root: &Path, options: &Options) -> io::Result<()> {
-    let version = Server::version()?;
-    build(root)?;
-    let scratch = Scratch::new()?;
-    let cpus = child::allowed_cpus()?;
-    let (server_cpu, client_cpu) = (cpus[0], *cpus.get(1).unwrap_or(&cpus[0]));
-    if server_cpu == client_cpu {
-        eprintln!("bench: there is only one CPU, which server and clients share; the figures say little.");
-    }
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from).join("release");
-    let bench = Bench {
-        floor: target.join("examples/floor"),
-        pummel: target.join("pummel"),
-        cpu: client_cpu,
-        scratch: scratch.0.clone(),
-    };
-    println!("{version} -t 1 on CPU {server_cpu}, clients on CPU {client_cpu}; uniform popularity;");
+/// A kernel interface as `--backend` has it; the error says which there are.
+pub fn backend(value: &str) -> Result<Backend, String> {
+    let known = [Backend::Epoll, Backend::Uring].into_iter().find(|backend| backend.name() == value);
+    known.ok_or(format!("--backend {value}: there are epoll and uring"))
+}
+
+/// Builds, measures and prints; false when a row could not be measured.
+pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
+    let version = Kind::Memcached.version()?;
+    let site = Site::prepare(root)?;
+    let backends = site.backends(options.backend)?;
+    let mut store = store_for(options, &site)?;
+    println!("{version} -t 1 on CPU {}, clients on CPU {};", site.server_cpu, site.bench.cpu);
     println!("{} rounds of {} s, medians with the range of the ratios.", options.rounds, options.seconds);
-    let mut results = Vec::new();
+    let mut failed = Vec::new();
     for row in options.chosen() {
-        let measured = measure(&bench, row, options, server_cpu)?;
         let Row { name, connections, key_bytes, value_bytes, records, .. } = row;
         println!(
             "\n{name}: {connections} connections, {key_bytes}-byte keys, {value_bytes}-byte values, {records} records\n"
         );
-        print!("{}", measured.markdown());
-        results.push(measured.json());
-    }
-    if let Some(file) = &options.json {
-        let result = json!({
-            "server": version, "kernel": kernel()?, "rounds": options.rounds, "seconds": options.seconds, "rows": results,
-        });
-        fs::write(file, format!("{result:#}\n"))?;
-    }
-    Ok(())
-}
-
-fn measure(
-    bench: &Bench,
-    row: &'static Row,
-    options: &Options,
-    server_cpu: usize,
-) -> io::Result<Measured<'static>> {
-    let server = Server::start(server_cpu, row.connections, &bench.scratch)?;
-    bench.load(row, server.port)?;
-    let is_there = |contender: &&Contender| contender.program != Program::Memcaslap || has_memcaslap();
-    let present = row.contenders.iter().filter(is_there);
-    let mut lines: Vec<(&Contender, Vec<Figures>)> =
-        present.map(|contender| (contender, Vec::new())).collect();
-    for round in 1..=options.rounds {
-        eprintln!("bench: {}, round {round} of {}", row.name, options.rounds);
-        for (contender, figures) in &mut lines {
-            // What another workload stores would crowd out the records of the row.
-            let own_server = match contender.program.note() {
-                Some(_) => Some(Server::start(server_cpu, row.connections, &bench.scratch)?),
-                None => None,
-            };
-            let port = own_server.as_ref().map_or(server.port, |server| server.port);
-            figures.push(bench.run(row, contender, port, options.seconds)?);
+        match measure(&site, row, &backends, options, &mut store) {
+            Ok(measured) => print!("{}", measured.markdown()),
+            Err(error) => {
+                println!("Not measured: {error}");
+                failed.push(name);
+            }
         }
     }
-    Ok(Measured { row, lines })
+    if options.wants_start_up() {
+        println!("\n{}:\n", startup::NAME);
+        print!("{}", measure_start_up(&site, &backends, options, &mut store)?.markdown());
+    }
+    if !failed.is_empty() {
+        eprintln!("bench: {} rows were not measured; the table says why", failed.len());
+    }
+    Ok(failed.is_empty())
+}
+
+/// What a table is measured with; what was measured with something else does not go into the same file.
+fn store_for(options: &Options, site: &Site) -> io::Result<Store> {
+    let head = json!({
+        "server": Kind::Memcached.version()?, "kernel": kernel()?, "seconds": options.seconds,
+        "pummel": fingerprint(&site.bench.pummel)?, "floor": fingerprint(&site.bench.floor)?,
+    });
+    match &options.file {
+        Some(file) if options.resume => Store::resume(file, head),
+        file => Ok(Store::new(file.as_deref(), head)),
+    }
+}
+
+/// Programs that are built, CPUs, and a directory for what is written.
+pub struct Site {
+    bench: Bench,
+    server_cpu: usize,
+    scratch: Scratch,
+}
+
+impl Site {
+    /// Builds what is measured.
+    pub fn prepare(root: &Path) -> io::Result<Site> {
+        build(root)?;
+        let scratch = Scratch::new()?;
+        let cpus = child::allowed_cpus()?;
+        let (server_cpu, cpu) = (cpus[0], *cpus.get(1).unwrap_or(&cpus[0]));
+        if server_cpu == cpu {
+            eprintln!(
+                "xtask: there is only one CPU, which server and clients share; the figures say little."
+            );
+        }
+        let target =
+            std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from).join("release");
+        let (floor, pummel) = (target.join("examples/floor"), target.join("pummel"));
+        let bench = Bench { floor, pummel, cpu, scratch: scratch.0.clone() };
+        Ok(Site { bench, server_cpu, scratch })
+    }
+
+    /// The CPU of the server.
+    pub fn server_cpu(&self) -> usize {
+        self.server_cpu
+    }
+
+    /// The CPU of the clients.
+    pub fn client_cpu(&self) -> usize {
+        self.bench.cpu
+    }
+
+    /// A directory that is removed at the end.
+    pub fn scratch(&self) -> &Path {
+        &self.scratch.0
+    }
+
+    /// The program.
+    pub fn pummel(&self) -> &Path {
+        &self.bench.pummel
+    }
+
+    /// The kernel interfaces that pummel has here, of those asked for; one that it has not is left out with a note.
+    pub fn backends(&self, only: Option<Backend>) -> io::Result<Vec<Backend>> {
+        let server = Server::start(Kind::Memcached, self.server_cpu, 64, self.scratch())?;
+        let mut found = Vec::new();
+        for backend in [Backend::Epoll, Backend::Uring] {
+            if only.is_some_and(|only| only != backend) {
+                continue;
+            }
+            match self.bench.refusal(backend, server.port)? {
+                None => found.push(backend),
+                Some(why) => println!("Left out: pummel on {} ({why})", backend.name()),
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn measure<'a>(
+    site: &Site,
+    row: &'a Row,
+    backends: &[Backend],
+    options: &Options,
+    store: &mut Store,
+) -> io::Result<Measured<'a>> {
+    let lines: Vec<&Contender> =
+        row.contenders.iter().filter(|contender| takes_part(contender, backends)).collect();
+    let names: Vec<&str> = lines.iter().map(|contender| contender.name).collect();
+    let kept = store.figures(row.name, &names).unwrap_or_else(|| vec![Vec::new(); lines.len()]);
+    let mut measured = Measured { row, lines: lines.into_iter().zip(kept).collect() };
+    let done = measured.lines[0].1.len();
+    if done >= options.rounds as usize {
+        return Ok(measured);
+    }
+    may_open(row.connections)?;
+    let kind = Kind::of(row.dialect);
+    kind.version()?;
+    let scratch = site.scratch();
+    let server = Server::start(kind, site.server_cpu, row.connections, scratch)?;
+    site.bench.load(row, server.port)?;
+    let request = site.bench.request(row)?;
+    for round in done + 1..=options.rounds as usize {
+        eprintln!("bench: {}, round {round} of {}", row.name, options.rounds);
+        let mut floor_rate = 0.0;
+        let mut figures: Vec<Figures> = Vec::new();
+        for (contender, _) in &measured.lines {
+            let own = contender.program.needs_own_server();
+            let own =
+                own.then(|| Server::start(kind, site.server_cpu, row.connections, scratch)).transpose()?;
+            let port = own.as_ref().map_or(server.port, |server| server.port);
+            let task = Task { row, port, seconds: options.seconds, request: &request, floor_rate };
+            figures.push(site.bench.run(contender, &task)?);
+            floor_rate = figures[0].requests_per_s;
+        }
+        // Only whole rounds are kept.
+        for ((_, rounds), figures) in measured.lines.iter_mut().zip(figures) {
+            rounds.push(figures);
+        }
+        store.put(measured.json())?;
+    }
+    Ok(measured)
+}
+
+fn measure_start_up(
+    site: &Site,
+    backends: &[Backend],
+    options: &Options,
+    store: &mut Store,
+) -> io::Result<startup::Measured> {
+    let lines = startup::LINES.iter().filter(|line| backends.contains(&line.backend)).copied();
+    let lines: Vec<startup::Line> = lines.collect();
+    let names: Vec<&str> = lines.iter().map(|line| line.name).collect();
+    let kept = store.rounds(startup::NAME, &names, Value::as_f64);
+    let kept = kept.unwrap_or_else(|| vec![Vec::new(); lines.len()]);
+    let mut measured = startup::Measured { lines: lines.into_iter().zip(kept).collect() };
+    while measured.lines.first().is_some_and(|(_, rounds)| rounds.len() < options.rounds as usize) {
+        for (line, rounds) in &mut measured.lines {
+            rounds.push(startup::measure(&site.bench, line)?);
+        }
+        store.put(measured.json())?;
+    }
+    Ok(measured)
+}
+
+fn takes_part(contender: &Contender, backends: &[Backend]) -> bool {
+    match contender.program {
+        Program::Floor => true,
+        Program::Pummel => contender.backend.is_none_or(|backend| backends.contains(&backend)),
+        Program::Memcaslap => is_installed("memcaslap"),
+        Program::RedisBenchmark => is_installed("redis-benchmark"),
+    }
+}
+
+/// Whether this process and its children may open so many connections; the programs raise their own soft limits.
+fn may_open(connections: u32) -> io::Result<()> {
+    let needed = u64::from(connections + SPARE_CONNECTIONS);
+    match child::open_files_max()? {
+        allowed if allowed >= needed => Ok(()),
+        allowed => Err(io::Error::other(format!(
+            "{needed} open files are needed and {allowed} allowed: raise the hard limit (`ulimit -Hn {needed}` as root)"
+        ))),
+    }
 }
 
 fn build(root: &Path) -> io::Result<()> {
@@ -152,8 +312,15 @@ fn build(root: &Path) -> io::Result<()> {
     for what in
         [["--package", "pummel", "--bin", "pummel"], ["--package", "pummel-engine", "--example", "floor"]]
     {
-        let status =
-            Command::new(&cargo).args(["build", "--release"]).args(what).current_dir(root).status()?;
+        let mut command = Command::new(&cargo);
+        // What cargo says of this package would make build scripts of others believe that something changed.
+        for (name, _) in std::env::vars_os() {
+            let name = name.to_string_lossy();
+            if name.starts_with("CARGO_MANIFEST_") || name.starts_with("CARGO_PKG_") {
+                command.env_remove(&*name);
+            }
+        }
+        let status = command.args(["build", "--release"]).args(what).current_dir(root).status()?;
         if !status.success() {
             return Err(io::Error::other(format!("cargo build {} failed", what.join(" "))));
         }
@@ -161,11 +328,11 @@ fn build(root: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a memcaslap is installed that is not pummel under that name.
-fn has_memcaslap() -> bool {
+/// Whether a program is installed that is not pummel under its name.
+fn is_installed(program: &str) -> bool {
     let Some(path) = std::env::var_os("PATH") else { return false };
     let found =
-        std::env::split_paths(&path).map(|directory| directory.join("memcaslap")).find(|file| file.exists());
+        std::env::split_paths(&path).map(|directory| directory.join(program)).find(|file| file.exists());
     found.and_then(|file| file.canonicalize().ok()).is_some_and(|file| !file.ends_with("pummel"))
 }
 
@@ -173,12 +340,31 @@ fn kernel() -> io::Result<Value> {
     Ok(Value::from(fs::read_to_string("/proc/sys/kernel/osrelease")?.trim()))
 }
 
+/// What tells one build of a program from another.
+fn fingerprint(program: &Path) -> io::Result<String> {
+    let mut hasher = DefaultHasher::new();
+    fs::read(program)?.hash(&mut hasher);
+    Ok(format!("{:016x}", hasher.finish()))
+}
+
+/// What the names of such directories begin with; the process follows.
+const SCRATCH: &str = "pummel-bench-";
+
 /// A directory of this process, removed with it.
 struct Scratch(PathBuf);
 
 impl Scratch {
     fn new() -> io::Result<Scratch> {
-        let path = std::env::temp_dir().join(format!("pummel-bench-{}", std::process::id()));
+        let temporary = std::env::temp_dir();
+        // An interruption leaves its directory behind, for the next one to remove.
+        for entry in fs::read_dir(&temporary)?.flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let process = name.strip_prefix(SCRATCH).filter(|number| number.parse::<u32>().is_ok());
+            if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+        let path = temporary.join(format!("{SCRATCH}{}", std::process::id()));
         fs::create_dir(&path)?;
         Ok(Scratch(path))
     }
@@ -197,11 +383,15 @@ mod tests {
     #[test]
     fn options_have_defaults_and_bounds() {
         let options = Options::parse(&[]).unwrap();
-        assert_eq!((options.rounds, options.seconds, options.chosen().count()), (9, 5, ROWS.len()));
+        assert_eq!((options.rounds, options.seconds, options.chosen().count()), (9, 3, ROWS.len()));
+        assert!(options.wants_start_up() && options.backend.is_none() && options.file.is_none());
         let options =
-            Options::parse(&["--quick", "--rounds", "4", "--rows", "depth 16", "--json", "x"]).unwrap();
+            Options::parse(&["--quick", "--rounds", "4", "--rows", "get, depth 16", "--json", "x"]).unwrap();
         assert_eq!((options.rounds, options.seconds, options.chosen().count()), (4, 1, 1));
-        assert_eq!(options.json, Some(PathBuf::from("x")));
+        assert_eq!((options.file, options.resume), (Some(PathBuf::from("x")), false));
+        let options = Options::parse(&["--resume", "x", "--backend", "uring", "--rows", "start-up"]).unwrap();
+        assert_eq!((options.resume, options.backend), (true, Some(Backend::Uring)));
+        assert_eq!(options.chosen().count(), 0);
     }
 
     #[test]
@@ -210,6 +400,8 @@ mod tests {
             (&["--rounds", "0"][..], "--rounds 0"),
             (&["--rounds"], "needs a value"),
             (&["--rows", "depth 17"], "depth 17"),
+            (&["--backend", "kqueue"], "kqueue"),
+            (&["--json", "x", "--resume", "y"], "only one"),
             (&["--speed"], "--speed"),
         ] {
             assert!(Options::parse(arguments).unwrap_err().contains(words), "{words}");
@@ -217,7 +409,13 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_of_every_row_is_the_floor() {
-        assert!(ROWS.iter().all(|row| row.contenders[0].program == Program::Floor));
+    fn clients_on_a_missing_interface_take_no_part() {
+        let names = |backends: &[Backend]| -> Vec<&str> {
+            let row = ROWS.iter().find(|row| row.name == "get, depth 4").unwrap();
+            let lines = row.contenders.iter().filter(|contender| takes_part(contender, backends));
+            lines.map(|contender| contender.name).collect()
+        };
+        assert_eq!(names(&[Backend::Epoll]), ["floor", "pummel epoll"]);
+        assert_eq!(names(&[Backend::Epoll, Backend::Uring]), ["floor", "pummel epoll", "pummel uring"]);
     }
 }

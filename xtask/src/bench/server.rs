@@ -1,4 +1,4 @@
-//! The memcached that the clients are measured against.
+//! The servers that the clients are measured against.
 
 use std::fs;
 use std::io;
@@ -8,6 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::child::Child;
+use super::rows::Dialect;
 
 /// How long a server may take until it accepts.
 const START_LIMIT: Duration = Duration::from_secs(10);
@@ -15,7 +16,62 @@ const START_LIMIT: Duration = Duration::from_secs(10);
 /// Attempts to find a port that nobody takes before the server does.
 const ATTEMPTS: usize = 5;
 
-/// A memcached with one thread on a loopback port; dropping it ends it.
+/// Connections beside those of the row that a server has to take, and descriptors for its own affairs.
+pub const SPARE_CONNECTIONS: u32 = 64;
+
+/// A server program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// memcached with one worker thread.
+    Memcached,
+    /// redis-server without persistence.
+    Redis,
+}
+
+impl Kind {
+    /// Who speaks a dialect.
+    pub fn of(dialect: Dialect) -> Kind {
+        match dialect {
+            Dialect::Text | Dialect::Meta | Dialect::Binary => Kind::Memcached,
+            Dialect::Resp2 => Kind::Redis,
+        }
+    }
+
+    fn program(self) -> &'static str {
+        match self {
+            Kind::Memcached => "memcached",
+            Kind::Redis => "redis-server",
+        }
+    }
+
+    fn arguments(self, port: u16, connections: u32, scratch: &Path) -> Vec<String> {
+        let line = match self {
+            Kind::Memcached => format!("-l 127.0.0.1 -p {port} -U 0 -t 1 -m 1024 -c {connections}"),
+            Kind::Redis => format!(
+                "--bind 127.0.0.1 --port {port} --appendonly no --daemonize no --io-threads 1 --maxclients {connections}"
+            ),
+        };
+        let mut arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        if self == Kind::Redis {
+            let directory = scratch.to_string_lossy().into_owned();
+            arguments.extend(["--save".to_owned(), String::new(), "--dir".to_owned(), directory]);
+        }
+        arguments
+    }
+
+    /// What the installed server calls itself; the error says how to install it.
+    pub fn version(self) -> io::Result<String> {
+        let program = self.program();
+        let output = Command::new(program).arg("--version").output().map_err(|error| {
+            io::Error::new(error.kind(), format!("{program} is needed (apt-get install {program}): {error}"))
+        })?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        // redis-server goes on with how it was built.
+        Ok(said.lines().next().unwrap_or_default().split(" sha=").next().unwrap_or_default().to_owned())
+    }
+}
+
+/// A server with one thread on a loopback port; dropping it ends it.
 pub struct Server {
     _child: Child,
     /// Its port on 127.0.0.1.
@@ -24,30 +80,23 @@ pub struct Server {
 
 impl Server {
     /// Starts a server on one CPU that takes `connections` and a few more.
-    pub fn start(cpu: usize, connections: u32, scratch: &Path) -> io::Result<Server> {
+    pub fn start(kind: Kind, cpu: usize, connections: u32, scratch: &Path) -> io::Result<Server> {
         // memcached refuses to run as root.
-        let identity: &[&str] =
-            if is_root()? { &["--reuid=nobody", "--regid=nogroup", "--clear-groups"] } else { &[] };
+        let identity: &[&str] = match kind {
+            Kind::Memcached if is_root()? => &["--reuid=nobody", "--regid=nogroup", "--clear-groups"],
+            Kind::Memcached | Kind::Redis => &[],
+        };
         for _ in 0..ATTEMPTS {
             let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-            let arguments = format!("-l 127.0.0.1 -p {port} -U 0 -t 1 -m 1024 -c {}", connections + 64);
-            let arguments: Vec<String> = arguments.split(' ').map(str::to_owned).collect();
-            let log = scratch.join(format!("memcached-{port}"));
-            let mut child = Child::start(Path::new("memcached"), &arguments, cpu, identity, &log)?;
+            let arguments = kind.arguments(port, connections + SPARE_CONNECTIONS, scratch);
+            let log = scratch.join(format!("{}-{port}", kind.program()));
+            let mut child = Child::start(Path::new(kind.program()), &arguments, cpu, identity, &log)?;
             if accepts(&mut child, port)? {
                 return Ok(Server { _child: child, port });
             }
             eprint!("{}", fs::read_to_string(log.with_extension("err"))?);
         }
-        Err(io::Error::other("memcached does not start; its words are above"))
-    }
-
-    /// What the installed server calls itself.
-    pub fn version() -> io::Result<String> {
-        let output = Command::new("memcached").arg("-V").output().map_err(|error| {
-            io::Error::new(error.kind(), format!("memcached is needed (apt-get install memcached): {error}"))
-        })?;
-        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        Err(io::Error::other(format!("{} does not start; its words are above", kind.program())))
     }
 }
 
@@ -59,7 +108,7 @@ fn accepts(child: &mut Child, port: u16) -> io::Result<bool> {
             return Ok(true);
         }
         if begin.elapsed() > START_LIMIT {
-            return Err(io::Error::other("memcached does not accept connections"));
+            return Err(io::Error::other("the server does not accept connections"));
         }
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::contender::Figures;
-use super::rows::{Contender, Row};
+use super::rows::{Contender, Program, Row};
 
 /// The figures of a row: for each contender those of every round, in turn. Never empty.
 pub struct Measured<'a> {
@@ -15,15 +15,18 @@ pub struct Measured<'a> {
 
 /// Middle, least and greatest of some numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Spread {
-    median: f64,
-    min: f64,
-    max: f64,
+pub struct Spread {
+    /// The one in the middle, or between the two there.
+    pub median: f64,
+    /// The least.
+    pub min: f64,
+    /// The greatest.
+    pub max: f64,
 }
 
 impl Spread {
     /// Of at least one number.
-    fn of(values: impl Iterator<Item = f64>) -> Spread {
+    pub fn of(values: impl Iterator<Item = f64>) -> Spread {
         let mut values: Vec<f64> = values.collect();
         assert!(!values.is_empty(), "every contender runs in every round");
         values.sort_by(f64::total_cmp);
@@ -35,57 +38,95 @@ impl Spread {
         format!("{:.2} ({:.2}-{:.2})", self.median, self.min, self.max)
     }
 
-    fn json(&self) -> Value {
+    /// As data.
+    pub fn json(&self) -> Value {
         json!({"median": self.median, "min": self.min, "max": self.max})
     }
 }
 
 impl Measured<'_> {
-    /// The table in Markdown, its notes below it.
+    /// The table in Markdown, below it what the budget says and the notes.
     pub fn markdown(&self) -> String {
-        let mut text = "| client | CPU us/req (user) | CPU to the first line | requests/s | rate to the first line | peak RSS |\n\
-                        |---|---|---|---|---|---|\n"
-            .to_owned();
-        let mut notes = String::new();
+        let mut text =
+            "| client | CPU us/req (user) | CPU to the first line | requests/s | rate to the first line | lag p99 us | peak RSS |\n\
+             |---|---|---|---|---|---|---|\n"
+                .to_owned();
         for (contender, figures) in &self.lines {
             let median = |of: fn(&Figures) -> f64| Spread::of(figures.iter().map(of)).median;
             let mark = if contender.program.note().is_some() { " (*)" } else { "" };
             text += &format!(
-                "| {}{mark} | {:.2} ({:.2}) | {} | {:.0} | {} | {:.1} MB |\n",
+                "| {}{mark} | {:.2} ({:.2}) | {} | {:.0} | {} | {} | {:.1} MB |\n",
                 contender.name,
                 median(Figures::cpu_us),
                 median(|figures| figures.user_us),
                 self.to_first(figures, Figures::cpu_us).ratio(),
                 median(|figures| figures.requests_per_s),
                 self.to_first(figures, |figures| figures.requests_per_s).ratio(),
+                lag_p99(figures).map_or("-".to_owned(), |lag| format!("{:.1}", lag.median)),
                 peak_rss(figures) as f64 / 1e6,
             );
-            if let Some(note) = contender.program.note() {
-                notes += &format!("(*) {}: {note}.\n", contender.name);
+        }
+        text + &self.budget() + &self.notes()
+    }
+
+    /// How pummel's medians lie to what the row may cost.
+    fn budget(&self) -> String {
+        let mut text = String::new();
+        for (contender, figures) in self.lines.iter().filter(|(it, _)| it.program == Program::Pummel) {
+            let budget = &self.row.budget;
+            let user_us = Spread::of(figures.iter().map(|figures| figures.user_us)).median;
+            let cpu_ratio = self.to_first(figures, Figures::cpu_us).median;
+            let rate_ratio = self.to_first(figures, |figures| figures.requests_per_s).median;
+            let lag_us = lag_p99(figures).map_or(f64::INFINITY, |lag| lag.median);
+            let peak_rss_mb = peak_rss(figures) as f64 / 1e6;
+            let most = |name: &str, seen: f64, most: Option<f64>| {
+                most.map(|most| (seen <= most, format!("{name} {seen:.3} (at most {most:.3})")))
+            };
+            let least = |name: &str, seen: f64, least: Option<f64>| {
+                least.map(|least| (seen >= least, format!("{name} {seen:.3} (at least {least:.3})")))
+            };
+            let parts = [
+                most("CPU ratio", cpu_ratio, budget.cpu_ratio),
+                most("user CPU us", user_us, budget.user_us),
+                least("rate ratio", rate_ratio, budget.rate_ratio),
+                most("lag p99 us", lag_us, budget.lag_p99_us),
+                most("RSS MB", peak_rss_mb, budget.peak_rss_mb),
+            ];
+            let parts: Vec<(bool, String)> = parts.into_iter().flatten().collect();
+            if !parts.is_empty() {
+                let kept = if parts.iter().all(|(kept, _)| *kept) { "kept" } else { "MISSED" };
+                let parts: Vec<String> = parts.into_iter().map(|(_, part)| part).collect();
+                text += &format!("Budget {kept} by {}: {}.\n", contender.name, parts.join(", "));
             }
         }
-        text + &notes
+        if text.is_empty() { text } else { format!("\n{text}") }
+    }
+
+    fn notes(&self) -> String {
+        let mut text = String::new();
+        for (contender, _) in &self.lines {
+            if let Some(note) = contender.program.note() {
+                text += &format!("(*) {}: {note}.\n", contender.name);
+            }
+        }
+        if text.is_empty() { text } else { format!("\n{text}") }
     }
 
     /// The same as data, with every round.
     pub fn json(&self) -> Value {
         let lines: Vec<Value> =
             self.lines.iter().map(|(contender, figures)| self.line_json(contender, figures)).collect();
-        let Row { name, connections, depth, rate, key_bytes, value_bytes, records, .. } = self.row;
+        let Row { name, connections, depth, rate, popularity, key_bytes, value_bytes, records, .. } =
+            self.row;
         json!({
-            "name": name, "connections": connections, "depth": depth, "rate": rate, "key_bytes": key_bytes,
+            "name": name, "protocol": self.row.dialect.name(), "op": self.row.op.name(), "connections": connections,
+            "depth": depth, "rate": rate, "popularity": popularity, "key_bytes": key_bytes,
             "value_bytes": value_bytes, "records": records, "clients": lines,
         })
     }
 
     fn line_json(&self, contender: &Contender, figures: &[Figures]) -> Value {
         let spread = |of: fn(&Figures) -> f64| Spread::of(figures.iter().map(of)).json();
-        let rounds = figures.iter().map(|round| {
-            json!({
-                "requests_per_s": round.requests_per_s, "cpu_user_us": round.user_us,
-                "cpu_system_us": round.system_us, "peak_rss_bytes": round.peak_rss_bytes,
-            })
-        });
         json!({
             "client": contender.name,
             "arguments": contender.arguments,
@@ -95,8 +136,9 @@ impl Measured<'_> {
             "requests_per_s": spread(|figures| figures.requests_per_s),
             "cpu_ratio": self.to_first(figures, Figures::cpu_us).json(),
             "rate_ratio": self.to_first(figures, |figures| figures.requests_per_s).json(),
+            "lag_p99_us": lag_p99(figures).map(|lag| lag.json()),
             "peak_rss_bytes": peak_rss(figures),
-            "rounds": rounds.collect::<Vec<Value>>(),
+            "rounds": figures.iter().map(Figures::json).collect::<Vec<Value>>(),
         })
     }
 
@@ -107,6 +149,12 @@ impl Measured<'_> {
     }
 }
 
+/// `None` unless every round has one.
+fn lag_p99(figures: &[Figures]) -> Option<Spread> {
+    let lags: Vec<f64> = figures.iter().map(|figures| figures.lag_p99_us).collect::<Option<_>>()?;
+    Some(Spread::of(lags.into_iter()))
+}
+
 fn peak_rss(figures: &[Figures]) -> u64 {
     figures.iter().map(|figures| figures.peak_rss_bytes).max().unwrap_or(0)
 }
@@ -114,7 +162,7 @@ fn peak_rss(figures: &[Figures]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::rows::ROWS;
+    use crate::bench::rows::{Budget, ROWS};
 
     fn figures(cpu_us: f64) -> Figures {
         Figures {
@@ -122,6 +170,8 @@ mod tests {
             user_us: 0.25,
             system_us: cpu_us - 0.25,
             peak_rss_bytes: 3_000_000,
+            connections: None,
+            lag_p99_us: None,
         }
     }
 
@@ -129,8 +179,9 @@ mod tests {
         let contenders = ROWS[0].contenders;
         let floor = vec![figures(4.0), figures(8.0), figures(4.0)];
         let pummel = vec![figures(4.4), figures(8.0), figures(5.0)];
+        let uring = pummel.iter().map(|round| Figures { lag_p99_us: Some(1.5), ..*round }).collect();
         let memcaslap = vec![figures(8.0); 3];
-        let lines = contenders.iter().zip([floor, pummel, memcaslap]).collect();
+        let lines = contenders.iter().zip([floor, pummel, uring, memcaslap]).collect();
         Measured { row: &ROWS[0], lines }
     }
 
@@ -152,12 +203,27 @@ mod tests {
         let text = measured().markdown();
         assert!(
             text.contains(
-                "| floor | 4.00 (0.25) | 1.00 (1.00-1.00) | 250000 | 1.00 (1.00-1.00) | 3.0 MB |\n"
+                "| floor | 4.00 (0.25) | 1.00 (1.00-1.00) | 250000 | 1.00 (1.00-1.00) | - | 3.0 MB |\n"
             ),
             "{text}"
         );
         assert!(text.contains("| memcaslap (*) | 8.00"), "{text}");
+        assert!(text.contains("| 1.5 | 3.0 MB |"), "{text}");
         assert!(text.ends_with("includes its start.\n"), "{text}");
+    }
+
+    #[test]
+    fn a_budget_is_held_against_the_medians() {
+        let mut measured = measured();
+        let text = measured.markdown();
+        let kept = "MISSED by pummel epoll: CPU ratio 1.100 (at most 1.100), user CPU us 0.250 (at most 0.400), \
+                    rate ratio 0.909 (at least 0.980), RSS MB 3.000 (at most 32.000).\n";
+        assert!(text.contains(kept), "{text}");
+        measured.lines[1].1 = vec![figures(4.0), figures(8.0), figures(4.0)];
+        assert!(measured.markdown().contains("Budget kept by pummel epoll"));
+        let row = Row { budget: Budget { lag_p99_us: Some(20.0), ..ROWS[0].budget }, ..*measured.row };
+        // Where no lag is known, none was kept.
+        assert!(Measured { row: &row, ..measured }.markdown().contains("MISSED by pummel epoll"));
     }
 
     #[test]

@@ -263,7 +263,7 @@ mod tests {
         caught(WIRE, "use super::super::measure::recorder::Recorder;", 1, "may not use `measure`");
         caught(WIRE, "fn f() { crate::client::Client::new() }", 1, "may not use `client`");
         caught("crates/logic/src/plan.rs", "use crate::{time::Nanos, host::Host};", 1, "may not use `host`");
-        caught("crates/logic/src/measure/mod.rs", "use crate::workload::Mix;", 1, "may not use `workload`");
+        caught("crates/logic/src/measure/mod.rs", "use crate::client::Client;", 1, "may not use `client`");
         caught("crates/engine/src/io/mod.rs", "use crate::worker::Worker;", 1, "`io` may not use `worker`");
         caught(
             "crates/tool/src/front/native.rs",

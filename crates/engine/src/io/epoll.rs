@@ -6,11 +6,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 
 use pummel_logic::plan::{Clock, Socket, Wait};
-use pummel_logic::time::{MICROSECOND, MILLISECOND, NEVER, Nanos};
-use pummel_logic::wire::Fault;
+use pummel_logic::time::{NEVER, Nanos};
 
+use super::dial::{self, Answered, KNOCK_AGAIN_NS, Stage, reason};
+use super::patience::Waiting;
 use super::stamps::{self, Stamps};
-use super::sys::{self, Address, Alarm, Patience, Poller, Ready};
+use super::sys::{self, Alarm, Patience, Poller, Ready};
 use super::{Backend, Close, ConnId, Event, Handed, Reason, Target};
 use crate::clock;
 
@@ -20,14 +21,11 @@ const SCRATCH_BYTES: usize = 64 * 1024;
 /// Most reads of one connection in one [`Backend::drain`]; what is left waits behind the other connections.
 const READS_MAX: u32 = 4;
 
+/// The same for datagrams, each of which takes a read.
+const DATAGRAMS_MAX: u32 = 64;
+
 /// Most reports of readiness taken with one system call.
 const READY_MAX: usize = 256;
-
-/// How long before `until` [`Wait::Auto`] stops sleeping: longer than most wake-ups take, of virtual CPUs too.
-const SPIN_NS: Nanos = 100 * MICROSECOND;
-
-/// How long to leave a unix listener alone whose queue is full.
-const KNOCK_AGAIN_NS: Nanos = MILLISECOND;
 
 /// Token of the alarm; no connection has it, since there are never 2^32 slots.
 const ALARM: u64 = u64::MAX;
@@ -43,7 +41,7 @@ const ENDING: u32 = sys::PEER_CLOSED | sys::HUNG_UP | sys::FAILED;
 pub struct Epoll {
     poller: Poller,
     sleeper: Sleeper,
-    wait: Wait,
+    waiting: Waiting,
     options: Socket,
     /// `None`: receive stamps are switched off.
     stamps: Option<Stamps>,
@@ -96,6 +94,8 @@ const QUEUED: u8 = 2;
 const ENDS: u8 = 4;
 /// The socket stamps what it receives.
 const STAMPED: u8 = 8;
+/// Each read is a datagram; one without bytes says nothing, least of all that there are no more.
+const DATAGRAMS: u8 = 16;
 
 impl Slot {
     fn is(&self, flag: u8) -> bool {
@@ -140,7 +140,7 @@ impl Epoll {
         Ok(Epoll {
             poller,
             sleeper,
-            wait,
+            waiting: Waiting::new(wait),
             options: options.clone(),
             stamps,
             slots: Vec::new(),
@@ -172,58 +172,31 @@ impl Epoll {
 
     /// Makes the socket, begins to connect it, and has it watched.
     fn begin(&mut self, conn: ConnId, target: &Target) -> io::Result<()> {
-        let address = match target {
-            Target::Tcp { address, .. } => Address::internet(address),
-            Target::Unix(path) => Address::unix(path)?,
-        };
-        let socket = sys::stream_socket(&address)?;
-        self.set_options(&socket, target)?;
-        let stamped = self.stamps.is_some() && matches!(target, Target::Tcp { .. });
-        if stamped {
-            sys::set_receive_stamps(socket.as_fd())?;
-        }
-        let connected = sys::connect(socket.as_fd(), &address);
+        let dialled = dial::dial(target, &self.options, self.stamps.is_some())?;
         let slot = &mut self.slots[conn.slot as usize];
-        let socket = slot.fd.insert(socket);
-        if stamped {
+        let socket = slot.fd.insert(dialled.socket);
+        if dialled.stamped {
             slot.flags |= STAMPED;
         }
-        match (connected, target) {
-            (Ok(()), _) => {}
-            (Err(error), _) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}
-            (Err(error), Target::Unix(path)) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.knocking.push((conn, path.clone()));
-                self.knock_at = self.knock_at.min(clock::now() + KNOCK_AGAIN_NS);
-                return Ok(());
-            }
-            (Err(error), _) => return Err(error),
+        if matches!(target, Target::Udp { .. }) {
+            slot.flags |= DATAGRAMS;
+        }
+        if let (Stage::Full, Target::Unix(path)) = (dialled.stage, target) {
+            self.knocking.push((conn, path.clone()));
+            self.knock_at = self.knock_at.min(clock::now() + KNOCK_AGAIN_NS);
+            return Ok(());
         }
         // Only now: before connect() has begun, a socket reports that it is hung up.
         self.poller.add(socket.as_fd(), INTEREST, token(conn))
     }
 
-    fn set_options(&self, socket: &OwnedFd, target: &Target) -> io::Result<()> {
-        let socket = socket.as_fd();
-        if let Some(bytes) = self.options.send_buffer {
-            sys::set_send_buffer(socket, bytes)?;
+    /// Nothing was sent: the socket is full, or the connection is broken.
+    #[cold]
+    fn not_sent(&mut self, conn: ConnId, error: &io::Error) {
+        match error.kind() {
+            io::ErrorKind::WouldBlock => self.slots[conn.slot as usize].flags |= BLOCKED,
+            _ => self.fail(conn, error),
         }
-        if let Some(bytes) = self.options.recv_buffer {
-            sys::set_receive_buffer(socket, bytes)?;
-        }
-        if let Some(seconds) = self.options.linger_s {
-            sys::set_linger(socket, seconds)?;
-        }
-        let Target::Tcp { source, .. } = target else { return Ok(()) };
-        if self.options.nodelay {
-            sys::set_nodelay(socket)?;
-        }
-        if let Some(source) = source {
-            if source.port() == 0 {
-                sys::set_bind_address_no_port(socket)?;
-            }
-            sys::bind(socket, &Address::internet(source))?;
-        }
-        Ok(())
     }
 
     /// Notes that a connection is broken; the next drain tells it, after what can still be read.
@@ -276,22 +249,8 @@ impl Epoll {
         }
     }
 
-    /// How long to sleep at most, when it is `now` and nothing is to be missed at `until`.
-    fn patience(&self, now: Nanos, until: Nanos) -> Patience {
-        if until <= now {
-            return Patience::Look;
-        }
-        match self.wait {
-            Wait::Spin => Patience::Look,
-            Wait::Auto | Wait::Block if until == NEVER => Patience::Endless,
-            Wait::Block => Patience::For(until - now),
-            Wait::Auto if until - now > SPIN_NS => Patience::For(until - now - SPIN_NS),
-            Wait::Auto => Patience::Look,
-        }
-    }
-
     /// Tells what the kernel's report or our own notes say of one connection.
-    #[inline]
+    #[inline(always)]
     fn serve(&mut self, conn: ConnId, mut bits: u32, on: &mut impl FnMut(ConnId, Event<'_>)) {
         let Some(slot) = self.slot(conn) else { return };
         if slot.state == State::Connecting {
@@ -327,25 +286,36 @@ impl Epoll {
         }
     }
 
+    /// The same of connections that wait in `again`, apart: they are few.
+    #[inline(never)]
+    fn serve_again(&mut self, conn: ConnId, on: &mut impl FnMut(ConnId, Event<'_>)) {
+        if let Some(slot) = self.slot(conn) {
+            slot.flags &= !QUEUED;
+            self.serve(conn, sys::READABLE, on);
+        }
+    }
+
     /// Reads what is there, within the share of one connection.
-    #[inline]
+    #[inline(always)]
     fn read(&mut self, conn: ConnId, on: &mut impl FnMut(ConnId, Event<'_>)) -> Taken {
         let slot = &mut self.slots[conn.slot as usize];
         let Some(fd) = &slot.fd else { return Taken::End(slot.reason()) };
         let stamps = self.stamps.as_ref().filter(|_| slot.is(STAMPED));
-        for _ in 0..READS_MAX {
+        let datagrams = slot.is(DATAGRAMS);
+        for _ in 0..if datagrams { DATAGRAMS_MAX } else { READS_MAX } {
             let received = match stamps {
                 Some(stamps) => sys::receive_stamped(fd.as_fd(), &mut self.scratch)
                     .map(|(len, stamp)| (len, stamp.map(|wall| stamps.to_monotonic(wall)))),
                 None => sys::receive(fd.as_fd(), &mut self.scratch).map(|len| (len, None)),
             };
             match received {
+                Ok((0, _)) if datagrams => {}
                 Ok((0, _)) => return Taken::End(slot.reason()),
                 Ok((len, stamp)) => {
                     let read = clock::now();
                     on(conn, Event::Received { bytes: &mut self.scratch[..len], stamp, read });
                     // A read shorter than the block has emptied the socket; what comes now makes a new edge.
-                    if len < self.scratch.len() && !slot.is(ENDS) {
+                    if len < self.scratch.len() && !slot.is(ENDS) && !datagrams {
                         return Taken::All;
                     }
                 }
@@ -366,16 +336,11 @@ impl Slot {
     /// Whether the connection is open now, or why it will not be.
     fn finish_connect(&mut self, bits: u32) -> Result<bool, Reason> {
         let Some(fd) = self.fd.as_ref().filter(|_| self.errno == 0) else { return Err(self.reason()) };
-        if bits & (sys::FAILED | sys::HUNG_UP) != 0 {
-            match sys::take_socket_error(fd.as_fd()) {
-                Ok(0) => {}
-                // It was open for a moment: while it is being opened, a reset counts as a refusal.
-                Ok(error @ (libc::ECONNRESET | libc::EPIPE)) => self.errno = error as u16,
-                Ok(error) => return Err(reason(error)),
-                Err(error) => return Err(reason(sys::errno(&error))),
-            }
-        } else if bits & sys::WRITABLE == 0 {
-            return Ok(false);
+        match dial::answered(fd.as_fd(), bits) {
+            Answered::Wait => return Ok(false),
+            Answered::Open => {}
+            Answered::Broken(errno) => self.errno = errno,
+            Answered::Failed(errno) => return Err(reason(errno)),
         }
         self.state = State::Open;
         Ok(true)
@@ -385,18 +350,6 @@ impl Slot {
     fn reason(&self) -> Reason {
         reason(i32::from(self.errno))
     }
-}
-
-/// The class of an error number of a connection.
-fn reason(errno: i32) -> Reason {
-    let fault = match errno {
-        // Nobody listens under a path that does not exist, either.
-        libc::ECONNREFUSED | libc::ENOENT => Fault::Refused,
-        libc::ECONNRESET | libc::EPIPE | libc::ECONNABORTED => Fault::Reset,
-        libc::ETIMEDOUT => Fault::Timeout,
-        _ => Fault::Closed,
-    };
-    Reason::new(fault, errno)
 }
 
 fn token(conn: ConnId) -> u64 {
@@ -435,14 +388,20 @@ impl Backend for Epoll {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, conn: ConnId, parts: &[IoSlice<'_>]) -> Handed {
-        let slot = self.slot(conn).expect("bytes are sent on connections that exist");
-        assert!(slot.state == State::Open, "bytes are sent on connections that are open");
+        let slot = &mut self.slots[conn.slot as usize];
+        assert!(
+            slot.generation == conn.generation && slot.state == State::Open,
+            "bytes are sent on connections that are open"
+        );
         let Some(fd) = slot.fd.as_ref().filter(|_| slot.errno == 0) else {
             return Handed { taken: 0, at: clock::now() };
         };
-        let offered: usize = parts.iter().map(|part| part.len()).sum();
+        let offered = match parts {
+            [part] => part.len(),
+            parts => parts.iter().map(|part| part.len()).sum(),
+        };
         let at = clock::now();
         match sys::send(fd.as_fd(), parts) {
             Ok(taken) => {
@@ -452,10 +411,7 @@ impl Backend for Epoll {
                 Handed { taken, at }
             }
             Err(error) => {
-                match error.kind() {
-                    io::ErrorKind::WouldBlock => slot.flags |= BLOCKED,
-                    _ => self.fail(conn, &error),
-                }
+                self.not_sent(conn, &error);
                 Handed { taken: 0, at }
             }
         }
@@ -472,10 +428,13 @@ impl Backend for Epoll {
     }
 
     fn wait(&mut self, until: Nanos) -> io::Result<Nanos> {
+        self.wait_from(clock::now(), until)
+    }
+
+    fn wait_from(&mut self, mut now: Nanos, until: Nanos) -> io::Result<Nanos> {
         if self.ready_count > 0 {
-            return Ok(clock::now());
+            return Ok(now);
         }
-        let mut now = clock::now();
         loop {
             if now >= self.knock_at {
                 self.knock();
@@ -484,8 +443,12 @@ impl Backend for Epoll {
                 self.ask(Patience::Look)?;
                 return Ok(clock::now());
             }
-            let something = self.ask(self.patience(now, until.min(self.knock_at)))?;
+            let patience = self.waiting.patience(now, until.min(self.knock_at));
+            let something = self.ask(patience)?;
             now = clock::now();
+            if !something {
+                self.waiting.slept(now);
+            }
             if let Some(stamps) = &mut self.stamps {
                 stamps.renew_when_due(now);
             }
@@ -504,10 +467,7 @@ impl Backend for Epoll {
             }
         }
         for &conn in &again {
-            if let Some(slot) = self.slot(conn) {
-                slot.flags &= !QUEUED;
-                self.serve(conn, sys::READABLE, on);
-            }
+            self.serve_again(conn, on);
         }
         self.again_spare = again;
         self.again_spare.clear();
@@ -523,39 +483,17 @@ impl Backend for Epoll {
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
-    use std::net::{Ipv4Addr, TcpListener, TcpStream};
+    use std::net::Ipv4Addr;
     use std::os::fd::AsRawFd;
     use std::os::unix::net::UnixListener;
 
+    use super::super::testing::{listener, opened, plain_socket};
     use super::*;
-    use pummel_logic::time::SECOND;
-
-    fn plain_socket() -> Socket {
-        Socket { nodelay: true, linger_s: None, send_buffer: None, recv_buffer: None, source: Vec::new() }
-    }
+    use pummel_logic::time::{MILLISECOND, SECOND};
+    use pummel_logic::wire::Fault;
 
     fn epoll(options: &Socket) -> Epoll {
         Epoll::new(Wait::Block, Clock::Kernel, options).unwrap()
-    }
-
-    /// A listener on a free port, and the target that leads to it.
-    fn listener() -> (TcpListener, Target) {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let target = Target::Tcp { address: listener.local_addr().unwrap(), source: None };
-        (listener, target)
-    }
-
-    /// Opens slot 0, and gives the other end of it.
-    fn opened(epoll: &mut Epoll, listener: &TcpListener, target: &Target) -> (ConnId, TcpStream) {
-        let conn = ConnId { slot: 0, generation: 3 };
-        epoll.open(conn, target);
-        let (stream, _) = listener.accept().unwrap();
-        let mut open = false;
-        while !open {
-            epoll.wait(clock::now() + 10 * SECOND).unwrap();
-            epoll.drain(&mut |_, event| open |= matches!(event, Event::Opened { .. }));
-        }
-        (conn, stream)
     }
 
     #[test]

@@ -1,9 +1,15 @@
 //! The contract between workers and the kernel: bytes move, and what happened comes back as completions.
 
+pub mod choice;
+pub mod dial;
 pub mod epoll;
+pub mod patience;
 pub mod sim;
 pub mod stamps;
 pub mod sys;
+#[cfg(test)]
+mod testing;
+pub mod uring;
 
 use std::io;
 use std::io::IoSlice;
@@ -36,6 +42,15 @@ pub enum Target {
     },
     /// A unix stream socket.
     Unix(PathBuf),
+    /// UDP, from `source` where it is given. Open at once, whoever listens there or not. Each send is one datagram and is
+    /// taken whole or not at all; each [`Event::Received`] is one datagram with its own stamp, in the order in which they
+    /// came; datagrams without bytes are dropped. It closes when the peer's system says that nobody listens there.
+    Udp {
+        /// The server's address.
+        address: SocketAddr,
+        /// The address to send from; port 0 leaves the port to the kernel.
+        source: Option<SocketAddr>,
+    },
 }
 
 /// What became of an attempt to send.
@@ -129,8 +144,17 @@ pub trait Backend {
     /// a time in the past: only looks), and returns the time after it.
     fn wait(&mut self, until: Nanos) -> io::Result<Nanos>;
 
+    /// The same for a caller who has just read the clock, so that it need not be read again: it is `now`.
+    fn wait_from(&mut self, _now: Nanos, until: Nanos) -> io::Result<Nanos> {
+        self.wait(until)
+    }
+
     /// Hands over what happened, every connection's events in their order.
     fn drain(&mut self, on: &mut impl FnMut(ConnId, Event<'_>));
+
+    /// Lends memory that is never changed: parts of [`Backend::send`] that lie in it may be read after the call, until the
+    /// backend gives it back by dropping it.
+    fn lend(&mut self, _block: Arc<[u8]>) {}
 
     /// A stamp that cannot be true was seen: compares the clocks again.
     fn mend_stamps(&mut self) {}

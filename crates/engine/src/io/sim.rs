@@ -75,6 +75,12 @@ pub struct Weather {
     pub close: f64,
     /// That a read has no stamp.
     pub unstamped: f64,
+    /// That a datagram is lost, on its way there or back.
+    pub lose: f64,
+    /// That a datagram takes longer, so that others overtake it.
+    pub hold: f64,
+    /// That a datagram comes twice.
+    pub twice: f64,
 }
 
 impl Weather {
@@ -89,6 +95,20 @@ impl Weather {
             reset: 0.0,
             close: 0.0,
             unstamped: 0.0,
+            lose: 0.0,
+            hold: 0.0,
+            twice: 0.0,
+        }
+    }
+
+    /// Datagrams are lost, overtaken and doubled; streams do not notice.
+    pub fn leaky() -> Weather {
+        Weather {
+            delay_ns: (5 * MICROSECOND, 300 * MICROSECOND),
+            lose: 0.02,
+            hold: 0.05,
+            twice: 0.02,
+            ..Weather::calm()
         }
     }
 
@@ -147,6 +167,8 @@ struct Line {
     state: State,
     /// The target has a clock in its receive path.
     stamped: bool,
+    /// Bytes travel as datagrams.
+    datagrams: bool,
     opened_due: bool,
     writable_due: bool,
     /// A send was short.
@@ -179,6 +201,7 @@ struct Piece {
 
 /// The peer's end of a connection.
 struct End {
+    datagrams: bool,
     /// When the newest piece to the client arrives.
     sent_until: Nanos,
     /// When the peer wants to be asked again.
@@ -362,7 +385,8 @@ impl<P: Peer> Sim<P> {
             Admission::Ignore => {}
             Admission::Refuse => self.schedule(at, Happening::End(conn, REFUSED)),
             Admission::Accept => {
-                self.ends.insert(key(conn), End { sent_until: at, poll_at: NEVER });
+                let datagrams = matches!(target, Target::Udp { .. });
+                self.ends.insert(key(conn), End { datagrams, sent_until: at, poll_at: NEVER });
                 self.schedule(at, Happening::Opened(conn));
                 self.poll_peer(conn, now);
             }
@@ -373,6 +397,10 @@ impl<P: Peer> Sim<P> {
     fn poll_peer(&mut self, conn: ConnId, now: Nanos) {
         let mut out = Vec::new();
         let next = self.peer.poll(conn, now, &mut out);
+        if self.ends[&key(conn)].datagrams {
+            self.send_datagrams(conn, &out, now);
+            out.clear();
+        }
         let mut rest = &out[..];
         while !rest.is_empty() {
             let (piece, tail) = rest.split_at(self.fate.piece(rest.len(), self.weather.cut));
@@ -399,6 +427,31 @@ impl<P: Peer> Sim<P> {
         self.ends.remove(&key(conn));
     }
 
+    /// Puts the peer's datagrams on their way to the client, each framed by [`datagram_to_client`].
+    fn send_datagrams(&mut self, conn: ConnId, mut framed: &[u8], now: Nanos) {
+        while let Some((len, rest)) = framed.split_first_chunk::<4>() {
+            let (datagram, rest) = rest.split_at(u32::from_le_bytes(*len) as usize);
+            framed = rest;
+            if datagram.is_empty() {
+                continue;
+            }
+            for at in self.journeys(now) {
+                self.schedule(at, Happening::ToClient(conn, datagram.to_vec()));
+            }
+        }
+    }
+
+    /// When a datagram that is sent now arrives: never, once or twice.
+    fn journeys(&mut self, now: Nanos) -> Vec<Nanos> {
+        if self.fate.happens(self.weather.lose) {
+            return Vec::new();
+        }
+        let (_, longest) = self.weather.delay_ns;
+        let held = if self.fate.happens(self.weather.hold) { longest } else { 0 };
+        let count = if self.fate.happens(self.weather.twice) { 2 } else { 1 };
+        (0..count).map(|_| self.arrival(now, now) + held).collect()
+    }
+
     /// When the next piece to the client arrives: after the one before it.
     fn next_to_client(&mut self, conn: ConnId, now: Nanos) -> Nanos {
         let not_before = self.ends[&key(conn)].sent_until;
@@ -411,8 +464,9 @@ impl<P: Peer> Sim<P> {
         if self.line(conn).is_none_or(|line| line.end.is_some()) {
             return;
         }
+        let breaks = self.line(conn).is_some_and(|line| !line.datagrams);
         for (chance, reason) in [(self.weather.reset, RESET), (self.weather.close, CLOSED)] {
-            if self.fate.happens(chance) {
+            if breaks && self.fate.happens(chance) {
                 self.end(conn, reason);
                 return self.tell_closed(conn, now);
             }
@@ -452,8 +506,12 @@ impl<P: Peer> Sim<P> {
     /// Reads once: as much as fate gives of what arrived, with the stamp of the newest byte in it.
     fn read(&mut self, conn: ConnId, on: &mut impl FnMut(ConnId, Event<'_>)) {
         let line = &mut self.lines[conn.slot as usize];
-        let there: usize = line.inbox.iter().map(|piece| piece.bytes.len() - piece.taken).sum();
-        let len_bytes = self.fate.piece(there.min(READ_BYTES_MAX), self.weather.cut);
+        let there: usize = match line.datagrams {
+            true => line.inbox[0].bytes.len(),
+            false => line.inbox.iter().map(|piece| piece.bytes.len() - piece.taken).sum(),
+        };
+        let cut = if line.datagrams { 0.0 } else { self.weather.cut };
+        let len_bytes = self.fate.piece(there.min(READ_BYTES_MAX), cut);
         let mut stamp = None;
         self.scratch.clear();
         while self.scratch.len() < len_bytes {
@@ -500,6 +558,12 @@ impl<P: Peer> Sim<P> {
     }
 }
 
+/// Adds to what [`Peer::poll`] gives a datagram for a client that speaks UDP.
+pub fn datagram_to_client(datagram: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&(datagram.len() as u32).to_le_bytes());
+    out.extend_from_slice(datagram);
+}
+
 fn key(conn: ConnId) -> (u32, u32) {
     (conn.slot, conn.generation)
 }
@@ -519,7 +583,8 @@ impl<P: Peer> Backend for Sim<P> {
         *line = Line {
             generation: conn.generation,
             state: State::Connecting,
-            stamped: matches!(target, Target::Tcp { .. }),
+            stamped: !matches!(target, Target::Unix(_)),
+            datagrams: matches!(target, Target::Udp { .. }),
             ..Line::default()
         };
         let now = self.spend(CALL_NS);
@@ -533,18 +598,31 @@ impl<P: Peer> Backend for Sim<P> {
         let short = self.fate.happens(self.weather.short_send);
         let share = if short { below(self.fate.bits(), offered as u64) as usize } else { offered };
         let room_bytes = self.weather.send_buffer_bytes;
+        let datagrams = self.line(conn).is_some_and(|line| line.datagrams);
         let line = self.line(conn).expect("bytes are sent on connections that exist");
         assert!(line.state == State::Open && !line.opened_due, "bytes are sent on connections that are open");
         assert!(!line.blocked && !line.writable_due, "after a short send, Writable comes first");
         if line.end.is_some() {
             return Handed { taken: 0, at };
         }
-        let taken = share.min(room_bytes - line.sent_bytes);
+        let taken = match share.min(room_bytes - line.sent_bytes) {
+            taken if datagrams && taken < offered => 0,
+            taken => taken,
+        };
         line.sent_bytes += taken;
         line.blocked = taken < offered;
         let (blocked, mut last) = (line.blocked, line.sent_until);
         let bytes: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).take(taken).collect();
         let mut rest = &bytes[..];
+        if datagrams && taken > 0 {
+            let journeys = self.journeys(at);
+            self.lines[conn.slot as usize].sent_bytes -= taken;
+            for at in journeys {
+                self.lines[conn.slot as usize].sent_bytes += taken;
+                self.schedule(at, Happening::ToPeer(conn, bytes.clone()));
+            }
+            rest = &[];
+        }
         while !rest.is_empty() {
             let (piece, tail) = rest.split_at(self.fate.piece(rest.len(), self.weather.cut));
             last = self.arrival(last, at);

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use pummel_logic::time::{Nanos, SECOND};
@@ -55,6 +55,40 @@ pub fn monotonic_ns() -> Nanos {
 #[inline]
 pub fn wall_ns() -> Nanos {
     clock_ns(libc::CLOCK_REALTIME)
+}
+
+/// A moment by the clocks of the place where this machine stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocalTime {
+    /// Year.
+    pub year: i32,
+    /// Month, from 1.
+    pub month: i32,
+    /// Day of the month, from 1.
+    pub day: i32,
+    /// Hour.
+    pub hour: i32,
+    /// Minute.
+    pub minute: i32,
+    /// Second.
+    pub second: i32,
+}
+
+/// What local clocks show so many seconds after the beginning of 1970.
+pub fn local_time(unix_s: u64) -> LocalTime {
+    let time = unix_s as libc::time_t;
+    // SAFETY: tm is numbers and a pointer that may be null; all zeroes is a value.
+    let mut shown: libc::tm = unsafe { std::mem::zeroed() };
+    // SAFETY: both are valid for the call, which writes nothing else. A time that has no year leaves zeroes.
+    unsafe { libc::localtime_r(&time, &mut shown) };
+    LocalTime {
+        year: shown.tm_year + 1900,
+        month: shown.tm_mon + 1,
+        day: shown.tm_mday,
+        hour: shown.tm_hour,
+        minute: shown.tm_min,
+        second: shown.tm_sec,
+    }
 }
 
 // ---- Threads, CPUs and limits ----
@@ -115,6 +149,13 @@ pub fn allowed_cpus() -> io::Result<Vec<usize>> {
     Ok((0..CPUS_MAX).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect())
 }
 
+/// Number of CPUs that the machine has in use, whoever may run on them.
+pub fn online_cpus() -> usize {
+    // SAFETY: sysconf takes a plain number.
+    let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    usize::try_from(count).unwrap_or(1).max(1)
+}
+
 /// Lets timers of the calling thread fire when they are due instead of up to 50 us later.
 pub fn sharpen_timers() -> io::Result<()> {
     // SAFETY: PR_SET_TIMERSLACK takes a plain number and touches no memory.
@@ -127,20 +168,25 @@ pub fn sharpen_timers() -> io::Result<()> {
 /// # Errors
 /// How many the system allows this process, when that is not enough.
 pub fn raise_descriptor_limit(needed: u64) -> Result<(), u64> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is a valid place for the answer.
-    let result = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
-    assert!(result == 0, "getrlimit failed for a limit that always exists");
-    if limit.rlim_cur >= needed {
+    let (allowed, most) = limit(libc::RLIMIT_NOFILE);
+    if allowed >= needed {
         return Ok(());
     }
-    if limit.rlim_max < needed {
-        return Err(limit.rlim_max);
+    if most < needed {
+        return Err(most);
     }
-    let allowed = limit.rlim_cur;
-    limit.rlim_cur = needed;
+    let limit = libc::rlimit { rlim_cur: needed, rlim_max: most };
     // SAFETY: `limit` is valid for reads.
     check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }).map(|_| ()).map_err(|_| allowed)
+}
+
+/// The soft and the hard limit of a resource.
+fn limit(resource: libc::__rlimit_resource_t) -> (u64, u64) {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is a valid place for the answer.
+    let result = unsafe { libc::getrlimit(resource, &mut limit) };
+    assert!(result == 0, "getrlimit failed for a limit that always exists");
+    (limit.rlim_cur, limit.rlim_max)
 }
 
 /// The most memory that the process ever held (VmHWM of /proc/self/status); getrusage is no use here, since it starts
@@ -150,6 +196,55 @@ pub fn peak_rss_bytes() -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes * 1024)
+}
+
+/// Soft limit of open descriptors.
+pub fn descriptor_limit() -> u64 {
+    limit(libc::RLIMIT_NOFILE).0
+}
+
+/// Soft limit of memory that the process may lock, in bytes.
+pub fn locked_memory_limit() -> u64 {
+    limit(libc::RLIMIT_MEMLOCK).0
+}
+
+/// The name of the kernel's version; `None` where /proc is not mounted.
+pub fn kernel_release() -> Option<String> {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
+    Some(release.trim().to_owned())
+}
+
+/// Zeroed memory of its own pages, which take no room until they are touched.
+pub struct Pages {
+    begin: NonNull<u8>,
+    len_bytes: usize,
+}
+
+impl Pages {
+    /// At least so many bytes, and not none.
+    pub fn new(len_bytes: usize) -> io::Result<Pages> {
+        let (protection, flags) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: new pages at a place of the kernel's choice replace nothing.
+        let begin = unsafe { libc::mmap(ptr::null_mut(), len_bytes, protection, flags, -1, 0) };
+        if begin == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let begin = NonNull::new(begin.cast()).expect("no page is at the address zero");
+        Ok(Pages { begin, len_bytes })
+    }
+
+    /// The first byte.
+    pub fn begin(&self) -> *mut u8 {
+        self.begin.as_ptr()
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: the pages are ours, and who had a pointer to them had it from this object.
+        unsafe { libc::munmap(self.begin.as_ptr().cast(), self.len_bytes) };
+    }
 }
 
 // ---- Interruption ----
@@ -269,6 +364,13 @@ pub fn stream_socket(address: &Address) -> io::Result<OwnedFd> {
     own(unsafe { libc::socket(address.family(), kind, 0) })
 }
 
+/// A new non-blocking datagram socket of the family that `address` has.
+pub fn datagram_socket_to(address: &Address) -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: socket() takes plain numbers.
+    own(unsafe { libc::socket(address.family(), kind, 0) })
+}
+
 /// A new datagram socket, which is never connected.
 pub fn datagram_socket() -> io::Result<OwnedFd> {
     // SAFETY: socket() takes plain numbers.
@@ -351,10 +453,34 @@ pub fn take_socket_error(socket: BorrowedFd<'_>) -> io::Result<i32> {
 /// Sends what fits without waiting, and without a SIGPIPE. `parts` may be any number up to IOV_MAX (1024).
 #[inline]
 pub fn send(socket: BorrowedFd<'_>, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-    let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+    send_with(socket, parts, 0)
+}
+
+/// As [`send`], and says that more follows at once: no segment is sent for these bytes alone.
+pub fn send_more(socket: BorrowedFd<'_>, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+    send_with(socket, parts, libc::MSG_MORE)
+}
+
+#[inline]
+fn send_with(socket: BorrowedFd<'_>, parts: &[IoSlice<'_>], flags: c_int) -> io::Result<usize> {
+    let flags = flags | libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
     if let [part] = parts {
-        // SAFETY: the pointer and the length describe `part`.
-        return check_len(unsafe { libc::send(socket.as_raw_fd(), part.as_ptr().cast(), part.len(), flags) });
+        let nobody = ptr::null::<libc::sockaddr>();
+        // By number: in a program with threads, the C library's function also looks twice whether somebody wants to cancel
+        // this one.
+        // SAFETY: the pointer and the length describe `part`; no address is given, of length 0.
+        let sent = unsafe {
+            libc::syscall(
+                libc::SYS_sendto,
+                socket.as_raw_fd(),
+                part.as_ptr(),
+                part.len(),
+                flags,
+                nobody,
+                0 as libc::socklen_t,
+            )
+        };
+        return check_len(sent as isize);
     }
     // SAFETY: msghdr is pointers and numbers, for which all zeroes (null, empty) is a value.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
@@ -389,9 +515,23 @@ pub fn receive_stamped(socket: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<(u
     message.msg_iovlen = 1;
     message.msg_control = ptr::from_mut(&mut control).cast();
     message.msg_controllen = size_of::<Control>() as _;
+    // By number, as in `send`.
     // SAFETY: `message` describes `into` and `control`, which live until the call returns.
-    let received = check_len(unsafe { libc::recvmsg(socket.as_raw_fd(), &mut message, libc::MSG_DONTWAIT) })?;
+    let received = unsafe {
+        libc::syscall(libc::SYS_recvmsg, socket.as_raw_fd(), ptr::from_mut(&mut message), libc::MSG_DONTWAIT)
+    };
+    let received = check_len(received as isize)?;
     Ok((received, stamp_of(&message)))
+}
+
+/// The receive stamp among control messages that the kernel wrote somewhere; they begin at a multiple of 8 bytes.
+#[inline]
+pub fn stamp_in(control: &mut [u8]) -> Option<Nanos> {
+    // SAFETY: msghdr is pointers and numbers, for which all zeroes (null, empty) is a value.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_control = control.as_mut_ptr().cast();
+    message.msg_controllen = control.len() as _;
+    stamp_of(&message)
 }
 
 /// The receive stamp among the control messages that the kernel wrote.
@@ -558,6 +698,31 @@ impl AsFd for Alarm {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
+}
+
+/// Lets a system call of the calling thread, and of threads that it starts, fail with this error from now on: a filter
+/// as containers have it.
+#[cfg(test)]
+pub fn refuse_call(number: libc::c_long, errno: i32) -> io::Result<()> {
+    let step = |code: u32, jump_if_not: u8, value: u32| libc::sock_filter {
+        code: code as u16,
+        jt: 0,
+        jf: jump_if_not,
+        k: value,
+    };
+    // The first word of what a filter looks at is the number of the call.
+    let mut steps = [
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
+        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, number as u32),
+        step(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ERRNO | errno as u32),
+        step(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+    // SAFETY: this option takes plain numbers.
+    check(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) })?;
+    // SAFETY: `program` describes `steps`, and both live until the call returns.
+    check(unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &program) })?;
+    Ok(())
 }
 
 #[cfg(test)]

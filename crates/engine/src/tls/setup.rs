@@ -11,7 +11,8 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme};
 
 use crate::connect::Server;
 use crate::io::Target;
@@ -24,6 +25,36 @@ const SESSIONS_MAX: usize = 256;
 pub struct Setup {
     config: ClientConfig,
     names: Names,
+}
+
+/// What a server's TLS connections are made with: its certificate and key, and the authorities of its clients'
+/// certificates where they need one.
+///
+/// # Errors
+/// [`TlsError`].
+pub fn server_config(cert: &str, key: &str, ca: Option<&str>) -> Result<Arc<ServerConfig>, TlsError> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .expect("the provider has ciphers for TLS 1.2 and 1.3");
+    let builder = match ca {
+        None => builder.with_no_client_auth(),
+        Some(path) => {
+            let store = Arc::new(authorities(Some(path))?);
+            let verifier = WebPkiClientVerifier::builder_with_provider(store, provider).build();
+            builder.with_client_cert_verifier(verifier.map_err(|error| TlsError::Content {
+                path: path.to_owned(),
+                wanted: "usable certificates of authorities",
+                error: error.to_string(),
+            })?)
+        }
+    };
+    let config = builder.with_single_cert(certificates(cert)?, private_key(key)?);
+    config.map(Arc::new).map_err(|error| TlsError::Identity {
+        cert: cert.to_owned(),
+        key: key.to_owned(),
+        error,
+    })
 }
 
 /// Which name the certificate of a server must be for.
@@ -159,7 +190,7 @@ impl Setup {
             (Names::ByAddress(names), Target::Tcp { address, .. }) => {
                 names.get(address).expect("connections go to the servers that TLS was set up for").clone()
             }
-            (Names::ByAddress(_), Target::Unix(_)) => {
+            (Names::ByAddress(_), Target::Unix(_) | Target::Udp { .. }) => {
                 unreachable!("a unix socket without a name is refused")
             }
         }

@@ -2,6 +2,9 @@
 //! that only the simulation moves, so that figures are exact.
 
 mod accounts;
+mod crowd;
+mod lanes;
 mod peer;
 mod setup;
 mod truth;
+mod udp;

@@ -1,6 +1,7 @@
 //! The built-in server's core at the other end of simulated connections.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use pummel_engine::io::sim::{Admission, Next, Peer};
@@ -95,5 +96,42 @@ impl Peer for ServerPeer {
             Ending::Fin => Next::Close,
             Ending::Reset => Next::Reset,
         }
+    }
+}
+
+/// Several servers: connections go to the one whose number is the last part of their address.
+pub struct Cluster(Vec<ServerPeer>, BTreeMap<(u32, u32), usize>);
+
+impl Cluster {
+    /// The network's end of servers at 127.0.0.0, 127.0.0.1 and so on.
+    pub fn new(servers: &[Server]) -> Cluster {
+        Cluster(servers.iter().map(Server::peer).collect(), BTreeMap::new())
+    }
+
+    fn of(&mut self, conn: ConnId) -> Option<&mut ServerPeer> {
+        self.1.get(&(conn.slot, conn.generation)).map(|&server| &mut self.0[server])
+    }
+}
+
+impl Peer for Cluster {
+    fn handle_connect(&mut self, conn: ConnId, target: &Target, now: Nanos) -> Admission {
+        let Target::Tcp { address: SocketAddr::V4(address), .. } = target else { panic!("{target:?}") };
+        let server = usize::from(address.ip().octets()[3]);
+        self.1.insert((conn.slot, conn.generation), server);
+        self.0[server].handle_connect(conn, target, now)
+    }
+
+    fn handle_received(&mut self, conn: ConnId, bytes: &[u8], now: Nanos) {
+        self.of(conn).expect("it was greeted").handle_received(conn, bytes, now);
+    }
+
+    fn handle_closed(&mut self, conn: ConnId, now: Nanos) {
+        if let Some(server) = self.of(conn) {
+            server.handle_closed(conn, now);
+        }
+    }
+
+    fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next {
+        self.of(conn).expect("it was greeted").poll(conn, now, out)
     }
 }

@@ -10,12 +10,12 @@ use pummel_logic::dist::Dist;
 use pummel_logic::measure::measurement::{Keep, Measurement};
 use pummel_logic::measure::recorder::{Counts, Span};
 use pummel_logic::plan::{
-    Arrivals, Backend, Clock, Data, Depth, Engine, Group, Load, Mix, Phase, Plan, Protocol, SCHEMA, Socket,
-    Stop, Wait, Work,
+    Arrivals, Backend, Clock, Data, Depth, Engine, Group, Load, Manner, Mix, Phase, Plan, Protocol, Route,
+    SCHEMA, Socket, Stop, Style, Transport, Wait, Work,
 };
 use pummel_logic::rng::Place;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
-use pummel_logic::wire::Verb;
+use pummel_logic::wire::{MetaAsk, Verb};
 use pummel_logic::workload::popularity::Popularity;
 
 /// Four clients that get the same few records in closed loop for a tenth of a second, from a server that holds nothing.
@@ -23,7 +23,9 @@ pub fn plan() -> Plan {
     Plan {
         schema: SCHEMA,
         servers: vec!["127.0.0.1:11211".to_string()],
+        route: Route::All,
         protocol: Protocol::Text,
+        transport: Transport::Stream,
         seed: 1,
         interval_ns: 20 * MILLISECOND,
         timeout_ns: SECOND,
@@ -46,6 +48,8 @@ pub fn plan() -> Plan {
         },
         login: None,
         tls: None,
+        database: 0,
+        command: None,
         data: Data {
             records: 100,
             seed: 0,
@@ -53,6 +57,7 @@ pub fn plan() -> Plan {
             key_size: Dist::Fixed(30.0),
             value_size: Dist::Fixed(200.0),
             expiry_s: Dist::Fixed(0.0),
+            style: Style::default(),
         },
         groups: vec![Group {
             name: "clients".to_string(),
@@ -60,6 +65,8 @@ pub fn plan() -> Plan {
             depth: Depth::Limit(1),
             arrivals: Arrivals::Closed,
             rate: None,
+            crowd: None,
+            manner: Manner::default(),
         }],
         phases: vec![measuring(
             mix(&[(Verb::Get, 1.0)]),
@@ -75,6 +82,8 @@ pub fn mix(ops: &[(Verb, f64)]) -> Mix {
         multiget: 1,
         read_through_ns: None,
         noreply: false,
+        multiset: 1,
+        meta: MetaAsk::default(),
     }
 }
 
@@ -103,7 +112,7 @@ pub fn time(ns: Nanos) -> Stop {
 
 /// Every record of every space is stored before the first phase of `plan`.
 pub fn loaded(mut plan: Plan) -> Plan {
-    let load = Load { depth: 8, pieces: true, counters: true };
+    let load = Load { depth: 8, pieces: true, counters: true, ..Load::default() };
     let phase =
         Phase { name: "load".to_string(), work: Work::Load(load), stop: Stop::default(), recorded: false };
     plan.phases.insert(0, phase);
@@ -154,7 +163,7 @@ struct Ears {
 
 impl Watch for Ears {
     fn wants(&self) -> Wants {
-        Wants { rows: true, keep: Keep::Histograms }
+        Wants { rows: true, keep: Keep::Histograms, outstanding: false }
     }
 
     fn begin(&mut self, _phase: &Phase, at: Nanos) {

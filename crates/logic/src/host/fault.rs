@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use super::store::{ExpiryPolicy, Store};
+use super::talk::{Dialect, Silence};
 use crate::rng::{Stream, below, mix};
 use crate::time::{Nanos, SECOND, from_seconds, seconds};
 
@@ -32,6 +33,14 @@ pub enum Fault {
     EarlyExpiry(Nanos),
     /// `refuse`: connections are accepted and reset at once.
     Refuse,
+    /// `mix=N`: every Nth reply is in another dialect than its request.
+    Mix(u64),
+    /// `udp-drop=N`: every Nth datagram of replies is lost.
+    UdpDrop(u64),
+    /// `udp-reorder=N`: every Nth datagram of replies leaves so late that what follows it overtakes it.
+    UdpReorder(u64),
+    /// `udp-duplicate=N`: every Nth datagram of replies is sent twice.
+    UdpDuplicate(u64),
     /// `slow-bytes`: replies leave one byte at a time, [`SLOW_BYTE_GAP_NS`] apart.
     SlowBytes,
 }
@@ -41,7 +50,7 @@ pub const SLOW_BYTE_GAP_NS: Nanos = 100_000;
 
 /// The kinds, as `--fault` accepts them.
 pub const FAULT_KINDS: &str = "close-after=N, stall-after=N, garbage-after=N, half-reply-after=N, error-every=N, flip=N, \
-     wrong-key=N, ignore-expiry, early-expiry=SECONDS, refuse, slow-bytes";
+     wrong-key=N, mix=N, ignore-expiry, early-expiry=SECONDS, refuse, slow-bytes, udp-drop=N, udp-reorder=N, udp-duplicate=N";
 
 impl Fault {
     /// The word before the `=`.
@@ -54,6 +63,10 @@ impl Fault {
             Fault::ErrorEvery(_) => "error-every",
             Fault::Flip(_) => "flip",
             Fault::WrongKey(_) => "wrong-key",
+            Fault::Mix(_) => "mix",
+            Fault::UdpDrop(_) => DatagramFault::Lost.kind(),
+            Fault::UdpReorder(_) => DatagramFault::Late.kind(),
+            Fault::UdpDuplicate(_) => DatagramFault::Twice.kind(),
             Fault::IgnoreExpiry => "ignore-expiry",
             Fault::EarlyExpiry(_) => "early-expiry",
             Fault::Refuse => "refuse",
@@ -72,7 +85,11 @@ impl fmt::Display for Fault {
             | Fault::HalfReplyAfter(n)
             | Fault::ErrorEvery(n)
             | Fault::Flip(n)
-            | Fault::WrongKey(n) => write!(out, "{kind}={n}"),
+            | Fault::WrongKey(n)
+            | Fault::Mix(n)
+            | Fault::UdpDrop(n)
+            | Fault::UdpReorder(n)
+            | Fault::UdpDuplicate(n) => write!(out, "{kind}={n}"),
             Fault::EarlyExpiry(early_ns) => write!(out, "{kind}={}", seconds(early_ns)),
             Fault::IgnoreExpiry | Fault::Refuse | Fault::SlowBytes => out.write_str(kind),
         }
@@ -103,6 +120,10 @@ impl FromStr for Fault {
             "error-every" => Fault::ErrorEvery(counted()?),
             "flip" => Fault::Flip(counted()?),
             "wrong-key" => Fault::WrongKey(counted()?),
+            "mix" => Fault::Mix(counted()?),
+            "udp-drop" => Fault::UdpDrop(counted()?),
+            "udp-reorder" => Fault::UdpReorder(counted()?),
+            "udp-duplicate" => Fault::UdpDuplicate(counted()?),
             "early-expiry" => Fault::EarlyExpiry(seconds_of(kind, number)?),
             "ignore-expiry" => Fault::IgnoreExpiry,
             "refuse" => Fault::Refuse,
@@ -134,12 +155,32 @@ pub(super) enum Verdict {
     Fail,
     /// It is carried out and answered with garbage.
     Garbage,
+    /// It is carried out and answered in another dialect.
+    Foreign,
     /// It is carried out, and its reply ends in the middle.
     Half,
     /// It is neither carried out nor answered.
     Silence,
     /// Its connection is closed.
     Close,
+}
+
+/// What becomes of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DatagramFault {
+    Lost,
+    Late,
+    Twice,
+}
+
+impl DatagramFault {
+    pub(super) fn kind(self) -> &'static str {
+        match self {
+            DatagramFault::Lost => "udp-drop",
+            DatagramFault::Late => "udp-reorder",
+            DatagramFault::Twice => "udp-duplicate",
+        }
+    }
 }
 
 /// What a value was tampered with; goes into the truth.
@@ -160,6 +201,11 @@ pub(super) struct Faults {
     error_every: Option<u64>,
     flip_every: Option<u64>,
     wrong_key_every: Option<u64>,
+    mix_every: Option<u64>,
+    lost_every: Option<u64>,
+    late_every: Option<u64>,
+    twice_every: Option<u64>,
+    datagrams: u64,
     pub(super) expiry: ExpiryPolicy,
     pub(super) refuse: bool,
     pub(super) slow_bytes: bool,
@@ -180,6 +226,11 @@ impl Faults {
             error_every: None,
             flip_every: None,
             wrong_key_every: None,
+            mix_every: None,
+            lost_every: None,
+            late_every: None,
+            twice_every: None,
+            datagrams: 0,
             expiry: ExpiryPolicy::Kept,
             refuse: false,
             slow_bytes: false,
@@ -197,6 +248,10 @@ impl Faults {
                 Fault::ErrorEvery(n) => faults.error_every = Some(n),
                 Fault::Flip(n) => faults.flip_every = Some(n),
                 Fault::WrongKey(n) => faults.wrong_key_every = Some(n),
+                Fault::Mix(n) => faults.mix_every = Some(n),
+                Fault::UdpDrop(n) => faults.lost_every = Some(n),
+                Fault::UdpReorder(n) => faults.late_every = Some(n),
+                Fault::UdpDuplicate(n) => faults.twice_every = Some(n),
                 Fault::IgnoreExpiry => faults.expiry = ExpiryPolicy::Ignored,
                 Fault::EarlyExpiry(early_ns) => faults.expiry = ExpiryPolicy::Early(early_ns),
                 Fault::Refuse => faults.refuse = true,
@@ -207,25 +262,50 @@ impl Faults {
     }
 
     /// What becomes of request `number`, counted from 1.
-    pub(super) fn judge(&mut self, number: u64, noreply: bool) -> Verdict {
+    pub(super) fn judge(&mut self, number: u64, silence: Silence) -> Verdict {
         let from = |bound: Option<u64>| bound.is_some_and(|bound| number >= bound);
         let every = |period: Option<u64>| period.is_some_and(|period| number.is_multiple_of(period));
         if from(self.stall_from) || self.half_done {
             return Verdict::Silence;
         }
-        if from(self.half_from) && !noreply {
+        if from(self.half_from) && silence == Silence::Never {
             self.half_done = true;
             return Verdict::Half;
         }
         if every(self.close_every) {
             Verdict::Close
-        } else if from(self.garbage_from) && !noreply {
+        } else if from(self.garbage_from) && silence != Silence::Always {
             Verdict::Garbage
+        } else if every(self.mix_every) && silence != Silence::Always {
+            Verdict::Foreign
         } else if every(self.error_every) {
             Verdict::Fail
         } else {
             Verdict::Serve
         }
+    }
+
+    /// What becomes of the next datagram.
+    pub(super) fn judge_datagram(&mut self) -> Option<DatagramFault> {
+        self.datagrams += 1;
+        let due = |period: Option<u64>| period.is_some_and(|period| self.datagrams.is_multiple_of(period));
+        match () {
+            () if due(self.lost_every) => Some(DatagramFault::Lost),
+            () if due(self.late_every) => Some(DatagramFault::Late),
+            () if due(self.twice_every) => Some(DatagramFault::Twice),
+            () => None,
+        }
+    }
+
+    /// In which dialect request `number` is answered that was asked in `dialect`: the others in turn.
+    pub(super) fn other_dialect(&self, number: u64, dialect: Dialect) -> Dialect {
+        let others = match dialect {
+            Dialect::Auto | Dialect::Text => [Dialect::Resp, Dialect::Binary],
+            Dialect::Binary => [Dialect::Text, Dialect::Resp],
+            Dialect::Resp => [Dialect::Text, Dialect::Binary],
+        };
+        let nth = self.mix_every.map_or(0, |period| number / period);
+        others[(nth % 2) as usize]
     }
 
     /// Whether the reply that ends in its middle is behind us.
@@ -284,6 +364,10 @@ mod tests {
             "error-every=2",
             "flip=10",
             "wrong-key=4",
+            "mix=6",
+            "udp-drop=100",
+            "udp-reorder=7",
+            "udp-duplicate=9",
             "ignore-expiry",
             "early-expiry=1.5",
             "refuse",
@@ -313,10 +397,10 @@ mod tests {
     #[test]
     fn a_half_reply_waits_for_a_request_that_has_a_reply() {
         let mut faults = Faults::new(&[Fault::HalfReplyAfter(2)], 0);
-        assert_eq!(faults.judge(1, false), Verdict::Serve);
-        assert_eq!(faults.judge(2, true), Verdict::Serve);
-        assert_eq!(faults.judge(3, false), Verdict::Half);
-        assert_eq!(faults.judge(4, true), Verdict::Silence);
+        assert_eq!(faults.judge(1, Silence::Never), Verdict::Serve);
+        assert_eq!(faults.judge(2, Silence::Always), Verdict::Serve);
+        assert_eq!(faults.judge(3, Silence::Never), Verdict::Half);
+        assert_eq!(faults.judge(4, Silence::Always), Verdict::Silence);
     }
 
     #[test]

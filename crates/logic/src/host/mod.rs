@@ -1,22 +1,31 @@
-//! The other side of the wire: the core of a small memcached server, without sockets.
+//! The other side of the wire: the core of a small server of memcached's and Redis' protocols, without sockets.
 //!
 //! `pummel serve` puts sockets around it; tests of workers put a simulated network around it. A [`Host`] is the whole
 //! server and is shared by its connections; a [`Guest`] is one connection. Bytes that came go into
 //! [`Host::handle_received`]; bytes that are due come out of [`Host::poll_send`]. A request takes effect when its last
 //! byte is handed over; its reply is held for a time drawn from the service-time distribution, counted from then, and
-//! never overtakes an earlier reply of its connection.
+//! never overtakes an earlier reply of its connection. Datagrams go into [`Host::handle_datagram`], with a [`Post`] that
+//! keeps the answers until they are due. All dialects share what is stored, the counters and the faults.
 
+mod binary;
 pub mod fault;
+mod meta;
 mod owed;
+mod post;
+mod resp;
 pub mod store;
+mod talk;
 mod text;
 pub mod truth;
 
+use std::fmt;
 use std::io::IoSlice;
 
 pub use fault::Fault;
 pub use owed::PARTS_MAX;
+pub use post::{Framing, Letter, Post};
 pub use store::{Counts, Limits, Store};
+pub use talk::Dialect;
 pub use text::VERSION;
 pub use truth::Note;
 
@@ -25,19 +34,27 @@ use crate::rng::{Stream, mix};
 use crate::time::{NEVER, Nanos, from_seconds};
 use fault::{Faults, SLOW_BYTE_GAP_NS, Verdict};
 use owed::{Debt, Owing, Reply};
-use text::Gauges;
+use resp::Calls;
+use talk::{Context, Gauges, Parser, Request, Session, Silence, Step};
 
 /// A connection with more unsent bytes or replies than these should not be read from: the peer asks faster than it
 /// listens.
 const BACKLOG_MAX_BYTES: u64 = 1 << 20;
 const BACKLOG_MAX_REPLIES: usize = 1 << 16;
 
-/// What is spoken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Dialect {
-    /// memcached's text protocol.
-    #[default]
-    Text,
+/// Who may come in.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Login {
+    /// The user.
+    pub user: Vec<u8>,
+    /// The password.
+    pub password: Vec<u8>,
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_struct("Login").finish_non_exhaustive()
+    }
 }
 
 /// Whether what happens is written down.
@@ -55,6 +72,8 @@ pub enum Truth {
 pub struct HostConfig {
     /// What is spoken.
     pub dialect: Dialect,
+    /// Who may come in; everybody where it is absent.
+    pub login: Option<Login>,
     /// For how long replies are held, in seconds; absent: not at all.
     pub service_time: Option<Dist>,
     /// Seed of service times and of the chance in faults.
@@ -73,11 +92,13 @@ pub struct HostConfig {
 #[derive(Debug)]
 pub struct Host {
     dialect: Dialect,
+    login: Option<Login>,
     store: Store,
     faults: Faults,
     service_time: Option<Dist>,
     service_chance: Stream,
     gauges: Gauges,
+    calls: Calls,
     /// Connections that there were.
     connections: u64,
     requests: u64,
@@ -89,18 +110,12 @@ pub struct Host {
 /// One connection: the cut end of a request, and the replies that it is owed.
 #[derive(Debug)]
 pub struct Guest {
-    connection: u64,
+    session: Session,
     parser: Parser,
     owing: Owing,
     ending: Option<Ending>,
     /// Set where replies leave byte by byte: when the next byte may.
     next_byte: Option<Nanos>,
-}
-
-/// The parser of the dialect that a connection speaks.
-#[derive(Debug)]
-enum Parser {
-    Text(text::Parser),
 }
 
 /// How the server wants a connection to end.
@@ -139,7 +154,7 @@ impl<'a> Due<'a> {
 impl Guest {
     /// Number of the connection, from 1.
     pub fn connection(&self) -> u64 {
-        self.connection
+        self.session.connection
     }
 
     /// When the next byte may leave; [`NEVER`] if nothing is owed.
@@ -171,11 +186,18 @@ impl Host {
         store.counts.total_connections = 1;
         Host {
             dialect: config.dialect,
+            login: config.login,
             store,
             faults,
             service_time: config.service_time,
             service_chance: Stream::from_seed(mix(&[config.seed, 1])),
-            gauges: Gauges { started: now, unix_ns_at_zero: config.unix_ns_at_zero, connections: 0 },
+            gauges: Gauges {
+                started: now,
+                unix_ns_at_zero: config.unix_ns_at_zero,
+                connections: 0,
+                requests: 0,
+            },
+            calls: Calls::default(),
             connections: 0,
             requests: 0,
             reply: Reply::default(),
@@ -200,10 +222,8 @@ impl Host {
             });
         }
         Guest {
-            connection,
-            parser: match self.dialect {
-                Dialect::Text => Parser::Text(text::Parser::default()),
-            },
+            session: Session { connection, ..Session::default() },
+            parser: Parser::new(self.dialect),
             owing: Owing::default(),
             ending: self.faults.refuse.then_some(Ending::Reset),
             next_byte: self.faults.slow_bytes.then_some(0),
@@ -214,13 +234,16 @@ impl Host {
     pub fn handle_received(&mut self, guest: &mut Guest, bytes: &[u8], now: Nanos) {
         self.store.counts.bytes_read += bytes.len() as u64;
         let mut input = bytes;
-        while guest.ending.is_none() {
-            let Parser::Text(parser) = &mut guest.parser;
+        let Guest { session, parser, owing, ending, .. } = guest;
+        while ending.is_none() {
             match parser.next(&mut input, self.store.limits().item_max_bytes) {
-                text::Step::Need => return,
-                text::Step::HangUp => guest.ending = Some(Ending::Fin),
-                text::Step::Request(request) => {
-                    guest.ending = self.carry_out(&request, guest.connection, &mut guest.owing, now);
+                Step::Need => return,
+                Step::HangUp => *ending = Some(Ending::Fin),
+                Step::Request(request) => {
+                    let (verdict, debt) = self.carry_out(&request, session, now);
+                    self.owe(&request, verdict, debt, session.connection, owing);
+                    let ends = session.leaving || verdict == Verdict::Close;
+                    *ending = ends.then_some(Ending::Fin);
                 }
             }
         }
@@ -243,7 +266,7 @@ impl Host {
         if let Some(next_byte) = &mut guest.next_byte {
             *next_byte = at + SLOW_BYTE_GAP_NS;
         }
-        let connection = guest.connection;
+        let connection = guest.session.connection;
         guest.owing.take(count, |debt| {
             if self.truth == Truth::Kept {
                 self.notes.push(ended(connection, debt, debt.whole.then_some(at)));
@@ -255,7 +278,7 @@ impl Host {
     pub fn handle_closed(&mut self, guest: Guest) {
         self.gauges.connections -= 1;
         for debt in guest.owing.debts() {
-            self.note(ended(guest.connection, debt, None));
+            self.note(ended(guest.session.connection, debt, None));
         }
     }
 
@@ -279,53 +302,77 @@ impl Host {
         self.notes.drain(..)
     }
 
-    /// Carries out one request and adds its reply to what is owed; says whether the connection is to end.
-    fn carry_out(
-        &mut self,
-        request: &text::Request<'_>,
-        connection: u64,
-        owing: &mut Owing,
-        now: Nanos,
-    ) -> Option<Ending> {
+    /// Carries out one request, and leaves what is to be sent in `self.reply`.
+    fn carry_out(&mut self, request: &Request<'_>, session: &mut Session, now: Nanos) -> (Verdict, Debt) {
         self.requests += 1;
         let number = self.requests;
-        let verdict = self.faults.judge(number, request.noreply);
+        let verdict = self.faults.judge(number, request.silence());
         self.reply.clear();
         match verdict {
             Verdict::Silence | Verdict::Close => {}
-            Verdict::Fail => text::fail(&mut self.reply),
-            Verdict::Serve | Verdict::Garbage | Verdict::Half => {
-                let (store, faults) = (&mut self.store, &mut self.faults);
-                text::answer(&request.command, store, faults, self.gauges, now, &mut self.reply);
+            Verdict::Fail => request.fail(&mut self.reply),
+            Verdict::Serve | Verdict::Garbage | Verdict::Foreign | Verdict::Half => {
+                let mut context = Context {
+                    store: &mut self.store,
+                    faults: &mut self.faults,
+                    calls: &mut self.calls,
+                    session,
+                    login: self.login.as_ref(),
+                    gauges: Gauges { requests: number, ..self.gauges },
+                    now,
+                };
+                request.answer(&mut context, &mut self.reply);
             }
         }
-        if verdict == Verdict::Garbage {
-            let garbage = self.faults.garbage(number, self.reply.len());
-            self.reply.clear();
-            self.reply.push(&garbage);
+        if !self.reply.is_empty() {
+            self.replace_reply(verdict, number, request);
         }
-        self.note_faults(verdict, connection, number);
-        let debt = Debt {
-            request: number,
-            verb: request.verb,
-            arrived: now,
-            asked_ns: self.hold_ns(number),
-            whole: verdict != Verdict::Half,
-        };
-        if request.noreply || self.reply.is_empty() {
-            self.note(ended(connection, Debt { asked_ns: 0, ..debt }, None));
-        } else {
-            owing.add(&self.reply, debt);
-            if verdict == Verdict::Half {
-                let full = self.reply.len();
-                owing.cut_newest(full, full / 2);
+        self.note_faults(verdict, session.connection, number);
+        let whole = verdict != Verdict::Half;
+        let asked_ns = self.hold_ns(number);
+        (verdict, Debt { request: number, verb: request.verb(), arrived: now, asked_ns, whole })
+    }
+
+    /// Puts what is no reply in the place of one, where that was asked for.
+    fn replace_reply(&mut self, verdict: Verdict, number: u64, request: &Request<'_>) {
+        match verdict {
+            Verdict::Garbage => {
+                let garbage = self.faults.garbage(number, self.reply.len());
+                self.reply.clear();
+                self.reply.push(&garbage);
             }
-            if self.faults.slow_bytes {
-                self.note_fault("slow-bytes", connection, number, None, String::new());
+            Verdict::Foreign => {
+                self.reply.clear();
+                match self.faults.other_dialect(number, request.dialect()) {
+                    Dialect::Auto | Dialect::Text => self.reply.push(b"ERROR\r\n"),
+                    Dialect::Binary => binary::foreign(&mut self.reply),
+                    Dialect::Resp => self.reply.push(b"-ERR unknown command\r\n"),
+                }
             }
+            Verdict::Serve | Verdict::Fail | Verdict::Half | Verdict::Silence | Verdict::Close => {}
         }
-        let quits = matches!(request.command, text::Command::Quit) && verdict != Verdict::Silence;
-        (quits || verdict == Verdict::Close).then_some(Ending::Fin)
+    }
+
+    /// Adds the reply to what a connection is owed.
+    fn owe(
+        &mut self,
+        request: &Request<'_>,
+        verdict: Verdict,
+        debt: Debt,
+        connection: u64,
+        owing: &mut Owing,
+    ) {
+        if request.silence() == Silence::Always || self.reply.is_empty() {
+            return self.note(ended(connection, Debt { asked_ns: 0, ..debt }, None));
+        }
+        owing.add(&self.reply, debt);
+        if verdict == Verdict::Half {
+            let full = self.reply.len();
+            owing.cut_newest(full, full / 2);
+        }
+        if self.faults.slow_bytes {
+            self.note_fault("slow-bytes", connection, debt.request, None, String::new());
+        }
     }
 
     fn hold_ns(&self, number: u64) -> Nanos {
@@ -337,6 +384,7 @@ impl Host {
             Verdict::Serve => None,
             Verdict::Fail => Some("error-every"),
             Verdict::Garbage => Some("garbage-after"),
+            Verdict::Foreign => Some("mix"),
             Verdict::Half => Some("half-reply-after"),
             Verdict::Silence if self.faults.is_half_done() => Some("half-reply-after"),
             Verdict::Silence => Some("stall-after"),
@@ -380,5 +428,38 @@ fn ended(connection: u64, debt: Debt, sent: Option<Nanos>) -> Note {
     Note::Request { connection, request, verb, arrived, sent, asked_ns }
 }
 
+/// Lets a connection have `bytes` at once, and another on a server of its own the same in pieces of `step`: both must
+/// hear the same, whatever the bytes are. What the counters of bytes say depends on the pieces.
+///
+/// # Panics
+/// When they do not.
+#[cfg(any(test, fuzzing))]
+pub fn fuzz_guest(bytes: &[u8], step: usize) {
+    let run = |pieces: &mut dyn Iterator<Item = &[u8]>| {
+        let mut host = Host::new(HostConfig::default(), 0);
+        let mut guest = host.greet();
+        for piece in pieces {
+            host.handle_received(&mut guest, piece, 0);
+        }
+        let mut heard = Vec::new();
+        loop {
+            let due = host.poll_send(&mut guest, 0);
+            let count = due.len();
+            due.parts().iter().for_each(|part| heard.extend_from_slice(part));
+            if count == 0 {
+                return (heard, guest.poll_close());
+            }
+            host.handle_sent(&mut guest, count, 0);
+        }
+    };
+    let whole = run(&mut std::iter::once(bytes));
+    let pieces = run(&mut bytes.chunks(step.max(1)));
+    if !whole.0.windows(10).any(|word| word == b"bytes_read") {
+        assert!(whole == pieces, "in pieces of {step}: {:?} and {:?}", whole, pieces);
+    }
+}
+
+#[cfg(test)]
+mod dialects_tests;
 #[cfg(test)]
 mod tests;

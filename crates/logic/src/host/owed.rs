@@ -21,6 +21,10 @@ pub(super) struct Reply {
     own: Vec<u8>,
     /// Values, and before which own byte each goes.
     values: Vec<(usize, Arc<[u8]>)>,
+    /// Bytes of those values.
+    value_bytes: usize,
+    /// Where, in all bytes, a part begins that goes in datagrams of its own.
+    parts: Vec<usize>,
 }
 
 impl Reply {
@@ -37,12 +41,36 @@ impl Reply {
         if value.len() <= COPY_MAX_BYTES {
             self.own.extend_from_slice(&value);
         } else {
+            self.value_bytes += value.len();
             self.values.push((self.own.len(), value));
         }
     }
 
+    /// What follows goes in datagrams of its own, where replies are sent so.
+    pub(super) fn begin_part(&mut self) {
+        self.parts.push(self.len());
+    }
+
+    /// All bytes.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.len());
+        let mut from = 0;
+        for (at, value) in &self.values {
+            bytes.extend_from_slice(&self.own[from..*at]);
+            bytes.extend_from_slice(value);
+            from = *at;
+        }
+        bytes.extend_from_slice(&self.own[from..]);
+        bytes
+    }
+
+    /// Where parts begin, in order, but for the first.
+    pub(super) fn parts(&self) -> &[usize] {
+        &self.parts
+    }
+
     pub(super) fn len(&self) -> usize {
-        self.own.len() + self.values.iter().map(|(_, value)| value.len()).sum::<usize>()
+        self.own.len() + self.value_bytes
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -53,6 +81,8 @@ impl Reply {
         self.own.clear();
         self.own.shrink_to(COMPACT_BYTES);
         self.values.clear();
+        self.value_bytes = 0;
+        self.parts.clear();
         self.values.shrink_to(COMPACT_BYTES / size_of::<(usize, Arc<[u8]>)>());
     }
 

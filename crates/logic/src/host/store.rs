@@ -65,6 +65,7 @@ pub struct Counts {
     pub cmd_set: u64,
     pub cmd_flush: u64,
     pub cmd_touch: u64,
+    pub cmd_meta: u64,
     pub get_hits: u64,
     pub get_misses: u64,
     pub get_expired: u64,
@@ -99,15 +100,114 @@ pub struct Item {
     /// CAS unique: changes with every store.
     pub cas: u64,
     /// When it ought to expire.
-    expires: Nanos,
+    pub(super) expires: Nanos,
     /// Whether it was asked for since the evicting hand last passed.
     used: bool,
+    form: Form,
+    marks: Marks,
+    last_read: Nanos,
+}
+
+/// What the bytes of a value are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Form {
+    /// A string.
+    #[default]
+    Plain,
+    /// The fields of a hash, as `resp::hash` writes them.
+    Hash,
+}
+
+/// What the meta commands know of an item.
+#[derive(Clone, Copy, Debug, Default)]
+struct Marks {
+    /// Somebody read it.
+    read: bool,
+    /// It was declared out of date.
+    stale: bool,
+    /// Somebody was told to renew it.
+    token_sent: bool,
+    /// Its key came in base64.
+    key_encoded: bool,
+}
+
+/// What a meta read may do beside reading.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ask {
+    /// Make an empty item with this expiry where there is none.
+    pub(super) vivify_s: Option<i32>,
+    /// Let somebody renew an item that expires in less than this.
+    pub(super) recache_s: Option<i32>,
+    /// Set this expiry.
+    pub(super) expiry_s: Option<i32>,
+}
+
+/// What a meta read found.
+#[derive(Clone, Debug)]
+pub(super) struct Glance {
+    pub(super) item: Item,
+    /// Whether it had been read before.
+    pub(super) read_before: bool,
+    /// When it was read before this, or else stored.
+    pub(super) last_read: Nanos,
+    /// The reader is the one to renew it.
+    pub(super) won: bool,
+    /// Somebody else is.
+    pub(super) recaching: bool,
+}
+
+/// Which item is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Match {
+    /// Whatever it is.
+    Any,
+    /// The one with this CAS unique.
+    Only(u64),
+}
+
+impl Match {
+    fn is_met_by(self, cas: u64) -> bool {
+        match self {
+            Match::Any => true,
+            Match::Only(wanted) => wanted == cas,
+        }
+    }
 }
 
 impl Item {
+    fn new(key: Arc<[u8]>, value: Arc<[u8]>, flags: u32, cas: u64, expires: Nanos, now: Nanos) -> Item {
+        let (form, marks) = (Form::default(), Marks::default());
+        Item { key, value, flags, cas, expires, used: false, form, marks, last_read: now }
+    }
+
     /// Where it is stored.
     pub fn key(&self) -> &[u8] {
         &self.key
+    }
+
+    /// Whether it was declared out of date.
+    pub(super) fn is_stale(&self) -> bool {
+        self.marks.stale
+    }
+
+    /// Whether its key came in base64.
+    pub(super) fn is_key_encoded(&self) -> bool {
+        self.marks.key_encoded
+    }
+
+    /// Whether somebody read it.
+    pub(super) fn was_read(&self) -> bool {
+        self.marks.read
+    }
+
+    /// When it was last read, or else stored.
+    pub(super) fn last_read(&self) -> Nanos {
+        self.last_read
+    }
+
+    /// What its bytes are.
+    pub(super) fn form(&self) -> Form {
+        self.form
     }
 
     fn len_bytes(&self) -> usize {
@@ -204,7 +304,7 @@ impl Store {
         match self.find(key, now) {
             Some(place) => {
                 self.counts.get_hits += 1;
-                self.items[place].as_ref()
+                Some(self.mark_read(place, now))
             }
             None => {
                 self.counts.get_misses += 1;
@@ -221,10 +321,63 @@ impl Store {
             return None;
         };
         self.counts.touch_hits += 1;
-        let expires = self.expires_at(expiry_s, now);
+        self.item_mut(place).expires = self.expires_at(expiry_s, now);
+        Some(self.mark_read(place, now))
+    }
+
+    /// Reads and touches as [`Store::read_and_touch`] does, with a moment of expiry.
+    pub(super) fn read_and_touch_until(&mut self, key: &[u8], expires: Nanos, now: Nanos) -> Option<&Item> {
+        self.read_and_touch(key, 0, now)?;
+        let place = self.find(key, now)?;
         let item = self.item_mut(place);
         item.expires = expires;
         Some(item)
+    }
+
+    /// An item, without counting anything.
+    pub(super) fn peek(&mut self, key: &[u8], now: Nanos) -> Option<&Item> {
+        let place = self.find(key, now)?;
+        self.items[place].as_ref()
+    }
+
+    /// mg.
+    pub(super) fn glance(&mut self, key: &[u8], ask: &Ask, now: Nanos) -> Option<Glance> {
+        let Some(place) = self.find(key, now) else {
+            self.counts.cmd_get += 1;
+            let Some(expiry_s) = ask.vivify_s else {
+                self.counts.get_misses += 1;
+                return None;
+            };
+            self.counts.get_hits += 1;
+            let expires = self.expires_at(expiry_s, now);
+            self.store(None, key, Arc::from(&b""[..]), 0, expires, now);
+            let place = self.find(key, now)?;
+            let item = self.item_mut(place);
+            item.marks.token_sent = true;
+            let item = item.clone();
+            return Some(Glance { item, read_before: false, last_read: now, won: true, recaching: false });
+        };
+        match ask.expiry_s {
+            None => {
+                self.counts.cmd_get += 1;
+                self.counts.get_hits += 1;
+            }
+            Some(expiry_s) => {
+                self.counts.cmd_touch += 1;
+                self.counts.touch_hits += 1;
+                self.item_mut(place).expires = self.expires_at(expiry_s, now);
+            }
+        }
+        let item = self.item_mut(place);
+        let (read_before, last_read) = (item.marks.read, item.last_read);
+        let soon = ask.recache_s.is_some_and(|span_s| {
+            item.expires != NEVER && item.expires.saturating_sub(now) < span_s.max(0) as u64 * SECOND
+        });
+        let recaching = item.marks.token_sent;
+        let won = !recaching && (item.marks.stale || soon);
+        item.marks.token_sent |= won;
+        let item = self.mark_read(place, now).clone();
+        Some(Glance { item, read_before, last_read, won, recaching })
     }
 
     /// touch.
@@ -249,16 +402,87 @@ impl Store {
                 Outcome::Exists
             }
             (Verb::Add, Some(_)) | (Verb::Replace | Verb::Append | Verb::Prepend, None) => Outcome::NotStored,
-            (Verb::Append | Verb::Prepend, Some(place)) => self.extend(verb, place, incoming.value),
+            (Verb::Append | Verb::Prepend, Some(place)) => self.extend(verb, place, incoming.value, now),
             (_, place) => {
                 if verb == Verb::Cas {
                     self.counts.cas_hits += 1;
                 }
                 let expires = self.expires_at(incoming.expiry_s, now);
-                self.store(place, incoming.key, Arc::from(incoming.value), incoming.flags, expires);
+                self.store(place, incoming.key, Arc::from(incoming.value), incoming.flags, expires, now);
                 Outcome::Stored
             }
         }
+    }
+
+    /// ms with a CAS unique that may be old: what it stores in place of something newer is marked as stale and keeps
+    /// the expiry of that.
+    pub(super) fn put_stale(&mut self, incoming: &Incoming<'_>, now: Nanos) -> Outcome {
+        let older = self.peek(incoming.key, now).filter(|item| incoming.cas < item.cas);
+        let Some(Item { expires, marks, .. }) = older.cloned() else {
+            return self.put(Verb::Cas, incoming, now);
+        };
+        self.counts.cmd_set += 1;
+        self.counts.cas_hits += 1;
+        let place = self.find(incoming.key, now);
+        self.store(place, incoming.key, Arc::from(incoming.value), incoming.flags, expires, now);
+        if let Some(place) = place {
+            self.item_mut(place).marks =
+                Marks { stale: true, token_sent: marks.token_sent, ..Marks::default() };
+        }
+        Outcome::Stored
+    }
+
+    /// Stores what a RESP command makes, whatever was there, without counting a command.
+    pub(super) fn write(&mut self, key: &[u8], value: Arc<[u8]>, form: Form, expires: Nanos, now: Nanos) {
+        let place = self.find(key, now);
+        self.store(place, key, value, 0, expires, now);
+        if let Some(place) = self.find(key, now) {
+            self.item_mut(place).form = form;
+        }
+    }
+
+    /// Remembers that the key of an item came in base64.
+    pub(super) fn mark_key_encoded(&mut self, key: &[u8]) {
+        if let Some(&place) = self.places.get(key) {
+            self.item_mut(place as usize).marks.key_encoded = true;
+        }
+    }
+
+    /// The CAS unique that was given out last.
+    pub(super) fn last_cas(&self) -> u64 {
+        self.last_cas
+    }
+
+    /// Sets an expiry, without counting; whether there is such an item.
+    pub(super) fn set_expiry(&mut self, key: &[u8], expiry_s: i32, now: Nanos) -> bool {
+        let expires = self.expires_at(expiry_s, now);
+        self.find(key, now).map(|place| self.item_mut(place).expires = expires).is_some()
+    }
+
+    /// Marks an item as out of date: it is still read, and one of its readers is to renew it.
+    pub(super) fn invalidate(
+        &mut self,
+        key: &[u8],
+        wanted: Match,
+        expiry_s: Option<i32>,
+        now: Nanos,
+    ) -> Outcome {
+        let Some(place) = self.find(key, now) else {
+            self.counts.delete_misses += 1;
+            return Outcome::NotFound;
+        };
+        if !wanted.is_met_by(self.item_mut(place).cas) {
+            return Outcome::Exists;
+        }
+        self.last_cas += 1;
+        let cas = self.last_cas;
+        let expires = expiry_s.map(|expiry_s| self.expires_at(expiry_s, now));
+        let item = self.item_mut(place);
+        item.cas = cas;
+        item.marks.stale = true;
+        item.marks.token_sent = false;
+        item.expires = expires.unwrap_or(item.expires);
+        Outcome::Deleted
     }
 
     /// A storing command whose data block did not end as it should.
@@ -270,6 +494,11 @@ impl Store {
     /// reads what its owner believes replaced.
     pub fn put_too_large(&mut self, verb: Verb, key: &[u8], now: Nanos) {
         self.counts.store_too_large += 1;
+        self.forget_replaced(verb, key, now);
+    }
+
+    /// The same without counting: the binary protocol of memcached does not.
+    pub(super) fn forget_replaced(&mut self, verb: Verb, key: &[u8], now: Nanos) {
         if verb == Verb::Set
             && let Some(place) = self.find(key, now)
         {
@@ -278,12 +507,15 @@ impl Store {
     }
 
     /// incr and decr. [`Outcome::NotStored`]: the value is not a number.
-    pub fn count(&mut self, verb: Verb, key: &[u8], delta: u64, now: Nanos) -> Outcome {
+    pub(super) fn count(&mut self, verb: Verb, key: &[u8], delta: u64, wanted: Match, now: Nanos) -> Outcome {
         let Some(place) = self.find(key, now) else {
             *self.count_of(verb, false) += 1;
             return Outcome::NotFound;
         };
         let item = self.item_mut(place);
+        if !wanted.is_met_by(item.cas) {
+            return Outcome::Exists;
+        }
         let Some(number) = leading_number(&item.value) else { return Outcome::NotStored };
         let (flags, expires, len) = (item.flags, item.expires, item.value.len());
         *self.count_of(verb, true) += 1;
@@ -300,14 +532,36 @@ impl Store {
             item.value = Arc::from(text.as_bytes());
             item.cas = cas;
         } else {
-            self.store(Some(place), key, Arc::from(text.as_bytes()), flags, expires);
+            self.store(Some(place), key, Arc::from(text.as_bytes()), flags, expires, now);
         }
         Outcome::Number(number)
     }
 
+    /// incr and decr that make an item of `initial` where there is none.
+    #[allow(clippy::too_many_arguments, reason = "each is a field of the one request that asks for this")]
+    pub(super) fn count_or_make(
+        &mut self,
+        verb: Verb,
+        key: &[u8],
+        delta: u64,
+        wanted: Match,
+        initial: u64,
+        expiry_s: i32,
+        now: Nanos,
+    ) -> Outcome {
+        if self.find(key, now).is_some() {
+            return self.count(verb, key, delta, wanted, now);
+        }
+        let expires = self.expires_at(expiry_s, now);
+        self.store(None, key, Arc::from(initial.to_string().as_bytes()), 0, expires, now);
+        Outcome::Number(initial)
+    }
+
     /// delete.
-    pub fn delete(&mut self, key: &[u8], now: Nanos) -> Outcome {
+    pub(super) fn delete(&mut self, key: &[u8], wanted: Match, now: Nanos) -> Outcome {
         match self.find(key, now) {
+            // What this counts as is not the same in all dialects of memcached.
+            Some(place) if !wanted.is_met_by(self.item_mut(place).cas) => Outcome::Exists,
             Some(place) => {
                 self.counts.delete_hits += 1;
                 self.remove(place);
@@ -392,7 +646,7 @@ impl Store {
     }
 
     /// append and prepend: flags and expiry stay those of the item.
-    fn extend(&mut self, verb: Verb, place: usize, piece: &[u8]) -> Outcome {
+    fn extend(&mut self, verb: Verb, place: usize, piece: &[u8], now: Nanos) -> Outcome {
         let item = self.item_mut(place);
         let (key, flags, expires) = (item.key.clone(), item.flags, item.expires);
         let old = item.value.clone();
@@ -400,23 +654,32 @@ impl Store {
             return Outcome::NotStored;
         }
         let value = if verb == Verb::Append { [&*old, piece].concat() } else { [piece, &*old].concat() };
-        self.store(Some(place), &key, Arc::from(value), flags, expires);
+        self.store(Some(place), &key, Arc::from(value), flags, expires, now);
         Outcome::Stored
     }
 
-    fn store(&mut self, place: Option<usize>, key: &[u8], value: Arc<[u8]>, flags: u32, expires: Nanos) {
+    fn store(
+        &mut self,
+        place: Option<usize>,
+        key: &[u8],
+        value: Arc<[u8]>,
+        flags: u32,
+        expires: Nanos,
+        now: Nanos,
+    ) {
         self.last_cas += 1;
         self.counts.total_items += 1;
         let cas = self.last_cas;
         if let Some(place) = place {
             let item = self.item_mut(place);
             let old_len = item.len_bytes();
-            *item = Item { key: item.key.clone(), value, flags, cas, expires, used: true };
+            *item = Item::new(item.key.clone(), value, flags, cas, expires, now);
+            item.used = true;
             let new_len = item.len_bytes();
             self.len_bytes = self.len_bytes - old_len + new_len;
         } else {
             let key: Arc<[u8]> = Arc::from(key);
-            let item = Item { key: key.clone(), value, flags, cas, expires, used: false };
+            let item = Item::new(key.clone(), value, flags, cas, expires, now);
             self.len_bytes += item.len_bytes();
             let place = match self.free.pop() {
                 Some(place) => place,
@@ -449,6 +712,13 @@ impl Store {
         }
     }
 
+    fn mark_read(&mut self, place: usize, now: Nanos) -> &Item {
+        let item = self.item_mut(place);
+        item.marks.read = true;
+        item.last_read = now;
+        item
+    }
+
     fn remove(&mut self, place: usize) {
         let item = self.items[place].take().expect("the index names only places that hold an item");
         self.places.remove(&item.key);
@@ -470,7 +740,7 @@ impl Store {
     }
 
     /// `protocol.txt`, "Expiration times": 0 is never, negative at once, up to 30 days from now, above in unix time.
-    fn expires_at(&self, expiry_s: i32, now: Nanos) -> Nanos {
+    pub(super) fn expires_at(&self, expiry_s: i32, now: Nanos) -> Nanos {
         match expiry_s {
             0 => NEVER,
             i32::MIN..=-1 => now,

@@ -51,7 +51,7 @@ impl Story {
     }
 }
 
-fn hear(host: &mut Host, guest: &mut Guest, now: Nanos, step: usize) -> Vec<u8> {
+pub(super) fn hear(host: &mut Host, guest: &mut Guest, now: Nanos, step: usize) -> Vec<u8> {
     let mut heard = Vec::new();
     loop {
         let due = host.poll_send(guest, now);

@@ -5,9 +5,13 @@
 mod answer;
 
 pub use answer::VERSION;
-pub(super) use answer::{Gauges, answer, fail};
+pub(super) use answer::{
+    ASKED_FOR_ERROR, NOT_A_NUMBER, REPLY_MAX_BYTES, TOO_LARGE, answer, fail, figures, say,
+};
 
+use super::meta::{self, Meta, Payload};
 use super::store::{Incoming, KEY_MAX_BYTES, item_len_bytes};
+use super::talk::{self, Step};
 use crate::wire::Verb;
 
 /// A line that is longer and has no end yet closes the connection, unless it asks for many keys.
@@ -19,11 +23,11 @@ const KEYS_LINE_MAX_BYTES: usize = 8 << 20;
 /// A buffer that was needed once is kept up to this size.
 const KEEP_BYTES: usize = 64 * 1024;
 
-const ERROR: &str = "ERROR";
-const BAD_FORMAT: &str = "CLIENT_ERROR bad command line format";
+pub(super) const ERROR: &str = "ERROR";
+pub(super) const BAD_FORMAT: &str = "CLIENT_ERROR bad command line format";
 const BAD_EXPIRY: &str = "CLIENT_ERROR invalid exptime argument";
 const BAD_DELTA: &str = "CLIENT_ERROR invalid numeric delta argument";
-const BAD_CHUNK: &str = "CLIENT_ERROR bad data chunk";
+pub(super) const BAD_CHUNK: &str = "CLIENT_ERROR bad data chunk";
 const BAD_DELETE: &str = "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]";
 
 /// What is asked.
@@ -62,6 +66,12 @@ pub(super) enum Command<'a> {
     Stats {
         topic: &'a [u8],
     },
+    /// A meta command: its whole line, and its value.
+    Meta {
+        meta: Meta,
+        line: &'a [u8],
+        payload: Payload<'a>,
+    },
     Version,
     Quit,
     /// Whatever is stored, this line is the answer.
@@ -77,28 +87,28 @@ pub(super) struct Request<'a> {
     pub(super) noreply: bool,
 }
 
-/// What the parser found.
-#[derive(Debug)]
-pub(super) enum Step<'a> {
-    /// All input was taken; more is needed.
-    Need,
-    Request(Request<'a>),
-    /// The connection is to be closed: the peer does not speak this protocol.
-    HangUp,
-}
-
 /// A storing command whose data block is awaited.
 #[derive(Debug)]
 struct Pending {
-    verb: Verb,
-    key: Vec<u8>,
-    flags: u32,
-    expiry_s: i32,
-    cas: u64,
-    noreply: bool,
+    what: What,
     /// Bytes of the value.
     len: usize,
     fate: Fate,
+}
+
+/// What a data block is for.
+#[derive(Debug)]
+enum What {
+    Store {
+        verb: Verb,
+        key: Vec<u8>,
+        flags: u32,
+        expiry_s: i32,
+        cas: u64,
+        noreply: bool,
+    },
+    /// An ms line.
+    Meta(Vec<u8>),
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -137,7 +147,7 @@ impl Parser {
         }
         self.block.forget_lent();
         if self.block.pending.is_none() {
-            let line = match take_line(&mut self.line, input) {
+            let line = match take_line(&mut self.line, input, line_max_bytes) {
                 Line::Need => return Step::Need,
                 Line::TooLong => return Step::HangUp,
                 Line::Whole(line) => line,
@@ -147,13 +157,13 @@ impl Parser {
                 }
             };
             match parse_line(line, item_max_bytes) {
-                Parsed::Request(request) => return Step::Request(request),
+                Parsed::Request(request) => return Step::Request(talk::Request::Text(request)),
                 Parsed::Pending(pending) => self.block.pending = Some(pending),
                 Parsed::HangUp => return Step::HangUp,
             }
         }
         match self.block.take(input) {
-            Some(request) => Step::Request(request),
+            Some(request) => Step::Request(talk::Request::Text(request)),
             None => Step::Need,
         }
     }
@@ -198,21 +208,39 @@ impl Block {
 
 /// The request of a storing command and its complete block.
 fn stored<'a>(pending: &'a Pending, block: &'a [u8]) -> Request<'a> {
-    let command = if pending.fate != Fate::Keep {
-        Command::TooLarge { verb: pending.verb, key: &pending.key }
-    } else if let Some(value) = block.strip_suffix(b"\r\n") {
-        let Pending { flags, expiry_s, cas, .. } = *pending;
-        Command::Store {
-            verb: pending.verb,
-            incoming: Incoming { key: &pending.key, flags, expiry_s, cas, value },
+    let value = block.strip_suffix(b"\r\n");
+    match &pending.what {
+        What::Meta(line) => {
+            let payload = match value {
+                _ if pending.fate != Fate::Keep => Payload::TooLarge,
+                Some(value) => Payload::Value(value),
+                None => Payload::Spoiled,
+            };
+            let command = Command::Meta { meta: Meta::Set, line, payload };
+            Request { verb: Meta::Set.name(), command, noreply: false }
         }
-    } else {
-        Command::Spoiled
-    };
-    Request { verb: pending.verb.name(), command, noreply: pending.noreply }
+        &What::Store { verb, ref key, flags, expiry_s, cas, noreply } => {
+            let command = match value {
+                _ if pending.fate != Fate::Keep => Command::TooLarge { verb, key },
+                Some(value) => {
+                    Command::Store { verb, incoming: Incoming { key, flags, expiry_s, cas, value } }
+                }
+                None => Command::Spoiled,
+            };
+            Request { verb: verb.name(), command, noreply }
+        }
+    }
 }
 
-enum Line<'i> {
+/// Longest line that begins so.
+fn line_max_bytes(line: &[u8]) -> usize {
+    let start = line.iter().position(|&byte| byte != b' ').unwrap_or(0);
+    let many = [&b"get "[..], b"gets ", b"gat ", b"gats "].iter().any(|word| line[start..].starts_with(word));
+    if many { KEYS_LINE_MAX_BYTES } else { LINE_MAX_BYTES }
+}
+
+/// How far a line has come.
+pub(super) enum Line<'i> {
     Need,
     TooLong,
     /// It lies in the input.
@@ -221,20 +249,19 @@ enum Line<'i> {
     Kept,
 }
 
-fn take_line<'i>(kept: &mut Vec<u8>, input: &mut &'i [u8]) -> Line<'i> {
-    let limit = |line: &[u8]| {
-        let start = line.iter().position(|&byte| byte != b' ').unwrap_or(0);
-        let many =
-            [&b"get "[..], b"gets ", b"gat ", b"gats "].iter().any(|word| line[start..].starts_with(word));
-        if many { KEYS_LINE_MAX_BYTES } else { LINE_MAX_BYTES }
-    };
+/// Takes a line off the input, or what there is of it into `kept`.
+pub(super) fn take_line<'i>(
+    kept: &mut Vec<u8>,
+    input: &mut &'i [u8],
+    max_bytes: fn(&[u8]) -> usize,
+) -> Line<'i> {
     let end = input.iter().position(|&byte| byte == b'\n');
     if kept.is_empty()
         && let Some(end) = end
     {
         let (line, rest) = input.split_at(end + 1);
         *input = rest;
-        return if end > LINE_MAX_BYTES && end > limit(line) {
+        return if end > LINE_MAX_BYTES && end > max_bytes(line) {
             Line::TooLong
         } else {
             Line::Whole(without_end(line))
@@ -244,7 +271,7 @@ fn take_line<'i>(kept: &mut Vec<u8>, input: &mut &'i [u8]) -> Line<'i> {
     kept.extend_from_slice(&input[..taken]);
     *input = &input[taken..];
     let len = kept.len() - usize::from(end.is_some());
-    if len > LINE_MAX_BYTES && len > limit(kept) {
+    if len > LINE_MAX_BYTES && len > max_bytes(kept) {
         Line::TooLong
     } else if end.is_some() {
         Line::Kept
@@ -253,7 +280,7 @@ fn take_line<'i>(kept: &mut Vec<u8>, input: &mut &'i [u8]) -> Line<'i> {
     }
 }
 
-fn without_end(line: &[u8]) -> &[u8] {
+pub(super) fn without_end(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)
 }
@@ -299,6 +326,9 @@ fn parse_line(line: &[u8], item_max_bytes: usize) -> Parsed<'_> {
     }
     let words = Words::of(line);
     let said = |line| Parsed::Request(Request { verb: "error", command: Command::Say(line), noreply: false });
+    if let Some(meta) = Meta::from_word(first) {
+        return parse_meta(meta, trimmed, item_max_bytes);
+    }
     match verb {
         Some(verb) if verb.stores() => parse_store(verb, &words, item_max_bytes),
         Some(verb @ (Verb::Incr | Verb::Decr)) => Parsed::Request(parse_count(verb, &words)),
@@ -369,7 +399,22 @@ fn parse_store<'a>(verb: Verb, words: &Words<'a>, item_max_bytes: usize) -> Pars
     let (flags, len) = (flags as u32, len as usize);
     let fits = item_len_bytes(key.len(), flags, len) <= item_max_bytes;
     let fate = if fits { Fate::Keep } else { Fate::Skip(len + 2) };
-    Parsed::Pending(Pending { verb, key: key.to_vec(), flags, expiry_s, cas, noreply, len, fate })
+    let what = What::Store { verb, key: key.to_vec(), flags, expiry_s, cas, noreply };
+    Parsed::Pending(Pending { what, len, fate })
+}
+
+fn parse_meta(meta: Meta, line: &[u8], item_max_bytes: usize) -> Parsed<'_> {
+    let request = |command| Parsed::Request(Request { verb: meta.name(), command, noreply: false });
+    if meta != Meta::Set {
+        return request(Command::Meta { meta, line, payload: Payload::None });
+    }
+    match meta::announced(line) {
+        Ok((len, item_bytes)) => {
+            let fate = if item_bytes <= item_max_bytes { Fate::Keep } else { Fate::Skip(len + 2) };
+            Parsed::Pending(Pending { what: What::Meta(line.to_vec()), len, fate })
+        }
+        Err(said) => request(Command::Say(said)),
+    }
 }
 
 fn parse_count<'a>(verb: Verb, words: &Words<'a>) -> Request<'a> {
@@ -447,13 +492,13 @@ fn parse_verbosity<'a>(words: &Words<'a>) -> Request<'a> {
 }
 
 /// A decimal number; 64 bits.
-fn unsigned(word: &[u8]) -> Option<u64> {
+pub(super) fn unsigned(word: &[u8]) -> Option<u64> {
     let digits = word.strip_prefix(b"+").unwrap_or(word);
     decimal(digits)
 }
 
 /// A decimal number with a sign. memcached reads 64 bits and keeps the lower 32.
-fn signed(word: &[u8]) -> Option<i32> {
+pub(super) fn signed(word: &[u8]) -> Option<i32> {
     let (negative, digits) = match word {
         [b'-', digits @ ..] => (true, digits),
         [b'+', digits @ ..] => (false, digits),

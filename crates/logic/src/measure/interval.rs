@@ -1,9 +1,11 @@
 //! One slice of the measured phase, as one worker saw it or as all of them did.
 
+use crate::measure::histogram::Histogram;
 use crate::measure::measurement::{Bytes, Stamps};
 use crate::measure::recorder::Recorder;
 use crate::time::Nanos;
 use crate::wire::Verb;
+use crate::workload::window::WindowCounts;
 
 /// One slice of time. A worker records into it, hands it over at the tick and gets an empty one back; slices of
 /// different workers with the same index are merged.
@@ -21,6 +23,10 @@ pub struct Interval {
     pub bytes: Bytes,
     /// How the worker itself fared.
     pub turns: Turns,
+    /// What clients with windows counted.
+    pub window: WindowCounts,
+    /// How many requests its client had outstanding with each new one, that one included; only where it is wanted.
+    pub outstanding: Option<Box<Histogram>>,
 }
 
 /// How a worker's loop went.
@@ -48,7 +54,14 @@ impl Interval {
             groups: groups.into_iter().map(|verbs| Recorder::new(verbs.into_iter())).collect(),
             bytes: Bytes::default(),
             turns: Turns::default(),
+            window: WindowCounts::default(),
+            outstanding: None,
         }
+    }
+
+    /// The same, which also counts outstanding requests where that is wanted.
+    pub fn counting(self, outstanding: bool) -> Interval {
+        Interval { outstanding: outstanding.then(Box::default), ..self }
     }
 
     /// Adds another worker's part of the same slice.
@@ -65,6 +78,10 @@ impl Interval {
         }
         self.bytes.merge(&other.bytes);
         self.turns.merge(&other.turns);
+        self.window.merge(&other.window);
+        if let (Some(ours), Some(theirs)) = (&mut self.outstanding, &other.outstanding) {
+            ours.merge(theirs);
+        }
     }
 
     /// Makes it empty again and the slice `index` from `start_ns` on; the memory stays.
@@ -75,6 +92,10 @@ impl Interval {
         self.groups.iter_mut().for_each(Recorder::clear);
         self.bytes = Bytes::default();
         self.turns = Turns::default();
+        self.window = WindowCounts::default();
+        if let Some(outstanding) = &mut self.outstanding {
+            outstanding.clear();
+        }
     }
 }
 

@@ -5,14 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::measure::churn::Churn;
 use crate::measure::histogram::Histogram;
 use crate::measure::interval::{Interval, Turns};
 use crate::measure::recorder::{Counts, Ops, Span, Tally};
 use crate::measure::summary::{Figures, Unanswered};
-use crate::plan::Clock;
+use crate::plan::{Backend, Clock};
 use crate::rng::mix;
 use crate::time::Nanos;
-use crate::wire::Verb;
+use crate::wire::{Verb, udp};
+use crate::workload::window::WindowCounts;
 
 /// The layout of a saved measurement that this version writes, and the only one that it reads.
 pub const SCHEMA: u32 = 1;
@@ -47,14 +49,27 @@ pub struct Measurement {
     pub intervals: Vec<Slice>,
     /// What went over the wire in the measured phase.
     pub bytes: Bytes,
+    /// Requests that were left out because they would have been late, where the Plan says so. They are not among the
+    /// requests.
+    #[serde(default)]
+    pub skipped: u64,
+    /// How many requests its client had outstanding with each new one, that one included; where it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outstanding: Option<Histogram>,
     /// Populating; `None` when there was none.
     pub load: Option<Load>,
     /// Connections.
     pub connections: Connections,
+    /// What became of datagrams in the whole run; `None` where nothing was spoken over UDP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub udp: Option<udp::Counts>,
     /// Answers that were checked.
     pub verify: Verify,
     /// What the servers said with errors, and how often; only some of it when there is much.
     pub messages: BTreeMap<String, u64>,
+    /// What clients with windows counted.
+    #[serde(default, skip_serializing_if = "WindowCounts::is_zero")]
+    pub window: WindowCounts,
     /// How the generator itself fared.
     pub generator: Generator,
     /// Everything that was asked in all phases, and their bytes.
@@ -171,6 +186,9 @@ pub struct Connections {
     /// How many handshakes resumed a session.
     #[serde(default)]
     pub resumed: u64,
+    /// What came of clients that come and go; `None` where all stay.
+    #[serde(default)]
+    pub churn: Option<Box<Churn>>,
 }
 
 /// What checking the answers found.
@@ -224,6 +242,12 @@ pub struct Generator {
     pub workers: Vec<WorkerTime>,
     /// Most memory that the process had.
     pub peak_rss_bytes: u64,
+    /// The kernel interfaces that were used: one in each process. Empty in runs without a kernel.
+    #[serde(default)]
+    pub backends: BTreeSet<Backend>,
+    /// Why they are not the ones that were asked for, where they are not.
+    #[serde(default)]
+    pub fallbacks: BTreeSet<String>,
 }
 
 /// How busy one worker was.
@@ -274,10 +298,14 @@ impl Measurement {
             groups: groups.into_iter().map(|name| Group { name, ops: Ops::default() }).collect(),
             intervals: Vec::new(),
             bytes: Bytes::default(),
+            skipped: 0,
+            outstanding: None,
             load: None,
             connections: Connections::default(),
+            udp: None,
             verify: Verify::default(),
             messages: BTreeMap::new(),
+            window: WindowCounts::default(),
             generator: Generator::default(),
             whole_run: WholeRun::default(),
         }
@@ -297,6 +325,10 @@ impl Measurement {
         self.bytes.merge(&interval.bytes);
         self.whole_run.bytes.merge(&interval.bytes);
         self.generator.turns.merge(&interval.turns);
+        self.window.merge(&interval.window);
+        if let Some(outstanding) = &interval.outstanding {
+            self.outstanding.get_or_insert_default().merge(outstanding);
+        }
         let slice = Slice::of(interval, self.timeout_ns, keep);
         let at = self.intervals.partition_point(|present| present.index < slice.index);
         self.intervals.insert(at, slice);
@@ -356,6 +388,10 @@ impl Measurement {
         }
         self.merge_intervals(&other.intervals);
         self.bytes.merge(&other.bytes);
+        self.skipped += other.skipped;
+        if let Some(more) = &other.outstanding {
+            self.outstanding.get_or_insert_default().merge(more);
+        }
         if let Some(more) = &other.load {
             self.load.get_or_insert_default().merge(more);
         }
@@ -364,6 +400,7 @@ impl Measurement {
         for (message, count) in &other.messages {
             self.message(message.as_bytes(), *count);
         }
+        self.window.merge(&other.window);
         self.generator.merge(&other.generator);
         self.whole_run.merge(&other.whole_run);
     }
@@ -502,6 +539,9 @@ impl Connections {
         self.connect.merge(&other.connect);
         self.handshake.merge(&other.handshake);
         self.resumed += other.resumed;
+        if let Some(churn) = &other.churn {
+            self.churn.get_or_insert_default().merge(churn);
+        }
     }
 }
 
@@ -557,6 +597,8 @@ impl Generator {
         self.turns.merge(&other.turns);
         self.workers.extend_from_slice(&other.workers);
         self.peak_rss_bytes = self.peak_rss_bytes.max(other.peak_rss_bytes);
+        self.backends.extend(&other.backends);
+        self.fallbacks.extend(other.fallbacks.iter().cloned());
     }
 
     /// Share of its time that the busiest worker was busy; 0 when there was none.

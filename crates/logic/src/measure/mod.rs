@@ -5,6 +5,7 @@
 //! [`Measurement`](measurement::Measurement); a [`Summary`](summary::Summary) is computed from that. Everything merges
 //! exactly: merged parts equal one part that saw everything.
 
+pub mod churn;
 pub mod histogram;
 pub mod interval;
 pub mod measurement;

@@ -124,11 +124,20 @@ pub struct Ops([Option<Box<Op>>; Verb::COUNT]);
 #[derive(Debug)]
 pub struct Recorder {
     ops: Ops,
-    /// Requests that are pipelined on one connection often have equal times: the last ones are held back and counted.
-    verb: Verb,
-    noreply: bool,
-    spans: [Nanos; Span::COUNT],
+    /// Times that wait to be put into the histograms, by verb.
+    batches: [Option<Box<Batch>>; Verb::COUNT],
+}
+
+/// Requests whose times are put into histograms together.
+const BATCH: usize = 32;
+
+/// Times of answered requests of one verb, by [`Span`].
+#[derive(Debug)]
+struct Batch {
+    len: usize,
+    /// Requests that are pipelined on one connection often have equal times: how many more had those of the last one.
     repeats: u64,
+    spans: [[Nanos; BATCH]; Span::COUNT],
 }
 
 /// The counts of a recorder without its times: for requests that are not measured.
@@ -179,31 +188,30 @@ impl Recorder {
     /// A recorder whose memory for `verbs` is there from the start; for others it is taken when they are first seen.
     pub fn new(verbs: impl Iterator<Item = Verb>) -> Recorder {
         let mut ops = Ops::default();
+        let mut batches = [const { None }; Verb::COUNT];
         for verb in verbs {
             ops.entry(verb);
+            batches[verb as usize] = Some(Batch::begin());
         }
-        Recorder { ops, verb: Verb::Get, noreply: false, spans: [0; Span::COUNT], repeats: 0 }
+        Recorder { ops, batches }
     }
 
     /// Records how a request ended.
-    #[inline]
+    #[inline(always)]
     pub fn record(&mut self, sample: &Sample) {
+        let op = self.ops.entry(sample.verb);
+        op.counts.count(sample);
+        if sample.noreply || matches!(sample.outcome, Outcome::Error(_)) {
+            return self.record_slip(*sample);
+        }
+        let batch = self.batches[sample.verb as usize].get_or_insert_with(Batch::begin);
+        batch.push(sample.spans(), &mut op.times);
+    }
+
+    /// Counts how a request ended, and of its times only how long it waited and how late it was sent.
+    pub fn record_slipped(&mut self, sample: &Sample) {
         self.ops.entry(sample.verb).counts.count(sample);
-        if matches!(sample.outcome, Outcome::Error(_)) {
-            return self.record_slip(sample);
-        }
-        let spans = sample.spans();
-        if self.repeats > 0 {
-            if self.spans == spans && self.verb == sample.verb && self.noreply == sample.noreply {
-                self.repeats += 1;
-                return;
-            }
-            self.flush();
-        }
-        self.verb = sample.verb;
-        self.noreply = sample.noreply;
-        self.spans = spans;
-        self.repeats = 1;
+        self.record_slip(*sample);
     }
 
     /// Counts requests that were sent and are without an answer now that the phase and its drain have ended, and of whose
@@ -215,12 +223,12 @@ impl Recorder {
     /// Counts a request that was sent and is without an answer now that the phase and its drain have ended.
     pub fn record_unfinished(&mut self, sample: &Sample) {
         self.ops.entry(sample.verb).counts.unfinished += 1;
-        self.record_slip(sample);
+        self.record_slip(*sample);
     }
 
     /// What is known of the times of a request without a good answer: how long it waited, and how late it was sent.
     #[cold]
-    fn record_slip(&mut self, sample: &Sample) {
+    fn record_slip(&mut self, sample: Sample) {
         if sample.sent == NEVER {
             return;
         }
@@ -238,7 +246,11 @@ impl Recorder {
 
     /// What was recorded so far.
     pub fn ops(&mut self) -> &Ops {
-        self.flush();
+        for (batch, op) in self.batches.iter_mut().zip(&mut self.ops.0) {
+            if let (Some(batch), Some(op)) = (batch, op) {
+                batch.flush(&mut op.times);
+            }
+        }
         &self.ops
     }
 
@@ -249,22 +261,53 @@ impl Recorder {
 
     /// Forgets everything; the memory stays.
     pub fn clear(&mut self) {
-        self.repeats = 0;
+        self.batches.iter_mut().flatten().for_each(|batch| (batch.len, batch.repeats) = (0, 0));
         self.ops.clear();
     }
+}
 
+impl Batch {
+    /// Takes the memory; apart, so that it is not in the way of recording.
+    #[cold]
+    #[inline(never)]
+    fn begin() -> Box<Batch> {
+        Box::new(Batch { len: 0, repeats: 0, spans: [[0; BATCH]; Span::COUNT] })
+    }
+
+    /// Adds the times of a request.
     #[inline]
-    fn flush(&mut self) {
-        if self.repeats == 0 {
+    fn push(&mut self, spans: [Nanos; Span::COUNT], times: &mut Times) {
+        if self.len > 0 && self.is_last(&spans) {
+            self.repeats += 1;
             return;
         }
-        let times = &mut self.ops.entry(self.verb).times.0;
-        for span in Span::ALL {
-            if !self.noreply || matches!(span, Span::Wait | Span::Lag) {
-                times[span as usize].record_many(self.spans[span as usize], self.repeats);
+        if self.repeats > 0 || self.len == BATCH {
+            self.flush(times);
+        }
+        let place = self.len % BATCH;
+        for (batch, span) in self.spans.iter_mut().zip(spans) {
+            batch[place] = span;
+        }
+        self.len = place + 1;
+    }
+
+    /// Whether the last request had these times.
+    #[inline]
+    fn is_last(&self, spans: &[Nanos; Span::COUNT]) -> bool {
+        let place = (self.len - 1) % BATCH;
+        self.spans.iter().zip(spans).all(|(batch, span)| batch[place] == *span)
+    }
+
+    /// Puts everything into the histograms.
+    #[inline(never)]
+    fn flush(&mut self, times: &mut Times) {
+        let (len, repeats) = (std::mem::take(&mut self.len), std::mem::take(&mut self.repeats));
+        for (histogram, batch) in times.0.iter_mut().zip(&self.spans) {
+            if let [others @ .., last] = &batch[..len] {
+                histogram.record_all(others);
+                histogram.record_many(*last, 1 + repeats);
             }
         }
-        self.repeats = 0;
     }
 }
 

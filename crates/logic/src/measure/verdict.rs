@@ -327,7 +327,7 @@ mod tests {
     use crate::measure::interval::Interval;
     use crate::measure::measurement::{Keep, WorkerTime};
     use crate::measure::recorder::Sample;
-    use crate::plan::{Backend, Data, Depth, Engine, Group, Protocol, Socket, Wait};
+    use crate::plan::{Backend, Data, Depth, Engine, Group, Manner, Protocol, Socket, Style, Wait};
     use crate::rng::{Stream, unit};
     use crate::time::{MILLISECOND, SECOND};
     use crate::wire::{Fault, Outcome, Verb};
@@ -434,7 +434,9 @@ mod tests {
             Plan {
                 schema: crate::plan::SCHEMA,
                 servers: vec!["127.0.0.1:11211".to_owned()],
+                route: crate::plan::Route::All,
                 protocol: Protocol::Text,
+                transport: crate::plan::Transport::Stream,
                 seed: 1,
                 interval_ns: SECOND,
                 timeout_ns: self.timeout,
@@ -457,6 +459,8 @@ mod tests {
                 },
                 login: None,
                 tls: None,
+                database: 0,
+                command: None,
                 data: Data {
                     records: 10,
                     seed: 0,
@@ -464,6 +468,7 @@ mod tests {
                     key_size: Dist::Fixed(30.0),
                     value_size: Dist::Fixed(200.0),
                     expiry_s: Dist::Fixed(0.0),
+                    style: Style::default(),
                 },
                 groups: vec![Group {
                     name: "all".to_owned(),
@@ -471,6 +476,8 @@ mod tests {
                     depth: Depth::Limit(1),
                     arrivals,
                     rate: self.rate,
+                    crowd: None,
+                    manner: Manner::default(),
                 }],
                 phases: Vec::new(),
             }

@@ -5,6 +5,7 @@ use std::io::IoSlice;
 use super::{Answer, Chunk, Item, Session, Sink, Stamp};
 use crate::inflight::{Care, Memo, Origin, Ticket};
 use crate::time::{NEVER, Nanos};
+use crate::wire::udp::{DATAGRAM_MAX_BYTES, Frame};
 use crate::wire::{Codec, Fault, Keys, Malformed, Op, Value, Verb};
 
 /// Length of the shared block, so that some values are pointed at and some are copied.
@@ -45,6 +46,37 @@ pub fn play<C: Codec>(script: &[u8]) {
         stage.check();
     }
     stage.close(Fault::Closed);
+}
+
+/// Plays a script on a session over datagrams: asks for one key and for several, sends, answers with datagrams (parts of
+/// true replies, and any bytes) under numbers near those outstanding, gives up what is late. At its end everything is
+/// late.
+///
+/// # Panics
+/// As [`play`].
+pub fn play_datagrams<C: Codec>(script: &[u8]) {
+    let mut stage = Stage::<C> {
+        script,
+        session: Session::over_datagrams(2),
+        block: vec![b'v'; BLOCK_BYTES],
+        ends: Ends(Vec::new()),
+        now: 1_000_000,
+    };
+    while let Some(act) = stage.byte() {
+        stage.now += u64::from(act) * 50;
+        match act % 8 {
+            0..4 => stage.act(act),
+            4 => stage.send_datagrams(),
+            7 => {
+                let age = u64::from(stage.byte().unwrap_or(0)) * 100;
+                stage.session.handle_overdue(age, stage.now, &mut stage.ends);
+            }
+            _ => stage.receive_datagram(),
+        }
+        stage.check();
+    }
+    stage.session.handle_overdue(0, stage.now, &mut stage.ends);
+    stage.check_closed();
 }
 
 /// A session, what happens to it, and how its requests ended.
@@ -103,7 +135,7 @@ impl<'a, C: Codec> Stage<'a, C> {
             memo: Memo::None,
             verb: op.verb,
             origin: Origin::Arrival,
-            care: Care::None,
+            care: if index.is_multiple_of(2) { Care::None } else { Care::Items },
             keys: op.keys.count() as u16,
         };
         if self.session.request(&op, ticket).is_ok() {
@@ -127,6 +159,38 @@ impl<'a, C: Codec> Stage<'a, C> {
         assert_eq!(offered > 0, self.session.has_output());
         let taken = offered * usize::from(self.byte().unwrap_or(255)) / 255;
         self.session.handle_sent(taken, self.now, &mut self.ends);
+    }
+
+    /// Sends every datagram that waits, or some of them.
+    fn send_datagrams(&mut self) {
+        for _ in 0..self.byte().unwrap_or(255) {
+            let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];
+            let count = self.session.poll_send(&self.block, &mut parts);
+            let offered: usize = parts[..count].iter().map(|part| part.len()).sum();
+            if offered == 0 {
+                return;
+            }
+            assert!(count == 1 && offered <= DATAGRAM_MAX_BYTES);
+            self.session.handle_sent(offered, self.now, &mut self.ends);
+        }
+    }
+
+    fn receive_datagram(&mut self) {
+        let [request, sequence, total, kind] = [(); 4].map(|()| self.byte().unwrap_or(0));
+        let request = self.ends.0.len().saturating_sub(usize::from(request % 8)) as u16;
+        let frame = Frame { request, sequence: u16::from(sequence % 4), total: u16::from(total % 4) };
+        let payload = match REPLIES.get(usize::from(kind)) {
+            Some(reply) => {
+                let from = usize::from(self.byte().unwrap_or(0)).min(reply.len());
+                &reply[from..]
+            }
+            None => self.bytes(usize::from(kind % 32)),
+        };
+        let datagram = [&frame.encode()[..], payload].concat();
+        let chunk = Chunk { bytes: &datagram, stamp: Some(self.now), read: self.now };
+        let answered =
+            self.session.handle_received(chunk, &mut self.ends).expect("a datagram breaks nothing");
+        assert!(answered <= 1);
     }
 
     /// A read, at most as long as the script says, with a stamp around now or none.
@@ -221,6 +285,7 @@ mod tests {
             play::<Text>(&script);
             play::<Meta>(&script);
             play::<Binary>(&script);
+            play_datagrams::<Text>(&script);
         }
     }
 

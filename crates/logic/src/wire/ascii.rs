@@ -14,21 +14,41 @@ const fn eight(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; 8])
 }
 
-/// Length of the key that `bytes` begin with: up to the first blank or control character, or all of them.
+/// Length of the key that `bytes` begin with: up to the first byte that a key cannot have in the text protocol, or all
+/// of them.
+///
+/// `protocol.txt` allows no control characters, but memcached itself takes all that do not end a word or a line, and
+/// memaslap's keys have those from 0x10 on.
 ///
 /// Looks at eight bytes at a time, because it runs twice for each request. `(word - n) & !word` has the high bit set
 /// in the lowest byte that is below n; bytes above that one may be wrong, which does no harm.
 #[inline]
 pub fn key_len(bytes: &[u8]) -> usize {
     let mut at = 0;
-    while let Some(chunk) = bytes[at..].first_chunk::<8>() {
-        let ends = key_ends(u64::from_le_bytes(*chunk));
+    let (chunks, _) = bytes.as_chunks::<8>();
+    for chunk in chunks {
+        let ends = word_ends(u64::from_le_bytes(*chunk));
         if ends != 0 {
             return at + ends.trailing_zeros() as usize / 8;
         }
         at += 8;
     }
-    at + bytes[at..].iter().position(|&byte| byte <= b' ' || byte == 0x7f).unwrap_or(bytes.len() - at)
+    at + bytes[at..].iter().position(|&byte| byte < 0x10 || byte == b' ').unwrap_or(bytes.len() - at)
+}
+
+/// The high bits of bytes that end a key on the wire; only the lowest of them is certain.
+#[inline]
+fn word_ends(word: u64) -> u64 {
+    let low = word.wrapping_sub(eight(0x10)) & !word;
+    let blank = word ^ eight(b' ');
+    let blank = blank.wrapping_sub(eight(1)) & !blank;
+    (low | blank) & eight(0x80)
+}
+
+/// Whether the text protocol can carry `key`: 1 to [`KEY_MAX_BYTES`] bytes that do not end it.
+#[inline]
+pub fn is_word(key: &[u8]) -> bool {
+    is_free_of(key, word_ends, |byte| byte < 0x10 || byte == b' ')
 }
 
 /// The high bits of bytes that end a key; only the lowest of them is certain.
@@ -40,18 +60,24 @@ fn key_ends(word: u64) -> u64 {
     (blank | delete) & eight(0x80)
 }
 
-/// Whether text protocols can carry `key`: 1 to [`KEY_MAX_BYTES`] bytes without blanks and control characters.
+/// Whether `key` is one as `protocol.txt` has it: 1 to [`KEY_MAX_BYTES`] bytes without blanks and control characters.
 #[inline]
 pub fn is_key(key: &[u8]) -> bool {
+    is_free_of(key, key_ends, |byte| byte <= b' ' || byte == 0x7f)
+}
+
+/// Whether a key has a length that keys may have, and nothing that ends it, by eight bytes or by one.
+#[inline(always)]
+fn is_free_of(key: &[u8], word: impl Fn(u64) -> u64, ends_at: impl Fn(u8) -> bool) -> bool {
     if key.len() > KEY_MAX_BYTES {
         return false;
     }
     // The last eight bytes are looked at together, some of them for the second time, rather than one by one.
     let Some(last) = key.last_chunk::<8>() else {
-        return !key.is_empty() && key_len(key) == key.len();
+        return !key.is_empty() && !key.iter().any(|&byte| ends_at(byte));
     };
-    let ends = key.chunks_exact(8).fold(key_ends(u64::from_le_bytes(*last)), |ends, chunk| {
-        ends | chunk.try_into().map_or(0, |chunk| key_ends(u64::from_le_bytes(chunk)))
+    let ends = key.chunks_exact(8).fold(word(u64::from_le_bytes(*last)), |ends, chunk| {
+        ends | chunk.try_into().map_or(0, |chunk| word(u64::from_le_bytes(chunk)))
     });
     ends == 0
 }
@@ -59,18 +85,61 @@ pub fn is_key(key: &[u8]) -> bool {
 /// Most digits of a 64-bit number.
 const DIGITS_MAX: usize = 20;
 
+/// So many digits make no number above 64 bits.
+const DIGITS_SURE: usize = 19;
+
 /// The decimal number that `bytes` begin with, and how many digits it has. `None` without a digit, above 64 bits, and
 /// for more than 20 digits, so that leading zeros cannot make a number as long as they like.
 #[inline]
 pub fn decimal(bytes: &[u8]) -> Option<(u64, usize)> {
-    let mut number = 0u64;
-    let mut digits = 0;
+    short_decimal(bytes).or_else(|| any_decimal(bytes))
+}
+
+/// A number of up to seven digits, with at least eight bytes to look at: all digits at once. They are moved to the upper
+/// end of the word, so that zeros stand before them, and put together in pairs, then fours, then all.
+#[inline]
+fn short_decimal(bytes: &[u8]) -> Option<(u64, usize)> {
+    let digits = u64::from_le_bytes(*bytes.first_chunk()?) ^ eight(b'0');
+    // The high bit of a byte that is above 9; bytes above the lowest such one may be wrong.
+    let others = (digits.wrapping_add(eight(0x7f - 9)) | digits) & eight(0x80);
+    let count = others.trailing_zeros() as usize / 8;
+    if !(1..8).contains(&count) {
+        return None;
+    }
+    let digits = digits << (64 - 8 * count);
+    let pairs = (digits * 10 + (digits >> 8)) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs * 100 + (pairs >> 16)) & 0x0000_ffff_0000_ffff;
+    Some(((fours * 10_000 + (fours >> 32)) & 0xffff_ffff, count))
+}
+
+/// The same for numbers of any length.
+fn any_decimal(bytes: &[u8]) -> Option<(u64, usize)> {
+    let (mut number, mut digits) = (0u64, 0);
+    for byte in bytes.iter().take(DIGITS_SURE) {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            break;
+        }
+        number = number * 10 + u64::from(digit);
+        digits += 1;
+    }
+    match digits {
+        0 => None,
+        DIGITS_SURE => long_decimal(number, bytes),
+        _ => Some((number, digits)),
+    }
+}
+
+/// The rest of a number that has [`DIGITS_SURE`] digits at least.
+#[cold]
+fn long_decimal(mut number: u64, bytes: &[u8]) -> Option<(u64, usize)> {
+    let mut digits = DIGITS_SURE;
     while let Some(digit) = bytes.get(digits).map(|byte| byte.wrapping_sub(b'0')).filter(|&digit| digit < 10)
     {
         number = number.checked_mul(10)?.checked_add(u64::from(digit))?;
         digits += 1;
     }
-    (1..=DIGITS_MAX).contains(&digits).then_some((number, digits))
+    (digits <= DIGITS_MAX).then_some((number, digits))
 }
 
 /// The decimal number that `bytes` are, and nothing else.
@@ -242,10 +311,10 @@ impl Cut {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::{any, prop_assert_eq, proptest};
+    use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
 
     fn slow_key_len(bytes: &[u8]) -> usize {
-        bytes.iter().take_while(|&&byte| byte > 0x20 && byte != 0x7f).count()
+        bytes.iter().take_while(|&&byte| byte >= 0x10 && byte != 0x20).count()
     }
 
     proptest! {
@@ -259,6 +328,20 @@ mod tests {
             let mut bytes = [b'k'; 40];
             bytes[at] = byte;
             prop_assert_eq!(key_len(&bytes), slow_key_len(&bytes));
+            prop_assert_eq!(is_word(&bytes), slow_key_len(&bytes) == bytes.len());
+            prop_assert_eq!(is_key(&bytes), byte > 0x20 && byte != 0x7f);
+        }
+
+        #[test]
+        fn short_numbers_are_read_at_once_as_they_are_one_by_one(
+            number in 0u64..100_000_000,
+            zeros in 0usize..4,
+            behind in prop::collection::vec(any::<u8>(), 0..12),
+        ) {
+            let mut text = format!("{}{number}", "0".repeat(zeros)).into_bytes();
+            text.extend_from_slice(&behind);
+            prop_assert!(short_decimal(&text).is_none_or(|found| Some(found) == any_decimal(&text)));
+            prop_assert_eq!(decimal(&text), any_decimal(&text));
         }
 
         #[test]

@@ -69,6 +69,50 @@ pub fn read_from<C: Codec>(codec: &mut C, pieces: &[&[u8]]) -> Vec<Seen> {
     seen
 }
 
+/// How each reply in a stream ended, with the number of its items.
+#[derive(Debug, PartialEq, Eq)]
+struct Ended {
+    outcome: Outcome,
+    items: u32,
+}
+
+/// The ends of all replies for a caller that looks at no item: with the codec's short cut, wherever it takes one, or
+/// without.
+fn ends_of<C: Codec>(codec: &mut C, pieces: &[&[u8]], skims: bool) -> Vec<Ended> {
+    let (mut ends, mut items) = (Vec::new(), 0);
+    for piece in pieces {
+        let mut input = *piece;
+        loop {
+            let before = input;
+            match if skims { codec.skim(&mut input) } else { None } {
+                Some(skimmed) => {
+                    assert!(items == 0, "a reply was skimmed from its middle on");
+                    assert!(input.len() < before.len(), "nothing was taken");
+                    ends.push(Ended { outcome: skimmed.outcome, items: skimmed.items });
+                    continue;
+                }
+                None => assert_eq!(input, before, "what is not skimmed is left"),
+            }
+            match codec.decode(&mut input) {
+                Ok(Step::Need) => break,
+                Ok(Step::Body(_)) => {}
+                Ok(Step::Item { .. }) => items += 1,
+                Ok(Step::Reply { outcome, .. }) => {
+                    ends.push(Ended { outcome, items: std::mem::take(&mut items) });
+                }
+                Err(Malformed(_)) => return ends,
+            }
+        }
+    }
+    ends
+}
+
+/// Asserts that skimming finds the same ends of replies as reading step by step.
+fn skims_alike<C: Codec>(codec: impl Fn() -> C, pieces: &[&[u8]]) {
+    let (skimmed, read) = (ends_of(&mut codec(), pieces, true), ends_of(&mut codec(), pieces, false));
+    assert_eq!(skimmed, read, "skimmed, and step by step");
+}
+
 fn push_seen(seen: &mut Vec<Seen>, step: Step<'_>, body_left: &mut u64) {
     if !matches!(step, Step::Body(_)) {
         assert_eq!(*body_left, 0, "the item before has not all its bytes");
@@ -117,6 +161,7 @@ pub fn every_cut_with<C: Codec>(codec: impl Fn() -> C, stream: &[u8]) -> Vec<See
         for first in 0..=second {
             let pieces = [&stream[..first], &stream[first..second], &stream[second..]];
             assert_eq!(read_from(&mut codec(), &pieces), expected, "cut at {first} and {second}");
+            skims_alike(&codec, &pieces);
         }
     }
     let single: Vec<&[u8]> = stream.chunks(1).collect();
@@ -147,6 +192,8 @@ pub fn cut_in_turn_with<C: Codec>(codec: impl Fn() -> C, stream: &[u8], lengths:
     pieces.push(rest);
     let whole = read_from(&mut codec(), &[stream]);
     assert_eq!(read_from(&mut codec(), &pieces), whole, "pieces of {lengths:?}");
+    skims_alike(&codec, &pieces);
+    skims_alike(&codec, &[stream]);
 }
 
 /// The body of a fuzz target: the first byte says how many of the next bytes are lengths of pieces, the rest is what the

@@ -11,6 +11,7 @@ pub mod greeting;
 pub mod meta;
 pub mod resp;
 pub mod text;
+pub mod udp;
 
 /// What is asked of the server. Figures are kept apart by verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
@@ -125,6 +126,12 @@ impl Verb {
             || matches!(self, Verb::Hset | Verb::Mset)
     }
 
+    /// Whether a request of this verb can end so: an answer of another kind belongs to another request, or to none.
+    #[inline]
+    pub fn can_end(self, outcome: &Outcome) -> bool {
+        ENDS[self as usize] >> outcome.kind() & 1 != 0
+    }
+
     /// Whether only servers that speak RESP know it.
     pub fn is_resp_only(self) -> bool {
         matches!(self, Verb::Hget | Verb::Hset | Verb::Mset | Verb::Command)
@@ -144,16 +151,72 @@ pub enum Keys<'a> {
         ends: &'a [u32],
     },
     /// Several keys with a value each, for [`Verb::Mset`]; other verbs see the keys.
-    Pairs(&'a [Pair<'a>]),
+    Pairs(Pairs<'a>),
 }
 
-/// A key and what to store under it.
+/// Several keys, and what to store under each.
 #[derive(Clone, Copy, Debug)]
-pub struct Pair<'a> {
-    /// The key.
-    pub key: &'a [u8],
-    /// The value.
-    pub value: Value<'a>,
+pub struct Pairs<'a> {
+    /// Keys and values.
+    pub list: &'a PairList,
+    /// The block that values share.
+    pub block: &'a [u8],
+}
+
+/// Keys and values that lie side by side.
+#[derive(Clone, Debug, Default)]
+pub struct PairList {
+    /// All keys, end to end.
+    pub bytes: Vec<u8>,
+    /// Where each key stops.
+    pub ends: Vec<u32>,
+    /// The values, one for each key.
+    pub values: Vec<PairValue>,
+}
+
+/// Most bytes that a value in a list has of its own.
+const OWN_MAX_BYTES: usize = 24;
+
+/// A value that lies in a list of them.
+#[derive(Clone, Copy, Debug)]
+pub struct PairValue {
+    /// Room for its first bytes.
+    pub own: [u8; OWN_MAX_BYTES],
+    /// How many of them it has.
+    pub own_bytes: u8,
+    /// Where in the shared block the rest begins.
+    pub shared_at: usize,
+    /// How long the rest is.
+    pub shared_bytes: usize,
+}
+
+impl<'a> Pairs<'a> {
+    /// The value of key `n`.
+    pub fn value(&self, n: usize) -> Value<'a> {
+        let value = &self.list.values[n];
+        Value {
+            own: &value.own[..usize::from(value.own_bytes)],
+            shared: &self.block[value.shared_at..value.shared_at + value.shared_bytes],
+            shared_at: value.shared_at,
+        }
+    }
+}
+
+impl PairValue {
+    /// This value, so that it can lie in a list.
+    ///
+    /// # Panics
+    /// When more than 24 of its bytes are its own.
+    pub fn of(value: &Value<'_>) -> PairValue {
+        let mut own = [0; OWN_MAX_BYTES];
+        own[..value.own.len()].copy_from_slice(value.own);
+        PairValue {
+            own,
+            own_bytes: value.own.len() as u8,
+            shared_at: value.shared_at,
+            shared_bytes: value.shared.len(),
+        }
+    }
 }
 
 impl<'a> Keys<'a> {
@@ -162,23 +225,22 @@ impl<'a> Keys<'a> {
         match self {
             Keys::One(_) => 1,
             Keys::Many { ends, .. } => ends.len(),
-            Keys::Pairs(pairs) => pairs.len(),
+            Keys::Pairs(pairs) => pairs.list.ends.len(),
         }
     }
 
     /// Key `n`.
     pub fn key(&self, n: usize) -> &'a [u8] {
-        match *self {
+        let (bytes, ends) = match *self {
             Keys::One(key) => {
                 assert!(n == 0, "a single key has the index 0");
-                key
+                return key;
             }
-            Keys::Many { bytes, ends } => {
-                let start = if n == 0 { 0 } else { ends[n - 1] as usize };
-                &bytes[start..ends[n] as usize]
-            }
-            Keys::Pairs(pairs) => pairs[n].key,
-        }
+            Keys::Many { bytes, ends } => (bytes, ends),
+            Keys::Pairs(Pairs { list, .. }) => (&list.bytes[..], &list.ends[..]),
+        };
+        let start = if n == 0 { 0 } else { ends[n - 1] as usize };
+        &bytes[start..ends[n] as usize]
     }
 }
 
@@ -233,20 +295,38 @@ pub struct Op<'a> {
     pub noreply: bool,
     /// What only the meta protocol can ask.
     pub meta: MetaAsk,
+    /// The key, if it is one, is known to be one of the text protocols: whoever makes keys has looked once for all.
+    pub key_is_sure: bool,
 }
 
 /// Wishes that only memcached's meta protocol can express; other codecs ignore them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct MetaAsk {
     /// A read that finds nothing makes an empty item with this expiry in seconds, and wins the right to fill it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub vivify_s: Option<u32>,
     /// A read of an item that expires in less than this many seconds wins the right to renew it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub recache_s: Option<u32>,
     /// A read also asks for the remaining time, the size, whether the item was read before, and when. They are checked
     /// for their form and not handed on.
     pub details: bool,
     /// A delete marks the item as stale for this many seconds, 0 for ever, and does not remove it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub stale_s: Option<u32>,
+}
+
+impl MetaAsk {
+    /// Whether nothing is asked for.
+    pub fn is_nothing(&self) -> bool {
+        *self == MetaAsk::default()
+    }
+
+    /// Whether reads may be told to renew what they read.
+    pub fn renews(&self) -> bool {
+        self.vivify_s.is_some() || self.recache_s.is_some() || self.stale_s.is_some()
+    }
 }
 
 impl<'a> Op<'a> {
@@ -262,6 +342,7 @@ impl<'a> Op<'a> {
             delta: 0,
             noreply: false,
             meta: MetaAsk::default(),
+            key_is_sure: false,
         }
     }
 }
@@ -381,6 +462,59 @@ pub enum Outcome {
     Recaching,
 }
 
+impl Outcome {
+    /// Its number among the outcomes, whatever it carries.
+    #[inline]
+    const fn kind(&self) -> u32 {
+        match self {
+            Outcome::Hit => 0,
+            Outcome::Miss => 1,
+            Outcome::Stored => 2,
+            Outcome::NotStored => 3,
+            Outcome::Exists => 4,
+            Outcome::NotFound => 5,
+            Outcome::Deleted => 6,
+            Outcome::Touched => 7,
+            Outcome::Number(_) => 8,
+            Outcome::Ok => 9,
+            Outcome::Error(_) => 10,
+            Outcome::Stale => 11,
+            Outcome::Win => 12,
+            Outcome::Recaching => 13,
+        }
+    }
+}
+
+/// How requests of each verb can end: bit k stands for the outcome of kind k.
+const ENDS: [u16; Verb::COUNT] = {
+    const READ: &[Outcome] = &[Outcome::Hit, Outcome::Miss, Outcome::Stale, Outcome::Win, Outcome::Recaching];
+    const STORE: &[Outcome] = &[Outcome::Stored, Outcome::NotStored, Outcome::Exists, Outcome::NotFound];
+    const COUNT: &[Outcome] =
+        &[Outcome::Number(0), Outcome::Ok, Outcome::NotFound, Outcome::NotStored, Outcome::Exists];
+    let mut all = [0; Verb::COUNT];
+    let mut v = 0;
+    while v < Verb::COUNT {
+        let ends = match Verb::ALL[v] {
+            Verb::Get | Verb::Gets | Verb::Gat | Verb::Gats | Verb::Hget => READ,
+            Verb::Set | Verb::Add | Verb::Replace | Verb::Append | Verb::Prepend | Verb::Cas => STORE,
+            Verb::Hset | Verb::Mset => STORE,
+            Verb::Incr | Verb::Decr => COUNT,
+            Verb::Delete => &[Outcome::Deleted, Outcome::NotFound, Outcome::Exists],
+            Verb::Touch => &[Outcome::Touched, Outcome::NotFound],
+            Verb::Version => &[Outcome::Ok],
+            Verb::Command => &[Outcome::Ok, Outcome::Number(0), Outcome::NotFound],
+        };
+        all[v] = 1 << Outcome::Error(Fault::Server).kind();
+        let mut n = 0;
+        while n < ends.len() {
+            all[v] |= 1 << ends[n].kind();
+            n += 1;
+        }
+        v += 1;
+    }
+    all
+};
+
 /// What a codec found in the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<'a> {
@@ -413,6 +547,15 @@ pub enum Step<'a> {
     },
 }
 
+/// A whole reply that was taken without showing its items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Skimmed {
+    /// How the request ended.
+    pub outcome: Outcome,
+    /// Items that the reply had.
+    pub items: u32,
+}
+
 /// One protocol. A codec keeps what a reply needs while it is cut over several reads, and nothing else.
 ///
 /// The contract, which the tests of every codec check: `decode` takes bytes off the front of `input`; it returns
@@ -436,4 +579,12 @@ pub trait Codec {
 
     /// Takes the next step in the stream of replies.
     fn decode<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Result<Step<'s>, Malformed>;
+
+    /// Takes a whole reply off the front of `input`, for a caller that looks at none of its items: a short cut through the
+    /// steps up to its [`Step::Reply`], which has no tag and no message. `None`, and nothing is taken, where there is no
+    /// short cut: in the middle of a reply, and for what is not whole, not common or not right.
+    #[inline]
+    fn skim(&mut self, _input: &mut &[u8]) -> Option<Skimmed> {
+        None
+    }
 }

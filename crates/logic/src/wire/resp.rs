@@ -43,6 +43,8 @@ pub struct Resp<const VERSION: u8> {
     rare: Option<Box<Rare>>,
     /// The command of [`Verb::Command`].
     template: Option<Arc<Template>>,
+    /// Longer keys than one byte more than this are hashes, with so many last bytes as the field; 0: none is.
+    field_bytes: u32,
     /// Values that are still to come of what nobody wants.
     skip: u64,
     /// How the oldest request ends when they have passed.
@@ -148,6 +150,7 @@ impl<const VERSION: u8> Codec for Resp<VERSION> {
             asked: VecDeque::new(),
             rare: None,
             template: None,
+            field_bytes: 0,
             skip: 0,
             ending: None,
             left: 0,
@@ -157,7 +160,7 @@ impl<const VERSION: u8> Codec for Resp<VERSION> {
     }
 
     fn renew(&self) -> Resp<VERSION> {
-        Resp { template: self.template.clone(), ..Resp::new() }
+        Resp { template: self.template.clone(), field_bytes: self.field_bytes, ..Resp::new() }
     }
 
     #[inline]
@@ -222,6 +225,12 @@ impl<const VERSION: u8> Resp<VERSION> {
         Resp { template: Some(template), ..Resp::new() }
     }
 
+    /// The same, which keeps values in hashes: a key of more than `field_bytes` bytes and one is cut, its last bytes
+    /// being the field that is read, stored or deleted. Shorter keys stay what they are.
+    pub fn keeping_hashes(self, field_bytes: u32) -> Resp<VERSION> {
+        Resp { field_bytes, ..self }
+    }
+
     /// Writes any command, whose answer is `Ok` or another outcome that its type gives, with the server's words.
     pub fn encode_command(&mut self, words: &[&[u8]], out: &mut Outbox) -> Expect {
         out.push(b"*");
@@ -237,6 +246,10 @@ impl<const VERSION: u8> Resp<VERSION> {
     /// Writes a request that has one key, or none.
     #[inline]
     fn encode_one(&self, op: &Op<'_>, key: &[u8], out: &mut Outbox) -> Result<Kind, Refused> {
+        if self.field_bytes > 0 && key.len() > self.field_bytes as usize + 1 {
+            let (name, field) = key.split_at(key.len() - self.field_bytes as usize);
+            return push_field(op, name, field, out);
+        }
         match op.verb {
             Verb::Get => {
                 out.push(b"*2\r\n$3\r\nGET\r\n");
@@ -330,7 +343,7 @@ impl<const VERSION: u8> Resp<VERSION> {
             (Kind::Touched, Head::Integer(count)) if count > 0 => Outcome::Touched,
             (Kind::Removed | Kind::Touched, Head::Integer(_)) => Outcome::NotFound,
             (Kind::Counted | Kind::Any, Head::Integer(number)) => number_of(number),
-            (Kind::Pong, Head::Status(_)) => Outcome::Ok,
+            (Kind::Pong, Head::Status(false)) => Outcome::Ok,
             (Kind::Any, Head::Null) => Outcome::NotFound,
             (Kind::Any, Head::Status(_) | Head::Plain | Head::Array(0) | Head::Group(0)) => Outcome::Ok,
             (Kind::Any, Head::Array(values) | Head::Group(values)) => {
@@ -571,6 +584,24 @@ fn encode_other(op: &Op<'_>, key: &[u8], out: &mut Outbox) -> Result<Kind, Refus
     }
 }
 
+/// Reads, stores or deletes a field of a hash.
+fn push_field(op: &Op<'_>, name: &[u8], field: &[u8], out: &mut Outbox) -> Result<Kind, Refused> {
+    let (head, kind): (&[u8], Kind) = match op.verb {
+        Verb::Get | Verb::Hget => (b"*3\r\n$4\r\nHGET\r\n", Kind::Value),
+        Verb::Set | Verb::Hset => (b"*4\r\n$4\r\nHSET\r\n", Kind::Grown),
+        Verb::Delete => (b"*3\r\n$4\r\nHDEL\r\n", Kind::Removed),
+        _ => return Err(Refused("keys that are hashes can be read, stored and deleted")),
+    };
+    check_flags(op)?;
+    out.push(head);
+    push_bulk(out, name);
+    push_bulk(out, field);
+    if kind == Kind::Grown {
+        push_value(out, &op.value);
+    }
+    Ok(kind)
+}
+
 /// Why RESP does not have a verb.
 #[cold]
 fn refused(verb: Verb) -> Refused {
@@ -606,7 +637,7 @@ fn encode_many(op: &Op<'_>, out: &mut Outbox) -> Result<Kind, Refused> {
     for n in 0..count {
         push_bulk(out, op.keys.key(n));
         if let (Verb::Mset, Keys::Pairs(pairs)) = (op.verb, op.keys) {
-            push_value(out, &pairs[n].value);
+            push_value(out, &pairs.value(n));
         }
     }
     Ok(kind)

@@ -1,7 +1,9 @@
 //! memcached's classic text protocol, as its `protocol.txt` describes it.
 
 use super::ascii::{self, Lines};
-use super::{Codec, Expect, Fault, Keys, Malformed, NOT_MEMCACHED, Op, Outcome, Refused, Step, Tag, Verb};
+use super::{
+    Codec, Expect, Fault, Keys, Malformed, NOT_MEMCACHED, Op, Outcome, Refused, Skimmed, Step, Tag, Verb,
+};
 use crate::outbox::Outbox;
 
 /// Longest command line other than get and gets: memcached closes a connection that sends more without a line end.
@@ -15,6 +17,16 @@ const COMMAND_MAX_BYTES: usize = 2048;
 pub struct Text {
     lines: Lines,
     reply: Reply,
+    style: Style,
+}
+
+/// How command lines other than those of reads end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Style {
+    /// As the protocol document has them.
+    Plain,
+    /// With a blank, as mcperf writes them.
+    Blank,
 }
 
 /// How far the reply that is being read has come.
@@ -42,10 +54,15 @@ enum Place {
 
 impl Codec for Text {
     fn new() -> Text {
-        Text { lines: Lines::default(), reply: Reply { body_left: 0, place: Place::Line, found: false } }
+        let reply = Reply { body_left: 0, place: Place::Line, found: false };
+        Text { lines: Lines::default(), reply, style: Style::Plain }
     }
 
-    #[inline]
+    fn renew(&self) -> Text {
+        Text { style: self.style, ..Text::new() }
+    }
+
+    #[inline(always)]
     fn encode(&mut self, op: &Op<'_>, _tag: Tag, out: &mut Outbox) -> Result<Expect, Refused> {
         match op.verb {
             Verb::Get | Verb::Gets | Verb::Gat | Verb::Gats => encode_read(op, out),
@@ -55,7 +72,8 @@ impl Codec for Text {
                 Ok(Expect::Reply)
             }
             verb if verb.is_resp_only() => Err(NOT_MEMCACHED),
-            _ => encode_change(op, out),
+            // A copy, so that the fields of a read need no place in memory.
+            _ => encode_change(&{ *op }, self.style, out),
         }
     }
 
@@ -84,9 +102,36 @@ impl Codec for Text {
             Some(line) => self.reply.take_line(line),
         }
     }
+
+    #[inline]
+    fn skim(&mut self, input: &mut &[u8]) -> Option<Skimmed> {
+        if self.reply.place != Place::Line || self.reply.found || !self.lines.at_start() {
+            return None;
+        }
+        let (mut rest, mut items) = (*input, 0);
+        while rest.first() == Some(&b'V') {
+            rest = after_item(rest)?;
+            items += 1;
+        }
+        let outcome = if let Some(after) = rest.strip_prefix(b"END\r\n") {
+            rest = after;
+            if items > 0 { Outcome::Hit } else { Outcome::Miss }
+        } else {
+            rest = rest.strip_prefix(b"STORED\r\n").filter(|_| items == 0)?;
+            Outcome::Stored
+        };
+        *input = rest;
+        Some(Skimmed { outcome, items })
+    }
 }
 
 impl Text {
+    /// The same, with a blank before the end of every command line that is not a read's and asks for a reply: mcperf's
+    /// requests, byte by byte.
+    pub fn with_blanks() -> Text {
+        Text { style: Style::Blank, ..Text::new() }
+    }
+
     /// Writes what proves who we are to a server that was started with a file of users, at the beginning of a
     /// connection: `Stored` is a yes, a fault of the client a no.
     pub fn encode_auth(
@@ -101,55 +146,66 @@ impl Text {
 }
 
 /// Writes get, gets, gat and gats.
-#[inline]
+#[inline(always)]
 fn encode_read(op: &Op<'_>, out: &mut Outbox) -> Result<Expect, Refused> {
     if op.noreply {
         return Err(Refused("a read cannot go without a reply"));
     }
     let touches = matches!(op.verb, Verb::Gat | Verb::Gats);
-    let word: &[u8] = match op.verb {
-        Verb::Get => b"get ",
-        Verb::Gets => b"gets ",
-        Verb::Gat => b"gat ",
-        _ => b"gats ",
-    };
     match op.keys {
         Keys::One(key) => {
-            check_key(key)?;
+            check_made_key(key, op)?;
             if touches {
                 ascii::check_expiry(op.expiry_s)?;
             }
-            out.push(word);
-            if touches {
-                ascii::push_signed(out, op.expiry_s);
-                out.push(b" ");
-            }
+            push_read_word(op, out);
             out.push(key);
             out.push(b"\r\n");
         }
-        Keys::Many { .. } | Keys::Pairs(_) => {
-            check_many(op, touches)?;
-            out.push(word);
-            if touches {
-                ascii::push_signed(out, op.expiry_s);
-                out.push(b" ");
-            }
-            for n in 0..op.keys.count() {
-                if n > 0 {
-                    out.push(b" ");
-                }
-                out.push(op.keys.key(n));
-            }
-            out.push(b"\r\n");
-        }
+        Keys::Many { .. } | Keys::Pairs(_) => return encode_many(&{ *op }, touches, out),
     }
     Ok(Expect::Reply)
 }
 
+/// Writes a read of several keys.
+#[inline(never)]
+fn encode_many(op: &Op<'_>, touches: bool, out: &mut Outbox) -> Result<Expect, Refused> {
+    check_many(op, touches)?;
+    push_read_word(op, out);
+    for n in 0..op.keys.count() {
+        if n > 0 {
+            out.push(b" ");
+        }
+        out.push(op.keys.key(n));
+    }
+    out.push(b"\r\n");
+    Ok(Expect::Reply)
+}
+
+/// Writes what stands before the keys of a read.
+#[inline(always)]
+fn push_read_word(op: &Op<'_>, out: &mut Outbox) {
+    match op.verb {
+        Verb::Get => out.push(b"get "),
+        Verb::Gets => out.push(b"gets "),
+        Verb::Gat => push_touching(b"gat ", op.expiry_s, out),
+        _ => push_touching(b"gats ", op.expiry_s, out),
+    }
+}
+
+/// Writes a word and the expiry behind it.
+#[inline(never)]
+fn push_touching(word: &[u8], expiry_s: i64, out: &mut Outbox) {
+    out.push(word);
+    ascii::push_signed(out, expiry_s);
+    out.push(b" ");
+}
+
 /// Writes everything that has exactly one key and may go without a reply.
-fn encode_change(op: &Op<'_>, out: &mut Outbox) -> Result<Expect, Refused> {
+#[inline(never)]
+fn encode_change(op: &Op<'_>, style: Style, out: &mut Outbox) -> Result<Expect, Refused> {
     let Keys::One(key) = op.keys else { return Err(Refused("only reads take several keys")) };
-    check_key(key)?;
+    check_made_key(key, op)?;
     if op.verb.stores() || op.verb == Verb::Touch {
         ascii::check_expiry(op.expiry_s)?;
     }
@@ -179,7 +235,11 @@ fn encode_change(op: &Op<'_>, out: &mut Outbox) -> Result<Expect, Refused> {
             }
         }
     }
-    out.push(if op.noreply { b" noreply\r\n" } else { b"\r\n" });
+    out.push(match (op.noreply, style) {
+        (true, _) => b" noreply\r\n",
+        (false, Style::Plain) => b"\r\n",
+        (false, Style::Blank) => b" \r\n",
+    });
     if op.verb.stores() {
         out.push(op.value.own);
         out.push_shared(op.value.shared, op.value.shared_at);
@@ -188,9 +248,15 @@ fn encode_change(op: &Op<'_>, out: &mut Outbox) -> Result<Expect, Refused> {
     Ok(if op.noreply { Expect::Nothing } else { Expect::Reply })
 }
 
+/// Checks the one key of a request, unless that was done when it was made.
+#[inline]
+fn check_made_key(key: &[u8], op: &Op<'_>) -> Result<(), Refused> {
+    if op.key_is_sure { Ok(()) } else { check_key(key) }
+}
+
 #[inline]
 fn check_key(key: &[u8]) -> Result<(), Refused> {
-    if ascii::is_key(key) { Ok(()) } else { Err(refused_key(key)) }
+    if ascii::is_word(key) { Ok(()) } else { Err(refused_key(key)) }
 }
 
 /// What is wrong with a key.
@@ -199,7 +265,9 @@ fn refused_key(key: &[u8]) -> Refused {
     Refused(match key.len() {
         0 => "a key must not be empty",
         len if len > ascii::KEY_MAX_BYTES => "a key must not be longer than 250 bytes",
-        _ => "a key must not contain blanks or control characters in the text protocol",
+        _ => {
+            "a key must not contain blanks, line ends or other control characters below 16 in the text protocol"
+        }
     })
 }
 
@@ -331,6 +399,20 @@ impl Reply {
         self.place = Place::Line;
         Ok(true)
     }
+}
+
+/// What follows the item that `bytes` begin with, if all of it is there.
+#[inline]
+fn after_item(bytes: &[u8]) -> Option<&[u8]> {
+    let rest = bytes.strip_prefix(b"VALUE ")?;
+    let key_bytes = ascii::key_len(rest);
+    if key_bytes == 0 || key_bytes > ascii::KEY_MAX_BYTES {
+        return None;
+    }
+    // Flags are nearly always 0, and a CAS unique is there only for those who asked for it.
+    let (size, digits) = ascii::decimal(rest.get(key_bytes..)?.strip_prefix(b" 0 ")?)?;
+    let value = rest.get(key_bytes + 3 + digits..)?.strip_prefix(b"\r\n")?;
+    value.get(usize::try_from(u32::try_from(size).ok()?).ok()?..)?.strip_prefix(b"\r\n")
 }
 
 /// What a VALUE line says.
@@ -565,7 +647,7 @@ mod tests {
             Op::new(Verb::Set, b"a\r\nflush_all"),
             Op::new(Verb::Incr, b"tab\t"),
             Op::new(Verb::Touch, b"nul\0"),
-            Op::new(Verb::Touch, b"delete\x7f"),
+            Op::new(Verb::Touch, b"low\x0f"),
             noreply(Verb::Get),
             noreply(Verb::Gets),
             noreply(Verb::Gat),
@@ -822,9 +904,9 @@ mod tests {
         fn a_key_is_taken_or_refused_and_never_changes_the_shape_of_a_request(key: Vec<u8>) {
             if let Ok((bytes, _)) = encoded::<Text>(&Op::new(Verb::Delete, &key), 0) {
                 prop_assert_eq!(bytes, [b"delete ", &key[..], b"\r\n"].concat());
-                prop_assert_eq!(key.iter().filter(|&&byte| byte <= b' ').count(), 0);
+                prop_assert_eq!(key.iter().filter(|&&byte| byte < 0x10 || byte == b' ').count(), 0);
             } else {
-                let plain = !key.is_empty() && key.len() <= 250 && key.iter().all(|&byte| byte > b' ' && byte != 0x7f);
+                let plain = !key.is_empty() && key.len() <= 250 && key.iter().all(|&byte| byte >= 0x10 && byte != b' ');
                 prop_assert_eq!(plain, false);
             }
         }

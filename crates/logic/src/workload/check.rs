@@ -90,12 +90,10 @@ impl Check {
     /// A value of `size` bytes begins that was asked for with the key of `index`.
     pub fn begin(values: &ValueMaker, index: u64, size: u64) -> Check {
         let short = size < HEADER_BYTES as u64;
+        let is_cut = size == 0 && values.len_of(index) >= HEADER_BYTES;
         let (form, damage) = match values.spaces().space(index) {
-            Space::Plain if !short => (Form::Frame, None),
-            Space::Plain if size == 0 && values.len_of(index) >= HEADER_BYTES => {
-                (Form::Short, Some(Damage::Length))
-            }
-            Space::Plain => (Form::Short, None),
+            Space::Plain | Space::Hashes | Space::Commands if !short => (Form::Frame, None),
+            Space::Plain | Space::Hashes | Space::Commands => (Form::Short, is_cut.then_some(Damage::Length)),
             Space::Pieces => (Form::Pieces, short.then_some(Damage::Length)),
             Space::Counters => {
                 let fits = (1..=COUNTER_MAX_BYTES as u64).contains(&size);
@@ -213,7 +211,7 @@ mod tests {
 
     use super::*;
     use crate::dist::Dist;
-    use crate::plan::Data;
+    use crate::plan::{Data, Style};
     use crate::workload::value::COUNTER;
 
     const RECORDS: u64 = 1000;
@@ -228,6 +226,7 @@ mod tests {
             key_size: Dist::Fixed(30.0),
             value_size: Dist::Fixed(value_bytes),
             expiry_s: Dist::Fixed(0.0),
+            style: Style::default(),
         })
         .unwrap()
     }

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use crate::dist::Dist;
-use crate::plan::Data;
+use crate::plan::{Data, KeyStyle};
 use crate::rng::{Stream, mix};
 
 /// Longest key that memcached's protocol document allows, in bytes.
@@ -13,7 +13,7 @@ pub const KEY_MAX_BYTES: usize = 250;
 /// Room for any key.
 pub type KeyBuffer = [u8; KEY_MAX_BYTES];
 
-/// Decimal digits that are written at once; the largest index, 3 * 2^40 - 1, has 13.
+/// Decimal digits that are written at once; the largest index, 5 * 2^40 - 1, has 13.
 const DIGITS: usize = 16;
 
 /// Up to this length keys are copied in one piece of constant length.
@@ -32,10 +32,23 @@ pub enum Space {
     Pieces,
     /// Counted up and down: digits, then spaces.
     Counters,
+    /// Hashes with one field (RESP).
+    Hashes,
+    /// Whatever the command of a template makes of them (RESP).
+    Commands,
 }
 
-/// The one line of indexes on which all spaces lie, each as long as there are records: plain ones from 0, then pieces,
-/// then counters.
+impl Space {
+    /// Every space, in the order of their indexes. `ALL[s as usize] == s`.
+    pub const ALL: [Space; 5] =
+        [Space::Plain, Space::Pieces, Space::Counters, Space::Hashes, Space::Commands];
+
+    /// Number of spaces.
+    pub const COUNT: usize = Space::ALL.len();
+}
+
+/// The one line of indexes on which all spaces lie, each as long as there are records: plain ones from 0, then the others
+/// in the order of [`Space::ALL`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spaces {
     records: u64,
@@ -60,29 +73,26 @@ impl Spaces {
     #[inline]
     pub fn index(self, space: Space, record: u64) -> u64 {
         debug_assert!(record < self.records);
-        match space {
-            Space::Plain => record,
-            Space::Pieces => self.records + record,
-            Space::Counters => 2 * self.records + record,
-        }
+        space as u64 * self.records + record
     }
 
     /// The space that an index lies in.
     #[inline]
     pub fn space(self, index: u64) -> Space {
         debug_assert!(index < self.end());
-        if index < self.records {
-            Space::Plain
-        } else if index < 2 * self.records {
-            Space::Pieces
-        } else {
-            Space::Counters
-        }
+        // Nearly all are plain, and a comparison costs less than a division.
+        if index < self.records { Space::Plain } else { Space::ALL[(index / self.records) as usize] }
+    }
+
+    /// The number in its space of the record with this index.
+    #[inline]
+    pub fn record(self, index: u64) -> u64 {
+        index % self.records
     }
 
     /// The first number that is no index.
     pub fn end(self) -> u64 {
-        3 * self.records
+        Space::COUNT as u64 * self.records
     }
 }
 
@@ -130,7 +140,7 @@ impl KeyMaker {
     /// When the prefix is so long that the largest index has no room behind it.
     pub fn new(data: &Data) -> Result<KeyMaker, PrefixTooLong> {
         let spaces = Spaces::new(data.records);
-        let digits = (spaces.end() - 1).ilog10() as usize + 1;
+        let digits = digits_of(data);
         let prefix = data.key_prefix.as_bytes();
         let max_bytes = KEY_MAX_BYTES - digits;
         if prefix.len() > max_bytes {
@@ -139,14 +149,31 @@ impl KeyMaker {
         let mut template = Box::new([b'0'; KEY_MAX_BYTES]);
         template[..prefix.len()].copy_from_slice(prefix);
         let len_min = (prefix.len() + digits) as u64;
-        let len =
-            StableSize::new(&data.key_size, mix(&[data.seed, KEY_SIZES]), len_min, KEY_MAX_BYTES as u64);
+        let len = match data.style.keys {
+            KeyStyle::Drawn => {
+                StableSize::new(&data.key_size, mix(&[data.seed, KEY_SIZES]), len_min, KEY_MAX_BYTES as u64)
+            }
+            KeyStyle::Fnv => {
+                let dist = data.key_size.clone();
+                StableSize::Hashed {
+                    dist,
+                    before: prefix.len() as u64,
+                    min: len_min,
+                    max: KEY_MAX_BYTES as u64,
+                }
+            }
+        };
         Ok(KeyMaker { template, prefix_len: prefix.len(), len, spaces })
     }
 
     /// The ranges of indexes.
     pub fn spaces(&self) -> Spaces {
         self.spaces
+    }
+
+    /// What every key begins with.
+    pub fn prefix(&self) -> &[u8] {
+        &self.template[..self.prefix_len]
     }
 
     /// Length of a key in bytes.
@@ -156,7 +183,7 @@ impl KeyMaker {
     }
 
     /// Writes a key at the beginning of `out` and returns it.
-    #[inline]
+    #[inline(always)]
     pub fn key<'b>(&self, index: u64, out: &'b mut KeyBuffer) -> &'b [u8] {
         debug_assert!(index < self.spaces.end());
         let len = self.len_of(index);
@@ -197,6 +224,16 @@ impl KeyMaker {
     }
 }
 
+/// Digits that every key of this data has room for: those of the largest index of all spaces; where keys are mutilate's,
+/// which has plain records only, those of the number of records.
+pub fn digits_of(data: &Data) -> usize {
+    let largest = match data.style.keys {
+        KeyStyle::Drawn => Spaces::new(data.records).end() - 1,
+        KeyStyle::Fnv => data.records,
+    };
+    largest.ilog10() as usize + 1
+}
+
 /// A size that belongs to an index: any process computes the same, and nothing is stored.
 #[derive(Clone, Debug)]
 pub(crate) enum StableSize {
@@ -210,6 +247,8 @@ pub(crate) enum StableSize {
         min: u64,
         max: u64,
     },
+    /// The value at the hash of the index, and `before` more.
+    Hashed { dist: Dist, before: u64, min: u64, max: u64 },
 }
 
 impl StableSize {
@@ -227,8 +266,30 @@ impl StableSize {
         match self {
             StableSize::Fixed(size) => *size,
             StableSize::Drawn { stream, dist, min, max } => dist.draw_size(stream.draw(index), *min, *max),
+            StableSize::Hashed { dist, before, min, max } => {
+                // The cast takes what is negative to 0; `round` takes halves away from it, as C's does.
+                (mutilate_size(dist, index).round() as u64).saturating_add(*before).clamp(*min, *max)
+            }
         }
     }
+}
+
+/// The length of mutilate's key `index`: the value of the distribution at the hash of the index, in the formulas of
+/// mutilate, in which exponential and Pareto values shrink where the others grow.
+fn mutilate_size(dist: &Dist, index: u64) -> f64 {
+    let share = fnv(index) as f64 / u64::MAX as f64;
+    // A hash at either end of its range would be infinitely long; no index below 2^40 has one.
+    let share = share.clamp(f64::MIN_POSITIVE, 1.0 - f64::EPSILON / 2.0);
+    match dist {
+        Dist::Exponential { .. } | Dist::Pareto { .. } => dist.upper_quantile(share),
+        _ => dist.quantile(share),
+    }
+}
+
+/// FNV-1a over the eight bytes of a number, the lowest first (Fowler, Noll, Vo).
+fn fnv(number: u64) -> u64 {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    number.to_le_bytes().into_iter().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
 /// A number below 10^16 in decimal, with leading zeros.
@@ -268,6 +329,7 @@ mod tests {
     use proptest::prop_assert_eq;
 
     use super::*;
+    use crate::plan::Style;
 
     fn data(records: u64, prefix: &str, key_size: Dist) -> Data {
         Data {
@@ -277,6 +339,7 @@ mod tests {
             key_size,
             value_size: Dist::Fixed(200.0),
             expiry_s: Dist::Fixed(0.0),
+            style: Style::default(),
         }
     }
 
@@ -292,12 +355,12 @@ mod tests {
     fn a_key_is_the_prefix_and_the_padded_index() {
         let keys = maker(10_000, "user:", Dist::Fixed(30.0));
         assert_eq!(text(&keys, 0), "user:0000000000000000000000000");
-        assert_eq!(text(&keys, 29_999), "user:0000000000000000000029999");
+        assert_eq!(text(&keys, 49_999), "user:0000000000000000000049999");
         let keys = maker(10_000, "", Dist::Fixed(10.0));
         assert_eq!(text(&keys, 1234), "0000001234");
         assert_eq!(
-            text(&maker(1 << 40, "k", Dist::Fixed(30.0)), (3 << 40) - 1),
-            "k0000000000000000".to_string() + "3298534883327"
+            text(&maker(1 << 40, "k", Dist::Fixed(30.0)), (5 << 40) - 1),
+            "k0000000000000000".to_string() + "5497558138879"
         );
     }
 
@@ -314,7 +377,7 @@ mod tests {
     fn a_prefix_that_leaves_no_room_is_refused() {
         let fits = "x".repeat(245);
         let keys = maker(10_000, &fits, Dist::Fixed(30.0));
-        assert_eq!(text(&keys, 29_999), fits.clone() + "29999");
+        assert_eq!(text(&keys, 49_999), fits.clone() + "49999");
         let refused = KeyMaker::new(&data(10_000, &(fits + "x"), Dist::Fixed(30.0))).unwrap_err();
         assert_eq!(refused, PrefixTooLong { len_bytes: 246, max_bytes: 245 });
     }
@@ -359,7 +422,7 @@ mod tests {
             "user:00001234",
             "user:00012x4",
             "user:000123/",
-            "user:0030000",
+            "user:0050000",
             "user:9999999",
             "user:99999999999999999999999999",
         ] {
@@ -370,13 +433,15 @@ mod tests {
     #[test]
     fn spaces_lie_one_behind_the_other() {
         let spaces = Spaces::new(100);
-        for (space, first) in [(Space::Plain, 0), (Space::Pieces, 100), (Space::Counters, 200)] {
+        let firsts = [0, 100, 200, 300, 400];
+        for (space, first) in Space::ALL.into_iter().zip(firsts) {
             for record in [0, 1, 99] {
                 assert_eq!(spaces.index(space, record), first + record);
                 assert_eq!(spaces.space(first + record), space);
+                assert_eq!(spaces.record(first + record), record);
             }
         }
-        assert_eq!(spaces.end(), 300);
+        assert_eq!(spaces.end(), 500);
     }
 
     #[test]
@@ -411,5 +476,61 @@ mod tests {
                 }
             }
         }
+    }
+
+    fn mutilates(records: u64, prefix: &str, key_size: Dist) -> KeyMaker {
+        let style = Style { keys: KeyStyle::Fnv, ..Style::default() };
+        KeyMaker::new(&Data { style, ..data(records, prefix, key_size) }).unwrap()
+    }
+
+    #[test]
+    fn mutilates_keys_are_the_ones_that_mutilate_makes() {
+        let maker = mutilates(10_000, "", crate::dist::ETC_KEY);
+        assert_eq!(maker.key(0, &mut [0; KEY_MAX_BYTES]), [b'0'; 38]);
+        for (index, len) in [(1, 35), (2, 51), (42, 91), (9_999, 23)] {
+            let key = String::from_utf8(maker.key(index, &mut [0; KEY_MAX_BYTES]).to_vec()).unwrap();
+            assert_eq!(key, format!("{index:0len$}"));
+        }
+        assert_eq!((fnv(1), fnv(2)), (0x89cd_3129_1d2a_efa4, 0xe6bd_8644_3df8_ce07));
+        let lens: Vec<usize> = (0..10_000).map(|index| maker.len_of(index)).collect();
+        let mean = lens.iter().sum::<usize>() as f64 / 10_000.0;
+        assert_eq!((lens.iter().min(), lens.iter().max()), (Some(&14), Some(&130)));
+        assert!((mean - 36.14).abs() < 0.005, "{mean}");
+    }
+
+    #[test]
+    fn every_key_of_fb_key_follows_the_formula() {
+        let maker = mutilates(10_000, "", crate::dist::ETC_KEY);
+        for index in 0..10_000u64 {
+            let mut hash = 0xcbf2_9ce4_8422_2325u64;
+            for byte in index.to_le_bytes() {
+                hash = (hash ^ u64::from(byte)).wrapping_mul(1_099_511_628_211);
+            }
+            let u = hash as f64 / 18_446_744_073_709_551_615.0;
+            let g = 30.7984 + 8.20449 * ((-u.ln()).powf(-0.078688) - 1.0) / 0.078688;
+            let len = (g.round() as usize).max(5);
+            let mut buffer = [0; KEY_MAX_BYTES];
+            assert_eq!(maker.key(index, &mut buffer), format!("{index:0len$}").as_bytes());
+        }
+    }
+
+    #[test]
+    fn mutilates_keys_have_room_for_the_number_of_records_and_grow_by_their_prefix() {
+        let key =
+            |maker: &KeyMaker, index| String::from_utf8(maker.key(index, &mut [0; 250]).to_vec()).unwrap();
+        assert_eq!(key(&mutilates(10_000, "", Dist::Fixed(5.0)), 42), "00042");
+        assert_eq!(key(&mutilates(1_000, "", Dist::Fixed(2.0)), 42), "0042");
+        assert_eq!(key(&mutilates(1_000, "p:", Dist::Fixed(6.0)), 42), "p:000042");
+        assert_eq!(key(&mutilates(1, "", Dist::Fixed(-5.0)), 0), "0");
+        assert_eq!(key(&mutilates(10, "p", Dist::Fixed(250.0)), 0).len(), 250);
+    }
+
+    #[test]
+    fn mutilates_lengths_shrink_with_the_hash_where_its_formulas_take_its_logarithm() {
+        let u = fnv(7) as f64 / u64::MAX as f64;
+        let exponential = mutilates(10, "", Dist::Exponential { mean: 100.0 });
+        assert_eq!(exponential.len_of(7), ((-u.ln() * 100.0).round() as usize).clamp(2, 250));
+        let pareto = mutilates(10, "", Dist::Pareto { loc: 15.0, scale: 20.0, shape: 0.5 });
+        assert_eq!(pareto.len_of(7), (15.0 + 20.0 * (u.powf(-0.5) - 1.0) / 0.5).round() as usize);
     }
 }

@@ -10,8 +10,11 @@ pub struct MixTable {
     /// Verbs with the upper end of their share of all 64-bit draws, the last being the greatest number.
     verbs: Vec<(u64, Verb)>,
     /// Upper ends of the shares of plain records, pieces and counters, for verbs that work in every space.
-    spaces: [u64; 3],
+    spaces: [u64; SHARED_SPACES],
 }
+
+/// Spaces whose values a read of any kind can read: plain records, pieces and counters, which are the first.
+const SHARED_SPACES: usize = 3;
 
 impl MixTable {
     /// Makes a mix ready. It has at least one operation with a weight above 0.
@@ -67,7 +70,10 @@ pub fn verbs_of(mix: &Mix) -> Vec<Verb> {
             Verb::Cas => verbs.push(Verb::Gets),
             // A value that grew long is stored anew.
             Verb::Append | Verb::Prepend => verbs.push(Verb::Set),
-            verb if verb.reads() && mix.read_through_ns.is_some() => verbs.push(Verb::Set),
+            Verb::Hget if mix.read_through_ns.is_some() => verbs.push(Verb::Hset),
+            verb if verb.reads() && (mix.read_through_ns.is_some() || mix.meta.renews()) => {
+                verbs.push(Verb::Set);
+            }
             _ => {}
         }
     }
@@ -76,27 +82,34 @@ pub fn verbs_of(mix: &Mix) -> Vec<Verb> {
     verbs
 }
 
-/// Where a verb writes.
+/// Where a verb writes. Reads but hget read where others write.
 pub fn space_of(verb: Verb) -> Space {
     match verb {
         Verb::Append | Verb::Prepend => Space::Pieces,
         Verb::Incr | Verb::Decr => Space::Counters,
+        Verb::Hget | Verb::Hset => Space::Hashes,
+        Verb::Command => Space::Commands,
         _ => Space::Plain,
     }
+}
+
+/// How the value of a record in this space is stored anew.
+pub fn store_of(space: Space) -> Verb {
+    if space == Space::Hashes { Verb::Hset } else { Verb::Set }
 }
 
 fn share(part: f64) -> u64 {
     (part * u64::MAX as f64) as u64
 }
 
-fn space_shares(mix: &Mix) -> [u64; 3] {
-    let mut weights = [0.0; 3];
+fn space_shares(mix: &Mix) -> [u64; SHARED_SPACES] {
+    let mut weights = [0.0; Space::COUNT];
     for &(verb, weight) in mix.ops.iter().filter(|(verb, _)| !verb.reads() && *verb != Verb::Version) {
         weights[space_of(verb) as usize] += weight;
     }
     let special = weights[1] + weights[2];
     if special == 0.0 {
-        return [u64::MAX; 3];
+        return [u64::MAX; SHARED_SPACES];
     }
     // Reads keep at least half of their requests for the plain records.
     let plain = weights[0].max(special);
@@ -108,6 +121,7 @@ fn space_shares(mix: &Mix) -> [u64; 3] {
 mod tests {
     use super::*;
     use crate::rng::Stream;
+    use crate::wire::MetaAsk;
     use crate::workload::popularity::Popularity;
 
     fn mix(ops: &[(Verb, f64)]) -> Mix {
@@ -117,6 +131,8 @@ mod tests {
             multiget: 1,
             read_through_ns: None,
             noreply: false,
+            multiset: 1,
+            meta: MetaAsk::default(),
         }
     }
 
@@ -144,5 +160,21 @@ mod tests {
         assert_eq!(table.space(0), Space::Plain);
         assert_eq!(table.space(u64::MAX / 2 + (1 << 60)), Space::Pieces);
         assert_eq!(table.space(u64::MAX), Space::Counters);
+    }
+
+    #[test]
+    fn what_only_resp_commands_can_read_is_read_by_nothing_else() {
+        let ops = [(Verb::Get, 1.0), (Verb::Hset, 5.0), (Verb::Command, 5.0)];
+        assert!(!MixTable::new(&mix(&ops)).has_spaces());
+        assert_eq!((space_of(Verb::Hget), space_of(Verb::Command)), (Space::Hashes, Space::Commands));
+    }
+
+    #[test]
+    fn a_mix_brings_along_what_its_answers_ask_for() {
+        let read_through = |ops| Mix { read_through_ns: Some(0), ..mix(ops) };
+        let hashes = read_through(&[(Verb::Hget, 1.0)]);
+        assert_eq!(verbs_of(&hashes), [Verb::Hget, Verb::Hset]);
+        let vivify = MetaAsk { vivify_s: Some(30), ..MetaAsk::default() };
+        assert_eq!(verbs_of(&Mix { meta: vivify, ..mix(&[(Verb::Get, 1.0)]) }), [Verb::Get, Verb::Set]);
     }
 }

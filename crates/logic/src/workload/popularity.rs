@@ -150,8 +150,16 @@ impl Chooser {
     }
 
     /// The record of draw `i`, below the number of records.
-    #[inline]
+    #[inline(always)]
     pub fn choose(&self, stream: &Stream, i: u64) -> u64 {
+        match &self.choice {
+            Choice::Uniform => rng::below(stream.draw(i), self.records),
+            _ => self.choose_unevenly(stream, i),
+        }
+    }
+
+    /// The same where records are not all alike.
+    fn choose_unevenly(&self, stream: &Stream, i: u64) -> u64 {
         match &self.choice {
             Choice::Uniform => rng::below(stream.draw(i), self.records),
             Choice::Zipf(zipf) => zipf.rank(stream, i) - 1,

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::dist::Dist;
-use crate::plan::Data;
+use crate::plan::{Data, ValueStyle};
 use crate::rng::{Stream, mix};
 use crate::wire::Value;
 use crate::workload::key::{Space, Spaces, StableSize};
@@ -128,8 +128,13 @@ pub struct ValueMaker {
     spot_seed: u64,
     short_seed: u64,
     len: StableSize,
+    /// What every write draws its length from, and the most that it gets; none where lengths belong to keys.
+    fresh: Option<(Dist, u64)>,
     spaces: Spaces,
 }
+
+/// Zeros of a value that are copied, which is cheaper than another part of a system call.
+const ZEROS_OWN_BYTES: usize = 256;
 
 impl ValueMaker {
     /// The values of this data; draws the block.
@@ -137,7 +142,15 @@ impl ValueMaker {
     /// # Errors
     /// When values may become larger than [`VALUE_MAX_BYTES`].
     pub fn new(data: &Data) -> Result<ValueMaker, ValueTooLarge> {
-        let reaches_bytes = largest(&data.value_size);
+        ValueMaker::reaching(data, 0)
+    }
+
+    /// The same, with values of up to `least_bytes` that come from elsewhere.
+    ///
+    /// # Errors
+    /// As [`ValueMaker::new`].
+    pub fn reaching(data: &Data, least_bytes: u64) -> Result<ValueMaker, ValueTooLarge> {
+        let reaches_bytes = largest(&data.value_size).max(least_bytes);
         if reaches_bytes > VALUE_MAX_BYTES {
             return Err(ValueTooLarge { reaches_bytes });
         }
@@ -149,8 +162,21 @@ impl ValueMaker {
             spot_seed: mix(&[data.seed, SPOTS]),
             short_seed: mix(&[data.seed, SHORTS]),
             len: StableSize::new(&data.value_size, mix(&[data.seed, VALUE_SIZES]), 0, reaches_bytes),
+            fresh: (data.style.values == ValueStyle::Fresh).then(|| (data.value_size.clone(), reaches_bytes)),
             spaces: Spaces::new(data.records),
         })
+    }
+
+    /// The same with a block of digits 0, so long, for [`ValueMaker::zeros`] alone.
+    pub fn of_zeros(self, len_bytes: u64) -> ValueMaker {
+        ValueMaker { block: vec![b'0'; len_bytes as usize].into(), ..self }
+    }
+
+    /// So many digits 0, at most as many as the block has.
+    pub fn zeros(&self, len_bytes: usize) -> Value<'_> {
+        let zeros = &self.block[..len_bytes];
+        let (own, shared) = zeros.split_at(len_bytes.min(ZEROS_OWN_BYTES));
+        Value { own, shared, shared_at: own.len() }
     }
 
     /// The ranges of indexes.
@@ -163,15 +189,34 @@ impl ValueMaker {
         &self.block
     }
 
+    /// The block, to be kept by whoever still reads it when nobody else does.
+    pub fn share_block(&self) -> Arc<[u8]> {
+        Arc::clone(&self.block)
+    }
+
     /// Length of the value that [`ValueMaker::value`] makes, in bytes; it belongs to the index. In the pieces' space,
     /// that of one piece.
     #[inline]
     pub fn len_of(&self, index: u64) -> usize {
         match self.spaces.space(index) {
-            Space::Plain => self.len.of(index) as usize,
+            Space::Plain | Space::Hashes | Space::Commands => self.len.of(index) as usize,
             Space::Pieces => self.len.of(index).clamp(HEADER_BYTES as u64, PIECE_MAX_BYTES) as usize,
             Space::Counters => COUNTER_MAX_BYTES,
         }
+    }
+
+    /// Whether every write draws its own length.
+    #[inline]
+    pub fn draws_lengths(&self) -> bool {
+        self.fresh.is_some()
+    }
+
+    /// The length that a write with these random bits has, where every write draws its own; fractions are cut off.
+    #[inline]
+    pub fn drawn_len(&self, bits: u64) -> Option<usize> {
+        let (sizes, most) = self.fresh.as_ref()?;
+        // The cast takes what is negative to 0.
+        Some((sizes.draw(bits) as u64).min(*most) as usize)
     }
 
     /// The value of a write: to load and store with, and in the pieces' space to append and prepend. `own` lends the
@@ -180,7 +225,7 @@ impl ValueMaker {
     pub fn value<'a>(&'a self, index: u64, version: Version, own: &'a mut HeaderBuffer) -> Value<'a> {
         match self.spaces.space(index) {
             Space::Counters => Value::plain(COUNTER),
-            Space::Plain | Space::Pieces => self.value_of_len(index, version, self.len_of(index), own),
+            _ => self.value_of_len(index, version, self.len_of(index), own),
         }
     }
 
@@ -291,7 +336,7 @@ impl Header {
 }
 
 /// The largest size that a distribution gives, in bytes.
-fn largest(sizes: &Dist) -> u64 {
+pub fn largest(sizes: &Dist) -> u64 {
     let (_, top) = sizes.support();
     if top.is_finite() { (top + 0.5) as u64 } else { sizes.draw_size(TAIL, 0, u64::MAX) }
 }
@@ -319,6 +364,7 @@ mod tests {
             key_size: Dist::Fixed(30.0),
             value_size,
             expiry_s: Dist::Fixed(0.0),
+            style: crate::plan::Style::default(),
         }
     }
 

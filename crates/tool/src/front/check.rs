@@ -5,13 +5,20 @@ use std::fmt::Display;
 use pummel_logic::arrivals::check_rate;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
-    Arrivals, Data, Depth, Group, Load, Mix, Phase, Plan, Protocol, SCHEMA, Socket, Stop, Work,
+    Arrivals, Births, Data, Delete, Depth, Gap, Group, KeyStyle, Load, Manner, Mix, Pause, Phase, Plan,
+    Protocol, Replay, Route, SCHEMA, Sequence, Socket, Stop, Transport, ValueStyle, Window, Work,
 };
+use pummel_logic::route::LANES_MAX;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 use pummel_logic::wire::Verb;
+use pummel_logic::wire::resp::template::Template;
+use pummel_logic::workload::key::digits_of;
 use pummel_logic::workload::popularity::RECORDS_MAX;
+use pummel_logic::workload::window::VALUE_MAX_BYTES;
 
 use super::values;
+
+mod udp;
 
 /// Most threads.
 const THREADS_MAX: u64 = 1_024;
@@ -19,12 +26,12 @@ const THREADS_MAX: u64 = 1_024;
 const CLIENTS_MAX: u64 = 1_000_000;
 /// Most requests outstanding on one connection.
 const DEPTH_MAX: u64 = 1_000_000;
-/// Most keys of one read.
+/// Most keys of one read, and of one mset.
 const MULTIGET_MAX: u64 = 1_000;
-/// Kinds of records that are numbered one after the other: plain ones, pieces, counters.
-const KEY_SPACES: u64 = 3;
-/// Operations that RESP servers have, in this version.
-const RESP_VERBS: [Verb; 11] = [
+/// Largest number of a database: what a server really has is its own affair.
+const DATABASE_MAX: u64 = i32::MAX as u64;
+/// Operations that RESP servers have.
+const RESP_VERBS: [Verb; 15] = [
     Verb::Get,
     Verb::Gat,
     Verb::Set,
@@ -36,6 +43,10 @@ const RESP_VERBS: [Verb; 11] = [
     Verb::Delete,
     Verb::Touch,
     Verb::Version,
+    Verb::Hget,
+    Verb::Hset,
+    Verb::Mset,
+    Verb::Command,
 ];
 /// Longest key: memcached's protocol document.
 const KEY_SIZE_MAX: u64 = 250;
@@ -100,6 +111,7 @@ pub fn time_text(ns: Nanos) -> String {
 pub fn check(plan: &Plan) -> Result<(), Wrong> {
     within(("--plan", "schema"), plan.schema.into(), SCHEMA.into(), SCHEMA.into())?;
     servers(&plan.servers)?;
+    lanes(plan)?;
     within(("--seed", "seed"), plan.seed, 0, NUMBER_MAX)?;
     span(
         ("--interval", "interval_ns"),
@@ -118,8 +130,15 @@ pub fn check(plan: &Plan) -> Result<(), Wrong> {
         return wrong(("--plan", "phases"), "[]", "at least one phase is accepted");
     }
     plan.phases.iter().try_for_each(phase)?;
+    style(plan)?;
     verbs_fit(plan)?;
-    forms_fit(plan)
+    forms_fit(plan)?;
+    resp(plan)?;
+    meta(plan)?;
+    match plan.transport {
+        Transport::Stream => Ok(()),
+        Transport::Udp => udp::fits(plan),
+    }
 }
 
 fn servers(servers: &[String]) -> Result<(), Wrong> {
@@ -133,6 +152,16 @@ fn servers(servers: &[String]) -> Result<(), Wrong> {
             Ok(normal) => return wrong(at, server, format!("{normal} is accepted")),
             Err(error) => return wrong(at, server, error.to_string()),
         }
+    }
+    Ok(())
+}
+
+/// Whether there may be so many servers as each client has a connection to.
+fn lanes(plan: &Plan) -> Result<(), Wrong> {
+    let (route, servers) = (plan.route, plan.servers.len());
+    if route.lanes(servers) > LANES_MAX {
+        let accepted = format!("at most {LANES_MAX} servers are accepted with --route {}", route.name());
+        return wrong(("--server", "servers"), format!("{servers} servers"), accepted);
     }
     Ok(())
 }
@@ -219,7 +248,8 @@ fn groups(plan: &Plan) -> Result<(), Wrong> {
         );
         return wrong(("--threads", "engine.threads"), threads, why);
     }
-    if clients < plan.servers.len() as u64 {
+    crowd(plan)?;
+    if plan.route == Route::All && plan.window().is_none() && clients < plan.servers.len() as u64 {
         let why =
             format!("at least one connection for each of the {} servers is accepted", plan.servers.len());
         return wrong(("--connections", "groups.clients"), clients, why);
@@ -257,21 +287,176 @@ fn group(group: &Group) -> Result<(), Wrong> {
     }
 }
 
+/// Clients that come and go.
+fn crowd(plan: &Plan) -> Result<(), Wrong> {
+    let Some((group, crowd)) = plan.groups.iter().find_map(|group| Some((group, group.crowd.as_ref()?)))
+    else {
+        return Ok(());
+    };
+    let calls_at = ("--calls-per-connection", "groups.crowd.calls");
+    within(calls_at, crowd.calls, 1, NUMBER_MAX)?;
+    if plan.groups.len() > 1 {
+        return wrong(calls_at, crowd.calls, "clients that come and go are accepted only in the only group");
+    }
+    if plan.route != Route::All {
+        return wrong(calls_at, crowd.calls, "clients that come and go are accepted only with --route all");
+    }
+    if plan.transport == Transport::Udp {
+        return wrong(
+            calls_at,
+            crowd.calls,
+            "clients that come and go are accepted only over TCP and unix sockets",
+        );
+    }
+    if plan.reconnect {
+        return wrong(calls_at, crowd.calls, "clients that come and go are not accepted with --reconnect");
+    }
+    if let Some(rate) = group.rate {
+        let why = "not accepted for clients that come and go: how many requests there are follows from --conn-rate and \
+                   --calls-per-connection";
+        return wrong(("--rate", "groups.rate"), rate, why);
+    }
+    if let Some(sequence) = &crowd.sequence {
+        return self::sequence(plan, sequence);
+    }
+    match &crowd.births {
+        Births::Drawn(_) => wrong(
+            ("--plan", "groups.crowd.births"),
+            "drawn",
+            "drawn births are accepted only with a sequence",
+        ),
+        Births::Closed => Ok(()),
+        Births::Open { rate, .. } if check_rate(*rate).is_err() => wrong(
+            ("--conn-rate", "groups.crowd.births.open.rate"),
+            rate,
+            "from 0.000001 to 1000000000000 connections per second are accepted",
+        ),
+        Births::Open { arrivals: Arrivals::Shape(dist), .. } if dist.factor_to_mean(1.0).is_none() => {
+            let why = "a distribution with a finite mean above 0 is accepted: gaps are scaled until it fits the rate";
+            wrong(("--arrivals", "groups.crowd.births.open.arrivals"), dist, why)
+        }
+        Births::Open { arrivals: Arrivals::Closed, .. } => wrong(
+            ("--arrivals", "groups.crowd.births.open.arrivals"),
+            "closed",
+            "arrivals that are not closed are accepted",
+        ),
+        Births::Open { .. } => Ok(()),
+    }
+}
+
+/// mcperf's requests, which no option of `pummel run` asks for.
+fn sequence(plan: &Plan, sequence: &Sequence) -> Result<(), Wrong> {
+    let at = ("--plan", "groups.crowd.sequence");
+    let one_op = |phase: &Phase| matches!(&phase.work, Work::Mix(mix) if mix.ops.len() == 1);
+    if plan.protocol != Protocol::Text || !plan.phases.iter().all(one_op) || plan.verify > 0.0 {
+        let why = "a sequence is accepted in the text protocol, with one operation in each phase, without loading, \
+                   and unchecked";
+        return wrong(at, "", why);
+    }
+    if plan.engine.threads != 1 {
+        return wrong(
+            at,
+            plan.engine.threads,
+            "a sequence is accepted on one thread, since keys are counted there",
+        );
+    }
+    if plan.data.key_prefix.len() + 8 > KEY_SIZE_MAX as usize {
+        return wrong(at, &plan.data.key_prefix, "a prefix of up to 242 bytes is accepted");
+    }
+    let gaps = [Some(sequence.sizes), sequence.calls];
+    let bounds = gaps.into_iter().flatten().flat_map(|gap| match gap {
+        Gap::Fixed(value) | Gap::Exponential(value) | Gap::Rising(value) => [value, value],
+        Gap::Uniform(low, high) => [low, high],
+    });
+    for bound in bounds {
+        if !(bound.is_finite() && bound > 0.0) {
+            return wrong(at, bound, "numbers above 0 are accepted");
+        }
+    }
+    Ok(())
+}
+
 fn phase(phase: &Phase) -> Result<(), Wrong> {
     match &phase.work {
         Work::Load(load) => self::load(load, phase.stop),
+        Work::Delete(delete) => self::delete(delete, phase.stop),
+        Work::Pause(pause) => self::pause(pause, phase.stop),
+        Work::Replay(replay) => self::replay(replay, phase.stop),
         Work::Mix(mix) => {
             stop(phase)?;
             self::mix(mix)
         }
+        Work::Window(window) => {
+            if !window.preset {
+                stop(phase)?;
+            }
+            self::window(window)
+        }
     }
 }
 
+/// memaslap's own front says these things in memaslap's words; this is for saved plans.
+fn window(window: &Window) -> Result<(), Wrong> {
+    let at = ("--plan", "phases.work.window");
+    within(at, window.objects.into(), 1, u64::from(u32::MAX))?;
+    within(at, window.multiget.into(), 1, u64::from(u16::MAX))?;
+    within(at, window.pool.sockets.into(), 1, LANES_MAX as u64)?;
+    within(at, window.pool.block.into(), 1, CLIENTS_MAX)?;
+    let lists = [(&window.keys, 16, KEY_SIZE_MAX), (&window.values, 1, VALUE_MAX_BYTES as u64)];
+    for (list, least, most) in lists {
+        if list.is_empty() {
+            return wrong(at, "[]", "at least one range of lengths is accepted");
+        }
+        for range in list {
+            within(at, range.start.into(), least, most)?;
+            within(at, range.end.into(), range.start.into(), most)?;
+        }
+    }
+    let shares = [window.overwrite, window.verify, window.expire];
+    shares.into_iter().try_for_each(|value| share(at, value))
+}
+
 fn load(load: &Load, stop: Stop) -> Result<(), Wrong> {
-    if stop != Stop::default() {
-        return wrong(("--plan", "phases.stop"), "", "no stop is accepted for loading, which ends by itself");
+    ends_by_itself(stop, "loading")?;
+    if load.no_plain && !load.pieces && !load.counters && !load.hashes && !load.commands {
+        return wrong(
+            ("--plan", "phases.work.load.no_plain"),
+            true,
+            "it is accepted beside records of another kind",
+        );
     }
     within(("--depth", "phases.work.load.depth"), load.depth.into(), 1, DEPTH_MAX)
+}
+
+fn delete(delete: &Delete, stop: Stop) -> Result<(), Wrong> {
+    ends_by_itself(stop, "deleting")?;
+    if !(delete.share > 0.0 && delete.share <= 1.0) {
+        let accepted = "a share above 0 and at most 1 is accepted";
+        return wrong(("--plan", "phases.work.delete.share"), delete.share, accepted);
+    }
+    within(("--depth", "phases.work.delete.depth"), delete.depth.into(), 1, DEPTH_MAX)
+}
+
+fn pause(pause: &Pause, stop: Stop) -> Result<(), Wrong> {
+    ends_by_itself(stop, "a pause")?;
+    span(("--plan", "phases.work.pause.until_ns"), pause.until_ns, (0, "0"), (YEAR, "8760h"))
+}
+
+fn replay(replay: &Replay, stop: Stop) -> Result<(), Wrong> {
+    if let Some(delay_ns) = replay.read_through_ns {
+        span(("--plan", "phases.work.replay.read_through_ns"), delay_ns, (0, "0"), (3_600 * SECOND, "1h"))?;
+    }
+    if let Some(time_ns) = stop.time_ns {
+        span(("--time", "phases.stop.time_ns"), time_ns, (MILLISECOND, "1ms"), (YEAR, "8760h"))?;
+    }
+    within(("--plan", "phases.work.replay.format"), replay.format.into(), 0, 2)
+}
+
+fn ends_by_itself(stop: Stop, what: &str) -> Result<(), Wrong> {
+    if stop == Stop::default() {
+        return Ok(());
+    }
+    wrong(("--plan", "phases.stop"), "", format!("no stop is accepted for {what}, which ends by itself"))
 }
 
 fn stop(phase: &Phase) -> Result<(), Wrong> {
@@ -289,27 +474,138 @@ fn stop(phase: &Phase) -> Result<(), Wrong> {
     Ok(())
 }
 
+/// Styles that exclude other choices, and what blocks of clients can be.
+fn style(plan: &Plan) -> Result<(), Wrong> {
+    if plan.data.style.values == ValueStyle::Fresh && plan.verify > 0.0 {
+        return wrong(
+            ("--verify", "verify"),
+            plan.verify,
+            "0 is accepted where values are drawn for every write",
+        );
+    }
+    if plan.data.style.field_bytes.is_some() && !plan.protocol.is_resp() {
+        return wrong(("--protocol", "data.style.field_bytes"), "", "hashes are accepted with RESP alone");
+    }
+    let own = |phase: &Phase| matches!(phase.work, Work::Replay(_) | Work::Delete(_));
+    let mannered = |group: &Group| Manner { successes_only: false, ..group.manner } != Manner::default();
+    if plan.route != Route::All && (plan.phases.iter().any(own) || plan.groups.iter().any(mannered)) {
+        let accepted =
+            "all is accepted where requests are replayed, deleted, left out, spaced or dealt in blocks";
+        return wrong(("--route", "route"), plan.route.name(), accepted);
+    }
+    for group in &plan.groups {
+        let most = u64::from(group.clients) / plan.servers.len() as u64;
+        within(("--plan", "groups.manner.block"), group.manner.block.into(), 1, most.max(1))?;
+    }
+    Ok(())
+}
+
 /// Whether the protocol has every operation of the mixes.
 fn verbs_fit(plan: &Plan) -> Result<(), Wrong> {
-    let mixes = plan.phases.iter().filter_map(|phase| match &phase.work {
-        Work::Mix(mix) => Some(mix),
-        Work::Load(_) => None,
-    });
-    let mut verbs = mixes.flat_map(|mix| &mix.ops).map(|&(verb, _)| verb);
+    // Of a command, its own option says that it does not fit.
+    let says_itself = |verb| verb == Verb::Command && plan.command.is_some();
+    let mut verbs =
+        mixes(plan).flat_map(|mix| &mix.ops).map(|&(verb, _)| verb).filter(|&verb| !says_itself(verb));
     let unfit = match plan.protocol {
         Protocol::Text | Protocol::Meta | Protocol::Binary => verbs.find(|verb| verb.is_resp_only()),
         Protocol::Resp2 | Protocol::Resp3 => verbs.find(|verb| !RESP_VERBS.contains(verb)),
     };
     let Some(verb) = unfit else { return Ok(()) };
     let name = verb.name();
-    let accepted = match (plan.protocol.is_resp(), verb.is_resp_only()) {
-        (false, _) => {
-            format!("operations of memcached are accepted; {name} is one of RESP servers (Redis, Valkey)")
-        }
-        (true, true) => format!("{name} is not there yet; {}", names(&RESP_VERBS)),
-        (true, false) => format!("RESP servers have no {name}; {}", names(&RESP_VERBS)),
+    let accepted = if plan.protocol.is_resp() {
+        format!("RESP servers have no {name}; {}", names(&RESP_VERBS))
+    } else {
+        format!("operations of memcached are accepted; {name} is one of RESP servers (Redis, Valkey)")
     };
     wrong(("--mix", "phases.work.mix.ops"), name, accepted)
+}
+
+fn mixes(plan: &Plan) -> impl Iterator<Item = &Mix> {
+    plan.phases.iter().filter_map(|phase| match &phase.work {
+        Work::Mix(mix) => Some(mix),
+        _ => None,
+    })
+}
+
+fn asks(mix: &Mix, wanted: Verb) -> bool {
+    mix.ops.iter().any(|&(verb, _)| verb == wanted)
+}
+
+/// What only RESP servers have: databases, and commands of the user's own.
+fn resp(plan: &Plan) -> Result<(), Wrong> {
+    let database_at = ("--database", "database");
+    within(database_at, plan.database.into(), 0, DATABASE_MAX)?;
+    if plan.database != 0 && !plan.protocol.is_resp() {
+        let accepted =
+            "only RESP servers (Redis, Valkey) have databases: 0 is accepted beside other protocols";
+        return wrong(database_at, plan.database, accepted);
+    }
+    let for_resp = |phase: &Phase| matches!(&phase.work, Work::Load(load) if load.hashes || load.commands);
+    if plan.phases.iter().any(for_resp) && !plan.protocol.is_resp() {
+        let accepted = "hget, hset and command are accepted only with --protocol resp2 or resp3";
+        return wrong(("--mix", "phases.work.load"), "hashes or commands", accepted);
+    }
+    let asked = mixes(plan).any(|mix| asks(mix, Verb::Command));
+    let command_at = ("--command", "command");
+    match &plan.command {
+        None if asked => wrong(
+            ("--mix", "phases.work.mix.ops"),
+            "command",
+            "command is accepted only with --command, which says what it is",
+        ),
+        Some(text) if !plan.protocol.is_resp() => {
+            wrong(command_at, text, "it is accepted only with --protocol resp2 or resp3")
+        }
+        Some(text) if !asked => wrong(command_at, text, "it is accepted only with command in --mix"),
+        Some(text) => Template::parse(text).map(|_| ()).or_else(|error| {
+            wrong(
+                command_at,
+                text,
+                format!("{error}; a command such as 'ZADD __key__ __number__ __value__' is accepted"),
+            )
+        }),
+        None => Ok(()),
+    }
+}
+
+/// What only memcached's meta protocol can ask.
+fn meta(plan: &Plan) -> Result<(), Wrong> {
+    for mix in mixes(plan).filter(|mix| !mix.meta.is_nothing()) {
+        let ask = &mix.meta;
+        let reads = mix.ops.iter().any(|&(verb, _)| verb.reads());
+        let asked = [
+            (("--vivify", "phases.work.mix.meta.vivify_s"), ask.vivify_s, EXPIRY_MAX_S),
+            (("--recache", "phases.work.mix.meta.recache_s"), ask.recache_s, u32::MAX.into()),
+            (("--stale", "phases.work.mix.meta.stale_s"), ask.stale_s, EXPIRY_MAX_S),
+            (("--meta-details", "phases.work.mix.meta.details"), ask.details.then_some(1), 1),
+        ];
+        for (at, value, most) in asked.into_iter().filter_map(|(at, value, most)| Some((at, value?, most))) {
+            if plan.protocol != Protocol::Meta {
+                return wrong(at, value, "it is accepted only with --protocol meta");
+            }
+            within(at, value.into(), 0, most)?;
+            match at.0 {
+                "--stale" if !asks(mix, Verb::Delete) => {
+                    return wrong(at, value, "it is accepted only with delete in --mix");
+                }
+                "--stale" => {}
+                _ if !reads => {
+                    return wrong(
+                        at,
+                        value,
+                        "it is accepted only with a read (get, gets, gat, gats) in --mix",
+                    );
+                }
+                _ => {}
+            }
+            if mix.multiget > 1 && ask.renews() {
+                let accepted = "1 is accepted beside --vivify, --recache and --stale: the answer to several keys does not \
+                                say which of them the client is to renew";
+                return wrong(("--multiget", "phases.work.mix.multiget"), mix.multiget, accepted);
+            }
+        }
+    }
+    Ok(())
 }
 
 fn names(verbs: &[Verb]) -> String {
@@ -324,7 +620,7 @@ fn forms_fit(plan: &Plan) -> Result<(), Wrong> {
     let multiget_at = ("--multiget", "phases.work.mix.multiget");
     for phase in &plan.phases {
         let Work::Mix(mix) = &phase.work else { continue };
-        let has = |wanted: Verb| mix.ops.iter().any(|&(verb, _)| verb == wanted);
+        let has = |wanted: Verb| asks(mix, wanted);
         let gats = mix.multiget > 1 && (has(Verb::Gat) || has(Verb::Gats));
         match plan.protocol {
             Protocol::Resp2 | Protocol::Resp3 if mix.noreply => {
@@ -333,6 +629,13 @@ fn forms_fit(plan: &Plan) -> Result<(), Wrong> {
             Protocol::Resp2 | Protocol::Resp3 if gats => {
                 let accepted = "1 is accepted where the mix has gat: RESP's GETEX takes one key";
                 return wrong(multiget_at, mix.multiget, accepted);
+            }
+            Protocol::Resp2 | Protocol::Resp3 if mix.multiget > 1 && !has(Verb::Get) => {
+                return wrong(
+                    multiget_at,
+                    mix.multiget,
+                    "1 is accepted where the mix has no get: HGET takes one key",
+                );
             }
             Protocol::Binary if mix.noreply && has(Verb::Touch) => {
                 let accepted =
@@ -357,7 +660,7 @@ fn forms_fit(plan: &Plan) -> Result<(), Wrong> {
 
 /// Bytes of the longest key that may be made.
 fn longest_key(plan: &Plan) -> u64 {
-    let digits = u64::from((KEY_SPACES * plan.data.records - 1).ilog10()) + 1;
+    let digits = digits_of(&plan.data) as u64;
     let least = plan.data.key_prefix.len() as u64 + digits;
     let (_, top) = plan.data.key_size.support();
     (top.round().clamp(0.0, KEY_SIZE_MAX as f64) as u64).max(least)
@@ -390,6 +693,11 @@ fn mix_extras(mix: &Mix) -> Result<(), Wrong> {
             format!("more than 1 {no_read}"),
         );
     }
+    let multiset_at = ("--multiset", "phases.work.mix.multiset");
+    within(multiset_at, mix.multiset.into(), 1, MULTIGET_MAX)?;
+    if mix.multiset > 1 && !asks(|verb| verb == Verb::Mset) {
+        return wrong(multiset_at, mix.multiset, "more than 1 is accepted only with mset in --mix");
+    }
     if let Some(delay_ns) = mix.read_through_ns {
         let at = ("--read-through", "phases.work.mix.read_through_ns");
         if !asks(Verb::reads) {
@@ -418,7 +726,7 @@ fn data(data: &Data) -> Result<(), Wrong> {
 /// A key is the prefix and the record's number over all key spaces in decimal (see `workload::key`): what varies is
 /// cut to what fits, but a length that never fits is refused.
 fn keys(data: &Data) -> Result<(), Wrong> {
-    let digits = u64::from((KEY_SPACES * data.records - 1).ilog10()) + 1;
+    let digits = digits_of(data) as u64;
     let prefix_at = ("--key-prefix", "data.key_prefix");
     let prefix = &data.key_prefix;
     if prefix.bytes().any(|byte| byte <= b' ' || byte == 127) {
@@ -436,7 +744,7 @@ fn keys(data: &Data) -> Result<(), Wrong> {
     let at = ("--key-size", "data.key_size");
     size(at, &data.key_size)?;
     let (low, high) = data.key_size.support();
-    if high < least as f64 {
+    if data.style.keys == KeyStyle::Drawn && high < least as f64 {
         let why = format!(
             "sizes of at least {least} bytes are accepted: {} of the prefix, {digits} for the numbers of {} records",
             prefix.len(),
@@ -486,6 +794,7 @@ fn size(at: At, dist: &Dist) -> Result<(), Wrong> {
 
 #[cfg(test)]
 mod tests {
+    use pummel_logic::plan::Style;
     use pummel_logic::workload::key::KeyMaker;
 
     use super::*;
@@ -498,6 +807,7 @@ mod tests {
             key_size: Dist::Fixed(key_size as f64),
             value_size: Dist::Fixed(1.0),
             expiry_s: Dist::Fixed(0.0),
+            style: Style::default(),
         }
     }
 

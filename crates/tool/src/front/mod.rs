@@ -7,7 +7,12 @@ use std::path::PathBuf;
 
 use pummel_logic::plan::Plan;
 
+pub mod c_numbers;
 pub mod check;
+pub mod getopt;
+pub mod mcperf;
+pub mod memaslap;
+pub mod mutilate;
 pub mod native;
 pub mod saved;
 pub mod values;
@@ -28,6 +33,12 @@ pub struct Job {
 pub enum Front {
     /// pummel's own.
     Native,
+    /// mcperf's.
+    Mcperf,
+    /// That of memaslap.
+    Memaslap,
+    /// That of mutilate.
+    Mutilate,
 }
 
 impl Front {
@@ -35,6 +46,9 @@ impl Front {
     pub fn name(self) -> &'static str {
         match self {
             Front::Native => "native",
+            Front::Mcperf => "mcperf",
+            Front::Memaslap => "memaslap",
+            Front::Mutilate => "mutilate",
         }
     }
 }

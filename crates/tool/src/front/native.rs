@@ -8,15 +8,18 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, Args, FromArgMatches, Parser};
 use pummel_logic::plan::{
-    Arrivals, Backend, Clock, Data, Depth, Engine, Group, Load, Login, Mix, Phase, Plan, Protocol, SCHEMA,
-    Socket, Stop, TlsOptions, Wait, Work,
+    Arrivals, Backend, Births, Clock, Crowd, Data, Depth, Engine, Group, Load, Login, Manner, Mix, Phase,
+    Plan, Protocol, Route, SCHEMA, Socket, Stop, Style, TlsOptions, Transport, Wait, Work,
 };
 use pummel_logic::time::SECOND;
-use pummel_logic::wire::Verb;
+use pummel_logic::wire::{MetaAsk, Verb};
+
+use pummel_logic::workload::key::Space;
+use pummel_logic::workload::mix::space_of;
 
 pub use self::args::{
     ArrivalsName, BackendName, ClockName, DataArgs, EngineArgs, List, LoadArgs, LoadPaceArgs, MixArgs,
-    OutputArgs, PaceArgs, ProtocolName, RunArgs, SavedArgs, SocketArgs, TargetArgs, WaitName,
+    OutputArgs, PaceArgs, ProtocolName, RouteName, RunArgs, SavedArgs, SocketArgs, TargetArgs, WaitName,
 };
 use super::check::{self, Wrong};
 use super::{Edge, Format, Front, Job, Outputs, UsageError, values};
@@ -101,8 +104,8 @@ pub fn run(typed: &Typed<RunArgs>, edge: &Edge) -> Result<Job, UsageError> {
         let plan = saved_plan(typed, saved)?;
         return Ok(Job { front: Front::Native, plan, outputs });
     }
-    not_yet(&args.target, &args.engine)?;
     let plan = Plan {
+        command: args.mix.command.clone(),
         seed: args.pace.seed.unwrap_or(edge.seed),
         interval_ns: args.pace.interval,
         verify: args.mix.verify.unwrap_or(0.0),
@@ -119,7 +122,6 @@ pub fn run(typed: &Typed<RunArgs>, edge: &Edge) -> Result<Job, UsageError> {
 pub fn load(typed: &Typed<LoadArgs>, edge: &Edge) -> Result<Job, UsageError> {
     let args = &typed.args;
     let outputs = outputs(&args.output)?;
-    not_yet(&args.target, &args.engine)?;
     let pace = &args.pace;
     let group = Group {
         name: "clients".to_string(),
@@ -127,6 +129,8 @@ pub fn load(typed: &Typed<LoadArgs>, edge: &Edge) -> Result<Job, UsageError> {
         depth: Depth::Limit(pace.depth),
         arrivals: Arrivals::Closed,
         rate: None,
+        crowd: None,
+        manner: Manner::default(),
     };
     let plan = Plan {
         interval_ns: pace.interval,
@@ -141,9 +145,8 @@ pub fn load(typed: &Typed<LoadArgs>, edge: &Edge) -> Result<Job, UsageError> {
 /// A saved plan, with the servers of the command line if it names any.
 fn saved_plan(typed: &Typed<RunArgs>, saved: &Plan) -> Result<Plan, UsageError> {
     let mut plan = saved.clone();
-    let servers = typed_servers(&typed.args.target);
-    if !servers.is_empty() {
-        plan.servers = servers;
+    if !typed.args.target.server.is_empty() {
+        plan.servers = typed_servers(&typed.args.target, plan.protocol)?;
     }
     check::check(&plan).map_err(|wrong| UsageError::Value {
         flag: "--plan".to_string(),
@@ -165,7 +168,9 @@ fn base(
     Ok(Plan {
         schema: SCHEMA,
         servers: servers(target, edge)?,
+        route: route(target.route),
         protocol: protocol(target.protocol),
+        transport: if target.udp { Transport::Udp } else { Transport::Stream },
         seed: edge.seed,
         interval_ns: SECOND,
         timeout_ns: target.timeout,
@@ -176,25 +181,23 @@ fn base(
         socket: self::socket(socket),
         login: login(target)?,
         tls: tls(target)?,
+        database: target.database,
+        command: None,
         data: self::data(data),
         groups: Vec::new(),
         phases: Vec::new(),
     })
 }
 
-/// Answers what the parser knows and this version cannot do.
-fn not_yet(target: &TargetArgs, engine: &EngineArgs) -> Result<(), UsageError> {
-    let text = "this version speaks TCP and unix sockets";
-    let missing = [
-        (target.udp, "--udp", text),
-        (
-            engine.backend == BackendName::Uring,
-            "--backend uring",
-            "--backend auto and --backend epoll are accepted",
-        ),
-    ];
-    let Some((_, flag, instead)) = missing.into_iter().find(|(given, _, _)| *given) else { return Ok(()) };
-    Err(UsageError::NotYet { flag: flag.to_string(), instead: instead.to_string() })
+fn route(name: RouteName) -> Route {
+    match name {
+        RouteName::All => Route::All,
+        RouteName::RoundRobin => Route::RoundRobin,
+        RouteName::Modulo => Route::Modulo,
+        RouteName::Ketama => Route::Ketama,
+        RouteName::KetamaWeighted => Route::KetamaWeighted,
+        RouteName::Crc16 => Route::Crc16,
+    }
 }
 
 fn protocol(name: ProtocolName) -> Protocol {
@@ -223,19 +226,27 @@ fn login(target: &TargetArgs) -> Result<Option<Login>, UsageError> {
     }
 }
 
-fn typed_servers(target: &TargetArgs) -> Vec<String> {
-    target.server.iter().flat_map(|servers| servers.0.clone()).collect()
+fn typed_servers(target: &TargetArgs, protocol: Protocol) -> Result<Vec<String>, UsageError> {
+    let lists = target.server.iter().flat_map(|list| &list.0);
+    let parsed: Result<Vec<_>, _> = lists.map(|list| servers_in(list, "--server", protocol)).collect();
+    parsed.map(|lists| lists.concat())
+}
+
+/// A list of servers, with the protocol's port where one lacks it.
+fn servers_in(text: &str, from: &str, protocol: Protocol) -> Result<Vec<String>, UsageError> {
+    let port = if protocol.is_resp() { values::RESP_PORT } else { values::PORT };
+    values::servers_at(text, port).map_err(|error| UsageError::Value {
+        flag: from.to_string(),
+        value: text.to_string(),
+        accepted: error.to_string(),
+    })
 }
 
 fn servers(target: &TargetArgs, edge: &Edge) -> Result<Vec<String>, UsageError> {
-    let servers = typed_servers(target);
+    let protocol = protocol(target.protocol);
     match &edge.servers {
-        _ if !servers.is_empty() => Ok(servers),
-        Some(text) => values::servers(text).map_err(|error| UsageError::Value {
-            flag: "MEMCACHED_SERVERS".to_string(),
-            value: text.clone(),
-            accepted: error.to_string(),
-        }),
+        _ if !target.server.is_empty() => typed_servers(target, protocol),
+        Some(text) => servers_in(text, "MEMCACHED_SERVERS", protocol),
         None => Err(UsageError::Missing(
             "no server: '--server' (-s) is required, with HOST, HOST:PORT, [IPV6]:PORT or /unix/path; \
              or set MEMCACHED_SERVERS"
@@ -249,8 +260,9 @@ fn engine(args: &EngineArgs, threads: u32) -> Engine {
         threads,
         cpus: args.cpus.as_ref().map_or_else(Vec::new, |cpus| cpus.0.clone()),
         backend: match args.backend {
-            BackendName::Auto | BackendName::Uring => Backend::Auto,
+            BackendName::Auto => Backend::Auto,
             BackendName::Epoll => Backend::Epoll,
+            BackendName::Uring => Backend::Uring,
         },
         wait: match args.wait {
             WaitName::Auto => Wait::Auto,
@@ -306,6 +318,7 @@ fn data(args: &DataArgs) -> Data {
         key_size: args.key_size.clone(),
         value_size: args.value_size.clone(),
         expiry_s: args.ttl.clone(),
+        style: Style::default(),
     }
 }
 
@@ -315,28 +328,59 @@ fn group(pace: &PaceArgs) -> Group {
         clients: pace.connections,
         depth: pace.depth,
         arrivals: match (&pace.arrivals, pace.rate) {
+            // They say when clients come.
+            (_, None) if pace.conn_rate.is_some() => Arrivals::Closed,
             (None, None) => Arrivals::Closed,
             (None | Some(ArrivalsName::Poisson), _) => Arrivals::Poisson,
             (Some(ArrivalsName::Constant), _) => Arrivals::Constant,
             (Some(ArrivalsName::Shape(dist)), _) => Arrivals::Shape(dist.clone()),
         },
         rate: pace.rate,
+        crowd: crowd(pace),
+        manner: Manner::default(),
     }
+}
+
+/// Clients that come and go, where they are asked for.
+fn crowd(pace: &PaceArgs) -> Option<Crowd> {
+    let births = match (pace.conn_rate, &pace.arrivals) {
+        (None, _) if pace.calls_per_connection.is_none() => return None,
+        (None, _) => Births::Closed,
+        (Some(rate), None | Some(ArrivalsName::Poisson)) => {
+            Births::Open { arrivals: Arrivals::Poisson, rate }
+        }
+        (Some(rate), Some(ArrivalsName::Constant)) => Births::Open { arrivals: Arrivals::Constant, rate },
+        (Some(rate), Some(ArrivalsName::Shape(dist))) => {
+            Births::Open { arrivals: Arrivals::Shape(dist.clone()), rate }
+        }
+    };
+    Some(Crowd { births, calls: pace.calls_per_connection.unwrap_or(1), sequence: None })
 }
 
 /// Loading, warm-up, measuring: the first two where they are wanted.
 fn phases(args: &RunArgs) -> Vec<Phase> {
     let pace = &args.pace;
+    let ops = ops(&args.mix);
     let mix = Work::Mix(Mix {
-        ops: args.mix.mix.0.clone(),
+        ops: ops.clone(),
         popularity: args.mix.popularity.clone(),
         multiget: args.mix.multiget,
         read_through_ns: args.mix.read_through,
         noreply: args.mix.noreply,
+        multiset: args.mix.multiset,
+        meta: MetaAsk {
+            vivify_s: args.mix.vivify,
+            recache_s: args.mix.recache,
+            details: args.mix.meta_details,
+            stale_s: args.mix.stale,
+        },
     });
     let mut phases = Vec::new();
-    if !args.mix.no_load {
-        phases.push(load_phase(&args.mix.mix.0, LOAD_DEPTH, false));
+    // The keys of a command are whatever it makes of them, unless they are to be stored.
+    let loaded = |(verb, _): &&(Verb, f64)| *verb != Verb::Command || args.mix.load;
+    let loaded: Vec<(Verb, f64)> = ops.iter().filter(loaded).copied().collect();
+    if !args.mix.no_load && !loaded.is_empty() {
+        phases.push(load_phase(&loaded, LOAD_DEPTH, false));
     }
     if pace.warmup > 0 {
         let stop = Stop { time_ns: Some(pace.warmup), requests: None };
@@ -348,10 +392,26 @@ fn phases(args: &RunArgs) -> Vec<Phase> {
     phases
 }
 
+/// The operations and their weights, or what stands for them where none are named.
+fn ops(args: &MixArgs) -> Vec<(Verb, f64)> {
+    match (&args.mix, &args.command) {
+        (Some(ops), _) => ops.0.clone(),
+        (None, Some(_)) => vec![(Verb::Command, 1.0)],
+        (None, None) => vec![(Verb::Get, 9.0), (Verb::Set, 1.0)],
+    }
+}
+
+/// Loading for these operations: the plain records, unless all of them have records of another kind that only they use.
 fn load_phase(ops: &[(Verb, f64)], depth: u32, recorded: bool) -> Phase {
-    let asks = |verbs: [Verb; 2]| ops.iter().any(|(verb, _)| verbs.contains(verb));
-    let load =
-        Load { depth, pieces: asks([Verb::Append, Verb::Prepend]), counters: asks([Verb::Incr, Verb::Decr]) };
+    let asks = |space: Space| ops.iter().any(|&(verb, _)| space_of(verb) == space);
+    let load = Load {
+        depth,
+        pieces: asks(Space::Pieces),
+        counters: asks(Space::Counters),
+        hashes: asks(Space::Hashes),
+        commands: asks(Space::Commands),
+        no_plain: !asks(Space::Plain) && !asks(Space::Pieces) && !asks(Space::Counters),
+    };
     Phase { name: "load".to_string(), work: Work::Load(load), stop: Stop::default(), recorded }
 }
 

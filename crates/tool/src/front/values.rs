@@ -15,6 +15,9 @@ use pummel_logic::wire::Verb;
 /// The port of a server that names none: memcached's own.
 pub const PORT: u16 = 11211;
 
+/// The port of RESP servers, where none is given.
+pub const RESP_PORT: u16 = 6379;
+
 /// Longest path of a unix socket in bytes: `sun_path` of unix(7) without the closing zero.
 const UNIX_PATH_MAX: usize = 107;
 
@@ -161,6 +164,15 @@ pub fn time_within(text: &str, least: (Nanos, &str), most: (Nanos, &str)) -> Rea
     Ok(value)
 }
 
+/// Whole seconds, as a time of up to 136 years.
+pub fn whole_seconds(text: &str) -> Read<u32> {
+    let seconds = time(text)? / SECOND;
+    match u32::try_from(seconds) {
+        Ok(whole) if time(text)?.is_multiple_of(SECOND) => Ok(whole),
+        _ => accepted("whole seconds are accepted, such as 30, 30s or 5m"),
+    }
+}
+
 /// A share from 0 to 1: `0`, `0.25`, `1`.
 pub fn fraction(text: &str) -> Read<f64> {
     match Decimal::parse(text).map(Decimal::as_f64) {
@@ -169,23 +181,33 @@ pub fn fraction(text: &str) -> Read<f64> {
     }
 }
 
-/// Servers, separated by commas, each in the form that the Plan has: see [`server`].
+/// Servers of memcached's, separated by commas, each in the form that the Plan has: see [`server_at`].
 pub fn servers(text: &str) -> Read<Vec<String>> {
-    text.split(',').map(server).collect()
+    servers_at(text, PORT)
+}
+
+/// The same for servers that listen on this port where none is given.
+pub fn servers_at(text: &str, default_port: u16) -> Read<Vec<String>> {
+    text.split(',').map(|server| server_at(server, default_port)).collect()
+}
+
+/// One server of memcached's: see [`server_at`].
+pub fn server(text: &str) -> Read<String> {
+    server_at(text, PORT)
 }
 
 /// One server: `host`, `host:port`, `1.2.3.4:port`, `[v6]`, `[v6]:port`, or the absolute path of a unix socket. The
 /// port is added where it is missing. An IPv6 address without brackets is refused, since its end may be meant as a port.
-pub fn server(text: &str) -> Read<String> {
+pub fn server_at(text: &str, default_port: u16) -> Read<String> {
     if text.starts_with('/') {
         return unix_path(text);
     }
     if let Some(rest) = text.strip_prefix('[') {
-        return bracketed(rest);
+        return bracketed(rest, default_port);
     }
     let (host, port) = match text.split_once(':') {
         Some((host, port)) => (host, self::port(port)),
-        None => (text, Some(PORT)),
+        None => (text, Some(default_port)),
     };
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     match port {
@@ -208,11 +230,11 @@ fn unix_path(text: &str) -> Read<String> {
 }
 
 /// What stands behind the opening bracket of `[v6]:port`; a zone such as `%eth0` may follow the address.
-fn bracketed(rest: &str) -> Read<String> {
+fn bracketed(rest: &str, default_port: u16) -> Read<String> {
     let parsed = rest.split_once(']').and_then(|(address, after)| {
         let bare = address.split('%').next()?;
         bare.parse::<Ipv6Addr>().ok()?;
-        let port = if after.is_empty() { PORT } else { port(after.strip_prefix(':')?)? };
+        let port = if after.is_empty() { default_port } else { port(after.strip_prefix(':')?)? };
         Some(format!("[{address}]:{port}"))
     });
     parsed.map_or_else(
@@ -451,6 +473,16 @@ mod tests {
     }
 
     #[test]
+    fn expiries_are_whole_seconds() {
+        for (text, seconds) in [("0", 0), ("30", 30), ("30s", 30), ("5m", 300), ("2000ms", 2)] {
+            assert_eq!(whole_seconds(text), Ok(seconds), "{text}");
+        }
+        for text in ["", "1.5", "500ms", "-1", "1d", "9999999h"] {
+            assert!(whole_seconds(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
     fn fractions_lie_between_0_and_1() {
         assert_eq!(fraction("0"), Ok(0.0));
         assert_eq!(fraction("0.25"), Ok(0.25));
@@ -476,6 +508,8 @@ mod tests {
         }
         let both = vec!["a:11211".to_string(), "/b".to_string()];
         assert_eq!(servers("a,/b"), Ok(both));
+        let resp = ["a:6379", "b:1", "[::1]:6379", "/c"].map(str::to_string).to_vec();
+        assert_eq!(servers_at("a,b:1,[::1],/c", RESP_PORT), Ok(resp));
     }
 
     #[test]

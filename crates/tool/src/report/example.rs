@@ -6,11 +6,11 @@ use pummel_logic::measure::measurement::{Bytes, Keep, Load, Measurement, WorkerT
 use pummel_logic::measure::recorder::Sample;
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::{
-    Arrivals, Backend, Clock, Data, Depth, Engine, Group, Mix, Phase, Plan, Protocol, SCHEMA, Socket, Stop,
-    Wait, Work,
+    Arrivals, Backend, Clock, Data, Depth, Engine, Group, Manner, Mix, Phase, Plan, Protocol, Route, SCHEMA,
+    Socket, Stop, Style, Transport, Wait, Work,
 };
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
-use pummel_logic::wire::{Outcome, Verb};
+use pummel_logic::wire::{MetaAsk, Outcome, Verb};
 use pummel_logic::workload::popularity::Popularity;
 
 use super::Report;
@@ -43,6 +43,8 @@ impl Run {
         measurement.generator.cpu_system_ns = 9_800 * MICROSECOND;
         measurement.generator.workers.push(WorkerTime { busy_ns: SECOND / 4, wall_ns: 2 * SECOND });
         measurement.generator.peak_rss_bytes = 11_534_336;
+        measurement.generator.backends.insert(Backend::Epoll);
+        measurement.generator.fallbacks.insert("the kernel is too old".to_owned());
         let mut run = Run { plan, measurement };
         run.interval(0, keep, |interval| requests(interval, 0..1_000));
         run.interval(1, keep, |interval| requests(interval, 1_000..2_000));
@@ -106,7 +108,9 @@ fn plan() -> Plan {
     Plan {
         schema: SCHEMA,
         servers: vec!["127.0.0.1:11211".to_owned()],
+        route: Route::All,
         protocol: Protocol::Text,
+        transport: Transport::Stream,
         seed: 42,
         interval_ns: SECOND,
         timeout_ns: SECOND,
@@ -129,6 +133,8 @@ fn plan() -> Plan {
         },
         login: None,
         tls: None,
+        database: 0,
+        command: None,
         data: Data {
             records: 1_000,
             seed: 0,
@@ -136,6 +142,7 @@ fn plan() -> Plan {
             key_size: Dist::Fixed(30.0),
             value_size: Dist::Fixed(200.0),
             expiry_s: Dist::Fixed(0.0),
+            style: Style::default(),
         },
         groups: vec![Group {
             name: "all".to_owned(),
@@ -143,6 +150,8 @@ fn plan() -> Plan {
             depth: Depth::Limit(1),
             arrivals: Arrivals::Poisson,
             rate: Some(1_000.0),
+            crowd: None,
+            manner: Manner::default(),
         }],
         phases: vec![Phase {
             name: "measure".to_owned(),
@@ -152,6 +161,8 @@ fn plan() -> Plan {
                 multiget: 1,
                 read_through_ns: None,
                 noreply: false,
+                multiset: 1,
+                meta: MetaAsk::default(),
             }),
             stop: Stop { time_ns: Some(2 * SECOND), requests: None },
             recorded: true,

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use pummel_logic::measure::churn::{Churn, Failures};
 use pummel_logic::measure::histogram::Histogram;
 use pummel_logic::measure::measurement::{Bytes, Failure, Measurement, Slice, SliceOp, Stamps, Status};
 use pummel_logic::measure::recorder::{Counts, Ops, Span, Times};
 use pummel_logic::measure::summary::{Figures, GroupSummary, OpSummary, QUANTILES, Quantile, Totals};
-use pummel_logic::plan::{Clock, Plan};
-use pummel_logic::time::{Nanos, seconds};
-use pummel_logic::wire::{Fault, Verb};
+use pummel_logic::plan::{Clock, Late, Plan};
+use pummel_logic::time::{MICROSECOND, Nanos, seconds};
+use pummel_logic::wire::{Fault, Verb, udp};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -44,6 +45,9 @@ struct Root<'a> {
     groups: Vec<GroupOut<'a>>,
     bytes: Bytes,
     connections: ConnectionsOut<'a>,
+    /// Absent without UDP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    udp: Option<udp::Counts>,
     verify: VerifyOut<'a>,
     error_messages: &'a BTreeMap<String, u64>,
     goals: Vec<GoalOut>,
@@ -70,7 +74,7 @@ impl<'a> Root<'a> {
             clock: measurement.clock,
             unix_socket: measurement.unix_socket,
             load: LoadOut::of(measurement),
-            totals: TotalsOut::of(&summary.totals),
+            totals: TotalsOut { skipped: skipped_of(report), ..TotalsOut::of(&summary.totals) },
             ops: OpsOut::of(&summary.ops, &measurement.ops()),
             groups: groups
                 .iter()
@@ -79,6 +83,7 @@ impl<'a> Root<'a> {
                 .collect(),
             bytes: measurement.bytes,
             connections: ConnectionsOut::of(report),
+            udp: measurement.udp,
             verify: VerifyOut::of(measurement),
             error_messages: &measurement.messages,
             goals: GoalOut::all_of(report),
@@ -124,9 +129,18 @@ struct TotalsOut<'a> {
     errors: u64,
     unfinished: u64,
     unsent: u64,
+    /// Where requests that are late are left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skipped: Option<u64>,
     rate: f64,
     #[serde(flatten)]
     times: TimesOut<'a>,
+}
+
+/// Requests that were left out, where the plan says that late ones are.
+fn skipped_of(report: &Report<'_>) -> Option<u64> {
+    let skips = report.plan.groups.iter().any(|group| group.manner.late == Late::Skipped);
+    skips.then_some(report.measurement.skipped)
 }
 
 impl<'a> TotalsOut<'a> {
@@ -137,6 +151,7 @@ impl<'a> TotalsOut<'a> {
             errors: totals.counts.failed(),
             unfinished: totals.counts.unfinished,
             unsent: totals.counts.unsent,
+            skipped: None,
             rate: rounded(totals.rate),
             times: TimesOut::of(&totals.figures),
         }
@@ -319,6 +334,63 @@ struct ConnectionsOut<'a> {
     handshake_us: Option<FiguresOut<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     resumed: Option<u64>,
+    /// Absent where all clients stay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    churn: Option<ChurnOut>,
+}
+
+/// What came of clients that come and go.
+#[derive(Serialize)]
+struct ChurnOut {
+    clients: u64,
+    asked: u64,
+    established: u64,
+    alive_max: u64,
+    failures: Failures,
+    life_us: SpreadOut,
+    connect_us: SpreadOut,
+}
+
+impl ChurnOut {
+    fn of(churn: &Churn) -> ChurnOut {
+        ChurnOut {
+            clients: churn.begun,
+            asked: churn.asked,
+            established: churn.established,
+            alive_max: churn.alive_max,
+            failures: churn.failures,
+            life_us: SpreadOut::of(&churn.life),
+            connect_us: SpreadOut::of(&churn.connect),
+        }
+    }
+}
+
+/// A distribution of times in microseconds; null where there is none.
+#[derive(Serialize)]
+struct SpreadOut {
+    min: Option<f64>,
+    mean: Option<f64>,
+    stddev: Option<f64>,
+    p50: Option<f64>,
+    p99: Option<f64>,
+    max: Option<f64>,
+}
+
+impl SpreadOut {
+    fn of(times: &Histogram) -> SpreadOut {
+        let moments = times.moments();
+        let us = |ns: f64| ns / MICROSECOND as f64;
+        let bound = |ns: u64| (moments.count > 0).then(|| us(ns as f64));
+        let at = |quantile| times.quantile(quantile).map(|ns| us(ns as f64));
+        SpreadOut {
+            min: bound(moments.min),
+            mean: moments.mean_ns().map(us),
+            stddev: moments.stddev_ns().map(us),
+            p50: at(0.5),
+            p99: at(0.99),
+            max: bound(moments.max),
+        }
+    }
 }
 
 impl<'a> ConnectionsOut<'a> {
@@ -334,6 +406,7 @@ impl<'a> ConnectionsOut<'a> {
             connect_us: FiguresOut(&report.summary.connect),
             handshake_us: tls.then_some(FiguresOut(&report.summary.handshake)),
             resumed: tls.then_some(connections.resumed),
+            churn: connections.churn.as_deref().map(ChurnOut::of),
         }
     }
 }
@@ -387,6 +460,11 @@ impl GoalOut {
     }
 }
 
+/// Words as a list; `None` when there are none.
+fn listed<'a>(words: impl Iterator<Item = &'a str>) -> Option<String> {
+    Some(words.collect::<Vec<_>>().join(", ")).filter(|list| !list.is_empty())
+}
+
 #[derive(Serialize)]
 struct GeneratorOut<'a> {
     cpu_user_s: f64,
@@ -398,6 +476,8 @@ struct GeneratorOut<'a> {
     stalled_s: f64,
     stamps: Stamps,
     peak_rss_bytes: u64,
+    backend: Option<String>,
+    backend_why: Option<String>,
     limited: bool,
     why: Option<&'a str>,
 }
@@ -415,6 +495,8 @@ impl<'a> GeneratorOut<'a> {
             stalled_s: seconds(generator.turns.stalled_ns),
             stamps: generator.turns.stamps,
             peak_rss_bytes: generator.peak_rss_bytes,
+            backend: listed(generator.backends.iter().map(|backend| backend.name())),
+            backend_why: listed(generator.fallbacks.iter().map(String::as_str)),
             limited: report.summary.verdict.limited(),
             why: report.summary.verdict.why.as_deref(),
         }
@@ -560,6 +642,8 @@ mod tests {
         );
         assert_eq!(generator["stamps"], json!({"missing": 0, "shared": 6, "rejected": 0}));
         assert_eq!((&generator["stalls"], &generator["peak_rss_bytes"]), (&json!(0), &json!(11534336)));
+        assert_eq!(generator["backend"], "epoll");
+        assert_eq!(generator["backend_why"], "the kernel is too old");
         assert_eq!((&generator["limited"], &generator["why"]), (&json!(false), &Value::Null));
     }
 

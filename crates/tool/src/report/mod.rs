@@ -5,6 +5,7 @@ use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::Plan;
 
 pub mod csv;
+pub mod curve;
 pub mod hdr;
 pub mod json;
 pub mod output;

@@ -2,17 +2,23 @@
 
 use std::fmt;
 use std::io::{self, IoSlice, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
+
+use rustls::{ServerConfig, ServerConnection};
 
 use super::ServeError;
 
 /// Connections that wait to be accepted, at most; the kernel's `net.core.somaxconn` may say less.
 const BACKLOG: i32 = 4096;
+
+/// A free port that TCP gave is tried for UDP; if another process has that one, so often another.
+const PORTS_TRIED: usize = 16;
 
 /// Where to listen, as it was typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,6 +84,28 @@ impl Door {
         Ok(door)
     }
 
+    /// The same, and a UDP socket on the same port. A unix socket has none.
+    pub(super) fn open_with_udp(listen: &Listen) -> Result<(Door, Option<UdpSocket>), ServeError> {
+        let any_port = matches!(listen, Listen::Tcp(address) if address.ends_with(":0"));
+        let wrap = |cause: io::Error| {
+            ServeError::new(format!("cannot listen on {listen} for UDP{}", hint(&cause)), cause)
+        };
+        for tried in 1.. {
+            let door = Door::open(listen)?;
+            let Door::Tcp(listener) = &door else { return Ok((door, None)) };
+            match listener.local_addr().and_then(UdpSocket::bind) {
+                Ok(socket) => {
+                    socket.set_nonblocking(true).map_err(wrap)?;
+                    return Ok((door, Some(socket)));
+                }
+                Err(cause) if any_port && tried < PORTS_TRIED && cause.kind() == io::ErrorKind::AddrInUse => {
+                }
+                Err(cause) => return Err(wrap(cause)),
+            }
+        }
+        unreachable!("the last try ends in one way or the other")
+    }
+
     /// Where it is, as a client would name it.
     pub(super) fn address(&self) -> io::Result<String> {
         match self {
@@ -87,18 +115,24 @@ impl Door {
     }
 
     /// The next connection that waits, ready for use; `WouldBlock` when none does.
-    pub(super) fn accept(&self) -> io::Result<Line> {
+    pub(super) fn accept(&self, tls: Option<&Arc<ServerConfig>>) -> io::Result<Line> {
+        let socket = self.accept_socket()?;
+        let tls = tls.map(|config| ServerConnection::new(Arc::clone(config))).transpose();
+        Ok(Line { socket, tls: tls.map_err(io::Error::other)?.map(Box::new) })
+    }
+
+    fn accept_socket(&self) -> io::Result<Socket> {
         match self {
             Door::Tcp(listener) => {
                 let (stream, _) = listener.accept()?;
                 stream.set_nonblocking(true)?;
                 stream.set_nodelay(true)?;
-                Ok(Line::Tcp(stream))
+                Ok(Socket::Tcp(stream))
             }
             Door::Unix(listener, _) => {
                 let (stream, _) = listener.accept()?;
                 stream.set_nonblocking(true)?;
-                Ok(Line::Unix(stream))
+                Ok(Socket::Unix(stream))
             }
         }
     }
@@ -144,31 +178,84 @@ fn hint(cause: &io::Error) -> &'static str {
     }
 }
 
-/// The socket of one connection.
+/// One connection, perhaps behind TLS.
 #[derive(Debug)]
-pub(super) enum Line {
+pub(super) struct Line {
+    socket: Socket,
+    tls: Option<Box<ServerConnection>>,
+}
+
+#[derive(Debug)]
+enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
 impl Line {
+    /// Reads what a client said; `WouldBlock` where there is nothing more for now.
     pub(super) fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Line::Tcp(stream) => stream.read(into),
-            Line::Unix(stream) => stream.read(into),
+        let Some(tls) = &mut self.tls else { return self.socket.read(into) };
+        match tls.reader().read(into) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            read => return read,
         }
+        if tls.read_tls(&mut self.socket)? == 0 {
+            return Ok(0);
+        }
+        if let Err(error) = tls.process_new_packets() {
+            // The alert that says why is sent if the socket takes it; the connection is over in any case.
+            let _ = tls.write_tls(&mut self.socket);
+            return Err(io::Error::other(error));
+        }
+        tls.reader().read(into)
     }
 
+    /// Whether a client said more, which was decrypted and not read yet: no event tells of it.
+    pub(super) fn has_unread(&mut self) -> bool {
+        self.tls.as_mut().is_some_and(|tls| {
+            tls.process_new_packets().is_ok_and(|state| state.plaintext_bytes_to_read() > 0)
+        })
+    }
+
+    /// Takes as many of the bytes as go.
     pub(super) fn write(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        match self {
-            Line::Tcp(stream) => stream.write_vectored(parts),
-            Line::Unix(stream) => stream.write_vectored(parts),
+        let Some(tls) = &mut self.tls else { return self.socket.write_vectored(parts) };
+        let count = tls.writer().write_vectored(parts)?;
+        self.flush()?;
+        Ok(count)
+    }
+
+    /// Sends what TLS has to say by itself, and what it took and did not send; whether that is all sent.
+    pub(super) fn flush(&mut self) -> io::Result<bool> {
+        let Some(tls) = &mut self.tls else { return Ok(true) };
+        while tls.wants_write() {
+            match tls.write_tls(&mut self.socket) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether all that TLS took was sent.
+    pub(super) fn is_flushed(&self) -> bool {
+        self.tls.as_ref().is_none_or(|tls| !tls.wants_write())
+    }
+
+    /// Says that nothing more will be said, where that is said in words.
+    pub(super) fn say_goodbye(&mut self) {
+        if let Some(tls) = &mut self.tls {
+            tls.send_close_notify();
+            // The connection is over whether the client hears of it or not.
+            let _ = self.flush();
         }
     }
 
     /// Makes closing send a reset instead of an orderly end, where the kind of socket knows one.
     pub(super) fn close_by_reset(&self) {
-        if let Line::Tcp(stream) = self {
+        if let Socket::Tcp(stream) = &self.socket {
             // Fails only on a socket that is gone, and then nobody is left to see the difference.
             let _ = rustix::net::sockopt::set_socket_linger(stream, Some(Duration::ZERO));
         }
@@ -177,10 +264,36 @@ impl Line {
 
 impl AsFd for Line {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Line::Tcp(stream) => stream.as_fd(),
-            Line::Unix(stream) => stream.as_fd(),
+        match &self.socket {
+            Socket::Tcp(stream) => stream.as_fd(),
+            Socket::Unix(stream) => stream.as_fd(),
         }
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(stream) => stream.read(into),
+            Socket::Unix(stream) => stream.read(into),
+        }
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_vectored(&[IoSlice::new(bytes)])
+    }
+
+    fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(stream) => stream.write_vectored(parts),
+            Socket::Unix(stream) => stream.write_vectored(parts),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -3,10 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 
-use pummel_logic::host::{Ending, Guest, Host};
+use pummel_logic::host::{Ending, Framing, Guest, Host, Post};
 use pummel_logic::time::{MICROSECOND, NEVER, Nanos, SECOND};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -15,6 +17,7 @@ use rustix::time::{
     ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
     timerfd_create, timerfd_settime,
 };
+use rustls::ServerConfig;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::listen::{Door, Line};
@@ -36,6 +39,7 @@ const EVENTS_MAX: usize = 256;
 const SIGNAL: u64 = u64::MAX;
 const TIMER: u64 = u64::MAX - 1;
 const FIRST_DOOR: u64 = u64::MAX / 2;
+const FIRST_WINDOW: u64 = u64::MAX / 4 * 3;
 
 /// The monotonic clock.
 pub(super) fn now() -> Nanos {
@@ -81,6 +85,22 @@ struct Seat {
     scheduled: Nanos,
 }
 
+/// A UDP socket, and what is to be sent there.
+#[derive(Debug)]
+struct Window {
+    socket: UdpSocket,
+    post: Post<SocketAddr>,
+}
+
+/// All that connections and datagrams come in by.
+pub(super) struct House {
+    pub(super) doors: Vec<Door>,
+    /// UDP sockets, and how replies are put into datagrams there.
+    pub(super) windows: Vec<(UdpSocket, Framing)>,
+    /// What TLS connections are made with, where all connections are.
+    pub(super) tls: Option<Arc<ServerConfig>>,
+}
+
 pub(super) struct Server {
     host: Host,
     epoll: OwnedFd,
@@ -88,6 +108,8 @@ pub(super) struct Server {
     /// Readable once a signal came; open as long as the server.
     _signals: UnixStream,
     doors: Vec<Door>,
+    windows: Vec<Window>,
+    tls: Option<Arc<ServerConfig>>,
     /// Out of file descriptors: nobody is let in until somebody leaves.
     full: bool,
     seats: Vec<Option<Seat>>,
@@ -99,12 +121,14 @@ pub(super) struct Server {
     wait: ServeWait,
     stage: Stage,
     buffer: Box<[u8]>,
+    /// Large enough for every datagram.
+    datagram: Box<[u8]>,
 }
 
 impl Server {
     pub(super) fn new(
         host: Host,
-        doors: Vec<Door>,
+        house: House,
         ledger: Option<Ledger>,
         bounds: Bounds,
         wait: ServeWait,
@@ -131,7 +155,13 @@ impl Server {
             epoll,
             timer,
             _signals: signals,
-            doors,
+            doors: house.doors,
+            windows: house
+                .windows
+                .into_iter()
+                .map(|(socket, framing)| Window { socket, post: Post::new(framing) })
+                .collect(),
+            tls: house.tls,
             full: false,
             seats: Vec::new(),
             free: Vec::new(),
@@ -142,8 +172,14 @@ impl Server {
             wait,
             stage: Stage::Open,
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
+            datagram: vec![0; 1 << 16].into_boxed_slice(),
         };
         server.watch_doors().map_err(|errno| wrap(errno.into()))?;
+        for (number, window) in server.windows.iter().enumerate() {
+            let name = EventData::new_u64(FIRST_WINDOW + number as u64);
+            epoll::add(&server.epoll, &window.socket, name, EventFlags::IN)
+                .map_err(|errno| wrap(errno.into()))?;
+        }
         Ok(server)
     }
 
@@ -158,6 +194,7 @@ impl Server {
         while self.stage != Stage::Over {
             let time = now();
             self.send_due(time);
+            self.send_datagrams();
             self.turn_stage(time);
             self.write_truth()?;
             if self.stage != Stage::Over {
@@ -208,6 +245,10 @@ impl Server {
                 for place in 0..self.seats.len() {
                     self.renew_interest(place);
                 }
+                for window in &self.windows {
+                    // It was added, so it can only be there.
+                    let _ = epoll::delete(&self.epoll, &window.socket);
+                }
                 self.turn_stage(time);
             }
             Stage::Draining(end) if end <= time || self.owes_nothing() => self.stage = Stage::Over,
@@ -217,6 +258,7 @@ impl Server {
 
     fn owes_nothing(&self) -> bool {
         self.seats.iter().flatten().all(|seat| seat.guest.next_due() == NEVER)
+            && self.windows.iter().all(|window| window.post.next_due() == NEVER)
     }
 
     /// Waits until something happens or is due; only looks when that is so soon that sleeping would miss it.
@@ -243,13 +285,15 @@ impl Server {
             Stage::Draining(end) => end,
             Stage::Open | Stage::Over => NEVER,
         };
-        due.min(drained).min(self.bounds.end.unwrap_or(NEVER))
+        let posted = self.windows.iter().map(|window| window.post.next_due()).min().unwrap_or(NEVER);
+        due.min(posted).min(drained).min(self.bounds.end.unwrap_or(NEVER))
     }
 
     fn handle(&mut self, name: u64, flags: EventFlags) {
         match name {
             SIGNAL => self.stage = Stage::Over,
             TIMER => {}
+            FIRST_WINDOW.. => self.take_datagrams((name - FIRST_WINDOW) as usize),
             FIRST_DOOR.. => self.let_in((name - FIRST_DOOR) as usize),
             _ => {
                 let place = name as usize;
@@ -266,12 +310,39 @@ impl Server {
         }
     }
 
+    /// Reads what lies at a UDP socket, and carries it out.
+    fn take_datagrams(&mut self, number: usize) {
+        let Window { socket, post } = &mut self.windows[number];
+        for _ in 0..EVENTS_MAX {
+            match socket.recv_from(&mut self.datagram) {
+                Ok((count, from)) => {
+                    self.host.handle_datagram(post, &from, &self.datagram[..count], now());
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                // A client that is gone makes its datagrams come back as an error; others may have sent something.
+                Err(_) => {}
+            }
+        }
+        self.send_datagrams();
+    }
+
+    /// Sends all datagrams that are due. One that the socket does not take is lost, as datagrams are.
+    fn send_datagrams(&mut self) {
+        for Window { socket, post } in &mut self.windows {
+            while post.next_due() != NEVER
+                && let Some(letter) = self.host.poll_datagram(post, now())
+            {
+                let _ = socket.send_to(&letter.bytes, letter.to);
+            }
+        }
+    }
+
     fn let_in(&mut self, door: usize) {
         if self.stage != Stage::Open {
             return;
         }
         for _ in 0..EVENTS_MAX {
-            match self.doors[door].accept() {
+            match self.doors[door].accept(self.tls.as_ref()) {
                 Ok(line) => self.seat(line),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if out_of_descriptors(&error) => {
@@ -327,20 +398,30 @@ impl Server {
     /// Reads once, hands it to the server core, and sends what is due at once.
     fn read(&mut self, place: usize) {
         let Some(seat) = &mut self.seats[place] else { return };
-        match seat.line.read(&mut self.buffer) {
-            Ok(0) => self.leave(place),
-            Ok(count) => {
-                self.host.handle_received(&mut seat.guest, &self.buffer[..count], now());
-                self.send(place);
+        loop {
+            match seat.line.read(&mut self.buffer) {
+                Ok(0) => return self.leave(place),
+                Ok(count) => {
+                    self.host.handle_received(&mut seat.guest, &self.buffer[..count], now());
+                    if seat.line.has_unread() {
+                        continue;
+                    }
+                }
+                // TLS may have something to say although the client said nothing.
+                Err(error) if is_passing(&error) => {}
+                Err(_) => return self.leave(place),
             }
-            Err(error) if is_passing(&error) => {}
-            Err(_) => self.leave(place),
+            return self.send(place);
         }
     }
 
     /// Sends what is due, and arranges what is to come: the next due time, the closing, the interest in events.
     fn send(&mut self, place: usize) {
         let Some(seat) = &mut self.seats[place] else { return };
+        match seat.line.flush() {
+            Ok(all) => seat.blocked |= !all,
+            Err(_) => return self.leave(place),
+        }
         while !seat.blocked {
             let at = now();
             let due = self.host.poll_send(&mut seat.guest, at);
@@ -349,7 +430,7 @@ impl Server {
             }
             match seat.line.write(due.parts()) {
                 Ok(count) => {
-                    seat.blocked = count < due.len();
+                    seat.blocked = count < due.len() || !seat.line.is_flushed();
                     self.host.handle_sent(&mut seat.guest, count, at);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -358,8 +439,9 @@ impl Server {
             }
         }
         if let Some(ending) = seat.guest.poll_close() {
-            if ending == Ending::Reset {
-                seat.line.close_by_reset();
+            match ending {
+                Ending::Reset => seat.line.close_by_reset(),
+                Ending::Fin => seat.line.say_goodbye(),
             }
             return self.leave(place);
         }

@@ -1,9 +1,13 @@
 //! The real binary and servers for it: what is started here listens on free ports of loopback, and ends with its guard.
 
+pub mod counts;
+pub mod redis;
+pub mod secured;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -12,6 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use pummel_engine::io::uring::Uring;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -88,6 +93,8 @@ pub enum Place {
     Ipv4,
     Ipv6,
     Unix,
+    /// IPv4, by TCP and UDP on the same port.
+    Udp,
     /// IPv4, first with TLS and then without.
     Tls,
 }
@@ -99,6 +106,15 @@ pub fn has_ipv6() -> bool {
         eprintln!("there is no IPv6 here: the part of this test that needs it is left out");
     }
     has
+}
+
+/// A port of loopback that is free for TCP and for UDP.
+fn free_port_twice() -> u16 {
+    until("a port that is free for TCP and UDP", || {
+        let listener = TcpListener::bind("127.0.0.1:0").ok()?;
+        let address = listener.local_addr().ok()?;
+        UdpSocket::bind(address).ok().map(|_| address.port())
+    })
 }
 
 /// A memcached of its own.
@@ -121,8 +137,8 @@ impl Memcached {
 
     /// With two doors: its name is that of a plain one, and the name beside it is that of one behind TLS, which shows
     /// this certificate.
-    pub fn start_tls(cert: &Path, key: &Path) -> (Memcached, String) {
-        let files = format!("ssl_chain_cert={},ssl_key={}", cert.display(), key.display());
+    pub fn start_tls(cert: &str, key: &str) -> (Memcached, String) {
+        let files = format!("ssl_chain_cert={cert},ssl_key={key}");
         let memcached = Memcached::start_with(Place::Tls, &["-Z", "-o", &files]);
         let ports = fs::read_to_string(memcached.folder.path().join("ports")).expect("it was there already");
         let secured = ports.split_whitespace().find(|word| word.parse::<u16>().is_ok()).expect("a port");
@@ -130,8 +146,46 @@ impl Memcached {
         (memcached, name)
     }
 
-    fn start_with(place: Place, options: &[&str]) -> Memcached {
+    /// With SASL, and this account alone. It speaks to nobody who has not logged in, and answers only in the binary
+    /// protocol.
+    pub fn start_sasl(user: &str, password: &str) -> Memcached {
         let folder = TempDir::new().expect("a temporary folder");
+        let accounts = folder.path().join("accounts");
+        let settings = [
+            "mech_list: plain",
+            "pwcheck_method: auxprop",
+            "auxprop_plugin: sasldb",
+            &format!("sasldb_path: {}", accounts.display()),
+        ];
+        fs::write(folder.path().join("memcached.conf"), settings.join("\n") + "\n").expect("it is writable");
+        let host = fs::read_to_string("/proc/sys/kernel/hostname").expect("this machine has a name");
+        let mut command = Command::new("saslpasswd2");
+        command.args(["-p", "-a", "memcached", "-c", "-u", host.trim(), "-f"]).arg(&accounts).arg(user);
+        let mut process = command
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("saslpasswd2 is installed (apt-get install sasl2-bin)");
+        let mut stdin = process.stdin.take().expect("it is piped");
+        stdin.write_all(password.as_bytes()).expect("it reads the password");
+        drop(stdin);
+        assert!(process.wait().expect("it ends").success(), "saslpasswd2 makes the account");
+        Memcached::start_in(folder, Place::Ipv4, &["-S"])
+    }
+
+    /// With a file of users for the text and meta protocols, in which only this one stands.
+    pub fn start_with_users(user: &str, password: &str) -> Memcached {
+        let folder = TempDir::new().expect("a temporary folder");
+        let users = folder.path().join("users");
+        fs::write(&users, format!("{user}:{password}\n")).expect("it is writable");
+        let file = users.to_str().expect("UTF-8").to_owned();
+        Memcached::start_in(folder, Place::Ipv4, &["-Y", &file])
+    }
+
+    fn start_with(place: Place, options: &[&str]) -> Memcached {
+        Memcached::start_in(TempDir::new().expect("a temporary folder"), place, options)
+    }
+
+    fn start_in(folder: TempDir, place: Place, options: &[&str]) -> Memcached {
         let ports = folder.path().join("ports");
         let socket = folder.path().join("socket");
         // setpriv lets the server end even when the test is killed. Root has to be told that root is meant.
@@ -144,14 +198,21 @@ impl Memcached {
         match place {
             Place::Ipv4 => command.args(["-l", "127.0.0.1", "-p", "-1"]),
             Place::Ipv6 => command.args(["-l", "::1", "-p", "-1"]),
+            Place::Udp => {
+                let port = free_port_twice().to_string();
+                command.args(["-l", "127.0.0.1", "-p", &port, "-U", &port])
+            }
             Place::Tls => command.args(["-l", "127.0.0.1,notls:127.0.0.1", "-p", "-1"]),
             Place::Unix => command.arg("-s").arg(&socket),
         };
+        command.env("SASL_CONF_PATH", folder.path());
         command.env("MEMCACHED_PORT_FILENAME", &ports).stderr(Stdio::inherit());
         let process = Process(command.spawn().expect("setpriv and memcached are installed"));
         let port = || fs::read_to_string(&ports).ok()?.rsplit(' ').next()?.trim().parse::<u16>().ok();
         let name = match place {
-            Place::Ipv4 | Place::Tls => format!("127.0.0.1:{}", until("the port of memcached", port)),
+            Place::Ipv4 | Place::Udp | Place::Tls => {
+                format!("127.0.0.1:{}", until("the port of memcached", port))
+            }
             Place::Ipv6 => format!("[::1]:{}", until("the port of memcached", port)),
             Place::Unix => {
                 until("the socket of memcached", || UnixStream::connect(&socket).ok());
@@ -299,6 +360,42 @@ impl Talk {
         self.0.get_mut().write_all(words).expect("it listens");
     }
 
+    /// Logs in with SASL's PLAIN and asks for the counters, in the binary protocol.
+    pub fn sasl_stats(&mut self, user: &str, password: &str) -> Stats {
+        const AUTH: u8 = 0x21;
+        const STAT: u8 = 0x10;
+        let (status, words) = self.exchange(AUTH, b"PLAIN", format!("\0{user}\0{password}").as_bytes());
+        assert_eq!(status, 0, "{}", String::from_utf8_lossy(&words[1]));
+        let mut stats = Stats { numbers: BTreeMap::new(), reply_bytes: 0 };
+        let (mut name, mut value) = (self.exchange(STAT, b"", b"").1).into();
+        while !name.is_empty() {
+            if let Ok(number) = String::from_utf8_lossy(&value).parse() {
+                stats.numbers.insert(String::from_utf8_lossy(&name).into_owned(), number);
+            }
+            (name, value) = self.packet().1.into();
+        }
+        stats
+    }
+
+    /// Sends a request of the binary protocol and reads one reply.
+    fn exchange(&mut self, opcode: u8, key: &[u8], value: &[u8]) -> (u16, [Vec<u8>; 2]) {
+        let mut head = [0; 24];
+        (head[0], head[1], head[3], head[11]) =
+            (0x80, opcode, key.len() as u8, (key.len() + value.len()) as u8);
+        self.say(&[&head[..], key, value].concat());
+        self.packet()
+    }
+
+    /// Reads a reply of the binary protocol: its status, its key and its value.
+    fn packet(&mut self) -> (u16, [Vec<u8>; 2]) {
+        let mut head = [0; 24];
+        self.0.read_exact(&mut head).expect("it answers");
+        let mut body = vec![0; u32::from_be_bytes([head[8], head[9], head[10], head[11]]) as usize];
+        self.0.read_exact(&mut body).expect("the body follows");
+        let value = body.split_off(usize::from(u16::from_be_bytes([head[2], head[3]])));
+        (u16::from_be_bytes([head[6], head[7]]), [body, value])
+    }
+
     fn line(&mut self) -> String {
         let mut line = String::new();
         self.0.read_line(&mut line).expect("it answers");
@@ -308,6 +405,15 @@ impl Talk {
 
     pub fn stats(&mut self) -> Stats {
         self.say(b"stats\r\n");
+        self.read_stats()
+    }
+
+    /// Logs in at a server with a file of users.
+    pub fn log_in(&mut self, user: &str, password: &str) {
+        self.store("auth", format!("{user} {password}").as_bytes());
+    }
+
+    fn read_stats(&mut self) -> Stats {
         let mut stats = Stats { numbers: BTreeMap::new(), reply_bytes: 0 };
         loop {
             let line = self.line();
@@ -381,6 +487,17 @@ pub struct Ended {
     folder: TempDir,
 }
 
+/// The kernel interfaces that this machine gives, as `--backend` has them; with a word of why where one is missing.
+pub fn backends() -> &'static [&'static str] {
+    match Uring::obstacle() {
+        None => &["epoll", "uring"],
+        Some(why) => {
+            eprintln!("io_uring is not tested: {why}");
+            &["epoll"]
+        }
+    }
+}
+
 /// Runs `pummel` with these words, and with the JSON result in a file.
 #[track_caller]
 pub fn pummel(words: &str) -> Ended {
@@ -395,15 +512,24 @@ impl Running {
 
     /// `servers` stands in the environment.
     pub fn start_with(words: &str, servers: Option<&str>) -> Running {
+        Running::start_in(&words.split_whitespace().collect::<Vec<&str>>(), servers)
+    }
+
+    /// The same with words that may have blanks in them.
+    pub fn start_words(words: &[&str]) -> Running {
+        Running::start_in(words, None)
+    }
+
+    fn start_in(words: &[&str], servers: Option<&str>) -> Running {
         let folder = TempDir::new().expect("a temporary folder");
         let mut command = Command::new(env!("CARGO_BIN_EXE_pummel"));
         command.env_remove("MEMCACHED_SERVERS");
         if let Some(servers) = servers {
             command.env("MEMCACHED_SERVERS", servers);
         }
-        command.args(words.split_whitespace());
+        command.args(words);
         // A test that is about something else must not end because a busy machine was slow once.
-        if words.starts_with("run") && !words.contains("--timeout") {
+        if words.first() == Some(&"run") && !words.contains(&"--timeout") {
             command.args(["--timeout", "10s"]);
         }
         let mut child = command

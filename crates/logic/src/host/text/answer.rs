@@ -1,47 +1,45 @@
 //! memcached's text protocol from the server's side: requests are carried out and become replies.
 
 use super::{BAD_CHUNK, BAD_EXPIRY, BAD_FORMAT, Command, ERROR};
-use crate::host::fault::Faults;
+use crate::host::meta;
 use crate::host::owed::Reply;
-use crate::host::store::{Item, KEY_MAX_BYTES, Store};
-use crate::time::{Nanos, SECOND};
+use crate::host::store::{Item, KEY_MAX_BYTES, Match};
+use crate::host::talk::Context;
+use crate::time::SECOND;
 use crate::wire::{Outcome, Verb};
 
 /// What the server calls itself: the version of memcached whose behaviour it has, and who it is.
 pub const VERSION: &str = "1.6.18-pummel";
 
 /// A reply may take so much memory beside the values that are stored anyway; memcached too has a bound there.
-const REPLY_MAX_BYTES: usize = 32 << 20;
+pub(in crate::host) const REPLY_MAX_BYTES: usize = 32 << 20;
 
-const NOT_A_NUMBER: &str = "CLIENT_ERROR cannot increment or decrement non-numeric value";
+pub(in crate::host) const NOT_A_NUMBER: &str = "CLIENT_ERROR cannot increment or decrement non-numeric value";
 const TOO_MUCH: &str = "SERVER_ERROR out of memory writing get response";
-const TOO_LARGE: &str = "SERVER_ERROR object too large for cache";
-/// The answer of [`Fault::ErrorEvery`](crate::host::fault::Fault::ErrorEvery).
-const ASKED_FOR_ERROR: &[u8] = b"SERVER_ERROR this request was chosen to fail\r\n";
+pub(in crate::host) const TOO_LARGE: &str = "SERVER_ERROR object too large for cache";
+/// The words of [`Fault::ErrorEvery`](crate::host::fault::Fault::ErrorEvery).
+pub(in crate::host) const ASKED_FOR_ERROR: &str = "this request was chosen to fail";
 
-/// Figures of `stats` that the store does not know.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::host) struct Gauges {
-    pub(in crate::host) started: Nanos,
-    pub(in crate::host) unix_ns_at_zero: u64,
-    pub(in crate::host) connections: u64,
-}
+const SHUT_OUT: &str = "CLIENT_ERROR unauthenticated";
+const WRONG_LOGIN: &str = "CLIENT_ERROR authentication failure";
 
 /// Carries out `command` and writes its reply, also where it asked for none.
-pub(in crate::host) fn answer(
-    command: &Command<'_>,
-    store: &mut Store,
-    faults: &mut Faults,
-    gauges: Gauges,
-    now: Nanos,
-    reply: &mut Reply,
-) {
+pub(in crate::host) fn answer(command: &Command<'_>, context: &mut Context<'_>, reply: &mut Reply) {
+    if context.is_shut_out() {
+        return say(login(command, context), reply);
+    }
+    let now = context.now;
+    let store = &mut *context.store;
     let outcome = match *command {
         Command::Read { verb, expiry_s, keys } => {
-            return read(verb, expiry_s, keys, store, faults, now, reply);
+            return read(verb, expiry_s, keys, context, reply);
         }
-        Command::Stats { topic } => return stats(topic, store, gauges, now, reply),
-        Command::Quit => return,
+        Command::Stats { topic } => return stats(topic, context, reply),
+        Command::Meta { meta, line, payload } => return meta::answer(meta, line, payload, context, reply),
+        Command::Quit => {
+            context.session.leaving = true;
+            return;
+        }
         Command::Say(line) => return say(line, reply),
         Command::Version => {
             reply.push(b"VERSION ");
@@ -55,12 +53,12 @@ pub(in crate::host) fn answer(
             store.put_too_large(verb, key, now);
             return say(TOO_LARGE, reply);
         }
-        Command::Count { verb, key, delta } => match store.count(verb, key, delta, now) {
+        Command::Count { verb, key, delta } => match store.count(verb, key, delta, Match::Any, now) {
             Outcome::NotStored => return say(NOT_A_NUMBER, reply),
             outcome => outcome,
         },
         Command::Store { verb, incoming } => store.put(verb, &incoming, now),
-        Command::Delete { key } => store.delete(key, now),
+        Command::Delete { key } => store.delete(key, Match::Any, now),
         Command::Touch { key, expiry_s } => store.touch(key, expiry_s, now),
         Command::Flush { delay_s: None } => {
             store.flush_refused();
@@ -82,10 +80,32 @@ pub(in crate::host) fn answer(
 
 /// The answer to a request that was chosen to fail.
 pub(in crate::host) fn fail(reply: &mut Reply) {
-    reply.push(ASKED_FOR_ERROR);
+    reply.push(b"SERVER_ERROR ");
+    say(ASKED_FOR_ERROR, reply);
 }
 
-fn say(line: &str, reply: &mut Reply) {
+/// What is said to those who have to prove who they are: the value of a set does it (`protocol.txt`,
+/// "Authentication").
+fn login(command: &Command<'_>, context: &mut Context<'_>) -> &'static str {
+    match command {
+        Command::Store { verb: Verb::Set, incoming } => {
+            let space = incoming.value.iter().position(|&byte| byte == b' ');
+            let (user, password) = incoming.value.split_at(space.unwrap_or(incoming.value.len()));
+            match context.try_login(user, password.get(1..).unwrap_or_default()) {
+                true => "STORED",
+                false => WRONG_LOGIN,
+            }
+        }
+        Command::Quit => {
+            context.session.leaving = true;
+            SHUT_OUT
+        }
+        _ => SHUT_OUT,
+    }
+}
+
+/// Writes a line.
+pub(in crate::host) fn say(line: &str, reply: &mut Reply) {
     reply.push(line.as_bytes());
     reply.push(b"\r\n");
 }
@@ -111,16 +131,12 @@ fn word_of(outcome: Outcome) -> &'static str {
     }
 }
 
-fn read(
-    verb: Verb,
-    expiry_s: i32,
-    keys: &[u8],
-    store: &mut Store,
-    faults: &mut Faults,
-    now: Nanos,
-    reply: &mut Reply,
-) {
-    for key in keys.split(|&byte| byte == b' ').filter(|key| !key.is_empty()) {
+fn read(verb: Verb, expiry_s: i32, keys: &[u8], context: &mut Context<'_>, reply: &mut Reply) {
+    let now = context.now;
+    let store = &mut *context.store;
+    let mut found_last = true;
+    let keys = keys.split(|&byte| byte == b' ').filter(|key| !key.is_empty());
+    for (n, key) in keys.enumerate() {
         if key.len() > KEY_MAX_BYTES {
             reply.clear();
             return say(BAD_FORMAT, reply);
@@ -133,8 +149,12 @@ fn read(
             Verb::Get | Verb::Gets => store.read(key, now),
             _ => store.read_and_touch(key, expiry_s, now),
         };
+        found_last = n == 0 || item.is_some();
         let Some(Item { value, flags, cas, .. }) = item.cloned() else { continue };
-        let value = faults.tamper(store, key, value);
+        let value = context.faults.tamper(store, key, value);
+        if n > 0 {
+            reply.begin_part();
+        }
         reply.push(b"VALUE ");
         reply.push(key);
         reply.push(b" ");
@@ -149,23 +169,32 @@ fn read(
         reply.push_value(value);
         reply.push(b"\r\n");
     }
+    if !found_last {
+        reply.begin_part();
+    }
     reply.push(b"END\r\n");
 }
 
-fn stats(topic: &[u8], store: &mut Store, gauges: Gauges, now: Nanos, reply: &mut Reply) {
+fn stats(topic: &[u8], context: &mut Context<'_>, reply: &mut Reply) {
+    let limits = context.store.limits();
     match topic {
-        b"" => general_stats(store, gauges, now, reply),
+        b"" => {
+            for (name, figure) in figures(context) {
+                stat(name, &figure, reply);
+            }
+            say("END", reply);
+        }
         b"reset" => {
-            store.reset_counts();
+            context.store.reset_counts();
             say("RESET", reply);
         }
         b"settings" => {
             for (name, number) in [
-                ("maxbytes", store.limits().memory_max_bytes),
-                ("item_size_max", store.limits().item_max_bytes),
+                ("maxbytes", limits.memory_max_bytes),
+                ("item_size_max", limits.item_max_bytes),
                 ("num_threads", 1),
             ] {
-                stat(name, number as u64, reply);
+                stat(name, &number.to_string(), reply);
             }
             say("END", reply);
         }
@@ -174,22 +203,24 @@ fn stats(topic: &[u8], store: &mut Store, gauges: Gauges, now: Nanos, reply: &mu
     }
 }
 
-fn stat(name: &str, number: u64, reply: &mut Reply) {
-    reply.push(b"STAT ");
-    reply.push(name.as_bytes());
-    reply.push(b" ");
-    reply.push_decimal(number);
-    reply.push(b"\r\n");
+fn stat(name: &str, figure: &str, reply: &mut Reply) {
+    for word in ["STAT ", name, " "] {
+        reply.push(word.as_bytes());
+    }
+    say(figure, reply);
 }
 
 /// The figures of memcached's `stats` that this server has, under memcached's names and in memcached's order.
-fn general_stats(store: &Store, gauges: Gauges, now: Nanos, reply: &mut Reply) {
+pub(in crate::host) fn figures(context: &Context<'_>) -> Vec<(&'static str, String)> {
+    let Context { gauges, now, .. } = *context;
+    let store = &*context.store;
     let counts = store.counts;
-    stat("uptime", now.saturating_sub(gauges.started) / SECOND, reply);
-    stat("time", gauges.unix_ns_at_zero.saturating_add(now) / SECOND, reply);
-    reply.push(b"STAT version ");
-    say(VERSION, reply);
-    for (name, number) in [
+    let mut figures = vec![
+        ("uptime", (now.saturating_sub(gauges.started) / SECOND).to_string()),
+        ("time", (gauges.unix_ns_at_zero.saturating_add(now) / SECOND).to_string()),
+        ("version", VERSION.to_owned()),
+    ];
+    let numbers = [
         ("pointer_size", u64::from(usize::BITS)),
         ("curr_connections", gauges.connections),
         ("total_connections", counts.total_connections),
@@ -197,6 +228,7 @@ fn general_stats(store: &Store, gauges: Gauges, now: Nanos, reply: &mut Reply) {
         ("cmd_set", counts.cmd_set),
         ("cmd_flush", counts.cmd_flush),
         ("cmd_touch", counts.cmd_touch),
+        ("cmd_meta", counts.cmd_meta),
         ("get_hits", counts.get_hits),
         ("get_misses", counts.get_misses),
         ("get_expired", counts.get_expired),
@@ -221,8 +253,7 @@ fn general_stats(store: &Store, gauges: Gauges, now: Nanos, reply: &mut Reply) {
         ("curr_items", store.len() as u64),
         ("total_items", counts.total_items),
         ("evictions", counts.evictions),
-    ] {
-        stat(name, number, reply);
-    }
-    say("END", reply);
+    ];
+    figures.extend(numbers.map(|(name, number)| (name, number.to_string())));
+    figures
 }

@@ -1,11 +1,11 @@
 //! Requests and replies of the RESP codecs, byte for byte, and whatever a server may send instead.
 
 use super::*;
-use crate::wire::Pair;
 use crate::wire::contract::{
     Seen, cut_in_turn_with, encoded, every_cut, every_cut_with, fuzz_decode, fuzz_decode_with, fuzz_prefixes,
     read_from, reply, sent,
 };
+use crate::wire::{PairList, PairValue, Pairs};
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_assert_eq, prop_oneof, proptest};
 
@@ -115,8 +115,13 @@ fn every_verb_has_the_command_that_does_the_same() {
     asks(&op(Verb::Hget), &["HGET", "key", "field"]);
     asks(&store(Verb::Hset), &["HSET", "key", "field", text]);
     asks(&store(Verb::Mset), &["MSET", "key", text]);
-    let pairs = [Pair { key: b"a", value: Value::plain(b"1") }, Pair { key: b"b", value }];
-    let pairs = |verb| Op { keys: Keys::Pairs(&pairs), ..Op::new(verb, b"") };
+    let list = PairList {
+        bytes: b"ab".to_vec(),
+        ends: vec![1, 2],
+        values: vec![PairValue::of(&Value::plain(b"1")), PairValue::of(&value)],
+    };
+    let pairs = Pairs { list: &list, block: b".....and shared" };
+    let pairs = |verb| Op { keys: Keys::Pairs(pairs), ..Op::new(verb, b"") };
     asks(&pairs(Verb::Mset), &["MSET", "a", "1", "b", text]);
     asks(&pairs(Verb::Get), &["MGET", "a", "b"]);
 }
@@ -200,8 +205,13 @@ fn what_resp_cannot_say_is_refused_with_the_reason_and_nothing_is_written() {
 fn what_only_resp_knows_is_refused_by_memcacheds_codecs() {
     use crate::wire::{binary::Binary, binary::PlainBinary, meta::Meta, text::Text};
     for verb in Verb::ALL.into_iter().filter(|verb| verb.is_resp_only()) {
-        let pairs = [Pair { key: b"a", value: Value::plain(b"v") }];
-        let pairs = Op { keys: Keys::Pairs(&pairs), ..op(verb) };
+        let list = PairList {
+            bytes: b"a".to_vec(),
+            ends: vec![1],
+            values: vec![PairValue::of(&Value::plain(b"v"))],
+        };
+        let pairs = Pairs { list: &list, block: &[] };
+        let pairs = Op { keys: Keys::Pairs(pairs), ..op(verb) };
         for op in [op(verb), many(verb, b"a", &[1]), pairs] {
             assert!(encoded::<Text>(&op, 0).is_err(), "{verb:?}");
             assert!(encoded::<Meta>(&op, 0).is_err(), "{verb:?}");
@@ -608,4 +618,35 @@ proptest! {
         fuzz_decode::<Resp3>(&data);
         fuzz_decode_with(asked_much, &data);
     }
+}
+
+#[test]
+fn keys_longer_than_their_field_and_one_byte_are_hashes() {
+    let mut codec = Resp2::new().keeping_hashes(4).renew();
+    let mut written = |op: &Op<'_>| {
+        let mut out = Outbox::default();
+        codec.encode(op, 0, &mut out).expect("it can be said");
+        String::from_utf8(sent(&out)).expect("ASCII")
+    };
+    let value = Value::plain(b"v");
+    assert_eq!(written(&Op::new(Verb::Get, b"012345")), command(&["HGET", "01", "2345"]));
+    assert_eq!(
+        written(&Op { value, ..Op::new(Verb::Set, b"012345") }),
+        command(&["HSET", "01", "2345", "v"])
+    );
+    assert_eq!(written(&Op::new(Verb::Delete, b"012345")), command(&["HDEL", "01", "2345"]));
+    assert_eq!(written(&Op::new(Verb::Get, b"01234")), command(&["GET", "01234"]));
+    assert_eq!(written(&Op { value, ..Op::new(Verb::Set, b"01234") }), command(&["SET", "01234", "v"]));
+    let stream = b"$1\r\nv\r\n:1\r\n:1\r\n$-1\r\n+OK\r\n";
+    let outcomes = [Outcome::Hit, Outcome::Stored, Outcome::Deleted, Outcome::Miss, Outcome::Stored];
+    let mut input = &stream[..];
+    let mut seen = Vec::new();
+    while let Ok(Step::Item { .. } | Step::Body(_) | Step::Reply { .. }) =
+        codec.decode(&mut input).inspect(|step| {
+            if let Step::Reply { outcome, .. } = step {
+                seen.push(*outcome);
+            }
+        })
+    {}
+    assert_eq!(seen, outcomes);
 }

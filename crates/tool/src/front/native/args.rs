@@ -97,6 +97,9 @@ Examples:
     pummel run -s cache1 --tls --tls-ca ca.pem
   Every value checked, the result as JSON:
     pummel run -s cache1 --verify --json result.json
+  Redis, with hashes, and with a command of your own:
+    pummel run -s redis1 --protocol resp3 --mix hget:9,hset:1
+    pummel run -s redis1 --protocol resp3 --command 'LPUSH __key__ __value__'
 
 Exit status:
   0    complete
@@ -123,14 +126,19 @@ Exit status:
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Server")]
 pub struct TargetArgs {
-    /// Server, or several separated by commas; may be repeated. HOST, HOST:PORT, [IPV6]:PORT or /unix/path; the port is
-    /// 11211 where none is given. Default: the environment variable MEMCACHED_SERVERS, in the same form
+    /// Server, or several separated by commas; may be repeated. HOST, HOST:PORT, [IPV6]:PORT or /unix/path; where no port
+    /// is given it is 11211, and for RESP 6379. Default: the environment variable MEMCACHED_SERVERS, in the same form
     #[arg(short, long, value_name = "SERVER", value_parser = servers, allow_hyphen_values = true)]
     pub server: Vec<List<String>>,
-    /// What is spoken. RESP servers listen on port 6379 as a rule, which has to be named
+    /// Which of several servers holds a record and is asked for it. With any but `all`, each connection of --connections is
+    /// one to every server
+    #[arg(long, value_enum, default_value = "all")]
+    pub route: RouteName,
+    /// What is spoken
     #[arg(long, value_enum, default_value = "text")]
     pub protocol: ProtocolName,
-    /// UDP in place of TCP; not yet in this version
+    /// UDP in place of TCP, for memcached's text protocol: each request is one datagram of at most 1,400 bytes. Records
+    /// are loaded over TCP where the server listens there too. A request whose reply gets lost ends at --timeout
     #[arg(long)]
     pub udp: bool,
     /// Encrypt every connection with TLS 1.2 or 1.3. Without --tls-ca the server's certificate has to come from an
@@ -159,6 +167,9 @@ pub struct TargetArgs {
     /// File whose first line is the user's password
     #[arg(long, value_name = "FILE")]
     pub password_file: Option<PathBuf>,
+    /// Number of the database that every connection selects (RESP)
+    #[arg(long, value_name = "N", default_value = "0", value_parser = count_u32, allow_hyphen_values = true)]
+    pub database: u32,
     /// How long a request may take, from when only the generator stands in its way, and a connection to open
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = values::time, allow_hyphen_values = true)]
     pub timeout: Nanos,
@@ -166,6 +177,24 @@ pub struct TargetArgs {
     /// that answers nothing for 10 timeouts, at least 10 s, is given up
     #[arg(long)]
     pub reconnect: bool,
+}
+
+/// A route, as it is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RouteName {
+    /// All servers hold every record; a connection goes to one server, in turn, and stays there
+    All,
+    /// All servers hold every record; the requests of a connection go to one server after the other
+    #[value(name = "roundrobin")]
+    RoundRobin,
+    /// A key lives on one server: as libmemcached does by default
+    Modulo,
+    /// A key lives on one server: libmemcached's MEMCACHED_BEHAVIOR_KETAMA (one-at-a-time, 100 points a server)
+    Ketama,
+    /// A key lives on one server: MEMCACHED_BEHAVIOR_KETAMA_WEIGHTED with equal weights (MD5, 160 points a server)
+    KetamaWeighted,
+    /// A key lives on one server: the 16,384 slots of a Redis cluster, with hash tags, spread evenly
+    Crc16,
 }
 
 /// A protocol, as it is typed.
@@ -200,7 +229,7 @@ pub struct PaceArgs {
     /// Threads
     #[arg(short = 'T', long, value_name = "N", default_value = "1", value_parser = count_u32, allow_hyphen_values = true)]
     pub threads: u32,
-    /// Connections, over all servers and threads
+    /// Connections, over all servers and threads; see --route
     #[arg(short, long, value_name = "N", default_value = "50", value_parser = count_u32, allow_hyphen_values = true)]
     pub connections: u32,
     /// Most requests outstanding per connection: a number, or `unlimited` (only with --rate)
@@ -214,6 +243,14 @@ pub struct PaceArgs {
     /// Default: poisson
     #[arg(long, value_name = "ARRIVALS", value_parser = arrivals, allow_hyphen_values = true)]
     pub arrivals: Option<ArrivalsName>,
+    /// Clients come and go: each opens a connection, makes --calls-per-connection requests in closed loop and closes it.
+    /// So many come per second, as --arrivals says; --connections is how many may be there at one time
+    #[arg(long, value_name = "RATE", value_parser = values::rate, allow_hyphen_values = true)]
+    pub conn_rate: Option<f64>,
+    /// Requests of a client that comes and goes. Without --conn-rate, another comes as soon as one has gone. Default with
+    /// --conn-rate: 1
+    #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true)]
+    pub calls_per_connection: Option<u64>,
     /// Seed of arrivals and of the choice of operations and keys. Default: chance; the report shows it
     #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true)]
     pub seed: Option<u64>,
@@ -232,14 +269,14 @@ pub struct LoadPaceArgs {
     /// Threads
     #[arg(short = 'T', long, value_name = "N", default_value = "1", value_parser = count_u32, allow_hyphen_values = true)]
     pub threads: u32,
-    /// Connections, over all servers and threads
+    /// Connections, over all servers and threads; see --route
     #[arg(short, long, value_name = "N", default_value = "50", value_parser = count_u32, allow_hyphen_values = true)]
     pub connections: u32,
     /// Most requests outstanding per connection
     #[arg(short, long, value_name = "N", default_value = "64", value_parser = count_u32, allow_hyphen_values = true)]
     pub depth: u32,
-    /// Operations that the records are for; append and prepend, and incr and decr, work on records of their own, which
-    /// are stored when one of them is named here
+    /// Operations that the records are for; append and prepend, incr and decr, hget and hset, and command work on records
+    /// of their own, which are stored when one of them is named here
     #[arg(long, value_name = "OP,...", default_value = "get", value_parser = weights, allow_hyphen_values = true)]
     pub mix: List<(Verb, f64)>,
     /// The least time between two lines of progress, and between two intervals of the result
@@ -252,9 +289,16 @@ pub struct LoadPaceArgs {
 #[command(next_help_heading = "Requests")]
 pub struct MixArgs {
     /// Operations and their weights: get, gets, gat, gats, set, add, replace, append, prepend, cas, incr, decr, delete,
-    /// touch, version
-    #[arg(long, value_name = "OP:WEIGHT,...", default_value = "get:9,set:1", value_parser = weights, allow_hyphen_values = true)]
-    pub mix: List<(Verb, f64)>,
+    /// touch, version; of RESP servers also hget, hset (each hash has one field, called field), mset and command, and no
+    /// gets, gats, prepend and cas. Default: get:9,set:1, or with --command command:1
+    #[arg(long, value_name = "OP:WEIGHT,...", value_parser = weights, allow_hyphen_values = true)]
+    pub mix: Option<List<(Verb, f64)>>,
+    /// What command is in --mix (RESP): a command with places that each request fills, such as 'ZADD __key__ __number__
+    /// __value__'. __key__ is a key by --popularity, none of those that other operations use; __number__ is its record's
+    /// number, from 0; __value__ is the value that loading would store there. Quotes are those of redis-cli. The keys are
+    /// empty at first, unless --load is given, which then stores __value__ there by SET
+    #[arg(long, value_name = "COMMAND")]
+    pub command: Option<String>,
     /// Which records are asked for: uniform, zipf:EXPONENT (0 to 3), hot:KEYS,REQUESTS (share of the records, share of
     /// the requests) or sequential
     #[arg(long, value_name = "POPULARITY", default_value = "uniform", value_parser = popularity, allow_hyphen_values = true)]
@@ -262,6 +306,25 @@ pub struct MixArgs {
     /// Keys of each read
     #[arg(long, value_name = "N", default_value = "1", value_parser = count_u32, allow_hyphen_values = true)]
     pub multiget: u32,
+    /// Keys of each mset (RESP)
+    #[arg(long, value_name = "N", default_value = "1", value_parser = count_u32, allow_hyphen_values = true)]
+    pub multiset: u32,
+    /// Let a read that finds nothing make an empty item with this expiry (flag N of meta): the client that is told to
+    /// renew it stores it, the others wait. With --protocol meta
+    #[arg(long, value_name = "TTL", value_parser = values::whole_seconds, allow_hyphen_values = true)]
+    pub vivify: Option<u32>,
+    /// Let a read of what expires in less than this time win the right to renew it (flag R of meta), and do so. With
+    /// --protocol meta, and of use with --ttl
+    #[arg(long, value_name = "TIME", value_parser = values::whole_seconds, allow_hyphen_values = true)]
+    pub recache: Option<u32>,
+    /// Let deletes only mark as stale, with this expiry or 0 for none (flags I and T of meta): one read wins the right to
+    /// renew it, and does so. With --protocol meta
+    #[arg(long, value_name = "TTL", value_parser = values::whole_seconds, allow_hyphen_values = true)]
+    pub stale: Option<u32>,
+    /// Ask with every read also for the remaining time, the size, whether it was read before, and when (flags t s h l of
+    /// meta). With --protocol meta
+    #[arg(long)]
+    pub meta_details: bool,
     /// Store a key that was missed, at once or after a delay
     #[arg(long, value_name = "DELAY", num_args = 0..=1, require_equals = true, default_missing_value = "0", value_parser = values::time)]
     pub read_through: Option<Nanos>,
@@ -307,7 +370,7 @@ pub struct DataArgs {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Engine")]
 pub struct EngineArgs {
-    /// Kernel interface; uring is not yet in this version
+    /// Kernel interface
     #[arg(long, value_enum, default_value = "auto")]
     pub backend: BackendName,
     /// How a thread waits for the next due time
@@ -328,7 +391,7 @@ pub enum BackendName {
     Auto,
     /// epoll
     Epoll,
-    /// io_uring; not yet
+    /// io_uring (Linux 6.1 or later); epoll, with a word of why, where it cannot be had
     Uring,
 }
 
@@ -404,9 +467,9 @@ pub struct SavedArgs {
     /// Run a plan that `pummel explain` saved (TOML or JSON). The plan says everything: beside it only --server, which
     /// takes the place of the plan's servers, and the options under Output are accepted
     #[arg(long, value_name = "FILE", value_parser = plan,
-          conflicts_with_all = ["PaceArgs", "MixArgs", "DataArgs", "EngineArgs", "SocketArgs", "protocol", "udp", "tls",
-              "tls_ca", "tls_cert", "tls_key", "tls_server_name", "tls_insecure", "user", "password_file", "timeout",
-              "reconnect"])]
+          conflicts_with_all = ["PaceArgs", "MixArgs", "DataArgs", "EngineArgs", "SocketArgs", "route", "protocol", "udp", "tls",
+              "tls_ca", "tls_cert", "tls_key", "tls_server_name", "tls_insecure", "user", "password_file", "database",
+              "timeout", "reconnect"])]
     pub plan: Option<Box<Plan>>,
 }
 
@@ -421,8 +484,9 @@ pub enum ArrivalsName {
     Shape(Dist),
 }
 
+/// As they are typed: which port they lack is known when the protocol is.
 fn servers(text: &str) -> Result<List<String>, ValueError> {
-    values::servers(text).map(List)
+    values::servers(text).map(|_| List(vec![text.to_string()]))
 }
 
 fn weights(text: &str) -> Result<List<(Verb, f64)>, ValueError> {

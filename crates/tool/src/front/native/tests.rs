@@ -3,6 +3,7 @@
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::Goal;
 use pummel_logic::time::{MICROSECOND, MILLISECOND};
+use pummel_logic::wire::MetaAsk;
 use pummel_logic::workload::popularity::Popularity;
 
 use super::*;
@@ -27,11 +28,15 @@ fn defaults() -> Plan {
         multiget: 1,
         read_through_ns: None,
         noreply: false,
+        multiset: 1,
+        meta: MetaAsk::default(),
     };
     Plan {
         schema: SCHEMA,
         servers: vec!["a:11211".to_string()],
+        route: Route::All,
         protocol: Protocol::Text,
+        transport: Transport::Stream,
         seed: 42,
         interval_ns: SECOND,
         timeout_ns: SECOND,
@@ -54,6 +59,8 @@ fn defaults() -> Plan {
         },
         login: None,
         tls: None,
+        database: 0,
+        command: None,
         data: Data {
             records: 10_000,
             seed: 0,
@@ -61,6 +68,7 @@ fn defaults() -> Plan {
             key_size: Dist::Fixed(30.0),
             value_size: Dist::Fixed(200.0),
             expiry_s: Dist::Fixed(0.0),
+            style: Style::default(),
         },
         groups: vec![Group {
             name: "clients".to_string(),
@@ -68,11 +76,13 @@ fn defaults() -> Plan {
             depth: Depth::Limit(1),
             arrivals: Arrivals::Closed,
             rate: None,
+            crowd: None,
+            manner: Manner::default(),
         }],
         phases: vec![
             Phase {
                 name: "load".to_string(),
-                work: Work::Load(Load { depth: 64, pieces: false, counters: false }),
+                work: Work::Load(Load { depth: 64, ..Load::default() }),
                 stop: Stop::default(),
                 recorded: false,
             },
@@ -101,8 +111,13 @@ fn stop(plan: &mut Plan) -> &mut Stop {
 fn load_of(plan: &mut Plan) -> &mut Load {
     match &mut plan.phases[0].work {
         Work::Load(load) => load,
-        Work::Mix(_) => panic!("the first phase loads"),
+        _ => panic!("the first phase loads"),
     }
+}
+
+fn over_resp(plan: &mut Plan, protocol: Protocol) {
+    plan.protocol = protocol;
+    plan.servers = vec!["a:6379".to_string()];
 }
 
 /// The options behind `run -s a`, and what they change of what it means.
@@ -173,7 +188,7 @@ fn every_option_of_requests_and_records_means_one_change_of_the_plan() {
         }),
         ("--mix append:1,decr:2", |plan| {
             mix(plan).ops = vec![(Verb::Append, 1.0), (Verb::Decr, 2.0)];
-            *load_of(plan) = Load { depth: 64, pieces: true, counters: true };
+            *load_of(plan) = Load { depth: 64, pieces: true, counters: true, ..Load::default() };
         }),
         ("--popularity zipf:0.99", |plan| mix(plan).popularity = Popularity::Zipf { exponent: 0.99 }),
         ("--popularity hot:0.1,0.9", |plan| {
@@ -184,6 +199,44 @@ fn every_option_of_requests_and_records_means_one_change_of_the_plan() {
         ("--read-through", |plan| mix(plan).read_through_ns = Some(0)),
         ("--read-through=5ms", |plan| mix(plan).read_through_ns = Some(5 * MILLISECOND)),
         ("--noreply", |plan| mix(plan).noreply = true),
+        ("--protocol resp3 --mix hget:9,hset:1", |plan| {
+            over_resp(plan, Protocol::Resp3);
+            mix(plan).ops = vec![(Verb::Hget, 9.0), (Verb::Hset, 1.0)];
+            *load_of(plan) = Load { depth: 64, hashes: true, no_plain: true, ..Load::default() };
+        }),
+        ("--protocol resp2 --mix get:1,hset:1,mset:1 --multiset 20", |plan| {
+            over_resp(plan, Protocol::Resp2);
+            mix(plan).ops = vec![(Verb::Get, 1.0), (Verb::Hset, 1.0), (Verb::Mset, 1.0)];
+            mix(plan).multiset = 20;
+            *load_of(plan) = Load { depth: 64, hashes: true, ..Load::default() };
+        }),
+        ("--protocol resp3 --command PING", |plan| {
+            over_resp(plan, Protocol::Resp3);
+            plan.command = Some("PING".to_string());
+            mix(plan).ops = vec![(Verb::Command, 1.0)];
+            plan.phases.remove(0);
+        }),
+        ("--protocol resp3 --command PING --load", |plan| {
+            over_resp(plan, Protocol::Resp3);
+            plan.command = Some("PING".to_string());
+            mix(plan).ops = vec![(Verb::Command, 1.0)];
+            *load_of(plan) = Load { depth: 64, commands: true, no_plain: true, ..Load::default() };
+        }),
+        ("--protocol resp3 --command PING --mix get:1,command:2", |plan| {
+            over_resp(plan, Protocol::Resp3);
+            plan.command = Some("PING".to_string());
+            mix(plan).ops = vec![(Verb::Get, 1.0), (Verb::Command, 2.0)];
+        }),
+        ("--protocol meta --vivify 30 --recache 1m --meta-details", |plan| {
+            plan.protocol = Protocol::Meta;
+            mix(plan).meta =
+                MetaAsk { vivify_s: Some(30), recache_s: Some(60), details: true, ..MetaAsk::default() };
+        }),
+        ("--protocol meta --mix delete:1 --stale 0", |plan| {
+            plan.protocol = Protocol::Meta;
+            mix(plan).ops = vec![(Verb::Delete, 1.0)];
+            mix(plan).meta = MetaAsk { stale_s: Some(0), ..MetaAsk::default() };
+        }),
         ("--verify", |plan| plan.verify = 1.0),
         ("--verify 0.25", |plan| plan.verify = 0.25),
         ("--verify --noreply", |plan| {
@@ -214,10 +267,25 @@ fn every_option_of_engine_sockets_and_server_means_one_change_of_the_plan() {
             plan.servers.extend(more.map(str::to_string));
         }),
         ("--protocol text", |_| {}),
+        ("--route all", |_| {}),
+        ("--route roundrobin", |plan| plan.route = Route::RoundRobin),
+        ("--route modulo", |plan| plan.route = Route::Modulo),
+        ("--route ketama", |plan| plan.route = Route::Ketama),
+        ("--route ketama-weighted", |plan| plan.route = Route::KetamaWeighted),
+        ("--route crc16", |plan| plan.route = Route::Crc16),
+        ("--protocol resp2 --database 3", |plan| {
+            over_resp(plan, Protocol::Resp2);
+            plan.database = 3;
+        }),
+        ("-s b:1,[::1] --protocol resp3", |plan| {
+            plan.protocol = Protocol::Resp3;
+            plan.servers = ["a:6379", "b:1", "[::1]:6379"].map(str::to_string).to_vec();
+        }),
         ("--timeout 200ms", |plan| plan.timeout_ns = 200 * MILLISECOND),
         ("--reconnect", |plan| plan.reconnect = true),
         ("--backend epoll", |plan| plan.engine.backend = Backend::Epoll),
         ("--backend auto", |_| {}),
+        ("--backend uring", |plan| plan.engine.backend = Backend::Uring),
         ("--wait spin", |plan| plan.engine.wait = Wait::Spin),
         ("--wait block", |plan| plan.engine.wait = Wait::Block),
         ("--clock user", |plan| plan.engine.clock = Clock::User),
@@ -275,7 +343,7 @@ fn outputs_are_kept_apart_from_the_plan() {
 #[test]
 fn loading_is_one_recorded_phase() {
     let plan = plan_of("load -s a --records 5 --mix incr -c 4 -d 8 -T 2");
-    let load = Load { depth: 8, pieces: false, counters: true };
+    let load = Load { depth: 8, counters: true, ..Load::default() };
     let phase =
         Phase { name: "load".to_string(), work: Work::Load(load), stop: Stop::default(), recorded: true };
     assert_eq!(plan.phases, [phase]);
@@ -291,6 +359,7 @@ fn servers_come_from_the_environment_only_where_none_are_typed() {
     };
     assert_eq!(servers("run -t 1"), ["x:11211", "y:1"]);
     assert_eq!(servers("run -s z"), ["z:11211"]);
+    assert_eq!(servers("run -t 1 --protocol resp2"), ["x:6379", "y:1"]);
     let wrong = Edge { servers: Some("x:y".to_string()), seed: 0 };
     let error = job(["run".into()], &wrong).expect_err("y is no port").to_string();
     assert!(error.contains("'x:y' for 'MEMCACHED_SERVERS'"), "{error}");

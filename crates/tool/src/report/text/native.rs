@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
+use pummel_logic::measure::churn::Churn;
 use pummel_logic::measure::measurement::{Status, Verify};
-use pummel_logic::measure::recorder::{Counts, Span};
+use pummel_logic::measure::recorder::{Counts, Outcomes, Span};
 use pummel_logic::measure::summary::{Figures, OpSummary, QUANTILES, Quantile, Totals, time_text};
-use pummel_logic::plan::{Arrivals, Clock, Depth, Group, Mix, Plan, TlsOptions, Work};
+use pummel_logic::plan::{Arrivals, Births, Clock, Crowd, Depth, Group, Mix, Plan, Route, TlsOptions, Work};
 use pummel_logic::time::{MILLISECOND, Nanos};
-use pummel_logic::wire::Fault;
+use pummel_logic::wire::{Fault, udp};
 
 use crate::report::{Report, VERSION};
 
@@ -29,6 +30,7 @@ pub fn render(report: &Report<'_>) -> String {
     requests_without_answer(&mut page, &summary.totals.counts);
     errors(&mut page, report);
     around(&mut page, report);
+    renewals(&mut page, &report.summary.ops);
     verification(&mut page, report);
     generator(&mut page, report);
     goals(&mut page, report);
@@ -115,6 +117,11 @@ fn heading(page: &mut Page, report: &Report<'_>) {
         page.field("Reason", reason);
     }
     page.field("Servers", &plan.servers.join(", "));
+    if plan.route != Route::All {
+        let copies =
+            if plan.route.owns_keys() { "every record on one server" } else { "every record on each server" };
+        page.field("Route", &format!("{}, {copies}", plan.route.name()));
+    }
     if let Some(options) = &plan.tls {
         page.field("TLS", &trust(options));
     }
@@ -125,6 +132,9 @@ fn heading(page: &mut Page, report: &Report<'_>) {
         if let Work::Mix(mix) = &phase.work {
             page.field("Requests", &requests(plan, mix));
         }
+    }
+    if let Some(command) = &plan.command {
+        page.field("Command", command);
     }
     page.field("Seed", &format!("{} (data seed {})", plan.seed, plan.data.seed));
 }
@@ -142,19 +152,67 @@ fn trust(options: &TlsOptions) -> String {
     format!("certificates of the servers checked against {authorities}")
 }
 
+/// Clients that come and go.
+fn comers(group: &Group, crowd: &Crowd) -> String {
+    let when = match &crowd.births {
+        Births::Closed => "as soon as there is room".to_owned(),
+        Births::Open { arrivals, rate } => {
+            let how = match arrivals {
+                Arrivals::Closed => "one after the other".to_owned(),
+                Arrivals::Constant => "constant gaps".to_owned(),
+                Arrivals::Poisson => "poisson".to_owned(),
+                Arrivals::Shape(dist) => format!("gaps {dist}"),
+            };
+            format!("{} a second, {how}", plain(*rate))
+        }
+        Births::Drawn(gap) => format!("by drawn gaps, {gap:?}").to_lowercase(),
+    };
+    format!(
+        "come {when}, at most {} at one time, {} each",
+        grouped(u64::from(group.clients)),
+        counted(crowd.calls, "request")
+    )
+}
+
+/// What came of those.
+fn comings(churn: &Churn) -> String {
+    let mut text = format!(
+        "{} clients came, {} connections were open, at most {} at one time",
+        grouped(churn.begun),
+        grouped(churn.established),
+        grouped(churn.alive_max)
+    );
+    if let (Some(median), Some(longest)) = (churn.life.quantile(0.5), churn.life.quantile(1.0)) {
+        text += &format!("; they lasted {} (p50) to {} (max)", time_text(median), time_text(longest));
+    }
+    for (failure, count) in churn.failures.named().into_iter().filter(|(_, count)| *count > 0) {
+        text += &format!(", {} {}", grouped(count), failure.name());
+    }
+    if churn.failures.addresses > 0 {
+        text += " (--linger 0 gives ports back at once, --source spreads them over several addresses)";
+    }
+    text
+}
+
 fn clients(plan: &Plan, group: &Group) -> String {
     let depth = match group.depth {
         Depth::Limit(depth) => format!("depth {}", grouped(u64::from(depth))),
         Depth::Unlimited => "unlimited depth".to_owned(),
     };
     let rate = group.rate.map_or_else(String::new, |rate| format!(" at {} req/s", plain(rate)));
+    if let Some(crowd) = &group.crowd {
+        return format!("{}, {depth}", comers(group, crowd));
+    }
     let load = match &group.arrivals {
         Arrivals::Closed => "closed loop".to_owned(),
         Arrivals::Constant => format!("open loop{rate}, constant gaps"),
         Arrivals::Poisson => format!("open loop{rate}, poisson"),
         Arrivals::Shape(dist) => format!("open loop{rate}, gaps {dist}"),
     };
-    let connections = counted(u64::from(group.clients), "connection");
+    let mut connections = counted(u64::from(group.clients), "connection");
+    if plan.route.lanes(plan.servers.len()) > 1 {
+        connections += " to each server";
+    }
     format!("{connections}, {depth}, {load}, {}", counted(u64::from(plan.engine.threads), "thread"))
 }
 
@@ -168,6 +226,17 @@ fn requests(plan: &Plan, mix: &Mix) -> String {
     let mut text = ops.join(", ");
     if mix.multiget > 1 {
         text += &format!(", {} keys in each read", mix.multiget);
+    }
+    if mix.multiset > 1 {
+        text += &format!(", {} keys in each mset", mix.multiset);
+    }
+    let seconds = [
+        (mix.meta.vivify_s, "misses are vivified for"),
+        (mix.meta.recache_s, "renewed when they expire in less than"),
+        (mix.meta.stale_s, "deletes mark as stale for"),
+    ];
+    for (seconds, words) in seconds.into_iter().filter_map(|(seconds, words)| Some((seconds?, words))) {
+        text += &format!(", {words} {seconds} s");
     }
     if let Some(delay_ns) = mix.read_through_ns {
         let after =
@@ -348,8 +417,14 @@ fn around(page: &mut Page, report: &Report<'_>) {
         text += &format!("; connecting took {} (p50) to {} (max)", time_text(median), time_text(longest));
     }
     page.field("Connections", &text);
+    if let Some(churn) = &connections.churn {
+        page.field("Churn", &comings(churn));
+    }
     if report.plan.tls.is_some() {
         page.field("Handshakes", &handshakes(report));
+    }
+    if let Some(udp) = &measurement.udp {
+        page.field("UDP", &datagrams(udp));
     }
     if let Some(load) = measurement.load {
         let mut text = format!(
@@ -366,6 +441,28 @@ fn around(page: &mut Page, report: &Report<'_>) {
     }
 }
 
+/// What became of datagrams.
+fn datagrams(udp: &udp::Counts) -> String {
+    let mut text = format!(
+        "{} given up, {} missing then, {} out of order or for nothing",
+        counted(udp.udp_timeout, "request"),
+        counted(udp.packet_drop, "datagram"),
+        grouped(udp.packet_disorder)
+    );
+    if udp.stray > 0 {
+        text += &format!(" ({} of them too late, or nobody's)", grouped(udp.stray));
+    }
+    if udp.unclear_misses > 0 {
+        text += &format!(
+            ", all in the whole run; misses in multi-gets: {}, of which some may be lost datagrams, which look the same",
+            grouped(udp.unclear_misses)
+        );
+    } else {
+        text += ", all in the whole run";
+    }
+    text
+}
+
 /// How connections were agreed on, which is a part of how long opening them took.
 fn handshakes(report: &Report<'_>) -> String {
     let Report { measurement, summary, .. } = *report;
@@ -377,6 +474,24 @@ fn handshakes(report: &Report<'_>) -> String {
         text += &format!("; they took {} (p50) to {} (max)", time_text(median), time_text(longest));
     }
     text
+}
+
+/// What the meta protocol said about who renews what.
+fn renewals(page: &mut Page, ops: &[OpSummary]) {
+    let sum = |of: fn(&Outcomes) -> u64| ops.iter().map(|op| of(&op.counts.outcomes)).sum::<u64>();
+    let said = [
+        (sum(|outcomes| outcomes.win), "won, and stored by the client that won"),
+        (sum(|outcomes| outcomes.recaching), "left to another client"),
+        (sum(|outcomes| outcomes.stale), "stale and left to another client"),
+    ];
+    let said: Vec<String> = said
+        .into_iter()
+        .filter(|&(count, _)| count > 0)
+        .map(|(count, words)| format!("{} {words}", grouped(count)))
+        .collect();
+    if !said.is_empty() {
+        page.field("Renewals", &said.join("; "));
+    }
 }
 
 fn verification(page: &mut Page, report: &Report<'_>) {

@@ -1,0 +1,63 @@
+//! Which kernel interface a run uses: the one asked for, where this machine gives it.
+
+use pummel_logic::plan::Backend;
+
+use super::uring::Uring;
+
+/// What `auto` stands for: io_uring, which was never dearer than epoll and mostly cheaper (docs/PERFORMANCE.md).
+const AUTO: Backend = Backend::Uring;
+
+/// A kernel interface that this machine gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The interface: never [`Backend::Auto`].
+    pub backend: Backend,
+    /// Why it is not the one that was wanted, as a clause.
+    pub fallback: Option<String>,
+}
+
+/// The interface that `asked` comes to on this machine.
+pub fn choose(asked: Backend) -> Choice {
+    settle(asked, AUTO, Uring::obstacle)
+}
+
+fn settle(asked: Backend, auto: Backend, obstacle: impl FnOnce() -> Option<String>) -> Choice {
+    let backend = if asked == Backend::Auto { auto } else { asked };
+    let why = if backend == Backend::Uring { obstacle() } else { None };
+    match why {
+        Some(why) => Choice { backend: Backend::Epoll, fallback: Some(why) },
+        None => Choice { backend, fallback: None },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_asked_for_is_used_where_there_is_no_obstacle() {
+        for (asked, auto, used) in [
+            (Backend::Auto, Backend::Epoll, Backend::Epoll),
+            (Backend::Auto, Backend::Uring, Backend::Uring),
+            (Backend::Epoll, Backend::Uring, Backend::Epoll),
+            (Backend::Uring, Backend::Epoll, Backend::Uring),
+        ] {
+            assert_eq!(settle(asked, auto, || None), Choice { backend: used, fallback: None });
+        }
+    }
+
+    #[test]
+    fn an_obstacle_leads_to_epoll_and_is_named() {
+        for (asked, auto) in [(Backend::Uring, Backend::Epoll), (Backend::Auto, Backend::Uring)] {
+            let choice = settle(asked, auto, || Some("it is forbidden".to_owned()));
+            let fallback = Some("it is forbidden".to_owned());
+            assert_eq!(choice, Choice { backend: Backend::Epoll, fallback });
+        }
+    }
+
+    #[test]
+    fn who_wants_epoll_is_not_kept_waiting_by_trying_another() {
+        let choice = settle(Backend::Epoll, Backend::Uring, || panic!("io_uring was tried"));
+        assert_eq!(choice, Choice { backend: Backend::Epoll, fallback: None });
+    }
+}

@@ -1,0 +1,551 @@
+//! Clients that come, make their requests on a connection of their own, close it and go.
+//!
+//! A client has a seat as long as it is there; seats are used again, and made only when all are taken. What goes wrong
+//! with a connection ends its client, is counted once, and leaves the others alone.
+
+use pummel_logic::arrivals::Schedule;
+use pummel_logic::client::{Client, Shift, Wish};
+use pummel_logic::inflight::Ticket;
+use pummel_logic::measure::churn::Failure;
+use pummel_logic::plan::{Late, Transport};
+use pummel_logic::rng::Place;
+use pummel_logic::sequence::Draws;
+use pummel_logic::session::{Answer, Chunk, Item, Sink};
+use pummel_logic::time::{NEVER, Nanos};
+use pummel_logic::wire::{Codec, Fault, Malformed};
+use pummel_logic::workload::stale::{RunMark, Writer};
+
+use super::{Connection, Desk, Loss, Road, Seat, State, View, Worker};
+use crate::feed::Trouble;
+use crate::io::dial::failure_of;
+use crate::io::{Backend, Close, ConnId, Reason};
+use crate::wheel::Wheel;
+
+/// Clients that may come in one turn, so that those who are there get theirs.
+const BIRTHS_TURN: usize = 64;
+
+/// A crowd, as far as it is the same in all phases.
+#[derive(Clone, Copy, Debug)]
+pub struct Gathering {
+    /// Index of the group in the Plan.
+    pub group: usize,
+    /// How many may be there at one time.
+    pub limit: usize,
+    /// This worker's number, and how many there are: the clients are dealt to them in turn.
+    pub turn: (u64, u64),
+    /// Most requests outstanding on a connection, to make room for.
+    pub depth: usize,
+    /// Whether values are checked, so that writers have to be told apart.
+    pub mark: Option<RunMark>,
+    /// What carries the requests.
+    pub transport: Transport,
+}
+
+/// What a crowd does in a phase.
+#[derive(Debug)]
+pub struct Calling {
+    /// Seed, group and phase of the draws; the client is filled in.
+    pub place: Place,
+    /// When the phase begins.
+    pub begin: Nanos,
+    /// When it ends: clients that are due later do not come, and those who are there go.
+    pub end: Nanos,
+    /// When clients come.
+    pub births: Births,
+    /// Requests of all clients together, over all workers; `u64::MAX`: as many as the time allows.
+    pub requests: u64,
+    /// Requests of one client.
+    pub calls: u64,
+    /// Most requests that one has outstanding.
+    pub depth: u32,
+    /// The first request of a client is due when its connection is open, and each other one tells when the next is;
+    /// otherwise they are made in closed loop.
+    pub told: bool,
+}
+
+/// When clients come.
+#[derive(Debug)]
+pub enum Births {
+    /// As soon as there is a seat.
+    Closed,
+    /// By a schedule of all clients of the group.
+    Scheduled(Schedule),
+    /// The first at once, each other one such a gap later.
+    Drawn(Draws),
+}
+
+/// The crowd of a worker.
+#[derive(Debug)]
+pub(super) struct Crowd {
+    gathering: Gathering,
+    /// What it does; `None` in phases where its clients stay.
+    calling: Option<Calling>,
+    /// Number of the client that comes next, over all workers, and when it is due; `None`: no other comes.
+    next: Option<(u64, Nanos)>,
+    /// Seats that nobody has, and since when.
+    free: Vec<(u32, Nanos)>,
+    /// What is known of those who have a seat.
+    lives: Vec<Life>,
+    /// How many are there.
+    alive: usize,
+    /// How many of them have an open connection.
+    open: u64,
+    /// Which of a server's addresses worked last.
+    attempt: u32,
+}
+
+/// The life of a client.
+#[derive(Clone, Copy, Debug)]
+struct Life {
+    number: u64,
+    here: bool,
+    /// When its connection was asked for.
+    asked_at: Nanos,
+    was_open: bool,
+    failure: Option<Failure>,
+    /// Addresses that were tried.
+    tries: u32,
+    /// Bytes of a reply that is not whole yet.
+    pending_bytes: u64,
+}
+
+const NOBODY: Life =
+    Life { number: 0, here: false, asked_at: 0, was_open: false, failure: None, tries: 0, pending_bytes: 0 };
+
+impl Crowd {
+    pub(super) fn new(gathering: Gathering, seats: usize) -> Crowd {
+        Crowd {
+            gathering,
+            calling: None,
+            next: None,
+            free: Vec::new(),
+            lives: vec![NOBODY; seats],
+            alive: 0,
+            open: 0,
+            attempt: 0,
+        }
+    }
+
+    /// Goes on to the next client that is this worker's.
+    fn advance(&mut self) {
+        let Some(calling) = &mut self.calling else { return };
+        let (turn, turns) = self.gathering.turn;
+        let (mut number, mut due) = match self.next {
+            Some((number, due)) => (number + 1, due),
+            None => (0, calling.begin),
+        };
+        let mut is_first = self.next.is_none();
+        loop {
+            due = match &mut calling.births {
+                Births::Closed => due,
+                Births::Scheduled(schedule) => calling.begin.saturating_add(schedule.next()),
+                Births::Drawn(_) if is_first => due,
+                Births::Drawn(gaps) => due.saturating_add(gaps.draw_ns()),
+            };
+            is_first = false;
+            if number % turns == turn {
+                break;
+            }
+            number += 1;
+        }
+        let comes = due < calling.end && number.saturating_mul(calling.calls) < calling.requests;
+        self.next = comes.then_some((number, due));
+    }
+
+    /// Nobody comes any more.
+    fn shut(&mut self) {
+        self.next = None;
+        if let Some(calling) = &mut self.calling {
+            calling.requests = 0;
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        !self.free.is_empty() || self.lives.len() < self.gathering.limit
+    }
+
+    /// When somebody comes, or nobody comes any more; [`NEVER`] as long as somebody has to go first.
+    fn next_time(&self) -> Nanos {
+        match (&self.calling, self.next) {
+            (Some(calling), Some((_, due))) => if self.has_room() { due } else { NEVER }.min(calling.end),
+            _ => NEVER,
+        }
+    }
+}
+
+impl<C: Codec, B: Backend> Worker<C, B> {
+    /// Clients are a crowd in phases for which [`Worker::call`] is called.
+    pub fn gathering(mut self, gathering: Option<Gathering>) -> Worker<C, B> {
+        if gathering.is_some() {
+            self.desk.wheel = Wheel::exact();
+        }
+        self.desk.crowd = gathering.map(|gathering| Box::new(Crowd::new(gathering, self.desk.seats.len())));
+        self
+    }
+
+    /// Before a phase in which clients come and go: all connections are closed, and all seats are free.
+    ///
+    /// # Panics
+    /// When clients do not come and go in this run.
+    pub fn call(&mut self, calling: Calling) {
+        let desk = &mut self.desk;
+        for slot in 0..desk.connections.len() {
+            self.backend.close(desk.id(slot), Close::Fin);
+            let connection = &mut desk.connections[slot];
+            if let State::Opening(_) = connection.state {
+                desk.openings.end_one();
+            }
+            connection.leave();
+            desk.seats[connection.client as usize].client.go();
+        }
+        let seats = desk.seats.len();
+        let crowd = desk.crowd.as_mut().expect("the plan says that clients come and go");
+        crowd.free = (0..seats).rev().map(|seat| (seat as u32, calling.begin)).collect();
+        crowd.lives.fill(NOBODY);
+        (crowd.alive, crowd.open, crowd.next) = (0, 0, None);
+        crowd.calling = Some(calling);
+        crowd.advance();
+        (desk.churns, desk.births_at) = (true, crowd.next_time());
+    }
+}
+
+impl<C> Connection<C> {
+    /// It is closed, and what comes late for it is not for it.
+    fn leave(&mut self) {
+        self.state = State::Closed;
+        self.generation = self.generation.wrapping_add(1);
+        (self.opened, self.failures, self.barren, self.welcome) = (false, 0, 0, None);
+    }
+}
+
+impl<C: Codec> Desk<C> {
+    /// How many clients have something left to do, where they come and go.
+    pub(super) fn crowd_active(&self) -> Option<usize> {
+        let crowd = self.crowd.as_ref().filter(|crowd| crowd.calling.is_some())?;
+        Some(crowd.alive + usize::from(crowd.next.is_some()))
+    }
+
+    /// The run is interrupted: nobody comes any more.
+    pub(super) fn shut_crowd(&mut self) {
+        if let Some(crowd) = &mut self.crowd {
+            crowd.shut();
+            self.births_at = NEVER;
+        }
+    }
+
+    /// Wakes those who are there.
+    pub(super) fn wake_crowd(&mut self) {
+        for seat in 0..self.seats.len() {
+            if self.crowd().lives[seat].here {
+                self.wake(seat);
+            }
+        }
+    }
+
+    /// The phase is over: everybody is gone.
+    pub(super) fn end_crowd(&mut self, backend: &mut impl Backend, now: Nanos) {
+        for seat in 0..self.seats.len() {
+            if self.churns && self.crowd().lives[seat].here {
+                self.depart(seat, backend, now);
+            }
+        }
+        if let Some(crowd) = &mut self.crowd {
+            crowd.calling = None;
+        }
+        (self.churns, self.births_at) = (false, NEVER);
+    }
+
+    fn crowd(&mut self) -> &mut Crowd {
+        self.crowd.as_mut().expect("asked only where clients come and go")
+    }
+
+    /// Lets those come whose time it is, as far as there are seats.
+    pub(super) fn bear(&mut self, backend: &mut impl Backend, now: Nanos) {
+        for _ in 0..BIRTHS_TURN {
+            let crowd = self.crowd();
+            let end = crowd.calling.as_ref().map_or(0, |calling| calling.end);
+            let Some((number, due)) = crowd.next.filter(|(_, due)| *due <= now) else { break };
+            if now >= end {
+                self.turn_away(end);
+                break;
+            }
+            if !crowd.has_room() {
+                break;
+            }
+            crowd.advance();
+            let (seat, since) = self.free_seat();
+            let due = match self.crowd().calling.as_ref().map(|calling| &calling.births) {
+                // Its turn came when the seat was left.
+                Some(Births::Closed) => since.max(due),
+                _ => due,
+            };
+            self.come(seat, number, due, backend, now);
+        }
+        self.count_crowd();
+    }
+
+    /// The time is over: those who were due and found no seat have asked nothing.
+    fn turn_away(&mut self, end: Nanos) {
+        let crowd = self.crowd.as_mut().expect("asked only where clients come and go");
+        while let (Some((number, due)), Some(calling)) = (crowd.next, &crowd.calling) {
+            let calls = match calling.births {
+                Births::Closed => 0,
+                _ if due >= end => 0,
+                _ => calling.calls.min(calling.requests - number * calling.calls),
+            };
+            if calls == 0 {
+                break;
+            }
+            let group = crowd.gathering.group;
+            let verb = self.shared.verb_of_first();
+            self.log.unsent_many(group, verb, calls);
+            crowd.advance();
+        }
+        crowd.shut();
+    }
+
+    /// How many have something left to do, and when something has to be done.
+    fn count_crowd(&mut self) {
+        self.births_at = self.crowd().next_time();
+        self.active = self.crowd_active().unwrap_or(self.active);
+    }
+
+    /// A seat that nobody has, and since when; a new one where all are taken.
+    fn free_seat(&mut self) -> (usize, Nanos) {
+        let crowd = self.crowd();
+        if let Some((seat, since)) = crowd.free.pop() {
+            return (seat as usize, since);
+        }
+        let (seat, gathering) = (crowd.lives.len(), crowd.gathering);
+        let begin = crowd.calling.as_ref().map_or(0, |calling| calling.begin);
+        crowd.lives.push(NOBODY);
+        let (turn, turns) = gathering.turn;
+        let writer = gathering.mark.map(|mark| Writer::new(mark, seat as u64 * turns + turn));
+        let client = Client::new(gathering.group, 0, 0, writer);
+        self.seats.push(Seat { client, due: NEVER, woken: false });
+        let mut connection = Connection::new(seat, 1, gathering.depth);
+        connection.session.speak(self.codec.renew());
+        self.connections.push(connection);
+        self.roads.push(Road { server: 0, connection: 0, transport: gathering.transport });
+        self.log.make_room(self.connections.len());
+        (seat, begin)
+    }
+
+    /// A client comes and asks for its connection.
+    fn come(&mut self, seat: usize, number: u64, due: Nanos, backend: &mut impl Backend, now: Nanos) {
+        let server = (number % self.servers.len() as u64) as u32;
+        let crowd = self.crowd();
+        crowd.lives[seat] = Life { number, here: true, ..NOBODY };
+        crowd.alive += 1;
+        let road = &mut self.roads[seat];
+        (road.server, road.connection) = (server, number);
+        let (shift, _) = self.shift_of(number, due);
+        let client = &mut self.seats[seat].client;
+        client.succeed(number, server);
+        client.begin(shift, None);
+        if let Some(churn) = self.log.churn() {
+            churn.begun += 1;
+        }
+        match self.seats[seat].client.poll(now, &mut self.shared) {
+            Wish::Open(_) => self.dial(seat, backend),
+            _ => self.depart(seat, backend, now),
+        }
+    }
+
+    /// What a client does that comes at `begin`, and whether it is told when its requests are due.
+    fn shift_of(&mut self, number: u64, begin: Nanos) -> (Shift, bool) {
+        let Some(calling) = &self.crowd().calling else { unreachable!("clients come when they are called") };
+        let requests = calling.calls.min(calling.requests.saturating_sub(number * calling.calls));
+        let place = Place { client: number, ..calling.place };
+        let shift = Shift {
+            place,
+            begin,
+            end: calling.end,
+            requests,
+            depth: calling.depth,
+            repeats: 0,
+            late: Late::Kept,
+            spacing_ns: 0,
+        };
+        (shift, calling.told)
+    }
+
+    /// Asks for a connection.
+    fn dial(&mut self, slot: usize, backend: &mut impl Backend) {
+        let at = backend.now();
+        let connection = &mut self.connections[slot];
+        connection.state = State::Opening(at);
+        connection.generation = connection.generation.wrapping_add(1);
+        if !connection.in_wheel {
+            connection.in_wheel = true;
+            self.wheel.insert(slot as u32, at.saturating_add(self.rules.timeout_ns));
+        }
+        let id = ConnId { slot: slot as u32, generation: connection.generation };
+        let Road { server, connection: number, transport } = self.roads[slot];
+        let crowd = self.crowd.as_mut().expect("asked only where clients come and go");
+        if crowd.lives[slot].tries == 0 {
+            crowd.lives[slot].asked_at = at;
+            if let Some(churn) = self.log.churn() {
+                churn.asked += 1;
+            }
+        }
+        let target = self.servers[server as usize].target_over(transport, number, crowd.attempt as usize);
+        backend.open(id, &target);
+    }
+
+    /// The connection of a client is open.
+    pub(super) fn crowd_opened(&mut self, slot: usize, since: Nanos, now: Nanos) {
+        let connection = &mut self.connections[slot];
+        connection.state = State::Open;
+        connection.answered = false;
+        let crowd = self.crowd();
+        crowd.open += 1;
+        let (open, number) = (crowd.open, crowd.lives[slot].number);
+        crowd.lives[slot].was_open = true;
+        self.log.opened(self.roads[slot].server, now.saturating_sub(since), false);
+        if let Some(churn) = self.log.churn() {
+            churn.established += 1;
+            churn.alive_max = churn.alive_max.max(open);
+            churn.connect.record(now.saturating_sub(since));
+        }
+        let (shift, told) = self.shift_of(number, now);
+        let client = &mut self.seats[slot].client;
+        client.handle_opened(0, now);
+        if told {
+            client.begin(shift, Some(Schedule::told()));
+        }
+        self.wake(slot);
+    }
+
+    /// A connection is not there any more, or never came to be. Says whether it is to be tried by another address.
+    pub(super) fn crowd_closed(&mut self, slot: usize, reason: Reason, now: Nanos) {
+        let server = self.roads[slot].server;
+        let addresses = self.servers[server as usize].addresses() as u32;
+        let is_opening = matches!(self.connections[slot].state, State::Opening(_));
+        let crowd = self.crowd();
+        let life = &mut crowd.lives[slot];
+        if is_opening && reason.fault == Fault::Refused && life.tries + 1 < addresses {
+            life.tries += 1;
+            crowd.attempt = crowd.attempt.wrapping_add(1);
+            self.connections[slot].state = State::Queued;
+            return self.redials.push(slot as u32);
+        }
+        let failure = failure_of(&reason);
+        let fault = reason.fault;
+        match is_opening {
+            true => self.log.not_opened(server, reason),
+            false => self.log.lost(server, Trouble::Lost(reason)),
+        }
+        self.fall(slot, failure, Loss::Closed(fault), now);
+    }
+
+    /// Tries those by another address whose first one refused.
+    pub(super) fn redial(&mut self, backend: &mut impl Backend) {
+        for slot in std::mem::take(&mut self.redials) {
+            if self.connections[slot as usize].state == State::Queued {
+                self.dial(slot as usize, backend);
+            }
+        }
+    }
+
+    /// A connection failed: what it owed ends, and so does its client.
+    pub(super) fn fall(&mut self, slot: usize, failure: Failure, loss: Loss, now: Nanos) {
+        self.miss(slot);
+        self.crowd().lives[slot].failure = Some(failure);
+        self.connections[slot].welcome = None;
+        self.end_session(slot, loss, false, now);
+    }
+
+    /// A client has nothing more to do, and goes.
+    pub(super) fn depart(&mut self, seat: usize, backend: &mut impl Backend, now: Nanos) {
+        let life = self.crowd().lives[seat];
+        if !life.here {
+            return;
+        }
+        let id = self.id(seat);
+        if self.connections[seat].state != State::Closed {
+            backend.close(id, Close::Fin);
+            self.connections[seat].leave();
+        }
+        self.note_departure(&life, now);
+        self.count_rest(seat, &life, now);
+        let client = &mut self.seats[seat].client;
+        client.go();
+        self.seats[seat].due = NEVER;
+        let crowd = self.crowd();
+        crowd.lives[seat] = NOBODY;
+        crowd.alive -= 1;
+        crowd.open -= u64::from(life.was_open);
+        crowd.free.push((seat as u32, now));
+        self.count_crowd();
+    }
+
+    fn note_departure(&mut self, life: &Life, now: Nanos) {
+        let Some(churn) = self.log.churn() else { return };
+        if life.was_open {
+            churn.life.record(now.saturating_sub(life.asked_at));
+        }
+        if let Some(failure) = life.failure {
+            churn.fail(failure);
+            churn.asked -= u64::from(failure.is_before_asking());
+        }
+    }
+
+    /// What a client was to ask and did not: all of it where its connection failed, otherwise what was due.
+    fn count_rest(&mut self, seat: usize, life: &Life, now: Nanos) {
+        let client = &mut self.seats[seat].client;
+        let (log, group) = (&mut self.log, client.group());
+        if life.failure.is_none() {
+            if !client.is_told() {
+                client.count_unsent(now, &self.shared, |verb| log.unsent(group, verb));
+            }
+            return;
+        }
+        match client.rest() {
+            0 => {}
+            rest if self.shared.is_uniform() => log.unsent_many(group, self.shared.verb_of_first(), rest),
+            rest => (0..rest).for_each(|place| log.unsent(group, client.verb_ahead(place, &self.shared))),
+        }
+    }
+
+    /// Bytes came on a client's connection. Returns how many requests they answered.
+    pub(super) fn crowd_received(&mut self, slot: usize, chunk: Chunk<'_>) -> Result<u32, Malformed> {
+        let crowd = self.crowd.as_mut().expect("asked only where clients come and go");
+        let connection = &mut self.connections[slot];
+        let client = &mut self.seats[slot].client;
+        let view = View::new(slot, connection.lane, client, &mut self.shared, &mut self.log);
+        let before_bytes = crowd.lives[slot].pending_bytes;
+        let mut scale = Scale { view, left_bytes: chunk.bytes.len(), before_bytes };
+        let answered = connection.session.handle_received(chunk, &mut scale);
+        crowd.lives[slot].pending_bytes = scale.before_bytes + scale.left_bytes as u64;
+        answered
+    }
+}
+
+/// A view that weighs replies.
+struct Scale<'a> {
+    view: View<'a>,
+    /// Bytes of the chunk that belong to no reply so far.
+    left_bytes: usize,
+    /// Bytes of the reply that came before this chunk.
+    before_bytes: u64,
+}
+
+impl Sink for Scale<'_> {
+    fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> bool {
+        self.view.item(ticket, item)
+    }
+
+    fn body(&mut self, ticket: &Ticket, bytes: &[u8]) {
+        self.view.body(ticket, bytes);
+    }
+
+    fn answer(&mut self, answer: &Answer<'_>, message: &[u8]) {
+        self.view.answer(answer, message);
+    }
+
+    fn passed(&mut self, left_bytes: usize) {
+        self.view.log.weigh(self.before_bytes + (self.left_bytes - left_bytes) as u64);
+        (self.left_bytes, self.before_bytes) = (left_bytes, 0);
+    }
+}

@@ -1,0 +1,198 @@
+//! Clients that come and go: every one of them, and every request, is accounted for, whatever the weather.
+
+use std::collections::BTreeSet;
+
+use pummel_engine::io::sim::Weather;
+use pummel_logic::host::HostConfig;
+use pummel_logic::measure::churn::Churn;
+use pummel_logic::measure::measurement::Status;
+use pummel_logic::plan::{Arrivals, Births, Crowd, Depth, Gap, Plan, Sequence, Stop};
+use pummel_logic::time::{MILLISECOND, NEVER, SECOND};
+use pummel_logic::wire::Verb;
+
+use crate::peer::Server;
+use crate::setup::{Outcome, loaded, measuring, mix, mix_of_all, plan, requests, run};
+
+fn server() -> Server {
+    Server::new(HostConfig::default())
+}
+
+/// At most four clients at one time, each with five requests.
+fn coming(births: Births, stop: Stop) -> Plan {
+    let mut plan = loaded(plan());
+    plan.groups[0].crowd = Some(Crowd { births, calls: 5, sequence: None });
+    plan.phases[1] = measuring(mix_of_all(), stop);
+    plan
+}
+
+fn churn(outcome: &Outcome) -> &Churn {
+    outcome.measurement.connections.churn.as_ref().expect("clients come and go")
+}
+
+fn a_thousand_a_second() -> Births {
+    Births::Open { arrivals: Arrivals::Constant, rate: 1_000.0 }
+}
+
+/// The requests of a sequence, one byte each; connections a millisecond apart.
+fn counted(calls: u64, gap: Option<Gap>, count: u64) -> Plan {
+    let mut plan = plan();
+    let sequence = Sequence { instance: 0, calls: gap, sizes: Gap::Uniform(1.0, 16.0), stride: 1, offset: 0 };
+    let births = Births::Drawn(Gap::Fixed(0.001));
+    plan.data.key_prefix = "mcp:".to_owned();
+    plan.groups[0].clients = 1_000;
+    plan.groups[0].depth = if gap.is_some() { Depth::Unlimited } else { Depth::Limit(1) };
+    plan.groups[0].crowd = Some(Crowd { births, calls, sequence: Some(sequence) });
+    plan.phases = vec![measuring(mix(&[(Verb::Set, 1.0)]), requests(count))];
+    plan
+}
+
+#[test]
+fn each_client_makes_its_requests_on_a_connection_of_its_own() {
+    let server = server();
+    let outcome = run(&coming(Births::Closed, requests(502)), 1, Weather::calm(), || server.peer());
+    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+    let churn = churn(&outcome);
+    assert_eq!((churn.begun, churn.asked, churn.established), (101, 101, 101));
+    assert_eq!((churn.alive_max, churn.life.count(), churn.failures.total()), (4, 101, 0));
+    // A cas is two requests.
+    let of = |client| outcome.rows.iter().filter(|row| row.client == client).count();
+    assert!((0..100).all(|client| (5..=10).contains(&of(client))));
+    assert!((2..=4).contains(&of(100)), "the last one makes what is left");
+    // Those who loaded, and memcached's own.
+    assert_eq!(server.host().counts().total_connections, 101 + 4 + 1);
+}
+
+#[test]
+fn clients_come_when_they_are_due_whoever_is_there() {
+    let server = server();
+    let outcome = run(&coming(a_thousand_a_second(), requests(100)), 1, Weather::calm(), || server.peer());
+    let firsts: BTreeSet<u64> =
+        outcome.rows.iter().filter(|row| row.due >= outcome.begin).map(|row| row.client).collect();
+    assert_eq!(firsts, (0..20).collect());
+    for client in 0..20 {
+        let first = outcome.rows.iter().find(|row| row.client == client).unwrap();
+        assert_eq!(first.due - outcome.begin, client * MILLISECOND, "client {client}");
+        assert!(first.ready > first.due, "opening is a part of the wait");
+    }
+}
+
+#[test]
+fn time_ends_the_coming_and_every_request_is_accounted_for() {
+    let stop = Stop { time_ns: Some(50 * MILLISECOND), requests: None };
+    for weather in [Weather::calm(), Weather::rough(), Weather::storm()] {
+        for seed in 1..6 {
+            let server = server();
+            let mut plan = coming(a_thousand_a_second(), stop);
+            plan.phases.remove(0);
+            let outcome = run(&plan, seed, weather, || server.peer());
+            let churn = churn(&outcome);
+            let counts = outcome.counts();
+            assert_eq!(churn.begun, 50, "{:?}", churn.failures);
+            assert_eq!(churn.established, churn.life.count());
+            assert_eq!(counts.requests(), outcome.rows.len() as u64 + counts.unsent, "{counts:?}");
+            assert!(churn.failures.total() <= churn.begun, "each is counted once");
+        }
+    }
+}
+
+#[test]
+fn requests_of_connections_that_could_not_be_opened_are_unsent() {
+    let weather = Weather { refuse: 1.0, ..Weather::calm() };
+    let server = server();
+    let outcome = run(&counted(5, None, 500), 1, weather, || server.peer());
+    let churn = churn(&outcome);
+    assert_eq!((churn.begun, churn.established, churn.failures.refused), (100, 0, 100));
+    assert_eq!((outcome.counts().requests(), outcome.counts().unsent), (500, 500));
+    assert_eq!(outcome.measurement.status, Status::Partial);
+    assert!(outcome.reason().starts_with("100 of 100 connections failed"), "{}", outcome.reason());
+}
+
+#[test]
+fn a_sequence_asks_each_key_once_in_the_order_of_asking() {
+    let server = server();
+    let outcome = run(&counted(10, Some(Gap::Fixed(0.001)), 1_000), 1, Weather::calm(), || server.peer());
+    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+    let mut sent: Vec<_> = outcome.rows.iter().map(|row| (row.sent, row.key)).collect();
+    sent.sort_unstable();
+    let keys: BTreeSet<u64> = sent.iter().map(|(_, key)| *key).collect();
+    assert_eq!(keys, (1..=1_000).collect());
+    let churn = churn(&outcome);
+    assert_eq!(
+        (churn.request_bytes.min, churn.request_bytes.max, churn.request_bytes.count),
+        (28, 44, 1_000)
+    );
+    assert_eq!((churn.reply_bytes.sum, churn.replies.stored), (8_000, 1_000));
+    assert_eq!(outcome.measurement.bytes.sent, churn.request_bytes.sum as u64);
+    // Nine gaps of a millisecond, and the ways there and back.
+    let life = churn.life.moments();
+    assert!((9 * MILLISECOND..10 * MILLISECOND).contains(&life.min), "{life:?}");
+    assert!((9..=11).contains(&churn.alive_max), "{}", churn.alive_max);
+}
+
+#[test]
+fn calls_in_open_loop_do_not_wait_for_answers() {
+    let server = server().freezing(0, 30 * MILLISECOND);
+    let outcome = run(&counted(10, Some(Gap::Fixed(0.001)), 10), 1, Weather::calm(), || server.peer());
+    let first = outcome.rows.iter().map(|row| row.sent).min().unwrap();
+    for row in &outcome.rows {
+        assert_eq!((row.sent - first + MILLISECOND / 2) / MILLISECOND, row.key - 1, "{row:?}");
+    }
+}
+
+#[test]
+fn a_silent_server_costs_each_connection_its_timeout_to_the_nanosecond() {
+    let server = server().freezing(0, NEVER);
+    for timeout_ns in [SECOND / 2, 5 * SECOND] {
+        let plan = Plan { timeout_ns, ..counted(10, None, 200) };
+        let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+        let churn = churn(&outcome);
+        assert_eq!((churn.failures.timeout, churn.failures.total()), (20, 20));
+        assert_eq!((churn.request_bytes.count, churn.reply_bytes.count), (20, 0));
+        let life = churn.life.moments();
+        assert!(life.min >= timeout_ns && life.max < timeout_ns + MILLISECOND, "{life:?}");
+        assert_eq!(outcome.counts().requests(), 200);
+    }
+}
+
+#[test]
+fn lost_connections_are_counted_once_by_their_kind_and_the_others_go_on() {
+    let broken = |weather| {
+        let server = server();
+        let outcome = run(&counted(10, Some(Gap::Fixed(0.001)), 2_000), 3, weather, || server.peer());
+        let churn = churn(&outcome).clone();
+        assert_eq!((churn.begun, churn.established), (200, 200));
+        assert_eq!(outcome.counts().requests(), 2_000);
+        assert_eq!(churn.request_bytes.count, outcome.counts().requests() - outcome.counts().unsent);
+        churn.failures
+    };
+    let reset = broken(Weather { reset: 0.02, ..Weather::calm() });
+    assert!(reset.reset > 10 && reset.total() == reset.reset, "{reset:?}");
+    let closed = broken(Weather { close: 0.02, ..Weather::calm() });
+    assert!(closed.other > 10 && closed.total() == closed.other, "{closed:?}");
+}
+
+#[test]
+fn workers_share_a_crowd_out_among_them() {
+    let server = server();
+    let mut plan = coming(a_thousand_a_second(), requests(500));
+    plan.engine.threads = 3;
+    let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+    assert_eq!(churn(&outcome).begun, 100);
+    let clients: BTreeSet<u64> = outcome.rows.iter().map(|row| row.client).collect();
+    assert_eq!(clients, (0..100).collect());
+}
+
+#[test]
+fn values_are_checked_and_warm_ups_are_not_counted() {
+    let server = server();
+    let mut plan = coming(a_thousand_a_second(), requests(500));
+    plan.verify = 1.0;
+    let mut warmup = plan.phases[1].clone();
+    (warmup.name, warmup.recorded) = ("warmup".to_owned(), false);
+    plan.phases.insert(1, warmup);
+    let outcome = run(&plan, 1, Weather::rough(), || server.peer());
+    assert_eq!(churn(&outcome).begun, 100);
+    assert!(outcome.measurement.verify.checked > 0);
+    assert_eq!(outcome.measurement.verify.failed, 0);
+}

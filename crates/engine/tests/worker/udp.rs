@@ -1,0 +1,99 @@
+//! Runs over UDP on a network that loses, overtakes and doubles datagrams.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pummel_engine::io::ConnId;
+use pummel_engine::io::sim::{Next, Peer, Weather, datagram_to_client};
+use pummel_logic::measure::measurement::Status;
+use pummel_logic::plan::{Depth, Plan, Transport};
+use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
+use pummel_logic::wire::Verb;
+use pummel_logic::wire::udp::Frame;
+
+use super::setup::{Outcome, loaded, measuring, mix, plan, requests, run};
+
+/// A server that knows which keys were stored, and speaks as memcached does over UDP.
+#[derive(Default)]
+struct Shelf {
+    keys: BTreeSet<Vec<u8>>,
+    inbox: BTreeMap<(u32, u32), Vec<Vec<u8>>>,
+    /// It takes what comes and says nothing.
+    silent: bool,
+}
+
+impl Peer for Shelf {
+    fn handle_received(&mut self, conn: ConnId, bytes: &[u8], _now: Nanos) {
+        self.inbox.entry((conn.slot, conn.generation)).or_default().push(bytes.to_vec());
+    }
+
+    fn poll(&mut self, conn: ConnId, _now: Nanos, out: &mut Vec<u8>) -> Next {
+        for datagram in self.inbox.remove(&(conn.slot, conn.generation)).unwrap_or_default() {
+            if self.silent {
+                continue;
+            }
+            let (frame, request) = Frame::decode(&datagram).expect("each request has a frame");
+            let mut words = request.split(|byte| byte.is_ascii_whitespace());
+            let (verb, key) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+            let reply = match verb {
+                b"set" => {
+                    self.keys.insert(key.to_vec());
+                    b"STORED\r\n".to_vec()
+                }
+                b"get" if self.keys.contains(key) => [b"VALUE ", key, b" 0 1\r\nx\r\nEND\r\n"].concat(),
+                _ => b"END\r\n".to_vec(),
+            };
+            datagram_to_client(&[&frame.encode()[..], &reply].concat(), out);
+        }
+        Next::At(NEVER)
+    }
+}
+
+fn over_udp(count: u64) -> Plan {
+    let mut plan = Plan {
+        transport: Transport::Udp,
+        timeout_ns: 5 * MILLISECOND,
+        phases: vec![measuring(mix(&[(Verb::Get, 0.5), (Verb::Set, 0.5)]), requests(count))],
+        ..plan()
+    };
+    plan.groups[0].depth = Depth::Limit(4);
+    plan
+}
+
+fn leaky(plan: &Plan, seed: u64) -> Outcome {
+    run(plan, seed, Weather::leaky(), Shelf::default)
+}
+
+#[test]
+fn on_a_leaky_network_every_request_ends_and_no_connection_is_lost() {
+    let outcome = leaky(&loaded(over_udp(4_000)), 7);
+    let (counts, measurement) = (outcome.counts(), &outcome.measurement);
+    assert_eq!((measurement.status, &measurement.reason), (Status::Complete, &None));
+    assert_eq!(counts.requests(), 4_000);
+    assert_eq!(counts.completed + counts.failed(), 4_000);
+    let udp = measurement.udp.expect("datagrams are counted");
+    assert!(counts.failed() > 50, "2 % are lost on each way: {counts:?}");
+    assert!(udp.udp_timeout >= counts.failed() && udp.packet_drop >= udp.udp_timeout, "{udp:?}");
+    assert!(udp.stray > 0, "doubled replies answer nobody");
+    assert_eq!(measurement.connections.lost, 0);
+    let load = measurement.load.expect("it was loaded");
+    assert_eq!((load.stored, load.errors), (load.records, 0), "lost stores are repeated");
+    for row in &outcome.rows {
+        assert!(row.arrived - row.sent <= 5 * MILLISECOND + MILLISECOND, "{row:?} waited longer");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let plan = over_udp(500);
+    let (one, other) = (leaky(&plan, 3), leaky(&plan, 3));
+    assert_eq!(one.measurement.udp, other.measurement.udp);
+    assert_eq!(one.rows, other.rows);
+}
+
+#[test]
+fn a_silent_server_is_given_up() {
+    let silent = || Shelf { silent: true, ..Shelf::default() };
+    let outcome = run(&over_udp(1_000_000), 1, Weather::calm(), silent);
+    assert_eq!(outcome.measurement.status, Status::Partial);
+    assert!(outcome.reason().contains("longer than the timeout"), "{}", outcome.reason());
+}

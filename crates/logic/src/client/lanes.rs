@@ -1,0 +1,395 @@
+//! Clients with several lanes: which one a request takes, whether it is there, and requests that lanes share.
+//!
+//! A request waits for its lane to be opened, and those behind it wait with it. In open loop it does not wait for what
+//! may never come: where its lane is lost for good, or the phase has an end in time and the lane could not be opened
+//! again at the first attempt, while another lane is open, it is counted as unsent. In closed loop the client waits, as
+//! its user would, and is done when the lane is lost for good.
+
+use std::collections::VecDeque;
+
+use super::window::Tasks;
+use super::{Client, Lane, LaneState, Next, Request, Socket, Wish};
+use crate::inflight::{Care, Memo, Origin, Ticket};
+use crate::session::{Answer, Stamp};
+use crate::shared::Shared;
+use crate::time::{NEVER, Nanos};
+use crate::wire::{Outcome, Verb};
+use crate::workload::key::Space;
+
+/// What only clients with several lanes have.
+#[derive(Debug, Default)]
+pub(super) struct Many {
+    /// Lanes from 1 on.
+    others: Vec<Socket>,
+    /// Lanes and keys of the parts that were not asked yet, of the newest of `splits`; those of a lane are neighbours.
+    /// Empty but between two calls of [`Client::poll`].
+    unasked: Vec<(Lane, u64)>,
+    /// Requests that lanes share and that are not answered by all, in the order of their index.
+    splits: VecDeque<Split>,
+    /// The window that it works on, if it does.
+    pub(super) tasks: Option<Box<Tasks>>,
+}
+
+/// A request that several lanes share.
+#[derive(Debug)]
+struct Split {
+    /// Parts without an end.
+    parts: u16,
+    whole: Whole,
+}
+
+/// The end of a request that several lanes shared: sent with its first part, arrived with its last, an error when one
+/// part is.
+#[derive(Debug)]
+pub struct Whole {
+    ticket: Ticket,
+    outcome: Outcome,
+    sent: Nanos,
+    arrived: Nanos,
+    read: Nanos,
+    hits: u32,
+    stamp: Stamp,
+    /// What the server said with the first error.
+    message: Vec<u8>,
+}
+
+impl Whole {
+    /// It as one answer.
+    pub fn answer(&self) -> Answer<'_> {
+        let &Whole { ref ticket, outcome, sent, arrived, read, hits, stamp, .. } = self;
+        Answer { ticket, outcome, sent, arrived, read, hits, stamp }
+    }
+
+    /// What the server said beyond the outcome.
+    pub fn message(&self) -> &[u8] {
+        &self.message
+    }
+
+    /// A part has ended.
+    fn add(&mut self, part: &Answer<'_>, message: &[u8]) {
+        self.outcome = match (self.outcome, part.outcome) {
+            (Outcome::Error(_), _) => self.outcome,
+            (_, error @ Outcome::Error(_)) => {
+                self.message.extend_from_slice(message);
+                error
+            }
+            (Outcome::Hit, _) | (_, Outcome::Hit) => Outcome::Hit,
+            (_, other) => other,
+        };
+        self.hits += part.hits;
+        if part.sent < self.sent {
+            // What held up the others was not the generator, as long as this one was sent.
+            (self.sent, self.ticket.ready) = (part.sent, part.ticket.ready);
+        }
+        if part.arrived >= self.arrived {
+            (self.arrived, self.stamp) = (part.arrived, part.stamp);
+        }
+        self.read = self.read.max(part.read);
+    }
+}
+
+/// Whether a request can go where it has to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Passage {
+    /// Over lanes that are open since.
+    Open(Nanos),
+    /// When a lane is open again.
+    Later,
+    /// Not in this phase, or not before too long.
+    Never,
+}
+
+impl Passage {
+    /// Whether it can go both ways.
+    fn and(self, other: Passage) -> Passage {
+        match (self, other) {
+            (Passage::Open(since), Passage::Open(other)) => Passage::Open(since.max(other)),
+            (Passage::Never, _) | (_, Passage::Never) => Passage::Never,
+            _ => Passage::Later,
+        }
+    }
+}
+
+impl Wish<'_> {
+    /// The same over another lane.
+    fn over(self, lane: Lane) -> Self {
+        match self {
+            Wish::Ask { op, ticket, .. } => Wish::Ask { lane, op, ticket },
+            other => other,
+        }
+    }
+}
+
+impl Client {
+    /// The same client with a lane to each of these servers of the Plan.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn with_lanes(mut self, servers: &[u32]) -> Client {
+        self.first = Socket::new(servers[0]);
+        let others: Vec<Socket> = servers[1..].iter().map(|&server| Socket::new(server)).collect();
+        self.many = (!others.is_empty()).then(|| Box::new(Many { others, ..Many::default() }));
+        self
+    }
+
+    /// A part of a request ended. Returns the request when it was the last; its slot is free then. What follows from the
+    /// part's answer is remembered.
+    ///
+    /// # Panics
+    /// When the ticket is not one of a part.
+    pub fn handle_part(
+        &mut self,
+        lane: Lane,
+        part: &Answer<'_>,
+        message: &[u8],
+        shared: &mut Shared,
+    ) -> Option<Whole> {
+        if let Memo::Write(version) = part.ticket.memo {
+            self.settle(lane, version, part, shared);
+        }
+        if part.ticket.verb.reads() {
+            self.follow_read(lane, part, shared);
+        }
+        self.end_reply(lane);
+        let splits = &mut self.many_mut().splits;
+        let found = splits.binary_search_by_key(&part.ticket.index, |split| split.whole.ticket.index);
+        let Ok(place) = found else { unreachable!("a part has a whole") };
+        let split = &mut splits[place];
+        split.whole.add(part, message);
+        split.parts -= 1;
+        if split.parts > 0 {
+            return None;
+        }
+        let split = splits.remove(place)?;
+        self.slots.free(split.whole.arrived);
+        Some(split.whole)
+    }
+
+    /// Whether some parts of a request were asked, and others were not: the client has to be polled again at once, since
+    /// its lanes may be others later.
+    pub fn is_splitting(&self) -> bool {
+        self.many.as_ref().is_some_and(|many| !many.unasked.is_empty())
+    }
+
+    /// What a client with several lanes wants.
+    pub(super) fn poll_lanes<'a>(&'a mut self, now: Nanos, shared: &'a mut Shared) -> Wish<'a> {
+        if self.has_window() {
+            return self.poll_window(now, shared);
+        }
+        if self.is_splitting() {
+            return self.ask_part(shared);
+        }
+        if now < self.shift.end && !self.stopped {
+            let closed = self.sockets().position(|socket| socket.state == LaneState::Closed);
+            if let Some(lane) = closed {
+                self.socket_mut(lane as Lane).state = LaneState::Opening;
+                return Wish::Open(lane as Lane);
+            }
+        }
+        if self.sockets().all(|socket| socket.state == LaneState::Lost) {
+            return Wish::Done;
+        }
+        match self.next_since(now, 0) {
+            Next::Open => unreachable!("lanes are opened above"),
+            Next::Wait(until) => Wish::Wait(until),
+            Next::Done if self.is_opening(now) => Wish::Wait(self.shift.end),
+            Next::Done => Wish::Done,
+            Next::FollowUp { follow, ready } => match self.passage(follow.lane, now) {
+                Passage::Later => Wish::Wait(self.shift.end),
+                Passage::Never => {
+                    self.follow_ups.pop_front();
+                    Wish::Unsent(follow.verb)
+                }
+                Passage::Open(opened) => {
+                    self.follow_ups.pop_front();
+                    self.ask(follow.request(), follow.due, ready.max(opened), shared).over(follow.lane)
+                }
+            },
+            Next::Arrival { due, ready } => self.poll_arrival(due, ready, now, shared),
+        }
+    }
+
+    /// The next request of the schedule is due and a slot is free.
+    fn poll_arrival<'a>(
+        &'a mut self,
+        due: Nanos,
+        ready: Nanos,
+        now: Nanos,
+        shared: &'a mut Shared,
+    ) -> Wish<'a> {
+        let (index, pieces) = (self.issued, self.pieces);
+        let request = self.draw(index, shared);
+        let (lane, passage) = self.find_way(&request, now, shared);
+        let Passage::Open(opened) = passage else {
+            // It is drawn again, or was never drawn.
+            self.pieces = pieces;
+            self.many_mut().unasked.clear();
+            return match (passage, &self.schedule) {
+                (Passage::Never, Some(_)) => {
+                    self.step();
+                    Wish::Unsent(shared.verb(self.draws.op.draw(index)))
+                }
+                (Passage::Never, None) if self.slots.outstanding == 0 => Wish::Done,
+                (Passage::Never, None) => Wish::Wait(NEVER),
+                _ => Wish::Wait(self.shift.end),
+            };
+        };
+        self.step();
+        let ready = ready.max(opened);
+        if self.is_splitting() {
+            self.split(&request, due, ready);
+            return self.ask_part(shared);
+        }
+        self.ask(request, due, ready, shared).over(lane)
+    }
+
+    /// Goes on to the next request of the schedule.
+    fn step(&mut self) {
+        self.issued += 1;
+        if let Some(schedule) = &mut self.schedule {
+            schedule.next();
+        }
+    }
+
+    /// Which lane a request takes, and whether it is there. Where it takes several, `unasked` has them afterwards.
+    fn find_way(&mut self, request: &Request, now: Nanos, shared: &mut Shared) -> (Lane, Passage) {
+        let keys = if request.origin == Origin::Arrival { shared.keys_of(request.verb) } else { 1 };
+        if keys == 1 || !shared.owns_keys() {
+            let turn = self.turn_of(request.index, shared);
+            let lane = shared.lane_of(turn, request.key);
+            return (lane, self.passage(lane, now));
+        }
+        let mut ways = std::mem::take(&mut self.many_mut().unasked);
+        for place in 0..keys {
+            let key = match request.verb.reads() {
+                true => self.read_key(request.index, u64::from(place), shared),
+                false => self.record(request.index, u64::from(place), Space::Plain, shared),
+            };
+            ways.push((shared.lane_of(0, key), key));
+        }
+        ways.sort_by_key(|&(lane, _)| lane);
+        let passage = ways
+            .chunk_by(|(lane, _), (other, _)| lane == other)
+            .map(|part| self.passage(part[0].0, now))
+            .fold(Passage::Open(0), Passage::and);
+        let first = ways[0].0;
+        if ways.iter().all(|&(lane, _)| lane == first) {
+            ways.clear();
+        }
+        self.many_mut().unasked = ways;
+        (first, passage)
+    }
+
+    /// Which turn it is, where lanes take turns.
+    fn turn_of(&self, index: u64, shared: &Shared) -> u64 {
+        if shared.is_load() {
+            return shared.load_number(index, self.number);
+        }
+        match shared.verb(self.draws.op.draw(index)) {
+            // What one key is made of has to come together on one server.
+            Verb::Append | Verb::Prepend => self.number + self.pieces.turn,
+            _ => self.number + index,
+        }
+    }
+
+    /// Begins a request that the lanes in `unasked` share.
+    fn split(&mut self, request: &Request, due: Nanos, ready: Nanos) {
+        self.slots.take();
+        let many = self.many_mut();
+        let parts = many.unasked.chunk_by(|(lane, _), (other, _)| lane == other).count() as u16;
+        let ticket = Ticket {
+            due,
+            ready,
+            index: request.index,
+            key: request.key,
+            memo: Memo::None,
+            verb: request.verb,
+            origin: Origin::Arrival,
+            care: Care::None,
+            keys: many.unasked.len() as u16,
+        };
+        let whole = Whole {
+            ticket,
+            outcome: Outcome::Miss,
+            sent: NEVER,
+            arrived: 0,
+            read: 0,
+            hits: 0,
+            stamp: Stamp::Nothing,
+            message: Vec::new(),
+        };
+        many.splits.push_back(Split { parts, whole });
+    }
+
+    /// Asks the next part of the newest split.
+    fn ask_part<'a>(&mut self, shared: &'a mut Shared) -> Wish<'a> {
+        let many = self.many_mut();
+        let Some(split) = many.splits.back() else { unreachable!("what is asked in parts was begun") };
+        let whole = split.whole.ticket;
+        let (lane, key) = many.unasked[0];
+        let len = many.unasked.iter().take_while(|way| way.0 == lane).count();
+        let keys: Vec<u64> = many.unasked.drain(..len).map(|(_, key)| key).collect();
+        let mut ticket = Ticket { key, origin: Origin::Part, keys: len as u16, ..whole };
+        if !ticket.verb.reads() {
+            shared.begin_keys();
+            keys.iter().for_each(|&key| self.add_pair(key, &mut ticket.memo, shared));
+            return Wish::Ask { lane, op: shared.write_many(), ticket };
+        }
+        self.draws.care_for(&mut ticket, shared);
+        let expiry_bits = self.expiry_bits(ticket.verb, ticket.index, shared);
+        if len == 1 {
+            return Wish::Ask { lane, op: shared.read_one(ticket.verb, key, expiry_bits), ticket };
+        }
+        shared.begin_keys();
+        keys.iter().for_each(|&key| shared.add_key(key));
+        Wish::Ask { lane, op: shared.read_many(ticket.verb, expiry_bits), ticket }
+    }
+
+    /// Whether a request can go over this lane.
+    fn passage(&self, lane: Lane, now: Nanos) -> Passage {
+        let socket = self.socket(lane);
+        match socket.state {
+            LaneState::Open(since) => Passage::Open(since),
+            LaneState::Lost => Passage::Never,
+            _ if now >= self.shift.end => Passage::Never,
+            _ if socket.down && self.may_skip() => Passage::Never,
+            _ => Passage::Later,
+        }
+    }
+
+    /// Whether requests go on without a lane that may come back, since time goes on without it.
+    fn may_skip(&self) -> bool {
+        self.schedule.is_some() && self.shift.end != NEVER && self.open_lanes() > 0
+    }
+
+    fn is_opening(&self, now: Nanos) -> bool {
+        now < self.shift.end && self.sockets().any(|socket| socket.state == LaneState::Opening)
+    }
+
+    /// All lanes in order.
+    pub(super) fn sockets(&self) -> impl Iterator<Item = &Socket> {
+        let others = self.many.as_ref().map_or(&[][..], |many| &many.others);
+        std::iter::once(&self.first).chain(others)
+    }
+
+    #[inline]
+    pub(super) fn socket(&self, lane: Lane) -> &Socket {
+        match &self.many {
+            Some(many) if lane > 0 => &many.others[usize::from(lane) - 1],
+            _ => &self.first,
+        }
+    }
+
+    #[inline]
+    pub(super) fn socket_mut(&mut self, lane: Lane) -> &mut Socket {
+        match &mut self.many {
+            Some(many) if lane > 0 => &mut many.others[usize::from(lane) - 1],
+            _ => &mut self.first,
+        }
+    }
+
+    fn many_mut(&mut self) -> &mut Many {
+        let Some(many) = &mut self.many else { unreachable!("only clients with several lanes come here") };
+        many
+    }
+}

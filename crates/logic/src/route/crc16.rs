@@ -1,0 +1,131 @@
+//! The slots of a Redis cluster (Redis cluster specification, "Key distribution model" and "Hash tags").
+
+use super::Lane;
+
+/// Slots that keys are spread over.
+pub const SLOTS: usize = 16_384;
+
+/// The slot of a key: of what stands between its first `{` and the next `}`, if anything does, else of all of it.
+#[inline]
+pub fn slot(key: &[u8]) -> u16 {
+    crc16(tag(key).unwrap_or(key)) % SLOTS as u16
+}
+
+/// Which server has which slots: each a run of neighbours.
+#[derive(Clone, Debug)]
+pub struct Deal {
+    /// The last slot of each server.
+    last: Vec<u16>,
+}
+
+impl Deal {
+    /// The slots as `redis-cli --cluster create` deals them to so many servers, adding up their equal share in single
+    /// precision.
+    pub fn new(servers: usize) -> Deal {
+        let share = SLOTS as f32 / servers as f32;
+        let mut cursor = 0.0f32;
+        let mut last = Vec::with_capacity(servers);
+        for _ in 1..servers {
+            last.push((cursor + share - 1.0).round() as u16);
+            cursor += share;
+        }
+        last.push(SLOTS as u16 - 1);
+        Deal { last }
+    }
+
+    /// Where a key lives.
+    #[inline]
+    pub fn lane_of(&self, key: &[u8]) -> Lane {
+        self.owner(slot(key)) as Lane
+    }
+
+    #[inline]
+    fn owner(&self, slot: u16) -> usize {
+        self.last.partition_point(|&last| last < slot)
+    }
+}
+
+/// The part of a key that its slot depends on, if it has one.
+fn tag(key: &[u8]) -> Option<&[u8]> {
+    let open = key.iter().position(|&byte| byte == b'{')?;
+    let rest = &key[open + 1..];
+    let close = rest.iter().position(|&byte| byte == b'}')?;
+    (close > 0).then(|| &rest[..close])
+}
+
+/// CRC16 with polynomial 0x1021, beginning with 0 (XMODEM).
+#[inline]
+fn crc16(bytes: &[u8]) -> u16 {
+    bytes.iter().fold(0, |crc, &byte| (crc << 8) ^ TABLE[usize::from((crc >> 8) as u8 ^ byte)])
+}
+
+/// What each high byte adds.
+const TABLE: [u16; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut crc = (byte as u16) << 8;
+        let mut bit = 0;
+        while bit < 8 {
+            crc = if crc & 0x8000 == 0 { crc << 1 } else { crc << 1 ^ 0x1021 };
+            bit += 1;
+        }
+        table[byte] = crc;
+        byte += 1;
+    }
+    table
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_those_that_redis_says() {
+        assert_eq!(crc16(b"123456789"), 0x31c3);
+        // CLUSTER KEYSLOT of a redis-server 7.0.
+        for (key, expected) in [
+            ("", 0),
+            ("a", 15_495),
+            ("key1", 9_189),
+            ("{user1000}.following", 3_443),
+            ("foo{}{bar}", 8_363),
+            ("foo{{bar}}zap", 4_015),
+            ("foo{bar}{zap}", 5_061),
+            ("000000000000000000000000000042", 10_576),
+            ("schlüssel", 7_677),
+        ] {
+            assert_eq!(slot(key.as_bytes()), expected, "{key}");
+        }
+    }
+
+    #[test]
+    fn keys_with_the_same_tag_have_the_same_slot() {
+        assert_eq!(slot(b"{user1000}.following"), slot(b"{user1000}.followers"));
+        assert_eq!(slot(b"{user1000}.following"), slot(b"user1000"));
+        assert_eq!(tag(b"foo{}{bar}"), None, "an empty tag is none");
+        assert_eq!(tag(b"foo{{bar}}zap"), Some(&b"{bar"[..]));
+        assert_eq!(tag(b"foo{bar}{zap}"), Some(&b"bar"[..]));
+        assert_eq!(tag(b"foo{bar"), None);
+    }
+
+    #[test]
+    fn slots_are_dealt_out_as_redis_cli_does() {
+        // The last slots that `redis-cli --cluster create` of version 7.0 proposed.
+        assert_eq!(Deal::new(3).last, [5_460, 10_922, 16_383]);
+        assert_eq!(Deal::new(5).last, [3_276, 6_553, 9_829, 13_106, 16_383]);
+        assert_eq!(Deal::new(6).last, [2_730, 5_460, 8_191, 10_922, 13_652, 16_383]);
+        assert_eq!(Deal::new(7).last, [2_340, 4_680, 7_021, 9_361, 11_702, 14_042, 16_383]);
+    }
+
+    #[test]
+    fn every_slot_has_one_owner_and_every_server_its_share() {
+        for servers in 1..=1_000 {
+            let deal = Deal::new(servers);
+            let mut owned = vec![0usize; servers];
+            (0..SLOTS as u16).for_each(|slot| owned[deal.owner(slot)] += 1);
+            let (least, most) = (owned.iter().min(), owned.iter().max());
+            assert!(least.zip(most).is_some_and(|(least, most)| most - least <= 2), "{servers}: {owned:?}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Recorded requests: whole keys and lengths, one row for each line of a recording.
+
+use crate::workload::key::KEY_MAX_BYTES;
+
+/// Requests to be asked again. All of them are in memory: a row takes 16 bytes beside its key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trace {
+    /// All keys, end to end.
+    keys: Vec<u8>,
+    rows: Vec<Row>,
+    longest_value: u32,
+}
+
+/// One request of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Row {
+    key_end: u64,
+    value_bytes: u32,
+    stores: bool,
+}
+
+impl Trace {
+    /// A trace without a row.
+    pub fn new() -> Trace {
+        Trace::default()
+    }
+
+    /// Adds a request that stores a value of so many bytes, or reads and would store one after a miss. Says false, and
+    /// adds nothing, where the key is empty, too long or none of memcached's.
+    pub fn push(&mut self, key: &[u8], value_bytes: u32, stores: bool) -> bool {
+        let is_key = |byte: &u8| *byte > b' ' && *byte != 127;
+        if key.is_empty() || key.len() > KEY_MAX_BYTES || !key.iter().all(is_key) {
+            return false;
+        }
+        self.keys.extend_from_slice(key);
+        self.rows.push(Row { key_end: self.keys.len() as u64, value_bytes, stores });
+        self.longest_value = self.longest_value.max(value_bytes);
+        true
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> u64 {
+        self.rows.len() as u64
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The key of a row.
+    #[inline]
+    pub fn key(&self, row: u64) -> &[u8] {
+        let row = row as usize;
+        let start = if row == 0 { 0 } else { self.rows[row - 1].key_end };
+        &self.keys[start as usize..self.rows[row].key_end as usize]
+    }
+
+    /// Length of a row's value in bytes.
+    #[inline]
+    pub fn value_bytes(&self, row: u64) -> usize {
+        self.rows[row as usize].value_bytes as usize
+    }
+
+    /// Whether a row stores.
+    #[inline]
+    pub fn stores(&self, row: u64) -> bool {
+        self.rows[row as usize].stores
+    }
+
+    /// Length of the longest value in bytes.
+    pub fn longest_value(&self) -> u32 {
+        self.longest_value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_keep_their_keys_apart_and_bad_keys_make_no_row() {
+        let mut trace = Trace::new();
+        assert!(trace.push(b"one", 5, false));
+        for bad in [&b""[..], b"a b", b"a\x7f", &[b'k'; 251]] {
+            assert!(!trace.push(bad, 9_999, true));
+        }
+        assert!(trace.push(&[b'k'; 250], 7, true));
+        assert_eq!((trace.len(), trace.longest_value()), (2, 7));
+        assert_eq!((trace.key(0), trace.value_bytes(0), trace.stores(0)), (&b"one"[..], 5, false));
+        assert_eq!((trace.key(1), trace.stores(1)), (&[b'k'; 250][..], true));
+    }
+}

@@ -1,0 +1,313 @@
+use super::*;
+
+fn words(line: &str) -> impl Iterator<Item = String> + '_ {
+    line.split_whitespace().map(str::to_owned)
+}
+
+fn run(line: &str) -> Run {
+    match read(words(line)) {
+        Ok(Asked::Run(run)) => *run,
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+fn refusal(line: &str) -> String {
+    match read(words(line)) {
+        Err(Refusal(why)) => why,
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+/// What a line changes, beside what the defaults say: one word for each part of the plan.
+fn told(line: &str) -> String {
+    let Run { job, manner } = run(line);
+    let plan = &job.plan;
+    let (group, Work::Mix(mix)) = (&plan.groups[0], &plan.phases[0].work) else { panic!("{line}: no mix") };
+    let crowd = group.crowd.as_ref().unwrap();
+    let sequence = crowd.sequence.as_ref().unwrap();
+    let timeout = if plan.timeout_ns == NEVER_NS { "never".to_owned() } else { plan.timeout_ns.to_string() };
+    let pieces = [
+        ("server", plan.servers.join(","), "localhost:11211"),
+        ("timeout", timeout, "never"),
+        ("nodelay", plan.socket.nodelay.to_string(), "true"),
+        ("linger", format!("{:?}", plan.socket.linger_s), "None"),
+        ("send", format!("{:?}", plan.socket.send_buffer), "Some(4096)"),
+        ("recv", format!("{:?}", plan.socket.recv_buffer), "Some(16384)"),
+        ("source", plan.socket.source.join(","), ""),
+        ("method", mix.ops[0].0.name().to_owned(), "set"),
+        ("expiry", plan.data.expiry_s.to_string(), "0"),
+        ("noreply", mix.noreply.to_string(), "false"),
+        ("prefix", plan.data.key_prefix.clone(), "mcp:"),
+        ("seed", sequence.instance.to_string(), "0"),
+        ("shard", format!("{}+{}", sequence.offset, sequence.stride), "0+1"),
+        ("requests", plan.phases[0].stop.requests.unwrap().to_string(), "1"),
+        ("calls", crowd.calls.to_string(), "1"),
+        ("births", format!("{:?}", crowd.births), "Closed"),
+        ("gaps", format!("{:?}", sequence.calls), "None"),
+        ("depth", format!("{:?}", group.depth), "Limit(1)"),
+        ("alive", group.clients.to_string(), "1"),
+        ("sizes", format!("{:?}", sequence.sizes), "Fixed(1.0)"),
+        ("clock", format!("{:?}", plan.engine.clock), "Kernel"),
+        ("log", format!("{:?}", manner.log), "None"),
+        ("level", manner.verbosity.to_string(), "5"),
+        ("histogram", manner.histogram.to_string(), "false"),
+        ("response", manner.response.to_string(), "false"),
+        ("strict", manner.strict.to_string(), "false"),
+        ("json", format!("{:?}", job.outputs.json), "None"),
+        ("csv", format!("{:?}", job.outputs.csv), "None"),
+        ("hdr", format!("{:?}", job.outputs.hdr), "None"),
+        ("samples", format!("{:?}", job.outputs.samples), "None"),
+    ];
+    let changed = pieces.into_iter().filter(|(_, value, default)| value != default);
+    changed.map(|(name, value, _)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+}
+
+/// Command lines, and what they change.
+const LINES: &[(&str, &str)] = &[
+    ("", ""),
+    ("-v 7", "level=7"),
+    ("-v7", "level=7"),
+    ("--verbosity=7", "level=7"),
+    ("--verb 99", "level=11"),
+    ("-o log", "log=Some(\"log\")"),
+    ("--output=log", "log=Some(\"log\")"),
+    ("-s cache1", "server=cache1:11211"),
+    ("--server=10.0.0.1", "server=10.0.0.1:11211"),
+    ("--server ::1", "server=[::1]:11211"),
+    ("-s [::1]", "server=[::1]:11211"),
+    ("-s /run/m.sock -p 5", "server=/run/m.sock"),
+    ("-p 5", "server=localhost:5"),
+    ("--port=65535", "server=localhost:65535"),
+    ("-p 4294967298", "server=localhost:2"),
+    ("-p +5", "server=localhost:5"),
+    ("-H", "histogram=true"),
+    ("--print-histogram", "histogram=true"),
+    ("--pri", "histogram=true"),
+    ("-t 5", "timeout=5000000000"),
+    ("--timeout=0.5", "timeout=500000000"),
+    ("-t 1e-3", "timeout=1000000"),
+    ("-t 0", ""),
+    ("-t 0x1p1", "timeout=2000000000"),
+    ("-l 0", "linger=Some(0)"),
+    ("--linger=0", "linger=Some(0)"),
+    ("-l 5", ""),
+    ("-b 1", "send=Some(1)"),
+    ("--send-buffer=65536", "send=Some(65536)"),
+    ("-B 2", "recv=Some(2)"),
+    ("--recv-buffer=65536", "recv=Some(65536)"),
+    ("-D", "nodelay=false"),
+    ("--disable-nodelay", "nodelay=false"),
+    ("-m get", "method=get"),
+    ("--method=gets", "method=gets"),
+    ("-m delete", "method=delete"),
+    ("-m cas", "method=cas"),
+    ("-m set", ""),
+    ("-m add", "method=add"),
+    ("-m replace", "method=replace"),
+    ("-m append", "method=append"),
+    ("-m prepend", "method=prepend"),
+    ("-m incr", "method=incr"),
+    ("-m decr", "method=decr"),
+    ("-e 60", "expiry=60"),
+    ("--expiry=2147483647", "expiry=2147483647"),
+    ("-q", "noreply=true"),
+    ("--use-noreply", "noreply=true"),
+    ("-P key", "prefix=key"),
+    ("--prefix=", "prefix="),
+    ("--prefix=1234567890123456", "prefix=1234567890123456"),
+    ("-c 3/4", "seed=3"),
+    ("--client=5/4", "seed=5"),
+    ("--cl 1/1", "seed=1"),
+    ("-c 3/4 --shard", "seed=3 shard=3+4"),
+    ("-c 4/4 --shard", "seed=4 shard=0+4"),
+    ("-n 10", "requests=10"),
+    ("--num-conns=10", "requests=10"),
+    ("-n 10 -r 5", "requests=10 births=Drawn(Fixed(0.2)) alive=10"),
+    ("-n 3000000 -r 5", "requests=3000000 births=Drawn(Fixed(0.2)) alive=1000000"),
+    ("-N 10", "requests=10 calls=10"),
+    ("--num-calls=10", "requests=10 calls=10"),
+    ("-n 3 -N 4", "requests=12 calls=4"),
+    ("-r 0", ""),
+    ("--conn-rate=0", ""),
+    ("--co=1000", "births=Drawn(Fixed(0.001))"),
+    ("-r d0.1", "births=Drawn(Fixed(0.1))"),
+    ("-r u0.1,0.2", "births=Drawn(Uniform(0.1, 0.2))"),
+    ("-r e2", "births=Drawn(Exponential(2.0))"),
+    ("-r s2", "births=Drawn(Rising(2.0))"),
+    ("-R 0", ""),
+    ("--call-rate=1000", "gaps=Some(Fixed(0.001)) depth=Unlimited"),
+    ("-R d0.001", "gaps=Some(Fixed(0.001)) depth=Unlimited"),
+    ("-R u1,1", "gaps=Some(Uniform(1.0, 1.0)) depth=Unlimited"),
+    ("-R e0.5", "gaps=Some(Exponential(0.5)) depth=Unlimited"),
+    ("-z 100", "sizes=Fixed(100.0)"),
+    ("--sizes=d100", "sizes=Fixed(100.0)"),
+    ("-z u1,16", "sizes=Uniform(1.0, 16.0)"),
+    ("-z e1.5", "sizes=Exponential(1.5)"),
+    ("-z s1", "sizes=Rising(1.0)"),
+    ("-m get -z d2000000000", "method=get sizes=Fixed(2000000000.0)"),
+    ("--response", "response=true"),
+    ("--strict", "strict=true"),
+    ("--source=10.0.0.1,10.0.0.2", "source=10.0.0.1,10.0.0.2"),
+    ("--clock=user", "clock=User"),
+    ("--clock kernel", ""),
+    ("--json=f", "json=Some(\"f\")"),
+    ("--csv=f", "csv=Some(\"f\")"),
+    ("--hdr f", "hdr=Some(\"f\")"),
+    ("--samples f", "samples=Some(\"f\")"),
+    ("-DqH", "nodelay=false noreply=true histogram=true"),
+    ("plain words are ignored -q -- -H -Z", "noreply=true"),
+    ("-n 1 -n 2 -n 3", "requests=3"),
+    (
+        "--linger=0 --timeout=5 --conn-rate=1000 --call-rate=1000 --num-calls=10 --num-conns=1000 --sizes=u1,16",
+        "timeout=5000000000 linger=Some(0) requests=10000 calls=10 births=Drawn(Fixed(0.001)) \
+         gaps=Some(Fixed(0.001)) depth=Unlimited alive=1000 sizes=Uniform(1.0, 16.0)",
+    ),
+    (
+        "--linger=0 --call-rate=0 --num-calls=100 --conn-rate=0 --num-conns=100 --sizes=d1",
+        "linger=Some(0) requests=10000 calls=100",
+    ),
+];
+
+/// Command lines that cannot be followed, and what is said.
+const WRONG: &[(&str, &str)] = &[
+    ("-v", "option -v requires a number"),
+    ("-v x", "option -v requires a number"),
+    ("-p", "option -p requires a number"),
+    ("-p -1", "option -p requires a number"),
+    ("-p 3000000000", "option -p requires a number"),
+    ("-l 5x", "option -l requires a number"),
+    ("-b x", "option -b requires a number"),
+    ("-B x", "option -B requires a number"),
+    ("-e -5", "option -e requires a number"),
+    ("-n 1.5", "option -n requires a number"),
+    ("-N", "option -N requires a number"),
+    ("--num-calls", "option -N requires a number"),
+    ("--num-calls=", "option -N requires a number"),
+    ("-o", "option -o requires a file name"),
+    ("-s", "option -s requires a string"),
+    ("-m", "option -m requires a string"),
+    ("-P", "option -P requires a string"),
+    ("-c", "option -c requires a string"),
+    ("-t", "option -t requires a real number"),
+    ("-t x", "option -t requires a real number"),
+    ("-t -1", "option -t requires a real number"),
+    ("-t nan", "option -t requires a real number"),
+    ("-r", "option -r requires a distribution"),
+    ("-R", "option -R requires a distribution"),
+    ("-z", "option -z requires a distribution"),
+    ("-p 0", "option -p value 0 is not a valid port"),
+    ("-p 70000", "option -p value 70000 is not a valid port"),
+    ("-r x", "invalid distribution value 'x'"),
+    ("-r -1", "invalid distribution value '-1'"),
+    ("-r 1,2", "invalid distribution value '1,2'"),
+    ("-R nan", "invalid distribution value 'nan'"),
+    ("-r inf", "invalid distribution value 'inf'"),
+    ("-r d0", "invalid mean value '0'"),
+    ("-r d1,2", "invalid mean value '1,2'"),
+    ("-R e-1", "invalid mean value '-1'"),
+    ("-z sx", "invalid mean value 'x'"),
+    ("-z u5", "invalid uniform distribution value '5'"),
+    ("-z u0,5", "invalid minimum value '0'"),
+    ("-z u5,x", "invalid maximum value 'x'"),
+    ("-z u5,1", "maximum value '1' should be greater than or equal to minimum value '5'"),
+    ("-z 0", "invalid distribution type 0 for item sizes"),
+    ("-z d2000000000", "sizes above 1073741823 bytes cannot be sent"),
+    (
+        "-m foo",
+        "'foo' is an invalid method; valid methods are get, gets, delete, cas, set, add, replace, append, prepend, \
+         incr and decr",
+    ),
+    (
+        "-m GET",
+        "'GET' is an invalid method; valid methods are get, gets, delete, cas, set, add, replace, append, prepend, \
+         incr and decr",
+    ),
+    ("-P 12345678901234567", "key prefix cannot exceed 16 in length"),
+    ("-c 3", "invalid client id format '3'"),
+    ("-c x/4", "client id is not a number 'x'"),
+    ("-c 3/x", "number of clients is not a number 'x'"),
+    ("-c 3/0", "number of clients is not a number '0'"),
+    ("-c 5/4 --shard", "client 5 of 4 cannot be told apart by --shard"),
+    ("-n 0", "option -n value 0 is not a valid number of connections"),
+    ("-N 0", "option -N value 0 is not a valid number of calls"),
+    ("-Z", "invalid option -- 'Z'"),
+    ("--bogus", "invalid option -- 'bogus'"),
+    ("--c=1", "invalid option -- 'c=1'"),
+    ("--help=1", "invalid option -- 'h'"),
+    ("--resp", "invalid option -- 'resp'"),
+    ("--js=f", "invalid option -- 'js=f'"),
+    ("--clock=sun", "option --clock value 'sun' is neither kernel nor user"),
+    ("--json", "option --json requires a file name"),
+    ("-h -Z", "invalid option -- 'Z'"),
+];
+
+#[test]
+fn every_command_line_means_what_it_says() {
+    for (line, expected) in LINES {
+        assert_eq!(told(line), *expected, "{line}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_in_the_originals_words() {
+    for (line, expected) in WRONG {
+        assert_eq!(refusal(line), *expected, "{line}");
+    }
+}
+
+#[test]
+fn blanks_do_not_get_into_keys() {
+    for prefix in ["a b", "a\r\n", "\u{7f}"] {
+        let words = ["-P".to_owned(), prefix.to_owned()].into_iter();
+        assert!(read(words).is_err(), "{prefix:?}");
+    }
+}
+
+#[test]
+fn help_and_version_wait_for_the_end_of_the_line() {
+    for line in ["-h", "-?", "--help", "-n 5 -h", "-V -h"] {
+        assert_eq!(read(words(line)), Ok(Asked::Help), "{line}");
+    }
+    for line in ["-V", "--version", "-V -n 5"] {
+        assert_eq!(read(words(line)), Ok(Asked::Version), "{line}");
+    }
+}
+
+#[test]
+fn every_option_has_a_line_in_each_spelling() {
+    let lines: Vec<&str> =
+        LINES.iter().map(|(line, _)| *line).chain(["-h", "-?", "--help", "-V", "--version"]).collect();
+    let is_used = |spelling: &str| {
+        lines.iter().flat_map(|line| line.split(' ')).any(|word| {
+            let name = word.split('=').next().unwrap_or_default();
+            name == spelling || (!spelling.starts_with("--") && word.starts_with(spelling)) || {
+                // A cluster of flags.
+                spelling.len() == 2 && word.starts_with("-D") && word.contains(&spelling[1..])
+            }
+        })
+    };
+    for choice in &CHOICES {
+        let long = choice.long.map(|long| format!("--{long}"));
+        let short = choice.short.map(|short| format!("-{short}"));
+        for spelling in long.into_iter().chain(short) {
+            assert!(is_used(&spelling), "{spelling} has no line");
+        }
+    }
+}
+
+#[test]
+fn every_option_is_in_the_help() {
+    for choice in &CHOICES {
+        let named = choice.long.is_none_or(|long| help::USAGE.contains(&format!("--{long}")));
+        assert!(named, "{choice:?}");
+    }
+}
+
+#[test]
+fn plans_are_those_that_can_be_saved_and_run_again() {
+    for (line, _) in LINES {
+        let plan = run(line).job.plan;
+        let text = serde_json::to_string(&plan).unwrap();
+        assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), plan, "{line}");
+    }
+}

@@ -1,0 +1,111 @@
+//! What `--help` and `--version` print.
+
+/// The answer to `--version`.
+pub const VERSION: &str = "mutilate 0.1\n";
+
+/// The answer to `--help`.
+pub const HELP: &str = r#"Usage: mutilate -s server[:port] [options]
+
+A load generator for memcached, in pummel's hands
+
+  -h, --help                    Print this and exit
+      --version                 Print the version and exit
+  -v, --verbose                 Say more on standard error; repeat it for still more
+      --quiet                   Say nothing there but what ends the program
+
+Basic options:
+  -s, --server=STRING           Server, host[:port]; repeat it, or use commas, for
+                                  more than one
+      --unix_socket             Servers are paths of unix sockets
+      --binary                  Speak memcached's binary protocol
+      --redis                   Speak RESP, to Redis and its relatives
+      --getset                  Read, and store what was not found
+      --getsetorset             The same, and store directly as --update or the
+                                  trace says
+      --successful              Take the times of hits and of successful stores only
+      --prefix=STRING           What every key begins with
+      --delete90                After half of --queries, delete 90 percent of the
+                                  keys; with --getset or --getsetorset
+      --assoc=INT               With --redis, keep keys as hashes whose field is
+                                  the last INT bytes of a key
+  -q, --qps=INT                 Requests per second, all together; 0 for as many
+                                  as there can be  (default=`0')
+  -t, --time=INT                Seconds that are measured  (default=`5')
+      --read_file=STRING        Ask what a trace says  (default=`')
+      --twitter_trace=INT       Form of that trace, 0 to 2  (default=`0')
+  -K, --keysize=STRING          Length of keys (distribution)  (default=`30')
+  -V, --valuesize=STRING        Length of values (distribution)  (default=`200')
+  -r, --records=INT             Number of records, divided by the number of
+                                  servers  (default=`10000')
+  -m, --misswindow=INT          Print the share of misses after every so many
+                                  reads; 0 for never  (default=`0')
+  -N, --queries=INT             Number of requests, divided by the number of
+                                  servers; 0 for no limit  (default=`0')
+  -u, --update=FLOAT            Share of stores  (default=`0.0')
+
+Advanced options:
+  -U, --username=STRING         User, for SASL
+  -P, --password=STRING         Password, for SASL
+  -T, --threads=INT             Number of threads  (default=`1')
+      --affinity                Pin threads to CPUs, in turn
+  -c, --connections=INT         Connections that each thread opens to each server
+                                  (default=`1')
+  -d, --depth=INT               Most requests outstanding on a connection
+                                  (default=`1')
+  -R, --roundrobin              Deal servers to threads in turn
+  -i, --iadist=STRING           Gaps between requests (distribution), fitted to
+                                  --qps  (default=`exponential')
+  -S, --skip                    Leave out requests that are late
+      --moderate                Keep the mean gap between requests as the least one
+      --noload                  Do not store the records first
+      --loadonly                Store the records, and nothing else
+  -B, --blocking                Sleep when there is nothing to do
+      --no_nodelay              Leave TCP_NODELAY off
+  -w, --warmup=INT              Seconds of load before anything is measured
+  -W, --wait=INT                Measure from so many seconds after the start on
+      --save=STRING             Write the latency of every read to a file
+      --search=N:X              Find the rate at which N percent of requests are
+                                  faster than X us
+      --scan=min:max:step       Measure at every rate from min to max
+
+Agent-mode options (not in this version):
+  -A, --agentmode               Be an agent
+  -a, --agent=host              Use an agent
+  -p, --agent_port=STRING       Port of agents  (default=`5556')
+  -l, --lambda_mul=INT          Weight in the division of --qps  (default=`1')
+  -C, --measure_connections=INT Connections of this process instead of --connections
+  -Q, --measure_qps=INT         Rate of this process
+  -D, --measure_depth=INT       Depth of this process
+
+What pummel adds (never abbreviated):
+      --response                Rows read_rt and update_rt: time from when a request
+                                  was due, which counts its waiting
+      --p50                     Columns for the 50th and the 99.9th percentile
+      --json=FILE               The whole result as JSON
+      --csv=FILE                The result second by second
+      --hdr=FILE                Histograms second by second (HdrHistogram log)
+      --samples=FILE            Every request
+      --clock=kernel|user       What says when a reply arrived  (default=`kernel')
+      --seed=INT                Makes a run repeatable
+
+The --measure_* options let one process of many, the master, measure with few
+connections at a low rate, so that its own queues do not add to what it sees, while
+agents load the server.
+
+Distributions are written as NAME[:PARAMETER[,...]]; the name may be shortened, and
+parameters may be left out.
+
+   [fixed:]<value>              Always the same
+   uniform:<max>                Anything between 0 and <max>
+   normal:<mean>,<sd>           The normal distribution
+   exponential:<lambda>         The exponential distribution; its mean is 1/<lambda>
+   pareto:<loc>,<scale>,<shape> The generalized Pareto distribution
+   gev:<loc>,<scale>,<shape>    The generalized extreme value distribution
+
+   fb_value   value sizes of Facebook's "ETC" pool [1]
+   fb_key     its key sizes: gev:30.7984,8.20449,0.078688
+   fb_ia      its gaps: pareto:0.0,16.0292,0.154971
+
+[1] Atikoglu et al., Workload Analysis of a Large-Scale Key-Value Store,
+    SIGMETRICS 2012
+"#;

@@ -1,0 +1,259 @@
+//! `pummel mcperf`: runs what its command line means, and prints its report and its log where the original does.
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use pummel_engine::feed::Row;
+use pummel_engine::io::sys;
+use pummel_engine::run::{RunError, Wants, Watch, run};
+use pummel_logic::measure::measurement::{Keep, Measurement, Status};
+use pummel_logic::measure::summary::Summary;
+use pummel_logic::plan::Phase;
+use pummel_logic::time::{MICROSECOND, Nanos};
+
+use crate::aside::say;
+use crate::exit::Exit;
+use crate::front::mcperf::{Asked, Manner, Refusal, Run, help, read};
+use crate::places::Places;
+use crate::report::Report;
+use crate::report::text::mcperf::{Figures, Layout, render};
+
+/// Levels of the log.
+const ERRORS: u32 = 1;
+const WARNINGS: u32 = 4;
+const TOTALS: u32 = 5;
+const ENDS: u32 = 6;
+const CALLS: u32 = 7;
+
+/// Follows a command line; `words` stand behind the program's name.
+pub fn mcperf(words: &[OsString]) -> Exit {
+    let words = words.iter().map(|word| word.to_string_lossy().into_owned());
+    match read(words) {
+        Ok(Asked::Help) => tell(&format!("{}{}", help::version(), help::USAGE)),
+        Ok(Asked::Version) => tell(&help::version()),
+        Ok(Asked::Run(run)) => execute(&run),
+        Err(Refusal(why)) => {
+            tell(&format!("mcperf: {why}\n{}", help::USAGE));
+            Exit::Failed
+        }
+    }
+}
+
+/// All that mcperf prints goes to standard error.
+fn tell(text: &str) -> Exit {
+    // Nobody is left to tell when it is gone.
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+    Exit::Complete
+}
+
+fn execute(asked: &Run) -> Exit {
+    match Desk::prepare(asked) {
+        Ok(desk) => desk.run(),
+        Err(error) => {
+            say(format_args!("mcperf: {error}"));
+            Exit::Failed
+        }
+    }
+}
+
+/// Where log lines go.
+struct Log {
+    verbosity: u32,
+    file: Option<File>,
+}
+
+impl Log {
+    fn open(manner: &Manner) -> io::Result<Log> {
+        let open = |path: &Path| {
+            OpenOptions::new().append(true).create(true).open(path).map_err(|error| {
+                io::Error::new(error.kind(), format!("opening log file '{}' failed: {error}", path.display()))
+            })
+        };
+        Ok(Log { verbosity: manner.verbosity, file: manner.log.as_deref().map(open).transpose()? })
+    }
+
+    fn line(&mut self, level: u32, text: &str) {
+        if level > self.verbosity {
+            return;
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let line = format!("[{}] {text}\n", date(now));
+        // A log that cannot be written is no reason to end a run.
+        let _ = match &mut self.file {
+            Some(file) => file.write_all(line.as_bytes()),
+            None => io::stderr().lock().write_all(line.as_bytes()),
+        };
+    }
+}
+
+/// A time in the manner of C's `asctime`, in UTC. Days are made into dates by the civil calendar's 400-year cycle.
+fn date(unix_s: u64) -> String {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let (days, seconds) = (unix_s / 86_400, unix_s % 86_400);
+    // Counted from 1 March of the year 0, so that leap days come last.
+    let shifted = days + 719_468;
+    let (era, day) = (shifted / 146_097, shifted % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let of_year = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let of_month = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year + era * 400 + u64::from(month <= 2);
+    format!(
+        "{} {} {of_month:>2} {:02}:{:02}:{:02} {year}",
+        DAYS[(days % 7) as usize],
+        MONTHS[month as usize - 1],
+        seconds / 3_600,
+        seconds / 60 % 60,
+        seconds % 60
+    )
+}
+
+/// A run with its places.
+struct Desk<'a> {
+    asked: &'a Run,
+    log: Log,
+    places: Places,
+    began: Nanos,
+}
+
+impl<'a> Desk<'a> {
+    /// Checks that everything can be written, before anything is sent.
+    fn prepare(asked: &'a Run) -> io::Result<Desk<'a>> {
+        let places = Places::prepare(&asked.job.outputs)?;
+        let mut log = Log::open(&asked.manner)?;
+        log.line(ENDS, "not yet: the end of each connection, which -v 6 asks for");
+        Ok(Desk { asked, log, places, began: 0 })
+    }
+
+    fn run(mut self) -> Exit {
+        let interrupts = match sys::on_interrupt() {
+            Ok(interrupts) => interrupts,
+            Err(error) => {
+                say(format_args!("mcperf: signals cannot be handled: {error}"));
+                return Exit::Failed;
+            }
+        };
+        let plan = &self.asked.job.plan;
+        match run(plan, &mut self, &|| interrupts.load(Ordering::Relaxed) > 0) {
+            Ok(measurement) => self.report(&measurement),
+            Err(error @ RunError::Connect(_)) => {
+                self.log.line(ERRORS, &error.to_string());
+                Exit::Failed
+            }
+            Err(error) => {
+                say(format_args!("mcperf: {error}"));
+                Exit::Failed
+            }
+        }
+    }
+
+    fn report(mut self, measurement: &Measurement) -> Exit {
+        let manner = &self.asked.manner;
+        let figures = Figures {
+            churn: measurement.connections.churn.as_deref().cloned().unwrap_or_default(),
+            elapsed_ns: measurement.measured_ns,
+            cpu_user_ns: measurement.generator.cpu_user_ns,
+            cpu_system_ns: measurement.generator.cpu_system_ns,
+        };
+        self.say_totals(&figures, measurement);
+        tell(&render(&figures, Layout { histogram: manner.histogram, response: manner.response }));
+        let written = self.write(measurement);
+        if let Err(error) = &written {
+            say(format_args!("mcperf: {error}"));
+        }
+        let unwell = figures.churn.failures.total() > 0 || measurement.status == Status::Partial;
+        if written.is_err() || manner.strict && unwell { Exit::Failed } else { Exit::Complete }
+    }
+
+    /// What the log has at the end.
+    fn say_totals(&mut self, figures: &Figures, measurement: &Measurement) {
+        let churn = &figures.churn;
+        let asked = self.asked.job.plan.phases[0].stop.requests.unwrap_or(0);
+        let (failed, begun) = (churn.failures.total(), churn.begun);
+        let calls = self.asked.job.plan.groups[0].crowd.as_ref().map_or(1, |crowd| crowd.calls);
+        if churn.failures.addresses > 0 {
+            self.log.line(
+                WARNINGS,
+                "no local port was free for some connections: closed ones keep theirs for a minute; --linger=0 gives \
+                 them back at once, --source=ADDR,... spreads them over several addresses",
+            );
+        }
+        if churn.failures.descriptors > 0 {
+            self.log.line(WARNINGS, "the limit of open files was reached: raise it with ulimit -n");
+        }
+        if let (Status::Partial, Some(reason)) = (measurement.status, &measurement.reason) {
+            self.log.line(WARNINGS, reason);
+        }
+        let established = churn.established;
+        self.log.line(
+            TOTALS,
+            &format!("created {established} of {} connections, {failed} failed", asked / calls),
+        );
+        self.log.line(TOTALS, &format!("destroyed {established} of {begun} connections"));
+    }
+
+    /// Writes the results that pummel adds.
+    fn write(self, measurement: &Measurement) -> io::Result<()> {
+        let plan = &self.asked.job.plan;
+        let summary = Summary::of(measurement, plan);
+        let report = Report { plan, measurement, summary: &summary, front: self.asked.job.front.name() };
+        self.places.finish(&report)
+    }
+}
+
+impl Watch for Desk<'_> {
+    fn wants(&self) -> Wants {
+        let keep = if self.places.want_histograms() { Keep::Histograms } else { Keep::Figures };
+        let rows = self.places.want_rows() || self.log.verbosity >= CALLS;
+        Wants { rows, keep, outstanding: false }
+    }
+
+    fn notice(&mut self, words: &str) {
+        self.log.line(WARNINGS, words);
+    }
+
+    fn begin(&mut self, _phase: &Phase, at: Nanos) {
+        self.began = at;
+        self.places.begin(at);
+    }
+
+    fn rows(&mut self, rows: &[Row]) {
+        self.places.rows(rows);
+        if self.log.verbosity < CALLS {
+            return;
+        }
+        for row in rows {
+            let since_us = |at: Nanos| at.saturating_sub(self.began) / MICROSECOND;
+            let text = format!(
+                "call {} on connection {}: {} {}, due {} us, sent {} us, arrived {} us",
+                row.key,
+                row.client + 1,
+                row.verb.name(),
+                format!("{:?}", row.outcome).to_lowercase(),
+                since_us(row.due),
+                since_us(row.sent),
+                since_us(row.arrived)
+            );
+            self.log.line(CALLS, &text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_written_as_c_writes_them() {
+        assert_eq!(date(0), "Thu Jan  1 00:00:00 1970");
+        assert_eq!(date(951_782_400), "Tue Feb 29 00:00:00 2000");
+        assert_eq!(date(1_795_169_637), "Fri Nov 20 10:13:57 2026");
+    }
+}

@@ -1,0 +1,355 @@
+//! What a command line of memaslap's leads to: the banner, the run with what is said meanwhile, the report, the status.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use pummel_engine::clock;
+use pummel_engine::connect::ConnectError;
+use pummel_engine::feed::News;
+use pummel_engine::io::sys::{self, LocalTime};
+use pummel_engine::run::{RunError, Wants, Watch, run};
+use pummel_logic::measure::interval::Interval;
+use pummel_logic::measure::measurement::{Keep, Measurement, Status};
+use pummel_logic::measure::summary::Summary;
+use pummel_logic::time::{Nanos, SECOND};
+use pummel_logic::workload::window::{EXPIRY_S, Finding, Flaw};
+
+use crate::aside::say;
+use crate::exit::Exit;
+use crate::front::memaslap::{Asked, HELP, Look, Refusal, Slap, VERSION, read_here};
+use crate::front::{Edge, Front};
+use crate::places::Places;
+use crate::report::Report;
+use crate::report::output::print;
+use crate::report::text::memaslap::{Counters, Share, last, periodic};
+
+/// How often the same message of servers is printed at once; the engine passes no more on from each worker.
+const COMPLAINTS: u64 = 10;
+
+/// Follows the words behind `program`, which is how the parser's errors begin.
+pub fn memaslap(program: &str, words: &[OsString], edge: &Edge) -> Exit {
+    let words = words.iter().map(|word| word.to_string_lossy().into_owned());
+    match read_here(words, edge, &sys::allowed_cpus().unwrap_or_default()) {
+        Ok(Asked::Help) => printed(HELP),
+        Ok(Asked::Version) => printed(VERSION),
+        Ok(Asked::Run(slap)) => match sys::on_interrupt() {
+            Ok(interrupts) => follow(&slap, interrupts),
+            Err(error) => failed(format_args!("signals cannot be handled: {error}")),
+        },
+        Err(Refusal::Words(text)) => failed(format_args!("{program}: {text}")),
+        Err(Refusal::Choice(text)) => failed(text),
+        Err(Refusal::WithHelp(text)) => {
+            say(text);
+            printed(HELP);
+            Exit::Failed
+        }
+    }
+}
+
+fn failed(text: impl std::fmt::Display) -> Exit {
+    say(text);
+    Exit::Failed
+}
+
+/// Prints at once; a reader that has read enough is no error.
+fn printed(text: &str) -> Exit {
+    match print(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => failed(error),
+        _ => Exit::Complete,
+    }
+}
+
+fn follow(slap: &Slap, interrupts: &AtomicU32) -> Exit {
+    let plan = &slap.job.plan;
+    let places = match Places::prepare(&slap.job.outputs) {
+        Ok(places) => places,
+        Err(error) => return failed(error),
+    };
+    slap.remarks.iter().for_each(|remark| say(format_args!("WARNING: {remark}")));
+    let mut desk = Desk::new(slap);
+    desk.print(&slap.banner);
+    let result = run(plan, &mut desk, &|| interrupts.load(Ordering::Relaxed) > 0);
+    let measurement = match result {
+        Ok(measurement) => measurement,
+        Err(RunError::Connect(ConnectError::Unresolved { server, error })) => {
+            return failed(format_args!("getaddrinfo(): {server}: {error}."));
+        }
+        Err(error) => return failed(error),
+    };
+    let exit = desk.conclude(&measurement);
+    let summary = Summary::of(&measurement, plan);
+    let report = Report { plan, measurement: &measurement, summary: &summary, front: Front::Memaslap.name() };
+    match places.finish(&report) {
+        Ok(()) => exit,
+        Err(error) => failed(error),
+    }
+}
+
+/// Who watches the run.
+struct Desk<'a> {
+    slap: &'a Slap,
+    look: Look,
+    period: Share,
+    global: Share,
+    /// Servers without a connection that was lost, and since when.
+    lost: BTreeMap<usize, Nanos>,
+    /// How often each message of servers was printed.
+    complaints: BTreeMap<Vec<u8>, u64>,
+    exit: Exit,
+}
+
+impl<'a> Desk<'a> {
+    fn new(slap: &'a Slap) -> Desk<'a> {
+        Desk {
+            slap,
+            look: slap.look,
+            period: Share::default(),
+            global: Share::default(),
+            lost: BTreeMap::new(),
+            complaints: BTreeMap::new(),
+            exit: Exit::Complete,
+        }
+    }
+
+    fn print(&mut self, text: &str) {
+        if printed(text) != Exit::Complete {
+            self.exit = Exit::Failed;
+        }
+    }
+
+    /// Prints the end, and says how the run ended.
+    fn conclude(&mut self, measurement: &Measurement) -> Exit {
+        let interrupted = measurement.status == Status::Interrupted;
+        if measurement.started_unix_ns == 0 {
+            // Nothing was measured: connections could not be opened, or what was to be got could not be set.
+            if let Some(reason) = &measurement.reason {
+                say(reason);
+            }
+            if interrupted {
+                say("SIGINT handled.");
+            }
+            return Exit::Failed;
+        }
+        self.total_complaints(measurement);
+        let Look { stat_freq_s, verify, expire, datagrams, .. } = self.look;
+        self.print(&last(measurement, stat_freq_s > 0, &Counters { verify, expire, datagrams }));
+        let sound = self.judge(measurement);
+        if interrupted {
+            say("SIGINT handled.");
+            return Exit::Failed;
+        }
+        if let (Status::Partial, Some(reason)) = (measurement.status, &measurement.reason) {
+            say(reason);
+        }
+        let strict = self.look.strict && (!sound || measurement.status != Status::Complete);
+        if strict { Exit::Failed } else { self.exit }
+    }
+
+    /// One sentence about what checks found, and one about misses that replication explains.
+    fn judge(&self, measurement: &Measurement) -> bool {
+        let window = &measurement.window;
+        let flaws = [
+            (window.verify_failed, "values were wrong"),
+            (window.expired_get, "objects were there after they had expired"),
+            (window.unexpired_unget, "objects were gone before they expired"),
+        ];
+        let said: Vec<String> = flaws
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, words)| format!("{count} {words}"))
+            .collect();
+        if !said.is_empty() {
+            say(format_args!("VERIFICATION FAILED: {}.", said.join(", ")));
+        }
+        let misses = measurement.ops().all().counts.misses;
+        if self.look.replicates && misses > 0 {
+            say(format_args!(
+                "{misses} gets found nothing: objects are asked of servers that did not take them, and are only there \
+                 when the servers replicate among themselves."
+            ));
+        }
+        said.is_empty()
+    }
+
+    /// How often messages came that were not printed every time.
+    fn total_complaints(&mut self, measurement: &Measurement) {
+        let mut text = String::new();
+        for (words, count) in measurement.messages.iter().filter(|(_, count)| **count > COMPLAINTS) {
+            let _ = writeln!(text, "<{words} ({count} times)");
+        }
+        if !text.is_empty() {
+            self.print(&text);
+        }
+    }
+
+    fn server(&self, server: usize) -> &str {
+        &self.slap.job.plan.servers[server]
+    }
+}
+
+impl Watch for Desk<'_> {
+    fn wants(&self) -> Wants {
+        let keep = if self.slap.job.outputs.hdr.is_some() { Keep::Histograms } else { Keep::Figures };
+        Wants { rows: false, keep, outstanding: false }
+    }
+
+    fn notice(&mut self, words: &str) {
+        say(format_args!("WARNING: {words}"));
+    }
+
+    fn interval(&mut self, interval: &mut Interval) {
+        let period_s = self.look.stat_freq_s;
+        if period_s == 0 {
+            return;
+        }
+        self.period.add(interval);
+        self.global.add(interval);
+        let tick_s = interval.index + 1;
+        let whole = interval.end_ns >= tick_s * SECOND;
+        if whole && tick_s.is_multiple_of(period_s) {
+            let text = periodic(&self.period, &self.global, period_s, tick_s);
+            self.print(&text);
+            self.period.clear();
+        }
+    }
+
+    fn finding(&mut self, connection: u32, finding: &Finding) {
+        let wall = |at: Nanos| {
+            let age_ns = clock::now().saturating_sub(at);
+            sys::local_time(clock::wall().saturating_sub(age_ns) / SECOND)
+        };
+        let times = (wall(finding.set_at), wall(finding.read_at));
+        say(block(connection, finding, times));
+    }
+
+    fn complaint(&mut self, connection: u32, words: &[u8]) {
+        let count = self.complaints.entry(words.to_vec()).or_default();
+        *count += 1;
+        if *count <= COMPLAINTS {
+            let text = format!("<{connection} {}\n", String::from_utf8_lossy(words));
+            self.print(&text);
+        }
+    }
+
+    fn connection(&mut self, server: usize, news: News) {
+        match news {
+            News::Lost if !self.lost.contains_key(&server) => {
+                self.lost.insert(server, clock::now());
+                say(format_args!("Server {} disconnect", self.server(server)));
+            }
+            News::Back => {
+                let Some(since) = self.lost.remove(&server) else { return };
+                let away_s = clock::now().saturating_sub(since) / SECOND;
+                say(format_args!("Server {} reconnect after {away_s}s", self.server(server)));
+            }
+            News::Lost => {}
+        }
+    }
+}
+
+/// What is said of a check that failed; it begins with an empty line.
+fn block(connection: u32, finding: &Finding, (set, read): (LocalTime, LocalTime)) -> String {
+    let headline = match finding.flaw {
+        Flaw::Differs | Flaw::Missing => format!("<{connection} data verification failed"),
+        Flaw::Expired => {
+            format!("<{connection} expire time verification failed, object expired but get it now")
+        }
+        Flaw::Vanished => {
+            format!(
+                "\t<{connection} expire time verification failed, object doesn't expire but can't get it now"
+            )
+        }
+    };
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let key_bytes = finding.suffix.len() + 8;
+    let mut lines = format!(
+        "\n{headline}\n\tkey len: {key_bytes}\n\tkey: {:x} {}\n",
+        finding.prefix,
+        text(&finding.suffix)
+    );
+    if matches!(finding.flaw, Flaw::Expired | Flaw::Vanished) {
+        let diff_s = finding.read_at.saturating_sub(finding.set_at) / SECOND;
+        let _ = writeln!(
+            lines,
+            "\tset time: {} current time: {} diff time: {diff_s} expire time: {EXPIRY_S}",
+            shown(set),
+            shown(read)
+        );
+    }
+    match finding.flaw {
+        Flaw::Expired => lines.push_str("\texpected data: \n"),
+        _ => {
+            let _ = write!(
+                lines,
+                "\texpected data len: {}\n\texpected data: {}\n",
+                finding.expected.len(),
+                text(&finding.expected)
+            );
+        }
+    }
+    match &finding.received {
+        Some(received) => {
+            let _ =
+                write!(lines, "\treceived data len: {}\n\treceived data: {}", received.len(), text(received));
+        }
+        None => lines.push_str("\treceived data: "),
+    }
+    lines
+}
+
+fn shown(time: LocalTime) -> String {
+    let LocalTime { year, month, day, hour, minute, second } = time;
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SET: LocalTime = LocalTime { year: 2026, month: 11, day: 20, hour: 10, minute: 18, second: 5 };
+    const READ: LocalTime = LocalTime { minute: 19, second: 11, ..SET };
+
+    fn finding(flaw: Flaw, received: Option<&[u8]>) -> Finding {
+        Finding {
+            flaw,
+            prefix: 0x1010_1010_1010_b7bc,
+            suffix: b"R77u00mj".to_vec(),
+            expected: if flaw == Flaw::Expired { Vec::new() } else { b"R77u0".to_vec() },
+            received: received.map(<[u8]>::to_vec),
+            set_at: 0,
+            read_at: 66 * SECOND,
+        }
+    }
+
+    #[test]
+    fn each_flaw_has_the_block_of_the_original() {
+        let said = |flaw, received| block(7, &finding(flaw, received), (SET, READ));
+        assert_eq!(
+            said(Flaw::Differs, Some(b"Not found")),
+            "\n<7 data verification failed\n\tkey len: 16\n\tkey: 101010101010b7bc R77u00mj\n\
+             \texpected data len: 5\n\texpected data: R77u0\n\treceived data len: 9\n\treceived data: Not found"
+        );
+        assert_eq!(
+            said(Flaw::Missing, None),
+            "\n<7 data verification failed\n\tkey len: 16\n\tkey: 101010101010b7bc R77u00mj\n\
+             \texpected data len: 5\n\texpected data: R77u0\n\treceived data: "
+        );
+        assert_eq!(
+            said(Flaw::Expired, Some(b"R77u0")),
+            "\n<7 expire time verification failed, object expired but get it now\n\tkey len: 16\n\
+             \tkey: 101010101010b7bc R77u00mj\n\
+             \tset time: 2026-11-20 10:18:05 current time: 2026-11-20 10:19:11 diff time: 66 expire time: 60\n\
+             \texpected data: \n\treceived data len: 5\n\treceived data: R77u0"
+        );
+        assert_eq!(
+            said(Flaw::Vanished, None),
+            "\n\t<7 expire time verification failed, object doesn't expire but can't get it now\n\tkey len: 16\n\
+             \tkey: 101010101010b7bc R77u00mj\n\
+             \tset time: 2026-11-20 10:18:05 current time: 2026-11-20 10:19:11 diff time: 66 expire time: 60\n\
+             \texpected data len: 5\n\texpected data: R77u0\n\treceived data: "
+        );
+    }
+}

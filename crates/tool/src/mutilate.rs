@@ -1,0 +1,574 @@
+//! What a command line of mutilate's leads to: its runs, what it says meanwhile, its report and its exit status.
+
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::net::ToSocketAddrs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use pummel_engine::clock;
+use pummel_engine::connect::ConnectError;
+use pummel_engine::feed::Row;
+use pummel_engine::io::sys;
+use pummel_engine::run::{RunError, Supplies, Wants, Watch, run_supplied};
+use pummel_logic::measure::measurement::{Keep, Measurement, Status};
+use pummel_logic::measure::summary::Summary;
+use pummel_logic::plan::{Phase, Plan, Work};
+use pummel_logic::time::{MICROSECOND, Nanos, seconds};
+use pummel_logic::wire::Outcome;
+
+use crate::aside::say;
+use crate::execute::supplies_of;
+use crate::exit::Exit;
+use crate::front::mutilate::{Asked, HELP, Look, Refusal, Runs, Series, VERSION, read};
+use crate::front::{Edge, Front};
+use crate::places::Places;
+use crate::report::Report;
+use crate::report::output::print;
+use crate::report::text::mutilate::{Layout, order_statistic_us, rate, render, scan_header, scan_row};
+use crate::search::{Tried, halving, steps};
+
+/// The status of everything that is wrong but the words of the command line.
+const FATAL: Exit = Exit::Other(255);
+
+/// Follows the words behind `program`, which is how the parser's errors begin.
+pub fn mutilate(program: &str, words: &[OsString], edge: &Edge) -> Exit {
+    let started = clock::now();
+    let cpus = sys::allowed_cpus().unwrap_or_default();
+    let words = words.iter().map(|word| word.to_string_lossy().into_owned());
+    match read(words, edge, &cpus) {
+        Ok(Asked::Help) => printed(HELP),
+        Ok(Asked::Version) => printed(VERSION),
+        Ok(Asked::Runs(runs)) => match sys::on_interrupt() {
+            Ok(interrupts) => Station::new(&runs, interrupts, started).follow(),
+            Err(error) => fatal(format_args!("signals cannot be handled: {error}")),
+        },
+        Err(Refusal::Words(text)) => {
+            say(format_args!("{program}: {text}"));
+            Exit::Other(1)
+        }
+        Err(Refusal::Fatal(text)) => fatal(text),
+    }
+}
+
+/// Says a line in the original's form; its line numbers are nobody's business.
+fn log(text: impl Display) {
+    say(format_args!("mutilate.cc(0): {text}"));
+}
+
+fn fatal(text: impl Display) -> Exit {
+    log(text);
+    FATAL
+}
+
+fn printed(text: &str) -> Exit {
+    match print(text.as_bytes()) {
+        Ok(()) => Exit::Complete,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Complete,
+        Err(error) => fatal(error),
+    }
+}
+
+/// What all runs of a command line have in common.
+struct Station<'a> {
+    runs: &'a Runs,
+    look: &'a Look,
+    interrupts: &'a AtomicU32,
+    /// When the process started.
+    started: Nanos,
+    supplies: Supplies,
+}
+
+/// A run that took place.
+struct Ran {
+    plan: Plan,
+    measurement: Measurement,
+    summary: Summary,
+    reads: Vec<Read>,
+}
+
+/// A read for `--save`.
+#[derive(Clone, Copy, Debug)]
+struct Read {
+    sent: Nanos,
+    latency_ns: Nanos,
+}
+
+impl Ran {
+    fn report(&self) -> Report<'_> {
+        Report {
+            plan: &self.plan,
+            measurement: &self.measurement,
+            summary: &self.summary,
+            front: Front::Mutilate.name(),
+        }
+    }
+
+    fn interrupted(&self) -> bool {
+        self.measurement.status == Status::Interrupted
+    }
+}
+
+impl<'a> Station<'a> {
+    fn new(runs: &'a Runs, interrupts: &'a AtomicU32, started: Nanos) -> Station<'a> {
+        Station { runs, look: &runs.look, interrupts, started, supplies: Supplies::default() }
+    }
+
+    fn follow(mut self) -> Exit {
+        match supplies_of(&self.runs.job.plan) {
+            Ok(supplies) => self.supplies = Supplies { password: self.runs.password(), ..supplies },
+            Err(error) => return fatal(error),
+        }
+        let save = self.look.save.as_ref().filter(|_| self.saves());
+        let save = match save.map(|path| Save::create(path)).transpose() {
+            Ok(save) => save,
+            Err(text) => return fatal(text),
+        };
+        let mut places = match Places::prepare(&self.runs.job.outputs) {
+            Ok(places) => places,
+            Err(error) => return fatal(error),
+        };
+        self.introduce();
+        let last = match self.runs.series {
+            Series::Single => self.single(&mut places),
+            Series::Search { nth, limit_us } => self.search(nth, limit_us, &mut places),
+            Series::Scan { min, max, step } => self.scan(min, max, step, &mut places),
+        };
+        match last {
+            Ok(last) => self.conclude(&last, places, save),
+            Err(exit) => exit,
+        }
+    }
+
+    /// Whether reads are to be written to a file: not where nothing, or more than one rate, is measured.
+    fn saves(&self) -> bool {
+        !self.look.load_only && !matches!(self.runs.series, Series::Scan { .. })
+    }
+
+    /// What is said before the first run at the highest level.
+    fn introduce(&self) {
+        if !self.says(2) {
+            return;
+        }
+        let plan = &self.runs.job.plan;
+        log(format_args!("options->records = {}", plan.data.records));
+        for server in plan.servers.iter().filter(|server| !server.starts_with('/')) {
+            let host = server.rsplit_once(':').map_or(server.as_str(), |(host, _)| host);
+            let first = server.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
+            if let Some(address) = first {
+                log(format_args!("Resolved {host} to {}", address.ip()));
+            }
+        }
+    }
+
+    fn says(&self, level: u32) -> bool {
+        !self.look.quiet && self.look.verbose >= level
+    }
+
+    fn layout(&self) -> Layout {
+        Layout { response: self.look.response, p50: self.look.p50, peak: None }
+    }
+
+    fn single(&self, places: &mut Places) -> Result<Last, Exit> {
+        let ran = self.run(&self.runs.job.plan, places)?;
+        let text = render(&ran.report(), &self.layout());
+        Ok(Last { text: Some(text).filter(|_| !self.look.load_only), ran })
+    }
+
+    fn search(&self, nth: u32, limit_us: u32, places: &mut Places) -> Result<Last, Exit> {
+        if !self.look.quiet {
+            log(format_args!("Search-mode.  Find QPS @ {limit_us}us {nth}th percentile."));
+        }
+        let (mut last, mut ended) = (None, None);
+        let first = self.runs.job.plan.groups[0].rate.unwrap_or(0.0) as u32;
+        let mut is_first = true;
+        let found = halving(limit_us.into(), first, |asked| {
+            let ran = match self.run_at(asked, places) {
+                Ok(ran) => ran,
+                Err(exit) => {
+                    ended = Some(exit);
+                    return None;
+                }
+            };
+            let tried = Tried {
+                asked,
+                rate: rate(&ran.report()),
+                nth_us: order_statistic_us(&ran.measurement, nth.into()),
+            };
+            let is_first = std::mem::take(&mut is_first);
+            if !self.look.quiet && is_first {
+                log(format_args!("peak qps = {}, nth = {:.1}", tried.rate as u64, tried.nth_us));
+            } else if !self.look.quiet {
+                log(format_args!(
+                    "cur_qps = {asked}, get_qps = {:.6}, nth = {:.6}",
+                    tried.rate, tried.nth_us
+                ));
+            }
+            let goes_on = !ran.interrupted() && !is_broken(&ran);
+            last = Some(ran);
+            goes_on.then_some(tried)
+        });
+        if let Some(exit) = ended {
+            return Err(exit);
+        }
+        let ran = last.ok_or(FATAL)?;
+        if found.is_some_and(|found| !found.met) {
+            log(format_args!("no rate was found at which {nth}% of requests are faster than {limit_us}us"));
+        }
+        let layout = Layout { peak: found.map(|found| found.peak), ..self.layout() };
+        Ok(Last { text: Some(render(&ran.report(), &layout)), ran })
+    }
+
+    fn scan(&self, min: u32, max: u32, step: u32, places: &mut Places) -> Result<Last, Exit> {
+        let layout = self.layout();
+        let out = |text: &str| print(text.as_bytes()).map_err(fatal);
+        out(&scan_header(&layout))?;
+        let mut rates = steps(min, max, step);
+        loop {
+            let asked = rates.next().expect("a scan has a rate");
+            let ran = self.run_at(asked, places)?;
+            let is_last = asked > max - step.min(max) || ran.interrupted() || is_broken(&ran);
+            out(&scan_row(&ran.report(), &layout, asked))?;
+            if is_last {
+                return Ok(Last { text: None, ran });
+            }
+        }
+    }
+
+    fn run_at(&self, qps: u32, places: &mut Places) -> Result<Ran, Exit> {
+        let plan = self.runs.plan_at(qps).map_err(fatal)?;
+        self.run(&plan, places)
+    }
+
+    /// Runs a plan. An error is one that leaves nothing to report.
+    fn run(&self, plan: &Plan, places: &mut Places) -> Result<Ran, Exit> {
+        let mut watcher = Watcher {
+            station: self,
+            plan,
+            places,
+            is_first_phase: true,
+            before: None,
+            windows: Windows::new(self.look.miss_window),
+            reads: Vec::new(),
+        };
+        let result =
+            run_supplied(plan, &self.supplies, &mut watcher, &|| self.interrupts.load(Ordering::Relaxed) > 0);
+        watcher.phase_is_over();
+        let reads = std::mem::take(&mut watcher.reads);
+        let measurement = result.map_err(|error| fatal(self.refusal(&error)))?;
+        let summary = Summary::of(&measurement, plan);
+        if self.says(1) && self.runs.series == Series::Single && measurement.started_unix_ns > 0 {
+            let stop_ns = measurement.started_unix_ns + measurement.measured_ns;
+            let time_s = plan.phases.last().and_then(|phase| phase.stop.time_ns).map_or(0.0, seconds);
+            log(format_args!("stopped at {:.6}  options.time = {time_s:.0}", stop_ns as f64 / 1e9));
+        }
+        Ok(Ran { plan: plan.clone(), measurement, summary, reads })
+    }
+
+    /// Why a run did not begin, in the original's words where it has some.
+    fn refusal(&self, error: &RunError) -> String {
+        match error {
+            RunError::Connect(ConnectError::Unresolved { server, error }) => {
+                format!("Error while resolving '{}': {error}", self.runs.typed_server(server))
+            }
+            error => error.to_string(),
+        }
+    }
+
+    /// Writes everything that is left to write, and says how it ended.
+    fn conclude(&self, last: &Last, places: Places, save: Option<Save>) -> Exit {
+        let Last { ran, text } = last;
+        let mut exit = self.verdict(ran);
+        let measured = ran.measurement.started_unix_ns > 0;
+        if let Some(text) = text.as_ref().filter(|_| measured && !places.take_standard_output()) {
+            exit = worse(exit, printed(text));
+        }
+        if let Some(save) = save.filter(|_| measured) {
+            exit = worse(exit, save.write(&ran.reads, self.started));
+        }
+        match places.finish(&ran.report()) {
+            Ok(()) => exit,
+            Err(error) => worse(exit, fatal(error)),
+        }
+    }
+
+    /// What became of the run, said where it is not what was asked for.
+    fn verdict(&self, ran: &Ran) -> Exit {
+        let measurement = &ran.measurement;
+        self.say_failures(measurement);
+        if ran.interrupted() {
+            return Exit::Interrupted;
+        }
+        let unstored = measurement.load.as_ref().filter(|load| load.stored < load.records);
+        let mut exit = Exit::Complete;
+        if let Some(load) = unstored {
+            let words =
+                measurement.messages.keys().next().map_or(String::new(), |words| format!(": {words}"));
+            let missing = load.records - load.stored;
+            exit = fatal(format_args!("{missing} of {} records were not stored{words}", load.records));
+        }
+        if is_broken(ran) {
+            let reason = measurement.reason.as_deref().unwrap_or_default();
+            log(trouble(reason, &ran.plan));
+            exit = fatal(reason);
+        } else if let (Status::Partial, Some(reason)) = (measurement.status, &measurement.reason)
+            && !self.look.quiet
+        {
+            log(reason);
+        }
+        exit
+    }
+
+    /// Requests that servers refused, with their words.
+    fn say_failures(&self, measurement: &Measurement) {
+        let failed = measurement.ops().all().counts.failed();
+        if failed == 0 || self.look.quiet {
+            return;
+        }
+        let words: Vec<String> = measurement
+            .messages
+            .iter()
+            .map(|(words, count)| format!("\"{words}\" ({count} times)"))
+            .collect();
+        log(format_args!("{failed} requests failed {}", words.join(", ")).to_string().trim_end());
+    }
+}
+
+/// The last run, and what is to be printed of it.
+struct Last {
+    ran: Ran,
+    text: Option<String>,
+}
+
+/// Whether a run came to nothing or lost connections; that servers were silent is none of the original's concern.
+fn is_broken(ran: &Ran) -> bool {
+    let connections = &ran.measurement.connections;
+    let recorded = ran.plan.phases.iter().filter(|phase| phase.recorded).count();
+    let workers = ran.plan.engine.threads as usize * recorded;
+    let whole = connections.lost == 0 && connections.failed == 0;
+    let through = ran.measurement.generator.workers.len() == workers;
+    ran.measurement.status == Status::Partial && !(whole && through)
+}
+
+/// What the original says of a lost connection.
+fn trouble(reason: &str, plan: &Plan) -> String {
+    if plan.login.is_some() && reason.contains("the server said") {
+        return "SASL authentication failed".to_owned();
+    }
+    if reason.contains("the server closed the connection") {
+        return "Unexpected EOF from server.".to_owned();
+    }
+    let known =
+        ["Connection refused", "Connection reset by peer", "No such file or directory", "Broken pipe"];
+    let errno = known.into_iter().find(|words| reason.contains(words));
+    format!("BEV_EVENT_ERROR: {}", errno.unwrap_or(reason))
+}
+
+fn worse(one: Exit, other: Exit) -> Exit {
+    if one == Exit::Complete { other } else { one }
+}
+
+/// Who watches one run.
+struct Watcher<'a, 'p> {
+    station: &'a Station<'a>,
+    plan: &'a Plan,
+    places: &'p mut Places,
+    is_first_phase: bool,
+    /// What is under way.
+    before: Option<Work>,
+    windows: Windows,
+    reads: Vec<Read>,
+}
+
+impl Watcher<'_, '_> {
+    fn says(&self, level: u32) -> bool {
+        self.station.says(level)
+    }
+
+    /// Says what the original says at the end of what was under way.
+    fn phase_is_over(&mut self) {
+        match self.before.take() {
+            Some(Work::Load(_)) if self.says(2) => log("Finished loading."),
+            Some(Work::Mix(_) | Work::Replay(_)) if self.says(1) => log("Warmup stop."),
+            _ => {}
+        }
+    }
+
+    fn say_connected(&self) {
+        if self.says(1) && self.plan.login.is_some() {
+            log("SASL authentication succeeded");
+        }
+        if self.says(2) {
+            for server in &self.plan.servers {
+                log(format_args!("Connected to {server}."));
+            }
+        }
+    }
+}
+
+impl Watch for Watcher<'_, '_> {
+    fn wants(&self) -> Wants {
+        let saves = self.station.look.save.is_some() && self.station.saves();
+        let rows = self.places.want_rows() || saves || self.windows.every > 0;
+        let keep = if self.places.want_histograms() { Keep::Histograms } else { Keep::Figures };
+        Wants { rows, keep, outstanding: true }
+    }
+
+    fn begin(&mut self, phase: &Phase, at: Nanos) {
+        if std::mem::take(&mut self.is_first_phase) {
+            self.say_connected();
+        }
+        self.phase_is_over();
+        if phase.recorded {
+            self.places.begin(at);
+            if self.says(1) && self.station.runs.series == Series::Single {
+                log(format_args!("started at {:.6}", clock::wall() as f64 / 1e9));
+            }
+            return;
+        }
+        self.before = Some(phase.work.clone());
+        match &phase.work {
+            Work::Load(_) if self.says(1) => log("Loading database."),
+            Work::Mix(_) | Work::Replay(_) if self.says(1) => log("Warmup start."),
+            Work::Pause(pause) if self.says(1) && pause.until_ns > 0 => {
+                let since = at.saturating_sub(self.station.started);
+                log(format_args!("Sleeping {:.1}s for -W.", seconds(pause.until_ns.saturating_sub(since))));
+            }
+            _ => {}
+        }
+    }
+
+    fn slice(&mut self, so_far: &Measurement) {
+        if self.places.want_checkpoints() {
+            let summary = Summary::of(so_far, self.plan);
+            let front = Front::Mutilate.name();
+            self.places.checkpoint(&Report {
+                plan: self.plan,
+                measurement: so_far,
+                summary: &summary,
+                front,
+            });
+        }
+    }
+
+    fn rows(&mut self, rows: &[Row]) {
+        self.places.rows(rows);
+        let saves = self.station.look.save.is_some();
+        for row in rows.iter().filter(|row| row.verb.reads()) {
+            let Some(hit) = hit(row.outcome) else { continue };
+            if let Some(line) = self.windows.count(hit) {
+                // Whoever does not want to read any more does not stop the run.
+                let _ = print(line.as_bytes());
+            }
+            if saves && (hit || !self.plan.groups[0].manner.successes_only) {
+                let latency_ns = row.arrived.saturating_sub(row.sent);
+                self.reads.push(Read { sent: row.sent, latency_ns });
+            }
+        }
+    }
+}
+
+/// Whether a read found something; `None` where it failed.
+fn hit(outcome: Outcome) -> Option<bool> {
+    match outcome {
+        Outcome::Error(_) => None,
+        Outcome::Miss => Some(false),
+        _ => Some(true),
+    }
+}
+
+/// The share of misses in windows of reads.
+#[derive(Clone, Copy, Debug)]
+struct Windows {
+    /// Reads of a window; 0 for none.
+    every: u64,
+    reads: u64,
+    misses: u64,
+}
+
+impl Windows {
+    fn new(every: u64) -> Windows {
+        Windows { every, reads: 0, misses: 0 }
+    }
+
+    /// Counts a read; gives the line of a window that it completes.
+    fn count(&mut self, hit: bool) -> Option<String> {
+        self.reads += 1;
+        self.misses += u64::from(!hit);
+        if self.every == 0 || !self.reads.is_multiple_of(self.every) {
+            return None;
+        }
+        let share = std::mem::take(&mut self.misses) as f64 / self.every as f64;
+        Some(format!("{},{share:.4}\n", self.reads))
+    }
+}
+
+/// The file of `--save`, opened before the load.
+struct Save {
+    path: PathBuf,
+    file: File,
+}
+
+impl Save {
+    fn create(path: &Path) -> Result<Save, String> {
+        let file = File::create(path)
+            .map_err(|error| format!("--save: failed to open {}: {}", path.display(), os_words(&error)))?;
+        Ok(Save { path: path.to_owned(), file })
+    }
+
+    /// Writes every read: when it was sent, in seconds from the start of the process, and how long it took, in
+    /// microseconds.
+    fn write(self, reads: &[Read], started: Nanos) -> Exit {
+        let exit = printed(&format!("Saving latency samples to {}.\n", self.path.display()));
+        let mut reads = reads.to_vec();
+        reads.sort_unstable_by_key(|read| read.sent);
+        let mut out = BufWriter::new(self.file);
+        let lines = reads.iter().try_for_each(|read| {
+            let latency_us = read.latency_ns as f64 / MICROSECOND as f64;
+            writeln!(out, "{:.6} {latency_us:.6}", seconds(read.sent.saturating_sub(started)))
+        });
+        match lines.and_then(|()| out.flush()) {
+            Ok(()) => exit,
+            Err(error) => fatal(format_args!("--save: failed to write {}: {error}", self.path.display())),
+        }
+    }
+}
+
+/// The system's words for an error, without its number.
+fn os_words(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_of_misses_are_told_apart() {
+        let mut windows = Windows::new(4);
+        let lines: Vec<String> = (0..9).filter_map(|n| windows.count(n % 3 != 0)).collect();
+        assert_eq!(lines, ["4,0.5000\n", "8,0.2500\n"]);
+        assert_eq!(Windows::new(0).count(false), None);
+    }
+
+    #[test]
+    fn the_originals_words_for_lost_servers_are_found() {
+        let plan = read(["-s", "a"].into_iter().map(String::from), &Edge { servers: None, seed: 1 }, &[]);
+        let Ok(Asked::Runs(runs)) = plan else { panic!("a plain command line") };
+        let plan = &runs.job.plan;
+        for (reason, said) in [
+            (
+                "1 of 1: a:1: Connection refused (os error 111); nothing",
+                "BEV_EVENT_ERROR: Connection refused",
+            ),
+            ("a:1: the server closed the connection", "Unexpected EOF from server."),
+            ("a:1: Connection reset by peer (os error 104)", "BEV_EVENT_ERROR: Connection reset by peer"),
+            ("something else", "BEV_EVENT_ERROR: something else"),
+        ] {
+            assert_eq!(trouble(reason, plan), said);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Where the results of a run are written that all fronts have: checked before the load, kept complete while it goes on.
+
+use std::io;
+
+use pummel_engine::feed::Row;
+use pummel_logic::time::Nanos;
+
+use crate::front::Outputs;
+use crate::report::output::Output;
+use crate::report::{Report, csv, hdr, json};
+use crate::samples::Samples;
+
+/// The places of one run's results.
+#[derive(Debug)]
+pub struct Places {
+    json: Option<Output>,
+    csv: Option<Output>,
+    hdr: Option<Output>,
+    samples: Option<Samples>,
+    /// The first thing that could not be written while the run went on.
+    trouble: Option<io::Error>,
+}
+
+impl Places {
+    /// Checks that everything can be written, before anything is sent.
+    ///
+    /// # Errors
+    /// When something cannot be; the message names the path.
+    pub fn prepare(outputs: &Outputs) -> io::Result<Places> {
+        let place = |path: &Option<_>| path.as_deref().map(Output::prepare).transpose();
+        Ok(Places {
+            json: place(&outputs.json)?,
+            csv: place(&outputs.csv)?,
+            hdr: place(&outputs.hdr)?,
+            samples: outputs.samples.as_deref().map(Samples::create).transpose()?,
+            trouble: None,
+        })
+    }
+
+    /// Whether the histograms of slices are wanted.
+    pub fn want_histograms(&self) -> bool {
+        self.hdr.is_some()
+    }
+
+    /// Whether every request is wanted.
+    pub fn want_rows(&self) -> bool {
+        self.samples.is_some()
+    }
+
+    /// Whether results are rewritten while the run goes on.
+    pub fn want_checkpoints(&self) -> bool {
+        self.json.as_ref().is_some_and(Output::is_kept)
+    }
+
+    /// Whether one of the results goes to standard output.
+    pub fn take_standard_output(&self) -> bool {
+        [&self.json, &self.csv, &self.hdr].into_iter().flatten().any(Output::is_standard)
+    }
+
+    /// The measured phase begins at `at`.
+    pub fn begin(&mut self, at: Nanos) {
+        if let Some(samples) = &mut self.samples {
+            samples.begin(at);
+        }
+    }
+
+    /// Writes what is known so far.
+    pub fn checkpoint(&mut self, report: &Report<'_>) {
+        let Some(place) = self.json.as_ref().filter(|place| place.is_kept()) else { return };
+        if let Err(error) = place.checkpoint(&json::render(report)) {
+            self.trouble.get_or_insert(error);
+        }
+    }
+
+    /// Writes requests.
+    pub fn rows(&mut self, rows: &[Row]) {
+        if let Some(Err(error)) = self.samples.as_mut().map(|samples| samples.write(rows)) {
+            self.trouble.get_or_insert(error);
+        }
+    }
+
+    /// Writes every result. Where several places fail, all others are written all the same.
+    ///
+    /// # Errors
+    /// The first of them.
+    pub fn finish(mut self, report: &Report<'_>) -> io::Result<()> {
+        let mut results = Vec::new();
+        if let Some(place) = &self.json {
+            results.push(place.finish(&json::render(report)));
+        }
+        if let Some(place) = &self.csv {
+            results.push(place.finish(&csv::render(report)));
+        }
+        if let Some(place) = &self.hdr {
+            results.push(place.finish(&hdr::render(report)));
+        }
+        if let Some(samples) = self.samples.take() {
+            results.push(samples.finish());
+        }
+        results.extend(self.trouble.take().map(Err));
+        results.into_iter().collect()
+    }
+}

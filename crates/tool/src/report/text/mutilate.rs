@@ -1,0 +1,318 @@
+//! mutilate's report: the same fields in the same columns.
+
+use std::fmt::Write as _;
+
+use pummel_logic::measure::histogram::Histogram;
+use pummel_logic::measure::measurement::Measurement;
+use pummel_logic::measure::recorder::{Counts, Op, Ops, Span};
+use pummel_logic::measure::summary::Summary;
+use pummel_logic::plan::Plan;
+use pummel_logic::time::MICROSECOND;
+use pummel_logic::wire::Verb;
+
+use crate::report::Report;
+
+/// What the report has beside the original's lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Layout {
+    /// Rows of the response time.
+    pub response: bool,
+    /// Columns for the 50th and the 99.9th percentile.
+    pub p50: bool,
+    /// The line of `--search`: the rate of its first run.
+    pub peak: Option<f64>,
+}
+
+/// Bytes of what the original calls MB.
+const MEGABYTE: f64 = 1_048_576.0;
+
+/// The report of one run.
+pub fn render(report: &Report<'_>, layout: &Layout) -> String {
+    let figures = Figures::of(report.plan, report.measurement, report.summary);
+    let mut text = header(layout) + "\n";
+    for (name, span, op) in
+        [("read", Span::Service, &figures.reads), ("update", Span::Service, &figures.updates)]
+    {
+        text += &row(name, op.times.of(span), MICROSECOND as f64, layout);
+        text.push('\n');
+    }
+    let empty = Histogram::new();
+    let outstanding = report.measurement.outstanding.as_ref().unwrap_or(&empty);
+    text += &row("op_q", outstanding, 1.0, layout);
+    text.push('\n');
+    if layout.response {
+        for (name, op) in [("read_rt", &figures.reads), ("update_rt", &figures.updates)] {
+            text += &row(name, op.times.of(Span::Response), MICROSECOND as f64, layout);
+            text.push('\n');
+        }
+    }
+    figures.lines(&mut text, report.measurement, layout.peak).expect("text can always be added to");
+    text
+}
+
+/// The first line of `--scan`.
+pub fn scan_header(layout: &Layout) -> String {
+    format!("{} {:>8} {:>8}\n", header(layout), "QPS", "target")
+}
+
+/// The line of one rate of `--scan`.
+pub fn scan_row(report: &Report<'_>, layout: &Layout, target: u32) -> String {
+    let figures = Figures::of(report.plan, report.measurement, report.summary);
+    let read = row("read", figures.reads.times.of(Span::Service), MICROSECOND as f64, layout);
+    format!("{read} {:8.1} {target:8}\n", figures.rate())
+}
+
+/// Requests per second, as the report prints them.
+pub fn rate(report: &Report<'_>) -> f64 {
+    Figures::of(report.plan, report.measurement, report.summary).rate()
+}
+
+/// The service time in microseconds below which `nth` per cent of all requests lie; 0 without a request.
+pub fn order_statistic_us(measurement: &Measurement, nth: f64) -> f64 {
+    let all = measurement.ops().all();
+    at(all.times.of(Span::Service), nth / 100.0) / MICROSECOND as f64
+}
+
+/// The percentiles of the columns, in their order.
+fn columns(layout: &Layout) -> impl Iterator<Item = (&'static str, f64)> {
+    const COLUMNS: [(&str, f64, bool); 7] = [
+        ("5th", 0.05, false),
+        ("10th", 0.1, false),
+        ("50th", 0.5, true),
+        ("90th", 0.9, false),
+        ("95th", 0.95, false),
+        ("99th", 0.99, false),
+        ("99.9th", 0.999, true),
+    ];
+    let all = layout.p50;
+    COLUMNS.into_iter().filter(move |(_, _, added)| all || !added).map(|(name, share, _)| (name, share))
+}
+
+fn header(layout: &Layout) -> String {
+    let names = ["avg", "std", "min"].into_iter().chain(columns(layout).map(|(name, _)| name));
+    names.fold(format!("{:<7}", "#type"), |line, name| format!("{line} {name:>7}"))
+}
+
+/// A line of the table, in units of so many of the histogram's.
+fn row(name: &str, times: &Histogram, unit: f64, layout: &Layout) -> String {
+    let moments = times.moments();
+    let least = if moments.count == 0 { 0.0 } else { moments.min as f64 };
+    let first = [moments.mean_ns().unwrap_or(0.0), moments.stddev_ns().unwrap_or(0.0), least];
+    let values = first.into_iter().chain(columns(layout).map(|(_, share)| at(times, share)));
+    values.fold(format!("{name:<7}"), |line, value| format!("{line} {:7.1}", value / unit))
+}
+
+fn at(times: &Histogram, share: f64) -> f64 {
+    times.quantile(share).unwrap_or(0) as f64
+}
+
+/// What the original counts.
+struct Figures {
+    reads: Op,
+    updates: Op,
+    /// Only reads that found something and stores that stored are counted.
+    successes_only: bool,
+    seconds: f64,
+}
+
+impl Figures {
+    fn of(plan: &Plan, measurement: &Measurement, summary: &Summary) -> Figures {
+        let ops = measurement.ops();
+        Figures {
+            reads: together(&ops, Verb::reads),
+            updates: together(&ops, Verb::stores),
+            successes_only: plan.groups.iter().all(|group| group.manner.successes_only),
+            seconds: summary.seconds,
+        }
+    }
+
+    fn total(&self) -> u64 {
+        let (reads, updates) = (&self.reads.counts, &self.updates.counts);
+        match self.successes_only {
+            true => reads.hits + updates.outcomes.stored,
+            false => reads.completed + updates.completed,
+        }
+    }
+
+    fn rate(&self) -> f64 {
+        self.per_second(self.total() as f64)
+    }
+
+    fn per_second(&self, amount: f64) -> f64 {
+        if self.seconds > 0.0 { amount / self.seconds } else { 0.0 }
+    }
+
+    /// Everything below the table.
+    fn lines(&self, text: &mut String, measurement: &Measurement, peak: Option<f64>) -> std::fmt::Result {
+        let Counts { misses, completed: gets, .. } = self.reads.counts;
+        let (total, skipped) = (self.total(), measurement.skipped);
+        writeln!(text, "\nTotal QPS = {:.1} ({total} / {:.1}s)", self.rate(), self.seconds)?;
+        if let Some(peak) = peak {
+            writeln!(text, "Peak QPS  = {peak:.1}")?;
+        }
+        writeln!(text, "\nMisses = {misses} ({:.1}%)", percent(misses, gets))?;
+        writeln!(text, "Skipped TXs = {skipped} ({:.1}%)\n", percent(skipped, total))?;
+        for (name, bytes) in [("RX", measurement.bytes.received), ("TX", measurement.bytes.sent)] {
+            let rate = self.per_second(bytes as f64 / MEGABYTE);
+            writeln!(text, "{name} {bytes:10} bytes : {rate:6.1} MB/s")?;
+        }
+        Ok(())
+    }
+}
+
+fn together(ops: &Ops, which: fn(Verb) -> bool) -> Op {
+    let mut all = Op::default();
+    for (_, op) in ops.iter().filter(|(verb, _)| which(*verb)) {
+        all.merge(op);
+    }
+    all
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use pummel_logic::measure::measurement::Keep;
+    use pummel_logic::measure::recorder::Sample;
+    use pummel_logic::time::{MICROSECOND, SECOND};
+    use pummel_logic::wire::Outcome;
+
+    use super::*;
+    use crate::report::example::Run;
+
+    const PLAIN: Layout = Layout { response: false, p50: false, peak: None };
+
+    /// A run of two seconds without a request.
+    fn empty() -> Run {
+        let mut run = Run::new(Keep::Figures);
+        let plan = &run.plan;
+        let names = plan.groups.iter().map(|group| group.name.clone());
+        run.measurement = Measurement::new(names, plan.engine.clock, plan.timeout_ns);
+        run.measurement.measured_ns = 2 * SECOND;
+        run
+    }
+
+    /// A run of two seconds in which these requests were answered, each after so many microseconds; they were due 5 us
+    /// before they were sent.
+    fn run(requests: &[(Verb, Outcome, u64)]) -> Run {
+        let mut run = empty();
+        run.interval(0, Keep::Figures, |interval| {
+            interval.outstanding = Some(Box::default());
+            for &(verb, outcome, took_us) in requests {
+                interval.outstanding.as_mut().expect("just made").record(1);
+                interval.groups[0].record(&Sample {
+                    verb,
+                    outcome,
+                    keys: 1,
+                    hits: u32::from(outcome == Outcome::Hit),
+                    due: 0,
+                    ready: 0,
+                    sent: 5 * MICROSECOND,
+                    arrived: (5 + took_us) * MICROSECOND,
+                    read: (9 + took_us) * MICROSECOND,
+                    noreply: false,
+                });
+            }
+        });
+        run
+    }
+
+    fn four() -> Run {
+        let mut run = run(&[
+            (Verb::Get, Outcome::Hit, 10),
+            (Verb::Get, Outcome::Miss, 30),
+            (Verb::Set, Outcome::Stored, 1_500),
+            (Verb::Get, Outcome::Hit, 20),
+        ]);
+        run.measurement.skipped = 3;
+        run
+    }
+
+    #[test]
+    fn a_run_without_a_request_is_all_zeros() {
+        let expected = "\
+#type       avg     std     min     5th    10th    90th    95th    99th
+read        0.0     0.0     0.0     0.0     0.0     0.0     0.0     0.0
+update      0.0     0.0     0.0     0.0     0.0     0.0     0.0     0.0
+op_q        0.0     0.0     0.0     0.0     0.0     0.0     0.0     0.0
+
+Total QPS = 0.0 (0 / 2.0s)
+
+Misses = 0 (0.0%)
+Skipped TXs = 0 (0.0%)
+
+RX          0 bytes :    0.0 MB/s
+TX          0 bytes :    0.0 MB/s
+";
+        assert_eq!(empty().report(|report| render(report, &PLAIN)), expected);
+    }
+
+    #[test]
+    fn the_report_has_every_figure_in_its_place() {
+        let expected = "\
+#type       avg     std     min     5th    10th    90th    95th    99th
+read       20.0     8.2    10.0    10.0    10.0    30.0    30.0    30.0
+update   1500.0     0.0  1500.0  1500.0  1500.0  1500.0  1500.0  1500.0
+op_q        1.0     0.0     1.0     1.0     1.0     1.0     1.0     1.0
+
+Total QPS = 2.0 (4 / 2.0s)
+
+Misses = 1 (33.3%)
+Skipped TXs = 3 (75.0%)
+
+RX     210000 bytes :    0.1 MB/s
+TX      60000 bytes :    0.0 MB/s
+";
+        assert_eq!(four().report(|report| render(report, &PLAIN)), expected);
+    }
+
+    #[test]
+    fn a_search_adds_its_peak_and_pummel_its_rows_and_columns() {
+        let layout = Layout { response: true, p50: true, peak: Some(28_168.84) };
+        let expected = "\
+#type       avg     std     min     5th    10th    50th    90th    95th    99th  99.9th
+read       20.0     8.2    10.0    10.0    10.0    20.0    30.0    30.0    30.0    30.0
+update   1500.0     0.0  1500.0  1500.0  1500.0  1500.0  1500.0  1500.0  1500.0  1500.0
+op_q        1.0     0.0     1.0     1.0     1.0     1.0     1.0     1.0     1.0     1.0
+read_rt    25.0     8.2    15.0    15.0    15.0    25.0    35.0    35.0    35.0    35.0
+update_rt  1505.0     0.0  1505.0  1505.0  1505.0  1505.0  1505.0  1505.0  1505.0  1505.0
+
+Total QPS = 2.0 (4 / 2.0s)
+Peak QPS  = 28168.8
+
+Misses = 1 (33.3%)
+";
+        let text = four().report(|report| render(report, &layout));
+        assert_eq!(text[..expected.len()], *expected);
+    }
+
+    #[test]
+    fn a_scan_has_its_labels_above_its_values() {
+        let lines = four().report(|report| scan_header(&PLAIN) + &scan_row(report, &PLAIN, 1_000));
+        let expected = "\
+#type       avg     std     min     5th    10th    90th    95th    99th      QPS   target
+read       20.0     8.2    10.0    10.0    10.0    30.0    30.0    30.0      2.0     1000
+";
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn only_successes_count_where_that_is_asked_for_and_misses_are_a_share_of_all_reads() {
+        let mut run = four();
+        run.plan.groups[0].manner.successes_only = true;
+        let text = run.report(|report| render(report, &PLAIN));
+        assert!(text.contains("\nTotal QPS = 1.5 (3 / 2.0s)\n"), "{text}");
+        assert!(text.contains("\nMisses = 1 (33.3%)\nSkipped TXs = 3 (100.0%)\n"), "{text}");
+    }
+
+    #[test]
+    fn the_order_statistic_of_a_search_is_that_of_all_requests() {
+        let run = four();
+        let us = |nth| order_statistic_us(&run.measurement, nth);
+        assert_eq!((us(25.0).round(), us(50.0).round(), us(75.0).round()), (10.0, 20.0, 30.0));
+        assert!((us(100.0) - 1_500.0).abs() < 2.0);
+        assert_eq!(order_statistic_us(&empty().measurement, 95.0), 0.0);
+    }
+}

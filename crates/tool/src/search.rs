@@ -1,0 +1,228 @@
+//! Several runs at different rates: which ones, and what they say together. Who measures is the caller's affair.
+
+/// What a run at some rate showed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tried {
+    /// Requests per second that were asked for; 0 for closed loop.
+    pub asked: u32,
+    /// Requests per second that were completed.
+    pub rate: f64,
+    /// The order statistic that was looked for, in microseconds.
+    pub nth_us: f64,
+}
+
+/// What mutilate's search found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Found {
+    /// The rate of the first run.
+    pub peak: f64,
+    /// Whether any run met the goal.
+    pub met: bool,
+}
+
+/// mutilate's search for the greatest rate at which the order statistic is at most `limit_us`: a run at `first` (0 is
+/// closed loop), halving between 1 and its rate until 2 % are left or the rate is below a tenth, then steps of 2 % down
+/// until the goal is met or a tenth of the rate that met it before is lost. `None` when `measure` ends it.
+pub fn halving(limit_us: f64, first: u32, mut measure: impl FnMut(u32) -> Option<Tried>) -> Option<Found> {
+    let start = measure(first)?;
+    let peak = start.rate as u32;
+    let mut found = Found { peak: start.rate, met: start.nth_us <= limit_us };
+    if found.met {
+        return Some(found);
+    }
+    let (mut low, mut high, mut current, mut nth_us) = (1, peak, peak, start.nth_us);
+    let mut run = |rate: u32| {
+        let tried = measure(rate)?;
+        found.met |= tried.nth_us <= limit_us;
+        Some(tried.nth_us)
+    };
+    while f64::from(high) > f64::from(low) * 1.02 && f64::from(current) > f64::from(peak) * 0.1 {
+        current = ((u64::from(high) + u64::from(low)) / 2) as u32;
+        nth_us = run(current)?;
+        if nth_us > limit_us { high = current } else { low = current }
+    }
+    while nth_us > limit_us
+        && f64::from(current) > f64::from(peak) * 0.1
+        && f64::from(current) > f64::from(low) * 0.9
+    {
+        current = (u64::from(current) * 98 / 100) as u32;
+        nth_us = run(current)?;
+    }
+    Some(found)
+}
+
+/// Most runs of [`separating`]: halving to 2 % takes some ten, and a few more where runs at one rate differ.
+const RUNS_MAX: usize = 24;
+
+/// Rates this close, as a share, are not told apart.
+const CLOSE: f64 = 0.02;
+
+/// Why a run of [`separating`] is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// In closed loop, to see how much there can be.
+    Peak,
+    /// To find the border between rates that meet the goal and rates that do not.
+    Search,
+    /// To see whether the rate that was found meets it again.
+    Confirm,
+}
+
+/// What a run of [`separating`] showed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Judged {
+    /// Requests per second that were completed.
+    pub rate: f64,
+    /// Whether the goal was met.
+    pub met: bool,
+}
+
+/// The greatest rate that meets a goal, below which none was seen that does not, and that met it again in a run of its
+/// own; none where there is no such rate down to a hundredth of the peak. `measure` makes a run, in closed loop where it
+/// gets no rate, and ends everything with `None`.
+pub fn separating(mut measure: impl FnMut(Role, Option<f64>) -> Option<Judged>) -> Option<f64> {
+    let peak = measure(Role::Peak, None)?.rate;
+    // `low` met the goal, `high` is the least rate that did not; where nothing did, the peak is tried as well.
+    let (mut low, mut high, mut current) = (0.0, f64::INFINITY, peak);
+    for _ in 0..RUNS_MAX {
+        if low > 0.0 && (high - low) <= CLOSE * high {
+            match measure(Role::Confirm, Some(low))?.met {
+                true => return Some(low),
+                // What met it once and not again is on the other side; below it is looked anew.
+                false => (low, high) = (0.0, low),
+            }
+        }
+        if high < peak / 100.0 || peak <= 0.0 {
+            return None;
+        }
+        if high.is_finite() {
+            // Without a rate that is known to be good, quarters lead down faster than halves.
+            current = if low > 0.0 {
+                (low + high) / 2.0
+            } else {
+                high / if high < peak / 4.0 { 4.0 } else { 1.25 }
+            };
+        }
+        match measure(Role::Search, Some(current))?.met {
+            true if high.is_infinite() => return confirmed(current, measure),
+            true => low = current,
+            false => high = current,
+        }
+    }
+    None
+}
+
+/// The peak itself meets the goal in open loop: nothing above it can be had.
+fn confirmed(rate: f64, mut measure: impl FnMut(Role, Option<f64>) -> Option<Judged>) -> Option<f64> {
+    measure(Role::Confirm, Some(rate))?.met.then_some(rate)
+}
+
+/// The rates from `min` to `max` that lie `step` apart.
+pub fn steps(min: u32, max: u32, step: u32) -> impl Iterator<Item = u32> {
+    (min..=max).step_by(step.max(1) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every rate that is tried where requests take as long as `times` says.
+    fn tried(limit_us: f64, first: u32, peak: f64, times: impl Fn(u32) -> f64) -> (Option<Found>, Vec<u32>) {
+        let mut rates = Vec::new();
+        let found = halving(limit_us, first, |asked| {
+            rates.push(asked);
+            let rate = if asked == 0 { peak } else { f64::from(asked) };
+            Some(Tried { asked, rate, nth_us: times(asked) })
+        });
+        (found, rates)
+    }
+
+    #[test]
+    fn a_peak_that_meets_the_goal_ends_the_search_at_once() {
+        assert_eq!(tried(100.0, 0, 5_000.5, |_| 100.0), (Some(Found { peak: 5_000.5, met: true }), vec![0]));
+    }
+
+    #[test]
+    fn a_search_halves_as_the_original_does() {
+        // The original's own steps at a peak of 28168 that nothing met.
+        let (found, rates) = tried(1.0, 0, 28_168.8, |_| 10.0);
+        assert_eq!(rates, [0, 14_084, 7_042, 3_521, 1_761]);
+        assert_eq!(found, Some(Found { peak: 28_168.8, met: false }));
+    }
+
+    #[test]
+    fn a_search_ends_at_a_rate_that_met_the_goal() {
+        let (found, rates) = tried(60.0, 0, 56_886.0, |rate| match rate {
+            0 => 99.7,
+            rate if rate > 43_000 => 70.0,
+            _ => 50.0,
+        });
+        assert_eq!(rates[..4], [0, 28_443, 42_664, 49_775]);
+        assert!(found.is_some_and(|found| found.met));
+        assert!(rates.last().is_some_and(|&rate| (42_000..=43_000).contains(&rate)), "{rates:?}");
+    }
+
+    #[test]
+    fn a_search_that_is_interrupted_finds_nothing() {
+        assert_eq!(halving(1.0, 0, |_| None), None);
+    }
+
+    /// What is found where rates up to `border` meet the goal, and every run that was made.
+    fn separated(peak: f64, meets: impl Fn(Role, f64, usize) -> bool) -> (Option<f64>, Vec<(Role, f64)>) {
+        let mut runs = Vec::new();
+        let found = separating(|role, rate| {
+            let rate = rate.unwrap_or(peak);
+            runs.push((role, rate));
+            Some(Judged { rate, met: role != Role::Peak && meets(role, rate, runs.len()) })
+        });
+        (found, runs)
+    }
+
+    #[test]
+    fn the_border_is_found_and_confirmed_by_a_run_of_its_own() {
+        for border in [1_500.0, 5_000.0, 42_000.0, 99_000.0] {
+            let (found, runs) = separated(100_000.0, |_, rate, _| rate <= border);
+            let found = found.expect("there is one");
+            assert!(found <= border && found >= border * 0.97, "{found} for {border}: {runs:?}");
+            assert_eq!(runs.last(), Some(&(Role::Confirm, found)));
+            assert!(runs.len() <= 20, "{runs:?}");
+        }
+    }
+
+    #[test]
+    fn a_peak_that_meets_the_goal_is_confirmed_as_well() {
+        let (found, runs) = separated(1_000.0, |_, _, _| true);
+        assert_eq!(found, Some(1_000.0));
+        assert_eq!(
+            runs.iter().map(|run| run.0).collect::<Vec<_>>(),
+            [Role::Peak, Role::Search, Role::Confirm]
+        );
+    }
+
+    #[test]
+    fn a_rate_that_does_not_meet_the_goal_again_is_not_the_answer() {
+        let mut first = None;
+        let (found, runs) =
+            separated(1_000.0, |role, rate, run| rate <= 500.0 && !(role == Role::Confirm && run < 12));
+        for (role, rate) in &runs {
+            if *role == Role::Confirm {
+                first.get_or_insert(*rate);
+            }
+        }
+        assert!(found.is_some_and(|found| Some(found) != first && found < 500.0), "{runs:?}");
+    }
+
+    #[test]
+    fn a_goal_that_nothing_meets_ends_the_search_without_an_answer() {
+        let (found, runs) = separated(1_000.0, |_, _, _| false);
+        assert_eq!(found, None);
+        assert!(runs.len() < RUNS_MAX && runs.last().is_some_and(|run| run.1 < 10.0), "{runs:?}");
+        assert_eq!(separating(|_, _| Some(Judged { rate: 0.0, met: false })), None);
+    }
+
+    #[test]
+    fn a_scan_visits_every_step_and_nothing_beyond() {
+        assert_eq!(steps(1_000, 3_500, 1_000).collect::<Vec<_>>(), [1_000, 2_000, 3_000]);
+        assert_eq!(steps(5, 5, 1).collect::<Vec<_>>(), [5]);
+    }
+}

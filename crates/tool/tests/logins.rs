@@ -1,0 +1,124 @@
+//! Who may come in: logins of every protocol, with the servers that ask for them.
+
+#[allow(dead_code, reason = "each file of tests uses a part of it")]
+mod common;
+
+use common::redis::Redis;
+use common::{Ended, Memcached, pummel};
+use tempfile::TempDir;
+
+/// Files with passwords.
+struct Passwords(TempDir);
+
+impl Passwords {
+    fn new() -> Passwords {
+        Passwords(TempDir::new().expect("a temporary folder"))
+    }
+
+    fn file(&self, password: &str) -> String {
+        let path = self.0.path().join(password);
+        std::fs::write(&path, format!("{password}\n")).expect("it is writable");
+        path.display().to_string()
+    }
+
+    /// A run as a user with a password.
+    fn run(&self, server: &str, protocol: &str, user: &str, password: &str) -> Ended {
+        let file = self.file(password);
+        pummel(&format!(
+            "run -s {server} --protocol {protocol} -n 5000 -c 5 -d 4 --records 500 --verify --quiet --mix get:3,set:1 \
+             --user {user} --password-file {file}"
+        ))
+    }
+}
+
+/// A run that was not let in: the server's words are the reason, nothing was asked, and no password is written.
+#[track_caller]
+fn assert_refused(ended: Ended, words: &str, password: &str) {
+    let ended = ended.expect(1);
+    let result = ended.json();
+    let reason = result.text("reason");
+    assert!(reason.contains(words), "{reason}");
+    assert_eq!(result.count("totals/requests"), 0);
+    let loaded = result.at("load/stored").as_u64().unwrap_or(0);
+    assert_eq!(loaded, 0, "nothing is stored");
+    let written = format!("{}{}", ended.text, ended.errors);
+    assert!(!written.contains(password), "no password stands in a report: {written}");
+}
+
+/// Whether memcached counted what a run says.
+#[track_caller]
+fn assert_counted(ended: Ended, stats: &common::Stats) {
+    let result = ended.expect(0).json();
+    let of = |path: &str| result.count(&format!("whole_run/ops/{path}"));
+    assert_eq!(of("get/keys"), stats.get("cmd_get"));
+    assert_eq!(of("get/hits"), stats.get("get_hits"));
+    assert_eq!(of("set/completed"), stats.get("cmd_set"));
+    assert_eq!(result.count("totals/errors") + result.count("verify/failed"), 0);
+}
+
+#[test]
+fn sasl_lets_the_user_in_with_the_password_and_not_without() {
+    let passwords = Passwords::new();
+    let server = Memcached::start_sasl("joe", "joespassword");
+    let refused = |user: &str, password: &str| {
+        assert_refused(passwords.run(&server.name, "binary", user, password), "Auth failure", password);
+    };
+    refused("joe", "wrongone");
+    refused("ann", "joespassword");
+    let stats = || server.connect().sasl_stats("joe", "joespassword");
+    assert_eq!(stats().get("cmd_set"), 0, "nothing was stored");
+    let ended = passwords.run(&server.name, "binary", "joe", "joespassword");
+    assert_counted(ended, &stats());
+}
+
+#[test]
+fn a_file_of_users_lets_the_user_in_with_the_password_and_not_without() {
+    let passwords = Passwords::new();
+    for protocol in ["text", "meta"] {
+        let server = Memcached::start_with_users("joe", "joespassword");
+        let refused = |user: &str, password: &str| {
+            let ended = passwords.run(&server.name, protocol, user, password);
+            assert_refused(ended, "CLIENT_ERROR authentication failure", password);
+        };
+        refused("joe", "wrongone");
+        refused("ann", "joespassword");
+        let mut second = server.connect();
+        second.log_in("joe", "joespassword");
+        assert_eq!(second.stats().get("cmd_set"), 0, "nothing was stored");
+        let ended = passwords.run(&server.name, protocol, "joe", "joespassword");
+        assert_counted(ended, &second.stats());
+    }
+}
+
+#[test]
+fn redis_lets_its_users_in_with_their_passwords_and_not_without() {
+    let passwords = Passwords::new();
+    let server = Redis::start(&["--requirepass", "defaultword"]);
+    server.say("AUTH defaultword\r\nACL SETUSER joe on >joespassword ~* +@all");
+    server.say("AUTH defaultword\r\nACL SETUSER reader on >readersword ~* +@read +@connection");
+    for protocol in ["resp2", "resp3"] {
+        let run = |user: &str, password: &str| passwords.run(&server.name(), protocol, user, password);
+        for (user, password) in [("default", "defaultword"), ("joe", "joespassword")] {
+            let result = run(user, password).expect(0).json();
+            assert_eq!(result.count("load/stored"), 500, "{user} by {protocol}");
+            assert_eq!(result.count("totals/completed"), 5_000);
+        }
+        for (user, password) in [("default", "wrongone"), ("joe", "wrongone"), ("ann", "joespassword")] {
+            assert_refused(run(user, password), "WRONGPASS", password);
+        }
+        // Who may only read comes in, and is told what else is not allowed.
+        let ended = run("reader", "readersword");
+        assert_eq!(ended.json().count("load/stored"), 0);
+        assert!(ended.text.contains("NOPERM") && ended.text.contains("'set'"), "{}", ended.text);
+    }
+}
+
+#[test]
+fn who_does_not_log_in_is_told_to() {
+    let server = Redis::start(&["--requirepass", "defaultword"]);
+    for protocol in ["resp2", "resp3"] {
+        let words = format!("run -s {} --protocol {protocol} -n 100 --records 50 --quiet", server.name());
+        let ended = pummel(&words).expect(1);
+        assert!(ended.text.contains("NOAUTH"), "{}", ended.text);
+    }
+}

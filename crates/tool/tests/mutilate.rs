@@ -1,0 +1,634 @@
+//! mutilate's command line with the real binary, against a real memcached, a real redis-server and the built-in server.
+
+#[allow(dead_code, reason = "each file of tests uses a part of it")]
+mod common;
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+
+use common::redis::Redis;
+use common::{Ended, Memcached, Place, Running, Serve, pummel, quiet};
+use pummel_logic::dist::Dist;
+use pummel_logic::plan::{Data, KeyStyle, Style};
+use pummel_logic::workload::key::{KEY_MAX_BYTES, KeyMaker};
+
+/// The first line of every report.
+const HEADER: &str = "#type       avg     std     min     5th    10th    90th    95th    99th";
+
+/// Runs a command line of mutilate's.
+#[track_caller]
+fn mutilate(words: &str) -> Ended {
+    pummel(&format!("mutilate {words}"))
+}
+
+/// What a report says.
+#[derive(Debug)]
+struct Figures {
+    /// The rows, each with its name and its values.
+    rows: Vec<(String, Vec<f64>)>,
+    total: u64,
+    seconds: f64,
+    misses: u64,
+    skipped: u64,
+    received: u64,
+    sent: u64,
+}
+
+/// Numbers of a line, in their order.
+fn numbers(line: &str) -> Vec<f64> {
+    let parts = line.split(|letter: char| !(letter.is_ascii_digit() || letter == '.'));
+    parts.filter_map(|part| part.parse().ok()).collect()
+}
+
+/// Reads a report and checks that its fields stand where scripts look for them.
+#[track_caller]
+fn read(text: &str) -> Figures {
+    let lines: Vec<&str> = text.lines().collect();
+    let start = lines.iter().position(|line| line.starts_with("#type")).unwrap_or_else(|| panic!("{text}"));
+    let end = start + lines[start..].iter().position(|line| line.is_empty()).expect("an empty line");
+    let columns = (lines[start].len() - 7) / 8;
+    let rows: Vec<(String, Vec<f64>)> = lines[start + 1..end]
+        .iter()
+        .map(|line| {
+            let (name, rest) = line.split_once(' ').expect("a name");
+            assert!(line.len() >= 7 + 8 * columns, "{line:?}");
+            (name.to_owned(), rest.split_whitespace().map(|value| value.parse().expect("a number")).collect())
+        })
+        .collect();
+    assert!(rows.iter().all(|(_, values)| values.len() == columns), "{text}");
+    let below = &lines[end + 1..];
+    let find = |name: &str| {
+        *below.iter().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}\n{text}"))
+    };
+    let [rate, total, seconds] = numbers(find("Total QPS = "))[..] else { panic!("{text}") };
+    // Both are rounded to one decimal.
+    assert!((rate * seconds - total).abs() <= 0.05 * (rate + seconds) + 0.1, "{text}");
+    Figures {
+        rows,
+        total: total as u64,
+        seconds,
+        misses: numbers(find("Misses = "))[0] as u64,
+        skipped: numbers(find("Skipped TXs = "))[0] as u64,
+        received: numbers(find("RX "))[0] as u64,
+        sent: numbers(find("TX "))[0] as u64,
+    }
+}
+
+impl Figures {
+    fn row(&self, name: &str) -> &[f64] {
+        &self.rows.iter().find(|(row, _)| row == name).unwrap_or_else(|| panic!("{name}: {self:?}")).1
+    }
+}
+
+/// The keys of fb_key, by the formula.
+fn fb_keys(records: u64) -> Vec<String> {
+    let data = Data {
+        records,
+        seed: 0,
+        key_prefix: String::new(),
+        key_size: Dist::EtcKey,
+        value_size: Dist::Fixed(1.0),
+        expiry_s: Dist::Fixed(0.0),
+        style: Style { keys: KeyStyle::Fnv, ..Style::default() },
+    };
+    let maker = KeyMaker::new(&data).expect("no prefix");
+    let key = |index| String::from_utf8(maker.key(index, &mut [0; KEY_MAX_BYTES]).to_vec()).expect("digits");
+    (0..records).map(key).collect()
+}
+
+#[test]
+fn the_plain_run_has_the_originals_report_to_the_byte_of_its_layout() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    let ended = mutilate(&format!("-s {} -t 1", server.name)).expect(0);
+    let lines: Vec<&str> = ended.text.lines().collect();
+    assert_eq!(lines[0], HEADER);
+    assert_eq!(lines[2], "update      0.0     0.0     0.0     0.0     0.0     0.0     0.0     0.0");
+    assert_eq!(lines[3], "op_q        1.0     0.0     1.0     1.0     1.0     1.0     1.0     1.0");
+    assert_eq!((lines[4], lines[6], lines[9]), ("", "", ""));
+    assert_eq!((lines[7], lines[8]), ("Misses = 0 (0.0%)", "Skipped TXs = 0 (0.0%)"));
+    assert_eq!(lines.len(), 12);
+    let figures = read(&ended.text);
+    // A hit is 251 bytes, and its request 36, all of them counted and nothing of the load.
+    assert_eq!((figures.received, figures.sent), (251 * figures.total, 36 * figures.total));
+    assert!((figures.seconds - 1.0).abs() < 0.1 && figures.total > 0);
+    assert_eq!(ended.errors, "");
+}
+
+#[test]
+fn every_kind_of_run_has_its_fields_in_their_columns() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    let name = &server.name;
+    mutilate(&format!("-s {name} --loadonly")).expect(0);
+    let kinds = [
+        "-t 1 --noload -T 2 -c 4 -d 4 -B",
+        "-t 1 --noload -q 2000 -c 4 -B",
+        "-t 1 --noload -q 2000 -c 4 -i exponential:1 -B -v",
+        "-t 1 --binary -B",
+        "-t 1 -u 0.1 -K fb_key -V fb_value -c 4 -B",
+        "-t 1 --noload -q 1000 -c 2 -S -B",
+        "-t 1 --noload -q 500 --moderate -B",
+        "-t 1 --noload -w 1 -B",
+    ];
+    for words in kinds {
+        let ended = mutilate(&format!("-s {name} {words}")).expect(0);
+        let figures = read(&ended.text);
+        assert_eq!(ended.text.lines().next(), Some(HEADER), "{words}");
+        let names: Vec<&str> = figures.rows.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["read", "update", "op_q"], "{words}");
+        assert!(figures.row("read")[0] > 0.0 && figures.misses == 0, "{words}: {}", ended.text);
+        assert_eq!(figures.row("update")[0] > 0.0, words.contains("-u"), "{words}");
+    }
+}
+
+#[test]
+fn what_is_loaded_has_the_keys_that_mutilate_computes_and_is_hit() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    let name = &server.name;
+    let ended = mutilate(&format!("-s {name} -K fb_key -V fb_value --loadonly -T 2")).expect(0);
+    assert_eq!((ended.text.as_str(), ended.errors.as_str()), ("", ""));
+    let mut talk = server.connect();
+    let mut stored = talk.keys();
+    let mut expected = fb_keys(10_000);
+    stored.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(stored, expected);
+    // Each key was stored once, by whichever thread.
+    assert_eq!(talk.stats().get("cmd_set"), 10_000);
+    let figures = read(&mutilate(&format!("-s {name} -K fb_key --noload -t 1 -B -c 2")).expect(0).text);
+    assert_eq!(figures.misses, 0);
+}
+
+#[test]
+fn an_empty_cache_misses_everything() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    let figures = read(&mutilate(&format!("-s {} --noload -t 1 -c 2 -B", server.name)).expect(0).text);
+    assert_eq!(figures.misses, figures.total);
+    assert_eq!(figures.received, 5 * figures.total);
+}
+
+#[test]
+fn misses_are_stored_and_then_found() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    let name = &server.name;
+    let ended = mutilate(&format!("-s {name} --noload --getset -r 100 -t 1 -B -u 0.5")).expect(0);
+    let figures = read(&ended.text);
+    assert_eq!(figures.misses, 100, "every record misses once");
+    assert_eq!(server.connect().stats().get("cmd_set"), 100);
+    assert!(figures.row("update")[0] > 0.0);
+    assert_eq!(ended.errors, "", "nothing is said of each request");
+    let stored = read(&mutilate(&format!("-s {name} --getsetorset -u 0.5 -r 100 -t 1 -B")).expect(0).text);
+    assert_eq!(stored.misses, 0);
+    assert!(server.connect().stats().get("cmd_set") > 1_000);
+}
+
+#[test]
+fn a_number_of_queries_is_the_total_over_all_connections() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    let ended = mutilate(&format!("-s {} -N 1000 -c 4 -T 2 -d 3 -B", server.name)).expect(0);
+    let figures = read(&ended.text);
+    assert_eq!(figures.total, 1_000);
+    assert_eq!(server.connect().stats().get("cmd_get"), 1_000);
+}
+
+#[test]
+fn nine_tenths_of_the_keys_are_deleted_once_at_half_time() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    let words = format!("-s {} --getset --delete90 -N 2000 -r 1000 -c 3 -d 2 -B", server.name);
+    let figures = read(&mutilate(&words).expect(0).text);
+    let stats = server.connect().stats();
+    assert_eq!(stats.get("delete_hits"), 900);
+    assert_eq!(stats.get("delete_misses"), 0);
+    assert_eq!(stats.get("cmd_get"), 2_000);
+    assert!(figures.misses > 300, "most keys are missed after that: {figures:?}");
+    assert_eq!(figures.total, 2_000 + figures.misses, "deletions are not counted");
+}
+
+#[test]
+fn only_successes_are_timed_where_that_is_asked_for() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    let name = &server.name;
+    let none = read(&mutilate(&format!("-s {name} --noload --successful -t 1 -B")).expect(0).text);
+    assert_eq!((none.total, none.row("read")), (0, &[0.0; 8][..]));
+    assert!(none.misses > 0);
+    let all = read(&mutilate(&format!("-s {name} --successful -t 1 -B")).expect(0).text);
+    assert!(all.total > 0 && all.misses == 0 && all.row("read")[0] > 0.0);
+}
+
+#[test]
+fn the_prefix_is_before_every_key_that_is_stored_read_or_deleted() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    let words = format!("-s {} --prefix=p- --getset --delete90 -N 100 -r 10 -B", server.name);
+    mutilate(&words).expect(0);
+    let mut talk = server.connect();
+    assert!(talk.keys().iter().all(|key| key.starts_with("p-") && key.len() == 32));
+    assert_eq!(talk.stats().get("delete_hits"), 9);
+}
+
+#[test]
+fn windows_of_misses_are_printed_while_the_run_goes_on() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    let ended = mutilate(&format!("-s {} --noload -N 1000 -m 300 -B", server.name)).expect(0);
+    let lines: Vec<&str> = ended.text.lines().take(3).collect();
+    assert_eq!(lines, ["300,1.0000", "600,1.0000", "900,1.0000"]);
+    assert_eq!(read(&ended.text).total, 1_000);
+}
+
+#[test]
+fn samples_of_reads_are_saved_in_the_order_of_time() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    let words = format!("-s {} -t 1 -q 500 -c 3 -u 0.2 -B --save lat.txt", server.name);
+    let ended = mutilate(&words).expect(0);
+    assert_eq!(ended.text.lines().last(), Some("Saving latency samples to lat.txt."));
+    let rows: Vec<(f64, f64)> = ended
+        .file("lat.txt")
+        .lines()
+        .map(|line| {
+            let (at, took) = line.split_once(' ').expect("two fields");
+            assert_eq!(at.split_once('.').expect("a fraction").1.len(), 6, "{line}");
+            (at.parse().expect("a time"), took.parse().expect("a latency"))
+        })
+        .collect();
+    assert_eq!(rows.len() as u64, ended.json().count("ops/get/completed"));
+    assert!(rows.is_sorted_by(|one, next| one.0 <= next.0));
+    assert!(rows.iter().all(|&(at, took)| at > 0.0 && at < 10.0 && took > 0.0));
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_said_before_anything_is_sent() {
+    let server = Memcached::start();
+    let ended = mutilate(&format!("-s {} --save /nonexistent/f", server.name)).expect(255);
+    let said = "--save: failed to open /nonexistent/f: No such file or directory";
+    assert_eq!(
+        (ended.text.as_str(), ended.errors.as_str()),
+        ("", format!("mutilate.cc(0): {said}").as_str())
+    );
+    assert_eq!(server.connect().stats().get("cmd_set"), 0);
+}
+
+#[test]
+fn a_scan_has_a_line_for_every_rate() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    let ended = mutilate(&format!("-s {} -t 1 --scan=500:1000:250 -c 2 -B", server.name)).expect(0);
+    let lines: Vec<&str> = ended.text.lines().collect();
+    assert_eq!(lines[0], format!("{HEADER}      QPS   target"));
+    assert_eq!(lines.len(), 4);
+    for (line, target) in lines[1..].iter().zip([500.0, 750.0, 1_000.0]) {
+        assert_eq!(line.len(), 7 + 8 * 8 + 9 + 9);
+        let values = numbers(line);
+        assert_eq!(values[9], target);
+        // Five standard deviations of a count.
+        assert!((values[8] - target).abs() < 5.0 * f64::sqrt(target), "{line}");
+    }
+}
+
+#[test]
+fn a_search_says_its_steps_and_reports_the_last_run_with_its_peak() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    let ended = mutilate(&format!("-s {} -t 1 --noload --search=95:1000000 -B", server.name)).expect(0);
+    let said: Vec<&str> = ended.errors.lines().collect();
+    assert_eq!(said[0], "mutilate.cc(0): Search-mode.  Find QPS @ 1000000us 95th percentile.");
+    assert!(said[1].starts_with("mutilate.cc(0): peak qps = ") && said[1].contains(", nth = "), "{said:?}");
+    assert_eq!(said.len(), 2, "the first run met the goal");
+    let lines: Vec<&str> = ended.text.lines().collect();
+    assert!(lines[5].starts_with("Total QPS = ") && lines[6].starts_with("Peak QPS  = "), "{}", ended.text);
+}
+
+#[test]
+fn a_search_that_nothing_meets_says_so_and_ends_well() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    let ended = mutilate(&format!("-s {} -t 1 --noload --search=95:1 -u 1 -r 10 -B", server.name)).expect(0);
+    assert!(ended.errors.lines().filter(|line| line.contains("cur_qps = ")).count() >= 3, "{}", ended.errors);
+    assert!(ended.errors.ends_with("no rate was found at which 95% of requests are faster than 1us"));
+    assert!(read(&ended.text).total > 0);
+}
+
+#[test]
+fn traces_are_asked_line_by_line_once() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("trace.csv");
+    let lines: String = (0..1_000)
+        .map(|n| {
+            format!("{n},app,{},key{},{}\n", if n % 4 == 0 { "write" } else { "read" }, n % 50, 10 + n % 50)
+        })
+        .collect();
+    fs::write(&path, format!("{lines}not a line\n")).expect("it can be written");
+    let words =
+        format!("-s {} --noload -r 10 --read_file {} --prefix=t- -c 3 -T 2 -B", server.name, path.display());
+    let ended = mutilate(&format!("{words} --getset")).expect(0);
+    let figures = read(&ended.text);
+    let stats = server.connect().stats();
+    assert_eq!((stats.get("cmd_get"), figures.misses + 250), (750, stats.get("cmd_set")));
+    assert_eq!(ended.json().count("ops/get/completed"), 750);
+    assert!(ended.errors.contains("1 lines of"), "{}", ended.errors);
+    assert_eq!(server.connect().value("t-key7").len(), 17);
+    let only_some = read(&mutilate(&format!("{words} -N 100")).expect(0).text);
+    assert_eq!(only_some.total, 100);
+    let missing = mutilate(&format!("-s {} --read_file /nonexistent", server.name)).expect(255);
+    assert!(missing.errors.contains("cannot read '/nonexistent'"), "{}", missing.errors);
+}
+
+#[test]
+fn all_threads_wait_and_what_is_measured_begins_then() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    let ended = mutilate(&format!("-s {} -T 2 -W 2 -t 1 -N 100 -v -B --save lat", server.name)).expect(0);
+    assert!(ended.errors.contains("mutilate.cc(0): Sleeping "), "{}", ended.errors);
+    let first = numbers(ended.file("lat").lines().next().expect("a sample"))[0];
+    assert!((2.0..3.0).contains(&first), "the first read was sent at {first} s");
+    assert_eq!(read(&ended.text).total, 100);
+}
+
+#[test]
+fn what_is_said_grows_with_the_level_and_quiet_leaves_what_is_fatal() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    let name = &server.name;
+    let lines = |words: &str| -> Vec<String> {
+        let ended = mutilate(&format!("-s {name} -t 1 -r 10 -w 1 -B {words}")).expect(0);
+        ended.errors.lines().map(|line| line.replace("mutilate.cc(0): ", "")).collect()
+    };
+    assert!(lines("").is_empty());
+    let said = lines("-v");
+    assert_eq!(said[..3], ["Loading database.", "Warmup start.", "Warmup stop."]);
+    assert!(said[3].starts_with("started at ") && said[4].ends_with("  options.time = 1"), "{said:?}");
+    let said = lines("-vv");
+    assert_eq!(said[0], "options->records = 10");
+    assert!(said.contains(&"Finished loading.".to_owned()), "{said:?}");
+    assert!(lines("-vv --quiet").is_empty());
+    let fatal = mutilate("--quiet -d 0").expect(255);
+    assert_eq!(fatal.errors, "mutilate.cc(0): --depth must be >= 1");
+}
+
+#[test]
+fn a_server_that_is_not_there_ends_the_program_with_the_originals_words() {
+    let port =
+        TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("an address").port();
+    let ended = mutilate(&format!("-s 127.0.0.1:{port} -t 1")).expect(255);
+    assert_eq!(ended.text, "");
+    assert!(
+        ended.errors.starts_with("mutilate.cc(0): BEV_EVENT_ERROR: Connection refused\n"),
+        "{}",
+        ended.errors
+    );
+    let unknown = mutilate("-s no-such-host.invalid -t 1").expect(255);
+    assert!(
+        unknown.errors.starts_with("mutilate.cc(0): Error while resolving 'no-such-host.invalid': "),
+        "{}",
+        unknown.errors
+    );
+}
+
+#[test]
+fn a_server_that_dies_ends_the_run_with_what_was_measured() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    let running = Running::start(&format!("mutilate -s {} -t 20 -c 4 -B", server.name));
+    let mut talk = server.connect();
+    common::until("some load", || (talk.stats().get("cmd_get") > 1_000).then_some(()));
+    drop(server);
+    let ended = running.end().expect(255);
+    let figures = read(&ended.text);
+    assert!(figures.total > 1_000 && figures.seconds < 19.0, "{}", ended.text);
+    assert!(ended.errors.contains("mutilate.cc(0): "), "{}", ended.errors);
+}
+
+#[test]
+fn a_server_that_is_frozen_to_the_end_is_no_failure_whether_blocking_or_not() {
+    let _alone = quiet();
+    for words in ["-B", ""] {
+        let server = Memcached::start();
+        let running = Running::start(&format!("mutilate -s {} -t 2 -c 2 {words}", server.name));
+        let mut talk = server.connect();
+        common::until("some load", || (talk.stats().get("cmd_get") > 1_000).then_some(()));
+        server.process.stop();
+        let ended = running.end();
+        server.process.go_on();
+        let ended = ended.expect(0);
+        assert!(read(&ended.text).total > 1_000);
+    }
+}
+
+#[test]
+fn an_interruption_prints_the_report() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    let running = Running::start(&format!("mutilate -s {} -t 20 -B", server.name));
+    let mut talk = server.connect();
+    common::until("some load", || (talk.stats().get("cmd_get") > 1_000).then_some(()));
+    running.process.interrupt();
+    let figures = read(&running.end().expect(130).text);
+    assert!(figures.total > 1_000 && figures.seconds < 19.0);
+}
+
+#[test]
+fn stores_that_fail_are_counted_and_reported() {
+    let server = Memcached::start();
+    let ended = mutilate(&format!("-s {} -V 2000000 -r 3 --loadonly", server.name)).expect(255);
+    assert!(
+        ended.errors.contains("3 of 3 records were not stored: SERVER_ERROR object too large for cache"),
+        "{}",
+        ended.errors
+    );
+}
+
+#[test]
+fn logins_work_and_refused_ones_are_named_as_the_original_does() {
+    let server = Memcached::start_sasl("me", "a long password, longer than the thirty-one bytes of old");
+    let name = &server.name;
+    let words = ["mutilate", "-s", name, "--binary", "-t", "1", "-B", "-v", "-U", "me", "-P"];
+    let good = "a long password, longer than the thirty-one bytes of old";
+    let ended = Running::start_words(&[&words[..], &[good]].concat()).end().expect(0);
+    assert!(ended.errors.contains("SASL authentication succeeded"), "{}", ended.errors);
+    assert!(read(&ended.text).total > 0);
+    assert!(!ended.file("result.json").contains(good), "no result holds the password");
+    let refused = Running::start_words(&[&words[..], &["wrong"]].concat()).end().expect(255);
+    assert!(refused.errors.contains("mutilate.cc(0): SASL authentication failed"), "{}", refused.errors);
+}
+
+#[test]
+fn unix_sockets_and_ipv6_are_reached() {
+    let _alone = quiet();
+    let server = Memcached::start_on(Place::Unix);
+    assert!(Path::new(&server.name).is_absolute());
+    assert!(read(&mutilate(&format!("-s {} --unix_socket -t 1 -B", server.name)).expect(0).text).total > 0);
+    if common::has_ipv6() {
+        let server = Memcached::start_on(Place::Ipv6);
+        assert!(read(&mutilate(&format!("-s {} -t 1 -B", server.name)).expect(0).text).total > 0);
+    }
+}
+
+#[test]
+fn servers_are_dealt_to_threads_and_each_gets_its_share() {
+    let _alone = quiet();
+    let servers: Vec<Memcached> = (0..3).map(|_| Memcached::start()).collect();
+    let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+    for roundrobin in ["", "-R"] {
+        let before: Vec<u64> = servers.iter().map(|server| server.connect().stats().get("cmd_get")).collect();
+        let words = format!("-s {} -T 2 -c 2 -N 900 -r 300 -B {roundrobin}", names.join(","));
+        assert_eq!(read(&mutilate(&words).expect(0).text).total, 900);
+        for (server, before) in servers.iter().zip(before) {
+            let stats = server.connect().stats();
+            assert_eq!((stats.get("cmd_get") - before, stats.get("curr_items")), (300, 100), "{roundrobin}");
+        }
+    }
+}
+
+#[test]
+fn late_requests_are_left_out_and_counted() {
+    let _alone = quiet();
+    let server = Serve::start("--service-time fixed:2ms");
+    let kept = read(&mutilate(&format!("-s {} -r 5 -t 1 -q 2000 -B", server.name)).expect(0).text);
+    assert_eq!(kept.skipped, 0);
+    let skipped = read(&mutilate(&format!("-s {} -r 5 -t 1 -q 2000 -B -S", server.name)).expect(0).text);
+    assert!(skipped.total < 600 && skipped.skipped > 1_000, "{skipped:?}");
+    assert!(skipped.total + skipped.skipped < 2_000 + 5 * 45, "{skipped:?}");
+}
+
+#[test]
+fn moderated_requests_keep_their_distance() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    let words = format!("-s {} -r 5 -t 1 -q 100 -B --moderate --samples samples", server.name);
+    let ended = mutilate(&words).expect(0);
+    let sent: Vec<u64> = ended.samples().iter().filter_map(|sample| sample.sent).collect();
+    assert!(sent.len() > 20);
+    let least = sent.windows(2).map(|pair| pair[1] - pair[0]).min().unwrap_or(0);
+    assert!(least > 9_000_000, "two requests were {least} ns apart");
+}
+
+#[test]
+fn every_usable_distribution_of_gaps_keeps_the_rate() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    mutilate(&format!("-s {} --loadonly -r 100", server.name)).expect(0);
+    // Variances of the gaps in units of their squared mean.
+    for (gaps, variance) in [
+        ("exponential", 1.0),
+        ("fixed", 0.0),
+        ("uniform", 1.0 / 3.0),
+        ("normal:1,0.0002", 0.01),
+        ("pareto:0,1,0.2", 5.0 / 3.0),
+        ("fb_ia", 1.45),
+    ] {
+        let words = format!("-s {} --noload -r 100 -t 2 -q 2000 -c 4 -B -i {gaps}", server.name);
+        let figures = read(&mutilate(&words).expect(0).text);
+        let sigma = f64::sqrt(4_000.0 * variance).max(2.0);
+        let off = (figures.total as f64 - 4_000.0).abs();
+        assert!(off < 4.0 * sigma + 8.0, "{gaps}: {} requests", figures.total);
+    }
+}
+
+#[test]
+fn pummels_own_rows_and_columns_come_on_request_only() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    let ended = mutilate(&format!("-s {} -t 1 -q 500 -u 0.3 -B --response --p50", server.name)).expect(0);
+    let header = "#type       avg     std     min     5th    10th    50th    90th    95th    99th  99.9th";
+    assert_eq!(ended.text.lines().next(), Some(header));
+    let figures = read(&ended.text);
+    let names: Vec<&str> = figures.rows.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["read", "update", "op_q", "read_rt", "update_rt"]);
+    assert!(figures.row("read_rt")[0] > figures.row("read")[0], "{}", ended.text);
+}
+
+#[test]
+fn the_clock_of_the_user_is_the_later_one() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    let ended = mutilate(&format!("-s {} -t 1 -B --clock user --seed 5", server.name)).expect(0);
+    assert_eq!((ended.json().text("clock"), ended.json().count("plan/seed")), ("user", 5));
+    assert_eq!(ended.json().text("front"), "mutilate");
+}
+
+#[test]
+fn two_runs_with_a_seed_ask_the_same_and_without_one_they_do_not() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    let keys = |words: &str| -> Vec<u64> {
+        let words = format!("-s {} -N 200 -B --samples samples {words}", server.name);
+        mutilate(&words).expect(0).samples().iter().map(|sample| sample.key).collect()
+    };
+    assert_eq!(keys("--seed 7"), keys("--seed 7"));
+    assert_ne!(keys(""), keys(""));
+}
+
+#[test]
+fn redis_is_spoken_to_with_plain_keys_and_with_hashes() {
+    let _alone = quiet();
+    for (options, names) in [("", ["get", "set", "del"]), ("--assoc=4", ["hget", "hset", "hdel"])] {
+        let server = Redis::start(&[]);
+        let words = format!(
+            "-s {} --unix_socket --redis {options} --getset --delete90 -N 2000 -r 1000 -c 2 -d 2 -B",
+            server.name()
+        );
+        let figures = read(&mutilate(&words).expect(0).text);
+        let counted = server.counted();
+        assert_eq!((counted[names[0]], counted[names[2]]), (2_000, 900), "{counted:?}");
+        assert_eq!(counted[names[1]], 1_000 + figures.misses, "the load, and a store for each miss");
+        assert!(figures.misses > 300 && figures.total == 2_000 + figures.misses);
+    }
+}
+
+#[test]
+fn a_short_key_is_no_hash() {
+    let server = Redis::start(&[]);
+    mutilate(&format!("-s {} --unix_socket --redis --assoc=4 -K 5 -r 10 --loadonly", server.name()))
+        .expect(0);
+    assert_eq!(server.counted().get("set"), Some(&10));
+}
+
+#[test]
+fn the_native_search_separates_and_confirms_and_writes_the_whole_curve() {
+    let _alone = quiet();
+    // Every reply is held for 2 ms: one connection makes at most 500 requests a second.
+    let server = Serve::start("--service-time fixed:2ms");
+    let words = format!(
+        "search -s {} --records 5 -c 1 -t 1s --goal p50:1s --arrivals constant --csv c.csv",
+        server.name
+    );
+    let ended = pummel(&words).expect(0);
+    let result = ended.json();
+    let found = result.number("found_rate");
+    assert!((100.0..600.0).contains(&found), "{}", ended.text);
+    let runs = result.at("runs").as_array().expect("a list").clone();
+    assert_eq!((&runs[0]["role"], &runs[0]["asked_rate"]), (&"peak".into(), &serde_json::Value::Null));
+    let last = runs.last().expect("a run");
+    assert_eq!((last["role"].as_str(), last["asked_rate"].as_f64()), (Some("confirm"), Some(found)));
+    assert_eq!(last["met"].as_bool(), Some(true));
+    assert_eq!(ended.file("c.csv").lines().count(), 1 + runs.len());
+    let none = pummel(&format!("search -s {} --records 5 -c 1 -n 10 --goal p50:1ms", server.name)).expect(3);
+    assert!(none.text.contains("No rate was found that meets the goal."), "{}", none.text);
+    assert_eq!(none.json().at("found_rate"), &serde_json::Value::Null);
+}
+
+#[test]
+fn the_native_scan_measures_every_rate() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    let ended = pummel(&format!("scan -s {} -t 500ms --rates 1k:3k:1k --goal p50:1s", server.name)).expect(0);
+    let result = ended.json();
+    let runs = result.at("runs").as_array().expect("a list").clone();
+    let asked: Vec<f64> = runs.iter().filter_map(|run| run["asked_rate"].as_f64()).collect();
+    assert_eq!(asked, [1_000.0, 2_000.0, 3_000.0]);
+    assert_eq!(ended.text.lines().count(), 4, "{}", ended.text);
+    assert_eq!(server.connect().stats().get("cmd_set") / 10_000, 1, "the records are stored once");
+    let refused = pummel(&format!("scan -s {} --rates 1:2", server.name));
+    assert_eq!(refused.status, 2);
+}

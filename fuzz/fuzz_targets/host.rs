@@ -1,0 +1,12 @@
+//! Any bytes from a client, in any dialect and cut in any way, are answered the same, and none make the server panic.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use pummel_logic::host::fuzz_guest;
+
+fuzz_target!(|data: &[u8]| {
+    if let Some((&step, bytes)) = data.split_first() {
+        fuzz_guest(bytes, usize::from(step));
+    }
+});

@@ -1,0 +1,107 @@
+//! A tcpdump beside a run.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::bench::child::Child;
+
+/// How long tcpdump may take to begin, to take what the kernel still holds, and to end.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// The kernel hands packets over in blocks, at the latest after a second: a file that grew by nothing for longer is
+/// whole but for what tcpdump writes when it ends.
+const QUIET: Duration = Duration::from_millis(1_500);
+
+/// Time between two looks.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// A capture that runs; dropping it ends it.
+pub struct Capture {
+    tcpdump: Child,
+    log: PathBuf,
+}
+
+/// A capture that is over.
+pub struct Captured {
+    /// What was written, in the format of pcap-savefile(5).
+    pub file: Vec<u8>,
+    /// Packets that the kernel could not keep.
+    pub dropped: u64,
+}
+
+impl Capture {
+    /// Whether there is a tcpdump; the error says what to do.
+    pub fn check() -> io::Result<()> {
+        let there = Command::new("tcpdump").arg("--version").output();
+        there.map(|_| ()).map_err(|error| {
+            io::Error::new(error.kind(), format!("tcpdump is needed (apt-get install tcpdump): {error}"))
+        })
+    }
+
+    /// Captures what goes to and from `port` of loopback, with time stamps in nanoseconds.
+    pub fn start(port: u16, cpu: usize, scratch: &Path) -> io::Result<Capture> {
+        // The headers and the first line of a reply fit into 128 bytes. 64 MiB hold what a run of 3 s leaves.
+        // Written to standard output, so that tcpdump needs no right to the directory when it gives up being root.
+        let line = format!(
+            "-i lo -n -s 128 -B 65536 --time-stamp-precision=nano -w - tcp port {port} and host 127.0.0.1"
+        );
+        let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let log = scratch.join("tcpdump");
+        let tcpdump = Child::start(Path::new("tcpdump"), &arguments, cpu, &[], &log)?;
+        let mut capture = Capture { tcpdump, log };
+        let begin = Instant::now();
+        while !capture.said()?.contains("listening on") {
+            if !capture.tcpdump.is_running()? || begin.elapsed() > LIMIT {
+                return Err(io::Error::other(format!(
+                    "tcpdump does not capture; run as root, or `setcap cap_net_raw+ep` it. Its words:\n{}",
+                    capture.said()?
+                )));
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        Ok(capture)
+    }
+
+    /// Ends it when it has all packets.
+    pub fn stop(self) -> io::Result<Captured> {
+        let out = self.log.with_extension("out");
+        let begin = Instant::now();
+        let (mut size, mut grew_at) = (0, begin);
+        while grew_at.elapsed() < QUIET && begin.elapsed() < LIMIT {
+            let now = fs::metadata(&out)?.len();
+            if now > size {
+                (size, grew_at) = (now, Instant::now());
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        self.tcpdump.interrupt()?;
+        let err = self.log.with_extension("err");
+        self.tcpdump.wait(LIMIT)?;
+        Ok(Captured { file: fs::read(out)?, dropped: dropped(&fs::read_to_string(err)?) })
+    }
+
+    fn said(&self) -> io::Result<String> {
+        fs::read_to_string(self.log.with_extension("err"))
+    }
+}
+
+/// From the words that tcpdump ends with: `3 packets dropped by kernel`.
+fn dropped(said: &str) -> u64 {
+    let line = said.lines().find(|line| line.contains("dropped by kernel"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drops_are_read_from_the_last_words() {
+        let said = "tcpdump: listening on lo\n9 packets captured\n18 packets received by filter\n7 packets dropped by kernel\n";
+        assert_eq!(dropped(said), 7);
+        assert_eq!(dropped(""), 0);
+    }
+}
