@@ -82,10 +82,10 @@ pub struct Judged {
 /// gets no rate, and ends everything with `None`.
 pub fn separating(mut measure: impl FnMut(Role, Option<f64>) -> Option<Judged>) -> Option<f64> {
     let peak = measure(Role::Peak, None)?.rate;
-    // `low` met the goal, `high` is the least rate that did not; where nothing did, the peak is tried as well.
+    // `low` met the goal, `high` is the least rate that did not. The peak is tried as well: nothing above it can be had.
     let (mut low, mut high, mut current) = (0.0, f64::INFINITY, peak);
     for _ in 0..RUNS_MAX {
-        if low > 0.0 && (high - low) <= CLOSE * high {
+        if low > 0.0 && (high.is_infinite() || high - low <= CLOSE * high) {
             match measure(Role::Confirm, Some(low))?.met {
                 true => return Some(low),
                 // What met it once and not again is on the other side; below it is looked anew.
@@ -104,17 +104,11 @@ pub fn separating(mut measure: impl FnMut(Role, Option<f64>) -> Option<Judged>) 
             };
         }
         match measure(Role::Search, Some(current))?.met {
-            true if high.is_infinite() => return confirmed(current, measure),
             true => low = current,
             false => high = current,
         }
     }
     None
-}
-
-/// The peak itself meets the goal in open loop: nothing above it can be had.
-fn confirmed(rate: f64, mut measure: impl FnMut(Role, Option<f64>) -> Option<Judged>) -> Option<f64> {
-    measure(Role::Confirm, Some(rate))?.met.then_some(rate)
 }
 
 /// The rates from `min` to `max` that lie `step` apart.
@@ -197,6 +191,13 @@ mod tests {
             runs.iter().map(|run| run.0).collect::<Vec<_>>(),
             [Role::Peak, Role::Search, Role::Confirm]
         );
+    }
+
+    #[test]
+    fn a_peak_that_does_not_meet_the_goal_again_is_looked_below() {
+        let (found, runs) = separated(1_000.0, |role, rate, _| rate < 1_000.0 || role == Role::Search);
+        assert!(found.is_some_and(|found| (900.0..1_000.0).contains(&found)), "{runs:?}");
+        assert_eq!(runs[1..3], [(Role::Search, 1_000.0), (Role::Confirm, 1_000.0)]);
     }
 
     #[test]

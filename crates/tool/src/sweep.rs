@@ -9,6 +9,7 @@ use pummel_engine::run::{Supplies, Watch, run_supplied};
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::{Plan, Work};
+use pummel_logic::time::seconds;
 
 use crate::aside::say;
 use crate::execute::supplies_of;
@@ -54,8 +55,9 @@ pub struct Rates {
 
 const SEARCH_EXAMPLES: &str = "\
 A run in closed loop shows how much there can be; runs at fixed rates then separate the rates that meet the goal from those
-that do not, until they are 2 % apart; the answer is confirmed by one more run. --json and --csv write all runs. The
-exit status is 3 when no rate meets the goal.
+that do not, until they are 2 % apart; the answer is confirmed by one more run. A rate that is not carried (less than 95 % of
+it is answered in time) does not meet the goal, however lenient that is. --json and --csv write all runs. The exit status is
+3 when no rate meets the goal.
 
 Example:
   pummel search -s 127.0.0.1 --goal p99:1ms -t 5s";
@@ -92,7 +94,7 @@ pub fn search(args: &SearchArgs, edge: &Edge) -> Exit {
     }
     let mut stop = None;
     let found = separating(|role, rate| match station.measure(role_name(role), rate) {
-        Ok(point) => Some(Judged { rate: point.summary.totals.rate, met: point.met() }),
+        Ok(point) => Some(Judged { rate: point.summary.totals.rate, met: point.met() && point.carried() }),
         Err(why) => {
             stop = Some(why);
             None
@@ -216,15 +218,15 @@ impl<'a> Station<'a> {
                 return Err(Stop::Failed(measurement.reason.clone().unwrap_or_default()));
             }
         }
-        let point = Point { role, asked, summary: Summary::of(&measurement, &plan) };
+        let due_s = asked.map_or(f64::INFINITY, |rate| due_s(&plan, rate));
+        let point = Point { role, asked, due_s, summary: Summary::of(&measurement, &plan) };
         if !self.typed.args.output.quiet {
             let asked = asked.map_or("closed loop".to_owned(), |asked| format!("{asked:.0} req/s"));
-            let met = if self.curve.goals.is_empty() {
-                ""
-            } else if point.met() {
-                ", goal met"
-            } else {
-                ", goal missed"
+            let met = match (point.carried(), self.curve.goals.is_empty(), point.met()) {
+                (false, ..) => ", not carried",
+                (true, true, _) => "",
+                (true, false, true) => ", goal met",
+                (true, false, false) => ", goal missed",
             };
             say(format_args!("{role:>7}: {asked}, {:.0} done/s{met}", point.summary.totals.rate));
         }
@@ -265,6 +267,14 @@ fn at(typed: &Typed<RunArgs>, rate: Option<f64>) -> Typed<RunArgs> {
         typed.args.pace.arrivals = None;
     }
     typed
+}
+
+/// In how many seconds all requests of a run at this rate are due, at the latest but for one in ten thousand runs.
+fn due_s(plan: &Plan, rate: f64) -> f64 {
+    let stop = plan.phases.last().map(|phase| phase.stop).unwrap_or_default();
+    let counted_s = stop.requests.map(|count| (count as f64 + 4.0 * (count as f64).sqrt()) / rate);
+    let timed_s = stop.time_ns.map(seconds);
+    counted_s.into_iter().chain(timed_s).fold(f64::INFINITY, f64::min)
 }
 
 /// The records are there from the first run on.

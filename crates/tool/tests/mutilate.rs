@@ -606,7 +606,8 @@ fn the_native_search_separates_and_confirms_and_writes_the_whole_curve() {
     let ended = pummel(&words).expect(0);
     let result = ended.json();
     let found = result.number("found_rate");
-    assert!((100.0..600.0).contains(&found), "{}", ended.text);
+    // Rates above 500 meet so lenient a goal for a second, and are not carried.
+    assert!((100.0..550.0).contains(&found), "{}", ended.text);
     let runs = result.at("runs").as_array().expect("a list").clone();
     assert_eq!((&runs[0]["role"], &runs[0]["asked_rate"]), (&"peak".into(), &serde_json::Value::Null));
     let last = runs.last().expect("a run");
@@ -627,7 +628,8 @@ fn the_native_scan_measures_every_rate() {
     let runs = result.at("runs").as_array().expect("a list").clone();
     let asked: Vec<f64> = runs.iter().filter_map(|run| run["asked_rate"].as_f64()).collect();
     assert_eq!(asked, [1_000.0, 2_000.0, 3_000.0]);
-    assert_eq!(ended.text.lines().count(), 4, "{}", ended.text);
+    let rows = ended.text.lines().take_while(|line| !line.is_empty());
+    assert_eq!(rows.count(), 4, "{}", ended.text);
     assert_eq!(server.connect().stats().get("cmd_set") / 10_000, 1, "the records are stored once");
     let refused = pummel(&format!("scan -s {} --rates 1:2", server.name));
     assert_eq!(refused.status, 2);

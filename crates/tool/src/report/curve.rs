@@ -4,14 +4,18 @@ use std::fmt::Write as _;
 
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::measure::summary::{QUANTILES, Quantile, Summary, time_text};
+use pummel_logic::measure::verdict::Limit;
 use pummel_logic::plan::Goal;
-use pummel_logic::time::MICROSECOND;
+use pummel_logic::time::{MICROSECOND, seconds};
 use serde_json::{Value, json};
 
 use super::VERSION;
 
 /// The layout of the JSON that this version writes.
 const SCHEMA: u32 = 1;
+
+/// A rate that is missed by no more than this share is carried all the same.
+const SHORT: f64 = 0.05;
 
 /// Runs at several rates.
 #[derive(Clone, Debug)]
@@ -35,6 +39,8 @@ pub struct Point {
     pub role: &'static str,
     /// Requests per second that were asked for; `None` in closed loop.
     pub asked: Option<f64>,
+    /// In how many seconds the requests came; without bound in closed loop.
+    pub due_s: f64,
     /// What it showed.
     pub summary: Summary,
 }
@@ -43,6 +49,34 @@ impl Point {
     /// Whether it met every goal.
     pub fn met(&self) -> bool {
         !self.summary.missed_a_goal()
+    }
+
+    /// Whether requests were answered about as fast as they came, so that this could have gone on: 95 % of them were, and
+    /// that took hardly longer than their coming. The slowest request, for which the end has to wait, does not count.
+    pub fn carried(&self) -> bool {
+        let totals = &self.summary.totals;
+        let slowest_s = seconds(totals.figures[Span::Service as usize].exact.max);
+        let unanswered = totals.counts.unanswered() as f64;
+        unanswered <= SHORT * totals.counts.requests() as f64
+            && self.summary.seconds - slowest_s <= self.due_s / (1.0 - SHORT)
+    }
+
+    fn limited_by(&self) -> &'static str {
+        match self.summary.verdict.limit {
+            Limit::Generator => "generator",
+            Limit::Server => "server",
+            Limit::Nobody | Limit::Unknown => "-",
+        }
+    }
+
+    /// What became of the rate and of the goals, in a word; nothing where there is nothing to say.
+    fn fate(&self) -> &'static str {
+        match (self.carried(), self.summary.goals.is_empty(), self.met()) {
+            (false, ..) => "not carried",
+            (true, true, _) => "-",
+            (true, false, true) => "met",
+            (true, false, false) => "missed",
+        }
     }
 
     fn quantiles(&self) -> &[Quantile] {
@@ -56,7 +90,7 @@ pub fn text(curve: &Curve) -> String {
     for (name, _) in QUANTILES {
         write!(text, " {name:>9}").expect("text can always be added to");
     }
-    text += "  goal\n";
+    text += "  limited by  goal\n";
     for point in sorted(curve) {
         let asked = point.asked.map_or("closed".to_owned(), |asked| format!("{asked:.0}"));
         write!(text, "{asked:>12} {:>12.0}", point.summary.totals.rate).expect("text can always be added to");
@@ -68,11 +102,15 @@ pub fn text(curve: &Curve) -> String {
             };
             write!(text, " {shown:>9}").expect("text can always be added to");
         }
-        text += match (curve.goals.is_empty(), point.met()) {
-            (true, _) => "  -\n",
-            (false, true) => "  met\n",
-            (false, false) => "  missed\n",
-        };
+        writeln!(text, "  {:>10}  {}", point.limited_by(), point.fate())
+            .expect("text can always be added to");
+    }
+    let limited = curve.points.iter().filter(|point| point.summary.verdict.limited()).count();
+    if limited > 0 {
+        let all = curve.points.len();
+        text += &format!(
+            "\nIn {limited} of {all} runs the generator was the limit: their times are partly its own.\n"
+        );
     }
     if curve.command == "search" {
         text += &match curve.found {
@@ -117,6 +155,8 @@ pub fn json(curve: &Curve) -> Vec<u8> {
                 "requests": point.summary.totals.counts.requests(),
                 "response_us": response,
                 "met": met,
+                "carried": point.carried(),
+                "limit": point.summary.verdict.limit.name(),
             })
         })
         .collect();
@@ -145,7 +185,7 @@ pub fn csv(curve: &Curve) -> Vec<u8> {
     for (name, _) in QUANTILES {
         text += &format!(",response_{name}_us");
     }
-    text.push('\n');
+    text += ",carried,limit\n";
     for point in &curve.points {
         let asked = point.asked.map_or(String::new(), |asked| asked.to_string());
         let met = if curve.goals.is_empty() { String::new() } else { point.met().to_string() };
@@ -155,7 +195,61 @@ pub fn csv(curve: &Curve) -> Vec<u8> {
                 quantile.known().map_or(String::new(), |ns| (ns as f64 / MICROSECOND as f64).to_string());
             text += &format!(",{shown}");
         }
-        text.push('\n');
+        text += &format!(",{},{}\n", point.carried(), point.summary.verdict.limit.name());
     }
     text.into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use pummel_logic::measure::measurement::Keep;
+
+    use super::*;
+    use crate::report::example::Run;
+
+    /// A scan of two runs of two seconds each, in which as many requests were due in two seconds and in one.
+    fn scan() -> Curve {
+        let mut summary = Run::new(Keep::Figures).report(|report| report.summary.clone());
+        summary.verdict.limit = Limit::Nobody;
+        let point =
+            |asked, due_s| Point { role: "scan", asked: Some(asked), due_s, summary: summary.clone() };
+        Curve {
+            command: "scan",
+            goals: Vec::new(),
+            points: vec![point(1_000.0, 2.0), point(2_000.0, 1.0)],
+            found: None,
+            reason: None,
+        }
+    }
+
+    #[test]
+    fn a_rate_whose_requests_needed_twice_the_time_was_not_carried() {
+        let curve = scan();
+        assert_eq!(curve.points.iter().map(Point::carried).collect::<Vec<_>>(), [true, false]);
+        let fates: Vec<String> = text(&curve)
+            .lines()
+            .map(|line| line.split_whitespace().last().unwrap_or_default().to_owned())
+            .collect();
+        assert_eq!(fates, ["goal", "-", "carried"]);
+        assert!(text(&curve).lines().nth(2).is_some_and(|line| line.ends_with("  not carried")));
+    }
+
+    #[test]
+    fn every_form_says_what_was_carried_and_who_was_the_limit() {
+        let mut curve = scan();
+        curve.points[0].summary.verdict.limit = Limit::Generator;
+        let said = text(&curve);
+        assert!(said.lines().nth(1).is_some_and(|line| line.ends_with("   generator  -")), "{said}");
+        assert!(
+            said.ends_with("In 1 of 2 runs the generator was the limit: their times are partly its own.\n")
+        );
+        let result: Value = serde_json::from_slice(&json(&curve)).expect("JSON");
+        let fields = |name: &str| [&result["runs"][0][name], &result["runs"][1][name]];
+        assert_eq!(fields("carried"), [true, false]);
+        assert_eq!(fields("limit")[0], "generator");
+        let rows = String::from_utf8(csv(&curve)).expect("UTF-8");
+        let rows: Vec<&str> = rows.lines().collect();
+        assert!(rows[0].ends_with(",carried,limit") && rows[1].ends_with(",true,generator"), "{rows:?}");
+        assert!(rows.iter().all(|row| row.split(',').count() == rows[0].split(',').count()));
+    }
 }
