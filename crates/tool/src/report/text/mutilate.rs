@@ -29,23 +29,21 @@ const MEGABYTE: f64 = 1_048_576.0;
 /// The report of one run.
 pub fn render(report: &Report<'_>, layout: &Layout) -> String {
     let figures = Figures::of(report.plan, report.measurement, report.summary);
-    let mut text = header(layout) + "\n";
-    for (name, span, op) in
-        [("read", Span::Service, &figures.reads), ("update", Span::Service, &figures.updates)]
-    {
-        text += &row(name, op.times.of(span), MICROSECOND as f64, layout);
-        text.push('\n');
-    }
-    let empty = Histogram::new();
-    let outstanding = report.measurement.outstanding.as_ref().unwrap_or(&empty);
-    text += &row("op_q", outstanding, 1.0, layout);
-    text.push('\n');
+    let (reads, updates) = (&figures.reads, &figures.updates);
+    let latency = |name, op: &Op, span| row(name, op.times.of(span), MICROSECOND as f64, layout);
+    let none = Histogram::new();
+    let outstanding = report.measurement.outstanding.as_ref().unwrap_or(&none);
+    let mut table = vec![
+        header(layout),
+        latency("read", reads, Span::Service),
+        latency("update", updates, Span::Service),
+        row("op_q", outstanding, 1.0, layout),
+    ];
     if layout.response {
-        for (name, op) in [("read_rt", &figures.reads), ("update_rt", &figures.updates)] {
-            text += &row(name, op.times.of(Span::Response), MICROSECOND as f64, layout);
-            text.push('\n');
-        }
+        table.push(latency("read_rt", reads, Span::Response));
+        table.push(latency("update_rt", updates, Span::Response));
     }
+    let mut text = table.join("\n") + "\n";
     figures.lines(&mut text, report.measurement, layout.peak).expect("text can always be added to");
     text
 }
@@ -305,6 +303,20 @@ read       20.0     8.2    10.0    10.0    10.0    30.0    30.0    30.0      2.0
         let text = run.report(|report| render(report, &PLAIN));
         assert!(text.contains("\nTotal QPS = 1.5 (3 / 2.0s)\n"), "{text}");
         assert!(text.contains("\nMisses = 1 (33.3%)\nSkipped TXs = 3 (100.0%)\n"), "{text}");
+    }
+
+    #[test]
+    fn totals_have_more_than_32_bits() {
+        let mut run = four();
+        let ops = &mut run.measurement.groups[0].ops;
+        for _ in 0..31 {
+            let same = ops.clone();
+            ops.merge(&same);
+        }
+        run.measurement.bytes.received = 1_500_000_000_000;
+        let text = run.report(|report| render(report, &PLAIN));
+        assert!(text.contains("\nTotal QPS = 4294967296.0 (8589934592 / 2.0s)\n"), "{text}");
+        assert!(text.contains("\nRX 1500000000000 bytes : 715255.7 MB/s\n"), "{text}");
     }
 
     #[test]
