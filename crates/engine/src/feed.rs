@@ -50,6 +50,8 @@ pub enum Note {
         phase: usize,
         /// When, on the monotonic clock.
         at: Nanos,
+        /// When its time is over; the greatest number where only its requests end it.
+        end: Nanos,
     },
     /// CPU time of the process in a phase (from the first worker only).
     Spent {

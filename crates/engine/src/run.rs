@@ -452,6 +452,7 @@ fn phases<C: Codec, B: Backend>(
 ) -> io::Result<()> {
     let plan = site.plan;
     worker.open(&site.meeting)?;
+    let (mut since, mut end) = (0, NEVER);
     for (n, phase) in plan.phases.iter().enumerate() {
         // With windows each socket keeps the transport that it has.
         if site.window.is_none() && worker.change_transport(|server| transport_of(site, phase, server)) {
@@ -461,16 +462,19 @@ fn phases<C: Codec, B: Backend>(
         let able = worker.can_go_on();
         let Some(at) = site.meeting.meet(worker.now(), able) else { return Ok(()) };
         let begin = at + HEAD_START_NS;
-        let end = match &phase.work {
-            Work::Pause(pause) => site.started.saturating_add(pause.until_ns).max(begin),
-            _ => phase.stop.time_ns.map_or(NEVER, |time| begin.saturating_add(time)),
-        };
+        since = if plan.runs_on(n) { since } else { begin };
+        end = match &phase.work {
+            Work::Pause(pause) => site.started.saturating_add(pause.until_ns),
+            Work::Delete(_) if plan.runs_on(n) => end,
+            _ => phase.stop.time_ns.map_or(NEVER, |time| since.saturating_add(time)),
+        }
+        .max(begin);
         brief(site, n, worker, places, begin, end);
         if let (Work::Mix(_), Some((group, crowd))) = (&phase.work, crowd_of(plan)) {
             worker.call(calling_of(site, n, group, crowd, begin, end));
         }
         if number == 0 {
-            worker.log().say(Note::Began { phase: n, at: begin });
+            worker.log().say(Note::Began { phase: n, at: begin, end });
         }
         let cpu = sys::process_cpu_time();
         worker.work(&site.meeting, begin, end)?;
@@ -877,6 +881,7 @@ struct Collector<'a, 'w> {
     repeated: u64,
     /// When the measured phase under way began, on the monotonic clock.
     began: Nanos,
+    ends: Nanos,
     /// Its length.
     elapsed_ns: Nanos,
     /// Lengths of the measured phases before it, together.
@@ -921,6 +926,7 @@ impl<'a, 'w> Collector<'a, 'w> {
             began: 0,
             elapsed_ns: 0,
             before_ns: 0,
+            ends: NEVER,
             before_slices: 0,
             trouble: None,
             silent: BTreeMap::new(),
@@ -948,9 +954,9 @@ impl<'a, 'w> Collector<'a, 'w> {
     fn hear(&mut self, note: Note) {
         let plan = self.site.plan;
         match note {
-            Note::Began { phase, at } => {
+            Note::Began { phase, at, end } => {
                 if plan.phases[phase].recorded {
-                    self.began = at;
+                    (self.began, self.ends) = (at, end);
                 }
                 if plan.phases[phase].recorded && self.measurement.started_unix_ns == 0 {
                     self.measurement.started_unix_ns =
@@ -1038,7 +1044,7 @@ impl<'a, 'w> Collector<'a, 'w> {
             measurement.generator.workers.push(end.time);
             // What was asked for, or what there was of it when the run was stopped.
             let stopped = self.stopped_at.map_or(NEVER, |at| at.saturating_sub(self.began));
-            let asked = phase.stop.time_ns.unwrap_or(NEVER).min(stopped);
+            let asked = self.ends.saturating_sub(self.began).min(stopped);
             let elapsed = end.elapsed_ns.min(asked);
             self.elapsed_ns = self.elapsed_ns.max(elapsed);
             measurement.skipped += end.fate.skipped;

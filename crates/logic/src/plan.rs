@@ -70,6 +70,17 @@ pub struct Plan {
     pub phases: Vec<Phase>,
 }
 
+impl Plan {
+    /// Whether the time of a recorded phase before this one is not over when this one begins, since a deletion divides
+    /// it: so it is for the deletion, and for a recorded phase behind that. [`Stop::time_ns`] of such a phase counts from
+    /// the beginning of the first part.
+    pub fn runs_on(&self, phase: usize) -> bool {
+        let deletes = |at: usize| matches!(self.phases[at].work, Work::Delete(_));
+        let is_divided = |at: usize| deletes(at) && at > 0 && self.phases[at - 1].recorded;
+        is_divided(phase) || (self.phases[phase].recorded && phase > 0 && is_divided(phase - 1))
+    }
+}
+
 /// A protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -624,7 +635,8 @@ fn is_one(number: &u32) -> bool {
 }
 
 /// When a phase ends: at the first of the two that is reached. [`Work::Load`], [`Work::Delete`] and [`Work::Pause`] end by
-/// themselves, [`Work::Replay`] also when everything was asked.
+/// themselves, [`Work::Replay`] also when everything was asked. Time runs on where a deletion divides a recorded phase
+/// ([`Plan::runs_on`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stop {

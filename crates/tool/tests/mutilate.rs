@@ -284,6 +284,26 @@ fn a_scan_has_a_line_for_every_rate() {
     let ended = mutilate(&format!("-s {} -t 1 --scan=500:1000:250 -c 2 -B", server.name)).expect(0);
     let lines: Vec<&str> = ended.text.lines().collect();
     assert_eq!(lines[0], format!("{HEADER}      QPS   target"));
+#[test]
+fn a_deletion_at_half_time_does_not_stop_the_clock() {
+    let _alone = quiet();
+    // Every reply is held for 2 ms, so that no more than 501 requests can be answered in a second.
+    let run = |queries: u32| {
+        let server = Serve::start("--service-time fixed:2ms");
+        let words = format!("-s {} --noload --getset --delete90 -r 20 -t 1 -B -N {queries}", server.name);
+        let figures = read(&mutilate(&words).expect(0).text);
+        let deleted = server.truth().requests.iter().filter(|request| request.verb == "delete").count();
+        (figures, deleted)
+    };
+    // Half of these take four seconds; the end comes before.
+    let (figures, deleted) = run(4_000);
+    assert!(figures.seconds >= 0.9 && figures.total <= 501, "{figures:?}");
+    assert_eq!(deleted, 0);
+    // Half of these take 0.6 s, and the other half would too.
+    let (figures, deleted) = run(600);
+    assert!(figures.total <= 501 && deleted <= 18, "{figures:?}, {deleted} of 20 records deleted");
+}
+
     assert_eq!(lines.len(), 4);
     for (line, target) in lines[1..].iter().zip([500.0, 750.0, 1_000.0]) {
         assert_eq!(line.len(), 7 + 8 * 8 + 9 + 9);

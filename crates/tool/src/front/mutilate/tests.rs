@@ -211,6 +211,14 @@ const PLANS: &[Row] = &[
         plan.phases.push(phase("delete", Work::Delete(Delete { share: 0.9, depth: 64 })));
         plan.phases.push(second);
     }),
+    ("--getset --delete90 -N 10 -t 3", |plan| {
+        mix(plan).read_through_ns = Some(0);
+        requests(plan, 5);
+        time(plan, 3);
+        let second = last(plan).clone();
+        plan.phases.push(phase("delete", Work::Delete(Delete { share: 0.9, depth: 64 })));
+        plan.phases.push(second);
+    }),
     ("--getset --delete90 -N 1", |plan| { mix(plan).read_through_ns = Some(0); requests(plan, 1) }),
     ("--read_file t.csv", |plan| replay(plan, 0, None)), ("--read_file=t.csv --twitter_trace 1", |plan| replay(plan, 1, None)),
     ("--read_f t.csv --twit=2", |plan| replay(plan, 2, None)), ("--twitter_trace=1", |_| {}),
