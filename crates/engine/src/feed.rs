@@ -103,6 +103,8 @@ pub enum Note {
         /// Which of the two.
         news: News,
     },
+    /// A connection is lost for good.
+    Gone,
     /// It is through.
     Done(Box<WorkerEnd>),
 }

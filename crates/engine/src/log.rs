@@ -479,6 +479,11 @@ impl Log {
         self.end.trouble.get_or_insert((server, trouble));
     }
 
+    /// A connection is not opened again.
+    pub fn gone(&mut self) {
+        self.line.say(Note::Gone);
+    }
+
     /// A request was given up whose connection goes on.
     pub fn late(&mut self, server: u32) {
         self.late.get_or_insert(server);

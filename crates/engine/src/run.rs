@@ -879,7 +879,7 @@ struct Collector<'a, 'w> {
     missing: u64,
     /// Requests that were asked again.
     repeated: u64,
-    /// When the measured phase under way began, on the monotonic clock.
+    /// When the measured phase under way began, and when its time is over, on the monotonic clock.
     began: Nanos,
     ends: Nanos,
     /// Its length.
@@ -894,6 +894,8 @@ struct Collector<'a, 'w> {
     silent: BTreeMap<u32, (usize, Nanos)>,
     failures: Vec<io::Error>,
     stopped_at: Option<Nanos>,
+    /// It was the caller who wanted it to stop.
+    interrupted: bool,
 }
 
 impl<'a, 'w> Collector<'a, 'w> {
@@ -924,14 +926,15 @@ impl<'a, 'w> Collector<'a, 'w> {
             missing: 0,
             repeated: 0,
             began: 0,
+            ends: NEVER,
             elapsed_ns: 0,
             before_ns: 0,
-            ends: NEVER,
             before_slices: 0,
             trouble: None,
             silent: BTreeMap::new(),
             failures: Vec::new(),
             stopped_at: None,
+            interrupted: false,
         }
     }
 
@@ -944,8 +947,8 @@ impl<'a, 'w> Collector<'a, 'w> {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             if self.stopped_at.is_none() && stop() {
-                self.stopped_at = Some(clock::now());
-                self.site.meeting.stop();
+                self.interrupted = true;
+                self.stop();
             }
         }
         self.finish()
@@ -980,9 +983,22 @@ impl<'a, 'w> Collector<'a, 'w> {
             Note::Finding { slot, finding } => self.watch.finding(slot, &finding),
             Note::Complaint { slot, words } => self.watch.complaint(slot, &words),
             Note::Connection { server, news } => self.watch.connection(server as usize, news),
+            Note::Gone => self.gone(),
             Note::Phase(end) => self.phase(&end),
             Note::Done(end) => self.done(*end),
         }
+    }
+
+    /// A connection is lost for good. Where nothing goes on without it, the run is over.
+    fn gone(&mut self) {
+        if self.stopped_at.is_none() && self.site.plan.groups.iter().any(|group| group.manner.whole) {
+            self.stop();
+        }
+    }
+
+    fn stop(&mut self) {
+        self.stopped_at = Some(clock::now());
+        self.site.meeting.stop();
     }
 
     /// Adds a worker's part of a slice; slices that are whole go into the measurement.
@@ -1105,7 +1121,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         if let Some(reason) = self.shortfall() {
             self.measurement.mark(Status::Partial, reason);
         }
-        if self.stopped_at.is_some() {
+        if self.interrupted {
             self.measurement.status = Status::Interrupted;
             self.measurement.reason = Some("interrupted".to_owned());
         }

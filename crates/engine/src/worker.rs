@@ -874,6 +874,9 @@ impl<C: Codec> Desk<C> {
     fn close_lane(&mut self, slot: usize, again: bool) {
         let (client, lane) = self.owner(slot);
         self.seats[client].client.handle_closed(lane, again, &mut self.shared);
+        if !again {
+            self.log.gone();
+        }
         self.wake(client);
     }
 

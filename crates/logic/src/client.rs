@@ -507,6 +507,8 @@ impl Client {
     pub fn stop(&mut self, now: Nanos) {
         self.shift.end = self.shift.end.min(now);
         self.stopped = true;
+        // It is asked once more whether it has anything left to do.
+        self.retired = false;
     }
 
     /// Requests of this phase that were left out because they would have been late.

@@ -398,11 +398,13 @@ pub struct Manner {
     pub spaced: bool,
     /// Only the times of reads that found something, and of stores that stored, are recorded; everything is counted.
     pub successes_only: bool,
+    /// The run ends when one of their connections is lost for good.
+    pub whole: bool,
 }
 
 impl Default for Manner {
     fn default() -> Manner {
-        Manner { block: 1, late: Late::Kept, spaced: false, successes_only: false }
+        Manner { block: 1, late: Late::Kept, spaced: false, successes_only: false, whole: false }
     }
 }
 

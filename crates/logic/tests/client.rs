@@ -415,6 +415,12 @@ fn a_stopped_client_asks_nothing_more_and_owns_up_to_what_was_due_before() {
     assert!(story.is_done(0, BEGIN + 261 * US));
     story.clients[0].handle_closed(0, true, &mut story.shared);
     assert!(story.is_done(0, BEGIN + 262 * US), "no connection is opened any more");
+    assert!(story.clients[0].retire() && !story.clients[0].retire(), "it counts once");
+    story.clients[0].stop(BEGIN + 263 * US);
+    assert!(
+        story.is_done(0, BEGIN + 264 * US) && story.clients[0].retire(),
+        "and once more when it is stopped"
+    );
     assert_eq!(story.unsent(0, BEGIN + 262 * US).len(), 2, "due at 100 and 200");
 }
 

@@ -342,12 +342,12 @@ struct Last {
     text: Option<String>,
 }
 
-/// Whether a run came to nothing or lost connections; that servers were silent is none of the original's concern.
+/// Whether a run came to nothing or lost connections for good; that servers were silent is none of the original's concern.
 fn is_broken(ran: &Ran) -> bool {
     let connections = &ran.measurement.connections;
     let recorded = ran.plan.phases.iter().filter(|phase| phase.recorded).count();
     let workers = ran.plan.engine.threads as usize * recorded;
-    let whole = connections.lost == 0 && connections.failed == 0;
+    let whole = connections.lost <= connections.reconnected && connections.failed == 0;
     let through = ran.measurement.generator.workers.len() == workers;
     ran.measurement.status == Status::Partial && !(whole && through)
 }
@@ -359,6 +359,9 @@ fn trouble(reason: &str, plan: &Plan) -> String {
     }
     if reason.contains("the server closed the connection") {
         return "Unexpected EOF from server.".to_owned();
+    }
+    if reason.contains("did not answer in time") || reason.contains("took longer than the timeout") {
+        return "BEV_EVENT_ERROR: Connection timed out".to_owned();
     }
     let known =
         ["Connection refused", "Connection reset by peer", "No such file or directory", "Broken pipe"];
@@ -566,6 +569,7 @@ mod tests {
             ),
             ("a:1: the server closed the connection", "Unexpected EOF from server."),
             ("a:1: Connection reset by peer (os error 104)", "BEV_EVENT_ERROR: Connection reset by peer"),
+            ("a:1: the server did not answer in time", "BEV_EVENT_ERROR: Connection timed out"),
             ("something else", "BEV_EVENT_ERROR: something else"),
         ] {
             assert_eq!(trouble(reason, plan), said);

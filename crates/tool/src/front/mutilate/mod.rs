@@ -331,6 +331,7 @@ fn group(options: &Options, servers: u32, qps: f64) -> Result<Group, Refusal> {
             late: if late { Late::Skipped } else { Late::Kept },
             spaced: options.moderate && rate.is_some(),
             successes_only: options.successful,
+            whole: true,
         },
     })
 }

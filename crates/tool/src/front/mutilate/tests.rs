@@ -72,7 +72,7 @@ fn defaults() -> Plan {
             arrivals: Arrivals::Closed,
             rate: None,
             crowd: None,
-            manner: Manner::default(),
+            manner: Manner { whole: true, ..Manner::default() },
         }],
         phases: vec![
             phase("load", Work::Load(load())),
