@@ -4,14 +4,17 @@
 mod common;
 
 use std::fs;
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
 
 use common::redis::Redis;
 use common::{Ended, Memcached, Place, Running, Serve, pummel, quiet};
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Data, KeyStyle, Style};
 use pummel_logic::workload::key::{KEY_MAX_BYTES, KeyMaker};
+use rustix::net::{AddressFamily, SocketType};
 
 /// The first line of every report.
 const HEADER: &str = "#type       avg     std     min     5th    10th    90th    95th    99th";
@@ -188,6 +191,76 @@ fn misses_are_stored_and_then_found() {
 }
 
 #[test]
+fn every_miss_is_counted_whatever_came_before_it_on_its_connection() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    let name = &server.name;
+    // Half of the connections begin with a store; with so many records nearly every read misses.
+    let words = format!("-s {name} --noload --getsetorset -u 0.5 -r 1000000 -N 400 -c 40 -B");
+    let figures = read(&mutilate(&words).expect(0).text);
+    let missed = server.connect().stats().get("get_misses");
+    assert!(missed > 150 && figures.misses == missed, "{missed} misses: {figures:?}");
+    // Hits and misses in one read of a connection are told apart.
+    mutilate(&format!("-s {name} --loadonly -r 500 --prefix h")).expect(0);
+    let words = format!("-s {name} --noload -r 1000 --prefix h -N 5000 -d 16 -c 2 -B");
+    let figures = read(&mutilate(&words).expect(0).text);
+    let missed = server.connect().stats().get("get_misses") - missed;
+    assert!((2_000..3_000).contains(&missed) && figures.misses == missed, "{missed} misses: {figures:?}");
+}
+
+#[test]
+fn reads_that_a_server_refuses_end_and_are_told_of() {
+    let _alone = quiet();
+    let server = Serve::start("--fault error-every=10");
+    let ended = mutilate(&format!("-s {} --noload -r 10 -N 1000 -c 2 -d 3 -B", server.name)).expect(0);
+    let figures = read(&ended.text);
+    assert_eq!((figures.total, figures.misses), (900, 900), "{}", ended.text);
+    let words = "\"SERVER_ERROR this request was chosen to fail\" (100 times)";
+    assert_eq!(ended.errors, format!("mutilate.cc(0): 100 requests failed {words}"));
+}
+
+#[test]
+fn values_have_any_length_and_none_is_negative() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    let words = format!("-s {} --noload -u 1 -V normal:5,50 -N 500 -r 5 -B", server.name);
+    let ended = mutilate(&words).expect(0);
+    assert_eq!((ended.errors.as_str(), read(&ended.text).total), ("", 500));
+    let redis = Redis::start(&[]);
+    let words = format!("-s {} --unix_socket --redis -V 3000000 -r 4 -N 20 -d 2 -B", redis.name());
+    let ended = mutilate(&words).expect(0);
+    let figures = read(&ended.text);
+    assert_eq!((figures.total, figures.misses, ended.errors.as_str()), (20, 0, ""));
+    // A reply of so many bytes comes in many pieces; a request is "*2 $3 GET $30 key".
+    assert_eq!(figures.received, 20 * (3_000_000 + "$3000000\r\n\r\n".len() as u64));
+    assert_eq!(figures.sent, 20 * ("*2\r\n$3\r\nGET\r\n$30\r\n\r\n".len() as u64 + 30));
+}
+
+#[test]
+fn connections_draw_for_themselves_and_begin_at_random() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    for gaps in ["exponential", "fb_ia"] {
+        let words = format!(
+            "-s {} --noload -q 400 -c 40 -N 400 -i {gaps} --seed 5 -B --samples samples",
+            server.name
+        );
+        let mut samples = mutilate(&words).expect(0).samples();
+        samples.sort_by_key(|sample| sample.due);
+        let of = |client: u64| samples.iter().filter(move |sample| sample.client == client);
+        let mut firsts: Vec<u64> = (0..40).map(|n| of(n).next().expect("ten requests").due).collect();
+        let mean_s = firsts.iter().sum::<u64>() as f64 / 40e9;
+        // The mean gap of a connection is 0.1 s; the original's first one is 3.1 s, or 65 s with fb_ia.
+        assert!((0.06..0.14).contains(&mean_s), "{gaps}: a connection begins after {mean_s} s");
+        firsts.sort_unstable();
+        firsts.dedup();
+        assert_eq!(firsts.len(), 40, "{gaps}: every connection has a first gap of its own");
+        let keys = |client| of(client).map(|sample| sample.key).collect::<Vec<u64>>();
+        assert!((1..40).all(|n| keys(n) != keys(0)), "{gaps}: no two connections ask the same");
+    }
+}
+
+#[test]
 fn a_number_of_queries_is_the_total_over_all_connections() {
     let _alone = quiet();
     let server = Memcached::start();
@@ -209,6 +282,26 @@ fn nine_tenths_of_the_keys_are_deleted_once_at_half_time() {
     assert_eq!(stats.get("cmd_get"), 2_000);
     assert!(figures.misses > 300, "most keys are missed after that: {figures:?}");
     assert_eq!(figures.total, 2_000 + figures.misses, "deletions are not counted");
+}
+
+#[test]
+fn a_deletion_at_half_time_does_not_stop_the_clock() {
+    let _alone = quiet();
+    // Every reply is held for 2 ms, so that no more than 501 requests can be answered in a second.
+    let run = |queries: u32| {
+        let server = Serve::start("--service-time fixed:2ms");
+        let words = format!("-s {} --noload --getset --delete90 -r 20 -t 1 -B -N {queries}", server.name);
+        let figures = read(&mutilate(&words).expect(0).text);
+        let deleted = server.truth().requests.iter().filter(|request| request.verb == "delete").count();
+        (figures, deleted)
+    };
+    // Half of these take four seconds; the end comes before.
+    let (figures, deleted) = run(4_000);
+    assert!(figures.seconds >= 0.9 && figures.total <= 501, "{figures:?}");
+    assert_eq!(deleted, 0);
+    // Half of these take 0.6 s, and the other half would too.
+    let (figures, deleted) = run(600);
+    assert!(figures.total <= 501 && deleted <= 18, "{figures:?}, {deleted} of 20 records deleted");
 }
 
 #[test]
@@ -284,26 +377,6 @@ fn a_scan_has_a_line_for_every_rate() {
     let ended = mutilate(&format!("-s {} -t 1 --scan=500:1000:250 -c 2 -B", server.name)).expect(0);
     let lines: Vec<&str> = ended.text.lines().collect();
     assert_eq!(lines[0], format!("{HEADER}      QPS   target"));
-#[test]
-fn a_deletion_at_half_time_does_not_stop_the_clock() {
-    let _alone = quiet();
-    // Every reply is held for 2 ms, so that no more than 501 requests can be answered in a second.
-    let run = |queries: u32| {
-        let server = Serve::start("--service-time fixed:2ms");
-        let words = format!("-s {} --noload --getset --delete90 -r 20 -t 1 -B -N {queries}", server.name);
-        let figures = read(&mutilate(&words).expect(0).text);
-        let deleted = server.truth().requests.iter().filter(|request| request.verb == "delete").count();
-        (figures, deleted)
-    };
-    // Half of these take four seconds; the end comes before.
-    let (figures, deleted) = run(4_000);
-    assert!(figures.seconds >= 0.9 && figures.total <= 501, "{figures:?}");
-    assert_eq!(deleted, 0);
-    // Half of these take 0.6 s, and the other half would too.
-    let (figures, deleted) = run(600);
-    assert!(figures.total <= 501 && deleted <= 18, "{figures:?}, {deleted} of 20 records deleted");
-}
-
     assert_eq!(lines.len(), 4);
     for (line, target) in lines[1..].iter().zip([500.0, 750.0, 1_000.0]) {
         assert_eq!(line.len(), 7 + 8 * 8 + 9 + 9);
@@ -376,6 +449,65 @@ fn all_threads_wait_and_what_is_measured_begins_then() {
 }
 
 #[test]
+fn rates_are_those_of_the_time_that_all_threads_took() {
+    let _alone = quiet();
+    let servers = [Serve::start("--service-time fixed:10ms"), Serve::start("")];
+    let [slow, quick] = servers.each_ref().map(|server| &server.name);
+    for names in [format!("{slow},{quick}"), format!("{quick},{slow}")] {
+        // One thread for each server: one of them needs a second, the other next to nothing.
+        let figures = read(&mutilate(&format!("-s {names} --noload -R -T 2 -r 10 -N 200 -B")).expect(0).text);
+        assert!(figures.seconds >= 1.0 && figures.total == 200, "{names}: {figures:?}");
+    }
+}
+
+/// A library that sets the wall clock back by an hour half a second after it was first looked at.
+const SET_BACK: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <time.h>
+int clock_gettime(clockid_t clock, struct timespec *time) {
+    static int (*real)(clockid_t, struct timespec *);
+    static long first_ms;
+    struct timespec now;
+    if (!real) real = (int (*)(clockid_t, struct timespec *)) dlsym(RTLD_NEXT, "clock_gettime");
+    int result = real(clock, time);
+    if (clock != CLOCK_REALTIME) return result;
+    real(CLOCK_MONOTONIC, &now);
+    long now_ms = now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    if (!first_ms) first_ms = now_ms;
+    if (now_ms - first_ms > 500) time->tv_sec -= 3600;
+    return result;
+}
+"#;
+
+#[test]
+fn a_wall_clock_that_is_set_back_harms_nothing() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let (source, library) = (folder.path().join("back.c"), folder.path().join("back.so"));
+    fs::write(&source, SET_BACK).expect("it can be written");
+    let built = Command::new("cc")
+        .args(["-shared", "-fPIC", "-o"])
+        .args([&library, &source])
+        .arg("-ldl")
+        .status()
+        .expect("a C compiler is there, since Rust links by it");
+    assert!(built.success());
+    let out = Command::new(env!("CARGO_BIN_EXE_pummel"))
+        .args(["mutilate", "-s", &server.name, "-t", "2", "-q", "500", "-B", "--response", "-v"])
+        .env("LD_PRELOAD", &library)
+        .output()
+        .expect("pummel starts");
+    let text = String::from_utf8(out.stdout).expect("UTF-8");
+    assert_eq!(out.status.code(), Some(0), "{text}");
+    let figures = read(&text);
+    assert!((2.0..3.5).contains(&figures.seconds) && (850..1_150).contains(&figures.total), "{text}");
+    let times = ["read", "read_rt"].map(|row| figures.row(row)[0]);
+    assert!(times.iter().all(|&mean_us| mean_us > 0.0 && mean_us < 1e6), "{text}");
+}
+
+#[test]
 fn what_is_said_grows_with_the_level_and_quiet_leaves_what_is_fatal() {
     let _alone = quiet();
     let server = Memcached::start();
@@ -427,6 +559,43 @@ fn a_server_that_dies_ends_the_run_with_what_was_measured() {
     let figures = read(&ended.text);
     assert!(figures.total > 1_000 && figures.seconds < 19.0, "{}", ended.text);
     assert!(ended.errors.contains("mutilate.cc(0): "), "{}", ended.errors);
+}
+
+#[test]
+fn one_lost_server_of_several_ends_the_run_with_what_was_measured() {
+    let _alone = quiet();
+    let servers = [Memcached::start(), Memcached::start()];
+    let names = servers.each_ref().map(|server| server.name.clone()).join(",");
+    let running = Running::start(&format!("mutilate -s {names} -t 50 -T 2 -c 2 -B"));
+    let [first, second] = servers;
+    let mut talk = second.connect();
+    common::until("some load", || (talk.stats().get("cmd_get") > 1_000).then_some(()));
+    drop(first);
+    let ended = running.end().expect(255);
+    let figures = read(&ended.text);
+    assert!(figures.total > 1_000 && figures.seconds < 45.0, "{}", ended.text);
+    assert_eq!(ended.json().text("status"), "partial");
+    assert!(ended.errors.contains("lost and not replaced"), "{}", ended.errors);
+}
+
+#[test]
+fn a_server_that_takes_no_connection_is_given_up() {
+    // Nobody takes connections from this listener, and it has room for few that wait.
+    let listener = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+    rustix::net::bind(&listener, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    rustix::net::listen(&listener, 0).expect("it is bound");
+    let listener = TcpListener::from(listener);
+    let address = listener.local_addr().expect("it is bound");
+    let waiting: Vec<TcpStream> =
+        std::iter::from_fn(|| TcpStream::connect_timeout(&address, Duration::from_secs(1)).ok()).collect();
+    assert!(waiting.len() < 10);
+    let ended = mutilate(&format!("-s {address} -t 1 -B")).expect(255);
+    assert_eq!(ended.text, "");
+    assert!(
+        ended.errors.starts_with("mutilate.cc(0): BEV_EVENT_ERROR: Connection timed out\n"),
+        "{}",
+        ended.errors
+    );
 }
 
 #[test]
@@ -566,6 +735,12 @@ fn pummels_own_rows_and_columns_come_on_request_only() {
     let names: Vec<&str> = figures.rows.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["read", "update", "op_q", "read_rt", "update_rt"]);
     assert!(figures.row("read_rt")[0] > figures.row("read")[0], "{}", ended.text);
+    // Twice as much is asked as there can be: half a second later than it was due on average, while each takes 2 ms.
+    let server = Serve::start("--service-time fixed:2ms");
+    let words = format!("-s {} --noload -r 5 -t 1 -q 1000 -i fixed -B --response", server.name);
+    let figures = read(&mutilate(&words).expect(0).text);
+    let [service_us, response_us] = ["read", "read_rt"].map(|row| figures.row(row)[0]);
+    assert!(service_us >= 2_000.0 && response_us > 10.0 * 2_000.0, "{figures:?}");
 }
 
 #[test]
@@ -604,6 +779,17 @@ fn redis_is_spoken_to_with_plain_keys_and_with_hashes() {
         assert_eq!(counted[names[1]], 1_000 + figures.misses, "the load, and a store for each miss");
         assert!(figures.misses > 300 && figures.total == 2_000 + figures.misses);
     }
+}
+
+#[test]
+fn an_error_of_redis_is_no_hit() {
+    let server = Redis::start(&[]);
+    let words = format!("-s {} --unix_socket --redis", server.name());
+    // Keys of eight digits become fields of one hash, whose name is the key of four digits.
+    mutilate(&format!("{words} --assoc=4 -K 8 -r 100 --loadonly")).expect(0);
+    let ended = mutilate(&format!("{words} -K 4 -r 1 --noload -N 100 -B")).expect(0);
+    assert_eq!(read(&ended.text).total, 0, "{}", ended.text);
+    assert!(ended.errors.contains("100 requests failed \"WRONGTYPE"), "{}", ended.errors);
 }
 
 #[test]
