@@ -20,7 +20,7 @@ use pummel_logic::route::Router;
 use pummel_logic::sequence::{self, Draws, Sequencer, Weight};
 use pummel_logic::shared::{Shared, rank_among_mates};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND, seconds};
-use pummel_logic::wire::binary::Binary;
+use pummel_logic::wire::binary::{Binary, PlainBinary};
 use pummel_logic::wire::greeting::{self, Greeting};
 use pummel_logic::wire::meta::Meta;
 use pummel_logic::wire::resp::Resp;
@@ -255,6 +255,10 @@ fn run_at<B: Backend>(
             run_with(plan, supplies, ground, watch, stop, backend, codec)
         }
         Protocol::Meta => run_with(plan, supplies, ground, watch, stop, backend, Meta::new()),
+        // memaslap numbers no requests, and a get of several keys is so many gets.
+        Protocol::Binary if plan.window().is_some() => {
+            run_with(plan, supplies, ground, watch, stop, backend, PlainBinary::new())
+        }
         Protocol::Binary => run_with(plan, supplies, ground, watch, stop, backend, Binary::new()),
         Protocol::Resp2 => run_with(plan, supplies, ground, watch, stop, backend, resp::<2>(plan)?),
         Protocol::Resp3 => run_with(plan, supplies, ground, watch, stop, backend, resp::<3>(plan)?),
