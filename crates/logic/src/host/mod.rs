@@ -31,7 +31,7 @@ pub use truth::Note;
 
 use crate::dist::Dist;
 use crate::rng::{Stream, mix};
-use crate::time::{NEVER, Nanos, from_seconds};
+use crate::time::{NEVER, Nanos, SECOND, from_seconds};
 use fault::{Faults, SLOW_BYTE_GAP_NS, Verdict};
 use owed::{Debt, Owing, Reply};
 use resp::Calls;
@@ -327,7 +327,7 @@ impl Host {
         if !self.reply.is_empty() {
             self.replace_reply(verdict, number, request);
         }
-        self.note_faults(verdict, session.connection, number);
+        self.note_faults(verdict, session.connection, number, now);
         let whole = verdict != Verdict::Half;
         let asked_ns = self.hold_ns(number);
         (verdict, Debt { request: number, verb: request.verb(), arrived: now, asked_ns, whole })
@@ -379,7 +379,7 @@ impl Host {
         self.service_time.as_ref().map_or(0, |dist| from_seconds(dist.draw(self.service_chance.draw(number))))
     }
 
-    fn note_faults(&mut self, verdict: Verdict, connection: u64, request: u64) {
+    fn note_faults(&mut self, verdict: Verdict, connection: u64, request: u64, now: Nanos) {
         let kind = match verdict {
             Verdict::Serve => None,
             Verdict::Fail => Some("error-every"),
@@ -401,7 +401,9 @@ impl Host {
             store::ExpiryPolicy::Kept | store::ExpiryPolicy::Ignored => "ignore-expiry",
         };
         for lapse in self.store.take_lapses() {
-            self.note_fault(kind, connection, request, Some(lapse.key), String::new());
+            let left_ns = lapse.expires as i128 - i128::from(now);
+            let detail = format!("left_s={:.6}", left_ns as f64 / SECOND as f64);
+            self.note_fault(kind, connection, request, Some(lapse.key), detail);
         }
     }
 

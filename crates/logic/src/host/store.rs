@@ -54,6 +54,8 @@ pub enum ExpiryPolicy {
 pub struct Lapse {
     /// The item's key.
     pub key: Vec<u8>,
+    /// When it ought to expire, or ought to have.
+    pub expires: Nanos,
 }
 
 /// What the server counted; names and meaning are those of memcached's `stats` (`protocol.txt`, "General-purpose
@@ -608,7 +610,8 @@ impl Store {
         std::mem::take(&mut self.lapses)
     }
 
-    /// Where the living item of this key is; one that is dead is removed on the way.
+    /// Where the living item of this key is; one that is dead is removed on the way, unless it died too early: everybody
+    /// who misses it is to be told of.
     fn find(&mut self, key: &[u8], now: Nanos) -> Option<usize> {
         self.carry_out_flush(now);
         let place = *self.places.get(key)? as usize;
@@ -628,11 +631,14 @@ impl Store {
         };
         item.used = true;
         if does != ought {
-            self.lapses.push(Lapse { key: key.to_vec() });
+            let expires = item.expires;
+            self.lapses.push(Lapse { key: key.to_vec(), expires });
         }
         if does {
             self.counts.get_expired += 1;
-            self.remove(place);
+            if ought {
+                self.remove(place);
+            }
             return None;
         }
         Some(place)
@@ -711,6 +717,9 @@ impl Store {
             }
         }
     }
+            if let Some(&dead) = self.places.get(key) {
+                self.remove(dead as usize);
+            }
 
     fn mark_read(&mut self, place: usize, now: Nanos) -> &Item {
         let item = self.item_mut(place);
@@ -822,7 +831,14 @@ mod tests {
         assert!(value(&mut early, "a", 7 * SECOND - 1).is_some());
         assert!(value(&mut early, "a", 7 * SECOND).is_none());
         assert!(value(&mut early, "b", 7 * SECOND).is_some());
-        assert_eq!(early.take_lapses().into_iter().map(|lapse| lapse.key).collect::<Vec<_>>(), [b"a"]);
+        assert_eq!(early.take_lapses(), [Lapse { key: b"a".to_vec(), expires: 10 * SECOND }]);
+        assert!(value(&mut early, "a", 8 * SECOND).is_none());
+        assert_eq!(early.take_lapses().len(), 1, "whoever misses it misses it too early");
+        put(&mut early, Verb::Add, "a", "y", 10, 8 * SECOND);
+        assert_eq!((value(&mut early, "a", 9 * SECOND).as_deref(), early.len()), (Some("y"), 2));
+        early.take_lapses();
+        assert!(value(&mut early, "a", 18 * SECOND).is_none(), "in time");
+        assert_eq!((early.take_lapses().len(), early.len()), (0, 1));
 
         let mut never = Store::new(Limits::default(), ExpiryPolicy::Ignored, 0);
         put(&mut never, Verb::Set, "a", "x", 10, 0);
