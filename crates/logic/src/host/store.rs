@@ -250,6 +250,8 @@ pub struct Store {
     /// When a delayed `flush_all` comes into force.
     flush_due: Nanos,
     lapses: Vec<Lapse>,
+    /// Keys under which something was stored, where that is asked for.
+    changes: Option<Vec<Arc<[u8]>>>,
     /// What was counted.
     pub counts: Counts,
 }
@@ -271,6 +273,7 @@ impl Store {
             flushed_cas: 0,
             flush_due: NEVER,
             lapses: Vec::new(),
+            changes: None,
             counts: Counts::default(),
         }
     }
@@ -533,6 +536,8 @@ impl Store {
             let item = self.item_mut(place);
             item.value = Arc::from(text.as_bytes());
             item.cas = cas;
+            let key = item.key.clone();
+            self.note_change(key);
         } else {
             self.store(Some(place), key, Arc::from(text.as_bytes()), flags, expires, now);
         }
@@ -605,6 +610,27 @@ impl Store {
         after.iter().chain(before).flatten().find(|item| &*item.key != key)
     }
 
+    /// From now on, the keys are kept under which something is stored.
+    pub(super) fn keep_changes(&mut self) {
+        self.changes.get_or_insert_default();
+    }
+
+    /// Takes the keys under which something was stored since the last time.
+    pub(super) fn take_changes(&mut self) -> Vec<Arc<[u8]>> {
+        self.changes.as_mut().map_or(Vec::new(), std::mem::take)
+    }
+
+    /// What is stored under this key, whether it lives or not.
+    pub(super) fn stored(&self, key: &[u8]) -> Option<&Item> {
+        self.items[*self.places.get(key)? as usize].as_ref()
+    }
+
+    /// All that lives.
+    pub(super) fn living(&self, now: Nanos) -> impl Iterator<Item = &Item> {
+        let flushed_cas = self.flushed_cas;
+        self.items.iter().flatten().filter(move |item| item.cas > flushed_cas && item.expires > now)
+    }
+
     /// Takes the moments at which expiry was not kept.
     pub fn take_lapses(&mut self) -> Vec<Lapse> {
         std::mem::take(&mut self.lapses)
@@ -664,6 +690,12 @@ impl Store {
         Outcome::Stored
     }
 
+    fn note_change(&mut self, key: Arc<[u8]>) {
+        if let Some(changes) = &mut self.changes {
+            changes.push(key);
+        }
+    }
+
     fn store(
         &mut self,
         place: Option<usize>,
@@ -681,9 +713,13 @@ impl Store {
             let old_len = item.len_bytes();
             *item = Item::new(item.key.clone(), value, flags, cas, expires, now);
             item.used = true;
-            let new_len = item.len_bytes();
+            let (new_len, key) = (item.len_bytes(), item.key.clone());
             self.len_bytes = self.len_bytes - old_len + new_len;
+            self.note_change(key);
         } else {
+            if let Some(&dead) = self.places.get(key) {
+                self.remove(dead as usize);
+            }
             let key: Arc<[u8]> = Arc::from(key);
             let item = Item::new(key.clone(), value, flags, cas, expires, now);
             self.len_bytes += item.len_bytes();
@@ -695,6 +731,7 @@ impl Store {
                 }
             };
             self.items[place as usize] = Some(item);
+            self.note_change(key.clone());
             self.places.insert(key, place);
         }
         self.evict(cas);
@@ -717,9 +754,6 @@ impl Store {
             }
         }
     }
-            if let Some(&dead) = self.places.get(key) {
-                self.remove(dead as usize);
-            }
 
     fn mark_read(&mut self, place: usize, now: Nanos) -> &Item {
         let item = self.item_mut(place);
