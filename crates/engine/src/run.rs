@@ -374,6 +374,11 @@ fn staff<C: Codec, B: Backend>(
     }
 }
 
+/// Whether some requests of a plan, or all, go by datagrams.
+fn uses_datagrams(plan: &Plan) -> bool {
+    plan.transport == Transport::Udp || plan.window().is_some_and(|window| window.pool.datagrams)
+}
+
 /// What is said on every new connection: the version of the protocol, and who we are.
 fn greeting_of(plan: &Plan, supplies: &Supplies) -> Result<Greeting, RunError> {
     let known = |login| supplies.password.clone().map_or_else(|| password_of(login), Ok);
@@ -907,8 +912,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         }
         measurement.unix_socket = site.servers.iter().any(Server::is_unix);
         measurement.connections.asked = connect::connections(plan);
-        let by_udp = plan.window().is_some_and(|window| window.pool.datagrams);
-        measurement.udp = (by_udp || plan.transport == Transport::Udp).then(udp::Counts::default);
+        measurement.udp = uses_datagrams(plan).then(udp::Counts::default);
         // What a result says that was written before the end, should nobody write another.
         measurement.mark(Status::Partial, "the run is not over");
         Collector {
@@ -1183,7 +1187,7 @@ impl<'a, 'w> Collector<'a, 'w> {
     /// to take long.
     fn long_silence_ns(&self) -> Nanos {
         let timeout_ns = self.site.plan.timeout_ns;
-        if self.site.plan.transport == Transport::Udp {
+        if uses_datagrams(self.site.plan) {
             // A single connection hears nothing for a whole timeout where one datagram is lost.
             return timeout_ns.saturating_mul(2).max(SILENCE_MIN_NS);
         }
