@@ -73,6 +73,7 @@ pub struct Log {
     mend: bool,
     checks: Vec<Option<Passing>>,
     checks_grow: bool,
+    first_connection: u64,
     rows: Option<Vec<Row>>,
     /// What comes of clients that come and go.
     ledger: Option<Box<Ledger>>,
@@ -106,6 +107,8 @@ pub struct Habits {
     pub ledger: Option<Option<Weight>>,
     /// Connections are added as they are needed, and values are checked on them.
     pub checks_grow: bool,
+    /// Number of its first connection over all threads, from 1; where clients have windows, the others follow it.
+    pub first_connection: u64,
     /// The kernel's receive stamps are expected.
     pub stamped: bool,
     /// For every group, whether only the times of reads that found something and of stores that stored are recorded.
@@ -134,6 +137,7 @@ impl Log {
             mend: false,
             checks: vec![None; habits.checks],
             checks_grow: habits.checks_grow,
+            first_connection: habits.first_connection,
             rows: habits.rows.then(|| Vec::with_capacity(ROWS)),
             ledger: habits.ledger.map(|ledger| Box::new(Ledger::new(ledger))),
             watched: habits.rows || habits.ledger.is_some(),
@@ -520,9 +524,9 @@ impl Log {
         if let Mode::Record(_) = self.mode {
             self.interval.window.merge(&counts);
         }
-        let slot = slot as u32;
+        let connection = self.first_connection + slot as u64;
         for finding in shared.take_findings() {
-            self.line.say(Note::Finding { slot, finding: Box::new(finding) });
+            self.line.say(Note::Finding { connection, finding: Box::new(finding) });
         }
         if message.is_empty() {
             return;
@@ -530,7 +534,7 @@ impl Log {
         let known = &self.end.messages;
         let kept = &message[..message.len().min(MESSAGES.1)];
         if known.iter().any(|(text, count)| text == kept && *count <= COMPLAINTS) {
-            self.line.say(Note::Complaint { slot, words: kept.to_vec() });
+            self.line.say(Note::Complaint { connection, words: kept.to_vec() });
         }
     }
 
