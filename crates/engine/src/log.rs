@@ -292,8 +292,8 @@ impl Log {
     #[inline(always)]
     pub fn answer(&mut self, group: usize, client: u64, answer: &Answer<'_>, message: &[u8]) {
         match self.mode {
-            Mode::Count => return self.count(answer, message),
-            Mode::Record(_) if self.abandoning => self.give_up(group, answer),
+            Mode::Count => return self.count(&{ *answer }, message),
+            Mode::Record(_) if self.abandoning => self.give_up(group, &{ *answer }),
             Mode::Record(_) if self.choosy[group] && !succeeded(answer.outcome) => {
                 self.interval.groups[group].record_slipped(&sample_of(answer));
             }
@@ -314,10 +314,16 @@ impl Log {
             self.message(message);
         }
         if self.watched {
-            self.row(group, client, answer);
-            if let Some(ledger) = &mut self.ledger {
-                ledger.answer(answer);
-            }
+            self.watch(group, client, &{ *answer });
+        }
+    }
+
+    /// Somebody looks at every request.
+    #[inline(never)]
+    fn watch(&mut self, group: usize, client: u64, answer: &Answer<'_>) {
+        self.row(group, client, answer);
+        if let Some(ledger) = &mut self.ledger {
+            ledger.answer(answer);
         }
     }
 
