@@ -110,7 +110,7 @@ pub fn has_ipv6() -> bool {
 }
 
 /// A port of loopback that is free for TCP and for UDP.
-fn free_port_twice() -> u16 {
+pub fn free_port_twice() -> u16 {
     until("a port that is free for TCP and UDP", || {
         let listener = TcpListener::bind("127.0.0.1:0").ok()?;
         let address = listener.local_addr().ok()?;
@@ -253,9 +253,14 @@ pub struct Truth {
 
 impl Serve {
     pub fn start(args: &str) -> Serve {
+        Serve::start_at("127.0.0.1:0", args)
+    }
+
+    /// At this address.
+    pub fn start_at(address: &str, args: &str) -> Serve {
         let folder = TempDir::new().expect("a temporary folder");
         let mut child = Command::new(env!("CARGO_BIN_EXE_pummel"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--max-seconds", SERVE_SECONDS_MAX, "--truth"])
+            .args(["serve", "--listen", address, "--max-seconds", SERVE_SECONDS_MAX, "--truth"])
             .arg(folder.path().join("truth"))
             .args(args.split_whitespace())
             .stdout(Stdio::piped())
