@@ -811,6 +811,20 @@ fn the_truth_is_complete_after_a_signal() {
 }
 
 #[test]
+fn what_came_before_a_signal_is_carried_out_and_in_the_truth() {
+    let serving = Serving::start(&[]);
+    // A connection, its request and the signal come at one moment for a server that stood still.
+    serving.signal(Signal::STOP);
+    let mut talk = serving.connect();
+    talk.send(b"set a 0 0 1\r\nx\r\n");
+    serving.signal(Signal::TERM);
+    serving.signal(Signal::CONT);
+    talk.hear(b"STORED\r\n");
+    let truth = serving.truth_at_end();
+    assert!(truth.len() == 1 && truth[0].starts_with("request 1 1 set "), "{truth:?}");
+}
+
+#[test]
 fn close_after_closes_the_connection_of_every_nth_request() {
     let serving = Serving::start(&["--fault", "close-after=3"]);
     let mut first = serving.connect();
