@@ -217,6 +217,23 @@ pub fn serve(args: ServeArgs) -> Result<(), ServeError> {
 }
 
 impl ServeArgs {
+    /// Why these options cannot be followed together, where each of them could be: the option, its value, and what is
+    /// accepted.
+    pub fn refusal(&self) -> Option<(&'static str, String, &'static str)> {
+        let Some(framing) = self.udp_framing else {
+            let fault = self.fault.iter().find(|fault| fault.is_of_datagrams())?;
+            let accepted = "it befalls datagrams, which there are only with --udp-framing stream or per-key";
+            return Some(("--fault", fault.to_string(), accepted));
+        };
+        if self.listen.iter().any(|listen| matches!(listen, Listen::Tcp(_))) {
+            return None;
+        }
+        let framing = framing.to_possible_value()?.get_name().to_owned();
+        let accepted =
+            "UDP needs a port, so at least one --listen ADDRESS:PORT beside unix sockets is accepted";
+        Some(("--udp-framing", framing, accepted))
+    }
+
     fn login(&self) -> Result<Option<Login>, ServeError> {
         let (Some(user), Some(path)) = (&self.user, &self.password_file) else { return Ok(None) };
         let wrap =

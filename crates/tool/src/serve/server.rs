@@ -127,6 +127,8 @@ pub(super) struct Server {
     bounds: Bounds,
     wait: ServeWait,
     stage: Stage,
+    /// A signal came.
+    told: bool,
     buffer: Box<[u8]>,
     /// Large enough for every datagram.
     datagram: Box<[u8]>,
@@ -180,6 +182,7 @@ impl Server {
             bounds,
             wait,
             stage: Stage::Open,
+            told: false,
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             datagram: vec![0; 1 << 16].into_boxed_slice(),
         };
@@ -209,9 +212,13 @@ impl Server {
             self.write_truth()?;
             if self.stage != Stage::Over {
                 self.wait_for_events(&mut events)?;
-                for event in events.drain(..) {
-                    self.handle(event.data.u64(), event.flags);
-                }
+                self.handle_all(&mut events);
+            }
+            if self.told {
+                // What came before the signal is part of the truth, also from those who have only just been let in.
+                self.wait_for_events(&mut events)?;
+                self.handle_all(&mut events);
+                self.stage = Stage::Over;
             }
         }
         for seat in self.seats.drain(..).flatten() {
@@ -304,7 +311,7 @@ impl Server {
         let wrap = |errno: rustix::io::Errno| ServeError::new("cannot wait for requests", errno);
         let wake = self.next_time();
         let sleep_until = wake.saturating_sub(SPIN_NS);
-        let look = self.wait == ServeWait::Spin || (wake != NEVER && sleep_until <= now());
+        let look = self.told || self.wait == ServeWait::Spin || (wake != NEVER && sleep_until <= now());
         let timeout = look.then_some(Timespec { tv_sec: 0, tv_nsec: 0 });
         if !look && wake != NEVER {
             let at = Timespec { tv_sec: (sleep_until / SECOND) as i64, tv_nsec: (sleep_until % SECOND) as _ };
@@ -328,9 +335,15 @@ impl Server {
         due.min(posted).min(drained).min(peer).min(self.bounds.end.unwrap_or(NEVER))
     }
 
+    fn handle_all(&mut self, events: &mut Vec<epoll::Event>) {
+        for event in events.drain(..) {
+            self.handle(event.data.u64(), event.flags);
+        }
+    }
+
     fn handle(&mut self, name: u64, flags: EventFlags) {
         match name {
-            SIGNAL => self.stage = Stage::Over,
+            SIGNAL => self.told = true,
             TIMER => {}
             PEER => {
                 let Some(peer) = &mut self.peer else { return };
