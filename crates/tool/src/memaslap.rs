@@ -166,8 +166,14 @@ impl<'a> Desk<'a> {
         if let (Status::Partial, Some(reason)) = (measurement.status, &measurement.reason) {
             say(reason);
         }
+        let unfinished = measurement.ops().all().counts.unfinished;
         if let Hearing::Listening(_) = self.hearing {
             tell_silence();
+        } else if self.look.datagrams && unfinished > 0 {
+            say(format_args!(
+                "{unfinished} requests were without an answer at the end: over UDP they may be lost, and are given up after {} s.",
+                self.slap.job.plan.timeout_ns / SECOND
+            ));
         }
         let strict = self.look.strict && (!sound || measurement.status != Status::Complete);
         if strict { Exit::Failed } else { self.exit }
