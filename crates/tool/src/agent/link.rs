@@ -247,7 +247,9 @@ async fn introduce(endpoint: &Endpoint, credentials: &Credentials, name: &str) -
 
 fn trouble(status: &Status) -> Trouble {
     match status.code() {
-        Code::Unavailable | Code::Cancelled | Code::Unknown => Trouble::Passing(words_of(status)),
+        Code::Unavailable | Code::Cancelled | Code::Unknown | Code::Internal => {
+            Trouble::Passing(words_of(status))
+        }
         Code::Unimplemented => {
             Trouble::Final(format!("what listens there is no agent of this protocol ({})", words_of(status)))
         }
