@@ -484,7 +484,7 @@ impl<'a> Voyage<'a> {
             match said {
                 Said::Accepted => seat.accepted = true,
                 Said::Refused { why, usage: true } => return Err(Refusal::Usage(agent(why))),
-                Said::Refused { why, .. } | Said::Failed(why) | Said::Lost(why) => {
+                Said::Refused { why, .. } | Said::Failed(why) | Said::Lost { why, .. } => {
                     return Err(Refusal::Agents(agent(why)));
                 }
                 _ => {}
@@ -570,7 +570,10 @@ impl<'a> Voyage<'a> {
             }
             Said::End(_) => self.lose(number, "what it measured cannot be read".to_owned()),
             Said::Failed(why) | Said::Refused { why, .. } => self.end(number, Outcome::Failed(why)),
-            Said::Lost(why) => self.lose(number, why),
+            Said::Lost { why, silent_ns } => {
+                seat.heard_at = seat.heard_at.saturating_sub(silent_ns);
+                self.lose(number, why);
+            }
         }
     }
 
