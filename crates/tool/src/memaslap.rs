@@ -303,7 +303,8 @@ impl Watch for Desk<'_> {
             }
             News::Back => {
                 let Some(since) = self.lost.remove(&server) else { return };
-                let away_s = clock::now().saturating_sub(since) / SECOND;
+                // To the nearest second: both are heard of a little late.
+                let away_s = (clock::now().saturating_sub(since) + SECOND / 2) / SECOND;
                 say(format_args!("Server {} reconnect after {away_s}s", self.server(server)));
             }
             News::Lost => {}

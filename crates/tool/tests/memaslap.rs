@@ -125,6 +125,18 @@ fn udp_and_the_facebook_test_find_everything() {
 }
 
 #[test]
+fn a_datagram_that_is_lost_does_not_make_a_server_gone() {
+    let _alone = quiet();
+    for options in ["-U", "-a"] {
+        // Soon each client waits for a datagram that does not come.
+        let server = Serve::start("--udp-framing per-key --fault udp-drop=10");
+        let line = format!("memaslap -s {} -t 1s -c 2 -d 5 -X 50 --strict {options}", server.name);
+        let ended = pummel(&line).expect(0);
+        assert!(counter(&ended, "cmd_get") > 0 && ended.errors.is_empty(), "{}", ended.errors);
+    }
+}
+
+#[test]
 fn replicated_servers_are_written_to_as_far_as_they_may_be_and_read_elsewhere() {
     let _alone = quiet();
     let (one, other) = (Memcached::start(), Memcached::start());
