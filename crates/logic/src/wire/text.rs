@@ -402,7 +402,7 @@ impl Reply {
 }
 
 /// What follows the item that `bytes` begin with, if all of it is there.
-#[inline(always)]
+#[inline]
 fn after_item(bytes: &[u8]) -> Option<&[u8]> {
     let rest = bytes.strip_prefix(b"VALUE ")?;
     let key_bytes = ascii::key_len(rest);
