@@ -252,13 +252,13 @@ fn an_agent_refuses_a_plan_of_100_mb_and_lives() {
     let words = ["explain", "run", "-s", &server.name, "-n", "100", "-c", "2", "--format", "json"];
     let output = Command::new(env!("CARGO_BIN_EXE_pummel")).args(words).output().expect("it runs");
     let mut text: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a plan");
-    text["command"] = serde_json::Value::String("x".repeat(100 << 20));
-    text["protocol"] = serde_json::Value::String("resp2".to_owned());
+    let last = text["phases"].as_array_mut().and_then(|phases| phases.last_mut()).expect("a phase");
+    last["name"] = serde_json::Value::String("x".repeat(100 << 20));
     fs::write(&plan, text.to_string()).expect("there is room");
     let plan = plan.to_str().expect("UTF-8");
     let words = ["run", "--plan", plan, "--agents", &agent.name];
     let run = Running::start_program(env!("CARGO_BIN_EXE_pummel"), &words).end().expect(1);
-    assert!(run.errors.contains(&format!("agent {}", agent.name)), "{}", run.errors);
+    assert!(run.errors.contains("message length too large"), "{}", run.errors);
     pummel(&format!("run -s {} -c 2 -n 100 --agents {}", server.name, agent.name)).expect(0);
 }
 
