@@ -11,6 +11,7 @@ pub mod mcperf;
 pub mod memaslap;
 pub mod mutilate;
 pub mod pages;
+pub mod placement;
 pub mod places;
 pub mod progress;
 pub mod report;

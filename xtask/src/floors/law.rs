@@ -132,6 +132,7 @@ const TOOL: Floor = Floor {
         ("exit", &[]),
         ("front", &[]),
         ("report", &[]),
+        ("placement", &["aside", "front"]),
         ("samples", &["report"]),
         ("places", &["front", "report", "samples"]),
         ("serve", &["aside"]),
