@@ -125,6 +125,8 @@ pub struct PhaseEnd {
     pub bytes: Bytes,
     /// How long it took.
     pub elapsed_ns: Nanos,
+    /// How long after its beginning the worker began it.
+    pub late_ns: Nanos,
     /// From its beginning to the last answer.
     pub answered_ns: Nanos,
     /// How busy the worker was.

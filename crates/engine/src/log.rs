@@ -53,6 +53,8 @@ pub struct Log {
     mode: Mode,
     phase: usize,
     begin: Nanos,
+    /// When the phase was really begun.
+    begun_at: Nanos,
     end_at: Nanos,
     /// When the last answer arrived.
     answered_at: Nanos,
@@ -120,6 +122,7 @@ impl Log {
             mode: Mode::Count,
             phase: 0,
             begin: 0,
+            begun_at: 0,
             end_at: NEVER,
             answered_at: 0,
             interval,
@@ -157,6 +160,11 @@ impl Log {
             Mode::Count => begin + PROGRESS_NS,
             Mode::Record(interval_ns) => self.tick_at(begin + interval_ns),
         };
+    }
+
+    /// The worker begins the phase now.
+    pub fn note_begun(&mut self, now: Nanos) {
+        self.begun_at = now;
     }
 
     /// How many connections are open now that a phase begins.
@@ -208,6 +216,7 @@ impl Log {
             tally: std::mem::take(&mut self.tally),
             bytes: std::mem::take(&mut self.bytes),
             elapsed_ns,
+            late_ns: self.begun_at.saturating_sub(self.begin),
             answered_ns: self.answered_at.saturating_sub(self.begin),
             time: WorkerTime { busy_ns: self.busy_ns.min(elapsed_ns), wall_ns: elapsed_ns },
             open: self.open,

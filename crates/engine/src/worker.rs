@@ -295,6 +295,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         while now < begin {
             now = self.backend.wait(begin)?;
         }
+        desk.log.note_begun(now);
         loop {
             if meeting.is_stopped() && bounds.end > now {
                 desk.stop(now);
