@@ -10,7 +10,9 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::SocketAddr;
+use std::panic::resume_unwind;
 use std::process::ExitStatus;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -31,7 +33,7 @@ const READY: &str = "listening on ";
 const WINDING_UP: Duration = Duration::from_secs(1);
 
 /// How often a wait looks whether it is still wanted.
-const GLANCE: Duration = Duration::from_millis(50);
+const GLANCE: Duration = Duration::from_millis(20);
 
 /// An agent that was started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,8 +42,8 @@ pub struct Placed {
     pub name: String,
     /// Where this machine reaches it.
     pub address: SocketAddr,
-    /// What it wants to be shown.
-    pub token: Option<String>,
+    /// The word that it wants to hear, which nobody else knows.
+    pub token: String,
 }
 
 /// Agents that were started, for as long as this value lives: dropped, it ends all of them. They end by themselves when
@@ -81,29 +83,38 @@ impl std::error::Error for PlaceError {}
 
 /// How a placement goes about it.
 #[derive(Clone, Copy)]
-pub struct Manner<'a> {
+struct Manner<'a> {
     /// How long a host may take to show a sign of progress.
-    pub patience: Duration,
-    /// Whether nobody wants it any more.
-    pub is_unwanted: &'a (dyn Fn() -> bool + Sync),
+    patience: Duration,
+    /// Nobody wants it any more.
+    is_unwanted: &'a AtomicBool,
     /// Hears of what takes time or changes a host.
-    pub tell: &'a (dyn Fn(&str) + Sync),
+    tell: &'a (dyn Fn(&str) + Sync),
 }
 
 impl Placement {
-    /// Starts the agents, and returns when each of them can be reached.
+    /// Starts the agents, and returns when each of them can be reached. A host may take `patience` to show a sign of
+    /// progress; `tell` hears of what takes time or changes a host.
     ///
     /// # Errors
-    /// When one of them cannot be started: all are ended then.
-    pub fn start(placing: &Placing, manner: Manner<'_>) -> Result<Placement, PlaceError> {
-        let mut placement = match placing {
-            Placing::Ssh(hosts) => ssh::place(hosts, manner)?,
-            Placing::Slurm(nodes) => slurm::place(*nodes, manner)?,
-        };
-        let names = names(placement.placed.iter().map(|placed| placed.name.clone()).collect());
-        for (placed, name) in placement.placed.iter_mut().zip(names) {
-            placed.name = name;
-        }
+    /// When one of them cannot be started, or `is_unwanted` says so first: all are ended then.
+    pub fn start(
+        placing: &Placing,
+        patience: Duration,
+        is_unwanted: &dyn Fn() -> bool,
+        tell: &(dyn Fn(&str) + Sync),
+    ) -> Result<Placement, PlaceError> {
+        let flag = AtomicBool::new(false);
+        let manner = Manner { patience, is_unwanted: &flag, tell };
+        let placed = thread::scope(|scope| {
+            let work = scope.spawn(move || place(placing, manner));
+            while !work.is_finished() {
+                flag.fetch_or(is_unwanted(), Ordering::Relaxed);
+                thread::sleep(GLANCE);
+            }
+            work.join()
+        });
+        let mut placement = placed.unwrap_or_else(|panic| resume_unwind(panic))?;
         placement.follow();
         Ok(placement)
     }
@@ -137,6 +148,18 @@ impl Drop for Placement {
             }
         });
     }
+}
+
+fn place(placing: &Placing, manner: Manner<'_>) -> Result<Placement, PlaceError> {
+    let mut placement = match placing {
+        Placing::Ssh(hosts) => ssh::place(hosts, manner)?,
+        Placing::Slurm(nodes) => slurm::place(*nodes, manner)?,
+    };
+    let names = names(placement.placed.iter().map(|placed| placed.name.clone()).collect());
+    for (placed, name) in placement.placed.iter_mut().zip(names) {
+        placed.name = name;
+    }
+    Ok(placement)
 }
 
 fn pass_on(name: Option<&str>, news: &Receiver<News>) {
@@ -198,7 +221,7 @@ impl<'a> Wait<'a> {
     /// The next line; none when there will be no more.
     fn line(&mut self) -> Result<Option<String>, Stopped> {
         loop {
-            if (self.manner.is_unwanted)() {
+            if self.manner.is_unwanted.load(Ordering::Relaxed) {
                 return Err(Stopped::Unwanted);
             }
             let now = Instant::now();
@@ -288,11 +311,9 @@ mod tests {
 
     #[test]
     fn a_program_that_fails_or_hangs_or_is_not_there_is_named_with_its_reason() {
-        let manner = |millis| Manner {
-            patience: Duration::from_millis(millis),
-            is_unwanted: &|| false,
-            tell: &|_| {},
-        };
+        let (wanted, unwanted) = (AtomicBool::new(false), AtomicBool::new(true));
+        let manner =
+            |millis| Manner { patience: Duration::from_millis(millis), is_unwanted: &wanted, tell: &|_| {} };
         let why = |argv: &[&str], millis| match lines_of(argv, manner(millis)) {
             Err(Stopped::Because(why)) => why,
             Err(Stopped::Unwanted) => "unwanted".to_owned(),
@@ -305,7 +326,7 @@ mod tests {
         );
         assert_eq!(why(&["sh", "-c", "sleep 60"], 100), "did not answer within 0.1 s");
         assert!(why(&["/no/such/program"], 100).starts_with("cannot run /no/such/program: "));
-        let unwanted = Manner { is_unwanted: &|| true, ..manner(60_000) };
+        let unwanted = Manner { is_unwanted: &unwanted, ..manner(60_000) };
         assert!(matches!(lines_of(&["sleep", "60"], unwanted), Err(Stopped::Unwanted)));
     }
 }

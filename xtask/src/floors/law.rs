@@ -138,7 +138,7 @@ const TOOL: Floor = Floor {
         ("serve", &["aside"]),
         ("progress", &["aside", "report"]),
         ("supplies", &["aside", "front"]),
-        ("agent", &["aside", "exit", "front", "report", "supplies"]),
+        ("agent", &["aside", "exit", "front", "placement", "report", "supplies"]),
         ("runner", &["agent", "front"]),
         ("execute", &["aside", "exit", "front", "places", "progress", "report", "runner", "supplies"]),
         ("search", &[]),

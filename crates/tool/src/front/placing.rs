@@ -34,6 +34,18 @@ impl fmt::Display for Destination {
     }
 }
 
+impl fmt::Display for Placing {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Placing::Ssh(hosts) => {
+                let hosts: Vec<_> = hosts.iter().map(Destination::to_string).collect();
+                write!(out, "ssh://{}", hosts.join(","))
+            }
+            Placing::Slurm(nodes) => write!(out, "slurm://{nodes}"),
+        }
+    }
+}
+
 impl Placing {
     /// Whether a value of `--agents` is of this kind, right or wrong.
     pub fn is_meant(text: &str) -> bool {

@@ -52,6 +52,8 @@ pub struct Errand {
     child: Child,
     news: Receiver<News>,
     gifts: Option<Sender<Gift>>,
+    /// What it started watches its standard input, and ends by itself when that does.
+    is_watched: bool,
 }
 
 impl Errand {
@@ -84,7 +86,7 @@ impl Errand {
                 let _ = teller.send(News::Silent);
             });
         }
-        Ok(Errand { child, news, gifts: Some(gifts) })
+        Ok(Errand { child, news, gifts: Some(gifts), is_watched: false })
     }
 
     /// Writes these bytes to its standard input, in the background; [`News::Taken`] tells how it goes on.
@@ -93,7 +95,8 @@ impl Errand {
     }
 
     /// Gives signs of life on its standard input from now on.
-    pub fn pulse(&self) {
+    pub fn pulse(&mut self) {
+        self.is_watched = true;
         self.hand(Gift::Pulse);
     }
 
@@ -156,7 +159,8 @@ impl Drop for Errand {
     /// Ends it: by the end of its input, else by a request, else by force. After that nothing of it is left here.
     fn drop(&mut self) {
         self.release();
-        if self.ended(Instant::now() + GRACE).is_some() {
+        let grace = if self.is_watched { GRACE } else { Duration::ZERO };
+        if self.ended(Instant::now() + grace).is_some() {
             return;
         }
         self.signal(Signal::TERM);
@@ -246,7 +250,7 @@ mod tests {
 
     #[test]
     fn what_is_said_comes_line_by_line_and_what_is_given_goes_in() {
-        let errand = shell("echo first; head -c 200000 | wc -c; read pulse; echo alive");
+        let mut errand = shell("echo first; head -c 200000 | wc -c; read pulse; echo alive");
         errand.give(vec![b'x'; 200_000].into());
         errand.pulse();
         assert_eq!(lines(&errand), ["first", "200000", "alive"]);

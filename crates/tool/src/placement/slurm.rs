@@ -33,8 +33,7 @@ pub(super) fn place(count: NonZeroU32, manner: Manner<'_>) -> Result<Placement, 
     errand.pulse();
     let addresses = listening(&mut errand, &nodes, manner)?;
     let placed = nodes.into_iter().zip(addresses);
-    let placed =
-        placed.map(|(node, address)| Placed { name: node.name, address, token: Some(token.clone()) });
+    let placed = placed.map(|(node, address)| Placed { name: node.name, address, token: token.clone() });
     Ok(Placement { placed: placed.collect(), errands: vec![errand] })
 }
 

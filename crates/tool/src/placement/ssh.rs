@@ -32,7 +32,7 @@ const PORT_TRIALS: u32 = 5;
 /// Its words are the sum, the size, the version and the platform of the program, and how long the agent bears silence. It
 /// is one line without quotation marks, exclamation marks and backslashes, so that every shell hands it to `sh` as it is.
 /// A program of the same version but of another build is taken only where our own cannot run.
-const SCRIPT: &str = r#"d=${XDG_CACHE_HOME:-$HOME/.cache}/pummel; f=$d/pummel-$3-$1; p=$(command -v pummel); fail() { echo "pummel: fail $*"; exit 1; }; same() { [ -x "$1" ] && [ "$(md5sum <"$1" | cut -c1-32)" = "$2" ]; }; if same "$f" "$1"; then touch "$f"; elif same "$p" "$1"; then f=$p; elif [ "$(uname -sm)" = "$4" ]; then { mkdir -p "$d" && t=$(mktemp "$d/new.XXXXXX"); } || fail "cannot write into $d"; echo "pummel: send $f"; head -c "$2" >"$t"; chmod 755 "$t"; same "$t" "$1" || { rm -f "$t"; fail "the copy of this program did not arrive whole in $d"; }; v=$("$t" --version 2>&1); [ "$v" = "pummel $3" ] || { rm -f "$t"; fail "the copy of this program does not run there: $v"; }; mv -f "$t" "$f" || fail "cannot write $f"; find "$d" -type f -mtime +30 -exec rm -f {} +; elif [ "$("$p" --version 2>&1)" = "pummel $3" ]; then f=$p; else fail "it is $(uname -sm), this program is for $4, and there is no pummel $3 in its PATH"; fi; echo "pummel: run $f"; exec "$f" agent --listen 127.0.0.1:0 --exit-with-stdin="$5""#;
+const SCRIPT: &str = r#"d=${XDG_CACHE_HOME:-$HOME/.cache}/pummel; f=$d/pummel-$3-$1; p=$(command -v pummel); fail() { echo "pummel: fail $*"; exit 1; }; same() { [ -x "$1" ] && [ "$(md5sum <"$1" | cut -c1-32)" = "$2" ]; }; if same "$f" "$1"; then touch "$f"; elif same "$p" "$1"; then f=$p; elif [ "$(uname -sm)" = "$4" ]; then { mkdir -p "$d" && t=$(mktemp "$d/new.XXXXXX"); } || fail "cannot write into $d"; echo "pummel: send $f"; head -c "$2" >"$t"; chmod 755 "$t"; same "$t" "$1" || { rm -f "$t"; fail "the copy of this program did not arrive whole in $d"; }; v=$("$t" --version 2>&1); [ "$v" = "pummel $3" ] || { rm -f "$t"; fail "the copy of this program does not run there: $v"; }; mv -f "$t" "$f" || fail "cannot write $f"; find "$d" -type f -mtime +30 -exec rm -f {} +; elif [ "$("$p" --version 2>&1)" = "pummel $3" ]; then f=$p; else fail "it is $(uname -sm), this program is for $4, and there is no pummel $3 in its PATH"; fi; echo "pummel: run $f"; exec "$f" agent --listen 127.0.0.1:0 --token-file - --exit-with-stdin="$5""#;
 
 /// Starts one agent on each host.
 pub(super) fn place(hosts: &[Destination], manner: Manner<'_>) -> Result<Placement, PlaceError> {
@@ -43,6 +43,7 @@ pub(super) fn place(hosts: &[Destination], manner: Manner<'_>) -> Result<Placeme
             "cannot make a folder for the sockets of ssh: {error}; TMPDIR names another place"
         ))
     })?;
+    let token = chance().map_err(|error| PlaceError::Here(format!("no token can be made: {error}")))?;
     let next = AtomicUsize::new(0);
     let is_over = AtomicBool::new(false);
     let results = Mutex::new(Vec::new());
@@ -52,7 +53,8 @@ pub(super) fn place(hosts: &[Destination], manner: Manner<'_>) -> Result<Placeme
                 while !is_over.load(Ordering::Relaxed) {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(host) = hosts.get(index) else { return };
-                    let visit = Visit { host, program: &program, control: folder.socket(index), manner };
+                    let control = folder.socket(index);
+                    let visit = Visit { host, program: &program, token: &token, control, manner };
                     let result = visit.place();
                     // Those under way go on, so that all that do not answer are named at once.
                     if result.is_err() {
@@ -96,6 +98,8 @@ fn gather(hosts: &[Destination], results: Vec<(usize, Outcome)>) -> Result<Place
 struct Visit<'a> {
     host: &'a Destination,
     program: &'a Program,
+    /// What the agent wants to hear: others may have accounts on its host, or here.
+    token: &'a str,
     /// The socket by which more is asked of the connection.
     control: PathBuf,
     manner: Manner<'a>,
@@ -108,7 +112,7 @@ impl Visit<'_> {
         let mut errand = start(&argv)?;
         let there = self.start_agent(&mut errand)?;
         let address = self.forward(there)?;
-        Ok((Placed { name: self.host.to_string(), address, token: None }, errand))
+        Ok((Placed { name: self.host.to_string(), address, token: self.token.to_owned() }, errand))
     }
 
     /// Waits until the agent listens; returns its address on its own host.
@@ -128,7 +132,10 @@ impl Visit<'_> {
                     (self.manner.tell)(&format!("agent {}: this program is copied to {rest}", self.host));
                     wait.errand.give(self.program.bytes.clone());
                 }
-                "run" => is_running = true,
+                "run" => {
+                    is_running = true;
+                    wait.errand.give(format!("{}\n", self.token).into_bytes().into());
+                }
                 "fail" => return Err(Stopped::Because(rest.to_owned())),
                 _ => continue,
             }

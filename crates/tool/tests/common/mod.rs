@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod counts;
+pub mod hosts;
 pub mod redis;
 pub mod secured;
 
@@ -530,7 +531,8 @@ impl Running {
         Running::start_as(Command::new(env!("CARGO_BIN_EXE_pummel")), words, servers)
     }
 
-    fn start_as(mut command: Command, words: &[&str], servers: Option<&str>) -> Running {
+    /// The same with what stands in the environment of this command.
+    pub fn start_as(mut command: Command, words: &[&str], servers: Option<&str>) -> Running {
         let folder = TempDir::new().expect("a temporary folder");
         command.env_remove("MEMCACHED_SERVERS");
         if let Some(servers) = servers {
@@ -582,6 +584,11 @@ impl Running {
                 return;
             }
         }
+    }
+
+    /// Ends it without a chance to clean up.
+    pub fn kill(self) {
+        drop(self.process);
     }
 
     /// Waits for its end.
