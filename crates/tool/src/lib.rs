@@ -13,6 +13,8 @@ pub mod mcperf;
 pub mod memaslap;
 pub mod mutilate;
 pub mod pages;
+#[cfg(feature = "agents")]
+pub mod placement;
 pub mod places;
 pub mod progress;
 pub mod report;

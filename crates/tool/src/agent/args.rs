@@ -1,11 +1,15 @@
 //! The command line of `pummel agent`.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
 use pummel_engine::io::sys;
+use pummel_logic::time::Nanos;
 
 use super::allow::{Network, NotANetwork};
 use super::cert::{self, CertArgs};
@@ -13,7 +17,8 @@ use super::door::{self, Token};
 use super::serve::{Guard, Own, Post, serve};
 use crate::aside::say;
 use crate::exit::{Exit, answer};
-use crate::front::UsageError;
+use crate::front::{UsageError, values};
+use crate::placement::{Leash, first_line};
 
 /// Options of `pummel agent`.
 #[derive(Args, Clone, Debug)]
@@ -40,9 +45,13 @@ pub struct PostArgs {
     /// Where to listen; port 0 is any that is free. The line `listening on ADDR:PORT` on standard output says where
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:5556", allow_hyphen_values = true)]
     pub listen: SocketAddr,
-    /// Serve only controllers that know the first line of this file
+    /// Serve only controllers that know the first line of this file; `-` is standard input
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub token_file: Option<PathBuf>,
+    /// End when standard input ends; with a time, also when nothing came through it for so long. For those who start
+    /// agents and may be gone without a word
+    #[arg(long, value_name = "SILENCE", num_args = 0..=1, require_equals = true, value_parser = values::time)]
+    pub exit_with_stdin: Option<Option<Nanos>>,
     /// Certificate of this agent, then those that lead to its authority (PEM): with --tls-key and --tls-ca, everything is
     /// encrypted and only controllers with a certificate are served
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -57,6 +66,16 @@ pub struct PostArgs {
     /// TLS any
     #[arg(long, value_name = "CIDR", value_parser = network, value_delimiter = ',')]
     pub allow_target: Vec<Network>,
+}
+
+/// How long standard input may be silent, where its end is the agent's end: for ever, or for so long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeashLen(Option<Duration>);
+
+impl PostArgs {
+    fn leash(&self) -> Option<LeashLen> {
+        self.exit_with_stdin.map(|silence| LeashLen(silence.map(Duration::from_nanos)))
+    }
 }
 
 fn network(text: &str) -> Result<Network, NotANetwork> {
@@ -86,14 +105,14 @@ pub fn agent(args: &AgentArgs) -> Exit {
     match &args.command {
         Some(AgentCommand::Cert(args)) => cert::cert(args),
         None => match post_of(&args.post) {
-            Ok(post) => stand(post),
+            Ok(post) => stand(post, args.post.leash()),
             Err(error) => answer(&error.into()),
         },
     }
 }
 
-/// Serves until the process is interrupted.
-pub fn stand(post: Post) -> Exit {
+/// Serves until the process is interrupted, or its leash says that nobody needs it any more.
+pub fn stand(post: Post, leash: Option<LeashLen>) -> Exit {
     let interrupts: &'static AtomicU32 = match sys::on_interrupt() {
         Ok(interrupts) => interrupts,
         Err(error) => {
@@ -101,6 +120,16 @@ pub fn stand(post: Post) -> Exit {
             return Exit::Failed;
         }
     };
+    if let Some(LeashLen(silence)) = leash {
+        thread::spawn(move || {
+            match Leash::wait(io::stdin(), silence) {
+                Leash::Closed => {}
+                // Nobody may know of the agent any more: its log says why it is gone.
+                silent @ Leash::Silent(_) => say(format_args!("the agent ends: {silent}")),
+            }
+            interrupts.fetch_add(1, Ordering::Relaxed);
+        });
+    }
     match serve(post, interrupts) {
         Ok(()) => Exit::Complete,
         Err(error) => {
@@ -129,7 +158,13 @@ fn post_of(args: &PostArgs) -> Result<Post, UsageError> {
             ));
         }
     };
-    let token = args.token_file.as_deref().map(Token::read).transpose();
+    let token = args.token_file.as_deref().map(|path| match path.to_str() {
+        Some("-") => first_line(io::stdin().lock()).map_err(|error| error.to_string()).and_then(|line| {
+            Token::of(&line).map_err(|why| format!("the first line of standard input {why}"))
+        }),
+        _ => Token::read(path),
+    });
+    let token = token.transpose();
     let token = token.map_err(|error| value("--token-file", &args.token_file, error))?;
     guarded(args.listen, Guard { tls, token, targets: args.allow_target.clone() }, Own::default())
 }

@@ -249,12 +249,18 @@ impl Token {
     pub fn read(path: &Path) -> Result<Token, String> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| format!("'{}' cannot be read: {error}", path.display()))?;
-        let word = text.lines().next().unwrap_or_default().trim();
+        Token::of(text.lines().next().unwrap_or_default())
+            .map_err(|why| format!("'{}': its first line {why}", path.display()))
+    }
+
+    /// This word.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn of(line: &str) -> Result<Token, String> {
+        let word = line.trim();
         if word.is_empty() || !word.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(format!(
-                "'{}': its first line has to be a word of visible ASCII characters",
-                path.display()
-            ));
+            return Err("has to be a word of visible ASCII characters".to_owned());
         }
         Ok(Token(word.into()))
     }

@@ -26,7 +26,9 @@ use super::link::{Credentials, Link, greet_all};
 use super::member::{self, Reins, Said, Task};
 use super::proto::v1::command::What as Told;
 use super::proto::{PROTOCOL, VERSION, v1};
-use crate::front::fleet::Fleet;
+use crate::aside::say;
+use crate::front::fleet::{Fleet, Place};
+use crate::placement::{PlaceError, Placement};
 
 /// How often to look whether the run is to be stopped.
 const LOOK: Duration = Duration::from_millis(20);
@@ -72,6 +74,8 @@ pub struct Crew {
     runtime: Runtime,
     links: Vec<Link>,
     stop_on_loss: bool,
+    /// Agents that end with this crew; after the links, so that none is cut off in the middle of a word.
+    _placements: Vec<Placement>,
 }
 
 /// Who does what in a run.
@@ -97,14 +101,17 @@ impl Crew {
             .enable_all()
             .build()
             .map_err(failed)?;
-        let deadline = Instant::now() + Duration::from_nanos(fleet.patience_ns);
+        let patience = Duration::from_nanos(fleet.patience_ns);
+        let placements = place_all(fleet, patience, stop)?;
+        let placed: Vec<_> = placements.iter().flat_map(Placement::placed).cloned().collect();
+        let deadline = Instant::now() + patience;
         let links = runtime.block_on(async {
             tokio::select! {
-                links = greet_all(&fleet.places, &credentials, deadline) => links.map_err(Refusal::Agents),
+                links = greet_all(&fleet.places, &placed, &credentials, deadline) => links.map_err(Refusal::Agents),
                 () = told_to_stop(stop) => Err(Refusal::Interrupted),
             }
         })?;
-        Ok(Crew { runtime, links, stop_on_loss: fleet.stop_on_loss })
+        Ok(Crew { runtime, links, stop_on_loss: fleet.stop_on_loss, _placements: placements })
     }
 
     /// What every agent said of itself.
@@ -185,6 +192,19 @@ impl Crew {
         }));
         Ok(Helm::Agent(commands))
     }
+}
+
+/// Starts those agents of a fleet that are not there yet.
+fn place_all(fleet: &Fleet, patience: Duration, stop: &dyn Fn() -> bool) -> Result<Vec<Placement>, Refusal> {
+    let wanted = fleet.places.iter().filter_map(|place| match place {
+        Place::Started(placing) => Some(placing),
+        Place::Host { .. } | Place::Name { .. } => None,
+    });
+    let placed = wanted.map(|placing| Placement::start(placing, patience, stop, &|words: &str| say(words)));
+    placed.collect::<Result<_, _>>().map_err(|error| match error {
+        PlaceError::Interrupted => Refusal::Interrupted,
+        PlaceError::Here(_) | PlaceError::There(_) => Refusal::Agents(error.to_string()),
+    })
 }
 
 async fn told_to_stop(stop: &dyn Fn() -> bool) {

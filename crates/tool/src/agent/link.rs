@@ -25,6 +25,7 @@ use super::proto::v1::command::What as Told;
 use super::proto::v1::event::What as Word;
 use super::proto::{BEAT, EVENT_BYTES_MAX, PROTOCOL, VERSION, unpack_rows, v1};
 use crate::front::fleet::{Fleet, FleetTls, Place, with_port};
+use crate::placement::Placed;
 
 /// Who says nothing for so long is lost; a loss is known within 3 s.
 const PATIENCE: Duration = Duration::from_millis(2_500);
@@ -50,6 +51,14 @@ type Client = AgentClient<InterceptedService<Channel, Shower>>;
 #[derive(Clone, Debug)]
 pub struct Shower(Option<MetadataValue<Ascii>>);
 
+impl Shower {
+    fn of(token: Option<Token>) -> Result<Shower, String> {
+        let header =
+            token.map(|token| token.bearer().parse().map_err(|_| "the token cannot be sent".to_owned()));
+        header.transpose().map(Shower)
+    }
+}
+
 impl Interceptor for Shower {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
         if let Some(token) = &self.0 {
@@ -74,9 +83,12 @@ impl Credentials {
     pub fn read(fleet: &Fleet) -> Result<Credentials, String> {
         let tls = fleet.tls.as_ref().map(read_tls).transpose()?;
         let token = fleet.token_file.as_deref().map(Token::read).transpose()?;
-        let header =
-            token.map(|token| token.bearer().parse().map_err(|_| "the token cannot be sent".to_owned()));
-        Ok(Credentials { tls, shower: Shower(header.transpose()?) })
+        Ok(Credentials { tls, shower: Shower::of(token)? })
+    }
+
+    /// A token and nothing else.
+    fn of_token(word: &str) -> Result<Credentials, String> {
+        Ok(Credentials { tls: None, shower: Shower::of(Some(Token::of(word)?))? })
     }
 }
 
@@ -91,7 +103,7 @@ fn read_tls(files: &FleetTls) -> Result<(Certificate, Identity), String> {
 /// An agent that answered.
 #[derive(Clone, Debug)]
 pub struct Link {
-    /// Its address, as reports name it.
+    /// Its address, as reports name it, or the host that it was started on.
     pub name: String,
     /// What it said of itself.
     pub hello: v1::HelloReply,
@@ -103,16 +115,32 @@ pub struct Link {
 /// Where one agent is, and whose name its certificate has to have.
 #[derive(Clone, Debug)]
 struct Target {
+    /// As reports name it.
     name: String,
+    /// Host and port.
+    address: String,
     host: String,
 }
 
-/// Speaks to all agents of some places, which have to answer by `deadline`.
+impl Target {
+    fn new(address: String, host: String) -> Target {
+        Target { name: address.clone(), address, host }
+    }
+
+    fn placed(placed: &Placed) -> Target {
+        let address = placed.address.to_string();
+        let host = placed.address.ip().to_string();
+        Target { name: placed.name.clone(), address, host }
+    }
+}
+
+/// Speaks to all agents of some places, and to those that were started for this run; all have to answer by `deadline`.
 ///
 /// # Errors
 /// Which does not, how long it was waited for, and why.
 pub async fn greet_all(
     places: &[Place],
+    placed: &[Placed],
     credentials: &Credentials,
     deadline: Instant,
 ) -> Result<Vec<Link>, String> {
@@ -120,12 +148,13 @@ pub async fn greet_all(
     for place in places {
         targets.extend(targets_of(place, deadline).await?);
     }
-    let greetings: Vec<_> = targets
+    let mut wanted: Vec<_> = targets.into_iter().map(|target| (target, credentials.clone())).collect();
+    for placed in placed {
+        wanted.push((Target::placed(placed), Credentials::of_token(&placed.token)?));
+    }
+    let greetings: Vec<_> = wanted
         .into_iter()
-        .map(|target| {
-            let credentials = credentials.clone();
-            tokio::spawn(async move { greet(target, &credentials, deadline).await })
-        })
+        .map(|(target, credentials)| tokio::spawn(async move { greet(target, &credentials, deadline).await }))
         .collect();
     let mut links = Vec::with_capacity(greetings.len());
     let mut trouble = None;
@@ -143,9 +172,11 @@ pub async fn greet_all(
 async fn targets_of(place: &Place, deadline: Instant) -> Result<Vec<Target>, String> {
     let (host, port) = match place {
         Place::Host { host, port } => {
-            return Ok(vec![Target { name: with_port(host, *port), host: host.clone() }]);
+            return Ok(vec![Target::new(with_port(host, *port), host.clone())]);
         }
         Place::Name { host, port } => (host, *port),
+        // They are among those that were placed.
+        Place::Started(_) => return Ok(Vec::new()),
     };
     let since = Instant::now();
     loop {
@@ -159,10 +190,8 @@ async fn targets_of(place: &Place, deadline: Instant) -> Result<Vec<Target>, Str
                 addresses.sort_unstable();
                 addresses.dedup();
                 if !addresses.is_empty() {
-                    let target = |address: std::net::SocketAddr| Target {
-                        name: address.to_string(),
-                        host: host.clone(),
-                    };
+                    let target =
+                        |address: std::net::SocketAddr| Target::new(address.to_string(), host.clone());
                     return Ok(addresses.into_iter().map(target).collect());
                 }
                 "it has no address".to_owned()
@@ -199,7 +228,7 @@ async fn greet(target: Target, credentials: &Credentials, deadline: Instant) -> 
 fn endpoint_of(target: &Target, credentials: &Credentials) -> Result<Endpoint, String> {
     let scheme = if credentials.tls.is_some() { "https" } else { "http" };
     let wrong = |error: tonic::transport::Error| format!("agent {}: {}", target.name, chain(&error));
-    let endpoint = Endpoint::from_shared(format!("{scheme}://{}", target.name)).map_err(wrong)?;
+    let endpoint = Endpoint::from_shared(format!("{scheme}://{}", target.address)).map_err(wrong)?;
     let endpoint = endpoint.connect_timeout(ATTEMPT).tcp_nodelay(true);
     match &credentials.tls {
         None => Ok(endpoint),

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use pummel_logic::time::Nanos;
 
+use super::placing::Placing;
+
 /// The port of an agent, where none is named.
 pub const AGENT_PORT: u16 = 5556;
 
@@ -39,6 +41,19 @@ pub enum Place {
         /// Port.
         port: u16,
     },
+    /// Nowhere yet: they are started for the run.
+    Started(Placing),
+}
+
+/// Reads a list of agents.
+///
+/// # Errors
+/// What is accepted.
+pub fn places(text: &str) -> Result<Vec<Place>, String> {
+    if Placing::is_meant(text) {
+        return Placing::parse(text).map(|placing| vec![Place::Started(placing)]);
+    }
+    text.split(',').map(place).collect()
 }
 
 /// Files of TLS between a controller and its agents.
@@ -57,7 +72,8 @@ pub struct FleetTls {
 /// # Errors
 /// What is accepted.
 pub fn place(text: &str) -> Result<Place, String> {
-    const ACCEPTED: &str = "HOST, HOST:PORT, [IPV6]:PORT and dns:///NAME:PORT are accepted";
+    const ACCEPTED: &str =
+        "HOST, HOST:PORT, [IPV6]:PORT, dns:///NAME:PORT, ssh://HOST,... and slurm://N are accepted";
     if let Some(name) = text.strip_prefix("dns:///") {
         let (host, port) = host_and_port(name).ok_or(ACCEPTED)?;
         return Ok(Place::Name { host, port });
@@ -104,6 +120,7 @@ impl Place {
         match self {
             Place::Host { host, port } => with_port(host, *port),
             Place::Name { host, port } => format!("dns:///{}", with_port(host, *port)),
+            Place::Started(placing) => placing.to_string(),
         }
     }
 }
@@ -129,6 +146,19 @@ mod tests {
             ("dns:///agents", "dns:///agents:5556"),
         ] {
             assert_eq!(place(text).map(|place| place.name()), Ok(name.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn agents_to_be_started_are_a_list_of_their_own() {
+        let started = |text: &str| Placing::parse(text).map(|placing| vec![Place::Started(placing)]);
+        for text in ["ssh://a,b:22,me@c", "slurm://8"] {
+            assert_eq!(places(text), started(text));
+            assert_eq!(places(text).map(|places| places[0].name()), Ok(text.to_owned()));
+        }
+        assert_eq!(places("a,b:1").map(|places| places.len()), Ok(2));
+        for text in ["a,ssh://b", "slurm://x", "a,"] {
+            assert!(places(text).is_err(), "{text}");
         }
     }
 

@@ -17,6 +17,7 @@ pub mod mcperf;
 pub mod memaslap;
 pub mod mutilate;
 pub mod native;
+pub mod placing;
 pub mod saved;
 pub mod values;
 

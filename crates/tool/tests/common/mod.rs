@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod counts;
+pub mod hosts;
 pub mod redis;
 pub mod secured;
 
@@ -593,7 +594,8 @@ impl Running {
         Running::start_as(Command::new(env!("CARGO_BIN_EXE_pummel")), words, servers)
     }
 
-    fn start_as(mut command: Command, words: &[&str], servers: Option<&str>) -> Running {
+    /// The same with what stands in the environment of this command.
+    pub fn start_as(mut command: Command, words: &[&str], servers: Option<&str>) -> Running {
         let folder = TempDir::new().expect("a temporary folder");
         command.env_remove("MEMCACHED_SERVERS");
         if let Some(servers) = servers {
@@ -651,6 +653,11 @@ impl Running {
 
     pub fn has_ended(&mut self) -> bool {
         self.process.0.try_wait().expect("it was started").is_some()
+    }
+
+    /// Ends it without a chance to clean up.
+    pub fn kill(self) {
+        drop(self.process);
     }
 
     /// Waits for its end.

@@ -18,9 +18,11 @@ const MEASURE_RATE: f64 = 1_000.0;
 #[command(next_help_heading = "Agents")]
 pub struct AgentsArgs {
     /// Agents that share the clients evenly, separated by commas: HOST, HOST:PORT, [IPV6]:PORT (port 5556 where none is
-    /// given), or dns:///NAME:PORT for one at each address of a name. Each runs `pummel agent` and has --threads threads
-    #[arg(long, value_name = "AGENT", value_parser = fleet::place, value_delimiter = ',')]
-    pub agents: Vec<Place>,
+    /// given), or dns:///NAME:PORT for one at each address of a name. Each runs `pummel agent` and has --threads threads.
+    /// Or agents that are started for this run and end with it: ssh://HOST,HOST by ssh, with its configuration, on hosts
+    /// that need no pummel; slurm://N by srun, on N nodes of the allocation that this command is in. May be repeated
+    #[arg(long, value_name = "AGENTS", value_parser = fleet::places)]
+    pub agents: Vec<Vec<Place>>,
     /// How long to wait until all agents answer
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::time, allow_hyphen_values = true)]
     pub agents_timeout: Nanos,
@@ -85,18 +87,27 @@ pub fn fleet(args: &AgentsArgs, measuring: &MeasuringArgs) -> Result<Option<Flee
             None => Ok(None),
         };
     }
-    if let Some((place, _)) = args
-        .agents
+    let places = args.agents.concat();
+    if let Some((place, _)) = places
         .iter()
         .enumerate()
         .map(|(at, place)| (place, at))
-        .find(|(place, at)| args.agents[..*at].contains(place))
+        .find(|(place, at)| places[..*at].contains(place))
     {
         return Err(UsageError::Value {
             flag: "--agents".to_owned(),
             value: place.name(),
             accepted: "each agent is accepted once".to_owned(),
         });
+    }
+    // Agents that are started for the run are known by the way they were started.
+    if places.iter().all(|place| matches!(place, Place::Started(_))) {
+        let told = given.iter().find(|(given, flag)| *given && flag.starts_with("--agent-"));
+        if let Some((_, flag)) = told {
+            return Err(UsageError::Missing(format!(
+                "'{flag}' is accepted only with agents that are there already, and not with ssh:// and slurm:// alone"
+            )));
+        }
     }
     let tls = match (&args.agent_tls_ca, &args.agent_tls_cert, &args.agent_tls_key) {
         (None, None, None) => None,
@@ -111,7 +122,7 @@ pub fn fleet(args: &AgentsArgs, measuring: &MeasuringArgs) -> Result<Option<Flee
         }
     };
     Ok(Some(Fleet {
-        places: args.agents.clone(),
+        places,
         patience_ns: args.agents_timeout,
         tls,
         token_file: args.agent_token_file.clone(),
