@@ -153,7 +153,7 @@ impl Crew {
                 wants: watch.wants(),
                 supplies: supplies.clone(),
             };
-            let helm = Helm::Own { task: Some(task), reins: None, say: say.clone(), number: seats.len() };
+            let helm = Helm::Own { task: Some(Box::new(task)), reins: None, say: say.clone(), number: seats.len() };
             let _ = say.send((seats.len(), Said::Accepted));
             seats.push(Seat::new(OWN_NAME.to_owned(), part, None, helm));
         }
@@ -302,7 +302,7 @@ enum Helm {
     /// Over the line.
     Agent(UnboundedSender<Told>),
     /// In this process.
-    Own { task: Option<Task>, reins: Option<Reins>, say: Sender<(usize, Said)>, number: usize },
+    Own { task: Option<Box<Task>>, reins: Option<Reins>, say: Sender<(usize, Said)>, number: usize },
 }
 
 impl Helm {
@@ -313,7 +313,7 @@ impl Helm {
             Helm::Own { task, reins, say, number } => {
                 let Some(task) = task.take() else { return };
                 let (line, number) = (say.clone(), *number);
-                match member::begin(task, move |said| line.send((number, said)).is_ok()) {
+                match member::begin(*task, move |said| line.send((number, said)).is_ok()) {
                     Ok(begun) => *reins = Some(begun),
                     Err(error) => drop(say.send((number, Said::Failed(error.to_string())))),
                 }
@@ -420,6 +420,8 @@ struct Voyage<'a> {
     all: Measurement,
     /// Slices that not all members have given their part of.
     open: BTreeMap<u64, Box<Interval>>,
+    /// Boxed as they are in `open`, between which and this they go to and fro.
+    #[allow(clippy::vec_box)]
     spares: Vec<Box<Interval>>,
     /// The phase that begins next.
     phase: u32,
