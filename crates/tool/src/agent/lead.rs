@@ -153,7 +153,8 @@ impl Crew {
                 wants: watch.wants(),
                 supplies: supplies.clone(),
             };
-            let helm = Helm::Own { task: Some(Box::new(task)), reins: None, say: say.clone(), number: seats.len() };
+            let helm =
+                Helm::Own { task: Some(Box::new(task)), reins: None, say: say.clone(), number: seats.len() };
             let _ = say.send((seats.len(), Said::Accepted));
             seats.push(Seat::new(OWN_NAME.to_owned(), part, None, helm));
         }
