@@ -7,7 +7,7 @@ LINKS ?= yes
 OLD_NAMES = memaslap memcaslap mcperf mutilate
 
 # Programs that the tests run, each with its Debian package.
-TEST_NEEDS = memcached:memcached redis-server:redis-server saslpasswd2:sasl2-bin setpriv:util-linux
+TEST_NEEDS = memcached:memcached redis-server:redis-server saslpasswd2:sasl2-bin setpriv:util-linux ip:iproute2
 
 TARGET = $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 BINARY = $(TARGET)/release/pummel

@@ -1,5 +1,7 @@
 //! Floor 3: what people and other machines see of pummel: command lines, reports, the built-in server.
 
+#[cfg(feature = "agents")]
+pub mod agent;
 pub mod aside;
 pub mod cli;
 pub mod demo;
@@ -14,7 +16,9 @@ pub mod pages;
 pub mod places;
 pub mod progress;
 pub mod report;
+pub mod runner;
 pub mod samples;
 pub mod search;
 pub mod serve;
+pub mod supplies;
 pub mod sweep;

@@ -103,8 +103,8 @@ impl Codec for Text {
         }
     }
 
-    #[inline]
-    fn skim(&mut self, input: &mut &[u8]) -> Option<Skimmed> {
+    #[inline(always)]
+    fn skim(&mut self, _oldest: Tag, input: &mut &[u8]) -> Option<Skimmed> {
         if self.reply.place != Place::Line || self.reply.found || !self.lines.at_start() {
             return None;
         }
@@ -402,7 +402,7 @@ impl Reply {
 }
 
 /// What follows the item that `bytes` begin with, if all of it is there.
-#[inline]
+#[inline(always)]
 fn after_item(bytes: &[u8]) -> Option<&[u8]> {
     let rest = bytes.strip_prefix(b"VALUE ")?;
     let key_bytes = ascii::key_len(rest);

@@ -1,5 +1,6 @@
 //! The real binary and servers for it: what is started here listens on free ports of loopback, and ends with its guard.
 
+pub mod agent;
 pub mod counts;
 pub mod redis;
 pub mod secured;
@@ -94,7 +95,7 @@ impl Nobody {
 }
 
 /// A process that is killed when its guard is dropped.
-pub struct Process(Child);
+pub struct Process(pub Child);
 
 impl Process {
     pub fn stop(&self) {
@@ -155,7 +156,7 @@ pub fn has_ipv6() -> bool {
 }
 
 /// A port of loopback that is free for TCP and for UDP.
-fn free_port_twice() -> u16 {
+pub fn free_port_twice() -> u16 {
     until("a port that is free for TCP and UDP", || {
         let listener = TcpListener::bind("127.0.0.1:0").ok()?;
         let address = listener.local_addr().ok()?;
@@ -309,9 +310,14 @@ pub struct Truth {
 
 impl Serve {
     pub fn start(args: &str) -> Serve {
+        Serve::start_at("127.0.0.1:0", args)
+    }
+
+    /// At this address.
+    pub fn start_at(address: &str, args: &str) -> Serve {
         let folder = TempDir::new().expect("a temporary folder");
         let mut child = Command::new(env!("CARGO_BIN_EXE_pummel"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--max-seconds", SERVE_SECONDS_MAX, "--truth"])
+            .args(["serve", "--listen", address, "--max-seconds", SERVE_SECONDS_MAX, "--truth"])
             .arg(folder.path().join("truth"))
             .args(args.split_whitespace())
             .stdout(Stdio::piped())
@@ -578,9 +584,17 @@ impl Running {
         Running::start_in(words, None)
     }
 
+    /// Another program that starts pummel, with all its words.
+    pub fn start_program(program: &str, words: &[&str]) -> Running {
+        Running::start_as(Command::new(program), words, None)
+    }
+
     fn start_in(words: &[&str], servers: Option<&str>) -> Running {
+        Running::start_as(Command::new(env!("CARGO_BIN_EXE_pummel")), words, servers)
+    }
+
+    fn start_as(mut command: Command, words: &[&str], servers: Option<&str>) -> Running {
         let folder = TempDir::new().expect("a temporary folder");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_pummel"));
         command.env_remove("MEMCACHED_SERVERS");
         if let Some(servers) = servers {
             command.env("MEMCACHED_SERVERS", servers);
@@ -616,11 +630,17 @@ impl Running {
     /// Waits for the line of progress that ends the first interval of the measured phase.
     #[track_caller]
     pub fn wait_for_progress(&mut self) {
+        self.wait_for("req/s");
+    }
+
+    /// Waits for a line on standard error that has these words.
+    #[track_caller]
+    pub fn wait_for(&mut self, words: &str) {
         loop {
             let line = self.errors.recv_timeout(PATIENCE).unwrap_or_else(|why| {
-                panic!("no progress ({why}): {:?}", self.said);
+                panic!("no {words:?} ({why}): {:?}", self.said);
             });
-            let found = line.contains("req/s");
+            let found = line.contains(words);
             self.said.push(line);
             if found {
                 return;
