@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use pummel_logic::measure::histogram::Histogram;
 use pummel_logic::measure::measurement::Measurement;
-use pummel_logic::measure::recorder::{Counts, Op, Ops, Span};
+use pummel_logic::measure::recorder::{Counts, Op, Ops, Span, Times};
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::Plan;
 use pummel_logic::time::MICROSECOND;
@@ -29,8 +29,8 @@ const MEGABYTE: f64 = 1_048_576.0;
 /// The report of one run.
 pub fn render(report: &Report<'_>, layout: &Layout) -> String {
     let figures = Figures::of(report.plan, report.measurement, report.summary);
-    let (reads, updates) = (&figures.reads, &figures.updates);
-    let latency = |name, op: &Op, span| row(name, op.times.of(span), MICROSECOND as f64, layout);
+    let (reads, updates) = (&figures.read_rows, &figures.update_rows);
+    let latency = |name, times: &Times, span| row(name, times.of(span), MICROSECOND as f64, layout);
     let none = Histogram::new();
     let outstanding = report.measurement.outstanding.as_ref().unwrap_or(&none);
     let mut table = vec![
@@ -56,7 +56,7 @@ pub fn scan_header(layout: &Layout) -> String {
 /// The line of one rate of `--scan`.
 pub fn scan_row(report: &Report<'_>, layout: &Layout, target: u32) -> String {
     let figures = Figures::of(report.plan, report.measurement, report.summary);
-    let read = row("read", figures.reads.times.of(Span::Service), MICROSECOND as f64, layout);
+    let read = row("read", figures.read_rows.of(Span::Service), MICROSECOND as f64, layout);
     format!("{read} {:8.1} {target:8}\n", figures.rate())
 }
 
@@ -106,6 +106,8 @@ fn at(times: &Histogram, share: f64) -> f64 {
 
 /// What the original counts.
 struct Figures {
+    read_rows: Times,
+    update_rows: Times,
     reads: Op,
     updates: Op,
     /// Only reads that found something and stores that stored are counted.
@@ -116,7 +118,17 @@ struct Figures {
 impl Figures {
     fn of(plan: &Plan, measurement: &Measurement, summary: &Summary) -> Figures {
         let ops = measurement.ops();
+        // Beside agents, the rows are the master's.
+        let alone = measurement.agents.is_none();
+        let mut rows = Ops::default();
+        for (group, measured) in plan.groups.iter().zip(&measurement.groups) {
+            if alone || group.manner.here {
+                rows.merge(&measured.ops);
+            }
+        }
         Figures {
+            read_rows: together(&rows, Verb::reads).times,
+            update_rows: together(&rows, Verb::stores).times,
             reads: together(&ops, Verb::reads),
             updates: together(&ops, Verb::stores),
             successes_only: plan.groups.iter().all(|group| group.manner.successes_only),
