@@ -1,6 +1,7 @@
 //! The real binary and servers for it: what is started here listens on free ports of loopback, and ends with its guard.
 
 pub mod counts;
+pub mod mcperf;
 pub mod redis;
 pub mod secured;
 
