@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -220,6 +220,22 @@ impl Server {
         match &self.place {
             Place::Tcp(addresses) => addresses.iter().all(|address| address.ip().is_loopback()),
             Place::Unix(_) => true,
+        }
+    }
+
+    /// Whether all its addresses are allowed; the first that is not is the error, absent for a unix socket, which is
+    /// taken to be at 127.0.0.1.
+    ///
+    /// # Errors
+    /// The address that is not allowed.
+    pub fn permitted(&self, allows: impl Fn(IpAddr) -> bool) -> Result<(), Option<IpAddr>> {
+        match &self.place {
+            Place::Unix(_) if allows(Ipv4Addr::LOCALHOST.into()) => Ok(()),
+            Place::Unix(_) => Err(None),
+            Place::Tcp(addresses) => {
+                let refused = addresses.iter().map(|address| address.ip()).find(|ip| !allows(*ip));
+                refused.map_or(Ok(()), |ip| Err(Some(ip)))
+            }
         }
     }
 

@@ -101,15 +101,15 @@ pub enum Note {
     Departures(Vec<Departure>),
     /// What a check of a client with a window found that failed.
     Finding {
-        /// Number of the connection in its worker.
-        slot: u32,
+        /// Number of the connection over all threads, from 1.
+        connection: u64,
         /// What it was.
         finding: Box<Finding>,
     },
     /// What a server said with an error to a client with a window.
     Complaint {
-        /// Number of the connection in its worker.
-        slot: u32,
+        /// Number of the connection over all threads, from 1.
+        connection: u64,
         /// Its words.
         words: Vec<u8>,
     },
@@ -144,6 +144,8 @@ pub struct PhaseEnd {
     pub bytes: Bytes,
     /// How long it took.
     pub elapsed_ns: Nanos,
+    /// How long after its beginning the worker began it.
+    pub late_ns: Nanos,
     /// From its beginning to the last answer.
     pub answered_ns: Nanos,
     /// How busy the worker was.

@@ -54,6 +54,8 @@ pub struct Log {
     mode: Mode,
     phase: usize,
     begin: Nanos,
+    /// When the phase was really begun.
+    begun_at: Nanos,
     end_at: Nanos,
     /// When the last answer arrived.
     answered_at: Nanos,
@@ -74,6 +76,7 @@ pub struct Log {
     mend: bool,
     checks: Vec<Option<Passing>>,
     checks_grow: bool,
+    first_connection: u64,
     rows: Option<Vec<Row>>,
     departures: Option<Box<Departures>>,
     /// What comes of clients that come and go.
@@ -110,6 +113,8 @@ pub struct Habits {
     pub ledger: Option<Option<Weight>>,
     /// Connections are added as they are needed, and values are checked on them.
     pub checks_grow: bool,
+    /// Number of its first connection over all threads, from 1; where clients have windows, the others follow it.
+    pub first_connection: u64,
     /// The kernel's receive stamps are expected.
     pub stamped: bool,
     /// For every group, whether only the times of reads that found something and of stores that stored are recorded.
@@ -124,6 +129,7 @@ impl Log {
             mode: Mode::Count,
             phase: 0,
             begin: 0,
+            begun_at: 0,
             end_at: NEVER,
             answered_at: 0,
             interval,
@@ -138,6 +144,7 @@ impl Log {
             mend: false,
             checks: vec![None; habits.checks],
             checks_grow: habits.checks_grow,
+            first_connection: habits.first_connection,
             rows: habits.rows.then(|| Vec::with_capacity(ROWS)),
             departures: habits.departures.then(Box::default),
             ledger: habits.ledger.map(|ledger| Box::new(Ledger::new(ledger))),
@@ -162,6 +169,11 @@ impl Log {
             Mode::Count => begin + PROGRESS_NS,
             Mode::Record(interval_ns) => self.tick_at(begin + interval_ns),
         };
+    }
+
+    /// The worker begins the phase now.
+    pub fn note_begun(&mut self, now: Nanos) {
+        self.begun_at = now;
     }
 
     /// How many connections are open now that a phase begins.
@@ -215,6 +227,7 @@ impl Log {
             tally: std::mem::take(&mut self.tally),
             bytes: std::mem::take(&mut self.bytes),
             elapsed_ns,
+            late_ns: self.begun_at.saturating_sub(self.begin),
             answered_ns: self.answered_at.saturating_sub(self.begin),
             time: WorkerTime { busy_ns: self.busy_ns.min(elapsed_ns), wall_ns: elapsed_ns },
             open: self.open,
@@ -295,8 +308,8 @@ impl Log {
     #[inline(always)]
     pub fn answer(&mut self, group: usize, client: u64, answer: &Answer<'_>, message: &[u8]) {
         match self.mode {
-            Mode::Count => return self.count(answer, message),
-            Mode::Record(_) if self.abandoning => self.give_up(group, answer),
+            Mode::Count => return self.count(&{ *answer }, message),
+            Mode::Record(_) if self.abandoning => self.give_up(group, &{ *answer }),
             Mode::Record(_) if self.choosy[group] && !succeeded(answer.outcome) => {
                 self.interval.groups[group].record_slipped(&sample_of(answer));
             }
@@ -317,10 +330,16 @@ impl Log {
             self.message(message);
         }
         if self.watched {
-            self.row(group, client, answer);
-            if let Some(ledger) = &mut self.ledger {
-                ledger.answer(answer);
-            }
+            self.watch(group, client, &{ *answer });
+        }
+    }
+
+    /// Somebody looks at every request.
+    #[inline(never)]
+    fn watch(&mut self, group: usize, client: u64, answer: &Answer<'_>) {
+        self.row(group, client, answer);
+        if let Some(ledger) = &mut self.ledger {
+            ledger.answer(answer);
         }
     }
 
@@ -553,9 +572,9 @@ impl Log {
         if let Mode::Record(_) = self.mode {
             self.interval.window.merge(&counts);
         }
-        let slot = slot as u32;
+        let connection = self.first_connection + slot as u64;
         for finding in shared.take_findings() {
-            self.line.say(Note::Finding { slot, finding: Box::new(finding) });
+            self.line.say(Note::Finding { connection, finding: Box::new(finding) });
         }
         if message.is_empty() {
             return;
@@ -563,7 +582,7 @@ impl Log {
         let known = &self.end.messages;
         let kept = &message[..message.len().min(MESSAGES.1)];
         if known.iter().any(|(text, count)| text == kept && *count <= COMPLAINTS) {
-            self.line.say(Note::Complaint { slot, words: kept.to_vec() });
+            self.line.say(Note::Complaint { connection, words: kept.to_vec() });
         }
     }
 

@@ -29,6 +29,8 @@ struct State {
     latest: Nanos,
     /// Workers that cannot do anything more in the phase under way.
     idle: usize,
+    /// The run has workers elsewhere, which are taken to go on.
+    others: bool,
     /// Everyone who arrived so far is able to go on.
     able: bool,
     verdict: Option<Nanos>,
@@ -39,6 +41,12 @@ impl Meeting {
     pub fn new(workers: usize) -> Meeting {
         let state = State { workers, able: true, ..State::default() };
         Meeting { state: Mutex::new(state), changed: Condvar::new(), stopped: Apart(AtomicBool::new(false)) }
+    }
+
+    /// The same, where the run has workers in other processes as well: a phase is never over because all here are idle.
+    pub fn among_others(self, others: bool) -> Meeting {
+        self.state.lock().unwrap_or_else(|broken| broken.into_inner()).others = others;
+        self
     }
 
     /// Waits for all workers. Each brings its clock's time and whether it can go on; all leave with the same answer:
@@ -69,7 +77,7 @@ impl Meeting {
     /// its end has not come. As long as one goes on, those who cannot have to account for the time as well.
     pub fn all_idle(&self) -> Option<Nanos> {
         let state = self.state.lock().unwrap_or_else(|broken| broken.into_inner());
-        (state.idle + state.arrived >= state.workers).then_some(state.latest)
+        (!state.others && state.idle + state.arrived >= state.workers).then_some(state.latest)
     }
 
     /// Takes no part any more; the others cannot go on without.
@@ -89,6 +97,7 @@ impl Meeting {
             workers: state.workers,
             arrived: 0,
             idle: 0,
+            others: state.others,
             round: state.round + 1,
             latest: 0,
             able: true,
@@ -169,6 +178,16 @@ mod tests {
             }
         });
         assert_eq!(meeting.all_idle(), None, "the next phase begins with all");
+    }
+
+    #[test]
+    fn a_phase_with_workers_elsewhere_is_not_over_because_all_here_are_idle() {
+        let meeting = Meeting::new(1).among_others(true);
+        meeting.fall_idle(10);
+        assert_eq!(meeting.all_idle(), None);
+        assert_eq!(meeting.meet(20, true), Some(20));
+        meeting.fall_idle(30);
+        assert_eq!(meeting.all_idle(), None);
     }
 
     #[test]

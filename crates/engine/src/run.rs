@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
@@ -14,13 +15,14 @@ use pummel_logic::client::{Client, Shift};
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::recorder::Span;
+use pummel_logic::plan::part::Part;
 use pummel_logic::plan::{self, Arrivals, Clock, Depth, Phase, Plan, Protocol, Route, Transport, Work};
 use pummel_logic::rng::Place;
 use pummel_logic::route::Router;
 use pummel_logic::sequence::{self, Draws, Sequencer, Weight};
 use pummel_logic::shared::{Shared, rank_among_mates};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND, seconds};
-use pummel_logic::wire::binary::Binary;
+use pummel_logic::wire::binary::{Binary, PlainBinary};
 use pummel_logic::wire::greeting::{self, Greeting};
 use pummel_logic::wire::meta::Meta;
 use pummel_logic::wire::resp::Resp;
@@ -87,6 +89,9 @@ pub trait Watch {
     /// A phase begins, at `at` on the monotonic clock.
     fn begin(&mut self, _phase: &Phase, _at: Nanos) {}
 
+    /// A phase is over for all workers here; the last of them had begun it `late_ns` after it was to begin.
+    fn phase_over(&mut self, _phase: &Phase, _late_ns: Nanos) {}
+
     /// So many requests of a phase that is not recorded have ended, of all that it makes where that is known.
     fn progress(&mut self, _phase: &Phase, _ended: u64, _of: Option<u64>) {}
 
@@ -96,11 +101,11 @@ pub trait Watch {
     /// A slice of the measured phase, whole, before it goes into the measurement.
     fn interval(&mut self, _interval: &mut Interval) {}
 
-    /// What a check of a client with a window found that failed.
-    fn finding(&mut self, _connection: u32, _finding: &Finding) {}
+    /// What a check of a client with a window found that failed, on this connection, counted from 1 over all threads.
+    fn finding(&mut self, _connection: u64, _finding: &Finding) {}
 
     /// What a server said with an error to a client with a window; only the first of each kind.
-    fn complaint(&mut self, _connection: u32, _words: &[u8]) {}
+    fn complaint(&mut self, _connection: u64, _words: &[u8]) {}
 
     /// A connection to a server of the Plan was lost, or is open again.
     fn connection(&mut self, _server: usize, _news: News) {}
@@ -132,6 +137,27 @@ pub struct Supplies {
     pub password: Option<String>,
     /// The requests that it replays, if it does.
     pub trace: Option<Arc<Trace>>,
+    /// Which addresses it may send to; absent: any.
+    pub permit: Option<Permit>,
+}
+
+/// Says of an address whether requests may be sent there; of a unix socket, it is asked for 127.0.0.1.
+pub type Permit = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
+
+/// Where a process waits, at the beginning of every phase, for the other processes that have a part of the run.
+pub trait Gate: Sync {
+    /// All workers here are ready for the next phase since `ready`: says when it begins, on the monotonic clock, as soon
+    /// as all others are ready too. `None`: it does not begin, because one of them cannot go on or the run was stopped.
+    fn pass(&self, ready: Nanos) -> Option<Nanos>;
+}
+
+/// One process' part of a run, and where it meets the others.
+#[derive(Clone, Copy)]
+pub struct Share<'a> {
+    /// Which clients are here.
+    pub part: &'a Part,
+    /// Where it waits for the others.
+    pub gate: &'a dyn Gate,
 }
 
 impl fmt::Debug for Supplies {
@@ -151,6 +177,13 @@ pub enum RunError {
     Connect(ConnectError),
     /// They cannot be encrypted as it says.
     Tls(TlsError),
+    /// Nothing may be sent to this server from here.
+    Forbidden {
+        /// The server in the Plan.
+        server: String,
+        /// Its address; absent for a unix socket.
+        address: Option<IpAddr>,
+    },
     /// The kernel refused something; what it was.
     Kernel(&'static str, io::Error),
 }
@@ -161,6 +194,12 @@ impl fmt::Display for RunError {
             RunError::Plan(what) => to.write_str(what),
             RunError::Connect(error) => error.fmt(to),
             RunError::Tls(error) => error.fmt(to),
+            RunError::Forbidden { server, address: Some(address) } => {
+                write!(to, "{server} is {address}, and nothing may be sent there from here")
+            }
+            RunError::Forbidden { server, address: None } => {
+                write!(to, "{server} is on this machine, and nothing may be sent there")
+            }
             RunError::Kernel(what, error) => write!(to, "{what}: {error}"),
         }
     }
@@ -186,13 +225,42 @@ pub fn run_supplied(
     watch: &mut dyn Watch,
     stop: &dyn Fn() -> bool,
 ) -> Result<Measurement, RunError> {
-    let servers = servers_of(plan, |server| loading_of(plan, server)).map_err(RunError::Connect)?;
-    let (wait, clock) = (wait_of(plan, &servers), plan.engine.clock);
+    run_on_kernel(plan, supplies, None, watch, stop)
+}
+
+/// As [`run_supplied`], for one part of a run of several processes.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_share(
+    plan: &Plan,
+    supplies: &Supplies,
+    share: Share<'_>,
+    watch: &mut dyn Watch,
+    stop: &dyn Fn() -> bool,
+) -> Result<Measurement, RunError> {
+    if !share.part.fits(plan) {
+        return Err(RunError::Plan("the part is not one of this plan".to_owned()));
+    }
+    run_on_kernel(plan, supplies, Some(share), watch, stop)
+}
+
+fn run_on_kernel(
+    plan: &Plan,
+    supplies: &Supplies,
+    share: Option<Share<'_>>,
+    watch: &mut dyn Watch,
+    stop: &dyn Fn() -> bool,
+) -> Result<Measurement, RunError> {
+    let servers = servers_of(plan, supplies.permit.as_ref(), |server| loading_of(plan, server))?;
+    let threads = share.map_or(plan.engine.threads, |share| share.part.threads);
+    let wait = wait_of(plan.engine.wait, threads, &servers);
+    let clock = plan.engine.clock;
     let choice = choice::choose(plan.engine.backend);
     if let (plan::Backend::Uring, Some(why)) = (plan.engine.backend, &choice.fallback) {
         watch.notice(&format!("io_uring cannot be used, epoll is instead: {why}"));
     }
-    let ground = Ground { servers, choice: Some(choice.clone()) };
+    let ground = Ground { servers, choice: Some(choice.clone()), share };
     match choice.backend {
         plan::Backend::Uring => {
             run_sealed(plan, supplies, ground, watch, stop, &|| Uring::new(wait, clock, &plan.socket))
@@ -207,7 +275,7 @@ pub fn run_supplied(
 fn run_sealed<B: Backend>(
     plan: &Plan,
     supplies: &Supplies,
-    ground: Ground,
+    ground: Ground<'_>,
     watch: &mut dyn Watch,
     stop: &dyn Fn() -> bool,
     backend: &(impl Fn() -> io::Result<B> + Sync),
@@ -232,23 +300,25 @@ pub fn run_on<B: Backend>(
     stop: &dyn Fn() -> bool,
     backend: impl Fn(usize) -> io::Result<B> + Sync,
 ) -> Result<Measurement, RunError> {
-    let servers = servers_of(plan, |_| plan.transport).map_err(RunError::Connect)?;
-    let ground = Ground { servers, choice: None };
+    let servers = servers_of(plan, None, |_| plan.transport)?;
+    let ground = Ground { servers, choice: None, share: None };
     run_at(plan, &Supplies::default(), ground, watch, stop, &backend)
 }
 
 /// What a run finds before it begins.
-struct Ground {
+struct Ground<'a> {
     servers: Arc<[Server]>,
     /// The kernel interface; `None` on backends of the caller's making.
     choice: Option<Choice>,
+    /// The part of the run that is here; `None` where it is the whole.
+    share: Option<Share<'a>>,
 }
 
 /// Runs on servers that were found.
 fn run_at<B: Backend>(
     plan: &Plan,
     supplies: &Supplies,
-    ground: Ground,
+    ground: Ground<'_>,
     watch: &mut dyn Watch,
     stop: &dyn Fn() -> bool,
     backend: &(impl Fn(usize) -> io::Result<B> + Sync),
@@ -264,6 +334,10 @@ fn run_at<B: Backend>(
             run_with(plan, supplies, ground, watch, stop, backend, codec)
         }
         Protocol::Meta => run_with(plan, supplies, ground, watch, stop, backend, Meta::new()),
+        // memaslap numbers no requests, and a get of several keys is so many gets.
+        Protocol::Binary if plan.window().is_some() => {
+            run_with(plan, supplies, ground, watch, stop, backend, PlainBinary::new())
+        }
         Protocol::Binary => run_with(plan, supplies, ground, watch, stop, backend, Binary::new()),
         Protocol::Resp2 => run_with(plan, supplies, ground, watch, stop, backend, resp::<2>(plan)?),
         Protocol::Resp3 => run_with(plan, supplies, ground, watch, stop, backend, resp::<3>(plan)?),
@@ -292,10 +366,13 @@ struct Site<'a> {
     values: ValueMaker,
     window: Option<WindowMaker>,
     servers: Arc<[Server]>,
-    router: Router,
+    /// For each group.
+    routers: Vec<Router>,
     choice: Option<Choice>,
     greeting: Arc<Greeting>,
     mark: RunMark,
+    part: Cow<'a, Part>,
+    gate: Option<&'a dyn Gate>,
     meeting: Meeting,
     wants: Wants,
 }
@@ -303,18 +380,18 @@ struct Site<'a> {
 fn run_with<C: Codec + Sync, B: Backend>(
     plan: &Plan,
     supplies: &Supplies,
-    ground: Ground,
+    ground: Ground<'_>,
     watch: &mut dyn Watch,
     stop: &dyn Fn() -> bool,
     backend: &(impl Fn(usize) -> io::Result<B> + Sync),
     codec: C,
 ) -> Result<Measurement, RunError> {
-    let threads = plan.engine.threads as usize;
-    let connections = connect::connections(plan);
-    match crowd_of(plan) {
-        Some(_) => connect::allow_descriptors(connections, plan.engine.threads),
-        None => connect::ensure_descriptors(connections, plan.engine.threads).map_err(RunError::Connect)?,
-    }
+    let part = match ground.share {
+        Some(share) => Cow::Borrowed(share.part),
+        None => Cow::Owned(Part::whole(plan, chance())),
+    };
+    let threads = part.threads as usize;
+    ensure_descriptors(plan, &part).map_err(RunError::Connect)?;
     let replays = plan.phases.iter().any(|phase| matches!(phase.work, Work::Replay(_)));
     let trace = supplies.trace.clone().filter(|_| replays);
     if replays && trace.is_none() {
@@ -330,10 +407,16 @@ fn run_with<C: Codec + Sync, B: Backend>(
         window: plan.window().map(WindowMaker::new),
         servers: ground.servers,
         choice: ground.choice,
-        router: Router::new(plan.route, &plan.servers).in_blocks(block_of(plan)),
+        routers: plan
+            .groups
+            .iter()
+            .map(|group| Router::new(plan.route, &plan.servers).in_blocks(group.manner.block.into()))
+            .collect(),
         greeting: Arc::new(greeting_of(plan, supplies)?),
-        mark: RunMark::new(chance()),
-        meeting: Meeting::new(threads),
+        mark: RunMark::new(part.mark),
+        meeting: Meeting::new(threads).among_others(!part.is_whole()),
+        gate: ground.share.map(|share| share.gate),
+        part,
         wants: watch.wants(),
     };
     let (notes, heard) = mpsc::channel();
@@ -358,6 +441,28 @@ fn run_with<C: Codec + Sync, B: Backend>(
     })
 }
 
+/// Whether requests may be sent to all servers of a plan, as far as their addresses are known now: a run asks again, of
+/// the addresses that it uses.
+///
+/// # Errors
+/// [`RunError::Forbidden`], and when a server has no address.
+pub fn permitted(plan: &Plan, permit: &Permit) -> Result<(), RunError> {
+    servers_of(plan, Some(permit), |_| plan.transport).map(drop)
+}
+
+/// Makes sure that the connections of a part can be open here, raising the soft limit where that helps.
+///
+/// # Errors
+/// [`ConnectError::Descriptors`] when the system does not allow them.
+pub fn ensure_descriptors(plan: &Plan, part: &Part) -> Result<(), ConnectError> {
+    let connections = part.clients() * plan.lanes() as u64;
+    match crowd_of(plan) {
+        Some(_) => connect::allow_descriptors(connections, part.threads),
+        None => connect::ensure_descriptors(connections, part.threads)?,
+    }
+    Ok(())
+}
+
 /// One worker's life: on its CPU, with its backend, through all phases.
 fn staff<C: Codec, B: Backend>(
     site: &Site<'_>,
@@ -377,6 +482,11 @@ fn staff<C: Codec, B: Backend>(
             line.say(Note::Done(Box::new(WorkerEnd { failure: Some(error), ..WorkerEnd::default() })));
         }
     }
+}
+
+/// Whether some requests of a plan, or all, go by datagrams.
+fn uses_datagrams(plan: &Plan) -> bool {
+    plan.transport == Transport::Udp || plan.window().is_some_and(|window| window.pool.datagrams)
 }
 
 /// What is said on every new connection: the version of the protocol, and who we are.
@@ -408,10 +518,20 @@ fn password_of(login: &plan::Login) -> Result<String, RunError> {
     Ok(text.lines().next().unwrap_or_default().to_owned())
 }
 
-fn servers_of(plan: &Plan, loading: impl Fn(&Server) -> Transport) -> Result<Arc<[Server]>, ConnectError> {
-    let sources = Sources::parse(&plan.socket.source)?;
+fn servers_of(
+    plan: &Plan,
+    permit: Option<&Permit>,
+    loading: impl Fn(&Server) -> Transport,
+) -> Result<Arc<[Server]>, RunError> {
+    let sources = Sources::parse(&plan.socket.source).map_err(RunError::Connect)?;
     let resolve = |name: &String| {
-        let server = Server::resolve(name, &sources)?;
+        let server = Server::resolve(name, &sources).map_err(RunError::Connect)?;
+        // Of the addresses that are used from here on: a name may have others the next time.
+        if let Some(permit) = permit {
+            server
+                .permitted(|address| permit(address))
+                .map_err(|address| RunError::Forbidden { server: name.clone(), address })?;
+        }
         let loading = loading(&server);
         Ok(server.loaded_by(loading))
     };
@@ -429,22 +549,22 @@ fn loading_of(plan: &Plan, server: &Server) -> Transport {
 }
 
 /// How workers wait: spinning needs a core that nobody else wants.
-fn wait_of(plan: &Plan, servers: &[Server]) -> plan::Wait {
+fn wait_of(wait: plan::Wait, threads: u32, servers: &[Server]) -> plan::Wait {
     let cores = Cores {
         machine: sys::online_cpus(),
         // As few as affinity and the control group leave.
         allowed: thread::available_parallelism().map_or(1, |cpus| cpus.get()),
-        workers: plan.engine.threads as usize,
+        workers: threads as usize,
         servers: servers.iter().filter(|server| server.is_here()).count(),
     };
-    cores.settle(plan.engine.wait)
+    cores.settle(wait)
 }
 
 /// Works through the phases of the plan.
 fn work<C: Codec, B: Backend>(site: &Site<'_>, line: Line, backend: B, codec: &C) {
     let plan = site.plan;
     let number = line.worker;
-    let places = places_of(plan, number);
+    let places = places_of(plan, &site.part, number);
     let mut worker = worker_of::<C, B>(site, line, backend, &places).speaking(codec);
     let result = phases(site, number, &mut worker, &places);
     if result.is_err() {
@@ -469,7 +589,7 @@ fn phases<C: Codec, B: Backend>(
         }
         let able = worker.can_go_on();
         let Some(at) = site.meeting.meet(worker.now(), able) else { return Ok(()) };
-        let begin = at + HEAD_START_NS;
+        let Some(begin) = begin_of(site, number, at) else { return Ok(()) };
         let end = match &phase.work {
             Work::Pause(pause) => site.started.saturating_add(pause.until_ns).max(begin),
             _ => phase.stop.time_ns.map_or(NEVER, |time| begin.saturating_add(time)),
@@ -493,6 +613,19 @@ fn phases<C: Codec, B: Backend>(
     Ok(())
 }
 
+/// When a phase begins for which all workers here are ready since `ready`; `None` when it does not.
+fn begin_of(site: &Site<'_>, number: usize, ready: Nanos) -> Option<Nanos> {
+    let Some(gate) = site.gate else { return Some(ready + HEAD_START_NS) };
+    // One worker asks for all, and the others wait for what it was told.
+    match number {
+        0 => {
+            let told = gate.pass(ready);
+            site.meeting.meet(told.unwrap_or(0), told.is_some())
+        }
+        _ => site.meeting.meet(0, true),
+    }
+}
+
 /// Tells every client of a worker what to do in a phase.
 fn brief<C: Codec, B: Backend>(
     site: &Site<'_>,
@@ -513,7 +646,7 @@ fn brief<C: Codec, B: Backend>(
     for (seat, &(group, number)) in seats.iter_mut().zip(places) {
         let place = Place { seed: plan.seed, group: group as u64, phase: n as u64, client: number };
         let clients = u64::from(plan.groups[group].clients);
-        let requests = requests_of_client(site, phase, &plan.groups[group], number);
+        let requests = requests_of_client(site, phase, group, &plan.groups[group], number);
         let (depth, repeats) = match is_loaded_by_datagrams(site, phase) {
             // A server that loses every second store for good is not worth more patience.
             true => (loading_depth(plan, number, clients), requests.max(LOADERS_MAX)),
@@ -586,12 +719,13 @@ fn calling_of(
 fn gathering_of(site: &Site<'_>, worker: usize) -> Option<Gathering> {
     let plan = site.plan;
     let (group, _) = crowd_of(plan)?;
-    let (turn, turns) = (worker as u64, u64::from(plan.engine.threads));
-    let clients = u64::from(plan.groups[group].clients);
+    let (turn, turns) = (worker as u64, u64::from(site.part.threads));
+    let here = &site.part.clients[group];
+    let clients = here.end - here.start;
     Some(Gathering {
         group,
         limit: ((turn + 1) * clients / turns - turn * clients / turns) as usize,
-        turn: (turn, turns),
+        turn: (u64::from(site.part.first_worker) + turn, u64::from(site.part.workers)),
         depth: depth_in_use(plan.groups[group].depth),
         mark: (plan.verify > 0.0).then_some(site.mark),
         transport: plan.transport,
@@ -681,9 +815,25 @@ fn requests_of(plan: &Plan, phase: &Phase) -> Option<u64> {
     }
 }
 
-/// One client's share of them.
-fn requests_of_client(site: &Site<'_>, phase: &Phase, group: &plan::Group, number: u64) -> u64 {
+/// How many requests of a phase are made here, where that is known.
+fn requests_here(site: &Site<'_>, phase: &Phase) -> Option<u64> {
+    if site.part.is_whole() {
+        return requests_of(site.plan, phase);
+    }
+    requests_of(site.plan, phase)?;
+    let clients = site.plan.groups.iter().zip(&site.part.clients).enumerate();
+    let shares = clients.flat_map(|(at, (group, here))| {
+        here.clone().map(move |number| requests_of_client(site, phase, at, group, number))
+    });
+    Some(shares.fold(0, u64::saturating_add))
+}
+
+/// One client's share of them. Where there are several groups, the first goes through the records.
+fn requests_of_client(site: &Site<'_>, phase: &Phase, at: usize, group: &plan::Group, number: u64) -> u64 {
     let plan = site.plan;
+    if at > 0 && chores_of(plan, phase).is_some() {
+        return 0;
+    }
     if let Work::Window(window) = &phase.work
         && window.preset
     {
@@ -726,18 +876,18 @@ fn depth_of(phase: &Phase, group: &plan::Group) -> u32 {
 
 /// Which clients a worker has, as group and number: a run of neighbours, so that servers, which are dealt to clients in
 /// turn, are spread over every worker.
-fn places_of(plan: &Plan, worker: usize) -> Vec<(usize, u64)> {
-    let (worker, threads) = (worker as u64, u64::from(plan.engine.threads));
+fn places_of(plan: &Plan, part: &Part, worker: usize) -> Vec<(usize, u64)> {
+    let (worker, threads) = (worker as u64, u64::from(part.threads));
     let mut places = Vec::new();
     let loads = plan.phases.iter().any(|phase| matches!(phase.work, Work::Load(_)));
-    for (at, group) in plan.groups.iter().enumerate() {
+    for (at, (group, here)) in plan.groups.iter().zip(&part.clients).enumerate() {
         // Seats of those who come and go are made as they are needed, unless the same clients load.
         if group.crowd.is_some() && !loads {
             continue;
         }
-        let (clients, block) = (u64::from(group.clients), u64::from(group.manner.block));
-        let blocks = clients.div_ceil(block);
-        let start = |worker: u64| (worker * blocks / threads * block).min(clients);
+        let block = u64::from(group.manner.block);
+        let blocks = (here.end - here.start).div_ceil(block);
+        let start = |worker: u64| (here.start + worker * blocks / threads * block).min(here.end);
         places.extend((start(worker)..start(worker + 1)).map(|number| (at, number)));
     }
     places
@@ -758,7 +908,7 @@ fn worker_of<C: Codec, B: Backend>(
         let pool = plan.window().map(|window| window.pool);
         let servers = match &pool {
             Some(pool) => Cow::Owned(pool.servers_of(number, plan.servers.len())),
-            None => Cow::Borrowed(site.router.servers_of(number)),
+            None => Cow::Borrowed(site.routers[group].servers_of(number)),
         };
         let writer = (plan.verify > 0.0).then(|| Writer::new(site.mark, before + number));
         let mut client = Client::new(group, number, servers[0], writer).with_lanes(&servers);
@@ -781,13 +931,14 @@ fn worker_of<C: Codec, B: Backend>(
     let all_clients = plan.groups.first().map_or(1, |group| u64::from(group.clients));
     let mut shared =
         Shared::new(site.keys.clone(), site.values.clone(), &plan.data, all_clients, plan.verify, site.mark)
-            .over(site.router.clone())
+            .over(site.routers[0].clone())
             .counting_bare(plan.protocol.is_resp())
             .loading_by(loaders(site))
             .counting(sequence.map(|sequence| Sequencer::new(sequence, &plan.data.key_prefix)))
             .with_window(site.window.clone());
     if let Some(trace) = &site.trace {
-        shared = shared.replaying(Arc::clone(trace), line.worker as u64, plan.engine.threads.into());
+        let worker = u64::from(site.part.first_worker) + line.worker as u64;
+        shared = shared.replaying(Arc::clone(trace), worker, site.part.workers.into());
     }
     let depth = plan.groups.iter().map(|group| depth_in_use(group.depth)).max().unwrap_or(1);
     let rules = Rules {
@@ -803,6 +954,7 @@ fn worker_of<C: Codec, B: Backend>(
         checks_grow: crowd.is_some() && plan.verify > 0.0,
         rows: site.wants.rows,
         departures: site.wants.departures,
+        first_connection: roads.first().map_or(0, |road| road.connection) + 1,
         successes_only: plan.groups.iter().map(|group| group.manner.successes_only).collect(),
         stamped: plan.engine.clock == Clock::Kernel && !site.servers.iter().any(Server::is_unix),
     };
@@ -889,6 +1041,8 @@ struct Collector<'a, 'w> {
     began: Nanos,
     /// Its length.
     elapsed_ns: Nanos,
+    /// How late the last worker began the phase under way.
+    late_ns: Nanos,
     /// Lengths of the measured phases before it, together.
     before_ns: Nanos,
     /// Number of slices before it.
@@ -911,9 +1065,8 @@ impl<'a, 'w> Collector<'a, 'w> {
             measurement.generator.fallbacks.extend(choice.fallback.clone());
         }
         measurement.unix_socket = site.servers.iter().any(Server::is_unix);
-        measurement.connections.asked = connect::connections(plan);
-        let by_udp = plan.window().is_some_and(|window| window.pool.datagrams);
-        measurement.udp = (by_udp || plan.transport == Transport::Udp).then(udp::Counts::default);
+        measurement.connections.asked = site.part.clients() * plan.lanes() as u64;
+        measurement.udp = uses_datagrams(plan).then(udp::Counts::default);
         // What a result says that was written before the end, should nobody write another.
         measurement.mark(Status::Partial, "the run is not over");
         Collector {
@@ -930,6 +1083,7 @@ impl<'a, 'w> Collector<'a, 'w> {
             repeated: 0,
             began: 0,
             elapsed_ns: 0,
+            late_ns: 0,
             before_ns: 0,
             before_slices: 0,
             trouble: None,
@@ -951,6 +1105,11 @@ impl<'a, 'w> Collector<'a, 'w> {
                 self.stopped_at = Some(clock::now());
                 self.site.meeting.stop();
             }
+        }
+        // Others may have ended the run while all workers here waited for them.
+        let waited = self.site.gate.is_some() && self.through.contains(&0);
+        if self.stopped_at.is_none() && waited && stop() {
+            self.stopped_at = Some(clock::now());
         }
         self.finish()
     }
@@ -976,14 +1135,14 @@ impl<'a, 'w> Collector<'a, 'w> {
             }
             Note::Progress { phase, ended } => {
                 self.ended[phase] += ended;
-                let of = requests_of(plan, &plan.phases[phase]);
+                let of = requests_here(self.site, &plan.phases[phase]);
                 self.watch.progress(&plan.phases[phase], self.ended[phase], of);
             }
             Note::Slice { interval, worker, next } => self.slice(interval, worker, next),
             Note::Rows(rows) => self.watch.rows(&rows),
             Note::Departures(gone) => self.watch.departures(&gone),
-            Note::Finding { slot, finding } => self.watch.finding(slot, &finding),
-            Note::Complaint { slot, words } => self.watch.complaint(slot, &words),
+            Note::Finding { connection, finding } => self.watch.finding(connection, &finding),
+            Note::Complaint { connection, words } => self.watch.complaint(connection, &words),
             Note::Connection { server, news } => self.watch.connection(server as usize, news),
             Note::Phase(end) => self.phase(&end),
             Note::Done(end) => self.done(*end),
@@ -1037,7 +1196,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         if let Work::Load(_) = &phase.work {
             let all = end.tally.all();
             let load = measurement.load.get_or_insert_default();
-            load.records = requests_of(self.site.plan, phase).unwrap_or(0);
+            load.records = requests_here(self.site, phase).unwrap_or(0);
             load.stored += all.outcomes.stored;
             let failed = all.requests() - all.unsent - all.outcomes.stored;
             load.errors += failed.saturating_sub(end.fate.repeated);
@@ -1056,6 +1215,10 @@ impl<'a, 'w> Collector<'a, 'w> {
             measurement.answered_ns = measurement.answered_ns.max(self.before_ns + end.answered_ns);
         }
         self.through[end.phase] += 1;
+        self.late_ns = self.late_ns.max(end.late_ns);
+        if self.through[end.phase] == self.spares.len() {
+            self.watch.phase_over(phase, std::mem::take(&mut self.late_ns));
+        }
         self.dead[end.phase] += end.fate.dead;
         self.missing += end.fate.missing;
         self.repeated += end.fate.repeated;
@@ -1168,7 +1331,8 @@ impl<'a, 'w> Collector<'a, 'w> {
         let measured: u64 =
             self.measurement.groups.iter().map(|group| group.ops.all().counts.completed).sum();
         let recorded = plan.phases.iter().any(|phase| phase.recorded);
-        if recorded && measured == 0 {
+        // Where others have parts of the run, those who see them all say whether nothing came of it.
+        if recorded && measured == 0 && self.site.part.is_whole() {
             let hint = match plan.transport {
                 Transport::Udp => "; memcached listens on UDP only with -U",
                 Transport::Stream => "",
@@ -1189,7 +1353,7 @@ impl<'a, 'w> Collector<'a, 'w> {
     /// to take long.
     fn long_silence_ns(&self) -> Nanos {
         let timeout_ns = self.site.plan.timeout_ns;
-        if self.site.plan.transport == Transport::Udp {
+        if uses_datagrams(self.site.plan) {
             // A single connection hears nothing for a whole timeout where one datagram is lost.
             return timeout_ns.saturating_mul(2).max(SILENCE_MIN_NS);
         }

@@ -3,6 +3,7 @@
 //! A command line is one way to write a Plan. Nothing in it refers to this machine but for names of servers, of CPUs and
 //! of files with certificates; two processes with equal Plans send the same requests.
 
+pub mod part;
 mod window;
 
 use serde::{Deserialize, Serialize};
@@ -387,11 +388,14 @@ pub struct Manner {
     pub spaced: bool,
     /// Only the times of reads that found something, and of stores that stored, are recorded; everything is counted.
     pub successes_only: bool,
+    /// They are in the process that the run is led from, and not on its agents.
+    #[serde(skip_serializing_if = "is_false")]
+    pub here: bool,
 }
 
 impl Default for Manner {
     fn default() -> Manner {
-        Manner { block: 1, late: Late::Kept, spaced: false, successes_only: false }
+        Manner { block: 1, late: Late::Kept, spaced: false, successes_only: false, here: false }
     }
 }
 

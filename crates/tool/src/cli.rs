@@ -5,16 +5,14 @@ use std::path::Path;
 
 use clap::{Args, Parser, Subcommand};
 
+#[cfg(feature = "agents")]
+use crate::agent::args::AgentArgs;
 use crate::demo::DemoArgs;
 use crate::explain::ExplainArgs;
-use crate::front::UsageError;
 use crate::front::native::{LoadArgs, RunArgs, Typed};
 use crate::pages::PagesArgs;
 use crate::serve::ServeArgs;
 use crate::sweep::{ScanArgs, SearchArgs};
-
-/// Names that this version knows, as subcommands and as names of the program, but cannot follow.
-pub const LATER: [&str; 1] = ["agent"];
 
 /// Names of memaslap: that of its authors, and that of Debian's package.
 const MEMASLAP: [&str; 2] = ["memaslap", "memcaslap"];
@@ -62,6 +60,9 @@ pub enum Command {
     /// Follow a command line of mutilate's
     #[command(disable_help_flag = true)]
     Mutilate(MutilateArgs),
+    /// Wait for a controller, and run its load: one of many machines with one measurement
+    #[cfg(feature = "agents")]
+    Agent(Box<AgentArgs>),
     /// Write man pages and shell completions
     #[command(hide = true)]
     Pages(PagesArgs),
@@ -105,9 +106,7 @@ Examples:
   mutilate's command line, also under the name mutilate:
     pummel mutilate --help
   and mcperf's, also under the name mcperf:
-    pummel mcperf --help
-
-Not yet in this version: agents.";
+    pummel mcperf --help";
 
 /// The words of mcperf's command line, where this is one: by the name of the program, or by its subcommand.
 pub fn mcperf_words(words: &[OsString]) -> Option<&[OsString]> {
@@ -139,15 +138,6 @@ fn words_of<'a>(names: &[&str], words: &'a [OsString]) -> Option<(String, &'a [O
     named.then(|| (names[0].to_owned(), &words[2..]))
 }
 
-/// The answer to a command line that a later version follows: by the name of the program, or by its subcommand.
-pub fn later(words: &[OsString]) -> Option<UsageError> {
-    let known = |word: Option<&OsStr>| LATER.into_iter().find(|name| word == Some(OsStr::new(name)));
-    let program = words.first().and_then(|word| Path::new(word).file_name());
-    let name = known(program).or_else(|| known(words.get(1).map(OsString::as_os_str)))?;
-    let instead = "this version has pummel's own command line, see 'pummel --help'".to_string();
-    Some(UsageError::NotYet { flag: name.to_string(), instead })
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -157,19 +147,5 @@ mod tests {
     #[test]
     fn the_parser_is_sound() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn only_names_of_later_versions_are_put_off() {
-        let name = |words: &[&str]| {
-            let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-            later(&words).map(|error| error.to_string())
-        };
-        assert_eq!(name(&["/usr/bin/pummel", "run", "-s", "mutilate"]), None);
-        assert_eq!(name(&["pummel"]), None);
-        assert_eq!(name(&[]), None);
-        assert_eq!(name(&["/usr/bin/mcperf", "-s", "x"]), None);
-        assert_eq!(name(&["/usr/bin/memaslap", "-s", "x"]), None);
-        assert!(name(&["pummel", "agent"]).is_some_and(|text| text.contains("agent")));
     }
 }

@@ -1,27 +1,26 @@
 //! From a job to its end: the places for reports are checked, the plan is run, the reports are written.
 
 use std::io;
-use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use pummel_engine::feed::Row;
 use pummel_engine::io::sys;
-use pummel_engine::run::{RunError, Supplies, Wants, Watch, run_supplied};
+use pummel_engine::run::{RunError, Wants, Watch};
 use pummel_engine::tls::{Setup, TlsError};
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::summary::Summary;
-use pummel_logic::plan::{Phase, Plan, TlsOptions, Work};
+use pummel_logic::plan::{Phase, Plan, TlsOptions};
 use pummel_logic::time::Nanos;
 
 use crate::aside::say;
 use crate::exit::{Exit, answer};
-use crate::front::mutilate::read_trace;
 use crate::front::{Format, Job, UsageError};
 use crate::places::Places;
 use crate::progress::Progress;
 use crate::report::output::print;
 use crate::report::{Report, json, text};
+use crate::runner::{NotRun, Runner, takes_part};
+use crate::supplies::supplies_of;
 
 /// Runs a job and writes its reports.
 pub fn execute(job: Job) -> Exit {
@@ -29,7 +28,7 @@ pub fn execute(job: Job) -> Exit {
         Ok(interrupts) => interrupts,
         Err(error) => return failed(&format!("signals cannot be handled: {error}")),
     };
-    if let Err(error) = check_cpus(&job.plan).and_then(|()| check_tls(&job.plan)) {
+    if let Err(error) = check_here(&job) {
         return answer(&error.into());
     }
     match Desk::prepare(&job) {
@@ -38,25 +37,19 @@ pub fn execute(job: Job) -> Exit {
     }
 }
 
-/// What a plan needs that is not in it: the requests that it replays. Lines that are none are counted on standard error.
-///
-/// # Errors
-/// When they cannot be read; the message names the file.
-pub fn supplies_of(plan: &Plan) -> io::Result<Supplies> {
-    let replays = plan.phases.iter().find_map(|phase| match &phase.work {
-        Work::Replay(replay) => Some(replay),
-        _ => None,
-    });
-    let Some(replay) = replays else { return Ok(Supplies::default()) };
-    let reading = read_trace(Path::new(&replay.path), replay.format, &plan.data.key_prefix)
-        .map_err(|error| io::Error::new(error.kind(), format!("cannot read '{}': {error}", replay.path)))?;
-    if reading.bad_lines > 0 {
-        say(format_args!(
-            "{} lines of '{}' hold no request and are left out",
-            reading.bad_lines, replay.path
-        ));
+/// What only the machine knows that sends the requests, where that is this one.
+fn check_here(job: &Job) -> Result<(), UsageError> {
+    if takes_part(&job.plan, job.fleet.as_ref()) {
+        check_cpus(&job.plan)?;
+        check_tls(&job.plan)?;
     }
-    Ok(Supplies { trace: Some(Arc::new(reading.trace)), password: None })
+    if job.plan.tls.as_ref().is_some_and(|options| options.insecure) {
+        say(
+            "WARNING: --tls-insecure: every certificate is accepted. The connections are encrypted, but to whom is not \
+             known",
+        );
+    }
+    Ok(())
 }
 
 /// Whether this process may run on the CPUs of the plan; what the machine has, no plan can know.
@@ -72,17 +65,10 @@ pub fn check_cpus(plan: &Plan) -> Result<(), UsageError> {
     }
 }
 
-/// Whether the files of TLS can be used, which only this machine knows; and a word of warning, whoever wants quiet,
-/// where they do not matter since everybody is believed.
+/// Whether the files of TLS can be used.
 fn check_tls(plan: &Plan) -> Result<(), UsageError> {
     let Some(options) = &plan.tls else { return Ok(()) };
     Setup::new(options, &[]).map_err(|error| tls_usage(options, &error))?;
-    if options.insecure {
-        say(
-            "WARNING: --tls-insecure: every certificate is accepted. The connections are encrypted, but to whom is not \
-             known",
-        );
-    }
     Ok(())
 }
 
@@ -125,16 +111,19 @@ impl<'a> Desk<'a> {
     fn run(mut self, interrupts: &AtomicU32) -> Exit {
         let plan = &self.job.plan;
         self.progress.announce(plan);
-        let supplies = match supplies_of(plan) {
-            Ok(supplies) => supplies,
+        let fleet = self.job.fleet.as_ref();
+        let supplies = match takes_part(plan, fleet).then(|| supplies_of(plan)).transpose() {
+            Ok(supplies) => supplies.unwrap_or_default(),
             Err(error) => return failed(&error.to_string()),
         };
-        let result = run_supplied(plan, &supplies, &mut self, &|| interrupts.load(Ordering::Relaxed) > 0);
+        let stop = || interrupts.load(Ordering::Relaxed) > 0;
+        let result =
+            Runner::of(fleet, &stop).and_then(|runner| runner.run(plan, &supplies, &mut self, &stop));
         self.progress.end();
         let (measurement, refused) = match result {
             Ok(measurement) => (measurement, None),
             // The command line is wrong: nothing was tried, and there is nothing to report.
-            Err(RunError::Plan(what)) => {
+            Err(NotRun::Here(RunError::Plan(what)) | NotRun::Usage(what)) => {
                 say(format_args!("error: {what}"));
                 return Exit::Usage;
             }
@@ -210,16 +199,17 @@ impl Watch for Desk<'_> {
 }
 
 /// The result of a run that could not begin.
-pub fn not_run(plan: &Plan, error: &RunError) -> Measurement {
+pub fn not_run(plan: &Plan, error: &NotRun) -> Measurement {
     let names = plan.groups.iter().map(|group| group.name.clone());
     let mut measurement = Measurement::new(names, plan.engine.clock, plan.timeout_ns);
     measurement.connections.asked = pummel_engine::connect::connections(plan);
-    measurement.mark(Status::Partial, error.to_string());
+    let status = if let NotRun::Interrupted = error { Status::Interrupted } else { Status::Partial };
+    measurement.mark(status, error.to_string());
     measurement
 }
 
-fn exit_of(measurement: &Measurement, plan: &Plan, refused: Option<&RunError>) -> Exit {
-    if let Some(RunError::Plan(_) | RunError::Tls(_)) = refused {
+fn exit_of(measurement: &Measurement, plan: &Plan, refused: Option<&NotRun>) -> Exit {
+    if let Some(NotRun::Here(RunError::Plan(_) | RunError::Tls(_))) = refused {
         return Exit::Usage;
     }
     match measurement.status {

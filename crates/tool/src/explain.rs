@@ -145,6 +145,7 @@ fn mutilates(words: &[OsString], edge: &Edge) -> Result<Job, clap::Error> {
         Ok(mutilate::Asked::Runs(runs)) => Ok(runs.job),
         Ok(mutilate::Asked::Help) => Err(no_run("--help").into()),
         Ok(mutilate::Asked::Version) => Err(no_run("--version").into()),
+        Ok(mutilate::Asked::Agent(_)) => Err(no_run("--agentmode").into()),
         Err(refusal) => Err(UsageError::Missing(refusal.to_string()).into()),
     }
 }
@@ -169,12 +170,6 @@ fn format(word: &OsString) -> Result<Format, UsageError> {
 }
 
 fn no_such_front(name: &str) -> UsageError {
-    if crate::cli::LATER.contains(&name) {
-        return UsageError::NotYet {
-            flag: name.to_string(),
-            instead: "this version explains run, load, mcperf, memaslap and mutilate".to_string(),
-        };
-    }
     UsageError::Value {
         flag: "FRONT".to_string(),
         value: name.to_string(),

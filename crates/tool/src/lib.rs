@@ -1,5 +1,7 @@
 //! Floor 3: what people and other machines see of pummel: command lines, reports, the built-in server.
 
+#[cfg(feature = "agents")]
+pub mod agent;
 pub mod aside;
 pub mod cli;
 pub mod demo;
@@ -11,10 +13,14 @@ pub mod mcperf;
 pub mod memaslap;
 pub mod mutilate;
 pub mod pages;
+#[cfg(feature = "agents")]
+pub mod placement;
 pub mod places;
 pub mod progress;
 pub mod report;
+pub mod runner;
 pub mod samples;
 pub mod search;
 pub mod serve;
+pub mod supplies;
 pub mod sweep;

@@ -4,8 +4,10 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
+#[cfg(feature = "agents")]
+use pummel_tool::agent::args::agent;
 use pummel_tool::aside::say;
-use pummel_tool::cli::{Cli, Command, later, mcperf_words, memaslap_words, mutilate_words};
+use pummel_tool::cli::{Cli, Command, mcperf_words, memaslap_words, mutilate_words};
 use pummel_tool::demo::demo;
 use pummel_tool::execute::execute;
 use pummel_tool::exit::{Exit, answer};
@@ -20,9 +22,6 @@ use pummel_tool::sweep::{scan, search};
 
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
-    if let Some(error) = later(&words) {
-        return answer(&error.into()).into();
-    }
     if let Some(words) = mcperf_words(&words) {
         return mcperf(words).into();
     }
@@ -51,6 +50,8 @@ fn follow(command: Command, edge: &Edge) -> Exit {
         Command::Mcperf(args) => mcperf(&args.args),
         Command::Memaslap(args) => memaslap("memaslap", &args.args, edge),
         Command::Mutilate(args) => mutilate("mutilate", &args.args, edge),
+        #[cfg(feature = "agents")]
+        Command::Agent(args) => agent(&args),
         Command::Pages(args) => pages(&args),
     }
 }
@@ -63,6 +64,10 @@ fn execute_if_good(job: Result<Job, UsageError>) -> Exit {
 }
 
 fn serve_until_told(args: ServeArgs) -> Exit {
+    if let Some((flag, value, accepted)) = args.refusal() {
+        let (flag, accepted) = (flag.to_owned(), accepted.to_owned());
+        return answer(&UsageError::Value { flag, value, accepted }.into());
+    }
     match serve(args) {
         Ok(()) => Exit::Complete,
         Err(error) => {

@@ -5,6 +5,8 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::net::ToSocketAddrs;
+#[cfg(feature = "agents")]
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -16,19 +18,47 @@ use pummel_engine::run::{RunError, Supplies, Wants, Watch, run_supplied};
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::{Phase, Plan, Work};
+#[cfg(feature = "agents")]
+use pummel_logic::time::SECOND;
 use pummel_logic::time::{MICROSECOND, Nanos, seconds};
 use pummel_logic::wire::Outcome;
 
+#[cfg(feature = "agents")]
+use crate::agent::{
+    args::guarded as guarded_post,
+    door, lead,
+    proto::v1::HelloReply,
+    serve::{Guard, Own, serve},
+};
 use crate::aside::say;
-use crate::execute::supplies_of;
 use crate::exit::Exit;
-use crate::front::mutilate::{Asked, HELP, Look, Refusal, Runs, Series, VERSION, read};
+#[cfg(feature = "agents")]
+use crate::front::fleet::{Fleet, FleetTls};
+use crate::front::mutilate::{
+    AgentAsked, Asked, Crewed, HELP, Look, Refusal, Runs, Seat, Series, VERSION, read,
+};
 use crate::front::{Edge, Front};
 use crate::places::Places;
 use crate::report::Report;
 use crate::report::output::print;
 use crate::report::text::mutilate::{Layout, order_statistic_us, rate, render, scan_header, scan_row};
+use crate::runner::NotRun;
 use crate::search::{Tried, halving, steps};
+use crate::supplies::supplies_of;
+
+/// Variables of the environment with the files that masters and agents need to know each other.
+#[cfg(feature = "agents")]
+const TOKEN_FILE: &str = "PUMMEL_TOKEN_FILE";
+#[cfg(feature = "agents")]
+const TLS_CA: &str = "PUMMEL_TLS_CA";
+#[cfg(feature = "agents")]
+const TLS_CERT: &str = "PUMMEL_TLS_CERT";
+#[cfg(feature = "agents")]
+const TLS_KEY: &str = "PUMMEL_TLS_KEY";
+
+/// How long to wait for agents.
+#[cfg(feature = "agents")]
+const AGENT_PATIENCE_NS: Nanos = 10 * SECOND;
 
 /// The status of everything that is wrong but the words of the command line.
 const FATAL: Exit = Exit::Other(255);
@@ -41,8 +71,12 @@ pub fn mutilate(program: &str, words: &[OsString], edge: &Edge) -> Exit {
     match read(words, edge, &cpus) {
         Ok(Asked::Help) => printed(HELP),
         Ok(Asked::Version) => printed(VERSION),
+        Ok(Asked::Agent(asked)) => agent(&asked, &cpus),
         Ok(Asked::Runs(runs)) => match sys::on_interrupt() {
-            Ok(interrupts) => Station::new(&runs, interrupts, started).follow(),
+            Ok(interrupts) => match Crew::gather(&runs, interrupts) {
+                Ok(crew) => Station::new(&runs, crew, interrupts, started).follow(),
+                Err(exit) => exit,
+            },
             Err(error) => fatal(format_args!("signals cannot be handled: {error}")),
         },
         Err(Refusal::Words(text)) => {
@@ -50,6 +84,145 @@ pub fn mutilate(program: &str, words: &[OsString], edge: &Edge) -> Exit {
             Exit::Other(1)
         }
         Err(Refusal::Fatal(text)) => fatal(text),
+    }
+}
+
+/// The agents of a command line; nobody where it names none.
+#[cfg(feature = "agents")]
+struct Crew(Option<lead::Crew>);
+
+#[cfg(feature = "agents")]
+impl Crew {
+    fn gather(runs: &Runs, interrupts: &AtomicU32) -> Result<Crew, Exit> {
+        if runs.agents.is_empty() {
+            return Ok(Crew(None));
+        }
+        let file = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+        let tls = match [TLS_CA, TLS_CERT, TLS_KEY].map(file) {
+            [Some(ca), Some(cert), Some(key)] => Some(FleetTls { ca, cert, key }),
+            [None, None, None] => None,
+            _ => {
+                return Err(fatal(format_args!(
+                    "{TLS_CA}, {TLS_CERT} and {TLS_KEY} are of use only together"
+                )));
+            }
+        };
+        let fleet = Fleet {
+            places: runs.agents.clone(),
+            patience_ns: AGENT_PATIENCE_NS,
+            tls,
+            token_file: file(TOKEN_FILE),
+            stop_on_loss: false,
+        };
+        match lead::Crew::gather(&fleet, &|| interrupts.load(Ordering::Relaxed) > 0) {
+            Ok(crew) => Ok(Crew(Some(crew))),
+            Err(lead::Refusal::Interrupted) => Err(Exit::Interrupted),
+            Err(refusal) => Err(fatal(refusal)),
+        }
+    }
+
+    /// What the agents said of themselves.
+    fn seats(&self) -> Vec<Seat> {
+        let seat = |hello: &HelloReply| Seat {
+            threads: hello.threads.max(1),
+            weight: hello.weight.max(1),
+            measure_connections: hello.measure_connections,
+        };
+        self.0.iter().flat_map(lead::Crew::hellos).map(seat).collect()
+    }
+
+    /// Runs a plan, here or on the agents; what went wrong is in words.
+    fn run(
+        &self,
+        crewed: &Crewed,
+        supplies: &Supplies,
+        watch: &mut dyn Watch,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Measurement, NotRun> {
+        let Some(crew) = &self.0 else {
+            return run_supplied(&crewed.plan, supplies, watch, stop).map_err(NotRun::Here);
+        };
+        let parts = lead::Parts::of_groups(&crewed.plan, &crewed.agents, crewed.own);
+        Ok(crew.run(&crewed.plan, parts, supplies, watch, stop)?)
+    }
+}
+
+/// Nobody: this build has no agents.
+#[cfg(not(feature = "agents"))]
+struct Crew;
+
+#[cfg(not(feature = "agents"))]
+impl Crew {
+    fn gather(runs: &Runs, _interrupts: &AtomicU32) -> Result<Crew, Exit> {
+        match runs.agents.is_empty() {
+            true => Ok(Crew),
+            false => Err(fatal("--agent (-a): this pummel was built without agents")),
+        }
+    }
+
+    fn seats(&self) -> Vec<Seat> {
+        Vec::new()
+    }
+
+    fn run(
+        &self,
+        crewed: &Crewed,
+        supplies: &Supplies,
+        watch: &mut dyn Watch,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Measurement, NotRun> {
+        run_supplied(&crewed.plan, supplies, watch, stop).map_err(NotRun::Here)
+    }
+}
+
+#[cfg(not(feature = "agents"))]
+fn agent(_asked: &AgentAsked, _cpus: &[usize]) -> Exit {
+    fatal("--agentmode (-A): this pummel was built without agents")
+}
+
+/// `-A`: waits for a master. It listens to all the world only where it knows who speaks.
+#[cfg(feature = "agents")]
+fn agent(asked: &AgentAsked, cpus: &[usize]) -> Exit {
+    let file = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let tls = match [TLS_CERT, TLS_KEY, TLS_CA].map(file) {
+        [Some(cert), Some(key), Some(ca)] => match door::secure(&cert, &key, &ca) {
+            Ok(tls) => Some(tls),
+            Err(error) => return fatal(error),
+        },
+        [None, None, None] => None,
+        _ => return fatal(format_args!("{TLS_CA}, {TLS_CERT} and {TLS_KEY} are of use only together")),
+    };
+    let token = match file(TOKEN_FILE).map(|path| door::Token::read(&path)).transpose() {
+        Ok(token) => token,
+        Err(error) => return fatal(format_args!("{TOKEN_FILE}: {error}")),
+    };
+    let guarded = tls.is_some() || token.is_some();
+    let address: IpAddr = if guarded { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST }.into();
+    if !guarded {
+        log(format_args!(
+            "listening on the loopback address only; to listen on all, set {TOKEN_FILE} to a file with a word that master \
+             and agents share"
+        ));
+    }
+    let own = Own {
+        threads: asked.seat.threads,
+        weight: asked.seat.weight,
+        measure_connections: asked.seat.measure_connections,
+        blocking: asked.blocking,
+        cpus: if asked.pinned { cpus.to_vec() } else { Vec::new() },
+    };
+    let guard = Guard { tls, token, targets: Vec::new() };
+    let interrupts = match sys::on_interrupt() {
+        Ok(interrupts) => interrupts,
+        Err(error) => return fatal(format_args!("signals cannot be handled: {error}")),
+    };
+    let post = guarded_post(SocketAddr::new(address, asked.port), guard, own);
+    match post
+        .map_err(|error| error.to_string())
+        .and_then(|post| serve(post, interrupts).map_err(|e| e.to_string()))
+    {
+        Ok(()) => Exit::Complete,
+        Err(error) => fatal(error),
     }
 }
 
@@ -74,6 +247,9 @@ fn printed(text: &str) -> Exit {
 /// What all runs of a command line have in common.
 struct Station<'a> {
     runs: &'a Runs,
+    crew: Crew,
+    /// What its agents said of themselves.
+    seats: Vec<Seat>,
     look: &'a Look,
     interrupts: &'a AtomicU32,
     /// When the process started.
@@ -112,8 +288,9 @@ impl Ran {
 }
 
 impl<'a> Station<'a> {
-    fn new(runs: &'a Runs, interrupts: &'a AtomicU32, started: Nanos) -> Station<'a> {
-        Station { runs, look: &runs.look, interrupts, started, supplies: Supplies::default() }
+    fn new(runs: &'a Runs, crew: Crew, interrupts: &'a AtomicU32, started: Nanos) -> Station<'a> {
+        let seats = crew.seats();
+        Station { runs, crew, seats, look: &runs.look, interrupts, started, supplies: Supplies::default() }
     }
 
     fn follow(mut self) -> Exit {
@@ -172,7 +349,7 @@ impl<'a> Station<'a> {
     }
 
     fn single(&self, places: &mut Places) -> Result<Last, Exit> {
-        let ran = self.run(&self.runs.job.plan, places)?;
+        let ran = self.run_at(self.runs.qps(), places)?;
         let text = render(&ran.report(), &self.layout());
         Ok(Last { text: Some(text).filter(|_| !self.look.load_only), ran })
     }
@@ -182,7 +359,7 @@ impl<'a> Station<'a> {
             log(format_args!("Search-mode.  Find QPS @ {limit_us}us {nth}th percentile."));
         }
         let (mut last, mut ended) = (None, None);
-        let first = self.runs.job.plan.groups[0].rate.unwrap_or(0.0) as u32;
+        let first = self.runs.qps();
         let mut is_first = true;
         let found = halving(limit_us.into(), first, |asked| {
             let ran = match self.run_at(asked, places) {
@@ -238,12 +415,13 @@ impl<'a> Station<'a> {
     }
 
     fn run_at(&self, qps: u32, places: &mut Places) -> Result<Ran, Exit> {
-        let plan = self.runs.plan_at(qps).map_err(fatal)?;
-        self.run(&plan, places)
+        let crewed = self.runs.crewed_at(qps, &self.seats).map_err(fatal)?;
+        self.run(&crewed, places)
     }
 
     /// Runs a plan. An error is one that leaves nothing to report.
-    fn run(&self, plan: &Plan, places: &mut Places) -> Result<Ran, Exit> {
+    fn run(&self, crewed: &Crewed, places: &mut Places) -> Result<Ran, Exit> {
+        let plan = &crewed.plan;
         let mut watcher = Watcher {
             station: self,
             plan,
@@ -253,11 +431,15 @@ impl<'a> Station<'a> {
             windows: Windows::new(self.look.miss_window),
             reads: Vec::new(),
         };
-        let result =
-            run_supplied(plan, &self.supplies, &mut watcher, &|| self.interrupts.load(Ordering::Relaxed) > 0);
+        let stop = || self.interrupts.load(Ordering::Relaxed) > 0;
+        let result = self.crew.run(crewed, &self.supplies, &mut watcher, &stop);
         watcher.phase_is_over();
         let reads = std::mem::take(&mut watcher.reads);
-        let measurement = result.map_err(|error| fatal(self.refusal(&error)))?;
+        let measurement = match result {
+            Ok(measurement) => measurement,
+            Err(NotRun::Interrupted) => return Err(Exit::Interrupted),
+            Err(error) => return Err(fatal(self.refusal(&error))),
+        };
         let summary = Summary::of(&measurement, plan);
         if self.says(1) && self.runs.series == Series::Single && measurement.started_unix_ns > 0 {
             let stop_ns = measurement.started_unix_ns + measurement.measured_ns;
@@ -268,9 +450,9 @@ impl<'a> Station<'a> {
     }
 
     /// Why a run did not begin, in the original's words where it has some.
-    fn refusal(&self, error: &RunError) -> String {
+    fn refusal(&self, error: &NotRun) -> String {
         match error {
-            RunError::Connect(ConnectError::Unresolved { server, error }) => {
+            NotRun::Here(RunError::Connect(ConnectError::Unresolved { server, error })) => {
                 format!("Error while resolving '{}': {error}", self.runs.typed_server(server))
             }
             error => error.to_string(),
@@ -344,6 +526,9 @@ struct Last {
 
 /// Whether a run came to nothing or lost connections; that servers were silent is none of the original's concern.
 fn is_broken(ran: &Ran) -> bool {
+    if ran.measurement.agents.is_some() {
+        return ran.measurement.status == Status::Partial;
+    }
     let connections = &ran.measurement.connections;
     let recorded = ran.plan.phases.iter().filter(|phase| phase.recorded).count();
     let workers = ran.plan.engine.threads as usize * recorded;

@@ -5,20 +5,21 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use clap::Args;
 use pummel_engine::io::sys;
-use pummel_engine::run::{Supplies, Watch, run_supplied};
+use pummel_engine::run::{Supplies, Watch};
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::{Plan, Work};
 
 use crate::aside::say;
-use crate::execute::supplies_of;
 use crate::exit::{Exit, answer};
 use crate::front::native::{self, RunArgs, Typed};
 use crate::front::values::{self, ValueError};
-use crate::front::{Edge, Format, UsageError};
+use crate::front::{Edge, Format, Job, UsageError};
 use crate::report::curve::{self, Curve, Point};
 use crate::report::output::{Output, print};
+use crate::runner::{NotRun, Runner, takes_part};
 use crate::search::{Judged, Role, separating};
+use crate::supplies::supplies_of;
 
 /// Options of `pummel search`.
 #[derive(Args, Clone, Debug)]
@@ -151,6 +152,16 @@ impl Stop {
     }
 }
 
+impl From<NotRun> for Stop {
+    fn from(why: NotRun) -> Stop {
+        match why {
+            NotRun::Interrupted => Stop::Interrupted,
+            NotRun::Usage(text) => Stop::Usage(UsageError::Missing(text)),
+            why => Stop::Failed(why.to_string()),
+        }
+    }
+}
+
 impl From<io::Error> for Stop {
     fn from(error: io::Error) -> Stop {
         Stop::Failed(error.to_string())
@@ -167,6 +178,8 @@ struct Station<'a> {
     typed: &'a Typed<RunArgs>,
     edge: Edge,
     interrupts: &'static AtomicU32,
+    /// Agents stay for all runs.
+    runner: Runner,
     supplies: Supplies,
     json: Option<Output>,
     csv: Option<Output>,
@@ -187,7 +200,7 @@ impl<'a> Station<'a> {
                 format!("'{flag}' is accepted with 'pummel run' only, which makes one run and not several");
             return Err(Stop::Usage(UsageError::Missing(text)));
         }
-        let plan = native::run(&at(typed, None), edge).map_err(Stop::Usage)?.plan;
+        let Job { plan, fleet, .. } = native::run(&at(typed, None), edge).map_err(Stop::Usage)?;
         let interrupts = sys::on_interrupt()?;
         let place = |path: &Option<_>| path.as_deref().map(Output::prepare).transpose();
         Ok(Station {
@@ -195,7 +208,11 @@ impl<'a> Station<'a> {
             // All runs have one seed, so that they ask for the same keys.
             edge: Edge { seed: plan.seed, ..edge.clone() },
             interrupts,
-            supplies: supplies_of(&plan)?,
+            supplies: match takes_part(&plan, fleet.as_ref()) {
+                true => supplies_of(&plan)?,
+                false => Supplies::default(),
+            },
+            runner: Runner::of(fleet.as_ref(), &|| interrupts.load(Ordering::Relaxed) > 0)?,
             json: place(&args.output.json)?,
             csv: place(&args.output.csv)?,
             curve: Curve { command, goals: plan.goals, points: Vec::new(), found: None, reason: None },
@@ -207,8 +224,8 @@ impl<'a> Station<'a> {
         let plan = native::run(&at(self.typed, asked), &self.edge).map_err(Stop::Usage)?.plan;
         let plan = if self.curve.points.is_empty() { plan } else { without_load(plan) };
         let stopped = || self.interrupts.load(Ordering::Relaxed) > 0;
-        let measurement = run_supplied(&plan, &self.supplies, &mut Nobody, &stopped)
-            .map_err(|error| Stop::Failed(error.to_string()))?;
+        let measurement =
+            self.runner.run(&plan, &self.supplies, &mut Nobody, &stopped).map_err(Stop::from)?;
         match measurement.status {
             Status::Complete => {}
             Status::Interrupted => return Err(Stop::Interrupted),

@@ -43,6 +43,15 @@ pub struct Moments {
     pub sum_squares: u128,
 }
 
+/// A histogram on its way to another process: the cells that were counted in, and what is exact.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sparse {
+    exact: Moments,
+    /// For each cell that was counted in, how many cells lie between it and the one before, and its count.
+    cells: Vec<(u32, u64)>,
+}
+
 /// A text that holds no histogram of this kind, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotAHistogram(String);
@@ -178,6 +187,58 @@ impl Histogram {
         self.max = self.max.max(other.max);
         self.sum += other.sum;
         self.sum_squares = self.sum_squares.saturating_add(other.sum_squares);
+    }
+
+    /// The same, for the way to another process.
+    pub fn to_sparse(&self) -> Sparse {
+        let mut cells = Vec::new();
+        let mut gap = 0;
+        for cell in &self.cells[self.touched()] {
+            match cell {
+                0 => gap += 1,
+                count => cells.push((std::mem::take(&mut gap), *count)),
+            }
+        }
+        Sparse { exact: self.moments(), cells }
+    }
+
+    /// As [`Histogram::merge`], from another process.
+    ///
+    /// # Errors
+    /// When its figures and its cells do not belong to each other; nothing was added then.
+    pub fn merge_sparse(&mut self, other: &Sparse) -> Result<(), NotAHistogram> {
+        let wrong = |what: &str| NotAHistogram(what.to_owned());
+        let Sparse { exact, cells } = other;
+        if exact.count == 0 && cells.is_empty() {
+            return Ok(());
+        }
+        if exact.min > exact.max || exact.max > HIGHEST {
+            return Err(wrong("its least and its greatest value cannot be"));
+        }
+        let (first, last) = (index_of(exact.min), index_of(exact.max));
+        let mut at = first;
+        let mut count = 0u64;
+        for (place, (gap, number)) in cells.iter().enumerate() {
+            at += *gap as usize + usize::from(place > 0);
+            count = count.checked_add(*number).ok_or_else(|| wrong("it has too many values"))?;
+            if at > last {
+                return Err(wrong("it has cells beyond its greatest value"));
+            }
+        }
+        if count != exact.count || at != last || cells.first().is_some_and(|(gap, _)| *gap > 0) {
+            return Err(wrong("the exact figures do not belong to it"));
+        }
+        let mut at = first;
+        for (place, (gap, number)) in cells.iter().enumerate() {
+            at += *gap as usize + usize::from(place > 0);
+            self.cells[at] = self.cells[at].saturating_add(*number);
+        }
+        self.count = self.count.saturating_add(exact.count);
+        self.min = self.min.min(exact.min);
+        self.max = self.max.max(exact.max);
+        self.sum = self.sum.saturating_add(exact.sum);
+        self.sum_squares = self.sum_squares.saturating_add(exact.sum_squares);
+        Ok(())
     }
 
     /// Forgets everything; only cells that were counted in are written.
@@ -539,6 +600,29 @@ mod tests {
             let histogram = of(&values);
             let text = serde_json::to_string(&histogram).unwrap();
             prop_assert_eq!(serde_json::from_str::<Histogram>(&text).unwrap(), histogram);
+        }
+
+        #[test]
+        fn nothing_is_lost_on_the_way_to_another_process(one in values(), another in values()) {
+            let mut merged = of(&one);
+            let text = serde_json::to_string(&of(&another).to_sparse()).unwrap();
+            merged.merge_sparse(&serde_json::from_str(&text).unwrap()).unwrap();
+            let together = of(&[one, another].concat());
+            prop_assert_eq!(&merged, &together);
+            prop_assert!(merged.cells().eq(together.cells()));
+        }
+
+        #[test]
+        fn no_cells_from_another_process_make_it_panic(
+            values in values(), at in 0..200usize, gap in any::<u32>(), count in any::<u64>(), end in any::<u64>()
+        ) {
+            let mut sparse = of(&values).to_sparse();
+            sparse.exact.max = end;
+            prop_assert!(end == *values.iter().max().unwrap() || Histogram::new().merge_sparse(&sparse).is_err()
+                || index_of(end.min(HIGHEST)) == index_of(of(&values).max));
+            let cells = sparse.cells.len();
+            sparse.cells[at % cells] = (gap, count);
+            let _ = Histogram::new().merge_sparse(&sparse);
         }
 
         #[test]

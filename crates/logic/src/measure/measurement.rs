@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::measure::agents::Agents;
 use crate::measure::churn::Churn;
 use crate::measure::histogram::Histogram;
 use crate::measure::interval::{Interval, Turns};
@@ -74,6 +75,9 @@ pub struct Measurement {
     pub generator: Generator,
     /// Everything that was asked in all phases, and their bytes.
     pub whole_run: WholeRun,
+    /// The processes that took part; `None` where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agents: Option<Agents>,
 }
 
 /// How a run ended.
@@ -308,6 +312,7 @@ impl Measurement {
             window: WindowCounts::default(),
             generator: Generator::default(),
             whole_run: WholeRun::default(),
+            agents: None,
         }
     }
 
@@ -396,6 +401,9 @@ impl Measurement {
             self.load.get_or_insert_default().merge(more);
         }
         self.connections.merge(&other.connections);
+        if let Some(more) = &other.udp {
+            self.udp.get_or_insert_default().merge(more);
+        }
         self.verify.merge(&other.verify);
         for (message, count) in &other.messages {
             self.message(message.as_bytes(), *count);

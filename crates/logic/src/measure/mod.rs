@@ -5,10 +5,12 @@
 //! [`Measurement`](measurement::Measurement); a [`Summary`](summary::Summary) is computed from that. Everything merges
 //! exactly: merged parts equal one part that saw everything.
 
+pub mod agents;
 pub mod churn;
 pub mod histogram;
 pub mod interval;
 pub mod measurement;
+pub mod parcel;
 pub mod recorder;
 pub mod summary;
 pub mod verdict;

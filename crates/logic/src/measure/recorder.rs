@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::measure::histogram::Histogram;
+use crate::measure::histogram::{Histogram, NotAHistogram, Sparse};
 use crate::time::{NEVER, Nanos};
 use crate::wire::{Fault, Outcome, Verb};
 
@@ -257,6 +257,21 @@ impl Recorder {
     /// Adds everything that `other` recorded.
     pub fn merge(&mut self, other: &mut Recorder) {
         self.ops.merge(other.ops());
+    }
+
+    /// Adds what a recorder of another process has of one verb.
+    ///
+    /// # Errors
+    /// When its times are no histograms.
+    pub fn merge_sparse(
+        &mut self,
+        verb: Verb,
+        counts: &Counts,
+        times: &[Sparse; Span::COUNT],
+    ) -> Result<(), NotAHistogram> {
+        let op = self.ops.entry(verb);
+        op.counts.merge(counts);
+        op.times.0.iter_mut().zip(times).try_for_each(|(histogram, more)| histogram.merge_sparse(more))
     }
 
     /// Forgets everything; the memory stays.

@@ -491,7 +491,8 @@ fn style(plan: &Plan) -> Result<(), Wrong> {
         return wrong(("--protocol", "data.style.field_bytes"), "", "hashes are accepted with RESP alone");
     }
     let own = |phase: &Phase| matches!(phase.work, Work::Replay(_) | Work::Delete(_));
-    let mannered = |group: &Group| Manner { successes_only: false, ..group.manner } != Manner::default();
+    let mannered =
+        |group: &Group| Manner { successes_only: false, here: false, ..group.manner } != Manner::default();
     if plan.route != Route::All && (plan.phases.iter().any(own) || plan.groups.iter().any(mannered)) {
         let accepted =
             "all is accepted where requests are replayed, deleted, left out, spaced or dealt in blocks";

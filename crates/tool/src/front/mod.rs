@@ -7,13 +7,17 @@ use std::path::PathBuf;
 
 use pummel_logic::plan::Plan;
 
+use self::fleet::Fleet;
+
 pub mod c_numbers;
 pub mod check;
+pub mod fleet;
 pub mod getopt;
 pub mod mcperf;
 pub mod memaslap;
 pub mod mutilate;
 pub mod native;
+pub mod placing;
 pub mod saved;
 pub mod values;
 
@@ -26,6 +30,8 @@ pub struct Job {
     pub plan: Plan,
     /// What to write.
     pub outputs: Outputs,
+    /// Who does it; absent: this process.
+    pub fleet: Option<Fleet>,
 }
 
 /// A command line that pummel understands.
@@ -94,13 +100,6 @@ pub enum UsageError {
     },
     /// Something that has to be there is not.
     Missing(String),
-    /// An option that is understood, but that this version cannot follow.
-    NotYet {
-        /// The option.
-        flag: String,
-        /// What there is instead.
-        instead: String,
-    },
 }
 
 impl fmt::Display for UsageError {
@@ -110,7 +109,6 @@ impl fmt::Display for UsageError {
                 write!(out, "invalid value '{value}' for '{flag}': {accepted}")
             }
             UsageError::Missing(text) => out.write_str(text),
-            UsageError::NotYet { flag, instead } => write!(out, "not yet: {flag}; {instead}"),
         }
     }
 }

@@ -1,10 +1,12 @@
 //! pummel's own command line: `run` and `load`, from their options to a [`Job`].
 
+#[cfg(feature = "agents")]
+mod agents;
 mod args;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 
 use clap::{ArgMatches, Args, FromArgMatches, Parser};
 use pummel_logic::plan::{
@@ -17,11 +19,14 @@ use pummel_logic::wire::{MetaAsk, Verb};
 use pummel_logic::workload::key::Space;
 use pummel_logic::workload::mix::space_of;
 
+#[cfg(feature = "agents")]
+pub use self::agents::{AgentsArgs, MeasuringArgs, OnLoss};
 pub use self::args::{
     ArrivalsName, BackendName, ClockName, DataArgs, EngineArgs, List, LoadArgs, LoadPaceArgs, MixArgs,
     OutputArgs, PaceArgs, ProtocolName, RouteName, RunArgs, SavedArgs, SocketArgs, TargetArgs, WaitName,
 };
 use super::check::{self, Wrong};
+use super::fleet::Fleet;
 use super::{Edge, Format, Front, Job, Outputs, UsageError, values};
 
 /// How many requests are outstanding on one connection while a run stores its records.
@@ -101,8 +106,10 @@ pub fn run(typed: &Typed<RunArgs>, edge: &Edge) -> Result<Job, UsageError> {
     let args = &typed.args;
     let outputs = outputs(&args.output)?;
     if let Some(saved) = &args.saved.plan {
+        #[cfg(feature = "agents")]
+        agents::none_measure(&args.measuring)?;
         let plan = saved_plan(typed, saved)?;
-        return Ok(Job { front: Front::Native, plan, outputs });
+        return Ok(Job { front: Front::Native, plan, outputs, fleet: fleet(args)? });
     }
     let plan = Plan {
         command: args.mix.command.clone(),
@@ -110,12 +117,12 @@ pub fn run(typed: &Typed<RunArgs>, edge: &Edge) -> Result<Job, UsageError> {
         interval_ns: args.pace.interval,
         verify: args.mix.verify.unwrap_or(0.0),
         goals: args.pace.goal.iter().flat_map(|goals| goals.0.clone()).collect(),
-        groups: vec![group(&args.pace)],
+        groups: groups(args)?,
         phases: phases(args),
         ..base(&args.target, &args.engine, &args.socket, &args.data, edge, args.pace.threads)?
     };
     check::check(&plan).map_err(|wrong| typed.usage(wrong))?;
-    Ok(Job { front: Front::Native, plan, outputs })
+    Ok(Job { front: Front::Native, plan, outputs, fleet: fleet(args)? })
 }
 
 /// What `pummel load` with these options does: one phase, which is recorded.
@@ -139,7 +146,38 @@ pub fn load(typed: &Typed<LoadArgs>, edge: &Edge) -> Result<Job, UsageError> {
         ..base(&args.target, &args.engine, &args.socket, &args.data, edge, pace.threads)?
     };
     check::check(&plan).map_err(|wrong| typed.usage(wrong))?;
-    Ok(Job { front: Front::Native, plan, outputs })
+    Ok(Job { front: Front::Native, plan, outputs, fleet: load_fleet(args)? })
+}
+
+/// The agents of a run; also checks that nothing is asked of agents where there are none.
+#[cfg(feature = "agents")]
+fn fleet(args: &RunArgs) -> Result<Option<Fleet>, UsageError> {
+    agents::fleet(&args.agents, &args.measuring)
+}
+
+#[cfg(feature = "agents")]
+fn load_fleet(args: &LoadArgs) -> Result<Option<Fleet>, UsageError> {
+    agents::fleet(&args.agents, &MeasuringArgs::default())
+}
+
+#[cfg(not(feature = "agents"))]
+fn fleet(_args: &RunArgs) -> Result<Option<Fleet>, UsageError> {
+    Ok(None)
+}
+
+#[cfg(not(feature = "agents"))]
+fn load_fleet(_args: &LoadArgs) -> Result<Option<Fleet>, UsageError> {
+    Ok(None)
+}
+
+/// The clients of a run: those that load, and those that measure beside them.
+fn groups(args: &RunArgs) -> Result<Vec<Group>, UsageError> {
+    let loading = group(&args.pace);
+    #[cfg(feature = "agents")]
+    if let Some(measuring) = agents::measuring(&args.measuring, &args.pace, &loading)? {
+        return Ok(vec![loading, measuring]);
+    }
+    Ok(vec![loading])
 }
 
 /// A saved plan, with the servers of the command line if it names any.
@@ -441,7 +479,9 @@ fn outputs(args: &OutputArgs) -> Result<Outputs, UsageError> {
         if *flag != "--json" && file.as_path() == stdout {
             return wrong(flag, file, "the name of a file is accepted; only --json takes -");
         }
-        if let Some((other, _)) = named[..index].iter().find(|(_, seen)| seen == file) {
+        // `f`, `./f` and the whole path are one file.
+        let is_this = |seen: &PathBuf| seen == *file || absolute(seen).ok() == absolute(file).ok();
+        if let Some((other, _)) = named[..index].iter().find(|(_, seen)| is_this(seen)) {
             return wrong(flag, file, &format!("a file of its own is accepted, and {other} has this one"));
         }
     }

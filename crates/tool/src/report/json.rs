@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pummel_logic::measure::agents::{Agents, Member};
 use pummel_logic::measure::churn::{Churn, Failures};
 use pummel_logic::measure::histogram::Histogram;
 use pummel_logic::measure::measurement::{Bytes, Failure, Measurement, Slice, SliceOp, Stamps, Status};
@@ -12,6 +13,7 @@ use pummel_logic::measure::summary::{
 use pummel_logic::plan::{Clock, Late, Plan};
 use pummel_logic::time::{Nanos, seconds};
 use pummel_logic::wire::{Fault, Verb, udp};
+use pummel_logic::workload::window::WindowCounts;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -45,11 +47,17 @@ struct Root<'a> {
     ops: OpsOut<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     groups: Vec<GroupOut<'a>>,
+    /// Absent where one process did everything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agents: Option<AgentsOut<'a>>,
     bytes: Bytes,
     connections: ConnectionsOut<'a>,
     /// Absent without UDP.
     #[serde(skip_serializing_if = "Option::is_none")]
     udp: Option<udp::Counts>,
+    /// What clients with windows counted, where there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    window: Option<WindowCounts>,
     verify: VerifyOut<'a>,
     error_messages: &'a BTreeMap<String, u64>,
     goals: Vec<GoalOut>,
@@ -83,9 +91,11 @@ impl<'a> Root<'a> {
                 .zip(&measurement.groups)
                 .map(|(group, raw)| GroupOut::of(group, &raw.ops))
                 .collect(),
+            agents: measurement.agents.as_ref().map(|agents| AgentsOut::of(agents, summary.seconds)),
             bytes: measurement.bytes,
             connections: ConnectionsOut::of(report),
             udp: measurement.udp,
+            window: report.plan.window().map(|_| measurement.window),
             verify: VerifyOut::of(measurement),
             error_messages: &measurement.messages,
             goals: GoalOut::all_of(report),
@@ -335,6 +345,66 @@ struct GroupOut<'a> {
 impl<'a> GroupOut<'a> {
     fn of(group: &'a GroupSummary, ops: &Ops) -> GroupOut<'a> {
         GroupOut { name: &group.name, totals: TotalsOut::of(&group.totals), ops: OpsOut::of(&group.ops, ops) }
+    }
+}
+
+/// The processes that took part.
+#[derive(Serialize)]
+struct AgentsOut<'a> {
+    start_spread_us: Option<f64>,
+    lost: usize,
+    members: Vec<MemberOut<'a>>,
+}
+
+#[derive(Serialize)]
+struct MemberOut<'a> {
+    name: &'a str,
+    clients: u64,
+    threads: u32,
+    clock_offset_us: f64,
+    clock_error_us: f64,
+    late_us: Option<f64>,
+    lost: Option<LostOut<'a>>,
+    requests: u64,
+    completed: u64,
+    errors: u64,
+    unfinished: u64,
+    unsent: u64,
+    rate: f64,
+    #[serde(flatten)]
+    times: TimesOut<'a>,
+}
+
+#[derive(Serialize)]
+struct LostOut<'a> {
+    at_s: Option<f64>,
+    why: &'a str,
+}
+
+impl<'a> AgentsOut<'a> {
+    fn of(agents: &'a Agents, measured_s: f64) -> AgentsOut<'a> {
+        let out = |ns: Nanos| micros(ns as f64);
+        let member = |member: &'a Member| MemberOut {
+            name: &member.name,
+            clients: member.clients,
+            threads: member.threads,
+            clock_offset_us: micros(member.clock_offset_ns as f64),
+            clock_error_us: out(member.clock_error_ns),
+            late_us: member.late_ns.map(out),
+            lost: member.lost.as_ref().map(|lost| LostOut { at_s: lost.at_ns.map(seconds), why: &lost.why }),
+            requests: member.counts.requests(),
+            completed: member.counts.completed,
+            errors: member.counts.failed(),
+            unfinished: member.counts.unfinished,
+            unsent: member.counts.unsent,
+            rate: if measured_s > 0.0 { rounded(member.counts.completed as f64 / measured_s) } else { 0.0 },
+            times: TimesOut::of(&member.figures),
+        };
+        AgentsOut {
+            start_spread_us: agents.start_spread_ns.map(out),
+            lost: agents.members.iter().filter(|member| member.lost.is_some()).count(),
+            members: agents.members.iter().map(member).collect(),
+        }
     }
 }
 

@@ -396,7 +396,10 @@ impl Settings {
         };
         let manner = self.manner.clone();
         let outputs = self.outputs.clone();
-        Ok(Run { job: Job { front: Front::Mcperf, plan: self.plan(sequence, requests), outputs }, manner })
+        Ok(Run {
+            job: Job { front: Front::Mcperf, plan: self.plan(sequence, requests), outputs, fleet: None },
+            manner,
+        })
     }
 
     fn plan(self, sequence: Sequence, requests: u64) -> Plan {

@@ -164,7 +164,12 @@ fn slap(options: &Options, ground: &Ground<'_>) -> Result<Slap, Refusal> {
         replicates: options.rep_write.is_some(),
         strict: options.strict,
     };
-    Ok(Slap { job: Job { front: Front::Memaslap, plan, outputs: outputs(options) }, banner, look, remarks })
+    Ok(Slap {
+        job: Job { front: Front::Memaslap, plan, outputs: outputs(options), fleet: None },
+        banner,
+        look,
+        remarks,
+    })
 }
 
 /// The items of a list of servers: after a comma one blank may stand.

@@ -1,5 +1,6 @@
 //! mutilate's command line: from its options to a Plan, and to what is written about the run.
 
+mod crew;
 mod dists;
 mod help;
 mod options;
@@ -12,9 +13,8 @@ use std::path::PathBuf;
 
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
-    Arrivals, Backend, Clock, Data, Delete, Depth, Engine, Group, KeyStyle, Late, Load, Login, Manner, Mix,
-    Pause, Phase, Plan, Protocol, Replay, Route, SCHEMA, Socket, Stop, Style, Transport, ValueStyle, Wait,
-    Work,
+    Arrivals, Backend, Clock, Data, Delete, Engine, KeyStyle, Load, Login, Mix, Pause, Phase, Plan, Protocol,
+    Replay, Route, SCHEMA, Socket, Stop, Style, Transport, ValueStyle, Wait, Work,
 };
 use pummel_logic::time::{Nanos, SECOND};
 use pummel_logic::wire::{MetaAsk, Verb};
@@ -23,15 +23,20 @@ use pummel_logic::workload::popularity::Popularity;
 use self::dists::Form;
 use self::options::{Given, Options, fatal};
 use super::c_numbers::strtol;
+use super::fleet::Place;
 use super::values;
 use super::{Edge, Format, Front, Job, Outputs, check};
 
+pub use self::crew::{AgentAsked, Crewed, Seat};
 pub use self::help::{HELP, VERSION};
 pub use self::options::{Refusal, TABLE};
 pub use self::trace::read_trace;
 
 /// Where memcached listens unless it is told otherwise.
 const PORT: u16 = 11_211;
+
+/// Where agents listen unless they are told otherwise.
+const PORT_OF_AGENTS: u16 = 5_556;
 
 /// Most requests outstanding on one connection while records are stored or deleted.
 const CHORE_DEPTH: u32 = 64;
@@ -52,6 +57,8 @@ pub enum Asked {
     Help,
     /// `--version`.
     Version,
+    /// `--agentmode`.
+    Agent(AgentAsked),
     /// One run or several.
     Runs(Box<Runs>),
 }
@@ -65,6 +72,8 @@ pub struct Runs {
     pub look: Look,
     /// Whether there are more, and at which rates.
     pub series: Series,
+    /// Where its agents are.
+    pub agents: Vec<Place>,
     options: Options,
     edge: Edge,
     cpus: Vec<usize>,
@@ -120,6 +129,10 @@ pub fn read(words: impl Iterator<Item = String>, edge: &Edge, cpus: &[usize]) ->
     match options::parse(words)? {
         Given::Help => Ok(Asked::Help),
         Given::Version => Ok(Asked::Version),
+        Given::Options(options) if options.agentmode => {
+            options.validate()?;
+            Ok(Asked::Agent(crew::agent(&options)?))
+        }
         Given::Options(options) => Runs::new(*options, edge, cpus).map(|runs| Asked::Runs(Box::new(runs))),
     }
 }
@@ -134,7 +147,6 @@ impl Runs {
             }
             (None, None) => Series::Single,
         };
-        later(&options)?;
         let qps = match series {
             Series::Scan { min, .. } => f64::from(min),
             _ => options.qps as f64,
@@ -143,9 +155,20 @@ impl Runs {
             // Every rate but 0 needs gaps that can be fitted to it: say so before the first run, not after it.
             arrivals(&options, 1.0)?;
         }
-        let plan = plan(&options, edge, cpus, qps)?;
-        let job = Job { front: Front::Mutilate, plan, outputs: outputs(&options) };
-        Ok(Runs { look: look(&options), job, series, options, edge: edge.clone(), cpus: cpus.to_vec() })
+        let agents = crew::places(&options)?;
+        // What agents say of themselves is not known yet: one thread each stands for it.
+        let seats = vec![Seat { threads: 1, weight: 1, measure_connections: 0 }; agents.len()];
+        let plan = plan(&options, edge, cpus, qps, &seats)?.plan;
+        let job = Job { front: Front::Mutilate, plan, outputs: outputs(&options), fleet: None };
+        Ok(Runs {
+            look: look(&options),
+            job,
+            agents,
+            series,
+            options,
+            edge: edge.clone(),
+            cpus: cpus.to_vec(),
+        })
     }
 
     /// The same run at another rate in requests per second; 0 is closed loop.
@@ -153,7 +176,20 @@ impl Runs {
     /// # Errors
     /// When gaps cannot be fitted to that rate.
     pub fn plan_at(&self, qps: u32) -> Result<Plan, Refusal> {
-        plan(&self.options, &self.edge, &self.cpus, f64::from(qps))
+        self.crewed_at(qps, &[]).map(|crewed| crewed.plan)
+    }
+
+    /// The same beside agents that said this of themselves.
+    ///
+    /// # Errors
+    /// As for [`Runs::plan_at`].
+    pub fn crewed_at(&self, qps: u32, seats: &[Seat]) -> Result<Crewed, Refusal> {
+        plan(&self.options, &self.edge, &self.cpus, f64::from(qps), seats)
+    }
+
+    /// `--qps`; 0 is closed loop.
+    pub fn qps(&self) -> u32 {
+        self.options.qps as u32
     }
 
     /// A server as it was typed.
@@ -169,27 +205,11 @@ impl Runs {
     }
 }
 
-/// Answers what the command line knows and this version cannot do.
-fn later(options: &Options) -> Result<(), Refusal> {
-    let given = [
-        (options.agentmode, "--agentmode (-A)"),
-        (!options.agents.is_empty(), "--agent (-a)"),
-        (options.agent_port.is_some(), "--agent_port (-p)"),
-        (options.lambda_mul.is_some(), "--lambda_mul (-l)"),
-        (options.measure_connections.is_some(), "--measure_connections (-C)"),
-        (options.measure_qps.is_some(), "--measure_qps (-Q)"),
-        (options.measure_depth.is_some(), "--measure_depth (-D)"),
-    ];
-    match given.into_iter().find(|(given, _)| *given) {
-        Some((_, option)) => Err(fatal(format!("not yet: {option}; this version has no agents"))),
-        None => Ok(()),
-    }
-}
-
-/// The run of these options at a rate.
-fn plan(options: &Options, edge: &Edge, cpus: &[usize], qps: f64) -> Result<Plan, Refusal> {
+/// The run of these options at a rate, beside these agents.
+fn plan(options: &Options, edge: &Edge, cpus: &[usize], qps: f64, seats: &[Seat]) -> Result<Crewed, Refusal> {
     let servers = servers(options)?;
     let count = servers.len() as u32;
+    let groups = crew::groups(options, count, qps, seats)?;
     let plan = Plan {
         schema: SCHEMA,
         protocol: match (options.binary, options.redis) {
@@ -214,7 +234,7 @@ fn plan(options: &Options, edge: &Edge, cpus: &[usize], qps: f64) -> Result<Plan
         login: options.username.clone().map(|user| Login { user, password_file: None }),
         tls: None,
         data: data(options, count)?,
-        groups: vec![group(options, count, qps)?],
+        groups: groups.groups,
         phases: phases(options, count),
         command: None,
         route: Route::All,
@@ -226,7 +246,7 @@ fn plan(options: &Options, edge: &Edge, cpus: &[usize], qps: f64) -> Result<Plan
         let check::Wrong { field, value, accepted, .. } = wrong;
         fatal(format!("{field} cannot be '{value}': {accepted}"))
     })?;
-    Ok(plan)
+    Ok(Crewed { plan, own: groups.own, agents: groups.agents })
 }
 
 /// Servers in the form of the Plan. A name is cut at its first colon, as the original does, unless it stands in brackets.
@@ -268,7 +288,7 @@ fn engine(options: &Options, cpus: &[usize]) -> Result<Engine, Refusal> {
     };
     let pinned = options.affinity && options.threads > 1;
     Ok(Engine {
-        threads: options.threads as u32,
+        threads: options.threads.max(1) as u32,
         cpus: if pinned { cpus.to_vec() } else { Vec::new() },
         backend: Backend::Auto,
         wait: if options.blocking { Wait::Block } else { Wait::Spin },
@@ -304,35 +324,6 @@ fn whole(size: Dist, round: fn(f64) -> f64) -> Dist {
         Dist::Fixed(value) => Dist::Fixed(round(value).max(0.0)),
         drawn => drawn,
     }
-}
-
-/// Without `--roundrobin`, or with one thread, every thread opens the connections to every server; with it, each server
-/// has its thread, or each thread its server, whichever are more.
-fn group(options: &Options, servers: u32, qps: f64) -> Result<Group, Refusal> {
-    let (threads, connections) = (options.threads as u32, options.connections as u32);
-    let spread = options.roundrobin && threads > 1;
-    let count = if spread { servers.max(threads) } else { servers * threads };
-    let rate = (qps > 0.0).then_some(qps);
-    let clients = connections * count;
-    let arrivals = match rate {
-        Some(rate) => arrivals(options, f64::from(clients) / rate)?,
-        None => Arrivals::Closed,
-    };
-    let late = options.skip && rate.is_some();
-    Ok(Group {
-        name: "clients".to_owned(),
-        clients,
-        depth: Depth::Limit(options.depth as u32),
-        arrivals,
-        rate,
-        crowd: None,
-        manner: Manner {
-            block: if spread { connections } else { 1 },
-            late: if late { Late::Skipped } else { Late::Kept },
-            spaced: options.moderate && rate.is_some(),
-            successes_only: options.successful,
-        },
-    })
 }
 
 /// Gaps of one connection with this mean.

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use pummel_logic::plan::{Depth, Group, Late, Manner};
+
 use super::*;
 
 fn edge() -> Edge {
@@ -404,13 +406,9 @@ const REFUSED: &[(&str, &str)] = &[
     ("-s a -K 300", "data.key_size cannot be '300': sizes up to 250 bytes are accepted"),
     ("-s a -V 2000000000", "data.value_size cannot be '2000000000': sizes up to 1GiB are accepted"),
     ("-s a --clock sun", "--clock must be kernel or user, not 'sun'"), ("-s a --seed x", "--seed must be a whole number, 0 or more, not 'x'"),
-    ("-A", "not yet: --agentmode (-A); this version has no agents"), ("--agentm", "not yet: --agentmode (-A); this version has no agents"),
-    ("-s a -a b", "not yet: --agent (-a); this version has no agents"), ("-s a --agent=b -p 5", "not yet: --agent (-a); this version has no agents"),
-    ("-s a -p 5", "not yet: --agent_port (-p); this version has no agents"), ("-s a --agent_port=5", "not yet: --agent_port (-p); this version has no agents"),
-    ("-s a -l 2", "not yet: --lambda_mul (-l); this version has no agents"), ("-s a --lambda=2", "not yet: --lambda_mul (-l); this version has no agents"),
-    ("-s a -C 2", "not yet: --measure_connections (-C); this version has no agents"), ("-s a --measure_c 2", "not yet: --measure_connections (-C); this version has no agents"),
-    ("-s a -Q 2", "not yet: --measure_qps (-Q); this version has no agents"), ("-s a --measure_q 2", "not yet: --measure_qps (-Q); this version has no agents"),
-    ("-s a -D 2", "not yet: --measure_depth (-D); this version has no agents"), ("-s a --measure_d 2", "not yet: --measure_depth (-D); this version has no agents"),
+    ("-s a -a b -p x", "--agent_port must be a port from 1 to 65535, not 'x'"), ("-A -p 0", "--agent_port must be a port from 1 to 65535, not '0'"),
+    ("-s a -a b:x", "--agent 'b:x': HOST, HOST:PORT, [IPV6]:PORT and dns:///NAME:PORT are accepted"),
+    ("-s a -a b -a b:5556", "--agent 'b:5556': it is there twice"), ("-A -T 0", "--threads must be >= 1"),
 ];
 
 #[test]
@@ -508,13 +506,81 @@ fn searches_and_scans_make_a_plan_for_every_rate() {
 }
 
 #[test]
-fn the_suggested_use_of_the_readme_is_understood_up_to_its_agents() {
+fn the_suggested_use_of_the_readme_is_understood() {
     assert_eq!(runs_of("-s memcached_server --loadonly").job.plan.phases.len(), 1);
     let line = "-s memcached_server --noload -B -T 16 -Q 1000 -D 4 -C 4 -a agent1 -a agent2 -c 4 -q 200000";
-    assert_eq!(
-        asked(line),
-        Err(Refusal::Fatal("not yet: --agent (-a); this version has no agents".to_owned()))
-    );
+    let runs = runs_of(line);
+    let names: Vec<String> = runs.agents.iter().map(Place::name).collect();
+    assert_eq!(names, ["agent1:5556", "agent2:5556"]);
+    let sixteen = Seat { threads: 16, weight: 1, measure_connections: 0 };
+    let Crewed { plan, own, agents } = runs.crewed_at(200_000, &[sixteen, sixteen]).expect("a plan");
+    assert_eq!((own, agents), (Some((0, 16)), vec![Some((1, 16)), Some((2, 16))]));
+    let group = |at: usize| {
+        let group = &plan.groups[at];
+        (group.clients, group.rate, group.depth, group.manner.here)
+    };
+    assert_eq!(group(0), (64, Some(1_000.0), Depth::Limit(4), true));
+    assert_eq!(group(1), (64, Some(99_500.0), Depth::Limit(1), false));
+    assert_eq!(group(2), (64, Some(99_500.0), Depth::Limit(1), false));
     let basic = runs_of("-s zephyr2-10g -T 24 -c 8").job.plan;
     assert_eq!((basic.engine.threads, basic.groups[0].clients), (24, 192));
+}
+
+/// Clients and rates of the master, if it has some, and of its agents.
+fn rates(line: &str, seats: &[(u32, u32, u32)]) -> Vec<(u32, Option<f64>)> {
+    let seats: Vec<Seat> = seats
+        .iter()
+        .map(|&(threads, weight, measure_connections)| Seat { threads, weight, measure_connections })
+        .collect();
+    let runs = runs_of(line);
+    let crewed = runs.crewed_at(runs.qps(), &seats).expect("a plan");
+    let of = |group: &Option<(usize, u32)>| match group {
+        Some((group, _)) => (crewed.plan.groups[*group].clients, crewed.plan.groups[*group].rate),
+        None => (0, None),
+    };
+    std::iter::once(&crewed.own).chain(&crewed.agents).map(of).collect()
+}
+
+#[test]
+fn rates_of_master_and_agents_add_up_in_every_combination() {
+    let agents = [(1, 1, 0), (1, 2, 0)];
+    // The example of the original's own run: 1000 for the master, the rest by weight.
+    let master = "-s a,b,c -a x -a y -c 1 -q 6000 -Q 1000 -C 2";
+    let third = 5_000.0 / 3.0;
+    assert_eq!(rates(master, &agents), [(6, Some(1_000.0)), (3, Some(third)), (3, Some(2.0 * third))]);
+    for line in [
+        "-s a -a x -a y -c 3 -q 6000",
+        "-s a,b -a x -a y -c 3 -q 6000 -R -T 4",
+        "-s a,b,c -a x -a y -c 3 -q 6000 -R -T 2 -C 5 -l 3",
+        "-s a -a x -a y -c 3 -q 6000 -Q 6000",
+        "-s a -a x -a y -c 3 -q 6000 -Q 1 -D 9 -C 1",
+        "-s a -a x -a y -c 3 -q 6000 -T 0",
+        "-s a -a x -a y -c 3 -q 6000 -T 0 -Q 5000",
+        "-s a -c 1 -C 4 -q 6000",
+        "-s a -c 1 -Q 4 -q 6000",
+    ] {
+        let seats: &[(u32, u32, u32)] = if line.contains("-a") { &[(2, 1, 0), (1, 7, 4)] } else { &[] };
+        let sum: f64 = rates(line, seats).iter().filter_map(|(_, rate)| *rate).sum();
+        assert!((sum - 6_000.0).abs() < 1e-6, "{line}: {sum}");
+    }
+    // A share of nothing is nothing, not everything.
+    assert_eq!(rates("-s a -a x -q 100 -Q 100", &[(1, 1, 0)]), [(1, Some(100.0)), (0, None)]);
+    // In closed loop only the master has a rate, where it is given one.
+    assert_eq!(rates("-s a -a x -Q 100", &[(1, 1, 0)]), [(1, Some(100.0)), (1, None)]);
+}
+
+#[test]
+fn an_agent_keeps_what_its_own_command_line_says() {
+    let seat = Seat { threads: 3, weight: 2, measure_connections: 5 };
+    assert_eq!(
+        asked("-A -p 7000 -T 3 -l 2 -C 5 -B --affinity"),
+        Ok(Asked::Agent(AgentAsked { port: 7_000, seat, blocking: true, pinned: true }))
+    );
+    let seat = Seat { threads: 1, weight: 1, measure_connections: 0 };
+    assert_eq!(
+        asked("--agentmode"),
+        Ok(Asked::Agent(AgentAsked { port: 5_556, seat, blocking: false, pinned: false }))
+    );
+    let names = |line: &str| runs_of(line).agents.iter().map(Place::name).collect::<Vec<String>>();
+    assert_eq!(names("-s a -a x -a y:7 -a [::1]:8 -a [::2] -p 9"), ["x:9", "y:7", "[::1]:8", "[::2]:9"]);
 }

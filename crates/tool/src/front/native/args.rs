@@ -9,6 +9,8 @@ use pummel_logic::time::Nanos;
 use pummel_logic::wire::Verb;
 use pummel_logic::workload::popularity::Popularity;
 
+#[cfg(feature = "agents")]
+use super::agents::{AgentsArgs, MeasuringArgs};
 use crate::front::values::{self, Measure, ValueError};
 use crate::front::{Format, saved};
 
@@ -38,6 +40,14 @@ pub struct RunArgs {
     /// Options of sockets.
     #[command(flatten)]
     pub socket: SocketArgs,
+    /// Which machines send it.
+    #[cfg(feature = "agents")]
+    #[command(flatten)]
+    pub agents: AgentsArgs,
+    /// Clients that measure beside those that load.
+    #[cfg(feature = "agents")]
+    #[command(flatten)]
+    pub measuring: MeasuringArgs,
     /// What is written.
     #[command(flatten)]
     pub output: OutputArgs,
@@ -65,6 +75,10 @@ pub struct LoadArgs {
     /// Options of sockets.
     #[command(flatten)]
     pub socket: SocketArgs,
+    /// Which machines send it.
+    #[cfg(feature = "agents")]
+    #[command(flatten)]
+    pub agents: AgentsArgs,
     /// What is written.
     #[command(flatten)]
     pub output: OutputArgs,
@@ -97,6 +111,8 @@ Examples:
     pummel run -s cache1 --tls --tls-ca ca.pem
   Every value checked, the result as JSON:
     pummel run -s cache1 --verify --json result.json
+  From four machines, each with `pummel agent`, and measured from this one:
+    pummel run -s cache1 --agents m1,m2,m3,m4 -c 400 --rate 1m --measure-connections 4
   Redis, with hashes, and with a command of your own:
     pummel run -s redis1 --protocol resp3 --mix hget:9,hset:1
     pummel run -s redis1 --protocol resp3 --command 'LPUSH __key__ __value__'
@@ -505,7 +521,7 @@ fn addresses(text: &str) -> Result<List<String>, ValueError> {
     values::addresses(text).map(List)
 }
 
-fn count_u32(text: &str) -> Result<u32, ValueError> {
+pub(super) fn count_u32(text: &str) -> Result<u32, ValueError> {
     values::count_within(text, 0, u32::MAX.into()).map(|value| value as u32)
 }
 

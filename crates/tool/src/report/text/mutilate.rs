@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use pummel_logic::measure::histogram::Histogram;
 use pummel_logic::measure::measurement::Measurement;
-use pummel_logic::measure::recorder::{Counts, Op, Ops, Span};
+use pummel_logic::measure::recorder::{Counts, Op, Ops, Span, Times};
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::Plan;
 use pummel_logic::time::MICROSECOND;
@@ -30,10 +30,10 @@ const MEGABYTE: f64 = 1_048_576.0;
 pub fn render(report: &Report<'_>, layout: &Layout) -> String {
     let figures = Figures::of(report.plan, report.measurement, report.summary);
     let mut text = header(layout) + "\n";
-    for (name, span, op) in
-        [("read", Span::Service, &figures.reads), ("update", Span::Service, &figures.updates)]
+    for (name, span, times) in
+        [("read", Span::Service, &figures.read_rows), ("update", Span::Service, &figures.update_rows)]
     {
-        text += &row(name, op.times.of(span), MICROSECOND as f64, layout);
+        text += &row(name, times.of(span), MICROSECOND as f64, layout);
         text.push('\n');
     }
     let empty = Histogram::new();
@@ -41,8 +41,8 @@ pub fn render(report: &Report<'_>, layout: &Layout) -> String {
     text += &row("op_q", outstanding, 1.0, layout);
     text.push('\n');
     if layout.response {
-        for (name, op) in [("read_rt", &figures.reads), ("update_rt", &figures.updates)] {
-            text += &row(name, op.times.of(Span::Response), MICROSECOND as f64, layout);
+        for (name, times) in [("read_rt", &figures.read_rows), ("update_rt", &figures.update_rows)] {
+            text += &row(name, times.of(Span::Response), MICROSECOND as f64, layout);
             text.push('\n');
         }
     }
@@ -58,7 +58,7 @@ pub fn scan_header(layout: &Layout) -> String {
 /// The line of one rate of `--scan`.
 pub fn scan_row(report: &Report<'_>, layout: &Layout, target: u32) -> String {
     let figures = Figures::of(report.plan, report.measurement, report.summary);
-    let read = row("read", figures.reads.times.of(Span::Service), MICROSECOND as f64, layout);
+    let read = row("read", figures.read_rows.of(Span::Service), MICROSECOND as f64, layout);
     format!("{read} {:8.1} {target:8}\n", figures.rate())
 }
 
@@ -108,6 +108,8 @@ fn at(times: &Histogram, share: f64) -> f64 {
 
 /// What the original counts.
 struct Figures {
+    read_rows: Times,
+    update_rows: Times,
     reads: Op,
     updates: Op,
     /// Only reads that found something and stores that stored are counted.
@@ -118,7 +120,17 @@ struct Figures {
 impl Figures {
     fn of(plan: &Plan, measurement: &Measurement, summary: &Summary) -> Figures {
         let ops = measurement.ops();
+        // Beside agents, the rows are the master's.
+        let alone = measurement.agents.is_none();
+        let mut rows = Ops::default();
+        for (group, measured) in plan.groups.iter().zip(&measurement.groups) {
+            if alone || group.manner.here {
+                rows.merge(&measured.ops);
+            }
+        }
         Figures {
+            read_rows: together(&rows, Verb::reads).times,
+            update_rows: together(&rows, Verb::stores).times,
             reads: together(&ops, Verb::reads),
             updates: together(&ops, Verb::stores),
             successes_only: plan.groups.iter().all(|group| group.manner.successes_only),

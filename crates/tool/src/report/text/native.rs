@@ -10,6 +10,7 @@ use pummel_logic::plan::{Arrivals, Births, Clock, Crowd, Depth, Group, Mix, Plan
 use pummel_logic::time::{MILLISECOND, Nanos};
 use pummel_logic::wire::{Fault, udp};
 
+use super::agents;
 use crate::report::{Report, VERSION};
 
 /// The report, with a line end after each line.
@@ -30,6 +31,7 @@ pub fn render(report: &Report<'_>) -> String {
     requests_without_answer(&mut page, &summary.totals.counts);
     errors(&mut page, report);
     around(&mut page, report);
+    crew(&mut page, report);
     renewals(&mut page, &report.summary.ops);
     verification(&mut page, report);
     generator(&mut page, report);
@@ -444,6 +446,18 @@ fn around(page: &mut Page, report: &Report<'_>) {
     }
 }
 
+/// The processes that took part, where there were several.
+fn crew(page: &mut Page, report: &Report<'_>) {
+    let Some(crew) = &report.measurement.agents else { return };
+    page.field("Agents", &agents::words(crew));
+    let rows = agents::table(crew, report.summary.seconds);
+    if rows.len() > 1 {
+        page.line("");
+        page.table(&rows, 1);
+        page.line("");
+    }
+}
+
 /// What became of datagrams.
 fn datagrams(udp: &udp::Counts) -> String {
     let mut text = format!(
@@ -596,7 +610,7 @@ fn goals(page: &mut Page, report: &Report<'_>) {
 }
 
 /// A number with at least three significant digits: two digits after the point below 10, one below 100, else none.
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     if value == 0.0 {
         "0".to_owned()
     } else if value.abs() < 9.995 {
@@ -620,7 +634,7 @@ fn number_plain(value: f64) -> String {
 }
 
 /// A count with commas between thousands.
-fn grouped(count: u64) -> String {
+pub(super) fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {

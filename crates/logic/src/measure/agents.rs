@@ -1,0 +1,109 @@
+//! Who had which part of a run of several processes, and how well they were in step.
+
+use serde::{Deserialize, Serialize};
+
+use crate::measure::recorder::{Counts, Span};
+use crate::measure::summary::Figures;
+use crate::time::{MILLISECOND, Nanos};
+
+/// Clocks that are further apart are worth a word.
+pub const CLOCK_OFFSET_LARGE_NS: Nanos = MILLISECOND;
+
+/// The processes of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Agents {
+    /// From the first that began the measured phase to the last; absent where fewer than two are known to have begun it.
+    pub start_spread_ns: Option<Nanos>,
+    /// Each of them; the controller is the last where it measures too.
+    pub members: Vec<Member>,
+}
+
+/// One process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Member {
+    /// Its address.
+    pub name: String,
+    /// Its clients.
+    pub clients: u64,
+    /// Its threads.
+    pub threads: u32,
+    /// How far its wall clock is ahead of the controller's.
+    pub clock_offset_ns: i64,
+    /// The truth about the clocks lies within so much of what was measured.
+    pub clock_error_ns: Nanos,
+    /// When it began the measured phase, after the moment that was agreed on.
+    pub late_ns: Option<Nanos>,
+    /// When it was lost, if it was.
+    pub lost: Option<Lost>,
+    /// Its requests of the measured phase.
+    pub counts: Counts,
+    /// Their times, by [`Span`].
+    pub figures: [Figures; Span::COUNT],
+}
+
+/// An agent that was not there to the end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lost {
+    /// When it was last heard, after the beginning of the measured phase; absent before that.
+    pub at_ns: Option<Nanos>,
+    /// What happened.
+    pub why: String,
+}
+
+impl Agents {
+    /// The agents whose wall clocks are certainly too far from the controller's.
+    pub fn with_large_offsets(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(|member| {
+            member.clock_offset_ns.unsigned_abs().saturating_sub(member.clock_error_ns)
+                > CLOCK_OFFSET_LARGE_NS
+        })
+    }
+
+    /// The spread of these moments, where there are at least two.
+    pub fn spread(moments: impl IntoIterator<Item = Nanos>) -> Option<Nanos> {
+        let mut range: Option<(Nanos, Nanos, u32)> = None;
+        for at in moments {
+            let (least, greatest, count) = range.unwrap_or((at, at, 0));
+            range = Some((least.min(at), greatest.max(at), count + 1));
+        }
+        range.filter(|range| range.2 > 1).map(|(least, greatest, _)| greatest - least)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::recorder::Op;
+
+    #[test]
+    fn a_spread_needs_two() {
+        assert_eq!(Agents::spread([]), None);
+        assert_eq!(Agents::spread([5]), None);
+        assert_eq!(Agents::spread([5, 9, 2]), Some(7));
+    }
+
+    #[test]
+    fn only_offsets_that_are_certain_are_large() {
+        let member = |offset, error| {
+            let idle = Op::default();
+            Member {
+                name: format!("{offset}"),
+                clients: 1,
+                threads: 1,
+                clock_offset_ns: offset,
+                clock_error_ns: error,
+                late_ns: None,
+                lost: None,
+                counts: Counts::default(),
+                figures: Figures::of_op(&idle, 0),
+            }
+        };
+        let members = vec![member(-1_500_000, 100), member(1_500_000, 600_000), member(900_000, 0)];
+        let agents = Agents { start_spread_ns: None, members };
+        let large: Vec<&str> = agents.with_large_offsets().map(|member| member.name.as_str()).collect();
+        assert_eq!(large, ["-1500000"]);
+    }
+}

@@ -1,0 +1,153 @@
+//! A slice of the measured phase on its way from one process to another.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::measure::histogram::{NotAHistogram, Sparse};
+use crate::measure::interval::{Interval, Turns};
+use crate::measure::measurement::Bytes;
+use crate::measure::recorder::{Counts, Span};
+use crate::time::Nanos;
+use crate::wire::Verb;
+use crate::workload::window::WindowCounts;
+
+/// One process' part of a slice: small, and nothing of it is lost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Parcel {
+    /// Number of the slice, from 0.
+    pub index: u64,
+    start_ns: Nanos,
+    end_ns: Nanos,
+    /// For every group of the Plan, what was asked and how long it took.
+    groups: Vec<BTreeMap<Verb, Packed>>,
+    bytes: Bytes,
+    turns: Turns,
+    #[serde(default, skip_serializing_if = "WindowCounts::is_zero")]
+    window: WindowCounts,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    outstanding: Option<Sparse>,
+}
+
+/// Requests of one verb.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Packed {
+    counts: Counts,
+    times: [Sparse; Span::COUNT],
+}
+
+/// Why a parcel does not belong to the slices that it came for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Misfit {
+    /// It has other groups.
+    Groups,
+    /// Its times are no histograms.
+    Times(NotAHistogram),
+}
+
+impl Parcel {
+    /// The whole slice.
+    pub fn of(interval: &mut Interval) -> Parcel {
+        let groups = interval.groups.iter_mut().map(|recorder| {
+            let packed = recorder.ops().iter().map(|(verb, op)| {
+                let times = Span::ALL.map(|span| op.times.of(span).to_sparse());
+                (verb, Packed { counts: op.counts, times })
+            });
+            packed.collect()
+        });
+        Parcel {
+            index: interval.index,
+            start_ns: interval.start_ns,
+            end_ns: interval.end_ns,
+            groups: groups.collect(),
+            bytes: interval.bytes,
+            turns: interval.turns,
+            window: interval.window,
+            outstanding: interval.outstanding.as_ref().map(|histogram| histogram.to_sparse()),
+        }
+    }
+
+    /// Adds it to what others have of the same slice; to an empty slice, it is that slice.
+    ///
+    /// # Errors
+    /// [`Misfit`]; parts of it may have been added then.
+    pub fn add_to(&self, interval: &mut Interval, is_first: bool) -> Result<(), Misfit> {
+        if self.groups.len() != interval.groups.len() {
+            return Err(Misfit::Groups);
+        }
+        if is_first {
+            (interval.index, interval.start_ns, interval.end_ns) = (self.index, self.start_ns, self.end_ns);
+        }
+        interval.start_ns = interval.start_ns.min(self.start_ns);
+        interval.end_ns = interval.end_ns.max(self.end_ns);
+        for (recorder, ops) in interval.groups.iter_mut().zip(&self.groups) {
+            for (verb, packed) in ops {
+                recorder.merge_sparse(*verb, &packed.counts, &packed.times).map_err(Misfit::Times)?;
+            }
+        }
+        interval.bytes.merge(&self.bytes);
+        interval.turns.merge(&self.turns);
+        interval.window.merge(&self.window);
+        if let Some(more) = &self.outstanding {
+            interval.outstanding.get_or_insert_default().merge_sparse(more).map_err(Misfit::Times)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::recorder::Sample;
+    use crate::wire::Outcome;
+
+    fn slice(requests: u64, outstanding: bool) -> Interval {
+        let mut interval = Interval::new([[Verb::Get], [Verb::Get]]).counting(outstanding);
+        interval.restart(3, 30);
+        interval.end_ns = 30 + requests;
+        for at in 0..requests {
+            let sample = Sample {
+                verb: if at % 3 == 0 { Verb::Set } else { Verb::Get },
+                outcome: if at % 7 == 0 { Outcome::Miss } else { Outcome::Hit },
+                keys: 1,
+                hits: 1,
+                due: at,
+                ready: at + 5,
+                sent: at + 9,
+                arrived: at * at * 50 + 10,
+                read: at * at * 60 + 10,
+                noreply: false,
+            };
+            interval.groups[(at % 2) as usize].record(&sample);
+            if let Some(histogram) = &mut interval.outstanding {
+                histogram.record(at);
+            }
+        }
+        interval.bytes.sent = requests;
+        interval.turns.stalls = requests;
+        interval
+    }
+
+    #[test]
+    fn parcels_of_two_processes_make_the_slice_that_one_would_have_made() {
+        for outstanding in [false, true] {
+            let mut whole = slice(40, outstanding);
+            whole.merge(&mut slice(90, outstanding));
+            let mut joined = Interval::new([[Verb::Get], [Verb::Get]]);
+            for (at, requests) in [40, 90].into_iter().enumerate() {
+                let text = serde_json::to_string(&Parcel::of(&mut slice(requests, outstanding))).unwrap();
+                let parcel: Parcel = serde_json::from_str(&text).unwrap();
+                parcel.add_to(&mut joined, at == 0).unwrap();
+            }
+            assert_eq!(Parcel::of(&mut joined), Parcel::of(&mut whole));
+        }
+    }
+
+    #[test]
+    fn a_parcel_of_another_plan_is_refused() {
+        let parcel = Parcel::of(&mut slice(3, false));
+        assert_eq!(parcel.add_to(&mut Interval::new([[Verb::Get]]), true), Err(Misfit::Groups));
+    }
+}

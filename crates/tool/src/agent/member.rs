@@ -1,0 +1,217 @@
+//! One process' part of a run: the engine on a thread of its own, told when to begin and heard from as it goes on.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use pummel_engine::feed::Row;
+use pummel_engine::run::{Gate, RunError, Share, Supplies, Wants, Watch, run_share};
+use pummel_logic::measure::interval::Interval;
+use pummel_logic::measure::measurement::Measurement;
+use pummel_logic::measure::parcel::Parcel;
+use pummel_logic::plan::part::Part;
+use pummel_logic::plan::{Phase, Plan};
+use pummel_logic::time::{NEVER, Nanos};
+
+/// How often one who waits looks whether it is to stop.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What a member is to do.
+#[derive(Debug)]
+pub struct Task {
+    /// The whole plan.
+    pub plan: Plan,
+    /// Which of its clients are here.
+    pub part: Part,
+    /// What is wanted beside the figures.
+    pub wants: Wants,
+    /// What is not in the plan.
+    pub supplies: Supplies,
+}
+
+/// What a member says.
+#[derive(Debug)]
+pub enum Said {
+    /// The order can be followed; nothing was begun yet.
+    Accepted,
+    /// It cannot.
+    Refused {
+        /// Why, as a sentence without its full stop.
+        why: String,
+        /// Nobody can follow it.
+        usage: bool,
+    },
+    /// Everything is ready for this phase.
+    Ready(u32),
+    /// A phase has begun.
+    Began(u32),
+    /// A phase is over; the last worker had begun it so late.
+    PhaseOver {
+        /// Which.
+        phase: u32,
+        /// How late.
+        late_ns: Nanos,
+    },
+    /// Its part of a slice.
+    Slice(Box<Parcel>),
+    /// Requests; their times are relative to the beginning of the first measured phase.
+    Rows(Vec<Row>),
+    /// How far a phase is.
+    Progress {
+        /// Which.
+        phase: u32,
+        /// Requests that have ended.
+        ended: u64,
+        /// Of so many, where that is known.
+        of: Option<u64>,
+    },
+    /// Something is not as it was asked for.
+    Notice(String),
+    /// The run is over.
+    End(Box<Measurement>),
+    /// It did not begin.
+    Failed(String),
+    /// Nothing is heard from it any more.
+    Lost {
+        /// What happened.
+        why: String,
+        /// How long ago something was heard.
+        silent_ns: Nanos,
+    },
+}
+
+/// How a member is told what to do.
+#[derive(Clone, Debug)]
+pub struct Reins {
+    go: Sender<Nanos>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Reins {
+    /// The phase that the member is ready for begins at `at`, on the monotonic clock.
+    pub fn go(&self, at: Nanos) {
+        // A member that has come to an end does not listen any more.
+        let _ = self.go.send(at);
+    }
+
+    /// The run ends now.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Begins a task. `say` gets everything that the member says, on its thread, and returns whether anybody listens; the
+/// last word is [`Said::End`] or [`Said::Failed`].
+///
+/// # Errors
+/// When the system gives no thread.
+pub fn begin(task: Task, say: impl Fn(Said) -> bool + Send + Sync + 'static) -> io::Result<Reins> {
+    let (go, told) = channel();
+    let stop = Arc::new(AtomicBool::new(false));
+    let reins = Reins { go, stop: Arc::clone(&stop) };
+    thread::Builder::new().name("member".to_owned()).spawn(move || {
+        let waiting = Waiting { say: &say, told: Mutex::new(told), stop: &stop, phase: AtomicU32::new(0) };
+        let mut watch = Speaker { task: &task, say: &say, stop: &stop, began: None };
+        let share = Share { part: &task.part, gate: &waiting };
+        let result =
+            run_share(&task.plan, &task.supplies, share, &mut watch, &|| stop.load(Ordering::Relaxed));
+        say(match result {
+            Ok(measurement) => Said::End(Box::new(measurement)),
+            Err(error @ RunError::Plan(_)) => Said::Refused { why: error.to_string(), usage: true },
+            Err(error) => Said::Failed(error.to_string()),
+        });
+    })?;
+    Ok(reins)
+}
+
+/// A member that waits for the others.
+struct Waiting<'a, S> {
+    say: &'a S,
+    told: Mutex<Receiver<Nanos>>,
+    stop: &'a AtomicBool,
+    phase: AtomicU32,
+}
+
+impl<S: Fn(Said) -> bool + Sync> Gate for Waiting<'_, S> {
+    fn pass(&self, _ready: Nanos) -> Option<Nanos> {
+        let told = self.told.lock().unwrap_or_else(|broken| broken.into_inner());
+        if !(self.say)(Said::Ready(self.phase.fetch_add(1, Ordering::Relaxed))) {
+            return None;
+        }
+        loop {
+            match told.recv_timeout(LOOK) {
+                Ok(at) => return Some(at),
+                Err(RecvTimeoutError::Timeout) if !self.stop.load(Ordering::Relaxed) => {}
+                Err(_) => return None,
+            }
+        }
+    }
+}
+
+/// Says what the engine says.
+struct Speaker<'a, S> {
+    task: &'a Task,
+    say: &'a S,
+    stop: &'a AtomicBool,
+    /// When the first measured phase began.
+    began: Option<Nanos>,
+}
+
+impl<S: Fn(Said) -> bool> Speaker<'_, S> {
+    fn say(&self, said: Said) {
+        if !(self.say)(said) {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn number(&self, phase: &Phase) -> u32 {
+        let place = self.task.plan.phases.iter().position(|other| std::ptr::eq(other, phase));
+        place.unwrap_or(0) as u32
+    }
+}
+
+impl<S: Fn(Said) -> bool> Watch for Speaker<'_, S> {
+    fn wants(&self) -> Wants {
+        self.task.wants
+    }
+
+    fn notice(&mut self, words: &str) {
+        self.say(Said::Notice(words.to_owned()));
+    }
+
+    fn begin(&mut self, phase: &Phase, at: Nanos) {
+        if phase.recorded {
+            self.began.get_or_insert(at);
+        }
+        self.say(Said::Began(self.number(phase)));
+    }
+
+    fn phase_over(&mut self, phase: &Phase, late_ns: Nanos) {
+        self.say(Said::PhaseOver { phase: self.number(phase), late_ns });
+    }
+
+    fn progress(&mut self, phase: &Phase, ended: u64, of: Option<u64>) {
+        self.say(Said::Progress { phase: self.number(phase), ended, of });
+    }
+
+    fn interval(&mut self, interval: &mut Interval) {
+        self.say(Said::Slice(Box::new(Parcel::of(interval))));
+    }
+
+    fn rows(&mut self, rows: &[Row]) {
+        let began = self.began.unwrap_or(0);
+        let relative = |time: Nanos| if time == NEVER { NEVER } else { time.saturating_sub(began) };
+        let rows = rows.iter().map(|row| Row {
+            due: relative(row.due),
+            ready: relative(row.ready),
+            sent: relative(row.sent),
+            arrived: relative(row.arrived),
+            read: relative(row.read),
+            ..*row
+        });
+        self.say(Said::Rows(rows.collect()));
+    }
+}

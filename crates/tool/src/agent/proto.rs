@@ -1,0 +1,153 @@
+//! The protocol between controllers and agents, as `proto/agent.proto` has it, and its bounds.
+
+use std::time::Duration;
+
+use pummel_engine::feed::Row;
+use pummel_logic::time::NEVER;
+use pummel_logic::wire::{Fault, Outcome, Verb};
+
+/// What is made from `proto/agent.proto`.
+#[allow(missing_docs, unused_qualifications, clippy::all, clippy::pedantic)]
+pub mod v1 {
+    tonic::include_proto!("pummel.agent.v1");
+}
+
+/// The description of the protocol, for reflection.
+pub const DESCRIPTION: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent.bin"));
+
+/// The version of the protocol. Both ends have to have the same, and the same version of pummel.
+pub const PROTOCOL: u32 = 1;
+
+/// The version of pummel.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// How often each side says that it is still there.
+pub const BEAT: Duration = Duration::from_millis(250);
+
+/// Who says nothing for so long is gone: short enough that a loss is known, and a job ended, within 3 s.
+pub const PATIENCE: Duration = Duration::from_millis(2_000);
+
+/// What a message to an agent may have at most: a plan with long tables of sizes fits.
+pub const COMMAND_BYTES_MAX: usize = 16 << 20;
+
+/// What a message to a controller may have at most: a measurement with many wrong keys fits.
+pub const EVENT_BYTES_MAX: usize = 256 << 20;
+
+/// Numbers of a request in [`v1::Rows`].
+const ROW_NUMBERS: usize = 10;
+
+/// Requests in the form of the protocol; their times are already relative.
+pub fn pack_rows(rows: &[Row]) -> v1::Rows {
+    let mut numbers = Vec::with_capacity(rows.len() * ROW_NUMBERS);
+    for row in rows {
+        let times = [row.due, row.ready, row.sent, row.arrived, row.read];
+        numbers.extend(times.map(|time| if time == NEVER { 0 } else { time.saturating_add(1) }));
+        numbers.extend([row.verb as u64, outcome_number(row.outcome), row.key, row.client, row.group.into()]);
+    }
+    v1::Rows { numbers }
+}
+
+/// The requests in a message; `None` where it is none of this version.
+pub fn unpack_rows(rows: &v1::Rows) -> Option<Vec<Row>> {
+    if !rows.numbers.len().is_multiple_of(ROW_NUMBERS) {
+        return None;
+    }
+    rows.numbers.chunks_exact(ROW_NUMBERS).map(unpack_row).collect()
+}
+
+fn unpack_row(numbers: &[u64]) -> Option<Row> {
+    let &[due, ready, sent, arrived, read, verb, outcome, key, client, group] = numbers else { return None };
+    let time = |number: u64| number.checked_sub(1).unwrap_or(NEVER);
+    Some(Row {
+        due: time(due),
+        ready: time(ready),
+        sent: time(sent),
+        arrived: time(arrived),
+        read: time(read),
+        verb: *Verb::ALL.get(usize::try_from(verb).ok()?)?,
+        outcome: outcome_of(outcome)?,
+        key,
+        client,
+        group: group.try_into().ok()?,
+    })
+}
+
+/// Outcomes without a fault, by their numbers. What number an answer was is not passed on: no row shows it.
+const OUTCOMES: [Outcome; 13] = [
+    Outcome::Hit,
+    Outcome::Miss,
+    Outcome::Stored,
+    Outcome::NotStored,
+    Outcome::Exists,
+    Outcome::NotFound,
+    Outcome::Deleted,
+    Outcome::Touched,
+    Outcome::Number(0),
+    Outcome::Ok,
+    Outcome::Stale,
+    Outcome::Win,
+    Outcome::Recaching,
+];
+
+/// The number of an outcome: that of its fault behind those without.
+fn outcome_number(outcome: Outcome) -> u64 {
+    let plain = match outcome {
+        Outcome::Hit => 0,
+        Outcome::Miss => 1,
+        Outcome::Stored => 2,
+        Outcome::NotStored => 3,
+        Outcome::Exists => 4,
+        Outcome::NotFound => 5,
+        Outcome::Deleted => 6,
+        Outcome::Touched => 7,
+        Outcome::Number(_) => 8,
+        Outcome::Ok => 9,
+        Outcome::Stale => 10,
+        Outcome::Win => 11,
+        Outcome::Recaching => 12,
+        Outcome::Error(fault) => OUTCOMES.len() + fault as usize,
+    };
+    plain as u64
+}
+
+fn outcome_of(number: u64) -> Option<Outcome> {
+    let number = usize::try_from(number).ok()?;
+    match number.checked_sub(OUTCOMES.len()) {
+        None => Some(OUTCOMES[number]),
+        Some(fault) => Fault::ALL.get(fault).copied().map(Outcome::Error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_request_comes_through_as_it_was() {
+        let row = |outcome, sent| Row {
+            due: 0,
+            ready: 5,
+            sent,
+            arrived: 9,
+            read: u64::MAX - 2,
+            verb: Verb::ALL[Verb::COUNT - 1],
+            outcome,
+            key: u64::MAX,
+            client: 7,
+            group: 2,
+        };
+        let faults = Fault::ALL.into_iter().map(Outcome::Error);
+        let rows: Vec<Row> = OUTCOMES.into_iter().chain(faults).map(|outcome| row(outcome, NEVER)).collect();
+        assert_eq!(unpack_rows(&pack_rows(&rows)), Some(rows));
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused() {
+        let rows = |numbers: &[u64]| unpack_rows(&v1::Rows { numbers: numbers.to_vec() });
+        assert_eq!(rows(&[]), Some(vec![]));
+        assert_eq!(rows(&[1; 9]), None);
+        assert_eq!(rows(&[1, 1, 1, 1, 1, 99, 0, 0, 0, 0]), None);
+        assert_eq!(rows(&[1, 1, 1, 1, 1, 0, 1 << 40, 0, 0, 0]), None);
+        assert_eq!(rows(&[1, 1, 1, 1, 1, 0, 0, 0, 0, 1 << 20]), None);
+    }
+}

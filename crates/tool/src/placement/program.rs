@@ -1,0 +1,33 @@
+//! This program as a file to be copied to another machine, and how it is known there.
+
+use std::fs;
+use std::io;
+use std::sync::Arc;
+
+use md5::{Digest, Md5};
+
+/// What this binary is.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Its file.
+    pub bytes: Arc<[u8]>,
+    /// The MD5 sum of the file, in hexadecimal: it tells builds apart, and protects against nobody.
+    pub sum: String,
+    /// The number of its version.
+    pub version: &'static str,
+    /// The machines that it runs on, as `uname -sm` names them.
+    pub platform: String,
+}
+
+impl Program {
+    /// This process's own, even where its file has been replaced meanwhile.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn own() -> io::Result<Program> {
+        let bytes: Arc<[u8]> = fs::read("/proc/self/exe")?.into();
+        let sum = Md5::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        let platform = format!("Linux {}", std::env::consts::ARCH);
+        Ok(Program { bytes, sum, version: env!("CARGO_PKG_VERSION"), platform })
+    }
+}

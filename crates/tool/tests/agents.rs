@@ -1,0 +1,355 @@
+//! Many processes, one measurement: real agents and controllers on loopback.
+
+#[allow(dead_code, reason = "each file of tests uses a part of it")]
+mod common;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use common::agent::{Agent, list};
+use common::{Ended, Memcached, Running, pummel, quantile, until};
+
+/// Open loop with constant gaps: everything that is due is known.
+const DUE: &str = "--rate 2000 --arrivals constant -t 1s -c 8 --seed 7 --records 500 --samples samples";
+
+/// Client, due time and key of every request.
+fn triples(run: &Ended) -> BTreeSet<(u64, u64, u64)> {
+    let samples = run.samples();
+    let triples: BTreeSet<_> = samples.iter().map(|row| (row.client, row.due, row.key)).collect();
+    assert_eq!(triples.len(), samples.len(), "a client asks once at a time");
+    triples
+}
+
+#[test]
+fn one_two_and_eight_agents_send_the_requests_of_a_run_without_agents() {
+    let server = Memcached::start();
+    let alone = pummel(&format!("run -s {} {DUE}", server.name)).expect(0);
+    let wanted = triples(&alone);
+    assert_eq!(wanted.len(), 2000);
+    for count in [1, 2, 8] {
+        let agents = Agent::many(count);
+        let run = pummel(&format!("run -s {} {DUE} --agents {}", server.name, list(&agents))).expect(0);
+        assert_eq!(triples(&run), wanted, "{count} agents");
+        let json = run.json();
+        assert_eq!(json.at("agents/members").as_array().map(Vec::len), Some(count));
+        assert_eq!(json.count("totals/completed"), 2000);
+        assert_eq!(json.count("load/stored"), 500, "the records are loaded once");
+        assert_eq!(json.count("connections/asked"), 8);
+    }
+}
+
+#[test]
+fn what_eight_agents_counted_is_what_the_server_counted() {
+    let server = Memcached::start();
+    let agents = Agent::many(8);
+    let mix = "--mix get:8,set:1,delete:1 --records 1k";
+    let words = "-c 16 -t 2s --interval 250ms --samples samples --hdr log";
+    let run = pummel(&format!("run -s {} {mix} {words} --agents {}", server.name, list(&agents))).expect(0);
+    let json = run.json();
+    let stats = server.connect().stats();
+    let of = |path: &str| json.count_or_none(&format!("whole_run/ops/{path}"));
+    assert_eq!(of("get/hits"), stats.get("get_hits"));
+    assert_eq!(of("get/misses"), stats.get("get_misses"));
+    assert_eq!(of("set/completed"), stats.get("cmd_set"));
+    assert_eq!(of("delete/outcomes/deleted"), stats.get("delete_hits"));
+    assert_eq!(of("delete/outcomes/not_found"), stats.get("delete_misses"));
+    // Members and slices add up to the whole.
+    let completed = json.count("totals/completed");
+    let members = json.at("agents/members").as_array().expect("members");
+    let sum = |list: &[serde_json::Value], path: &str| -> u64 {
+        list.iter().map(|one| one.pointer(path).and_then(serde_json::Value::as_u64).unwrap_or(0)).sum()
+    };
+    assert_eq!(sum(members, "/completed"), completed);
+    let slices = json.at("intervals").as_array().expect("intervals");
+    assert!(slices.len() >= 7, "{} slices of 250 ms in 2 s", slices.len());
+    let verbs = ["get", "set", "delete"];
+    let in_slices: u64 = verbs.iter().map(|verb| sum(slices, &format!("/ops/{verb}/completed"))).sum();
+    assert_eq!(in_slices, completed);
+    // Merged quantiles are those of all samples together, as exactly as a histogram can tell.
+    let mut pooled: Vec<f64> = run.samples().iter().filter_map(|row| Some(row.response_s()? * 1e6)).collect();
+    assert_eq!(pooled.len() as u64, completed);
+    pooled.sort_by(f64::total_cmp);
+    for (name, share) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)] {
+        let (merged, exact) = (json.number(&format!("totals/response_us/{name}")), quantile(&pooled, share));
+        assert!((merged - exact).abs() <= exact * 0.001 + 0.002, "{name}: {merged} of all, {exact} pooled");
+    }
+    assert!(json.number("agents/start_spread_us") >= 0.0);
+    assert!(run.file("log").lines().any(|line| line.contains("get.response")), "histograms of slices");
+}
+
+#[test]
+fn no_agent_is_named_with_how_long_it_was_waited_for_and_nothing_is_started() {
+    let server = Memcached::start();
+    let before = server.connect().stats().get("total_connections");
+    let there = Agent::start();
+    // A port that was free a moment ago.
+    let gone = Agent::start().name;
+    let words = format!("run -s {} -t 1s --agents {},{gone} --agents-timeout 300ms", server.name, there.name);
+    let run = pummel(&words).expect(1);
+    assert!(run.errors.contains(&format!("no agent at {gone}")), "{}", run.errors);
+    assert!(run.errors.contains("waited 0."), "{}", run.errors);
+    assert_eq!(run.json().text("status"), "partial");
+    let stats = server.connect().stats();
+    // The one that asks is the only one that came.
+    assert_eq!((stats.get("total_connections"), stats.get("cmd_set")), (before + 1, 0));
+    // The one that was there is free for the next.
+    pummel(&format!("run -s {} -n 100 -c 4 --agents {}", server.name, there.name)).expect(0);
+}
+
+#[test]
+fn a_plan_that_an_agent_cannot_run_begins_nowhere() {
+    let server = Memcached::start();
+    let good = Agent::start();
+    let mut command = Command::new("prlimit");
+    command.args(["--nofile=64:64", env!("CARGO_BIN_EXE_pummel"), "agent", "--listen", "127.0.0.1:0"]);
+    let poor = Agent::of(command);
+    let words = format!("run -s {} -c 400 -t 1s --agents {},{}", server.name, good.name, poor.name);
+    let run = pummel(&words).expect(1);
+    assert!(run.errors.contains(&format!("agent {}: 200 connections need", poor.name)), "{}", run.errors);
+    let words = format!("run -s {} -T 1000 -c 1000 -t 1s --agents {}", server.name, good.name);
+    let run = pummel(&words).expect(1);
+    assert!(run.errors.contains("1000 threads are asked for"), "{}", run.errors);
+    assert_eq!(server.connect().stats().get("cmd_set"), 0);
+    let words = format!("run -s {} -c 1 -t 1s --agents {},{}", server.name, good.name, poor.name);
+    assert!(pummel(&words).expect(2).errors.contains("at least one connection for each of the 2 agents"));
+}
+
+#[test]
+fn a_second_controller_is_told_who_has_the_agent() {
+    let server = Memcached::start();
+    let agent = Agent::start();
+    let mut first = Running::start(&format!(
+        "run -s {} -c 4 -t 60s --interval 100ms --agents {}",
+        server.name, agent.name
+    ));
+    first.wait_for_progress();
+    let second = pummel(&format!("run -s {} -c 4 -t 1s --agents {}", server.name, agent.name)).expect(1);
+    let held = format!("agent {}: it is held by ", agent.name);
+    assert!(second.errors.contains(&held) && second.errors.contains("(process "), "{}", second.errors);
+    // Ctrl-C ends the run of the first on its agent too, with a report of what was measured.
+    first.process.interrupt();
+    let first = first.end().expect(130);
+    assert_eq!(first.json().text("status"), "interrupted");
+    assert!(first.json().count("totals/completed") > 0);
+    pummel(&format!("run -s {} -c 4 -n 100 --agents {}", server.name, agent.name)).expect(0);
+}
+
+#[test]
+fn an_agent_whose_controller_was_killed_stops_within_3_s_and_is_free() {
+    let server = Memcached::start();
+    let agent = Agent::start();
+    let mut run = Running::start(&format!(
+        "run -s {} -c 4 -t 60s --interval 100ms --agents {}",
+        server.name, agent.name
+    ));
+    run.wait_for_progress();
+    assert!(server.connect().stats().get("curr_connections") >= 4);
+    drop(run);
+    let killed = Instant::now();
+    until("the agent's connections are closed", || {
+        (server.connect().stats().get("curr_connections") <= 2).then_some(())
+    });
+    let took = killed.elapsed();
+    assert!(took < Duration::from_secs(3), "it took {took:?}");
+    pummel(&format!("run -s {} -c 4 -n 100 --agents {}", server.name, agent.name)).expect(0);
+}
+
+/// What a run of 4 s reports of which one of two agents is lost by `lose` after its first intervals.
+fn bereft(options: &str, lose: impl FnOnce(&mut Vec<Agent>)) -> (Ended, String, f64) {
+    let server = Memcached::start();
+    let mut agents = Agent::many(2);
+    let victim = agents[1].name.clone();
+    let words = format!("run -s {} -c 8 -t 6s --interval 100ms {options}", server.name);
+    let mut run = Running::start(&format!("{words} --agents {}", list(&agents)));
+    (0..5).for_each(|_| run.wait_for_progress());
+    lose(&mut agents);
+    let lost = Instant::now();
+    let run = run.end();
+    (run, victim, lost.elapsed().as_secs_f64())
+}
+
+#[test]
+fn a_run_goes_on_without_an_agent_that_died_and_says_which_and_when() {
+    let (run, victim, _) = bereft("", |agents| drop(agents.remove(1)));
+    let run = run.expect(1);
+    let json = run.json();
+    assert_eq!(json.text("status"), "partial");
+    let reason = json.text("reason");
+    assert!(reason.contains(&format!("agent {victim} was lost ")), "{reason}");
+    assert!(reason.contains("s into the measurement"), "{reason}");
+    assert_eq!(json.count("agents/lost"), 1);
+    let members = json.at("agents/members").as_array().expect("members");
+    assert_eq!(members[0]["lost"], serde_json::Value::Null);
+    let at_s = members[1]["lost"]["at_s"].as_f64().expect("the moment is known");
+    assert!((0.3..6.0).contains(&at_s), "{at_s}");
+    let of = |member: usize| members[member]["completed"].as_u64().expect("a number");
+    assert!(of(1) > 0, "what it had streamed is kept");
+    assert_eq!(json.count("totals/completed"), of(0) + of(1));
+    assert!(json.number("seconds") >= 5.9, "the others went on to the end");
+}
+
+#[test]
+fn a_run_that_shall_stop_when_an_agent_is_lost_does() {
+    let (run, victim, took) = bereft("--on-agent-loss stop", |agents| drop(agents.remove(1)));
+    let run = run.expect(1);
+    assert!(run.json().text("reason").contains(&format!("agent {victim} was lost ")));
+    assert!(run.json().text("reason").contains("the run was stopped"), "{}", run.json().text("reason"));
+    assert!(took < 4.5, "it took {took} s to end");
+}
+
+#[test]
+fn an_agent_that_stands_still_is_lost_within_3_s_and_is_free_when_it_wakes() {
+    let mut kept = Vec::new();
+    let (run, victim, took) = bereft("--on-agent-loss stop", |agents| {
+        agents[1].process.stop();
+        kept.append(agents);
+    });
+    let run = run.expect(1);
+    let reason = run.json().text("reason").to_owned();
+    assert!(reason.contains(&format!("agent {victim} was lost ")), "{reason}");
+    assert!(reason.contains("nothing was heard from it for 2.5 s"), "{reason}");
+    assert!(took < 5.5, "it took {took} s to end");
+    kept[1].process.go_on();
+    let server = Memcached::start();
+    until("the agent is free", || {
+        let run = pummel(&format!("run -s {} -c 2 -n 100 --agents {}", server.name, list(&kept)));
+        (run.status == 0).then_some(())
+    });
+}
+
+#[test]
+fn whatever_comes_to_its_port_an_agent_lives() {
+    let agent = Agent::start();
+    let send = |bytes: &[u8]| {
+        let mut stream = TcpStream::connect(&agent.name).expect("it listens");
+        stream.set_read_timeout(Some(common::PATIENCE)).expect("a timeout can be set");
+        // It may hang up in the middle.
+        let _ = stream.write_all(bytes);
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        (stream.local_addr().expect("it had an address"), answer)
+    };
+    let (from, _) = send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert!(agent.wait_for("does not speak gRPC").contains(&from.to_string()));
+    let (from, _) = send(&[0xff; 100_000]);
+    assert!(agent.wait_for("does not speak gRPC").contains(&from.to_string()));
+    // The right beginning, and then frames that are none: HTTP/2 hangs up.
+    send(&[b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice(), &[0xff; 4096]].concat());
+    let server = Memcached::start();
+    pummel(&format!("run -s {} -c 2 -n 100 --agents {}", server.name, agent.name)).expect(0);
+}
+
+#[test]
+fn an_agent_refuses_a_plan_of_100_mb_and_lives() {
+    let agent = Agent::start();
+    let server = Memcached::start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let plan = folder.path().join("plan.json");
+    let words = ["explain", "run", "-s", &server.name, "-n", "100", "-c", "2", "--format", "json"];
+    let output = Command::new(env!("CARGO_BIN_EXE_pummel")).args(words).output().expect("it runs");
+    let mut text: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a plan");
+    let last = text["phases"].as_array_mut().and_then(|phases| phases.last_mut()).expect("a phase");
+    last["name"] = serde_json::Value::String("x".repeat(100 << 20));
+    fs::write(&plan, text.to_string()).expect("there is room");
+    let plan = plan.to_str().expect("UTF-8");
+    let words = ["run", "--plan", plan, "--agents", &agent.name];
+    let run = Running::start_program(env!("CARGO_BIN_EXE_pummel"), &words).end().expect(1);
+    assert!(run.errors.contains("message length too large"), "{}", run.errors);
+    pummel(&format!("run -s {} -c 2 -n 100 --agents {}", server.name, agent.name)).expect(0);
+}
+
+#[test]
+fn measuring_clients_stand_apart_from_those_that_load() {
+    let server = Memcached::start();
+    let agents = Agent::many(2);
+    let run = pummel(&format!(
+        "run -s {} -c 8 -t 2s --rate 4000 --measure-connections 2 --measure-rate 500 --measure-depth 3 --agents {}",
+        server.name,
+        list(&agents)
+    ))
+    .expect(0);
+    let json = run.json();
+    let groups = json.at("groups").as_array().expect("groups");
+    assert_eq!(
+        (groups[0]["name"].as_str(), groups[1]["name"].as_str()),
+        (Some("clients"), Some("measuring"))
+    );
+    let completed: Vec<u64> =
+        groups.iter().map(|group| group["totals"]["completed"].as_u64().expect("a number")).collect();
+    assert_eq!(json.count("totals/completed"), completed.iter().sum::<u64>());
+    // Poisson arrivals: 8,000 and 1,000 with deviations of 90 and 32.
+    assert!((7_400..8_600).contains(&completed[0]), "{completed:?}");
+    assert!((800..1_200).contains(&completed[1]), "{completed:?}");
+    let members = json.at("agents/members").as_array().expect("members");
+    assert_eq!(members[2]["name"], "controller");
+    assert_eq!(members[2]["completed"].as_u64(), Some(completed[1]));
+    assert_eq!(json.count("load/stored"), 10_000);
+    assert!(run.text.contains("Group measuring"), "{}", run.text);
+}
+
+#[test]
+fn options_of_agents_mean_nothing_without_agents() {
+    for (options, flag) in [
+        ("--agent-token-file x", "--agent-token-file"),
+        ("--on-agent-loss stop", "--on-agent-loss"),
+        ("--measure-connections 2", "--measure-connections"),
+        ("--agents a --measure-rate 5", "--measure-rate"),
+        ("--agents a,a", "--agents"),
+        ("--agents http://a", "--agents"),
+        ("--agents a --agent-tls-ca x", "--agent-tls-ca"),
+    ] {
+        let run = pummel(&format!("run -s 127.0.0.1:1 {options}")).expect(2);
+        assert!(run.errors.contains(flag), "{options}: {}", run.errors);
+    }
+}
+
+/// `mutilate -A` on a free port of loopback.
+fn mutilate_agent(words: &[&str]) -> Agent {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
+    let port = port.expect("a port is free").port().to_string();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pummel"));
+    command.args(["mutilate", "-A", "-p", &port]).args(words).env_remove("PUMMEL_TOKEN_FILE");
+    let agent = Agent::of(command);
+    agent.wait_for("set PUMMEL_TOKEN_FILE");
+    agent
+}
+
+#[test]
+fn the_recipe_of_mutilates_readme_runs_with_eight_agents_and_rates_add_up() {
+    let server = Memcached::start();
+    // One of them has two threads and twice the rate on each connection.
+    let mut agents: Vec<Agent> = (0..7).map(|_| mutilate_agent(&["-T", "1"])).collect();
+    agents.push(mutilate_agent(&["-T", "2", "-l", "2"]));
+    let named: Vec<&str> = agents.iter().flat_map(|agent| ["-a", &agent.name]).collect();
+    let load = ["mutilate", "-s", &server.name, "--loadonly"];
+    Running::start_words(&load).end().expect(0);
+    let line = "--noload -B -T 1 -Q 300 -D 4 -C 4 -c 2 -q 3000 -t 2";
+    let words = ["mutilate", "-s", &server.name].into_iter().chain(line.split(' '));
+    let words: Vec<&str> = words.chain(named.iter().copied()).collect();
+    let run = Running::start_words(&words).end().expect(0);
+    let json = run.json();
+    let groups = json.at("plan/groups").as_array().expect("groups");
+    let rates: Vec<f64> = groups.iter().map(|group| group["rate"].as_f64().expect("a rate")).collect();
+    assert!((rates.iter().sum::<f64>() - 3_000.0).abs() < 1e-6, "{rates:?}");
+    assert_eq!((rates[0], groups[0]["clients"].as_u64()), (300.0, Some(4)));
+    // Two connections of seven, and four of the last, each of which counts twice.
+    assert!((rates[8] / rates[1] - 4.0).abs() < 1e-9, "{rates:?}");
+    let members = json.at("agents/members").as_array().expect("members");
+    let sum: u64 = members.iter().map(|member| member["completed"].as_u64().expect("a number")).sum();
+    assert_eq!(json.count("totals/completed"), sum);
+    // Poisson arrivals: 6,000, give or take 77.
+    assert!((5_500..6_500).contains(&sum), "{sum}");
+    let read = run.text.lines().find(|line| line.starts_with("read ")).expect("a row");
+    assert!(!read.contains(" 0.0     0.0     0.0"), "the master measures: {read}");
+    assert!(run.text.contains("Total QPS = ") && run.text.contains(&format!("({sum} / ")), "{}", run.text);
+    // A master that only leads.
+    let line = "--noload -T 0 -c 1 -q 1000 -t 1";
+    let words = ["mutilate", "-s", &server.name].into_iter().chain(line.split(' '));
+    let words: Vec<&str> = words.chain(named.iter().copied()).collect();
+    let run = Running::start_words(&words).end().expect(0);
+    assert!((800..1_200).contains(&run.json().count("totals/completed")), "{}", run.text);
+}
