@@ -9,7 +9,7 @@ OLD_NAMES = memaslap memcaslap mcperf mutilate
 # Programs that the tests run, each with its Debian package.
 TEST_NEEDS = memcached:memcached redis-server:redis-server saslpasswd2:sasl2-bin setpriv:util-linux
 # Where these cannot be installed, their tests say so and are left out.
-TEST_WISHES = sshd:openssh-server
+TEST_WISHES = ip:iproute2 sshd:openssh-server
 
 TARGET = $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 BINARY = $(TARGET)/release/pummel

@@ -82,15 +82,15 @@ pub enum Note {
     Rows(Vec<Row>),
     /// What a check of a client with a window found that failed.
     Finding {
-        /// Number of the connection in its worker.
-        slot: u32,
+        /// Number of the connection over all threads, from 1.
+        connection: u64,
         /// What it was.
         finding: Box<Finding>,
     },
     /// What a server said with an error to a client with a window.
     Complaint {
-        /// Number of the connection in its worker.
-        slot: u32,
+        /// Number of the connection over all threads, from 1.
+        connection: u64,
         /// Its words.
         words: Vec<u8>,
     },

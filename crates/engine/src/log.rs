@@ -75,6 +75,7 @@ pub struct Log {
     mend: bool,
     checks: Vec<Option<Passing>>,
     checks_grow: bool,
+    first_connection: u64,
     rows: Option<Vec<Row>>,
     /// What comes of clients that come and go.
     ledger: Option<Box<Ledger>>,
@@ -108,6 +109,8 @@ pub struct Habits {
     pub ledger: Option<Option<Weight>>,
     /// Connections are added as they are needed, and values are checked on them.
     pub checks_grow: bool,
+    /// Number of its first connection over all threads, from 1; where clients have windows, the others follow it.
+    pub first_connection: u64,
     /// The kernel's receive stamps are expected.
     pub stamped: bool,
     /// For every group, whether only the times of reads that found something and of stores that stored are recorded.
@@ -137,6 +140,7 @@ impl Log {
             mend: false,
             checks: vec![None; habits.checks],
             checks_grow: habits.checks_grow,
+            first_connection: habits.first_connection,
             rows: habits.rows.then(|| Vec::with_capacity(ROWS)),
             ledger: habits.ledger.map(|ledger| Box::new(Ledger::new(ledger))),
             watched: habits.rows || habits.ledger.is_some(),
@@ -297,8 +301,8 @@ impl Log {
     #[inline(always)]
     pub fn answer(&mut self, group: usize, client: u64, answer: &Answer<'_>, message: &[u8]) {
         match self.mode {
-            Mode::Count => return self.count(answer, message),
-            Mode::Record(_) if self.abandoning => self.give_up(group, answer),
+            Mode::Count => return self.count(&{ *answer }, message),
+            Mode::Record(_) if self.abandoning => self.give_up(group, &{ *answer }),
             Mode::Record(_) if self.choosy[group] && !succeeded(answer.outcome) => {
                 self.interval.groups[group].record_slipped(&sample_of(answer));
             }
@@ -319,10 +323,16 @@ impl Log {
             self.message(message);
         }
         if self.watched {
-            self.row(group, client, answer);
-            if let Some(ledger) = &mut self.ledger {
-                ledger.answer(answer);
-            }
+            self.watch(group, client, &{ *answer });
+        }
+    }
+
+    /// Somebody looks at every request.
+    #[inline(never)]
+    fn watch(&mut self, group: usize, client: u64, answer: &Answer<'_>) {
+        self.row(group, client, answer);
+        if let Some(ledger) = &mut self.ledger {
+            ledger.answer(answer);
         }
     }
 
@@ -523,9 +533,9 @@ impl Log {
         if let Mode::Record(_) = self.mode {
             self.interval.window.merge(&counts);
         }
-        let slot = slot as u32;
+        let connection = self.first_connection + slot as u64;
         for finding in shared.take_findings() {
-            self.line.say(Note::Finding { slot, finding: Box::new(finding) });
+            self.line.say(Note::Finding { connection, finding: Box::new(finding) });
         }
         if message.is_empty() {
             return;
@@ -533,7 +543,7 @@ impl Log {
         let known = &self.end.messages;
         let kept = &message[..message.len().min(MESSAGES.1)];
         if known.iter().any(|(text, count)| text == kept && *count <= COMPLAINTS) {
-            self.line.say(Note::Complaint { slot, words: kept.to_vec() });
+            self.line.say(Note::Complaint { connection, words: kept.to_vec() });
         }
     }
 

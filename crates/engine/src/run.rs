@@ -22,7 +22,7 @@ use pummel_logic::route::Router;
 use pummel_logic::sequence::{self, Draws, Sequencer, Weight};
 use pummel_logic::shared::{Shared, rank_among_mates};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND, seconds};
-use pummel_logic::wire::binary::Binary;
+use pummel_logic::wire::binary::{Binary, PlainBinary};
 use pummel_logic::wire::greeting::{self, Greeting};
 use pummel_logic::wire::meta::Meta;
 use pummel_logic::wire::resp::Resp;
@@ -101,11 +101,11 @@ pub trait Watch {
     /// A slice of the measured phase, whole, before it goes into the measurement.
     fn interval(&mut self, _interval: &mut Interval) {}
 
-    /// What a check of a client with a window found that failed.
-    fn finding(&mut self, _connection: u32, _finding: &Finding) {}
+    /// What a check of a client with a window found that failed, on this connection, counted from 1 over all threads.
+    fn finding(&mut self, _connection: u64, _finding: &Finding) {}
 
     /// What a server said with an error to a client with a window; only the first of each kind.
-    fn complaint(&mut self, _connection: u32, _words: &[u8]) {}
+    fn complaint(&mut self, _connection: u64, _words: &[u8]) {}
 
     /// A connection to a server of the Plan was lost, or is open again.
     fn connection(&mut self, _server: usize, _news: News) {}
@@ -325,6 +325,10 @@ fn run_at<B: Backend>(
             run_with(plan, supplies, ground, watch, stop, backend, codec)
         }
         Protocol::Meta => run_with(plan, supplies, ground, watch, stop, backend, Meta::new()),
+        // memaslap numbers no requests, and a get of several keys is so many gets.
+        Protocol::Binary if plan.window().is_some() => {
+            run_with(plan, supplies, ground, watch, stop, backend, PlainBinary::new())
+        }
         Protocol::Binary => run_with(plan, supplies, ground, watch, stop, backend, Binary::new()),
         Protocol::Resp2 => run_with(plan, supplies, ground, watch, stop, backend, resp::<2>(plan)?),
         Protocol::Resp3 => run_with(plan, supplies, ground, watch, stop, backend, resp::<3>(plan)?),
@@ -469,6 +473,11 @@ fn staff<C: Codec, B: Backend>(
             line.say(Note::Done(Box::new(WorkerEnd { failure: Some(error), ..WorkerEnd::default() })));
         }
     }
+}
+
+/// Whether some requests of a plan, or all, go by datagrams.
+fn uses_datagrams(plan: &Plan) -> bool {
+    plan.transport == Transport::Udp || plan.window().is_some_and(|window| window.pool.datagrams)
 }
 
 /// What is said on every new connection: the version of the protocol, and who we are.
@@ -935,6 +944,7 @@ fn worker_of<C: Codec, B: Backend>(
         ledger: crowd.map(|_| sequence.map(|_| weight_of(plan))),
         checks_grow: crowd.is_some() && plan.verify > 0.0,
         rows: site.wants.rows,
+        first_connection: roads.first().map_or(0, |road| road.connection) + 1,
         successes_only: plan.groups.iter().map(|group| group.manner.successes_only).collect(),
         stamped: plan.engine.clock == Clock::Kernel && !site.servers.iter().any(Server::is_unix),
     };
@@ -1046,8 +1056,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         }
         measurement.unix_socket = site.servers.iter().any(Server::is_unix);
         measurement.connections.asked = site.part.clients() * plan.lanes() as u64;
-        let by_udp = plan.window().is_some_and(|window| window.pool.datagrams);
-        measurement.udp = (by_udp || plan.transport == Transport::Udp).then(udp::Counts::default);
+        measurement.udp = uses_datagrams(plan).then(udp::Counts::default);
         // What a result says that was written before the end, should nobody write another.
         measurement.mark(Status::Partial, "the run is not over");
         Collector {
@@ -1121,8 +1130,8 @@ impl<'a, 'w> Collector<'a, 'w> {
             }
             Note::Slice { interval, worker, next } => self.slice(interval, worker, next),
             Note::Rows(rows) => self.watch.rows(&rows),
-            Note::Finding { slot, finding } => self.watch.finding(slot, &finding),
-            Note::Complaint { slot, words } => self.watch.complaint(slot, &words),
+            Note::Finding { connection, finding } => self.watch.finding(connection, &finding),
+            Note::Complaint { connection, words } => self.watch.complaint(connection, &words),
             Note::Connection { server, news } => self.watch.connection(server as usize, news),
             Note::Phase(end) => self.phase(&end),
             Note::Done(end) => self.done(*end),
@@ -1333,7 +1342,7 @@ impl<'a, 'w> Collector<'a, 'w> {
     /// to take long.
     fn long_silence_ns(&self) -> Nanos {
         let timeout_ns = self.site.plan.timeout_ns;
-        if self.site.plan.transport == Transport::Udp {
+        if uses_datagrams(self.site.plan) {
             // A single connection hears nothing for a whole timeout where one datagram is lost.
             return timeout_ns.saturating_mul(2).max(SILENCE_MIN_NS);
         }

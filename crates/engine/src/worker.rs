@@ -459,7 +459,7 @@ impl<C: Codec> Desk<C> {
         (connection.client as usize, connection.lane)
     }
 
-    #[inline]
+    #[inline(always)]
     fn wake(&mut self, client: usize) {
         let seat = &mut self.seats[client];
         if !seat.woken {
@@ -627,8 +627,8 @@ impl<C: Codec> Desk<C> {
             self.log.sent(handed.taken);
             let (client, lane) = (connection.client as usize, connection.lane);
             let seat = &mut self.seats[client];
-            if let Some(verb) = seat.client.window_verb() {
-                self.shared.count_window_bytes(verb, handed.taken);
+            if self.shared.has_window() {
+                self.shared.count_window_bytes(seat.client.window_verb(), handed.taken);
             }
             let mut view = View::new(slot, lane, &mut seat.client, &mut self.shared, &mut self.log);
             connection.session.handle_sent(handed.taken, handed.at, &mut view);
@@ -694,8 +694,8 @@ impl<C: Codec> Desk<C> {
                     self.crowd_received(slot, chunk)
                 } else {
                     let client = &mut self.seats[number].client;
-                    if let Some(verb) = client.window_verb() {
-                        self.shared.count_window_bytes(verb, chunk.bytes.len());
+                    if self.shared.has_window() {
+                        self.shared.count_window_bytes(client.window_verb(), chunk.bytes.len());
                     }
                     let mut view = View::new(slot, lane, client, &mut self.shared, &mut self.log);
                     connection.session.handle_received(chunk, &mut view)
@@ -991,6 +991,12 @@ impl<'a> View<'a> {
         View { slot, lane, client, shared, log, woken: false }
     }
 
+    /// The same once more, for a way that is rare.
+    #[inline]
+    fn copy(&mut self) -> View<'_> {
+        View::new(self.slot, self.lane, self.client, self.shared, self.log)
+    }
+
     /// The value that passed by, if any, has passed.
     fn end_check(&mut self, ticket: &Ticket) {
         let (client, shared, lane) = (&*self.client, &*self.shared, self.lane);
@@ -1005,7 +1011,6 @@ impl<'a> View<'a> {
             let (group, number) = (self.client.group(), self.client.number());
             self.log.answer(group, number, &whole.answer(), whole.message());
         }
-        self.woken = true;
     }
 }
 
@@ -1043,11 +1048,14 @@ impl Sink for View<'_> {
 
     #[inline(always)]
     fn answer(&mut self, answer: &Answer<'_>, message: &[u8]) {
+        // The rare ways get copies, so that on the frequent one nothing needs a place in memory.
         if answer.ticket.care == Care::Verify && !matches!(answer.outcome, Outcome::Error(_)) {
-            self.end_check(answer.ticket);
+            self.copy().end_check(answer.ticket);
         }
         if answer.ticket.origin == Origin::Part {
-            return self.end_part(answer, message);
+            self.copy().end_part(&{ *answer }, message);
+            self.woken = true;
+            return;
         }
         self.log.answer(self.client.group(), self.client.number(), answer, message);
         self.client.handle_answer(self.lane, answer, self.shared);

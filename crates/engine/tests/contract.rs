@@ -148,15 +148,21 @@ struct Listening {
     target: Target,
     stop: Arc<AtomicBool>,
     accepting: Option<JoinHandle<()>>,
+    /// Whose near end has the address where nobody listens, so that nobody else can.
+    _connection: Option<(TcpListener, TcpStream)>,
 }
 
 impl Listening {
     /// A server, behind TLS where it is given.
     fn new(server: Server, tls: Option<Arc<ServerConfig>>) -> Listening {
         let stop = Arc::new(AtomicBool::new(false));
+        let mut connection = None;
         let (target, accepting) = match server {
             Server::Nobody => {
-                let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
+                let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+                let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+                let address = stream.local_addr().unwrap();
+                connection = Some((listener, stream));
                 (tcp(address), None)
             }
             Server::NobodyUnix => (Target::Unix(socket_path()), None),
@@ -195,7 +201,7 @@ impl Listening {
                 (tcp(address), Some(thread::spawn(move || serve(&stop, accept, behaviour))))
             }
         };
-        Listening { target, stop, accepting }
+        Listening { target, stop, accepting, _connection: connection }
     }
 }
 

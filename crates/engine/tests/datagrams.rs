@@ -115,8 +115,10 @@ fn check_kernel<B: Backend>(make: impl Fn() -> B) {
     let source = Some((Ipv4Addr::LOCALHOST, 0).into());
     check_echo(make(), &Target::Udp { address, source });
     echoing.join().unwrap();
-    let nobody = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
-    check_nobody(make(), &udp(nobody));
+    // A socket that hears itself alone: its port is closed to others, and nobody else can open it meanwhile.
+    let deaf = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    deaf.connect(deaf.local_addr().unwrap()).unwrap();
+    check_nobody(make(), &udp(deaf.local_addr().unwrap()));
 }
 
 #[test]

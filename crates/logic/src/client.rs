@@ -364,7 +364,7 @@ impl Client {
         let mut ticket = Ticket { due, ready, index, key, memo, verb, origin, care, keys: 1 };
         self.draws.care_for(&mut ticket, shared);
         let expiry_bits = self.expiry_bits(verb, index, shared);
-        Some((shared.read_one(verb, key, expiry_bits), ticket))
+        Some((shared.read_made(verb, key, expiry_bits), ticket))
     }
 
     /// Says what the client wants now. To be called again until it wants to wait or is done.
@@ -469,7 +469,7 @@ impl Client {
     pub fn handle_answer(&mut self, lane: Lane, answer: &Answer<'_>, shared: &mut Shared) {
         self.slots.free(answer.arrived);
         if self.has_window() {
-            return self.handle_window_answer(lane, answer, shared);
+            return self.handle_window_answer(lane, &{ *answer }, shared);
         }
         let ticket = answer.ticket;
         let is_plain = match answer.outcome {
@@ -478,7 +478,7 @@ impl Client {
             _ => false,
         };
         if !is_plain {
-            self.follow_answer(lane, answer, shared);
+            self.follow_answer(lane, &{ *answer }, shared);
         }
     }
 

@@ -147,6 +147,12 @@ impl Inflight {
         self.front.wrapping_add(self.ring.len() as u32)
     }
 
+    /// The tag of the request at the front of the ring, or of the next one where it is empty.
+    #[inline]
+    pub fn first_tag(&self) -> Tag {
+        self.front
+    }
+
     /// Adds a request whose bytes end at `end`; `silent`: no reply will come.
     #[inline]
     pub fn push(&mut self, ticket: Ticket, end: u64, silent: bool) {

@@ -214,7 +214,7 @@ impl<C: Codec> Session<C> {
     }
 
     /// Bytes came. Returns how many requests they answered.
-    #[inline]
+    #[inline(always)]
     pub fn handle_received(&mut self, chunk: Chunk<'_>, sink: &mut impl Sink) -> Result<u32, Malformed> {
         if self.datagrams.is_some() {
             return Ok(self.handle_datagram(Chunk { ..chunk }, sink));
@@ -222,8 +222,9 @@ impl<C: Codec> Session<C> {
         let mut input = chunk.bytes;
         let mut answered = 0;
         loop {
+            let mut oldest = self.owed.first_tag();
             while let Some(owed) = self.owed.first().filter(|owed| !owed.ticket.cares()) {
-                let Some(skimmed) = self.codec.skim(&mut input) else { break };
+                let Some(skimmed) = self.codec.skim(oldest, &mut input) else { break };
                 if !owed.ticket.verb.can_end(&skimmed.outcome) {
                     return Err(UNFIT);
                 }
@@ -232,12 +233,32 @@ impl<C: Codec> Session<C> {
                 sink.passed(input.len());
                 sink.answer(&arrived(owed, skimmed.outcome, chunk.stamp, chunk.read), &[]);
                 self.owed.finish_first();
+                oldest = self.owed.first_tag();
                 if input.is_empty() {
                     return Ok(answered);
                 }
             }
-            match self.codec.decode(&mut input)? {
-                Step::Need => return Ok(answered),
+            // A copy, so that what is skimmed needs no place in memory.
+            let mut rest = input;
+            if !self.read_reply(&mut rest, Chunk { ..chunk }, sink)? {
+                return Ok(answered);
+            }
+            answered += 1;
+            input = rest;
+        }
+    }
+
+    /// Reads step by step up to the end of a reply; false where more bytes are needed.
+    #[inline(never)]
+    fn read_reply(
+        &mut self,
+        input: &mut &[u8],
+        chunk: Chunk<'_>,
+        sink: &mut impl Sink,
+    ) -> Result<bool, Malformed> {
+        loop {
+            match self.codec.decode(input)? {
+                Step::Need => return Ok(false),
                 Step::Body(_) if !self.wanted => {}
                 Step::Item { tag, key, size, cas, flags } => {
                     let owed = self.owed.find(tag).ok_or(UNASKED)?;
@@ -257,10 +278,10 @@ impl<C: Codec> Session<C> {
                     if !owed.ticket.verb.can_end(&outcome) {
                         return Err(UNFIT);
                     }
-                    answered += 1;
                     sink.passed(input.len());
                     sink.answer(&arrived(owed, outcome, chunk.stamp, chunk.read), message);
                     self.owed.finish(tag);
+                    return Ok(true);
                 }
             }
         }

@@ -51,6 +51,8 @@ pub struct Shared {
     /// Requests that were recorded, and which of them are this worker's.
     trace: Option<Deal>,
     task: Task,
+    /// Reads ask what only the meta protocol can say.
+    asks_meta: bool,
     /// Keys and sizes in the order of asking, where they are counted and not chosen.
     sequencer: Option<Box<Sequencer>>,
     /// Which writes are known to be stored.
@@ -163,6 +165,7 @@ impl Shared {
             bare_counters: false,
             loaders: u64::MAX,
             task: Task::Rest,
+            asks_meta: false,
             sequencer: None,
             witness: Witness::new(run),
             draft: Draft {
@@ -198,11 +201,13 @@ impl Shared {
         std::mem::take(&mut self.findings)
     }
 
-    /// Counts bytes that were sent or received for a request of this verb.
-    pub fn count_window_bytes(&mut self, verb: Verb, bytes: usize) {
+    /// Counts bytes that were sent or received for a request of a client's window, which has this verb.
+    #[inline(never)]
+    pub fn count_window_bytes(&mut self, verb: Option<Verb>, bytes: usize) {
         match verb {
-            Verb::Set => self.window_counts.set_bytes += bytes as u64,
-            _ => self.window_counts.get_bytes += bytes as u64,
+            Some(Verb::Set) => self.window_counts.set_bytes += bytes as u64,
+            Some(_) => self.window_counts.get_bytes += bytes as u64,
+            None => {}
         }
     }
 
@@ -260,6 +265,7 @@ impl Shared {
             },
             Work::Pause(_) => Task::Rest,
         };
+        self.asks_meta = self.meta() != MetaAsk::default();
     }
 
     /// How many records a deletion removes: on each server, where it is not their keys that decide on the server.
@@ -491,11 +497,23 @@ impl Shared {
     /// A read of one key.
     #[inline(always)]
     pub(crate) fn read_one(&mut self, verb: Verb, index: u64, expiry_bits: u64) -> Op<'_> {
-        let expiry_s = self.expiry_of(verb, expiry_bits);
-        if let Task::Replay(reel) = &self.task {
-            return Op { expiry_s, ..Op::new(verb, reel.trace.key(index)) };
+        match self.task {
+            Task::Replay(_) => self.read_row(verb, index, expiry_bits),
+            _ => self.read_made(verb, index, expiry_bits),
         }
-        let meta = self.meta();
+    }
+
+    /// The same of a row of the trace.
+    fn read_row(&self, verb: Verb, row: u64, expiry_bits: u64) -> Op<'_> {
+        let Task::Replay(reel) = &self.task else { unreachable!("only a replay has rows") };
+        Op { expiry_s: self.expiry_of(verb, expiry_bits), ..Op::new(verb, reel.trace.key(row)) }
+    }
+
+    /// The same where nothing is replayed.
+    #[inline(always)]
+    pub(crate) fn read_made(&mut self, verb: Verb, index: u64, expiry_bits: u64) -> Op<'_> {
+        let expiry_s = self.expiry_of(verb, expiry_bits);
+        let meta = if self.asks_meta { self.meta() } else { MetaAsk::default() };
         let key_is_sure = self.keys_are_text;
         Op { expiry_s, meta, key_is_sure, ..Op::new(verb, self.keys.key(index, &mut self.draft.key)) }
     }

@@ -459,6 +459,20 @@ fn misses_that_lost_datagrams_could_be_are_counted_where_the_framing_leaves_it_o
 }
 
 #[test]
+fn a_key_asked_for_twice_whose_end_needs_a_datagram_more_may_come_in_any_order() {
+    // As long as fits in one datagram without the end of the reply behind it.
+    let found = vec![("b", Some(value(1, 1_373))); 2];
+    let datagrams = reply(0, Framing::PerKey, &found);
+    assert_eq!(datagrams.len(), 3);
+    for order in [[0, 1, 2], [1, 0, 2], [2, 1, 0], [1, 2, 0], [2, 0, 1], [0, 2, 1]] {
+        let mut story = Story::new();
+        story.get(&["b", "b"], 0);
+        let answered: u32 = order.iter().map(|&at| story.receive(&datagrams[at], 1)).sum();
+        assert_eq!((answered, story.told.answers[0].1), (1, Outcome::Hit), "{order:?}");
+    }
+}
+
+#[test]
 fn a_closed_session_goes_on_with_other_numbers() {
     let mut story = Story::new();
     story.get(&["a", "b"], 0);

@@ -64,6 +64,10 @@ fn execute_if_good(job: Result<Job, UsageError>) -> Exit {
 }
 
 fn serve_until_told(args: ServeArgs) -> Exit {
+    if let Some((flag, value, accepted)) = args.refusal() {
+        let (flag, accepted) = (flag.to_owned(), accepted.to_owned());
+        return answer(&UsageError::Value { flag, value, accepted }.into());
+    }
     match serve(args) {
         Ok(()) => Exit::Complete,
         Err(error) => {

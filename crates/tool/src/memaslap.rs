@@ -13,8 +13,11 @@ use pummel_engine::io::sys::{self, LocalTime};
 use pummel_engine::run::{RunError, Wants, Watch, run};
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
+use pummel_logic::measure::recorder::Recorder;
 use pummel_logic::measure::summary::Summary;
+use pummel_logic::plan::{Phase, Transport};
 use pummel_logic::time::{Nanos, SECOND};
+use pummel_logic::wire::Verb;
 use pummel_logic::workload::window::{EXPIRY_S, Finding, Flaw};
 
 use crate::aside::say;
@@ -28,6 +31,9 @@ use crate::report::text::memaslap::{Counters, Share, last, periodic};
 
 /// How often the same message of servers is printed at once; the engine passes no more on from each worker.
 const COMPLAINTS: u64 = 10;
+
+/// After so long without an answer over UDP it is said that there is none.
+const SILENCE_NS: Nanos = 3 * SECOND;
 
 /// Follows the words behind `program`, which is how the parser's errors begin.
 pub fn memaslap(program: &str, words: &[OsString], edge: &Edge) -> Exit {
@@ -98,7 +104,21 @@ struct Desk<'a> {
     lost: BTreeMap<usize, Nanos>,
     /// How often each message of servers was printed.
     complaints: BTreeMap<Vec<u8>, u64>,
+    hearing: Hearing,
+    /// When what is got later began to be set.
+    presets_since: Nanos,
     exit: Exit,
+}
+
+/// Whether anything comes back over UDP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hearing {
+    /// Nothing was asked.
+    Unasked,
+    /// Something was asked by this time of the measured phase, and nothing came yet.
+    Listening(Nanos),
+    /// Something came, or it was said that nothing does; or nothing is asked over UDP.
+    Over,
 }
 
 impl<'a> Desk<'a> {
@@ -110,6 +130,8 @@ impl<'a> Desk<'a> {
             global: Share::default(),
             lost: BTreeMap::new(),
             complaints: BTreeMap::new(),
+            hearing: if slap.look.datagrams { Hearing::Unasked } else { Hearing::Over },
+            presets_since: 0,
             exit: Exit::Complete,
         }
     }
@@ -143,6 +165,15 @@ impl<'a> Desk<'a> {
         }
         if let (Status::Partial, Some(reason)) = (measurement.status, &measurement.reason) {
             say(reason);
+        }
+        let unfinished = measurement.ops().all().counts.unfinished;
+        if let Hearing::Listening(_) = self.hearing {
+            tell_silence();
+        } else if self.look.datagrams && unfinished > 0 {
+            say(format_args!(
+                "{unfinished} requests were without an answer at the end: over UDP they may be lost, and are given up after {} s.",
+                self.slap.job.plan.timeout_ns / SECOND
+            ));
         }
         let strict = self.look.strict && (!sound || measurement.status != Status::Complete);
         if strict { Exit::Failed } else { self.exit }
@@ -185,6 +216,23 @@ impl<'a> Desk<'a> {
         }
     }
 
+    /// Listens for answers over UDP, which are all of them, or those to gets.
+    fn listen(&mut self, interval: &mut Interval) {
+        let all = self.slap.job.plan.transport == Transport::Udp;
+        let answered = |recorder: &mut Recorder| match all {
+            true => recorder.ops().all().counts.completed,
+            false => recorder.ops().get(Verb::Get).map_or(0, |op| op.counts.completed),
+        };
+        let heard = interval.groups.iter_mut().map(answered).sum::<u64>() > 0;
+        let asked = interval.window.get_bytes > 0 || all && interval.bytes.sent > 0;
+        self.hearing = match self.hearing {
+            _ if heard => Hearing::Over,
+            Hearing::Unasked if asked => Hearing::Listening(interval.end_ns),
+            Hearing::Listening(since) if interval.end_ns >= since + SILENCE_NS => tell_silence(),
+            other => other,
+        };
+    }
+
     fn server(&self, server: usize) -> &str {
         &self.slap.job.plan.servers[server]
     }
@@ -200,7 +248,26 @@ impl Watch for Desk<'_> {
         say(format_args!("WARNING: {words}"));
     }
 
+    fn begin(&mut self, phase: &Phase, at: Nanos) {
+        if !phase.recorded && self.hearing == Hearing::Unasked {
+            self.presets_since = at;
+        }
+    }
+
+    fn progress(&mut self, _: &Phase, ended: u64, _: Option<u64>) {
+        // What is set before gets begin goes over UDP where all does.
+        let by_udp = self.slap.job.plan.transport == Transport::Udp && self.hearing != Hearing::Over;
+        if by_udp && ended > 0 {
+            self.hearing = Hearing::Over;
+        } else if by_udp && clock::now() >= self.presets_since + SILENCE_NS {
+            self.hearing = tell_silence();
+        }
+    }
+
     fn interval(&mut self, interval: &mut Interval) {
+        if self.hearing != Hearing::Over {
+            self.listen(interval);
+        }
         let period_s = self.look.stat_freq_s;
         if period_s == 0 {
             return;
@@ -216,7 +283,7 @@ impl Watch for Desk<'_> {
         }
     }
 
-    fn finding(&mut self, connection: u32, finding: &Finding) {
+    fn finding(&mut self, connection: u64, finding: &Finding) {
         let wall = |at: Nanos| {
             let age_ns = clock::now().saturating_sub(at);
             sys::local_time(clock::wall().saturating_sub(age_ns) / SECOND)
@@ -225,7 +292,7 @@ impl Watch for Desk<'_> {
         say(block(connection, finding, times));
     }
 
-    fn complaint(&mut self, connection: u32, words: &[u8]) {
+    fn complaint(&mut self, connection: u64, words: &[u8]) {
         let count = self.complaints.entry(words.to_vec()).or_default();
         *count += 1;
         if *count <= COMPLAINTS {
@@ -242,7 +309,8 @@ impl Watch for Desk<'_> {
             }
             News::Back => {
                 let Some(since) = self.lost.remove(&server) else { return };
-                let away_s = clock::now().saturating_sub(since) / SECOND;
+                // To the nearest second: both are heard of a little late.
+                let away_s = (clock::now().saturating_sub(since) + SECOND / 2) / SECOND;
                 say(format_args!("Server {} reconnect after {away_s}s", self.server(server)));
             }
             News::Lost => {}
@@ -250,8 +318,15 @@ impl Watch for Desk<'_> {
     }
 }
 
+fn tell_silence() -> Hearing {
+    say(
+        "WARNING: nothing comes back over UDP: does the server listen there, on the port of TCP? memcached does with -U PORT",
+    );
+    Hearing::Over
+}
+
 /// What is said of a check that failed; it begins with an empty line.
-fn block(connection: u32, finding: &Finding, (set, read): (LocalTime, LocalTime)) -> String {
+fn block(connection: u64, finding: &Finding, (set, read): (LocalTime, LocalTime)) -> String {
     let headline = match finding.flaw {
         Flaw::Differs | Flaw::Missing => format!("<{connection} data verification failed"),
         Flaw::Expired => {

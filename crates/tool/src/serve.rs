@@ -1,6 +1,7 @@
 //! `pummel serve`: the built-in server, for demos, for tests with faults and for calibration.
 
 mod listen;
+mod peer;
 mod server;
 
 use std::fmt;
@@ -19,6 +20,7 @@ use rustls::ServerConfig;
 
 use listen::Door;
 pub use listen::Listen;
+use peer::Peer;
 use server::{Bounds, House, Server};
 
 /// Serve a small memcached and Redis in one, with service times and faults of your choice
@@ -60,6 +62,12 @@ pub struct ServeArgs {
     /// The password of that user: the first line of this file
     #[arg(long, value_name = "FILE", requires = "user")]
     pub password_file: Option<PathBuf>,
+
+    /// Copy every value that is stored to this memcached, or other pummel serve, as servers do that replicate among
+    /// themselves; two may be peers of each other. A reply is held until the peer has the copy, a peer that comes back
+    /// gets all that is there, and nobody waits for one that is not there. Deletions, touches and flushes are not copied
+    #[arg(long, value_name = "HOST:PORT")]
+    pub peer: Option<String>,
 
     /// How long each reply is held after its request came: a time, or uniform:LO,HI, normal:MEAN,SD, exponential:MEAN,
     /// pareto:LOC,SCALE,SHAPE, gev:LOC,SCALE,SHAPE with times such as 5ms or 200us (a bare number is seconds), or
@@ -209,6 +217,23 @@ pub fn serve(args: ServeArgs) -> Result<(), ServeError> {
 }
 
 impl ServeArgs {
+    /// Why these options cannot be followed together, where each of them could be: the option, its value, and what is
+    /// accepted.
+    pub fn refusal(&self) -> Option<(&'static str, String, &'static str)> {
+        let Some(framing) = self.udp_framing else {
+            let fault = self.fault.iter().find(|fault| fault.is_of_datagrams())?;
+            let accepted = "it befalls datagrams, which there are only with --udp-framing stream or per-key";
+            return Some(("--fault", fault.to_string(), accepted));
+        };
+        if self.listen.iter().any(|listen| matches!(listen, Listen::Tcp(_))) {
+            return None;
+        }
+        let framing = framing.to_possible_value()?.get_name().to_owned();
+        let accepted =
+            "UDP needs a port, so at least one --listen ADDRESS:PORT beside unix sockets is accepted";
+        Some(("--udp-framing", framing, accepted))
+    }
+
     fn login(&self) -> Result<Option<Login>, ServeError> {
         let (Some(user), Some(path)) = (&self.user, &self.password_file) else { return Ok(None) };
         let wrap =
@@ -228,7 +253,8 @@ impl ServeArgs {
 
     /// Opens everything where it listens.
     fn open(&self) -> Result<House, ServeError> {
-        let mut house = House { doors: Vec::new(), windows: Vec::new(), tls: self.tls()? };
+        let peer = self.peer.as_deref().map(|name| Peer::find(name, server::now())).transpose()?;
+        let mut house = House { doors: Vec::new(), windows: Vec::new(), tls: self.tls()?, peer };
         for listen in &self.listen {
             let Some(framing) = self.udp_framing else {
                 house.doors.push(Door::open(listen)?);

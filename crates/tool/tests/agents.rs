@@ -252,13 +252,13 @@ fn an_agent_refuses_a_plan_of_100_mb_and_lives() {
     let words = ["explain", "run", "-s", &server.name, "-n", "100", "-c", "2", "--format", "json"];
     let output = Command::new(env!("CARGO_BIN_EXE_pummel")).args(words).output().expect("it runs");
     let mut text: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a plan");
-    text["command"] = serde_json::Value::String("x".repeat(100 << 20));
-    text["protocol"] = serde_json::Value::String("resp2".to_owned());
+    let last = text["phases"].as_array_mut().and_then(|phases| phases.last_mut()).expect("a phase");
+    last["name"] = serde_json::Value::String("x".repeat(100 << 20));
     fs::write(&plan, text.to_string()).expect("there is room");
     let plan = plan.to_str().expect("UTF-8");
     let words = ["run", "--plan", plan, "--agents", &agent.name];
     let run = Running::start_program(env!("CARGO_BIN_EXE_pummel"), &words).end().expect(1);
-    assert!(run.errors.contains(&format!("agent {}", agent.name)), "{}", run.errors);
+    assert!(run.errors.contains("message length too large"), "{}", run.errors);
     pummel(&format!("run -s {} -c 2 -n 100 --agents {}", server.name, agent.name)).expect(0);
 }
 
@@ -305,4 +305,51 @@ fn options_of_agents_mean_nothing_without_agents() {
         let run = pummel(&format!("run -s 127.0.0.1:1 {options}")).expect(2);
         assert!(run.errors.contains(flag), "{options}: {}", run.errors);
     }
+}
+
+/// `mutilate -A` on a free port of loopback.
+fn mutilate_agent(words: &[&str]) -> Agent {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
+    let port = port.expect("a port is free").port().to_string();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pummel"));
+    command.args(["mutilate", "-A", "-p", &port]).args(words).env_remove("PUMMEL_TOKEN_FILE");
+    let agent = Agent::of(command);
+    agent.wait_for("set PUMMEL_TOKEN_FILE");
+    agent
+}
+
+#[test]
+fn the_recipe_of_mutilates_readme_runs_with_eight_agents_and_rates_add_up() {
+    let server = Memcached::start();
+    // One of them has two threads and twice the rate on each connection.
+    let mut agents: Vec<Agent> = (0..7).map(|_| mutilate_agent(&["-T", "1"])).collect();
+    agents.push(mutilate_agent(&["-T", "2", "-l", "2"]));
+    let named: Vec<&str> = agents.iter().flat_map(|agent| ["-a", &agent.name]).collect();
+    let load = ["mutilate", "-s", &server.name, "--loadonly"];
+    Running::start_words(&load).end().expect(0);
+    let line = "--noload -B -T 1 -Q 300 -D 4 -C 4 -c 2 -q 3000 -t 2";
+    let words = ["mutilate", "-s", &server.name].into_iter().chain(line.split(' '));
+    let words: Vec<&str> = words.chain(named.iter().copied()).collect();
+    let run = Running::start_words(&words).end().expect(0);
+    let json = run.json();
+    let groups = json.at("plan/groups").as_array().expect("groups");
+    let rates: Vec<f64> = groups.iter().map(|group| group["rate"].as_f64().expect("a rate")).collect();
+    assert!((rates.iter().sum::<f64>() - 3_000.0).abs() < 1e-6, "{rates:?}");
+    assert_eq!((rates[0], groups[0]["clients"].as_u64()), (300.0, Some(4)));
+    // Two connections of seven, and four of the last, each of which counts twice.
+    assert!((rates[8] / rates[1] - 4.0).abs() < 1e-9, "{rates:?}");
+    let members = json.at("agents/members").as_array().expect("members");
+    let sum: u64 = members.iter().map(|member| member["completed"].as_u64().expect("a number")).sum();
+    assert_eq!(json.count("totals/completed"), sum);
+    // Poisson arrivals: 6,000, give or take 77.
+    assert!((5_500..6_500).contains(&sum), "{sum}");
+    let read = run.text.lines().find(|line| line.starts_with("read ")).expect("a row");
+    assert!(!read.contains(" 0.0     0.0     0.0"), "the master measures: {read}");
+    assert!(run.text.contains("Total QPS = ") && run.text.contains(&format!("({sum} / ")), "{}", run.text);
+    // A master that only leads.
+    let line = "--noload -T 0 -c 1 -q 1000 -t 1";
+    let words = ["mutilate", "-s", &server.name].into_iter().chain(line.split(' '));
+    let words: Vec<&str> = words.chain(named.iter().copied()).collect();
+    let run = Running::start_words(&words).end().expect(0);
+    assert!((800..1_200).contains(&run.json().count("totals/completed")), "{}", run.text);
 }

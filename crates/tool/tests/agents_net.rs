@@ -54,7 +54,7 @@ impl Network {
             ip(&format!("-n {name} link set eth0 up"))?;
             ip(&format!("-n {name} link set lo up"))?;
         }
-        fs::write(self.token(), "a word\n").expect("the token is written");
+        fs::write(self.token(), "a-word\n").expect("the token is written");
         Ok(self)
     }
 

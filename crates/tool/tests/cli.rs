@@ -152,6 +152,7 @@ fn choices_that_exclude_each_other_are_refused_with_the_reason() {
             &["'10' for '--key-size'", "at least 11 bytes", "6 of the prefix"],
         ),
         ("--json r --csv r", &["'r' for '--csv'", "--json has this one"]),
+        ("--json r --csv ./r", &["'./r' for '--csv'", "--json has this one"]),
         ("--json - --format text", &["'-' for '--json'", "--format text"]),
         ("--rate 1 --rate 2", &["--rate", "multiple times"]),
         ("--tls-ca f", &["'--tls-ca'", "only with '--tls'"]),

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Ended, Memcached, Running, Talk, quiet};
+use common::{Ended, Memcached, Nobody, PATIENCE, Running, Talk, in_some_quiet_moment, quiet};
 
 /// Runs `pummel mcperf` with these words against a server on this port of 127.0.0.1.
 fn mcperf(port: &str, words: &str) -> Ended {
@@ -227,13 +227,14 @@ fn every_method_is_answered_as_the_servers_state_implies() {
 #[test]
 fn a_port_where_nobody_listens_ends_each_connection_at_once_and_counts_it_once() {
     let _alone = quiet();
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
-    let ended = mcperf(&free, "-r 20 -n 10 -t 0.1 -N 5");
+    let nobody = Nobody::new();
+    let free = nobody.address.port().to_string();
+    let ended = mcperf(&free, "-r 20 -n 10 -t 30 -N 5");
     assert_eq!(number(&ended, "Errors:", "total"), 10.0);
     assert_eq!(number(&ended, "Errors:", "connrefused"), 10.0);
     assert_eq!(number(&ended, "Errors:", "client-timo"), 0.0);
     let took = number(&ended, "Total:", "test-duration");
-    assert!((0.45..0.9).contains(&took), "{took}");
+    assert!((0.45..30.0).contains(&took), "none waits for its timeout: {took}");
     let ended = mcperf(&free, "-n 5");
     assert_eq!(number(&ended, "Errors:", "connrefused"), 5.0, "one after the other");
     let strict = Running::start(&format!("mcperf -s 127.0.0.1 -p {free} --strict")).end().expect(1);
@@ -321,7 +322,7 @@ fn an_interrupted_run_reports_what_there_was() {
     let ended = running.end().expect(0);
     assert!(number(&ended, "Total:", "responses") > 20.0);
     assert_eq!(number(&ended, "Errors:", "total"), 0.0);
-    assert!(begun.elapsed() < Duration::from_secs(30));
+    assert!(begun.elapsed() < PATIENCE, "a million calls would take hours");
 }
 
 #[test]
@@ -329,14 +330,18 @@ fn the_clients_own_lateness_shows_in_the_added_lines_alone() {
     let _alone = quiet();
     let server = Memcached::start();
     let port = port_of(&server);
-    let running = Running::start(&format!("mcperf -s 127.0.0.1 -p {port} -v 0 -N 2000 -R 1000 --response"));
     let mut talk = server.connect();
-    common::until("calls", || (talk.stats().get("cmd_set") > 100).then_some(()));
-    running.process.pause(Duration::from_millis(500));
-    let ended = running.end().expect(0);
-    assert!(number(&ended, "Response time from due [ms]:", "max") >= 400.0, "{}", ended.errors);
-    let median = number(&ended, "Response time [ms]: p25", "p50");
-    assert!(median < 100.0, "{}", ended.errors);
+    in_some_quiet_moment(|| {
+        let before = talk.stats().get("cmd_set");
+        let running =
+            Running::start(&format!("mcperf -s 127.0.0.1 -p {port} -v 0 -N 2000 -R 1000 --response"));
+        common::until("calls", || (talk.stats().get("cmd_set") > before + 100).then_some(()));
+        running.process.pause(Duration::from_millis(500));
+        let ended = running.end().expect(0);
+        let longest = number(&ended, "Response time from due [ms]:", "max");
+        let median = number(&ended, "Response time [ms]: p25", "p50");
+        if longest >= 400.0 && median < 100.0 { Ok(()) } else { Err(ended.errors) }
+    });
 }
 
 #[test]

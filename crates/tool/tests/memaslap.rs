@@ -3,6 +3,8 @@
 #[allow(dead_code, reason = "each file of tests uses a part of it")]
 mod common;
 
+use std::collections::BTreeSet;
+use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
@@ -98,6 +100,8 @@ fn a_flipped_byte_is_found_every_time() {
         );
         let blocks = ended.errors.matches("data verification failed").count() as u64;
         assert_eq!(blocks, found, "{options}");
+        let json = ended.json();
+        assert_eq!((json.count("window/verify_failed"), json.count("window/verify_misses")), (found, 0));
         assert!(ended.errors.contains("VERIFICATION FAILED: "), "{}", ended.errors);
     }
 }
@@ -121,6 +125,20 @@ fn udp_and_the_facebook_test_find_everything() {
 }
 
 #[test]
+fn a_datagram_that_is_lost_does_not_make_a_server_gone() {
+    let _alone = quiet();
+    for options in ["-U", "-a"] {
+        // Soon each client waits for a datagram that does not come.
+        let server = Serve::start("--udp-framing per-key --fault udp-drop=10");
+        let line = format!("memaslap -s {} -t 1s -c 2 -d 5 -X 50 --strict {options}", server.name);
+        let ended = pummel(&line).expect(0);
+        assert!(counter(&ended, "cmd_get") > 0, "{}", ended.text);
+        let said = "2 requests were without an answer at the end: over UDP they may be lost, and are given up after 30 s.";
+        assert_eq!(ended.errors, said, "{options}");
+    }
+}
+
+#[test]
 fn replicated_servers_are_written_to_as_far_as_they_may_be_and_read_elsewhere() {
     let _alone = quiet();
     let (one, other) = (Memcached::start(), Memcached::start());
@@ -131,6 +149,120 @@ fn replicated_servers_are_written_to_as_far_as_they_may_be_and_read_elsewhere() 
     assert_eq!((first.get("cmd_get"), second.get("cmd_get")), (0, counter(&ended, "cmd_get")));
     assert_eq!(counter(&ended, "get_misses"), counter(&ended, "cmd_get"));
     assert!(ended.errors.contains("only there when the servers replicate"), "{}", ended.errors);
+}
+
+/// Two servers that copy what is stored to each other, both with what the other has.
+fn peers() -> [Serve; 2] {
+    let names = [0; 2].map(|_| format!("127.0.0.1:{}", common::free_port_twice()));
+    let servers = [0, 1].map(|at| Serve::start_at(&names[at], &format!("--peer {}", names[1 - at])));
+    for (at, server) in servers.iter().enumerate() {
+        server.connect().store(&format!("from{at}"), b"x");
+    }
+    for server in &servers {
+        let mut talk = server.connect();
+        common::until("copies", || (talk.stats().get("curr_items") == 2).then_some(()));
+    }
+    servers
+}
+
+#[test]
+fn servers_that_replicate_have_what_was_set_on_the_other() {
+    let _alone = quiet();
+    for options in ["-p 2", "-p 1 -n 2", "-p 2 -d 5", "-p 2 -B -o 0.5 -w 1k"] {
+        let servers = peers();
+        let names = servers.each_ref().map(|server| server.name.clone()).join(",");
+        let ended = pummel(&format!("memaslap -s {names} -x 5000 -c 4 -X 100 -v 1 {options}")).expect(0);
+        for none in ["get_misses", "verify_misses", "verify_failed"] {
+            assert_eq!(counter(&ended, none), 0, "{none} with {options}: {}", ended.errors);
+        }
+        let truths = servers.map(Serve::truth);
+        let gets =
+            |at: usize| truths[at].requests.iter().filter(|request| request.verb == "get").count() as u64;
+        assert!(
+            gets(1) > 0 && (gets(0) > 0) == options.contains("-p 2"),
+            "each get goes to the other: {options}"
+        );
+        assert!(options.contains("-d 5") || gets(0) + gets(1) == counter(&ended, "cmd_get"), "{options}");
+    }
+}
+
+#[test]
+fn a_replicating_server_that_is_lost_is_done_without_until_it_is_back() {
+    let _alone = quiet();
+    let [one, other] = peers();
+    let line = format!("memaslap -s {},{} -p 2 -t 60s -c 4 -X 100 -w 1k -v 1 -P 4k", one.name, other.name);
+    let running = Running::start(&line);
+    let name = one.name.clone();
+    let (mut first, mut second) = (one.connect(), other.connect());
+    common::until("load on both", || {
+        (first.stats().get("cmd_get").min(second.stats().get("cmd_get")) > 100).then_some(())
+    });
+    drop((first, one));
+    let before = second.stats();
+    common::until("load on the other alone", || {
+        let now = second.stats();
+        let more = |what| now.get(what) > before.get(what) + 200;
+        (more("cmd_get") && more("cmd_set")).then_some(())
+    });
+    let one = Serve::start_at(&name, &format!("--peer {}", other.name));
+    let mut first = one.connect();
+    common::until("load on the one that is back", || (first.stats().get("cmd_get") > 100).then_some(()));
+    running.process.interrupt();
+    let ended = running.end().expect(1);
+    let lost = ended.errors.find(&format!("Server {name} disconnect"));
+    let back = ended.errors.find(&format!("Server {name} reconnect after "));
+    assert!(lost.is_some() && lost < back, "{}", ended.errors);
+    assert_eq!(counter(&ended, "verify_failed"), 0, "{}", ended.errors);
+    // It got what was set before; what it does not have is what it was asked for before that had come.
+    let (gets, misses) = (counter(&ended, "cmd_get"), counter(&ended, "get_misses"));
+    assert!(misses * 10 < gets, "{misses} of {gets}");
+}
+
+#[test]
+fn several_keys_are_so_many_plain_gets_of_the_binary_protocol() {
+    let _alone = quiet();
+    let server = Serve::start("--protocol binary");
+    let ended = pummel(&format!("memaslap -s {} -x 2000 -c 2 -B -d 7 -w 1k -v 1", server.name)).expect(0);
+    let (gets, sets) = (counter(&ended, "cmd_get"), counter(&ended, "cmd_set"));
+    assert_eq!(counter(&ended, "verify_failed") + counter(&ended, "get_misses"), 0);
+    let truth = server.truth();
+    let of = |verb: &str| truth.requests.iter().filter(|request| request.verb == verb).count() as u64;
+    assert_eq!((of("get"), of("set"), truth.requests.len() as u64), (gets, sets, 2_000));
+}
+
+#[test]
+fn connections_are_numbered_over_all_threads() {
+    let _alone = quiet();
+    let server = Serve::start("--fault flip=7 --fault error-every=50");
+    let ended = pummel(&format!("memaslap -s {} -x 4000 -c 4 -T 2 -w 1k -v 1 -b", server.name)).expect(0);
+    let number = |line: &str| line.trim_start().strip_prefix('<')?.split(' ').next()?.parse::<u32>().ok();
+    let found: BTreeSet<u32> = ended.errors.lines().filter_map(number).collect();
+    assert_eq!(found, BTreeSet::from([1, 2, 3, 4]));
+    let said: Vec<u32> =
+        ended.text.lines().filter(|line| line.contains(" SERVER_ERROR ")).filter_map(number).collect();
+    assert!(said.len() == 10 && said.iter().all(|number| found.contains(number)), "{}", ended.text);
+    assert!(
+        ended.text.contains("\n<SERVER_ERROR this request was chosen to fail (80 times)\n"),
+        "{}",
+        ended.text
+    );
+}
+
+#[test]
+fn it_is_said_early_that_nothing_comes_back_over_udp() {
+    let _alone = quiet();
+    // Somebody listens, and does not answer.
+    let port = common::free_port_twice();
+    let _silent = UdpSocket::bind(("127.0.0.1", port)).expect("it is free");
+    let _door = TcpListener::bind(("127.0.0.1", port)).expect("it is free");
+    let ended = pummel(&format!("memaslap -s 127.0.0.1:{port} -t 5s -U -X 100 -c 2")).expect(0);
+    let warnings = ended.errors.matches("WARNING: nothing comes back over UDP").count();
+    assert_eq!(warnings, 1, "{}", ended.errors);
+    assert!(counter(&ended, "cmd_get") == 0 && counter(&ended, "udp_timeout") == 0, "{}", ended.text);
+    // Nobody takes datagrams: that is known at once.
+    let server = Memcached::start();
+    let ended = pummel(&format!("memaslap -s {} -t 60s -a -d 5 -c 2", server.name)).expect(0);
+    assert!(ended.errors.contains("WARNING: nothing comes back over UDP"), "{}", ended.errors);
 }
 
 #[test]

@@ -4,11 +4,10 @@
 mod common;
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::Path;
 
 use common::redis::Redis;
-use common::{Ended, Memcached, Place, Running, Serve, pummel, quiet};
+use common::{Ended, Memcached, Nobody, Place, Running, Serve, in_some_quiet_moment, pummel, quiet};
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Data, KeyStyle, Style};
 use pummel_logic::workload::key::{KEY_MAX_BYTES, KeyMaker};
@@ -101,7 +100,17 @@ fn fb_keys(records: u64) -> Vec<String> {
 fn the_plain_run_has_the_originals_report_to_the_byte_of_its_layout() {
     let _alone = quiet();
     let server = Memcached::start();
-    let ended = mutilate(&format!("-s {} -t 1", server.name)).expect(0);
+    // A busy machine takes its time to end; the load before has to be in no second.
+    in_some_quiet_moment(|| {
+        let ended = mutilate(&format!("-s {} -t 1", server.name)).expect(0);
+        let seconds = check_layout(&ended);
+        if (seconds - 1.0).abs() < 0.1 { Ok(()) } else { Err(ended.text) }
+    });
+}
+
+/// Checks a plain report line by line, and returns how long it says that the run lasted.
+#[track_caller]
+fn check_layout(ended: &Ended) -> f64 {
     let lines: Vec<&str> = ended.text.lines().collect();
     assert_eq!(lines[0], HEADER);
     assert_eq!(lines[2], "update      0.0     0.0     0.0     0.0     0.0     0.0     0.0     0.0");
@@ -112,8 +121,9 @@ fn the_plain_run_has_the_originals_report_to_the_byte_of_its_layout() {
     let figures = read(&ended.text);
     // A hit is 251 bytes, and its request 36, all of them counted and nothing of the load.
     assert_eq!((figures.received, figures.sent), (251 * figures.total, 36 * figures.total));
-    assert!((figures.seconds - 1.0).abs() < 0.1 && figures.total > 0);
+    assert!(figures.total > 0);
     assert_eq!(ended.errors, "");
+    figures.seconds
 }
 
 #[test]
@@ -176,13 +186,14 @@ fn misses_are_stored_and_then_found() {
     let _alone = quiet();
     let server = Memcached::start();
     let name = &server.name;
-    let ended = mutilate(&format!("-s {name} --noload --getset -r 100 -t 1 -B -u 0.5")).expect(0);
+    let ended = mutilate(&format!("-s {name} --noload --getset -r 100 -N 10000 -B -u 0.5")).expect(0);
     let figures = read(&ended.text);
     assert_eq!(figures.misses, 100, "every record misses once");
     assert_eq!(server.connect().stats().get("cmd_set"), 100);
     assert!(figures.row("update")[0] > 0.0);
     assert_eq!(ended.errors, "", "nothing is said of each request");
-    let stored = read(&mutilate(&format!("-s {name} --getsetorset -u 0.5 -r 100 -t 1 -B")).expect(0).text);
+    let stored =
+        read(&mutilate(&format!("-s {name} --getsetorset -u 0.5 -r 100 -N 10000 -B")).expect(0).text);
     assert_eq!(stored.misses, 0);
     assert!(server.connect().stats().get("cmd_set") > 1_000);
 }
@@ -348,11 +359,14 @@ fn traces_are_asked_line_by_line_once() {
 fn all_threads_wait_and_what_is_measured_begins_then() {
     let _alone = quiet();
     let server = Memcached::start();
-    let ended = mutilate(&format!("-s {} -T 2 -W 2 -t 1 -N 100 -v -B --save lat", server.name)).expect(0);
-    assert!(ended.errors.contains("mutilate.cc(0): Sleeping "), "{}", ended.errors);
-    let first = numbers(ended.file("lat").lines().next().expect("a sample"))[0];
-    assert!((2.0..3.0).contains(&first), "the first read was sent at {first} s");
-    assert_eq!(read(&ended.text).total, 100);
+    in_some_quiet_moment(|| {
+        let ended = mutilate(&format!("-s {} -T 2 -W 2 -t 1 -N 100 -v -B --save lat", server.name)).expect(0);
+        assert!(ended.errors.contains("mutilate.cc(0): Sleeping "), "{}", ended.errors);
+        let first = numbers(ended.file("lat").lines().next().expect("a sample"))[0];
+        assert!(first >= 2.0, "the first read was sent at {first} s");
+        assert_eq!(read(&ended.text).total, 100);
+        if first < 3.0 { Ok(()) } else { Err(format!("the first read was sent at {first} s")) }
+    });
 }
 
 #[test]
@@ -378,9 +392,8 @@ fn what_is_said_grows_with_the_level_and_quiet_leaves_what_is_fatal() {
 
 #[test]
 fn a_server_that_is_not_there_ends_the_program_with_the_originals_words() {
-    let port =
-        TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("an address").port();
-    let ended = mutilate(&format!("-s 127.0.0.1:{port} -t 1")).expect(255);
+    let nobody = Nobody::new();
+    let ended = mutilate(&format!("-s {} -t 1", nobody.address)).expect(255);
     assert_eq!(ended.text, "");
     assert!(
         ended.errors.starts_with("mutilate.cc(0): BEV_EVENT_ERROR: Connection refused\n"),

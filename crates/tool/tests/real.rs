@@ -4,11 +4,15 @@
 mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use common::counts::{self, Dialect, between, counted};
-use common::{Ended, Json, Memcached, Place, Running, Stats, Talk, backends, has_ipv6, pummel, quiet, until};
+use common::{
+    Ended, Json, Memcached, Place, Running, Stats, Talk, backends, has_ipv6, in_the_midst, pummel, quiet,
+    until,
+};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
@@ -74,12 +78,16 @@ fn what_is_unfinished_is_all_that_the_server_may_have_counted_besides() {
     let _alone = quiet();
     let server = Memcached::start();
     let mut second = server.connect();
-    let before = second.stats();
-    let words = format!("run -s {} -t 2s -c 4 -d 4 --interval 200ms --mix get:1,set:1", server.name);
-    let mut running = Running::start(&words);
-    running.wait_for_progress();
-    server.process.stop();
-    let ended = running.end();
+    let mut before = second.stats();
+    let (ended, ()) = in_the_midst(Duration::from_secs(2), |time| {
+        server.process.go_on();
+        before = second.stats();
+        let words = format!("run -s {} {time} -c 4 -d 4 --interval 200ms --mix get:1,set:1", server.name);
+        let mut running = Running::start(&words);
+        running.wait_for_progress();
+        server.process.stop();
+        (running, ())
+    });
     server.process.go_on();
     let result = ended.json();
     assert_eq!((ended.status, result.text("status")), (1, "partial"), "{}", ended.text);
@@ -215,24 +223,33 @@ fn a_million_requests_of_every_op_find_nothing_wrong_with_a_healthy_server() {
 fn an_older_value_of_the_same_client_is_stale() {
     let _alone = quiet();
     let server = Memcached::start();
-    let words = format!(
-        "run -s {} --records 1 -c 1 --mix get:1,set:1 --verify 1 -t 3s --interval 100ms",
-        server.name
-    );
-    let mut running = Running::start(&words);
-    running.wait_for_progress();
-    let mut second = server.connect();
-    // A listing can miss a key that is just being written.
-    let key = until("the only record", || second.keys().pop());
-    for _ in 0..30 {
-        let old = second.value(&key);
-        until("the client writes again", || (second.value(&key) != old).then_some(()));
-        second.store(&key, &old);
-    }
-    let ended = running.end().expect(3);
-    let result = ended.json();
+    let (ended, ()) = in_the_midst(Duration::from_secs(3), |time| {
+        let words = format!(
+            "run -s {} --records 1 -c 1 --mix get:1,set:1 --verify 1 {time} --interval 100ms",
+            server.name
+        );
+        let mut running = Running::start(&words);
+        running.wait_for_progress();
+        let mut second = server.connect();
+        // A listing can miss a key that is just being written.
+        let key = until("the only record", || second.keys().pop());
+        for _ in 0..30 {
+            let old = second.value(&key);
+            // When the run is over nobody writes any more.
+            let is_new = until("the client writes again", || {
+                let is_new = second.value(&key) != old;
+                (is_new || running.has_ended()).then_some(is_new)
+            });
+            if !is_new {
+                break;
+            }
+            second.store(&key, &old);
+        }
+        (running, ())
+    });
+    let result = ended.expect(3).json();
     // Every other request reads: that none of 30 older values was read has a probability of one in a thousand million.
-    assert!(result.count("verify/stale") > 0, "{}", ended.text);
+    assert!(result.count("verify/stale") > 0, "{}", result.at("verify"));
     assert_eq!(result.count("verify/failed"), 0, "they are whole");
 }
 

@@ -3,7 +3,9 @@
 #[allow(dead_code, reason = "each file of tests uses a part of it")]
 mod common;
 
-use common::{Json, Memcached, Stats, pummel};
+use std::time::Duration;
+
+use common::{Json, Memcached, Running, Stats, in_the_midst, pummel};
 
 const KEY_OWNED: [&str; 4] = ["modulo", "ketama", "ketama-weighted", "crc16"];
 
@@ -94,15 +96,16 @@ fn reads_that_servers_share_are_verified_and_counted_once() {
 
 #[test]
 fn a_server_that_ends_leaves_the_others_their_load() {
-    let (mut servers, names) = three();
-    let last = servers.pop().expect("three");
-    let words = format!(
-        "run -s {names} --route ketama --records 1000 -c 4 --rate 2k -t 2s --interval 200ms --mix get:1"
-    );
-    let mut running = common::Running::start(&words);
-    running.wait_for_progress();
-    drop(last);
-    let ended = running.end();
+    let (ended, servers) = in_the_midst(Duration::from_secs(2), |time| {
+        let (mut servers, names) = three();
+        let words = format!(
+            "run -s {names} --route ketama --records 1000 -c 4 --rate 2k {time} --interval 200ms --mix get:1"
+        );
+        let mut running = Running::start(&words);
+        running.wait_for_progress();
+        servers.pop().expect("three");
+        (running, servers)
+    });
     let result = ended.expect(1).json();
     assert_eq!(result.text("status"), "partial");
     assert!(result.text("reason").starts_with("4 of 12 connections were lost"), "{}", result.text("reason"));

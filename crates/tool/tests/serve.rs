@@ -1,6 +1,9 @@
 //! The built-in server as a process: what it says, what it answers beside a real memcached, what it does wrong, and
 //! whether it tells the truth about it.
 
+#[allow(dead_code, reason = "each file of tests uses a part of it")]
+mod common;
+
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -8,11 +11,9 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use common::{Memcached, PATIENCE, in_some_quiet_moment};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
-
-/// No test waits longer for anything.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A running `pummel serve`, with a truth file. Ends with the test.
 struct Serving {
@@ -32,7 +33,7 @@ impl Serving {
         command
             .arg("serve")
             .args(args)
-            .args(["--max-seconds", "60", "--truth"])
+            .args(["--max-seconds", "300", "--truth"])
             .arg(folder.path().join("truth"));
         for place in places {
             command.args(["--listen", place]);
@@ -50,7 +51,7 @@ impl Serving {
     }
 
     fn connect(&self) -> Talk {
-        Talk::to(TcpStream::connect(&self.addresses[0]).expect("it listens"))
+        Talk::to_name(&self.addresses[0])
     }
 
     fn signal(&self, signal: Signal) {
@@ -95,6 +96,10 @@ struct Talk {
 }
 
 impl Talk {
+    fn to_name(address: &str) -> Talk {
+        Talk::to(TcpStream::connect(address).expect("it listens"))
+    }
+
     fn to(stream: TcpStream) -> Talk {
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket option");
         stream.set_nodelay(true).expect("a socket option");
@@ -153,50 +158,10 @@ impl Talk {
     }
 }
 
-/// A real memcached. Ends with the test.
-struct Memcached {
-    process: Child,
-    address: String,
-}
-
-impl Memcached {
-    fn start() -> Memcached {
-        let program = ["/usr/bin/memcached", "/usr/local/bin/memcached"]
-            .into_iter()
-            .find(|path| std::path::Path::new(path).exists())
-            .expect("this test compares with a real memcached; on Debian and Ubuntu `apt-get install memcached` brings it");
-        let port = TcpListener::bind("127.0.0.1:0")
-            .and_then(|socket| socket.local_addr())
-            .expect("a free port")
-            .port();
-        let process = Command::new(program)
-            // Its background threads hold on to items at times of their own: an incr then makes a new item.
-            .args(["-o", "no_lru_maintainer,no_lru_crawler"])
-            .args(["-l", "127.0.0.1", "-p", &port.to_string(), "-U", "0", "-u", "nobody"])
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("memcached starts");
-        Memcached { process, address: format!("127.0.0.1:{port}") }
-    }
-
-    fn connect(&self) -> Talk {
-        let started = Instant::now();
-        loop {
-            match TcpStream::connect(&self.address) {
-                Ok(stream) => return Talk::to(stream),
-                Err(error) => assert!(started.elapsed() < PATIENCE, "memcached does not listen: {error}"),
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-}
-
-impl Drop for Memcached {
-    fn drop(&mut self) {
-        // Both fail only when it has ended already.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
+/// A real memcached, whose threads in the background would hold on to items at times of their own: an incr then makes a
+/// new item.
+fn memcached() -> Memcached {
+    Memcached::start_without_maintenance()
 }
 
 /// Counters of `stats` that have to agree.
@@ -577,9 +542,8 @@ fn reply_to(talk: &mut Talk, question: &[u8]) -> String {
 #[test]
 fn it_answers_and_counts_as_memcached_does() {
     let serving = Serving::start(&[]);
-    let memcached = Memcached::start();
-    // memcached is asked first whether it listens, and a connection for that counts: both get it.
-    let (mut ours, mut theirs) = (serving.connect(), memcached.connect());
+    let memcached = memcached();
+    let (mut ours, mut theirs) = (serving.connect(), Talk::to_name(&memcached.name));
     let mortal = MORTAL_QUESTIONS.iter().map(|question| (question.as_bytes().to_vec(), COMPARED.to_vec()));
     let live =
         questions().into_iter().map(|question| (question, [COMPARED, COMPARED_WHILE_ALL_LIVE].concat()));
@@ -604,7 +568,7 @@ fn it_answers_and_counts_as_memcached_does() {
         assert_eq!(value(&counted, "bytes_read"), ours.sent.to_string(), "after {shown:?}");
     }
     for last in ["quit\r\n", "quit now\r\n", "GET / HTTP/1.1\r\n"] {
-        for mut talk in [serving.connect(), memcached.connect()] {
+        for mut talk in [serving.connect(), Talk::to_name(&memcached.name)] {
             talk.send(last.as_bytes());
             assert!(talk.is_closed(), "after {last:?}");
         }
@@ -635,9 +599,9 @@ fn packets_to(talk: &mut Talk, question: &[u8]) -> Vec<u8> {
 #[test]
 fn binary_packets_are_answered_and_counted_as_memcached_does() {
     let serving = Serving::start(&[]);
-    let memcached = Memcached::start();
-    let (mut ours, mut theirs) = (serving.connect(), memcached.connect());
-    let (mut our_stats, mut their_stats) = (serving.connect(), memcached.connect());
+    let memcached = memcached();
+    let connect = || (serving.connect(), Talk::to_name(&memcached.name));
+    let ((mut ours, mut theirs), (mut our_stats, mut their_stats)) = (connect(), connect());
     let stored = [0, 0, 0, 5, 0, 0, 0, 0];
     let make = [&1u64.to_be_bytes()[..], &10u64.to_be_bytes(), &[0; 4]].concat();
     let only = [&3u64.to_be_bytes()[..], &10u64.to_be_bytes(), &[0xff; 4]].concat();
@@ -720,7 +684,7 @@ fn binary_packets_are_answered_and_counted_as_memcached_does() {
     for broken in
         [packet(0x00, 0, b"", b"", b""), packet(0x01, 0, b"", b"a", b"x"), packet(0x07, 0, b"", b"", b"")]
     {
-        for mut talk in [serving.connect(), memcached.connect()] {
+        for mut talk in [serving.connect(), Talk::to_name(&memcached.name)] {
             talk.send(&broken);
             talk.hear_until(|_| false);
         }
@@ -730,8 +694,8 @@ fn binary_packets_are_answered_and_counted_as_memcached_does() {
 #[test]
 fn items_expire_when_memcached_lets_them_expire() {
     let serving = Serving::start(&[]);
-    let memcached = Memcached::start();
-    let mut talks = [serving.connect(), memcached.connect()];
+    let memcached = memcached();
+    let mut talks = [serving.connect(), Talk::to_name(&memcached.name)];
     let unix_s =
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_secs();
     for talk in &mut talks {
@@ -741,7 +705,7 @@ fn items_expire_when_memcached_lets_them_expire() {
         let started = Instant::now();
         // memcached's clock has whole seconds: 1 s may last up to 2.
         while !reply_to(talk, b"get short until\r\n").eq("END\r\n") {
-            assert!(started.elapsed() < Duration::from_secs(5), "it does not expire");
+            assert!(started.elapsed() < PATIENCE, "it does not expire");
             std::thread::sleep(Duration::from_millis(20));
         }
         assert_eq!(reply_to(talk, b"get short long\r\n"), "VALUE long 0 1\r\nx\r\nEND\r\n");
@@ -750,6 +714,19 @@ fn items_expire_when_memcached_lets_them_expire() {
 
 #[test]
 fn held_times_are_not_shorter_than_asked_and_not_much_longer() {
+    in_some_quiet_moment(|| {
+        let excess = hold_forty_replies();
+        if excess[5] < 20_000_000 {
+            Ok(())
+        } else {
+            Err(format!("half of the replies left late: {excess:?} ns"))
+        }
+    });
+}
+
+/// Checks that no reply of forty is held for less than was drawn. Returns, for ten that nobody waited before, by how much
+/// longer, in order of size.
+fn hold_forty_replies() -> Vec<u64> {
     let serving =
         Serving::start(&["--service-time", "uniform:2ms,6ms", "--max-requests", "40", "--seed", "3"]);
     let mut talk = serving.connect();
@@ -772,7 +749,7 @@ fn held_times_are_not_shorter_than_asked_and_not_much_longer() {
         }
     }
     excess.sort_unstable();
-    assert!(excess[5] < 20_000_000, "half of the replies left within 20 ms of their time: {excess:?}");
+    excess
 }
 
 #[test]
@@ -788,7 +765,7 @@ fn a_held_reply_holds_up_no_other_connection() {
     }
     let took = started.elapsed();
     assert!(took >= Duration::from_millis(200), "{took:?}");
-    assert!(took < Duration::from_secs(10), "one after the other would take a minute: {took:?}");
+    assert!(took < Duration::from_secs(40), "one after the other would take a minute: {took:?}");
     assert_eq!(serving.end().len(), 300);
 }
 
@@ -808,6 +785,20 @@ fn the_truth_is_complete_after_a_signal() {
             "{truth:?}"
         );
     }
+}
+
+#[test]
+fn what_came_before_a_signal_is_carried_out_and_in_the_truth() {
+    let serving = Serving::start(&[]);
+    // A connection, its request and the signal come at one moment for a server that stood still.
+    serving.signal(Signal::STOP);
+    let mut talk = serving.connect();
+    talk.send(b"set a 0 0 1\r\nx\r\n");
+    serving.signal(Signal::TERM);
+    serving.signal(Signal::CONT);
+    talk.hear(b"STORED\r\n");
+    let truth = serving.truth_at_end();
+    assert!(truth.len() == 1 && truth[0].starts_with("request 1 1 set "), "{truth:?}");
 }
 
 #[test]

@@ -348,13 +348,24 @@ fn options_that_do_not_go_together_are_refused() {
         "--udp-framing sideways",
         "--protocol http",
         "--fault mix",
+        "--fault udp-drop=10",
+        "--fault flip=5 --fault udp-reorder=10",
+        "--udp-framing stream --listen /tmp/socket",
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_pummel"))
             .arg("serve")
             .args(args.split_whitespace())
+            .args(["--max-seconds", "1"])
             .output()
             .expect("pummel starts");
-        assert_eq!(output.status.code(), Some(2), "{args}");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{args}: {said}");
+        assert_eq!(
+            said.contains("'udp-"),
+            args.contains("udp-drop") || args.contains("udp-reorder"),
+            "{said}"
+        );
+        assert!(output.stdout.is_empty(), "{args}: it listened");
     }
     let output = Command::new(env!("CARGO_BIN_EXE_pummel"))
         .args([

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use common::{Json, Memcached, Place, Serve, pummel, quiet};
+use common::{Json, Memcached, PATIENCE, Place, Serve, in_some_quiet_moment, pummel, quiet};
 
 /// Every op.
 const EVERY_OP: &str = "get:4,gets:1,gat:1,gats:1,set:2,add:1,replace:1,append:1,prepend:1,cas:1,incr:1,decr:1,\
@@ -194,35 +194,45 @@ fn with_losses_and_disorder_every_request_is_accounted_for_and_none_waits_longer
     // Longer by hand: a minute shows more than a few seconds do.
     let seconds = std::env::var("PUMMEL_RELAY_SECONDS").unwrap_or("3".to_owned());
     for options in ["-d 1 --mix get:9,set:1", "-d 16 --mix get:9,set:1", "-d 4 --mix get:1 --multiget 5"] {
-        let before = relay.dropped();
-        let ended = pummel(&format!(
+        let words = format!(
             "run -s {} --udp -c 8 -t {seconds} --timeout 200ms --records 1k --verify --samples samples {options}",
             relay.address
-        ))
-        .expect(0);
-        let result = ended.json();
-        assert_eq!(result.count("load/stored"), 1_000, "{options}: what got lost is stored by repeating it");
-        assert_eq!(result.count("load/errors"), 0);
-        assert_accounted(&result);
-        let errors = result.count("totals/errors");
-        let verb = |verb: &str| result.count_or_none(&format!("ops/{verb}/errors/timeout"));
-        assert_eq!(errors, verb("get") + verb("set"), "{options}: losses are timeouts");
-        assert!(errors > 0 && errors < result.count("totals/completed"), "{options}: {errors} errors");
-        assert_eq!(result.count("verify/failed"), 0, "{options}: no value got another's bytes");
-        assert!(result.count("verify/checked") > 1_000);
-        assert_eq!(result.count("connections/lost"), 0, "{options}: a late request harms no other");
-        let (drop, disorder) = (result.count("udp/packet_drop"), result.count("udp/packet_disorder"));
-        let timeouts = result.count("udp/udp_timeout");
-        assert!(timeouts >= errors && drop >= timeouts, "{options}: at least one is missing of each");
-        assert!(timeouts <= relay.dropped() - before + disorder, "{options}: nothing times out by itself");
-        let longest = ended.samples().iter().filter_map(|sample| sample.response_s()).fold(0.0, f64::max);
-        // A busy machine may look late.
-        assert!(longest < 0.2 + 0.3, "{options}: {longest} s");
-        eprintln!(
-            "{options}: {} completed, {errors} timed out, {drop} missing, {disorder} out of order, longest {longest:.3} s",
-            result.count("totals/completed")
         );
+        in_some_quiet_moment(|| {
+            check_losses(&relay, &words).map_err(|complaint| format!("{options}: {complaint}"))
+        });
     }
+}
+
+/// Complains of what a busy machine alone can bring about: a relay that holds a datagram for longer than the timeout, and
+/// a client that looks late.
+fn check_losses(relay: &Relay, words: &str) -> Result<(), String> {
+    let before = relay.dropped();
+    let ended = pummel(words).expect(0);
+    let result = ended.json();
+    assert_eq!(result.count("load/stored"), 1_000, "what got lost is stored by repeating it");
+    assert_eq!(result.count("load/errors"), 0);
+    assert_accounted(&result);
+    let errors = result.count("totals/errors");
+    let verb = |verb: &str| result.count_or_none(&format!("ops/{verb}/errors/timeout"));
+    assert_eq!(errors, verb("get") + verb("set"), "losses are timeouts");
+    assert!(errors > 0 && errors < result.count("totals/completed"), "{errors} errors");
+    assert_eq!(result.count("verify/failed"), 0, "no value got another's bytes");
+    assert!(result.count("verify/checked") > 1_000);
+    assert_eq!(result.count("connections/lost"), 0, "a late request harms no other");
+    let (drop, disorder) = (result.count("udp/packet_drop"), result.count("udp/packet_disorder"));
+    let timeouts = result.count("udp/udp_timeout");
+    assert!(timeouts >= errors && drop >= timeouts, "at least one is missing of each");
+    let longest = ended.samples().iter().filter_map(|sample| sample.response_s()).fold(0.0, f64::max);
+    let dropped = relay.dropped() - before;
+    eprintln!(
+        "{words}: {} completed, {errors} timed out, {drop} missing, {disorder} out of order, longest {longest:.3} s",
+        result.count("totals/completed")
+    );
+    if timeouts <= dropped + disorder && longest < 0.2 + 0.3 {
+        return Ok(());
+    }
+    Err(format!("{timeouts} timeouts of {dropped} lost and {disorder} held back; longest {longest} s"))
 }
 
 #[test]
@@ -251,11 +261,14 @@ fn both_framings_of_the_built_in_server_read_the_same_with_faults_too() {
 
 #[test]
 fn a_port_where_nobody_listens_ends_the_run_at_once_and_says_so() {
-    let nobody = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port");
+    // A socket that hears itself alone: its port is closed to others, and nobody else can open it meanwhile.
+    let deaf = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let nobody = deaf.local_addr().expect("it is bound");
+    deaf.connect(nobody).expect("an address of this machine");
     for options in ["--no-load -t 20", "-t 20"] {
         let begin = Instant::now();
         let ended = pummel(&format!("run -s {nobody} --udp {options} -c 3")).expect(1);
-        assert!(begin.elapsed() < Duration::from_secs(10), "{options}");
+        assert!(begin.elapsed() < PATIENCE, "{options}");
         let reason = ended.json().text("reason").to_owned();
         assert!(reason.contains("nothing listens there"), "{options}: {reason}");
     }
@@ -267,7 +280,7 @@ fn a_server_that_stays_silent_ends_loading_and_never_hangs() {
     let address = silent.local_addr().expect("it is bound");
     let begin = Instant::now();
     let ended = pummel(&format!("run -s {address} --udp -t 1 -c 2 --timeout 100ms")).expect(1);
-    assert!(begin.elapsed() < Duration::from_secs(20));
+    assert!(begin.elapsed() < PATIENCE);
     assert!(ended.json().text("reason").contains("longer than the timeout"));
     let ended = pummel(&format!("run -s {address} --udp -t 1 -c 2 --timeout 100ms --no-load")).expect(1);
     assert!(ended.json().text("reason").contains("-U"), "{}", ended.json().text("reason"));

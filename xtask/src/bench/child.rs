@@ -63,6 +63,11 @@ impl Child {
         Ok(self.process.try_wait()?.is_none())
     }
 
+    /// CPU time that it has taken so far, in seconds; as exact as a tick of /proc.
+    pub fn cpu_s(&self) -> io::Result<f64> {
+        Figures::of(self.process.id()).map(|figures| figures.cpu_user_s + figures.cpu_system_s)
+    }
+
     /// Asks it to end in order, as Ctrl-C does.
     pub fn interrupt(&self) -> io::Result<()> {
         let line = format!("kill -INT {}", self.process.id());

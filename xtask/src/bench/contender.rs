@@ -18,6 +18,8 @@ const SLACK: Duration = Duration::from_secs(30);
 /// What one run of one client came to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figures {
+    /// Completed requests.
+    pub requests: f64,
     /// Completed requests per second.
     pub requests_per_s: f64,
     /// CPU time in user mode per completed request, in microseconds.
@@ -30,6 +32,8 @@ pub struct Figures {
     pub connections: Option<u64>,
     /// 99th percentile of the generator's own lag in microseconds, where the program measures it.
     pub lag_p99_us: Option<f64>,
+    /// CPU time of the server per completed request, in microseconds; filled in by who sees the server.
+    pub server_us: f64,
 }
 
 impl Figures {
@@ -38,9 +42,15 @@ impl Figures {
         self.user_us + self.system_us
     }
 
+    /// What share of the time the server worked: 1 where it was the bottleneck.
+    pub fn server_busy(&self) -> f64 {
+        self.server_us * self.requests_per_s / 1e6
+    }
+
     /// As data.
     pub fn json(&self) -> Value {
         json!({
+            "requests": self.requests, "server_us": self.server_us,
             "requests_per_s": self.requests_per_s, "cpu_user_us": self.user_us, "cpu_system_us": self.system_us,
             "peak_rss_bytes": self.peak_rss_bytes, "connections": self.connections, "lag_p99_us": self.lag_p99_us,
         })
@@ -55,6 +65,8 @@ impl Figures {
             peak_rss_bytes: value["peak_rss_bytes"].as_u64()?,
             connections: value["connections"].as_u64(),
             lag_p99_us: value["lag_p99_us"].as_f64(),
+            requests: value["requests"].as_f64()?,
+            server_us: value["server_us"].as_f64()?,
         })
     }
 }
@@ -232,7 +244,7 @@ fn failure(name: &str, log: &Path) -> io::Error {
 fn of_floor(said: &str, row: &Row) -> Result<Figures, String> {
     let result: Value = serde_json::from_str(said).map_err(|error| error.to_string())?;
     let number = |name: &str| result[name].as_f64().ok_or(format!("it does not say {name}"));
-    at_least_one(number("requests")?)?;
+    let requests = at_least_one(number("requests")?)?;
     let connections = number("connections")? as u64;
     if connections != u64::from(row.connections) {
         return Err(format!("only {connections} connections were answered"));
@@ -247,6 +259,8 @@ fn of_floor(said: &str, row: &Row) -> Result<Figures, String> {
         peak_rss_bytes: number("peak_rss_bytes")? as u64,
         connections: Some(connections),
         lag_p99_us: None,
+        requests,
+        server_us: 0.0,
     })
 }
 
@@ -279,6 +293,8 @@ fn of_pummel(result: &Value, backend: Option<Backend>, row: &Row) -> Result<Figu
         peak_rss_bytes: number("/generator/peak_rss_bytes")? as u64,
         connections: Some(number("/connections/open")? as u64),
         lag_p99_us: number("/totals/lag_us/p99").ok(),
+        requests: completed,
+        server_us: 0.0,
     })
 }
 
@@ -310,6 +326,8 @@ fn of_whole_life(completed: f64, requests_per_s: f64, ended: &Ended) -> Result<F
         peak_rss_bytes: ended.peak_rss_bytes,
         connections: None,
         lag_p99_us: None,
+        requests: completed,
+        server_us: 0.0,
     })
 }
 

@@ -252,9 +252,13 @@ fn measure<'a>(
             let own = contender.program.needs_own_server();
             let own =
                 own.then(|| Server::start(kind, site.server_cpu, row.connections, scratch)).transpose()?;
-            let port = own.as_ref().map_or(server.port, |server| server.port);
-            let task = Task { row, port, seconds: options.seconds, request: &request, floor_rate };
-            figures.push(site.bench.run(contender, &task)?);
+            let server = own.as_ref().unwrap_or(&server);
+            let task =
+                Task { row, port: server.port, seconds: options.seconds, request: &request, floor_rate };
+            let before_s = server.cpu_s()?;
+            let seen = site.bench.run(contender, &task)?;
+            let server_us = (server.cpu_s()? - before_s) * 1e6 / seen.requests;
+            figures.push(Figures { server_us, ..seen });
             floor_rate = figures[0].requests_per_s;
         }
         // Only whole rounds are kept.

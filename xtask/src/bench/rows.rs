@@ -277,7 +277,7 @@ pub const ROWS: &[Row] = &[
         contenders: &[FLOOR, epoll(&[]), uring(&[]), peer("redis-benchmark", Program::RedisBenchmark, &[])],
         dialect: Dialect::Resp2,
         depth: 16,
-        budget: Budget { cpu_ratio: Some(1.35), ..Budget::MEMORY },
+        budget: Budget { cpu_ratio: Some(1.35), rate_ratio: Some(0.98), ..Budget::MEMORY },
         ..DIALECT
     },
 ];

@@ -73,7 +73,7 @@ impl Kind {
 
 /// A server with one thread on a loopback port; dropping it ends it.
 pub struct Server {
-    _child: Child,
+    child: Child,
     /// Its port on 127.0.0.1.
     pub port: u16,
 }
@@ -92,11 +92,18 @@ impl Server {
             let log = scratch.join(format!("{}-{port}", kind.program()));
             let mut child = Child::start(Path::new(kind.program()), &arguments, cpu, identity, &log)?;
             if accepts(&mut child, port)? {
-                return Ok(Server { _child: child, port });
+                return Ok(Server { child, port });
             }
             eprint!("{}", fs::read_to_string(log.with_extension("err"))?);
         }
         Err(io::Error::other(format!("{} does not start; its words are above", kind.program())))
+    }
+}
+
+impl Server {
+    /// CPU time that it has taken so far, in seconds.
+    pub fn cpu_s(&self) -> io::Result<f64> {
+        self.child.cpu_s()
     }
 }
 

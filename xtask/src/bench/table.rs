@@ -48,20 +48,23 @@ impl Measured<'_> {
     /// The table in Markdown, below it what the budget says and the notes.
     pub fn markdown(&self) -> String {
         let mut text =
-            "| client | CPU us/req (user) | CPU to the first line | requests/s | rate to the first line | lag p99 us | peak RSS |\n\
-             |---|---|---|---|---|---|---|\n"
+            "| client | CPU us/req (user) | CPU to the first line | requests/s | rate to the first line | \
+             server us/req (busy) | lag p99 us | peak RSS |\n\
+             |---|---|---|---|---|---|---|---|\n"
                 .to_owned();
         for (contender, figures) in &self.lines {
             let median = |of: fn(&Figures) -> f64| Spread::of(figures.iter().map(of)).median;
             let mark = if contender.program.note().is_some() { " (*)" } else { "" };
             text += &format!(
-                "| {}{mark} | {:.2} ({:.2}) | {} | {:.0} | {} | {} | {:.1} MB |\n",
+                "| {}{mark} | {:.2} ({:.2}) | {} | {:.0} | {} | {:.2} ({:.0} %) | {} | {:.1} MB |\n",
                 contender.name,
                 median(Figures::cpu_us),
                 median(|figures| figures.user_us),
                 self.to_first(figures, Figures::cpu_us).ratio(),
                 median(|figures| figures.requests_per_s),
                 self.to_first(figures, |figures| figures.requests_per_s).ratio(),
+                median(|figures| figures.server_us),
+                100.0 * median(Figures::server_busy),
                 lag_p99(figures).map_or("-".to_owned(), |lag| format!("{:.1}", lag.median)),
                 peak_rss(figures) as f64 / 1e6,
             );
@@ -134,6 +137,8 @@ impl Measured<'_> {
             "cpu_us": spread(Figures::cpu_us),
             "cpu_user_us": spread(|figures| figures.user_us),
             "requests_per_s": spread(|figures| figures.requests_per_s),
+            "server_us": spread(|figures| figures.server_us),
+            "server_busy": spread(Figures::server_busy),
             "cpu_ratio": self.to_first(figures, Figures::cpu_us).json(),
             "rate_ratio": self.to_first(figures, |figures| figures.requests_per_s).json(),
             "lag_p99_us": lag_p99(figures).map(|lag| lag.json()),
@@ -172,6 +177,8 @@ mod tests {
             peak_rss_bytes: 3_000_000,
             connections: None,
             lag_p99_us: None,
+            requests: 1e6,
+            server_us: 3.0,
         }
     }
 
@@ -203,7 +210,7 @@ mod tests {
         let text = measured().markdown();
         assert!(
             text.contains(
-                "| floor | 4.00 (0.25) | 1.00 (1.00-1.00) | 250000 | 1.00 (1.00-1.00) | - | 3.0 MB |\n"
+                "| floor | 4.00 (0.25) | 1.00 (1.00-1.00) | 250000 | 1.00 (1.00-1.00) | 3.00 (75 %) | - | 3.0 MB |\n"
             ),
             "{text}"
         );

@@ -2,17 +2,18 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 
 use pummel_logic::measure::churn::Failure;
 use pummel_logic::plan::Socket;
-use pummel_logic::time::{MILLISECOND, Nanos};
+use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 use pummel_logic::wire::Fault;
 
 use super::sys::{self, Address};
-use super::{Reason, Target};
+use super::{ConnId, Reason, Target};
 
 /// How long to leave a unix listener alone whose queue is full.
-pub const KNOCK_AGAIN_NS: Nanos = MILLISECOND;
+const KNOCK_AGAIN_NS: Nanos = MILLISECOND;
 
 /// Room for datagrams that came, where the plan names none: what finds no room is lost, and a reply to a multi-get comes
 /// at once. The kernel gives as much of it as its own bound (net.core.rmem_max) allows, and takes memory only as needed.
@@ -34,8 +35,60 @@ pub struct Dialled {
 pub enum Stage {
     /// It is being opened, or open: the socket takes bytes as soon as it is, or says why it will not be.
     Begun,
-    /// The queue of the unix listener is full: to be begun anew, with another socket, after [`KNOCK_AGAIN_NS`].
+    /// The queue of the unix listener is full: to be begun anew, with another socket, after a while ([`Knocks`]).
     Full,
+}
+
+/// How far a backend's slot is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// Nobody's.
+    #[default]
+    Free,
+    /// Its connection is being opened.
+    Connecting,
+    /// Its connection is open.
+    Open,
+}
+
+/// Connections to unix listeners whose queue was full, and when to try them again.
+#[derive(Debug)]
+pub struct Knocks {
+    waiting: Vec<(ConnId, PathBuf)>,
+    at: Nanos,
+}
+
+impl Knocks {
+    /// Nobody waits.
+    pub fn new() -> Knocks {
+        Knocks { waiting: Vec::new(), at: NEVER }
+    }
+
+    /// When to try again; [`NEVER`] if nobody waits.
+    #[inline]
+    pub fn at(&self) -> Nanos {
+        self.at
+    }
+
+    /// Waits from `now` on where `target` is a unix listener that stopped at this stage; says whether it does.
+    pub fn wait(&mut self, conn: ConnId, target: &Target, stage: Stage, now: Nanos) -> bool {
+        let (Stage::Full, Target::Unix(path)) = (stage, target) else { return false };
+        self.waiting.push((conn, path.clone()));
+        self.at = self.at.min(now + KNOCK_AGAIN_NS);
+        true
+    }
+
+    /// Those who wait, to be tried now.
+    pub fn take(&mut self) -> Vec<(ConnId, PathBuf)> {
+        self.at = NEVER;
+        std::mem::take(&mut self.waiting)
+    }
+}
+
+impl Default for Knocks {
+    fn default() -> Knocks {
+        Knocks::new()
+    }
 }
 
 /// Makes the socket and begins to connect it; with receive stamps where `stamps` and where the kernel has them.

@@ -3,20 +3,20 @@
 use std::io;
 use std::io::IoSlice;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
 
 use pummel_logic::plan::{Clock, Socket, Wait};
-use pummel_logic::time::{NEVER, Nanos};
+use pummel_logic::time::Nanos;
 
-use super::dial::{self, Answered, KNOCK_AGAIN_NS, Stage, reason};
+use super::dial::{self, Answered, Knocks, State, reason};
 use super::patience::Waiting;
-use super::stamps::{self, Stamps};
+use super::stamps::Stamps;
 use super::sys::{self, Alarm, Patience, Poller, Ready};
 use super::{Backend, Close, ConnId, Event, Handed, Reason, Target};
 use crate::clock;
 
-/// The block that every receive of a worker goes into. A read that does not fill it has emptied the socket.
-const SCRATCH_BYTES: usize = 64 * 1024;
+/// The block that every receive of a worker goes into. A read that does not fill it has emptied the socket. Values of
+/// 100 KB cost a third more with a quarter of it; what is not touched is no memory (docs/PERFORMANCE.md).
+const SCRATCH_BYTES: usize = 256 * 1024;
 
 /// Most reads of one connection in one [`Backend::drain`]; what is left waits behind the other connections.
 const READS_MAX: u32 = 4;
@@ -54,8 +54,7 @@ pub struct Epoll {
     /// The list that `again` is exchanged with while it is gone through.
     again_spare: Vec<ConnId>,
     /// Connections to unix listeners whose queue was full.
-    knocking: Vec<(ConnId, PathBuf)>,
-    knock_at: Nanos,
+    knocks: Knocks,
     scratch: Box<[u8]>,
 }
 
@@ -76,14 +75,6 @@ struct Slot {
     errno: u16,
     state: State,
     flags: u8,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
-    #[default]
-    Free,
-    Connecting,
-    Open,
 }
 
 /// A send was short; [`Event::Writable`] is owed.
@@ -123,13 +114,7 @@ impl Epoll {
     /// # Errors
     /// What the kernel says when it gives no epoll or no socket.
     pub fn new(wait: Wait, receive_clock: Clock, options: &Socket) -> io::Result<Epoll> {
-        let stamps = match receive_clock {
-            Clock::Kernel => {
-                stamps::keep_stamping()?;
-                Some(Stamps::new())
-            }
-            Clock::User => None,
-        };
+        let stamps = Stamps::of(receive_clock)?;
         sys::sharpen_timers()?;
         let poller = Poller::new()?;
         let mut ready = Box::new([Ready::NONE; READY_MAX]);
@@ -148,8 +133,7 @@ impl Epoll {
             ready_count: 0,
             again: Vec::new(),
             again_spare: Vec::new(),
-            knocking: Vec::new(),
-            knock_at: NEVER,
+            knocks: Knocks::new(),
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
         })
     }
@@ -181,9 +165,7 @@ impl Epoll {
         if matches!(target, Target::Udp { .. }) {
             slot.flags |= DATAGRAMS;
         }
-        if let (Stage::Full, Target::Unix(path)) = (dialled.stage, target) {
-            self.knocking.push((conn, path.clone()));
-            self.knock_at = self.knock_at.min(clock::now() + KNOCK_AGAIN_NS);
+        if self.knocks.wait(conn, target, dialled.stage, clock::now()) {
             return Ok(());
         }
         // Only now: before connect() has begun, a socket reports that it is hung up.
@@ -210,8 +192,7 @@ impl Epoll {
 
     /// Tries the full unix listeners again.
     fn knock(&mut self) {
-        self.knock_at = NEVER;
-        for (conn, path) in std::mem::take(&mut self.knocking) {
+        for (conn, path) in self.knocks.take() {
             if let Some(slot) = self.slot(conn) {
                 slot.fd = None;
                 if let Err(error) = self.begin(conn, &Target::Unix(path)) {
@@ -436,14 +417,14 @@ impl Backend for Epoll {
             return Ok(now);
         }
         loop {
-            if now >= self.knock_at {
+            if now >= self.knocks.at() {
                 self.knock();
             }
             if !self.again.is_empty() {
                 self.ask(Patience::Look)?;
                 return Ok(clock::now());
             }
-            let patience = self.waiting.patience(now, until.min(self.knock_at));
+            let patience = self.waiting.patience(now, until.min(self.knocks.at()));
             let something = self.ask(patience)?;
             now = clock::now();
             if !something {
@@ -489,7 +470,7 @@ mod tests {
 
     use super::super::testing::{listener, opened, plain_socket};
     use super::*;
-    use pummel_logic::time::{MILLISECOND, SECOND};
+    use pummel_logic::time::{MILLISECOND, NEVER, SECOND};
     use pummel_logic::wire::Fault;
 
     fn epoll(options: &Socket) -> Epoll {
@@ -556,7 +537,7 @@ mod tests {
         for slot in 0..10 {
             epoll.open(ConnId { slot, generation: 1 }, &target);
         }
-        assert!(!epoll.knocking.is_empty());
+        assert!(epoll.knocks.at() != NEVER);
         let (mut streams, mut opened) = (Vec::new(), 0);
         while opened < 10 {
             streams.push(listener.accept().unwrap());

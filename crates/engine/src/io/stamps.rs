@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Mutex;
 
+use pummel_logic::plan::Clock;
 use pummel_logic::time::{Nanos, SECOND};
 
 use super::sys;
@@ -44,6 +45,21 @@ pub struct Stamps {
 }
 
 impl Stamps {
+    /// What a worker needs that receives by this clock: nothing by the user's; by the kernel's, which stamps from now on,
+    /// the distance.
+    ///
+    /// # Errors
+    /// What the kernel says when it gives no socket.
+    pub fn of(clock: Clock) -> io::Result<Option<Stamps>> {
+        match clock {
+            Clock::Kernel => {
+                keep_stamping()?;
+                Ok(Some(Stamps::new()))
+            }
+            Clock::User => Ok(None),
+        }
+    }
+
     /// Compares the clocks for the first time.
     pub fn new() -> Stamps {
         let mut stamps = Stamps { offset_ns: 0, renew_at: 0 };

@@ -6,6 +6,7 @@ mod answer;
 
 pub(super) use answer::{answer, fail, foreign};
 
+use super::copies::MARK;
 use super::store::KEY_MAX_BYTES;
 use super::talk::{self, Silence, Step};
 
@@ -152,6 +153,11 @@ impl Request<'_> {
             (_, Body::Broken) | (None, _) => "error",
             (Some(command), _) => command.name,
         }
+    }
+
+    /// Whether it carries the mark of copies.
+    pub(super) fn is_copy(&self) -> bool {
+        self.header.opaque == MARK
     }
 
     pub(super) fn silence(&self) -> Silence {

@@ -73,6 +73,11 @@ impl Fault {
             Fault::SlowBytes => "slow-bytes",
         }
     }
+
+    /// Whether it befalls datagrams alone.
+    pub fn is_of_datagrams(self) -> bool {
+        matches!(self, Fault::UdpDrop(_) | Fault::UdpReorder(_) | Fault::UdpDuplicate(_))
+    }
 }
 
 impl fmt::Display for Fault {

@@ -8,6 +8,7 @@
 //! keeps the answers until they are due. All dialects share what is stored, the counters and the faults.
 
 mod binary;
+mod copies;
 pub mod fault;
 mod meta;
 mod owed;
@@ -21,6 +22,7 @@ pub mod truth;
 use std::fmt;
 use std::io::IoSlice;
 
+pub use copies::{Copies, NoPeer};
 pub use fault::Fault;
 pub use owed::PARTS_MAX;
 pub use post::{Framing, Letter, Post};
@@ -31,7 +33,7 @@ pub use truth::Note;
 
 use crate::dist::Dist;
 use crate::rng::{Stream, mix};
-use crate::time::{NEVER, Nanos, from_seconds};
+use crate::time::{NEVER, Nanos, SECOND, from_seconds};
 use fault::{Faults, SLOW_BYTE_GAP_NS, Verdict};
 use owed::{Debt, Owing, Reply};
 use resp::Calls;
@@ -99,6 +101,7 @@ pub struct Host {
     service_chance: Stream,
     gauges: Gauges,
     calls: Calls,
+    copies: Copies,
     /// Connections that there were.
     connections: u64,
     requests: u64,
@@ -171,6 +174,11 @@ impl Guest {
         self.owing.len_bytes() > BACKLOG_MAX_BYTES || self.owing.len() > BACKLOG_MAX_REPLIES
     }
 
+    /// Whether replies wait until the peer has what they are about.
+    pub fn waits_for_copy(&self) -> bool {
+        self.owing.waits_for_copy()
+    }
+
     /// Whether the server wants to close, and has nothing more to send first.
     pub fn poll_close(&self) -> Option<Ending> {
         self.ending.filter(|ending| *ending == Ending::Reset || self.owing.len() == 0)
@@ -198,6 +206,7 @@ impl Host {
                 requests: 0,
             },
             calls: Calls::default(),
+            copies: Copies::default(),
             connections: 0,
             requests: 0,
             reply: Reply::default(),
@@ -256,7 +265,7 @@ impl Host {
             None => u64::MAX,
             Some(next_byte) => u64::from(next_byte <= now),
         };
-        let count = guest.owing.parts(now, max, &mut parts);
+        let count = guest.owing.parts(now, self.copies.taken(), max, &mut parts);
         Due { parts, count }
     }
 
@@ -297,6 +306,37 @@ impl Host {
         &mut self.store
     }
 
+    /// Copies of what is stored, on their way to the peer.
+    pub fn copies(&mut self) -> &mut Copies {
+        &mut self.copies
+    }
+
+    /// A peer is there that is to hold what is stored here: all of it, and then whatever is stored. A reply to a request
+    /// that stores is held until the peer has answered the copy.
+    pub fn open_peer(&mut self, now: Nanos) {
+        self.store.keep_changes();
+        self.store.take_changes();
+        self.copies.open();
+        for item in self.store.living(now) {
+            self.copies.add(item, self.gauges.unix_ns_at_zero);
+        }
+    }
+
+    /// Copies what the last request stored, unless it was a copy itself. Returns the number of the copy that its reply
+    /// waits for, 0 for none.
+    fn copy_changes(&mut self, request: &Request<'_>) -> u64 {
+        let changes = self.store.take_changes();
+        if changes.is_empty() || request.is_copy() {
+            return 0;
+        }
+        for key in changes {
+            if let Some(item) = self.store.stored(&key) {
+                self.copies.set(item, self.gauges.unix_ns_at_zero);
+            }
+        }
+        self.copies.newest()
+    }
+
     /// Takes what was noted since the last time.
     pub fn take_notes(&mut self) -> impl Iterator<Item = Note> + '_ {
         self.notes.drain(..)
@@ -327,10 +367,10 @@ impl Host {
         if !self.reply.is_empty() {
             self.replace_reply(verdict, number, request);
         }
-        self.note_faults(verdict, session.connection, number);
+        self.note_faults(verdict, session.connection, number, now);
         let whole = verdict != Verdict::Half;
-        let asked_ns = self.hold_ns(number);
-        (verdict, Debt { request: number, verb: request.verb(), arrived: now, asked_ns, whole })
+        let (asked_ns, copy) = (self.hold_ns(number), self.copy_changes(request));
+        (verdict, Debt { request: number, verb: request.verb(), arrived: now, asked_ns, whole, copy })
     }
 
     /// Puts what is no reply in the place of one, where that was asked for.
@@ -379,7 +419,7 @@ impl Host {
         self.service_time.as_ref().map_or(0, |dist| from_seconds(dist.draw(self.service_chance.draw(number))))
     }
 
-    fn note_faults(&mut self, verdict: Verdict, connection: u64, request: u64) {
+    fn note_faults(&mut self, verdict: Verdict, connection: u64, request: u64, now: Nanos) {
         let kind = match verdict {
             Verdict::Serve => None,
             Verdict::Fail => Some("error-every"),
@@ -401,7 +441,9 @@ impl Host {
             store::ExpiryPolicy::Kept | store::ExpiryPolicy::Ignored => "ignore-expiry",
         };
         for lapse in self.store.take_lapses() {
-            self.note_fault(kind, connection, request, Some(lapse.key), String::new());
+            let left_ns = lapse.expires as i128 - i128::from(now);
+            let detail = format!("left_s={:.6}", left_ns as f64 / SECOND as f64);
+            self.note_fault(kind, connection, request, Some(lapse.key), detail);
         }
     }
 

@@ -103,6 +103,8 @@ pub(super) struct Debt {
     pub(super) asked_ns: Nanos,
     /// Whether the reply ends as it should.
     pub(super) whole: bool,
+    /// The copy that the peer has to answer first; 0: none.
+    pub(super) copy: u64,
 }
 
 #[derive(Debug)]
@@ -137,6 +139,8 @@ pub(super) struct Owing {
     released: usize,
     released_end: u64,
     last_due: Nanos,
+    /// Copies up to this were answered when it was asked last.
+    copied: u64,
 }
 
 impl Owing {
@@ -182,9 +186,14 @@ impl Owing {
         }
     }
 
-    /// When there is something to send; [`NEVER`] if nothing is owed.
+    /// When there is something to send; [`NEVER`] if nothing is owed, or a copy has to be answered first.
     pub(super) fn next_due(&self) -> Nanos {
-        self.owed.front().map_or(NEVER, |owed| owed.due)
+        self.owed.front().filter(|owed| owed.debt.copy <= self.copied).map_or(NEVER, |owed| owed.due)
+    }
+
+    /// Whether nothing can be sent before a copy is answered.
+    pub(super) fn waits_for_copy(&self) -> bool {
+        self.owed.get(self.released).is_some_and(|owed| owed.debt.copy > self.copied)
     }
 
     /// Bytes that wait, due or not.
@@ -197,14 +206,18 @@ impl Owing {
         self.owed.len()
     }
 
-    /// The bytes that are due by `now`, at most `max`, as far as they fit in `parts`. Returns the number of parts.
+    /// The bytes that are due by `now`, where copies up to `copied` are answered, at most `max`, as far as they fit in
+    /// `parts`. Returns the number of parts.
     pub(super) fn parts<'a>(
         &'a mut self,
         now: Nanos,
+        copied: u64,
         max: u64,
         parts: &mut [IoSlice<'a>; PARTS_MAX],
     ) -> usize {
-        while let Some(owed) = self.owed.get(self.released).filter(|owed| owed.due <= now) {
+        self.copied = copied;
+        let is_free = |owed: &&Owed| owed.due <= now && owed.debt.copy <= copied;
+        while let Some(owed) = self.owed.get(self.released).filter(is_free) {
             self.released += 1;
             self.released_end = owed.end;
         }
@@ -297,7 +310,7 @@ mod tests {
     use super::*;
 
     fn debt(request: u64, arrived: Nanos, asked_ns: Nanos) -> Debt {
-        Debt { request, verb: "get", arrived, asked_ns, whole: true }
+        Debt { request, verb: "get", arrived, asked_ns, whole: true, copy: 0 }
     }
 
     fn reply(parts: &[&[u8]]) -> Reply {
@@ -312,7 +325,7 @@ mod tests {
 
     fn send(owing: &mut Owing, now: Nanos, max: u64) -> (Vec<u8>, Vec<u64>) {
         let mut parts = [IoSlice::new(&[]); PARTS_MAX];
-        let count = owing.parts(now, max, &mut parts);
+        let count = owing.parts(now, 0, max, &mut parts);
         let bytes: Vec<u8> = parts[..count].iter().flat_map(|part| part.iter().copied()).collect();
         let mut done = Vec::new();
         owing.take(bytes.len(), |debt| done.push(debt.request));

@@ -54,6 +54,8 @@ pub enum ExpiryPolicy {
 pub struct Lapse {
     /// The item's key.
     pub key: Vec<u8>,
+    /// When it ought to expire, or ought to have.
+    pub expires: Nanos,
 }
 
 /// What the server counted; names and meaning are those of memcached's `stats` (`protocol.txt`, "General-purpose
@@ -248,6 +250,8 @@ pub struct Store {
     /// When a delayed `flush_all` comes into force.
     flush_due: Nanos,
     lapses: Vec<Lapse>,
+    /// Keys under which something was stored, where that is asked for.
+    changes: Option<Vec<Arc<[u8]>>>,
     /// What was counted.
     pub counts: Counts,
 }
@@ -269,6 +273,7 @@ impl Store {
             flushed_cas: 0,
             flush_due: NEVER,
             lapses: Vec::new(),
+            changes: None,
             counts: Counts::default(),
         }
     }
@@ -531,6 +536,8 @@ impl Store {
             let item = self.item_mut(place);
             item.value = Arc::from(text.as_bytes());
             item.cas = cas;
+            let key = item.key.clone();
+            self.note_change(key);
         } else {
             self.store(Some(place), key, Arc::from(text.as_bytes()), flags, expires, now);
         }
@@ -603,12 +610,34 @@ impl Store {
         after.iter().chain(before).flatten().find(|item| &*item.key != key)
     }
 
+    /// From now on, the keys are kept under which something is stored.
+    pub(super) fn keep_changes(&mut self) {
+        self.changes.get_or_insert_default();
+    }
+
+    /// Takes the keys under which something was stored since the last time.
+    pub(super) fn take_changes(&mut self) -> Vec<Arc<[u8]>> {
+        self.changes.as_mut().map_or(Vec::new(), std::mem::take)
+    }
+
+    /// What is stored under this key, whether it lives or not.
+    pub(super) fn stored(&self, key: &[u8]) -> Option<&Item> {
+        self.items[*self.places.get(key)? as usize].as_ref()
+    }
+
+    /// All that lives.
+    pub(super) fn living(&self, now: Nanos) -> impl Iterator<Item = &Item> {
+        let flushed_cas = self.flushed_cas;
+        self.items.iter().flatten().filter(move |item| item.cas > flushed_cas && item.expires > now)
+    }
+
     /// Takes the moments at which expiry was not kept.
     pub fn take_lapses(&mut self) -> Vec<Lapse> {
         std::mem::take(&mut self.lapses)
     }
 
-    /// Where the living item of this key is; one that is dead is removed on the way.
+    /// Where the living item of this key is; one that is dead is removed on the way, unless it died too early: everybody
+    /// who misses it is to be told of.
     fn find(&mut self, key: &[u8], now: Nanos) -> Option<usize> {
         self.carry_out_flush(now);
         let place = *self.places.get(key)? as usize;
@@ -628,11 +657,14 @@ impl Store {
         };
         item.used = true;
         if does != ought {
-            self.lapses.push(Lapse { key: key.to_vec() });
+            let expires = item.expires;
+            self.lapses.push(Lapse { key: key.to_vec(), expires });
         }
         if does {
             self.counts.get_expired += 1;
-            self.remove(place);
+            if ought {
+                self.remove(place);
+            }
             return None;
         }
         Some(place)
@@ -658,6 +690,12 @@ impl Store {
         Outcome::Stored
     }
 
+    fn note_change(&mut self, key: Arc<[u8]>) {
+        if let Some(changes) = &mut self.changes {
+            changes.push(key);
+        }
+    }
+
     fn store(
         &mut self,
         place: Option<usize>,
@@ -675,9 +713,13 @@ impl Store {
             let old_len = item.len_bytes();
             *item = Item::new(item.key.clone(), value, flags, cas, expires, now);
             item.used = true;
-            let new_len = item.len_bytes();
+            let (new_len, key) = (item.len_bytes(), item.key.clone());
             self.len_bytes = self.len_bytes - old_len + new_len;
+            self.note_change(key);
         } else {
+            if let Some(&dead) = self.places.get(key) {
+                self.remove(dead as usize);
+            }
             let key: Arc<[u8]> = Arc::from(key);
             let item = Item::new(key.clone(), value, flags, cas, expires, now);
             self.len_bytes += item.len_bytes();
@@ -689,6 +731,7 @@ impl Store {
                 }
             };
             self.items[place as usize] = Some(item);
+            self.note_change(key.clone());
             self.places.insert(key, place);
         }
         self.evict(cas);
@@ -822,7 +865,14 @@ mod tests {
         assert!(value(&mut early, "a", 7 * SECOND - 1).is_some());
         assert!(value(&mut early, "a", 7 * SECOND).is_none());
         assert!(value(&mut early, "b", 7 * SECOND).is_some());
-        assert_eq!(early.take_lapses().into_iter().map(|lapse| lapse.key).collect::<Vec<_>>(), [b"a"]);
+        assert_eq!(early.take_lapses(), [Lapse { key: b"a".to_vec(), expires: 10 * SECOND }]);
+        assert!(value(&mut early, "a", 8 * SECOND).is_none());
+        assert_eq!(early.take_lapses().len(), 1, "whoever misses it misses it too early");
+        put(&mut early, Verb::Add, "a", "y", 10, 8 * SECOND);
+        assert_eq!((value(&mut early, "a", 9 * SECOND).as_deref(), early.len()), (Some("y"), 2));
+        early.take_lapses();
+        assert!(value(&mut early, "a", 18 * SECOND).is_none(), "in time");
+        assert_eq!((early.take_lapses().len(), early.len()), (0, 1));
 
         let mut never = Store::new(Limits::default(), ExpiryPolicy::Ignored, 0);
         put(&mut never, Verb::Set, "a", "x", 10, 0);

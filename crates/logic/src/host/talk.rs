@@ -158,6 +158,11 @@ impl Request<'_> {
         }
     }
 
+    /// Whether it is the copy of what was stored elsewhere.
+    pub(super) fn is_copy(&self) -> bool {
+        matches!(self, Request::Binary(request) if request.is_copy())
+    }
+
     /// In which dialect it was asked.
     pub(super) fn dialect(&self) -> Dialect {
         match self {

@@ -391,13 +391,13 @@ fn expiry_faults_are_told() {
     story.text("set a 0 1 1\r\nx\r\n");
     story.now = 2 * SECOND;
     assert!(story.text("get a\r\n").starts_with("VALUE"));
-    assert_eq!(story.faults_done(), ["fault ignore-expiry connection=1 request=2 key=a"]);
+    assert_eq!(story.faults_done(), ["fault ignore-expiry connection=1 request=2 key=a left_s=-1.000000"]);
 
     let mut story = Story::faulty(&[Fault::EarlyExpiry(4 * SECOND)]);
     story.text("set a 0 10 1\r\nx\r\n");
     story.now = 6 * SECOND;
     assert_eq!(story.text("get a\r\n"), "END\r\n");
-    assert_eq!(story.faults_done(), ["fault early-expiry connection=1 request=2 key=a"]);
+    assert_eq!(story.faults_done(), ["fault early-expiry connection=1 request=2 key=a left_s=4.000000"]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::measure::recorder::{Counts, Op, Span};
+use crate::measure::recorder::{Counts, Span};
 use crate::measure::summary::Figures;
 use crate::time::{MILLISECOND, Nanos};
 
@@ -73,16 +73,10 @@ impl Agents {
     }
 }
 
-impl Member {
-    /// The same with what it measured.
-    pub fn with(self, all: &Op, timeout_ns: Nanos) -> Member {
-        Member { counts: all.counts, figures: Figures::of_op(all, timeout_ns), ..self }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::recorder::Op;
 
     #[test]
     fn a_spread_needs_two() {

@@ -401,6 +401,9 @@ impl Measurement {
             self.load.get_or_insert_default().merge(more);
         }
         self.connections.merge(&other.connections);
+        if let Some(more) = &other.udp {
+            self.udp.get_or_insert_default().merge(more);
+        }
         self.verify.merge(&other.verify);
         for (message, count) in &other.messages {
             self.message(message.as_bytes(), *count);

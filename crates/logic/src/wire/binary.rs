@@ -8,7 +8,9 @@ mod packets;
 
 use self::packets::{Event, Head, Header, KEY_MAX_BYTES, Packets, opcode, status};
 use super::batch::{Batches, Found};
-use super::{Codec, Expect, Fault, Keys, Malformed, NOT_MEMCACHED, Op, Outcome, Refused, Step, Tag, Verb};
+use super::{
+    Codec, Expect, Fault, Keys, Malformed, NOT_MEMCACHED, Op, Outcome, Refused, Skimmed, Step, Tag, Verb,
+};
 use crate::outbox::Outbox;
 
 /// The binary protocol with an opaque of its own for each request.
@@ -96,6 +98,18 @@ impl Codec for Binary {
                 },
             }
         }
+    }
+
+    #[inline(always)]
+    fn skim(&mut self, oldest: Tag, input: &mut &[u8]) -> Option<Skimmed> {
+        // Between the values of a multi-get, everything is read step by step.
+        if self.group != Group::Empty {
+            return None;
+        }
+        let (header, rest) = self.packets.whole(input)?;
+        let skimmed = skimmed(&header).filter(|_| header.opaque == oldest)?;
+        *input = rest;
+        Some(skimmed)
     }
 }
 
@@ -185,6 +199,18 @@ impl Codec for PlainBinary {
                 },
             }
         }
+    }
+
+    #[inline(always)]
+    fn skim(&mut self, _oldest: Tag, input: &mut &[u8]) -> Option<Skimmed> {
+        if self.batches.current().is_some() {
+            return None;
+        }
+        let (header, rest) = self.packets.whole(input)?;
+        let skimmed = skimmed(&header)?;
+        self.batches.answer();
+        *input = rest;
+        Some(skimmed)
     }
 }
 
@@ -413,6 +439,17 @@ fn reply<'a>(tag: Option<Tag>, outcome: Outcome, header: &Header, kept: &'a [u8]
         _ => (outcome, &[][..]),
     };
     Step::Reply { tag, outcome, message }
+}
+
+/// How the request ended that a whole packet with this header answers, where it is one of those that nearly all are.
+#[inline]
+fn skimmed(header: &Header) -> Option<Skimmed> {
+    match (header.opcode, header.status) {
+        (opcode::GET | opcode::GAT, status::DONE) => Some(Skimmed { outcome: Outcome::Hit, items: 1 }),
+        (opcode::GET | opcode::GAT, status::NOT_FOUND) => Some(Skimmed { outcome: Outcome::Miss, items: 0 }),
+        (opcode::SET, status::DONE) => Some(Skimmed { outcome: Outcome::Stored, items: 0 }),
+        _ => None,
+    }
 }
 
 /// How the request ended that `header` answers; a number is filled in later. The status decides, never the body.

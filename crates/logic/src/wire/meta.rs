@@ -9,7 +9,7 @@ mod reply;
 use self::reply::{Code, Kind, Reply};
 use super::ascii::{self, Line, Lines};
 use super::batch::{Batches, Found};
-use super::{Codec, Expect, Keys, Malformed, NOT_MEMCACHED, Op, Outcome, Refused, Step, Tag, Verb};
+use super::{Codec, Expect, Keys, Malformed, NOT_MEMCACHED, Op, Outcome, Refused, Skimmed, Step, Tag, Verb};
 use crate::outbox::Outbox;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -142,6 +142,18 @@ impl Codec for Meta {
             }
         }
     }
+
+    #[inline(always)]
+    fn skim(&mut self, oldest: Tag, input: &mut &[u8]) -> Option<Skimmed> {
+        let at_start = self.place == Place::Line && self.lines.at_start();
+        if !at_start || self.batches.current().is_some() {
+            return None;
+        }
+        let (skimmed, rest) = reply::whole(input, oldest)?;
+        self.batches.answer();
+        *input = rest;
+        Some(skimmed)
+    }
 }
 
 impl Meta {
@@ -163,7 +175,7 @@ impl Meta {
     /// a miss. The reply carries no tag.
     pub fn encode_debug(&mut self, key: &[u8], out: &mut Outbox) -> Result<Expect, Refused> {
         check_key(key)?;
-        push_key(b"me ", key, out);
+        push_key(b"me ", key, false, out);
         out.push(b"\r\n");
         self.batches.ask();
         Ok(Expect::Reply)
@@ -348,20 +360,26 @@ fn check_key(key: &[u8]) -> Result<(), Refused> {
     }))
 }
 
+/// Checks the one key of a request, unless that was done when it was made.
+#[inline]
+fn check_made_key(key: &[u8], op: &Op<'_>) -> Result<(), Refused> {
+    if op.key_is_sure { Ok(()) } else { check_key(key) }
+}
+
 #[inline]
 fn check_read(key: &[u8], op: &Op<'_>) -> Result<(), Refused> {
-    check_key(key)?;
+    check_made_key(key, op)?;
     if matches!(op.verb, Verb::Gat | Verb::Gats) {
         ascii::check_expiry(op.expiry_s)?;
     }
     Ok(())
 }
 
-/// Writes a command word and a key.
+/// Writes a command word and a key; `sure`: the key is known to be text.
 #[inline]
-fn push_key(word: &[u8], key: &[u8], out: &mut Outbox) {
+fn push_key(word: &[u8], key: &[u8], sure: bool, out: &mut Outbox) {
     out.push(word);
-    if ascii::is_key(key) {
+    if sure || ascii::is_key(key) {
         out.push(key);
     } else {
         push_encoded_key(key, b" b", out);
@@ -389,7 +407,7 @@ fn push_opaque(kind: Kind, tag: Tag, out: &mut Outbox) {
 /// Writes mg for a value. Flags come with it, the CAS unique where the verb asks, the key where several are asked for.
 #[inline]
 fn push_read(key: &[u8], op: &Op<'_>, kind: Kind, tag: Tag, out: &mut Outbox) {
-    push_key(b"mg ", key, out);
+    push_key(b"mg ", key, op.key_is_sure, out);
     out.push(if kind == Kind::Part { b" v f k q" } else { b" v f" });
     if matches!(op.verb, Verb::Gets | Verb::Gats) {
         out.push(b" c");
@@ -429,18 +447,18 @@ fn push_many(op: &Op<'_>, tag: Tag, out: &mut Outbox) -> Result<(), Refused> {
 
 /// Writes everything that has exactly one key and may go without a reply.
 fn push_change(key: &[u8], op: &Op<'_>, tag: Tag, out: &mut Outbox) -> Result<(), Refused> {
-    check_key(key)?;
+    check_made_key(key, op)?;
     if op.verb.stores() || op.verb == Verb::Touch {
         ascii::check_expiry(op.expiry_s)?;
     }
     let kind = match op.verb {
         Verb::Incr | Verb::Decr => {
-            push_key(b"ma ", key, out);
+            push_key(b"ma ", key, op.key_is_sure, out);
             push_count(op, out);
             Kind::Count
         }
         Verb::Delete => {
-            push_key(b"md ", key, out);
+            push_key(b"md ", key, op.key_is_sure, out);
             if let Some(stale_s) = op.meta.stale_s {
                 out.push(b" I T");
                 out.push_decimal(u64::from(stale_s));
@@ -448,7 +466,7 @@ fn push_change(key: &[u8], op: &Op<'_>, tag: Tag, out: &mut Outbox) -> Result<()
             Kind::Delete
         }
         Verb::Touch => {
-            push_key(b"mg ", key, out);
+            push_key(b"mg ", key, op.key_is_sure, out);
             out.push(b" T");
             ascii::push_signed(out, op.expiry_s);
             Kind::Touch
@@ -483,7 +501,7 @@ fn push_count(op: &Op<'_>, out: &mut Outbox) {
 
 /// Writes ms up to its opaque. Flags and expiry are 0 where they are not said.
 fn push_store(key: &[u8], op: &Op<'_>, out: &mut Outbox) {
-    let encoded = !ascii::is_key(key);
+    let encoded = !op.key_is_sure && !ascii::is_key(key);
     out.push(b"ms ");
     if encoded {
         push_encoded_key(key, b" ", out);

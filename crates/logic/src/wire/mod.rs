@@ -580,11 +580,12 @@ pub trait Codec {
     /// Takes the next step in the stream of replies.
     fn decode<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Result<Step<'s>, Malformed>;
 
-    /// Takes a whole reply off the front of `input`, for a caller that looks at none of its items: a short cut through the
-    /// steps up to its [`Step::Reply`], which has no tag and no message. `None`, and nothing is taken, where there is no
-    /// short cut: in the middle of a reply, and for what is not whole, not common or not right.
+    /// Takes a whole reply to the oldest request, whose tag is `oldest`, off the front of `input`, for a caller that looks
+    /// at none of its items: a short cut through the steps up to its [`Step::Reply`], which has that tag or none, and no
+    /// message. `None`, and nothing is taken, where there is no short cut: in the middle of a reply, and for what is not
+    /// whole, not common or not right.
     #[inline]
-    fn skim(&mut self, _input: &mut &[u8]) -> Option<Skimmed> {
+    fn skim(&mut self, _oldest: Tag, _input: &mut &[u8]) -> Option<Skimmed> {
         None
     }
 }

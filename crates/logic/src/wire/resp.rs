@@ -10,7 +10,7 @@ use std::sync::Arc;
 use self::reply::Head;
 use self::template::Template;
 use super::ascii::{self, Line, Lines};
-use super::{Codec, Expect, Fault, Keys, Malformed, Op, Outcome, Refused, Step, Tag, Value, Verb};
+use super::{Codec, Expect, Fault, Keys, Malformed, Op, Outcome, Refused, Skimmed, Step, Tag, Value, Verb};
 use crate::outbox::Outbox;
 
 /// The field of a hash that hget reads and hset stores.
@@ -216,6 +216,21 @@ impl<const VERSION: u8> Codec for Resp<VERSION> {
                 }
             }
         }
+    }
+
+    #[inline(always)]
+    fn skim(&mut self, _oldest: Tag, input: &mut &[u8]) -> Option<Skimmed> {
+        if self.place != Place::Line || self.skip > 0 || !self.lines.at_start() {
+            return None;
+        }
+        let (skimmed, rest) = match self.asked.front()? {
+            Kind::Value => reply::whole_value(input, VERSION)?,
+            Kind::Stored => (Skimmed { outcome: Outcome::Stored, items: 0 }, input.strip_prefix(b"+OK\r\n")?),
+            _ => return None,
+        };
+        self.asked.pop_front();
+        *input = rest;
+        Some(skimmed)
     }
 }
 

@@ -103,8 +103,8 @@ impl Codec for Text {
         }
     }
 
-    #[inline]
-    fn skim(&mut self, input: &mut &[u8]) -> Option<Skimmed> {
+    #[inline(always)]
+    fn skim(&mut self, _oldest: Tag, input: &mut &[u8]) -> Option<Skimmed> {
         if self.reply.place != Place::Line || self.reply.found || !self.lines.at_start() {
             return None;
         }

@@ -340,8 +340,12 @@ impl Gathering {
         }
         let (keys, mut start, mut was_asked) = (&self.keys, 0, false);
         let mut free = None;
-        // Where a key was asked for several times, the item with the end behind it is the last of them.
-        let is_last = total == 1 && payload.len() > len_bytes;
+        // Where a key was asked for several times, the item with the end behind it is the last of them. All datagrams
+        // of a message but the last are of one length, so that an item that would fit in fewer has the end behind it.
+        let is_last = match total {
+            0 | 1 => payload.len() > len_bytes,
+            total => usize::from(total - 1) * payload.len() >= len_bytes,
+        };
         for (rank, (end, came)) in self.asked.iter().enumerate() {
             if keys[start..*end as usize] == *key {
                 was_asked = true;

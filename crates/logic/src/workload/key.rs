@@ -261,8 +261,17 @@ impl StableSize {
     }
 
     /// The size that belongs to an index.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn of(&self, index: u64) -> u64 {
+        match self {
+            StableSize::Fixed(size) => *size,
+            _ => self.of_each(index),
+        }
+    }
+
+    /// The same where sizes differ.
+    #[inline(never)]
+    fn of_each(&self, index: u64) -> u64 {
         match self {
             StableSize::Fixed(size) => *size,
             StableSize::Drawn { stream, dist, min, max } => dist.draw_size(stream.draw(index), *min, *max),

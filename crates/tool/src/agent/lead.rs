@@ -13,7 +13,7 @@ use pummel_engine::run::{Supplies, Watch};
 use pummel_logic::measure::agents::{Agents, Lost, Member};
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
-use pummel_logic::measure::recorder::Op;
+use pummel_logic::measure::recorder::{Counts, Op, Span};
 use pummel_logic::measure::summary::{Figures, time_text};
 use pummel_logic::plan::part::{Part, deal};
 use pummel_logic::plan::{Group, Plan, Work};
@@ -38,6 +38,9 @@ const CONSIDERATION: Duration = Duration::from_secs(30);
 
 /// From the word that a phase begins to its beginning: enough for the word to get everywhere.
 const LEAD_NS: Nanos = 100 * MILLISECOND;
+
+/// More for each member: a word takes its time on a busy machine, also to the last of many.
+const LEAD_PER_MEMBER_NS: Nanos = 5 * MILLISECOND;
 
 /// And for networks so many times as long as an answer takes.
 const LEAD_ROUNDS: Nanos = 4;
@@ -150,7 +153,8 @@ impl Crew {
                 wants: watch.wants(),
                 supplies: supplies.clone(),
             };
-            let helm = Helm::Own { task: Some(task), reins: None, say: say.clone(), number: seats.len() };
+            let helm =
+                Helm::Own { task: Some(Box::new(task)), reins: None, say: say.clone(), number: seats.len() };
             let _ = say.send((seats.len(), Said::Accepted));
             seats.push(Seat::new(OWN_NAME.to_owned(), part, None, helm));
         }
@@ -299,7 +303,7 @@ enum Helm {
     /// Over the line.
     Agent(UnboundedSender<Told>),
     /// In this process.
-    Own { task: Option<Task>, reins: Option<Reins>, say: Sender<(usize, Said)>, number: usize },
+    Own { task: Option<Box<Task>>, reins: Option<Reins>, say: Sender<(usize, Said)>, number: usize },
 }
 
 impl Helm {
@@ -310,7 +314,7 @@ impl Helm {
             Helm::Own { task, reins, say, number } => {
                 let Some(task) = task.take() else { return };
                 let (line, number) = (say.clone(), *number);
-                match member::begin(task, move |said| line.send((number, said)).is_ok()) {
+                match member::begin(*task, move |said| line.send((number, said)).is_ok()) {
                     Ok(begun) => *reins = Some(begun),
                     Err(error) => drop(say.send((number, Said::Failed(error.to_string())))),
                 }
@@ -356,12 +360,15 @@ struct Seat {
     ended: u64,
     of: Option<u64>,
     heard_at: Nanos,
+    lost: Option<Lost>,
+    /// What it measured, once it is over for it: counts, and times by span.
+    figures: Option<(Counts, [Figures; Span::COUNT])>,
     outcome: Option<Outcome>,
 }
 
 /// How a member came to its end.
 enum Outcome {
-    Ended(Box<Measurement>),
+    Ended,
     /// It could not begin.
     Failed(String),
     Lost(Lost),
@@ -382,6 +389,8 @@ impl Seat {
             ended: 0,
             of: None,
             heard_at: clock::now(),
+            lost: None,
+            figures: None,
             outcome: None,
         }
     }
@@ -408,8 +417,12 @@ struct Voyage<'a> {
     stop_on_loss: bool,
     /// What is known so far, slice by slice.
     live: Measurement,
+    /// What those measured who are through.
+    all: Measurement,
     /// Slices that not all members have given their part of.
     open: BTreeMap<u64, Box<Interval>>,
+    /// Boxed as they are in `open`, between which and this they go to and fro.
+    #[allow(clippy::vec_box)]
     spares: Vec<Box<Interval>>,
     /// The phase that begins next.
     phase: u32,
@@ -436,6 +449,7 @@ impl<'a> Voyage<'a> {
             watch,
             stop_on_loss,
             live,
+            all: empty(plan),
             open: BTreeMap::new(),
             spares: Vec::new(),
             phase: 0,
@@ -493,7 +507,7 @@ impl<'a> Voyage<'a> {
             match said {
                 Said::Accepted => seat.accepted = true,
                 Said::Refused { why, usage: true } => return Err(Refusal::Usage(agent(why))),
-                Said::Refused { why, .. } | Said::Failed(why) | Said::Lost(why) => {
+                Said::Refused { why, .. } | Said::Failed(why) | Said::Lost { why, .. } => {
                     return Err(Refusal::Agents(agent(why)));
                 }
                 _ => {}
@@ -574,11 +588,15 @@ impl<'a> Voyage<'a> {
                 self.watch.notice(&words);
             }
             Said::End(measurement) if is_of(&measurement, self.plan) => {
-                self.end(number, Outcome::Ended(measurement));
+                self.fold(number, *measurement);
+                self.end(number, Outcome::Ended);
             }
             Said::End(_) => self.lose(number, "what it measured cannot be read".to_owned()),
             Said::Failed(why) | Said::Refused { why, .. } => self.end(number, Outcome::Failed(why)),
-            Said::Lost(why) => self.lose(number, why),
+            Said::Lost { why, silent_ns } => {
+                seat.heard_at = seat.heard_at.saturating_sub(silent_ns);
+                self.lose(number, why);
+            }
         }
     }
 
@@ -592,7 +610,8 @@ impl<'a> Voyage<'a> {
         }
         let Some(what) = self.plan.phases.get(phase as usize) else { return };
         let error_ns = self.seats.iter().map(Seat::error_ns).max().unwrap_or(0);
-        let at = clock::now() + LEAD_NS + LEAD_ROUNDS * 2 * error_ns;
+        let members = self.seats.len() as Nanos;
+        let at = clock::now() + LEAD_NS + LEAD_PER_MEMBER_NS * members + LEAD_ROUNDS * 2 * error_ns;
         for seat in self.seats.iter_mut().filter(|seat| seat.is_here()) {
             seat.helm.go(phase, seat.theirs(at));
             (seat.ended, seat.of) = (0, None);
@@ -620,6 +639,23 @@ impl<'a> Voyage<'a> {
             self.spares.push(slice);
             self.watch.slice(&self.live);
         }
+    }
+
+    /// Adds what a member measured to the whole. Of the member itself counts and figures are kept: histograms of very many
+    /// would take much memory.
+    fn fold(&mut self, number: usize, mut measurement: Measurement) {
+        let seat = &mut self.seats[number];
+        measurement.intervals.clear();
+        let reason = measurement.reason.take();
+        if let (Status::Partial, Some(reason), None) = (measurement.status, reason, &self.because) {
+            self.because = Some(format!("agent {}: {reason}", seat.name));
+        }
+        measurement.status = Status::Complete;
+        let mut op = Op::default();
+        measurement.groups.iter().for_each(|group| op.merge(&group.ops.all()));
+        seat.figures = Some((op.counts, Figures::of_op(&op, self.plan.timeout_ns)));
+        seat.sum = None;
+        self.all.merge(&measurement);
     }
 
     fn end(&mut self, number: usize, outcome: Outcome) {
@@ -668,20 +704,12 @@ impl<'a> Voyage<'a> {
     /// One measurement of all.
     fn finish(mut self) -> Measurement {
         self.add_slices();
-        let mut all = empty(self.plan);
         let mut reasons = Vec::new();
-        let mut members = self.members();
-        let mut starts = Vec::new();
-        for (seat, member) in self.seats.iter_mut().zip(&mut members) {
-            starts.extend(seat.late_ns);
-            let asked = seat.part.clients() * self.plan.lanes() as u64;
-            let mut measurement = match seat.outcome.take() {
-                Some(Outcome::Ended(measurement)) => *measurement,
-                Some(Outcome::Failed(_)) | None => {
-                    let mut none = empty(self.plan);
-                    none.connections.asked = asked;
-                    none
-                }
+        for number in 0..self.seats.len() {
+            let seat = &mut self.seats[number];
+            let mut rest = match seat.outcome.take() {
+                Some(Outcome::Ended) => continue,
+                Some(Outcome::Failed(_)) | None => empty(self.plan),
                 Some(Outcome::Lost(lost)) => {
                     reasons.push(format!(
                         "agent {} was lost {}: {}",
@@ -689,23 +717,16 @@ impl<'a> Voyage<'a> {
                         moment(lost.at_ns),
                         lost.why
                     ));
-                    member.lost = Some(lost);
-                    kept_of(seat, self.plan, asked)
+                    seat.lost = Some(lost);
+                    kept_of(seat, self.plan)
                 }
             };
-            measurement.intervals.clear();
-            match (measurement.status, measurement.reason.take()) {
-                (Status::Partial, Some(reason)) if self.because.is_none() => {
-                    self.because = Some(format!("agent {}: {reason}", seat.name));
-                }
-                _ => {}
-            }
-            measurement.status = Status::Complete;
-            let mut op = Op::default();
-            measurement.groups.iter().for_each(|group| op.merge(&group.ops.all()));
-            *member = member.clone().with(&op, self.plan.timeout_ns);
-            all.merge(&measurement);
+            rest.connections.asked = seat.part.clients() * self.plan.lanes() as u64;
+            self.fold(number, rest);
         }
+        let members = self.members();
+        let starts: Vec<Nanos> = self.seats.iter().filter_map(|seat| seat.late_ns).collect();
+        let mut all = self.all;
         all.intervals = self.live.intervals;
         all.started_unix_ns = self.started_unix_ns;
         all.agents = Some(Agents { start_spread_ns: Agents::spread(starts), members });
@@ -725,9 +746,9 @@ impl<'a> Voyage<'a> {
         all
     }
 
-    /// The members, without what they measured.
+    /// The members, with what is known of them.
     fn members(&self) -> Vec<Member> {
-        let idle = Op::default();
+        let idle = (Counts::default(), Figures::of_op(&Op::default(), self.plan.timeout_ns));
         let member = |seat: &Seat| {
             let fit = seat.link.as_ref().map(Link::fit);
             Member {
@@ -737,9 +758,9 @@ impl<'a> Voyage<'a> {
                 clock_offset_ns: fit.map_or(0, |fit| fit.wall_ns),
                 clock_error_ns: fit.map_or(0, |fit| fit.error_ns),
                 late_ns: seat.late_ns,
-                lost: None,
-                counts: idle.counts,
-                figures: Figures::of_op(&idle, self.plan.timeout_ns),
+                lost: seat.lost.clone(),
+                counts: seat.figures.map_or(idle.0, |figures| figures.0),
+                figures: seat.figures.map_or(idle.1, |figures| figures.1),
             }
         };
         self.seats.iter().map(member).collect()
@@ -747,9 +768,8 @@ impl<'a> Voyage<'a> {
 }
 
 /// What a lost agent had said of the measured phase.
-fn kept_of(seat: &mut Seat, plan: &Plan, asked: u64) -> Measurement {
+fn kept_of(seat: &mut Seat, plan: &Plan) -> Measurement {
     let mut kept = empty(plan);
-    kept.connections.asked = asked;
     if let Some(mut sum) = seat.sum.take() {
         kept.measured_ns = sum.end_ns;
         kept.add(&mut sum, Keep::Figures);

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use pummel_engine::clock;
 use pummel_logic::measure::measurement::Measurement;
 use pummel_logic::measure::parcel::Parcel;
+use pummel_logic::time::Nanos;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::time::{interval, sleep, timeout};
 use tokio_stream::wrappers::ReceiverStream;
@@ -276,7 +277,9 @@ async fn introduce(endpoint: &Endpoint, credentials: &Credentials, name: &str) -
 
 fn trouble(status: &Status) -> Trouble {
     match status.code() {
-        Code::Unavailable | Code::Cancelled | Code::Unknown => Trouble::Passing(words_of(status)),
+        Code::Unavailable | Code::Cancelled | Code::Unknown | Code::Internal => {
+            Trouble::Passing(words_of(status))
+        }
         Code::Unimplemented => {
             Trouble::Final(format!("what listens there is no agent of this protocol ({})", words_of(status)))
         }
@@ -327,7 +330,9 @@ impl Link {
         mut told: UnboundedReceiver<Told>,
         say: impl Fn(Said) + Send + Sync + 'static,
     ) {
-        let lost = |why: String| say(Said::Lost(why));
+        let lost = |why: String, silent: Duration| {
+            say(Said::Lost { why, silent_ns: silent.as_nanos() as Nanos });
+        };
         let (commands, outgoing) = mpsc::channel(COMMANDS);
         let command = |what: Told| v1::Command { what: Some(what) };
         // There is room: it is the first.
@@ -335,8 +340,8 @@ impl Link {
         let opened = timeout(PATIENCE, self.client.run(ReceiverStream::new(outgoing))).await;
         let mut events = match opened {
             Ok(Ok(events)) => events.into_inner(),
-            Ok(Err(status)) => return lost(words_of(&status)),
-            Err(_) => return lost("it does not answer".to_owned()),
+            Ok(Err(status)) => return lost(words_of(&status), Duration::ZERO),
+            Err(_) => return lost("it does not answer".to_owned(), PATIENCE),
         };
         let mut beat = interval(BEAT);
         let mut ticks = interval(CLOCK);
@@ -350,6 +355,7 @@ impl Link {
                         Ok(Err(status)) => Err(words_of(&status)),
                         Err(_) => Err(format!("nothing was heard from it for {:.1} s", PATIENCE.as_secs_f64())),
                     };
+                    let silent = heard.elapsed();
                     heard = Instant::now();
                     match said {
                         Ok(None) => {}
@@ -360,7 +366,7 @@ impl Link {
                                 return;
                             }
                         }
-                        Err(why) => return lost(why),
+                        Err(why) => return lost(why, silent),
                     }
                 }
                 what = told.recv() => match what {

@@ -75,7 +75,12 @@ pub enum Said {
     /// It did not begin.
     Failed(String),
     /// Nothing is heard from it any more.
-    Lost(String),
+    Lost {
+        /// What happened.
+        why: String,
+        /// How long ago something was heard.
+        silent_ns: Nanos,
+    },
 }
 
 /// How a member is told what to do.

@@ -423,7 +423,7 @@ fn word_of(said: Said) -> Word {
             measurement: json(serde_json::to_vec(&measurement)).into(),
             failure: String::new(),
         }),
-        Said::Failed(failure) | Said::Lost(failure) => {
+        Said::Failed(failure) | Said::Lost { why: failure, .. } => {
             Word::End(v1::End { measurement: Vec::new().into(), failure })
         }
     }

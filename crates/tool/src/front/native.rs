@@ -6,7 +6,7 @@ mod args;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 
 use clap::{ArgMatches, Args, FromArgMatches, Parser};
 use pummel_logic::plan::{
@@ -479,7 +479,9 @@ fn outputs(args: &OutputArgs) -> Result<Outputs, UsageError> {
         if *flag != "--json" && file.as_path() == stdout {
             return wrong(flag, file, "the name of a file is accepted; only --json takes -");
         }
-        if let Some((other, _)) = named[..index].iter().find(|(_, seen)| seen == file) {
+        // `f`, `./f` and the whole path are one file.
+        let is_this = |seen: &PathBuf| seen == *file || absolute(seen).ok() == absolute(file).ok();
+        if let Some((other, _)) = named[..index].iter().find(|(_, seen)| is_this(seen)) {
             return wrong(flag, file, &format!("a file of its own is accepted, and {other} has this one"));
         }
     }

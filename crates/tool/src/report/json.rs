@@ -11,6 +11,7 @@ use pummel_logic::measure::summary::{Figures, GroupSummary, OpSummary, QUANTILES
 use pummel_logic::plan::{Clock, Late, Plan};
 use pummel_logic::time::{MICROSECOND, Nanos, seconds};
 use pummel_logic::wire::{Fault, Verb, udp};
+use pummel_logic::workload::window::WindowCounts;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -52,6 +53,9 @@ struct Root<'a> {
     /// Absent without UDP.
     #[serde(skip_serializing_if = "Option::is_none")]
     udp: Option<udp::Counts>,
+    /// What clients with windows counted, where there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    window: Option<WindowCounts>,
     verify: VerifyOut<'a>,
     error_messages: &'a BTreeMap<String, u64>,
     goals: Vec<GoalOut>,
@@ -89,6 +93,7 @@ impl<'a> Root<'a> {
             bytes: measurement.bytes,
             connections: ConnectionsOut::of(report),
             udp: measurement.udp,
+            window: report.plan.window().map(|_| measurement.window),
             verify: VerifyOut::of(measurement),
             error_messages: &measurement.messages,
             goals: GoalOut::all_of(report),

@@ -21,6 +21,7 @@ use rustls::ServerConfig;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::listen::{Door, Line};
+use super::peer::{Change, Peer};
 use super::{Ledger, ServeError, ServeWait};
 use crate::aside::say;
 
@@ -38,6 +39,7 @@ const EVENTS_MAX: usize = 256;
 /// Names in epoll of what is not a connection; connections are named by their seat.
 const SIGNAL: u64 = u64::MAX;
 const TIMER: u64 = u64::MAX - 1;
+const PEER: u64 = u64::MAX - 2;
 const FIRST_DOOR: u64 = u64::MAX / 2;
 const FIRST_WINDOW: u64 = u64::MAX / 4 * 3;
 
@@ -99,6 +101,8 @@ pub(super) struct House {
     pub(super) windows: Vec<(UdpSocket, Framing)>,
     /// What TLS connections are made with, where all connections are.
     pub(super) tls: Option<Arc<ServerConfig>>,
+    /// Who gets copies of what is stored.
+    pub(super) peer: Option<Peer>,
 }
 
 pub(super) struct Server {
@@ -110,6 +114,9 @@ pub(super) struct Server {
     doors: Vec<Door>,
     windows: Vec<Window>,
     tls: Option<Arc<ServerConfig>>,
+    peer: Option<Peer>,
+    /// Connections, by seat and use of it, whose replies wait for the peer.
+    patient: Vec<(usize, u64)>,
     /// Out of file descriptors: nobody is let in until somebody leaves.
     full: bool,
     seats: Vec<Option<Seat>>,
@@ -120,6 +127,8 @@ pub(super) struct Server {
     bounds: Bounds,
     wait: ServeWait,
     stage: Stage,
+    /// A signal came.
+    told: bool,
     buffer: Box<[u8]>,
     /// Large enough for every datagram.
     datagram: Box<[u8]>,
@@ -162,6 +171,8 @@ impl Server {
                 .map(|(socket, framing)| Window { socket, post: Post::new(framing) })
                 .collect(),
             tls: house.tls,
+            peer: house.peer,
+            patient: Vec::new(),
             full: false,
             seats: Vec::new(),
             free: Vec::new(),
@@ -171,6 +182,7 @@ impl Server {
             bounds,
             wait,
             stage: Stage::Open,
+            told: false,
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             datagram: vec![0; 1 << 16].into_boxed_slice(),
         };
@@ -194,14 +206,19 @@ impl Server {
         while self.stage != Stage::Over {
             let time = now();
             self.send_due(time);
+            self.tend_peer(time);
             self.send_datagrams();
             self.turn_stage(time);
             self.write_truth()?;
             if self.stage != Stage::Over {
                 self.wait_for_events(&mut events)?;
-                for event in events.drain(..) {
-                    self.handle(event.data.u64(), event.flags);
-                }
+                self.handle_all(&mut events);
+            }
+            if self.told {
+                // What came before the signal is part of the truth, also from those who have only just been let in.
+                self.wait_for_events(&mut events)?;
+                self.handle_all(&mut events);
+                self.stage = Stage::Over;
             }
         }
         for seat in self.seats.drain(..).flatten() {
@@ -235,6 +252,33 @@ impl Server {
         }
     }
 
+    /// Sends copies to the peer, and opens the way to it.
+    fn tend_peer(&mut self, time: Nanos) {
+        let Some(peer) = &mut self.peer else { return };
+        let change = peer.tend(&mut self.host, time);
+        self.follow_peer(change);
+    }
+
+    fn follow_peer(&mut self, change: Change) {
+        match change {
+            Change::None => {}
+            Change::Opened => {
+                let socket = self.peer.as_ref().and_then(Peer::socket);
+                let interest = EventFlags::IN | EventFlags::OUT | EventFlags::ET;
+                // Where it fails, the attempt ends with its time, and another one is made.
+                let _ =
+                    socket.map(|socket| epoll::add(&self.epoll, socket, EventData::new_u64(PEER), interest));
+            }
+            Change::Answered => {
+                for (place, generation) in std::mem::take(&mut self.patient) {
+                    if self.seats[place].as_ref().is_some_and(|seat| seat.generation == generation) {
+                        self.send(place);
+                    }
+                }
+            }
+        }
+    }
+
     fn turn_stage(&mut self, time: Nanos) {
         if self.bounds.end.is_some_and(|end| end <= time) {
             self.stage = Stage::Over;
@@ -257,7 +301,8 @@ impl Server {
     }
 
     fn owes_nothing(&self) -> bool {
-        self.seats.iter().flatten().all(|seat| seat.guest.next_due() == NEVER)
+        let owes = |seat: &Seat| seat.guest.next_due() != NEVER || seat.guest.waits_for_copy();
+        !self.seats.iter().flatten().any(owes)
             && self.windows.iter().all(|window| window.post.next_due() == NEVER)
     }
 
@@ -266,7 +311,7 @@ impl Server {
         let wrap = |errno: rustix::io::Errno| ServeError::new("cannot wait for requests", errno);
         let wake = self.next_time();
         let sleep_until = wake.saturating_sub(SPIN_NS);
-        let look = self.wait == ServeWait::Spin || (wake != NEVER && sleep_until <= now());
+        let look = self.told || self.wait == ServeWait::Spin || (wake != NEVER && sleep_until <= now());
         let timeout = look.then_some(Timespec { tv_sec: 0, tv_nsec: 0 });
         if !look && wake != NEVER {
             let at = Timespec { tv_sec: (sleep_until / SECOND) as i64, tv_nsec: (sleep_until % SECOND) as _ };
@@ -286,13 +331,25 @@ impl Server {
             Stage::Open | Stage::Over => NEVER,
         };
         let posted = self.windows.iter().map(|window| window.post.next_due()).min().unwrap_or(NEVER);
-        due.min(posted).min(drained).min(self.bounds.end.unwrap_or(NEVER))
+        let peer = self.peer.as_ref().map_or(NEVER, Peer::next_time);
+        due.min(posted).min(drained).min(peer).min(self.bounds.end.unwrap_or(NEVER))
+    }
+
+    fn handle_all(&mut self, events: &mut Vec<epoll::Event>) {
+        for event in events.drain(..) {
+            self.handle(event.data.u64(), event.flags);
+        }
     }
 
     fn handle(&mut self, name: u64, flags: EventFlags) {
         match name {
-            SIGNAL => self.stage = Stage::Over,
+            SIGNAL => self.told = true,
             TIMER => {}
+            PEER => {
+                let Some(peer) = &mut self.peer else { return };
+                let change = peer.handle(&mut self.host, now());
+                self.follow_peer(change);
+            }
             FIRST_WINDOW.. => self.take_datagrams((name - FIRST_WINDOW) as usize),
             FIRST_DOOR.. => self.let_in((name - FIRST_DOOR) as usize),
             _ => {
@@ -444,6 +501,9 @@ impl Server {
                 Ending::Fin => seat.line.say_goodbye(),
             }
             return self.leave(place);
+        }
+        if seat.guest.waits_for_copy() && !self.patient.contains(&(place, seat.generation)) {
+            self.patient.push((place, seat.generation));
         }
         let due = seat.guest.next_due();
         if !seat.blocked && due < seat.scheduled {

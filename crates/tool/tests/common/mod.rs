@@ -9,7 +9,7 @@ pub mod secured;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -27,7 +27,7 @@ use tempfile::TempDir;
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Seconds after which a built-in server ends whatever became of the test.
-const SERVE_SECONDS_MAX: &str = "120";
+const SERVE_SECONDS_MAX: &str = "300";
 
 /// Held by tests that look at times: they would see each other's load.
 pub fn quiet() -> MutexGuard<'static, ()> {
@@ -46,6 +46,52 @@ pub fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
         }
         assert!(Instant::now() < end, "{what} did not happen in {PATIENCE:?}");
         thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Runs `attempt` until it finds nothing to say against what it saw: at least so many times, and for as long as a test
+/// waits. Noise of a machine that is busy with other things comes and goes, a wrong definition stays.
+#[track_caller]
+pub fn in_some_quiet_moment(mut attempt: impl FnMut() -> Result<(), String>) {
+    const ATTEMPTS_MIN: usize = 6;
+    let end = Instant::now() + PATIENCE;
+    let mut complaints = Vec::new();
+    while complaints.len() < ATTEMPTS_MIN || Instant::now() < end {
+        match attempt() {
+            Ok(()) => return,
+            Err(complaint) => complaints.push(complaint),
+        }
+    }
+    panic!("{} attempts, and never: {complaints:#?}", complaints.len());
+}
+
+/// Runs in whose midst something happens. `begin` starts a run that measures for as long as the words say that it is given,
+/// and does what has to be done meanwhile. On a machine so busy that this took longer than three quarters of that time, it
+/// is tried again with more.
+#[track_caller]
+pub fn in_the_midst<T>(mut time: Duration, mut begin: impl FnMut(&str) -> (Running, T)) -> (Ended, T) {
+    loop {
+        let (running, done) = begin(&format!("-t {}ms", time.as_millis()));
+        // The measuring began later than the process did.
+        if running.started.elapsed() < time / 4 * 3 || time > PATIENCE / 4 {
+            return (running.end(), done);
+        }
+        time *= 4;
+    }
+}
+
+/// An address of this machine where nothing listens, and nobody else can while this is held: it is the near end of a
+/// connection.
+pub struct Nobody {
+    pub address: SocketAddr,
+    _ends: (TcpListener, TcpStream),
+}
+
+impl Nobody {
+    pub fn new() -> Nobody {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let stream = TcpStream::connect(listener.local_addr().expect("it is bound")).expect("it listens");
+        Nobody { address: stream.local_addr().expect("it is bound"), _ends: (listener, stream) }
     }
 }
 
@@ -111,7 +157,7 @@ pub fn has_ipv6() -> bool {
 }
 
 /// A port of loopback that is free for TCP and for UDP.
-fn free_port_twice() -> u16 {
+pub fn free_port_twice() -> u16 {
     until("a port that is free for TCP and UDP", || {
         let listener = TcpListener::bind("127.0.0.1:0").ok()?;
         let address = listener.local_addr().ok()?;
@@ -135,6 +181,11 @@ impl Memcached {
 
     pub fn start_on(place: Place) -> Memcached {
         Memcached::start_with(place, &[])
+    }
+
+    /// Without the threads that move and remove items at times of their own.
+    pub fn start_without_maintenance() -> Memcached {
+        Memcached::start_with(Place::Ipv4, &["-o", "no_lru_maintainer,no_lru_crawler"])
     }
 
     /// With two doors: its name is that of a plain one, and the name beside it is that of one behind TLS, which shows
@@ -171,7 +222,7 @@ impl Memcached {
         stdin.write_all(password.as_bytes()).expect("it reads the password");
         drop(stdin);
         assert!(process.wait().expect("it ends").success(), "saslpasswd2 makes the account");
-        Memcached::start_in(folder, Place::Ipv4, &["-S"])
+        Memcached::start_in(folder, Place::Ipv4, &["-S"]).expect("memcached takes its options")
     }
 
     /// With a file of users for the text and meta protocols, in which only this one stands.
@@ -180,14 +231,18 @@ impl Memcached {
         let users = folder.path().join("users");
         fs::write(&users, format!("{user}:{password}\n")).expect("it is writable");
         let file = users.to_str().expect("UTF-8").to_owned();
-        Memcached::start_in(folder, Place::Ipv4, &["-Y", &file])
+        Memcached::start_in(folder, Place::Ipv4, &["-Y", &file]).expect("memcached takes its options")
     }
 
     fn start_with(place: Place, options: &[&str]) -> Memcached {
-        Memcached::start_in(TempDir::new().expect("a temporary folder"), place, options)
+        // The port for TCP and UDP may be taken by somebody else before the server has it; then another one is tried.
+        let mut starts =
+            (0..10).map(|_| Memcached::start_in(TempDir::new().expect("a temporary folder"), place, options));
+        starts.find_map(|started| started).expect("memcached takes its options, and one of ten ports")
     }
 
-    fn start_in(folder: TempDir, place: Place, options: &[&str]) -> Memcached {
+    /// `None` when it ends before it listens.
+    fn start_in(folder: TempDir, place: Place, options: &[&str]) -> Option<Memcached> {
         let ports = folder.path().join("ports");
         let socket = folder.path().join("socket");
         // setpriv lets the server end even when the test is killed. Root has to be told that root is meant.
@@ -209,19 +264,21 @@ impl Memcached {
         };
         command.env("SASL_CONF_PATH", folder.path());
         command.env("MEMCACHED_PORT_FILENAME", &ports).stderr(Stdio::inherit());
-        let process = Process(command.spawn().expect("setpriv and memcached are installed"));
+        let mut process = Process(command.spawn().expect("setpriv and memcached are installed"));
         let port = || fs::read_to_string(&ports).ok()?.rsplit(' ').next()?.trim().parse::<u16>().ok();
-        let name = match place {
-            Place::Ipv4 | Place::Udp | Place::Tls => {
-                format!("127.0.0.1:{}", until("the port of memcached", port))
-            }
-            Place::Ipv6 => format!("[::1]:{}", until("the port of memcached", port)),
+        let name = || match place {
+            Place::Ipv4 | Place::Udp | Place::Tls => Some(format!("127.0.0.1:{}", port()?)),
+            Place::Ipv6 => Some(format!("[::1]:{}", port()?)),
             Place::Unix => {
-                until("the socket of memcached", || UnixStream::connect(&socket).ok());
-                socket.to_str().expect("UTF-8").to_owned()
+                UnixStream::connect(&socket).ok()?;
+                Some(socket.to_str().expect("UTF-8").to_owned())
             }
         };
-        Memcached { process, name, folder }
+        let name = until("memcached", || {
+            let ended = process.0.try_wait().expect("it was started").is_some();
+            if ended { Some(None) } else { name().map(Some) }
+        })?;
+        Some(Memcached { process, name, folder })
     }
 
     pub fn connect(&self) -> Talk {
@@ -254,9 +311,14 @@ pub struct Truth {
 
 impl Serve {
     pub fn start(args: &str) -> Serve {
+        Serve::start_at("127.0.0.1:0", args)
+    }
+
+    /// At this address.
+    pub fn start_at(address: &str, args: &str) -> Serve {
         let folder = TempDir::new().expect("a temporary folder");
         let mut child = Command::new(env!("CARGO_BIN_EXE_pummel"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--max-seconds", SERVE_SECONDS_MAX, "--truth"])
+            .args(["serve", "--listen", address, "--max-seconds", SERVE_SECONDS_MAX, "--truth"])
             .arg(folder.path().join("truth"))
             .args(args.split_whitespace())
             .stdout(Stdio::piped())
@@ -473,6 +535,7 @@ impl Talk {
 /// A pummel that runs, in a folder of its own.
 pub struct Running {
     pub process: Process,
+    started: Instant,
     folder: TempDir,
     text: Option<JoinHandle<String>>,
     errors: Receiver<String>,
@@ -540,9 +603,11 @@ impl Running {
         }
         command.args(words);
         // A test that is about something else must not end because a busy machine was slow once.
-        if words.first() == Some(&"run") && !words.contains(&"--timeout") {
+        let says_all = words.contains(&"--timeout") || words.contains(&"--plan");
+        if words.first() == Some(&"run") && !says_all {
             command.args(["--timeout", "10s"]);
         }
+        let started = Instant::now();
         let mut child = command
             .args(["--json", "result.json"])
             .current_dir(folder.path())
@@ -562,7 +627,7 @@ impl Running {
             }
         });
         let text = thread::spawn(move || all_of(out));
-        Running { process: Process(child), folder, text: Some(text), errors, said: Vec::new() }
+        Running { process: Process(child), started, folder, text: Some(text), errors, said: Vec::new() }
     }
 
     /// Waits for the line of progress that ends the first interval of the measured phase.
@@ -584,6 +649,10 @@ impl Running {
                 return;
             }
         }
+    }
+
+    pub fn has_ended(&mut self) -> bool {
+        self.process.0.try_wait().expect("it was started").is_some()
     }
 
     /// Ends it without a chance to clean up.

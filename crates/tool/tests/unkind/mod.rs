@@ -12,10 +12,14 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// No test waits longer for anything.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How much longer than asked a run may take.
-pub const OVER: Duration = Duration::from_secs(2);
+/// How much longer than asked a run may take before it is said to hang. A busy machine starts and ends programs slowly;
+/// what a run would hang on here lasts for longer, or for ever.
+pub const OVER: Duration = Duration::from_secs(10);
+
+/// The longest run that is tried to have something happen in its midst.
+const RUN_MAX: Duration = Duration::from_secs(20);
 
 /// How often a condition is looked at.
 const LOOK: Duration = Duration::from_millis(5);
@@ -45,7 +49,7 @@ impl Victim {
 
     pub fn start_at(place: &str, words: &str) -> Victim {
         let mut process = Command::new(PUMMEL)
-            .args(["serve", "--max-seconds", "60", "--listen", place])
+            .args(["serve", "--max-seconds", "300", "--listen", place])
             .args(words.split_whitespace())
             .stdout(Stdio::piped())
             .spawn()
@@ -62,10 +66,9 @@ impl Victim {
     }
 
     /// It ends at once, and its port is free again.
-    pub fn kill(mut self) -> String {
+    pub fn kill(&mut self) {
         self.process.kill().expect("it runs");
         self.process.wait().expect("it is our child");
-        self.address.clone()
     }
 
     /// One of the counters that memcached calls statistics.
@@ -128,16 +131,27 @@ pub fn say_for_ever(mut stream: TcpStream, words: &[u8]) {
     }
 }
 
-/// A port of this machine where nothing listens.
-pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("an address").port()
+/// An address of this machine where nothing listens, and nobody else can while this is held: it is the near end of a
+/// connection.
+pub struct Nobody {
+    pub address: String,
+    _ends: (TcpListener, TcpStream),
+}
+
+impl Nobody {
+    pub fn new() -> Nobody {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let stream = TcpStream::connect(listener.local_addr().expect("an address")).expect("it listens");
+        let address = stream.local_addr().expect("an address").to_string();
+        Nobody { address, _ends: (listener, stream) }
+    }
 }
 
 /// A run under way.
 pub struct Running {
     pub process: Child,
     folder: TempDir,
-    started: Instant,
+    pub started: Instant,
     words: String,
 }
 
@@ -158,6 +172,47 @@ pub fn start(server: &str, words: &str) -> Running {
 /// Runs `pummel run` with these words against a server to its end.
 pub fn run(server: &str, words: &str) -> Ended {
     start(server, words).end()
+}
+
+/// Where in a run something happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// In the warm-up before a measured second.
+    WarmUp,
+    /// While it is measured.
+    Measuring,
+}
+
+/// A run in whose midst something happened to its server.
+pub struct Upset {
+    /// How long that part of the run was to last in which it happened.
+    pub time: Duration,
+    pub ended: Ended,
+}
+
+/// Runs against a server of its own, and does something to it at this moment of the run. That part of the run lasts for
+/// `time`; on a machine so busy that the deed was not done before its last quarter, it is tried again with more.
+pub fn upset(mut time: Duration, moment: Moment, words: &str, deed: impl Fn(&Running, &mut Victim)) -> Upset {
+    loop {
+        // At an address of its own, so that nobody takes its port while it is gone.
+        let mut victim = Victim::start_at("127.0.0.2:0", "");
+        let millis = time.as_millis();
+        let times = match moment {
+            Moment::WarmUp => format!("-t 1s --warmup {millis}ms"),
+            Moment::Measuring => format!("-t {millis}ms --interval 50ms"),
+        };
+        let running = start(&victim.address, &format!("{times} --records 50 {words}"));
+        match moment {
+            Moment::WarmUp => victim.wait_for("cmd_get", 1),
+            Moment::Measuring => running.wait_until_measuring(),
+        }
+        deed(&running, &mut victim);
+        // This part of the run began later than the process did.
+        if running.started.elapsed() < time / 4 * 3 || time > RUN_MAX {
+            return Upset { time, ended: running.end() };
+        }
+        time *= 4;
+    }
 }
 
 impl Running {

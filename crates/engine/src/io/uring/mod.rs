@@ -13,16 +13,15 @@ mod ring;
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use io_uring::{opcode, squeue, types};
 use pummel_logic::plan::{Clock, Socket, Wait};
-use pummel_logic::time::{NEVER, Nanos};
+use pummel_logic::time::Nanos;
 
-use super::dial::{self, Answered, KNOCK_AGAIN_NS, Stage, reason};
+use super::dial::{self, Answered, Knocks, State, reason};
 use super::patience::Waiting;
-use super::stamps::{self, Stamps};
+use super::stamps::Stamps;
 use super::sys::{self, Patience};
 use super::{Backend, Close, ConnId, Event, Handed, Reason, Target};
 use crate::clock;
@@ -62,8 +61,7 @@ pub struct Uring {
     /// Connections that broke otherwise than by what the ring said; the next drain tells it.
     broken: Vec<ConnId>,
     /// Connections to unix listeners whose queue was full.
-    knocking: Vec<(ConnId, PathBuf)>,
-    knock_at: Nanos,
+    knocks: Knocks,
 }
 
 /// What is known of a connection: 12 bytes.
@@ -75,14 +73,6 @@ struct Slot {
     errno: u16,
     state: State,
     flags: u8,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
-    #[default]
-    Free,
-    Connecting,
-    Open,
 }
 
 /// A send was short, and writability is waited for; [`Event::Writable`] is owed.
@@ -150,13 +140,7 @@ impl Uring {
     }
 
     fn over(ring: Ring, wait: Wait, receive_clock: Clock, options: &Socket) -> io::Result<Uring> {
-        let stamps = match receive_clock {
-            Clock::Kernel => {
-                stamps::keep_stamping()?;
-                Some(Stamps::new())
-            }
-            Clock::User => None,
-        };
+        let stamps = Stamps::of(receive_clock)?;
         sys::sharpen_timers()?;
         let pool = Pool::new(&ring)?;
         // SAFETY: msghdr is pointers and numbers, for which all zeroes (null, empty) is a value.
@@ -175,8 +159,7 @@ impl Uring {
             done: Vec::new(),
             done_spare: Vec::new(),
             broken: Vec::new(),
-            knocking: Vec::new(),
-            knock_at: NEVER,
+            knocks: Knocks::new(),
         })
     }
 
@@ -204,9 +187,7 @@ impl Uring {
         if matches!(target, Target::Udp { .. }) {
             slot.flags |= DATAGRAMS;
         }
-        if let (Stage::Full, Target::Unix(path)) = (dialled.stage, target) {
-            self.knocking.push((conn, path.clone()));
-            self.knock_at = self.knock_at.min(clock::now() + KNOCK_AGAIN_NS);
+        if self.knocks.wait(conn, target, dialled.stage, clock::now()) {
             return Ok(());
         }
         slot.flags |= ASKED;
@@ -283,8 +264,7 @@ impl Uring {
 
     /// Tries the full unix listeners again.
     fn knock(&mut self) {
-        self.knock_at = NEVER;
-        for (conn, path) in std::mem::take(&mut self.knocking) {
+        for (conn, path) in self.knocks.take() {
             if let Some(slot) = self.slot(conn) {
                 slot.fd = None;
                 if let Err(error) = self.begin(conn, &Target::Unix(path)) {
@@ -600,11 +580,11 @@ impl Backend for Uring {
             return Ok(now);
         }
         loop {
-            if now >= self.knock_at {
+            if now >= self.knocks.at() {
                 self.knock();
             }
             let patience = match self.broken.is_empty() {
-                true => self.waiting.patience(now, until.min(self.knock_at)),
+                true => self.waiting.patience(now, until.min(self.knocks.at())),
                 false => Patience::Look,
             };
             let something = self.ask(patience, now)? || !self.broken.is_empty();

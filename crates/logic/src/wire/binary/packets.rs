@@ -253,6 +253,19 @@ impl Packets {
         self.take_cut_head(input)
     }
 
+    /// A packet that lies in `input` as a whole, where no other has begun: its header, and what follows it.
+    #[inline]
+    pub(super) fn whole<'i>(&self, input: &&'i [u8]) -> Option<(Header, &'i [u8])> {
+        if self.place != Place::Head || self.cut.as_ref().is_some_and(|cut| !cut.shown) {
+            return None;
+        }
+        let (head, rest) =
+            input.split_first_chunk::<HEADER_BYTES>().filter(|(head, _)| head[0] == RESPONSE)?;
+        let header = Header::read(head);
+        header.check().ok()?;
+        Some((header, rest.get(header.body_bytes as usize..)?))
+    }
+
     /// Takes the beginning of a packet that arrives in pieces.
     fn take_cut_head<'i>(&mut self, input: &mut &'i [u8]) -> Result<Event<'i>, Malformed> {
         let cut = self.cut.get_or_insert_default();

@@ -2,7 +2,7 @@
 
 use crate::wire::ascii;
 use crate::wire::batch::Found;
-use crate::wire::{Fault, Malformed, Outcome, Tag};
+use crate::wire::{Fault, Malformed, Outcome, Skimmed, Tag};
 
 /// What a request was, as the first letter of its opaque says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +77,32 @@ pub struct Reply {
 /// Whether a line that begins so has a text for people at its end, which may be of any length.
 pub fn is_error(line: &[u8]) -> bool {
     [&b"ERROR "[..], b"CLIENT_ERROR ", b"SERVER_ERROR "].iter().any(|word| line.starts_with(word))
+}
+
+/// Takes the replies that make up nearly all of a run, where they are whole: a value for the read with this tag, with the
+/// flags that nearly all have, a store that was stored, and a miss. Returns what follows. Anything else is left to the
+/// reading of a line, which finds the same in these.
+#[inline]
+pub fn whole(bytes: &[u8], tag: Tag) -> Option<(Skimmed, &[u8])> {
+    if let Some(rest) = bytes.strip_prefix(b"VA ") {
+        let (size, digits) = ascii::decimal(rest)?;
+        let value = opaque_end(rest.get(digits..)?.strip_prefix(b" f0 Or")?, tag)?;
+        let value_bytes = usize::try_from(u32::try_from(size).ok()?).ok()?;
+        let rest = value.get(value_bytes..)?.strip_prefix(b"\r\n")?;
+        return Some((Skimmed { outcome: Outcome::Hit, items: 1 }, rest));
+    }
+    if let Some(rest) = bytes.strip_prefix(b"HD Os") {
+        return Some((Skimmed { outcome: Outcome::Stored, items: 0 }, opaque_end(rest, tag)?));
+    }
+    let rest = bytes.strip_prefix(b"EN\r\n")?;
+    Some((Skimmed { outcome: Outcome::Miss, items: 0 }, rest))
+}
+
+/// What follows a line that ends with the number of this tag.
+#[inline]
+fn opaque_end(bytes: &[u8], tag: Tag) -> Option<&[u8]> {
+    let (number, digits) = ascii::decimal(bytes)?;
+    bytes[digits..].strip_prefix(b"\r\n").filter(|_| number == u64::from(tag))
 }
 
 impl Reply {

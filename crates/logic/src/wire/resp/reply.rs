@@ -1,6 +1,6 @@
 //! The first line of a RESP value: its type, and the number in it.
 
-use crate::wire::{Fault, Malformed, ascii};
+use crate::wire::{Fault, Malformed, Outcome, Skimmed, ascii};
 
 /// What a value is, as its first line says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +77,22 @@ pub(super) fn head(line: &[u8]) -> Result<Head, Malformed> {
         b'-' => Ok(Head::Error(fault(rest))),
         _ => newer_head(first, rest),
     }
+}
+
+/// Takes the answer to a read of one key, where it is whole: a string, or nothing. Returns what follows. Anything else is
+/// left to the reading of a line, which finds the same in these.
+#[inline]
+pub(super) fn whole_value(bytes: &[u8], version: u8) -> Option<(Skimmed, &[u8])> {
+    let miss = Skimmed { outcome: Outcome::Miss, items: 0 };
+    let Some(rest) = bytes.strip_prefix(b"$") else {
+        return bytes.strip_prefix(b"_\r\n").filter(|_| version >= 3).map(|rest| (miss, rest));
+    };
+    let Some((size, digits)) = ascii::decimal(rest) else {
+        return rest.strip_prefix(b"-1\r\n").map(|rest| (miss, rest));
+    };
+    let value = rest.get(digits..)?.strip_prefix(b"\r\n")?;
+    let rest = value.get(usize::try_from(u32::try_from(size).ok()?).ok()?..)?.strip_prefix(b"\r\n")?;
+    Some((Skimmed { outcome: Outcome::Hit, items: 1 }, rest))
 }
 
 /// The types that only RESP3 has.

@@ -110,8 +110,8 @@ mod tests {
         };
         assert_eq!(
             words(&agents),
-            "2 processes, started within 300 us (their clocks are known to 40 us); the clock of a:1 is 2.5 ms behind; \
-             the clock of b:1 is 2.5 ms behind; b:1 WAS LOST 3.2 s into the measurement: it said nothing"
+            "2 processes, started within 300 us (their clocks are known to 40.0 us); the clock of a:1 is 2.50 ms behind; \
+             the clock of b:1 is 2.50 ms behind; b:1 WAS LOST 3.2 s into the measurement: it said nothing"
         );
         let rows = table(&agents, 2.0);
         assert_eq!(rows[1], ["a:1", "25", "1,200", "600", "0", "-", "-", "-"]);
