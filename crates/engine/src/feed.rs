@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::sync::mpsc::{Receiver, Sender};
 
-use pummel_logic::measure::churn::Churn;
+use pummel_logic::measure::churn::{Churn, Failure};
 use pummel_logic::measure::histogram::Histogram;
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::{Bytes, Verify, WorkerTime};
@@ -39,6 +39,23 @@ pub struct Row {
     pub client: u64,
     /// Index of the group in the Plan.
     pub group: u16,
+}
+
+/// The end of a client that came, with its connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// Number in its group, over all threads.
+    pub client: u64,
+    /// When its connection was asked for.
+    pub asked_at: Nanos,
+    /// When it was gone.
+    pub ended_at: Nanos,
+    /// Whether its connection ever was open.
+    pub was_open: bool,
+    /// Requests that it made, and those that it was to make.
+    pub calls: (u64, u64),
+    /// Why its connection failed, with what is known beyond that; `None`: it was closed in order.
+    pub failure: Option<(Failure, Option<Trouble>)>,
 }
 
 /// What a worker says.
@@ -82,6 +99,8 @@ pub enum Note {
     Phase(Box<PhaseEnd>),
     /// Requests of the measured phase.
     Rows(Vec<Row>),
+    /// Clients that are gone, in the measured phase.
+    Departures(Vec<Departure>),
     /// What a check of a client with a window found that failed.
     Finding {
         /// Number of the connection over all threads, from 1.

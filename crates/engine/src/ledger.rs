@@ -32,7 +32,9 @@ impl Ledger {
         let bytes = std::mem::take(&mut self.reply_bytes);
         let is_sent = answer.sent != NEVER;
         let request_bytes = match (self.weight, ticket.memo) {
-            (Some(weight), Memo::Length(size)) if is_sent && !cut => Some(weight.of(ticket.verb, size)),
+            (Some(weight), Memo::Length(size)) if is_sent && !cut => {
+                Some(weight.of(ticket.verb, ticket.key, size))
+            }
             _ => None,
         };
         let reply = (answer.stamp != Stamp::Nothing).then(|| Reply {

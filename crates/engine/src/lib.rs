@@ -5,6 +5,7 @@
 
 pub mod clock;
 pub mod connect;
+pub mod departures;
 pub mod feed;
 pub mod io;
 mod ledger;

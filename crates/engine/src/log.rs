@@ -15,7 +15,8 @@ use pummel_logic::workload::check::{Check, Damage, Verdict};
 use pummel_logic::workload::key::KEY_MAX_BYTES;
 use pummel_logic::workload::value::Version;
 
-use crate::feed::{Line, News, Note, PhaseEnd, PhaseFate, Row, Trouble, WorkerEnd};
+use crate::departures::Departures;
+use crate::feed::{Departure, Line, News, Note, PhaseEnd, PhaseFate, Row, Trouble, WorkerEnd};
 use crate::io::{Handshake, Reason};
 use crate::ledger::Ledger;
 
@@ -77,6 +78,7 @@ pub struct Log {
     checks_grow: bool,
     first_connection: u64,
     rows: Option<Vec<Row>>,
+    departures: Option<Box<Departures>>,
     /// What comes of clients that come and go.
     ledger: Option<Box<Ledger>>,
     /// Every request is looked at, for the rows or the ledger.
@@ -105,6 +107,8 @@ pub struct Habits {
     pub checks: usize,
     /// Keep every request of the measured phase.
     pub rows: bool,
+    /// Keep the end of every client that comes and goes in the measured phase.
+    pub departures: bool,
     /// Clients come and go; with what their requests weigh, where that is known.
     pub ledger: Option<Option<Weight>>,
     /// Connections are added as they are needed, and values are checked on them.
@@ -142,6 +146,7 @@ impl Log {
             checks_grow: habits.checks_grow,
             first_connection: habits.first_connection,
             rows: habits.rows.then(|| Vec::with_capacity(ROWS)),
+            departures: habits.departures.then(Box::default),
             ledger: habits.ledger.map(|ledger| Box::new(Ledger::new(ledger))),
             watched: habits.rows || habits.ledger.is_some(),
             choosy: habits.successes_only.into(),
@@ -201,6 +206,7 @@ impl Log {
                     let rows = std::mem::replace(rows, Vec::with_capacity(ROWS));
                     self.line.say(Note::Rows(rows));
                 }
+                self.hand_over_departures();
             }
         }
     }
@@ -213,6 +219,7 @@ impl Log {
             if let Some(rows) = &mut self.rows {
                 self.line.say(Note::Rows(std::mem::take(rows)));
             }
+            self.hand_over_departures();
         }
         let elapsed_ns = now.saturating_sub(self.begin);
         self.line.say(Note::Phase(Box::new(PhaseEnd {
@@ -382,6 +389,31 @@ impl Log {
         }
     }
 
+    fn hand_over_departures(&mut self) {
+        let gone = self.departures.as_mut().map(|departures| departures.take());
+        if let Some(gone) = gone.filter(|gone| !gone.is_empty()) {
+            self.line.say(Note::Departures(gone));
+        }
+    }
+
+    /// The connection in this slot is the one that something went wrong with last.
+    pub fn fell(&mut self, slot: usize) {
+        if let Some(departures) = &mut self.departures {
+            departures.fell(slot);
+        }
+    }
+
+    /// The client in this slot is gone.
+    pub fn departed(&mut self, slot: usize, departure: impl FnOnce() -> Departure) {
+        let Some(departures) = &mut self.departures else { return };
+        let gone = departures.add(slot, departure());
+        match (self.mode, gone) {
+            (Mode::Count, _) => drop(departures.take()),
+            (Mode::Record(_), Some(gone)) => self.line.say(Note::Departures(gone)),
+            (Mode::Record(_), None) => {}
+        }
+    }
+
     /// The account of clients that come and go, where they do and are measured.
     pub fn churn(&mut self) -> Option<&mut Churn> {
         match self.mode {
@@ -483,7 +515,7 @@ impl Log {
     /// A connection could not be opened.
     pub fn not_opened(&mut self, server: u32, reason: Reason) {
         self.end.failed += 1;
-        self.end.trouble.get_or_insert((server, Trouble::NotOpened(reason)));
+        self.trouble(server, Trouble::NotOpened(reason));
     }
 
     /// Whether any connection could not be opened so far.
@@ -495,6 +527,13 @@ impl Log {
     pub fn lost(&mut self, server: u32, trouble: Trouble) {
         self.line.say(Note::Connection { server, news: News::Lost });
         self.end.lost += 1;
+        self.trouble(server, trouble);
+    }
+
+    fn trouble(&mut self, server: u32, trouble: Trouble) {
+        if let Some(departures) = &mut self.departures {
+            departures.note(&trouble);
+        }
         self.end.trouble.get_or_insert((server, trouble));
     }
 

@@ -39,7 +39,7 @@ use pummel_logic::workload::window::{Finding, WindowMaker};
 
 use crate::clock;
 use crate::connect::{self, ConnectError, Server, Sources};
-use crate::feed::{Line, News, Note, PhaseEnd, Row, Trouble, WorkerEnd};
+use crate::feed::{Departure, Line, News, Note, PhaseEnd, Row, Trouble, WorkerEnd};
 use crate::io::choice::{self, Choice};
 use crate::io::epoll::Epoll;
 use crate::io::patience::Cores;
@@ -80,7 +80,7 @@ const WATCH: Duration = Duration::from_millis(20);
 pub trait Watch {
     /// What is wanted beside the figures.
     fn wants(&self) -> Wants {
-        Wants { rows: false, keep: Keep::Figures, outstanding: false }
+        Wants { rows: false, departures: false, keep: Keep::Figures, outstanding: false }
     }
 
     /// Something is not as it was asked for; a sentence without its full stop.
@@ -112,6 +112,9 @@ pub trait Watch {
 
     /// Requests of the measured phase, raw, in no particular order.
     fn rows(&mut self, _rows: &[Row]) {}
+
+    /// Clients that came and are gone, in the measured phase, in no particular order.
+    fn departures(&mut self, _gone: &[Departure]) {}
 }
 
 /// What a [`Watch`] wants.
@@ -119,6 +122,8 @@ pub trait Watch {
 pub struct Wants {
     /// Every request of the measured phase.
     pub rows: bool,
+    /// The end of every client that comes and goes in the measured phase.
+    pub departures: bool,
     /// What the slices keep.
     pub keep: Keep,
     /// How many requests clients have outstanding with each new one.
@@ -320,8 +325,12 @@ fn run_at<B: Backend>(
 ) -> Result<Measurement, RunError> {
     match plan.protocol {
         Protocol::Text => {
-            let as_mcperf = crowd_of(plan).is_some_and(|(_, crowd)| crowd.sequence.is_some());
-            let codec = if as_mcperf { Text::with_blanks() } else { Text::new() };
+            let sequence = crowd_of(plan).and_then(|(_, crowd)| crowd.sequence.as_ref());
+            let codec = match sequence.map(|sequence| sequence.bogus) {
+                None => Text::new(),
+                Some(false) => Text::with_blanks(),
+                Some(true) => Text::with_bogus_sets(),
+            };
             run_with(plan, supplies, ground, watch, stop, backend, codec)
         }
         Protocol::Meta => run_with(plan, supplies, ground, watch, stop, backend, Meta::new()),
@@ -948,6 +957,7 @@ fn worker_of<C: Codec, B: Backend>(
         ledger: crowd.map(|_| sequence.map(|_| weight_of(plan))),
         checks_grow: crowd.is_some() && plan.verify > 0.0,
         rows: site.wants.rows,
+        departures: site.wants.departures,
         first_connection: roads.first().map_or(0, |road| road.connection) + 1,
         successes_only: plan.groups.iter().map(|group| group.manner.successes_only).collect(),
         stamped: plan.engine.clock == Clock::Kernel && !site.servers.iter().any(Server::is_unix),
@@ -975,7 +985,7 @@ fn worker_of<C: Codec, B: Backend>(
 fn weight_of(plan: &Plan) -> Weight {
     let noreply = plan.phases.iter().any(|phase| matches!(&phase.work, Work::Mix(mix) if mix.noreply));
     let expiry_s = plan.data.expiry_s.quantile(0.0) as i64;
-    Weight { key_bytes: plan.data.key_prefix.len() as u64 + 8, expiry_s, noreply }
+    Weight { prefix_bytes: plan.data.key_prefix.len() as u64, expiry_s, noreply }
 }
 
 fn patience(plan: &Plan, (timeouts, least_ns): (u64, Nanos)) -> Nanos {
@@ -1140,6 +1150,7 @@ impl<'a, 'w> Collector<'a, 'w> {
             }
             Note::Slice { interval, worker, next } => self.slice(interval, worker, next),
             Note::Rows(rows) => self.watch.rows(&rows),
+            Note::Departures(gone) => self.watch.departures(&gone),
             Note::Finding { connection, finding } => self.watch.finding(connection, &finding),
             Note::Complaint { connection, words } => self.watch.complaint(connection, &words),
             Note::Connection { server, news } => self.watch.connection(server as usize, news),

@@ -477,6 +477,9 @@ pub struct Sequence {
     /// What is added to the request's number.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub offset: u32,
+    /// Stores have the word `xxx`, which no server knows, in place of `set`: mcperf's hidden method.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub bogus: bool,
 }
 
 /// How a gap or a size is drawn.

@@ -7,8 +7,8 @@ use crate::wire::Verb;
 /// Longest value that a plan of this kind may ask for: the limit that memcached's `-I` has.
 pub const SIZE_MAX_BYTES: u64 = 1 << 30;
 
-/// Hexadecimal digits of a key's number.
-const DIGITS: usize = 8;
+/// Least hexadecimal digits of a key's number, and most: numbers from 2^32 on have more than the original ever wrote.
+const DIGITS: (usize, usize) = (8, 16);
 
 /// Most bytes of a key: a prefix and the number.
 pub const KEY_MAX_BYTES: usize = 250;
@@ -88,7 +88,7 @@ pub fn largest(sizes: Gap, draws: u64) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// Its number, which its key is made of.
-    pub number: u32,
+    pub number: u64,
     /// Length of its value in bytes, or the number that incr and decr take.
     pub size: u64,
 }
@@ -98,8 +98,8 @@ pub struct Step {
 pub struct Sequencer {
     sizes: Draws,
     gaps: Option<Draws>,
-    number: u32,
-    stride: u32,
+    number: u64,
+    stride: u64,
     key: Vec<u8>,
     prefix_bytes: usize,
 }
@@ -107,16 +107,15 @@ pub struct Sequencer {
 impl Sequencer {
     /// Begins at the first key.
     pub fn new(sequence: &Sequence, prefix: &str) -> Sequencer {
-        assert!(prefix.len() + DIGITS <= KEY_MAX_BYTES, "the prefix was checked");
-        let mut key = prefix.as_bytes().to_vec();
-        key.resize(prefix.len() + DIGITS, b'0');
+        assert!(prefix.len() + DIGITS.1 <= KEY_MAX_BYTES, "the prefix was checked");
+        let stride = u64::from(sequence.stride);
         Sequencer {
             sizes: Draws::new(sequence.sizes, sequence.instance),
             gaps: sequence.calls.map(|gap| Draws::new(gap, sequence.instance)),
             // The first step adds the stride: without a partition the first number is 1.
-            number: sequence.offset.wrapping_add(1).wrapping_sub(sequence.stride),
-            stride: sequence.stride,
-            key,
+            number: (u64::from(sequence.offset) + 1).wrapping_sub(stride),
+            stride,
+            key: prefix.as_bytes().to_vec(),
             prefix_bytes: prefix.len(),
         }
     }
@@ -133,7 +132,8 @@ impl Sequencer {
     }
 
     /// The key of a number.
-    pub fn key(&mut self, number: u32) -> &[u8] {
+    pub fn key(&mut self, number: u64) -> &[u8] {
+        self.key.resize(self.prefix_bytes + digits_of_key(number), b'0');
         for (place, digit) in self.key[self.prefix_bytes..].iter_mut().rev().enumerate() {
             *digit = b"0123456789abcdef"[(number >> (4 * place) & 0xF) as usize];
         }
@@ -141,11 +141,16 @@ impl Sequencer {
     }
 }
 
+/// How many digits the number of a key has.
+fn digits_of_key(number: u64) -> usize {
+    (16 - number.leading_zeros() as usize / 4).max(DIGITS.0)
+}
+
 /// Bytes of a request of a sequence in the text protocol with its blank, as `wire::text` writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Weight {
-    /// Bytes of the key.
-    pub key_bytes: u64,
+    /// Bytes of what keys begin with.
+    pub prefix_bytes: u64,
     /// The expiry of stores.
     pub expiry_s: i64,
     /// No reply is asked for.
@@ -153,9 +158,9 @@ pub struct Weight {
 }
 
 impl Weight {
-    /// Bytes of a request with a value of this length, or with this number.
-    pub fn of(&self, verb: Verb, size: u64) -> u64 {
-        let word = verb.name().len() as u64 + 1 + self.key_bytes;
+    /// Bytes of the request with this number of its key, and with a value of this length or this number to add.
+    pub fn of(&self, verb: Verb, key: u64, size: u64) -> u64 {
+        let word = verb.name().len() as u64 + 1 + self.prefix_bytes + digits_of_key(key) as u64;
         let end = if self.noreply { " noreply\r\n".len() } else { " \r\n".len() } as u64;
         match verb {
             Verb::Get | Verb::Gets => word + 2,
@@ -216,17 +221,21 @@ mod tests {
     }
 
     fn sequence(stride: u32, offset: u32) -> Sequence {
-        Sequence { instance: 0, calls: None, sizes: Gap::Fixed(1.0), stride, offset }
+        Sequence { instance: 0, calls: None, sizes: Gap::Fixed(1.0), stride, offset, bogus: false }
     }
 
     #[test]
-    fn keys_are_counted_from_1_on_and_wrap() {
+    fn keys_are_counted_from_1_on_and_have_more_digits_from_2_to_the_32nd_on() {
         let mut sequencer = Sequencer::new(&sequence(1, 0), "mcp:");
         let first = sequencer.step().number;
         assert_eq!(sequencer.key(first), b"mcp:00000001");
         assert_eq!(sequencer.key(0xAB_CDEF), b"mcp:00abcdef");
-        sequencer.number = u32::MAX;
-        assert_eq!(sequencer.step().number, 0);
+        sequencer.number = u32::MAX.into();
+        let next = sequencer.step().number;
+        assert_eq!(sequencer.key(next), b"mcp:100000000");
+        assert_eq!(sequencer.key(u64::MAX), b"mcp:ffffffffffffffff");
+        assert_eq!(sequencer.key(u32::MAX.into()), b"mcp:ffffffff");
+        assert_eq!(sequencer.key(0), b"mcp:00000000");
     }
 
     #[test]
@@ -253,10 +262,15 @@ mod tests {
             Verb::Incr,
             Verb::Decr,
         ];
+        let mut sequencer = Sequencer::new(&sequence(1, 0), "mcp:");
         for verb in verbs {
-            for (noreply, expiry_s, size) in
-                [(false, 0, 1), (true, 0, 0), (false, 2_147_483_647, 10), (true, 60, 999), (false, -1, 8192)]
-            {
+            for (noreply, expiry_s, size, number) in [
+                (false, 0, 1, 1),
+                (true, 0, 0, 0),
+                (false, 2_147_483_647, 10, u32::MAX.into()),
+                (true, 60, 999, 1 << 32),
+                (false, -1, 8192, u64::MAX),
+            ] {
                 let noreply = noreply && !verb.reads();
                 let value = vec![b'0'; if verb.stores() { size as usize } else { 0 }];
                 let op = Op {
@@ -265,12 +279,12 @@ mod tests {
                     noreply,
                     cas: 1,
                     delta: size,
-                    ..Op::new(verb, b"mcp:00000001")
+                    ..Op::new(verb, sequencer.key(number))
                 };
                 let mut out = Outbox::default();
                 Text::with_blanks().encode(&op, 0, &mut out).unwrap();
-                let weight = Weight { key_bytes: 12, expiry_s, noreply };
-                assert_eq!(weight.of(verb, size), out.len() as u64, "{verb:?} {op:?}");
+                let weight = Weight { prefix_bytes: 4, expiry_s, noreply };
+                assert_eq!(weight.of(verb, number, size), out.len() as u64, "{verb:?} {op:?}");
             }
         }
     }

@@ -161,7 +161,7 @@ impl<'a> Desk<'a> {
 impl Watch for Desk<'_> {
     fn wants(&self) -> Wants {
         let keep = if self.places.want_histograms() { Keep::Histograms } else { Keep::Figures };
-        Wants { rows: self.places.want_rows(), keep, outstanding: false }
+        Wants { rows: self.places.want_rows(), departures: false, keep, outstanding: false }
     }
 
     fn notice(&mut self, words: &str) {

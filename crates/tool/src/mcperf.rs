@@ -7,13 +7,14 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use pummel_engine::feed::Row;
+use pummel_engine::feed::{Departure, Row};
 use pummel_engine::io::sys;
 use pummel_engine::run::{RunError, Wants, Watch, run};
+use pummel_logic::measure::churn::Failure;
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::Phase;
-use pummel_logic::time::{MICROSECOND, Nanos};
+use pummel_logic::time::{MICROSECOND, NEVER, Nanos};
 
 use crate::aside::say;
 use crate::exit::Exit;
@@ -21,6 +22,7 @@ use crate::front::mcperf::{Asked, Manner, Refusal, Run, help, read};
 use crate::places::Places;
 use crate::report::Report;
 use crate::report::text::mcperf::{Figures, Layout, render};
+use crate::samples::outcome_name;
 
 /// Levels of the log.
 const ERRORS: u32 = 1;
@@ -127,8 +129,7 @@ impl<'a> Desk<'a> {
     /// Checks that everything can be written, before anything is sent.
     fn prepare(asked: &'a Run) -> io::Result<Desk<'a>> {
         let places = Places::prepare(&asked.job.outputs)?;
-        let mut log = Log::open(&asked.manner)?;
-        log.line(ENDS, "not yet: the end of each connection, which -v 6 asks for");
+        let log = Log::open(&asked.manner)?;
         Ok(Desk { asked, log, places, began: 0 })
     }
 
@@ -176,7 +177,8 @@ impl<'a> Desk<'a> {
     fn say_totals(&mut self, figures: &Figures, measurement: &Measurement) {
         let churn = &figures.churn;
         let asked = self.asked.job.plan.phases[0].stop.requests.unwrap_or(0);
-        let (failed, begun) = (churn.failures.total(), churn.begun);
+        let failed = churn.failures.total();
+        let without_socket = churn.failures.descriptors + churn.failures.files;
         let calls = self.asked.job.plan.groups[0].crowd.as_ref().map_or(1, |crowd| crowd.calls);
         if churn.failures.addresses > 0 {
             self.log.line(
@@ -191,12 +193,11 @@ impl<'a> Desk<'a> {
         if let (Status::Partial, Some(reason)) = (measurement.status, &measurement.reason) {
             self.log.line(WARNINGS, reason);
         }
-        let established = churn.established;
-        self.log.line(
-            TOTALS,
-            &format!("created {established} of {} connections, {failed} failed", asked / calls),
-        );
-        self.log.line(TOTALS, &format!("destroyed {established} of {begun} connections"));
+        let created = churn.asked;
+        self.log
+            .line(TOTALS, &format!("created {created} of {} connections, {failed} failed", asked / calls));
+        let destroyed = churn.ended - without_socket;
+        self.log.line(TOTALS, &format!("destroyed {destroyed} of {created} connections"));
     }
 
     /// Writes the results that pummel adds.
@@ -212,7 +213,7 @@ impl Watch for Desk<'_> {
     fn wants(&self) -> Wants {
         let keep = if self.places.want_histograms() { Keep::Histograms } else { Keep::Figures };
         let rows = self.places.want_rows() || self.log.verbosity >= CALLS;
-        Wants { rows, keep, outstanding: false }
+        Wants { rows, departures: self.log.verbosity >= ENDS, keep, outstanding: false }
     }
 
     fn notice(&mut self, words: &str) {
@@ -230,25 +231,116 @@ impl Watch for Desk<'_> {
             return;
         }
         for row in rows {
-            let since_us = |at: Nanos| at.saturating_sub(self.began) / MICROSECOND;
-            let text = format!(
-                "call {} on connection {}: {} {}, due {} us, sent {} us, arrived {} us",
-                row.key,
-                row.client + 1,
-                row.verb.name(),
-                format!("{:?}", row.outcome).to_lowercase(),
-                since_us(row.due),
-                since_us(row.sent),
-                since_us(row.arrived)
-            );
-            self.log.line(CALLS, &text);
+            self.log.line(CALLS, &call_line(row, self.began));
+        }
+    }
+
+    fn departures(&mut self, gone: &[Departure]) {
+        for departure in gone {
+            self.log.line(ENDS, &end_line(departure, self.began));
         }
     }
 }
 
+/// Microseconds from `began` on; a time that never was is none.
+fn since(at: Nanos, began: Nanos) -> String {
+    match at {
+        NEVER => "never".to_owned(),
+        at => format!("at {} us", at.saturating_sub(began) / MICROSECOND),
+    }
+}
+
+/// What the log says of a call; times are counted from when the run began.
+fn call_line(row: &Row, began: Nanos) -> String {
+    format!(
+        "call {} on connection {}: {} {}, due {}, sent {}, ended {}",
+        row.key,
+        row.client + 1,
+        row.verb.name(),
+        outcome_name(row.outcome),
+        since(row.due, began),
+        since(row.sent, began),
+        since(row.arrived, began)
+    )
+}
+
+/// What it says of a connection.
+fn end_line(departure: &Departure, began: Nanos) -> String {
+    let Departure { client, asked_at, ended_at, was_open, calls: (made, of), failure } = departure;
+    let why = match failure {
+        None if made < of => "interrupted".to_owned(),
+        None => "done".to_owned(),
+        Some((failure, None)) => failure.name().to_owned(),
+        Some((Failure::Other, Some(trouble))) => format!("other: {trouble}"),
+        Some((failure, Some(trouble))) => format!("{}: {trouble}", failure.name()),
+    };
+    format!(
+        "connection {} from {} us to {} us, {}, {made} of {of} calls: {why}",
+        client + 1,
+        asked_at.saturating_sub(began) / MICROSECOND,
+        ended_at.saturating_sub(began) / MICROSECOND,
+        if *was_open { "open" } else { "never open" },
+    )
+}
+
 #[cfg(test)]
 mod tests {
+    use pummel_engine::feed::Trouble;
+    use pummel_engine::io::Reason;
+    use pummel_logic::wire::{Fault, Outcome, Verb};
+
     use super::*;
+
+    fn departure(made: u64, was_open: bool, failure: Option<(Failure, Option<Trouble>)>) -> Departure {
+        let (asked_at, ended_at) = (2_000, 3_004_900);
+        Departure { client: 4, asked_at, ended_at, was_open, calls: (made, 10), failure }
+    }
+
+    #[test]
+    fn the_end_of_a_connection_has_its_times_its_calls_and_its_reason() {
+        let refused = Trouble::NotOpened(Reason::new(Fault::Refused, 111));
+        for (departure, line) in [
+            (departure(10, true, None), "open, 10 of 10 calls: done"),
+            (departure(3, true, None), "open, 3 of 10 calls: interrupted"),
+            (departure(3, true, Some((Failure::Reset, None))), "open, 3 of 10 calls: reset"),
+            (
+                departure(
+                    3,
+                    true,
+                    Some((Failure::Other, Some(Trouble::Lost(Reason::new(Fault::Closed, 0))))),
+                ),
+                "open, 3 of 10 calls: other: the server closed the connection",
+            ),
+            (
+                departure(0, false, Some((Failure::Refused, Some(refused)))),
+                "never open, 0 of 10 calls: refused: Connection refused (os error 111); nothing listens there",
+            ),
+        ] {
+            let expected = format!("connection 5 from 1 us to 3003 us, {line}");
+            assert_eq!(end_line(&departure, 1_000), expected);
+        }
+    }
+
+    #[test]
+    fn a_call_that_was_never_sent_says_so() {
+        let mut row = Row {
+            due: 1_000_000,
+            ready: 1_000_000,
+            sent: 3_000_000,
+            arrived: 4_000_000,
+            read: 4_000_000,
+            verb: Verb::Set,
+            outcome: Outcome::Stored,
+            key: 17,
+            client: 0,
+            group: 0,
+        };
+        let line = "call 17 on connection 1: set stored, due at 0 us, sent at 2000 us, ended at 3000 us";
+        assert_eq!(call_line(&row, 1_000_000), line);
+        (row.sent, row.outcome) = (NEVER, Outcome::Error(Fault::Timeout));
+        let line = "call 17 on connection 1: set timeout, due at 0 us, sent never, ended at 3000 us";
+        assert_eq!(call_line(&row, 1_000_000), line);
+    }
 
     #[test]
     fn dates_are_written_as_c_writes_them() {

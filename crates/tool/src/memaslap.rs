@@ -241,7 +241,7 @@ impl<'a> Desk<'a> {
 impl Watch for Desk<'_> {
     fn wants(&self) -> Wants {
         let keep = if self.slap.job.outputs.hdr.is_some() { Keep::Histograms } else { Keep::Figures };
-        Wants { rows: false, keep, outstanding: false }
+        Wants { rows: false, departures: false, keep, outstanding: false }
     }
 
     fn notice(&mut self, words: &str) {

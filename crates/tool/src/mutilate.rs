@@ -601,7 +601,7 @@ impl Watch for Watcher<'_, '_> {
         let saves = self.station.look.save.is_some() && self.station.saves();
         let rows = self.places.want_rows() || saves || self.windows.every > 0;
         let keep = if self.places.want_histograms() { Keep::Histograms } else { Keep::Figures };
-        Wants { rows, keep, outstanding: true }
+        Wants { rows, departures: false, keep, outstanding: true }
     }
 
     fn begin(&mut self, phase: &Phase, at: Nanos) {

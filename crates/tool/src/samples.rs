@@ -66,7 +66,8 @@ impl Samples {
     }
 }
 
-fn outcome_name(outcome: Outcome) -> &'static str {
+/// The word for an outcome.
+pub fn outcome_name(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Hit => "hit",
         Outcome::Miss => "miss",

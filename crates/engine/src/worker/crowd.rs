@@ -11,18 +11,23 @@ use pummel_logic::plan::{Late, Transport};
 use pummel_logic::rng::Place;
 use pummel_logic::sequence::Draws;
 use pummel_logic::session::{Answer, Chunk, Item, Sink};
-use pummel_logic::time::{NEVER, Nanos};
+use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 use pummel_logic::wire::{Codec, Fault, Malformed};
 use pummel_logic::workload::stale::{RunMark, Writer};
 
 use super::{Connection, Desk, Loss, Road, Seat, State, View, Worker};
-use crate::feed::Trouble;
+use crate::feed::{Departure, Trouble};
 use crate::io::dial::failure_of;
 use crate::io::{Backend, Close, ConnId, Reason};
 use crate::wheel::Wheel;
 
 /// Clients that may come in one turn, so that those who are there get theirs.
 const BIRTHS_TURN: usize = 64;
+
+/// Clients whose coming is drawn as mcperf draws it, which keeps time by the millisecond, come together where they are
+/// due within so long of each other, none before its time: thousands a second cost a wake-up for each millisecond and
+/// not for each.
+const GRAIN_NS: Nanos = MILLISECOND;
 
 /// A crowd, as far as it is the same in all phases.
 #[derive(Clone, Copy, Debug)]
@@ -82,6 +87,8 @@ pub(super) struct Crowd {
     calling: Option<Calling>,
     /// Number of the client that comes next, over all workers, and when it is due; `None`: no other comes.
     next: Option<(u64, Nanos)>,
+    /// Where the coming has a grain: those who are due before this wait until then.
+    gate: Nanos,
     /// Seats that nobody has, and since when.
     free: Vec<(u32, Nanos)>,
     /// What is known of those who have a seat.
@@ -118,6 +125,7 @@ impl Crowd {
             gathering,
             calling: None,
             next: None,
+            gate: 0,
             free: Vec::new(),
             lives: vec![NOBODY; seats],
             alive: 0,
@@ -167,7 +175,9 @@ impl Crowd {
     /// When somebody comes, or nobody comes any more; [`NEVER`] as long as somebody has to go first.
     fn next_time(&self) -> Nanos {
         match (&self.calling, self.next) {
-            (Some(calling), Some((_, due))) => if self.has_room() { due } else { NEVER }.min(calling.end),
+            (Some(calling), Some((_, due))) => {
+                if self.has_room() { due.max(self.gate) } else { NEVER }.min(calling.end)
+            }
             _ => NEVER,
         }
     }
@@ -202,7 +212,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         let crowd = desk.crowd.as_mut().expect("the plan says that clients come and go");
         crowd.free = (0..seats).rev().map(|seat| (seat as u32, calling.begin)).collect();
         crowd.lives.fill(NOBODY);
-        (crowd.alive, crowd.open, crowd.next) = (0, 0, None);
+        (crowd.alive, crowd.open, crowd.next, crowd.gate) = (0, 0, None, 0);
         crowd.calling = Some(calling);
         crowd.advance();
         (desk.churns, desk.births_at) = (true, crowd.next_time());
@@ -261,6 +271,7 @@ impl<C: Codec> Desk<C> {
 
     /// Lets those come whose time it is, as far as there are seats.
     pub(super) fn bear(&mut self, backend: &mut impl Backend, now: Nanos) {
+        let mut last_due = None;
         for _ in 0..BIRTHS_TURN {
             let crowd = self.crowd();
             let end = crowd.calling.as_ref().map_or(0, |calling| calling.end);
@@ -273,6 +284,7 @@ impl<C: Codec> Desk<C> {
                 break;
             }
             crowd.advance();
+            last_due = Some(due);
             let (seat, since) = self.free_seat();
             let due = match self.crowd().calling.as_ref().map(|calling| &calling.births) {
                 // Its turn came when the seat was left.
@@ -280,6 +292,12 @@ impl<C: Codec> Desk<C> {
                 _ => due,
             };
             self.come(seat, number, due, backend, now);
+        }
+        let crowd = self.crowd();
+        let is_grainy = matches!(&crowd.calling, Some(Calling { births: Births::Drawn(_), .. }));
+        let all_came = crowd.next.is_none_or(|(_, due)| due > now);
+        if let Some(due) = last_due.filter(|_| is_grainy && all_came) {
+            crowd.gate = due.saturating_add(GRAIN_NS);
         }
         self.count_crowd();
     }
@@ -451,6 +469,7 @@ impl<C: Codec> Desk<C> {
     /// A connection failed: what it owed ends, and so does its client.
     pub(super) fn fall(&mut self, slot: usize, failure: Failure, loss: Loss, now: Nanos) {
         self.miss(slot);
+        self.log.fell(slot);
         self.crowd().lives[slot].failure = Some(failure);
         self.connections[slot].welcome = None;
         self.end_session(slot, loss, false, now);
@@ -467,7 +486,7 @@ impl<C: Codec> Desk<C> {
             backend.close(id, Close::Fin);
             self.connections[seat].leave();
         }
-        self.note_departure(&life, now);
+        self.note_departure(seat, &life, now);
         self.count_rest(seat, &life, now);
         let client = &mut self.seats[seat].client;
         client.go();
@@ -480,8 +499,18 @@ impl<C: Codec> Desk<C> {
         self.count_crowd();
     }
 
-    fn note_departure(&mut self, life: &Life, now: Nanos) {
+    fn note_departure(&mut self, seat: usize, life: &Life, now: Nanos) {
+        let calls = self.seats[seat].client.calls();
+        self.log.departed(seat, || Departure {
+            client: life.number,
+            asked_at: life.asked_at,
+            ended_at: now,
+            was_open: life.was_open,
+            calls,
+            failure: life.failure.map(|failure| (failure, None)),
+        });
         let Some(churn) = self.log.churn() else { return };
+        churn.ended += 1;
         if life.was_open {
             churn.life.record(now.saturating_sub(life.asked_at));
         }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use pummel_engine::feed::Trouble;
+use pummel_engine::io::dial::failure_of;
 use pummel_engine::io::sim::Weather;
 use pummel_logic::host::HostConfig;
 use pummel_logic::measure::churn::Churn;
@@ -36,7 +38,14 @@ fn a_thousand_a_second() -> Births {
 /// The requests of a sequence, one byte each; connections a millisecond apart.
 fn counted(calls: u64, gap: Option<Gap>, count: u64) -> Plan {
     let mut plan = plan();
-    let sequence = Sequence { instance: 0, calls: gap, sizes: Gap::Uniform(1.0, 16.0), stride: 1, offset: 0 };
+    let sequence = Sequence {
+        instance: 0,
+        calls: gap,
+        sizes: Gap::Uniform(1.0, 16.0),
+        stride: 1,
+        offset: 0,
+        bogus: false,
+    };
     let births = Births::Drawn(Gap::Fixed(0.001));
     plan.data.key_prefix = "mcp:".to_owned();
     plan.groups[0].clients = 1_000;
@@ -163,6 +172,14 @@ fn lost_connections_are_counted_once_by_their_kind_and_the_others_go_on() {
         assert_eq!((churn.begun, churn.established), (200, 200));
         assert_eq!(outcome.counts().requests(), 2_000);
         assert_eq!(churn.request_bytes.count, outcome.counts().requests() - outcome.counts().unsent);
+        let failed = outcome.departures.iter().filter_map(|gone| gone.failure.as_ref());
+        assert_eq!(failed.clone().count() as u64, churn.failures.total());
+        for (failure, trouble) in failed {
+            assert!(matches!(trouble, Some(Trouble::Lost(reason)) if failure_of(reason) == *failure));
+        }
+        let (made, of) =
+            outcome.departures.iter().fold((0, 0), |sum, gone| (sum.0 + gone.calls.0, sum.1 + gone.calls.1));
+        assert_eq!((made, of), (2_000 - outcome.counts().unsent, 2_000));
         churn.failures
     };
     let reset = broken(Weather { reset: 0.02, ..Weather::calm() });
@@ -192,7 +209,35 @@ fn values_are_checked_and_warm_ups_are_not_counted() {
     (warmup.name, warmup.recorded) = ("warmup".to_owned(), false);
     plan.phases.insert(1, warmup);
     let outcome = run(&plan, 1, Weather::rough(), || server.peer());
-    assert_eq!(churn(&outcome).begun, 100);
+    assert_eq!((churn(&outcome).begun, churn(&outcome).ended), (100, 100));
+    let measured: BTreeSet<u64> = outcome.departures.iter().map(|gone| gone.client).collect();
+    assert_eq!((measured, outcome.departures.len()), ((0..100).collect(), 100), "none of the warm-up");
+    assert!(outcome.departures.iter().all(|gone| gone.was_open && gone.failure.is_none()));
+    assert!(
+        outcome.departures.iter().all(|gone| outcome.begin <= gone.asked_at && gone.asked_at < gone.ended_at)
+    );
     assert!(outcome.measurement.verify.checked > 0);
     assert_eq!(outcome.measurement.verify.failed, 0);
+}
+
+#[test]
+fn clients_of_a_sequence_come_by_the_millisecond_and_never_early() {
+    let server = server();
+    // Three gaps, of which the first is the grain and the last but one more.
+    for (gap_ns, asked_at) in [
+        (MILLISECOND, vec![0, 1_000, 2_000, 3_000, 4_000, 5_000]),
+        (MILLISECOND / 4, vec![0, 1_000, 1_000, 1_000, 1_000, 2_000]),
+        (5 * MILLISECOND / 2, vec![0, 2_500, 5_000, 7_500, 10_000, 12_500]),
+        (MILLISECOND / 500, vec![0, 1_000, 1_000, 1_000, 1_000, 1_000]),
+    ] {
+        let mut plan = counted(1, None, 6);
+        plan.groups[0].crowd.as_mut().unwrap().births = Births::Drawn(Gap::Fixed(gap_ns as f64 / 1e9));
+        let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+        let mut asked: Vec<u64> =
+            outcome.departures.iter().map(|gone| (gone.asked_at - outcome.begin) / 1_000).collect();
+        asked.sort_unstable();
+        // Each connection that is begun takes the simulated clock a little further.
+        let early_or_late = asked.iter().zip(&asked_at).find(|(at, due)| *at < *due || **at > **due + 100);
+        assert_eq!(early_or_late, None, "{asked:?}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use pummel_engine::feed::Row;
+use pummel_engine::feed::{Departure, Row};
 use pummel_engine::io::sim::{Peer, Sim, Weather};
 use pummel_engine::run::{Wants, Watch, run_on};
 use pummel_logic::arrivals::Pace;
@@ -130,6 +130,8 @@ pub fn at_rate(mut plan: Plan, rate: f64) -> Plan {
 pub struct Outcome {
     pub measurement: Measurement,
     pub rows: Vec<Row>,
+    /// The end of every client that came and went in it.
+    pub departures: Vec<Departure>,
     /// When the last phase began.
     pub begin: Nanos,
 }
@@ -158,12 +160,13 @@ impl Outcome {
 #[derive(Default)]
 struct Ears {
     rows: Vec<Row>,
+    departures: Vec<Departure>,
     begin: Nanos,
 }
 
 impl Watch for Ears {
     fn wants(&self) -> Wants {
-        Wants { rows: true, keep: Keep::Histograms, outstanding: false }
+        Wants { rows: true, departures: true, keep: Keep::Histograms, outstanding: false }
     }
 
     fn begin(&mut self, _phase: &Phase, at: Nanos) {
@@ -172,6 +175,10 @@ impl Watch for Ears {
 
     fn rows(&mut self, rows: &[Row]) {
         self.rows.extend_from_slice(rows);
+    }
+
+    fn departures(&mut self, gone: &[Departure]) {
+        self.departures.extend_from_slice(gone);
     }
 }
 
@@ -187,7 +194,7 @@ pub fn run_with<B: pummel_engine::io::Backend>(
 ) -> Outcome {
     let mut ears = Ears::default();
     let measurement = run_on(plan, &mut ears, &|| false, backend).expect("the run begins");
-    Outcome { measurement, rows: ears.rows, begin: ears.begin }
+    Outcome { measurement, rows: ears.rows, departures: ears.departures, begin: ears.begin }
 }
 
 /// When the requests of the last phase are due that last `length_ns`, from its beginning, for each client.

@@ -25,6 +25,11 @@ impl Client {
         self.shift.requests = self.issued;
     }
 
+    /// Requests that it has asked, and those of its shift.
+    pub fn calls(&self) -> (u64, u64) {
+        (self.issued, self.shift.requests)
+    }
+
     /// Requests of its shift that it has not asked.
     pub fn rest(&self) -> u64 {
         self.shift.requests.saturating_sub(self.issued)
@@ -59,7 +64,7 @@ impl Client {
             due,
             ready,
             index,
-            key: u64::from(step.number),
+            key: step.number,
             memo: Memo::Length(step.size),
             verb: op.verb,
             origin: Origin::Arrival,

@@ -12,6 +12,9 @@ use crate::wire::{Fault, Outcome};
 pub struct Churn {
     /// Clients that came.
     pub begun: u64,
+    /// Clients that are gone again.
+    #[serde(default)]
+    pub ended: u64,
     /// Connections that were asked for; where the system gave no descriptor, none was.
     pub asked: u64,
     /// Connections that were open.
@@ -181,6 +184,7 @@ impl Churn {
     /// Adds another worker's.
     pub fn merge(&mut self, other: &Churn) {
         self.begun += other.begun;
+        self.ended += other.ended;
         self.asked += other.asked;
         self.established += other.established;
         self.alive_max += other.alive_max;

@@ -20,13 +20,15 @@ pub struct Text {
     style: Style,
 }
 
-/// How command lines other than those of reads end.
+/// How command lines other than those of reads are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Style {
     /// As the protocol document has them.
     Plain,
-    /// With a blank, as mcperf writes them.
+    /// With a blank at their end, as mcperf writes them.
     Blank,
+    /// The same, and `set` is called `xxx`.
+    Bogus,
 }
 
 /// How far the reply that is being read has come.
@@ -132,6 +134,11 @@ impl Text {
         Text { style: Style::Blank, ..Text::new() }
     }
 
+    /// The same as [`Text::with_blanks`], with the word `xxx` for `set`, which no server knows.
+    pub fn with_bogus_sets() -> Text {
+        Text { style: Style::Bogus, ..Text::new() }
+    }
+
     /// Writes what proves who we are to a server that was started with a file of users, at the beginning of a
     /// connection: `Stored` is a yes, a fault of the client a no.
     pub fn encode_auth(
@@ -209,7 +216,8 @@ fn encode_change(op: &Op<'_>, style: Style, out: &mut Outbox) -> Result<Expect, 
     if op.verb.stores() || op.verb == Verb::Touch {
         ascii::check_expiry(op.expiry_s)?;
     }
-    out.push(op.verb.name().as_bytes());
+    let is_bogus = style == Style::Bogus && op.verb == Verb::Set;
+    out.push(if is_bogus { "xxx" } else { op.verb.name() }.as_bytes());
     out.push(b" ");
     out.push(key);
     match op.verb {
@@ -238,7 +246,7 @@ fn encode_change(op: &Op<'_>, style: Style, out: &mut Outbox) -> Result<Expect, 
     out.push(match (op.noreply, style) {
         (true, _) => b" noreply\r\n",
         (false, Style::Plain) => b"\r\n",
-        (false, Style::Blank) => b" \r\n",
+        (false, Style::Blank | Style::Bogus) => b" \r\n",
     });
     if op.verb.stores() {
         out.push(op.value.own);
@@ -612,6 +620,23 @@ mod tests {
             Ok("set k 0 0 0\r\n\r\n"),
             "an empty value"
         );
+    }
+
+    #[test]
+    fn bogus_sets_are_stores_by_another_word_and_nothing_else_changes() {
+        let encoded = |op: &Op<'_>, mut codec: Text| {
+            let mut out = Outbox::default();
+            codec.encode(op, 0, &mut out).unwrap();
+            String::from_utf8(out.plain().unwrap().to_vec()).unwrap()
+        };
+        let set = Op { value: Value::plain(b"0"), ..Op::new(Verb::Set, b"key") };
+        assert_eq!(encoded(&set, Text::with_bogus_sets()), "xxx key 0 0 1 \r\n0\r\n");
+        let quiet = Op { noreply: true, ..set };
+        assert_eq!(encoded(&quiet, Text::with_bogus_sets().renew()), "xxx key 0 0 1 noreply\r\n0\r\n");
+        for verb in [Verb::Get, Verb::Delete, Verb::Add, Verb::Incr] {
+            let op = Op::new(verb, b"key");
+            assert_eq!(encoded(&op, Text::with_bogus_sets()), encoded(&op, Text::with_blanks()));
+        }
     }
 
     #[test]

@@ -482,7 +482,12 @@ fn task_of(order: &v1::Order, guard: &Guard, own: &Own) -> Result<Task, (String,
     }
     let supplies = supplies_of(&plan).map_err(|error| here(error.to_string()))?;
     Ok(Task {
-        wants: Wants { rows: order.rows, keep: Keep::Figures, outstanding: order.outstanding },
+        wants: Wants {
+            rows: order.rows,
+            departures: false,
+            keep: Keep::Figures,
+            outstanding: order.outstanding,
+        },
         supplies: Supplies { password: order.password.clone(), permit: Some(permit), ..supplies },
         plan,
         part,

@@ -110,6 +110,24 @@ fn hexadecimal(text: &str) -> Option<(f64, &str)> {
     Some((number / scale, rest))
 }
 
+/// A finite number as `printf` writes it for `%g`: six significant digits without zeros at their end, and an exponent
+/// where it is below -4 or above 5.
+pub fn percent_g(number: f64) -> String {
+    let scientific = format!("{number:.5e}");
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let without_zeros = |digits: &str| match digits.contains('.') {
+        true => digits.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => digits.to_owned(),
+    };
+    if !(-4..6).contains(&exponent) {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        return format!("{}e{sign}{:02}", without_zeros(mantissa), exponent.abs());
+    }
+    let decimals = usize::try_from(5 - exponent).unwrap_or(0);
+    without_zeros(&format!("{number:.decimals$}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,5 +179,25 @@ mod tests {
             assert_eq!(strtod(text), (number, rest), "{text:?}");
         }
         assert!(strtod("nan").0.is_nan());
+    }
+
+    #[test]
+    fn numbers_are_written_with_six_digits() {
+        for (number, text) in [
+            (0.0, "0"),
+            (1.0, "1"),
+            (5.5, "5.5"),
+            (0.1234567, "0.123457"),
+            (100.0, "100"),
+            (999_999.0, "999999"),
+            (999_999.5, "1e+06"),
+            (1e10, "1e+10"),
+            (1.5e-5, "1.5e-05"),
+            (0.0001, "0.0001"),
+            (-2.5, "-2.5"),
+            (1e100, "1e+100"),
+        ] {
+            assert_eq!(percent_g(number), text);
+        }
     }
 }

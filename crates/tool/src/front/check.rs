@@ -360,8 +360,12 @@ fn sequence(plan: &Plan, sequence: &Sequence) -> Result<(), Wrong> {
             "a sequence is accepted on one thread, since keys are counted there",
         );
     }
-    if plan.data.key_prefix.len() + 8 > KEY_SIZE_MAX as usize {
-        return wrong(at, &plan.data.key_prefix, "a prefix of up to 242 bytes is accepted");
+    if plan.data.key_prefix.len() + 16 > KEY_SIZE_MAX as usize {
+        return wrong(at, &plan.data.key_prefix, "a prefix of up to 234 bytes is accepted");
+    }
+    let sets = |phase: &Phase| matches!(&phase.work, Work::Mix(mix) if mix.ops[0].0 == Verb::Set);
+    if sequence.bogus && !plan.phases.iter().all(sets) {
+        return wrong(at, "bogus", "the word xxx is accepted in place of set alone");
     }
     let gaps = [Some(sequence.sizes), sequence.calls];
     let bounds = gaps.into_iter().flatten().flat_map(|gap| match gap {

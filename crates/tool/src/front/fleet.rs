@@ -45,7 +45,7 @@ pub enum Place {
     Started(Placing),
 }
 
-/// Reads a list of agents.
+/// Reads a list of agents that are there, or where to start some.
 ///
 /// # Errors
 /// What is accepted.
@@ -53,7 +53,8 @@ pub fn places(text: &str) -> Result<Vec<Place>, String> {
     if Placing::is_meant(text) {
         return Placing::parse(text).map(|placing| vec![Place::Started(placing)]);
     }
-    text.split(',').map(place).collect()
+    let there: Result<_, String> = text.split(',').map(place).collect();
+    there.map_err(|accepted| format!("{accepted}; ssh://HOST,... and slurm://N start agents for the run"))
 }
 
 /// Files of TLS between a controller and its agents.
@@ -72,8 +73,7 @@ pub struct FleetTls {
 /// # Errors
 /// What is accepted.
 pub fn place(text: &str) -> Result<Place, String> {
-    const ACCEPTED: &str =
-        "HOST, HOST:PORT, [IPV6]:PORT, dns:///NAME:PORT, ssh://HOST,... and slurm://N are accepted";
+    const ACCEPTED: &str = "HOST, HOST:PORT, [IPV6]:PORT and dns:///NAME:PORT are accepted";
     if let Some(name) = text.strip_prefix("dns:///") {
         let (host, port) = host_and_port(name).ok_or(ACCEPTED)?;
         return Ok(Place::Name { host, port });

@@ -7,9 +7,11 @@ use pummel_logic::measure::churn::{Churn, Failures};
 use pummel_logic::measure::histogram::Histogram;
 use pummel_logic::measure::measurement::{Bytes, Failure, Measurement, Slice, SliceOp, Stamps, Status};
 use pummel_logic::measure::recorder::{Counts, Ops, Span, Times};
-use pummel_logic::measure::summary::{Figures, GroupSummary, OpSummary, QUANTILES, Quantile, Totals};
+use pummel_logic::measure::summary::{
+    Figures, GroupSummary, OpSummary, QUANTILES, Quantile, Totals, Unanswered,
+};
 use pummel_logic::plan::{Clock, Late, Plan};
-use pummel_logic::time::{MICROSECOND, Nanos, seconds};
+use pummel_logic::time::{Nanos, seconds};
 use pummel_logic::wire::{Fault, Verb, udp};
 use pummel_logic::workload::window::WindowCounts;
 use serde::ser::SerializeMap;
@@ -310,6 +312,21 @@ impl Serialize for FiguresOut<'_> {
     }
 }
 
+/// The same of a histogram that lacks nothing.
+struct WholeOut(Figures);
+
+impl WholeOut {
+    fn of(times: &Histogram) -> WholeOut {
+        WholeOut(Figures::of(Span::Service, times, &Unanswered::default()))
+    }
+}
+
+impl Serialize for WholeOut {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        FiguresOut(&self.0).serialize(serializer)
+    }
+}
+
 struct Bounds<'a>(Vec<(&'a str, f64)>);
 
 impl Serialize for Bounds<'_> {
@@ -413,52 +430,26 @@ struct ConnectionsOut<'a> {
 #[derive(Serialize)]
 struct ChurnOut {
     clients: u64,
+    ended: u64,
     asked: u64,
     established: u64,
     alive_max: u64,
     failures: Failures,
-    life_us: SpreadOut,
-    connect_us: SpreadOut,
+    life_us: WholeOut,
+    connect_us: WholeOut,
 }
 
 impl ChurnOut {
     fn of(churn: &Churn) -> ChurnOut {
         ChurnOut {
             clients: churn.begun,
+            ended: churn.ended,
             asked: churn.asked,
             established: churn.established,
             alive_max: churn.alive_max,
             failures: churn.failures,
-            life_us: SpreadOut::of(&churn.life),
-            connect_us: SpreadOut::of(&churn.connect),
-        }
-    }
-}
-
-/// A distribution of times in microseconds; null where there is none.
-#[derive(Serialize)]
-struct SpreadOut {
-    min: Option<f64>,
-    mean: Option<f64>,
-    stddev: Option<f64>,
-    p50: Option<f64>,
-    p99: Option<f64>,
-    max: Option<f64>,
-}
-
-impl SpreadOut {
-    fn of(times: &Histogram) -> SpreadOut {
-        let moments = times.moments();
-        let us = |ns: f64| ns / MICROSECOND as f64;
-        let bound = |ns: u64| (moments.count > 0).then(|| us(ns as f64));
-        let at = |quantile| times.quantile(quantile).map(|ns| us(ns as f64));
-        SpreadOut {
-            min: bound(moments.min),
-            mean: moments.mean_ns().map(us),
-            stddev: moments.stddev_ns().map(us),
-            p50: at(0.5),
-            p99: at(0.99),
-            max: bound(moments.max),
+            life_us: WholeOut::of(&churn.life),
+            connect_us: WholeOut::of(&churn.connect),
         }
     }
 }

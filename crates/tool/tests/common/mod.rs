@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod counts;
 pub mod hosts;
+pub mod mcperf;
 pub mod redis;
 pub mod secured;
 

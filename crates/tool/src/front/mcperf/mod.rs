@@ -14,7 +14,7 @@ use pummel_logic::time::{Nanos, SECOND, from_seconds};
 use pummel_logic::wire::{MetaAsk, Verb};
 use pummel_logic::workload::popularity::Popularity;
 
-use super::c_numbers::{strtod, strtol};
+use super::c_numbers::{percent_g, strtod, strtol};
 use super::getopt::{Choice, Event, Getopt, Takes, Wrong};
 use super::{Format, Front, Job, Outputs};
 
@@ -229,6 +229,7 @@ struct Settings {
     timeout_ns: Nanos,
     socket: Socket,
     verb: Verb,
+    bogus: bool,
     expiry_s: u32,
     noreply: bool,
     prefix: String,
@@ -317,6 +318,7 @@ impl Settings {
                 source: Vec::new(),
             },
             verb: Verb::Set,
+            bogus: false,
             expiry_s: 0,
             noreply: false,
             prefix: "mcp:".to_owned(),
@@ -350,7 +352,7 @@ impl Settings {
             Name::SendBuffer => self.socket.send_buffer = Some(number(name, value)?),
             Name::RecvBuffer => self.socket.recv_buffer = Some(number(name, value)?),
             Name::NoDelay => self.socket.nodelay = false,
-            Name::Method => self.verb = method(value)?,
+            Name::Method => (self.verb, self.bogus) = method(value)?,
             Name::Expiry => self.expiry_s = number(name, value)?,
             Name::NoReply => self.noreply = true,
             Name::Prefix => self.prefix = prefix(value)?,
@@ -390,6 +392,7 @@ impl Settings {
             stride: if self.shard { instances } else { 1 },
             // Scripts count their instances from 0 or from 1 on.
             offset: if self.shard { instance % instances } else { 0 },
+            bogus: self.bogus,
         };
         let manner = self.manner.clone();
         let outputs = self.outputs.clone();
@@ -400,6 +403,7 @@ impl Settings {
     }
 
     fn plan(self, sequence: Sequence, requests: u64) -> Plan {
+        // More from the key with the number 2^32 on.
         let key_bytes = self.prefix.len() + 8;
         let births = self.conn_rate.map_or(Births::Closed, Births::Drawn);
         let alive = if births == Births::Closed { 1 } else { self.conns.min(ALIVE_MAX) };
@@ -523,9 +527,13 @@ fn timeout(value: &str) -> Result<Nanos, Refusal> {
     }
 }
 
-fn method(value: &str) -> Result<Verb, Refusal> {
+/// What a method asks; the hidden one is a store by a word that no server knows.
+fn method(value: &str) -> Result<(Verb, bool), Refusal> {
+    if value == "xxx" {
+        return Ok((Verb::Set, true));
+    }
     let known = METHODS.iter().find(|(name, _)| *name == value);
-    known.map(|(_, verb)| *verb).ok_or_else(|| {
+    known.map(|(_, verb)| (*verb, false)).ok_or_else(|| {
         Refusal(format!(
             "'{value}' is an invalid method; valid methods are get, gets, delete, cas, set, add, replace, append, \
              prepend, incr and decr"
@@ -608,7 +616,9 @@ fn uniform(text: &str) -> Result<Gap, Refusal> {
     let most = above_zero(high).ok_or_else(|| Refusal(format!("invalid maximum value '{high}'")))?;
     if most < least {
         return Err(Refusal(format!(
-            "maximum value '{most}' should be greater than or equal to minimum value '{least}'"
+            "maximum value '{}' should be greater than or equal to minimum value '{}'",
+            percent_g(most),
+            percent_g(least)
         )));
     }
     Ok(Gap::Uniform(least, most))

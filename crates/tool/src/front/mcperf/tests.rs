@@ -35,6 +35,7 @@ fn told(line: &str) -> String {
         ("recv", format!("{:?}", plan.socket.recv_buffer), "Some(16384)"),
         ("source", plan.socket.source.join(","), ""),
         ("method", mix.ops[0].0.name().to_owned(), "set"),
+        ("bogus", sequence.bogus.to_string(), "false"),
         ("expiry", plan.data.expiry_s.to_string(), "0"),
         ("noreply", mix.noreply.to_string(), "false"),
         ("prefix", plan.data.key_prefix.clone(), "mcp:"),
@@ -108,6 +109,8 @@ const LINES: &[(&str, &str)] = &[
     ("-m prepend", "method=prepend"),
     ("-m incr", "method=incr"),
     ("-m decr", "method=decr"),
+    ("-m xxx", "bogus=true"),
+    ("-m xxx -m set", ""),
     ("-e 60", "expiry=60"),
     ("--expiry=2147483647", "expiry=2147483647"),
     ("-q", "noreply=true"),
@@ -157,6 +160,66 @@ const LINES: &[(&str, &str)] = &[
     ("-DqH", "nodelay=false noreply=true histogram=true"),
     ("plain words are ignored -q -- -H -Z", "noreply=true"),
     ("-n 1 -n 2 -n 3", "requests=3"),
+    // Pairs that act on each other.
+    ("-s /run/m.sock -D", "server=/run/m.sock nodelay=false"),
+    ("-s /run/m.sock --source=10.0.0.1", "server=/run/m.sock source=10.0.0.1"),
+    ("-s ::1 -p 5", "server=[::1]:5"),
+    ("-p 5 -s ::1", "server=[::1]:5"),
+    ("-s a -p 5 -s b", "server=b:5"),
+    ("-m get -q", "method=get noreply=true"),
+    ("-q -m gets", "method=gets noreply=true"),
+    ("-m delete -q", "method=delete noreply=true"),
+    ("-m incr -z 7", "method=incr sizes=Fixed(7.0)"),
+    ("-z u1,5 -m decr", "method=decr sizes=Uniform(1.0, 5.0)"),
+    ("-m delete -z 7", "method=delete sizes=Fixed(7.0)"),
+    ("-m get -e 60", "method=get expiry=60"),
+    ("-m cas -e 60", "method=cas expiry=60"),
+    ("-m xxx -q -e 5 -z 3", "bogus=true expiry=5 noreply=true sizes=Fixed(3.0)"),
+    ("-m add -P k", "method=add prefix=k"),
+    ("-e 60 -q", "expiry=60 noreply=true"),
+    ("-z e5 -q", "noreply=true sizes=Exponential(5.0)"),
+    ("-z 100000 -b 65536", "send=Some(65536) sizes=Fixed(100000.0)"),
+    ("-b 1 -B 2", "send=Some(1) recv=Some(2)"),
+    ("-B 2 -m get", "recv=Some(2) method=get"),
+    ("-n 3 -N 4 -r 5", "requests=12 calls=4 births=Drawn(Fixed(0.2)) alive=3"),
+    ("-N 4 -n 3 -R 5", "requests=12 calls=4 gaps=Some(Fixed(0.2)) depth=Unlimited"),
+    ("-n 2147483647 -N 2147483647", "requests=4611686014132420609 calls=2147483647"),
+    ("-n 7 -r 0", "requests=7"),
+    ("-n 7 -r 5 -r 0", "requests=7"),
+    ("-N 7 -R 5 -R 0", "requests=7 calls=7"),
+    ("-r 10 -R 0", "births=Drawn(Fixed(0.1))"),
+    ("-r 0 -R 10", "gaps=Some(Fixed(0.1)) depth=Unlimited"),
+    ("-r e1 -R u1,2", "births=Drawn(Exponential(1.0)) gaps=Some(Uniform(1.0, 2.0)) depth=Unlimited"),
+    ("-c 3/4 -r e1", "seed=3 births=Drawn(Exponential(1.0))"),
+    ("-c 3/4 -R e1", "seed=3 gaps=Some(Exponential(1.0)) depth=Unlimited"),
+    ("-c 3/4 -z e1", "seed=3 sizes=Exponential(1.0)"),
+    ("-c 0/2 --shard -P k", "prefix=k shard=0+2"),
+    ("--shard -n 3", "requests=3"),
+    ("-c 1/1 --shard -n 3", "seed=1 requests=3"),
+    ("-t 5 -r 10", "timeout=5000000000 births=Drawn(Fixed(0.1))"),
+    ("-t 5 -R 10", "timeout=5000000000 gaps=Some(Fixed(0.1)) depth=Unlimited"),
+    ("-t 5 -q", "timeout=5000000000 noreply=true"),
+    ("-t 5 -t 0", ""),
+    ("-t 5 -z 1000000", "timeout=5000000000 sizes=Fixed(1000000.0)"),
+    ("-l 0 -l 5", ""),
+    ("-l 5 -l 0", "linger=Some(0)"),
+    ("-l 0 -r 1000", "linger=Some(0) births=Drawn(Fixed(0.001))"),
+    ("-l 0 --source=10.0.0.1", "linger=Some(0) source=10.0.0.1"),
+    ("--source=10.0.0.1 -r 1000", "source=10.0.0.1 births=Drawn(Fixed(0.001))"),
+    ("-H --response", "histogram=true response=true"),
+    ("-H -q", "noreply=true histogram=true"),
+    ("--clock=user --response", "clock=User response=true"),
+    ("-v 0 -o log", "log=Some(\"log\") level=0"),
+    ("-o log -v 7", "log=Some(\"log\") level=7"),
+    ("-v 6 --samples=f", "level=6 samples=Some(\"f\")"),
+    ("--strict -v 0", "level=0 strict=true"),
+    ("--json=a --json=b", "json=Some(\"b\")"),
+    ("--con 10 --cal 20", "births=Drawn(Fixed(0.1)) gaps=Some(Fixed(0.05)) depth=Unlimited"),
+    ("--num-ca 2 --num-co 3", "requests=6 calls=2"),
+    ("--ser a --sen 1 --si 2", "server=a:11211 send=Some(1) sizes=Fixed(2.0)"),
+    ("--pre k --pri --po 1", "server=localhost:1 prefix=k histogram=true"),
+    ("--verb 6 --o log --t 1 --l 0", "timeout=1000000000 linger=Some(0) log=Some(\"log\") level=6"),
+    ("--r 1 --d --m get --e 1 --u", "nodelay=false recv=Some(1) method=get expiry=1 noreply=true"),
     (
         "--linger=0 --timeout=5 --conn-rate=1000 --call-rate=1000 --num-calls=10 --num-conns=1000 --sizes=u1,16",
         "timeout=5000000000 linger=Some(0) requests=10000 calls=10 births=Drawn(Fixed(0.001)) \
@@ -170,17 +233,11 @@ const LINES: &[(&str, &str)] = &[
 
 /// Command lines that cannot be followed, and what is said.
 const WRONG: &[(&str, &str)] = &[
-    ("-v", "option -v requires a number"),
-    ("-v x", "option -v requires a number"),
     ("-p", "option -p requires a number"),
     ("-p -1", "option -p requires a number"),
     ("-p 3000000000", "option -p requires a number"),
-    ("-l 5x", "option -l requires a number"),
-    ("-b x", "option -b requires a number"),
-    ("-B x", "option -B requires a number"),
     ("-e -5", "option -e requires a number"),
     ("-n 1.5", "option -n requires a number"),
-    ("-N", "option -N requires a number"),
     ("--num-calls", "option -N requires a number"),
     ("--num-calls=", "option -N requires a number"),
     ("-o", "option -o requires a file name"),
@@ -239,7 +296,133 @@ const WRONG: &[(&str, &str)] = &[
     ("--clock=sun", "option --clock value 'sun' is neither kernel nor user"),
     ("--json", "option --json requires a file name"),
     ("-h -Z", "invalid option -- 'Z'"),
+    ("-V -n x", "option -n requires a number"),
+    ("-n 5 -n x", "option -n requires a number"),
+    ("-n x -Z", "option -n requires a number"),
+    ("-qZ", "invalid option -- 'Z'"),
+    ("-qn", "option -n requires a number"),
+    ("-V1", "invalid option -- '1'"),
+    ("--version=1", "invalid option -- 'V'"),
+    ("--print-histogram=1", "invalid option -- 'H'"),
+    ("--disable-nodelay=1", "invalid option -- 'D'"),
+    ("--use-noreply=1", "invalid option -- 'q'"),
+    ("--strict=1", "invalid option -- 'strict'"),
+    ("--v 6", "invalid option -- 'v'"),
+    ("--num-c 1", "invalid option -- 'num-c'"),
+    ("--s 1", "invalid option -- 's'"),
+    ("--se 1", "invalid option -- 'se'"),
+    ("--p 1", "invalid option -- 'p'"),
+    ("--pr 1", "invalid option -- 'pr'"),
+    ("--str", "invalid option -- 'str'"),
+    ("--sha", "invalid option -- 'sha'"),
+    ("--sou 10.0.0.1", "invalid option -- 'sou'"),
+    ("--clo user", "invalid option -- 'clo'"),
+    ("--sam f", "invalid option -- 'sam'"),
+    ("-z u1,2000000000", "sizes above 1073741823 bytes cannot be sent"),
+    ("-z 1073741824", "sizes above 1073741823 bytes cannot be sent"),
+    ("-m xxx -z 2000000000", "sizes above 1073741823 bytes cannot be sent"),
+    ("-m get -z d2000000000 -m set", "sizes above 1073741823 bytes cannot be sent"),
+    ("-r u1,nan", "invalid maximum value 'nan'"),
+    ("-R unan,1", "invalid minimum value 'nan'"),
+    ("-R einf", "invalid mean value 'inf'"),
+    ("-z d", "invalid mean value ''"),
+    ("-z u", "invalid uniform distribution value ''"),
+    ("-z u,5", "invalid minimum value ''"),
+    ("-z u5,", "invalid maximum value ''"),
+    ("-r u2.5,0.5", "maximum value '0.5' should be greater than or equal to minimum value '2.5'"),
+    ("-z u1e10,1e9", "maximum value '1e+09' should be greater than or equal to minimum value '1e+10'"),
+    ("-c /", "client id is not a number ''"),
+    ("-c 3/", "number of clients is not a number ''"),
+    ("-c -1/4", "client id is not a number '-1'"),
 ];
+
+/// Options whose value is a whole number.
+const NUMBERS: &str = "vplbBenN";
+
+/// Pairs of options that act on each other, by their letters or their long names.
+const PAIRS: &[(&str, &str)] = &[
+    ("s", "p"),
+    ("s", "D"),
+    ("s", "source"),
+    ("m", "q"),
+    ("m", "z"),
+    ("m", "e"),
+    ("m", "P"),
+    ("e", "q"),
+    ("z", "q"),
+    ("z", "b"),
+    ("b", "B"),
+    ("m", "B"),
+    ("n", "N"),
+    ("n", "r"),
+    ("N", "R"),
+    ("r", "R"),
+    ("c", "r"),
+    ("c", "R"),
+    ("c", "z"),
+    ("c", "shard"),
+    ("P", "shard"),
+    ("n", "shard"),
+    ("t", "r"),
+    ("t", "R"),
+    ("t", "q"),
+    ("t", "z"),
+    ("l", "r"),
+    ("l", "source"),
+    ("r", "source"),
+    ("H", "response"),
+    ("H", "q"),
+    ("clock", "response"),
+    ("v", "o"),
+    ("v", "samples"),
+    ("v", "strict"),
+    ("h", "V"),
+];
+
+/// Whether a line of words has this option, by its letter or its long name.
+fn has(line: &str, option: &str) -> bool {
+    line.split(' ').any(|word| match word.strip_prefix("--") {
+        Some(long) => long.split('=').next() == Some(option),
+        None => option.len() == 1 && word.strip_prefix('-').is_some_and(|short| short.starts_with(option)),
+    })
+}
+
+#[test]
+fn every_pair_that_acts_on_each_other_has_a_line() {
+    let lines: Vec<&str> = LINES.iter().map(|(line, _)| *line).chain(["-V -h"]).collect();
+    for (one, other) in PAIRS {
+        assert!(lines.iter().any(|line| has(line, one) && has(line, other)), "-{one} and -{other}");
+        for option in [one, other] {
+            let known = CHOICES.iter().any(|choice| {
+                choice.long == Some(*option) || choice.short.is_some_and(|short| *option == short.to_string())
+            });
+            assert!(known, "{option} is no option");
+        }
+    }
+    assert!(LINES.len() >= 80);
+}
+
+#[test]
+fn numbers_are_asked_for_where_they_are_missing_or_wrong() {
+    for letter in NUMBERS.chars() {
+        let expected = format!("option -{letter} requires a number");
+        let choice = CHOICES.iter().find(|choice| choice.short == Some(letter)).unwrap();
+        let long = choice.long.unwrap();
+        for line in [
+            format!("-{letter}"),
+            format!("-{letter} x"),
+            format!("-{letter}5x"),
+            format!("-{letter} -1"),
+            format!("-{letter} 3000000000"),
+            format!("-{letter} 1.5"),
+            format!("--{long}"),
+            format!("--{long}="),
+            format!("--{long}=x"),
+        ] {
+            assert_eq!(refusal(&line), expected, "{line}");
+        }
+    }
+}
 
 #[test]
 fn every_command_line_means_what_it_says() {
@@ -301,6 +484,7 @@ fn every_option_is_in_the_help() {
         let named = choice.long.is_none_or(|long| help::USAGE.contains(&format!("--{long}")));
         assert!(named, "{choice:?}");
     }
+    assert!(help::USAGE.contains("(default: 4096; large values go faster with more)"));
 }
 
 #[test]

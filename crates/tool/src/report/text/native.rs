@@ -184,8 +184,10 @@ fn comings(churn: &Churn) -> String {
         grouped(churn.established),
         grouped(churn.alive_max)
     );
-    if let (Some(median), Some(longest)) = (churn.life.quantile(0.5), churn.life.quantile(1.0)) {
-        text += &format!("; they lasted {} (p50) to {} (max)", time_text(median), time_text(longest));
+    for (times, what) in [(&churn.connect, "connecting took"), (&churn.life, "they lasted")] {
+        if let (Some(median), Some(longest)) = (times.quantile(0.5), times.quantile(1.0)) {
+            text += &format!("; {what} {} (p50) to {} (max)", time_text(median), time_text(longest));
+        }
     }
     for (failure, count) in churn.failures.named().into_iter().filter(|(_, count)| *count > 0) {
         text += &format!(", {} {}", grouped(count), failure.name());
@@ -418,9 +420,10 @@ fn around(page: &mut Page, report: &Report<'_>) {
     {
         text += &format!("; connecting took {} (p50) to {} (max)", time_text(median), time_text(longest));
     }
-    page.field("Connections", &text);
-    if let Some(churn) = &connections.churn {
-        page.field("Churn", &comings(churn));
+    match &connections.churn {
+        None => page.field("Connections", &text),
+        // Those above are the ones that load, of which the load tells.
+        Some(churn) => page.field("Connections", &comings(churn)),
     }
     if report.plan.tls.is_some() {
         page.field("Handshakes", &handshakes(report));
