@@ -158,18 +158,26 @@ fn an_agent_whose_controller_was_killed_stops_within_3_s_and_is_free() {
     pummel(&format!("run -s {} -c 4 -n 100 --agents {}", server.name, agent.name)).expect(0);
 }
 
-/// What a run of 4 s reports of which one of two agents is lost by `lose` after its first intervals.
-fn bereft(options: &str, lose: impl FnOnce(&mut Vec<Agent>)) -> (Ended, String, f64) {
+/// What a run reports of which one of two agents is lost by `lose` after its first intervals. Where the machine let this
+/// program wait so long that the run was through by then, it is tried again with a longer one.
+fn bereft(options: &str, mut lose: impl FnMut(&mut Vec<Agent>)) -> (Ended, String, f64) {
     let server = Memcached::start();
-    let mut agents = Agent::many(2);
-    let victim = agents[1].name.clone();
-    let words = format!("run -s {} -c 8 -t 6s --interval 100ms {options}", server.name);
-    let mut run = Running::start(&format!("{words} --agents {}", list(&agents)));
-    (0..5).for_each(|_| run.wait_for_progress());
-    lose(&mut agents);
-    let lost = Instant::now();
-    let run = run.end();
-    (run, victim, lost.elapsed().as_secs_f64())
+    let mut seconds = 6;
+    loop {
+        let mut agents = Agent::many(2);
+        let victim = agents[1].name.clone();
+        let words = format!("run -s {} -c 8 -t {seconds}s --interval 100ms {options}", server.name);
+        let mut run = Running::start(&format!("{words} --agents {}", list(&agents)));
+        (0..5).for_each(|_| run.wait_for_progress());
+        lose(&mut agents);
+        let lost = Instant::now();
+        let run = run.end();
+        let took = lost.elapsed();
+        if run.status != 0 || took > Duration::from_secs(3) || seconds > 20 {
+            return (run, victim, took.as_secs_f64());
+        }
+        seconds *= 2;
+    }
 }
 
 #[test]
@@ -185,7 +193,7 @@ fn a_run_goes_on_without_an_agent_that_died_and_says_which_and_when() {
     let members = json.at("agents/members").as_array().expect("members");
     assert_eq!(members[0]["lost"], serde_json::Value::Null);
     let at_s = members[1]["lost"]["at_s"].as_f64().expect("the moment is known");
-    assert!((0.3..6.0).contains(&at_s), "{at_s}");
+    assert!(at_s >= 0.3 && at_s < json.number("seconds"), "{at_s}");
     let of = |member: usize| members[member]["completed"].as_u64().expect("a number");
     assert!(of(1) > 0, "what it had streamed is kept");
     assert_eq!(json.count("totals/completed"), of(0) + of(1));
@@ -206,7 +214,7 @@ fn an_agent_that_stands_still_is_lost_within_3_s_and_is_free_when_it_wakes() {
     let mut kept = Vec::new();
     let (run, victim, took) = bereft("--on-agent-loss stop", |agents| {
         agents[1].process.stop();
-        kept.append(agents);
+        kept = std::mem::take(agents);
     });
     let run = run.expect(1);
     let reason = run.json().text("reason").to_owned();
