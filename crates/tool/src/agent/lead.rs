@@ -13,6 +13,7 @@ use pummel_engine::run::{Supplies, Watch};
 use pummel_logic::measure::agents::{Agents, Lost, Member};
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
+use pummel_logic::measure::parcel::Parcel;
 use pummel_logic::measure::recorder::{Counts, Op, Span};
 use pummel_logic::measure::summary::{Figures, time_text};
 use pummel_logic::plan::part::{Part, deal};
@@ -354,8 +355,9 @@ struct Seat {
     ready: Option<u32>,
     /// Slices before this one are there.
     next_slice: u64,
-    /// What it has said so far of the measured phase; kept for the case that it is lost.
-    sum: Option<Box<Interval>>,
+    /// What it has said so far of the measured phase; kept for the case that it is lost, and packed, since there may be very
+    /// many members.
+    sum: Option<Box<Parcel>>,
     late_ns: Option<Nanos>,
     ended: u64,
     of: Option<u64>,
@@ -549,15 +551,17 @@ impl<'a> Voyage<'a> {
             }
             Said::Slice(parcel) => {
                 let index = parcel.index;
-                let sum = seat.sum.get_or_insert_with(|| blank(self.plan));
                 let slice = self
                     .open
                     .entry(index)
                     .or_insert_with(|| self.spares.pop().unwrap_or_else(|| blank(self.plan)));
                 let is_first = slice.end_ns == 0;
-                let fits = parcel.add_to(slice, is_first).and_then(|()| {
-                    let is_first = sum.end_ns == 0;
-                    parcel.add_to(sum, is_first)
+                let fits = parcel.add_to(slice, is_first).and_then(|()| match &mut seat.sum {
+                    Some(sum) => sum.append(&parcel),
+                    none => {
+                        *none = Some(parcel);
+                        Ok(())
+                    }
                 });
                 if fits.is_err() {
                     return self.lose(number, "what it measured cannot be read".to_owned());
@@ -770,9 +774,13 @@ impl<'a> Voyage<'a> {
 /// What a lost agent had said of the measured phase.
 fn kept_of(seat: &mut Seat, plan: &Plan) -> Measurement {
     let mut kept = empty(plan);
-    if let Some(mut sum) = seat.sum.take() {
-        kept.measured_ns = sum.end_ns;
-        kept.add(&mut sum, Keep::Figures);
+    if let Some(sum) = seat.sum.take() {
+        let mut slice = blank(plan);
+        // Each of its parcels fitted; only who makes up more requests than can be counted does not.
+        if sum.add_to(&mut slice, true).is_ok() {
+            kept.measured_ns = slice.end_ns;
+            kept.add(&mut slice, Keep::Figures);
+        }
     }
     kept
 }
