@@ -409,6 +409,14 @@ impl Seat {
     fn is_here(&self) -> bool {
         self.outcome.is_none()
     }
+
+    /// As sentences call it.
+    fn title(&self) -> String {
+        match self.link {
+            Some(_) => format!("agent {}", self.name),
+            None => self.name.clone(),
+        }
+    }
 }
 
 /// One run.
@@ -588,12 +596,16 @@ impl<'a> Voyage<'a> {
                 self.watch.progress(phase, ended, of);
             }
             Said::Notice(words) => {
-                let words = format!("agent {}: {words}", seat.name);
+                let words = format!("{}: {words}", seat.title());
                 self.watch.notice(&words);
             }
             Said::End(measurement) if is_of(&measurement, self.plan) => {
+                let broken = is_broken(&measurement, self.plan);
                 self.fold(number, *measurement);
                 self.end(number, Outcome::Ended);
+                if broken && !self.stopped {
+                    self.stop();
+                }
             }
             Said::End(_) => self.lose(number, "what it measured cannot be read".to_owned()),
             Said::Failed(why) | Said::Refused { why, .. } => self.end(number, Outcome::Failed(why)),
@@ -652,7 +664,7 @@ impl<'a> Voyage<'a> {
         measurement.intervals.clear();
         let reason = measurement.reason.take();
         if let (Status::Partial, Some(reason), None) = (measurement.status, reason, &self.because) {
-            self.because = Some(format!("agent {}: {reason}", seat.name));
+            self.because = Some(format!("{}: {reason}", seat.title()));
         }
         measurement.status = Status::Complete;
         let mut op = Op::default();
@@ -665,7 +677,7 @@ impl<'a> Voyage<'a> {
     fn end(&mut self, number: usize, outcome: Outcome) {
         let seat = &mut self.seats[number];
         if let (Outcome::Failed(why), None) = (&outcome, &self.because) {
-            self.because = Some(format!("agent {}: {why}", seat.name));
+            self.because = Some(format!("{}: {why}", seat.title()));
         }
         seat.outcome = Some(outcome);
         // Before the last phase was over for all, it came to an end that was not wanted.
@@ -799,6 +811,14 @@ fn empty(plan: &Plan) -> Measurement {
 
 fn blank(plan: &Plan) -> Box<Interval> {
     Box::new(Interval::new(plan.groups.iter().map(|_| std::iter::empty::<Verb>())))
+}
+
+/// Whether a member's run ended because it lost a connection for good, in a plan that goes on only with all of them.
+fn is_broken(measurement: &Measurement, plan: &Plan) -> bool {
+    let connections = &measurement.connections;
+    plan.groups.iter().any(|group| group.manner.whole)
+        && measurement.status == Status::Partial
+        && (connections.lost > connections.reconnected || connections.failed > 0)
 }
 
 /// Whether a measurement is one of this plan.
