@@ -322,6 +322,65 @@ fn options_of_agents_mean_nothing_without_agents() {
     }
 }
 
+/// A library that sets the wall clock two seconds ahead.
+const AHEAD: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <time.h>
+int clock_gettime(clockid_t clock, struct timespec *time) {
+    static int (*real)(clockid_t, struct timespec *);
+    if (!real) real = (int (*)(clockid_t, struct timespec *)) dlsym(RTLD_NEXT, "clock_gettime");
+    int result = real(clock, time);
+    if (clock == CLOCK_REALTIME) time->tv_sec += 2;
+    return result;
+}
+"#;
+
+/// An agent whose machine was started eleven days before this one, where this machine can show it one.
+fn older() -> Option<Agent> {
+    let words = ["--time", "--monotonic", "1000000", "--fork", "--kill-child"];
+    let probe = Command::new("unshare").args(words).arg("true").output();
+    if !probe.is_ok_and(|output| output.status.success()) {
+        eprintln!("another monotonic clock is not tested: there are no time namespaces here");
+        return None;
+    }
+    let mut command = Command::new("unshare");
+    command.args(words).args([env!("CARGO_BIN_EXE_pummel"), "agent", "--listen", "127.0.0.1:0"]);
+    Some(Agent::of(command))
+}
+
+#[test]
+fn clocks_that_differ_are_told_of_and_times_are_right_all_the_same() {
+    let server = Memcached::start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let (source, library) = (folder.path().join("ahead.c"), folder.path().join("ahead.so"));
+    fs::write(&source, AHEAD).expect("it can be written");
+    let built =
+        Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&library, &source]).arg("-ldl").status();
+    assert!(built.expect("a C compiler is there, since Rust links by it").success());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pummel"));
+    command.args(["agent", "--listen", "127.0.0.1:0"]).env("LD_PRELOAD", &library);
+    let mut agents = vec![Agent::of(command), Agent::start()];
+    agents.extend(older());
+    // The kernel's stamps would be on the clock that was not set ahead.
+    let words = format!("run -s {} --clock user {DUE} --agents {}", server.name, list(&agents));
+    let run = pummel(&words).expect(0);
+    assert_eq!(triples(&run), triples(&pummel(&format!("run -s {} {DUE}", server.name)).expect(0)));
+    let told = format!("the clock of agent {} is 2", agents[0].name);
+    assert!(run.errors.contains(&told) && run.errors.contains(" ahead of this machine's"), "{}", run.errors);
+    assert_eq!(run.errors.matches("the clock of agent").count(), 1, "{}", run.errors);
+    let text = run.text.split_whitespace().collect::<Vec<&str>>().join(" ");
+    assert!(text.contains(&format!("the clock of {} is 2", agents[0].name)), "{}", run.text);
+    let json = run.json();
+    for (number, member) in json.at("agents/members").as_array().expect("members").iter().enumerate() {
+        let of = |name: &str| member[name].as_f64().expect("a number");
+        let wanted = if number == 0 { 2e6 } else { 0.0 };
+        assert!((of("clock_offset_us") - wanted).abs() <= of("clock_error_us") + 1_000.0, "{member}");
+        let mean = member["response_us"]["mean"].as_f64().expect("a number");
+        assert!(mean > 0.0 && mean < 1e6, "{member}");
+    }
+}
+
 /// `mutilate -A` on a free port of loopback.
 fn mutilate_agent(words: &[&str]) -> Agent {
     let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
