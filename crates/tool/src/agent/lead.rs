@@ -37,6 +37,10 @@ const LOOK: Duration = Duration::from_millis(20);
 /// How long agents may take to read and check a plan.
 const CONSIDERATION: Duration = Duration::from_secs(30);
 
+/// How long members may take to come to an end when it is time for it: for their drain, and for what they measured to come
+/// over a slow line.
+const FAREWELL_NS: Nanos = 20_000 * MILLISECOND;
+
 /// From the word that a phase begins to its beginning: enough for the word to get everywhere.
 const LEAD_NS: Nanos = 100 * MILLISECOND;
 
@@ -443,6 +447,9 @@ struct Voyage<'a> {
     interrupted: bool,
     /// All were told to come to an end.
     stopped: bool,
+    /// When all have to be through with what they do; absent where nobody can know.
+    due: Option<Nanos>,
+    farewell_ns: Nanos,
     /// Why, where it was not the user.
     because: Option<String>,
 }
@@ -467,6 +474,8 @@ impl<'a> Voyage<'a> {
             started_unix_ns: 0,
             interrupted: false,
             stopped: false,
+            due: None,
+            farewell_ns: FAREWELL_NS,
             because: None,
         }
     }
@@ -491,6 +500,9 @@ impl<'a> Voyage<'a> {
             if !self.interrupted && stop() {
                 self.interrupted = true;
                 self.stop();
+            }
+            if self.due.is_some_and(|due| clock::now() > due) {
+                self.give_up_on_laggards();
             }
         }
         Ok(self.finish())
@@ -637,6 +649,7 @@ impl<'a> Voyage<'a> {
             self.started_unix_ns = clock::wall() + at.saturating_sub(clock::now());
             self.live.started_unix_ns = self.started_unix_ns;
         }
+        self.due = what.stop.time_ns.map(|time| at.saturating_add(time).saturating_add(self.farewell_ns));
         self.watch.begin(what, at);
         self.phase += 1;
     }
@@ -692,7 +705,7 @@ impl<'a> Voyage<'a> {
     fn lose(&mut self, number: usize, why: String) {
         let seat = &mut self.seats[number];
         let at_ns = self.measured_at.and_then(|began| seat.heard_at.checked_sub(began));
-        let words = format!("agent {} was lost {}: {why}", seat.name, moment(at_ns));
+        let words = format!("{} was lost {}: {why}", seat.title(), moment(at_ns));
         let goes_on = !self.stop_on_loss && !self.stopped;
         self.watch.notice(&format!("{words}{}", if goes_on { "; the run goes on without it" } else { "" }));
         self.end_lost(number, Lost { at_ns, why });
@@ -710,8 +723,20 @@ impl<'a> Voyage<'a> {
         seat.outcome = Some(Outcome::Lost(lost));
     }
 
+    /// Loses those who say that they are there and do not come to an end: nobody waits for them for ever.
+    fn give_up_on_laggards(&mut self) {
+        self.due = None;
+        for number in 0..self.seats.len() {
+            let seat = &self.seats[number];
+            if seat.is_here() && (self.stopped || seat.ready != Some(self.phase)) {
+                self.lose(number, "it did not come to an end in time".to_owned());
+            }
+        }
+    }
+
     fn stop(&mut self) {
         self.stopped = true;
+        self.due = Some(clock::now().saturating_add(self.farewell_ns));
         for seat in self.seats.iter().filter(|seat| seat.is_here()) {
             seat.helm.stop();
         }
@@ -727,12 +752,7 @@ impl<'a> Voyage<'a> {
                 Some(Outcome::Ended) => continue,
                 Some(Outcome::Failed(_)) | None => empty(self.plan),
                 Some(Outcome::Lost(lost)) => {
-                    reasons.push(format!(
-                        "agent {} was lost {}: {}",
-                        seat.name,
-                        moment(lost.at_ns),
-                        lost.why
-                    ));
+                    reasons.push(format!("{} was lost {}: {}", seat.title(), moment(lost.at_ns), lost.why));
                     seat.lost = Some(lost);
                     kept_of(seat, self.plan)
                 }
@@ -825,4 +845,60 @@ fn is_broken(measurement: &Measurement, plan: &Plan) -> bool {
 fn is_of(measurement: &Measurement, plan: &Plan) -> bool {
     measurement.groups.len() == plan.groups.len()
         && measurement.groups.iter().zip(&plan.groups).all(|(one, other)| one.name == other.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::example::Run;
+
+    struct Nobody;
+
+    impl Watch for Nobody {}
+
+    /// A run of two members who are through with their orders and say nothing more, with the words that they get.
+    fn becalmed(stop: &dyn Fn() -> bool, time_ns: Nanos) -> (Measurement, Vec<Vec<Told>>) {
+        let mut plan = Run::new(Keep::Figures).plan;
+        let phase = plan.phases.pop().expect("it has phases");
+        plan.phases = vec![phase];
+        plan.phases[0].stop.time_ns = Some(time_ns);
+        let (say, heard) = channel();
+        let (seats, mut told): (Vec<Seat>, Vec<_>) = (0..2)
+            .map(|number| {
+                let clients = std::iter::once(0..5).collect();
+                let part = Part { clients, threads: 1, first_worker: number, workers: 2, mark: 1 };
+                let (commands, told) = unbounded_channel();
+                (Seat::new(format!("m{number}"), part, None, Helm::Agent(commands)), told)
+            })
+            .unzip();
+        (0..2).for_each(|number| say.send((number, Said::Accepted)).unwrap());
+        (0..2).for_each(|number| say.send((number, Said::Ready(0))).unwrap());
+        let mut watch = Nobody;
+        let mut voyage = Voyage::new(&plan, seats, &mut watch, false);
+        voyage.farewell_ns = 50 * MILLISECOND;
+        let measurement = voyage.sail(&heard, stop).expect("it begins");
+        let words = told.iter_mut().map(|told| std::iter::from_fn(|| told.try_recv().ok()).collect());
+        (measurement, words.collect())
+    }
+
+    #[test]
+    fn members_that_do_not_end_in_time_are_lost() {
+        let (measurement, told) = becalmed(&|| false, MILLISECOND);
+        assert_eq!(measurement.status, Status::Partial);
+        let reason = measurement.reason.expect("it is said");
+        assert!(reason.contains("m0 was lost") && reason.contains("m1 was lost"), "{reason}");
+        assert!(reason.contains("it did not come to an end in time"), "{reason}");
+        assert!(matches!(told[0][..], [Told::Connect(_), Told::Go(_)]), "{told:?}");
+    }
+
+    #[test]
+    fn members_that_do_not_stop_when_they_are_told_are_lost() {
+        let began = Instant::now();
+        // Not before they were let go.
+        let (measurement, told) = becalmed(&|| began.elapsed() > Duration::from_millis(300), NEVER);
+        assert_eq!(measurement.status, Status::Interrupted);
+        let members = measurement.agents.expect("there are members").members;
+        assert!(members.iter().all(|member| member.lost.is_some()), "{members:?}");
+        assert!(matches!(told[1][..], [.., Told::Stop(_)]), "{told:?}");
+    }
 }

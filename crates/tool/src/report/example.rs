@@ -17,7 +17,9 @@ use super::Report;
 
 /// A run of two seconds.
 pub struct Run {
+    /// What was asked for.
     pub plan: Plan,
+    /// What came of it.
     pub measurement: Measurement,
 }
 

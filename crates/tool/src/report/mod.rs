@@ -12,7 +12,7 @@ pub mod output;
 pub mod text;
 
 #[cfg(test)]
-mod example;
+pub mod example;
 
 /// The version that reports name.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
