@@ -613,6 +613,8 @@ fn goals(page: &mut Page, report: &Report<'_>) {
 pub(super) fn number(value: f64) -> String {
     if value == 0.0 {
         "0".to_owned()
+    } else if value.abs() < 0.0995 {
+        format!("{value:.3}")
     } else if value.abs() < 9.995 {
         format!("{value:.2}")
     } else if value.abs() < 99.95 {
@@ -967,8 +969,8 @@ Verdict      Nothing stood in the way: requests were sent when they were due (wa
 
     #[test]
     fn numbers_have_three_digits_and_thousands_are_set_apart() {
-        let written = [0.0, 0.05, 9.994, 9.996, 99.94, 99.96, 1_234.5, 1_234_567.0].map(number);
-        assert_eq!(written, ["0", "0.05", "9.99", "10.0", "99.9", "100", "1,235", "1,234,567"]);
+        let written = [0.0, 0.0259, 0.5, 9.994, 9.996, 99.94, 99.96, 1_234.5, 1_234_567.0].map(number);
+        assert_eq!(written, ["0", "0.026", "0.50", "9.99", "10.0", "99.9", "100", "1,235", "1,234,567"]);
         assert_eq!([90.0, 33.333, 20_000.0, 0.5].map(plain), ["90", "33.3", "20,000", "0.5"]);
         assert_eq!([0, 999, 1_000, 1_999_999].map(byte_text), ["0 B", "999 B", "1.00 kB", "2.00 MB"]);
         assert_eq!([0.99 * 100.0, 0.9995 * 100.0].map(number_plain), ["99", "99.95"]);
