@@ -104,7 +104,7 @@ struct Desk<'a> {
 impl<'a> Desk<'a> {
     /// Checks that everything can be written, before anything is sent.
     fn prepare(job: &'a Job) -> io::Result<Desk<'a>> {
-        let places = Places::prepare(&job.outputs)?;
+        let places = Places::prepare(&job.outputs, &job.plan)?;
         Ok(Desk { job, places, progress: Progress::new(job.outputs.quiet) })
     }
 

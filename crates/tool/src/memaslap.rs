@@ -70,7 +70,7 @@ fn printed(text: &str) -> Exit {
 
 fn follow(slap: &Slap, interrupts: &AtomicU32) -> Exit {
     let plan = &slap.job.plan;
-    let places = match Places::prepare(&slap.job.outputs) {
+    let places = match Places::prepare(&slap.job.outputs, &slap.job.plan) {
         Ok(places) => places,
         Err(error) => return failed(error),
     };
