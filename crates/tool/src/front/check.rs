@@ -141,6 +141,26 @@ pub fn check(plan: &Plan) -> Result<(), Wrong> {
     }
 }
 
+/// Whether an expiry that was asked for is part of any request. A saved plan may describe its records all the same.
+pub fn expiry_is_sent(plan: &Plan) -> Result<(), Wrong> {
+    let sends = |phase: &Phase| match &phase.work {
+        // Hashes have none.
+        Work::Load(load) => !load.no_plain || load.pieces || load.counters || load.commands,
+        Work::Mix(mix) => {
+            let verbs = || mix.ops.iter().map(|(verb, _)| *verb);
+            let renews = mix.read_through_ns.is_some() || mix.meta.renews();
+            verbs().any(Verb::has_expiry)
+                || renews && verbs().any(|verb| verb.reads() && !verb.is_resp_only())
+        }
+        _ => false,
+    };
+    if plan.data.expiry_s == Dist::Fixed(0.0) || plan.phases.iter().any(sends) {
+        return Ok(());
+    }
+    let why = "an expiry is accepted where something is stored or touched, and here no request has one";
+    wrong(("--ttl", "data.expiry_s"), &plan.data.expiry_s, why)
+}
+
 fn servers(servers: &[String]) -> Result<(), Wrong> {
     let at = ("--server", "servers");
     if servers.is_empty() {
@@ -295,21 +315,22 @@ fn crowd(plan: &Plan) -> Result<(), Wrong> {
     };
     let calls_at = ("--calls-per-connection", "groups.crowd.calls");
     within(calls_at, crowd.calls, 1, NUMBER_MAX)?;
+    // Named is what made the clients come and go, and has been typed.
+    let (at, value) = match &crowd.births {
+        Births::Open { rate, .. } => (("--conn-rate", "groups.crowd.births.open.rate"), rate.to_string()),
+        Births::Closed | Births::Drawn(_) => (calls_at, crowd.calls.to_string()),
+    };
     if plan.groups.len() > 1 {
-        return wrong(calls_at, crowd.calls, "clients that come and go are accepted only in the only group");
+        return wrong(at, value, "clients that come and go are accepted only in the only group");
     }
     if plan.route != Route::All {
-        return wrong(calls_at, crowd.calls, "clients that come and go are accepted only with --route all");
+        return wrong(at, value, "clients that come and go are accepted only with --route all");
     }
     if plan.transport == Transport::Udp {
-        return wrong(
-            calls_at,
-            crowd.calls,
-            "clients that come and go are accepted only over TCP and unix sockets",
-        );
+        return wrong(at, value, "clients that come and go are accepted only over TCP and unix sockets");
     }
     if plan.reconnect {
-        return wrong(calls_at, crowd.calls, "clients that come and go are not accepted with --reconnect");
+        return wrong(at, value, "clients that come and go are not accepted with --reconnect");
     }
     if let Some(rate) = group.rate {
         let why = "not accepted for clients that come and go: how many requests there are follows from --conn-rate and \
