@@ -119,12 +119,20 @@ pub fn check(plan: &Plan) -> Result<(), Wrong> {
         (10 * MILLISECOND, "10ms"),
         (3_600 * SECOND, "1h"),
     )?;
-    span(("--timeout", "timeout_ns"), plan.timeout_ns, (1_000, "1us"), (24 * 3_600 * SECOND, "24h"))?;
+    let longest = match plan.sequence() {
+        // mcperf's is any time, or none at all.
+        Some(_) => (super::mcperf::NEVER_NS, "1000000000s"),
+        None => (24 * 3_600 * SECOND, "24h"),
+    };
+    span(("--timeout", "timeout_ns"), plan.timeout_ns, (1_000, "1us"), longest)?;
     share(("--verify", "verify"), plan.verify)?;
     goals(plan)?;
     socket(&plan.socket)?;
     tls(plan)?;
     data(&plan.data)?;
+    if plan.sequence().is_none() {
+        expiry(&plan.data.expiry_s)?;
+    }
     groups(plan)?;
     if plan.phases.is_empty() {
         return wrong(("--plan", "phases"), "[]", "at least one phase is accepted");
@@ -287,7 +295,7 @@ fn group(group: &Group) -> Result<(), Wrong> {
         (Arrivals::Closed, Some(rate)) => {
             wrong(("--rate", "groups.rate"), rate, "no rate is accepted where arrivals are closed")
         }
-        (Arrivals::Closed, None) if group.depth == Depth::Unlimited => wrong(
+        (Arrivals::Closed, None) if group.depth == Depth::Unlimited && !has_calls(group) => wrong(
             depth_at,
             "unlimited",
             "unlimited is accepted only with --rate: a closed loop would never stop asking",
@@ -305,6 +313,12 @@ fn group(group: &Group) -> Result<(), Wrong> {
         (_, Some(_)) => Ok(()),
         (_, None) => wrong(("--arrivals", "groups.arrivals"), "", "arrivals are accepted only with --rate"),
     }
+}
+
+/// Whether its requests are due by a process of each connection's own, whatever the others are due by.
+fn has_calls(group: &Group) -> bool {
+    let sequence = group.crowd.as_ref().and_then(|crowd| crowd.sequence.as_ref());
+    sequence.is_some_and(|sequence| sequence.calls.is_some())
 }
 
 /// Clients that come and go.
@@ -380,6 +394,11 @@ fn sequence(plan: &Plan, sequence: &Sequence) -> Result<(), Wrong> {
             plan.engine.threads,
             "a sequence is accepted on one thread, since keys are counted there",
         );
+    }
+    let expiry = &plan.data.expiry_s;
+    if !matches!(expiry, Dist::Fixed(seconds) if (0.0..=f64::from(i32::MAX)).contains(seconds) && seconds.fract() == 0.0)
+    {
+        return wrong(("--ttl", "data.expiry_s"), expiry, "a whole number from 0 to 2147483647 is accepted");
     }
     if plan.data.key_prefix.len() + 16 > KEY_SIZE_MAX as usize {
         return wrong(at, &plan.data.key_prefix, "a prefix of up to 234 bytes is accepted");
@@ -746,8 +765,7 @@ fn data(data: &Data) -> Result<(), Wrong> {
     within(("--records", "data.records"), data.records, 1, RECORDS_MAX)?;
     within(("--data-seed", "data.seed"), data.seed, 0, NUMBER_MAX)?;
     keys(data)?;
-    value_size(&data.value_size)?;
-    expiry(&data.expiry_s)
+    value_size(&data.value_size)
 }
 
 /// A key is the prefix and the record's number over all key spaces in decimal (see `workload::key`): what varies is
