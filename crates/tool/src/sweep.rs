@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use clap::Args;
 use pummel_engine::io::sys;
-use pummel_engine::run::{Supplies, Watch};
+use pummel_engine::run::{RunError, Supplies, Watch, password_of};
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::{Plan, Work};
@@ -158,7 +158,9 @@ impl From<NotRun> for Stop {
     fn from(why: NotRun) -> Stop {
         match why {
             NotRun::Interrupted => Stop::Interrupted,
-            NotRun::Usage(text) => Stop::Usage(UsageError::Missing(text)),
+            NotRun::Usage(text) | NotRun::Here(RunError::Plan(text)) => {
+                Stop::Usage(UsageError::Missing(text))
+            }
             why => Stop::Failed(why.to_string()),
         }
     }
@@ -211,6 +213,11 @@ impl<'a> Station<'a> {
             edge: Edge { seed: plan.seed, ..edge.clone() },
             interrupts,
             supplies: match takes_part(&plan, fleet.as_ref()) {
+                // Agents have passwords of their own.
+                true if fleet.is_none() => {
+                    let password = password_of(&plan).map_err(NotRun::Here)?;
+                    Supplies { password, ..supplies_of(&plan)? }
+                }
                 true => supplies_of(&plan)?,
                 false => Supplies::default(),
             },

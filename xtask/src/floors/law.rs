@@ -129,6 +129,7 @@ const TOOL: Floor = Floor {
     below: &["pummel-logic", "pummel-engine"],
     foreign: &[],
     modules: &[
+        ("absence", &[]),
         ("aside", &[]),
         ("exit", &[]),
         ("front", &[]),
@@ -150,7 +151,7 @@ const TOOL: Floor = Floor {
         ("mcperf", &["aside", "exit", "front", "places", "report", "samples"]),
         ("sweep", &["aside", "exit", "front", "report", "runner", "search", "supplies"]),
         ("demo", &["aside", "exit", "front"]),
-        ("memaslap", &["aside", "exit", "front", "places", "report"]),
+        ("memaslap", &["absence", "aside", "exit", "front", "places", "report"]),
         ("pages", &["aside", "cli", "exit"]),
         ("explain", &["aside", "cli", "exit", "front"]),
         ("cli", &["agent", "demo", "explain", "front", "pages", "serve", "sweep"]),

@@ -225,7 +225,7 @@ fn requests(plan: &Plan, mix: &Mix) -> String {
     let ops: Vec<String> = mix
         .ops
         .iter()
-        .map(|(verb, weight)| format!("{} {} %", verb.name(), plain(weight / total * 100.0)))
+        .map(|(verb, weight)| format!("{} {} %", plan.name_of(*verb), plain(weight / total * 100.0)))
         .collect();
     let mut text = ops.join(", ");
     if mix.multiget > 1 {
@@ -260,20 +260,20 @@ fn requests(plan: &Plan, mix: &Mix) -> String {
 
 fn tables(page: &mut Page, report: &Report<'_>, ops: &[OpSummary], totals: &Totals) {
     page.line("");
-    page.table(&count_rows(ops, totals, report.summary.seconds), 1);
+    page.table(&count_rows(report.plan, ops, totals, report.summary.seconds), 1);
     page.line("");
-    page.table(&time_rows(ops, totals), 2);
+    page.table(&time_rows(report.plan, ops, totals), 2);
     if report.summary.verdict.limited() {
         page.line("These times are partly the generator's own: see the verdict.");
     }
 }
 
-fn count_rows(ops: &[OpSummary], totals: &Totals, measured_s: f64) -> Vec<Vec<String>> {
+fn count_rows(plan: &Plan, ops: &[OpSummary], totals: &Totals, measured_s: f64) -> Vec<Vec<String>> {
     let names =
         ["", "due", "completed", "per second", "hits", "misses", "hit %", "errors", "unfinished", "unsent"];
     let mut rows = vec![names.map(str::to_owned).to_vec()];
     for op in ops {
-        rows.push(count_row(op.verb.name(), &op.counts, op.verb.reads(), measured_s));
+        rows.push(count_row(plan.name_of(op.verb), &op.counts, op.verb.reads(), measured_s));
     }
     if ops.len() != 1 {
         rows.push(count_row("all", &totals.counts, ops.iter().any(|op| op.verb.reads()), measured_s));
@@ -307,7 +307,7 @@ fn count_row(name: &str, counts: &Counts, reads: bool, measured_s: f64) -> Vec<S
 /// Response first, then what it is made of (wait + lag + service), then how long replies lay unread.
 const ROWS: [Span; Span::COUNT] = [Span::Response, Span::Service, Span::Wait, Span::Lag, Span::Reaction];
 
-fn time_rows(ops: &[OpSummary], totals: &Totals) -> Vec<Vec<String>> {
+fn time_rows(plan: &Plan, ops: &[OpSummary], totals: &Totals) -> Vec<Vec<String>> {
     let response = &totals.figures[Span::Response as usize];
     let (unit, unit_ns) = match response.quantiles[0] {
         Quantile::Known(median) | Quantile::Above(median) if median >= MILLISECONDS_FROM => ("ms", 1e6),
@@ -319,7 +319,7 @@ fn time_rows(ops: &[OpSummary], totals: &Totals) -> Vec<Vec<String>> {
     let in_full = ops.len() <= VERBS_IN_FULL;
     for op in ops {
         let spans: &[Span] = if in_full { &ROWS } else { &ROWS[..1] };
-        rows.extend(span_rows(op.verb.name(), spans, &op.figures, unit_ns));
+        rows.extend(span_rows(plan.name_of(op.verb), spans, &op.figures, unit_ns));
     }
     if ops.len() != 1 {
         let spans: &[Span] = if in_full { &ROWS[..1] } else { &ROWS };
