@@ -23,14 +23,19 @@ enum Work {
     Floors,
 }
 
-const STEPS: [(&str, Work); 4] = [
+const STEPS: [(&str, Work); 5] = [
     ("formatting", Work::Cargo(&["fmt", "--all", "--check"])),
     ("lints", Work::Cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])),
+    ("lints without agents", Work::Cargo(WITHOUT_AGENTS)),
     ("floors", Work::Floors),
     (TESTS, Work::Cargo(&["test", "--workspace"])),
 ];
 
 const TESTS: &str = "tests";
+
+/// The binary without its one optional part, which everything else is built with.
+const WITHOUT_AGENTS: &[&str] =
+    &["clippy", "--package", "pummel", "--no-default-features", "--quiet", "--", "-D", "warnings"];
 
 /// Runs every step, also behind one that failed, and sums up; says whether all passed.
 pub fn run(root: &Path, tests: Tests) -> io::Result<bool> {

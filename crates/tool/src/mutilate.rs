@@ -526,15 +526,17 @@ struct Last {
 
 /// Whether a run came to nothing or lost connections for good; that servers were silent is none of the original's concern.
 fn is_broken(ran: &Ran) -> bool {
-    if ran.measurement.agents.is_some() {
-        return ran.measurement.status == Status::Partial;
-    }
     let connections = &ran.measurement.connections;
     let recorded = ran.plan.phases.iter().filter(|phase| phase.recorded).count();
-    let workers = ran.plan.engine.threads as usize * recorded;
+    let members = ran.measurement.agents.iter().flat_map(|agents| &agents.members);
+    let threads = match ran.measurement.agents {
+        Some(_) => members.map(|member| member.threads).sum(),
+        None => ran.plan.engine.threads,
+    };
+    let workers = threads as usize * recorded;
     let whole = connections.lost <= connections.reconnected && connections.failed == 0;
     let through = ran.measurement.generator.workers.len() == workers;
-    ran.measurement.status == Status::Partial && !(whole && through)
+    ran.measurement.status == Status::Partial && !(recorded > 0 && whole && through)
 }
 
 /// What the original says of a lost connection.

@@ -6,8 +6,9 @@ mod common;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::Command;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use common::agent::{Agent, list};
@@ -323,7 +324,7 @@ fn options_of_agents_mean_nothing_without_agents() {
 
 /// `mutilate -A` on a free port of loopback.
 fn mutilate_agent(words: &[&str]) -> Agent {
-    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
+    let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
     let port = port.expect("a port is free").port().to_string();
     let mut command = Command::new(env!("CARGO_BIN_EXE_pummel"));
     command.args(["mutilate", "-A", "-p", &port]).args(words).env_remove("PUMMEL_TOKEN_FILE");
@@ -366,4 +367,220 @@ fn the_recipe_of_mutilates_readme_runs_with_eight_agents_and_rates_add_up() {
     let words: Vec<&str> = words.chain(named.iter().copied()).collect();
     let run = Running::start_words(&words).end().expect(0);
     assert!((800..1_200).contains(&run.json().count("totals/completed")), "{}", run.text);
+}
+
+/// The words of a master of mutilate's beside these agents.
+fn master<'a>(server: &'a str, line: &'a str, agents: &'a [Agent]) -> Vec<&'a str> {
+    let words = ["mutilate", "-s", server].into_iter().chain(line.split(' '));
+    words.chain(agents.iter().flat_map(|agent| ["-a", &agent.name])).collect()
+}
+
+/// What each member completed, the controller's last.
+fn completed(run: &Ended) -> Vec<u64> {
+    let json = run.json();
+    let members = json.at("agents/members").as_array().expect("members").iter();
+    members.map(|member| member["completed"].as_u64().expect("a number")).collect()
+}
+
+#[test]
+fn mutilates_rates_add_up_in_real_runs_of_every_combination() {
+    let server = Memcached::start();
+    Running::start_words(&["mutilate", "-s", &server.name, "--loadonly"]).end().expect(0);
+    // Without agents, -C and -Q give nobody more than -q.
+    let alone = Running::start_words(&master(&server.name, "--noload -B -c 1 -C 4 -Q 50 -q 1000 -t 1", &[]));
+    let alone = alone.end().expect(0).json();
+    let group = &alone.at("plan/groups")[0];
+    assert_eq!((group["rate"].as_f64(), group["clients"].as_u64()), (Some(1_000.0), Some(4)));
+    // Poisson arrivals: 1,000, give or take 32.
+    assert!((800..1_200).contains(&alone.count("totals/completed")));
+    let agents = [mutilate_agent(&["-T", "1"]), mutilate_agent(&["-T", "2", "-l", "3"])];
+    // With agents: whose share is nothing sends nothing.
+    for (line, of_master, idle) in [
+        ("-c 1", None, 0),
+        ("-c 2 -T 2 -l 2", None, 0),
+        ("-c 1 -C 4", None, 0),
+        ("-c 1 -C 4 -Q 100 -D 4", Some(100.0), 0),
+        ("-c 2 -Q 100", Some(100.0), 0),
+        ("-c 1 -Q 1000", Some(1_000.0), 2),
+        ("-c 1 -T 0", Some(0.0), 0),
+        ("-c 1 -T 0 -Q 100 -C 2", Some(0.0), 0),
+    ] {
+        let all = format!("--noload -B {line} -q 1000 -t 1");
+        let run = Running::start_words(&master(&server.name, &all, &agents)).end().expect(0);
+        let json = run.json();
+        let groups = json.at("plan/groups").as_array().expect("groups");
+        let rates: Vec<f64> = groups.iter().map(|group| group["rate"].as_f64().expect("a rate")).collect();
+        assert!((rates.iter().sum::<f64>() - 1_000.0).abs() < 1e-6, "{line}: {rates:?}");
+        let is_master = |group: &&serde_json::Value| group["name"] == "clients";
+        let master =
+            groups.iter().find(is_master).map_or(0.0, |group| group["rate"].as_f64().expect("a rate"));
+        assert!(of_master.is_none_or(|wanted| wanted == master), "{line}: {master}");
+        assert_eq!(rates.len() - usize::from(master > 0.0), 2 - idle, "{line}: {rates:?}");
+        let completed = completed(&run);
+        let sum: u64 = completed.iter().sum();
+        assert_eq!(sum, json.count("totals/completed"), "{line}");
+        assert!((800..1_200).contains(&sum), "{line}: {completed:?}");
+    }
+    for (line, words) in [("-Q 2000", "measure_qps"), ("-l 0", "lambda_mul")] {
+        let all = format!("--noload -c 1 {line} -q 1000 -t 1");
+        let run = Running::start_words(&master(&server.name, &all, &agents)).end();
+        assert!(run.status != 0 && run.errors.contains(words), "{line}: {} {}", run.status, run.errors);
+    }
+}
+
+#[test]
+fn an_agent_of_mutilates_is_free_when_its_master_was_killed_and_one_that_is_not_there_is_named() {
+    let server = Memcached::start();
+    let agents = [mutilate_agent(&["-T", "1"])];
+    let running = Running::start_words(&master(&server.name, "-B -c 2 -T 0 -q 1000 -t 50", &agents));
+    let mut talk = server.connect();
+    until("some load", || (talk.stats().get("cmd_get") > 100).then_some(()));
+    running.kill();
+    let next = until("the agent is free", || {
+        let next =
+            Running::start_words(&master(&server.name, "--noload -B -c 1 -T 0 -q 500 -t 1", &agents)).end();
+        (next.status == 0).then_some(next)
+    });
+    assert_eq!(completed(&next), [next.json().count("totals/completed")]);
+    // The next master is told the right figures: 500, give or take 22.
+    assert!((350..650).contains(&next.json().count("totals/completed")), "{}", next.text);
+    let [agent] = agents;
+    let name = agent.name.clone();
+    drop(agent);
+    let absent =
+        Running::start_words(&["mutilate", "-s", &server.name, "-t", "1", "-a", &name]).end().expect(255);
+    assert!(absent.errors.contains(&format!("no agent at {name}")), "{}", absent.errors);
+    assert!(absent.errors.contains("waited 10."), "{}", absent.errors);
+}
+
+#[test]
+fn mutilates_rows_are_the_masters_and_what_agents_measured_is_in_the_result() {
+    let server = Memcached::start();
+    let agents = [mutilate_agent(&["-T", "1"]), mutilate_agent(&["-T", "1"])];
+    let line = "-B -c 2 -Q 200 -q 1000 -t 2";
+    let run = Running::start_words(&master(&server.name, line, &agents)).end().expect(0);
+    let json = run.json();
+    let members = json.at("agents/members").as_array().expect("members");
+    let read = run.text.lines().find_map(|line| line.strip_prefix("read ")).expect("a row");
+    let row: Vec<f64> = read.split_whitespace().map(|cell| cell.parse().expect("a number")).collect();
+    let own = members.last().expect("the master is one of them");
+    assert_eq!(own["name"], "controller");
+    // Average and standard deviation, with a digit behind the point.
+    for (cell, name) in row.iter().zip(["mean", "stddev"]) {
+        let exact = own["service_us"][name].as_f64().expect("a number");
+        assert!((cell - exact).abs() <= 0.06, "{name}: {cell} in the row, {exact} measured by the master");
+    }
+    // Original agents throw their latencies away: here they are beside those of the master.
+    for member in members {
+        let mean = member["service_us"]["mean"].as_f64().expect("it measured");
+        assert!(mean > 0.0, "{member}");
+    }
+}
+
+/// A way to a server for so many connections, any of which can be cut.
+struct Relay {
+    address: String,
+    taken: thread::JoinHandle<Vec<TcpStream>>,
+}
+
+impl Relay {
+    fn to(server: &str, connections: usize) -> Relay {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("it is bound").to_string();
+        let server = server.to_owned();
+        let taken = thread::spawn(move || {
+            let ends = listener.incoming().take(connections).map(|near| {
+                let near = near.expect("somebody connects");
+                let far = TcpStream::connect(&server).expect("the server listens");
+                pass(&near, &far);
+                pass(&far, &near);
+                near
+            });
+            ends.collect()
+        });
+        Relay { address, taken }
+    }
+
+    /// All connections, when they are there.
+    fn connections(self) -> Vec<TcpStream> {
+        self.taken.join().expect("all come")
+    }
+}
+
+/// Passes everything on, until one of the ends is closed.
+fn pass(from: &TcpStream, to: &TcpStream) {
+    let (mut from, mut to) = (from.try_clone().expect("it is open"), to.try_clone().expect("it is open"));
+    thread::spawn(move || {
+        // However it ends, the other end hears of it.
+        let _ = std::io::copy(&mut from, &mut to);
+        let _ = to.shutdown(Shutdown::Both);
+    });
+}
+
+#[test]
+fn a_connection_that_one_agent_of_mutilates_loses_ends_the_run_of_all_with_its_report() {
+    let server = Memcached::start();
+    let agents = [(); 3].map(|()| mutilate_agent(&["-T", "1"]));
+    // One connection of the master, and one of each agent.
+    let relay = Relay::to(&server.name, 4);
+    let address = relay.address.clone();
+    let line = "--noload -B -T 1 -c 1 -q 2000 -Q 100 -t 50";
+    let running = Running::start_words(&master(&address, line, &agents));
+    let connections = relay.connections();
+    let mut talk = server.connect();
+    until("some load", || (talk.stats().get("cmd_get") > 1_000).then_some(()));
+    connections[0].shutdown(Shutdown::Both).expect("it is open");
+    let run = running.end().expect(255);
+    let json = run.json();
+    assert_eq!(json.text("status"), "partial");
+    let seconds = json.number("seconds");
+    assert!(seconds < 45.0, "the others went on for {seconds} s");
+    let reason = json.text("reason");
+    assert!(reason.contains("1 of 1 connections were lost and not replaced"), "{reason}");
+    assert!(run.errors.contains("Unexpected EOF from server."), "{}", run.errors);
+    assert_eq!(json.count("connections/lost"), 1);
+    assert_eq!(completed(&run).iter().sum::<u64>(), json.count("totals/completed"));
+    assert!(json.count("totals/completed") > 900, "{}", run.text);
+    assert!(run.text.contains("Total QPS = "), "the report is written: {}", run.text);
+    // All agents are free for the next.
+    let next = Running::start_words(&master(&server.name, "--noload -B -c 1 -q 500 -t 1", &agents));
+    next.end().expect(0);
+}
+
+#[test]
+fn a_server_that_is_frozen_to_the_end_is_no_failure_of_a_run_with_mutilates_agents() {
+    let server = Memcached::start();
+    let agents = [mutilate_agent(&["-T", "1"])];
+    let running = Running::start_words(&master(&server.name, "-B -c 2 -t 2", &agents));
+    let mut talk = server.connect();
+    until("some load", || (talk.stats().get("cmd_get") > 1_000).then_some(()));
+    server.process.stop();
+    let ended = running.end();
+    server.process.go_on();
+    let ended = ended.expect(0);
+    assert!(ended.json().count("totals/completed") > 900);
+}
+
+#[test]
+fn a_run_with_mutilates_agents_goes_on_without_one_that_died_and_is_no_success() {
+    let server = Memcached::start();
+    let mut seconds = 4;
+    let run = loop {
+        let mut agents = vec![mutilate_agent(&["-T", "1"]), mutilate_agent(&["-T", "1"])];
+        let line = format!("-B -c 1 -T 0 -q 1000 -t {seconds}");
+        let running = Running::start_words(&master(&server.name, &line, &agents));
+        let (mut talk, before) = (server.connect(), server.connect().stats().get("cmd_get"));
+        until("some load", || (talk.stats().get("cmd_get") > before + 1_000).then_some(()));
+        drop(agents.remove(1));
+        let run = running.end();
+        // On a machine so busy that it was through before, once more.
+        if run.status != 0 || seconds > 16 {
+            break run.expect(255);
+        }
+        seconds *= 2;
+    };
+    let json = run.json();
+    assert_eq!((json.text("status"), json.count("agents/lost")), ("partial", 1));
+    assert!(json.number("seconds") >= f64::from(seconds) - 0.1, "{}", run.text);
+    assert!(run.text.contains("Total QPS = ") && run.errors.contains(" was lost "), "{}", run.errors);
 }

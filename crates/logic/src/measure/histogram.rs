@@ -386,6 +386,57 @@ impl Histogram {
     }
 }
 
+impl Sparse {
+    /// Adds everything that `other` counted, as if both had been one histogram from the start.
+    pub fn merge(&mut self, other: &Sparse) {
+        let mut cells = Vec::with_capacity(self.cells.len().max(other.cells.len()));
+        let (mut ours, mut theirs) = (self.places().peekable(), other.places().peekable());
+        let mut last = None;
+        loop {
+            let (at, count) = match (ours.peek().copied(), theirs.peek().copied()) {
+                (None, None) => break,
+                (Some((at, count)), Some((same, more))) if at == same => {
+                    ours.next();
+                    theirs.next();
+                    (at, count.saturating_add(more))
+                }
+                (Some(first), Some(second)) if first.0 < second.0 => {
+                    ours.next();
+                    first
+                }
+                (Some(first), None) => {
+                    ours.next();
+                    first
+                }
+                (_, Some(first)) => {
+                    theirs.next();
+                    first
+                }
+            };
+            let gap = last.map_or(0, |last| at - last - 1);
+            cells.push((gap as u32, count));
+            last = Some(at);
+        }
+        drop((ours, theirs));
+        self.cells = cells;
+        let (exact, more) = (&mut self.exact, &other.exact);
+        exact.count = exact.count.saturating_add(more.count);
+        exact.min = exact.min.min(more.min);
+        exact.max = exact.max.max(more.max);
+        exact.sum = exact.sum.saturating_add(more.sum);
+        exact.sum_squares = exact.sum_squares.saturating_add(more.sum_squares);
+    }
+
+    /// The cells that were counted in, in their order, by their places in a histogram's table.
+    fn places(&self) -> impl Iterator<Item = (usize, u64)> {
+        let mut at = index_of(self.exact.min.min(HIGHEST));
+        self.cells.iter().enumerate().map(move |(place, (gap, count))| {
+            at += *gap as usize + usize::from(place > 0);
+            (at, *count)
+        })
+    }
+}
+
 impl Moments {
     /// Mean in nanoseconds; `None` when there is no value.
     pub fn mean_ns(&self) -> Option<f64> {
@@ -565,6 +616,19 @@ mod tests {
             prop_assert_eq!(moments.sum, values.iter().map(|value| u128::from(*value)).sum::<u128>());
             let squares = values.iter().map(|value| u128::from(*value).pow(2));
             prop_assert_eq!(moments.sum_squares, squares.fold(0, u128::saturating_add));
+        }
+
+        #[test]
+        fn merged_ways_to_another_process_equal_one_that_recorded_everything(one in values(), another in values()) {
+            let mut merged = of(&one).to_sparse();
+            merged.merge(&of(&another).to_sparse());
+            let together = of(&[one, another].concat()).to_sparse();
+            prop_assert_eq!(&merged, &together);
+            merged.merge(&Histogram::new().to_sparse());
+            prop_assert_eq!(&merged, &together);
+            let mut empty = Histogram::new().to_sparse();
+            empty.merge(&together);
+            prop_assert_eq!(&empty, &together);
         }
 
         #[test]

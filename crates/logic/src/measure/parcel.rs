@@ -95,6 +95,43 @@ impl Parcel {
         }
         Ok(())
     }
+
+    /// Adds a later slice of the same process: together they are a slice that is as long as both. It stays as small as the
+    /// cells that were counted in.
+    ///
+    /// # Errors
+    /// When it is of another plan; nothing was added then.
+    pub fn append(&mut self, later: &Parcel) -> Result<(), Misfit> {
+        if later.groups.len() != self.groups.len() {
+            return Err(Misfit::Groups);
+        }
+        self.start_ns = self.start_ns.min(later.start_ns);
+        self.end_ns = self.end_ns.max(later.end_ns);
+        for (ops, more) in self.groups.iter_mut().zip(&later.groups) {
+            for (verb, more) in more {
+                match ops.get_mut(verb) {
+                    Some(packed) => packed.merge(more),
+                    None => drop(ops.insert(*verb, more.clone())),
+                }
+            }
+        }
+        self.bytes.merge(&later.bytes);
+        self.turns.merge(&later.turns);
+        self.window.merge(&later.window);
+        match (&mut self.outstanding, &later.outstanding) {
+            (Some(outstanding), Some(more)) => outstanding.merge(more),
+            (None, Some(more)) => self.outstanding = Some(more.clone()),
+            (_, None) => {}
+        }
+        Ok(())
+    }
+}
+
+impl Packed {
+    fn merge(&mut self, other: &Packed) {
+        self.counts.merge(&other.counts);
+        self.times.iter_mut().zip(&other.times).for_each(|(times, more)| times.merge(more));
+    }
 }
 
 #[cfg(test)]
@@ -146,8 +183,26 @@ mod tests {
     }
 
     #[test]
+    fn slices_that_were_joined_as_parcels_are_those_that_were_joined_as_slices() {
+        for outstanding in [(false, false), (true, true), (false, true)] {
+            let mut joined = Interval::new([[Verb::Get], [Verb::Get]]);
+            let mut sum = Parcel::of(&mut slice(0, outstanding.0));
+            for (at, requests) in [0, 2, 90, 40].into_iter().enumerate() {
+                let parcel = Parcel::of(&mut slice(requests, outstanding.1));
+                parcel.add_to(&mut joined, at == 0).unwrap();
+                sum.append(&parcel).unwrap();
+            }
+            let mut unpacked = Interval::new([[Verb::Get], [Verb::Get]]);
+            sum.add_to(&mut unpacked, true).unwrap();
+            assert_eq!(Parcel::of(&mut unpacked), Parcel::of(&mut joined));
+        }
+    }
+
+    #[test]
     fn a_parcel_of_another_plan_is_refused() {
-        let parcel = Parcel::of(&mut slice(3, false));
+        let mut parcel = Parcel::of(&mut slice(3, false));
         assert_eq!(parcel.add_to(&mut Interval::new([[Verb::Get]]), true), Err(Misfit::Groups));
+        let foreign = Parcel::of(&mut Interval::new([[Verb::Get]]));
+        assert_eq!(parcel.append(&foreign), Err(Misfit::Groups));
     }
 }

@@ -13,6 +13,7 @@ use pummel_engine::run::{Supplies, Watch};
 use pummel_logic::measure::agents::{Agents, Lost, Member};
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
+use pummel_logic::measure::parcel::Parcel;
 use pummel_logic::measure::recorder::{Counts, Op, Span};
 use pummel_logic::measure::summary::{Figures, time_text};
 use pummel_logic::plan::part::{Part, deal};
@@ -354,8 +355,9 @@ struct Seat {
     ready: Option<u32>,
     /// Slices before this one are there.
     next_slice: u64,
-    /// What it has said so far of the measured phase; kept for the case that it is lost.
-    sum: Option<Box<Interval>>,
+    /// What it has said so far of the measured phase; kept for the case that it is lost, and packed, since there may be very
+    /// many members.
+    sum: Option<Box<Parcel>>,
     late_ns: Option<Nanos>,
     ended: u64,
     of: Option<u64>,
@@ -406,6 +408,14 @@ impl Seat {
 
     fn is_here(&self) -> bool {
         self.outcome.is_none()
+    }
+
+    /// As sentences call it.
+    fn title(&self) -> String {
+        match self.link {
+            Some(_) => format!("agent {}", self.name),
+            None => self.name.clone(),
+        }
     }
 }
 
@@ -549,15 +559,17 @@ impl<'a> Voyage<'a> {
             }
             Said::Slice(parcel) => {
                 let index = parcel.index;
-                let sum = seat.sum.get_or_insert_with(|| blank(self.plan));
                 let slice = self
                     .open
                     .entry(index)
                     .or_insert_with(|| self.spares.pop().unwrap_or_else(|| blank(self.plan)));
                 let is_first = slice.end_ns == 0;
-                let fits = parcel.add_to(slice, is_first).and_then(|()| {
-                    let is_first = sum.end_ns == 0;
-                    parcel.add_to(sum, is_first)
+                let fits = parcel.add_to(slice, is_first).and_then(|()| match &mut seat.sum {
+                    Some(sum) => sum.append(&parcel),
+                    none => {
+                        *none = Some(parcel);
+                        Ok(())
+                    }
                 });
                 if fits.is_err() {
                     return self.lose(number, "what it measured cannot be read".to_owned());
@@ -584,12 +596,16 @@ impl<'a> Voyage<'a> {
                 self.watch.progress(phase, ended, of);
             }
             Said::Notice(words) => {
-                let words = format!("agent {}: {words}", seat.name);
+                let words = format!("{}: {words}", seat.title());
                 self.watch.notice(&words);
             }
             Said::End(measurement) if is_of(&measurement, self.plan) => {
+                let broken = is_broken(&measurement, self.plan);
                 self.fold(number, *measurement);
                 self.end(number, Outcome::Ended);
+                if broken && !self.stopped {
+                    self.stop();
+                }
             }
             Said::End(_) => self.lose(number, "what it measured cannot be read".to_owned()),
             Said::Failed(why) | Said::Refused { why, .. } => self.end(number, Outcome::Failed(why)),
@@ -648,7 +664,7 @@ impl<'a> Voyage<'a> {
         measurement.intervals.clear();
         let reason = measurement.reason.take();
         if let (Status::Partial, Some(reason), None) = (measurement.status, reason, &self.because) {
-            self.because = Some(format!("agent {}: {reason}", seat.name));
+            self.because = Some(format!("{}: {reason}", seat.title()));
         }
         measurement.status = Status::Complete;
         let mut op = Op::default();
@@ -661,7 +677,7 @@ impl<'a> Voyage<'a> {
     fn end(&mut self, number: usize, outcome: Outcome) {
         let seat = &mut self.seats[number];
         if let (Outcome::Failed(why), None) = (&outcome, &self.because) {
-            self.because = Some(format!("agent {}: {why}", seat.name));
+            self.because = Some(format!("{}: {why}", seat.title()));
         }
         seat.outcome = Some(outcome);
         // Before the last phase was over for all, it came to an end that was not wanted.
@@ -770,9 +786,13 @@ impl<'a> Voyage<'a> {
 /// What a lost agent had said of the measured phase.
 fn kept_of(seat: &mut Seat, plan: &Plan) -> Measurement {
     let mut kept = empty(plan);
-    if let Some(mut sum) = seat.sum.take() {
-        kept.measured_ns = sum.end_ns;
-        kept.add(&mut sum, Keep::Figures);
+    if let Some(sum) = seat.sum.take() {
+        let mut slice = blank(plan);
+        // Each of its parcels fitted; only who makes up more requests than can be counted does not.
+        if sum.add_to(&mut slice, true).is_ok() {
+            kept.measured_ns = slice.end_ns;
+            kept.add(&mut slice, Keep::Figures);
+        }
     }
     kept
 }
@@ -791,6 +811,14 @@ fn empty(plan: &Plan) -> Measurement {
 
 fn blank(plan: &Plan) -> Box<Interval> {
     Box::new(Interval::new(plan.groups.iter().map(|_| std::iter::empty::<Verb>())))
+}
+
+/// Whether a member's run ended because it lost a connection for good, in a plan that goes on only with all of them.
+fn is_broken(measurement: &Measurement, plan: &Plan) -> bool {
+    let connections = &measurement.connections;
+    plan.groups.iter().any(|group| group.manner.whole)
+        && measurement.status == Status::Partial
+        && (connections.lost > connections.reconnected || connections.failed > 0)
 }
 
 /// Whether a measurement is one of this plan.

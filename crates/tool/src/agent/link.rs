@@ -219,10 +219,20 @@ async fn greet(target: Target, credentials: &Credentials, deadline: Instant) -> 
         };
         if Instant::now() >= deadline {
             let waited = since.elapsed().as_secs_f64();
-            return Err(format!("no agent at {name}: {why}; waited {waited:.1} s"));
+            let hint = hint_of(&why, credentials.tls.is_some());
+            return Err(format!("no agent at {name}: {why}{hint}; waited {waited:.1} s"));
         }
         sleep(PAUSE).await;
     }
+}
+
+/// What may be the matter, where the words of a failure alone would puzzle.
+fn hint_of(why: &str, encrypted: bool) -> &'static str {
+    // The first bytes of an alert of TLS, taken for a frame of HTTP/2.
+    if !encrypted && why.contains("frame with invalid size") {
+        return " (an agent with --tls-cert wants a controller with --agent-tls-ca)";
+    }
+    ""
 }
 
 fn endpoint_of(target: &Target, credentials: &Credentials) -> Result<Endpoint, String> {
@@ -414,4 +424,17 @@ fn said_of(word: Word) -> Result<Option<Said>, String> {
             Said::End(Box::new(measurement.map_err(|error| foreign(&error.to_string()))?))
         }
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_speaks_plainly_to_an_agent_with_tls_is_told() {
+        let alert = "connection error detected: frame with invalid size";
+        assert!(hint_of(alert, false).contains("--agent-tls-ca"));
+        assert_eq!(hint_of(alert, true), "");
+        assert_eq!(hint_of("Connection refused (os error 111)", false), "");
+    }
 }
