@@ -148,7 +148,7 @@ const TOOL: Floor = Floor {
             &["agent", "aside", "exit", "front", "places", "report", "runner", "search", "supplies"],
         ),
         ("mcperf", &["aside", "exit", "front", "places", "report", "samples"]),
-        ("sweep", &["aside", "exit", "front", "report", "runner", "search", "supplies"]),
+        ("sweep", &["aside", "execute", "exit", "front", "report", "runner", "search", "supplies"]),
         ("demo", &["aside", "exit", "front"]),
         ("memaslap", &["aside", "exit", "front", "places", "report"]),
         ("pages", &["aside", "cli", "exit"]),
