@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use pummel_logic::arrivals::{Pace, Schedule};
 use pummel_logic::client::{Client, Shift};
-use pummel_logic::measure::interval::Interval;
+use pummel_logic::measure::interval::{Interval, take_whole};
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::plan::part::Part;
@@ -1194,8 +1194,13 @@ impl<'a, 'w> Collector<'a, 'w> {
 
     /// Adds the slices before `end` to the measurement.
     fn add_slices(&mut self, end: u64) {
-        while let Some(entry) = self.open.first_entry().filter(|entry| *entry.key() < end) {
-            let mut interval = entry.remove();
+        let mut emptied = Vec::new();
+        let length_ns = self.site.plan.interval_ns;
+        while let Some(mut interval) = take_whole(&mut self.open, end, length_ns, |part| emptied.push(part)) {
+            for part in emptied.drain(..) {
+                let worker = interval.index as usize % self.spares.len();
+                self.give_back(part, worker);
+            }
             interval.index += self.before_slices;
             interval.start_ns += self.before_ns;
             interval.end_ns += self.before_ns;

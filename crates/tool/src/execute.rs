@@ -37,8 +37,11 @@ pub fn execute(job: Job) -> Exit {
     }
 }
 
-/// What only the machine knows that sends the requests, where that is this one.
-fn check_here(job: &Job) -> Result<(), UsageError> {
+/// What only the machine knows that sends the requests, where that is this one. Warns of what is not checked.
+///
+/// # Errors
+/// When the job cannot be done here; names the flag.
+pub fn check_here(job: &Job) -> Result<(), UsageError> {
     if takes_part(&job.plan, job.fleet.as_ref()) {
         check_cpus(&job.plan)?;
         check_tls(&job.plan)?;

@@ -149,7 +149,7 @@ const TOOL: Floor = Floor {
             &["agent", "aside", "exit", "front", "places", "report", "runner", "search", "supplies"],
         ),
         ("mcperf", &["aside", "exit", "front", "places", "report", "samples"]),
-        ("sweep", &["aside", "exit", "front", "report", "runner", "search", "supplies"]),
+        ("sweep", &["aside", "execute", "exit", "front", "report", "runner", "search", "supplies"]),
         ("demo", &["aside", "exit", "front"]),
         ("memaslap", &["absence", "aside", "exit", "front", "places", "report"]),
         ("pages", &["aside", "cli", "exit"]),
