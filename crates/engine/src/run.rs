@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use pummel_logic::arrivals::{Pace, Schedule};
 use pummel_logic::client::{Client, Shift};
-use pummel_logic::measure::interval::Interval;
+use pummel_logic::measure::interval::{Interval, take_whole};
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::plan::part::Part;
@@ -491,8 +491,7 @@ fn uses_datagrams(plan: &Plan) -> bool {
 
 /// What is said on every new connection: the version of the protocol, and who we are.
 fn greeting_of(plan: &Plan, supplies: &Supplies) -> Result<Greeting, RunError> {
-    let known = |login| supplies.password.clone().map_or_else(|| password_of(login), Ok);
-    let password = plan.login.as_ref().map(known).transpose()?;
+    let password = supplies.password.clone().map_or_else(|| password_of(plan), |known| Ok(Some(known)))?;
     let login = plan.login.as_ref().zip(password.as_ref()).map(|(login, password)| greeting::Login {
         user: login.user.as_bytes(),
         password: password.as_bytes(),
@@ -507,15 +506,20 @@ fn greeting_of(plan: &Plan, supplies: &Supplies) -> Result<Greeting, RunError> {
     greeting.map_err(|Refused(why)| RunError::Plan(format!("the login cannot be sent: {why}")))
 }
 
-/// The password, which no Plan holds.
-fn password_of(login: &plan::Login) -> Result<String, RunError> {
+/// The password of the plan's user, which no Plan holds; none where nobody logs in. It is read from where the plan says,
+/// which may be a pipe that can be read once: hand it over as [`Supplies::password`].
+///
+/// # Errors
+/// When it is not there or cannot be read.
+pub fn password_of(plan: &Plan) -> Result<Option<String>, RunError> {
+    let Some(login) = &plan.login else { return Ok(None) };
     let Some(path) = &login.password_file else {
-        return std::env::var("PUMMEL_PASSWORD")
-            .map_err(|_| RunError::Plan("a user needs a password: PUMMEL_PASSWORD is not set".to_owned()));
+        let missing = |_| RunError::Plan("a user needs a password: PUMMEL_PASSWORD is not set".to_owned());
+        return std::env::var("PUMMEL_PASSWORD").map(Some).map_err(missing);
     };
     let text = std::fs::read_to_string(path)
         .map_err(|error| RunError::Plan(format!("the password cannot be read from {path}: {error}")))?;
-    Ok(text.lines().next().unwrap_or_default().to_owned())
+    Ok(Some(text.lines().next().unwrap_or_default().to_owned()))
 }
 
 fn servers_of(
@@ -1190,8 +1194,13 @@ impl<'a, 'w> Collector<'a, 'w> {
 
     /// Adds the slices before `end` to the measurement.
     fn add_slices(&mut self, end: u64) {
-        while let Some(entry) = self.open.first_entry().filter(|entry| *entry.key() < end) {
-            let mut interval = entry.remove();
+        let mut emptied = Vec::new();
+        let length_ns = self.site.plan.interval_ns;
+        while let Some(mut interval) = take_whole(&mut self.open, end, length_ns, |part| emptied.push(part)) {
+            for part in emptied.drain(..) {
+                let worker = interval.index as usize % self.spares.len();
+                self.give_back(part, worker);
+            }
             interval.index += self.before_slices;
             interval.start_ns += self.before_ns;
             interval.end_ns += self.before_ns;

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 pub use self::window::{Lengths, Pool, Replication, Window};
 use crate::dist::Dist;
 use crate::time::Nanos;
+use crate::wire::text::BOGUS_WORD;
 use crate::wire::{MetaAsk, Verb};
 use crate::workload::popularity::Popularity;
 
@@ -72,6 +73,17 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// What results call the requests of a verb: the word that is sent, where the plan has one of its own.
+    pub fn name_of(&self, verb: Verb) -> &'static str {
+        let bogus = self.sequence().is_some_and(|sequence| sequence.bogus);
+        if bogus && verb == Verb::Set { BOGUS_WORD } else { verb.name() }
+    }
+
+    /// The sequence that all requests are of, if they are.
+    pub fn sequence(&self) -> Option<&Sequence> {
+        self.groups.iter().find_map(|group| group.crowd.as_ref()?.sequence.as_ref())
+    }
+
     /// Whether the time of a recorded phase before this one is not over when this one begins, since a deletion divides
     /// it: so it is for the deletion, and for a recorded phase behind that. [`Stop::time_ns`] of such a phase counts from
     /// the beginning of the first part.

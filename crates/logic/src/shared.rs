@@ -571,7 +571,7 @@ impl Shared {
     /// Whether requests of this verb carry an expiry that has to be drawn.
     #[inline]
     pub(crate) fn sets_expiry(&self, verb: Verb) -> bool {
-        !matches!(self.expiry_s, Dist::Fixed(_)) && has_expiry(verb)
+        !matches!(self.expiry_s, Dist::Fixed(_)) && verb.has_expiry()
     }
 
     /// Whether a write of this verb draws its own length.
@@ -582,7 +582,7 @@ impl Shared {
 
     #[inline]
     fn expiry_of(&self, verb: Verb, bits: u64) -> i64 {
-        match (&self.expiry_s, has_expiry(verb)) {
+        match (&self.expiry_s, verb.has_expiry()) {
             (_, false) => 0,
             (Dist::Fixed(seconds), true) => *seconds as i64,
             (drawn, true) => drawn.draw_size(bits, 0, EXPIRY_MAX_S) as i64,
@@ -727,11 +727,6 @@ fn windows(window: &Option<WindowMaker>) -> &WindowMaker {
 /// Whether text protocols can carry every key: none has a blank or a control character, which only the prefix could bring.
 fn are_text(keys: &KeyMaker) -> bool {
     keys.prefix().is_empty() || ascii::is_key(keys.prefix())
-}
-
-/// Whether requests of this verb carry an expiry.
-fn has_expiry(verb: Verb) -> bool {
-    verb.stores() && !verb.is_resp_only() || matches!(verb, Verb::Gat | Verb::Gats | Verb::Touch)
 }
 
 impl Asking {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use pummel_engine::feed::Row;
 use pummel_engine::io::sys;
-use pummel_engine::run::{RunError, Wants, Watch};
+use pummel_engine::run::{RunError, Supplies, Wants, Watch, password_of};
 use pummel_engine::tls::{Setup, TlsError};
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::summary::Summary;
@@ -37,8 +37,11 @@ pub fn execute(job: Job) -> Exit {
     }
 }
 
-/// What only the machine knows that sends the requests, where that is this one.
-fn check_here(job: &Job) -> Result<(), UsageError> {
+/// What only the machine knows that sends the requests, where that is this one. Warns of what is not checked.
+///
+/// # Errors
+/// When the job cannot be done here; names the flag.
+pub fn check_here(job: &Job) -> Result<(), UsageError> {
     if takes_part(&job.plan, job.fleet.as_ref()) {
         check_cpus(&job.plan)?;
         check_tls(&job.plan)?;
@@ -104,18 +107,27 @@ struct Desk<'a> {
 impl<'a> Desk<'a> {
     /// Checks that everything can be written, before anything is sent.
     fn prepare(job: &'a Job) -> io::Result<Desk<'a>> {
-        let places = Places::prepare(&job.outputs)?;
+        let places = Places::prepare(&job.outputs, &job.plan)?;
         Ok(Desk { job, places, progress: Progress::new(job.outputs.quiet) })
     }
 
     fn run(mut self, interrupts: &AtomicU32) -> Exit {
         let plan = &self.job.plan;
-        self.progress.announce(plan);
         let fleet = self.job.fleet.as_ref();
         let supplies = match takes_part(plan, fleet).then(|| supplies_of(plan)).transpose() {
             Ok(supplies) => supplies.unwrap_or_default(),
             Err(error) => return failed(&error.to_string()),
         };
+        // Agents have passwords of their own.
+        let password = match if fleet.is_none() { password_of(plan) } else { Ok(None) } {
+            Ok(password) => password,
+            Err(error) => {
+                say(format_args!("error: {error}"));
+                return Exit::Usage;
+            }
+        };
+        let supplies = Supplies { password, ..supplies };
+        self.progress.announce(plan);
         let stop = || interrupts.load(Ordering::Relaxed) > 0;
         let result =
             Runner::of(fleet, &stop).and_then(|runner| runner.run(plan, &supplies, &mut self, &stop));

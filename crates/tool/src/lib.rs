@@ -1,5 +1,6 @@
 //! Floor 3: what people and other machines see of pummel: command lines, reports, the built-in server.
 
+mod absence;
 #[cfg(feature = "agents")]
 pub mod agent;
 pub mod aside;

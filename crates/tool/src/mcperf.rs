@@ -128,7 +128,7 @@ struct Desk<'a> {
 impl<'a> Desk<'a> {
     /// Checks that everything can be written, before anything is sent.
     fn prepare(asked: &'a Run) -> io::Result<Desk<'a>> {
-        let places = Places::prepare(&asked.job.outputs)?;
+        let places = Places::prepare(&asked.job.outputs, &asked.job.plan)?;
         let log = Log::open(&asked.manner)?;
         Ok(Desk { asked, log, places, began: 0 })
     }
@@ -231,7 +231,7 @@ impl Watch for Desk<'_> {
             return;
         }
         for row in rows {
-            self.log.line(CALLS, &call_line(row, self.began));
+            self.log.line(CALLS, &call_line(row, self.asked.job.plan.name_of(row.verb), self.began));
         }
     }
 
@@ -250,13 +250,12 @@ fn since(at: Nanos, began: Nanos) -> String {
     }
 }
 
-/// What the log says of a call; times are counted from when the run began.
-fn call_line(row: &Row, began: Nanos) -> String {
+/// What the log says of a call, which has a name; times are counted from when the run began.
+fn call_line(row: &Row, name: &str, began: Nanos) -> String {
     format!(
-        "call {} on connection {}: {} {}, due {}, sent {}, ended {}",
+        "call {} on connection {}: {name} {}, due {}, sent {}, ended {}",
         row.key,
         row.client + 1,
-        row.verb.name(),
         outcome_name(row.outcome),
         since(row.due, began),
         since(row.sent, began),
@@ -336,10 +335,10 @@ mod tests {
             group: 0,
         };
         let line = "call 17 on connection 1: set stored, due at 0 us, sent at 2000 us, ended at 3000 us";
-        assert_eq!(call_line(&row, 1_000_000), line);
+        assert_eq!(call_line(&row, "set", 1_000_000), line);
         (row.sent, row.outcome) = (NEVER, Outcome::Error(Fault::Timeout));
-        let line = "call 17 on connection 1: set timeout, due at 0 us, sent never, ended at 3000 us";
-        assert_eq!(call_line(&row, 1_000_000), line);
+        let line = "call 17 on connection 1: xxx timeout, due at 0 us, sent never, ended at 3000 us";
+        assert_eq!(call_line(&row, "xxx", 1_000_000), line);
     }
 
     #[test]

@@ -20,6 +20,7 @@ use pummel_logic::time::{Nanos, SECOND};
 use pummel_logic::wire::Verb;
 use pummel_logic::workload::window::{EXPIRY_S, Finding, Flaw};
 
+use crate::absence::Absences;
 use crate::aside::say;
 use crate::exit::Exit;
 use crate::front::memaslap::{Asked, HELP, Look, Refusal, Slap, VERSION, read_here};
@@ -70,7 +71,7 @@ fn printed(text: &str) -> Exit {
 
 fn follow(slap: &Slap, interrupts: &AtomicU32) -> Exit {
     let plan = &slap.job.plan;
-    let places = match Places::prepare(&slap.job.outputs) {
+    let places = match Places::prepare(&slap.job.outputs, &slap.job.plan) {
         Ok(places) => places,
         Err(error) => return failed(error),
     };
@@ -85,6 +86,7 @@ fn follow(slap: &Slap, interrupts: &AtomicU32) -> Exit {
         }
         Err(error) => return failed(error),
     };
+    desk.welcome(Nanos::MAX);
     let exit = desk.conclude(&measurement);
     let summary = Summary::of(&measurement, plan);
     let report = Report { plan, measurement: &measurement, summary: &summary, front: Front::Memaslap.name() };
@@ -100,8 +102,7 @@ struct Desk<'a> {
     look: Look,
     period: Share,
     global: Share,
-    /// Servers without a connection that was lost, and since when.
-    lost: BTreeMap<usize, Nanos>,
+    absences: Absences,
     /// How often each message of servers was printed.
     complaints: BTreeMap<Vec<u8>, u64>,
     hearing: Hearing,
@@ -128,7 +129,7 @@ impl<'a> Desk<'a> {
             look: slap.look,
             period: Share::default(),
             global: Share::default(),
-            lost: BTreeMap::new(),
+            absences: Absences::default(),
             complaints: BTreeMap::new(),
             hearing: if slap.look.datagrams { Hearing::Unasked } else { Hearing::Over },
             presets_since: 0,
@@ -233,6 +234,13 @@ impl<'a> Desk<'a> {
         };
     }
 
+    /// Says which servers are back.
+    fn welcome(&mut self, now: Nanos) {
+        for (server, away_s) in self.absences.returned(now) {
+            say(format_args!("Server {} reconnect after {away_s}s", self.server(server)));
+        }
+    }
+
     fn server(&self, server: usize) -> &str {
         &self.slap.job.plan.servers[server]
     }
@@ -265,6 +273,7 @@ impl Watch for Desk<'_> {
     }
 
     fn interval(&mut self, interval: &mut Interval) {
+        self.welcome(clock::now());
         if self.hearing != Hearing::Over {
             self.listen(interval);
         }
@@ -302,18 +311,14 @@ impl Watch for Desk<'_> {
     }
 
     fn connection(&mut self, server: usize, news: News) {
+        let now = clock::now();
+        self.welcome(now);
         match news {
-            News::Lost if !self.lost.contains_key(&server) => {
-                self.lost.insert(server, clock::now());
+            News::Lost if self.absences.lost(server, now) => {
                 say(format_args!("Server {} disconnect", self.server(server)));
             }
-            News::Back => {
-                let Some(since) = self.lost.remove(&server) else { return };
-                // To the nearest second: both are heard of a little late.
-                let away_s = (clock::now().saturating_sub(since) + SECOND / 2) / SECOND;
-                say(format_args!("Server {} reconnect after {away_s}s", self.server(server)));
-            }
             News::Lost => {}
+            News::Back => self.absences.back(server, now),
         }
     }
 }

@@ -303,7 +303,7 @@ impl<'a> Station<'a> {
             Ok(save) => save,
             Err(text) => return fatal(text),
         };
-        let mut places = match Places::prepare(&self.runs.job.outputs) {
+        let mut places = match Places::prepare(&self.runs.job.outputs, &self.runs.job.plan) {
             Ok(places) => places,
             Err(error) => return fatal(error),
         };

@@ -3,6 +3,7 @@
 use std::io;
 
 use pummel_engine::feed::Row;
+use pummel_logic::plan::Plan;
 use pummel_logic::time::Nanos;
 
 use crate::front::Outputs;
@@ -22,17 +23,17 @@ pub struct Places {
 }
 
 impl Places {
-    /// Checks that everything can be written, before anything is sent.
+    /// Checks that everything of a run of the plan can be written, before anything is sent.
     ///
     /// # Errors
     /// When something cannot be; the message names the path.
-    pub fn prepare(outputs: &Outputs) -> io::Result<Places> {
+    pub fn prepare(outputs: &Outputs, plan: &Plan) -> io::Result<Places> {
         let place = |path: &Option<_>| path.as_deref().map(Output::prepare).transpose();
         Ok(Places {
             json: place(&outputs.json)?,
             csv: place(&outputs.csv)?,
             hdr: place(&outputs.hdr)?,
-            samples: outputs.samples.as_deref().map(Samples::create).transpose()?,
+            samples: outputs.samples.as_deref().map(|path| Samples::create(path, plan)).transpose()?,
             trouble: None,
         })
     }

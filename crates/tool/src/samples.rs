@@ -5,8 +5,9 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use pummel_engine::feed::Row;
+use pummel_logic::plan::Plan;
 use pummel_logic::time::{NEVER, Nanos};
-use pummel_logic::wire::Outcome;
+use pummel_logic::wire::{Outcome, Verb};
 
 use crate::report::output::explained;
 
@@ -18,19 +19,21 @@ const HEADER: &str = "due,ready,sent,arrived,read,op,outcome,key,client,group";
 #[derive(Debug)]
 pub struct Samples {
     out: BufWriter<File>,
+    /// What the plan calls each verb.
+    names: [&'static str; Verb::COUNT],
     began: Option<Nanos>,
 }
 
 impl Samples {
-    /// A file with nothing but its first line.
+    /// A file with nothing but its first line, for the requests of a plan.
     ///
     /// # Errors
     /// When it cannot be written; the message names the path.
-    pub fn create(path: &Path) -> io::Result<Samples> {
+    pub fn create(path: &Path, plan: &Plan) -> io::Result<Samples> {
         let explained = |error: io::Error| explained(path, &error);
         let mut out = BufWriter::new(File::create(path).map_err(explained)?);
         writeln!(out, "{HEADER}").and_then(|()| out.flush()).map_err(explained)?;
-        Ok(Samples { out, began: None })
+        Ok(Samples { out, names: Verb::ALL.map(|verb| plan.name_of(verb)), began: None })
     }
 
     /// A measured phase begins at `at`; times are counted from the first.
@@ -51,8 +54,8 @@ impl Samples {
                 }
                 self.out.write_all(b",")?;
             }
-            let outcome = outcome_name(row.outcome);
-            writeln!(self.out, "{},{outcome},{},{},{}", row.verb.name(), row.key, row.client, row.group)?;
+            let (name, outcome) = (self.names[row.verb as usize], outcome_name(row.outcome));
+            writeln!(self.out, "{name},{outcome},{},{},{}", row.key, row.client, row.group)?;
         }
         Ok(())
     }

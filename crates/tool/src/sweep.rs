@@ -1,17 +1,19 @@
 //! `pummel search` and `pummel scan`: runs at several rates, and what they show together.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use clap::Args;
 use pummel_engine::io::sys;
-use pummel_engine::run::{Supplies, Watch};
+use pummel_engine::run::{RunError, Supplies, Watch, password_of};
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::{Plan, Work};
 use pummel_logic::time::seconds;
 
 use crate::aside::say;
+use crate::execute::check_here;
 use crate::exit::{Exit, answer};
 use crate::front::native::{self, RunArgs, Typed};
 use crate::front::values::{self, ValueError};
@@ -36,7 +38,7 @@ pub struct SearchArgs {
 #[command(after_help = SCAN_EXAMPLES, after_long_help = SCAN_EXAMPLES)]
 pub struct ScanArgs {
     /// Rates: the first, the last that may be, and the distance, such as 10k:50k:10k
-    #[arg(long, value_name = "LO:HI:STEP", value_parser = rates)]
+    #[arg(long, value_name = "LO:HI:STEP", value_parser = rates, allow_hyphen_values = true)]
     pub rates: Rates,
     /// Those of `pummel run`, for every run.
     #[command(flatten)]
@@ -85,7 +87,8 @@ fn rates(text: &str) -> Result<Rates, ValueError> {
 
 /// Looks for the greatest rate that meets the goals.
 pub fn search(args: &SearchArgs, edge: &Edge) -> Exit {
-    let mut station = match Station::new("search", &args.run, edge) {
+    // The first run is a closed loop; what its rate will be is not known yet.
+    let mut station = match Station::new("search", &args.run, edge, &[None, Some(1.0)]) {
         Ok(station) => station,
         Err(stop) => return stop.exit(),
     };
@@ -108,11 +111,11 @@ pub fn search(args: &SearchArgs, edge: &Edge) -> Exit {
 
 /// Measures at every rate.
 pub fn scan(args: &ScanArgs, edge: &Edge) -> Exit {
-    let mut station = match Station::new("scan", &args.run, edge) {
+    let Rates { low, high, step } = args.rates;
+    let mut station = match Station::new("scan", &args.run, edge, &[Some(low)]) {
         Ok(station) => station,
         Err(stop) => return stop.exit(),
     };
-    let Rates { low, high, step } = args.rates;
     let count = ((high - low) / step + 1e-9) as u32;
     for n in 0..=count {
         if let Err(stop) = station.measure("scan", Some(low + f64::from(n) * step)) {
@@ -158,7 +161,9 @@ impl From<NotRun> for Stop {
     fn from(why: NotRun) -> Stop {
         match why {
             NotRun::Interrupted => Stop::Interrupted,
-            NotRun::Usage(text) => Stop::Usage(UsageError::Missing(text)),
+            NotRun::Usage(text) | NotRun::Here(RunError::Plan(text)) => {
+                Stop::Usage(UsageError::Missing(text))
+            }
             why => Stop::Failed(why.to_string()),
         }
     }
@@ -170,10 +175,19 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// Nobody who watches: each run is one line when it is over.
-struct Nobody;
+/// Who watches runs of which each is one line when it is over: only what changes what all of them are of is said, once.
+#[derive(Default)]
+struct Notices {
+    said: BTreeSet<String>,
+}
 
-impl Watch for Nobody {}
+impl Watch for Notices {
+    fn notice(&mut self, words: &str) {
+        if self.said.insert(words.to_owned()) {
+            say(format_args!("WARNING: {words}"));
+        }
+    }
+}
 
 /// What all runs have in common.
 struct Station<'a> {
@@ -186,23 +200,26 @@ struct Station<'a> {
     json: Option<Output>,
     csv: Option<Output>,
     curve: Curve,
+    notices: Notices,
 }
 
 impl<'a> Station<'a> {
-    fn new(command: &'static str, typed: &'a Typed<RunArgs>, edge: &Edge) -> Result<Station<'a>, Stop> {
+    /// Checks, before anything is sent, that runs can be made at each of `rates`.
+    fn new(
+        command: &'static str,
+        typed: &'a Typed<RunArgs>,
+        edge: &Edge,
+        rates: &[Option<f64>],
+    ) -> Result<Station<'a>, Stop> {
+        refuse(&typed.args).map_err(Stop::Usage)?;
         let args = &typed.args;
-        let refused = [
-            (args.pace.rate.is_some(), "--rate"),
-            (args.output.hdr.is_some(), "--hdr"),
-            (args.output.samples.is_some(), "--samples"),
-            (args.saved.plan.is_some(), "--plan"),
-        ];
-        if let Some((_, flag)) = refused.iter().find(|(given, _)| *given) {
-            let text =
-                format!("'{flag}' is accepted with 'pummel run' only, which makes one run and not several");
-            return Err(Stop::Usage(UsageError::Missing(text)));
+        let mut jobs = Vec::with_capacity(rates.len());
+        for rate in rates {
+            jobs.push(native::run(&at(typed, *rate), edge).map_err(Stop::Usage)?);
         }
-        let Job { plan, fleet, .. } = native::run(&at(typed, None), edge).map_err(Stop::Usage)?;
+        let job = jobs.swap_remove(0);
+        check_here(&job).map_err(Stop::Usage)?;
+        let Job { plan, fleet, .. } = job;
         let interrupts = sys::on_interrupt()?;
         let place = |path: &Option<_>| path.as_deref().map(Output::prepare).transpose();
         Ok(Station {
@@ -211,6 +228,11 @@ impl<'a> Station<'a> {
             edge: Edge { seed: plan.seed, ..edge.clone() },
             interrupts,
             supplies: match takes_part(&plan, fleet.as_ref()) {
+                // Agents have passwords of their own.
+                true if fleet.is_none() => {
+                    let password = password_of(&plan).map_err(NotRun::Here)?;
+                    Supplies { password, ..supplies_of(&plan)? }
+                }
                 true => supplies_of(&plan)?,
                 false => Supplies::default(),
             },
@@ -218,6 +240,7 @@ impl<'a> Station<'a> {
             json: place(&args.output.json)?,
             csv: place(&args.output.csv)?,
             curve: Curve { command, goals: plan.goals, points: Vec::new(), found: None, reason: None },
+            notices: Notices::default(),
         })
     }
 
@@ -227,7 +250,7 @@ impl<'a> Station<'a> {
         let plan = if self.curve.points.is_empty() { plan } else { without_load(plan) };
         let stopped = || self.interrupts.load(Ordering::Relaxed) > 0;
         let measurement =
-            self.runner.run(&plan, &self.supplies, &mut Nobody, &stopped).map_err(Stop::from)?;
+            self.runner.run(&plan, &self.supplies, &mut self.notices, &stopped).map_err(Stop::from)?;
         match measurement.status {
             Status::Complete => {}
             Status::Interrupted => return Err(Stop::Interrupted),
@@ -236,7 +259,9 @@ impl<'a> Station<'a> {
             }
         }
         let due_s = asked.map_or(f64::INFINITY, |rate| due_s(&plan, rate));
-        let point = Point { role, asked, due_s, summary: Summary::of(&measurement, &plan) };
+        let verify = &measurement.verify;
+        let wrong_values = (plan.verify > 0.0).then_some(verify.failed + verify.stale);
+        let point = Point { role, asked, due_s, wrong_values, summary: Summary::of(&measurement, &plan) };
         if !self.typed.args.output.quiet {
             let asked = asked.map_or("closed loop".to_owned(), |asked| format!("{asked:.0} req/s"));
             let met = match (point.carried(), self.curve.goals.is_empty(), point.met()) {
@@ -259,7 +284,10 @@ impl<'a> Station<'a> {
             Some(Stop::Failed(what)) => Some(what.clone()),
             Some(Stop::Usage(error)) => Some(error.to_string()),
         };
-        let exit = stop.map_or(exit, Stop::exit);
+        let exit = match stop.map_or(exit, Stop::exit) {
+            Exit::Complete if self.curve.wrong_values() > 0 => Exit::Missed,
+            exit => exit,
+        };
         let taken = [&self.json, &self.csv].into_iter().flatten().any(Output::is_standard);
         let as_json = self.typed.args.output.format == Some(Format::Json);
         let printed = match (taken, as_json) {
@@ -273,6 +301,27 @@ impl<'a> Station<'a> {
             Ok(()) => exit,
             Err(error) => Stop::from(error).exit(),
         }
+    }
+}
+
+/// Refuses what means nothing for several runs of which each has a rate.
+fn refuse(args: &RunArgs) -> Result<(), UsageError> {
+    let one_run = "which makes one run and not several";
+    let no_rate =
+        "since clients that come and go make as many requests as --conn-rate and --calls-per-connection say";
+    let refused = [
+        (args.pace.rate.is_some(), "--rate", one_run),
+        (args.pace.conn_rate.is_some(), "--conn-rate", no_rate),
+        (args.pace.calls_per_connection.is_some(), "--calls-per-connection", no_rate),
+        (args.output.hdr.is_some(), "--hdr", one_run),
+        (args.output.samples.is_some(), "--samples", one_run),
+        (args.saved.plan.is_some(), "--plan", one_run),
+    ];
+    match refused.into_iter().find(|(given, ..)| *given) {
+        Some((_, flag, why)) => {
+            Err(UsageError::Missing(format!("'{flag}' is accepted with 'pummel run' only, {why}")))
+        }
+        None => Ok(()),
     }
 }
 

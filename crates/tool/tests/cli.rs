@@ -188,11 +188,50 @@ fn choices_that_exclude_each_other_are_refused_with_the_reason() {
         ("--protocol binary --mix touch:1 --noreply", &["--noreply", "touch"]),
         ("--mix gat:1 --multiget 66", &["'66' for '--multiget'", "at most 65"]),
         ("--mix get:1,gats:1 --multiget 9 --key-size 250", &["'9' for '--multiget'", "at most 8"]),
+        ("--conn-rate 5 --reconnect", &["'5' for '--conn-rate'", "not accepted with --reconnect"]),
+        ("--conn-rate 5 --route ketama", &["'5' for '--conn-rate'", "only with --route all"]),
+        ("--conn-rate 5 --calls-per-connection 2 --udp", &["'5' for '--conn-rate'", "only over TCP"]),
+        ("--calls-per-connection 2 --reconnect", &["'2' for '--calls-per-connection'", "--reconnect"]),
+        ("--conn-rate 5 --calls-per-connection 0", &["'0' for '--calls-per-connection'", "from 1 to"]),
+        ("--no-load --mix get:1 --ttl 60", &["'60' for '--ttl'", "no request has one"]),
+        ("--no-load --mix get:1,incr:1 --ttl uniform:1,9", &["--ttl", "stored or touched"]),
+        ("--protocol resp3 --mix hset:1 --ttl 1m", &["'1m' for '--ttl'", "no request has one"]),
         ("--nonsense", &["--nonsense"]),
     ];
     for (options, parts) in rows {
         let words: Vec<&str> = ["run", "-s", "127.0.0.1:1"].into_iter().chain(options.split(' ')).collect();
         assert_refused(&words, parts);
+    }
+}
+
+#[test]
+fn an_expiry_is_accepted_wherever_a_request_has_it() {
+    for options in [
+        "--mix get:1 --ttl 60",
+        "--no-load --ttl 60",
+        "--no-load --mix get:1 --ttl 0",
+        "--no-load --mix touch:1 --ttl 60",
+        "--no-load --mix get:1,gat:1 --ttl 60",
+        "--no-load --mix get:1 --read-through --ttl 60",
+        "--no-load --mix get:1 --protocol meta --vivify 5 --ttl 60",
+    ] {
+        let words: Vec<&str> = ["explain", "run", "-s", "a"].into_iter().chain(options.split(' ')).collect();
+        let output = pummel(&words);
+        assert_eq!(output.status.code(), Some(0), "{options}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn a_password_that_is_missing_is_all_that_is_said() {
+    for (options, part) in [
+        (&["--user", "u"][..], "PUMMEL_PASSWORD"),
+        (&["--user", "u", "--password-file", "/nonexistent/word"], "/nonexistent/word"),
+    ] {
+        let words: Vec<&str> = ["run", "-s", "127.0.0.1:1"].iter().chain(options).copied().collect();
+        assert_refused(&words, &[part]);
+        let errors = text(&pummel(&words).stderr);
+        assert!(!errors.contains("seed"), "nothing was begun: {errors}");
+        assert_refused(&[&["scan", "--rates", "1:2:1"], &words[1..]].concat(), &[part]);
     }
 }
 

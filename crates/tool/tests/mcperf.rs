@@ -357,6 +357,22 @@ fn wrong_lines_end_with_status_1_and_help_with_0_all_on_standard_error() {
 }
 
 #[test]
+fn a_plan_is_explained_and_run_again() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let plan = folder.path().join("plan.toml");
+    let words = ["explain", "mcperf", "-s", "127.0.0.1", "-p", port_of(&server)];
+    let options = ["-n", "5", "-N", "10", "-r", "1000", "-R", "1000", "-e", "2000000000", "--plan"];
+    let explained =
+        Command::new(env!("CARGO_BIN_EXE_pummel")).args(words).args(options).arg(&plan).output().unwrap();
+    assert!(explained.status.success(), "{}", String::from_utf8_lossy(&explained.stderr));
+    let ended = Running::start(&format!("run --plan {}", plan.display())).end().expect(0);
+    assert_eq!(ended.json().count("totals/completed"), 50);
+    assert_eq!(server.connect().stats().get("cmd_set"), 50);
+}
+
+#[test]
 fn native_clients_come_and_go_too() {
     let _alone = quiet();
     let server = Memcached::start();

@@ -306,6 +306,19 @@ fn an_unknown_word_is_answered_by_errors_and_the_second_ends_the_connection() {
 }
 
 #[test]
+fn an_unknown_word_has_its_name_in_every_result() {
+    let _alone = quiet();
+    let memcached = Memcached::start();
+    let ended = mcperf(port_of(&memcached), "-m xxx -v 7 -o log --csv c --samples s");
+    for (name, part) in [("log", "] call 1 on connection 1: xxx "), ("c", ",xxx,"), ("s", ",xxx,")] {
+        let file = ended.file(name);
+        assert!(file.contains(part) && !file.contains(&part.replace("xxx", "set")), "{file}");
+    }
+    let result = ended.json();
+    assert_eq!(result.count("ops/xxx/requests") + result.count("whole_run/ops/xxx/requests"), 2);
+}
+
+#[test]
 fn response_times_are_those_of_responses_in_milliseconds_with_true_percentiles() {
     let _alone = quiet();
     // 70 of 100 replies are held for 20 ms, the others for 60 ms: the 75th is one of the others.

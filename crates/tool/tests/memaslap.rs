@@ -9,7 +9,7 @@ use std::os::unix::fs::symlink;
 use std::process::Command;
 
 use assert_cmd::cargo::cargo_bin;
-use common::{Ended, Memcached, Place, Running, Serve, pummel, quiet};
+use common::{Ended, Memcached, Place, Reserved, Running, Serve, pummel, quiet};
 
 /// A counter of the report.
 #[track_caller]
@@ -151,10 +151,11 @@ fn replicated_servers_are_written_to_as_far_as_they_may_be_and_read_elsewhere() 
     assert!(ended.errors.contains("only there when the servers replicate"), "{}", ended.errors);
 }
 
-/// Two servers that copy what is stored to each other, both with what the other has.
-fn peers() -> [Serve; 2] {
-    let names = [0; 2].map(|_| format!("127.0.0.1:{}", common::free_port_twice()));
-    let servers = [0, 1].map(|at| Serve::start_at(&names[at], &format!("--peer {}", names[1 - at])));
+/// Two servers that copy what is stored to each other, both with what the other has, and the ports that are theirs.
+fn peers() -> ([Serve; 2], [Reserved; 2]) {
+    let ports = [Reserved::new(), Reserved::new()];
+    let servers =
+        [0, 1].map(|at| Serve::start_at(&ports[at].name, &format!("--peer {}", ports[1 - at].name)));
     for (at, server) in servers.iter().enumerate() {
         server.connect().store(&format!("from{at}"), b"x");
     }
@@ -162,14 +163,14 @@ fn peers() -> [Serve; 2] {
         let mut talk = server.connect();
         common::until("copies", || (talk.stats().get("curr_items") == 2).then_some(()));
     }
-    servers
+    (servers, ports)
 }
 
 #[test]
 fn servers_that_replicate_have_what_was_set_on_the_other() {
     let _alone = quiet();
     for options in ["-p 2", "-p 1 -n 2", "-p 2 -d 5", "-p 2 -B -o 0.5 -w 1k"] {
-        let servers = peers();
+        let (servers, _ports) = peers();
         let names = servers.each_ref().map(|server| server.name.clone()).join(",");
         let ended = pummel(&format!("memaslap -s {names} -x 5000 -c 4 -X 100 -v 1 {options}")).expect(0);
         for none in ["get_misses", "verify_misses", "verify_failed"] {
@@ -189,7 +190,7 @@ fn servers_that_replicate_have_what_was_set_on_the_other() {
 #[test]
 fn a_replicating_server_that_is_lost_is_done_without_until_it_is_back() {
     let _alone = quiet();
-    let [one, other] = peers();
+    let ([one, other], _ports) = peers();
     let line = format!("memaslap -s {},{} -p 2 -t 60s -c 4 -X 100 -w 1k -v 1 -P 4k", one.name, other.name);
     let running = Running::start(&line);
     let name = one.name.clone();
@@ -250,12 +251,13 @@ fn connections_are_numbered_over_all_threads() {
 
 #[test]
 fn it_is_said_early_that_nothing_comes_back_over_udp() {
-    let _alone = quiet();
     // Somebody listens, and does not answer.
-    let port = common::free_port_twice();
-    let _silent = UdpSocket::bind(("127.0.0.1", port)).expect("it is free");
-    let _door = TcpListener::bind(("127.0.0.1", port)).expect("it is free");
-    let ended = pummel(&format!("memaslap -s 127.0.0.1:{port} -t 5s -U -X 100 -c 2")).expect(0);
+    let (port, _ends) = common::until("a port that is free for TCP and UDP", || {
+        let door = TcpListener::bind("127.0.0.1:0").ok()?;
+        let address = door.local_addr().ok()?;
+        UdpSocket::bind(address).ok().map(|silent| (address.port(), (door, silent)))
+    });
+    let ended = pummel(&format!("memaslap -s 127.0.0.1:{port} -t 4s -U -X 100 -c 2")).expect(0);
     let warnings = ended.errors.matches("WARNING: nothing comes back over UDP").count();
     assert_eq!(warnings, 1, "{}", ended.errors);
     assert!(counter(&ended, "cmd_get") == 0 && counter(&ended, "udp_timeout") == 0, "{}", ended.text);

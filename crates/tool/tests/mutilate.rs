@@ -653,9 +653,10 @@ fn stores_that_fail_are_counted_and_reported() {
 
 #[test]
 fn logins_work_and_refused_ones_are_named_as_the_original_does() {
-    let server = Memcached::start_sasl("me", "a long password, longer than the thirty-one bytes of old");
+    let user = "a-user-with-a-name-of-more-than-thirty-one-letters";
+    let server = Memcached::start_sasl(user, "a long password, longer than the thirty-one bytes of old");
     let name = &server.name;
-    let words = ["mutilate", "-s", name, "--binary", "-t", "1", "-B", "-v", "-U", "me", "-P"];
+    let words = ["mutilate", "-s", name, "--binary", "-t", "1", "-B", "-v", "-U", user, "-P"];
     let good = "a long password, longer than the thirty-one bytes of old";
     let ended = Running::start_words(&[&words[..], &[good]].concat()).end().expect(0);
     assert!(ended.errors.contains("SASL authentication succeeded"), "{}", ended.errors);

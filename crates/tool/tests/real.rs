@@ -4,6 +4,7 @@
 mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -412,6 +413,8 @@ fn cells<'a>(text: &'a str, first: &[&str]) -> Vec<&'a str> {
 
 fn assert_text_agrees(ended: &Ended, result: &Json) {
     let number = |cell: &str| cell.replace(',', "").parse::<f64>().unwrap_or(0.0);
+    // Where the median is long, times are in milliseconds.
+    let unit_us = if ended.text.contains("\nin ms ") { 1e3 } else { 1.0 };
     let ops = names(result, "ops");
     let all = if ops.len() > 1 { Some(("all", "totals".to_owned())) } else { None };
     let rows = ops.iter().map(|op| (op.as_str(), format!("ops/{op}"))).chain(all);
@@ -428,7 +431,7 @@ fn assert_text_agrees(ended: &Ended, result: &Json) {
         let row = cells(&ended.text, &[op, "response"]);
         let figures = ["min", "mean", "stddev", "p50", "p90", "p95", "p99", "p99.9", "p99.99", "max"];
         for (cell, figure) in row.iter().zip(figures) {
-            let exact = result.number(&format!("{path}/response_us/{figure}"));
+            let exact = result.number(&format!("{path}/response_us/{figure}")) / unit_us;
             assert_close(number(cell), exact, 0.0051, &format!("{op} {figure}"));
         }
     }
@@ -564,6 +567,39 @@ fn assert_samples_agree(ended: &Ended, result: &Json) {
                     &format!("{op} {span} {name}"),
                 );
             }
+        }
+    }
+}
+
+#[test]
+fn waiting_takes_as_long_in_a_time_namespace() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    for backend in backends() {
+        // The clock ahead of the machine's, and behind it.
+        for shift_s in ["100000", "-1"] {
+            let folder = tempfile::tempdir().expect("a temporary folder");
+            let result = folder.path().join("result");
+            let options = "--rate 200 -t 1s -c 2 --records 10 --wait block --quiet --backend";
+            let output = Command::new("timeout")
+                .args(["--signal=KILL", "60", "unshare", "--map-root-user", "--time", "--monotonic", shift_s])
+                .args(["--fork", "--kill-child", env!("CARGO_BIN_EXE_pummel"), "run", "-s", &server.name])
+                .args(options.split(' '))
+                .args([backend, "--json"])
+                .arg(&result)
+                .output()
+                .expect("timeout is of coreutils");
+            let errors = String::from_utf8_lossy(&output.stderr);
+            if errors.contains("unshare") {
+                eprintln!("left out: a time namespace cannot be made here: {}", errors.trim());
+                return;
+            }
+            assert_eq!(output.status.code(), Some(0), "{backend}, {shift_s} s: {errors}");
+            let json = std::fs::read_to_string(&result).expect("it was written");
+            let result = Json(serde_json::from_str(&json).expect("JSON"));
+            assert!((1.0..10.0).contains(&result.number("seconds")), "{json}");
+            let busy_s = result.number("generator/cpu_user_s") + result.number("generator/cpu_system_s");
+            assert!(busy_s < 0.5, "{backend}, {shift_s} s: it sleeps between 200 requests: {busy_s} s");
         }
     }
 }

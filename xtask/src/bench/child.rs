@@ -41,8 +41,10 @@ impl Child {
         identity: &[&str],
         log: &Path,
     ) -> io::Result<Child> {
-        let mut command = Command::new("setpriv");
-        command.args(identity).arg("--pdeathsig=KILL").arg("taskset").arg("--cpu-list").arg(cpu.to_string());
+        // A shell starts what runs in the background with interrupts ignored, and whatever that starts inherits it.
+        let mut command = Command::new("env");
+        command.arg("--default-signal=INT").arg("setpriv").args(identity).arg("--pdeathsig=KILL");
+        command.arg("taskset").arg("--cpu-list").arg(cpu.to_string());
         command.arg(program).args(arguments);
         command.stdin(Stdio::null());
         command

@@ -1,6 +1,7 @@
 //! System calls as safe functions; every `unsafe` block of the program is here or in a backend beside it.
 
 use std::ffi::{c_int, c_void};
+use std::fs;
 use std::io;
 use std::io::IoSlice;
 use std::mem::{MaybeUninit, size_of};
@@ -49,6 +50,21 @@ fn clock_ns(clock: libc::clockid_t) -> Nanos {
 #[inline]
 pub fn monotonic_ns() -> Nanos {
     clock_ns(libc::CLOCK_MONOTONIC)
+}
+
+/// Whether what the kernel itself calls CLOCK_MONOTONIC is what this process is shown, so that io_uring, which knows no
+/// time namespaces (time_namespaces(7)), can be given points of time. Not where that cannot be told.
+pub fn monotonic_is_the_kernels() -> bool {
+    match fs::read_to_string("/proc/self/timens_offsets") {
+        Ok(offsets) => !is_shifted(&offsets),
+        // The kernel has no time namespaces, or /proc is not mounted.
+        Err(_) => fs::exists("/proc/self/status").unwrap_or(false),
+    }
+}
+
+/// Lines of a clock's name, and its offset in seconds and nanoseconds.
+fn is_shifted(offsets: &str) -> bool {
+    offsets.lines().any(|line| line.split_whitespace().skip(1).any(|number| number != "0"))
 }
 
 /// The wall clock (CLOCK_REALTIME), in nanoseconds since 1970; what receive stamps are taken with.
@@ -192,7 +208,7 @@ fn limit(resource: libc::__rlimit_resource_t) -> (u64, u64) {
 /// The most memory that the process ever held (VmHWM of /proc/self/status); getrusage is no use here, since it starts
 /// with the parent's. `None` where /proc is not mounted.
 pub fn peak_rss_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes * 1024)
@@ -210,7 +226,7 @@ pub fn locked_memory_limit() -> u64 {
 
 /// The name of the kernel's version; `None` where /proc is not mounted.
 pub fn kernel_release() -> Option<String> {
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
     Some(release.trim().to_owned())
 }
 
@@ -737,6 +753,13 @@ mod tests {
             assert!(now >= last);
             last = now;
         }
+    }
+
+    #[test]
+    fn the_clocks_of_a_time_namespace_are_told_apart() {
+        assert!(!is_shifted("monotonic           0         0\nboottime            0         0\n"));
+        assert!(is_shifted("monotonic      100000         0\nboottime            0         0\n"));
+        assert!(is_shifted("monotonic          -1 999999999\nboottime            0         0\n"));
     }
 
     #[test]

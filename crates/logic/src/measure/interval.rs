@@ -1,5 +1,7 @@
 //! One slice of the measured phase, as one worker saw it or as all of them did.
 
+use std::collections::BTreeMap;
+
 use crate::measure::histogram::Histogram;
 use crate::measure::measurement::{Bytes, Stamps};
 use crate::measure::recorder::Recorder;
@@ -99,6 +101,36 @@ impl Interval {
     }
 }
 
+/// Takes the first slice out of `open`, which has them by number, if it is whole: all workers have given their parts of
+/// the slices before number `end`, and a slice is `length_ns` long. A worker that comes too late to its ticks gives several
+/// slices as one; those of the others that lie in it go into it, so that no two slices that are taken overlap. Those are
+/// handed to `spare` then, to be used again.
+pub fn take_whole(
+    open: &mut BTreeMap<u64, Box<Interval>>,
+    end: u64,
+    length_ns: Nanos,
+    mut spare: impl FnMut(Box<Interval>),
+) -> Option<Box<Interval>> {
+    let mut reach_ns = open.first_key_value().filter(|(index, _)| **index < end)?.1.end_ns;
+    for slice in open.values().skip(1) {
+        if slice.start_ns >= reach_ns {
+            break;
+        }
+        reach_ns = reach_ns.max(slice.end_ns);
+    }
+    if reach_ns.div_ceil(length_ns) > end {
+        return None;
+    }
+    let (_, mut whole) = open.pop_first()?;
+    while let Some(next) = open.first_entry().filter(|next| next.get().start_ns < whole.end_ns) {
+        let mut part = next.remove();
+        part.index = whole.index;
+        whole.merge(&mut part);
+        spare(part);
+    }
+    Some(whole)
+}
+
 impl Turns {
     /// Adds another worker's, or another slice's, figures.
     pub fn merge(&mut self, other: &Turns) {
@@ -151,6 +183,47 @@ mod tests {
     #[should_panic(expected = "same slice")]
     fn different_slices_are_not_merged() {
         slice(3, 0, 1, 0).merge(&mut slice(4, 0, 1, 0));
+    }
+
+    /// Slices of ten nanoseconds that are taken while everything before number `end` is there: number, beginning, end and
+    /// requests of each.
+    fn taken(open: &mut BTreeMap<u64, Box<Interval>>, end: u64) -> Vec<(u64, Nanos, Nanos, u64)> {
+        let mut taken = Vec::new();
+        while let Some(mut whole) = take_whole(open, end, 10, drop) {
+            let requests = whole.groups[0].ops().all().counts.completed;
+            taken.push((whole.index, whole.start_ns, whole.end_ns, requests));
+        }
+        taken
+    }
+
+    fn opened(slices: impl IntoIterator<Item = Interval>) -> BTreeMap<u64, Box<Interval>> {
+        slices.into_iter().map(|slice| (slice.index, Box::new(slice))).collect()
+    }
+
+    #[test]
+    fn slices_are_taken_one_by_one_as_far_as_they_are_whole() {
+        let mut open = opened([slice(2, 20, 30, 1), slice(3, 30, 40, 2), slice(4, 40, 50, 3)]);
+        assert!(taken(&mut open, 2).is_empty());
+        assert_eq!(taken(&mut open, 4), [(2, 20, 30, 1), (3, 30, 40, 2)]);
+        assert_eq!(taken(&mut open, u64::MAX), [(4, 40, 50, 3)]);
+    }
+
+    #[test]
+    fn slices_that_one_worker_gave_as_one_become_one_of_all() {
+        // One worker was away from 20 to 40, another from 30 to 60.
+        let late = || [slice(2, 20, 40, 1), slice(3, 30, 60, 2), slice(4, 40, 50, 4), slice(6, 60, 70, 8)];
+        let mut open = opened(late());
+        // What the first has from 50 to 60 is still to come.
+        assert!(taken(&mut open, 5).is_empty());
+        assert_eq!(taken(&mut open, 6), [(2, 20, 60, 7)]);
+        assert_eq!(taken(&mut open, 7), [(6, 60, 70, 8)]);
+    }
+
+    #[test]
+    fn the_last_slice_waits_for_the_end_of_the_drain() {
+        let mut open = opened([slice(9, 90, 117, 1)]);
+        assert!(taken(&mut open, 10).is_empty());
+        assert_eq!(taken(&mut open, u64::MAX), [(9, 90, 117, 1)]);
     }
 
     #[test]

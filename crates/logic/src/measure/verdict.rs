@@ -10,7 +10,8 @@
 //! * requests **waited for a slot that the generator kept**. A slot is taken from `ready` to `arrived`, that is for
 //!   lag + service, and the wait behind taken slots grows with the mean square of that time (the formula of Pollaczek
 //!   and Khinchine). So when a wait is visible it is put down to whichever of the two has the larger sum of squares; a
-//!   timeout counts on the side of the service.
+//!   timeout counts on the side of the service. Where connections were lost or could not be opened, and requests waited
+//!   ten times longer than that formula explains, they waited for connections, and the generator is not accused of it.
 //!
 //! Lag and reaction do not accuse where requests spent ten times as long in a wait of the server's making; they are
 //! mentioned then, as they are where they show only beyond p99.
@@ -20,7 +21,7 @@
 use crate::measure::measurement::Measurement;
 use crate::measure::recorder::{Op, Span};
 use crate::measure::summary::{Figures, QUANTILES, Quantile, Unanswered, time_text};
-use crate::plan::{Arrivals, Clock, Plan};
+use crate::plan::{Arrivals, Clock, Depth, Plan};
 use crate::time::{MICROSECOND, Nanos};
 
 /// What limited the run.
@@ -189,10 +190,19 @@ impl Evidence<'_> {
         if let Some((name, wait, response)) = self.visible_wait() {
             // The figures here are those that are known; with unanswered requests a report's table has others.
             let of_answered = if counts.unanswered() > 0 { " of the answered requests" } else { "" };
+            let gone = match &self.measurement.connections {
+                gone if self.connections_made_the_wait() => {
+                    format!(
+                        " ({} connections were lost, {} attempts to open one failed)",
+                        gone.lost, gone.failed
+                    )
+                }
+                _ => String::new(),
+            };
             return Some(format!(
                 "The server or the number of connections ({connections}) was the limit, not the generator: of a response \
-                 time of {} at {name}{of_answered}, requests waited {} before they could be sent, and one request took the \
-                 server {} (service p50 {}). The generator's own lag is {lag} at p99{of_answered}.",
+                 time of {} at {name}{of_answered}, requests waited {} before they could be sent{gone}, and one request \
+                 took the server {} (service p50 {}). The generator's own lag is {lag} at p99{of_answered}.",
                 time_text(response),
                 time_text(wait),
                 self.longest_service(),
@@ -286,10 +296,46 @@ impl Evidence<'_> {
     }
 
     fn lag_made_the_wait(&self) -> bool {
+        let (lag, service) = self.squares();
+        lag > service && !self.connections_made_the_wait()
+    }
+
+    /// The sums of squares of the times for which slots were taken: lag, and service with the timeouts.
+    fn squares(&self) -> (f64, f64) {
         let unanswered = self.unanswered();
         let timeout = unanswered.timeout_ns as f64;
         let squares = |span| self.all.times.of(span).moments().sum_squares as f64;
-        squares(Span::Lag) > squares(Span::Service) + unanswered.timeouts as f64 * timeout * timeout
+        (squares(Span::Lag), squares(Span::Service) + unanswered.timeouts as f64 * timeout * timeout)
+    }
+
+    /// Whether requests waited for connections that were not there: some were lost or could not be opened, and the wait
+    /// is much more than slots make that are taken. At a load of rho and r arrivals per second, those make all requests
+    /// of a slot wait for r * sum((lag + service)^2) / (2 * (1 - rho)) together.
+    fn connections_made_the_wait(&self) -> bool {
+        let connections = &self.measurement.connections;
+        if connections.lost == 0 && connections.failed == 0 {
+            return false;
+        }
+        let slots: f64 = self
+            .plan
+            .groups
+            .iter()
+            .map(|group| match group.depth {
+                Depth::Limit(depth) => f64::from(depth) * f64::from(group.clients),
+                Depth::Unlimited => f64::INFINITY,
+            })
+            .sum();
+        let slots_ns = slots * self.measurement.measured_ns as f64;
+        let moments = |span| self.all.times.of(span).moments();
+        let unanswered = self.unanswered();
+        let timeouts_ns = unanswered.timeouts as f64 * unanswered.timeout_ns as f64;
+        let load =
+            (moments(Span::Lag).sum as f64 + moments(Span::Service).sum as f64 + timeouts_ns) / slots_ns;
+        let rate = moments(Span::Lag).count as f64 / slots_ns;
+        let (lag, service) = self.squares();
+        // The square of a sum of two is at most twice the sum of their squares.
+        let explained = rate * 2.0 * (lag + service) / (2.0 * (1.0 - load));
+        load < 1.0 && moments(Span::Wait).sum as f64 > OUTWEIGHED * explained
     }
 
     /// How long the server took at most, as far as it is known.
@@ -345,6 +391,8 @@ mod tests {
         frozen: (Nanos, Nanos),
         /// When the generator does.
         paused: (Nanos, Nanos),
+        /// When no connection is there.
+        shut: (Nanos, Nanos),
         timeout: Nanos,
         busy_share: f64,
     }
@@ -358,6 +406,7 @@ mod tests {
         reaction: 30 * MICROSECOND,
         frozen: (0, 0),
         paused: (0, 0),
+        shut: (0, 0),
         timeout: 5 * SECOND,
         busy_share: 0.1,
     };
@@ -385,6 +434,9 @@ mod tests {
             }
             measurement.add(&mut interval, Keep::Figures);
             measurement.connections.asked = u64::from(self.connections);
+            if self.shut.1 > 0 {
+                measurement.connections.lost = u64::from(self.connections);
+            }
             measurement.measured_ns = self.length;
             let busy_ns = (self.busy_share * self.length as f64) as Nanos;
             measurement.generator.workers.push(WorkerTime { busy_ns, wall_ns: self.length });
@@ -405,7 +457,7 @@ mod tests {
                 if due >= self.length {
                     return;
                 }
-                let ready = due.max(free);
+                let ready = after(due.max(free), self.shut);
                 let sent = after(ready, self.paused) + self.lag;
                 let arrived = after(sent, self.frozen) + self.service;
                 let mut sample = Sample {
@@ -490,6 +542,26 @@ mod tests {
         assert_eq!(verdict.limited(), verdict.why.is_some());
         for word in words {
             assert!(verdict.says.contains(word), "{word:?} is missing: {}", verdict.says);
+        }
+    }
+
+    #[test]
+    fn connections_that_were_not_there_are_not_the_generators_fault_even_where_it_lags() {
+        // The lag is larger than the service, so that of the two it would have made the wait.
+        let story = Story { shut: (SECOND, SECOND), lag: 60 * MICROSECOND, ..QUIET };
+        says(
+            &story.tell(),
+            Limit::Server,
+            &["not the generator", "(10 connections were lost, 0 attempts to open one failed)"],
+        );
+    }
+
+    #[test]
+    fn a_generator_that_was_paused_is_accused_also_where_connections_were_lost() {
+        for connections in [1, 10, 100, 1_000] {
+            let shut = (3 * SECOND, MICROSECOND);
+            let verdict = Story { connections, paused: (SECOND, SECOND / 2), shut, ..QUIET }.tell();
+            says(&verdict, Limit::Generator, &["The generator was the limit", "lag"]);
         }
     }
 

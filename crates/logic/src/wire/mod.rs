@@ -126,6 +126,12 @@ impl Verb {
             || matches!(self, Verb::Hset | Verb::Mset)
     }
 
+    /// Whether requests of this verb carry an expiry.
+    #[inline]
+    pub fn has_expiry(self) -> bool {
+        self.stores() && !self.is_resp_only() || matches!(self, Verb::Gat | Verb::Gats | Verb::Touch)
+    }
+
     /// Whether a request of this verb can end so: an answer of another kind belongs to another request, or to none.
     #[inline]
     pub fn can_end(self, outcome: &Outcome) -> bool {

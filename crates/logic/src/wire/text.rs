@@ -127,6 +127,9 @@ impl Codec for Text {
     }
 }
 
+/// The word of mcperf's hidden method, which no server knows.
+pub const BOGUS_WORD: &str = "xxx";
+
 impl Text {
     /// The same, with a blank before the end of every command line that is not a read's and asks for a reply: mcperf's
     /// requests, byte by byte.
@@ -134,7 +137,7 @@ impl Text {
         Text { style: Style::Blank, ..Text::new() }
     }
 
-    /// The same as [`Text::with_blanks`], with the word `xxx` for `set`, which no server knows.
+    /// The same as [`Text::with_blanks`], with [`BOGUS_WORD`] for `set`.
     pub fn with_bogus_sets() -> Text {
         Text { style: Style::Bogus, ..Text::new() }
     }
@@ -217,7 +220,7 @@ fn encode_change(op: &Op<'_>, style: Style, out: &mut Outbox) -> Result<Expect, 
         ascii::check_expiry(op.expiry_s)?;
     }
     let is_bogus = style == Style::Bogus && op.verb == Verb::Set;
-    out.push(if is_bogus { "xxx" } else { op.verb.name() }.as_bytes());
+    out.push(if is_bogus { BOGUS_WORD } else { op.verb.name() }.as_bytes());
     out.push(b" ");
     out.push(key);
     match op.verb {

@@ -155,12 +155,8 @@ impl KeyMaker {
             }
             KeyStyle::Fnv => {
                 let dist = data.key_size.clone();
-                StableSize::Hashed {
-                    dist,
-                    before: prefix.len() as u64,
-                    min: len_min,
-                    max: KEY_MAX_BYTES as u64,
-                }
+                let before = prefix.len() as u64;
+                StableSize::hashed(dist, before, len_min, KEY_MAX_BYTES as u64)
             }
         };
         Ok(KeyMaker { template, prefix_len: prefix.len(), len, spaces })
@@ -257,6 +253,15 @@ impl StableSize {
         match dist {
             Dist::Fixed(_) => StableSize::Fixed(dist.draw_size(0, min, max)),
             _ => StableSize::Drawn { stream: Stream::from_seed(seed), dist: dist.clone(), min, max },
+        }
+    }
+
+    /// Sizes from a distribution at the hash of the index, `before` longer, cut to `min` and `max`.
+    fn hashed(dist: Dist, before: u64, min: u64, max: u64) -> StableSize {
+        let sizes = StableSize::Hashed { dist, before, min, max };
+        match sizes {
+            StableSize::Hashed { dist: Dist::Fixed(_), .. } => StableSize::Fixed(sizes.of_each(0)),
+            sizes => sizes,
         }
     }
 

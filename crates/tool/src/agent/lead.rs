@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use pummel_engine::clock;
 use pummel_engine::run::{Supplies, Watch};
 use pummel_logic::measure::agents::{Agents, Lost, Member};
-use pummel_logic::measure::interval::Interval;
+use pummel_logic::measure::interval::{Interval, take_whole};
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::parcel::Parcel;
 use pummel_logic::measure::recorder::{Counts, Op, Span};
@@ -658,14 +658,17 @@ impl<'a> Voyage<'a> {
     fn add_slices(&mut self) {
         let here = self.seats.iter().filter(|seat| seat.is_here());
         let whole = here.map(|seat| seat.next_slice).min().unwrap_or(u64::MAX);
-        while let Some(entry) = self.open.first_entry().filter(|entry| *entry.key() < whole) {
-            let mut slice = entry.remove();
+        let (length_ns, spares) = (self.plan.interval_ns, &mut self.spares);
+        let mut empty = |mut slice: Box<Interval>| {
+            slice.restart(0, 0);
+            slice.outstanding = None;
+            spares.push(slice);
+        };
+        while let Some(mut slice) = take_whole(&mut self.open, whole, length_ns, &mut empty) {
             self.watch.interval(&mut slice);
             self.live.add(&mut slice, self.watch.wants().keep);
             self.live.measured_ns = self.live.measured_ns.max(slice.end_ns);
-            slice.restart(0, 0);
-            slice.outstanding = None;
-            self.spares.push(slice);
+            empty(slice);
             self.watch.slice(&self.live);
         }
     }

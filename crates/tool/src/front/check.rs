@@ -119,12 +119,20 @@ pub fn check(plan: &Plan) -> Result<(), Wrong> {
         (10 * MILLISECOND, "10ms"),
         (3_600 * SECOND, "1h"),
     )?;
-    span(("--timeout", "timeout_ns"), plan.timeout_ns, (1_000, "1us"), (24 * 3_600 * SECOND, "24h"))?;
+    let longest = match plan.sequence() {
+        // mcperf's is any time, or none at all.
+        Some(_) => (super::mcperf::NEVER_NS, "1000000000s"),
+        None => (24 * 3_600 * SECOND, "24h"),
+    };
+    span(("--timeout", "timeout_ns"), plan.timeout_ns, (1_000, "1us"), longest)?;
     share(("--verify", "verify"), plan.verify)?;
     goals(plan)?;
     socket(&plan.socket)?;
     tls(plan)?;
     data(&plan.data)?;
+    if plan.sequence().is_none() {
+        expiry(&plan.data.expiry_s)?;
+    }
     groups(plan)?;
     if plan.phases.is_empty() {
         return wrong(("--plan", "phases"), "[]", "at least one phase is accepted");
@@ -139,6 +147,26 @@ pub fn check(plan: &Plan) -> Result<(), Wrong> {
         Transport::Stream => Ok(()),
         Transport::Udp => udp::fits(plan),
     }
+}
+
+/// Whether an expiry that was asked for is part of any request. A saved plan may describe its records all the same.
+pub fn expiry_is_sent(plan: &Plan) -> Result<(), Wrong> {
+    let sends = |phase: &Phase| match &phase.work {
+        // Hashes have none.
+        Work::Load(load) => !load.no_plain || load.pieces || load.counters || load.commands,
+        Work::Mix(mix) => {
+            let verbs = || mix.ops.iter().map(|(verb, _)| *verb);
+            let renews = mix.read_through_ns.is_some() || mix.meta.renews();
+            verbs().any(Verb::has_expiry)
+                || renews && verbs().any(|verb| verb.reads() && !verb.is_resp_only())
+        }
+        _ => false,
+    };
+    if plan.data.expiry_s == Dist::Fixed(0.0) || plan.phases.iter().any(sends) {
+        return Ok(());
+    }
+    let why = "an expiry is accepted where something is stored or touched, and here no request has one";
+    wrong(("--ttl", "data.expiry_s"), &plan.data.expiry_s, why)
 }
 
 fn servers(servers: &[String]) -> Result<(), Wrong> {
@@ -267,7 +295,7 @@ fn group(group: &Group) -> Result<(), Wrong> {
         (Arrivals::Closed, Some(rate)) => {
             wrong(("--rate", "groups.rate"), rate, "no rate is accepted where arrivals are closed")
         }
-        (Arrivals::Closed, None) if group.depth == Depth::Unlimited => wrong(
+        (Arrivals::Closed, None) if group.depth == Depth::Unlimited && !has_calls(group) => wrong(
             depth_at,
             "unlimited",
             "unlimited is accepted only with --rate: a closed loop would never stop asking",
@@ -287,6 +315,12 @@ fn group(group: &Group) -> Result<(), Wrong> {
     }
 }
 
+/// Whether its requests are due by a process of each connection's own, whatever the others are due by.
+fn has_calls(group: &Group) -> bool {
+    let sequence = group.crowd.as_ref().and_then(|crowd| crowd.sequence.as_ref());
+    sequence.is_some_and(|sequence| sequence.calls.is_some())
+}
+
 /// Clients that come and go.
 fn crowd(plan: &Plan) -> Result<(), Wrong> {
     let Some((group, crowd)) = plan.groups.iter().find_map(|group| Some((group, group.crowd.as_ref()?)))
@@ -295,21 +329,22 @@ fn crowd(plan: &Plan) -> Result<(), Wrong> {
     };
     let calls_at = ("--calls-per-connection", "groups.crowd.calls");
     within(calls_at, crowd.calls, 1, NUMBER_MAX)?;
+    // Named is what made the clients come and go, and has been typed.
+    let (at, value) = match &crowd.births {
+        Births::Open { rate, .. } => (("--conn-rate", "groups.crowd.births.open.rate"), rate.to_string()),
+        Births::Closed | Births::Drawn(_) => (calls_at, crowd.calls.to_string()),
+    };
     if plan.groups.len() > 1 {
-        return wrong(calls_at, crowd.calls, "clients that come and go are accepted only in the only group");
+        return wrong(at, value, "clients that come and go are accepted only in the only group");
     }
     if plan.route != Route::All {
-        return wrong(calls_at, crowd.calls, "clients that come and go are accepted only with --route all");
+        return wrong(at, value, "clients that come and go are accepted only with --route all");
     }
     if plan.transport == Transport::Udp {
-        return wrong(
-            calls_at,
-            crowd.calls,
-            "clients that come and go are accepted only over TCP and unix sockets",
-        );
+        return wrong(at, value, "clients that come and go are accepted only over TCP and unix sockets");
     }
     if plan.reconnect {
-        return wrong(calls_at, crowd.calls, "clients that come and go are not accepted with --reconnect");
+        return wrong(at, value, "clients that come and go are not accepted with --reconnect");
     }
     if let Some(rate) = group.rate {
         let why = "not accepted for clients that come and go: how many requests there are follows from --conn-rate and \
@@ -359,6 +394,11 @@ fn sequence(plan: &Plan, sequence: &Sequence) -> Result<(), Wrong> {
             plan.engine.threads,
             "a sequence is accepted on one thread, since keys are counted there",
         );
+    }
+    let expiry = &plan.data.expiry_s;
+    if !matches!(expiry, Dist::Fixed(seconds) if (0.0..=f64::from(i32::MAX)).contains(seconds) && seconds.fract() == 0.0)
+    {
+        return wrong(("--ttl", "data.expiry_s"), expiry, "a whole number from 0 to 2147483647 is accepted");
     }
     if plan.data.key_prefix.len() + 16 > KEY_SIZE_MAX as usize {
         return wrong(at, &plan.data.key_prefix, "a prefix of up to 234 bytes is accepted");
@@ -725,8 +765,7 @@ fn data(data: &Data) -> Result<(), Wrong> {
     within(("--records", "data.records"), data.records, 1, RECORDS_MAX)?;
     within(("--data-seed", "data.seed"), data.seed, 0, NUMBER_MAX)?;
     keys(data)?;
-    value_size(&data.value_size)?;
-    expiry(&data.expiry_s)
+    value_size(&data.value_size)
 }
 
 /// A key is the prefix and the record's number over all key spaces in decimal (see `workload::key`): what varies is

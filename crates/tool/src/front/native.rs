@@ -121,7 +121,7 @@ pub fn run(typed: &Typed<RunArgs>, edge: &Edge) -> Result<Job, UsageError> {
         phases: phases(args),
         ..base(&args.target, &args.engine, &args.socket, &args.data, edge, args.pace.threads)?
     };
-    check::check(&plan).map_err(|wrong| typed.usage(wrong))?;
+    check::check(&plan).and_then(|()| check::expiry_is_sent(&plan)).map_err(|wrong| typed.usage(wrong))?;
     Ok(Job { front: Front::Native, plan, outputs, fleet: fleet(args)? })
 }
 
@@ -145,7 +145,7 @@ pub fn load(typed: &Typed<LoadArgs>, edge: &Edge) -> Result<Job, UsageError> {
         phases: vec![load_phase(&pace.mix.0, pace.depth, true)],
         ..base(&args.target, &args.engine, &args.socket, &args.data, edge, pace.threads)?
     };
-    check::check(&plan).map_err(|wrong| typed.usage(wrong))?;
+    check::check(&plan).and_then(|()| check::expiry_is_sent(&plan)).map_err(|wrong| typed.usage(wrong))?;
     Ok(Job { front: Front::Native, plan, outputs, fleet: load_fleet(args)? })
 }
 

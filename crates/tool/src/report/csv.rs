@@ -6,7 +6,7 @@ use pummel_logic::measure::measurement::{Slice, SliceOp};
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::measure::summary::{Figures, QUANTILES};
 use pummel_logic::time::seconds;
-use pummel_logic::wire::{Fault, Verb};
+use pummel_logic::wire::Fault;
 
 use super::Report;
 use super::json::micros;
@@ -16,7 +16,7 @@ pub fn render(report: &Report<'_>) -> Vec<u8> {
     let mut table = header();
     for slice in &report.measurement.intervals {
         for (verb, op) in &slice.ops {
-            row(&mut table, slice, *verb, op);
+            row(&mut table, slice, report.plan.name_of(*verb), op);
         }
     }
     table.into_bytes()
@@ -39,11 +39,11 @@ fn header() -> String {
     header
 }
 
-fn row(table: &mut String, slice: &Slice, verb: Verb, op: &SliceOp) {
+fn row(table: &mut String, slice: &Slice, name: &str, op: &SliceOp) {
     let counts = &op.counts;
     let length_s = seconds(slice.length_ns());
     let rate = if length_s > 0.0 { counts.completed as f64 / length_s } else { 0.0 };
-    push(table, format_args!("{:.3},{length_s:.3},{}", seconds(slice.start_ns), verb.name()));
+    push(table, format_args!("{:.3},{length_s:.3},{}", seconds(slice.start_ns), name));
     push(table, format_args!(",{},{},{rate:.3}", counts.requests(), counts.completed));
     push(table, format_args!(",{},{},{}", counts.keys, counts.hits, counts.misses));
     counts.errors.iter().for_each(|errors| push(table, format_args!(",{errors}")));
@@ -74,6 +74,7 @@ mod tests {
     use super::*;
     use crate::report::example::Run;
     use pummel_logic::measure::measurement::Keep;
+    use pummel_logic::wire::Verb;
 
     fn rows(run: &Run) -> Vec<Vec<String>> {
         let table = String::from_utf8(run.report(render)).unwrap();

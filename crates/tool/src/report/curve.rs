@@ -41,8 +41,17 @@ pub struct Point {
     pub asked: Option<f64>,
     /// In how many seconds the requests came; without bound in closed loop.
     pub due_s: f64,
+    /// Values that were wrong, or older than what the same client had stored; `None` where none are checked.
+    pub wrong_values: Option<u64>,
     /// What it showed.
     pub summary: Summary,
+}
+
+impl Curve {
+    /// Wrong values of all runs.
+    pub fn wrong_values(&self) -> u64 {
+        self.points.iter().filter_map(|point| point.wrong_values).sum()
+    }
 }
 
 impl Point {
@@ -112,6 +121,10 @@ pub fn text(curve: &Curve) -> String {
             "\nIn {limited} of {all} runs the generator was the limit: their times are partly its own.\n"
         );
     }
+    let wrong = curve.wrong_values();
+    if wrong > 0 {
+        text += &format!("\nWRONG VALUES FOUND: {wrong} in all runs; `pummel run --verify` says which.\n");
+    }
     if curve.command == "search" {
         text += &match curve.found {
             Some(rate) => {
@@ -156,6 +169,7 @@ pub fn json(curve: &Curve) -> Vec<u8> {
                 "response_us": response,
                 "met": met,
                 "carried": point.carried(),
+                "wrong_values": point.wrong_values,
                 "limit": point.summary.verdict.limit.name(),
             })
         })
@@ -211,8 +225,13 @@ mod tests {
     fn scan() -> Curve {
         let mut summary = Run::new(Keep::Figures).report(|report| report.summary.clone());
         summary.verdict.limit = Limit::Nobody;
-        let point =
-            |asked, due_s| Point { role: "scan", asked: Some(asked), due_s, summary: summary.clone() };
+        let point = |asked, due_s| Point {
+            role: "scan",
+            asked: Some(asked),
+            due_s,
+            wrong_values: None,
+            summary: summary.clone(),
+        };
         Curve {
             command: "scan",
             goals: Vec::new(),

@@ -7,7 +7,6 @@ use hdrhistogram::serialization::interval_log::{IntervalLogWriter, IntervalLogWr
 use pummel_logic::measure::histogram::Histogram;
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::time::Nanos;
-use pummel_logic::wire::Verb;
 
 use super::{Report, VERSION};
 
@@ -40,7 +39,8 @@ pub fn render(report: &Report<'_>) -> Vec<u8> {
     } else {
         for (verb, op) in report.measurement.ops().iter() {
             for span in Span::ALL {
-                line(&mut log, op.times.of(span), (verb, span), 0, report.measurement.measured_ns);
+                let name = report.plan.name_of(verb);
+                line(&mut log, op.times.of(span), (name, span), 0, report.measurement.measured_ns);
             }
         }
     }
@@ -53,7 +53,8 @@ fn slices(log: &mut Log<'_>, report: &Report<'_>) {
     for slice in &report.measurement.intervals {
         for (verb, op) in &slice.ops {
             for (span, histogram) in Span::ALL.into_iter().zip(op.histograms().iter().flatten()) {
-                line(log, histogram, (*verb, span), slice.start_ns, slice.length_ns());
+                let name = report.plan.name_of(*verb);
+                line(log, histogram, (name, span), slice.start_ns, slice.length_ns());
             }
         }
     }
@@ -62,14 +63,14 @@ fn slices(log: &mut Log<'_>, report: &Report<'_>) {
 fn line(
     log: &mut Log<'_>,
     histogram: &Histogram,
-    (verb, span): (Verb, Span),
+    (name, span): (&str, Span),
     start_ns: Nanos,
     length_ns: Nanos,
 ) {
     if histogram.count() == 0 {
         return;
     }
-    let tag = format!("{}.{}", verb.name(), span.name());
+    let tag = format!("{name}.{}", span.name());
     let tag = Tag::new(&tag).expect("names of verbs and spans have no comma and no space");
     let (start, length) = (Duration::from_nanos(start_ns), Duration::from_nanos(length_ns));
     log.write_histogram(&histogram.to_hdr(), start, length, Some(tag)).expect(NEVER_FAILS);

@@ -85,11 +85,11 @@ impl<'a> Root<'a> {
             unix_socket: measurement.unix_socket,
             load: LoadOut::of(measurement),
             totals: TotalsOut { skipped: skipped_of(report), ..TotalsOut::of(&summary.totals) },
-            ops: OpsOut::of(&summary.ops, &measurement.ops()),
+            ops: OpsOut::of(plan, &summary.ops, &measurement.ops()),
             groups: groups
                 .iter()
                 .zip(&measurement.groups)
-                .map(|(group, raw)| GroupOut::of(group, &raw.ops))
+                .map(|(group, raw)| GroupOut::of(plan, group, &raw.ops))
                 .collect(),
             agents: measurement.agents.as_ref().map(|agents| AgentsOut::of(agents, summary.seconds)),
             bytes: measurement.bytes,
@@ -101,8 +101,8 @@ impl<'a> Root<'a> {
             goals: GoalOut::all_of(report),
             generator: GeneratorOut::of(report),
             verdict: VerdictOut { limit: summary.verdict.limit.name(), says: &summary.verdict.says },
-            whole_run: WholeRunOut::of(measurement),
-            intervals: measurement.intervals.iter().map(IntervalOut::of).collect(),
+            whole_run: WholeRunOut::of(plan, measurement),
+            intervals: measurement.intervals.iter().map(|slice| IntervalOut::of(plan, slice)).collect(),
         }
     }
 }
@@ -210,22 +210,22 @@ impl<'a> OpOut<'a> {
     }
 }
 
-/// Verbs with what is known of them, in the order of reports.
-struct OpsOut<'a>(Vec<(Verb, OpOut<'a>)>);
+/// Verbs, as the plan calls them, with what is known of them, in the order of reports.
+struct OpsOut<'a>(Vec<(&'static str, OpOut<'a>)>);
 
 impl<'a> OpsOut<'a> {
-    fn of(summaries: &'a [OpSummary], ops: &Ops) -> OpsOut<'a> {
+    fn of(plan: &Plan, summaries: &'a [OpSummary], ops: &Ops) -> OpsOut<'a> {
         let each = summaries.iter().map(|summary| {
             let histograms = ops.get(summary.verb).map(|op| Histograms::of(&op.times));
-            (summary.verb, OpOut::of(&summary.counts, Some(&summary.figures), histograms))
+            (plan.name_of(summary.verb), OpOut::of(&summary.counts, Some(&summary.figures), histograms))
         });
         OpsOut(each.collect())
     }
 
-    fn of_slice(ops: &'a BTreeMap<Verb, SliceOp>) -> OpsOut<'a> {
+    fn of_slice(plan: &Plan, ops: &'a BTreeMap<Verb, SliceOp>) -> OpsOut<'a> {
         let each = ops.iter().map(|(verb, op)| {
             let histograms = op.histograms.clone().map(Histograms);
-            (*verb, OpOut::of(&op.counts, Some(&op.figures), histograms))
+            (plan.name_of(*verb), OpOut::of(&op.counts, Some(&op.figures), histograms))
         });
         OpsOut(each.collect())
     }
@@ -233,7 +233,7 @@ impl<'a> OpsOut<'a> {
 
 impl Serialize for OpsOut<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(verb, op)| (verb.name(), op)))
+        serializer.collect_map(self.0.iter().map(|(name, op)| (name, op)))
     }
 }
 
@@ -343,8 +343,9 @@ struct GroupOut<'a> {
 }
 
 impl<'a> GroupOut<'a> {
-    fn of(group: &'a GroupSummary, ops: &Ops) -> GroupOut<'a> {
-        GroupOut { name: &group.name, totals: TotalsOut::of(&group.totals), ops: OpsOut::of(&group.ops, ops) }
+    fn of(plan: &Plan, group: &'a GroupSummary, ops: &Ops) -> GroupOut<'a> {
+        let ops = OpsOut::of(plan, &group.ops, ops);
+        GroupOut { name: &group.name, totals: TotalsOut::of(&group.totals), ops }
     }
 }
 
@@ -577,9 +578,10 @@ struct WholeRunOut<'a> {
 }
 
 impl WholeRunOut<'_> {
-    fn of(measurement: &Measurement) -> WholeRunOut<'_> {
+    fn of<'a>(plan: &Plan, measurement: &'a Measurement) -> WholeRunOut<'a> {
         let ops = measurement.whole_run.ops.iter();
-        let ops = OpsOut(ops.map(|(verb, counts)| (verb, OpOut::of(counts, None, None))).collect());
+        let ops =
+            OpsOut(ops.map(|(verb, counts)| (plan.name_of(verb), OpOut::of(counts, None, None))).collect());
         WholeRunOut { ops, bytes: measurement.whole_run.bytes }
     }
 }
@@ -595,12 +597,12 @@ struct IntervalOut<'a> {
 }
 
 impl<'a> IntervalOut<'a> {
-    fn of(slice: &'a Slice) -> IntervalOut<'a> {
+    fn of(plan: &Plan, slice: &'a Slice) -> IntervalOut<'a> {
         IntervalOut {
             at_s: seconds(slice.start_ns),
             seconds: seconds(slice.length_ns()),
             rate: rounded(slice_rate(slice)),
-            ops: OpsOut::of_slice(&slice.ops),
+            ops: OpsOut::of_slice(plan, &slice.ops),
             bytes: slice.bytes,
             stalls: slice.turns.stalls,
         }

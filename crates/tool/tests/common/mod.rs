@@ -10,7 +10,8 @@ pub mod secured;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -20,6 +21,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use pummel_engine::io::uring::Uring;
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -96,6 +98,29 @@ impl Nobody {
     }
 }
 
+/// A TCP port of 127.0.0.1 that the system gives to nobody who asks for any port, as long as this is held, while a server
+/// that is told its number can listen there, also several times.
+pub struct Reserved {
+    /// The address, as `--server` takes it.
+    pub name: String,
+    /// Bound, and never listening.
+    _holder: OwnedFd,
+}
+
+impl Reserved {
+    pub fn new() -> Reserved {
+        let flags = SocketFlags::CLOEXEC;
+        let holder = rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)
+            .expect("there are sockets");
+        rustix::net::sockopt::set_socket_reuseaddr(&holder, true).expect("it is an option of every socket");
+        let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+        rustix::net::bind(&holder, &any).expect("a free port");
+        let name = rustix::net::getsockname(&holder).expect("it is bound");
+        let name = SocketAddr::try_from(name).expect("it is IPv4").to_string();
+        Reserved { name, _holder: holder }
+    }
+}
+
 /// A process that is killed when its guard is dropped.
 pub struct Process(pub Child);
 
@@ -158,7 +183,7 @@ pub fn has_ipv6() -> bool {
 }
 
 /// A port of loopback that is free for TCP and for UDP.
-pub fn free_port_twice() -> u16 {
+fn free_port_twice() -> u16 {
     until("a port that is free for TCP and UDP", || {
         let listener = TcpListener::bind("127.0.0.1:0").ok()?;
         let address = listener.local_addr().ok()?;

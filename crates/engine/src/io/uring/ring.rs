@@ -7,7 +7,7 @@ use io_uring::types::{SubmitArgs, Timespec};
 use io_uring::{EnterFlags, IoUring, cqueue, squeue};
 use pummel_logic::time::{NEVER, Nanos, SECOND};
 
-use super::super::sys::Patience;
+use super::super::sys::{self, Patience};
 
 /// Room for what is asked between two entries into the kernel; when it is full, it is handed over early.
 const ASKED_MAX: u32 = 512;
@@ -85,7 +85,7 @@ impl Ring {
             Err(_) => Box::default(),
         };
         // Both came with 6.12.
-        let absolute = ring.params().is_feature_min_timeout();
+        let absolute = ring.params().is_feature_min_timeout() && sys::monotonic_is_the_kernels();
         Ok(Ring { ring, absolute, files, trouble: None })
     }
 

@@ -415,7 +415,8 @@ impl Settings {
             popularity: Popularity::Sequential,
             multiget: 1,
             read_through_ns: None,
-            noreply: self.noreply,
+            // Reads are answered in any case.
+            noreply: self.noreply && !self.verb.reads(),
             multiset: 1,
             meta: MetaAsk::default(),
         };

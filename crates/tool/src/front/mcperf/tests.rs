@@ -166,8 +166,8 @@ const LINES: &[(&str, &str)] = &[
     ("-s ::1 -p 5", "server=[::1]:5"),
     ("-p 5 -s ::1", "server=[::1]:5"),
     ("-s a -p 5 -s b", "server=b:5"),
-    ("-m get -q", "method=get noreply=true"),
-    ("-q -m gets", "method=gets noreply=true"),
+    ("-m get -q", "method=get"),
+    ("-q -m gets", "method=gets"),
     ("-m delete -q", "method=delete noreply=true"),
     ("-m incr -z 7", "method=incr sizes=Fixed(7.0)"),
     ("-z u1,5 -m decr", "method=decr sizes=Uniform(1.0, 5.0)"),
@@ -219,7 +219,7 @@ const LINES: &[(&str, &str)] = &[
     ("--ser a --sen 1 --si 2", "server=a:11211 send=Some(1) sizes=Fixed(2.0)"),
     ("--pre k --pri --po 1", "server=localhost:1 prefix=k histogram=true"),
     ("--verb 6 --o log --t 1 --l 0", "timeout=1000000000 linger=Some(0) log=Some(\"log\") level=6"),
-    ("--r 1 --d --m get --e 1 --u", "nodelay=false recv=Some(1) method=get expiry=1 noreply=true"),
+    ("--r 1 --d --m get --e 1 --u", "nodelay=false recv=Some(1) method=get expiry=1"),
     (
         "--linger=0 --timeout=5 --conn-rate=1000 --call-rate=1000 --num-calls=10 --num-conns=1000 --sizes=u1,16",
         "timeout=5000000000 linger=Some(0) requests=10000 calls=10 births=Drawn(Fixed(0.001)) \
@@ -493,5 +493,6 @@ fn plans_are_those_that_can_be_saved_and_run_again() {
         let plan = run(line).job.plan;
         let text = serde_json::to_string(&plan).unwrap();
         assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), plan, "{line}");
+        assert_eq!(crate::front::check::check(&plan), Ok(()), "{line}");
     }
 }

@@ -374,7 +374,7 @@ pub struct DataArgs {
     /// What every key begins with. Default: nothing
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub key_prefix: String,
-    /// Expiry of stored records: whole seconds or a time, 0 for none, up to 30 days
+    /// Expiry of what is stored and touched: whole seconds or a time, 0 for none, up to 30 days
     #[arg(long, value_name = "DIST", default_value = "0", value_parser = expiry, allow_hyphen_values = true)]
     pub ttl: Dist,
     /// Seed of key sizes, value sizes and bytes: any process with the same one can check the data

@@ -225,7 +225,7 @@ fn requests(plan: &Plan, mix: &Mix) -> String {
     let ops: Vec<String> = mix
         .ops
         .iter()
-        .map(|(verb, weight)| format!("{} {} %", verb.name(), plain(weight / total * 100.0)))
+        .map(|(verb, weight)| format!("{} {} %", plan.name_of(*verb), plain(weight / total * 100.0)))
         .collect();
     let mut text = ops.join(", ");
     if mix.multiget > 1 {
@@ -260,20 +260,20 @@ fn requests(plan: &Plan, mix: &Mix) -> String {
 
 fn tables(page: &mut Page, report: &Report<'_>, ops: &[OpSummary], totals: &Totals) {
     page.line("");
-    page.table(&count_rows(ops, totals, report.summary.seconds), 1);
+    page.table(&count_rows(report.plan, ops, totals, report.summary.seconds), 1);
     page.line("");
-    page.table(&time_rows(ops, totals), 2);
+    page.table(&time_rows(report.plan, ops, totals), 2);
     if report.summary.verdict.limited() {
         page.line("These times are partly the generator's own: see the verdict.");
     }
 }
 
-fn count_rows(ops: &[OpSummary], totals: &Totals, measured_s: f64) -> Vec<Vec<String>> {
+fn count_rows(plan: &Plan, ops: &[OpSummary], totals: &Totals, measured_s: f64) -> Vec<Vec<String>> {
     let names =
         ["", "due", "completed", "per second", "hits", "misses", "hit %", "errors", "unfinished", "unsent"];
     let mut rows = vec![names.map(str::to_owned).to_vec()];
     for op in ops {
-        rows.push(count_row(op.verb.name(), &op.counts, op.verb.reads(), measured_s));
+        rows.push(count_row(plan.name_of(op.verb), &op.counts, op.verb.reads(), measured_s));
     }
     if ops.len() != 1 {
         rows.push(count_row("all", &totals.counts, ops.iter().any(|op| op.verb.reads()), measured_s));
@@ -307,7 +307,7 @@ fn count_row(name: &str, counts: &Counts, reads: bool, measured_s: f64) -> Vec<S
 /// Response first, then what it is made of (wait + lag + service), then how long replies lay unread.
 const ROWS: [Span; Span::COUNT] = [Span::Response, Span::Service, Span::Wait, Span::Lag, Span::Reaction];
 
-fn time_rows(ops: &[OpSummary], totals: &Totals) -> Vec<Vec<String>> {
+fn time_rows(plan: &Plan, ops: &[OpSummary], totals: &Totals) -> Vec<Vec<String>> {
     let response = &totals.figures[Span::Response as usize];
     let (unit, unit_ns) = match response.quantiles[0] {
         Quantile::Known(median) | Quantile::Above(median) if median >= MILLISECONDS_FROM => ("ms", 1e6),
@@ -319,7 +319,7 @@ fn time_rows(ops: &[OpSummary], totals: &Totals) -> Vec<Vec<String>> {
     let in_full = ops.len() <= VERBS_IN_FULL;
     for op in ops {
         let spans: &[Span] = if in_full { &ROWS } else { &ROWS[..1] };
-        rows.extend(span_rows(op.verb.name(), spans, &op.figures, unit_ns));
+        rows.extend(span_rows(plan.name_of(op.verb), spans, &op.figures, unit_ns));
     }
     if ops.len() != 1 {
         let spans: &[Span] = if in_full { &ROWS[..1] } else { &ROWS };
@@ -613,6 +613,8 @@ fn goals(page: &mut Page, report: &Report<'_>) {
 pub(super) fn number(value: f64) -> String {
     if value == 0.0 {
         "0".to_owned()
+    } else if value.abs() < 0.0995 {
+        format!("{value:.3}")
     } else if value.abs() < 9.995 {
         format!("{value:.2}")
     } else if value.abs() < 99.95 {
@@ -967,8 +969,8 @@ Verdict      Nothing stood in the way: requests were sent when they were due (wa
 
     #[test]
     fn numbers_have_three_digits_and_thousands_are_set_apart() {
-        let written = [0.0, 0.05, 9.994, 9.996, 99.94, 99.96, 1_234.5, 1_234_567.0].map(number);
-        assert_eq!(written, ["0", "0.05", "9.99", "10.0", "99.9", "100", "1,235", "1,234,567"]);
+        let written = [0.0, 0.0259, 0.5, 9.994, 9.996, 99.94, 99.96, 1_234.5, 1_234_567.0].map(number);
+        assert_eq!(written, ["0", "0.026", "0.50", "9.99", "10.0", "99.9", "100", "1,235", "1,234,567"]);
         assert_eq!([90.0, 33.333, 20_000.0, 0.5].map(plain), ["90", "33.3", "20,000", "0.5"]);
         assert_eq!([0, 999, 1_000, 1_999_999].map(byte_text), ["0 B", "999 B", "1.00 kB", "2.00 MB"]);
         assert_eq!([0.99 * 100.0, 0.9995 * 100.0].map(number_plain), ["99", "99.95"]);
