@@ -458,6 +458,31 @@ fn a_plan_that_cannot_be_written_is_a_failure() {
 }
 
 #[test]
+fn a_plan_for_a_dash_is_printed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let explain = |plan: &[&str]| {
+        let mut command = Command::new(cargo_bin!("pummel"));
+        command.args(["explain", "run", "-s", "a", "--seed", "1"]).args(plan).current_dir(folder.path());
+        command.output().expect("the binary can be started").stdout
+    };
+    assert_eq!(text(&explain(&["--plan", "-"])), text(&explain(&[])));
+    assert_eq!(fs::read_dir(folder.path()).expect("it is there").count(), 0);
+}
+
+#[test]
+fn help_that_nobody_can_read_is_a_failure_but_not_where_somebody_has_read_enough() {
+    let shell = |to: &str| {
+        let line = format!("{} run --help {to}", cargo_bin!("pummel").display());
+        let output = Command::new("bash").args(["-c", &line]).output().expect("a shell");
+        (output.status.code(), text(&output.stderr))
+    };
+    let (status, errors) = shell(">/dev/full");
+    assert_eq!(status, Some(1));
+    assert!(errors.contains("standard output"), "{errors}");
+    assert_eq!(shell("| true; exit ${PIPESTATUS[0]}"), (Some(0), String::new()));
+}
+
+#[test]
 fn man_pages_and_completions_are_made() {
     let folder = tempfile::tempdir().expect("a folder");
     let man = folder.path().join("share/man1");

@@ -130,7 +130,7 @@ const TOOL: Floor = Floor {
     foreign: &[],
     modules: &[
         ("aside", &[]),
-        ("exit", &[]),
+        ("exit", &["aside"]),
         ("front", &[]),
         ("report", &[]),
         ("placement", &["aside", "front"]),
