@@ -194,6 +194,8 @@ fn choices_that_exclude_each_other_are_refused_with_the_reason() {
         let words: Vec<&str> = ["run", "-s", "127.0.0.1:1"].into_iter().chain(options.split(' ')).collect();
         assert_refused(&words, parts);
     }
+    let source = ["run", "-s", "/run/x", "--source", "127.0.0.1"];
+    assert_refused(&source, &["'127.0.0.1' for '--source'", "unix sockets have none"]);
 }
 
 #[test]
