@@ -859,7 +859,7 @@ Connections  10 of 10 open at the start, 1 lost; connecting took 35.0 us (p50) t
 Loading      1,000 of 1,000 records stored in 12.0 ms, 265 kB
 Generator    5.50 us of CPU for each request (0.60 user, 4.90 system); busiest thread busy 12 % of
              the time, 0 stalls; 11.5 MB of memory
-Clock        the kernel's receive stamps; 9 (0.5 %) shared by replies that came together (an upper
+Clock        the kernel's receive stamps; 9 (0.4 %) shared by replies that came together (an upper
              bound for all but the last)
 Verdict      Nothing stood in the way: requests were sent when they were due (wait p99 4.00 us, lag
              p99 2.67 us), and the response time is the server's service time.
