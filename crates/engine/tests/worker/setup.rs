@@ -10,7 +10,7 @@ use pummel_logic::measure::measurement::{Keep, Measurement};
 use pummel_logic::measure::recorder::{Counts, Span};
 use pummel_logic::plan::{Arrivals, Data, Group, Load, Mix, Phase, Plan, Stop, Work};
 use pummel_logic::rng::Place;
-use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
+use pummel_logic::time::{MILLISECOND, Nanos};
 use pummel_logic::wire::Verb;
 
 /// Four clients that get the same few records in closed loop for a tenth of a second, from a server that holds nothing.
