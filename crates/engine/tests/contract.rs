@@ -82,15 +82,11 @@ impl<B> Kernel<B> {
 }
 
 fn epoll(wait: Wait) -> Epoll {
-    Epoll::new(wait, Clock::Kernel, &plain_socket()).unwrap()
+    Epoll::new(wait, Clock::Kernel, &Socket::default()).unwrap()
 }
 
 fn uring(wait: Wait) -> Uring {
-    Uring::new(wait, Clock::Kernel, &plain_socket()).unwrap()
-}
-
-fn plain_socket() -> Socket {
-    Socket { nodelay: true, linger_s: None, send_buffer: None, recv_buffer: None, source: Vec::new() }
+    Uring::new(wait, Clock::Kernel, &Socket::default()).unwrap()
 }
 
 impl<B: Backend> World for Kernel<B> {

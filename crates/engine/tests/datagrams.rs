@@ -103,10 +103,6 @@ fn check_nobody(mut backend: impl Backend, target: &Target) {
     assert_eq!(fault.get(), Some(Fault::Refused));
 }
 
-fn plain_socket() -> Socket {
-    Socket { nodelay: true, linger_s: None, send_buffer: None, recv_buffer: None, source: Vec::new() }
-}
-
 fn check_kernel<B: Backend>(make: impl Fn() -> B) {
     let (address, echoing) = echo();
     check_echo(make(), &udp(address));
@@ -123,7 +119,7 @@ fn check_kernel<B: Backend>(make: impl Fn() -> B) {
 
 #[test]
 fn datagrams_by_epoll() {
-    check_kernel(|| Epoll::new(Wait::Block, Clock::Kernel, &plain_socket()).unwrap());
+    check_kernel(|| Epoll::new(Wait::Block, Clock::Kernel, &Socket::default()).unwrap());
 }
 
 #[test]
@@ -132,7 +128,7 @@ fn datagrams_by_io_uring() {
         eprintln!("io_uring is left out: {obstacle}");
         return;
     }
-    check_kernel(|| Uring::new(Wait::Block, Clock::Kernel, &plain_socket()).unwrap());
+    check_kernel(|| Uring::new(Wait::Block, Clock::Kernel, &Socket::default()).unwrap());
 }
 
 /// The simulated echo.

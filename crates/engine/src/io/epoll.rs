@@ -2,13 +2,14 @@
 
 use std::io;
 use std::io::IoSlice;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 
 use pummel_logic::plan::{Clock, Socket, Wait};
 use pummel_logic::time::Nanos;
 
 use super::dial::{self, Answered, Knocks, State, reason};
 use super::patience::Waiting;
+use super::slot::{self, Slot};
 use super::stamps::Stamps;
 use super::sys::{self, Alarm, Patience, Poller, Ready};
 use super::{Backend, Close, ConnId, Event, Handed, Reason, Target};
@@ -66,17 +67,6 @@ enum Sleeper {
     Alarmed(Alarm),
 }
 
-/// What is known of a connection: 12 bytes.
-#[derive(Default)]
-struct Slot {
-    fd: Option<OwnedFd>,
-    generation: u32,
-    /// The error that a system call used up before the connection's end was told; 0 for none.
-    errno: u16,
-    state: State,
-    flags: u8,
-}
-
 /// A send was short; [`Event::Writable`] is owed.
 const BLOCKED: u8 = 1;
 /// The slot is in `again`.
@@ -87,16 +77,6 @@ const ENDS: u8 = 4;
 const STAMPED: u8 = 8;
 /// Each read is a datagram; one without bytes says nothing, least of all that there are no more.
 const DATAGRAMS: u8 = 16;
-
-impl Slot {
-    fn is(&self, flag: u8) -> bool {
-        self.flags & flag != 0
-    }
-
-    fn free(&mut self) {
-        *self = Slot { generation: self.generation, ..Slot::default() };
-    }
-}
 
 /// What reading came to.
 enum Taken {
@@ -141,8 +121,7 @@ impl Epoll {
     /// The slot of a connection, unless that is over.
     #[inline]
     fn slot(&mut self, conn: ConnId) -> Option<&mut Slot> {
-        let slot = self.slots.get_mut(conn.slot as usize)?;
-        (slot.generation == conn.generation && slot.state != State::Free).then_some(slot)
+        slot::find(&mut self.slots, conn)
     }
 
     fn look_again(&mut self, conn: ConnId) {
@@ -314,6 +293,10 @@ impl Epoll {
 }
 
 impl Slot {
+    fn free(&mut self) {
+        *self = Slot { generation: self.generation, ..Slot::default() };
+    }
+
     /// Whether the connection is open now, or why it will not be.
     fn finish_connect(&mut self, bits: u32) -> Result<bool, Reason> {
         let Some(fd) = self.fd.as_ref().filter(|_| self.errno == 0) else { return Err(self.reason()) };
@@ -325,11 +308,6 @@ impl Slot {
         }
         self.state = State::Open;
         Ok(true)
-    }
-
-    /// Why the connection ends, when reading has nothing to say about it.
-    fn reason(&self) -> Reason {
-        reason(i32::from(self.errno))
     }
 }
 
@@ -356,14 +334,8 @@ impl Backend for Epoll {
     }
 
     fn open(&mut self, conn: ConnId, target: &Target) {
-        let index = conn.slot as usize;
         assert!(conn.slot != u32::MAX, "slots are small numbers");
-        if self.slots.len() <= index {
-            self.slots.resize_with(index + 1, Slot::default);
-        }
-        let slot = &mut self.slots[index];
-        assert!(slot.state == State::Free, "slot {index} is in use");
-        *slot = Slot { generation: conn.generation, state: State::Connecting, ..Slot::default() };
+        slot::take(&mut self.slots, conn);
         if let Err(error) = self.begin(conn, target) {
             self.fail(conn, &error);
         }
@@ -400,10 +372,7 @@ impl Backend for Epoll {
 
     fn close(&mut self, conn: ConnId, how: Close) {
         if let Some(slot) = self.slot(conn) {
-            if let (Close::Reset, Some(fd)) = (how, &slot.fd) {
-                // Nothing can be done about a failure: the connection is closed then all the same, only politely.
-                let _ = sys::set_linger(fd.as_fd(), 0);
-            }
+            slot.prepare_to_close(how);
             slot.free();
         }
     }
@@ -463,12 +432,14 @@ impl Backend for Epoll {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read, Write};
+    use std::io::Write;
     use std::net::Ipv4Addr;
     use std::os::fd::AsRawFd;
     use std::os::unix::net::UnixListener;
 
-    use super::super::testing::{listener, opened, plain_socket};
+    use super::super::testing::{
+        check_that_nothing_is_stamped, check_that_peers_see_how_we_close, listener, opened,
+    };
     use super::*;
     use pummel_logic::time::{MILLISECOND, NEVER, SECOND};
     use pummel_logic::wire::Fault;
@@ -478,13 +449,8 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_is_small() {
-        assert!(size_of::<Slot>() <= 16);
-    }
-
-    #[test]
     fn one_connection_takes_no_more_than_its_share_of_a_drain() {
-        let mut epoll = epoll(&plain_socket());
+        let mut epoll = epoll(&Socket::default());
         epoll.scratch = vec![0; 1024].into_boxed_slice();
         let (listener, target) = listener();
         let (_, mut stream) = opened(&mut epoll, &listener, &target);
@@ -510,7 +476,7 @@ mod tests {
     #[test]
     fn without_a_fine_wait_an_alarm_keeps_the_time() {
         for wait in [Wait::Auto, Wait::Block] {
-            let mut epoll = Epoll::new(wait, Clock::Kernel, &plain_socket()).unwrap();
+            let mut epoll = Epoll::new(wait, Clock::Kernel, &Socket::default()).unwrap();
             epoll.sleeper = Sleeper::alarmed(&epoll.poller).unwrap();
             for ns in [0, 20_000, 1_500_000, 7 * MILLISECOND] {
                 let until = clock::now() + ns;
@@ -532,7 +498,7 @@ mod tests {
         let listener = UnixListener::bind(&path).unwrap();
         // SAFETY: listen() takes plain numbers; on a socket that listens already it changes the length of its queue.
         assert_eq!(unsafe { libc::listen(listener.as_raw_fd(), 1) }, 0);
-        let mut epoll = epoll(&plain_socket());
+        let mut epoll = epoll(&Socket::default());
         let target = Target::Unix(path.clone());
         for slot in 0..10 {
             epoll.open(ConnId { slot, generation: 1 }, &target);
@@ -552,29 +518,12 @@ mod tests {
 
     #[test]
     fn the_peer_sees_how_we_closed() {
-        let lingering = Socket { linger_s: Some(0), ..plain_socket() };
-        for (options, how, reset) in [
-            (plain_socket(), Close::Fin, false),
-            (plain_socket(), Close::Reset, true),
-            (lingering, Close::Fin, true),
-        ] {
-            let mut epoll = epoll(&options);
-            let (listener, target) = listener();
-            let (conn, mut stream) = opened(&mut epoll, &listener, &target);
-            epoll.close(conn, how);
-            match stream.read(&mut [0]) {
-                Ok(0) => assert!(!reset, "{how:?} {options:?}"),
-                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
-                    assert!(reset, "{how:?} {options:?}")
-                }
-                other => panic!("{other:?}"),
-            }
-        }
+        check_that_peers_see_how_we_close(epoll);
     }
 
     #[test]
     fn connections_come_from_the_source_address() {
-        let mut epoll = epoll(&plain_socket());
+        let mut epoll = epoll(&Socket::default());
         let (listener, _) = listener();
         let address = listener.local_addr().unwrap();
         let target = Target::Tcp { address, source: Some(([127, 0, 0, 5], 0).into()) };
@@ -584,7 +533,7 @@ mod tests {
 
     #[test]
     fn a_source_that_is_not_ours_ends_in_closed_with_the_reason() {
-        let mut epoll = epoll(&plain_socket());
+        let mut epoll = epoll(&Socket::default());
         let (listener, _) = listener();
         // An address for documentation (RFC 5737), which no machine has.
         let source = Some(([192, 0, 2, 1], 0).into());
@@ -601,28 +550,13 @@ mod tests {
 
     #[test]
     fn with_the_users_clock_nothing_is_stamped() {
-        let mut epoll = Epoll::new(Wait::Block, Clock::User, &plain_socket()).unwrap();
-        let (listener, target) = listener();
-        let (_, mut stream) = opened(&mut epoll, &listener, &target);
-        let before = clock::now();
-        stream.write_all(b"x").unwrap();
-        let mut times = None;
-        while times.is_none() {
-            epoll.wait(clock::now() + 10 * SECOND).unwrap();
-            epoll.drain(&mut |_, event| {
-                if let Event::Received { stamp, read, .. } = event {
-                    times = Some((stamp, read));
-                }
-            });
-        }
-        let (stamp, read) = times.unwrap();
-        assert_eq!(stamp, None);
-        assert!(before <= read && read <= clock::now());
+        let mut epoll = Epoll::new(Wait::Block, Clock::User, &Socket::default()).unwrap();
+        check_that_nothing_is_stamped(&mut epoll);
     }
 
     #[test]
     fn socket_buffers_are_as_asked() {
-        let options = Socket { send_buffer: Some(8192), recv_buffer: Some(16384), ..plain_socket() };
+        let options = Socket { send_buffer: Some(8192), recv_buffer: Some(16384), ..Socket::default() };
         let mut epoll = epoll(&options);
         let (listener, target) = listener();
         let (conn, _stream) = opened(&mut epoll, &listener, &target);

@@ -5,6 +5,7 @@ pub mod dial;
 pub mod epoll;
 pub mod patience;
 pub mod sim;
+mod slot;
 pub mod stamps;
 pub mod sys;
 #[cfg(test)]

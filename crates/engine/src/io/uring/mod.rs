@@ -12,7 +12,7 @@ mod pool;
 mod ring;
 
 use std::io::{self, IoSlice};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
 
 use io_uring::{opcode, squeue, types};
@@ -21,6 +21,7 @@ use pummel_logic::time::Nanos;
 
 use super::dial::{self, Answered, Knocks, State, reason};
 use super::patience::Waiting;
+use super::slot::{self, Slot, find};
 use super::stamps::Stamps;
 use super::sys::{self, Patience};
 use super::{Backend, Close, ConnId, Event, Handed, Reason, Target};
@@ -64,17 +65,6 @@ pub struct Uring {
     knocks: Knocks,
 }
 
-/// What is known of a connection: 12 bytes.
-#[derive(Default)]
-struct Slot {
-    fd: Option<OwnedFd>,
-    generation: u32,
-    /// The error that a system call used up before the connection's end was told; 0 for none.
-    errno: u16,
-    state: State,
-    flags: u8,
-}
-
 /// A send was short, and writability is waited for; [`Event::Writable`] is owed.
 const BLOCKED: u8 = 1;
 /// The socket stamps what it receives.
@@ -87,12 +77,6 @@ const RECEIVING: u8 = 8;
 const ASKED: u8 = 16;
 /// Each receive is a datagram; one without bytes says nothing, least of all that there are no more.
 const DATAGRAMS: u8 = 32;
-
-impl Slot {
-    fn is(&self, flag: u8) -> bool {
-        self.flags & flag != 0
-    }
-}
 
 /// What an operation is for: the upper bits of its token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -491,13 +475,6 @@ impl Uring {
     }
 }
 
-/// The slot of a connection, unless that is over.
-#[inline]
-fn find(slots: &mut [Slot], conn: ConnId) -> Option<&mut Slot> {
-    let slot = slots.get_mut(conn.slot as usize)?;
-    (slot.generation == conn.generation && slot.state != State::Free).then_some(slot)
-}
-
 /// What a send that found the socket full has sent.
 fn blocked_is_nothing(sent: io::Result<usize>) -> io::Result<usize> {
     match sent {
@@ -520,14 +497,8 @@ impl Backend for Uring {
     }
 
     fn open(&mut self, conn: ConnId, target: &Target) {
-        let index = conn.slot as usize;
         assert!(conn.slot < SLOTS_MAX, "slots are small numbers");
-        if self.slots.len() <= index {
-            self.slots.resize_with(index + 1, Slot::default);
-        }
-        let slot = &mut self.slots[index];
-        assert!(slot.state == State::Free, "slot {index} is in use");
-        *slot = Slot { generation: conn.generation, state: State::Connecting, ..Slot::default() };
+        slot::take(&mut self.slots, conn);
         if let Err(error) = self.begin(conn, target) {
             self.fail(conn, &error);
         }
@@ -563,10 +534,7 @@ impl Backend for Uring {
 
     fn close(&mut self, conn: ConnId, how: Close) {
         if let Some(slot) = self.slot(conn) {
-            if let (Close::Reset, Some(fd)) = (how, &slot.fd) {
-                // Nothing can be done about a failure: the connection is closed then all the same, only politely.
-                let _ = sys::set_linger(fd.as_fd(), 0);
-            }
+            slot.prepare_to_close(how);
             self.release(conn);
         }
     }
@@ -649,7 +617,10 @@ mod tests {
 
     use pummel_logic::time::{MILLISECOND, SECOND};
 
-    use super::super::testing::{listener, opened, opened_in, plain_socket, untested};
+    use super::super::testing::{
+        check_that_nothing_is_stamped, check_that_peers_see_how_we_close, listener, opened, opened_in,
+        untested,
+    };
     use super::*;
 
     /// A backend that blocks; `None`, with a word of why, where the machine gives none.
@@ -676,11 +647,6 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_is_small() {
-        assert!(size_of::<Slot>() <= 16);
-    }
-
-    #[test]
     fn a_token_says_what_and_whose() {
         for kind in [Kind::Quiet, Kind::Receive, Kind::Connect, Kind::Writable, Kind::Lent] {
             for conn in [
@@ -695,7 +661,7 @@ mod tests {
 
     #[test]
     fn a_receive_that_found_no_buffer_is_asked_for_again_and_there_are_more_then() {
-        let Some(mut uring) = uring(&plain_socket()) else { return };
+        let Some(mut uring) = uring(&Socket::default()) else { return };
         let (listener, target) = listener();
         let mut ends: Vec<_> = (0..40).map(|slot| opened_in(slot, &mut uring, &listener, &target)).collect();
         let message: Vec<u8> = (0..120_000u32).map(|i| (i % 251) as u8).collect();
@@ -717,11 +683,11 @@ mod tests {
 
     #[test]
     fn descriptors_beyond_those_that_can_be_registered_do_as_well() {
-        if uring(&plain_socket()).is_none() {
+        if uring(&Socket::default()).is_none() {
             return;
         }
         let ring = Ring::new(1).unwrap();
-        let mut uring = Uring::over(ring, Wait::Block, Clock::Kernel, &plain_socket()).unwrap();
+        let mut uring = Uring::over(ring, Wait::Block, Clock::Kernel, &Socket::default()).unwrap();
         let (listener, target) = listener();
         for slot in [0, 1, 2] {
             let (conn, mut stream) = opened_in(slot, &mut uring, &listener, &target);
@@ -736,7 +702,7 @@ mod tests {
 
     #[test]
     fn before_points_of_time_could_be_waited_for_lengths_keep_the_time() {
-        let Some(mut uring) = uring(&plain_socket()) else { return };
+        let Some(mut uring) = uring(&Socket::default()) else { return };
         uring.ring.count_from_now();
         for ns in [0, 20_000, 1_500_000, 7 * MILLISECOND] {
             let until = clock::now() + ns;
@@ -747,30 +713,14 @@ mod tests {
 
     #[test]
     fn the_peer_sees_how_we_closed() {
-        let lingering = Socket { linger_s: Some(0), ..plain_socket() };
-        for (options, how, reset) in [
-            (plain_socket(), Close::Fin, false),
-            (plain_socket(), Close::Reset, true),
-            (lingering, Close::Fin, true),
-        ] {
-            let Some(mut uring) = uring(&options) else { return };
-            let (listener, target) = listener();
-            let (conn, mut stream) = opened(&mut uring, &listener, &target);
-            uring.close(conn, how);
-            uring.wait(0).unwrap();
-            match stream.read(&mut [0]) {
-                Ok(0) => assert!(!reset, "{how:?} {options:?}"),
-                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
-                    assert!(reset, "{how:?} {options:?}")
-                }
-                other => panic!("{other:?}"),
-            }
+        if uring(&Socket::default()).is_some() {
+            check_that_peers_see_how_we_close(|options| uring(options).expect("there was one before"));
         }
     }
 
     #[test]
     fn the_end_of_the_backend_closes_what_is_open() {
-        let Some(mut uring) = uring(&plain_socket()) else { return };
+        let Some(mut uring) = uring(&Socket::default()) else { return };
         let (listener, target) = listener();
         let (_, mut stream) = opened(&mut uring, &listener, &target);
         drop(uring);
@@ -779,7 +729,7 @@ mod tests {
 
     #[test]
     fn large_parts_of_the_lent_block_are_sent_whole_and_no_more_so_once_the_kernel_copies_them() {
-        let Some(mut uring) = uring(&plain_socket()) else { return };
+        let Some(mut uring) = uring(&Socket::default()) else { return };
         let block: Arc<[u8]> = (0..1_000_000u32).map(|i| (i % 251) as u8).collect();
         uring.lend(Arc::clone(&block));
         let (listener, target) = listener();
@@ -827,26 +777,11 @@ mod tests {
 
     #[test]
     fn with_the_users_clock_nothing_is_stamped() {
-        if uring(&plain_socket()).is_none() {
+        if uring(&Socket::default()).is_none() {
             return;
         }
-        let mut uring = Uring::new(Wait::Block, Clock::User, &plain_socket()).unwrap();
-        let (listener, target) = listener();
-        let (_, mut stream) = opened(&mut uring, &listener, &target);
-        let before = clock::now();
-        stream.write_all(b"x").unwrap();
-        let mut times = None;
-        while times.is_none() {
-            uring.wait(clock::now() + 10 * SECOND).unwrap();
-            uring.drain(&mut |_, event| {
-                if let Event::Received { stamp, read, .. } = event {
-                    times = Some((stamp, read));
-                }
-            });
-        }
-        let (stamp, read) = times.unwrap();
-        assert_eq!(stamp, None);
-        assert!(before <= read && read <= clock::now());
+        let mut uring = Uring::new(Wait::Block, Clock::User, &Socket::default()).unwrap();
+        check_that_nothing_is_stamped(&mut uring);
     }
 
     #[test]
