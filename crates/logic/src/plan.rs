@@ -256,6 +256,8 @@ pub enum Wait {
     Spin,
     /// Only sleep.
     Block,
+    /// Look for a moment before sleeping: for one request at a time, whose reply is nearly there.
+    Brief,
 }
 
 /// What says when a reply arrived.

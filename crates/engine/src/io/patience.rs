@@ -1,4 +1,5 @@
-//! How a worker waits for a point of time: asleep, spinning, or asleep up to shortly before it and spinning the rest.
+//! How a worker waits for a point of time: asleep, spinning, asleep up to shortly before it and spinning the rest, or
+//! spinning for a moment and asleep the rest.
 
 use pummel_logic::plan::Wait;
 use pummel_logic::time::{MICROSECOND, NEVER, Nanos};
@@ -8,6 +9,9 @@ use super::sys::Patience;
 /// Bounds of the margin: below the first even quick machines wake up late now and then; above the second one pays more
 /// for spinning than anybody wins by it.
 const MARGIN_NS: (Nanos, Nanos) = (50 * MICROSECOND, 200 * MICROSECOND);
+
+/// How long [`Wait::Brief`] looks before it sleeps: about as long as waking up may take twice, that of the server and ours.
+const BRIEF_NS: Nanos = 100 * MICROSECOND;
 
 /// The margin before anything is known.
 const MARGIN_FIRST_NS: Nanos = 100 * MICROSECOND;
@@ -25,12 +29,16 @@ pub struct Waiting {
     margin_ns: Nanos,
     /// When the sleep that was allowed last ends.
     wake_at: Nanos,
+    /// Until when [`Wait::Brief`] looks.
+    look_until: Nanos,
+    /// Nothing happened in what was allowed last.
+    was_quiet: bool,
 }
 
 impl Waiting {
     /// Nothing is known yet of how late this machine wakes up who sleeps.
     pub fn new(wait: Wait) -> Waiting {
-        Waiting { wait, margin_ns: MARGIN_FIRST_NS, wake_at: NEVER }
+        Waiting { wait, margin_ns: MARGIN_FIRST_NS, wake_at: NEVER, look_until: 0, was_quiet: false }
     }
 
     /// How long to sleep at most, when it is `now` and nothing is to be missed at `until`.
@@ -40,12 +48,15 @@ impl Waiting {
         if until <= now || self.wait == Wait::Spin {
             return Patience::Look;
         }
+        if self.wait == Wait::Brief && self.looks(now) {
+            return Patience::Look;
+        }
         if until == NEVER {
             return Patience::Endless;
         }
         let sleep_ns = match self.wait {
             Wait::Auto => (until - now).saturating_sub(self.margin_ns),
-            Wait::Block | Wait::Spin => until - now,
+            Wait::Block | Wait::Brief | Wait::Spin => until - now,
         };
         if sleep_ns == 0 {
             return Patience::Look;
@@ -54,9 +65,18 @@ impl Waiting {
         Patience::For(sleep_ns)
     }
 
+    /// Whether the moment of looking is not over, which begins when something has happened.
+    fn looks(&mut self, now: Nanos) -> bool {
+        if !std::mem::take(&mut self.was_quiet) {
+            self.look_until = now + BRIEF_NS;
+        }
+        now < self.look_until
+    }
+
     /// What [`Waiting::patience`] allowed is over at `now`, and nothing happened meanwhile.
     #[inline]
     pub fn slept(&mut self, now: Nanos) {
+        self.was_quiet = true;
         if self.wake_at == NEVER || now < self.wake_at {
             return;
         }
@@ -83,12 +103,12 @@ pub struct Cores {
 }
 
 impl Cores {
-    /// What [`Wait::Auto`] comes to: only sleeping, where the workers and the servers leave no core to spin on. Who spins
+    /// What [`Wait::Auto`] and [`Wait::Brief`] come to: only sleeping, where the workers and the servers leave no core to spin on. Who spins
     /// on the server's core slows down what is to be measured.
     pub fn settle(self, wait: Wait) -> Wait {
         let has_room = self.workers <= self.allowed && self.workers + self.servers <= self.machine;
         match wait {
-            Wait::Auto if !has_room => Wait::Block,
+            Wait::Auto | Wait::Brief if !has_room => Wait::Block,
             wait => wait,
         }
     }
@@ -132,6 +152,22 @@ mod tests {
     }
 
     #[test]
+    fn brief_looks_for_a_moment_after_something_happened_and_sleeps_then() {
+        let mut waiting = Waiting::new(Wait::Brief);
+        for begin in [0, 1_000_000_000] {
+            for now in [begin, begin + 50_000, begin + BRIEF_NS - 1] {
+                assert_eq!(waiting.patience(now, NEVER), Patience::Look);
+                waiting.slept(now);
+            }
+            assert_eq!(waiting.patience(begin + BRIEF_NS, NEVER), Patience::Endless);
+            waiting.slept(begin + 200_000);
+            assert_eq!(waiting.patience(begin + 200_000, begin + 900_000), Patience::For(700_000));
+            // It is cut short: something happened.
+        }
+        assert_eq!(waiting.patience(2_000_000_000, 2_000_000_000), Patience::Look);
+    }
+
+    #[test]
     fn the_margin_is_the_99th_percentile_of_the_overshoot() {
         // One sleep in 50 is 150 us too long, and the others are spread evenly up to 120 us.
         let overshoot = |n: u64| if n.is_multiple_of(50) { 150_000 } else { n * 7_919 % 120_000 };
@@ -170,5 +206,6 @@ mod tests {
         assert_eq!(settled(8, 2, 3, 0), Wait::Block);
         let crowded = Cores { machine: 1, allowed: 1, workers: 4, servers: 1 };
         assert_eq!(crowded.settle(Wait::Spin), Wait::Spin, "who asks to spin spins");
+        assert_eq!(crowded.settle(Wait::Brief), Wait::Block);
     }
 }

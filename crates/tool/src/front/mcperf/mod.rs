@@ -407,6 +407,7 @@ impl Settings {
         let key_bytes = self.prefix.len() + 8;
         let births = self.conn_rate.map_or(Births::Closed, Births::Drawn);
         let alive = if births == Births::Closed { 1 } else { self.conns.min(ALIVE_MAX) };
+        let alone = births == Births::Closed && self.call_rate.is_none();
         let arrivals = Arrivals::Closed;
         let depth = if self.call_rate.is_some() { Depth::Unlimited } else { Depth::Limit(1) };
         let crowd = Crowd { births, calls: u64::from(self.calls), sequence: Some(sequence.clone()) };
@@ -436,7 +437,8 @@ impl Settings {
                 threads: 1,
                 cpus: Vec::new(),
                 backend: Backend::Epoll,
-                wait: Wait::Block,
+                // One call at a time, and nothing else to do: its reply is waited for awake, as by the original.
+                wait: if alone { Wait::Brief } else { Wait::Block },
                 clock: self.clock,
             },
             socket: self.socket,

@@ -432,6 +432,16 @@ fn every_command_line_means_what_it_says() {
 }
 
 #[test]
+fn a_reply_is_waited_for_awake_where_there_is_nothing_else() {
+    for line in ["", "-n 5 -N 5", "-r 0 -R 0 -t 5", "-r 10 -r 0"] {
+        assert_eq!(run(line).job.plan.engine.wait, Wait::Brief, "{line}");
+    }
+    for line in ["-r 10", "-R 10", "-r e5 -R u1,2"] {
+        assert_eq!(run(line).job.plan.engine.wait, Wait::Block, "{line}");
+    }
+}
+
+#[test]
 fn what_is_wrong_is_said_in_the_originals_words() {
     for (line, expected) in WRONG {
         assert_eq!(refusal(line), *expected, "{line}");
