@@ -25,9 +25,10 @@ pub struct Row {
     pub ready: Nanos,
     /// The clock before the system call that took its first byte; the greatest number if none did.
     pub sent: Nanos,
-    /// When its reply arrived, or when it was given up.
+    /// When its reply arrived. Where none did, when the request was given up, or handed over if it wants none; the greatest
+    /// number if its phase ended before that.
     pub arrived: Nanos,
-    /// When the reply was read.
+    /// When the reply was read; the greatest number if there was none.
     pub read: Nanos,
     /// What was asked.
     pub verb: Verb,

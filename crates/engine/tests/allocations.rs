@@ -7,15 +7,10 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::thread;
 
 use pummel_engine::run::{Watch, run};
-use pummel_logic::dist::Dist;
 use pummel_logic::measure::measurement::Status;
-use pummel_logic::plan::{
-    Arrivals, Backend, Clock, Data, Depth, Engine, Group, Manner, Mix, Phase, Plan, Protocol, Route, SCHEMA,
-    Socket, Stop, Style, Wait, Work,
-};
+use pummel_logic::plan::{Arrivals, Backend, Depth, Engine, Group, Mix, Phase, Plan, Stop, Work};
 use pummel_logic::time::SECOND;
-use pummel_logic::wire::{MetaAsk, Verb};
-use pummel_logic::workload::popularity::Popularity;
+use pummel_logic::wire::Verb;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
@@ -49,68 +44,27 @@ fn server() -> String {
 
 /// Gets of one server: so many at so many at a time, and so many a second in open loop.
 fn plan(server: &str, requests: u64, depth: u32, rate: Option<f64>) -> Plan {
-    let mix = Mix {
-        ops: vec![(Verb::Get, 1.0)],
-        popularity: Popularity::Uniform,
-        multiget: 1,
-        read_through_ns: None,
-        noreply: false,
-        multiset: 1,
-        meta: MetaAsk::default(),
-    };
-    let (engine, socket) = (
-        Engine {
-            threads: 1,
-            cpus: Vec::new(),
-            backend: Backend::Epoll,
-            wait: Wait::Auto,
-            clock: Clock::Kernel,
-        },
-        Socket { nodelay: true, linger_s: None, send_buffer: None, recv_buffer: None, source: Vec::new() },
-    );
     Plan {
-        schema: SCHEMA,
         servers: vec![server.to_string()],
-        route: Route::All,
-        protocol: Protocol::Text,
-        transport: pummel_logic::plan::Transport::Stream,
         seed: 1,
         // One slice: what a slice costs is not paid for each request.
         interval_ns: 3_600 * SECOND,
         timeout_ns: 60 * SECOND,
-        reconnect: false,
-        verify: 0.0,
-        goals: Vec::new(),
-        engine,
-        socket,
-        login: None,
-        tls: None,
-        database: 0,
-        command: None,
-        data: Data {
-            records: 10_000,
-            seed: 0,
-            key_prefix: String::new(),
-            key_size: Dist::Fixed(30.0),
-            value_size: Dist::Fixed(200.0),
-            expiry_s: Dist::Fixed(0.0),
-            style: Style::default(),
-        },
+        engine: Engine { backend: Backend::Epoll, ..Engine::default() },
         groups: vec![Group {
-            name: "clients".to_string(),
             clients: CLIENTS,
             depth: Depth::Limit(depth),
             arrivals: if rate.is_some() { Arrivals::Poisson } else { Arrivals::Closed },
             rate,
-            crowd: None,
-            manner: Manner::default(),
+            ..Group::default()
         }],
         phases: vec![Phase {
             name: "measure".to_string(),
-            work: Work::Mix(mix),
+            work: Work::Mix(Mix::of(&[(Verb::Get, 1.0)])),
             stop: Stop { time_ns: None, requests: Some(requests) },
             recorded: true,
         }],
+        ..Plan::default()
     }
 }
 

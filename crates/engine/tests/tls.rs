@@ -13,12 +13,10 @@ use pummel_engine::io::epoll::Epoll;
 use pummel_engine::io::{Backend, Close, ConnId, Event, Handshake, Reason, Target};
 use pummel_engine::run::{Watch, run};
 use pummel_engine::tls::{Setup, Tls, TlsError};
-use pummel_logic::dist::Dist;
 use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::plan::{self, Clock, Plan, Socket, TlsOptions, Wait};
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
-use pummel_logic::wire::Fault;
-use pummel_logic::workload::popularity::Popularity;
+use pummel_logic::wire::{Fault, Verb};
 use rustls::ServerConfig;
 use rustls::version::{TLS12, TLS13};
 
@@ -112,14 +110,7 @@ struct Client {
 
 impl Client {
     fn new(options: &TlsOptions) -> Client {
-        let socket = Socket {
-            nodelay: true,
-            linger_s: None,
-            send_buffer: None,
-            recv_buffer: None,
-            source: Vec::new(),
-        };
-        let epoll = Epoll::new(Wait::Block, Clock::Kernel, &socket).unwrap();
+        let epoll = Epoll::new(Wait::Block, Clock::Kernel, &Socket::default()).unwrap();
         let tls = Tls::new(epoll, &Setup::new(options, &[]).unwrap());
         Client { tls, handshakes: Vec::new(), generation: 0 }
     }
@@ -343,70 +334,26 @@ impl Watch for Unwatched {}
 
 /// 200 reads over four connections on two threads.
 fn plan(server: &Listening) -> Plan {
-    let mix = plan::Mix {
-        ops: vec![(pummel_logic::wire::Verb::Get, 1.0)],
-        popularity: Popularity::Uniform,
-        multiget: 1,
-        read_through_ns: None,
-        noreply: false,
-        multiset: 1,
-        meta: pummel_logic::wire::MetaAsk::default(),
-    };
     let phase = plan::Phase {
         name: "measure".to_owned(),
-        work: plan::Work::Mix(mix),
+        work: plan::Work::Mix(plan::Mix::of(&[(Verb::Get, 1.0)])),
         stop: plan::Stop { time_ns: None, requests: Some(200) },
         recorded: true,
     };
     Plan {
-        schema: plan::SCHEMA,
         servers: vec![server.address.to_string()],
-        route: plan::Route::All,
-        protocol: plan::Protocol::Text,
-        transport: plan::Transport::Stream,
         seed: 1,
-        interval_ns: SECOND,
         timeout_ns: 10 * SECOND,
-        reconnect: false,
-        verify: 0.0,
-        goals: Vec::new(),
         engine: plan::Engine {
             threads: 2,
-            cpus: Vec::new(),
             backend: plan::Backend::Epoll,
             wait: Wait::Block,
-            clock: Clock::Kernel,
+            ..plan::Engine::default()
         },
-        socket: Socket {
-            nodelay: true,
-            linger_s: None,
-            send_buffer: None,
-            recv_buffer: None,
-            source: Vec::new(),
-        },
-        login: None,
-        tls: None,
-        database: 0,
-        command: None,
-        data: plan::Data {
-            records: 100,
-            seed: 0,
-            key_prefix: String::new(),
-            key_size: Dist::Fixed(30.0),
-            value_size: Dist::Fixed(200.0),
-            expiry_s: Dist::Fixed(0.0),
-            style: plan::Style::default(),
-        },
-        groups: vec![plan::Group {
-            name: "default".to_owned(),
-            clients: 4,
-            depth: plan::Depth::Limit(2),
-            arrivals: plan::Arrivals::Closed,
-            rate: None,
-            crowd: None,
-            manner: plan::Manner::default(),
-        }],
+        data: plan::Data { records: 100, ..plan::Data::default() },
+        groups: vec![plan::Group { clients: 4, depth: plan::Depth::Limit(2), ..plan::Group::default() }],
         phases: vec![phase],
+        ..Plan::default()
     }
 }
 

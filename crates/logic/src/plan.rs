@@ -4,6 +4,7 @@
 //! of files with certificates; two processes with equal Plans send the same requests.
 
 pub mod part;
+mod plain;
 mod window;
 
 use serde::{Deserialize, Serialize};

@@ -17,7 +17,7 @@ use crate::sweep::{ScanArgs, SearchArgs};
 /// Names of memaslap: that of its authors, and that of Debian's package.
 const MEMASLAP: [&str; 2] = ["memaslap", "memcaslap"];
 
-/// Load generator and benchmark for memcached
+/// Load generator and benchmark for memcached, Redis and Valkey
 ///
 /// pummel sends requests to a server, as fast as it answers or at a rate of your choice, and tells how long they took:
 /// from the moment when each was due, so that requests which had to wait are counted with their wait; and it says so
@@ -41,7 +41,7 @@ pub enum Command {
     Search(Box<SearchArgs>),
     /// Measure at several rates
     Scan(Box<ScanArgs>),
-    /// Serve a small memcached, with service times and faults of your choice
+    /// Serve a small memcached and Redis in one, with service times and faults of your choice
     ///
     /// For demos, tests and calibration, not for data: it keeps everything in at most 64 MiB of memory, forgets what was
     /// not asked for lately, and writes nothing to disk but the truth file. One thread. Ends on SIGINT and SIGTERM with

@@ -196,7 +196,7 @@ impl Watch for Desk<'_> {
         if let Some(slice) = so_far.intervals.last() {
             self.progress.slice(slice);
         }
-        if !self.places.want_checkpoints() {
+        if !self.places.want_checkpoint() {
             return;
         }
         let plan = &self.job.plan;

@@ -1,6 +1,9 @@
 //! How the program ends, in the numbers of the native front.
 
+use std::io::ErrorKind;
 use std::process::ExitCode;
+
+use crate::aside::say;
 
 /// How the program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +44,14 @@ impl From<Exit> for ExitCode {
 
 /// Says what the command-line parser has to say: help and versions on standard output, errors on standard error.
 pub fn answer(error: &clap::Error) -> Exit {
-    // Nobody is left to tell when the terminal or pipe is gone.
-    let _ = error.print();
-    if error.use_stderr() { Exit::Usage } else { Exit::Complete }
+    match (error.print(), error.use_stderr()) {
+        // Nobody is left to tell when the terminal or pipe is gone.
+        (_, true) => Exit::Usage,
+        // Whoever has read enough of an answer may go.
+        (Err(unwritten), false) if unwritten.kind() != ErrorKind::BrokenPipe => {
+            say(format_args!("error: cannot write to standard output: {unwritten}"));
+            Exit::Failed
+        }
+        (_, false) => Exit::Complete,
+    }
 }

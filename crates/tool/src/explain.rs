@@ -15,8 +15,8 @@ use crate::front::{Edge, Format, Job, UsageError, mcperf, memaslap, mutilate, na
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub struct ExplainArgs {
-    /// Save the plan to a file, as JSON when its name ends in .json, else as TOML; `pummel run --plan FILE` runs it.
-    /// May also stand behind ARGS
+    /// Save the plan to a file, as JSON when its name ends in .json, else as TOML; `pummel run --plan FILE` runs it. With -
+    /// it is printed, as without this option. May also stand behind ARGS
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
     /// Form of the plan on standard output: text is TOML. May also stand behind ARGS
@@ -98,7 +98,7 @@ impl Wanted {
     }
 
     fn put_out(&self, job: &Job) -> Exit {
-        let Some(path) = &self.plan else {
+        let Some(path) = self.plan.as_ref().filter(|path| path.as_os_str() != "-") else {
             return print(&saved::print(&job.plan, self.format));
         };
         match saved::save(&job.plan, path) {

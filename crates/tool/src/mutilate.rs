@@ -631,7 +631,7 @@ impl Watch for Watcher<'_, '_> {
     }
 
     fn slice(&mut self, so_far: &Measurement) {
-        if self.places.want_checkpoints() {
+        if self.places.want_checkpoint() {
             let summary = Summary::of(so_far, self.plan);
             let front = Front::Mutilate.name();
             self.places.checkpoint(&Report {

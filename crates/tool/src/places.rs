@@ -2,6 +2,7 @@
 
 use std::io;
 
+use pummel_engine::clock;
 use pummel_engine::feed::Row;
 use pummel_logic::plan::Plan;
 use pummel_logic::time::Nanos;
@@ -11,6 +12,10 @@ use crate::report::output::Output;
 use crate::report::{Report, csv, hdr, json};
 use crate::samples::Samples;
 
+/// Checkpoints take at most one part in so many of the time. A result holds all intervals so far, so that one at every
+/// interval would in the end take all of it: of a run of a day, or of one with many short intervals.
+const CHECKPOINTS_SHARE: Nanos = 50;
+
 /// The places of one run's results.
 #[derive(Debug)]
 pub struct Places {
@@ -18,6 +23,7 @@ pub struct Places {
     csv: Option<Output>,
     hdr: Option<Output>,
     samples: Option<Samples>,
+    rests: Rests,
     /// The first thing that could not be written while the run went on.
     trouble: Option<io::Error>,
 }
@@ -34,6 +40,7 @@ impl Places {
             csv: place(&outputs.csv)?,
             hdr: place(&outputs.hdr)?,
             samples: outputs.samples.as_deref().map(|path| Samples::create(path, plan)).transpose()?,
+            rests: Rests::default(),
             trouble: None,
         })
     }
@@ -48,9 +55,9 @@ impl Places {
         self.samples.is_some()
     }
 
-    /// Whether results are rewritten while the run goes on.
-    pub fn want_checkpoints(&self) -> bool {
-        self.json.as_ref().is_some_and(Output::is_kept)
+    /// Whether results are to be rewritten now, while the run goes on.
+    pub fn want_checkpoint(&mut self) -> bool {
+        self.json.as_ref().is_some_and(Output::is_kept) && self.rests.begin(clock::now())
     }
 
     /// Whether one of the results goes to standard output.
@@ -65,12 +72,13 @@ impl Places {
         }
     }
 
-    /// Writes what is known so far.
+    /// Writes what is known so far; [`Places::want_checkpoint`] was asked before.
     pub fn checkpoint(&mut self, report: &Report<'_>) {
         let Some(place) = self.json.as_ref().filter(|place| place.is_kept()) else { return };
         if let Err(error) = place.checkpoint(&json::render(report)) {
             self.trouble.get_or_insert(error);
         }
+        self.rests.end(clock::now());
     }
 
     /// Writes requests.
@@ -100,5 +108,52 @@ impl Places {
         }
         results.extend(self.trouble.take().map(Err));
         results.into_iter().collect()
+    }
+}
+
+/// When work that is done again and again rests, so that it takes only its share of the time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rests {
+    began: Nanos,
+    until: Nanos,
+}
+
+impl Rests {
+    /// Whether it may be done now; then it begins.
+    fn begin(&mut self, now: Nanos) -> bool {
+        let may = now >= self.until;
+        if may {
+            self.began = now;
+        }
+        may
+    }
+
+    /// It is done.
+    fn end(&mut self, now: Nanos) {
+        self.until = now + (now - self.began) * CHECKPOINTS_SHARE;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pummel_logic::time::{MILLISECOND, SECOND};
+
+    use super::*;
+
+    #[test]
+    fn the_first_checkpoint_is_made_at_once_and_dear_ones_seldom() {
+        let mut rests = Rests::default();
+        let (mut now, mut spent, mut made) = (7 * SECOND, 0, 0);
+        while now < 107 * SECOND {
+            if rests.begin(now) {
+                // As the result grows it costs more.
+                let cost = MILLISECOND * made;
+                (now, spent, made) = (now + cost, spent + cost, made + 1);
+                rests.end(now);
+            }
+            now += 10 * MILLISECOND;
+        }
+        assert!(made > 10, "{made}");
+        assert!(spent * CHECKPOINTS_SHARE <= 110 * SECOND, "{spent}");
     }
 }

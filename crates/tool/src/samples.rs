@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pummel_engine::feed::Row;
 use pummel_logic::plan::Plan;
@@ -18,6 +18,7 @@ const HEADER: &str = "due,ready,sent,arrived,read,op,outcome,key,client,group";
 /// A file of requests.
 #[derive(Debug)]
 pub struct Samples {
+    path: PathBuf,
     out: BufWriter<File>,
     /// What the plan calls each verb.
     names: [&'static str; Verb::COUNT],
@@ -33,7 +34,8 @@ impl Samples {
         let explained = |error: io::Error| explained(path, &error);
         let mut out = BufWriter::new(File::create(path).map_err(explained)?);
         writeln!(out, "{HEADER}").and_then(|()| out.flush()).map_err(explained)?;
-        Ok(Samples { out, names: Verb::ALL.map(|verb| plan.name_of(verb)), began: None })
+        let names = Verb::ALL.map(|verb| plan.name_of(verb));
+        Ok(Samples { path: path.to_owned(), out, names, began: None })
     }
 
     /// A measured phase begins at `at`; times are counted from the first.
@@ -44,17 +46,28 @@ impl Samples {
     /// Adds requests.
     ///
     /// # Errors
-    /// When they cannot be written.
+    /// When they cannot be written; the message names the path.
     pub fn write(&mut self, rows: &[Row]) -> io::Result<()> {
+        self.add(rows).map_err(|error| explained(&self.path, &error))
+    }
+
+    fn add(&mut self, rows: &[Row]) -> io::Result<()> {
         let began = self.began.unwrap_or(0);
         for row in rows {
-            for time in [row.due, row.ready, row.sent, row.arrived, row.read] {
+            let arrived = if row.read == NEVER { NEVER } else { row.arrived };
+            for time in [row.due, row.ready, row.sent, arrived, row.read] {
                 if time != NEVER {
                     write!(self.out, "{}", time.saturating_sub(began))?;
                 }
                 self.out.write_all(b",")?;
             }
-            let (name, outcome) = (self.names[row.verb as usize], outcome_name(row.outcome));
+            let outcome = match (row.arrived, row.sent) {
+                // The phase ended before the request did: what closed its connection is no part of the result.
+                (NEVER, NEVER) => "unsent",
+                (NEVER, _) => "unfinished",
+                _ => outcome_name(row.outcome),
+            };
+            let name = self.names[row.verb as usize];
             writeln!(self.out, "{name},{outcome},{},{},{}", row.key, row.client, row.group)?;
         }
         Ok(())
@@ -63,9 +76,9 @@ impl Samples {
     /// Ends the file.
     ///
     /// # Errors
-    /// When the rest cannot be written.
+    /// When the rest cannot be written; the message names the path.
     pub fn finish(mut self) -> io::Result<()> {
-        self.out.flush()
+        self.out.flush().map_err(|error| explained(&self.path, &error))
     }
 }
 

@@ -31,7 +31,7 @@ use server::{Bounds, House, Server};
 pub struct ServeArgs {
     /// Where to listen: ADDRESS:PORT, [IPV6]:PORT or /path/of/a/socket; port 0 is any free one. Repeatable. For each,
     /// the line `listening on ...` says on standard output what it became
-    #[arg(long, value_name = "WHERE", default_value = "127.0.0.1:11211")]
+    #[arg(long, value_name = "WHERE", default_value = "127.0.0.1:11211", allow_hyphen_values = true)]
     pub listen: Vec<Listen>,
 
     /// What is spoken: auto looks at the first byte of each connection, as memcached does
@@ -66,17 +66,17 @@ pub struct ServeArgs {
     /// Copy every value that is stored to this memcached, or other pummel serve, as servers do that replicate among
     /// themselves; two may be peers of each other. A reply is held until the peer has the copy, a peer that comes back
     /// gets all that is there, and nobody waits for one that is not there. Deletions, touches and flushes are not copied
-    #[arg(long, value_name = "HOST:PORT")]
+    #[arg(long, value_name = "HOST:PORT", allow_hyphen_values = true)]
     pub peer: Option<String>,
 
     /// How long each reply is held after its request came: a time, or uniform:LO,HI, normal:MEAN,SD, exponential:MEAN,
     /// pareto:LOC,SCALE,SHAPE, gev:LOC,SCALE,SHAPE with times such as 5ms or 200us (a bare number is seconds), or
     /// file:PATH with one number of seconds a line. Default: not at all
-    #[arg(long, value_name = "DIST")]
+    #[arg(long, value_name = "DIST", allow_hyphen_values = true)]
     pub service_time: Option<ServiceTime>,
 
     /// Seed of service times and faults
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, allow_hyphen_values = true)]
     pub seed: u64,
 
     /// Write what was really done: one line for each request and each fault
@@ -87,7 +87,7 @@ pub struct ServeArgs {
     /// wrong-key=N, mix=N (a reply in another dialect), ignore-expiry, early-expiry=SECONDS, refuse or slow-bytes; with
     /// --udp-framing also udp-drop=N, udp-reorder=N and udp-duplicate=N. Repeatable; N counts requests (for flip and
     /// wrong-key: values; for udp-...: datagrams) over the whole server
-    #[arg(long, value_name = "KIND[=N]")]
+    #[arg(long, value_name = "KIND[=N]", allow_hyphen_values = true)]
     pub fault: Vec<Fault>,
 
     /// How to wait for requests and due replies: auto sleeps, and spins before a due reply; spin never sleeps, and takes
@@ -96,11 +96,11 @@ pub struct ServeArgs {
     pub wait: ServeWait,
 
     /// End after this time, such as 30 or 500ms
-    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    #[arg(long, value_name = "TIME", value_parser = parse_span, allow_hyphen_values = true)]
     pub max_seconds: Option<Nanos>,
 
     /// End after this many requests, when what is owed is sent
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), allow_hyphen_values = true)]
     pub max_requests: Option<u64>,
 }
 

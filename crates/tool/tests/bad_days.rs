@@ -378,6 +378,46 @@ fn an_interrupt_while_connections_are_opened_or_answers_are_waited_for_leaves_a_
 }
 
 #[test]
+fn a_terminal_that_goes_away_leaves_a_report_however_often_it_says_so() {
+    let victim = Victim::start("");
+    let running = start(&victim.address, "-t 20s --interval 50ms --records 50 -c 4 --timeout 30s");
+    running.wait_until_measuring();
+    running.signal(Signal::HUP);
+    running.signal(Signal::HUP);
+    let ended = running.end();
+    assert_eq!((ended.status, ended.reason()), (Some(130), "interrupted"));
+    assert!(ended.number("/totals/completed") > 0);
+}
+
+#[test]
+fn who_is_to_outlive_the_terminal_does() {
+    let victim = Victim::start("");
+    let line = format!(
+        "trap '' HUP; {PUMMEL} run -s {} -t 300ms --records 50 --quiet & kill -HUP $!; wait $!",
+        victim.address
+    );
+    let output = Command::new("bash").args(["-c", &line]).output().expect("a shell");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+}
+
+#[test]
+fn a_result_that_may_not_become_so_large_is_said_and_the_report_is_there() {
+    let victim = Victim::start("");
+    let folder = tempfile::tempdir().expect("a folder");
+    // 128 KiB are enough for the probe, and not for so many requests.
+    let line = format!(
+        "ulimit -f 128; exec {PUMMEL} run -s {} -n 20k --records 50 --samples {}",
+        victim.address,
+        folder.path().join("samples").display()
+    );
+    let output = Command::new("bash").args(["-c", &line]).output().expect("a shell");
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{err}");
+    assert!(err.contains("samples") && err.contains("too large"), "{err}");
+    assert!(out.contains("complete"), "{out}");
+}
+
+#[test]
 fn a_second_interrupt_ends_at_once() {
     let victim = Victim::start("");
     let mut running = start(&victim.address, "-t 20s --interval 50ms --records 50 -c 4 --timeout 30s");

@@ -202,6 +202,8 @@ fn choices_that_exclude_each_other_are_refused_with_the_reason() {
         let words: Vec<&str> = ["run", "-s", "127.0.0.1:1"].into_iter().chain(options.split(' ')).collect();
         assert_refused(&words, parts);
     }
+    let source = ["run", "-s", "/run/x", "--source", "127.0.0.1"];
+    assert_refused(&source, &["'127.0.0.1' for '--source'", "unix sockets have none"]);
 }
 
 #[test]
@@ -494,6 +496,31 @@ fn a_plan_that_cannot_be_written_is_a_failure() {
     let output = pummel(&["explain", "run", "-s", "a", "--plan", "/nonexistent/plan.toml"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("/nonexistent/plan.toml"));
+}
+
+#[test]
+fn a_plan_for_a_dash_is_printed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let explain = |plan: &[&str]| {
+        let mut command = Command::new(cargo_bin!("pummel"));
+        command.args(["explain", "run", "-s", "a", "--seed", "1"]).args(plan).current_dir(folder.path());
+        command.output().expect("the binary can be started").stdout
+    };
+    assert_eq!(text(&explain(&["--plan", "-"])), text(&explain(&[])));
+    assert_eq!(fs::read_dir(folder.path()).expect("it is there").count(), 0);
+}
+
+#[test]
+fn help_that_nobody_can_read_is_a_failure_but_not_where_somebody_has_read_enough() {
+    let shell = |to: &str| {
+        let line = format!("{} run --help {to}", cargo_bin!("pummel").display());
+        let output = Command::new("bash").args(["-c", &line]).output().expect("a shell");
+        (output.status.code(), text(&output.stderr))
+    };
+    let (status, errors) = shell(">/dev/full");
+    assert_eq!(status, Some(1));
+    assert!(errors.contains("standard output"), "{errors}");
+    assert_eq!(shell("| true; exit ${PIPESTATUS[0]}"), (Some(0), String::new()));
 }
 
 #[test]

@@ -949,12 +949,18 @@ fn wrong_values_are_refused_with_flag_value_and_what_is_accepted() {
         ("--max-seconds", "0", "500ms"),
         ("--max-requests", "0", "1.."),
         ("--seed", "-1", "--seed"),
+        ("--max-seconds", "-1", "500ms"),
+        ("--fault", "-1", "close-after=N"),
+        ("--listen", "-1", "absolute path"),
     ] {
-        let output = pummel_serve(&[&format!("{flag}={value}")]);
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{flag} {value}: {said}");
-        for word in [flag, value, accepted] {
-            assert!(said.contains(word), "{word} is in: {said}");
+        for words in [&[&*format!("{flag}={value}")][..], &[flag, value]] {
+            let output = pummel_serve(words);
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+            for word in [flag, value, accepted] {
+                assert!(said.contains(&format!("invalid value '{value}'")), "{words:?}: {said}");
+                assert!(said.contains(word), "{word} is in: {said}");
+            }
         }
     }
 }

@@ -131,7 +131,7 @@ const TOOL: Floor = Floor {
     modules: &[
         ("absence", &[]),
         ("aside", &[]),
-        ("exit", &[]),
+        ("exit", &["aside"]),
         ("front", &[]),
         ("report", &[]),
         ("placement", &["aside", "front"]),

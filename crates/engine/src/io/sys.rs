@@ -277,18 +277,38 @@ extern "C" fn handle_interrupt(_signal: c_int) {
     }
 }
 
-/// From now on SIGINT (Ctrl-C) and SIGTERM raise the returned counter instead of ending the process; the second one
-/// ends it at once with status 130. System calls that wait are cut short by the signal.
+/// A terminal that goes away may say so more than once, which is no second wish.
+extern "C" fn handle_hang_up(_signal: c_int) {
+    INTERRUPTS.fetch_max(1, Ordering::Relaxed);
+}
+
+/// From now on SIGINT (Ctrl-C), SIGTERM and SIGHUP (the terminal is gone; unless it is ignored, as nohup has it) raise the
+/// returned counter instead of ending the process; a second one of the first two ends it at once with status 130. System
+/// calls that wait are cut short by the signal. A file that becomes larger than this process may make one is an error of
+/// writing from now on, and not the end of the process.
 pub fn on_interrupt() -> io::Result<&'static AtomicU32> {
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        set_action(signal, Some(handle_interrupt))?;
+    }
+    // SAFETY: sigaction is plain data, for which all zeroes is a value.
+    let mut present: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: nothing is changed, and what is there is written to a place that holds it.
+    check(unsafe { libc::sigaction(libc::SIGHUP, ptr::null(), &mut present) })?;
+    if present.sa_sigaction != libc::SIG_IGN {
+        set_action(libc::SIGHUP, Some(handle_hang_up))?;
+    }
+    set_action(libc::SIGXFSZ, None)?;
+    Ok(&INTERRUPTS)
+}
+
+/// From now on a signal calls `handler`, or is ignored where there is none.
+fn set_action(signal: c_int, handler: Option<extern "C" fn(c_int)>) -> io::Result<()> {
     // SAFETY: sigaction is plain data, for which all zeroes is a value: no flags, an empty mask.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    action.sa_sigaction = handle_interrupt as extern "C" fn(c_int) as usize;
-    for signal in [libc::SIGINT, libc::SIGTERM] {
-        // SAFETY: `action` is valid, and its handler does only what is allowed in a signal handler: it raises an
-        // atomic number and may call _exit.
-        check(unsafe { libc::sigaction(signal, &action, ptr::null_mut()) })?;
-    }
-    Ok(&INTERRUPTS)
+    action.sa_sigaction = handler.map_or(libc::SIG_IGN, |handler| handler as usize);
+    // SAFETY: `action` is valid, and the handlers of this file do only what is allowed in a signal handler: they raise an
+    // atomic number and may call _exit.
+    check(unsafe { libc::sigaction(signal, &action, ptr::null_mut()) }).map(drop)
 }
 
 // ---- Addresses ----
@@ -806,6 +826,10 @@ mod tests {
         let interrupts = on_interrupt().unwrap();
         // SAFETY: raise() takes a plain number; the signal has a handler now.
         assert_eq!(unsafe { libc::raise(libc::SIGTERM) }, 0);
+        assert_eq!(interrupts.load(Ordering::Relaxed), 1);
+        // A terminal that goes away then is no second wish to end at once.
+        // SAFETY: as above.
+        assert_eq!(unsafe { libc::raise(libc::SIGHUP) }, 0);
         assert_eq!(interrupts.load(Ordering::Relaxed), 1);
     }
 

@@ -6,85 +6,31 @@ use pummel_engine::feed::{Departure, Row};
 use pummel_engine::io::sim::{Peer, Sim, Weather};
 use pummel_engine::run::{Wants, Watch, run_on};
 use pummel_logic::arrivals::Pace;
-use pummel_logic::dist::Dist;
 use pummel_logic::measure::measurement::{Keep, Measurement};
 use pummel_logic::measure::recorder::{Counts, Span};
-use pummel_logic::plan::{
-    Arrivals, Backend, Clock, Data, Depth, Engine, Group, Load, Manner, Mix, Phase, Plan, Protocol, Route,
-    SCHEMA, Socket, Stop, Style, Transport, Wait, Work,
-};
+use pummel_logic::plan::{Arrivals, Data, Group, Load, Mix, Phase, Plan, Stop, Work};
 use pummel_logic::rng::Place;
-use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
-use pummel_logic::wire::{MetaAsk, Verb};
-use pummel_logic::workload::popularity::Popularity;
+use pummel_logic::time::{MILLISECOND, Nanos};
+use pummel_logic::wire::Verb;
 
 /// Four clients that get the same few records in closed loop for a tenth of a second, from a server that holds nothing.
 pub fn plan() -> Plan {
     Plan {
-        schema: SCHEMA,
         servers: vec!["127.0.0.1:11211".to_string()],
-        route: Route::All,
-        protocol: Protocol::Text,
-        transport: Transport::Stream,
         seed: 1,
         interval_ns: 20 * MILLISECOND,
-        timeout_ns: SECOND,
-        reconnect: false,
-        verify: 0.0,
-        goals: Vec::new(),
-        engine: Engine {
-            threads: 1,
-            cpus: Vec::new(),
-            backend: Backend::Auto,
-            wait: Wait::Auto,
-            clock: Clock::Kernel,
-        },
-        socket: Socket {
-            nodelay: true,
-            linger_s: None,
-            send_buffer: None,
-            recv_buffer: None,
-            source: Vec::new(),
-        },
-        login: None,
-        tls: None,
-        database: 0,
-        command: None,
-        data: Data {
-            records: 100,
-            seed: 0,
-            key_prefix: String::new(),
-            key_size: Dist::Fixed(30.0),
-            value_size: Dist::Fixed(200.0),
-            expiry_s: Dist::Fixed(0.0),
-            style: Style::default(),
-        },
-        groups: vec![Group {
-            name: "clients".to_string(),
-            clients: 4,
-            depth: Depth::Limit(1),
-            arrivals: Arrivals::Closed,
-            rate: None,
-            crowd: None,
-            manner: Manner::default(),
-        }],
+        data: Data { records: 100, ..Data::default() },
+        groups: vec![Group { clients: 4, ..Group::default() }],
         phases: vec![measuring(
             mix(&[(Verb::Get, 1.0)]),
             Stop { time_ns: Some(100 * MILLISECOND), requests: None },
         )],
+        ..Plan::default()
     }
 }
 
 pub fn mix(ops: &[(Verb, f64)]) -> Mix {
-    Mix {
-        ops: ops.to_vec(),
-        popularity: Popularity::Uniform,
-        multiget: 1,
-        read_through_ns: None,
-        noreply: false,
-        multiset: 1,
-        meta: MetaAsk::default(),
-    }
+    Mix::of(ops)
 }
 
 /// Every operation of memcached.

@@ -229,6 +229,10 @@ impl Tasks {
         let objects = self.objects.len();
         let bound = (self.filled.max(1)).min(objects as u64);
         let first = below(bits, bound) as usize;
+        // So it is nearly always.
+        if self.objects[first].state == State::Present {
+            return Some(first as u32);
+        }
         (0..objects)
             .map(|on| (first + on) % objects)
             .find(|&at| self.objects[at].state == State::Present)
@@ -554,6 +558,9 @@ impl Client {
             return Some((count - 1) as Lane);
         }
         let streams = if split { count - 1 } else { count };
+        if streams == 1 {
+            return matches!(self.socket(0).state, LaneState::Open(_)).then_some(0);
+        }
         let lane = (0..streams)
             .map(|on| (turn + on) % streams)
             .find(|&lane| matches!(self.socket(lane as Lane).state, LaneState::Open(_)))?;

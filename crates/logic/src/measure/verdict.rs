@@ -369,11 +369,10 @@ fn turns_above(stalls: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dist::Dist;
     use crate::measure::interval::Interval;
     use crate::measure::measurement::{Keep, WorkerTime};
     use crate::measure::recorder::Sample;
-    use crate::plan::{Backend, Data, Depth, Engine, Group, Manner, Protocol, Socket, Style, Wait};
+    use crate::plan::Group;
     use crate::rng::{Stream, unit};
     use crate::time::{MILLISECOND, SECOND};
     use crate::wire::{Fault, Outcome, Verb};
@@ -482,56 +481,15 @@ mod tests {
         }
 
         fn plan(&self) -> Plan {
-            let arrivals = if self.rate.is_some() { Arrivals::Poisson } else { Arrivals::Closed };
             Plan {
-                schema: crate::plan::SCHEMA,
-                servers: vec!["127.0.0.1:11211".to_owned()],
-                route: crate::plan::Route::All,
-                protocol: Protocol::Text,
-                transport: crate::plan::Transport::Stream,
-                seed: 1,
-                interval_ns: SECOND,
                 timeout_ns: self.timeout,
-                reconnect: false,
-                verify: 0.0,
-                goals: Vec::new(),
-                engine: Engine {
-                    threads: 1,
-                    cpus: Vec::new(),
-                    backend: Backend::Auto,
-                    wait: Wait::Auto,
-                    clock: Clock::Kernel,
-                },
-                socket: Socket {
-                    nodelay: true,
-                    linger_s: None,
-                    send_buffer: None,
-                    recv_buffer: None,
-                    source: Vec::new(),
-                },
-                login: None,
-                tls: None,
-                database: 0,
-                command: None,
-                data: Data {
-                    records: 10,
-                    seed: 0,
-                    key_prefix: String::new(),
-                    key_size: Dist::Fixed(30.0),
-                    value_size: Dist::Fixed(200.0),
-                    expiry_s: Dist::Fixed(0.0),
-                    style: Style::default(),
-                },
                 groups: vec![Group {
-                    name: "all".to_owned(),
                     clients: self.connections,
-                    depth: Depth::Limit(1),
-                    arrivals,
+                    arrivals: if self.rate.is_some() { Arrivals::Poisson } else { Arrivals::Closed },
                     rate: self.rate,
-                    crowd: None,
-                    manner: Manner::default(),
+                    ..Group::default()
                 }],
-                phases: Vec::new(),
+                ..Plan::default()
             }
         }
     }
@@ -542,26 +500,6 @@ mod tests {
         assert_eq!(verdict.limited(), verdict.why.is_some());
         for word in words {
             assert!(verdict.says.contains(word), "{word:?} is missing: {}", verdict.says);
-        }
-    }
-
-    #[test]
-    fn connections_that_were_not_there_are_not_the_generators_fault_even_where_it_lags() {
-        // The lag is larger than the service, so that of the two it would have made the wait.
-        let story = Story { shut: (SECOND, SECOND), lag: 60 * MICROSECOND, ..QUIET };
-        says(
-            &story.tell(),
-            Limit::Server,
-            &["not the generator", "(10 connections were lost, 0 attempts to open one failed)"],
-        );
-    }
-
-    #[test]
-    fn a_generator_that_was_paused_is_accused_also_where_connections_were_lost() {
-        for connections in [1, 10, 100, 1_000] {
-            let shut = (3 * SECOND, MICROSECOND);
-            let verdict = Story { connections, paused: (SECOND, SECOND / 2), shut, ..QUIET }.tell();
-            says(&verdict, Limit::Generator, &["The generator was the limit", "lag"]);
         }
     }
 
@@ -599,6 +537,26 @@ mod tests {
     fn a_generator_that_was_paused_is_accused_whatever_the_number_of_connections() {
         for connections in [1, 10, 100, 1_000] {
             let verdict = Story { connections, paused: (SECOND, SECOND / 2), ..QUIET }.tell();
+            says(&verdict, Limit::Generator, &["The generator was the limit", "lag"]);
+        }
+    }
+
+    #[test]
+    fn connections_that_were_not_there_are_not_the_generators_fault_even_where_it_lags() {
+        // The lag is larger than the service, so that of the two it would have made the wait.
+        let story = Story { shut: (SECOND, SECOND), lag: 60 * MICROSECOND, ..QUIET };
+        says(
+            &story.tell(),
+            Limit::Server,
+            &["not the generator", "(10 connections were lost, 0 attempts to open one failed)"],
+        );
+    }
+
+    #[test]
+    fn a_generator_that_was_paused_is_accused_also_where_connections_were_lost() {
+        for connections in [1, 10, 100, 1_000] {
+            let shut = (3 * SECOND, MICROSECOND);
+            let verdict = Story { connections, paused: (SECOND, SECOND / 2), shut, ..QUIET }.tell();
             says(&verdict, Limit::Generator, &["The generator was the limit", "lag"]);
         }
     }

@@ -214,15 +214,14 @@ pub fn judge_expiry(found: bool, set_at: Nanos, read_at: Nanos) -> Option<Flaw> 
     }
 }
 
-/// A number whose 56 low bits are spread over eight bytes, seven each, with bit 4 of each set.
+/// A number whose 56 low bits are spread over eight bytes, seven each, with bit 4 of each set: halves are moved apart,
+/// then the halves of those, all at once.
 #[inline]
 fn spread(number: u64) -> u64 {
-    let mut bytes = [0u8; PREFIX_BYTES];
-    for (at, byte) in bytes.iter_mut().enumerate() {
-        let bits = (number >> (7 * at)) as u8 & 0x7f;
-        *byte = (bits & 0xf) | 0x10 | (bits & 0x70) << 1;
-    }
-    u64::from_le_bytes(bytes)
+    let fours = number & 0x0fff_ffff | (number & 0xff_ffff_f000_0000) << 4;
+    let pairs = fours & 0x0000_3fff_0000_3fff | (fours & 0x0fff_c000_0fff_c000) << 2;
+    let sevens = pairs & 0x007f_007f_007f_007f | (pairs & 0x3f80_3f80_3f80_3f80) << 1;
+    sevens & 0x0f0f_0f0f_0f0f_0f0f | 0x1010_1010_1010_1010 | (sevens & 0x7070_7070_7070_7070) << 1
 }
 
 fn table(draws: Stream) -> Arc<[u8]> {
@@ -354,6 +353,18 @@ mod tests {
         assert_ne!(other.text(0, 64), maker.text(0, 64));
         assert_ne!(other.prefix(0), maker.prefix(0));
         assert_eq!((step(TABLE_BYTES as u32 - 1), step_back(0)), (0, TABLE_BYTES as u32 - 1));
+    }
+
+    #[test]
+    fn every_byte_in_front_of_a_key_has_seven_bits_of_its_number() {
+        let draws = Stream::from_seed(1);
+        let bits = (0..56).map(|bit| 1 << bit);
+        for number in bits.chain([0, u64::MAX]).chain((0..1_000).map(|draw| draws.draw(draw))) {
+            for (at, byte) in spread(number).to_le_bytes().into_iter().enumerate() {
+                let seven = (number >> (7 * at)) as u8 & 0x7f;
+                assert_eq!(byte, (seven & 0xf) | 0x10 | (seven & 0x70) << 1, "byte {at} of {number:x}");
+            }
+        }
     }
 
     #[test]

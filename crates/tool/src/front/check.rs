@@ -128,6 +128,7 @@ pub fn check(plan: &Plan) -> Result<(), Wrong> {
     share(("--verify", "verify"), plan.verify)?;
     goals(plan)?;
     socket(&plan.socket)?;
+    source(plan)?;
     tls(plan)?;
     data(&plan.data)?;
     if plan.sequence().is_none() {
@@ -230,6 +231,16 @@ fn socket(socket: &Socket) -> Result<(), Wrong> {
         }
     }
     Ok(())
+}
+
+/// Addresses to connect from mean something only where a server has an address.
+fn source(plan: &Plan) -> Result<(), Wrong> {
+    let source = &plan.socket.source;
+    if source.is_empty() || plan.servers.iter().any(|server| !server.starts_with('/')) {
+        return Ok(());
+    }
+    let accepted = "addresses are accepted where a server is reached by one: unix sockets have none";
+    wrong(("--source", "socket.source"), source.join(","), accepted)
 }
 
 /// What the files of TLS hold is not the Plan's affair: they are read where it is run.

@@ -1,17 +1,12 @@
 //! Runs in miniature, so that tests of reports need no server.
 
-use pummel_logic::dist::Dist;
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::{Bytes, Keep, Load, Measurement, WorkerTime};
 use pummel_logic::measure::recorder::Sample;
 use pummel_logic::measure::summary::Summary;
-use pummel_logic::plan::{
-    Arrivals, Backend, Clock, Data, Depth, Engine, Group, Manner, Mix, Phase, Plan, Protocol, Route, SCHEMA,
-    Socket, Stop, Style, Transport, Wait, Work,
-};
+use pummel_logic::plan::{Arrivals, Backend, Data, Group, Mix, Phase, Plan, Stop, Work};
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
-use pummel_logic::wire::{MetaAsk, Outcome, Verb};
-use pummel_logic::workload::popularity::Popularity;
+use pummel_logic::wire::{Outcome, Verb};
 
 use super::Report;
 
@@ -108,66 +103,22 @@ fn requests(interval: &mut Interval, which: std::ops::Range<Nanos>) {
 
 fn plan() -> Plan {
     Plan {
-        schema: SCHEMA,
         servers: vec!["127.0.0.1:11211".to_owned()],
-        route: Route::All,
-        protocol: Protocol::Text,
-        transport: Transport::Stream,
         seed: 42,
-        interval_ns: SECOND,
-        timeout_ns: SECOND,
-        reconnect: false,
-        verify: 0.0,
-        goals: Vec::new(),
-        engine: Engine {
-            threads: 1,
-            cpus: Vec::new(),
-            backend: Backend::Auto,
-            wait: Wait::Auto,
-            clock: Clock::Kernel,
-        },
-        socket: Socket {
-            nodelay: true,
-            linger_s: None,
-            send_buffer: None,
-            recv_buffer: None,
-            source: Vec::new(),
-        },
-        login: None,
-        tls: None,
-        database: 0,
-        command: None,
-        data: Data {
-            records: 1_000,
-            seed: 0,
-            key_prefix: String::new(),
-            key_size: Dist::Fixed(30.0),
-            value_size: Dist::Fixed(200.0),
-            expiry_s: Dist::Fixed(0.0),
-            style: Style::default(),
-        },
+        data: Data { records: 1_000, ..Data::default() },
         groups: vec![Group {
             name: "all".to_owned(),
             clients: 10,
-            depth: Depth::Limit(1),
             arrivals: Arrivals::Poisson,
             rate: Some(1_000.0),
-            crowd: None,
-            manner: Manner::default(),
+            ..Group::default()
         }],
         phases: vec![Phase {
             name: "measure".to_owned(),
-            work: Work::Mix(Mix {
-                ops: vec![(Verb::Get, 9.0), (Verb::Set, 1.0)],
-                popularity: Popularity::Uniform,
-                multiget: 1,
-                read_through_ns: None,
-                noreply: false,
-                multiset: 1,
-                meta: MetaAsk::default(),
-            }),
+            work: Work::Mix(Mix::of(&[(Verb::Get, 9.0), (Verb::Set, 1.0)])),
             stop: Stop { time_ns: Some(2 * SECOND), requests: None },
             recorded: true,
         }],
+        ..Plan::default()
     }
 }

@@ -26,56 +26,18 @@ fn runs_of(line: &str) -> Runs {
     }
 }
 
-/// What `-s a` means, written down in full.
+/// What `-s a` means, where it is not what every Plan has of which nothing is said.
 fn defaults() -> Plan {
     Plan {
-        schema: SCHEMA,
         servers: vec!["a:11211".to_owned()],
-        protocol: Protocol::Text,
         seed: 42,
-        interval_ns: SECOND,
         timeout_ns: 10 * SECOND,
-        reconnect: false,
-        verify: 0.0,
-        goals: vec![],
-        engine: Engine {
-            threads: 1,
-            cpus: vec![],
-            backend: Backend::Auto,
-            wait: Wait::Spin,
-            clock: Clock::Kernel,
-        },
-        socket: Socket {
-            nodelay: true,
-            linger_s: None,
-            send_buffer: None,
-            recv_buffer: None,
-            source: vec![],
-        },
-        login: None,
-        tls: None,
-        command: None,
-        route: Route::All,
-        transport: Transport::Stream,
-        database: 0,
+        engine: Engine { wait: Wait::Spin, ..Engine::default() },
         data: Data {
-            records: 10_000,
-            seed: 0,
-            key_prefix: String::new(),
-            key_size: Dist::Fixed(30.0),
-            value_size: Dist::Fixed(200.0),
-            expiry_s: Dist::Fixed(0.0),
             style: Style { keys: KeyStyle::Fnv, values: ValueStyle::Fresh, field_bytes: None },
+            ..Data::default()
         },
-        groups: vec![Group {
-            name: "clients".to_owned(),
-            clients: 1,
-            depth: Depth::Limit(1),
-            arrivals: Arrivals::Closed,
-            rate: None,
-            crowd: None,
-            manner: Manner { whole: true, ..Manner::default() },
-        }],
+        groups: vec![Group { manner: Manner { whole: true, ..Manner::default() }, ..Group::default() }],
         phases: vec![
             phase("load", Work::Load(load())),
             Phase {
@@ -84,6 +46,7 @@ fn defaults() -> Plan {
                 ..phase("measure", Work::Mix(gets()))
             },
         ],
+        ..Plan::default()
     }
 }
 
@@ -96,15 +59,7 @@ fn load() -> Load {
 }
 
 fn gets() -> Mix {
-    Mix {
-        ops: vec![(Verb::Get, 1.0)],
-        popularity: Popularity::Uniform,
-        multiget: 1,
-        read_through_ns: None,
-        noreply: false,
-        multiset: 1,
-        meta: MetaAsk::default(),
-    }
+    Mix::of(&[(Verb::Get, 1.0)])
 }
 
 /// The phase that measures, which is the last.

@@ -96,6 +96,16 @@ fn defaults() -> Plan {
     }
 }
 
+#[test]
+fn a_plan_of_which_nothing_is_said_is_that_of_a_run_without_options() {
+    let run = defaults();
+    let (servers, groups, phases) = (run.servers.clone(), run.groups.clone(), run.phases.clone());
+    assert_eq!(Plan { servers, groups, phases, seed: run.seed, ..Plan::default() }, run);
+    assert_eq!(vec![Group { clients: 50, ..Group::default() }], run.groups);
+    let measured = run.phases.last().map(|phase| &phase.work);
+    assert_eq!(measured, Some(&Work::Mix(Mix::of(&[(Verb::Get, 9.0), (Verb::Set, 1.0)]))));
+}
+
 /// The mix of the phase that measures, which is the last.
 fn mix(plan: &mut Plan) -> &mut Mix {
     match plan.phases.last_mut().map(|phase| &mut phase.work) {

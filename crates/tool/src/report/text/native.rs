@@ -110,6 +110,8 @@ fn heading(page: &mut Page, report: &Report<'_>) {
     let mut line = format!("pummel {VERSION}: {status}, {:.2} s measured", summary.seconds);
     if report.measurement.verify.failed > 0 {
         line += ", WRONG VALUES FOUND";
+    } else if report.measurement.verify.stale > 0 {
+        line += ", STALE VALUES FOUND";
     }
     if summary.missed_a_goal() {
         line += ", GOAL MISSED";
@@ -579,14 +581,16 @@ fn clock(report: &Report<'_>) -> String {
     if measurement.unix_socket {
         notes.push("none on unix sockets: a reply there has arrived when it is read".to_owned());
     }
-    let completed = report.summary.totals.counts.completed.max(1) as f64;
+    // Error replies have stamps too.
+    let counts = &report.summary.totals.counts;
+    let replies = (counts.requests() - counts.unanswered()).max(1) as f64;
     for (count, what) in [
         (stamps.missing, "missing (the reading clock was taken)"),
         (stamps.rejected, "impossible (the reading clock was taken)"),
         (stamps.shared, "shared by replies that came together (an upper bound for all but the last)"),
     ] {
         if count > 0 {
-            notes.push(format!("{} ({:.1} %) {what}", grouped(count), 100.0 * count as f64 / completed));
+            notes.push(format!("{} ({:.1} %) {what}", grouped(count), 100.0 * count as f64 / replies));
         }
     }
     if notes.is_empty() {
@@ -857,7 +861,7 @@ Connections  10 of 10 open at the start, 1 lost; connecting took 35.0 us (p50) t
 Loading      1,000 of 1,000 records stored in 12.0 ms, 265 kB
 Generator    5.50 us of CPU for each request (0.60 user, 4.90 system); busiest thread busy 12 % of
              the time, 0 stalls; 11.5 MB of memory
-Clock        the kernel's receive stamps; 9 (0.5 %) shared by replies that came together (an upper
+Clock        the kernel's receive stamps; 9 (0.4 %) shared by replies that came together (an upper
              bound for all but the last)
 Verdict      Nothing stood in the way: requests were sent when they were due (wait p99 4.00 us, lag
              p99 2.67 us), and the response time is the server's service time.
@@ -937,6 +941,26 @@ Verdict      Nothing stood in the way: requests were sent when they were due (wa
         assert!(text.contains("PARTIAL, 0.00 s measured\nReason       connection refused"), "{text}");
         assert!(text.contains("Nothing was completed"), "{text}");
         assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+    }
+
+    #[test]
+    fn values_that_are_only_stale_are_in_the_first_line_too() {
+        let mut run = Run::new(Keep::Figures);
+        run.measurement.verify.stale = 1;
+        let text = run.report(render);
+        assert!(text.contains("complete, 2.00 s measured, STALE VALUES FOUND\n"), "{text}");
+    }
+
+    #[test]
+    fn stamps_are_a_share_of_all_replies_also_where_most_are_errors() {
+        let mut run = Run::new(Keep::Figures);
+        run.interval(2, Keep::Figures, |interval| {
+            let outcome = Outcome::Error(Fault::Server);
+            (0..7_000).for_each(|i| interval.groups[0].record(&Sample { outcome, ..sample(i) }));
+        });
+        // 3 of each of three intervals, and 9,000 replies, of which 2,000 completed their requests.
+        let text = run.report(render);
+        assert!(text.contains(" 9 (0.1 %) shared"), "{text}");
     }
 
     #[test]
