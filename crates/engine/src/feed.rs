@@ -68,8 +68,6 @@ pub enum Note {
         phase: usize,
         /// When, on the monotonic clock.
         at: Nanos,
-        /// When its time is over; the greatest number where only its requests end it.
-        end: Nanos,
     },
     /// CPU time of the process in a phase (from the first worker only).
     Spent {
@@ -147,6 +145,10 @@ pub struct PhaseEnd {
     pub tally: Tally,
     /// Its bytes, where they are not in slices.
     pub bytes: Bytes,
+    /// When it was to begin, on the monotonic clock.
+    pub begin: Nanos,
+    /// When its time was over, on the same clock; the greatest number where only its requests end it.
+    pub end: Nanos,
     /// How long it took.
     pub elapsed_ns: Nanos,
     /// How long after its beginning the worker began it.

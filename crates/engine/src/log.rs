@@ -226,6 +226,8 @@ impl Log {
             phase: self.phase,
             tally: std::mem::take(&mut self.tally),
             bytes: std::mem::take(&mut self.bytes),
+            begin: self.begin,
+            end: self.end_at,
             elapsed_ns,
             late_ns: self.begun_at.saturating_sub(self.begin),
             answered_ns: self.answered_at.saturating_sub(self.begin),

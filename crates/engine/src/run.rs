@@ -607,7 +607,7 @@ fn phases<C: Codec, B: Backend>(
             worker.call(calling_of(site, n, group, crowd, begin, end));
         }
         if number == 0 {
-            worker.log().say(Note::Began { phase: n, at: begin, end });
+            worker.log().say(Note::Began { phase: n, at: begin });
         }
         let cpu = sys::process_cpu_time();
         worker.work(&site.meeting, begin, end)?;
@@ -1045,9 +1045,6 @@ struct Collector<'a, 'w> {
     missing: u64,
     /// Requests that were asked again.
     repeated: u64,
-    /// When the measured phase under way began, and when its time is over, on the monotonic clock.
-    began: Nanos,
-    ends: Nanos,
     /// Its length.
     elapsed_ns: Nanos,
     /// How late the last worker began the phase under way.
@@ -1092,8 +1089,6 @@ impl<'a, 'w> Collector<'a, 'w> {
             dead: vec![0; plan.phases.len()],
             missing: 0,
             repeated: 0,
-            began: 0,
-            ends: NEVER,
             elapsed_ns: 0,
             late_ns: 0,
             before_ns: 0,
@@ -1131,10 +1126,7 @@ impl<'a, 'w> Collector<'a, 'w> {
     fn hear(&mut self, note: Note) {
         let plan = self.site.plan;
         match note {
-            Note::Began { phase, at, end } => {
-                if plan.phases[phase].recorded {
-                    (self.began, self.ends) = (at, end);
-                }
+            Note::Began { phase, at } => {
                 if plan.phases[phase].recorded && self.measurement.started_unix_ns == 0 {
                     self.measurement.started_unix_ns =
                         clock::wall().saturating_sub(clock::now().saturating_sub(at));
@@ -1239,9 +1231,8 @@ impl<'a, 'w> Collector<'a, 'w> {
             measurement.connections.open += end.open;
             measurement.generator.workers.push(end.time);
             // What was asked for, or what there was of it when the run was stopped.
-            let stopped = self.stopped_at.map_or(NEVER, |at| at.saturating_sub(self.began));
-            let asked = self.ends.saturating_sub(self.began).min(stopped);
-            let elapsed = end.elapsed_ns.min(asked);
+            let over = end.end.min(self.stopped_at.unwrap_or(NEVER));
+            let elapsed = end.elapsed_ns.min(over.saturating_sub(end.begin));
             self.elapsed_ns = self.elapsed_ns.max(elapsed);
             measurement.skipped += end.fate.skipped;
             measurement.answered_ns = measurement.answered_ns.max(self.before_ns + end.answered_ns);
