@@ -211,7 +211,7 @@ impl<'a> Station<'a> {
         edge: &Edge,
         rates: &[Option<f64>],
     ) -> Result<Station<'a>, Stop> {
-        refuse(&typed.args).map_err(Stop::Usage)?;
+        refuse(typed).map_err(Stop::Usage)?;
         let args = &typed.args;
         let mut jobs = Vec::with_capacity(rates.len());
         for rate in rates {
@@ -305,7 +305,8 @@ impl<'a> Station<'a> {
 }
 
 /// Refuses what means nothing for several runs of which each has a rate.
-fn refuse(args: &RunArgs) -> Result<(), UsageError> {
+fn refuse(typed: &Typed<RunArgs>) -> Result<(), UsageError> {
+    let args = &typed.args;
     let one_run = "which makes one run and not several";
     let no_rate =
         "since clients that come and go make as many requests as --conn-rate and --calls-per-connection say";
@@ -313,6 +314,7 @@ fn refuse(args: &RunArgs) -> Result<(), UsageError> {
         (args.pace.rate.is_some(), "--rate", one_run),
         (args.pace.conn_rate.is_some(), "--conn-rate", no_rate),
         (args.pace.calls_per_connection.is_some(), "--calls-per-connection", no_rate),
+        (typed.has("--interval"), "--interval", one_run),
         (args.output.hdr.is_some(), "--hdr", one_run),
         (args.output.samples.is_some(), "--samples", one_run),
         (args.saved.plan.is_some(), "--plan", one_run),

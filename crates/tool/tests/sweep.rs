@@ -45,6 +45,7 @@ fn what_no_run_could_be_made_of_is_refused_before_the_first() {
             &format!("{sweep} --calls-per-connection 3"),
             &["--calls-per-connection", "pummel run"],
         );
+        assert_refused(&format!("{sweep} --interval 100ms"), &["--interval", "pummel run"]);
         assert_refused(&format!("{sweep} --conn-rate 10"), &["--conn-rate", "pummel run"]);
         assert_refused(&format!("{sweep} --cpus 1023"), &["--cpus", "1023"]);
         assert_refused(&format!("{sweep} --tls --tls-ca /nowhere/ca.pem"), &["--tls-ca", "/nowhere/ca.pem"]);

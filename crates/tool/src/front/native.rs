@@ -4,10 +4,11 @@
 mod agents;
 mod args;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf, absolute};
 
+use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, FromArgMatches, Parser};
 use pummel_logic::plan::{
     Arrivals, Backend, Births, Clock, Crowd, Data, Depth, Engine, Group, Load, Login, Manner, Mix, Phase,
@@ -42,12 +43,19 @@ pub struct Typed<A> {
     pub args: A,
     /// The last word of each option, by the option's name with underscores.
     words: BTreeMap<String, String>,
+    /// The options that stood on the command line, by the same names.
+    given: BTreeSet<String>,
 }
 
 impl<A> Typed<A> {
     /// What was typed for a flag such as `--key-size`.
     fn word(&self, flag: &str) -> Option<&str> {
-        self.words.get(&flag.trim_start_matches('-').replace('-', "_")).map(String::as_str)
+        self.words.get(&id_of(flag)).map(String::as_str)
+    }
+
+    /// Whether a flag such as `--interval` was typed.
+    pub fn has(&self, flag: &str) -> bool {
+        self.given.contains(&id_of(flag))
     }
 
     /// The error of a plan that these options made.
@@ -57,13 +65,23 @@ impl<A> Typed<A> {
     }
 }
 
+/// What a flag is called where its words are kept.
+fn id_of(flag: &str) -> String {
+    flag.trim_start_matches('-').replace('-', "_")
+}
+
 impl<A: FromArgMatches> FromArgMatches for Typed<A> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let word = |id: &clap::Id| {
             let last = matches.try_get_raw(id.as_str()).ok()??.next_back()?;
             Some((id.to_string(), last.to_string_lossy().into_owned()))
         };
-        Ok(Typed { args: A::from_arg_matches(matches)?, words: matches.ids().filter_map(word).collect() })
+        let is_given = |id: &&clap::Id| matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
+        Ok(Typed {
+            args: A::from_arg_matches(matches)?,
+            words: matches.ids().filter_map(word).collect(),
+            given: matches.ids().filter(is_given).map(ToString::to_string).collect(),
+        })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
