@@ -385,6 +385,12 @@ impl Settings {
         if self.shard && instance > instances {
             return Err(Refusal(format!("client {instance} of {instances} cannot be told apart by --shard")));
         }
+        if self.server.starts_with('/') && !self.socket.source.is_empty() {
+            return Err(Refusal(format!(
+                "option --source has no meaning for the unix socket '{}'",
+                self.server
+            )));
+        }
         let sequence = Sequence {
             instance,
             calls: self.call_rate,
