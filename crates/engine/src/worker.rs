@@ -142,6 +142,8 @@ struct Desk<C> {
     codec: C,
     /// After so long without an answer, connections to a server are not opened again.
     patience_ns: Nanos,
+    /// When bytes were read last.
+    read_at: Nanos,
 }
 
 /// One thread's clients, connections and measurements.
@@ -186,6 +188,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             silence: Silence::new(servers.len()),
             servers,
             patience_ns: NEVER,
+            read_at: 0,
             seats: clients.into_iter().map(|client| Seat { client, due: NEVER, woken: false }).collect(),
         };
         Worker { backend, desk }
@@ -296,6 +299,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             now = self.backend.wait(begin)?;
         }
         desk.log.note_begun(now);
+        let mut awake_since = now;
         loop {
             if meeting.is_stopped() && bounds.end > now {
                 desk.stop(now);
@@ -318,10 +322,13 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             }
             let until = desk.next_time(now).min(bounds.drain_end);
             let woke = self.backend.now();
-            desk.log.worked(now, woke);
-            now = self.backend.wait_from(woke, until)?;
-            desk.log.waited(until.max(woke), now);
-            self.backend.drain(&mut |conn, event| desk.handle(conn, event, now));
+            desk.log.worked(awake_since, woke);
+            awake_since = self.backend.wait_from(woke, until)?;
+            desk.log.waited(until.max(woke), awake_since);
+            self.backend.drain(&mut |conn, event| desk.handle(conn, event, awake_since));
+            // Without a stamp, a reply came when it was read, and what follows from it is due since then: now, and not
+            // after another look at what else is ready.
+            now = awake_since.max(desk.read_at);
             self.backend.handshakes(&mut |handshake| desk.log.shook_hands(handshake));
             desk.close_broken(&mut self.backend);
             if !desk.redials.is_empty() {
@@ -688,6 +695,7 @@ impl<C: Codec> Desk<C> {
             Event::Received { bytes, .. } if connection.welcome.is_some() => self.hear(slot, bytes, now),
             Event::Writable if connection.welcome.is_some() => self.openings.call(slot),
             Event::Received { bytes, stamp, read } => {
+                self.read_at = read;
                 let chunk = Chunk { bytes, stamp, read };
                 let (number, lane) = (connection.client as usize, connection.lane);
                 let answered = if self.crowd.is_some() {

@@ -2,7 +2,7 @@
 //! spinning for a moment and asleep the rest.
 
 use pummel_logic::plan::Wait;
-use pummel_logic::time::{MICROSECOND, NEVER, Nanos};
+use pummel_logic::time::{MICROSECOND, MILLISECOND, NEVER, Nanos};
 
 use super::sys::Patience;
 
@@ -10,8 +10,9 @@ use super::sys::Patience;
 /// for spinning than anybody wins by it.
 const MARGIN_NS: (Nanos, Nanos) = (50 * MICROSECOND, 200 * MICROSECOND);
 
-/// How long [`Wait::Brief`] looks before it sleeps: about as long as waking up may take twice, that of the server and ours.
-const BRIEF_NS: Nanos = 100 * MICROSECOND;
+/// How long [`Wait::Brief`] looks before it sleeps. Who sleeps then wakes up so much too late that a twentieth of the time
+/// or less is lost; a virtual machine may take 50 us, and gives its core to others meanwhile.
+const BRIEF_NS: Nanos = MILLISECOND;
 
 /// The margin before anything is known.
 const MARGIN_FIRST_NS: Nanos = 100 * MICROSECOND;
@@ -31,21 +32,24 @@ pub struct Waiting {
     wake_at: Nanos,
     /// Until when [`Wait::Brief`] looks.
     look_until: Nanos,
-    /// Nothing happened in what was allowed last.
+    /// Nothing happened in what was allowed last, and nothing was to be done then either.
     was_quiet: bool,
+    /// It was time already when something was allowed last.
+    was_due: bool,
 }
 
 impl Waiting {
     /// Nothing is known yet of how late this machine wakes up who sleeps.
     pub fn new(wait: Wait) -> Waiting {
-        Waiting { wait, margin_ns: MARGIN_FIRST_NS, wake_at: NEVER, look_until: 0, was_quiet: false }
+        Waiting { wait, margin_ns: MARGIN_FIRST_NS, wake_at: NEVER, look_until: 0, was_quiet: false, was_due: false }
     }
 
     /// How long to sleep at most, when it is `now` and nothing is to be missed at `until`.
     #[inline]
     pub fn patience(&mut self, now: Nanos, until: Nanos) -> Patience {
         self.wake_at = NEVER;
-        if until <= now || self.wait == Wait::Spin {
+        self.was_due = until <= now;
+        if self.was_due || self.wait == Wait::Spin {
             return Patience::Look;
         }
         if self.wait == Wait::Brief && self.looks(now) {
@@ -65,7 +69,7 @@ impl Waiting {
         Patience::For(sleep_ns)
     }
 
-    /// Whether the moment of looking is not over, which begins when something has happened.
+    /// Whether the moment of looking is not over, which begins when something has happened or was to be done.
     fn looks(&mut self, now: Nanos) -> bool {
         if !std::mem::take(&mut self.was_quiet) {
             self.look_until = now + BRIEF_NS;
@@ -76,7 +80,7 @@ impl Waiting {
     /// What [`Waiting::patience`] allowed is over at `now`, and nothing happened meanwhile.
     #[inline]
     pub fn slept(&mut self, now: Nanos) {
-        self.was_quiet = true;
+        self.was_quiet = !self.was_due;
         if self.wake_at == NEVER || now < self.wake_at {
             return;
         }
@@ -155,16 +159,30 @@ mod tests {
     fn brief_looks_for_a_moment_after_something_happened_and_sleeps_then() {
         let mut waiting = Waiting::new(Wait::Brief);
         for begin in [0, 1_000_000_000] {
-            for now in [begin, begin + 50_000, begin + BRIEF_NS - 1] {
+            for now in [begin, begin + BRIEF_NS / 2, begin + BRIEF_NS - 1] {
                 assert_eq!(waiting.patience(now, NEVER), Patience::Look);
                 waiting.slept(now);
             }
             assert_eq!(waiting.patience(begin + BRIEF_NS, NEVER), Patience::Endless);
-            waiting.slept(begin + 200_000);
-            assert_eq!(waiting.patience(begin + 200_000, begin + 900_000), Patience::For(700_000));
+            let slept_to = begin + 2 * BRIEF_NS;
+            waiting.slept(slept_to);
+            assert_eq!(waiting.patience(slept_to, slept_to + 700_000), Patience::For(700_000));
             // It is cut short: something happened.
         }
         assert_eq!(waiting.patience(2_000_000_000, 2_000_000_000), Patience::Look);
+    }
+
+    #[test]
+    fn brief_looks_for_a_moment_after_something_was_due() {
+        let mut waiting = Waiting::new(Wait::Brief);
+        assert_eq!(waiting.patience(0, NEVER), Patience::Look);
+        waiting.slept(BRIEF_NS);
+        // Nothing has happened for as long as it looks when something is due, and a request goes out.
+        assert_eq!(waiting.patience(BRIEF_NS, BRIEF_NS), Patience::Look);
+        waiting.slept(BRIEF_NS + 1);
+        assert_eq!(waiting.patience(BRIEF_NS + 1, NEVER), Patience::Look);
+        waiting.slept(BRIEF_NS + 2);
+        assert_eq!(waiting.patience(2 * BRIEF_NS + 1, NEVER), Patience::Endless);
     }
 
     #[test]

@@ -52,6 +52,19 @@ fn a_server_that_holds_replies_for_5_ms_shows_5_ms_of_service_time() {
 }
 
 #[test]
+fn a_request_follows_a_reply_in_the_turn_that_read_it_stamped_or_not() {
+    let mut plan = plan();
+    plan.groups[0].clients = 1;
+    plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), requests(400))];
+    for unstamped in [0.0, 1.0] {
+        let server = server();
+        let outcome = run(&plan, 1, Weather { unstamped, ..Weather::calm() }, || server.peer());
+        let turns = outcome.measurement.generator.turns.turns;
+        assert!((400..=402).contains(&turns), "{turns} turns for 400 requests, unstamped {unstamped}");
+    }
+}
+
+#[test]
 fn service_times_of_replies_in_one_read_end_with_the_last_of_them() {
     let mut plan = plan();
     plan.groups[0].clients = 1;
