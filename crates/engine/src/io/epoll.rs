@@ -28,6 +28,9 @@ const DATAGRAMS_MAX: u32 = 64;
 /// Most reports of readiness taken with one system call.
 const READY_MAX: usize = 256;
 
+/// How often in a row the socket of an only connection is tried before readiness is asked for again.
+const TRIES: u32 = 16;
+
 /// Token of the alarm; no connection has it, since there are never 2^32 slots.
 const ALARM: u64 = u64::MAX;
 
@@ -57,6 +60,17 @@ pub struct Epoll {
     /// Connections to unix listeners whose queue was full.
     knocks: Knocks,
     scratch: Box<[u8]>,
+    /// What the connection in slot 0 gave and lies in `scratch`, for [`Backend::drain`].
+    held: Option<Held>,
+    /// How often in a row the only connection was tried.
+    tries: u32,
+}
+
+/// What the only connection gave while it was tried.
+struct Held {
+    len: usize,
+    stamp: Option<Nanos>,
+    read: Nanos,
 }
 
 /// How to sleep until a point of time.
@@ -115,6 +129,8 @@ impl Epoll {
             again_spare: Vec::new(),
             knocks: Knocks::new(),
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
+            held: None,
+            tries: 0,
         })
     }
 
@@ -196,9 +212,7 @@ impl Epoll {
         };
         match found {
             Ok(found) => {
-                // The alarm alone is no event.
-                let alarm_alone = found == 1 && self.ready[0].token() == ALARM;
-                self.ready_count = if alarm_alone { 0 } else { found };
+                self.ready_count = if found == 1 && self.is_no_news(self.ready[0]) { 0 } else { found };
                 Ok(self.ready_count > 0)
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {
@@ -207,6 +221,48 @@ impl Epoll {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether a report that came alone says nothing: the alarm, or that the only connection can be written to, which is
+    /// what is left of a report whose bytes were had by trying.
+    #[inline]
+    fn is_no_news(&self, ready: Ready) -> bool {
+        let [slot] = &self.slots[..] else { return ready.token() == ALARM };
+        ready.token() == ALARM
+            || ready.bits() == sys::WRITABLE && slot.state == State::Open && !slot.is(BLOCKED)
+    }
+
+    /// Whether to try the socket instead of asking whether it is ready: who looks for the next bytes of one connection, and
+    /// never had another, so has them one system call sooner. Now and then readiness is asked for all the same, which tells
+    /// more than that bytes came.
+    #[inline]
+    fn tries_straight(&mut self, patience: Patience) -> bool {
+        let [slot] = &self.slots[..] else { return false };
+        let plain = slot.state == State::Open && slot.flags & !STAMPED == 0 && slot.errno == 0;
+        self.tries = if plain && patience == Patience::Look { self.tries + 1 } else { 0 };
+        !self.tries.is_multiple_of(TRIES + 1)
+    }
+
+    /// Tries the socket of the only connection. Returns whether there is something to tell.
+    #[inline]
+    fn try_straight(&mut self) -> bool {
+        let slot = &mut self.slots[0];
+        let conn = ConnId { slot: 0, generation: slot.generation };
+        match receive(slot, self.stamps.as_ref(), &mut self.scratch) {
+            // The end is told by the next reading, which finds it again.
+            Ok((0, _)) => self.look_again(conn),
+            Ok((len, stamp)) => {
+                self.held = Some(Held { len, stamp, read: clock::now() });
+                if len == self.scratch.len() {
+                    self.look_again(conn);
+                }
+            }
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => return false,
+                _ => self.fail(conn, &error),
+            },
+        }
+        true
     }
 
     /// Tells what the kernel's report or our own notes say of one connection.
@@ -259,16 +315,12 @@ impl Epoll {
     #[inline(always)]
     fn read(&mut self, conn: ConnId, on: &mut impl FnMut(ConnId, Event<'_>)) -> Taken {
         let slot = &mut self.slots[conn.slot as usize];
-        let Some(fd) = &slot.fd else { return Taken::End(slot.reason()) };
-        let stamps = self.stamps.as_ref().filter(|_| slot.is(STAMPED));
+        if slot.fd.is_none() {
+            return Taken::End(slot.reason());
+        }
         let datagrams = slot.is(DATAGRAMS);
         for _ in 0..if datagrams { DATAGRAMS_MAX } else { READS_MAX } {
-            let received = match stamps {
-                Some(stamps) => sys::receive_stamped(fd.as_fd(), &mut self.scratch)
-                    .map(|(len, stamp)| (len, stamp.map(|wall| stamps.to_monotonic(wall)))),
-                None => sys::receive(fd.as_fd(), &mut self.scratch).map(|len| (len, None)),
-            };
-            match received {
+            match receive(slot, self.stamps.as_ref(), &mut self.scratch) {
                 Ok((0, _)) if datagrams => {}
                 Ok((0, _)) => return Taken::End(slot.reason()),
                 Ok((len, stamp)) => {
@@ -289,6 +341,17 @@ impl Epoll {
             }
         }
         Taken::Some
+    }
+}
+
+/// Reads once, and when the last of it came where the socket stamps that.
+#[inline(always)]
+fn receive(slot: &Slot, stamps: Option<&Stamps>, into: &mut [u8]) -> io::Result<(usize, Option<Nanos>)> {
+    let fd = slot.fd.as_ref().expect("who reads has looked whether there is a socket").as_fd();
+    match stamps.filter(|_| slot.is(STAMPED)) {
+        Some(stamps) => sys::receive_stamped(fd, into)
+            .map(|(len, stamp)| (len, stamp.map(|wall| stamps.to_monotonic(wall)))),
+        None => sys::receive(fd, into).map(|len| (len, None)),
     }
 }
 
@@ -374,6 +437,9 @@ impl Backend for Epoll {
         if let Some(slot) = self.slot(conn) {
             slot.prepare_to_close(how);
             slot.free();
+            if conn.slot == 0 {
+                self.held = None;
+            }
         }
     }
 
@@ -382,7 +448,7 @@ impl Backend for Epoll {
     }
 
     fn wait_from(&mut self, mut now: Nanos, until: Nanos) -> io::Result<Nanos> {
-        if self.ready_count > 0 {
+        if self.ready_count > 0 || self.held.is_some() {
             return Ok(now);
         }
         loop {
@@ -394,7 +460,10 @@ impl Backend for Epoll {
                 return Ok(clock::now());
             }
             let patience = self.waiting.patience(now, until.min(self.knocks.at()));
-            let something = self.ask(patience)?;
+            let something = match self.tries_straight(patience) {
+                true => self.try_straight(),
+                false => self.ask(patience)?,
+            };
             now = clock::now();
             if !something {
                 self.waiting.slept(now);
@@ -409,6 +478,10 @@ impl Backend for Epoll {
     }
 
     fn drain(&mut self, on: &mut impl FnMut(ConnId, Event<'_>)) {
+        if let Some(Held { len, stamp, read }) = self.held.take() {
+            let conn = ConnId { slot: 0, generation: self.slots[0].generation };
+            on(conn, Event::Received { bytes: &mut self.scratch[..len], stamp, read });
+        }
         let again = std::mem::replace(&mut self.again, std::mem::take(&mut self.again_spare));
         for index in 0..std::mem::take(&mut self.ready_count) {
             let ready = self.ready[index];

@@ -41,7 +41,14 @@ pub struct Waiting {
 impl Waiting {
     /// Nothing is known yet of how late this machine wakes up who sleeps.
     pub fn new(wait: Wait) -> Waiting {
-        Waiting { wait, margin_ns: MARGIN_FIRST_NS, wake_at: NEVER, look_until: 0, was_quiet: false, was_due: false }
+        Waiting {
+            wait,
+            margin_ns: MARGIN_FIRST_NS,
+            wake_at: NEVER,
+            look_until: 0,
+            was_quiet: false,
+            was_due: false,
+        }
     }
 
     /// How long to sleep at most, when it is `now` and nothing is to be missed at `until`.
