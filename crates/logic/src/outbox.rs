@@ -52,6 +52,10 @@ impl Outbox {
     /// Adds a decimal number.
     #[inline]
     pub fn push_decimal(&mut self, mut number: u64) {
+        // Flags, expiries and counters mostly are.
+        if number < 10 {
+            return self.bytes.push(b'0' + number as u8);
+        }
         let mut digits = [0u8; 20];
         let mut start = digits.len();
         loop {
