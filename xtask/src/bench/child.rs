@@ -70,6 +70,11 @@ impl Child {
         Figures::of(self.process.id()).map(|figures| figures.cpu_user_s + figures.cpu_system_s)
     }
 
+    /// How many descriptors it has open.
+    pub fn descriptors(&self) -> io::Result<usize> {
+        Ok(fs::read_dir(format!("/proc/{}/fd", self.process.id()))?.count())
+    }
+
     /// Asks it to end in order, as Ctrl-C does.
     pub fn interrupt(&self) -> io::Result<()> {
         let line = format!("kill -INT {}", self.process.id());

@@ -255,6 +255,7 @@ fn measure<'a>(
             let server = own.as_ref().unwrap_or(&server);
             let task =
                 Task { row, port: server.port, seconds: options.seconds, request: &request, floor_rate };
+            server.wait_until_left()?;
             let before_s = server.cpu_s()?;
             let seen = site.bench.run(contender, &task)?;
             let server_us = (server.cpu_s()? - before_s) * 1e6 / seen.requests;

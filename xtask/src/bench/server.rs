@@ -13,6 +13,9 @@ use super::rows::Dialect;
 /// How long a server may take until it accepts.
 const START_LIMIT: Duration = Duration::from_secs(10);
 
+/// How long it may take until it has closed the connections of a client that ended.
+const PARTING_LIMIT: Duration = Duration::from_secs(30);
+
 /// Attempts to find a port that nobody takes before the server does.
 const ATTEMPTS: usize = 5;
 
@@ -76,6 +79,8 @@ pub struct Server {
     child: Child,
     /// Its port on 127.0.0.1.
     pub port: u16,
+    /// How many descriptors it has when nobody is connected.
+    idle_descriptors: usize,
 }
 
 impl Server {
@@ -92,7 +97,8 @@ impl Server {
             let log = scratch.join(format!("{}-{port}", kind.program()));
             let mut child = Child::start(Path::new(kind.program()), &arguments, cpu, identity, &log)?;
             if accepts(&mut child, port)? {
-                return Ok(Server { child, port });
+                let idle_descriptors = child.descriptors()?;
+                return Ok(Server { child, port, idle_descriptors });
             }
             eprint!("{}", fs::read_to_string(log.with_extension("err"))?);
         }
@@ -101,6 +107,19 @@ impl Server {
 }
 
 impl Server {
+    /// Waits until it has closed what earlier clients left: it counts their connections until then, and takes so many
+    /// fewer new ones.
+    pub fn wait_until_left(&self) -> io::Result<()> {
+        let begin = Instant::now();
+        while self.child.descriptors()? > self.idle_descriptors + SPARE_CONNECTIONS as usize / 2 {
+            if begin.elapsed() > PARTING_LIMIT {
+                return Err(io::Error::other("the server does not close the connections of a client that ended"));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
     /// CPU time that it has taken so far, in seconds.
     pub fn cpu_s(&self) -> io::Result<f64> {
         self.child.cpu_s()
