@@ -113,7 +113,9 @@ impl Server {
         let begin = Instant::now();
         while self.child.descriptors()? > self.idle_descriptors + SPARE_CONNECTIONS as usize / 2 {
             if begin.elapsed() > PARTING_LIMIT {
-                return Err(io::Error::other("the server does not close the connections of a client that ended"));
+                return Err(io::Error::other(
+                    "the server does not close the connections of a client that ended",
+                ));
             }
             std::thread::sleep(Duration::from_millis(5));
         }
