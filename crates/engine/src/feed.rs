@@ -233,6 +233,13 @@ impl fmt::Display for Trouble {
                     write!(to, "{error}{}", hint(error.kind()))
                 }
             },
+            Trouble::Malformed(_, bytes) if FULL.iter().any(|words| bytes.starts_with(words)) => {
+                write!(
+                    to,
+                    "the server takes no more connections (memcached -c, maxclients of Redis): \"{}\"",
+                    bytes.escape_ascii()
+                )
+            }
             Trouble::Malformed(what, bytes) => {
                 write!(
                     to,
@@ -244,6 +251,9 @@ impl fmt::Display for Trouble {
         }
     }
 }
+
+/// What servers say, unasked, on a connection that is one too many for them: memcached, and Redis.
+const FULL: [&[u8]; 2] = [b"ERROR Too many open connections", b"-ERR max number of clients reached"];
 
 /// What can be done about the system's refusal, where it does not go without saying.
 fn hint(kind: io::ErrorKind) -> &'static str {
@@ -272,5 +282,25 @@ impl Line {
     /// Says something. When nobody listens any more the run is over, and it is lost.
     pub fn say(&self, note: Note) {
         let _ = self.notes.send(note);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_full_is_not_said_to_break_its_protocol() {
+        let said =
+            |bytes: &[u8]| Trouble::Malformed("a reply that nobody asked for", bytes.to_vec()).to_string();
+        for words in ["ERROR Too many open connections\r\n", "-ERR max number of clients reached\r\n"] {
+            let told = said(words.as_bytes());
+            assert!(
+                told.starts_with("the server takes no more connections (memcached -c, maxclients"),
+                "{told}"
+            );
+            assert!(told.contains(words.trim_end()), "{told}");
+        }
+        assert!(said(b"ERROR Too").starts_with("the server sent what the protocol does not allow (a reply"));
     }
 }

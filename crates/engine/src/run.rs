@@ -1331,14 +1331,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         let dead = self.dead.iter().max().copied().unwrap_or(0);
         let begun = self.through.iter().all(|&through| through == workers);
         if !begun && dead == 0 {
-            let open = self.measurement.connections.connect.count();
-            return Some(match asked.saturating_sub(open) {
-                0 => format!(
-                    "{} of {asked} connections were lost at once{why}",
-                    self.measurement.connections.lost
-                ),
-                closed => format!("{closed} of {asked} connections could not be opened{why}"),
-            });
+            return Some(format!("{}{why}", self.unopened()));
         }
         let failed = self.measurement.connections.churn.as_ref().map_or(0, |churn| churn.failures.total());
         if failed > 0 {
@@ -1370,6 +1363,23 @@ impl<'a, 'w> Collector<'a, 'w> {
             "{name} was gone at the end, and answered nothing for {:.1} s{first}",
             seconds(silent_ns)
         ))
+    }
+
+    /// What became of the connections of a run that did not begin. The first that cannot be opened, or is lost, ends it.
+    fn unopened(&self) -> String {
+        let connections = &self.measurement.connections;
+        let (asked, failed) = (connections.asked, connections.failed);
+        let untried = asked.saturating_sub(connections.connect.count() + failed);
+        match (failed, connections.lost) {
+            (0, 0) => format!("{untried} of {asked} connections were not opened"),
+            (0, lost) => format!("{lost} of {asked} connections were lost at once"),
+            _ if untried > 0 => {
+                format!(
+                    "{failed} of {asked} connections could not be opened, and {untried} were not open yet"
+                )
+            }
+            _ => format!("{failed} of {asked} connections could not be opened"),
+        }
     }
 
     /// How long a server answers nothing that is gone: half of what a request or the drain may take, unless it was seen

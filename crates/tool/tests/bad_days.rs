@@ -54,8 +54,16 @@ fn a_server_that_lets_nobody_in_is_given_up_after_the_timeout() {
         inside.push(stream);
     }
     let ended = run(&address.to_string(), "-t 1s -c 10 -T 2 --timeout 500ms");
-    ended.assert_partial(SECOND / 2, "10 of 10 connections could not be opened");
+    ended.assert_partial(SECOND / 2, "of 10 connections could not be opened");
     assert!(ended.reason().contains("did not answer in time"), "{}", ended.reason());
+}
+
+#[test]
+fn a_server_that_is_full_is_said_to_be() {
+    let memcached = Memcached::start_for(60);
+    let ended = run(&memcached.name, "-t 1s -c 200");
+    ended.assert_partial(Duration::ZERO, &memcached.name);
+    assert!(ended.reason().contains("takes no more connections (memcached -c"), "{}", ended.reason());
 }
 
 #[test]

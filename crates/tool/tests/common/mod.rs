@@ -209,6 +209,11 @@ impl Memcached {
         Memcached::start_with(place, &[])
     }
 
+    /// That lets so many in.
+    pub fn start_for(connections: u32) -> Memcached {
+        Memcached::start_with(Place::Ipv4, &["-c", &connections.to_string()])
+    }
+
     /// Without the threads that move and remove items at times of their own.
     pub fn start_without_maintenance() -> Memcached {
         Memcached::start_with(Place::Ipv4, &["-o", "no_lru_maintainer,no_lru_crawler"])
