@@ -59,14 +59,6 @@ fn a_server_that_lets_nobody_in_is_given_up_after_the_timeout() {
 }
 
 #[test]
-fn a_server_that_is_full_is_said_to_be() {
-    let memcached = Memcached::start_for(60);
-    let ended = run(&memcached.name, "-t 1s -c 200");
-    ended.assert_partial(Duration::ZERO, &memcached.name);
-    assert!(ended.reason().contains("takes no more connections (memcached -c"), "{}", ended.reason());
-}
-
-#[test]
 fn a_server_that_closes_at_once_ends_the_run_or_is_asked_again_with_pauses() {
     let victim = Victim::start("--fault refuse");
     for mode in MODES {

@@ -75,6 +75,17 @@ fn the_whole_run_is_what_the_server_counted_also_by_time_and_in_open_loop() {
 }
 
 #[test]
+fn a_server_that_is_full_is_said_to_be() {
+    let server = Memcached::start_for(60);
+    let ended = pummel(&format!("run -s {} -t 1s -c 200 --no-load", server.name)).expect(1);
+    let result = ended.json();
+    assert_eq!(result.text("status"), "partial");
+    let reason = result.text("reason");
+    assert!(reason.contains("takes no more connections (memcached -c"), "{reason}");
+    assert!(reason.contains("of 200 connections were lost at once"), "{reason}");
+}
+
+#[test]
 fn what_is_unfinished_is_all_that_the_server_may_have_counted_besides() {
     let _alone = quiet();
     let server = Memcached::start();
