@@ -239,8 +239,9 @@ impl Epoll {
     fn tries_straight(&mut self, patience: Patience) -> bool {
         let [slot] = &self.slots[..] else { return false };
         let plain = slot.state == State::Open && slot.flags & !STAMPED == 0 && slot.errno == 0;
-        self.tries = if plain && patience == Patience::Look { self.tries + 1 } else { 0 };
-        !self.tries.is_multiple_of(TRIES + 1)
+        let looks = plain && patience == Patience::Look;
+        self.tries = if looks { (self.tries + 1) % (TRIES + 1) } else { 0 };
+        self.tries > 0
     }
 
     /// Tries the socket of the only connection. Returns whether there is something to tell.
