@@ -299,14 +299,16 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             now = self.backend.wait(begin)?;
         }
         desk.log.note_begun(now);
-        let mut awake_since = now;
         loop {
             if meeting.is_stopped() && bounds.end > now {
                 desk.stop(now);
                 bounds = Bounds { end: now, drain_end: now.saturating_add(desk.rules.drain_ns), ..bounds };
             }
-            desk.wake_due(now);
-            desk.serve_woken(&mut self.backend, now);
+            // Without a stamp, a reply came when it was read, and what follows from it is due since then: now, and not
+            // after another look at what else is ready. Nothing else is as late, since what came meanwhile was not read.
+            let due_until = now.max(desk.read_at);
+            desk.wake_due(due_until);
+            desk.serve_woken(&mut self.backend, due_until);
             desk.open_queued(&mut self.backend, now);
             if now >= desk.births_at {
                 desk.bear(&mut self.backend, now);
@@ -322,13 +324,10 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             }
             let until = desk.next_time(now).min(bounds.drain_end);
             let woke = self.backend.now();
-            desk.log.worked(awake_since, woke);
-            awake_since = self.backend.wait_from(woke, until)?;
-            desk.log.waited(until.max(woke), awake_since);
-            self.backend.drain(&mut |conn, event| desk.handle(conn, event, awake_since));
-            // Without a stamp, a reply came when it was read, and what follows from it is due since then: now, and not
-            // after another look at what else is ready.
-            now = awake_since.max(desk.read_at);
+            desk.log.worked(now, woke);
+            now = self.backend.wait_from(woke, until)?;
+            desk.log.waited(until.max(woke), now);
+            self.backend.drain(&mut |conn, event| desk.handle(conn, event, now));
             self.backend.handshakes(&mut |handshake| desk.log.shook_hands(handshake));
             desk.close_broken(&mut self.backend);
             if !desk.redials.is_empty() {

@@ -425,6 +425,20 @@ fn a_reply_that_lay_unread_beyond_the_timeout_was_in_time() {
 }
 
 #[test]
+fn a_reply_that_came_in_time_while_others_were_read_is_no_timeout() {
+    let mut plan = plan();
+    // Each reply comes shortly before its request is late, while those before it are taken in.
+    plan.timeout_ns = MILLISECOND + WAY + MICROSECOND;
+    plan.groups[0].clients = 64;
+    plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), time(300 * MILLISECOND))];
+    let server = held(0.001);
+    let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+    let counts = outcome.counts();
+    assert_eq!((counts.failed(), counts.errors(Fault::Timeout)), (0, 0), "{counts:?}");
+    assert!(counts.completed > 64 * 200, "{counts:?}");
+}
+
+#[test]
 fn handed_over_requests_without_reply_have_no_service_time() {
     let mut plan = at_rate(plan(), 5_000.0);
     let mut quiet = mix(&[(Verb::Get, 1.0), (Verb::Set, 1.0)]);
