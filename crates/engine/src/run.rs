@@ -1374,9 +1374,7 @@ impl<'a, 'w> Collector<'a, 'w> {
             (0, 0) => format!("{untried} of {asked} connections were not opened"),
             (0, lost) => format!("{lost} of {asked} connections were lost at once"),
             _ if untried > 0 => {
-                format!(
-                    "{failed} of {asked} connections could not be opened, and {untried} were not open yet"
-                )
+                format!("{failed} of {asked} connections could not be opened (not open yet: {untried})")
             }
             _ => format!("{failed} of {asked} connections could not be opened"),
         }
