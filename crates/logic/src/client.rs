@@ -544,13 +544,14 @@ impl Client {
         self.ask(request, due, ready, shared)
     }
 
-    /// Leaves out what is late (mutilate's rule).
+    /// Leaves out what is late (mutilate's rule), of what is due in this phase.
     fn skip(&mut self, now: Nanos) {
         let Some(schedule) = &mut self.schedule else { return };
-        if self.shift.begin + schedule.peek() + SKIP_NS.0 >= now {
+        let Shift { begin, end, .. } = self.shift;
+        if begin + schedule.peek() + SKIP_NS.0 >= now {
             return;
         }
-        while self.shift.begin + schedule.peek() + SKIP_NS.1 < now {
+        while begin + schedule.peek() + SKIP_NS.1 < now && begin + schedule.peek() < end {
             schedule.next();
             self.issued += 1;
             self.skipped += 1;

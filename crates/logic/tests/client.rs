@@ -81,13 +81,15 @@ struct Task {
     arrivals: Arrivals,
     rate: f64,
     seed: u64,
+    late: Late,
 }
 
 impl Task {
     /// Closed loop, one request at a time, without an end.
     fn new(work: Work) -> Task {
         let arrivals = Arrivals::Closed;
-        Task { work, requests: u64::MAX, end: NEVER, depth: 1, arrivals, rate: 1.0, seed: 1 }
+        let late = Late::Kept;
+        Task { work, requests: u64::MAX, end: NEVER, depth: 1, arrivals, rate: 1.0, seed: 1, late }
     }
 
     fn of(verb: Verb) -> Task {
@@ -120,7 +122,7 @@ impl Story {
                 requests: task.requests,
                 depth: task.depth,
                 repeats: 0,
-                late: Late::Kept,
+                late: task.late,
                 spacing_ns: 0,
             };
             let open = task.arrivals != Arrivals::Closed;
@@ -366,6 +368,21 @@ fn what_was_due_before_the_end_is_sent_after_it_and_what_has_no_slot_is_unsent()
     assert_eq!((waited.due, waited.ready), (BEGIN + 200 * US, end + 80 * US));
     story.answer(0, Outcome::Error(Fault::Closed), end + 90 * US, end + 90 * US);
     assert_eq!(story.unsent(0, end + 90 * US).len(), 7, "ten were due, and three were sent");
+}
+
+#[test]
+fn what_is_left_out_because_it_is_late_was_due_in_this_phase() {
+    let end = BEGIN + 10_000 * US;
+    let mut story = Story::new(1, &Task { end, late: Late::Skipped, ..every_100_us(Verb::Get) });
+    story.asks(0, BEGIN);
+    // The machine stood still until long after the end.
+    let now = end + 40_000 * US;
+    story.answer(0, Outcome::Hit, BEGIN + US, now);
+    assert_eq!(story.asks(0, now).ticket.due, BEGIN + 100 * US);
+    assert_eq!(story.clients[0].skipped(), 98, "a hundred were due, and two are sent");
+    story.answer(0, Outcome::Hit, now + US, now + US);
+    assert!(story.is_done(0, now + US));
+    assert!(story.unsent(0, now + US).is_empty());
 }
 
 #[test]
