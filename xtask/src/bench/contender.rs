@@ -93,7 +93,7 @@ pub struct Task<'a> {
     pub seconds: u32,
     /// The file with the request that pummel sends.
     pub request: &'a Path,
-    /// Requests per second of the floor in this round, for clients that have to be told how many requests to send.
+    /// Requests per second of the floor when it ran last, for clients that have to be told how many requests to send.
     pub floor_rate: f64,
 }
 

@@ -244,11 +244,12 @@ fn measure<'a>(
     let server = Server::start(kind, site.server_cpu, row.connections, scratch)?;
     site.bench.load(row, server.port)?;
     let request = site.bench.request(row)?;
-    for round in done + 1..=options.rounds as usize {
-        eprintln!("bench: {}, round {round} of {}", row.name, options.rounds);
-        let mut floor_rate = 0.0;
-        let mut figures: Vec<Figures> = Vec::new();
-        for (contender, _) in &measured.lines {
+    for round in done..options.rounds as usize {
+        eprintln!("bench: {}, round {} of {}", row.name, round + 1, options.rounds);
+        let mut floor_rate = measured.lines[0].1.last().map_or(0.0, |figures| figures.requests_per_s);
+        let mut figures: Vec<(usize, Figures)> = Vec::new();
+        for place in order(measured.lines.len(), round) {
+            let contender = &measured.lines[place].0;
             let own = contender.program.needs_own_server();
             let own =
                 own.then(|| Server::start(kind, site.server_cpu, row.connections, scratch)).transpose()?;
@@ -259,16 +260,29 @@ fn measure<'a>(
             let before_s = server.cpu_s()?;
             let seen = site.bench.run(contender, &task)?;
             let server_us = (server.cpu_s()? - before_s) * 1e6 / seen.requests;
-            figures.push(Figures { server_us, ..seen });
-            floor_rate = figures[0].requests_per_s;
+            figures.push((place, Figures { server_us, ..seen }));
+            if place == 0 {
+                floor_rate = seen.requests_per_s;
+            }
         }
         // Only whole rounds are kept.
-        for ((_, rounds), figures) in measured.lines.iter_mut().zip(figures) {
-            rounds.push(figures);
+        for (place, figures) in figures {
+            measured.lines[place].1.push(figures);
         }
         store.put(measured.json())?;
     }
     Ok(measured)
+}
+
+/// The order in which a round runs the programs of a table: who begins takes turns, and so does the direction, because
+/// what ran before has a say in how quickly a machine is. The first round begins with the floor, whose rate others need.
+fn order(programs: usize, round: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..programs).collect();
+    order.rotate_left(round / 2 % programs);
+    if round % 2 == 1 {
+        order.reverse();
+    }
+    order
 }
 
 fn measure_start_up(
@@ -384,6 +398,26 @@ impl Drop for Scratch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nobody_is_favoured_by_the_order() {
+        assert_eq!(order(3, 0), [0, 1, 2], "the floor's rate is known first");
+        for programs in 1..=5 {
+            let orders: Vec<Vec<usize>> = (0..2 * programs).map(|round| order(programs, round)).collect();
+            for program in 0..programs {
+                let place = |order: &Vec<usize>| order.iter().position(|&one| one == program).unwrap();
+                for at in 0..programs {
+                    assert_eq!(orders.iter().filter(|order| place(order) == at).count(), 2);
+                }
+                for other in (0..programs).filter(|&other| other != program) {
+                    let is_before = |order: &&Vec<usize>| {
+                        order.iter().find(|&&one| one == program || one == other) == Some(&program)
+                    };
+                    assert_eq!(orders.iter().filter(is_before).count(), programs);
+                }
+            }
+        }
+    }
 
     #[test]
     fn options_have_defaults_and_bounds() {
