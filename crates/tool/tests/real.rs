@@ -88,17 +88,16 @@ fn a_server_that_is_full_is_said_to_be() {
 #[test]
 fn what_is_unfinished_is_all_that_the_server_may_have_counted_besides() {
     let _alone = quiet();
-    let server = Memcached::start();
-    let mut second = server.connect();
-    let mut before = second.stats();
-    let (ended, ()) = in_the_midst(Duration::from_secs(2), |time| {
-        server.process.go_on();
-        before = second.stats();
+    // Each attempt has a server that knows of no other.
+    let (ended, (server, mut second, before)) = in_the_midst(Duration::from_secs(2), |time| {
+        let server = Memcached::start();
+        let mut second = server.connect();
+        let before = second.stats();
         let words = format!("run -s {} {time} -c 4 -d 4 --interval 200ms --mix get:1,set:1", server.name);
         let mut running = Running::start(&words);
         running.wait_for_progress();
         server.process.stop();
-        (running, ())
+        (running, (server, second, before))
     });
     server.process.go_on();
     let result = ended.json();

@@ -208,8 +208,12 @@ fn with_losses_and_disorder_every_request_is_accounted_for_and_none_waits_longer
 /// a client that looks late.
 fn check_losses(relay: &Relay, words: &str) -> Result<(), String> {
     let before = relay.dropped();
-    let ended = pummel(words).expect(0);
+    let ended = pummel(words);
     let result = ended.json();
+    if result.text_or_none("reason").is_some_and(|reason| reason.contains("gone at the end")) {
+        return Err("nothing was heard at the end".to_owned());
+    }
+    assert_eq!(ended.status, 0, "{}", ended.text);
     assert_eq!(result.count("load/stored"), 1_000, "what got lost is stored by repeating it");
     assert_eq!(result.count("load/errors"), 0);
     assert_accounted(&result);
@@ -241,9 +245,11 @@ fn both_framings_of_the_built_in_server_read_the_same_with_faults_too() {
     for framing in ["stream", "per-key"] {
         for faults in ["", "--fault udp-drop=101 --fault udp-reorder=53 --fault udp-duplicate=47"] {
             let server = Serve::start(&format!("--udp-framing {framing} {faults}"));
+            // Where nothing is lost, a machine that stands still for a moment loses nothing either.
+            let timeout = if faults.is_empty() { "10s" } else { "100ms" };
             let words = format!(
                 "run -s {} --udp -n 4k -c 2 -d 4 --multiget 5 --records 500 --value-size uniform:0,1300 --mix get:3,set:1 \
-                 --verify --timeout 100ms",
+                 --verify --timeout {timeout}",
                 server.name
             );
             let result = pummel(&words).expect(0).json();

@@ -852,15 +852,25 @@ fn is_of(measurement: &Measurement, plan: &Plan) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
+    use pummel_logic::plan::Phase;
+
     use super::*;
     use crate::report::example::Run;
 
-    struct Nobody;
+    /// Knows whether they were let go.
+    struct Lookout<'a>(&'a Cell<bool>);
 
-    impl Watch for Nobody {}
+    impl Watch for Lookout<'_> {
+        fn begin(&mut self, _phase: &Phase, _at: Nanos) {
+            self.0.set(true);
+        }
+    }
 
-    /// A run of two members who are through with their orders and say nothing more, with the words that they get.
-    fn becalmed(stop: &dyn Fn() -> bool, time_ns: Nanos) -> (Measurement, Vec<Vec<Told>>) {
+    /// A run of two members who are through with their orders and say nothing more, with the words that they get. `stops`:
+    /// it is to stop as soon as they were let go.
+    fn becalmed(stops: bool, time_ns: Nanos) -> (Measurement, Vec<Vec<Told>>) {
         let mut plan = Run::new(Keep::Figures).plan;
         let phase = plan.phases.pop().expect("it has phases");
         plan.phases = vec![phase];
@@ -876,17 +886,18 @@ mod tests {
             .unzip();
         (0..2).for_each(|number| say.send((number, Said::Accepted)).unwrap());
         (0..2).for_each(|number| say.send((number, Said::Ready(0))).unwrap());
-        let mut watch = Nobody;
+        let gone = Cell::new(false);
+        let mut watch = Lookout(&gone);
         let mut voyage = Voyage::new(&plan, seats, &mut watch, false);
         voyage.farewell_ns = 50 * MILLISECOND;
-        let measurement = voyage.sail(&heard, stop).expect("it begins");
+        let measurement = voyage.sail(&heard, &|| stops && gone.get()).expect("it begins");
         let words = told.iter_mut().map(|told| std::iter::from_fn(|| told.try_recv().ok()).collect());
         (measurement, words.collect())
     }
 
     #[test]
     fn members_that_do_not_end_in_time_are_lost() {
-        let (measurement, told) = becalmed(&|| false, MILLISECOND);
+        let (measurement, told) = becalmed(false, MILLISECOND);
         assert_eq!(measurement.status, Status::Partial);
         let reason = measurement.reason.expect("it is said");
         assert!(reason.contains("m0 was lost") && reason.contains("m1 was lost"), "{reason}");
@@ -896,9 +907,7 @@ mod tests {
 
     #[test]
     fn members_that_do_not_stop_when_they_are_told_are_lost() {
-        let began = Instant::now();
-        // Not before they were let go.
-        let (measurement, told) = becalmed(&|| began.elapsed() > Duration::from_millis(300), NEVER);
+        let (measurement, told) = becalmed(true, NEVER);
         assert_eq!(measurement.status, Status::Interrupted);
         let members = measurement.agents.expect("there are members").members;
         assert!(members.iter().all(|member| member.lost.is_some()), "{members:?}");

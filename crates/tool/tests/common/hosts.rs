@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use super::{Process, Running, until};
+use super::{Process, Reserved, Running, until};
 
 /// The path of a program, also of those that are for administrators.
 fn program(name: &str) -> Option<PathBuf> {
@@ -32,11 +32,6 @@ fn start(program: &Path, words: &[&str], log: &Path) -> Process {
 fn call(program: &Path, words: &[&str]) {
     let output = Command::new(program).args(words).stdin(Stdio::null()).output().expect("it can be run");
     assert!(output.status.success(), "{program:?} {words:?}: {}", String::from_utf8_lossy(&output.stderr));
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("it is bound").port()
 }
 
 fn write(path: &Path, text: &str) {
@@ -65,7 +60,7 @@ pub struct Hosts {
     /// A `PATH` whose first `ssh` reads that configuration.
     path: String,
     /// Of each sshd, by the name of its host.
-    ports: BTreeMap<String, u16>,
+    ports: BTreeMap<String, Reserved>,
     daemons: Vec<Process>,
 }
 
@@ -113,8 +108,8 @@ impl Hosts {
             file("user"),
             file("known")
         );
-        for (name, port) in &self.ports {
-            text += &format!("Host {name}\n Port {port}\n");
+        for (name, reserved) in &self.ports {
+            text += &format!("Host {name}\n Port {}\n", reserved.port());
         }
         for (name, port, via) in others {
             text += &format!("Host {name}\n Port {port}\n");
@@ -130,7 +125,8 @@ impl Hosts {
         fs::create_dir_all(home.join("bin")).expect("it is ours");
         let file = |name: &str| self.folder.path().join(name).display().to_string();
         let (config, log) = (self.folder.path().join(format!("sshd-{name}")), self.folder.path().join("log"));
-        let port = free_port();
+        let reserved = Reserved::new();
+        let port = reserved.port();
         let text = format!(
             "ListenAddress 127.0.0.1:{port}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\nUsePAM no\n\
              StrictModes no\nPermitRootLogin yes\nPasswordAuthentication no\n\
@@ -141,7 +137,7 @@ impl Hosts {
         );
         write(&config, &text);
         let daemon = start(sshd, &["-D", "-e", "-f", config.to_str().expect("UTF-8")], &log);
-        self.ports.insert(name.to_owned(), port);
+        self.ports.insert(name.to_owned(), reserved);
         self.daemons.push(daemon);
         until("an sshd that greets", || {
             let mut greeting = String::new();
@@ -166,7 +162,7 @@ impl Hosts {
     }
 
     pub fn port(&self, name: &str) -> u16 {
-        self.ports[name]
+        self.ports[name].port()
     }
 
     pub fn home(&self, name: &str) -> PathBuf {
@@ -299,7 +295,9 @@ fn configure_slurm(folder: &Path) {
     let (host, at) = (host.trim(), folder.display());
     let user = Command::new("id").arg("-un").output().expect("id is there").stdout;
     let user = String::from_utf8(user).expect("UTF-8");
-    let [control, one, two] = [free_port(), free_port(), free_port()];
+    // Held together, so that each is another.
+    let holders = [Reserved::new(), Reserved::new(), Reserved::new()];
+    let [control, one, two] = holders.each_ref().map(Reserved::port);
     let mut key = vec![0; 128];
     fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut key)).expect("chance");
     let key_file = folder.join("key");

@@ -119,6 +119,10 @@ impl Reserved {
         let name = SocketAddr::try_from(name).expect("it is IPv4").to_string();
         Reserved { name, _holder: holder }
     }
+
+    pub fn port(&self) -> u16 {
+        self.name.parse::<SocketAddr>().expect("an address").port()
+    }
 }
 
 /// A process that is killed when its guard is dropped.
@@ -527,7 +531,8 @@ impl Talk {
     }
 
     fn list_keys(&mut self) -> Option<Vec<String>> {
-        self.say(b"lru_crawler metadump all\r\n");
+        // Not `all`: it goes from list to list while memcached moves items between them.
+        self.say(b"lru_crawler metadump hash\r\n");
         let mut keys = Vec::new();
         loop {
             let mut line = String::new();
@@ -810,6 +815,11 @@ impl Json {
     }
 
     #[track_caller]
+    /// `None` where it is absent or null.
+    pub fn text_or_none(&self, path: &str) -> Option<&str> {
+        self.at(path).as_str()
+    }
+
     pub fn text(&self, path: &str) -> &str {
         self.at(path).as_str().unwrap_or_else(|| panic!("{path} is {}", self.at(path)))
     }

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -45,6 +46,13 @@ pub struct Victim {
 impl Victim {
     pub fn start(words: &str) -> Victim {
         Victim::start_at("127.0.0.1:0", words)
+    }
+
+    /// At an address that no other has, so that nobody takes its port when it is gone.
+    pub fn start_alone() -> Victim {
+        static STARTED: AtomicU8 = AtomicU8::new(0);
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        Victim::start_at(&format!("127.0.7.{number}:0"), "")
     }
 
     pub fn start_at(place: &str, words: &str) -> Victim {
@@ -188,14 +196,15 @@ pub struct Upset {
     /// How long that part of the run was to last in which it happened.
     pub time: Duration,
     pub ended: Ended,
+    /// Of the server.
+    pub address: String,
 }
 
 /// Runs against a server of its own, and does something to it at this moment of the run. That part of the run lasts for
 /// `time`; on a machine so busy that the deed was not done before its last quarter, it is tried again with more.
 pub fn upset(mut time: Duration, moment: Moment, words: &str, deed: impl Fn(&Running, &mut Victim)) -> Upset {
     loop {
-        // At an address of its own, so that nobody takes its port while it is gone.
-        let mut victim = Victim::start_at("127.0.0.2:0", "");
+        let mut victim = Victim::start_alone();
         let millis = time.as_millis();
         let times = match moment {
             Moment::WarmUp => format!("-t 1s --warmup {millis}ms"),
@@ -209,7 +218,7 @@ pub fn upset(mut time: Duration, moment: Moment, words: &str, deed: impl Fn(&Run
         deed(&running, &mut victim);
         // This part of the run began later than the process did.
         if running.started.elapsed() < time / 4 * 3 || time > RUN_MAX {
-            return Upset { time, ended: running.end() };
+            return Upset { time, ended: running.end(), address: victim.address.clone() };
         }
         time *= 4;
     }
