@@ -3,7 +3,8 @@
 //! A bare epoll loop on one thread: receive, count bytes, send requests that were encoded before, for random keys out
 //! of a table; one reading of the clock for each reply. Keys are those of `pummel load`: the index of the record in
 //! decimal, padded with zeros. Without `--rate` every connection keeps `--depth` requests outstanding; with it, requests
-//! leave at equal distances, over the connections in turn, and the loop sleeps between them or spins (`--wait`).
+//! are due at equal distances, over the connections in turn, of which each has at most `--depth` outstanding, and the loop
+//! sleeps between them or spins (`--wait`).
 //!
 //! It knows no protocol. `--request FILE` holds the bytes of one request with `__key__` where the key goes; without it
 //! the request is memcached's text get. How long a reply is it learns from the first exchange, or is told by
@@ -205,6 +206,9 @@ struct Connection {
     owed: usize,
     /// The long request that was begun, and how many bytes of it are sent.
     begun_request: Option<(usize, usize)>,
+    /// In open loop: how many more requests may be outstanding, and how many were due while none might.
+    free: usize,
+    waiting: usize,
     answered: bool,
 }
 
@@ -233,7 +237,15 @@ impl Floor {
         for index in 0..arguments.connections {
             let stream = arguments.connect()?;
             poller.add(stream.as_fd(), interest | sys::EDGES, index as u64)?;
-            connections.push(Connection { stream, begun: 0, owed: 0, begun_request: None, answered: false });
+            connections.push(Connection {
+                stream,
+                begun: 0,
+                owed: 0,
+                begun_request: None,
+                free: arguments.depth,
+                waiting: 0,
+                answered: false,
+            });
         }
         let buffer = vec![0; 64 * 1024];
         Ok(Floor { poller, connections, table, reply_len, buffer, replies: 0, seen_at: 0 })
@@ -332,7 +344,17 @@ impl Floor {
         Ok(())
     }
 
-    /// Open loop: request i is due `i` gaps after the start, whatever became of the others.
+    /// Sends what was due on a connection, as far as it has room.
+    fn send_waiting(&mut self, index: usize) -> Result<(), Box<dyn Error>> {
+        let connection = &mut self.connections[index];
+        let count = connection.waiting.min(connection.free);
+        connection.waiting -= count;
+        connection.free -= count;
+        if count > 0 { self.send(index, count) } else { Ok(()) }
+    }
+
+    /// Open loop: request i is due `i` gaps after the start, whatever became of the others; it leaves as soon as its
+    /// connection has room.
     fn run_open(&mut self, rate: f64, wait: Wait, start: Nanos, until: Nanos) -> Result<(), Box<dyn Error>> {
         sys::sharpen_timers()?;
         let mut ready = [Ready::NONE; 256];
@@ -340,7 +362,9 @@ impl Floor {
         let mut due = start;
         loop {
             while due <= clock::now() && due < until {
-                self.send(asked as usize % self.connections.len(), 1)?;
+                let index = asked as usize % self.connections.len();
+                self.connections[index].waiting += 1;
+                self.send_waiting(index)?;
                 asked += 1;
                 due = start + from_seconds(asked as f64 / rate);
             }
@@ -356,7 +380,9 @@ impl Floor {
                 Wait::Block => self.poller.wait_fine(&mut ready, Patience::Endless)?,
             };
             for event in &ready[..found] {
-                self.handle(event)?;
+                let index = event.token() as usize;
+                self.connections[index].free += self.handle(event)?;
+                self.send_waiting(index)?;
             }
         }
     }
