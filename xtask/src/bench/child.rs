@@ -211,6 +211,13 @@ mod tests {
         let cpu = allowed_cpus().unwrap()[0];
         let log = scratch.path().join("sleep");
         let child = Child::start(Path::new("sleep"), &["600".into()], cpu, &[], &log).unwrap();
+        // Where this process was started to ignore interrupts, the child does until it is the program.
+        let comm = format!("/proc/{}/comm", child.process.id());
+        let end = Instant::now() + Duration::from_secs(60);
+        while fs::read_to_string(&comm).unwrap() != "sleep\n" {
+            assert!(Instant::now() < end, "it never came to be the program");
+            std::thread::sleep(LOOK_EVERY);
+        }
         child.interrupt().unwrap();
         assert!(!child.wait(Duration::from_secs(60)).unwrap().success);
     }
