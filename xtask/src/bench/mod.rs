@@ -274,8 +274,8 @@ fn measure<'a>(
     Ok(measured)
 }
 
-/// The order in which a round runs the programs of a table: who begins takes turns, and so does the direction, because
-/// what ran before has a say in how quickly a machine is. The first round begins with the floor, whose rate others need.
+/// The order in which a round runs the programs of a table: who begins takes turns, and so does the direction, so
+/// that no place in it favours anybody. The first round begins with the floor, whose rate others need.
 fn order(programs: usize, round: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..programs).collect();
     order.rotate_left(round / 2 % programs);

@@ -821,6 +821,6 @@ impl Json {
     }
 
     pub fn text(&self, path: &str) -> &str {
-        self.at(path).as_str().unwrap_or_else(|| panic!("{path} is {}", self.at(path)))
+        self.text_or_none(path).unwrap_or_else(|| panic!("{path} is {}", self.at(path)))
     }
 }
