@@ -9,6 +9,7 @@ use pummel_logic::sequence::Weight;
 use pummel_logic::session::{Answer, Item, Stamp};
 use pummel_logic::shared::Shared;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
+use pummel_logic::unsent::Unsent;
 use pummel_logic::wire::udp;
 use pummel_logic::wire::{Malformed, Outcome, Verb};
 use pummel_logic::workload::check::{Check, Damage, Verdict};
@@ -451,19 +452,19 @@ impl Log {
         }
     }
 
-    /// So many requests that were due were never sent.
-    pub fn unsent_many(&mut self, group: usize, verb: Verb, count: u64) {
+    /// Requests that were due were never sent.
+    pub fn unsent(&mut self, group: usize, unsent: Unsent) {
+        let Unsent { verb, requests, estimated } = unsent;
         match self.mode {
-            Mode::Record(_) => self.interval.groups[group].unsent(verb, count),
-            Mode::Count => self.tally.unsent(verb, count),
-        }
-    }
-
-    /// A request that was due was never sent.
-    pub fn unsent(&mut self, group: usize, verb: Verb) {
-        match self.mode {
-            Mode::Record(_) => self.interval.groups[group].unsent(verb, 1),
-            Mode::Count => self.tally.unsent(verb, 1),
+            Mode::Record(_) => {
+                let recorder = &mut self.interval.groups[group];
+                recorder.unsent(verb, requests);
+                recorder.estimated(verb, estimated);
+            }
+            Mode::Count => {
+                self.tally.unsent(verb, requests);
+                self.tally.estimated(verb, estimated);
+            }
         }
     }
 

@@ -24,6 +24,7 @@ use pummel_logic::route::Router;
 use pummel_logic::sequence::{self, Draws, Sequencer, Weight};
 use pummel_logic::shared::{Shared, rank_among_mates};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND, seconds};
+use pummel_logic::unsent::draws_of_client;
 use pummel_logic::wire::binary::{Binary, PlainBinary};
 use pummel_logic::wire::greeting::{self, Greeting};
 use pummel_logic::wire::meta::Meta;
@@ -483,12 +484,7 @@ impl Drop for EndOnPanic<'_> {
 
 /// One worker's life, which the others do not wait for if it panics: the run then ends with an error. Where panics abort
 /// the process, they do so here too.
-fn attended<C: Codec, B: Backend>(
-    site: &Site<'_>,
-    line: Line,
-    backend: &MakeBackend<'_, B>,
-    codec: &C,
-) {
+fn attended<C: Codec, B: Backend>(site: &Site<'_>, line: Line, backend: &MakeBackend<'_, B>, codec: &C) {
     let notes = line.notes.clone();
     let life = AssertUnwindSafe(|| staff::<C, B>(site, line, backend, codec));
     let Err(panic) = catch_unwind(life) else { return };
@@ -760,7 +756,10 @@ fn calling_of(
         births,
         requests: requests_of(plan, phase).unwrap_or(u64::MAX),
         calls: crowd.calls,
-        depth: if told { u32::MAX } else { depth_of(phase, &plan.groups[group]) },
+        // A client never has more requests outstanding than it makes.
+        depth: u32::try_from(crowd.calls)
+            .map_or(u32::MAX, |calls| calls.max(1))
+            .min(depth_of(phase, &plan.groups[group])),
         told,
         // mcperf's connections come when they are due and fail for themselves.
         paced: crowd.sequence.is_none(),
@@ -921,8 +920,7 @@ fn depth_of(phase: &Phase, group: &plan::Group) -> u32 {
         (Work::Load(load), _) => load.depth,
         (Work::Delete(delete), _) => delete.depth,
         (Work::Window(_), _) => 1,
-        (_, Depth::Limit(depth)) => depth,
-        (_, Depth::Unlimited) => u32::MAX,
+        (Work::Mix(_) | Work::Replay(_) | Work::Pause(_), _) => plan::memory::depth_of(group),
     }
 }
 
@@ -999,6 +997,7 @@ fn worker_of<C: Codec, B: Backend>(
         drain_ns: plan.timeout_ns.min(DRAIN_MAX_NS),
         load_patience_ns: patience(plan, if plan.reconnect { PATIENCE } else { LOAD_PATIENCE }),
         patience_ns: patience(plan, PATIENCE),
+        unsent_draws_max: draws_of_client(plan.groups.iter().map(|group| u64::from(group.clients)).sum()),
     };
     let habits = Habits {
         checks: if plan.verify > 0.0 { roads.len() } else { 0 },
@@ -1043,6 +1042,7 @@ fn patience(plan: &Plan, (timeouts, least_ns): (u64, Nanos)) -> Nanos {
 fn depth_in_use(depth: Depth) -> usize {
     match depth {
         Depth::Limit(depth) => depth as usize,
+        // Few are outstanding at one time nearly always; more take their memory when they come, within the plan's bound.
         Depth::Unlimited => 16,
     }
 }

@@ -17,6 +17,7 @@ use pummel_logic::plan::Transport;
 use pummel_logic::session::{Answer, Chunk, Item, Session, Sink};
 use pummel_logic::shared::Shared;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
+use pummel_logic::unsent::Unsent;
 use pummel_logic::wire::greeting::{Greeting, Heard};
 use pummel_logic::wire::{Codec, Fault, Outcome};
 
@@ -39,6 +40,10 @@ const SAYABLE: &str = "a plan holds only what its protocol can say";
 /// Requests that one client asks before the others get their turn.
 const ASK_MAX: usize = 64;
 
+/// Requests of one client that are given up in a turn, because their lane is not there, before the others get their
+/// turn.
+const GIVE_UP_MAX: usize = 1_024;
+
 /// What a worker needs to know beside its clients.
 #[derive(Clone, Debug)]
 pub struct Rules {
@@ -52,6 +57,8 @@ pub struct Rules {
     pub load_patience_ns: Nanos,
     /// The same in any other phase that ends by the number of its requests alone.
     pub patience_ns: Nanos,
+    /// Draws that are made at most to count what a client was to send and did not.
+    pub unsent_draws_max: u64,
 }
 
 /// Where a connection stands.
@@ -386,7 +393,8 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             let client = &mut seat.client;
             repeated += client.repeated();
             let (log, group) = (&mut desk.log, client.group());
-            client.count_unsent(over, &desk.shared, |verb| log.unsent(group, verb));
+            let draws_max = desk.rules.unsent_draws_max;
+            client.count_unsent(over, &desk.shared, draws_max, |unsent| log.unsent(group, unsent));
             dead += client.lost_lanes();
             missing += client.missing();
             skipped += client.skipped();
@@ -525,7 +533,7 @@ impl<C: Codec> Desk<C> {
             seat.client.stop(now);
         }
         self.openings.forget_waiting();
-        self.shut_crowd();
+        self.shut_crowd(now);
         self.wake_all();
     }
 
@@ -569,7 +577,7 @@ impl<C: Codec> Desk<C> {
     }
 
     fn serve(&mut self, number: usize, backend: &mut impl Backend, now: Nanos) {
-        let mut asked = 0;
+        let (mut asked, mut given_up) = (0, 0);
         loop {
             let seat = &mut self.seats[number];
             if let Some((op, ticket)) = seat.client.poll_read(now, &mut self.shared) {
@@ -615,7 +623,14 @@ impl<C: Codec> Desk<C> {
                     let id = ConnId { slot: slot as u32, generation: connection.generation };
                     self.openings.enqueue(id, now.saturating_add(pause));
                 }
-                Wish::Unsent(verb) => self.log.unsent(seat.client.group(), verb),
+                Wish::Unsent(verb) => {
+                    self.log.unsent(seat.client.group(), Unsent { verb, requests: 1, estimated: 0 });
+                    given_up += 1;
+                    if given_up >= GIVE_UP_MAX {
+                        self.wake(number);
+                        break;
+                    }
+                }
                 Wish::Wait(NEVER) => break,
                 Wish::Wait(at) => {
                     if at < seat.due {

@@ -3,6 +3,7 @@
 //! A command line is one way to write a Plan. Nothing in it refers to this machine but for names of servers, of CPUs and
 //! of files with certificates; two processes with equal Plans send the same requests.
 
+pub mod memory;
 pub mod part;
 mod plain;
 mod window;
@@ -517,7 +518,7 @@ pub enum Gap {
 pub enum Depth {
     /// At most so many, at least 1.
     Limit(u32),
-    /// As many as are due.
+    /// As many as are due, up to the client's share of what memory allows ([`memory::depth_of`]).
     Unlimited,
 }
 

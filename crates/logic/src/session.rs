@@ -122,7 +122,7 @@ impl<C: Codec> Session<C> {
         Session {
             codec,
             outbox: Outbox::with_capacity(64 * depth.min(16)),
-            owed: Inflight::with_capacity(depth.min(64)),
+            owed: Inflight::with_capacity(depth),
             queued: 0,
             taken: 0,
             passing: None,

@@ -5,6 +5,7 @@ mod accounts;
 mod crowd;
 mod lanes;
 mod peer;
+mod reach;
 mod setup;
 mod truth;
 mod udp;

@@ -141,12 +141,18 @@ struct TotalsOut<'a> {
     errors: u64,
     unfinished: u64,
     unsent: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    unsent_estimated: u64,
     /// Where requests that are late are left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped: Option<u64>,
     rate: f64,
     #[serde(flatten)]
     times: TimesOut<'a>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Requests that were left out, where the plan says that late ones are.
@@ -163,6 +169,7 @@ impl<'a> TotalsOut<'a> {
             errors: totals.counts.failed(),
             unfinished: totals.counts.unfinished,
             unsent: totals.counts.unsent,
+            unsent_estimated: totals.counts.unsent_estimated,
             skipped: None,
             rate: rounded(totals.rate),
             times: TimesOut::of(&totals.figures),
@@ -182,6 +189,8 @@ struct OpOut<'a> {
     errors: Named<{ Fault::COUNT }>,
     unfinished: u64,
     unsent: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    unsent_estimated: u64,
     #[serde(flatten)]
     times: Option<TimesOut<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -204,6 +213,7 @@ impl<'a> OpOut<'a> {
             errors: Named(Fault::ALL.map(|fault| (fault.name(), counts.errors(fault)))),
             unfinished: counts.unfinished,
             unsent: counts.unsent,
+            unsent_estimated: counts.unsent_estimated,
             times: figures.map(TimesOut::of),
             histograms,
         }

@@ -29,6 +29,7 @@ pub fn render(report: &Report<'_>) -> String {
     tables(&mut page, report, &summary.ops, &summary.totals);
     page.line("");
     requests_without_answer(&mut page, &summary.totals.counts);
+    requests_estimated(&mut page, &summary.totals.counts);
     errors(&mut page, report);
     around(&mut page, report);
     crew(&mut page, report);
@@ -368,6 +369,21 @@ fn requests_without_answer(page: &mut Page, counts: &Counts) {
                  among them, only a lower bound of it is known (> x). min, mean and stddev of response and service leave them out.",
                 grouped(unanswered),
                 counted(counts.requests(), "request"),
+            ),
+        );
+    }
+}
+
+/// Says which share of the unsent requests was not counted one by one.
+fn requests_estimated(page: &mut Page, counts: &Counts) {
+    if counts.unsent_estimated > 0 {
+        page.field(
+            "Unsent",
+            &format!(
+                "{} of {} were not counted one by one: how many they are, and of which operation, follows from the mean rate \
+                 and the mix.",
+                grouped(counts.unsent_estimated),
+                counted(counts.unsent, "unsent request"),
             ),
         );
     }
