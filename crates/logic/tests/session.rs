@@ -46,9 +46,9 @@ struct Told {
 }
 
 impl Sink for Told {
-    fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> bool {
+    fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> Result<bool, Malformed> {
         self.items.push((ticket.index, String::from_utf8_lossy(item.key).into_owned(), item.size));
-        true
+        Ok(true)
     }
 
     fn body(&mut self, _ticket: &Ticket, bytes: &[u8]) {

@@ -6,5 +6,6 @@ mod crowd;
 mod lanes;
 mod peer;
 mod setup;
+mod spoilt;
 mod truth;
 mod udp;

@@ -568,6 +568,10 @@ pub struct Skimmed {
 /// [`Step::Need`] only when `input` is empty; the sequence of steps, with the pieces of a body joined, is the same for
 /// every way of cutting the stream; no input makes it panic; after [`Malformed`] it is not called again.
 pub trait Codec {
+    /// Whether an error line ends a reply wherever it stands, so that what a server sends of that reply all the same is
+    /// taken for the next one.
+    const ERRORS_END_ANYWHERE: bool = false;
+
     /// A codec at the beginning of a connection, with nothing set.
     fn new() -> Self;
 
