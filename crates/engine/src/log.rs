@@ -560,6 +560,12 @@ impl Log {
         self.lost(server, Trouble::Malformed(malformed.0, shown));
     }
 
+    /// A request that asked for no reply has failed, after it was counted as handed over.
+    pub fn quiet_error(&mut self, message: &[u8]) {
+        self.end.noreply_errors += 1;
+        self.message(message);
+    }
+
     fn message(&mut self, message: &[u8]) {
         if message.is_empty() {
             return;

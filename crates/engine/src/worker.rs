@@ -715,6 +715,10 @@ impl<C: Codec> Desk<C> {
                             connection.answered = true;
                             self.silence.answered(self.roads[slot].server, read);
                         }
+                        // A codec may have asked something of its own.
+                        if self.lanes > 1 && connection.session.has_output() {
+                            self.asked.push(slot as u32);
+                        }
                         self.wake(number);
                     }
                     Err(malformed) => {
@@ -1056,6 +1060,10 @@ impl Sink for View<'_> {
 
     fn broken_off(&mut self) {
         self.log.drop_check(self.slot);
+    }
+
+    fn quiet_error(&mut self, message: &[u8]) {
+        self.log.quiet_error(message);
     }
 
     fn parted(&mut self, whole: bool) {

@@ -81,6 +81,10 @@ pub trait Sink {
     #[inline]
     fn broken_off(&mut self) {}
 
+    /// A request that asked for no reply, and has ended with its sending, has failed; `message` is what the server said.
+    #[inline]
+    fn quiet_error(&mut self, _message: &[u8]) {}
+
     /// Said before [`Sink::answer`]: so many bytes of the chunk lie behind the reply.
     #[inline]
     fn passed(&mut self, _left_bytes: usize) {}
@@ -117,6 +121,8 @@ pub struct Session<C> {
     wanted: bool,
     /// An error may have ended a reply in its middle, so that which request an item answers is not certain any more.
     doubtful: bool,
+    /// A request without reply was sent.
+    is_quiet: bool,
     /// What speaking in datagrams takes; `None` on a stream.
     datagrams: Option<Box<Datagrams>>,
 }
@@ -138,6 +144,7 @@ impl<C: Codec> Session<C> {
             passing: None,
             wanted: false,
             doubtful: false,
+            is_quiet: false,
             datagrams: None,
         }
     }
@@ -163,7 +170,7 @@ impl<C: Codec> Session<C> {
     /// Forgets what was sent and what was passing by.
     fn forget(&mut self) {
         (self.queued, self.taken) = (0, 0);
-        (self.passing, self.wanted, self.doubtful) = (None, false, false);
+        (self.passing, self.wanted, self.doubtful, self.is_quiet) = (None, false, false, false);
     }
 
     /// Speaks with this codec from now on; to be said before the first request.
@@ -220,7 +227,9 @@ impl<C: Codec> Session<C> {
         }
         self.outbox.take(count);
         self.taken += count as u64;
+        let is_quiet = &mut self.is_quiet;
         self.owed.handle_sent(self.taken, at, |owed| {
+            *is_quiet = true;
             sink.answer(&ended(owed, Outcome::Ok, at, Stamp::Nothing), &[]);
         });
     }
@@ -279,7 +288,17 @@ impl<C: Codec> Session<C> {
     ) -> Result<bool, Malformed> {
         loop {
             match self.codec.decode(input)? {
-                Step::Need => return Ok(false),
+                Step::Need => {
+                    self.inquire();
+                    return Ok(false);
+                }
+                Step::QuietError { message } => sink.quiet_error(message),
+                // A server in front of which nothing waits has nothing else to speak of.
+                Step::Reply { tag, outcome: Outcome::Error(_), message }
+                    if C::ERRORS_END_ANYWHERE && self.is_quiet && self.owed.find(tag).is_none() =>
+                {
+                    sink.quiet_error(message);
+                }
                 Step::Body(_) if !self.wanted => {}
                 Step::Item { tag, key, size, cas, flags } => {
                     let owed = self.owed.find(tag).ok_or(UNASKED)?;
@@ -300,14 +319,27 @@ impl<C: Codec> Session<C> {
                         return Err(UNFIT);
                     }
                     if C::ERRORS_END_ANYWHERE && matches!(outcome, Outcome::Error(_)) {
-                        self.doubtful |= owed.hits > 0 || owed.ticket.keys > 1;
+                        self.doubtful |= owed.hits > 0 || owed.ticket.keys > 1 || self.is_quiet;
                     }
                     sink.passed(input.len());
                     sink.answer(&arrived(owed, outcome, chunk.stamp, chunk.read), message);
                     self.owed.finish(tag);
+                    self.inquire();
                     return Ok(true);
                 }
             }
+        }
+    }
+
+    /// Lets the codec ask what it has to know.
+    #[inline]
+    fn inquire(&mut self) {
+        let before = self.outbox.len();
+        self.codec.inquire(&mut self.outbox);
+        let bytes = (self.outbox.len() - before) as u64;
+        if bytes > 0 {
+            self.queued += bytes;
+            self.owed.skip_bytes(bytes);
         }
     }
 

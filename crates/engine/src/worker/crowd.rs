@@ -573,6 +573,10 @@ impl Sink for Scale<'_> {
         self.view.broken_off();
     }
 
+    fn quiet_error(&mut self, message: &[u8]) {
+        self.view.quiet_error(message);
+    }
+
     fn answer(&mut self, answer: &Answer<'_>, message: &[u8]) {
         self.view.answer(answer, message);
     }

@@ -2,9 +2,10 @@
 
 use pummel_engine::io::sim::{Admission, Next, Peer, Weather};
 use pummel_engine::io::{ConnId, Target};
-use pummel_logic::host::HostConfig;
+use pummel_logic::dist::Dist;
+use pummel_logic::host::{HostConfig, Limits};
 use pummel_logic::measure::measurement::Status;
-use pummel_logic::plan::{Plan, Protocol, Work};
+use pummel_logic::plan::{Depth, Plan, Protocol, Work};
 use pummel_logic::time::Nanos;
 use pummel_logic::wire::{Fault, Verb};
 
@@ -193,4 +194,35 @@ fn a_repeated_value_in_place_of_another_is_seen_where_values_are_checked() {
     assert!(counts.errors(Fault::Protocol) > 200, "{counts:?}");
     assert_eq!(counts.errors(Fault::Protocol), outcome.measurement.connections.lost);
     assert_eq!((outcome.measurement.verify.failed, outcome.measurement.verify.stale), (0, 0));
+}
+
+#[test]
+fn errors_of_requests_without_reply_have_an_account_of_their_own() {
+    for protocol in [Protocol::Meta, Protocol::Binary] {
+        for (depth, multiget) in [(1, 1), (4, 1), (4, 3)] {
+            let mut plan = checking(protocol, multiget);
+            plan.phases.remove(0);
+            plan.reconnect = false;
+            plan.data.value_size = Dist::Uniform { low: 24.0, high: 2_000.0 };
+            plan.data.records = 100;
+            plan.groups[0].depth = Depth::Limit(depth);
+            let Work::Mix(work) = &mut plan.phases[0].work else { panic!("it measures") };
+            work.noreply = true;
+            let limits = Limits { item_max_bytes: 1_000, ..Limits::default() };
+            let server = Server::new(HostConfig { limits, ..HostConfig::default() });
+            let outcome = run(&plan, 1, Weather::rough(), || server.peer());
+            let (counts, measurement) = (outcome.counts(), &outcome.measurement);
+            let what = format!("{protocol:?}, depth {depth}, {multiget} keys: {counts:?}");
+            assert_eq!((measurement.status, outcome.reason()), (Status::Complete, ""), "{what}");
+            assert_eq!((measurement.connections.lost, counts.failed()), (0, 0), "{what}");
+            assert_eq!(counts.completed, 4_000, "{what}");
+            assert!(measurement.noreply_errors > 500, "{} errors, {what}", measurement.noreply_errors);
+            assert_eq!(measurement.messages.values().sum::<u64>(), measurement.noreply_errors, "{what}");
+            assert_eq!((measurement.verify.failed, measurement.verify.stale), (0, 0), "{what}");
+            let stored = counts.outcomes.ok - measurement.noreply_errors;
+            // The run does not wait for the errors of its last stores.
+            let late = stored - server.host().counts().total_items;
+            assert!(late <= 4 * u64::from(depth), "{late} errors were not counted, {what}");
+        }
+    }
 }

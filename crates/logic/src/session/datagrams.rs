@@ -239,7 +239,9 @@ impl<C: Codec> Session<C> {
                     self.owed.finish(Some(tag));
                     return 1;
                 }
-                Ok(Step::Reply { .. } | Step::Need) => return self.answer_broken(tag, BROKEN, chunk, sink),
+                Ok(Step::Reply { .. } | Step::QuietError { .. } | Step::Need) => {
+                    return self.answer_broken(tag, BROKEN, chunk, sink);
+                }
                 Err(malformed) => return self.answer_broken(tag, malformed, chunk, sink),
             }
         }

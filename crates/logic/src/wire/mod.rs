@@ -551,6 +551,11 @@ pub enum Step<'a> {
         /// cut off where they are long.
         message: &'a [u8],
     },
+    /// A request that asked for no reply has failed.
+    QuietError {
+        /// The server's words, without line end; may be cut off where they are long.
+        message: &'a [u8],
+    },
 }
 
 /// A whole reply that was taken without showing its items.
@@ -589,6 +594,11 @@ pub trait Codec {
 
     /// Takes the next step in the stream of replies.
     fn decode<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Result<Step<'s>, Malformed>;
+
+    /// Writes what the codec itself has to ask, to learn which request an error was for that it has decoded. The answer
+    /// gives no [`Step`] of its own.
+    #[inline]
+    fn inquire(&mut self, _out: &mut Outbox) {}
 
     /// Takes a whole reply to the oldest request, whose tag is `oldest`, off the front of `input`, for a caller that looks
     /// at none of its items: a short cut through the steps up to its [`Step::Reply`], which has that tag or none, and no
