@@ -216,6 +216,8 @@ pub struct WorkerEnd {
     pub verify: Verify,
     /// What became of datagrams.
     pub udp: udp::Counts,
+    /// Errors of requests that asked for no reply.
+    pub noreply_errors: u64,
     /// What servers said with errors, but for loads that are not recorded.
     pub messages: Messages,
     /// Why the first connection was not opened, or was lost, and the index of its server in the Plan.

@@ -1,18 +1,18 @@
 //! Everything that one worker writes down while it works.
 
-use pummel_logic::inflight::Ticket;
+use pummel_logic::inflight::Memo;
 use pummel_logic::measure::churn::Churn;
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::{Bytes, WorkerTime};
 use pummel_logic::measure::recorder::{Sample, Tally};
 use pummel_logic::sequence::Weight;
-use pummel_logic::session::{Answer, Item, Stamp};
+use pummel_logic::session::{Answer, Stamp};
 use pummel_logic::shared::Shared;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 use pummel_logic::unsent::Unsent;
 use pummel_logic::wire::udp;
 use pummel_logic::wire::{Malformed, Outcome, Verb};
-use pummel_logic::workload::check::{Check, Damage, Verdict};
+use pummel_logic::workload::check::{Check, Verdict};
 use pummel_logic::workload::key::KEY_MAX_BYTES;
 use pummel_logic::workload::value::Version;
 
@@ -103,8 +103,8 @@ pub struct Log {
 struct Passing {
     key: u64,
     check: Check,
-    /// The server sent a key that was not asked for.
-    foreign: bool,
+    /// What the read remembers that it was begun for.
+    memo: Memo,
 }
 
 /// What a worker is to write down.
@@ -596,6 +596,12 @@ impl Log {
         self.lost(server, Trouble::Malformed(malformed.0, shown));
     }
 
+    /// A request that asked for no reply has failed, after it was counted as handed over.
+    pub fn quiet_error(&mut self, message: &[u8]) {
+        self.end.noreply_errors += 1;
+        self.message(message);
+    }
+
     fn message(&mut self, message: &[u8]) {
         if message.is_empty() {
             return;
@@ -630,18 +636,11 @@ impl Log {
         }
     }
 
-    /// A value that is to be checked begins to pass; `key`: the index of its key, where it was asked for.
-    pub fn begin_check(
-        &mut self,
-        slot: usize,
-        key: Option<u64>,
-        ticket: &Ticket,
-        item: &Item<'_>,
-        shared: &Shared,
-    ) {
-        let index = key.unwrap_or(ticket.key);
-        let check = Check::begin(shared.values(), index, item.size);
-        self.checks[slot] = Some(Passing { key: index, check, foreign: key.is_none() });
+    /// A value of `size` bytes begins to pass that is to be checked: that of the key with index `key`, which a read with
+    /// this memo asked for.
+    pub fn begin_check(&mut self, slot: usize, key: u64, memo: Memo, size: u64, shared: &Shared) {
+        let check = Check::begin(shared.values(), key, size);
+        self.checks[slot] = Some(Passing { key, check, memo });
     }
 
     /// Some of its bytes pass.
@@ -652,17 +651,14 @@ impl Log {
         }
     }
 
-    /// It has passed. `is_stale` says whether its version was certainly overwritten.
-    pub fn end_check(&mut self, slot: usize, shared: &Shared, is_stale: impl Fn(u64, Version) -> bool) {
+    /// It has passed. `is_stale` says whether its version was certainly overwritten when the read was sent.
+    pub fn end_check(&mut self, slot: usize, shared: &Shared, is_stale: impl Fn(Memo, u64, Version) -> bool) {
         let Some(passing) = self.checks.get_mut(slot).and_then(Option::take) else { return };
-        let verdict = match passing.foreign {
-            true => Verdict::Bad(Damage::Tag),
-            false => passing.check.end(shared.values()),
-        };
+        let verdict = passing.check.end(shared.values());
         let verify = &mut self.end.verify;
         verify.checked += 1;
         match verdict {
-            Verdict::Good(version) => verify.stale += u64::from(is_stale(passing.key, version)),
+            Verdict::Good(version) => verify.stale += u64::from(is_stale(passing.memo, passing.key, version)),
             Verdict::Pieces | Verdict::Counter => {}
             Verdict::Short => verify.short += 1,
             Verdict::Bad(damage) => {
@@ -672,7 +668,7 @@ impl Log {
         }
     }
 
-    /// The connection is gone, and what was passing by with it.
+    /// What was passing by on a connection, if anything, has no end.
     pub fn drop_check(&mut self, slot: usize) {
         if let Some(passing) = self.checks.get_mut(slot) {
             *passing = None;

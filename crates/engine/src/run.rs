@@ -1357,6 +1357,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         if let Some(udp) = &mut self.measurement.udp {
             udp.merge(&end.udp);
         }
+        self.measurement.noreply_errors += end.noreply_errors;
         for (message, count) in &end.messages {
             self.measurement.message(message, *count);
         }

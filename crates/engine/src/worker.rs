@@ -19,7 +19,7 @@ use pummel_logic::shared::Shared;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 use pummel_logic::unsent::Unsent;
 use pummel_logic::wire::greeting::{Greeting, Heard};
-use pummel_logic::wire::{Codec, Fault, Outcome};
+use pummel_logic::wire::{Codec, Fault, Malformed};
 
 use crate::connect::Server;
 use crate::feed::{PhaseFate, Trouble};
@@ -767,6 +767,10 @@ impl<C: Codec> Desk<C> {
                             connection.answered = true;
                             self.silence.answered(self.roads[slot].server, read);
                         }
+                        // A codec may have asked something of its own.
+                        if self.lanes > 1 && connection.session.has_output() {
+                            self.asked.push(slot as u32);
+                        }
                         self.wake(number);
                     }
                     Err(malformed) => {
@@ -932,7 +936,6 @@ impl<C: Codec> Desk<C> {
             Loss::Closed(fault) => connection.session.handle_closed(fault, now, &mut view),
             Loss::TimedOut => connection.session.handle_timeout(self.rules.timeout_ns, now, &mut view),
         }
-        self.log.drop_check(slot);
         self.close_lane(slot, again);
     }
 
@@ -1020,6 +1023,9 @@ impl<C: Codec> Desk<C> {
     }
 }
 
+/// An item that its request did not ask for, or not as often.
+const UNASKED_VALUE: Malformed = Malformed("a value that was not asked for, or not so often");
+
 /// Sends the next parts of what waits on a connection, and says how many bytes those were; `None` where nothing waits.
 #[inline(never)]
 fn send_parts<C: Codec>(
@@ -1063,10 +1069,10 @@ impl<'a> View<'a> {
         View::new(self.slot, self.lane, self.client, self.shared, self.log)
     }
 
-    /// The value that passed by, if any, has passed.
-    fn end_check(&mut self, ticket: &Ticket) {
+    /// The value that passed by, if any, has passed: it is judged by what the read knew that it was begun for.
+    fn end_check(&mut self) {
         let (client, shared, lane) = (&*self.client, &*self.shared, self.lane);
-        let is_stale = |key, version| client.is_stale(lane, ticket, key, version, shared);
+        let is_stale = |memo, key, version| client.is_stale(lane, memo, key, version, shared);
         self.log.end_check(self.slot, shared, is_stale);
     }
 
@@ -1082,22 +1088,22 @@ impl<'a> View<'a> {
 
 impl Sink for View<'_> {
     #[inline]
-    fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> bool {
+    fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> Result<bool, Malformed> {
         if !ticket.cares() {
-            return false;
+            return Ok(false);
         }
         if ticket.care == Care::Window {
-            return self.client.handle_window_item(&item, self.shared);
+            return Ok(self.client.handle_window_item(&item, self.shared));
         }
         let verify = ticket.care == Care::Verify;
         if verify {
-            self.end_check(ticket);
+            self.end_check();
         }
-        let key = self.client.handle_item(self.lane, ticket, &item, self.shared);
+        let key = self.client.handle_item(self.lane, ticket, &item, self.shared).ok_or(UNASKED_VALUE)?;
         if verify {
-            self.log.begin_check(self.slot, key, ticket, &item, self.shared);
+            self.log.begin_check(self.slot, key, ticket.memo, item.size, self.shared);
         }
-        verify
+        Ok(verify)
     }
 
     #[inline]
@@ -1108,6 +1114,14 @@ impl Sink for View<'_> {
         self.log.check(self.slot, bytes, self.shared);
     }
 
+    fn broken_off(&mut self) {
+        self.log.drop_check(self.slot);
+    }
+
+    fn quiet_error(&mut self, message: &[u8]) {
+        self.log.quiet_error(message);
+    }
+
     fn parted(&mut self, whole: bool) {
         self.log.parted(whole);
     }
@@ -1115,8 +1129,8 @@ impl Sink for View<'_> {
     #[inline(always)]
     fn answer(&mut self, answer: &Answer<'_>, message: &[u8]) {
         // The rare ways get copies, so that on the frequent one nothing needs a place in memory.
-        if answer.ticket.care == Care::Verify && !matches!(answer.outcome, Outcome::Error(_)) {
-            self.copy().end_check(answer.ticket);
+        if answer.ticket.care == Care::Verify {
+            self.copy().end_check();
         }
         if answer.ticket.origin == Origin::Part {
             self.copy().end_part(&{ *answer }, message);

@@ -450,7 +450,8 @@ impl Client {
         self.note_closed(was_open, again);
     }
 
-    /// An item of a reply passes by. Returns the index of its key among those that were asked for, if it is one.
+    /// An item of a reply passes by. Returns the index of its key; `None` where the request did not ask for the key, or
+    /// not as often. Servers send items in the order of the keys, or in another.
     pub fn handle_item(
         &mut self,
         lane: Lane,
@@ -464,6 +465,7 @@ impl Client {
             return shared.is_key(ticket.key, item.key).then_some(ticket.key);
         }
         let (first, end) = (socket.cursor, places_of(ticket, shared));
+        let passed_over = socket.missed.len();
         for place in first..end {
             let key = self.read_key(ticket.index, u64::from(place), shared);
             if ticket.origin == Origin::Part && shared.lane_of(0, key) != lane {
@@ -476,14 +478,16 @@ impl Client {
             // What is skipped is a miss; whether it matters is known when the answer is whole.
             self.socket_mut(lane).missed.push(key);
         }
-        self.socket_mut(lane).cursor = end;
-        None
+        let socket = self.socket_mut(lane);
+        socket.cursor = end;
+        let late = socket.missed[..passed_over].iter().position(|&key| shared.is_key(key, item.key))?;
+        Some(socket.missed.remove(late))
     }
 
-    /// Whether a value of this version, which a read with this ticket returned for the key with this index, was certainly
+    /// Whether a value of this version, which a read with this memo returned for the key with this index, was certainly
     /// overwritten before the read was sent.
-    pub fn is_stale(&self, lane: Lane, ticket: &Ticket, key: u64, version: Version, shared: &Shared) -> bool {
-        let Memo::Read(mark) = ticket.memo else { return false };
+    pub fn is_stale(&self, lane: Lane, memo: Memo, key: u64, version: Version, shared: &Shared) -> bool {
+        let Memo::Read(mark) = memo else { return false };
         shared.witness.is_stale(Spot { server: self.socket(lane).server, index: key }, version, mark)
     }
 

@@ -743,12 +743,20 @@ struct Scale<'a> {
 }
 
 impl Sink for Scale<'_> {
-    fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> bool {
+    fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> Result<bool, Malformed> {
         self.view.item(ticket, item)
     }
 
     fn body(&mut self, ticket: &Ticket, bytes: &[u8]) {
         self.view.body(ticket, bytes);
+    }
+
+    fn broken_off(&mut self) {
+        self.view.broken_off();
+    }
+
+    fn quiet_error(&mut self, message: &[u8]) {
+        self.view.quiet_error(message);
     }
 
     fn answer(&mut self, answer: &Answer<'_>, message: &[u8]) {

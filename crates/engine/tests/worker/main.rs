@@ -8,5 +8,6 @@ mod loading;
 mod peer;
 mod reach;
 mod setup;
+mod spoilt;
 mod truth;
 mod udp;

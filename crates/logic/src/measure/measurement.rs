@@ -66,6 +66,10 @@ pub struct Measurement {
     pub udp: Option<udp::Counts>,
     /// Answers that were checked.
     pub verify: Verify,
+    /// Errors that servers sent all the same for requests without a reply, in the whole run. Such a request is completed
+    /// when it is handed over, and stays so.
+    #[serde(default)]
+    pub noreply_errors: u64,
     /// What the servers said with errors, and how often; only some of it when there is much. What they said in loads that
     /// are not recorded stands in `load`.
     pub messages: BTreeMap<String, u64>,
@@ -313,6 +317,7 @@ impl Measurement {
             connections: Connections::default(),
             udp: None,
             verify: Verify::default(),
+            noreply_errors: 0,
             messages: BTreeMap::new(),
             window: WindowCounts::default(),
             generator: Generator::default(),
@@ -405,6 +410,7 @@ impl Measurement {
             self.udp.get_or_insert_default().merge(more);
         }
         self.verify.merge(&other.verify);
+        self.noreply_errors += other.noreply_errors;
         for (message, count) in &other.messages {
             self.message(message.as_bytes(), *count);
         }

@@ -206,7 +206,7 @@ impl Hearing {
             };
             match step.map_err(NotWelcome::Malformed)? {
                 Step::Need => return Ok(Heard::NeedMore),
-                Step::Item { .. } | Step::Body(_) => {
+                Step::Item { .. } | Step::Body(_) | Step::QuietError { .. } => {
                     return Err(NotWelcome::Malformed(Malformed("a value answers a greeting")));
                 }
                 Step::Reply { outcome: Outcome::Ok | Outcome::Stored, .. } => self.left -= 1,

@@ -55,6 +55,8 @@ enum Place {
 }
 
 impl Codec for Text {
+    const ERRORS_END_ANYWHERE: bool = true;
+
     fn new() -> Text {
         let reply = Reply { body_left: 0, place: Place::Line, found: false };
         Text { lines: Lines::default(), reply, style: Style::Plain }

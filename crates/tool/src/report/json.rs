@@ -10,7 +10,7 @@ use pummel_logic::measure::recorder::{Counts, Ops, Span, Times};
 use pummel_logic::measure::summary::{
     Figures, GroupSummary, OpSummary, QUANTILES, Quantile, Totals, Unanswered,
 };
-use pummel_logic::plan::{Clock, Late, Plan};
+use pummel_logic::plan::{Clock, Late, Phase, Plan, Work};
 use pummel_logic::time::{Nanos, seconds};
 use pummel_logic::wire::{Fault, Verb, udp};
 use pummel_logic::workload::window::WindowCounts;
@@ -59,6 +59,9 @@ struct Root<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     window: Option<WindowCounts>,
     verify: VerifyOut<'a>,
+    /// Absent where every request gets a reply.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    noreply_errors: Option<u64>,
     error_messages: &'a BTreeMap<String, u64>,
     goals: Vec<GoalOut>,
     generator: GeneratorOut<'a>,
@@ -97,6 +100,7 @@ impl<'a> Root<'a> {
             udp: measurement.udp,
             window: report.plan.window().map(|_| measurement.window),
             verify: VerifyOut::of(measurement),
+            noreply_errors: noreply_errors_of(report),
             error_messages: &measurement.messages,
             goals: GoalOut::all_of(report),
             generator: GeneratorOut::of(report),
@@ -163,6 +167,12 @@ fn is_zero(count: &u64) -> bool {
 fn skipped_of(report: &Report<'_>) -> Option<u64> {
     let skips = report.plan.groups.iter().any(|group| group.manner.late == Late::Skipped);
     skips.then_some(report.measurement.skipped)
+}
+
+/// Errors of requests that went without a reply, where the plan has such requests.
+fn noreply_errors_of(report: &Report<'_>) -> Option<u64> {
+    let asks = |phase: &Phase| matches!(&phase.work, Work::Mix(mix) if mix.noreply);
+    report.plan.phases.iter().any(asks).then_some(report.measurement.noreply_errors)
 }
 
 impl<'a> TotalsOut<'a> {

@@ -399,6 +399,11 @@ fn errors(page: &mut Page, report: &Report<'_>) {
             kinds.map(|fault| format!("{} {}", fault.name(), grouped(counts.errors(fault)))).collect();
         page.field("Errors", &kinds.join(", "));
     }
+    let unheard = report.measurement.noreply_errors;
+    if unheard > 0 {
+        let says = format!("{} of requests without a reply, which count as completed", grouped(unheard));
+        page.field(if counts.failed() > 0 { "" } else { "Errors" }, &says);
+    }
     for (message, count) in &report.measurement.messages {
         page.field("", &format!("{} x {message}", grouped(*count)));
     }
