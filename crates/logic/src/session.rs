@@ -15,6 +15,10 @@ use crate::wire::{Codec, Expect, Fault, Malformed, Op, Outcome, Refused, Step, T
 /// A stamp may lie this far outside of [sent, read], the slack of comparing two clocks.
 const STAMP_SLACK_NS: Nanos = 1_000;
 
+/// A connection with more bytes than this to send takes no new request before its socket has taken some: below it, the
+/// memory of what waits; beyond it at most one request more.
+pub const OUTBOX_MAX_BYTES: usize = 256 * 1024;
+
 /// Where an answer's `arrived` comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stamp {
@@ -99,9 +103,7 @@ pub struct Session<C> {
     codec: C,
     outbox: Outbox,
     owed: Inflight,
-    /// Bytes that were ever put into the outbox.
-    queued: u64,
-    /// Bytes of them that were taken.
+    /// Bytes that were ever taken from the outbox.
     taken: u64,
     /// Tag of the request whose item is passing by.
     passing: Option<Tag>,
@@ -123,7 +125,6 @@ impl<C: Codec> Session<C> {
             codec,
             outbox: Outbox::with_capacity(64 * depth.min(16)),
             owed: Inflight::with_capacity(depth.min(64)),
-            queued: 0,
             taken: 0,
             passing: None,
             wanted: false,
@@ -144,7 +145,7 @@ impl<C: Codec> Session<C> {
         }
         self.codec = self.codec.renew();
         self.outbox.clear();
-        (self.queued, self.taken, self.passing, self.wanted) = (0, 0, None, false);
+        (self.taken, self.passing, self.wanted) = (0, None, false);
         drop(self.owed.drain());
         self.datagrams = datagrams.then(Box::default);
     }
@@ -161,17 +162,25 @@ impl<C: Codec> Session<C> {
         self.owed.is_empty()
     }
 
-    /// Queues a request.
+    /// Queues a request. Returns how many bytes wait to be sent now; above [`OUTBOX_MAX_BYTES`], the caller is to send
+    /// before it queues another request.
+    ///
+    /// # Errors
+    /// When the protocol cannot say the request; nothing is queued then.
     #[inline(always)]
-    pub fn request(&mut self, op: &Op<'_>, ticket: Ticket) -> Result<(), Refused> {
+    pub fn request(&mut self, op: &Op<'_>, ticket: Ticket) -> Result<usize, Refused> {
         if self.datagrams.is_some() {
             return self.request_datagram(&{ *op }, ticket);
         }
-        let before = self.outbox.len();
         let expect = self.codec.encode(op, self.owed.next_tag(), &mut self.outbox)?;
-        self.queued += (self.outbox.len() - before) as u64;
-        self.owed.push(ticket, self.queued, expect == Expect::Nothing);
-        Ok(())
+        let waiting_bytes = self.outbox.len();
+        self.owed.push(ticket, self.taken + waiting_bytes as u64, expect == Expect::Nothing);
+        Ok(waiting_bytes)
+    }
+
+    /// How many bytes wait to be sent.
+    pub fn waiting_bytes(&self) -> usize {
+        self.outbox.len()
     }
 
     /// Whether there are bytes to send.
@@ -308,7 +317,7 @@ impl<C: Codec> Session<C> {
         }
         self.codec = self.codec.renew();
         self.outbox.clear();
-        (self.queued, self.taken, self.passing, self.wanted) = (0, 0, None, false);
+        (self.taken, self.passing, self.wanted) = (0, None, false);
         if let Some(datagrams) = &mut self.datagrams {
             datagrams.forget();
             self.owed.restart_at(next);
