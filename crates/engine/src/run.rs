@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use pummel_logic::arrivals::{Pace, Schedule};
 use pummel_logic::client::{Client, Shift};
-use pummel_logic::measure::interval::{Interval, take_whole};
-use pummel_logic::measure::measurement::{Keep, Measurement, Status};
+use pummel_logic::measure::interval::{Interval, add_part, take_whole};
+use pummel_logic::measure::measurement::{Keep, Measurement, Samples, Status};
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::plan::part::Part;
 use pummel_logic::plan::{self, Arrivals, Clock, Depth, Phase, Plan, Protocol, Route, Transport, Work};
@@ -39,7 +39,7 @@ use pummel_logic::workload::window::{Finding, WindowMaker};
 
 use crate::clock;
 use crate::connect::{self, ConnectError, Server, Sources};
-use crate::feed::{Departure, Line, News, Note, PhaseEnd, Row, Trouble, WorkerEnd};
+use crate::feed::{Departure, Line, News, Note, PhaseEnd, Row, Told, Trouble, WorkerEnd};
 use crate::io::choice::{self, Choice};
 use crate::io::epoll::Epoll;
 use crate::io::patience::Cores;
@@ -263,10 +263,10 @@ fn run_on_kernel(
     let ground = Ground { servers, choice: Some(choice.clone()), share };
     match choice.backend {
         plan::Backend::Uring => {
-            run_sealed(plan, supplies, ground, watch, stop, &|| Uring::new(wait, clock, &plan.socket))
+            run_sealed(plan, supplies, ground, watch, stop, &|_| Uring::new(wait, clock, &plan.socket))
         }
         plan::Backend::Auto | plan::Backend::Epoll => {
-            run_sealed(plan, supplies, ground, watch, stop, &|| Epoll::new(wait, clock, &plan.socket))
+            run_sealed(plan, supplies, ground, watch, stop, &|_| Epoll::new(wait, clock, &plan.socket))
         }
     }
 }
@@ -278,13 +278,13 @@ fn run_sealed<B: Backend>(
     ground: Ground<'_>,
     watch: &mut dyn Watch,
     stop: &dyn Fn() -> bool,
-    backend: &(impl Fn() -> io::Result<B> + Sync),
+    backend: &MakeBackend<'_, B>,
 ) -> Result<Measurement, RunError> {
     match &plan.tls {
-        None => run_at(plan, supplies, ground, watch, stop, &|_| backend()),
+        None => run_at(plan, supplies, ground, watch, stop, backend),
         Some(options) => {
             let setup = Setup::new(options, &ground.servers).map_err(RunError::Tls)?;
-            run_at(plan, supplies, ground, watch, stop, &|_| Ok(Tls::new(backend()?, &setup)))
+            run_at(plan, supplies, ground, watch, stop, &|worker| Ok(Tls::new(backend(worker)?, &setup)))
         }
     }
 }
@@ -305,6 +305,10 @@ pub fn run_on<B: Backend>(
     run_at(plan, &Supplies::default(), ground, watch, stop, &backend)
 }
 
+/// Makes the backend of a worker from the worker's number, on the worker's thread. It is no type parameter, so that each
+/// kind of backend is compiled once for each codec, whoever makes it.
+type MakeBackend<'a, B> = dyn Fn(usize) -> io::Result<B> + Sync + 'a;
+
 /// What a run finds before it begins.
 struct Ground<'a> {
     servers: Arc<[Server]>,
@@ -321,7 +325,7 @@ fn run_at<B: Backend>(
     ground: Ground<'_>,
     watch: &mut dyn Watch,
     stop: &dyn Fn() -> bool,
-    backend: &(impl Fn(usize) -> io::Result<B> + Sync),
+    backend: &MakeBackend<'_, B>,
 ) -> Result<Measurement, RunError> {
     match plan.protocol {
         Protocol::Text => {
@@ -383,7 +387,7 @@ fn run_with<C: Codec + Sync, B: Backend>(
     ground: Ground<'_>,
     watch: &mut dyn Watch,
     stop: &dyn Fn() -> bool,
-    backend: &(impl Fn(usize) -> io::Result<B> + Sync),
+    backend: &MakeBackend<'_, B>,
     codec: C,
 ) -> Result<Measurement, RunError> {
     let part = match ground.share {
@@ -425,7 +429,7 @@ fn run_with<C: Codec + Sync, B: Backend>(
         for worker in 0..threads {
             let (spare, returned) = mpsc::channel();
             spares.push(spare);
-            let line = Line { worker, notes: notes.clone(), spares: returned };
+            let line = Line::new(worker, notes.clone(), returned);
             let (site, codec) = (&site, &codec);
             let name = format!("worker-{worker}");
             let spawned = thread::Builder::new()
@@ -464,12 +468,7 @@ pub fn ensure_descriptors(plan: &Plan, part: &Part) -> Result<(), ConnectError> 
 }
 
 /// One worker's life: on its CPU, with its backend, through all phases.
-fn staff<C: Codec, B: Backend>(
-    site: &Site<'_>,
-    line: Line,
-    backend: &impl Fn(usize) -> io::Result<B>,
-    codec: &C,
-) {
+fn staff<C: Codec, B: Backend>(site: &Site<'_>, line: Line, backend: &MakeBackend<'_, B>, codec: &C) {
     let number = line.worker;
     let pinned = match site.plan.engine.cpus.as_slice() {
         [] => Ok(()),
@@ -966,8 +965,11 @@ fn worker_of<C: Codec, B: Backend>(
         successes_only: plan.groups.iter().map(|group| group.manner.successes_only).collect(),
         stamped: plan.engine.clock == Clock::Kernel && !site.servers.iter().any(Server::is_unix),
     };
-    let interval = Interval::new(plan.groups.iter().map(|_| recorded_verbs(plan)));
-    let interval = Box::new(interval.counting(site.wants.outstanding));
+    let verbs = recorded_verbs(plan);
+    let intervals = std::array::from_fn(|_| {
+        let interval = Interval::new(plan.groups.iter().map(|_| verbs.iter().copied()));
+        Box::new(interval.counting(site.wants.outstanding).of_worker(number))
+    });
     Worker::new(
         backend,
         Crew {
@@ -980,7 +982,7 @@ fn worker_of<C: Codec, B: Backend>(
         },
         rules,
         shared,
-        Log::new(line, interval, habits),
+        Log::new(line, intervals, habits),
     )
     .gathering(gathering_of(site, number))
 }
@@ -1024,6 +1026,13 @@ fn chance() -> u64 {
     std::collections::hash_map::RandomState::new().build_hasher().finish()
 }
 
+/// Gives an interval, emptied, back to the worker whose memory it is.
+fn give_back(spares: &[Sender<Box<Interval>>], mut interval: Box<Interval>) {
+    interval.restart(0, 0);
+    // A worker that is through does not listen any more.
+    let _ = spares[interval.worker].send(interval);
+}
+
 /// Puts together what workers say.
 struct Collector<'a, 'w> {
     site: &'a Site<'a>,
@@ -1058,6 +1067,8 @@ struct Collector<'a, 'w> {
     /// end of that.
     silent: BTreeMap<u32, (usize, Nanos)>,
     failures: Vec<io::Error>,
+    /// Notes that workers dropped.
+    notes_dropped: u64,
     stopped_at: Option<Nanos>,
     /// It was the caller who wanted it to stop.
     interrupted: bool,
@@ -1074,6 +1085,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         }
         measurement.unix_socket = site.servers.iter().any(Server::is_unix);
         measurement.connections.asked = site.part.clients() * plan.lanes() as u64;
+        measurement.samples = site.wants.rows.then(Samples::default);
         measurement.udp = uses_datagrams(plan).then(udp::Counts::default);
         // What a result says that was written before the end, should nobody write another.
         measurement.mark(Status::Partial, "the run is not over");
@@ -1096,16 +1108,17 @@ impl<'a, 'w> Collector<'a, 'w> {
             trouble: None,
             silent: BTreeMap::new(),
             failures: Vec::new(),
+            notes_dropped: 0,
             stopped_at: None,
             interrupted: false,
         }
     }
 
     /// Listens until every worker is through.
-    fn collect(mut self, notes: Receiver<Note>, stop: &dyn Fn() -> bool) -> Measurement {
+    fn collect(mut self, notes: Receiver<Told>, stop: &dyn Fn() -> bool) -> Measurement {
         loop {
             match notes.recv_timeout(WATCH) {
-                Ok(note) => self.hear(note),
+                Ok(told) => self.hear(told),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
@@ -1123,9 +1136,9 @@ impl<'a, 'w> Collector<'a, 'w> {
         self.finish()
     }
 
-    fn hear(&mut self, note: Note) {
+    fn hear(&mut self, told: Told) {
         let plan = self.site.plan;
-        match note {
+        match told.note {
             Note::Began { phase, at } => {
                 if plan.phases[phase].recorded && self.measurement.started_unix_ns == 0 {
                     self.measurement.started_unix_ns =
@@ -1145,7 +1158,12 @@ impl<'a, 'w> Collector<'a, 'w> {
                 self.watch.progress(&plan.phases[phase], self.ended[phase], of);
             }
             Note::Slice { interval, worker, next } => self.slice(interval, worker, next),
-            Note::Rows(rows) => self.watch.rows(&rows),
+            Note::Rows(rows) => {
+                if let Some(samples) = &mut self.measurement.samples {
+                    samples.written += rows.len() as u64;
+                }
+                self.watch.rows(&rows);
+            }
             Note::Departures(gone) => self.watch.departures(&gone),
             Note::Finding { connection, finding } => self.watch.finding(connection, &finding),
             Note::Complaint { connection, words } => self.watch.complaint(connection, &words),
@@ -1169,47 +1187,29 @@ impl<'a, 'w> Collector<'a, 'w> {
     }
 
     /// Adds a worker's part of a slice; slices that are whole go into the measurement.
-    fn slice(&mut self, mut interval: Box<Interval>, worker: usize, next: u64) {
+    fn slice(&mut self, interval: Box<Interval>, worker: usize, next: u64) {
         self.next[worker] = next;
-        match self.open.get_mut(&interval.index) {
-            Some(present) => {
-                present.merge(&mut interval);
-                self.give_back(interval, worker);
-            }
-            None => {
-                self.open.insert(interval.index, interval);
-            }
-        }
+        add_part(&mut self.open, interval, |part| give_back(&self.spares, part));
         let whole = self.next.iter().min().copied().unwrap_or(0);
         self.add_slices(whole);
     }
 
     /// Adds the slices before `end` to the measurement.
     fn add_slices(&mut self, end: u64) {
-        let mut emptied = Vec::new();
         let length_ns = self.site.plan.interval_ns;
-        while let Some(mut interval) = take_whole(&mut self.open, end, length_ns, |part| emptied.push(part)) {
-            for part in emptied.drain(..) {
-                let worker = interval.index as usize % self.spares.len();
-                self.give_back(part, worker);
-            }
+        let spares = &self.spares;
+        while let Some(mut interval) =
+            take_whole(&mut self.open, end, length_ns, |part| give_back(spares, part))
+        {
             interval.index += self.before_slices;
             interval.start_ns += self.before_ns;
             interval.end_ns += self.before_ns;
             self.watch.interval(&mut interval);
             self.measurement.add(&mut interval, self.watch.wants().keep);
             self.measurement.measured_ns = self.measurement.measured_ns.max(interval.end_ns);
-            // Whose memory it was does not matter; every worker gives one for each that it gets.
-            let worker = interval.index as usize % self.spares.len();
-            self.give_back(interval, worker);
+            give_back(spares, interval);
             self.watch.slice(&self.measurement);
         }
-    }
-
-    fn give_back(&mut self, mut interval: Box<Interval>, worker: usize) {
-        interval.restart(0, 0);
-        // A worker that is through does not listen any more.
-        let _ = self.spares[worker].send(interval);
     }
 
     fn phase(&mut self, end: &PhaseEnd) {
@@ -1276,6 +1276,10 @@ impl<'a, 'w> Collector<'a, 'w> {
             connections.churn.get_or_insert_default().merge(churn);
         }
         self.measurement.verify.merge(&end.verify);
+        if let Some(samples) = &mut self.measurement.samples {
+            samples.dropped += end.rows_dropped;
+        }
+        self.notes_dropped += end.notes_dropped;
         if let Some(udp) = &mut self.measurement.udp {
             udp.merge(&end.udp);
         }
@@ -1291,6 +1295,13 @@ impl<'a, 'w> Collector<'a, 'w> {
         self.add_slices(u64::MAX);
         self.measurement.measured_ns = self.before_ns + self.elapsed_ns;
         self.add_recorded_load();
+        if self.notes_dropped > 0 {
+            self.watch.notice(&format!(
+                "{} messages about single connections or clients were dropped, because they came faster than they could be \
+                 told",
+                self.notes_dropped
+            ));
+        }
         self.measurement.generator.peak_rss_bytes = sys::peak_rss_bytes().unwrap_or(0);
         (self.measurement.status, self.measurement.reason) = (Status::Complete, None);
         if let Some(reason) = self.shortfall() {
