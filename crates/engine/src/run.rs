@@ -16,8 +16,8 @@ use pummel_logic::arrivals::{Pace, Schedule};
 use pummel_logic::client::{Client, Shift};
 use pummel_logic::measure::churn::Churn;
 use pummel_logic::measure::completion::{Loaded, load_shortfall, most_said};
-use pummel_logic::measure::interval::{Interval, take_whole};
-use pummel_logic::measure::measurement::{Keep, Measurement, Status};
+use pummel_logic::measure::interval::{Interval, add_part, take_whole};
+use pummel_logic::measure::measurement::{Keep, Measurement, Samples, Status};
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::plan::part::Part;
 use pummel_logic::plan::{self, Arrivals, Clock, Depth, Phase, Plan, Protocol, Route, Transport, Work};
@@ -44,7 +44,7 @@ use pummel_logic::workload::window::{Finding, WindowMaker};
 
 use crate::clock;
 use crate::connect::{self, ConnectError, Server, Sources};
-use crate::feed::{Departure, Line, News, Note, PhaseEnd, Row, Trouble, WorkerEnd};
+use crate::feed::{Departure, Line, News, Note, PhaseEnd, Row, Told, Trouble, WorkerEnd};
 use crate::io::choice::{self, Choice};
 use crate::io::epoll::Epoll;
 use crate::io::patience::Cores;
@@ -440,7 +440,7 @@ fn run_with<C: Codec + Sync, B: Backend>(
         for worker in 0..threads {
             let (spare, returned) = mpsc::channel();
             spares.push(spare);
-            let line = Line { worker, notes: notes.clone(), spares: returned };
+            let line = Line::new(worker, notes.clone(), returned);
             let (site, codec) = (&site, &codec);
             let name = format!("worker-{worker}");
             let spawned = thread::Builder::new()
@@ -493,15 +493,14 @@ impl Drop for EndOnPanic<'_> {
 /// One worker's life, which the others do not wait for if it panics: the run then ends with an error. Where panics abort
 /// the process, they do so here too.
 fn attended<C: Codec, B: Backend>(site: &Site<'_>, line: Line, backend: &MakeBackend<'_, B>, codec: &C) {
-    let notes = line.notes.clone();
+    let say = line.last_word();
     let life = AssertUnwindSafe(|| staff::<C, B>(site, line, backend, codec));
     let Err(panic) = catch_unwind(life) else { return };
     site.meeting.leave();
     let words = panic.downcast_ref::<String>().map(String::as_str);
     let words = words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
     let failure = Some(io::Error::other(format!("it panicked, which is a bug of pummel: {words}")));
-    // When nobody listens any more the run is over.
-    let _ = notes.send(Note::Done(Box::new(WorkerEnd { failure, ..WorkerEnd::default() })));
+    say(Note::Done(Box::new(WorkerEnd { failure, ..WorkerEnd::default() })));
 }
 
 /// One worker's life: on its CPU, with its backend, through all phases.
@@ -1032,8 +1031,11 @@ fn worker_of<C: Codec, B: Backend>(
         successes_only: plan.groups.iter().map(|group| group.manner.successes_only).collect(),
         stamped: plan.engine.clock == Clock::Kernel && !site.servers.iter().any(Server::is_unix),
     };
-    let interval = Interval::new(plan.groups.iter().map(|_| recorded_verbs(plan)));
-    let interval = Box::new(interval.counting(site.wants.outstanding));
+    let verbs = recorded_verbs(plan);
+    let intervals = std::array::from_fn(|_| {
+        let interval = Interval::new(plan.groups.iter().map(|_| verbs.iter().copied()));
+        Box::new(interval.counting(site.wants.outstanding).of_worker(number))
+    });
     Worker::new(
         backend,
         Crew {
@@ -1046,7 +1048,7 @@ fn worker_of<C: Codec, B: Backend>(
         },
         rules,
         shared,
-        Log::new(line, interval, habits),
+        Log::new(line, intervals, habits),
     )
     .gathering(gathering_of(site, number))
 }
@@ -1091,6 +1093,13 @@ fn chance() -> u64 {
     std::collections::hash_map::RandomState::new().build_hasher().finish()
 }
 
+/// Gives an interval, emptied, back to the worker whose memory it is.
+fn give_back(spares: &[Sender<Box<Interval>>], mut interval: Box<Interval>) {
+    interval.restart(0, 0);
+    // A worker that is through does not listen any more.
+    let _ = spares[interval.worker].send(interval);
+}
+
 /// Puts together what workers say.
 struct Collector<'a, 'w> {
     site: &'a Site<'a>,
@@ -1123,6 +1132,8 @@ struct Collector<'a, 'w> {
     /// end of that.
     silent: BTreeMap<u32, (usize, Nanos)>,
     failures: Vec<io::Error>,
+    /// Notes that workers dropped.
+    notes_dropped: u64,
     stopped_at: Option<Nanos>,
     /// CPU time that the process had used when a recorded phase began, or a worker was through with it.
     cpu: CpuTime,
@@ -1141,6 +1152,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         }
         measurement.unix_socket = site.servers.iter().any(Server::is_unix);
         measurement.connections.asked = site.part.clients() * plan.lanes() as u64;
+        measurement.samples = site.wants.rows.then(Samples::default);
         measurement.udp = uses_datagrams(plan).then(udp::Counts::default);
         // What a result says that was written before the end, should nobody write another.
         measurement.mark(Status::Partial, "the run is not over");
@@ -1162,6 +1174,7 @@ impl<'a, 'w> Collector<'a, 'w> {
             trouble: None,
             silent: BTreeMap::new(),
             failures: Vec::new(),
+            notes_dropped: 0,
             stopped_at: None,
             cpu: CpuTime::default(),
             interrupted: false,
@@ -1169,10 +1182,10 @@ impl<'a, 'w> Collector<'a, 'w> {
     }
 
     /// Listens until every worker is through.
-    fn collect(mut self, notes: Receiver<Note>, stop: &dyn Fn() -> bool) -> Measurement {
+    fn collect(mut self, notes: Receiver<Told>, stop: &dyn Fn() -> bool) -> Measurement {
         loop {
             match notes.recv_timeout(WATCH) {
-                Ok(note) => self.hear(note),
+                Ok(told) => self.hear(told),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
@@ -1190,9 +1203,9 @@ impl<'a, 'w> Collector<'a, 'w> {
         self.finish()
     }
 
-    fn hear(&mut self, note: Note) {
+    fn hear(&mut self, told: Told) {
         let plan = self.site.plan;
-        match note {
+        match told.note {
             Note::Began { phase, at, cpu } => {
                 self.cpu = cpu;
                 if plan.phases[phase].recorded && self.measurement.started_unix_ns == 0 {
@@ -1212,7 +1225,12 @@ impl<'a, 'w> Collector<'a, 'w> {
                 self.watch.progress(&plan.phases[phase], self.ended[phase], of);
             }
             Note::Slice { interval, worker, next } => self.slice(interval, worker, next),
-            Note::Rows(rows) => self.watch.rows(&rows),
+            Note::Rows(rows) => {
+                if let Some(samples) = &mut self.measurement.samples {
+                    samples.written += rows.len() as u64;
+                }
+                self.watch.rows(&rows);
+            }
             Note::Departures(gone) => self.watch.departures(&gone),
             Note::Finding { connection, finding } => self.watch.finding(connection, &finding),
             Note::Complaint { connection, words } => self.watch.complaint(connection, &words),
@@ -1246,47 +1264,29 @@ impl<'a, 'w> Collector<'a, 'w> {
     }
 
     /// Adds a worker's part of a slice; slices that are whole go into the measurement.
-    fn slice(&mut self, mut interval: Box<Interval>, worker: usize, next: u64) {
+    fn slice(&mut self, interval: Box<Interval>, worker: usize, next: u64) {
         self.next[worker] = next;
-        match self.open.get_mut(&interval.index) {
-            Some(present) => {
-                present.merge(&mut interval);
-                self.give_back(interval, worker);
-            }
-            None => {
-                self.open.insert(interval.index, interval);
-            }
-        }
+        add_part(&mut self.open, interval, |part| give_back(&self.spares, part));
         let whole = self.next.iter().min().copied().unwrap_or(0);
         self.add_slices(whole);
     }
 
     /// Adds the slices before `end` to the measurement.
     fn add_slices(&mut self, end: u64) {
-        let mut emptied = Vec::new();
         let length_ns = self.site.plan.interval_ns;
-        while let Some(mut interval) = take_whole(&mut self.open, end, length_ns, |part| emptied.push(part)) {
-            for part in emptied.drain(..) {
-                let worker = interval.index as usize % self.spares.len();
-                self.give_back(part, worker);
-            }
+        let spares = &self.spares;
+        while let Some(mut interval) =
+            take_whole(&mut self.open, end, length_ns, |part| give_back(spares, part))
+        {
             interval.index += self.before_slices;
             interval.start_ns += self.before_ns;
             interval.end_ns += self.before_ns;
             self.watch.interval(&mut interval);
             self.measurement.add(&mut interval, self.watch.wants().keep);
             self.measurement.measured_ns = self.measurement.measured_ns.max(interval.end_ns);
-            // Whose memory it was does not matter; every worker gives one for each that it gets.
-            let worker = interval.index as usize % self.spares.len();
-            self.give_back(interval, worker);
+            give_back(spares, interval);
             self.watch.slice(&self.measurement);
         }
-    }
-
-    fn give_back(&mut self, mut interval: Box<Interval>, worker: usize) {
-        interval.restart(0, 0);
-        // A worker that is through does not listen any more.
-        let _ = self.spares[worker].send(interval);
     }
 
     fn phase(&mut self, end: &PhaseEnd) {
@@ -1354,6 +1354,10 @@ impl<'a, 'w> Collector<'a, 'w> {
             connections.churn.get_or_insert_default().merge(churn);
         }
         self.measurement.verify.merge(&end.verify);
+        if let Some(samples) = &mut self.measurement.samples {
+            samples.dropped += end.rows_dropped;
+        }
+        self.notes_dropped += end.notes_dropped;
         if let Some(udp) = &mut self.measurement.udp {
             udp.merge(&end.udp);
         }
@@ -1369,6 +1373,13 @@ impl<'a, 'w> Collector<'a, 'w> {
     fn finish(mut self) -> Measurement {
         self.add_slices(u64::MAX);
         self.measurement.measured_ns = self.before_ns + self.elapsed_ns;
+        if self.notes_dropped > 0 {
+            self.watch.notice(&format!(
+                "{} messages about single connections or clients were dropped, because they came faster than they could be \
+                 told",
+                self.notes_dropped
+            ));
+        }
         self.measurement.generator.peak_rss_bytes = sys::peak_rss_bytes().unwrap_or(0);
         (self.measurement.status, self.measurement.reason) = (Status::Complete, None);
         if let Some(reason) = self.shortfall() {

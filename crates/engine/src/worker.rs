@@ -14,7 +14,7 @@ use pummel_logic::client::{Client, Lane, Wish};
 use pummel_logic::inflight::{Care, Origin, Ticket};
 use pummel_logic::measure::churn::Failure;
 use pummel_logic::plan::Transport;
-use pummel_logic::session::{Answer, Chunk, Item, Session, Sink};
+use pummel_logic::session::{Answer, Chunk, Item, OUTBOX_MAX_BYTES, Session, Sink};
 use pummel_logic::shared::Shared;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 use pummel_logic::unsent::Unsent;
@@ -100,6 +100,8 @@ struct Connection<C> {
     /// This worker closed it between two phases, because its answers would have come in the next one: its next opening is
     /// no reconnection.
     shut: bool,
+    /// Its outbox has reached its limit while its socket was full, and it was not relieved since.
+    congested: bool,
 }
 
 /// One client, and when it is its turn.
@@ -134,6 +136,11 @@ struct Desk<C> {
     /// Connections with something to send, where clients have several.
     asked: Vec<u32>,
     expired: Vec<u32>,
+    /// At most so many connections are congested: their socket is full and their outbox has reached its limit, so that
+    /// their clients ask nothing.
+    congested: usize,
+    /// Congested connections whose socket takes bytes again.
+    relieved: Vec<u32>,
     openings: Openings,
     /// Connections whose peer said what its protocol does not allow, to be closed; their slots may be others' by then.
     broken: Vec<ConnId>,
@@ -187,6 +194,8 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             woken: Vec::with_capacity(clients.len()),
             asked: Vec::new(),
             expired: Vec::with_capacity(count),
+            congested: 0,
+            relieved: Vec::new(),
             openings: Openings::new(greeting, count),
             broken: Vec::new(),
             active,
@@ -337,6 +346,9 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             // after another look at what else is ready. Nothing else is as late, since what came meanwhile was not read.
             let due_until = now.max(desk.read_at);
             desk.wake_due(due_until);
+            if !desk.relieved.is_empty() {
+                desk.relieve(&mut self.backend, now);
+            }
             desk.serve_woken(&mut self.backend, due_until);
             desk.open_queued(&mut self.backend, now);
             if now >= desk.births_at {
@@ -475,7 +487,13 @@ impl<C: Codec> Connection<C> {
             answered: false,
             barren: 0,
             shut: false,
+            congested: false,
         }
+    }
+
+    /// Whether it takes no request before its socket has taken bytes.
+    fn is_congested(&self) -> bool {
+        self.state == State::Full && self.session.waiting_bytes() > OUTBOX_MAX_BYTES
     }
 
     fn carried_by(mut self, transport: Transport) -> Connection<C> {
@@ -577,17 +595,21 @@ impl<C: Codec> Desk<C> {
     }
 
     fn serve(&mut self, number: usize, backend: &mut impl Backend, now: Nanos) {
-        let (mut asked, mut given_up) = (0, 0);
+        if self.congested > 0 && self.is_congested(number) {
+            return self.flush_client(number, backend);
+        }
+        let (mut asked, mut given_up, mut is_crowded) = (0, 0, false);
         loop {
             let seat = &mut self.seats[number];
             if let Some((op, ticket)) = seat.client.poll_read(now, &mut self.shared) {
                 // Only clients with one lane are quick.
-                self.connections[number].session.request(&op, ticket).expect(SAYABLE);
+                let waiting_bytes = self.connections[number].session.request(&op, ticket).expect(SAYABLE);
                 asked += 1;
+                is_crowded = waiting_bytes > OUTBOX_MAX_BYTES;
                 if seat.client.is_full() {
                     break;
                 }
-                if asked >= ASK_MAX {
+                if asked >= ASK_MAX || is_crowded {
                     self.wake(number);
                     break;
                 }
@@ -596,7 +618,8 @@ impl<C: Codec> Desk<C> {
             match seat.client.poll(now, &mut self.shared) {
                 Wish::Ask { lane, op, ticket } => {
                     let slot = number * self.lanes + usize::from(lane);
-                    self.connections[slot].session.request(&op, ticket).expect(SAYABLE);
+                    let waiting_bytes = self.connections[slot].session.request(&op, ticket).expect(SAYABLE);
+                    is_crowded |= waiting_bytes > OUTBOX_MAX_BYTES;
                     if self.lanes > 1 {
                         self.asked.push(slot as u32);
                     }
@@ -605,7 +628,7 @@ impl<C: Codec> Desk<C> {
                     if seat.client.is_full() {
                         break;
                     }
-                    if asked >= ASK_MAX && !seat.client.is_splitting() {
+                    if (asked >= ASK_MAX || is_crowded) && !seat.client.is_splitting() {
                         self.wake(number);
                         break;
                     }
@@ -652,12 +675,61 @@ impl<C: Codec> Desk<C> {
         if asked > 0 {
             self.log.asked(asked as u32, self.seats[number].client.outstanding());
         }
+        self.flush_client(number, backend);
+        if is_crowded {
+            self.note_congestion(number);
+        }
+    }
+
+    /// Sends what waits on the connection of a client, or on all connections with something to send where clients have
+    /// several.
+    #[inline]
+    fn flush_client(&mut self, number: usize, backend: &mut impl Backend) {
         if self.lanes == 1 {
-            self.flush(number, backend);
-        } else {
-            let mut asked = std::mem::take(&mut self.asked);
-            asked.drain(..).for_each(|slot| self.flush(slot as usize, backend));
-            self.asked = asked;
+            return self.flush(number, backend);
+        }
+        let mut asked = std::mem::take(&mut self.asked);
+        asked.drain(..).for_each(|slot| self.flush(slot as usize, backend));
+        self.asked = asked;
+    }
+
+    /// The connections of a client.
+    fn slots_of(&self, client: usize) -> std::ops::Range<usize> {
+        client * self.lanes..(client + 1) * self.lanes
+    }
+
+    /// Whether a connection of this client takes no request before its socket has taken bytes.
+    #[cold]
+    fn is_congested(&self, client: usize) -> bool {
+        self.connections[self.slots_of(client)].iter().any(Connection::is_congested)
+    }
+
+    /// Marks the connections of a client that stay congested after they were flushed.
+    #[cold]
+    fn note_congestion(&mut self, client: usize) {
+        for slot in self.slots_of(client) {
+            let connection = &mut self.connections[slot];
+            if connection.is_congested() && !std::mem::replace(&mut connection.congested, true) {
+                self.congested += 1;
+            }
+        }
+    }
+
+    /// Sends what waits on congested connections whose sockets take bytes again, before their clients ask more. A client
+    /// that may ask again is woken; what it asks now was held up by the socket until `now`.
+    #[cold]
+    fn relieve(&mut self, backend: &mut impl Backend, now: Nanos) {
+        for slot in std::mem::take(&mut self.relieved) {
+            let slot = slot as usize;
+            self.flush(slot, backend);
+            let connection = &mut self.connections[slot];
+            if connection.is_congested() || !std::mem::take(&mut connection.congested) {
+                continue;
+            }
+            self.congested -= 1;
+            let client = connection.client as usize;
+            self.seats[client].client.handle_writable(now);
+            self.wake(client);
         }
     }
 
@@ -781,6 +853,9 @@ impl<C: Codec> Desk<C> {
                 }
             }
             Event::Writable => {
+                if connection.congested {
+                    self.relieved.push(slot as u32);
+                }
                 connection.state = State::Open;
                 connection.session.handle_writable(now);
                 let client = connection.client as usize;

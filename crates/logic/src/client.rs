@@ -440,6 +440,16 @@ impl Client {
         self.note_opened();
     }
 
+    /// A lane's socket, which was too full for another request, takes bytes again since `at`: what was due meanwhile was
+    /// not ready before.
+    pub fn handle_writable(&mut self, at: Nanos) {
+        for lane in 0..self.sockets().count() as Lane {
+            if let LaneState::Open(since) = &mut self.socket_mut(lane).state {
+                *since = at.max(*since);
+            }
+        }
+    }
+
     /// The lane is closed; `again`: it may be opened again.
     pub fn handle_closed(&mut self, lane: Lane, again: bool, shared: &mut Shared) {
         shared.witness.clear();

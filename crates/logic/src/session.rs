@@ -15,6 +15,10 @@ use crate::wire::{Codec, Expect, Fault, Malformed, Op, Outcome, Refused, Step, T
 /// A stamp may lie this far outside of [sent, read], the slack of comparing two clocks.
 const STAMP_SLACK_NS: Nanos = 1_000;
 
+/// A connection with more bytes than this to send takes no new request before its socket has taken some: below it, the
+/// memory of what waits; beyond it at most one request more.
+pub const OUTBOX_MAX_BYTES: usize = 256 * 1024;
+
 /// Where an answer's `arrived` comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stamp {
@@ -111,9 +115,7 @@ pub struct Session<C> {
     codec: C,
     outbox: Outbox,
     owed: Inflight,
-    /// Bytes that were ever put into the outbox.
-    queued: u64,
-    /// Bytes of them that were taken.
+    /// Bytes that were ever taken from the outbox.
     taken: u64,
     /// Tag of the request whose item is passing by.
     passing: Option<Tag>,
@@ -139,7 +141,6 @@ impl<C: Codec> Session<C> {
             codec,
             outbox: Outbox::with_capacity(64 * depth.min(16)),
             owed: Inflight::with_capacity(depth),
-            queued: 0,
             taken: 0,
             passing: None,
             wanted: false,
@@ -169,8 +170,8 @@ impl<C: Codec> Session<C> {
 
     /// Forgets what was sent and what was passing by.
     fn forget(&mut self) {
-        (self.queued, self.taken) = (0, 0);
-        (self.passing, self.wanted, self.doubtful, self.is_quiet) = (None, false, false, false);
+        (self.taken, self.passing) = (0, None);
+        (self.wanted, self.doubtful, self.is_quiet) = (false, false, false);
     }
 
     /// Speaks with this codec from now on; to be said before the first request.
@@ -185,17 +186,25 @@ impl<C: Codec> Session<C> {
         self.owed.is_empty()
     }
 
-    /// Queues a request.
+    /// Queues a request. Returns how many bytes wait to be sent now; above [`OUTBOX_MAX_BYTES`], the caller is to send
+    /// before it queues another request.
+    ///
+    /// # Errors
+    /// When the protocol cannot say the request; nothing is queued then.
     #[inline(always)]
-    pub fn request(&mut self, op: &Op<'_>, ticket: Ticket) -> Result<(), Refused> {
+    pub fn request(&mut self, op: &Op<'_>, ticket: Ticket) -> Result<usize, Refused> {
         if self.datagrams.is_some() {
             return self.request_datagram(&{ *op }, ticket);
         }
-        let before = self.outbox.len();
         let expect = self.codec.encode(op, self.owed.next_tag(), &mut self.outbox)?;
-        self.queued += (self.outbox.len() - before) as u64;
-        self.owed.push(ticket, self.queued, expect == Expect::Nothing);
-        Ok(())
+        let waiting_bytes = self.outbox.len();
+        self.owed.push(ticket, self.taken + waiting_bytes as u64, expect == Expect::Nothing);
+        Ok(waiting_bytes)
+    }
+
+    /// How many bytes wait to be sent.
+    pub fn waiting_bytes(&self) -> usize {
+        self.outbox.len()
     }
 
     /// Whether there are bytes to send.
@@ -339,7 +348,6 @@ impl<C: Codec> Session<C> {
         self.codec.inquire(&mut self.outbox);
         let bytes = (self.outbox.len() - before) as u64;
         if bytes > 0 {
-            self.queued += bytes;
             self.owed.skip_bytes(bytes);
         }
     }

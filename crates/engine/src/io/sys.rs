@@ -333,6 +333,11 @@ pub fn on_interrupt() -> io::Result<&'static AtomicU32> {
     Ok(&INTERRUPTS)
 }
 
+/// How often this process was asked to end, since [`on_interrupt`] was called.
+pub fn interrupts() -> u32 {
+    INTERRUPTS.load(Ordering::Relaxed)
+}
+
 /// From now on a signal calls `handler`, or is ignored where there is none.
 fn set_action(signal: c_int, handler: Option<extern "C" fn(c_int)>) -> io::Result<()> {
     // SAFETY: sigaction is plain data, for which all zeroes is a value: no flags, an empty mask.

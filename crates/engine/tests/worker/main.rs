@@ -3,6 +3,7 @@
 
 mod accounts;
 mod crowd;
+mod flow;
 mod lanes;
 mod loading;
 mod peer;

@@ -57,6 +57,9 @@ pub struct Measurement {
     /// How many requests its client had outstanding with each new one, that one included; where it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outstanding: Option<Histogram>,
+    /// Requests of the measured phase that were to be written one by one; `None` where that was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<Samples>,
     /// Populating; `None` when there was none.
     pub load: Option<Load>,
     /// Connections.
@@ -95,6 +98,30 @@ pub enum Status {
     Partial,
     /// The user ended it.
     Interrupted,
+}
+
+/// What became of requests that were to be written one by one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Samples {
+    /// Requests that were written.
+    pub written: u64,
+    /// Requests that were not, because the place for them did not take them in time.
+    pub dropped: u64,
+}
+
+impl Samples {
+    /// Adds another worker's, or another process', counts.
+    pub fn merge(&mut self, other: &Samples) {
+        self.written += other.written;
+        self.dropped += other.dropped;
+    }
+
+    /// So many of those that were written were dropped after all.
+    pub fn drop_written(&mut self, rows: u64) {
+        self.written = self.written.saturating_sub(rows);
+        self.dropped += rows;
+    }
 }
 
 /// What was measured of one group.
@@ -313,6 +340,7 @@ impl Measurement {
             bytes: Bytes::default(),
             skipped: 0,
             outstanding: None,
+            samples: None,
             load: None,
             connections: Connections::default(),
             udp: None,
@@ -399,6 +427,9 @@ impl Measurement {
         self.merge_intervals(&other.intervals);
         self.bytes.merge(&other.bytes);
         self.skipped += other.skipped;
+        if let Some(samples) = &other.samples {
+            self.samples.get_or_insert_default().merge(samples);
+        }
         if let Some(more) = &other.outstanding {
             self.outstanding.get_or_insert_default().merge(more);
         }

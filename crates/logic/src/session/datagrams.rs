@@ -89,8 +89,8 @@ impl<C: Codec> Session<C> {
     }
 
     #[inline(never)]
-    pub(super) fn request_datagram(&mut self, op: &Op<'_>, ticket: Ticket) -> Result<(), Refused> {
-        let Some(datagrams) = &mut self.datagrams else { return Ok(()) };
+    pub(super) fn request_datagram(&mut self, op: &Op<'_>, ticket: Ticket) -> Result<usize, Refused> {
+        let Some(datagrams) = &mut self.datagrams else { return Ok(0) };
         if op.value.len() > DATAGRAM_MAX_BYTES {
             return Err(TOO_LARGE);
         }
@@ -114,9 +114,9 @@ impl<C: Codec> Session<C> {
             gathering.begin(Some(&op.keys));
             datagrams.gatherings.insert(tag, gathering);
         }
-        self.queued += len as u64;
-        self.owed.push(ticket, self.queued, expect == Expect::Nothing);
-        Ok(())
+        let waiting_bytes = self.outbox.len();
+        self.owed.push(ticket, self.taken + waiting_bytes as u64, expect == Expect::Nothing);
+        Ok(waiting_bytes)
     }
 
     /// The next datagram: all of it lies in one piece, since it is too short for ranges of the shared block.
