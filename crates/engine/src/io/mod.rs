@@ -153,10 +153,6 @@ pub trait Backend {
     /// Hands over what happened, every connection's events in their order.
     fn drain(&mut self, on: &mut impl FnMut(ConnId, Event<'_>));
 
-    /// Lends memory that is never changed: parts of [`Backend::send`] that lie in it may be read after the call, until the
-    /// backend gives it back by dropping it.
-    fn lend(&mut self, _block: Arc<[u8]>) {}
-
     /// A stamp that cannot be true was seen: compares the clocks again.
     fn mend_stamps(&mut self) {}
 

@@ -489,17 +489,7 @@ pub fn take_socket_error(socket: BorrowedFd<'_>) -> io::Result<i32> {
 /// Sends what fits without waiting, and without a SIGPIPE. `parts` may be any number up to IOV_MAX (1024).
 #[inline]
 pub fn send(socket: BorrowedFd<'_>, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-    send_with(socket, parts, 0)
-}
-
-/// As [`send`], and says that more follows at once: no segment is sent for these bytes alone.
-pub fn send_more(socket: BorrowedFd<'_>, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-    send_with(socket, parts, libc::MSG_MORE)
-}
-
-#[inline]
-fn send_with(socket: BorrowedFd<'_>, parts: &[IoSlice<'_>], flags: c_int) -> io::Result<usize> {
-    let flags = flags | libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+    let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
     if let [part] = parts {
         let nobody = ptr::null::<libc::sockaddr>();
         // By number: in a program with threads, the C library's function also looks twice whether somebody wants to cancel

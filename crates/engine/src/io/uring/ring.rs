@@ -41,17 +41,6 @@ impl Completion {
     pub fn goes_on(&self) -> bool {
         cqueue::more(self.flags)
     }
-
-    /// Whether it is the notice that the bytes of a zero-copy send were given back.
-    #[inline]
-    pub fn is_notice(&self) -> bool {
-        cqueue::notif(self.flags)
-    }
-
-    /// Of such a notice: whether the bytes were copied all the same (IORING_NOTIF_USAGE_ZC_COPIED, the highest bit).
-    pub fn was_copied(&self) -> bool {
-        self.result < 0
-    }
 }
 
 /// A ring of one thread, whose work is done in that thread when it enters the kernel for it.
