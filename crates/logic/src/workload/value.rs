@@ -189,11 +189,6 @@ impl ValueMaker {
         &self.block
     }
 
-    /// The block, to be kept by whoever still reads it when nobody else does.
-    pub fn share_block(&self) -> Arc<[u8]> {
-        Arc::clone(&self.block)
-    }
-
     /// Length of the value that [`ValueMaker::value`] makes, in bytes; it belongs to the index. In the pieces' space,
     /// that of one piece.
     #[inline]
