@@ -143,9 +143,17 @@ pub trait Backend {
 
     /// Waits until something happened or `until` has come ([`NEVER`](pummel_logic::time::NEVER): only an event helps;
     /// a time in the past: only looks), and returns the time after it.
+    ///
+    /// # Errors
+    /// Returns the error of the system call that waits, when the kernel refuses it. Signals and the end of the time
+    /// are no errors.
     fn wait(&mut self, until: Nanos) -> io::Result<Nanos>;
 
     /// The same for a caller who has just read the clock, so that it need not be read again: it is `now`.
+    ///
+    /// # Errors
+    /// Returns the error of the system call that waits, when the kernel refuses it. Signals and the end of the time
+    /// are no errors.
     fn wait_from(&mut self, _now: Nanos, until: Nanos) -> io::Result<Nanos> {
         self.wait(until)
     }

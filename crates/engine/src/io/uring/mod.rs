@@ -107,7 +107,8 @@ impl Uring {
     /// A backend for one worker, made on the worker's own thread.
     ///
     /// # Errors
-    /// What the kernel says when it gives no ring or no socket; [`Uring::obstacle`] says why in words.
+    /// Returns the error of `io_uring_setup` or of registering buffers ([`Uring::obstacle`] says its cause in words),
+    /// or of the socket that makes the kernel stamp what it receives.
     pub fn new(wait: Wait, receive_clock: Clock, options: &Socket) -> io::Result<Uring> {
         Uring::over(Ring::new(sys::descriptor_limit())?, wait, receive_clock, options)
     }
