@@ -192,7 +192,7 @@ pub fn sharpen_timers() -> io::Result<()> {
 /// Raises the soft limit of open descriptors to `needed` where it is below.
 ///
 /// # Errors
-/// How many the system allows this process, when that is not enough.
+/// Returns the number of descriptors that the system allows this process, when that is below `needed`.
 pub fn raise_descriptor_limit(needed: u64) -> Result<(), u64> {
     let (allowed, most) = limit(libc::RLIMIT_NOFILE);
     if allowed >= needed {
@@ -380,7 +380,7 @@ impl Address {
     /// A unix socket by its path.
     ///
     /// # Errors
-    /// ENAMETOOLONG when the path does not fit (108 bytes with its final zero), EINVAL when it contains a zero byte.
+    /// Returns ENAMETOOLONG when the path does not fit (108 bytes with its final zero), EINVAL when it contains a zero byte.
     pub fn unix(path: &Path) -> io::Result<Address> {
         let bytes = path.as_os_str().as_bytes();
         // SAFETY: sockaddr_un is plain numbers, for which all zeroes is a value.
