@@ -218,7 +218,10 @@ impl std::error::Error for RunError {}
 /// Runs a plan to its end, or until `stop` says so (then what was measured so far is the result).
 ///
 /// # Errors
-/// When the run cannot begin. Whatever goes wrong later is in the measurement: its status and reason, and its counts.
+/// Returns [`RunError::Plan`] for a plan whose command, keys, values or login cannot be sent, or whose password or
+/// recorded requests are missing, [`RunError::Connect`] when a server's name cannot be resolved or the descriptors do
+/// not suffice, [`RunError::Tls`] when the files of TLS cannot be used, and [`RunError::Kernel`] when a thread cannot
+/// be started. What goes wrong after the beginning is in the measurement: its status, its reason and its counts.
 pub fn run(plan: &Plan, watch: &mut dyn Watch, stop: &dyn Fn() -> bool) -> Result<Measurement, RunError> {
     run_supplied(plan, &Supplies::default(), watch, stop)
 }
@@ -226,7 +229,11 @@ pub fn run(plan: &Plan, watch: &mut dyn Watch, stop: &dyn Fn() -> bool) -> Resul
 /// As [`run`], with what no Plan holds.
 ///
 /// # Errors
-/// As [`run`].
+/// Returns [`RunError::Plan`] for a plan whose command, keys, values or login cannot be sent, or whose password or
+/// recorded requests are missing, [`RunError::Connect`] when a server's name cannot be resolved or the descriptors do
+/// not suffice, [`RunError::Forbidden`] when the supplies do not permit a server's address, [`RunError::Tls`] when
+/// the files of TLS cannot be used, and [`RunError::Kernel`] when a thread cannot be started. What goes wrong after
+/// the beginning is in the measurement: its status, its reason and its counts.
 pub fn run_supplied(
     plan: &Plan,
     supplies: &Supplies,
@@ -239,7 +246,12 @@ pub fn run_supplied(
 /// As [`run_supplied`], for one part of a run of several processes.
 ///
 /// # Errors
-/// As [`run`].
+/// Returns [`RunError::Plan`] for a part that is not one of the plan, and for a plan whose command, keys, values or
+/// login cannot be sent, or whose password or recorded requests are missing, [`RunError::Connect`] when a server's
+/// name cannot be resolved or the descriptors do not suffice, [`RunError::Forbidden`] when the supplies do not permit
+/// a server's address, [`RunError::Tls`] when the files of TLS cannot be used, and [`RunError::Kernel`] when a thread
+/// cannot be started. What goes wrong after the beginning is in the measurement: its status, its reason and its
+/// counts.
 pub fn run_share(
     plan: &Plan,
     supplies: &Supplies,
@@ -301,7 +313,10 @@ fn run_sealed<B: Backend>(
 /// is measured over UDP is loaded over UDP there.
 ///
 /// # Errors
-/// As [`run`].
+/// Returns [`RunError::Plan`] for a plan whose command, keys, values or login cannot be sent, or whose password or
+/// recorded requests are missing, [`RunError::Connect`] when a server's name cannot be resolved or the descriptors do
+/// not suffice, and [`RunError::Kernel`] when a thread cannot be started. What goes wrong after the beginning is in
+/// the measurement: its status, its reason and its counts.
 pub fn run_on<B: Backend>(
     plan: &Plan,
     watch: &mut dyn Watch,
@@ -461,7 +476,8 @@ fn run_with<C: Codec + Sync, B: Backend>(
 /// the addresses that it uses.
 ///
 /// # Errors
-/// [`RunError::Forbidden`], and when a server has no address.
+/// Returns [`RunError::Forbidden`] for the first server with an address that is not permitted, and
+/// [`RunError::Connect`] when a name cannot be resolved.
 pub fn permitted(plan: &Plan, permit: &Permit) -> Result<(), RunError> {
     servers_of(plan, Some(permit), |_| plan.transport).map(drop)
 }
@@ -469,7 +485,8 @@ pub fn permitted(plan: &Plan, permit: &Permit) -> Result<(), RunError> {
 /// Makes sure that the connections of a part can be open here, raising the soft limit where that helps.
 ///
 /// # Errors
-/// [`ConnectError::Descriptors`] when the system does not allow them.
+/// Returns [`ConnectError::Descriptors`] when the hard limit of descriptors is below what the part's connections
+/// need. Clients that come and go need no descriptor beforehand, so a plan with them is never refused.
 pub fn ensure_descriptors(plan: &Plan, part: &Part) -> Result<(), ConnectError> {
     let connections = part.clients() * plan.lanes() as u64;
     match crowd_of(plan) {
@@ -545,7 +562,8 @@ fn greeting_of(plan: &Plan, supplies: &Supplies) -> Result<Greeting, RunError> {
 /// which may be a pipe that can be read once: hand it over as [`Supplies::password`].
 ///
 /// # Errors
-/// When it is not there or cannot be read.
+/// Returns [`RunError::Plan`] when the file of the password cannot be read, or when the plan names no file and the
+/// environment variable `PUMMEL_PASSWORD` is not set.
 pub fn password_of(plan: &Plan) -> Result<Option<String>, RunError> {
     let Some(login) = &plan.login else { return Ok(None) };
     let Some(path) = &login.password_file else {

@@ -223,6 +223,10 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     }
 
     /// Opens every connection. Ends early when one of them cannot be opened, since the run then does not begin.
+    ///
+    /// # Errors
+    /// Returns the error of the backend when the kernel refuses to wait. A connection that cannot be opened is no
+    /// error here: the log has it.
     pub fn open(&mut self, meeting: &Meeting) -> io::Result<()> {
         self.desk.wake_all();
         let now = self.backend.now();
@@ -251,6 +255,10 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     }
 
     /// Works one phase, for which every client has been told what to do, from `begin` on.
+    ///
+    /// # Errors
+    /// Returns the error of the backend when the kernel refuses to wait. What servers do is no error here: it is
+    /// counted.
     pub fn work(&mut self, meeting: &Meeting, begin: Nanos, end: Nanos) -> io::Result<()> {
         self.desk.wake_all();
         self.desk.patience_ns = match (end, self.desk.shared.is_load()) {

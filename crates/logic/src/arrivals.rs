@@ -42,6 +42,9 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 /// Whether these arrivals can be scheduled: a shape needs a mean above 0 that is not infinite.
+///
+/// # Errors
+/// Returns [`Error::Shape`] for a shape whose mean is 0 or infinite.
 pub fn check(arrivals: &Arrivals) -> Result<(), Error> {
     match arrivals {
         Arrivals::Shape(dist) if dist.factor_to_mean(1.0).is_none() => Err(Error::Shape(dist.clone())),
@@ -50,6 +53,9 @@ pub fn check(arrivals: &Arrivals) -> Result<(), Error> {
 }
 
 /// Whether a group's rate in requests per second is one that can be kept.
+///
+/// # Errors
+/// Returns [`Error::Rate`] for a rate below 1e-6 or above 1e12 requests per second.
 pub fn check_rate(rate: f64) -> Result<(), Error> {
     if (RATE_MIN..=RATE_MAX).contains(&rate) { Ok(()) } else { Err(Error::Rate(rate)) }
 }

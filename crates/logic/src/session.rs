@@ -190,7 +190,7 @@ impl<C: Codec> Session<C> {
     /// before it queues another request.
     ///
     /// # Errors
-    /// When the protocol cannot say the request; nothing is queued then.
+    /// Returns [`Refused`] for a request that the protocol cannot express; nothing is queued then.
     #[inline(always)]
     pub fn request(&mut self, op: &Op<'_>, ticket: Ticket) -> Result<usize, Refused> {
         if self.datagrams.is_some() {
@@ -249,6 +249,10 @@ impl<C: Codec> Session<C> {
     }
 
     /// Bytes came. Returns how many requests they answered.
+    ///
+    /// # Errors
+    /// Returns [`Malformed`] for bytes that the protocol does not allow, and for a reply that no outstanding request
+    /// can have. The connection cannot be used any more.
     #[inline(always)]
     pub fn handle_received(&mut self, chunk: Chunk<'_>, sink: &mut impl Sink) -> Result<u32, Malformed> {
         if self.datagrams.is_some() {

@@ -271,7 +271,7 @@ impl Recorder {
     /// Adds what a recorder of another process has of one verb.
     ///
     /// # Errors
-    /// When its times are no histograms.
+    /// Returns [`NotAHistogram`] when the times are no histograms.
     pub fn merge_sparse(
         &mut self,
         verb: Verb,

@@ -121,6 +121,9 @@ impl Codec for Binary {
 impl Binary {
     /// Writes the exchange that proves who we are with SASL's PLAIN (RFC 4616), at the beginning of a connection. Its
     /// answer is `Ok`, or a fault of the client; both with the server's words.
+    ///
+    /// # Errors
+    /// Returns [`Refused`] for a user or a password with a zero byte, which SASL's PLAIN cannot carry.
     pub fn encode_auth(
         &mut self,
         user: &[u8],
@@ -224,6 +227,9 @@ impl Codec for PlainBinary {
 
 impl PlainBinary {
     /// The same as [`Binary::encode_auth`]; the tag is not sent.
+    ///
+    /// # Errors
+    /// Returns [`Refused`] for a user or a password with a zero byte, which SASL's PLAIN cannot carry.
     pub fn encode_auth(
         &mut self,
         user: &[u8],

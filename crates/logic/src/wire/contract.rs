@@ -248,6 +248,9 @@ pub fn sent(out: &Outbox) -> Vec<u8> {
 
 /// What a new codec writes for `op`.
 ///
+/// # Errors
+/// Returns [`Refused`] when the codec does not write the request.
+///
 /// # Panics
 /// When it refuses and has written something.
 pub fn encoded<C: Codec>(op: &Op<'_>, tag: Tag) -> Result<(Vec<u8>, Expect), Refused> {

@@ -191,6 +191,10 @@ impl Codec for Meta {
 impl Meta {
     /// Writes what proves who we are to a server that was started with a file of users, at the beginning of a
     /// connection: `Stored` is a yes, a fault of the client a no. The reply carries no tag.
+    ///
+    /// # Errors
+    /// Returns [`Refused`] for a user that is empty or has blanks, control characters or colons, and for a password
+    /// with control characters.
     pub fn encode_auth(
         &mut self,
         user: &[u8],
@@ -205,6 +209,9 @@ impl Meta {
 
     /// Writes me, which asks for what the server knows of an item beside its value: a hit with the server's words, or
     /// a miss. The reply carries no tag.
+    ///
+    /// # Errors
+    /// Returns [`Refused`] for a key that the protocol cannot carry.
     pub fn encode_debug(&mut self, key: &[u8], out: &mut Outbox) -> Result<Expect, Refused> {
         check_key(key)?;
         push_key(b"me ", key, false, out);

@@ -590,9 +590,15 @@ pub trait Codec {
     }
 
     /// Writes `op` at the end of `out`, or writes nothing and says why it cannot be written.
+    ///
+    /// # Errors
+    /// Returns [`Refused`] for a request that the protocol cannot express; nothing is written then.
     fn encode(&mut self, op: &Op<'_>, tag: Tag, out: &mut Outbox) -> Result<Expect, Refused>;
 
     /// Takes the next step in the stream of replies.
+    ///
+    /// # Errors
+    /// Returns [`Malformed`] for bytes that the protocol does not allow. The connection cannot be used any more.
     fn decode<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Result<Step<'s>, Malformed>;
 
     /// Writes what the codec itself has to ask, to learn which request an error was for that it has decoded. The answer

@@ -97,7 +97,8 @@ impl Crew {
     /// Speaks to all agents of a fleet.
     ///
     /// # Errors
-    /// Which agent does not answer, or what is wrong with the files of the fleet.
+    /// Returns [`Refusal::Usage`] when a file of the fleet cannot be used, [`Refusal::Agents`] when an agent does not
+    /// answer or refuses, and [`Refusal::Interrupted`] when `stop` says so.
     pub fn gather(fleet: &Fleet, stop: &dyn Fn() -> bool) -> Result<Crew, Refusal> {
         let credentials = Credentials::read(fleet).map_err(Refusal::Usage)?;
         let failed = |error: io::Error| Refusal::Agents(format!("agents cannot be spoken to: {error}"));
@@ -128,7 +129,7 @@ impl Crew {
     /// Deals the clients of a plan: those that stay here to the controller, all others evenly to the agents.
     ///
     /// # Errors
-    /// When the plan cannot be shared by so many.
+    /// Returns [`Refusal::Usage`] when the plan cannot be shared by so many agents.
     pub fn share(&self, plan: &Plan) -> Result<Parts, Refusal> {
         share(plan, self.links.len()).map_err(Refusal::Usage)
     }

@@ -108,6 +108,9 @@ pub fn time_text(ns: Nanos) -> String {
 }
 
 /// Whether the Plan can be run by this version, as far as the Plan alone can tell. Names the first thing that is wrong.
+///
+/// # Errors
+/// Returns [`Wrong`] with the first field that this version cannot run, its option and what would be accepted.
 pub fn check(plan: &Plan) -> Result<(), Wrong> {
     within(("--plan", "schema"), plan.schema.into(), SCHEMA.into(), SCHEMA.into())?;
     servers(&plan.servers)?;
@@ -152,6 +155,9 @@ pub fn check(plan: &Plan) -> Result<(), Wrong> {
 }
 
 /// Whether an expiry that was asked for is part of any request. A saved plan may describe its records all the same.
+///
+/// # Errors
+/// Returns [`Wrong`] for an expiry other than 0 when no phase stores or touches anything.
 pub fn expiry_is_sent(plan: &Plan) -> Result<(), Wrong> {
     let sends = |phase: &Phase| match &phase.work {
         // Hashes have none.

@@ -111,6 +111,10 @@ enum Line {
 }
 
 /// What a command line means that begins with `run` or `load`. The error may also be an answer to `--help`.
+///
+/// # Errors
+/// Returns the parser's error for words that are no command line, for values that are refused, and as the answer to
+/// `--help`.
 pub fn job(words: impl IntoIterator<Item = OsString>, edge: &Edge) -> Result<Job, clap::Error> {
     let program = std::iter::once(OsString::from("pummel"));
     match Line::try_parse_from(program.chain(words))? {
@@ -120,6 +124,9 @@ pub fn job(words: impl IntoIterator<Item = OsString>, edge: &Edge) -> Result<Job
 }
 
 /// What `pummel run` with these options does.
+///
+/// # Errors
+/// Returns [`UsageError`] for the first value that is refused, and for an option or a server that is missing.
 pub fn run(typed: &Typed<RunArgs>, edge: &Edge) -> Result<Job, UsageError> {
     let args = &typed.args;
     let outputs = outputs(&args.output)?;
@@ -149,6 +156,9 @@ pub fn run(typed: &Typed<RunArgs>, edge: &Edge) -> Result<Job, UsageError> {
 }
 
 /// What `pummel load` with these options does: one phase, which is recorded.
+///
+/// # Errors
+/// Returns [`UsageError`] for the first value that is refused, and for an option or a server that is missing.
 pub fn load(typed: &Typed<LoadArgs>, edge: &Edge) -> Result<Job, UsageError> {
     let args = &typed.args;
     let outputs = outputs(&args.output)?;
