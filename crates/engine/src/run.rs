@@ -300,9 +300,23 @@ pub fn run_on<B: Backend>(
     stop: &dyn Fn() -> bool,
     backend: impl Fn(usize) -> io::Result<B> + Sync,
 ) -> Result<Measurement, RunError> {
+    run_supplied_on(plan, &Supplies::default(), watch, stop, backend)
+}
+
+/// As [`run_on`], with what no Plan holds.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_supplied_on<B: Backend>(
+    plan: &Plan,
+    supplies: &Supplies,
+    watch: &mut dyn Watch,
+    stop: &dyn Fn() -> bool,
+    backend: impl Fn(usize) -> io::Result<B> + Sync,
+) -> Result<Measurement, RunError> {
     let servers = servers_of(plan, None, |_| plan.transport)?;
     let ground = Ground { servers, choice: None, share: None };
-    run_at(plan, &Supplies::default(), ground, watch, stop, &backend)
+    run_at(plan, supplies, ground, watch, stop, &backend)
 }
 
 /// What a run finds before it begins.
