@@ -12,7 +12,8 @@ use pummel_engine::run::Supplies;
 use pummel_engine::tls::{Setup, Tls};
 use pummel_logic::dist::Dist;
 use pummel_logic::host::{HostConfig, Login};
-use pummel_logic::plan::{Plan, Protocol, TlsOptions};
+use pummel_logic::plan::{Plan, Protocol, TlsOptions, Work};
+use pummel_logic::wire::Verb;
 use pummel_logic::workload::trace::Trace;
 use rustls::ServerConfig;
 
@@ -91,8 +92,11 @@ pub fn run(case: Case) -> Result {
     let spent = Arc::new(Mutex::new(Spent::default()));
     watch_panics();
     let trace_rows = trace().len();
+    // That a worker's thread has panicked is no news of this one.
+    CASE.set(Some(case));
     let outcome =
         panic::catch_unwind(AssertUnwindSafe(|| outcome(case, &setting, &mischief, &facts, &spent)));
+    CASE.set(None);
     let told = PANICS.lock().expect("telling does not panic").remove(&case);
     let (facts, spent) = (of(&facts), of(&spent));
     let findings = match outcome {
@@ -132,12 +136,26 @@ fn scene(case: Case) -> (Setting, Mischief) {
     if mischief.refuses_greetings() && plan.protocol.is_resp() && plan.login.is_none() && plan.database != 0 {
         plan.database = 99;
     }
+    if case.fault == Misbehaviour::Fields && setting.model != Model::Sequence && !plan.protocol.is_resp() {
+        read_for_a_cas(plan);
+    }
     // A server that is silent for ever is given up long before so many requests have waited for it.
     let last = plan.phases.last_mut().expect("a plan has phases");
     if mischief.is_total() && last.stop.time_ns.is_none() && last.stop.requests.is_some() {
         last.stop.requests = Some(ENDLESS);
     }
     (setting, mischief)
+}
+
+/// Adds cas to every mix, since the CAS unique is the field that most depends on.
+fn read_for_a_cas(plan: &mut Plan) {
+    for phase in &mut plan.phases {
+        if let Work::Mix(mix) = &mut phase.work
+            && mix.ops.iter().all(|(verb, _)| *verb != Verb::Cas)
+        {
+            mix.ops.push((Verb::Cas, 2.0));
+        }
+    }
 }
 
 /// Requests that nobody waits for.
