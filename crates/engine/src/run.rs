@@ -263,10 +263,10 @@ fn run_on_kernel(
     let ground = Ground { servers, choice: Some(choice.clone()), share };
     match choice.backend {
         plan::Backend::Uring => {
-            run_sealed(plan, supplies, ground, watch, stop, &|| Uring::new(wait, clock, &plan.socket))
+            run_sealed(plan, supplies, ground, watch, stop, &|_| Uring::new(wait, clock, &plan.socket))
         }
         plan::Backend::Auto | plan::Backend::Epoll => {
-            run_sealed(plan, supplies, ground, watch, stop, &|| Epoll::new(wait, clock, &plan.socket))
+            run_sealed(plan, supplies, ground, watch, stop, &|_| Epoll::new(wait, clock, &plan.socket))
         }
     }
 }
@@ -278,13 +278,13 @@ fn run_sealed<B: Backend>(
     ground: Ground<'_>,
     watch: &mut dyn Watch,
     stop: &dyn Fn() -> bool,
-    backend: &(impl Fn() -> io::Result<B> + Sync),
+    backend: &MakeBackend<'_, B>,
 ) -> Result<Measurement, RunError> {
     match &plan.tls {
-        None => run_at(plan, supplies, ground, watch, stop, &|_| backend()),
+        None => run_at(plan, supplies, ground, watch, stop, backend),
         Some(options) => {
             let setup = Setup::new(options, &ground.servers).map_err(RunError::Tls)?;
-            run_at(plan, supplies, ground, watch, stop, &|_| Ok(Tls::new(backend()?, &setup)))
+            run_at(plan, supplies, ground, watch, stop, &|worker| Ok(Tls::new(backend(worker)?, &setup)))
         }
     }
 }
@@ -319,6 +319,10 @@ pub fn run_supplied_on<B: Backend>(
     run_at(plan, supplies, ground, watch, stop, &backend)
 }
 
+/// Makes the backend of a worker from the worker's number, on the worker's thread. It is no type parameter, so that each
+/// kind of backend is compiled once for each codec, whoever makes it.
+type MakeBackend<'a, B> = dyn Fn(usize) -> io::Result<B> + Sync + 'a;
+
 /// What a run finds before it begins.
 struct Ground<'a> {
     servers: Arc<[Server]>,
@@ -335,7 +339,7 @@ fn run_at<B: Backend>(
     ground: Ground<'_>,
     watch: &mut dyn Watch,
     stop: &dyn Fn() -> bool,
-    backend: &(impl Fn(usize) -> io::Result<B> + Sync),
+    backend: &MakeBackend<'_, B>,
 ) -> Result<Measurement, RunError> {
     match plan.protocol {
         Protocol::Text => {
@@ -397,7 +401,7 @@ fn run_with<C: Codec + Sync, B: Backend>(
     ground: Ground<'_>,
     watch: &mut dyn Watch,
     stop: &dyn Fn() -> bool,
-    backend: &(impl Fn(usize) -> io::Result<B> + Sync),
+    backend: &MakeBackend<'_, B>,
     codec: C,
 ) -> Result<Measurement, RunError> {
     let part = match ground.share {
@@ -481,7 +485,7 @@ pub fn ensure_descriptors(plan: &Plan, part: &Part) -> Result<(), ConnectError> 
 fn staff<C: Codec, B: Backend>(
     site: &Site<'_>,
     line: Line,
-    backend: &impl Fn(usize) -> io::Result<B>,
+    backend: &MakeBackend<'_, B>,
     codec: &C,
 ) {
     let number = line.worker;
