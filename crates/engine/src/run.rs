@@ -482,12 +482,7 @@ pub fn ensure_descriptors(plan: &Plan, part: &Part) -> Result<(), ConnectError> 
 }
 
 /// One worker's life: on its CPU, with its backend, through all phases.
-fn staff<C: Codec, B: Backend>(
-    site: &Site<'_>,
-    line: Line,
-    backend: &MakeBackend<'_, B>,
-    codec: &C,
-) {
+fn staff<C: Codec, B: Backend>(site: &Site<'_>, line: Line, backend: &MakeBackend<'_, B>, codec: &C) {
     let number = line.worker;
     let pinned = match site.plan.engine.cpus.as_slice() {
         [] => Ok(()),
@@ -697,7 +692,8 @@ fn crowd_of(plan: &Plan) -> Option<(usize, &plan::Crowd)> {
 /// The values of a plan; zeros where requests are a sequence.
 fn values_of(plan: &Plan, longest: u64) -> Result<ValueMaker, RunError> {
     let values = ValueMaker::reaching(&plan.data, longest)
-        .map_err(|error: ValueTooLarge| RunError::Plan(error.to_string()))?;
+        .map_err(|error: ValueTooLarge| RunError::Plan(error.to_string()))?
+        .with_signed_counters(plan.protocol.is_resp());
     let Some(sequence) = crowd_of(plan).and_then(|(_, crowd)| crowd.sequence.as_ref()) else {
         return Ok(values);
     };
