@@ -248,7 +248,7 @@ pub fn setting(pair: Pair, seed: u64) -> Setting {
     if has(Feature::Verify) && model != Model::Windowed {
         plan.verify = 1.0;
     }
-    arrive(&mut plan, model, &mut draws);
+    arrive(&mut plan, model, has(Feature::Churn), &mut draws);
     let work = work(pair, &plan, model, &mut draws);
     let stop = match model {
         Model::Timed | Model::Open | Model::Unlimited => time(TIME_NS),
@@ -298,11 +298,13 @@ fn protocols(pair: Pair, model: Model) -> Vec<Protocol> {
 }
 
 /// When requests and clients come.
-fn arrive(plan: &mut Plan, model: Model, draws: &mut Draws) {
+fn arrive(plan: &mut Plan, model: Model, is_crowd: bool, draws: &mut Draws) {
     let arrivals = draws.one_of(&[Arrivals::Constant, Arrivals::Poisson].each_ref()).clone();
     let group = &mut plan.groups[0];
     let crowd = |births, sequence| Some(Crowd { births, calls: CALLS, sequence });
     match model {
+        // A pair that is refused has both.
+        Model::Windowed if is_crowd => group.crowd = crowd(Births::Closed, None),
         Model::Closed | Model::Timed | Model::Windowed => {}
         Model::Replay if draws.once_in(2) => {}
         Model::Open | Model::Unlimited | Model::Replay => {

@@ -7,7 +7,7 @@ use std::fmt;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Mutex, Once, OnceLock};
 
-use pummel_engine::io::sim::{Sim, Weather};
+use pummel_engine::io::sim::{Peer, Sim, Weather};
 use pummel_engine::run::Supplies;
 use pummel_engine::tls::{Setup, Tls};
 use pummel_logic::dist::Dist;
@@ -204,32 +204,30 @@ fn outcome(
         trace: (setting.model == Model::Replay).then(|| Arc::clone(trace())),
         ..Supplies::default()
     };
-    let hostile = |wire| Hostile::new(Cluster::new(&servers), mischief.clone(), wire, Arc::clone(facts));
+    let facts = || Arc::clone(facts);
+    let hostile = |wire| Hostile::new(Cluster::new(&servers), mischief.clone(), wire, facts());
     let below = draws.once_in(2);
-    // Each backend is made on the worker's thread.
-    let begin = || CASE.set(Some(case));
+    // Each backend is made on the worker's thread. One type for all peers: each would be compiled with every codec
+    // otherwise.
+    let sim = |peer: Box<dyn Peer>| {
+        CASE.set(Some(case));
+        Sim::new(case.seed, weather, peer)
+    };
     if plan.tls.is_none() {
         return run_supplied(plan, &supplies, |_| {
-            begin();
-            let sim = Sim::new(case.seed, weather, hostile(wire));
-            Ok(Bounded::new(sim, limits, Arc::clone(spent)))
+            Ok(Bounded::new(sim(Box::new(hostile(wire))), limits, Arc::clone(spent)))
         });
     }
     let (setup, server) = tls();
-    if below {
-        return run_supplied(plan, &supplies, |_| {
-            begin();
-            let secured = Secured::new(Cluster::new(&servers), Arc::clone(server));
-            let hostile = Hostile::new(secured, mischief.clone(), Wire::Records, Arc::clone(facts));
-            let sim = Tls::new(Sim::new(case.seed, weather, hostile), setup);
-            Ok(Bounded::new(sim, limits, Arc::clone(spent)))
-        });
-    }
+    let server = || Arc::clone(server);
     run_supplied(plan, &supplies, |_| {
-        begin();
-        let secured = Secured::new(hostile(wire), Arc::clone(server));
-        let sim = Tls::new(Sim::new(case.seed, weather, secured), setup);
-        Ok(Bounded::new(sim, limits, Arc::clone(spent)))
+        let peer: Box<dyn Peer> = if below {
+            let secured = Secured::new(Cluster::new(&servers), server());
+            Box::new(Hostile::new(secured, mischief.clone(), Wire::Records, facts()))
+        } else {
+            Box::new(Secured::new(hostile(wire), server()))
+        };
+        Ok(Bounded::new(Tls::new(sim(peer), setup), limits, Arc::clone(spent)))
     })
 }
 
