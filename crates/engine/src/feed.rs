@@ -230,7 +230,7 @@ impl fmt::Display for Trouble {
                 (0, _) => to.write_str("the server closed the connection"),
                 (errno, _) => {
                     let error = io::Error::from_raw_os_error(errno);
-                    write!(to, "{error}{}", hint(error.kind()))
+                    write!(to, "{error}{}", hint(&error))
                 }
             },
             Trouble::Malformed(_, bytes) if FULL.iter().any(|words| bytes.starts_with(words)) => {
@@ -256,7 +256,20 @@ impl fmt::Display for Trouble {
 const FULL: [&[u8]; 2] = [b"ERROR Too many open connections", b"-ERR max number of clients reached"];
 
 /// What can be done about the system's refusal, where it does not go without saying.
-fn hint(kind: io::ErrorKind) -> &'static str {
+fn hint(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EMFILE) => {
+            "; raise the hard limit of open files (as root: `ulimit -Hn`, or LimitNOFILE= for a service), or ask for fewer \
+             connections at one time"
+        }
+        Some(libc::ENFILE) => {
+            "; raise the system's limit of open files (sysctl fs.file-max), or ask for fewer connections at one time"
+        }
+        _ => hint_of(error.kind()),
+    }
+}
+
+fn hint_of(kind: io::ErrorKind) -> &'static str {
     match kind {
         io::ErrorKind::ConnectionRefused => "; nothing listens there",
         io::ErrorKind::NotFound => "; nothing has made this socket",

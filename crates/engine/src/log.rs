@@ -166,8 +166,8 @@ impl Log {
         self.end_at = end;
         self.answered_at = begin;
         self.next_tick = match mode {
-            Mode::Count => begin + PROGRESS_NS,
-            Mode::Record(interval_ns) => self.tick_at(begin + interval_ns),
+            Mode::Count => begin.saturating_add(PROGRESS_NS),
+            Mode::Record(interval_ns) => self.tick_at(begin.saturating_add(interval_ns)),
         };
     }
 
@@ -200,7 +200,8 @@ impl Log {
             Mode::Record(interval_ns) => {
                 // A slice ends at its tick even when nobody came to look in time.
                 let index = (now.min(self.end_at - 1) - self.begin) / interval_ns;
-                self.next_tick = self.tick_at(self.begin + (index + 1) * interval_ns);
+                self.next_tick =
+                    self.tick_at(self.begin.saturating_add((index + 1).saturating_mul(interval_ns)));
                 self.hand_over(index * interval_ns, index);
                 if let Some(rows) = self.rows.as_mut().filter(|rows| !rows.is_empty()) {
                     let rows = std::mem::replace(rows, Vec::with_capacity(ROWS));
@@ -280,6 +281,11 @@ impl Log {
         if let Some(histogram) = &mut self.interval.outstanding {
             (0..requests).for_each(|n| histogram.record(outstanding.saturating_sub(n).into()));
         }
+    }
+
+    /// A connection was asked for, which is work of this turn.
+    pub fn dialled(&mut self) {
+        self.busy = true;
     }
 
     /// Bytes were handed to the kernel.

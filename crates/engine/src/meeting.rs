@@ -56,7 +56,7 @@ impl Meeting {
         state.arrived += 1;
         state.latest = state.latest.max(now);
         state.able &= able;
-        if state.arrived == state.workers {
+        if state.arrived >= state.workers {
             return self.release(&mut state);
         }
         let round = state.round;
@@ -84,8 +84,9 @@ impl Meeting {
     pub fn leave(&self) {
         self.stop();
         let mut state = self.state.lock().unwrap_or_else(|broken| broken.into_inner());
-        state.workers -= 1;
-        if state.arrived > 0 && state.arrived == state.workers {
+        // One that panics after it left says so twice.
+        state.workers = state.workers.saturating_sub(1);
+        if state.arrived > 0 && state.arrived >= state.workers {
             self.release(&mut state);
         }
     }

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 use pummel_logic::wire::greeting::{Greeting, Heard, Hearing};
 
+use crate::io::ConnId;
+
 /// Connections that are being opened at one time; more would only fill the server's queue of new connections.
 const OPENING_MAX: usize = 256;
 
@@ -22,9 +24,9 @@ pub struct Openings {
     /// What is said on every new connection.
     greeting: Arc<Greeting>,
     /// New connections on which it is to be said.
-    greeted: Vec<u32>,
-    /// Connections that wait to be opened, and from when on.
-    queue: BinaryHeap<Reverse<(Nanos, u32)>>,
+    greeted: Vec<ConnId>,
+    /// Connections that wait to be opened: from when on, their slot, and the generation that they had then.
+    queue: BinaryHeap<Reverse<(Nanos, u32, u32)>>,
     /// How many are being opened.
     under_way: usize,
 }
@@ -41,19 +43,20 @@ impl Openings {
     }
 
     /// A connection waits to be opened, from `at` on.
-    pub fn enqueue(&mut self, slot: usize, at: Nanos) {
-        self.queue.push(Reverse((at, slot as u32)));
+    pub fn enqueue(&mut self, conn: ConnId, at: Nanos) {
+        self.queue.push(Reverse((at, conn.slot, conn.generation)));
     }
 
-    /// The next connection to be opened now, if there is one and not too many others are being opened.
-    pub fn begin_next(&mut self, now: Nanos) -> Option<usize> {
+    /// The next connection to be opened now, if there is one and not too many others are being opened. Whoever asks looks
+    /// whether it still waits.
+    pub fn begin_next(&mut self, now: Nanos) -> Option<ConnId> {
         if self.under_way >= OPENING_MAX {
             return None;
         }
-        let Reverse((_, slot)) = *self.queue.peek().filter(|Reverse((at, _))| *at <= now)?;
+        let Reverse((_, slot, generation)) = *self.queue.peek().filter(|Reverse((at, ..))| *at <= now)?;
         self.queue.pop();
         self.under_way += 1;
-        Some(slot as usize)
+        Some(ConnId { slot, generation })
     }
 
     /// A connection that was being opened is open, or is not going to be.
@@ -70,18 +73,18 @@ impl Openings {
     #[inline]
     pub fn next_time(&self) -> Nanos {
         match self.queue.peek() {
-            Some(Reverse((at, _))) if self.under_way < OPENING_MAX => *at,
+            Some(Reverse((at, ..))) if self.under_way < OPENING_MAX => *at,
             _ => NEVER,
         }
     }
 
     /// The server has taken a connection. Returns what has to be said and heard on it before it counts as open, if
     /// anything.
-    pub fn welcome(&mut self, slot: usize) -> Option<Box<Welcome>> {
+    pub fn welcome(&mut self, conn: ConnId) -> Option<Box<Welcome>> {
         if self.greeting.is_none() {
             return None;
         }
-        self.call(slot);
+        self.call(conn);
         Some(Box::new(Welcome {
             greeting: Arc::clone(&self.greeting),
             said: 0,
@@ -90,12 +93,12 @@ impl Openings {
     }
 
     /// There is something to be said on a new connection.
-    pub fn call(&mut self, slot: usize) {
-        self.greeted.push(slot as u32);
+    pub fn call(&mut self, conn: ConnId) {
+        self.greeted.push(conn);
     }
 
     /// The connections on which there is something to be said.
-    pub fn take_called(&mut self) -> Vec<u32> {
+    pub fn take_called(&mut self) -> Vec<ConnId> {
         std::mem::take(&mut self.greeted)
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 use pummel_logic::arrivals::{Pace, Schedule};
 use pummel_logic::client::{Client, Shift};
+use pummel_logic::measure::churn::Churn;
 use pummel_logic::measure::interval::{Interval, take_whole};
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::recorder::Span;
@@ -29,7 +31,7 @@ use pummel_logic::wire::resp::Resp;
 use pummel_logic::wire::resp::template::Template;
 use pummel_logic::wire::text::Text;
 use pummel_logic::wire::udp;
-use pummel_logic::wire::{Codec, Refused, Verb};
+use pummel_logic::wire::{Codec, Fault, Refused, Verb};
 use pummel_logic::workload::key::{KeyMaker, PrefixTooLong};
 use pummel_logic::workload::mix::verbs_of;
 use pummel_logic::workload::stale::{RunMark, Writer};
@@ -44,7 +46,7 @@ use crate::io::choice::{self, Choice};
 use crate::io::epoll::Epoll;
 use crate::io::patience::Cores;
 use crate::io::uring::Uring;
-use crate::io::{Backend, sys};
+use crate::io::{Backend, Reason, sys};
 use crate::log::{Habits, Log, Mode};
 use crate::meeting::Meeting;
 use crate::tls::{Setup, Tls, TlsError};
@@ -448,13 +450,14 @@ fn run_with<C: Codec + Sync, B: Backend>(
             let name = format!("worker-{worker}");
             let spawned = thread::Builder::new()
                 .name(name)
-                .spawn_scoped(scope, move || staff::<C, B>(site, line, backend, codec));
+                .spawn_scoped(scope, move || attended::<C, B>(site, line, backend, codec));
             if let Err(error) = spawned {
                 (worker..threads).for_each(|_| site.meeting.leave());
                 return Err(RunError::Kernel("a thread could not be started", error));
             }
         }
         drop(notes);
+        let _end = EndOnPanic(&site.meeting);
         Ok(Collector::new(&site, spares, watch).collect(heard, stop))
     })
 }
@@ -479,6 +482,31 @@ pub fn ensure_descriptors(plan: &Plan, part: &Part) -> Result<(), ConnectError> 
         None => connect::ensure_descriptors(connections, part.threads)?,
     }
     Ok(())
+}
+
+/// Ends the phase under way when the thread that watches panics, since it waits for the workers before it unwinds further.
+struct EndOnPanic<'a>(&'a Meeting);
+
+impl Drop for EndOnPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.stop();
+        }
+    }
+}
+
+/// One worker's life, which the others do not wait for if it panics: the run then ends with an error. Where panics abort
+/// the process, they do so here too.
+fn attended<C: Codec, B: Backend>(site: &Site<'_>, line: Line, backend: &MakeBackend<'_, B>, codec: &C) {
+    let notes = line.notes.clone();
+    let life = AssertUnwindSafe(|| staff::<C, B>(site, line, backend, codec));
+    let Err(panic) = catch_unwind(life) else { return };
+    site.meeting.leave();
+    let words = panic.downcast_ref::<String>().map(String::as_str);
+    let words = words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
+    let failure = Some(io::Error::other(format!("it panicked, which is a bug of pummel: {words}")));
+    // When nobody listens any more the run is over.
+    let _ = notes.send(Note::Done(Box::new(WorkerEnd { failure, ..WorkerEnd::default() })));
 }
 
 /// One worker's life: on its CPU, with its backend, through all phases.
@@ -604,6 +632,9 @@ fn phases<C: Codec, B: Backend>(
         if site.window.is_none() && worker.change_transport(|server| transport_of(site, phase, server)) {
             rest(plan, n, worker, places);
             worker.open(&site.meeting)?;
+        } else if begins_whole(site, n) && worker.has_shut() {
+            rest(plan, n, worker, places);
+            worker.reopen(&site.meeting)?;
         }
         let able = worker.can_go_on();
         let Some(at) = site.meeting.meet(worker.now(), able) else { return Ok(()) };
@@ -634,9 +665,16 @@ fn phases<C: Codec, B: Backend>(
     Ok(())
 }
 
+/// Whether phase `n` begins with all connections open. Clients with windows and clients that come and go open their own
+/// when they want them, and the time of a phase that runs on is not spent on opening any.
+fn begins_whole(site: &Site<'_>, n: usize) -> bool {
+    let comes_and_goes = crowd_of(site.plan).is_some() && matches!(site.plan.phases[n].work, Work::Mix(_));
+    site.window.is_none() && !comes_and_goes && !site.plan.runs_on(n)
+}
+
 /// When a phase begins for which all workers here are ready since `ready`; `None` when it does not.
 fn begin_of(site: &Site<'_>, number: usize, ready: Nanos) -> Option<Nanos> {
-    let Some(gate) = site.gate else { return Some(ready + HEAD_START_NS) };
+    let Some(gate) = site.gate else { return Some(ready.saturating_add(HEAD_START_NS)) };
     // One worker asks for all, and the others wait for what it was told.
     match number {
         0 => {
@@ -734,6 +772,8 @@ fn calling_of(
         calls: crowd.calls,
         depth: if told { u32::MAX } else { depth_of(phase, &plan.groups[group]) },
         told,
+        // mcperf's connections come when they are due and fail for themselves.
+        paced: crowd.sequence.is_none(),
     }
 }
 
@@ -1347,10 +1387,9 @@ impl<'a, 'w> Collector<'a, 'w> {
         if !begun && dead == 0 {
             return Some(format!("{}{why}", self.unopened()));
         }
-        let failed = self.measurement.connections.churn.as_ref().map_or(0, |churn| churn.failures.total());
-        if failed > 0 {
-            let begun = self.measurement.connections.churn.as_ref().map_or(0, |churn| churn.begun);
-            return Some(format!("{failed} of {begun} connections failed{why}"));
+        let failed = self.measurement.connections.churn.as_ref().filter(|churn| churn.failures.total() > 0);
+        if let Some(churn) = failed {
+            return Some(self.failed_clients(churn, &why));
         }
         if dead > 0 {
             return Some(format!("{dead} of {asked} connections were lost and not replaced{why}"));
@@ -1377,6 +1416,25 @@ impl<'a, 'w> Collector<'a, 'w> {
             "{name} was gone at the end, and answered nothing for {:.1} s{first}",
             seconds(silent_ns)
         ))
+    }
+
+    /// What became of clients that come and go of which some failed, for the first reason that was seen.
+    fn failed_clients(&self, churn: &Churn, why: &str) -> String {
+        let failures = &churn.failures;
+        let missing = match self.missing {
+            0 => String::new(),
+            missing => format!("; {missing} requests were never made"),
+        };
+        let short = [(failures.descriptors, libc::EMFILE), (failures.files, libc::ENFILE)];
+        let short = short.into_iter().find(|(count, _)| *count > 0 && 2 * count > failures.total());
+        let Some((count, errno)) = short else {
+            return format!("{} of {} connections failed{why}{missing}", failures.total(), churn.begun);
+        };
+        let reason = Trouble::NotOpened(Reason::new(Fault::Closed, errno));
+        format!(
+            "this machine let no more than {} connections be open at one time, and {count} found no room: {reason}{missing}",
+            churn.alive_max
+        )
     }
 
     /// What became of the connections of a run that did not begin. The first that cannot be opened, or is lost, ends it.

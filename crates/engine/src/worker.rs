@@ -90,6 +90,9 @@ struct Connection<C> {
     answered: bool,
     /// How often in a row it was opened and closed again by its server without an answer.
     barren: u32,
+    /// This worker closed it between two phases, because its answers would have come in the next one: its next opening is
+    /// no reconnection.
+    shut: bool,
 }
 
 /// One client, and when it is its turn.
@@ -125,8 +128,8 @@ struct Desk<C> {
     asked: Vec<u32>,
     expired: Vec<u32>,
     openings: Openings,
-    /// Connections whose peer said what its protocol does not allow, to be closed.
-    broken: Vec<u32>,
+    /// Connections whose peer said what its protocol does not allow, to be closed; their slots may be others' by then.
+    broken: Vec<ConnId>,
     /// Clients that have something left to do in this phase.
     active: usize,
     silence: Silence,
@@ -137,7 +140,7 @@ struct Desk<C> {
     /// When the next of them comes; [`NEVER`] where all stay.
     births_at: Nanos,
     /// Connections to be tried by another address.
-    redials: Vec<u32>,
+    redials: Vec<ConnId>,
     /// What new connections speak copies of.
     codec: C,
     /// After so long without an answer, connections to a server are not opened again.
@@ -212,6 +215,25 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         Ok(())
     }
 
+    /// Whether the phase that is over closed connections that have to be opened again before the next one.
+    pub fn has_shut(&self) -> bool {
+        self.desk.connections.iter().any(|connection| connection.shut)
+    }
+
+    /// Between phases: opens the connections again that the phase before closed, since their answers were late. Ends when
+    /// each of them is open or could not be opened at the first attempt, for which a timeout is the longest. Clients have
+    /// been told to wait.
+    ///
+    /// # Errors
+    /// When the kernel refuses to wait.
+    pub fn reopen(&mut self, meeting: &Meeting) -> io::Result<()> {
+        self.desk.wake_all();
+        let now = self.backend.now();
+        let bounds = Bounds { end: NEVER, drain_end: NEVER, idle: false };
+        self.turns(meeting, bounds, now, |desk| !desk.is_reopening())?;
+        Ok(())
+    }
+
     /// Works one phase, for which every client has been told what to do, from `begin` on.
     pub fn work(&mut self, meeting: &Meeting, begin: Nanos, end: Nanos) -> io::Result<()> {
         self.desk.wake_all();
@@ -267,7 +289,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             desk.log.add_datagrams(&connection.session.datagram_counts());
             connection.session.carry_by_datagrams(transport == Transport::Udp);
             connection.generation = id.generation.wrapping_add(1);
-            (connection.state, connection.opened) = (State::Closed, false);
+            (connection.state, connection.opened, connection.shut) = (State::Closed, false, false);
             (connection.failures, connection.barren) = (0, 0);
             let (client, lane) = desk.owner(slot);
             desk.seats[client].client.handle_closed(lane, true, &mut desk.shared);
@@ -350,16 +372,16 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         desk.log.abandon(true);
         for slot in 0..desk.connections.len() {
             if !desk.connections[slot].session.is_idle() {
-                // Closed by us, because its answers would come in the next phase: neither lost nor, then, opened again.
+                // Closed by us, because its answers would come in the next phase: neither lost nor, then, reconnected.
                 self.backend.close(desk.id(slot), Close::Fin);
-                desk.connections[slot].opened = false;
+                desk.connections[slot].shut = true;
                 desk.miss(slot);
                 desk.end_session(slot, Loss::Closed(Fault::Closed), true, now);
             }
         }
         desk.log.abandon(false);
         desk.end_crowd(&mut self.backend, over);
-        let (mut dead, mut missing, mut skipped, mut repeated) = (0, 0, 0, 0);
+        let (mut dead, mut missing, mut skipped, mut repeated) = (0, desk.crowd_missing(), 0, 0);
         for seat in &mut desk.seats {
             let client = &mut seat.client;
             repeated += client.repeated();
@@ -444,6 +466,7 @@ impl<C: Codec> Connection<C> {
             failures: 0,
             answered: false,
             barren: 0,
+            shut: false,
         }
     }
 
@@ -483,6 +506,14 @@ impl<C: Codec> Desk<C> {
         for client in 0..self.seats.len() {
             self.wake(client);
         }
+    }
+
+    /// Whether a connection that was closed between phases is on its way for the first time.
+    fn is_reopening(&self) -> bool {
+        self.connections.iter().zip(&self.roads).any(|(connection, road)| {
+            let tried = connection.failures as usize >= self.servers[road.server as usize].addresses();
+            connection.shut && !tried
+        })
     }
 
     fn has_lost(&self) -> bool {
@@ -578,10 +609,11 @@ impl<C: Codec> Desk<C> {
                     let connection = &mut self.connections[slot];
                     connection.state = State::Queued;
                     let pause = retry_pause(connection.failures.max(connection.barren));
-                    let again = connection.opened;
+                    let again = connection.opened && !connection.shut;
                     let own = seat.client.reopening_pause(connection.failures).filter(|_| again);
                     let pause = own.unwrap_or(pause);
-                    self.openings.enqueue(slot, now + pause);
+                    let id = ConnId { slot: slot as u32, generation: connection.generation };
+                    self.openings.enqueue(id, now.saturating_add(pause));
                 }
                 Wish::Unsent(verb) => self.log.unsent(seat.client.group(), verb),
                 Wish::Wait(NEVER) => break,
@@ -653,7 +685,12 @@ impl<C: Codec> Desk<C> {
     /// Opens what waits to be opened, as many at a time as is good.
     fn open_queued(&mut self, backend: &mut impl Backend, now: Nanos) {
         for _ in 0..OPENING_TURN {
-            let Some(slot) = self.openings.begin_next(now) else { return };
+            let Some(id) = self.openings.begin_next(now) else { return };
+            let slot = id.slot as usize;
+            if self.id(slot) != id || self.connections[slot].state != State::Queued {
+                self.openings.end_one();
+                continue;
+            }
             let connection = &mut self.connections[slot];
             connection.state = State::Opening(backend.now());
             connection.generation = connection.generation.wrapping_add(1);
@@ -691,8 +728,8 @@ impl<C: Codec> Desk<C> {
             return;
         }
         match event {
-            Event::Received { bytes, .. } if connection.welcome.is_some() => self.hear(slot, bytes, now),
-            Event::Writable if connection.welcome.is_some() => self.openings.call(slot),
+            Event::Received { bytes, .. } if connection.welcome.is_some() => self.hear(id, bytes, now),
+            Event::Writable if connection.welcome.is_some() => self.openings.call(id),
             Event::Received { bytes, stamp, read } => {
                 self.read_at = read;
                 let chunk = Chunk { bytes, stamp, read };
@@ -719,7 +756,7 @@ impl<C: Codec> Desk<C> {
                     }
                     Err(malformed) => {
                         self.log.malformed(self.roads[slot].server, malformed, chunk.bytes);
-                        self.broken.push(slot as u32);
+                        self.broken.push(id);
                         self.lose(slot, Loss::Closed(Fault::Protocol), self.rules.reconnect, read);
                     }
                 }
@@ -734,7 +771,7 @@ impl<C: Codec> Desk<C> {
                 self.wake(client);
             }
             Event::Opened { at } => {
-                connection.welcome = self.openings.welcome(slot);
+                connection.welcome = self.openings.welcome(id);
                 if connection.welcome.is_none() {
                     self.opened(slot, at);
                 }
@@ -745,9 +782,13 @@ impl<C: Codec> Desk<C> {
 
     /// Says on new connections what is said before the first request.
     fn greet(&mut self, backend: &mut impl Backend) {
-        for slot in self.openings.take_called() {
-            let id = self.id(slot as usize);
-            let Some(welcome) = &mut self.connections[slot as usize].welcome else { continue };
+        for id in self.openings.take_called() {
+            let connection = &mut self.connections[id.slot as usize];
+            let Some(welcome) =
+                connection.welcome.as_mut().filter(|_| connection.generation == id.generation)
+            else {
+                continue;
+            };
             if !welcome.rest().is_empty() {
                 let handed = backend.send(id, &[IoSlice::new(welcome.rest())]);
                 welcome.handle_said(handed.taken);
@@ -757,7 +798,8 @@ impl<C: Codec> Desk<C> {
     }
 
     /// Takes in what a server answers to the greeting. The connection counts as open when it has agreed to everything.
-    fn hear(&mut self, slot: usize, bytes: &[u8], now: Nanos) {
+    fn hear(&mut self, id: ConnId, bytes: &[u8], now: Nanos) {
+        let slot = id.slot as usize;
         self.log.received(bytes.len(), 0);
         let connection = &mut self.connections[slot];
         let Some(welcome) = &mut connection.welcome else { return };
@@ -770,7 +812,7 @@ impl<C: Codec> Desk<C> {
             Err(why) => why,
         };
         connection.generation = connection.generation.wrapping_add(1);
-        self.broken.push(slot as u32);
+        self.broken.push(id);
         let words = Some(Arc::from(why));
         self.closed(slot, Reason { words, ..Reason::new(Fault::Client, 0) }, now);
     }
@@ -783,9 +825,9 @@ impl<C: Codec> Desk<C> {
         }
         self.openings.end_one();
         let server = self.roads[slot].server;
-        self.log.opened(server, now.saturating_sub(since), connection.opened);
+        self.log.opened(server, now.saturating_sub(since), connection.opened && !connection.shut);
         connection.state = State::Open;
-        connection.opened = true;
+        (connection.opened, connection.shut) = (true, false);
         connection.answered = false;
         connection.failures = 0;
         let (client, lane) = self.owner(slot);
@@ -814,7 +856,8 @@ impl<C: Codec> Desk<C> {
         if !connection.failures.is_multiple_of(addresses) {
             // The server's name has more addresses; the next may be the one that it listens on.
             connection.state = State::Queued;
-            self.openings.enqueue(slot, now);
+            let id = self.id(slot);
+            self.openings.enqueue(id, now);
             return;
         }
         let again = connection.opened && self.rules.reconnect;
@@ -890,10 +933,8 @@ impl<C: Codec> Desk<C> {
 
     /// Closes the sockets of connections that were given up while events were taken in.
     fn close_broken(&mut self, backend: &mut impl Backend) {
-        for slot in self.broken.drain(..) {
-            // The generation went on when the session ended.
-            let generation = self.connections[slot as usize].generation.wrapping_sub(1);
-            backend.close(ConnId { slot, generation }, Close::Fin);
+        for id in self.broken.drain(..) {
+            backend.close(id, Close::Fin);
         }
     }
 

@@ -532,7 +532,7 @@ impl Client {
     ) -> Wish<'a> {
         let index = self.issued;
         self.issued += 1;
-        self.spaced_until = now + self.shift.spacing_ns;
+        self.spaced_until = now.saturating_add(self.shift.spacing_ns);
         if let Some(schedule) = &mut self.schedule {
             schedule.next();
         }
@@ -548,10 +548,14 @@ impl Client {
     fn skip(&mut self, now: Nanos) {
         let Some(schedule) = &mut self.schedule else { return };
         let Shift { begin, end, .. } = self.shift;
-        if begin + schedule.peek() + SKIP_NS.0 >= now {
+        if begin.saturating_add(schedule.peek()).saturating_add(SKIP_NS.0) >= now {
             return;
         }
-        while begin + schedule.peek() + SKIP_NS.1 < now && begin + schedule.peek() < end {
+        loop {
+            let due = begin.saturating_add(schedule.peek());
+            if due.saturating_add(SKIP_NS.1) >= now || due >= end {
+                return;
+            }
             schedule.next();
             self.issued += 1;
             self.skipped += 1;
@@ -618,7 +622,7 @@ impl Client {
         let until = self.shift.end.min(now);
         while self.issued < self.shift.requests {
             let due = match &mut self.schedule {
-                Some(schedule) => self.shift.begin + schedule.next(),
+                Some(schedule) => self.shift.begin.saturating_add(schedule.next()),
                 // In closed loop a request is due when its slot is freed; it is not sent when the lane is lost.
                 None if self.slots.is_free() => {
                     let since = self.slots.since();
@@ -650,7 +654,7 @@ impl Client {
         }
         let since = self.slots.since();
         let due = match &self.schedule {
-            Some(schedule) => self.shift.begin + schedule.peek(),
+            Some(schedule) => self.shift.begin.saturating_add(schedule.peek()),
             None => since,
         };
         let is_due = due <= now && due < self.shift.end && self.issued < self.shift.requests;
@@ -686,7 +690,7 @@ impl Client {
         }
         if self.issued < self.shift.requests {
             let due = match &self.schedule {
-                Some(schedule) => self.shift.begin + schedule.peek(),
+                Some(schedule) => self.shift.begin.saturating_add(schedule.peek()),
                 None => self.slots.since(),
             };
             if due < self.shift.end && !self.stopped {
@@ -875,11 +879,13 @@ impl Client {
     /// A read for a cas was answered.
     fn follow_cas(&mut self, lane: Lane, answer: &Answer<'_>) {
         let ticket = answer.ticket;
-        let (verb, cas) = match (answer.outcome, answer.hits) {
-            (Outcome::Error(_) | Outcome::Miss, _) => return,
-            (Outcome::Win, 0) => (Verb::Set, 0),
-            (_, 0) => return,
-            _ => (Verb::Cas, self.socket(lane).cas),
+        let (verb, cas) = match (answer.outcome, answer.hits, self.socket(lane).cas) {
+            (Outcome::Error(_) | Outcome::Miss, ..) => return,
+            (Outcome::Win, 0, _) => (Verb::Set, 0),
+            (_, 0, _) => return,
+            // What a server sends decides on it: 0 is no CAS unique, and a cas is not asked with it.
+            (_, _, 0) => return,
+            (_, _, cas) => (Verb::Cas, cas),
         };
         self.follow(
             FollowUp { lane, due: answer.read, verb, key: ticket.key, cas, index: ticket.index },
@@ -891,7 +897,7 @@ impl Client {
     fn follow_read(&mut self, lane: Lane, answer: &Answer<'_>, shared: &mut Shared) {
         if answer.outcome == Outcome::Win {
             let (key, index) = (answer.ticket.key, answer.ticket.index);
-            let due = answer.read + shared.read_through().unwrap_or(0);
+            let due = answer.read.saturating_add(shared.read_through().unwrap_or(0));
             return self.follow(
                 FollowUp { lane, due, verb: shared.store_verb(key), key, cas: 0, index },
                 answer.read,
@@ -932,7 +938,7 @@ impl Client {
         } else if answer.outcome == Outcome::Miss {
             missed.push(ticket.key);
         }
-        let (due, index) = (answer.read + delay, ticket.index);
+        let (due, index) = (answer.read.saturating_add(delay), ticket.index);
         for &key in &missed {
             self.follow(
                 FollowUp { lane, due, verb: shared.store_verb(key), key, cas: 0, index },

@@ -7,7 +7,7 @@ pub mod script;
 use std::io::IoSlice;
 
 use self::datagrams::Datagrams;
-use crate::inflight::{Inflight, Owed, Ticket};
+use crate::inflight::{Inflight, Origin, Owed, Ticket};
 use crate::outbox::Outbox;
 use crate::time::{NEVER, Nanos};
 use crate::wire::{Codec, Expect, Fault, Malformed, Op, Outcome, Refused, Step, Tag};
@@ -265,7 +265,7 @@ impl<C: Codec> Session<C> {
                     if !owed.ticket.verb.reads() {
                         return Err(UNFIT);
                     }
-                    owed.hits += 1;
+                    owed.hits += hits_of(&owed.ticket, cas);
                     self.passing = tag;
                     self.wanted = sink.item(&owed.ticket, Item { key, size, cas, flags });
                 }
@@ -278,6 +278,7 @@ impl<C: Codec> Session<C> {
                     if !owed.ticket.verb.can_end(&outcome) {
                         return Err(UNFIT);
                     }
+                    let (outcome, message) = ending(owed, outcome, message);
                     sink.passed(input.len());
                     sink.answer(&arrived(owed, outcome, chunk.stamp, chunk.read), message);
                     self.owed.finish(tag);
@@ -329,6 +330,27 @@ const UNASKED: Malformed = Malformed("a reply that nobody asked for");
 
 /// A reply to another request than the one that it is for, by its place or its tag.
 const UNFIT: Malformed = Malformed("the server answers something else than it was asked");
+
+/// What is kept as the server's words where a read for a cas brought no CAS unique.
+const NO_UNIQUE: &[u8] = b"an item without a CAS unique, so that no cas can follow (memcached -C gives none)";
+
+/// How many hits an item with this CAS unique is. A read for a cas finds nothing of use without one: 0 is none in every
+/// protocol, and in the binary protocol a store with 0 would be carried out unchecked.
+#[inline]
+fn hits_of(ticket: &Ticket, cas: u64) -> u32 {
+    u32::from(cas != 0 || ticket.origin != Origin::BeforeCas)
+}
+
+/// How a request ends whose reply says this: a read for a cas that brought an item, but no CAS unique, is the server's
+/// error.
+#[inline]
+fn ending<'a>(owed: &Owed, outcome: Outcome, message: &'a [u8]) -> (Outcome, &'a [u8]) {
+    let has_item = matches!(outcome, Outcome::Hit | Outcome::Stale);
+    if has_item && owed.hits == 0 && owed.ticket.origin == Origin::BeforeCas {
+        return (Outcome::Error(Fault::Server), NO_UNIQUE);
+    }
+    (outcome, message)
+}
 
 /// A request that ended without an arrival.
 fn ended(owed: &Owed, outcome: Outcome, at: Nanos, stamp: Stamp) -> Answer<'_> {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use pummel_logic::arrivals::Pace;
+use pummel_logic::arrivals::{Pace, Schedule};
 use pummel_logic::client::{Client, Shift, Wish};
 use pummel_logic::dist::Dist;
 use pummel_logic::inflight::{Care, Origin, Ticket};
@@ -540,6 +540,43 @@ fn a_cas_reads_first_and_stores_with_the_unique_that_it_read() {
     assert_eq!(story.asks(0, BEGIN + 21 * US).ticket.verb, Verb::Gets);
     story.answer(0, Outcome::Miss, BEGIN + 30 * US, BEGIN + 30 * US);
     assert!(story.is_done(0, BEGIN + 31 * US), "where nothing is stored there is nothing to compare with");
+}
+
+#[test]
+fn no_cas_follows_an_item_whose_cas_unique_is_zero() {
+    let mut story = Story::new(1, &Task { requests: 2, ..Task::of(Verb::Cas) });
+    let first = story.asks(0, BEGIN);
+    story.item(0, &first.keys[0], 77);
+    // A server that sends an item twice has the last word.
+    story.item(0, &first.keys[0], 0);
+    story.answer_with(0, Outcome::Hit, 2, BEGIN + 10 * US);
+    let second = story.asks(0, BEGIN + 10 * US);
+    assert_eq!((second.ticket.verb, second.ticket.index), (Verb::Gets, 1), "the next request, and no cas");
+    story.item(0, &second.keys[0], 0);
+    story.answer_with(0, Outcome::Win, 1, BEGIN + 20 * US);
+    assert!(story.is_done(0, BEGIN + 20 * US), "neither a cas nor a set follows");
+}
+
+#[test]
+fn what_is_due_after_the_end_of_time_is_not_due_before_the_phase() {
+    let mut schedule = Schedule::told();
+    schedule.put_off(NEVER);
+    for end in [NEVER, BEGIN + SECOND] {
+        for late in [Late::Kept, Late::Skipped] {
+            let mut story = Story::new(1, &Task { requests: 3, end, late, ..Task::of(Verb::Get) });
+            let place = Place { seed: 1, group: 0, phase: 1, client: 0 };
+            let shift = Shift { begin: BEGIN, end, requests: 3, late, ..Shift::nothing(place) };
+            story.clients[0].begin(shift, Some(schedule.clone()));
+            let Story { clients, shared, .. } = &mut story;
+            assert!(clients[0].poll_read(BEGIN, shared).is_none());
+            match (story.poll(0, BEGIN), end) {
+                (Wanted::Done, NEVER) => {}
+                (Wanted::Wait(until), _) => assert_eq!(until, end),
+                (other, _) => panic!("{other:?}"),
+            }
+            assert_eq!(story.unsent(0, end), [], "nothing was due");
+        }
+    }
 }
 
 #[test]

@@ -546,8 +546,17 @@ fn ten_thousand_sessions_stay_in_cache() {
 
 /// What a session says of these bytes when it waits for the answer to one request.
 fn heard<C: Codec>(op: Op<'_>, reply: &[u8]) -> Result<u32, Malformed> {
-    let mut session = Session::<C>::new(1);
-    let mut told = Told::default();
+    exchange(&mut Session::<C>::new(1), op, Origin::Arrival, reply, &mut Told::default())
+}
+
+/// Asks one request for the reason `origin`, and reads this reply to it.
+fn exchange<C: Codec>(
+    session: &mut Session<C>,
+    op: Op<'_>,
+    origin: Origin,
+    reply: &[u8],
+    told: &mut Told,
+) -> Result<u32, Malformed> {
     let ticket = Ticket {
         due: 0,
         ready: 0,
@@ -555,7 +564,7 @@ fn heard<C: Codec>(op: Op<'_>, reply: &[u8]) -> Result<u32, Malformed> {
         key: 0,
         memo: Memo::None,
         verb: op.verb,
-        origin: Origin::Arrival,
+        origin,
         care: Care::None,
         keys: 1,
     };
@@ -563,8 +572,38 @@ fn heard<C: Codec>(op: Op<'_>, reply: &[u8]) -> Result<u32, Malformed> {
     let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];
     let count = session.poll_send(&[], &mut parts);
     let offered = parts[..count].iter().map(|part| part.len()).sum();
-    session.handle_sent(offered, US, &mut told);
-    session.handle_received(Chunk { bytes: reply, stamp: None, read: 2 * US }, &mut told)
+    session.handle_sent(offered, US, told);
+    session.handle_received(Chunk { bytes: reply, stamp: None, read: 2 * US }, told)
+}
+
+#[test]
+fn a_read_for_a_cas_fails_where_the_item_has_no_cas_unique_and_other_reads_do_not() {
+    fn read<C: Codec>(session: fn(usize) -> Session<C>, reply: &[u8], unique: bool) {
+        for origin in [Origin::BeforeCas, Origin::Arrival] {
+            let mut told = Told::default();
+            let gets = Op::new(Verb::Gets, b"a");
+            assert_eq!(exchange(&mut session(1), gets, origin, reply, &mut told), Ok(1));
+            let (ended, words) = &told.answers[0];
+            if unique || origin == Origin::Arrival {
+                assert_eq!((ended.outcome, ended.hits), (Outcome::Hit, 1), "{origin:?}");
+            } else {
+                assert_eq!(ended.outcome, Outcome::Error(Fault::Server), "{}", reply.escape_ascii());
+                assert!(words.contains("CAS unique"), "{words}");
+            }
+        }
+    }
+    read(Session::<Text>::new, b"VALUE a 0 1 7\r\nx\r\nEND\r\n", true);
+    read(Session::<Text>::new, b"VALUE a 0 1 0\r\nx\r\nEND\r\n", false);
+    read(Session::<Text>::new, b"VALUE a 0 1\r\nx\r\nEND\r\n", false);
+    let whole = |reply: &[u8]| [b"\0\0\0\0\0\x01\0\0", reply].concat();
+    read(Session::<Text>::over_datagrams, &whole(b"VALUE a 0 1 7\r\nx\r\nEND\r\n"), true);
+    read(Session::<Text>::over_datagrams, &whole(b"VALUE a 0 1 0\r\nx\r\nEND\r\n"), false);
+    let mut binary = packet(0x00, &[0; 4], b"x");
+    read(Session::<Binary>::new, &binary, false);
+    binary[23] = 9;
+    read(Session::<Binary>::new, &binary, true);
+    read(Session::<Meta>::new, b"VA 1 f0 c0 Or0\r\nx\r\n", false);
+    read(Session::<Meta>::new, b"VA 1 f0 c5 Or0\r\nx\r\n", true);
 }
 
 /// A reply of the binary protocol to the first request.

@@ -295,6 +295,35 @@ fn too_few_descriptors_are_said_and_a_soft_limit_is_raised() {
 }
 
 #[test]
+fn clients_that_come_and_go_are_as_many_as_there_are_descriptors() {
+    let victim = Victim::start("");
+    let line = format!(
+        "ulimit -Sn 64 && ulimit -Hn 64; exec {PUMMEL} run -s {} -t 2s -c 1000 --conn-rate 100k --no-load --quiet",
+        victim.address
+    );
+    let output = Command::new("sh").args(["-c", &line]).output().expect("a shell");
+    assert_eq!(output.status.code(), Some(1));
+    let report = text(&output.stdout);
+    assert!(report.contains("this machine let no more than") && report.contains("ulimit -Hn"), "{report}");
+    let (found, _) = report.split_once(" found no room").expect("it is counted");
+    let found = found.rsplit(' ').next().and_then(|word| word.parse::<u64>().ok()).expect("a number");
+    // The first turn's, and one more each second.
+    assert!(found <= 64 + 3, "{found}: {report}");
+}
+
+#[test]
+fn a_server_that_is_not_there_is_not_knocked_at_without_a_pause() {
+    let nobody = Nobody::new();
+    for births in ["--calls-per-connection 1", "--conn-rate 100k"] {
+        let ended = run(&nobody.address, &format!("-t 1s -c 10 --no-load {births}"));
+        ended.assert_partial(SECOND, "Connection refused");
+        // Ten clients that wait 10, 20, 40, ... ms in between; those who begin late make fewer attempts.
+        let begun = ended.number("/connections/churn/clients");
+        assert!((10..=10 * 7).contains(&begun), "{begun}");
+    }
+}
+
+#[test]
 fn what_this_machine_has_not_is_refused() {
     let victim = Victim::start("");
     let output = pummel(&["run", "-s", &victim.address, "-t", "100ms", "--cpus", "0,1023"]);

@@ -122,3 +122,53 @@ fn who_does_not_log_in_is_told_to() {
         assert!(ended.text.contains("NOAUTH"), "{}", ended.text);
     }
 }
+
+/// Clients that come and go and are not let in: each is counted once, and the run ends with the server's words.
+#[track_caller]
+fn assert_turned_away(words: &str, reason: &str) {
+    for births in ["--calls-per-connection 5", "--conn-rate 1k --calls-per-connection 5"] {
+        let result = pummel(&format!("run {words} {births} -n 100 -c 4 --no-load --quiet")).expect(1).json();
+        assert!(result.text("reason").contains(reason), "{}", result.text("reason"));
+        let of = |path: &str| result.count(&format!("connections/churn/{path}"));
+        assert_eq!((of("clients"), of("established"), of("failures/other")), (20, 0, 20), "{words} {births}");
+        assert_eq!(result.count("totals/unsent"), 100);
+    }
+}
+
+#[test]
+fn clients_that_come_and_go_are_turned_away_one_by_one() {
+    let passwords = Passwords::new();
+    let file = passwords.file("wrongone");
+    let memcached = Memcached::start_with_users("joe", "joespassword");
+    for protocol in ["text", "meta"] {
+        let login = format!("-s {} --protocol {protocol} --user joe --password-file {file}", memcached.name);
+        assert_turned_away(&login, "authentication failure");
+    }
+    let redis = Redis::start(&["--requirepass", "defaultword"]);
+    for protocol in ["resp2", "resp3"] {
+        let login =
+            format!("-s {} --protocol {protocol} --user default --password-file {file}", redis.name());
+        assert_turned_away(&login, "WRONGPASS");
+    }
+    let redis = Redis::start(&[]);
+    for protocol in ["resp2", "resp3"] {
+        let words = format!("-s {} --protocol {protocol} --database 99", redis.name());
+        assert_turned_away(&words, "DB index is out of range");
+    }
+}
+
+#[test]
+fn a_redis_that_is_full_lets_some_clients_in_and_turns_the_others_away() {
+    let redis = Redis::start(&["--maxclients", "2"]);
+    for protocol in ["resp2", "resp3"] {
+        let words = "-n 2000 -c 8 --calls-per-connection 5 --no-load --quiet --mix get:1";
+        let ended = pummel(&format!("run -s {} --protocol {protocol} {words}", redis.name())).expect(1);
+        let result = ended.json();
+        assert!(result.text("reason").contains("connections failed"), "{}", result.text("reason"));
+        let of = |path: &str| result.count(&format!("connections/churn/{path}"));
+        assert_eq!((of("clients"), of("ended")), (400, 400), "{protocol}");
+        let totals = |path: &str| result.count(&format!("totals/{path}"));
+        assert!(totals("completed") > 0, "{protocol}");
+        assert_eq!(totals("completed") + totals("errors") + totals("unsent"), 2_000, "{protocol}");
+    }
+}

@@ -619,3 +619,22 @@ fn waiting_takes_as_long_in_a_time_namespace() {
 fn assert_close(one: f64, another: f64, share: f64, what: &str) {
     assert!((one - another).abs() <= another.abs() * share + 0.002, "{what}: {one} and {another}");
 }
+
+#[test]
+fn a_server_without_cas_uniques_makes_errors_of_reads_before_a_cas_and_ends_nothing() {
+    let server = Memcached::start_without_cas();
+    for protocol in ["binary", "text", "meta"] {
+        let words = format!(
+            "run -s {} --protocol {protocol} -n 500 -c 2 -d 4 --records 50 --mix cas:1,get:1 --seed 1 --quiet",
+            server.name
+        );
+        let ended = pummel(&words).expect(0);
+        let result = ended.json();
+        let reads = result.count("ops/gets/requests");
+        assert!(reads > 200, "{reads}");
+        assert_eq!(result.count("ops/gets/errors/server"), reads, "{protocol}");
+        assert_eq!(result.count_or_none("ops/cas/requests"), 0, "{protocol}: none is made without a check");
+        assert_eq!(result.count("totals/requests"), 500);
+        assert!(ended.text.contains("without a CAS unique"), "{}", ended.text);
+    }
+}

@@ -110,7 +110,7 @@ const ENGINE: Floor = Floor {
         ("ledger", &[]),
         ("log", &["departures", "feed", "io", "ledger"]),
         ("meeting", &[]),
-        ("opening", &[]),
+        ("opening", &["io"]),
         ("silence", &[]),
         ("wheel", &[]),
         ("worker", &["clock", "connect", "feed", "io", "log", "meeting", "opening", "silence", "wheel"]),

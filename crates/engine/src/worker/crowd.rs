@@ -3,6 +3,9 @@
 //! A client has a seat as long as it is there; seats are used again, and made only when all are taken. What goes wrong
 //! with a connection ends its client, is counted once, and leaves the others alone.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use pummel_logic::arrivals::Schedule;
 use pummel_logic::client::{Client, Shift, Wish};
 use pummel_logic::inflight::Ticket;
@@ -11,7 +14,7 @@ use pummel_logic::plan::{Late, Transport};
 use pummel_logic::rng::Place;
 use pummel_logic::sequence::Draws;
 use pummel_logic::session::{Answer, Chunk, Item, Sink};
-use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
+use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 use pummel_logic::wire::{Codec, Fault, Malformed};
 use pummel_logic::workload::stale::{RunMark, Writer};
 
@@ -19,6 +22,7 @@ use super::{Connection, Desk, Loss, Road, Seat, State, View, Worker};
 use crate::feed::{Departure, Trouble};
 use crate::io::dial::failure_of;
 use crate::io::{Backend, Close, ConnId, Reason};
+use crate::opening::retry_pause;
 use crate::wheel::Wheel;
 
 /// Clients that may come in one turn, so that those who are there get theirs.
@@ -28,6 +32,10 @@ const BIRTHS_TURN: usize = 64;
 /// due within so long of each other, none before its time: thousands a second cost a wake-up for each millisecond and
 /// not for each.
 const GRAIN_NS: Nanos = MILLISECOND;
+
+/// Where the machine had no descriptor for a client, one client more than there were then may come after this time, and
+/// another one after each such time: so a run that asks for too much fails about once a second in each worker.
+const SHORTAGE_NS: Nanos = SECOND;
 
 /// A crowd, as far as it is the same in all phases.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +74,9 @@ pub struct Calling {
     /// The first request of a client is due when its connection is open, and each other one tells when the next is;
     /// otherwise they are made in closed loop.
     pub told: bool,
+    /// Whether a seat rests after a connection that failed, and a server that is silent for too long is given up.
+    /// Otherwise each client comes when it is due, whatever became of those before it.
+    pub paced: bool,
 }
 
 /// When clients come.
@@ -91,6 +102,15 @@ pub(super) struct Crowd {
     gate: Nanos,
     /// Seats that nobody has, and since when.
     free: Vec<(u32, Nanos)>,
+    /// Seats whose last connections failed: until when no client takes them, which they are, and since when nobody has
+    /// them. At most as many as there are seats.
+    resting: BinaryHeap<Reverse<(Nanos, u32, Nanos)>>,
+    /// How many clients may be there at one time: the limit, or fewer where the machine had no descriptor for more.
+    room: usize,
+    /// When `room` grows by one; [`NEVER`] where it is the limit.
+    room_grows_at: Nanos,
+    /// Requests that are never made, because their servers were given up.
+    missing: u64,
     /// What is known of those who have a seat.
     lives: Vec<Life>,
     /// How many are there.
@@ -127,6 +147,10 @@ impl Crowd {
             next: None,
             gate: 0,
             free: Vec::new(),
+            resting: BinaryHeap::new(),
+            room: gathering.limit,
+            room_grows_at: NEVER,
+            missing: 0,
             lives: vec![NOBODY; seats],
             alive: 0,
             open: 0,
@@ -168,18 +192,68 @@ impl Crowd {
         }
     }
 
-    fn has_room(&self) -> bool {
-        !self.free.is_empty() || self.lives.len() < self.gathering.limit
+    /// From when on a client may come; [`NEVER`] as long as another one has to go first.
+    fn seat_at(&self) -> Nanos {
+        if self.alive >= self.room {
+            return self.room_grows_at;
+        }
+        if !self.free.is_empty() || self.lives.len() < self.gathering.limit {
+            return 0;
+        }
+        self.resting.peek().map_or(NEVER, |Reverse((until, ..))| *until)
     }
 
     /// When somebody comes, or nobody comes any more; [`NEVER`] as long as somebody has to go first.
     fn next_time(&self) -> Nanos {
         match (&self.calling, self.next) {
-            (Some(calling), Some((_, due))) => {
-                if self.has_room() { due.max(self.gate) } else { NEVER }.min(calling.end)
-            }
+            (Some(calling), Some((_, due))) => due.max(self.gate).max(self.seat_at()).min(calling.end),
             _ => NEVER,
         }
+    }
+
+    /// Seats that have rested are free again, and after a shortage of descriptors one client more may come.
+    fn recover(&mut self, now: Nanos) {
+        while let Some(&Reverse((_, seat, since))) = self.resting.peek().filter(|rest| rest.0.0 <= now) {
+            self.resting.pop();
+            self.free.push((seat, since));
+        }
+        if self.alive >= self.room && self.room_grows_at <= now {
+            self.room += 1;
+            let is_whole = self.room >= self.gathering.limit;
+            self.room_grows_at = if is_whole { NEVER } else { now.saturating_add(SHORTAGE_NS) };
+        }
+    }
+
+    /// The machine had no descriptor for a client, which has gone: no more come than are there now, for a while.
+    fn run_short(&mut self, now: Nanos) {
+        self.room = self.room.min(self.alive);
+        self.room_grows_at = now.saturating_add(SHORTAGE_NS);
+    }
+
+    fn is_paced(&self) -> bool {
+        self.calling.as_ref().is_some_and(|calling| calling.paced)
+    }
+
+    /// Requests of the client with this number.
+    fn calls_of(&self, number: u64) -> u64 {
+        self.calling.as_ref().map_or(0, |calling| {
+            calling.calls.min(calling.requests.saturating_sub(number.saturating_mul(calling.calls)))
+        })
+    }
+
+    /// Requests of this worker's clients that have not come; 0 where their number has no end.
+    fn left(&self) -> u64 {
+        let (Some(calling), Some((next, _))) = (&self.calling, self.next) else { return 0 };
+        if calling.requests == u64::MAX {
+            return 0;
+        }
+        let clients = calling.requests.div_ceil(calling.calls.max(1));
+        let (_, turns) = self.gathering.turn;
+        let mine = clients.saturating_sub(next).div_ceil(turns);
+        if mine == 0 {
+            return 0;
+        }
+        (mine - 1).saturating_mul(calling.calls).saturating_add(self.calls_of(next + (mine - 1) * turns))
     }
 }
 
@@ -211,6 +285,8 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         let seats = desk.seats.len();
         let crowd = desk.crowd.as_mut().expect("the plan says that clients come and go");
         crowd.free = (0..seats).rev().map(|seat| (seat as u32, calling.begin)).collect();
+        crowd.resting.clear();
+        (crowd.room, crowd.room_grows_at, crowd.missing) = (crowd.gathering.limit, NEVER, 0);
         crowd.lives.fill(NOBODY);
         (crowd.alive, crowd.open, crowd.next, crowd.gate) = (0, 0, None, 0);
         crowd.calling = Some(calling);
@@ -225,6 +301,7 @@ impl<C> Connection<C> {
         self.state = State::Closed;
         self.generation = self.generation.wrapping_add(1);
         (self.opened, self.failures, self.barren, self.welcome) = (false, 0, 0, None);
+        self.shut = false;
     }
 }
 
@@ -280,7 +357,15 @@ impl<C: Codec> Desk<C> {
                 self.turn_away(end);
                 break;
             }
-            if !crowd.has_room() {
+            if crowd.is_paced() && self.is_given_up(number, now) {
+                if !self.pass_over(number, now) {
+                    break;
+                }
+                continue;
+            }
+            let crowd = self.crowd();
+            crowd.recover(now);
+            if crowd.seat_at() > now {
                 break;
             }
             crowd.advance();
@@ -302,8 +387,43 @@ impl<C: Codec> Desk<C> {
         self.count_crowd();
     }
 
-    /// The time is over: those who were due and found no seat have asked nothing.
-    fn turn_away(&mut self, end: Nanos) {
+    /// Whether the server of the client with this number has been silent for too long to be asked again.
+    fn is_given_up(&self, number: u64, now: Nanos) -> bool {
+        self.gives_up((number % self.servers.len() as u64) as u32, now)
+    }
+
+    /// The next client, with this number, does not come, since its server was given up. Says whether others may.
+    fn pass_over(&mut self, number: u64, now: Nanos) -> bool {
+        let (_, turns) = self.crowd().gathering.turn;
+        // The next clients of this worker, as many as there are servers, go to all servers that it talks to.
+        let servers = self.servers.len() as u64;
+        let all_are_given_up =
+            (0..servers).all(|ahead| self.is_given_up(number.wrapping_add(ahead * turns), now));
+        let crowd = self.crowd();
+        let is_closed = matches!(&crowd.calling, Some(Calling { births: Births::Closed, .. }));
+        if all_are_given_up {
+            let requests = crowd.left();
+            let unsent = self.turn_away(now);
+            self.crowd().missing += requests.saturating_sub(unsent);
+            return false;
+        }
+        let (calls, group) = (crowd.calls_of(number), crowd.gathering.group);
+        crowd.advance();
+        match is_closed {
+            true => crowd.missing += calls,
+            false => self.log.unsent_many(group, self.shared.verb_of_first(), calls),
+        }
+        true
+    }
+
+    /// Requests that were never made in this phase because their servers were given up.
+    pub(super) fn crowd_missing(&mut self) -> u64 {
+        self.crowd.as_mut().map_or(0, |crowd| std::mem::take(&mut crowd.missing))
+    }
+
+    /// The time is over: those who were due and found no seat have asked nothing. Returns how many requests those are.
+    fn turn_away(&mut self, end: Nanos) -> u64 {
+        let mut unsent = 0;
         let crowd = self.crowd.as_mut().expect("asked only where clients come and go");
         while let (Some((number, due)), Some(calling)) = (crowd.next, &crowd.calling) {
             let calls = match calling.births {
@@ -317,9 +437,11 @@ impl<C: Codec> Desk<C> {
             let group = crowd.gathering.group;
             let verb = self.shared.verb_of_first();
             self.log.unsent_many(group, verb, calls);
+            unsent += calls;
             crowd.advance();
         }
         crowd.shut();
+        unsent
     }
 
     /// How many have something left to do, and when something has to be done.
@@ -408,6 +530,7 @@ impl<C: Codec> Desk<C> {
             }
         }
         let target = self.servers[server as usize].target_over(transport, number, crowd.attempt as usize);
+        self.log.dialled();
         backend.open(id, &target);
     }
 
@@ -415,7 +538,7 @@ impl<C: Codec> Desk<C> {
     pub(super) fn crowd_opened(&mut self, slot: usize, since: Nanos, now: Nanos) {
         let connection = &mut self.connections[slot];
         connection.state = State::Open;
-        connection.answered = false;
+        (connection.answered, connection.failures) = (false, 0);
         let crowd = self.crowd();
         crowd.open += 1;
         let (open, number) = (crowd.open, crowd.lives[slot].number);
@@ -439,29 +562,42 @@ impl<C: Codec> Desk<C> {
     pub(super) fn crowd_closed(&mut self, slot: usize, reason: Reason, now: Nanos) {
         let server = self.roads[slot].server;
         let addresses = self.servers[server as usize].addresses() as u32;
-        let is_opening = matches!(self.connections[slot].state, State::Opening(_));
+        let opening = match self.connections[slot].state {
+            State::Opening(since) => Some(since),
+            _ => None,
+        };
+        let is_opening = opening.is_some();
         let crowd = self.crowd();
         let life = &mut crowd.lives[slot];
         if is_opening && reason.fault == Fault::Refused && life.tries + 1 < addresses {
             life.tries += 1;
             crowd.attempt = crowd.attempt.wrapping_add(1);
             self.connections[slot].state = State::Queued;
-            return self.redials.push(slot as u32);
+            let id = self.id(slot);
+            return self.redials.push(id);
         }
         let failure = failure_of(&reason);
         let fault = reason.fault;
-        match is_opening {
-            true => self.log.not_opened(server, reason),
-            false => self.log.lost(server, Trouble::Lost(reason)),
+        match opening {
+            Some(since) => {
+                self.connections[slot].failures += 1;
+                self.log.not_opened(server, reason);
+                // Not the server's silence where the machine had no descriptor to ask it with.
+                if !failure.is_before_asking() {
+                    self.silence.missed(server, since);
+                }
+            }
+            None => self.log.lost(server, Trouble::Lost(reason)),
         }
         self.fall(slot, failure, Loss::Closed(fault), now);
     }
 
     /// Tries those by another address whose first one refused.
     pub(super) fn redial(&mut self, backend: &mut impl Backend) {
-        for slot in std::mem::take(&mut self.redials) {
-            if self.connections[slot as usize].state == State::Queued {
-                self.dial(slot as usize, backend);
+        for id in std::mem::take(&mut self.redials) {
+            let slot = id.slot as usize;
+            if self.id(slot) == id && self.connections[slot].state == State::Queued {
+                self.dial(slot, backend);
             }
         }
     }
@@ -471,7 +607,15 @@ impl<C: Codec> Desk<C> {
         self.miss(slot);
         self.log.fell(slot);
         self.crowd().lives[slot].failure = Some(failure);
-        self.connections[slot].welcome = None;
+        let connection = &mut self.connections[slot];
+        connection.welcome = None;
+        if let State::Open | State::Full = connection.state {
+            match loss {
+                _ if connection.answered => connection.barren = 0,
+                Loss::Closed(_) => connection.barren += 1,
+                Loss::TimedOut => {}
+            }
+        }
         self.end_session(slot, loss, false, now);
     }
 
@@ -491,11 +635,22 @@ impl<C: Codec> Desk<C> {
         let client = &mut self.seats[seat].client;
         client.go();
         self.seats[seat].due = NEVER;
+        let connection = &self.connections[seat];
+        let failures = connection.failures.max(connection.barren);
         let crowd = self.crowd();
         crowd.lives[seat] = NOBODY;
         crowd.alive -= 1;
         crowd.open -= u64::from(life.was_open);
-        crowd.free.push((seat as u32, now));
+        match life.failure.filter(|_| crowd.is_paced()) {
+            Some(failure) => {
+                let until = now.saturating_add(retry_pause(failures));
+                crowd.resting.push(Reverse((until, seat as u32, now)));
+                if failure.is_before_asking() {
+                    crowd.run_short(now);
+                }
+            }
+            None => crowd.free.push((seat as u32, now)),
+        }
         self.count_crowd();
     }
 

@@ -99,11 +99,13 @@ pub fn run(case: Case) -> Result {
     CASE.set(None);
     let told = PANICS.lock().expect("telling does not panic").remove(&case);
     let (facts, spent) = (of(&facts), of(&spent));
-    let findings = match outcome {
-        Ok(outcome) => {
+    // A worker that panics ends its run with an error, and is found by its words.
+    let findings = match (told, outcome) {
+        (Some(words), _) => vec![format!("it panics: {words}")],
+        (None, Err(panic)) => vec![format!("it panics: {}", words_of(&*panic))],
+        (None, Ok(outcome)) => {
             broken(&Run { setting: &setting, trace_rows, outcome: &outcome, facts: &facts, spent: &spent })
         }
-        Err(panic) => vec![format!("it panics: {}", told.unwrap_or_else(|| words_of(&*panic)))],
     };
     let about = format!(
         " [{:?} {:?} {:?} {mischief:?}]",

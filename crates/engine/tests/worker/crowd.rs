@@ -1,19 +1,23 @@
 //! Clients that come and go: every one of them, and every request, is accounted for, whatever the weather.
 
 use std::collections::BTreeSet;
+use std::io::{self, IoSlice};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use pummel_engine::feed::Trouble;
-use pummel_engine::io::dial::failure_of;
-use pummel_engine::io::sim::Weather;
+use pummel_engine::io::dial::{self, failure_of};
+use pummel_engine::io::sim::{Admission, Next, Peer, Sim, Weather};
+use pummel_engine::io::{Backend, Close, ConnId, Event, Handed, Target};
 use pummel_logic::host::HostConfig;
 use pummel_logic::measure::churn::Churn;
 use pummel_logic::measure::measurement::Status;
-use pummel_logic::plan::{Arrivals, Births, Crowd, Depth, Gap, Plan, Sequence, Stop};
-use pummel_logic::time::{MILLISECOND, NEVER, SECOND};
+use pummel_logic::plan::{Arrivals, Births, Crowd, Depth, Gap, Login, Plan, Protocol, Sequence, Stop};
+use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 use pummel_logic::wire::Verb;
 
-use crate::peer::Server;
-use crate::setup::{Outcome, loaded, measuring, mix, mix_of_all, plan, requests, run};
+use crate::peer::{Cluster, Server};
+use crate::setup::{Outcome, loaded, measuring, mix, mix_of_all, plan, requests, run, run_with, time};
 
 fn server() -> Server {
     Server::new(HostConfig::default())
@@ -239,5 +243,232 @@ fn clients_of_a_sequence_come_by_the_millisecond_and_never_early() {
         // Each connection that is begun takes the simulated clock a little further.
         let early_or_late = asked.iter().zip(&asked_at).find(|(at, due)| *at < *due || **at > **due + 100);
         assert_eq!(early_or_late, None, "{asked:?}");
+    }
+}
+
+/// Four clients at one time that get five records each, from a server that holds nothing.
+fn getting(births: Births, stop: Stop) -> Plan {
+    let mut plan = plan();
+    plan.groups[0].crowd = Some(Crowd { births, calls: 5, sequence: None });
+    plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), stop)];
+    plan
+}
+
+/// Every client that came is gone, and every request that was due is accounted for.
+#[track_caller]
+fn assert_accounted(outcome: &Outcome) -> &Churn {
+    let churn = churn(outcome);
+    let counts = outcome.counts();
+    assert_eq!(churn.begun, churn.ended, "all are gone");
+    assert!(churn.failures.total() <= churn.begun, "each is counted once");
+    assert_eq!(counts.requests(), outcome.rows.len() as u64 + counts.unsent, "{counts:?}");
+    churn
+}
+
+/// A server that answers the first bytes of each connection by the same words.
+#[derive(Clone)]
+struct Doorman {
+    words: &'static [u8],
+    /// It closes behind its words.
+    closes: bool,
+    /// Connections that came, and those that the client has closed.
+    came: Arc<AtomicU64>,
+    left: Arc<AtomicU64>,
+    spoken_to: BTreeSet<(u32, u32)>,
+}
+
+impl Doorman {
+    fn new(words: &'static [u8], closes: bool) -> Doorman {
+        let (came, left) = Default::default();
+        Doorman { words, closes, came, left, spoken_to: BTreeSet::new() }
+    }
+}
+
+impl Peer for Doorman {
+    fn handle_connect(&mut self, _conn: ConnId, _target: &Target, _now: Nanos) -> Admission {
+        self.came.fetch_add(1, Ordering::Relaxed);
+        Admission::Accept
+    }
+
+    fn handle_received(&mut self, conn: ConnId, _bytes: &[u8], _now: Nanos) {
+        self.spoken_to.insert((conn.slot, conn.generation));
+    }
+
+    fn handle_closed(&mut self, _conn: ConnId, _now: Nanos) {
+        self.left.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn poll(&mut self, conn: ConnId, _now: Nanos, out: &mut Vec<u8>) -> Next {
+        if !self.spoken_to.remove(&(conn.slot, conn.generation)) {
+            return Next::At(NEVER);
+        }
+        out.extend_from_slice(self.words);
+        if self.closes { Next::Close } else { Next::At(NEVER) }
+    }
+}
+
+#[test]
+fn a_greeting_that_is_refused_ends_each_client_and_closes_its_connection() {
+    let login = Some(Login { user: "joe".to_owned(), password_file: Some("Cargo.toml".to_owned()) });
+    let refusals: [(Protocol, Option<Login>, &'static [u8]); 4] = [
+        (Protocol::Resp3, None, b"-ERR max number of clients reached\r\n"),
+        (Protocol::Resp2, login.clone(), b"-WRONGPASS invalid username-password pair\r\n"),
+        (Protocol::Text, login.clone(), b"CLIENT_ERROR authentication failure\r\n"),
+        (Protocol::Meta, login, b"CLIENT_ERROR authentication failure\r\n"),
+    ];
+    for (protocol, login, words) in refusals {
+        for closes in [false, true] {
+            for births in [Births::Closed, a_thousand_a_second()] {
+                for weather in [Weather::calm(), Weather::rough()] {
+                    let doorman = Doorman::new(words, closes);
+                    let plan =
+                        Plan { protocol, login: login.clone(), ..getting(births.clone(), requests(100)) };
+                    let outcome = run(&plan, 1, weather, || doorman.clone());
+                    let churn = assert_accounted(&outcome);
+                    assert_eq!((churn.begun, churn.established, churn.failures.other), (20, 0, 20));
+                    assert_eq!(outcome.counts().unsent, 100);
+                    let reason = outcome.reason();
+                    let (_, said) = words.split_at(usize::from(words[0] == b'-'));
+                    assert!(reason.contains(std::str::from_utf8(said).unwrap().trim_end()), "{reason}");
+                    let (came, left) = (&doorman.came, &doorman.left);
+                    assert_eq!(came.load(Ordering::Relaxed), 20, "{protocol:?}");
+                    let expected = if closes { 0..=20 } else { 16..=20 };
+                    // The last ones may be on their way when the run ends.
+                    assert!(expected.contains(&left.load(Ordering::Relaxed)), "{protocol:?}: {left:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn seats_rest_longer_after_each_connection_that_fails() {
+    let refused = Weather { refuse: 1.0, ..Weather::calm() };
+    for births in [Births::Closed, a_thousand_a_second()] {
+        let server = server();
+        let outcome = run(&getting(births, time(2 * SECOND)), 1, refused, || server.peer());
+        let churn = assert_accounted(&outcome);
+        // Each of four seats rests 10, 20, 40, 80, 160, 320, 640 and 1,000 ms.
+        assert_eq!((churn.failures.refused, churn.begun), (4 * 8, 4 * 8));
+    }
+    // A server that takes connections and closes them without an answer.
+    for births in [Births::Closed, a_thousand_a_second()] {
+        let outcome = run(&getting(births, time(2 * SECOND)), 1, Weather::calm(), || Doorman::new(b"", true));
+        let churn = assert_accounted(&outcome);
+        assert_eq!((churn.failures.other, churn.begun), (4 * 8, 4 * 8));
+    }
+}
+
+#[test]
+fn a_connection_that_fails_after_an_answer_is_followed_by_the_next_at_once() {
+    let server = server();
+    let weather = Weather { reset: 0.2, ..Weather::calm() };
+    let outcome = run(&getting(Births::Closed, time(SECOND / 10)), 1, weather, || server.peer());
+    let churn = assert_accounted(&outcome);
+    assert!(churn.failures.reset > 100, "{:?}", churn.failures);
+}
+
+#[test]
+fn a_silent_server_is_given_up_where_no_time_ends_the_run() {
+    for births in [Births::Closed, a_thousand_a_second()] {
+        for threads in [1, 3] {
+            let server = server().freezing(0, NEVER);
+            let mut plan = getting(births.clone(), requests(1_000_003));
+            plan.engine.threads = threads;
+            let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+            let churn = assert_accounted(&outcome);
+            // Ten timeouts of a second, and what was under way then.
+            assert_eq!(churn.failures.timeout, churn.begun);
+            assert!((40..=48).contains(&churn.begun), "{}", churn.begun);
+            let measured = outcome.measurement.measured_ns;
+            assert!((10 * SECOND..=12 * SECOND).contains(&measured), "{measured}");
+            assert_eq!(outcome.measurement.status, Status::Partial);
+            let missing = 1_000_003 - outcome.counts().requests();
+            let words = format!("; {missing} requests were never made");
+            assert!(outcome.reason().ends_with(&words), "{words}: {}", outcome.reason());
+        }
+    }
+}
+
+#[test]
+fn clients_of_a_server_that_answers_come_when_another_one_was_given_up() {
+    let servers = [server(), server().freezing(0, NEVER)];
+    let mut plan = getting(Births::Closed, requests(10_000));
+    plan.servers = (0..2).map(|n| format!("127.0.0.{n}:11211")).collect();
+    let outcome = run(&plan, 1, Weather::calm(), || Cluster::new(&servers));
+    let churn = assert_accounted(&outcome);
+    assert_eq!(outcome.counts().completed, 5_000, "all requests to the server that answers");
+    assert_eq!(churn.failures.timeout, churn.failures.total());
+    let missing = 10_000 - outcome.counts().requests();
+    assert!(missing > 4_000, "{missing}");
+    assert!(outcome.reason().ends_with(&format!("; {missing} requests were never made")));
+}
+
+/// A machine that lets a process have so many connections and no more.
+struct Scarce {
+    network: Sim<crate::peer::ServerPeer>,
+    most: usize,
+    open: BTreeSet<(u32, u32)>,
+    refused: Vec<ConnId>,
+}
+
+impl Backend for Scarce {
+    fn now(&self) -> Nanos {
+        self.network.now()
+    }
+
+    fn open(&mut self, conn: ConnId, target: &Target) {
+        if self.open.len() >= self.most {
+            return self.refused.push(conn);
+        }
+        self.open.insert((conn.slot, conn.generation));
+        self.network.open(conn, target);
+    }
+
+    fn send(&mut self, conn: ConnId, parts: &[IoSlice<'_>]) -> Handed {
+        self.network.send(conn, parts)
+    }
+
+    fn close(&mut self, conn: ConnId, how: Close) {
+        self.open.remove(&(conn.slot, conn.generation));
+        self.network.close(conn, how);
+    }
+
+    fn wait(&mut self, until: Nanos) -> io::Result<Nanos> {
+        self.network.wait(if self.refused.is_empty() { until } else { 0 })
+    }
+
+    fn drain(&mut self, on: &mut impl FnMut(ConnId, Event<'_>)) {
+        for conn in std::mem::take(&mut self.refused) {
+            on(conn, Event::Closed(dial::reason(libc::EMFILE)));
+        }
+        let open = &mut self.open;
+        self.network.drain(&mut |conn, event| {
+            if let Event::Closed(_) = event {
+                open.remove(&(conn.slot, conn.generation));
+            }
+            on(conn, event);
+        });
+    }
+}
+
+#[test]
+fn a_machine_without_more_descriptors_bounds_the_clients_and_is_named() {
+    for births in [Births::Closed, Births::Open { arrivals: Arrivals::Constant, rate: 1e6 }] {
+        let server = server();
+        let mut plan = getting(births, time(3 * SECOND));
+        plan.groups[0].clients = 1_000;
+        let outcome = run_with(&plan, |_| {
+            let network = Sim::new(1, Weather::calm(), server.peer());
+            Ok(Scarce { network, most: 10, open: BTreeSet::new(), refused: Vec::new() })
+        });
+        let churn = assert_accounted(&outcome);
+        assert_eq!(churn.failures.descriptors, churn.failures.total());
+        // The births of the first turn, and one more each second.
+        assert!(churn.failures.descriptors <= 64 + 3, "{:?}", churn.failures);
+        assert_eq!(churn.alive_max, 10);
+        assert!(churn.established > 10_000, "the others go on: {}", churn.established);
+        let reason = outcome.reason();
+        assert!(reason.contains("no more than 10 connections") && reason.contains("ulimit -Hn"), "{reason}");
     }
 }

@@ -14,7 +14,7 @@ use pummel_logic::plan::{Depth, Plan};
 use pummel_logic::time::{MICROSECOND, MILLISECOND, NEVER, Nanos, SECOND};
 use pummel_logic::wire::{Fault, Outcome as End, Verb};
 
-use crate::peer::Server;
+use crate::peer::{Server, ServerPeer};
 use crate::setup::{Outcome, at_rate, loaded, measuring, mix, plan, requests, run, run_with, schedule, time};
 
 /// There and back in [`Weather::calm`].
@@ -452,4 +452,116 @@ fn handed_over_requests_without_reply_have_no_service_time() {
         assert_eq!(gets.times.of(span).count(), gets.counts.completed, "{}", span.name());
     }
     assert_eq!(server.host().counts().cmd_set, sets.counts.completed, "the server got every one of them");
+}
+
+/// A server that refuses some of the connections, by their number from 0, and panics at a request, also from 0.
+struct Porter {
+    peer: ServerPeer,
+    refuses: std::ops::Range<u64>,
+    panics_at: u64,
+    connections: u64,
+    requests: u64,
+}
+
+impl Porter {
+    fn new(server: &Server, refuses: std::ops::Range<u64>, panics_at: u64) -> Porter {
+        Porter { peer: server.peer(), refuses, panics_at, connections: 0, requests: 0 }
+    }
+}
+
+impl Peer for Porter {
+    fn handle_connect(&mut self, conn: ConnId, target: &Target, now: Nanos) -> Admission {
+        self.connections += 1;
+        if self.refuses.contains(&(self.connections - 1)) {
+            return Admission::Refuse;
+        }
+        self.peer.handle_connect(conn, target, now)
+    }
+
+    fn handle_received(&mut self, conn: ConnId, bytes: &[u8], now: Nanos) {
+        assert!(self.requests != self.panics_at, "the test lets this worker fail");
+        self.requests += 1;
+        self.peer.handle_received(conn, bytes, now);
+    }
+
+    fn handle_closed(&mut self, conn: ConnId, now: Nanos) {
+        self.peer.handle_closed(conn, now);
+    }
+
+    fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next {
+        self.peer.poll(conn, now, out)
+    }
+}
+
+/// A warm-up with far more requests than the server can answer, which leaves every connection with answers owed.
+fn overloaded_at_first() -> Plan {
+    let mut plan = at_rate(plan(), 1_000_000.0);
+    plan.groups[0].depth = Depth::Limit(4);
+    let mut warmup = plan.phases[0].clone();
+    (warmup.name, warmup.recorded) = ("warmup".to_owned(), false);
+    plan.phases.insert(0, warmup);
+    plan
+}
+
+#[test]
+fn after_an_overloaded_warm_up_all_connections_are_open_when_the_measured_phase_begins() {
+    for threads in [1, 2] {
+        let mut plan = overloaded_at_first();
+        plan.engine.threads = threads;
+        let server = held(0.005);
+        let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+        assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+        let connections = &outcome.measurement.connections;
+        assert_eq!((connections.open, connections.lost, connections.reconnected), (4, 0, 0));
+        // Each was opened twice, and memcached counts one of its own.
+        assert_eq!(server.host().counts().total_connections, 2 * 4 + 1);
+        let first = outcome.rows.iter().filter(|row| row.sent != NEVER).map(|row| row.sent).min();
+        assert!(first.unwrap() - outcome.begin < CALLS, "they ask at once");
+    }
+}
+
+#[test]
+fn a_connection_that_cannot_be_opened_again_after_the_warm_up_ends_the_run_or_is_tried_again() {
+    let server = held(0.005);
+    let plan = overloaded_at_first();
+    let outcome = run(&plan, 1, Weather::calm(), || Porter::new(&server, 5..u64::MAX, NEVER));
+    assert_eq!(outcome.measurement.status, Status::Partial);
+    assert!(outcome.reason().contains("of 4 connections could not be opened"), "{}", outcome.reason());
+    assert_eq!(outcome.counts().requests(), 0, "it is not measured with fewer connections");
+    let plan = Plan { reconnect: true, ..plan };
+    let outcome = run(&plan, 1, Weather::calm(), || Porter::new(&server, 5..12, NEVER));
+    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+    let connections = &outcome.measurement.connections;
+    assert_eq!((connections.failed, connections.lost, connections.reconnected), (7, 0, 0));
+    assert!(outcome.counts().completed > 0);
+}
+
+#[test]
+fn a_worker_that_panics_ends_the_run_of_the_others_with_an_error() {
+    let mut plan = plan();
+    plan.engine.threads = 3;
+    plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), requests(1_000_000_000)), plan.phases.remove(0)];
+    let server = server();
+    let outcome = run_with(&plan, |worker| {
+        let panics_at = if worker == 1 { 100 } else { NEVER };
+        Ok(Sim::new(1, Weather::calm(), Porter::new(&server, 0..0, panics_at)))
+    });
+    assert_eq!(outcome.measurement.status, Status::Partial);
+    let reason = outcome.reason();
+    assert!(
+        reason.starts_with("a worker could not go on: ") && reason.contains("lets this worker fail"),
+        "{reason}"
+    );
+    assert!(outcome.counts().completed > 0, "what the others measured is kept");
+}
+
+#[test]
+fn a_backend_that_cannot_be_made_without_a_panic_ends_the_run_too() {
+    let plan = Plan { engine: pummel_logic::plan::Engine { threads: 2, ..plan().engine }, ..plan() };
+    let server = server();
+    let outcome = run_with(&plan, |worker| {
+        assert!(worker != 0, "the test lets the first worker fail");
+        Ok(Sim::new(1, Weather::calm(), server.peer()))
+    });
+    assert!(outcome.reason().contains("lets the first worker fail"), "{}", outcome.reason());
 }

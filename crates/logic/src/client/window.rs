@@ -364,7 +364,7 @@ impl Client {
                 };
             }
             let due = match &self.schedule {
-                Some(schedule) => self.shift.begin + schedule.peek(),
+                Some(schedule) => self.shift.begin.saturating_add(schedule.peek()),
                 None => self.slots.since(),
             };
             if due > now {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::IoSlice;
 
-use super::{Answer, Chunk, Item, Session, Sink, Stamp, UNFIT, arrived, ended};
+use super::{Answer, Chunk, Item, Session, Sink, Stamp, UNFIT, arrived, ended, ending, hits_of};
 use crate::inflight::{Care, Ticket};
 use crate::time::Nanos;
 use crate::wire::udp::{
@@ -224,7 +224,7 @@ impl<C: Codec> Session<C> {
                     return self.answer_broken(tag, UNFIT, chunk, sink);
                 }
                 Ok(Step::Item { key, size, cas, flags, .. }) => {
-                    owed.hits += 1;
+                    owed.hits += hits_of(&owed.ticket, cas);
                     wanted = sink.item(&owed.ticket, Item { key, size, cas, flags });
                 }
                 Ok(Step::Body(body)) => {
@@ -233,6 +233,7 @@ impl<C: Codec> Session<C> {
                     }
                 }
                 Ok(Step::Reply { outcome, message, .. }) if bytes.is_empty() => {
+                    let (outcome, message) = ending(owed, outcome, message);
                     sink.answer(&arrived(owed, outcome, chunk.stamp, chunk.read), message);
                     self.owed.finish(Some(tag));
                     return 1;

@@ -218,6 +218,11 @@ impl Memcached {
         Memcached::start_with(Place::Ipv4, &["-c", &connections.to_string()])
     }
 
+    /// That keeps no CAS uniques.
+    pub fn start_without_cas() -> Memcached {
+        Memcached::start_with(Place::Ipv4, &["-C"])
+    }
+
     /// Without the threads that move and remove items at times of their own.
     pub fn start_without_maintenance() -> Memcached {
         Memcached::start_with(Place::Ipv4, &["-o", "no_lru_maintainer,no_lru_crawler"])
