@@ -5,6 +5,7 @@
 mod bench;
 mod ci;
 mod floors;
+mod hostile;
 mod truth;
 
 use std::io;
@@ -19,6 +20,8 @@ Commands of the project:
   cargo xtask ci [--no-tests]     formatting, lints, floors, tests; --no-tests where they have just been run
   cargo xtask bench [OPTIONS]     CPU, throughput and memory beside the floor, on this machine
                                   (`cargo xtask bench --help` lists the options)
+  cargo xtask hostile [OPTIONS]   simulated runs against servers that misbehave, with more seeds than the tests take
+                                  (`--help` lists the options)
   cargo xtask truth [OPTIONS]     pummel's service times beside those of a packet capture (`--help` lists the options)
   cargo xtask help                this text
 
@@ -67,6 +70,14 @@ fn run(root: &Path, arguments: &[String]) -> io::Result<Verdict> {
         }
         ["bench", ref options @ ..] => match bench::Options::parse(options) {
             Ok(options) => bench::run(root, &options)?,
+            Err(why) => return Ok(Verdict::Usage(why)),
+        },
+        ["hostile", "--help" | "-h"] => {
+            print!("{}", hostile::HELP);
+            true
+        }
+        ["hostile", ref options @ ..] => match hostile::Options::parse(options) {
+            Ok(options) => hostile::run(root, &options)?,
             Err(why) => return Ok(Verdict::Usage(why)),
         },
         ["truth", "--help" | "-h"] => {

@@ -323,9 +323,23 @@ pub fn run_on<B: Backend>(
     stop: &dyn Fn() -> bool,
     backend: impl Fn(usize) -> io::Result<B> + Sync,
 ) -> Result<Measurement, RunError> {
+    run_supplied_on(plan, &Supplies::default(), watch, stop, backend)
+}
+
+/// As [`run_on`], with what no Plan holds.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_supplied_on<B: Backend>(
+    plan: &Plan,
+    supplies: &Supplies,
+    watch: &mut dyn Watch,
+    stop: &dyn Fn() -> bool,
+    backend: impl Fn(usize) -> io::Result<B> + Sync,
+) -> Result<Measurement, RunError> {
     let servers = servers_of(plan, None, |_| plan.transport)?;
     let ground = Ground { servers, choice: None, share: None };
-    run_at(plan, &Supplies::default(), ground, watch, stop, &backend)
+    run_at(plan, supplies, ground, watch, stop, &backend)
 }
 
 /// Makes the backend of a worker from the worker's number, on the worker's thread. It is no type parameter, so that each
@@ -757,7 +771,8 @@ fn crowd_of(plan: &Plan) -> Option<(usize, &plan::Crowd)> {
 /// The values of a plan; zeros where requests are a sequence.
 fn values_of(plan: &Plan, longest: u64) -> Result<ValueMaker, RunError> {
     let values = ValueMaker::reaching(&plan.data, longest)
-        .map_err(|error: ValueTooLarge| RunError::Plan(error.to_string()))?;
+        .map_err(|error: ValueTooLarge| RunError::Plan(error.to_string()))?
+        .with_signed_counters(plan.protocol.is_resp());
     let Some(sequence) = crowd_of(plan).and_then(|(_, crowd)| crowd.sequence.as_ref()) else {
         return Ok(values);
     };

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use pummel_engine::io::sim::{Admission, Next, Peer};
+use pummel_engine::io::sim::{Admission, Next, Peer, datagram_to_client};
 use pummel_engine::io::{ConnId, Target};
-use pummel_logic::host::{Ending, Guest, Host, HostConfig};
+use pummel_logic::host::{Ending, Framing, Guest, Host, HostConfig, Post};
 use pummel_logic::time::Nanos;
 
 /// A server that the test can look into, during a run and after it.
@@ -27,6 +27,8 @@ pub struct ServerPeer {
 struct Seat {
     guest: Guest,
     unread: Vec<u8>,
+    /// Where requests and replies are datagrams: those that came, and those that are owed.
+    datagrams: Option<(Vec<Vec<u8>>, Post<()>)>,
 }
 
 impl Server {
@@ -53,16 +55,20 @@ impl Server {
 }
 
 impl Peer for ServerPeer {
-    fn handle_connect(&mut self, conn: ConnId, _target: &Target, _now: Nanos) -> Admission {
+    fn handle_connect(&mut self, conn: ConnId, target: &Target, _now: Nanos) -> Admission {
         let guest = self.server.host().greet();
-        self.guests.insert((conn.slot, conn.generation), Seat { guest, unread: Vec::new() });
+        let is_udp = matches!(target, Target::Udp { .. });
+        let datagrams = is_udp.then(|| (Vec::new(), Post::new(Framing::PerKey)));
+        self.guests.insert((conn.slot, conn.generation), Seat { guest, unread: Vec::new(), datagrams });
         Admission::Accept
     }
 
     fn handle_received(&mut self, conn: ConnId, bytes: &[u8], _now: Nanos) {
         // They are read when the server is asked what it does, which is next.
-        if let Some(seat) = self.guests.get_mut(&(conn.slot, conn.generation)) {
-            seat.unread.extend_from_slice(bytes);
+        let Some(seat) = self.guests.get_mut(&(conn.slot, conn.generation)) else { return };
+        match &mut seat.datagrams {
+            Some((unread, _)) => unread.push(bytes.to_vec()),
+            None => seat.unread.extend_from_slice(bytes),
         }
     }
 
@@ -79,6 +85,15 @@ impl Peer for ServerPeer {
         let seat =
             self.guests.get_mut(&(conn.slot, conn.generation)).expect("guests who left are not polled");
         let mut host = self.server.host();
+        if let Some((unread, post)) = &mut seat.datagrams {
+            for datagram in unread.drain(..) {
+                host.handle_datagram(post, &(), &datagram, now);
+            }
+            while let Some(letter) = host.poll_datagram(post, now) {
+                datagram_to_client(&letter.bytes, out);
+            }
+            return Next::At(post.next_due());
+        }
         host.handle_received(&mut seat.guest, &std::mem::take(&mut seat.unread), now);
         loop {
             let due = host.poll_send(&mut seat.guest, now);
@@ -115,7 +130,11 @@ impl Cluster {
 
 impl Peer for Cluster {
     fn handle_connect(&mut self, conn: ConnId, target: &Target, now: Nanos) -> Admission {
-        let Target::Tcp { address: SocketAddr::V4(address), .. } = target else { panic!("{target:?}") };
+        let (Target::Tcp { address: SocketAddr::V4(address), .. }
+        | Target::Udp { address: SocketAddr::V4(address), .. }) = target
+        else {
+            panic!("{target:?}")
+        };
         let server = usize::from(address.ip().octets()[3]);
         self.1.insert((conn.slot, conn.generation), server);
         self.0[server].handle_connect(conn, target, now)

@@ -4,7 +4,7 @@ use std::io;
 
 use pummel_engine::feed::{Departure, Row};
 use pummel_engine::io::sim::{Peer, Sim, Weather};
-use pummel_engine::run::{Wants, Watch, run_on};
+use pummel_engine::run::{Supplies, Wants, Watch, run_supplied_on};
 use pummel_logic::arrivals::Pace;
 use pummel_logic::measure::measurement::{Keep, Measurement};
 use pummel_logic::measure::recorder::{Counts, Span};
@@ -140,8 +140,17 @@ pub fn run_with<B: pummel_engine::io::Backend>(
     plan: &Plan,
     backend: impl Fn(usize) -> io::Result<B> + Sync,
 ) -> Outcome {
+    run_supplied(plan, &Supplies::default(), backend)
+}
+
+/// Runs a plan with what no plan holds on any backend.
+pub fn run_supplied<B: pummel_engine::io::Backend>(
+    plan: &Plan,
+    supplies: &Supplies,
+    backend: impl Fn(usize) -> io::Result<B> + Sync,
+) -> Outcome {
     let mut ears = Ears::default();
-    let measurement = run_on(plan, &mut ears, &|| false, backend).expect("the run begins");
+    let measurement = run_supplied_on(plan, supplies, &mut ears, &|| false, backend).expect("the run begins");
     Outcome { measurement, rows: ears.rows, departures: ears.departures, begin: ears.begin }
 }
 

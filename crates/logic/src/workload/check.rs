@@ -142,7 +142,7 @@ impl Check {
             Form::Frame => Verdict::Good(self.version),
             Form::Pieces if kept.is_empty() => Verdict::Pieces,
             Form::Pieces => Verdict::Bad(Damage::Length),
-            Form::Counter if is_counter(kept) => Verdict::Counter,
+            Form::Counter if is_counter(kept, values.has_signed_counters()) => Verdict::Counter,
             Form::Counter => Verdict::Bad(Damage::Counter),
             Form::Short if values.short(self.index).starts_with(kept) => Verdict::Short,
             Form::Short => Verdict::Bad(Damage::Prefix),
@@ -194,8 +194,13 @@ impl Check {
     }
 }
 
-/// Whether bytes are a number of 64 bits, as memcached writes it, and then only spaces.
-fn is_counter(bytes: &[u8]) -> bool {
+/// Whether bytes are a number of 64 bits, as memcached writes it, and then only spaces; or, where counters are signed, a
+/// number below 0 as Redis writes it.
+fn is_counter(bytes: &[u8], signed: bool) -> bool {
+    if let (true, Some((b'-', digits))) = (signed, bytes.split_first()) {
+        let plain = digits.first().is_some_and(|first| (b'1'..=b'9').contains(first));
+        return plain && std::str::from_utf8(bytes).is_ok_and(|text| text.parse::<i64>().is_ok());
+    }
     let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (number, rest) = bytes.split_at(digits);
     let fits =
@@ -431,6 +436,22 @@ mod tests {
             );
         }
         assert!(is_bad(verdict(&values, PIECES, &[&good[..], b"x"].concat())));
+    }
+
+    #[test]
+    fn signed_counters_are_also_numbers_below_0() {
+        let check = |signed: bool, text: &str| {
+            let values = maker(60.0).with_signed_counters(signed);
+            verdict(&values, COUNTERS + 1, text.as_bytes())
+        };
+        for good in ["-1", "-10", "-9223372036854775808"] {
+            assert_eq!(check(true, good), Verdict::Counter, "{good:?}");
+            assert_eq!(check(false, good), Verdict::Bad(Damage::Counter), "{good:?} on memcached");
+        }
+        assert_eq!(check(true, "18446744073709551615"), Verdict::Counter);
+        for bad in ["-", "-0", "-01", "-1 ", "--1", "-x", "-9223372036854775809"] {
+            assert_eq!(check(true, bad), Verdict::Bad(Damage::Counter), "{bad:?}");
+        }
     }
 
     #[test]

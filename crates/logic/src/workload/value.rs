@@ -131,6 +131,8 @@ pub struct ValueMaker {
     /// What every write draws its length from, and the most that it gets; none where lengths belong to keys.
     fresh: Option<(Dist, u64)>,
     spaces: Spaces,
+    /// Counters may fall below 0.
+    has_signed_counters: bool,
 }
 
 /// Zeros of a value that are copied, which is cheaper than another part of a system call.
@@ -164,7 +166,18 @@ impl ValueMaker {
             len: StableSize::new(&data.value_size, mix(&[data.seed, VALUE_SIZES]), 0, reaches_bytes),
             fresh: (data.style.values == ValueStyle::Fresh).then(|| (data.value_size.clone(), reaches_bytes)),
             spaces: Spaces::new(data.records),
+            has_signed_counters: false,
         })
+    }
+
+    /// The values of a server on which counters are signed: Redis counts below 0, where memcached stops.
+    pub fn with_signed_counters(self, signed: bool) -> ValueMaker {
+        ValueMaker { has_signed_counters: signed, ..self }
+    }
+
+    /// Whether counters may fall below 0.
+    pub fn has_signed_counters(&self) -> bool {
+        self.has_signed_counters
     }
 
     /// The same with a block of digits 0, so long, for [`ValueMaker::zeros`] alone.

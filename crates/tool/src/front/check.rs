@@ -376,6 +376,10 @@ fn crowd(plan: &Plan) -> Result<(), Wrong> {
     if plan.groups.len() > 1 {
         return wrong(at, value, "clients that come and go are accepted only in the only group");
     }
+    if plan.phases.iter().any(|phase| matches!(phase.work, Work::Window(_) | Work::Replay(_))) {
+        let accepted = "clients that come and go are accepted only where a mix of operations is asked for";
+        return wrong(at, value, accepted);
+    }
     if plan.route != Route::All {
         return wrong(at, value, "clients that come and go are accepted only with --route all");
     }
@@ -568,6 +572,10 @@ fn style(plan: &Plan) -> Result<(), Wrong> {
     }
     if plan.data.style.field_bytes.is_some() && !plan.protocol.is_resp() {
         return wrong(("--protocol", "data.style.field_bytes"), "", "hashes are accepted with RESP alone");
+    }
+    if plan.verify > 0.0 && plan.phases.iter().any(|phase| matches!(phase.work, Work::Replay(_))) {
+        let accepted = "0 is accepted where requests are replayed: their values are not those of records";
+        return wrong(("--verify", "verify"), plan.verify, accepted);
     }
     let own = |phase: &Phase| matches!(phase.work, Work::Replay(_) | Work::Delete(_));
     let mannered = |group: &Group| {
@@ -876,6 +884,12 @@ fn size(at: At, dist: &Dist) -> Result<(), Wrong> {
     }
 }
 
+/// The Plans of the hostile simulation, of every pair of features.
+#[cfg(test)]
+#[path = "../../../engine/tests/hostile/features.rs"]
+#[allow(dead_code)]
+mod features;
+
 #[cfg(test)]
 mod tests {
     use pummel_logic::plan::Style;
@@ -942,5 +956,36 @@ mod tests {
         assert_eq!(time_text(1_500 * MILLISECOND), "1500ms");
         assert_eq!(time_text(2_000), "2us");
         assert_eq!(time_text(2_001), "2001ns");
+    }
+
+    /// Every run of the hostile simulation has a Plan that is accepted, and each pair that it leaves out is refused here.
+    #[test]
+    fn pairs_of_features_are_refused_exactly_where_no_run_has_them() {
+        for pair in features::pairs() {
+            for seed in 0..200 {
+                let plan = features::setting(pair, seed).plan;
+                match features::refusal(pair) {
+                    None => assert_eq!(check(&plan), Ok(()), "{pair:?}, seed {seed}"),
+                    Some(features::Refusal::Refused(_)) => {
+                        assert!(check(&plan).is_err(), "{pair:?}, seed {seed}");
+                    }
+                    Some(features::Refusal::Unsayable(_)) => {}
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_recording_is_not_verified_and_has_no_clients_that_come_and_go() {
+        let pair = (features::Feature::Reconnect, features::Feature::Reconnect);
+        let replays = |plan: &Plan| matches!(plan.phases[0].work, Work::Replay(_));
+        let mut plans = (0..50).map(|seed| features::setting(pair, seed).plan);
+        let plan = plans.find(replays).expect("some of them replay");
+        assert_eq!(check(&plan), Ok(()));
+        let error = check(&Plan { verify: 0.5, ..plan.clone() }).expect_err("its values are not checked");
+        assert_eq!((error.flag, error.field), ("--verify", "verify"));
+        let crowd = features::setting((features::Feature::Churn, features::Feature::Churn), 0).plan;
+        let crowd = Plan { phases: plan.phases, ..crowd };
+        assert!(check(&crowd).expect_err("nobody would come").accepted.contains("mix of operations"));
     }
 }

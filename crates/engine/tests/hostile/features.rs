@@ -1,0 +1,499 @@
+//! Which features a run has, and the Plan that has two of them. Only Plans are made here, so that the tests of the
+//! validity check can take them too.
+
+use pummel_logic::dist::Dist;
+use pummel_logic::plan::{
+    Arrivals, Births, Crowd, Data, Delete, Depth, Gap, Group, Lengths, Load, Login, Mix, Phase, Plan, Pool,
+    Protocol, Replay, Route, Sequence, Stop, TlsOptions, Transport, Window, Work,
+};
+use pummel_logic::rng::{Stream, below, mix};
+use pummel_logic::time::MILLISECOND;
+use pummel_logic::wire::Verb;
+
+/// Something that a run does, or that its servers and connections are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Feature {
+    /// Every connection begins with a login, HELLO or SELECT.
+    Handshake,
+    /// Clients come and go.
+    Churn,
+    /// Clients have windows, as memaslap's do.
+    Windows,
+    /// There are several servers, under any route.
+    Servers,
+    /// Connections are encrypted.
+    Tls,
+    /// Requests are datagrams.
+    Udp,
+    /// Connections that the server closed are opened again.
+    Reconnect,
+    /// Every value is checked.
+    Verify,
+    /// A read asks for several keys.
+    MultiGet,
+    /// What was missed is stored.
+    ReadThrough,
+    /// The server is asked not to answer writes.
+    Noreply,
+    /// Records are loaded and a warm-up is made before the measured phase, which a deletion may divide.
+    Phases,
+}
+
+impl Feature {
+    /// Every feature.
+    pub const ALL: [Feature; 12] = [
+        Feature::Handshake,
+        Feature::Churn,
+        Feature::Windows,
+        Feature::Servers,
+        Feature::Tls,
+        Feature::Udp,
+        Feature::Reconnect,
+        Feature::Verify,
+        Feature::MultiGet,
+        Feature::ReadThrough,
+        Feature::Noreply,
+        Feature::Phases,
+    ];
+
+    /// The word of command lines and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Feature::Handshake => "handshake",
+            Feature::Churn => "churn",
+            Feature::Windows => "windows",
+            Feature::Servers => "servers",
+            Feature::Tls => "tls",
+            Feature::Udp => "udp",
+            Feature::Reconnect => "reconnect",
+            Feature::Verify => "verify",
+            Feature::MultiGet => "multi-get",
+            Feature::ReadThrough => "read-through",
+            Feature::Noreply => "noreply",
+            Feature::Phases => "phases",
+        }
+    }
+}
+
+/// Two features, or one of them twice, which is that one alone.
+pub type Pair = (Feature, Feature);
+
+/// Every pair, each once.
+pub fn pairs() -> impl Iterator<Item = Pair> {
+    Feature::ALL.into_iter().flat_map(|one| {
+        Feature::ALL.into_iter().filter(move |other| *other >= one).map(move |other| (one, other))
+    })
+}
+
+/// Why no run has both features of a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The validity check refuses such a Plan.
+    Refused(&'static str),
+    /// No Plan can say it.
+    Unsayable(&'static str),
+}
+
+/// The pairs that no run has, and why.
+pub const REFUSED: [(Pair, Refusal); 7] = [
+    (
+        (Feature::Handshake, Feature::Udp),
+        Refusal::Refused("memcached lets nobody log in over UDP, and RESP has no UDP"),
+    ),
+    (
+        (Feature::Churn, Feature::Windows),
+        Refusal::Refused("clients with windows are there from the beginning to the end"),
+    ),
+    (
+        (Feature::Churn, Feature::Udp),
+        Refusal::Refused("a client over UDP has no connection that could come and go"),
+    ),
+    (
+        (Feature::Churn, Feature::Reconnect),
+        Refusal::Refused("a client that comes and goes ends with its connection"),
+    ),
+    (
+        (Feature::Windows, Feature::ReadThrough),
+        Refusal::Unsayable("a window stores what it gets, and knows no read-through"),
+    ),
+    ((Feature::Windows, Feature::Noreply), Refusal::Unsayable("a window waits for the answer to each set")),
+    ((Feature::Tls, Feature::Udp), Refusal::Refused("TLS needs a stream")),
+];
+
+/// Why a pair has no run; `None` where it has.
+pub fn refusal(pair: Pair) -> Option<Refusal> {
+    REFUSED.iter().find(|(refused, _)| *refused == pair).map(|(_, why)| *why)
+}
+
+/// How the load comes about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Model {
+    /// Closed loop, so many requests.
+    Closed,
+    /// Closed loop, for some time.
+    Timed,
+    /// Open loop, few requests outstanding.
+    Open,
+    /// Open loop, as many requests outstanding as are due.
+    Unlimited,
+    /// A recording, closed loop or open.
+    Replay,
+    /// Clients that come when there is room.
+    ChurnClosed,
+    /// Clients that come at a rate.
+    ChurnOpen,
+    /// Clients that come and go as mcperf's do.
+    Sequence,
+    /// Clients with windows.
+    Windowed,
+}
+
+/// A run with two features.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// Its Plan.
+    pub plan: Plan,
+    /// How its load comes about.
+    pub model: Model,
+}
+
+/// Numbers that come from a seed, each its own.
+pub struct Draws {
+    stream: Stream,
+    drawn: u64,
+}
+
+impl Draws {
+    /// The numbers of this seed and use.
+    pub fn new(seed: u64, purpose: u64) -> Draws {
+        Draws { stream: Stream::from_seed(mix(&[seed, purpose])), drawn: 0 }
+    }
+
+    /// A number below `bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.drawn += 1;
+        below(self.stream.draw(self.drawn), bound)
+    }
+
+    /// True once in so many times.
+    pub fn once_in(&mut self, times: u64) -> bool {
+        self.below(times) == 0
+    }
+
+    /// One of these.
+    pub fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len() as u64) as usize]
+    }
+}
+
+/// How many requests a phase makes that ends by them.
+pub const REQUESTS: u64 = 120;
+
+/// How long a phase lasts that ends by the clock.
+const TIME_NS: u64 = 12 * MILLISECOND;
+
+/// Requests and clients per second in open loop.
+const RATE: f64 = 6_000.0;
+const BIRTHS_RATE: f64 = 1_000.0;
+
+/// Requests of each client that comes and goes.
+const CALLS: u64 = 5;
+
+/// The run of a pair with this seed. Also a pair that the validity check refuses has a Plan here.
+pub fn setting(pair: Pair, seed: u64) -> Setting {
+    let has = |feature: Feature| pair.0 == feature || pair.1 == feature;
+    let mut draws = Draws::new(seed, 1);
+    let models = models(pair);
+    // Few seeds reach every model, and models and protocols in every combination.
+    let model = models[(seed % models.len() as u64) as usize];
+    let protocols = protocols(pair, model);
+    let protocol = protocols[((seed + seed / models.len() as u64) % protocols.len() as u64) as usize];
+    let servers = if has(Feature::Servers) { 3 } else { 1 };
+    let mut plan = Plan {
+        servers: (0..servers).map(|n| format!("127.0.0.{n}:11211")).collect(),
+        protocol,
+        seed,
+        timeout_ns: 5 * MILLISECOND,
+        reconnect: has(Feature::Reconnect) || (!has(Feature::Churn) && draws.once_in(4)),
+        data: Data {
+            records: draws.one_of(&[4, 20]),
+            value_size: Dist::Uniform { low: if draws.once_in(3) { 0.0 } else { 24.0 }, high: 1_600.0 },
+            ..Data::default()
+        },
+        groups: vec![Group {
+            clients: 4,
+            depth: Depth::Limit(draws.one_of(&[1, 1, 3, 8])),
+            ..Group::default()
+        }],
+        ..Plan::default()
+    };
+    if has(Feature::Handshake) {
+        plan.login = Some(Login { user: "user".to_owned(), password_file: None });
+        if protocol.is_resp() {
+            plan.database = draws.one_of(&[0, 0, 3]);
+            plan.login = plan.login.filter(|_| plan.database == 0 || draws.once_in(2));
+        }
+    }
+    if has(Feature::Servers) && !has(Feature::Churn) && !has(Feature::Windows) && model != Model::Replay {
+        plan.route =
+            draws.one_of(&[Route::All, Route::RoundRobin, Route::Modulo, Route::Ketama, Route::Crc16]);
+    }
+    if has(Feature::Tls) {
+        plan.tls = Some(TlsOptions { insecure: true, ..TlsOptions::default() });
+    }
+    if has(Feature::Udp) && !has(Feature::Windows) {
+        plan.transport = Transport::Udp;
+        plan.data.value_size = Dist::Uniform { low: 0.0, high: 1_200.0 };
+    }
+    if has(Feature::Verify) && model != Model::Windowed {
+        plan.verify = 1.0;
+    }
+    arrive(&mut plan, model, has(Feature::Churn), &mut draws);
+    let work = work(pair, &plan, model, &mut draws);
+    let stop = match model {
+        Model::Timed | Model::Open | Model::Unlimited => time(TIME_NS),
+        Model::Replay if draws.once_in(2) => Stop::default(),
+        Model::ChurnClosed | Model::ChurnOpen | Model::Windowed if draws.once_in(2) => time(TIME_NS),
+        Model::Sequence if draws.once_in(2) => Stop { requests: Some(REQUESTS), ..time(TIME_NS) },
+        _ => Stop { time_ns: None, requests: Some(REQUESTS) },
+    };
+    if stop.time_ns.is_some() {
+        plan.interval_ns = 10 * MILLISECOND;
+    }
+    plan.phases = phases(has(Feature::Phases), &plan, model, work, stop, &mut draws);
+    Setting { plan, model }
+}
+
+/// The load models that a pair can have.
+fn models(pair: Pair) -> Vec<Model> {
+    let has = |feature: Feature| pair.0 == feature || pair.1 == feature;
+    let any = |features: &[Feature]| features.iter().any(|feature| has(*feature));
+    if has(Feature::Windows) {
+        return vec![Model::Windowed];
+    }
+    if has(Feature::Churn) {
+        let mut models = vec![Model::ChurnClosed, Model::ChurnOpen];
+        if !any(&[Feature::Verify, Feature::MultiGet, Feature::ReadThrough, Feature::Phases]) {
+            models.push(Model::Sequence);
+        }
+        return models;
+    }
+    let mut models = vec![Model::Closed, Model::Timed, Model::Open, Model::Unlimited];
+    if !any(&[Feature::Udp, Feature::MultiGet, Feature::Noreply, Feature::Verify]) {
+        models.push(Model::Replay);
+    }
+    models
+}
+
+/// The protocols that a pair can have.
+fn protocols(pair: Pair, model: Model) -> Vec<Protocol> {
+    let has = |feature: Feature| pair.0 == feature || pair.1 == feature;
+    match model {
+        Model::Sequence => vec![Protocol::Text],
+        _ if has(Feature::Udp) => vec![Protocol::Text],
+        Model::Windowed => vec![Protocol::Text, Protocol::Binary],
+        _ if has(Feature::Noreply) => vec![Protocol::Text, Protocol::Meta, Protocol::Binary],
+        _ => vec![Protocol::Text, Protocol::Meta, Protocol::Binary, Protocol::Resp2, Protocol::Resp3],
+    }
+}
+
+/// When requests and clients come.
+fn arrive(plan: &mut Plan, model: Model, is_crowd: bool, draws: &mut Draws) {
+    let arrivals = draws.one_of(&[Arrivals::Constant, Arrivals::Poisson].each_ref()).clone();
+    let group = &mut plan.groups[0];
+    let crowd = |births, sequence| Some(Crowd { births, calls: CALLS, sequence });
+    match model {
+        // A pair that is refused has both.
+        Model::Windowed if is_crowd => group.crowd = crowd(Births::Closed, None),
+        Model::Closed | Model::Timed | Model::Windowed => {}
+        Model::Replay if draws.once_in(2) => {}
+        Model::Open | Model::Unlimited | Model::Replay => {
+            (group.arrivals, group.rate) = (arrivals, Some(RATE));
+            if model == Model::Unlimited {
+                group.depth = Depth::Unlimited;
+            }
+        }
+        Model::ChurnClosed => group.crowd = crowd(Births::Closed, None),
+        Model::ChurnOpen => group.crowd = crowd(Births::Open { arrivals, rate: BIRTHS_RATE }, None),
+        Model::Sequence => {
+            let calls = if draws.once_in(2) { Some(Gap::Fixed(0.001)) } else { None };
+            let sequence = Sequence {
+                instance: 0,
+                calls,
+                sizes: Gap::Uniform(1.0, 16.0),
+                stride: 1,
+                offset: 0,
+                bogus: draws.once_in(4),
+            };
+            plan.data.key_prefix = "mcp:".to_owned();
+            group.clients = 1_000;
+            group.depth = if calls.is_some() { Depth::Unlimited } else { Depth::Limit(1) };
+            group.crowd = crowd(Births::Drawn(Gap::Exponential(0.001)), Some(sequence));
+        }
+    }
+}
+
+/// What is asked.
+fn work(pair: Pair, plan: &Plan, model: Model, draws: &mut Draws) -> Work {
+    let has = |feature: Feature| pair.0 == feature || pair.1 == feature;
+    let read_through_ns = has(Feature::ReadThrough).then(|| draws.one_of(&[0, MILLISECOND / 10]));
+    match model {
+        Model::Windowed => return Work::Window(window(pair, draws)),
+        Model::Replay => {
+            return Work::Replay(Replay { path: "recorded".to_owned(), format: 0, read_through_ns });
+        }
+        Model::Sequence => {
+            let crowd = plan.groups[0].crowd.as_ref().and_then(|crowd| crowd.sequence.as_ref());
+            let bogus = crowd.is_some_and(|sequence| sequence.bogus);
+            let verb = if bogus || has(Feature::Noreply) {
+                Verb::Set
+            } else {
+                draws.one_of(&[Verb::Set, Verb::Get])
+            };
+            return Work::Mix(Mix { noreply: has(Feature::Noreply), ..Mix::of(&[(verb, 1.0)]) });
+        }
+        _ => {}
+    }
+    let several = has(Feature::MultiGet);
+    let mut ops = vec![(Verb::Get, 3.0), (Verb::Set, 2.0)];
+    let more: &[Verb] = match plan.protocol {
+        Protocol::Text | Protocol::Meta => &[
+            Verb::Gets,
+            Verb::Gat,
+            Verb::Gats,
+            Verb::Add,
+            Verb::Replace,
+            Verb::Append,
+            Verb::Prepend,
+            Verb::Cas,
+            Verb::Cas,
+            Verb::Cas,
+            Verb::Incr,
+            Verb::Decr,
+            Verb::Delete,
+            Verb::Touch,
+        ],
+        Protocol::Binary => &[
+            Verb::Gets,
+            Verb::Gat,
+            Verb::Gats,
+            Verb::Add,
+            Verb::Replace,
+            Verb::Append,
+            Verb::Prepend,
+            Verb::Cas,
+            Verb::Cas,
+            Verb::Cas,
+            Verb::Incr,
+            Verb::Decr,
+            Verb::Delete,
+        ],
+        Protocol::Resp2 | Protocol::Resp3 if several => {
+            &[Verb::Add, Verb::Append, Verb::Incr, Verb::Delete, Verb::Mset]
+        }
+        Protocol::Resp2 | Protocol::Resp3 => &[
+            Verb::Gat,
+            Verb::Add,
+            Verb::Replace,
+            Verb::Append,
+            Verb::Incr,
+            Verb::Decr,
+            Verb::Delete,
+            Verb::Touch,
+            Verb::Hget,
+            Verb::Hset,
+            Verb::Mset,
+        ],
+    };
+    // Half of the runs only read and store, so that each verdict has its chance.
+    if draws.once_in(2) {
+        let (one, other) = (draws.one_of(more), draws.one_of(more));
+        ops.push((one, 1.0));
+        ops.extend((other != one).then_some((other, 1.0)));
+    }
+    let multiset = if ops.iter().any(|(verb, _)| *verb == Verb::Mset) { draws.one_of(&[1, 4]) } else { 1 };
+    Work::Mix(Mix {
+        multiget: if several { draws.one_of(&[2, 5, 12]) } else { 1 },
+        read_through_ns,
+        noreply: has(Feature::Noreply),
+        multiset,
+        ..Mix::of(&ops)
+    })
+}
+
+fn window(pair: Pair, draws: &mut Draws) -> Window {
+    let has = |feature: Feature| pair.0 == feature || pair.1 == feature;
+    Window {
+        seed: 7,
+        objects: 20,
+        keys: vec![Lengths { start: 16, end: 40, share: 1.0 }],
+        values: vec![Lengths { start: 1, end: 900, share: 1.0 }],
+        set: 0.3,
+        get: 0.7,
+        multiget: if has(Feature::MultiGet) { draws.one_of(&[2, 5]) } else { 1 },
+        overwrite: draws.one_of(&[0.0, 0.5]),
+        verify: if has(Feature::Verify) { 1.0 } else { draws.one_of(&[0.0, 1.0]) },
+        expire: 0.0,
+        verbose: draws.once_in(2),
+        preset: false,
+        pool: Pool {
+            sockets: draws.one_of(&[1, 2]),
+            block: 1,
+            datagrams: has(Feature::Udp),
+            replication: None,
+        },
+    }
+}
+
+/// The phases of a run: the measured one alone, or behind loading and a warm-up.
+fn phases(all: bool, plan: &Plan, model: Model, work: Work, stop: Stop, draws: &mut Draws) -> Vec<Phase> {
+    let phase = |name: &str, work: Work, stop: Stop, recorded: bool| Phase {
+        name: name.to_owned(),
+        work,
+        stop,
+        recorded,
+    };
+    let mut phases = Vec::new();
+    match &work {
+        Work::Window(window) if all => {
+            let preset = Window { preset: true, ..window.clone() };
+            phases.push(phase("preset", Work::Window(preset), Stop::default(), false));
+        }
+        // What is checked, read in numbers or appended to has to be there, or hardly anything is asked of it.
+        Work::Mix(mix) if model != Model::Sequence && (all || draws.once_in(3)) => {
+            let asks = |wanted: &[Verb]| mix.ops.iter().any(|(verb, _)| wanted.contains(verb));
+            let load = Load {
+                depth: draws.one_of(&[1, 8]),
+                pieces: asks(&[Verb::Append, Verb::Prepend]),
+                counters: asks(&[Verb::Incr, Verb::Decr]),
+                hashes: asks(&[Verb::Hget, Verb::Hset]),
+                ..Load::default()
+            };
+            phases.push(phase("load", Work::Load(load), Stop::default(), false));
+        }
+        Work::Replay(_) if all => {
+            let load = Load { depth: 4, ..Load::default() };
+            phases.push(phase("load", Work::Load(load), Stop::default(), false));
+        }
+        _ => {}
+    }
+    if all && !matches!(work, Work::Replay(_)) {
+        let warmup =
+            if draws.once_in(2) { time(TIME_NS / 2) } else { Stop { time_ns: None, requests: Some(40) } };
+        phases.push(phase("warmup", work.clone(), warmup, false));
+    }
+    phases.push(phase("measure", work.clone(), stop, true));
+    let divides = plan.route == Route::All
+        && plan.transport == Transport::Stream
+        && matches!(model, Model::Timed | Model::Open | Model::Unlimited);
+    if all && divides && draws.once_in(2) {
+        let delete = Delete { share: 0.5, depth: 2 };
+        phases.push(phase("delete", Work::Delete(delete), Stop::default(), true));
+        phases.push(phase("measure again", work, stop, true));
+    }
+    phases
+}
+
+fn time(ns: u64) -> Stop {
+    Stop { time_ns: Some(ns), requests: None }
+}

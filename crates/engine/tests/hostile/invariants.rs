@@ -1,0 +1,249 @@
+//! What holds of every run, whatever its servers did: one function.
+
+use pummel_logic::measure::measurement::Status;
+use pummel_logic::measure::recorder::Counts;
+use pummel_logic::plan::{Depth, Plan, Protocol, Work};
+use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
+use pummel_logic::wire::Verb;
+
+use crate::bounded::{Limits, Spent};
+use crate::faults::Facts;
+use crate::features::{Model, REQUESTS, Setting};
+use crate::setup::{Outcome, schedule};
+
+/// Longest pause before a connection is opened again.
+const RETRY_MAX_NS: Nanos = SECOND;
+
+/// What a run may take beside what its Plan says: connections are opened, workers meet.
+const OPENING_NS: Nanos = SECOND;
+
+/// For how long a server may answer nothing, in timeouts and at least.
+const PATIENCE: (u64, Nanos) = (10, 10 * SECOND);
+
+/// Memory of a worker and its servers: what is stored, what is on its way, rows that nobody has taken yet.
+const MEMORY_MAX_BYTES: i64 = 8 << 20;
+
+/// Memory for the times of one verb: five histograms, most of whose pages are never touched.
+const TIMES_MAX_BYTES: i64 = 5 * (448 << 10);
+
+/// What a run may take at most: of each phase its time and the drain, or what each of its requests may cost, and the
+/// patience with servers that answer nothing. `is_total`: all servers fall silent for ever, after a few messages.
+pub fn limits(plan: &Plan, trace_rows: u64, is_total: bool) -> Limits {
+    let mut limits = Limits { time_ns: 2 * plan.timeout_ns + OPENING_NS, turns: 20_000 };
+    for phase in &plan.phases {
+        let drain_ns = plan.timeout_ns.min(SECOND);
+        let patience_ns = (PATIENCE.0 * plan.timeout_ns).max(PATIENCE.1);
+        let clients: u64 = plan.groups.iter().map(|group| u64::from(group.clients)).sum();
+        // More than that is asked only of servers that are silent, and given up.
+        let asked = phase.stop.requests.unwrap_or(0).min(REQUESTS);
+        // A read of several keys may be followed by as many stores, and a cas by a read.
+        let requests = match &phase.work {
+            Work::Mix(mix) => asked * (2 + u64::from(mix.multiget)),
+            Work::Load(_) | Work::Delete(_) => 5 * plan.data.records * plan.servers.len() as u64,
+            Work::Replay(_) => 2 * trace_rows,
+            Work::Window(window) if window.preset => clients * u64::from(window.objects),
+            Work::Window(_) => asked,
+            Work::Pause(_) => 0,
+        };
+        limits.time_ns += match phase.stop.time_ns {
+            Some(time_ns) => {
+                // In closed loop there is a turn for each request, which takes some calls of the system.
+                limits.turns += time_ns / 500;
+                time_ns + drain_ns + MILLISECOND
+            }
+            None if is_total => requests * 4 * plan.timeout_ns + patience_ns + 2 * RETRY_MAX_NS + drain_ns,
+            None => requests * (plan.timeout_ns + RETRY_MAX_NS) + patience_ns + drain_ns,
+        };
+        limits.turns += 40 * requests;
+    }
+    // Clients that come at a rate, or whose requests are due at one, wake the worker as often while nothing is answered.
+    limits.turns += limits.time_ns / if is_total { MILLISECOND / 10 } else { 10 * MILLISECOND };
+    limits
+}
+
+/// Everything that is known of a run.
+pub struct Run<'a> {
+    pub setting: &'a Setting,
+    pub trace_rows: u64,
+    pub outcome: &'a Outcome,
+    pub facts: &'a Facts,
+    pub spent: &'a Spent,
+}
+
+/// What does not hold of a run, though it has to; nothing where all is well.
+pub fn broken(run: &Run<'_>) -> Vec<String> {
+    let mut findings = Vec::new();
+    let mut holds = |holds: bool, what: &dyn Fn() -> String| {
+        if !holds {
+            findings.push(what());
+        }
+    };
+    let Run { setting, outcome, facts, spent, .. } = run;
+    let (plan, measurement) = (&setting.plan, &outcome.measurement);
+    let counts = outcome.counts();
+    let whole = measurement.whole_run.ops.all();
+
+    // It ends.
+    if let Some(what) = spent.ended_by {
+        holds(false, &|| {
+            format!("it does not end: {what} ({} turns, {:.3} s)", spent.turns, spent.time_ns as f64 / 1e9)
+        });
+        return findings;
+    }
+    // A simulation is quicker than the thread that gives slices back.
+    let verbs = measurement.ops().iter().count().max(2) as i64;
+    let slices = measurement.intervals.len() as i64 + 4;
+    let memory_bytes = MEMORY_MAX_BYTES + verbs * slices * TIMES_MAX_BYTES;
+    holds(spent.memory_bytes < memory_bytes, &|| {
+        format!("it took {} bytes of memory where {memory_bytes} are enough", spent.memory_bytes)
+    });
+
+    // Accounts add up.
+    let mut sliced = Counts::default();
+    measurement.intervals.iter().for_each(|slice| sliced.merge(&slice.counts()));
+    holds(sliced == counts, &|| format!("slices and totals differ: {sliced:?} and {counts:?}"));
+    let rows = outcome.rows.len() as u64;
+    let sent = counts.requests() - counts.unsent;
+    // What was on its way to a connection that broke has a row and was not sent.
+    holds((sent..=counts.requests()).contains(&rows), &|| {
+        format!("{rows} rows of {sent} requests: {counts:?}")
+    });
+    let begun_alone = plan.phases.len() == 1;
+    holds(whole.requests() >= counts.requests(), &|| {
+        format!("less in all phases than in one: {whole:?}, {counts:?}")
+    });
+    holds(!begun_alone || whole.requests() == counts.requests(), &|| {
+        format!("the whole run has {} requests, its only phase {}", whole.requests(), counts.requests())
+    });
+    if let Some((asked, is_exact)) = asked(run) {
+        let due = counts.requests();
+        let is_right = if is_exact { due == asked } else { due <= asked };
+        holds(is_right, &|| {
+            let reason = outcome.reason();
+            format!(
+                "{due} requests are accounted for of {asked}: {counts:?} ({:?}: {reason})",
+                measurement.status
+            )
+        });
+    }
+    let has_reason = measurement.reason.is_some();
+    holds(has_reason == (measurement.status != Status::Complete), &|| {
+        format!("{:?} because of {:?}", measurement.status, measurement.reason)
+    });
+    for (verb, counts) in measurement.whole_run.ops.iter().filter(|(verb, _)| verb.reads()) {
+        holds(counts.hits + counts.misses <= counts.keys, &|| {
+            format!(
+                "{}: {} hits and {} misses of {} keys",
+                verb.name(),
+                counts.hits,
+                counts.misses,
+                counts.keys
+            )
+        });
+    }
+    if plan.tls.is_none() {
+        holds(measurement.whole_run.bytes.received <= facts.sent_bytes, &|| {
+            format!(
+                "{} bytes came of {} that were sent",
+                measurement.whole_run.bytes.received, facts.sent_bytes
+            )
+        });
+        let noreply = plan.phases.iter().any(|phase| matches!(&phase.work, Work::Mix(mix) if mix.noreply));
+        holds(noreply || whole.completed <= facts.messages + 5 * facts.strikes, &|| {
+            format!("{} requests were answered by {} messages", whole.completed, facts.messages)
+        });
+    }
+    if let Some(load) = &measurement.load {
+        holds(load.stored <= load.records, &|| {
+            format!("{} of {} records are stored", load.stored, load.records)
+        });
+    }
+    churned(run, &mut holds);
+
+    // Connections are asked for at a pace.
+    let ended = whole.completed + whole.failed();
+    let connections = u64::from(plan.groups[0].clients.min(8)) * plan.lanes() as u64;
+    let paced = connections * (20 * (1 + plan.phases.len() as u64) + spent.time_ns / MILLISECOND);
+    holds(spent.opens <= ended + paced, &|| {
+        format!(
+            "{} connections were asked for in {:.3} s, for {ended} requests",
+            spent.opens,
+            spent.time_ns as f64 / 1e9
+        )
+    });
+
+    // No verdict without proof.
+    let verify = &measurement.verify;
+    // Its packets say which request they answer, other replies do not.
+    let is_marked = plan.protocol == Protocol::Binary;
+    let foreign = facts.wrong || facts.shifted && !is_marked;
+    holds(verify.failed == 0 || foreign, &|| {
+        format!("{} right values are called wrong: {:?}", verify.failed, verify.first.first())
+    });
+    holds(verify.stale == 0 || facts.wrong || facts.shifted, &|| {
+        format!("{} values of {} are called stale", verify.stale, verify.checked)
+    });
+    let window = &measurement.window;
+    holds(window.verify_failed == 0 || facts.wrong || facts.shifted, &|| {
+        format!("{} right values of windows are called wrong", window.verify_failed)
+    });
+    findings
+}
+
+/// How many requests the recorded phase is to make, and whether so many have to be accounted for, or at most so many;
+/// `None` where that is not known.
+fn asked(run: &Run<'_>) -> Option<(u64, bool)> {
+    let (plan, outcome) = (&run.setting.plan, run.outcome);
+    let mut recorded = plan.phases.iter().filter(|phase| phase.recorded);
+    let phase = recorded.next().filter(|_| recorded.next().is_none())?;
+    let follows = match &phase.work {
+        Work::Mix(mix) => mix.read_through_ns.is_some() || mix.ops.iter().any(|(verb, _)| *verb == Verb::Cas),
+        Work::Replay(replay) => replay.read_through_ns.is_some(),
+        Work::Window(_) => false,
+        Work::Load(_) | Work::Delete(_) | Work::Pause(_) => return None,
+    };
+    if follows {
+        return None;
+    }
+    let complete = outcome.measurement.status == Status::Complete;
+    match (run.setting.model, phase.stop.time_ns, phase.stop.requests) {
+        (Model::Open | Model::Unlimited, Some(_), None) => {
+            let due: usize = schedule(plan, outcome.measurement.measured_ns).iter().map(Vec::len).sum();
+            Some((due as u64, true))
+        }
+        // Every client that came accounts for all of its requests, and every client comes.
+        (Model::Sequence, None, Some(requests)) => Some((requests, outcome.measurement.measured_ns > 0)),
+        (Model::ChurnClosed | Model::ChurnOpen, None, Some(requests)) => Some((requests, complete)),
+        (Model::Replay, ..) => Some((run.trace_rows, complete)),
+        // To memaslap, a get of several keys is so many requests.
+        (Model::Windowed, None, Some(requests)) => Some((requests, false)),
+        (_, None, Some(requests)) => Some((requests, complete)),
+        _ => None,
+    }
+}
+
+/// What holds of clients that come and go.
+fn churned(run: &Run<'_>, holds: &mut impl FnMut(bool, &dyn Fn() -> String)) {
+    let Run { setting, outcome, spent, .. } = run;
+    let Some(churn) = outcome.measurement.connections.churn.as_ref() else { return };
+    let clients = u64::from(setting.plan.groups[0].clients);
+    holds(churn.begun == churn.ended, &|| format!("{} clients came and {} went", churn.begun, churn.ended));
+    let gone = outcome.departures.len() as u64;
+    holds(churn.ended == gone, &|| format!("{} clients went and {gone} were told of", churn.ended));
+    holds(churn.alive_max <= clients, &|| {
+        format!("{} of {clients} clients were there at one time", churn.alive_max)
+    });
+    holds(churn.established <= churn.asked && churn.asked <= spent.opens, &|| {
+        format!("{} open of {} asked for, {} really", churn.established, churn.asked, spent.opens)
+    });
+    holds(churn.failures.total() <= churn.begun, &|| {
+        format!("{} of {} clients failed", churn.failures.total(), churn.begun)
+    });
+    holds(churn.life.count() == churn.established, &|| {
+        format!("{} lives of {} connections", churn.life.count(), churn.established)
+    });
+    let depth = matches!(setting.plan.groups[0].depth, Depth::Limit(_));
+    let (made, of) =
+        outcome.departures.iter().fold((0, 0), |sum, gone| (sum.0 + gone.calls.0, sum.1 + gone.calls.1));
+    holds(!depth || made <= of, &|| format!("{made} requests were made of {of}"));
+}

@@ -1,0 +1,174 @@
+//! Runs against servers that misbehave, in every pair of features: whatever a peer does, the accounts add up, the run ends
+//! in time with little memory, no verdict is given without proof, and nothing panics.
+//!
+//! Every run is a function of its pair, its misbehaviour and its seed. `cargo xtask hostile` runs more seeds, or one. These
+//! environment variables say which:
+//!
+//! * `PUMMEL_HOSTILE_SEEDS`: so many seeds from 0 on, 20 where it is absent;
+//! * `PUMMEL_HOSTILE_SEED`: this seed alone;
+//! * `PUMMEL_HOSTILE_PAIR`: this pair of features alone, as `churn,handshake`;
+//! * `PUMMEL_HOSTILE_FAULT`: this misbehaviour alone.
+
+// Of what is shared with other tests, each program uses a part.
+#![allow(dead_code)]
+
+#[path = "../authority/mod.rs"]
+mod authority;
+mod bounded;
+mod faults;
+mod features;
+mod invariants;
+mod memory;
+#[path = "../worker/peer.rs"]
+mod peer;
+mod replies;
+mod scenes;
+mod secured;
+#[path = "../worker/setup.rs"]
+mod setup;
+
+use std::env;
+
+use faults::Misbehaviour;
+use features::{Feature, Pair, pairs, refusal};
+use scenes::{Case, Tally};
+
+/// Seeds of each pair and misbehaviour where nothing else is asked for.
+const SEEDS: u64 = 20;
+
+/// Which runs are made.
+struct Choice {
+    seeds: std::ops::Range<u64>,
+    pair: Option<Pair>,
+    fault: Option<Misbehaviour>,
+}
+
+impl Choice {
+    fn from_environment() -> Choice {
+        let word = |name: &str| env::var(name).ok().filter(|word| !word.is_empty());
+        let number =
+            |name: &str| word(name).map(|word| word.parse::<u64>().expect("a number of seeds, or a seed"));
+        let seeds = match (number("PUMMEL_HOSTILE_SEED"), number("PUMMEL_HOSTILE_SEEDS")) {
+            (Some(seed), _) => seed..seed + 1,
+            (None, seeds) => 0..seeds.unwrap_or(SEEDS),
+        };
+        let feature = |name: &str| {
+            let known = Feature::ALL.into_iter().find(|feature| feature.name() == name);
+            known.unwrap_or_else(|| panic!("there is no feature {name:?}"))
+        };
+        let pair = word("PUMMEL_HOSTILE_PAIR").map(|pair| {
+            let (one, other) = pair.split_once(',').unwrap_or((&pair, &pair));
+            let (one, other) = (feature(one), feature(other));
+            (one.min(other), one.max(other))
+        });
+        let fault = word("PUMMEL_HOSTILE_FAULT").map(|name| {
+            let known = Misbehaviour::ALL.into_iter().find(|fault| fault.name() == name);
+            known.unwrap_or_else(|| panic!("there is no misbehaviour {name:?}"))
+        });
+        Choice { seeds, pair, fault }
+    }
+}
+
+/// Runs every pair that begins with a feature, and tells what was found; a line for each pair and misbehaviour, which
+/// `cargo xtask hostile` reads.
+fn run_pairs_of(feature: Feature) {
+    let choice = Choice::from_environment();
+    let mut all = Vec::new();
+    for pair in pairs().filter(|pair| pair.0 == feature && refusal(*pair).is_none()) {
+        if choice.pair.is_some_and(|chosen| chosen != pair) {
+            continue;
+        }
+        for fault in
+            Misbehaviour::ALL.into_iter().filter(|fault| choice.fault.is_none_or(|chosen| chosen == *fault))
+        {
+            let mut tally = Tally::default();
+            for seed in choice.seeds.clone() {
+                let case = Case { pair, fault, seed };
+                tally.add(case, scenes::run(case));
+            }
+            println!("hostile: {}", tally.line(pair, fault));
+            for finding in &tally.findings {
+                println!("hostile finding: {finding}");
+            }
+            all.append(&mut tally.findings);
+        }
+    }
+    let count = all.len();
+    all.truncate(40);
+    assert!(count == 0, "{count} findings, the first of them:\n{}", all.join("\n"));
+}
+
+#[test]
+fn pairs_with_a_handshake() {
+    run_pairs_of(Feature::Handshake);
+}
+
+#[test]
+fn pairs_with_churn() {
+    run_pairs_of(Feature::Churn);
+}
+
+#[test]
+fn pairs_with_windows() {
+    run_pairs_of(Feature::Windows);
+}
+
+#[test]
+fn pairs_with_several_servers() {
+    run_pairs_of(Feature::Servers);
+}
+
+#[test]
+fn pairs_with_tls() {
+    run_pairs_of(Feature::Tls);
+}
+
+#[test]
+fn pairs_with_udp() {
+    run_pairs_of(Feature::Udp);
+}
+
+#[test]
+fn pairs_with_reconnecting() {
+    run_pairs_of(Feature::Reconnect);
+}
+
+#[test]
+fn pairs_with_verifying() {
+    run_pairs_of(Feature::Verify);
+}
+
+#[test]
+fn pairs_with_multi_gets() {
+    run_pairs_of(Feature::MultiGet);
+}
+
+#[test]
+fn pairs_with_reading_through() {
+    run_pairs_of(Feature::ReadThrough);
+}
+
+#[test]
+fn pairs_with_noreply_and_with_phases() {
+    run_pairs_of(Feature::Noreply);
+    run_pairs_of(Feature::Phases);
+}
+
+#[test]
+fn every_pair_is_run_or_refused_with_a_reason() {
+    let refused = pairs().filter(|pair| refusal(*pair).is_some()).count();
+    assert_eq!((pairs().count(), refused), (78, features::REFUSED.len()));
+}
+
+#[test]
+fn a_case_gives_the_same_run_again() {
+    for (pair, fault, seed) in [
+        ((Feature::Churn, Feature::Verify), Misbehaviour::Closed, 3),
+        ((Feature::Servers, Feature::MultiGet), Misbehaviour::ErrorForValue, 4),
+        ((Feature::Udp, Feature::ReadThrough), Misbehaviour::Half, 5),
+        ((Feature::Windows, Feature::Verify), Misbehaviour::Garbage, 6),
+    ] {
+        let once = || scenes::figures(Case { pair, fault, seed });
+        assert_eq!(once(), once(), "{pair:?} {fault:?} {seed}");
+    }
+}

@@ -1,0 +1,61 @@
+//! How much memory a thread has taken, at most: an allocator that counts by thread.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+struct Counting;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+thread_local! {
+    static TAKEN: Cell<i64> = const { Cell::new(0) };
+    static MOST: Cell<i64> = const { Cell::new(0) };
+}
+
+/// This thread has taken so many bytes more.
+fn count(bytes: i64) {
+    // A thread that ends has no counts any more.
+    let _ = TAKEN.try_with(|taken| {
+        taken.set(taken.get() + bytes);
+        let _ = MOST.try_with(|most| most.set(most.get().max(taken.get())));
+    });
+}
+
+/// Counts from here on.
+pub fn begin() {
+    TAKEN.set(0);
+    MOST.set(0);
+}
+
+/// Most bytes that this thread has taken, and not given back, at one time since [`begin`].
+pub fn most() -> i64 {
+    MOST.get()
+}
+
+// SAFETY: memory comes from the system's allocator, unchanged, and counting takes none.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as i64);
+        // SAFETY: the caller keeps to the contract, which is the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as i64);
+        // SAFETY: the caller keeps to the contract, which is the same.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        count(-(layout.size() as i64));
+        // SAFETY: the caller keeps to the contract, which is the same.
+        unsafe { System.dealloc(memory, layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count(size as i64 - layout.size() as i64);
+        // SAFETY: the caller keeps to the contract, which is the same.
+        unsafe { System.realloc(memory, layout, size) }
+    }
+}

@@ -1,0 +1,285 @@
+//! One run: the Plan of a pair, the server that misbehaves, the network between them, and what came of it.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::{Arc, Mutex, Once, OnceLock};
+
+use pummel_engine::io::sim::{Peer, Sim, Weather};
+use pummel_engine::run::Supplies;
+use pummel_engine::tls::{Setup, Tls};
+use pummel_logic::dist::Dist;
+use pummel_logic::host::{HostConfig, Login};
+use pummel_logic::plan::{Plan, Protocol, TlsOptions, Work};
+use pummel_logic::wire::Verb;
+use pummel_logic::workload::trace::Trace;
+use rustls::ServerConfig;
+
+use crate::authority::Authority;
+use crate::bounded::{Bounded, Spent};
+use crate::faults::{Facts, Hostile, Misbehaviour, Mischief};
+use crate::features::{Draws, Model, Pair, REQUESTS, Setting, setting};
+use crate::invariants::{Run, broken, limits};
+use crate::peer::{Cluster, Server};
+use crate::replies::Wire;
+use crate::secured::Secured;
+use crate::setup::{Outcome, run_supplied};
+
+/// Names a run: everything in it follows from these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Case {
+    pub pair: Pair,
+    pub fault: Misbehaviour,
+    pub seed: u64,
+}
+
+impl fmt::Display for Case {
+    /// As `cargo xtask hostile` takes it.
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (one, other) = self.pair;
+        write!(
+            to,
+            "--pair {},{} --fault {} --seed {}",
+            one.name(),
+            other.name(),
+            self.fault.name(),
+            self.seed
+        )
+    }
+}
+
+/// What came of several runs.
+#[derive(Default)]
+pub struct Tally {
+    runs: u64,
+    /// Runs in which the server misbehaved.
+    struck: u64,
+    pub findings: Vec<String>,
+}
+
+/// What came of one run.
+pub struct Result {
+    findings: Vec<String>,
+    struck: bool,
+}
+
+impl Tally {
+    pub fn add(&mut self, case: Case, result: Result) {
+        self.runs += 1;
+        self.struck += u64::from(result.struck);
+        self.findings.extend(result.findings.into_iter().map(|finding| format!("{case}: {finding}")));
+    }
+
+    pub fn line(&self, (one, other): Pair, fault: Misbehaviour) -> String {
+        format!(
+            "pair={},{} fault={} runs={} struck={} findings={}",
+            one.name(),
+            other.name(),
+            fault.name(),
+            self.runs,
+            self.struck,
+            self.findings.len()
+        )
+    }
+}
+
+/// A run, and what does not hold of it.
+pub fn run(case: Case) -> Result {
+    let (setting, mischief) = scene(case);
+    let facts = Arc::new(Mutex::new(Facts::default()));
+    let spent = Arc::new(Mutex::new(Spent::default()));
+    watch_panics();
+    let trace_rows = trace().len();
+    // That a worker's thread has panicked is no news of this one.
+    CASE.set(Some(case));
+    let outcome =
+        panic::catch_unwind(AssertUnwindSafe(|| outcome(case, &setting, &mischief, &facts, &spent)));
+    CASE.set(None);
+    let told = PANICS.lock().expect("telling does not panic").remove(&case);
+    let (facts, spent) = (of(&facts), of(&spent));
+    // A worker that panics ends its run with an error, and is found by its words.
+    let findings = match (told, outcome) {
+        (Some(words), _) => vec![format!("it panics: {words}")],
+        (None, Err(panic)) => vec![format!("it panics: {}", words_of(&*panic))],
+        (None, Ok(outcome)) => {
+            broken(&Run { setting: &setting, trace_rows, outcome: &outcome, facts: &facts, spent: &spent })
+        }
+    };
+    let about = format!(
+        " [{:?} {:?} {:?} {mischief:?}]",
+        setting.plan.protocol, setting.model, setting.plan.groups[0].depth
+    );
+    Result {
+        findings: findings.into_iter().map(|finding| finding + &about).collect(),
+        struck: facts.strikes > 0,
+    }
+}
+
+/// What a run gives that does not come from the real machine, as text.
+pub fn figures(case: Case) -> String {
+    let (setting, mischief) = scene(case);
+    let (facts, spent) = (Arc::default(), Arc::default());
+    let mut outcome = outcome(case, &setting, &mischief, &facts, &spent);
+    outcome.measurement.started_unix_ns = 0;
+    outcome.measurement.generator = Default::default();
+    format!("{:?} {:?}", outcome.measurement, outcome.rows)
+}
+
+fn of<T: Clone>(shared: &Mutex<T>) -> T {
+    shared.lock().unwrap_or_else(|broken| broken.into_inner()).clone()
+}
+
+fn scene(case: Case) -> (Setting, Mischief) {
+    let mut setting = setting(case.pair, case.seed);
+    let mischief = Mischief::new(case.fault, case.seed, setting.plan.servers.len());
+    let plan = &mut setting.plan;
+    if mischief.refuses_greetings() && plan.protocol.is_resp() && plan.login.is_none() && plan.database != 0 {
+        plan.database = 99;
+    }
+    if case.fault == Misbehaviour::Fields && setting.model != Model::Sequence && !plan.protocol.is_resp() {
+        read_for_a_cas(plan);
+    }
+    // A server that is silent for ever is given up long before so many requests have waited for it.
+    let last = plan.phases.last_mut().expect("a plan has phases");
+    if mischief.is_total() && last.stop.time_ns.is_none() && last.stop.requests.is_some() {
+        last.stop.requests = Some(ENDLESS);
+    }
+    (setting, mischief)
+}
+
+/// Adds cas to every mix, since the CAS unique is the field that most depends on.
+fn read_for_a_cas(plan: &mut Plan) {
+    for phase in &mut plan.phases {
+        if let Work::Mix(mix) = &mut phase.work
+            && mix.ops.iter().all(|(verb, _)| *verb != Verb::Cas)
+        {
+            mix.ops.push((Verb::Cas, 2.0));
+        }
+    }
+}
+
+/// Requests that nobody waits for.
+const ENDLESS: u64 = 200_000;
+
+const PASSWORD: &str = "secret";
+
+/// What the servers are.
+fn config(plan: &Plan, mischief: &Mischief, draws: &mut Draws) -> HostConfig {
+    let password = if mischief.refuses_greetings() { "another" } else { PASSWORD };
+    let login = plan
+        .login
+        .as_ref()
+        .map(|login| Login { user: login.user.clone().into_bytes(), password: password.as_bytes().to_vec() });
+    let service_time = draws.one_of(&[0.000_05, 0.000_2, 0.001]);
+    HostConfig {
+        login,
+        service_time: Some(Dist::Fixed(service_time)),
+        seed: plan.seed,
+        ..HostConfig::default()
+    }
+}
+
+fn outcome(
+    case: Case,
+    setting: &Setting,
+    mischief: &Mischief,
+    facts: &Arc<Mutex<Facts>>,
+    spent: &Arc<Mutex<Spent>>,
+) -> Outcome {
+    let plan = &setting.plan;
+    let mut draws = Draws::new(case.seed, 3);
+    let config = config(plan, mischief, &mut draws);
+    let servers: Vec<Server> = plan.servers.iter().map(|_| Server::new(config.clone())).collect();
+    // What is encrypted has lengths that are not the same in each run, so that fate would be another.
+    let is_calm = plan.tls.is_some() || draws.once_in(2);
+    let weather = if is_calm { Weather::calm() } else { Weather::rough() };
+    let limits = limits(plan, trace().len(), mischief.is_total());
+    let wire = match plan.protocol {
+        Protocol::Text | Protocol::Meta => Wire::Text,
+        Protocol::Binary => Wire::Binary,
+        Protocol::Resp2 | Protocol::Resp3 => Wire::Resp,
+    };
+    let supplies = Supplies {
+        password: plan.login.as_ref().map(|_| PASSWORD.to_owned()),
+        trace: (setting.model == Model::Replay).then(|| Arc::clone(trace())),
+        ..Supplies::default()
+    };
+    let facts = || Arc::clone(facts);
+    let hostile = |wire| Hostile::new(Cluster::new(&servers), mischief.clone(), wire, facts());
+    let below = draws.once_in(2);
+    // Each backend is made on the worker's thread. One type for all peers: each would be compiled with every codec
+    // otherwise.
+    let sim = |peer: Box<dyn Peer>| {
+        CASE.set(Some(case));
+        Sim::new(case.seed, weather, peer)
+    };
+    if plan.tls.is_none() {
+        return run_supplied(plan, &supplies, |_| {
+            Ok(Bounded::new(sim(Box::new(hostile(wire))), limits, Arc::clone(spent)))
+        });
+    }
+    let (setup, server) = tls();
+    let server = || Arc::clone(server);
+    run_supplied(plan, &supplies, |_| {
+        let peer: Box<dyn Peer> = if below {
+            let secured = Secured::new(Cluster::new(&servers), server());
+            Box::new(Hostile::new(secured, mischief.clone(), Wire::Records, facts()))
+        } else {
+            Box::new(Secured::new(hostile(wire), server()))
+        };
+        Ok(Bounded::new(Tls::new(sim(peer), setup), limits, Arc::clone(spent)))
+    })
+}
+
+/// A recording of reads and stores of few keys.
+fn trace() -> &'static Arc<Trace> {
+    static TRACE: OnceLock<Arc<Trace>> = OnceLock::new();
+    TRACE.get_or_init(|| {
+        let (mut trace, mut draws) = (Trace::new(), Draws::new(1, 4));
+        for _ in 0..REQUESTS {
+            let (key, stores) = (draws.below(20), draws.once_in(3));
+            assert!(trace.push(format!("recorded:{key}").as_bytes(), 10 + key as u32 * 30, stores));
+        }
+        Arc::new(trace)
+    })
+}
+
+/// Both sides of TLS.
+fn tls() -> &'static (Setup, Arc<ServerConfig>) {
+    static TLS: OnceLock<(Setup, Arc<ServerConfig>)> = OnceLock::new();
+    TLS.get_or_init(|| {
+        let authority = Authority::new();
+        let options = TlsOptions { server_name: Some("localhost".to_owned()), ..authority.options() };
+        (Setup::new(&options, &[]).expect("the authority has made it all"), authority.server())
+    })
+}
+
+// ---- Panics ----
+
+thread_local! {
+    /// The case that this thread works on.
+    static CASE: Cell<Option<Case>> = const { Cell::new(None) };
+}
+
+static PANICS: Mutex<BTreeMap<Case, String>> = Mutex::new(BTreeMap::new());
+
+/// Keeps the words of panics on workers' threads, which nobody sees otherwise.
+fn watch_panics() {
+    static WATCHED: Once = Once::new();
+    WATCHED.call_once(|| {
+        let usual = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            let Some(case) = CASE.get() else { return usual(info) };
+            let place = info.location().map_or(String::new(), |place| format!(" at {place}"));
+            let words = words_of(info.payload()) + &place;
+            PANICS.lock().expect("telling does not panic").entry(case).or_insert(words);
+        }));
+    });
+}
+
+fn words_of(payload: &(dyn Any + Send)) -> String {
+    let words = payload.downcast_ref::<&str>().map(|words| words.to_string());
+    words.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a word".to_owned())
+}

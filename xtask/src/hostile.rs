@@ -1,0 +1,183 @@
+//! `cargo xtask hostile`: the hostile simulation with more seeds than the tests take, or a single run of it.
+
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+pub const HELP: &str = "\
+Usage: cargo xtask hostile [OPTIONS]
+
+Runs pummel over a simulated network against servers that misbehave, in every pair of features, and says what does not
+hold of a run though it has to: accounts add up, the run ends in time with little memory, no verdict without proof,
+never a panic. The runs are those of crates/engine/tests/hostile, optimised.
+
+Options:
+  --seeds N         seeds of each pair and misbehaviour [default: 1000]
+  --seed N          this seed alone: a run that was found
+  --pair ONE,OTHER  these two features alone: handshake, churn, windows, servers, tls, udp, reconnect, verify,
+                    multi-get, read-through, noreply, phases
+  --fault NAME      this misbehaviour alone: refused, closed, garbage, error, extra, repeated, silence, half, fields
+  -h, --help        this text
+
+Exit status: 0 nothing was found, 1 something was, 2 the command line is wrong.
+";
+
+/// Which runs are made: names of environment variables of the test program, and their values.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Options(Vec<(&'static str, String)>);
+
+impl Options {
+    /// Reads the command line.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong with it.
+    pub fn parse(words: &[&str]) -> Result<Options, String> {
+        let mut chosen = vec![("PUMMEL_HOSTILE_SEEDS", "1000".to_owned())];
+        let mut words = words.iter();
+        while let Some(option) = words.next() {
+            let name = match *option {
+                "--seeds" => "PUMMEL_HOSTILE_SEEDS",
+                "--seed" => "PUMMEL_HOSTILE_SEED",
+                "--pair" => "PUMMEL_HOSTILE_PAIR",
+                "--fault" => "PUMMEL_HOSTILE_FAULT",
+                other => return Err(format!("`hostile` does not take this: {other}")),
+            };
+            let value = words.next().ok_or_else(|| format!("{option} needs a value"))?;
+            if name.contains("SEED") && value.parse::<u64>().is_err() {
+                return Err(format!("{option} needs a whole number and not {value}"));
+            }
+            chosen.push((name, (*value).to_owned()));
+        }
+        Ok(Options(chosen))
+    }
+}
+
+/// The figures of a pair and a misbehaviour, as a line of the test program gives them.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Row {
+    pair: String,
+    fault: String,
+    runs: u64,
+    struck: u64,
+    findings: u64,
+}
+
+impl Row {
+    /// Reads `pair=P fault=F runs=N struck=N findings=N`.
+    fn parse(line: &str) -> Option<Row> {
+        let mut row = Row::default();
+        for word in line.split_whitespace() {
+            let (name, value) = word.split_once('=')?;
+            match name {
+                "pair" => row.pair = value.to_owned(),
+                "fault" => row.fault = value.to_owned(),
+                "runs" => row.runs = value.parse().ok()?,
+                "struck" => row.struck = value.parse().ok()?,
+                "findings" => row.findings = value.parse().ok()?,
+                _ => return None,
+            }
+        }
+        (!row.pair.is_empty() && !row.fault.is_empty()).then_some(row)
+    }
+}
+
+/// Runs it and prints a table; says whether nothing was found.
+pub fn run(root: &Path, Options(chosen): &Options) -> io::Result<bool> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let begin = Instant::now();
+    let mut child = Command::new(cargo)
+        .args([
+            "test",
+            "--release",
+            "--package",
+            "pummel-engine",
+            "--test",
+            "hostile",
+            "pairs_",
+            "--",
+            "--nocapture",
+        ])
+        .envs(chosen.iter().map(|(name, value)| (name, value)))
+        .current_dir(root)
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut rows = Vec::new();
+    let mut findings = Vec::new();
+    for line in BufReader::new(child.stdout.take().expect("it is piped")).lines() {
+        let line = line?;
+        // What the test program itself says of a test may stand in front of the line.
+        if let Some((_, finding)) = line.split_once("hostile finding: ") {
+            findings.push(finding.to_owned());
+        } else if let Some(row) = line.split_once("hostile: ").and_then(|(_, row)| Row::parse(row)) {
+            rows.push(row);
+        }
+    }
+    let passed = child.wait()?.success();
+    print!("{}", table(&rows));
+    for finding in &findings {
+        println!("finding: {finding}");
+    }
+    let sum = |of: fn(&Row) -> u64| rows.iter().map(of).sum::<u64>();
+    println!(
+        "{} pairs and misbehaviours, {} runs, {} with a server that misbehaved, {} findings, {:.0} s",
+        rows.len(),
+        sum(|row| row.runs),
+        sum(|row| row.struck),
+        findings.len(),
+        begin.elapsed().as_secs_f64()
+    );
+    if rows.is_empty() {
+        println!(
+            "Nothing was run: no pair has these two features (docs: crates/engine/tests/hostile/features.rs)."
+        );
+    }
+    Ok(passed && !rows.is_empty())
+}
+
+/// The rows in columns, by pair and misbehaviour.
+fn table(rows: &[Row]) -> String {
+    let mut rows: Vec<&Row> = rows.iter().collect();
+    rows.sort_by_key(|row| (&row.pair, &row.fault));
+    let mut text =
+        format!("{:<26} {:<10} {:>8} {:>8} {:>9}\n", "pair", "fault", "runs", "struck", "findings");
+    for row in rows {
+        let Row { pair, fault, runs, struck, findings } = row;
+        text += &format!("{pair:<26} {fault:<10} {runs:>8} {struck:>8} {findings:>9}\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_become_variables_of_the_test_program() {
+        let options =
+            Options::parse(&["--pair", "churn,handshake", "--fault", "silence", "--seed", "17"]).unwrap();
+        let words: Vec<String> = options.0.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(
+            words,
+            [
+                "PUMMEL_HOSTILE_SEEDS=1000",
+                "PUMMEL_HOSTILE_PAIR=churn,handshake",
+                "PUMMEL_HOSTILE_FAULT=silence",
+                "PUMMEL_HOSTILE_SEED=17"
+            ]
+        );
+        assert_eq!(Options::parse(&["--seed", "x"]).unwrap_err(), "--seed needs a whole number and not x");
+        assert_eq!(Options::parse(&["--fault"]).unwrap_err(), "--fault needs a value");
+    }
+
+    #[test]
+    fn lines_of_the_test_program_become_rows() {
+        let line = "pair=churn,verify fault=half runs=20 struck=19 findings=1";
+        let row = Row::parse(line).unwrap();
+        assert_eq!((row.runs, row.struck, row.findings), (20, 19, 1));
+        assert!(
+            table(&[row]).ends_with("churn,verify               half             20       19         1\n")
+        );
+        assert_eq!(Row::parse("pair=churn,verify and more"), None);
+    }
+}
