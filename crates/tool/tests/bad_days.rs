@@ -373,7 +373,7 @@ fn what_cannot_be_printed_is_an_error_whatever_it_is() {
         format!("run {measured} --json -"),
         format!("run {measured} --format json"),
         format!("load -s {server} --records 100"),
-        format!("scan {measured} --rates 1k:1k:1k --csv -"),
+        format!("scan {measured} --rates 1k:1k:1k --json -"),
         "explain run -s a".to_owned(),
         "run --help".to_owned(),
         "--version".to_owned(),
