@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use pummel_logic::time::{Nanos, SECOND};
 
@@ -104,6 +104,38 @@ pub fn local_time(unix_s: u64) -> LocalTime {
         hour: shown.tm_hour,
         minute: shown.tm_min,
         second: shown.tm_sec,
+    }
+}
+
+// ---- Standard output ----
+
+/// Whether nothing could be written to standard output when the process began: it was closed, or open for reading alone.
+static NO_STDOUT: AtomicBool = AtomicBool::new(false);
+
+/// Called by the system before `main`, like every function that this section names. Rust's own start comes later and
+/// opens /dev/null in the place of a standard output that is closed, so that what is printed is lost without an error.
+#[used]
+// SAFETY: the section is an array of such functions, and this one needs nothing that is set up later: it makes one system
+// call and stores to an atomic.
+#[unsafe(link_section = ".init_array")]
+static LOOK_AT_STDOUT: extern "C" fn() = {
+    extern "C" fn look_at_stdout() {
+        // SAFETY: asking for the flags of a descriptor touches no memory, and an error is an answer too.
+        let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFL) };
+        let lost = flags < 0 || flags & libc::O_ACCMODE == libc::O_RDONLY;
+        NO_STDOUT.store(lost, Ordering::Relaxed);
+    }
+    look_at_stdout
+};
+
+/// Whether what is written to standard output arrives somewhere.
+///
+/// # Errors
+/// EBADF when standard output was closed, or open for reading alone, when the process began.
+pub fn check_stdout() -> io::Result<()> {
+    match NO_STDOUT.load(Ordering::Relaxed) {
+        true => Err(io::Error::from_raw_os_error(libc::EBADF)),
+        false => Ok(()),
     }
 }
 
