@@ -8,13 +8,14 @@ use pummel_logic::measure::churn::{Churn, Failure};
 use pummel_logic::measure::histogram::Histogram;
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::{Bytes, Verify, WorkerTime};
-use pummel_logic::measure::recorder::Tally;
+use pummel_logic::measure::recorder::{Counts, Tally};
 use pummel_logic::time::Nanos;
 use pummel_logic::wire::udp;
 use pummel_logic::wire::{Fault, Outcome, Verb};
 use pummel_logic::workload::window::Finding;
 
 use crate::io::Reason;
+use crate::io::sys::CpuTime;
 
 /// One request of the measured phase, raw. Times are on the monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +60,9 @@ pub struct Departure {
     pub failure: Option<(Failure, Option<Trouble>)>,
 }
 
+/// What servers said with errors, and how often.
+pub type Messages = Vec<(Vec<u8>, u64)>;
+
 /// What a worker says.
 #[derive(Debug)]
 pub enum Note {
@@ -68,15 +72,15 @@ pub enum Note {
         phase: usize,
         /// When, on the monotonic clock.
         at: Nanos,
+        /// CPU time that the process had used before it.
+        cpu: CpuTime,
     },
-    /// CPU time of the process in a phase (from the first worker only).
+    /// A worker is through with a phase and its drain.
     Spent {
         /// Index of the phase in the Plan.
         phase: usize,
-        /// Outside the kernel.
-        user_ns: Nanos,
-        /// Inside the kernel.
-        system_ns: Nanos,
+        /// CPU time that the process had used until then.
+        cpu: CpuTime,
     },
     /// Its part of a slice of the measured phase.
     Slice {
@@ -159,8 +163,21 @@ pub struct PhaseEnd {
     pub time: WorkerTime,
     /// Connections that were open when it began.
     pub open: u64,
+    /// What came of it, where it stores records, whether it is recorded or not.
+    pub load: Option<Box<LoadEnd>>,
     /// What it did not come to.
     pub fate: PhaseFate,
+}
+
+/// What came of a phase that stores records, on one worker.
+#[derive(Debug, Default)]
+pub struct LoadEnd {
+    /// How its requests ended.
+    pub counts: Counts,
+    /// Bytes that it sent.
+    pub sent_bytes: u64,
+    /// What servers said with errors.
+    pub messages: Messages,
 }
 
 /// What a phase did not come to, on one worker.
@@ -199,8 +216,8 @@ pub struct WorkerEnd {
     pub verify: Verify,
     /// What became of datagrams.
     pub udp: udp::Counts,
-    /// What servers said with errors, and how often.
-    pub messages: Vec<(Vec<u8>, u64)>,
+    /// What servers said with errors, but for loads that are not recorded.
+    pub messages: Messages,
     /// Why the first connection was not opened, or was lost, and the index of its server in the Plan.
     pub trouble: Option<(u32, Trouble)>,
     /// The kernel failed, so that the worker could not go on.

@@ -16,7 +16,9 @@ use pummel_logic::workload::key::KEY_MAX_BYTES;
 use pummel_logic::workload::value::Version;
 
 use crate::departures::Departures;
-use crate::feed::{Departure, Line, News, Note, PhaseEnd, PhaseFate, Row, Trouble, WorkerEnd};
+use crate::feed::{
+    Departure, Line, LoadEnd, Messages, News, Note, PhaseEnd, PhaseFate, Row, Trouble, WorkerEnd,
+};
 use crate::io::{Handshake, Reason};
 use crate::ledger::Ledger;
 
@@ -86,6 +88,10 @@ pub struct Log {
     /// Groups of which only successes are timed.
     choosy: Box<[bool]>,
     end: WorkerEnd,
+    /// What comes of the phase, where it stores records.
+    load: Option<Box<LoadEnd>>,
+    /// Records that the last phase which is over stored, where it was a load.
+    stored: u64,
     open: u64,
     /// The server of the first request over UDP that was given up.
     late: Option<u32>,
@@ -151,6 +157,8 @@ impl Log {
             watched: habits.rows || habits.ledger.is_some(),
             choosy: habits.successes_only.into(),
             end: WorkerEnd::default(),
+            load: None,
+            stored: 0,
             open: 0,
             late: None,
         }
@@ -169,6 +177,16 @@ impl Log {
             Mode::Count => begin + PROGRESS_NS,
             Mode::Record(interval_ns) => self.tick_at(begin + interval_ns),
         };
+    }
+
+    /// Whether the phase that begins stores records.
+    pub fn note_loads(&mut self, loads: bool) {
+        self.load = loads.then(Box::default);
+    }
+
+    /// How many records the last phase that is over stored; 0 where it was no load.
+    pub fn stored(&self) -> u64 {
+        self.stored
     }
 
     /// The worker begins the phase now.
@@ -221,6 +239,12 @@ impl Log {
             }
             self.hand_over_departures();
         }
+        let load = self.load.take().map(|mut load| {
+            load.counts.merge(&self.tally.all());
+            load.sent_bytes += self.bytes.sent;
+            load
+        });
+        self.stored = load.as_ref().map_or(0, |load| load.counts.outcomes.stored);
         let elapsed_ns = now.saturating_sub(self.begin);
         self.line.say(Note::Phase(Box::new(PhaseEnd {
             phase: self.phase,
@@ -233,6 +257,7 @@ impl Log {
             answered_ns: self.answered_at.saturating_sub(self.begin),
             time: WorkerTime { busy_ns: self.busy_ns.min(elapsed_ns), wall_ns: elapsed_ns },
             open: self.open,
+            load,
             fate,
         })));
         self.mode = Mode::Count;
@@ -270,6 +295,10 @@ impl Log {
         spare.restart(next, end_ns);
         let mut full = std::mem::replace(&mut self.interval, spare);
         full.end_ns = end_ns;
+        if let Some(load) = &mut self.load {
+            load.counts.merge(&full.counts());
+            load.sent_bytes += full.bytes.sent;
+        }
         self.line.say(Note::Slice { interval: full, worker: self.line.worker, next });
     }
 
@@ -565,11 +594,12 @@ impl Log {
             return;
         }
         let message = &message[..message.len().min(MESSAGES.1)];
-        let known = &mut self.end.messages;
-        if let Some((_, count)) = known.iter_mut().find(|(text, _)| text == message) {
-            *count += 1;
-        } else if known.len() < MESSAGES.0 {
-            known.push((message.to_vec(), 1));
+        if let Some(load) = &mut self.load {
+            note_message(&mut load.messages, message);
+        }
+        // A load that is recorded is measured as well.
+        if self.load.is_none() || self.mode != Mode::Count {
+            note_message(&mut self.end.messages, message);
         }
     }
 
@@ -640,6 +670,15 @@ impl Log {
         if let Some(passing) = self.checks.get_mut(slot) {
             *passing = None;
         }
+    }
+}
+
+/// Counts what a server said, beside at most so many other messages.
+fn note_message(known: &mut Messages, message: &[u8]) {
+    if let Some((_, count)) = known.iter_mut().find(|(text, _)| text == message) {
+        *count += 1;
+    } else if known.len() < MESSAGES.0 {
+        known.push((message.to_vec(), 1));
     }
 }
 

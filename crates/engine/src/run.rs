@@ -6,12 +6,14 @@ use std::fmt;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
 
 use pummel_logic::arrivals::{Pace, Schedule};
 use pummel_logic::client::{Client, Shift};
+use pummel_logic::measure::completion::{Loaded, load_shortfall, most_said};
 use pummel_logic::measure::interval::{Interval, take_whole};
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::recorder::Span;
@@ -43,6 +45,7 @@ use crate::feed::{Departure, Line, News, Note, PhaseEnd, Row, Trouble, WorkerEnd
 use crate::io::choice::{self, Choice};
 use crate::io::epoll::Epoll;
 use crate::io::patience::Cores;
+use crate::io::sys::CpuTime;
 use crate::io::uring::Uring;
 use crate::io::{Backend, sys};
 use crate::log::{Habits, Log, Mode};
@@ -147,8 +150,10 @@ pub type Permit = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
 /// Where a process waits, at the beginning of every phase, for the other processes that have a part of the run.
 pub trait Gate: Sync {
     /// All workers here are ready for the next phase since `ready`: says when it begins, on the monotonic clock, as soon
-    /// as all others are ready too. `None`: it does not begin, because one of them cannot go on or the run was stopped.
-    fn pass(&self, ready: Nanos) -> Option<Nanos>;
+    /// as all others are ready too. `loaded` says what the phase before it stored here; nothing was to be stored where that
+    /// was no load. `None`: the next phase does not begin, because one of the processes cannot go on, the load of all of
+    /// them has failed, or the run was stopped.
+    fn pass(&self, ready: Nanos, loaded: Loaded) -> Option<Nanos>;
 }
 
 /// One process' part of a run, and where it meets the others.
@@ -263,10 +268,10 @@ fn run_on_kernel(
     let ground = Ground { servers, choice: Some(choice.clone()), share };
     match choice.backend {
         plan::Backend::Uring => {
-            run_sealed(plan, supplies, ground, watch, stop, &|| Uring::new(wait, clock, &plan.socket))
+            run_sealed(plan, supplies, ground, watch, stop, &|_| Uring::new(wait, clock, &plan.socket))
         }
         plan::Backend::Auto | plan::Backend::Epoll => {
-            run_sealed(plan, supplies, ground, watch, stop, &|| Epoll::new(wait, clock, &plan.socket))
+            run_sealed(plan, supplies, ground, watch, stop, &|_| Epoll::new(wait, clock, &plan.socket))
         }
     }
 }
@@ -278,13 +283,13 @@ fn run_sealed<B: Backend>(
     ground: Ground<'_>,
     watch: &mut dyn Watch,
     stop: &dyn Fn() -> bool,
-    backend: &(impl Fn() -> io::Result<B> + Sync),
+    backend: &MakeBackend<'_, B>,
 ) -> Result<Measurement, RunError> {
     match &plan.tls {
-        None => run_at(plan, supplies, ground, watch, stop, &|_| backend()),
+        None => run_at(plan, supplies, ground, watch, stop, backend),
         Some(options) => {
             let setup = Setup::new(options, &ground.servers).map_err(RunError::Tls)?;
-            run_at(plan, supplies, ground, watch, stop, &|_| Ok(Tls::new(backend()?, &setup)))
+            run_at(plan, supplies, ground, watch, stop, &|worker| Ok(Tls::new(backend(worker)?, &setup)))
         }
     }
 }
@@ -305,6 +310,10 @@ pub fn run_on<B: Backend>(
     run_at(plan, &Supplies::default(), ground, watch, stop, &backend)
 }
 
+/// Makes the backend of a worker from the worker's number, on the worker's thread. It is no type parameter, so that each
+/// kind of backend is compiled once for each codec, whoever makes it.
+type MakeBackend<'a, B> = dyn Fn(usize) -> io::Result<B> + Sync + 'a;
+
 /// What a run finds before it begins.
 struct Ground<'a> {
     servers: Arc<[Server]>,
@@ -321,7 +330,7 @@ fn run_at<B: Backend>(
     ground: Ground<'_>,
     watch: &mut dyn Watch,
     stop: &dyn Fn() -> bool,
-    backend: &(impl Fn(usize) -> io::Result<B> + Sync),
+    backend: &MakeBackend<'_, B>,
 ) -> Result<Measurement, RunError> {
     match plan.protocol {
         Protocol::Text => {
@@ -374,6 +383,8 @@ struct Site<'a> {
     part: Cow<'a, Part>,
     gate: Option<&'a dyn Gate>,
     meeting: Meeting,
+    /// Records that each phase stored here. Each worker adds its own before it meets the others for the next phase.
+    stored: Vec<AtomicU64>,
     wants: Wants,
 }
 
@@ -383,7 +394,7 @@ fn run_with<C: Codec + Sync, B: Backend>(
     ground: Ground<'_>,
     watch: &mut dyn Watch,
     stop: &dyn Fn() -> bool,
-    backend: &(impl Fn(usize) -> io::Result<B> + Sync),
+    backend: &MakeBackend<'_, B>,
     codec: C,
 ) -> Result<Measurement, RunError> {
     let part = match ground.share {
@@ -417,6 +428,7 @@ fn run_with<C: Codec + Sync, B: Backend>(
         meeting: Meeting::new(threads).among_others(!part.is_whole()),
         gate: ground.share.map(|share| share.gate),
         part,
+        stored: plan.phases.iter().map(|_| AtomicU64::new(0)).collect(),
         wants: watch.wants(),
     };
     let (notes, heard) = mpsc::channel();
@@ -464,12 +476,7 @@ pub fn ensure_descriptors(plan: &Plan, part: &Part) -> Result<(), ConnectError> 
 }
 
 /// One worker's life: on its CPU, with its backend, through all phases.
-fn staff<C: Codec, B: Backend>(
-    site: &Site<'_>,
-    line: Line,
-    backend: &impl Fn(usize) -> io::Result<B>,
-    codec: &C,
-) {
+fn staff<C: Codec, B: Backend>(site: &Site<'_>, line: Line, backend: &MakeBackend<'_, B>, codec: &C) {
     let number = line.worker;
     let pinned = match site.plan.engine.cpus.as_slice() {
         [] => Ok(()),
@@ -594,7 +601,12 @@ fn phases<C: Codec, B: Backend>(
         }
         let able = worker.can_go_on();
         let Some(at) = site.meeting.meet(worker.now(), able) else { return Ok(()) };
-        let Some(begin) = begin_of(site, number, at) else { return Ok(()) };
+        let loaded = loaded_before(site, n);
+        // Where the load is shared, those who see all of it decide.
+        if loaded.has_failed() && site.part.is_whole() {
+            return Ok(());
+        }
+        let Some(begin) = begin_of(site, number, at, loaded) else { return Ok(()) };
         since = if plan.runs_on(n) { since } else { begin };
         end = match &phase.work {
             Work::Pause(pause) => site.started.saturating_add(pause.until_ns),
@@ -607,27 +619,36 @@ fn phases<C: Codec, B: Backend>(
             worker.call(calling_of(site, n, group, crowd, begin, end));
         }
         if number == 0 {
-            worker.log().say(Note::Began { phase: n, at: begin });
+            worker.log().say(Note::Began { phase: n, at: begin, cpu: sys::process_cpu_time() });
         }
-        let cpu = sys::process_cpu_time();
         worker.work(&site.meeting, begin, end)?;
-        if number == 0 {
-            let now = sys::process_cpu_time();
-            let user_ns = now.user_ns.saturating_sub(cpu.user_ns);
-            let system_ns = now.system_ns.saturating_sub(cpu.system_ns);
-            worker.log().say(Note::Spent { phase: n, user_ns, system_ns });
-        }
+        worker.log().say(Note::Spent { phase: n, cpu: sys::process_cpu_time() });
+        site.stored[n].fetch_add(worker.log().stored(), Ordering::Relaxed);
     }
     Ok(())
 }
 
-/// When a phase begins for which all workers here are ready since `ready`; `None` when it does not.
-fn begin_of(site: &Site<'_>, number: usize, ready: Nanos) -> Option<Nanos> {
+/// What the phase before phase `n` stored here, of what it was to store here: nothing of nothing where it was no load. To
+/// be asked when all workers have met for phase `n`.
+fn loaded_before(site: &Site<'_>, n: usize) -> Loaded {
+    let Some(before) = n.checked_sub(1) else { return Loaded::default() };
+    match &site.plan.phases[before] {
+        phase @ Phase { work: Work::Load(_), .. } => Loaded {
+            records: requests_here(site, phase).unwrap_or(0),
+            stored: site.stored[before].load(Ordering::Relaxed),
+        },
+        _ => Loaded::default(),
+    }
+}
+
+/// When a phase begins for which all workers here are ready since `ready`, after a phase that `loaded` so much; `None` when
+/// it does not.
+fn begin_of(site: &Site<'_>, number: usize, ready: Nanos, loaded: Loaded) -> Option<Nanos> {
     let Some(gate) = site.gate else { return Some(ready + HEAD_START_NS) };
     // One worker asks for all, and the others wait for what it was told.
     match number {
         0 => {
-            let told = gate.pass(ready);
+            let told = gate.pass(ready, loaded);
             site.meeting.meet(told.unwrap_or(0), told.is_some())
         }
         _ => site.meeting.meet(0, true),
@@ -649,6 +670,7 @@ fn brief<C: Codec, B: Backend>(
     shared.begin(&phase.work, plan.seed);
     let mode = if phase.recorded { Mode::Record(plan.interval_ns) } else { Mode::Count };
     log.begin_phase(n, mode, begin, end);
+    log.note_loads(matches!(phase.work, Work::Load(_)));
     log.note_open(seats.iter().map(|seat| seat.client.open_lanes()).sum());
     let paces: Vec<Option<Pace>> = plan.groups.iter().map(|group| pace_of(phase, group)).collect();
     for (seat, &(group, number)) in seats.iter_mut().zip(places) {
@@ -1043,8 +1065,6 @@ struct Collector<'a, 'w> {
     dead: Vec<u64>,
     /// Requests that phases were to make and that were never due.
     missing: u64,
-    /// Requests that were asked again.
-    repeated: u64,
     /// Its length.
     elapsed_ns: Nanos,
     /// How late the last worker began the phase under way.
@@ -1059,6 +1079,8 @@ struct Collector<'a, 'w> {
     silent: BTreeMap<u32, (usize, Nanos)>,
     failures: Vec<io::Error>,
     stopped_at: Option<Nanos>,
+    /// CPU time that the process had used when a recorded phase began, or a worker was through with it.
+    cpu: CpuTime,
     /// It was the caller who wanted it to stop.
     interrupted: bool,
 }
@@ -1088,7 +1110,6 @@ impl<'a, 'w> Collector<'a, 'w> {
             through: vec![0; plan.phases.len()],
             dead: vec![0; plan.phases.len()],
             missing: 0,
-            repeated: 0,
             elapsed_ns: 0,
             late_ns: 0,
             before_ns: 0,
@@ -1097,6 +1118,7 @@ impl<'a, 'w> Collector<'a, 'w> {
             silent: BTreeMap::new(),
             failures: Vec::new(),
             stopped_at: None,
+            cpu: CpuTime::default(),
             interrupted: false,
         }
     }
@@ -1126,17 +1148,17 @@ impl<'a, 'w> Collector<'a, 'w> {
     fn hear(&mut self, note: Note) {
         let plan = self.site.plan;
         match note {
-            Note::Began { phase, at } => {
+            Note::Began { phase, at, cpu } => {
+                self.cpu = cpu;
                 if plan.phases[phase].recorded && self.measurement.started_unix_ns == 0 {
                     self.measurement.started_unix_ns =
                         clock::wall().saturating_sub(clock::now().saturating_sub(at));
                 }
                 self.watch.begin(&plan.phases[phase], at);
             }
-            Note::Spent { phase, user_ns, system_ns } => {
+            Note::Spent { phase, cpu } => {
                 if plan.phases[phase].recorded {
-                    self.measurement.generator.cpu_user_ns += user_ns;
-                    self.measurement.generator.cpu_system_ns += system_ns;
+                    self.spent(cpu);
                 }
             }
             Note::Progress { phase, ended } => {
@@ -1154,6 +1176,16 @@ impl<'a, 'w> Collector<'a, 'w> {
             Note::Phase(end) => self.phase(&end),
             Note::Done(end) => self.done(*end),
         }
+    }
+
+    /// A worker was through with a recorded phase when the process had used this CPU time. The last worker's word counts,
+    /// so that the drain of every worker is in it.
+    fn spent(&mut self, cpu: CpuTime) {
+        let generator = &mut self.measurement.generator;
+        generator.cpu_user_ns += cpu.user_ns.saturating_sub(self.cpu.user_ns);
+        generator.cpu_system_ns += cpu.system_ns.saturating_sub(self.cpu.system_ns);
+        self.cpu.user_ns = self.cpu.user_ns.max(cpu.user_ns);
+        self.cpu.system_ns = self.cpu.system_ns.max(cpu.system_ns);
     }
 
     /// A connection is lost for good. Where nothing goes on without it, the run is over.
@@ -1217,15 +1249,17 @@ impl<'a, 'w> Collector<'a, 'w> {
         let measurement = &mut self.measurement;
         measurement.whole_run.ops.merge(&end.tally);
         measurement.whole_run.bytes.merge(&end.bytes);
-        if let Work::Load(_) = &phase.work {
-            let all = end.tally.all();
+        if let Some(came) = &end.load {
             let load = measurement.load.get_or_insert_default();
-            load.records = requests_here(self.site, phase).unwrap_or(0);
-            load.stored += all.outcomes.stored;
-            let failed = all.requests() - all.unsent - all.outcomes.stored;
-            load.errors += failed.saturating_sub(end.fate.repeated);
+            if self.through[end.phase] == 0 {
+                load.records += requests_here(self.site, phase).unwrap_or(0);
+            }
+            let (stored, ended) = (came.counts.outcomes.stored, came.counts.ended());
+            load.stored += stored;
+            load.errors += (ended - stored).saturating_sub(end.fate.repeated);
             load.elapsed_ns = load.elapsed_ns.max(end.elapsed_ns);
-            load.bytes += end.bytes.sent;
+            load.bytes += came.sent_bytes;
+            came.messages.iter().for_each(|(message, count)| load.message(message, *count));
         }
         if phase.recorded {
             measurement.connections.open += end.open;
@@ -1244,7 +1278,6 @@ impl<'a, 'w> Collector<'a, 'w> {
         }
         self.dead[end.phase] += end.fate.dead;
         self.missing += end.fate.missing;
-        self.repeated += end.fate.repeated;
         if phase.recorded && self.through[end.phase] == self.spares.len() {
             self.end_recorded_phase();
         }
@@ -1290,7 +1323,6 @@ impl<'a, 'w> Collector<'a, 'w> {
     fn finish(mut self) -> Measurement {
         self.add_slices(u64::MAX);
         self.measurement.measured_ns = self.before_ns + self.elapsed_ns;
-        self.add_recorded_load();
         self.measurement.generator.peak_rss_bytes = sys::peak_rss_bytes().unwrap_or(0);
         (self.measurement.status, self.measurement.reason) = (Status::Complete, None);
         if let Some(reason) = self.shortfall() {
@@ -1303,29 +1335,20 @@ impl<'a, 'w> Collector<'a, 'w> {
         self.measurement
     }
 
-    /// What a recorded phase stored is in its slices, and in no tally.
-    fn add_recorded_load(&mut self) {
-        let loads = |phase: &Phase| phase.recorded && matches!(phase.work, Work::Load(_));
-        if !self.site.plan.phases.iter().any(loads) {
-            return;
-        }
-        let (ops, bytes) = (self.measurement.ops().all().counts, self.measurement.bytes.sent);
-        let load = self.measurement.load.get_or_insert_default();
-        load.stored += ops.outcomes.stored;
-        load.errors += (ops.requests() - ops.outcomes.stored).saturating_sub(self.repeated);
-        load.bytes += bytes;
-    }
-
     /// What is missing from what the Plan asked for, if anything.
     fn shortfall(&self) -> Option<String> {
         let plan = self.site.plan;
         let asked = self.measurement.connections.asked;
-        let why = match &self.trouble {
-            Some((server, trouble)) => format!(": {}: {trouble}", self.site.servers[*server as usize].name()),
-            None => self.complaint(),
-        };
+        let trouble = self
+            .trouble
+            .as_ref()
+            .map(|(server, trouble)| format!("{}: {trouble}", self.site.servers[*server as usize].name()));
+        let why = trouble.as_ref().map_or_else(|| self.complaint(), |trouble| format!(": {trouble}"));
         if let Some(failure) = self.failures.first() {
             return Some(format!("a worker could not go on: {failure}"));
+        }
+        if let Some(unstored) = self.failed_load(trouble.as_deref()) {
+            return Some(unstored);
         }
         let workers = self.spares.len();
         let dead = self.dead.iter().max().copied().unwrap_or(0);
@@ -1355,6 +1378,11 @@ impl<'a, 'w> Collector<'a, 'w> {
             };
             return Some(format!("nothing completed{why}{hint}"));
         }
+        self.gone_at_the_end().or_else(|| self.partial_load(trouble.as_deref()))
+    }
+
+    /// Which server was gone at the end of what was measured, if any.
+    fn gone_at_the_end(&self) -> Option<String> {
         let (&server, &(_, silent_ns)) =
             self.silent.iter().find(|(_, (_, silent_ns))| *silent_ns >= self.long_silence_ns())?;
         let name = self.site.servers[server as usize].name();
@@ -1363,6 +1391,20 @@ impl<'a, 'w> Collector<'a, 'w> {
             "{name} was gone at the end, and answered nothing for {:.1} s{first}",
             seconds(silent_ns)
         ))
+    }
+
+    /// What a load came to that stored nothing, and ended the run. Where the load is shared, the controller judges it.
+    fn failed_load(&self, trouble: Option<&str>) -> Option<String> {
+        let phases = (1..=self.site.plan.phases.len()).filter(|n| self.through[n - 1] == self.spares.len());
+        let failed = phases.map(|n| loaded_before(self.site, n)).any(Loaded::has_failed);
+        let load = self.measurement.load.as_ref().filter(|_| failed && self.site.part.is_whole())?;
+        load_shortfall(load, false, trouble)
+    }
+
+    /// What a load left out, where the Plan does not allow that. Where the load is shared, the controller judges it.
+    fn partial_load(&self, trouble: Option<&str>) -> Option<String> {
+        let load = self.measurement.load.as_ref().filter(|_| self.site.part.is_whole())?;
+        load_shortfall(load, self.site.plan.allow_partial_load, trouble)
     }
 
     /// What became of the connections of a run that did not begin. The first that cannot be opened, or is lost, ends it.
@@ -1403,9 +1445,6 @@ impl<'a, 'w> Collector<'a, 'w> {
         if groups.iter().all(|group| group.ops.all().counts.requests() == 0) {
             return ": no request was due".to_owned();
         }
-        let most = self.measurement.messages.iter().max_by_key(|(_, count)| **count);
-        most.map_or(String::new(), |(message, count)| {
-            format!(": the server said \"{message}\" ({count} times)")
-        })
+        most_said(&self.measurement.messages).map_or(String::new(), |said| format!(": {said}"))
     }
 }

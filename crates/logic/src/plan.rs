@@ -67,6 +67,10 @@ pub struct Plan {
     pub command: Option<String>,
     /// The records that all phases work on.
     pub data: Data,
+    /// A run is complete although its load stored only a part of the records. A run whose load stored nothing at all is
+    /// partial and ends with its load, whatever stands here.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub allow_partial_load: bool,
     /// The clients.
     pub groups: Vec<Group>,
     /// What they do, one after the other.

@@ -34,6 +34,24 @@ pub trait Peer {
     fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next;
 }
 
+impl Peer for Box<dyn Peer + '_> {
+    fn handle_connect(&mut self, conn: ConnId, target: &Target, now: Nanos) -> Admission {
+        (**self).handle_connect(conn, target, now)
+    }
+
+    fn handle_received(&mut self, conn: ConnId, bytes: &[u8], now: Nanos) {
+        (**self).handle_received(conn, bytes, now);
+    }
+
+    fn handle_closed(&mut self, conn: ConnId, now: Nanos) {
+        (**self).handle_closed(conn, now);
+    }
+
+    fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next {
+        (**self).poll(conn, now, out)
+    }
+}
+
 /// What a peer does with somebody who connects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {

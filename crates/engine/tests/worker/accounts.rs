@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pummel_engine::io::sim::{Sim, Weather};
+use pummel_engine::io::sim::{Peer, Sim, Weather};
 use pummel_logic::dist::Dist;
 use pummel_logic::host::{Fault as ServerFault, HostConfig};
 use pummel_logic::measure::measurement::{Measurement, Status};
@@ -301,7 +301,7 @@ fn a_worker_that_lost_its_connections_accounts_for_the_same_time_as_the_others()
     );
     let outcome = run_with(&plan, |worker| {
         let server = if worker == 0 { &closing } else { &healthy };
-        Ok(Sim::new(worker as u64, Weather::calm(), server.peer()))
+        Ok(Sim::new(worker as u64, Weather::calm(), Box::new(server.peer()) as Box<dyn Peer>))
     });
     assert_eq!(outcome.measurement.status, Status::Partial);
     assert_eq!(outcome.measurement.measured_ns, 100 * MILLISECOND);

@@ -4,6 +4,7 @@
 mod accounts;
 mod crowd;
 mod lanes;
+mod loading;
 mod peer;
 mod setup;
 mod truth;

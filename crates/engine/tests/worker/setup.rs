@@ -130,6 +130,8 @@ impl Watch for Ears {
 
 /// Runs a plan on a simulated network with this seed and this peer.
 pub fn run<P: Peer>(plan: &Plan, seed: u64, weather: Weather, peer: impl Fn() -> P + Sync) -> Outcome {
+    // One type for all peers: each would be compiled with every codec otherwise.
+    let peer = || Box::new(peer()) as Box<dyn Peer + '_>;
     run_with(plan, |worker| Ok(Sim::new(seed + worker as u64, weather, peer())))
 }
 

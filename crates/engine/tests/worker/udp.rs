@@ -75,7 +75,7 @@ fn on_a_leaky_network_every_request_ends_and_no_connection_is_lost() {
     assert!(udp.udp_timeout >= counts.failed() && udp.packet_drop >= udp.udp_timeout, "{udp:?}");
     assert!(udp.stray > 0, "doubled replies answer nobody");
     assert_eq!(measurement.connections.lost, 0);
-    let load = measurement.load.expect("it was loaded");
+    let load = measurement.load.as_ref().expect("it was loaded");
     assert_eq!((load.stored, load.errors), (load.records, 0), "lost stores are repeated");
     for row in &outcome.rows {
         assert!(row.arrived - row.sent <= 5 * MILLISECOND + MILLISECOND, "{row:?} waited longer");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::measure::histogram::Histogram;
 use crate::measure::measurement::{Bytes, Stamps};
-use crate::measure::recorder::Recorder;
+use crate::measure::recorder::{Counts, Recorder};
 use crate::time::Nanos;
 use crate::wire::Verb;
 use crate::workload::window::WindowCounts;
@@ -84,6 +84,15 @@ impl Interval {
         if let (Some(ours), Some(theirs)) = (&mut self.outstanding, &other.outstanding) {
             ours.merge(theirs);
         }
+    }
+
+    /// How the requests of the slice ended, of all verbs and groups together.
+    pub fn counts(&mut self) -> Counts {
+        let mut all = Counts::default();
+        for recorder in &mut self.groups {
+            recorder.ops().iter().for_each(|(_, op)| all.merge(&op.counts));
+        }
+        all
     }
 
     /// Makes it empty again and the slice `index` from `start_ns` on; the memory stays.

@@ -66,7 +66,8 @@ pub struct Measurement {
     pub udp: Option<udp::Counts>,
     /// Answers that were checked.
     pub verify: Verify,
-    /// What the servers said with errors, and how often; only some of it when there is much.
+    /// What the servers said with errors, and how often; only some of it when there is much. What they said in loads that
+    /// are not recorded stands in `load`.
     pub messages: BTreeMap<String, u64>,
     /// What clients with windows counted.
     #[serde(default, skip_serializing_if = "WindowCounts::is_zero")]
@@ -153,19 +154,23 @@ pub enum Keep {
 }
 
 /// How populating went.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Load {
     /// Records that were to be stored.
     pub records: u64,
     /// Records that were.
     pub stored: u64,
-    /// Requests that failed, or were not stored.
+    /// Requests that failed, or that the server answered without storing the record. A request that was never sent, or
+    /// whose answer did not come before the run was interrupted, is not among them.
     pub errors: u64,
     /// How long it took.
     pub elapsed_ns: Nanos,
     /// Bytes sent.
     pub bytes: u64,
+    /// What the servers said with errors, and how often; at most [`MESSAGES_KEPT`] different messages.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub messages: BTreeMap<String, u64>,
 }
 
 /// What became of the connections.
@@ -360,12 +365,7 @@ impl Measurement {
 
     /// Counts what a server said with an error.
     pub fn message(&mut self, message: &[u8], count: u64) {
-        let text = printable(message);
-        if let Some(present) = self.messages.get_mut(&text) {
-            *present += count;
-        } else if self.messages.len() < MESSAGES_KEPT {
-            self.messages.insert(text, count);
-        }
+        count_message(&mut self.messages, message, count);
     }
 
     /// Adds what another part of the same run measured at the same time: another worker, or another machine.
@@ -533,6 +533,14 @@ impl Load {
         self.errors += other.errors;
         self.elapsed_ns = self.elapsed_ns.max(other.elapsed_ns);
         self.bytes += other.bytes;
+        for (message, count) in &other.messages {
+            self.message(message.as_bytes(), *count);
+        }
+    }
+
+    /// Counts what a server said with an error.
+    pub fn message(&mut self, message: &[u8], count: u64) {
+        count_message(&mut self.messages, message, count);
     }
 }
 
@@ -639,6 +647,16 @@ impl WholeRun {
     }
 }
 
+/// Adds what a server said to what is kept of such messages.
+fn count_message(kept: &mut BTreeMap<String, u64>, message: &[u8], count: u64) {
+    let text = printable(message);
+    if let Some(present) = kept.get_mut(&text) {
+        *present += count;
+    } else if kept.len() < MESSAGES_KEPT {
+        kept.insert(text, count);
+    }
+}
+
 /// Bytes as text that does nothing to a terminal: what is no text, and control characters, are replaced.
 fn printable(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
@@ -703,7 +721,10 @@ mod tests {
         }
         part.started_unix_ns = 1_000 + seed;
         part.measured_ns = 3 * SECOND;
-        part.load = Some(Load { records: 10, stored: 9, errors: 1, elapsed_ns: seed, bytes: 1_000 });
+        let mut load =
+            Load { records: 10, stored: 9, errors: 1, elapsed_ns: seed, bytes: 1_000, ..Load::default() };
+        load.message(b"SERVER_ERROR object too large for cache", 1);
+        part.load = Some(load);
         part.connections.asked = 25;
         part.connections.connect.record(seed * 1_000);
         part.connections.handshake.record(seed * 500);

@@ -332,6 +332,11 @@ impl Counts {
         self.completed + self.failed() + self.unfinished + self.unsent
     }
 
+    /// Requests that ended: completed and failed.
+    pub fn ended(&self) -> u64 {
+        self.completed + self.failed()
+    }
+
     /// Requests that failed.
     pub fn failed(&self) -> u64 {
         self.errors.iter().sum()

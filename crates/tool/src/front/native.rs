@@ -140,6 +140,11 @@ pub fn run(typed: &Typed<RunArgs>, edge: &Edge) -> Result<Job, UsageError> {
         ..base(&args.target, &args.engine, &args.socket, &args.data, edge, args.pace.threads)?
     };
     check::check(&plan).and_then(|()| check::expiry_is_sent(&plan)).map_err(|wrong| typed.usage(wrong))?;
+    if plan.allow_partial_load && !plan.phases.iter().any(|phase| matches!(phase.work, Work::Load(_))) {
+        return Err(UsageError::Missing(
+            "'--allow-partial-load' is accepted where records are stored, and none are here".to_string(),
+        ));
+    }
     Ok(Job { front: Front::Native, plan, outputs, fleet: fleet(args)? })
 }
 
@@ -240,6 +245,7 @@ fn base(
         database: target.database,
         command: None,
         data: self::data(data),
+        allow_partial_load: data.allow_partial_load,
         groups: Vec::new(),
         phases: Vec::new(),
     })

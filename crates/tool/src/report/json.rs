@@ -42,7 +42,7 @@ struct Root<'a> {
     seconds: f64,
     clock: Clock,
     unix_socket: bool,
-    load: Option<LoadOut>,
+    load: Option<LoadOut<'a>>,
     totals: TotalsOut<'a>,
     ops: OpsOut<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -114,22 +114,26 @@ struct Tool {
 }
 
 #[derive(Serialize)]
-struct LoadOut {
+struct LoadOut<'a> {
     records: u64,
     stored: u64,
     errors: u64,
     seconds: f64,
     bytes: u64,
+    /// Absent where servers said nothing with errors.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    error_messages: &'a BTreeMap<String, u64>,
 }
 
-impl LoadOut {
-    fn of(measurement: &Measurement) -> Option<LoadOut> {
-        measurement.load.map(|load| LoadOut {
+impl LoadOut<'_> {
+    fn of(measurement: &Measurement) -> Option<LoadOut<'_>> {
+        measurement.load.as_ref().map(|load| LoadOut {
             records: load.records,
             stored: load.stored,
             errors: load.errors,
             seconds: seconds(load.elapsed_ns),
             bytes: load.bytes,
+            error_messages: &load.messages,
         })
     }
 }

@@ -325,6 +325,7 @@ fn plan(options: &Options, ground: &Ground<'_>, servers: Vec<String>, config: &C
         database: 0,
         command: None,
         data: no_records(),
+        allow_partial_load: false,
         groups: vec![Group {
             name: "concurrencies".to_owned(),
             clients: options.concurrency,

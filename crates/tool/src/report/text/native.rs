@@ -6,7 +6,9 @@ use pummel_logic::measure::churn::Churn;
 use pummel_logic::measure::measurement::{Status, Verify};
 use pummel_logic::measure::recorder::{Counts, Outcomes, Span};
 use pummel_logic::measure::summary::{Figures, OpSummary, QUANTILES, Quantile, Totals, time_text};
-use pummel_logic::plan::{Arrivals, Births, Clock, Crowd, Depth, Group, Mix, Plan, Route, TlsOptions, Work};
+use pummel_logic::plan::{
+    Arrivals, Births, Clock, Crowd, Depth, Group, Mix, Phase, Plan, Route, TlsOptions, Work,
+};
 use pummel_logic::time::{MILLISECOND, Nanos};
 use pummel_logic::wire::{Fault, udp};
 
@@ -433,7 +435,7 @@ fn around(page: &mut Page, report: &Report<'_>) {
     if let Some(udp) = &measurement.udp {
         page.field("UDP", &datagrams(udp));
     }
-    if let Some(load) = measurement.load {
+    if let Some(load) = &measurement.load {
         let mut text = format!(
             "{} of {} stored in {}, {}",
             grouped(load.stored),
@@ -445,6 +447,12 @@ fn around(page: &mut Page, report: &Report<'_>) {
             text += &format!("; {}", counted(load.errors, "error"));
         }
         page.field("Loading", &text);
+        // What servers said to a load that is recorded stands with the errors.
+        let recorded = |phase: &Phase| phase.recorded && matches!(phase.work, Work::Load(_));
+        let is_measured = report.plan.phases.iter().any(recorded);
+        for (message, count) in load.messages.iter().filter(|_| !is_measured) {
+            page.field("", &format!("{} x {message}", grouped(*count)));
+        }
     }
 }
 
