@@ -222,7 +222,7 @@ impl<'a> OpsOut<'a> {
         OpsOut(each.collect())
     }
 
-    fn of_slice(plan: &Plan, ops: &'a BTreeMap<Verb, SliceOp>) -> OpsOut<'a> {
+    fn of_slice(plan: &Plan, ops: &'a BTreeMap<Verb, Box<SliceOp>>) -> OpsOut<'a> {
         let each = ops.iter().map(|(verb, op)| {
             let histograms = op.histograms.clone().map(Histograms);
             (plan.name_of(*verb), OpOut::of(&op.counts, Some(&op.figures), histograms))
