@@ -29,13 +29,10 @@ const STALL_NS: Nanos = MILLISECOND;
 /// How often a phase that is not recorded says how far it is.
 const PROGRESS_NS: Nanos = 100 * MILLISECOND;
 
-/// Intervals that one worker has from the start. It writes to one; the others are on their way to the watching thread and
-/// back, or are kept.
-pub const INTERVALS_AT_START: usize = 4;
-
-/// Intervals that one worker has at most, more than at the start only where the watching thread is held up for so many
-/// slices. Without one to go on with, the worker goes on in the interval that it has, which becomes longer.
-pub const INTERVALS_PER_WORKER: usize = 32;
+/// Intervals that are one worker's memory, from the start to the end. It writes to one; the others are kept, or on their
+/// way to the watching thread and back. Without one to go on with, the worker goes on in the interval that it has, whose
+/// slice becomes longer.
+pub const INTERVALS_PER_WORKER: usize = 8;
 
 /// Rows that are handed over together.
 const ROWS: usize = 4096;
@@ -74,8 +71,8 @@ pub struct Log {
     interval: Box<Interval>,
     /// Emptied intervals, the last one used first, since its memory was touched last.
     stock: Vec<Box<Interval>>,
-    /// Intervals that are its memory, wherever they are.
-    owned: usize,
+    /// Whether it waits for an interval to come back where there is none to go on with.
+    waits: bool,
     next_tick: Nanos,
     /// Of phases that are not recorded.
     tally: Tally,
@@ -136,13 +133,16 @@ pub struct Habits {
     pub first_connection: u64,
     /// The kernel's receive stamps are expected.
     pub stamped: bool,
+    /// The worker's clock is none of the machine's, and may run ahead of the watching thread: the worker waits for it
+    /// where it has no interval to go on with, so that slices do not depend on the machine.
+    pub waits_for_intervals: bool,
     /// For every group, whether only the times of reads that found something and of stores that stored are recorded.
     pub successes_only: Vec<bool>,
 }
 
 impl Log {
-    /// An empty log that hands over to `line`, and writes slices to these intervals at first.
-    pub fn new(line: Line, intervals: [Box<Interval>; INTERVALS_AT_START], habits: Habits) -> Log {
+    /// An empty log that hands over to `line`, and writes slices to these intervals.
+    pub fn new(line: Line, intervals: [Box<Interval>; INTERVALS_PER_WORKER], habits: Habits) -> Log {
         let mut stock = Vec::with_capacity(INTERVALS_PER_WORKER);
         stock.extend(intervals);
         let Some(interval) = stock.pop() else { unreachable!("there are several") };
@@ -156,7 +156,7 @@ impl Log {
             answered_at: 0,
             interval,
             stock,
-            owned: INTERVALS_AT_START,
+            waits: habits.waits_for_intervals,
             next_tick: NEVER,
             tally: Tally::default(),
             bytes: Bytes::default(),
@@ -309,14 +309,12 @@ impl Log {
     /// of the phase needs. Otherwise the worker goes on in the same interval.
     fn hand_over_if_spare(&mut self, end_ns: Nanos, next: u64) {
         self.stock.extend(self.line.spares.try_iter());
-        while self.stock.len() < 2 {
-            if self.owned == INTERVALS_PER_WORKER {
-                return;
-            }
-            self.owned += 1;
-            let groups = self.interval.groups.iter().map(|_| std::iter::empty::<Verb>());
-            let another = Interval::new(groups).counting(self.interval.outstanding.is_some());
-            self.stock.push(Box::new(another.of_worker(self.line.worker)));
+        while self.waits && self.stock.len() < 2 {
+            let Ok(spare) = self.line.spares.recv() else { break };
+            self.stock.push(spare);
+        }
+        if self.stock.len() < 2 {
+            return;
         }
         if let Some(spare) = self.stock.pop() {
             self.hand_over(spare, end_ns, next);
@@ -787,6 +785,7 @@ mod tests {
             checks_grow: false,
             first_connection: 1,
             stamped: false,
+            waits_for_intervals: false,
             successes_only: vec![false],
         };
         let intervals = std::array::from_fn(|_| Box::new(Interval::new([[Verb::Get]]).of_worker(3)));

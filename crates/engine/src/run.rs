@@ -1060,6 +1060,7 @@ fn worker_of<C: Codec, B: Backend>(
         checks_grow: crowd.is_some() && plan.verify > 0.0,
         rows: site.wants.rows,
         departures: site.wants.departures,
+        waits_for_intervals: site.choice.is_none(),
         first_connection: roads.first().map_or(0, |road| road.connection) + 1,
         successes_only: plan.groups.iter().map(|group| group.manner.successes_only).collect(),
         stamped: plan.engine.clock == Clock::Kernel && !site.servers.iter().any(Server::is_unix),

@@ -135,7 +135,7 @@ impl<'a> Desk<'a> {
         let result =
             Runner::of(fleet, &stop).and_then(|runner| runner.run(plan, &supplies, &mut self, &stop));
         self.progress.end();
-        let (measurement, refused) = match result {
+        let (mut measurement, refused) = match result {
             Ok(measurement) => (measurement, None),
             // The command line is wrong: nothing was tried, and there is nothing to report.
             Err(NotRun::Here(RunError::Plan(what)) | NotRun::Usage(what)) => {
@@ -144,6 +144,7 @@ impl<'a> Desk<'a> {
             }
             Err(error) => (not_run(plan, &error), Some(error)),
         };
+        self.places.settle(&mut measurement);
         let exit = exit_of(&measurement, plan, refused.as_ref());
         if let Some(error) = refused {
             say(format_args!("error: {error}"));
@@ -159,18 +160,21 @@ impl<'a> Desk<'a> {
         let plan = &self.job.plan;
         let summary = Summary::of(measurement, plan);
         let report = Report { plan, measurement, summary: &summary, front: self.job.front.name() };
-        let printed = if self.places.take_standard_output() { Ok(()) } else { self.print(&report) };
-        self.places.finish(&report).and(printed)
+        let is_taken = self.places.take_standard_output();
+        // Files first: standard output may not be read yet.
+        let written = self.places.finish(&report);
+        let printed = if is_taken { Ok(()) } else { print_report(self.job, &report) };
+        written.and(printed)
     }
+}
 
-    /// What goes to standard output.
-    fn print(&self, report: &Report<'_>) -> io::Result<()> {
-        let bytes = match (self.job.outputs.format, self.job.front) {
-            (Format::Json, _) => json::render(report),
-            (Format::Text, _) => text::native::render(report).into_bytes(),
-        };
-        print(&bytes)
-    }
+/// What goes to standard output.
+fn print_report(job: &Job, report: &Report<'_>) -> io::Result<()> {
+    let bytes = match (job.outputs.format, job.front) {
+        (Format::Json, _) => json::render(report),
+        (Format::Text, _) => text::native::render(report).into_bytes(),
+    };
+    print(&bytes)
 }
 
 impl Watch for Desk<'_> {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Parser;
 #[cfg(feature = "agents")]
 use pummel_tool::agent::args::agent;
-use pummel_tool::aside::say;
+use pummel_tool::aside::{say, settle};
 use pummel_tool::cli::{Cli, Command, mcperf_words, memaslap_words, mutilate_words};
 use pummel_tool::demo::demo;
 use pummel_tool::execute::execute;
@@ -21,21 +21,25 @@ use pummel_tool::serve::{ServeArgs, serve};
 use pummel_tool::sweep::{scan, search};
 
 fn main() -> ExitCode {
-    let words: Vec<OsString> = std::env::args_os().collect();
+    let exit = follow_words(std::env::args_os().collect());
+    settle();
+    exit.into()
+}
+
+fn follow_words(words: Vec<OsString>) -> Exit {
     if let Some(words) = mcperf_words(&words) {
-        return mcperf(words).into();
+        return mcperf(words);
     }
     if let Some((program, words)) = memaslap_words(&words) {
-        return memaslap(&program, words, &Edge::of_process()).into();
+        return memaslap(&program, words, &Edge::of_process());
     }
     if let Some((program, words)) = mutilate_words(&words) {
-        return mutilate(&program, words, &Edge::of_process()).into();
+        return mutilate(&program, words, &Edge::of_process());
     }
-    let exit = match Cli::try_parse_from(words) {
+    match Cli::try_parse_from(words) {
         Ok(cli) => follow(cli.command, &Edge::of_process()),
         Err(error) => answer(&error),
-    };
-    exit.into()
+    }
 }
 
 fn follow(command: Command, edge: &Edge) -> Exit {

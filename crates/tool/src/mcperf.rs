@@ -16,7 +16,7 @@ use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::Phase;
 use pummel_logic::time::{MICROSECOND, NEVER, Nanos};
 
-use crate::aside::say;
+use crate::aside::{self, say};
 use crate::exit::Exit;
 use crate::front::mcperf::{Asked, Manner, Refusal, Run, help, read};
 use crate::places::Places;
@@ -47,8 +47,7 @@ pub fn mcperf(words: &[OsString]) -> Exit {
 
 /// All that mcperf prints goes to standard error.
 fn tell(text: &str) -> Exit {
-    // Nobody is left to tell when it is gone.
-    let _ = io::stderr().lock().write_all(text.as_bytes());
+    aside::write(text.to_owned());
     Exit::Complete
 }
 
@@ -84,11 +83,11 @@ impl Log {
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let line = format!("[{}] {text}\n", date(now));
-        // A log that cannot be written is no reason to end a run.
-        let _ = match &mut self.file {
-            Some(file) => file.write_all(line.as_bytes()),
-            None => io::stderr().lock().write_all(line.as_bytes()),
-        };
+        match &mut self.file {
+            // A log that cannot be written is no reason to end a run.
+            Some(file) => _ = file.write_all(line.as_bytes()),
+            None => aside::write(line),
+        }
     }
 }
 
@@ -143,7 +142,10 @@ impl<'a> Desk<'a> {
         };
         let plan = &self.asked.job.plan;
         match run(plan, &mut self, &|| interrupts.load(Ordering::Relaxed) > 0) {
-            Ok(measurement) => self.report(&measurement),
+            Ok(mut measurement) => {
+                self.places.settle(&mut measurement);
+                self.report(&measurement)
+            }
             Err(error @ RunError::Connect(_)) => {
                 self.log.line(ERRORS, &error.to_string());
                 Exit::Failed

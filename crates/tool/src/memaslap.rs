@@ -71,7 +71,7 @@ fn printed(text: &str) -> Exit {
 
 fn follow(slap: &Slap, interrupts: &AtomicU32) -> Exit {
     let plan = &slap.job.plan;
-    let places = match Places::prepare(&slap.job.outputs, &slap.job.plan) {
+    let mut places = match Places::prepare(&slap.job.outputs, &slap.job.plan) {
         Ok(places) => places,
         Err(error) => return failed(error),
     };
@@ -79,13 +79,14 @@ fn follow(slap: &Slap, interrupts: &AtomicU32) -> Exit {
     let mut desk = Desk::new(slap);
     desk.print(&slap.banner);
     let result = run(plan, &mut desk, &|| interrupts.load(Ordering::Relaxed) > 0);
-    let measurement = match result {
+    let mut measurement = match result {
         Ok(measurement) => measurement,
         Err(RunError::Connect(ConnectError::Unresolved { server, error })) => {
             return failed(format_args!("getaddrinfo(): {server}: {error}."));
         }
         Err(error) => return failed(error),
     };
+    places.settle(&mut measurement);
     desk.welcome(Nanos::MAX);
     let exit = desk.conclude(&measurement);
     let summary = Summary::of(&measurement, plan);

@@ -315,7 +315,7 @@ impl<'a> Station<'a> {
             Series::Scan { min, max, step } => self.scan(min, max, step, &mut places),
         };
         match last {
-            Ok(last) => self.conclude(&last, places, save),
+            Ok(mut last) => self.conclude(&mut last, places, save),
             Err(exit) => exit,
         }
     }
@@ -461,7 +461,8 @@ impl<'a> Station<'a> {
     }
 
     /// Writes everything that is left to write, and says how it ended.
-    fn conclude(&self, last: &Last, places: Places, save: Option<Save>) -> Exit {
+    fn conclude(&self, last: &mut Last, mut places: Places, save: Option<Save>) -> Exit {
+        places.settle(&mut last.ran.measurement);
         let Last { ran, text } = last;
         let mut exit = self.verdict(ran);
         let measured = ran.measurement.started_unix_ns > 0;

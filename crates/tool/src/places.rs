@@ -4,13 +4,15 @@ use std::io;
 
 use pummel_engine::clock;
 use pummel_engine::feed::Row;
+use pummel_logic::measure::measurement::Measurement;
 use pummel_logic::plan::Plan;
 use pummel_logic::time::Nanos;
 
+use crate::aside::say;
 use crate::front::Outputs;
 use crate::report::output::Output;
 use crate::report::{Report, csv, hdr, json};
-use crate::samples::Samples;
+use crate::samples::{Samples, Written};
 
 /// Checkpoints take at most one part in so many of the time. A result holds all intervals so far, so that one at every
 /// interval would in the end take all of it: of a run of a day, or of one with many short intervals.
@@ -83,12 +85,40 @@ impl Places {
 
     /// Writes requests.
     pub fn rows(&mut self, rows: &[Row]) {
-        if let Some(Err(error)) = self.samples.as_mut().map(|samples| samples.write(rows)) {
+        if let Some(samples) = &mut self.samples {
+            samples.write(rows);
+        }
+    }
+
+    /// The run is over: ends the file of requests, counts those that were dropped, and says so.
+    pub fn settle(&mut self, measurement: &mut Measurement) {
+        let Some(file) = self.samples.take() else {
+            // Rows were looked at for other reasons, and no file of them was asked for.
+            let dropped = measurement.samples.take().map_or(0, |samples| samples.dropped);
+            if dropped > 0 {
+                say(format_args!(
+                    "WARNING: {dropped} requests are missing in what is said of single requests"
+                ));
+            }
+            return;
+        };
+        let Written { dropped, result } = file.finish();
+        if let Some(samples) = &mut measurement.samples {
+            samples.drop_written(dropped);
+            if samples.dropped > 0 {
+                say(format_args!(
+                    "WARNING: {} of {} requests are missing in the samples, because they could not be written in time",
+                    samples.dropped,
+                    samples.dropped + samples.written
+                ));
+            }
+        }
+        if let Err(error) = result {
             self.trouble.get_or_insert(error);
         }
     }
 
-    /// Writes every result. Where several places fail, all others are written all the same.
+    /// Writes every result; [`Places::settle`] was called before. Where several places fail, all others are written all the same.
     ///
     /// # Errors
     /// The first of them.
@@ -102,9 +132,6 @@ impl Places {
         }
         if let Some(place) = &self.hdr {
             results.push(place.finish(&hdr::render(report)));
-        }
-        if let Some(samples) = self.samples.take() {
-            results.push(samples.finish());
         }
         results.extend(self.trouble.take().map(Err));
         results.into_iter().collect()

@@ -7,7 +7,7 @@ use pummel_logic::measure::summary::{QUANTILES, Quantile, time_text};
 use pummel_logic::plan::{Phase, Plan, Work};
 use pummel_logic::time::seconds;
 
-use crate::aside::say;
+use crate::aside::{draw, say};
 use crate::report::json::slice_rate;
 
 /// Says how far a run is.
@@ -51,8 +51,11 @@ impl Progress {
     /// So many requests of a phase have ended.
     pub fn count(&mut self, _phase: &Phase, ended: u64, of: Option<u64>) {
         if let (Some(bar), Some(of)) = (&self.bar, of) {
-            bar.set_length(of);
-            bar.set_position(ended);
+            let bar = bar.clone();
+            draw(move || {
+                bar.set_length(of);
+                bar.set_position(ended);
+            });
         }
     }
 
@@ -86,7 +89,7 @@ impl Progress {
     /// Nothing more is said of what is under way.
     pub fn end(&mut self) {
         if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
+            draw(move || bar.finish_and_clear());
         }
     }
 }

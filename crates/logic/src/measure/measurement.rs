@@ -154,8 +154,8 @@ pub struct Slice {
     pub start_ns: Nanos,
     /// Where it ends.
     pub end_ns: Nanos,
-    /// Its requests, by verb.
-    pub ops: BTreeMap<Verb, SliceOp>,
+    /// Its requests, by verb. Boxed, since a map takes room for eleven where there is one, and there are many slices.
+    pub ops: BTreeMap<Verb, Box<SliceOp>>,
     /// What went over the wire.
     pub bytes: Bytes,
     /// How the generator fared.
@@ -488,7 +488,7 @@ impl Slice {
                 histograms: matches!(keep, Keep::Histograms)
                     .then(|| Span::ALL.map(|span| op.times.of(span).to_base64())),
             };
-            self.ops.insert(verb, kept);
+            self.ops.insert(verb, Box::new(kept));
         }
     }
 

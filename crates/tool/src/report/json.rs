@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use pummel_logic::measure::agents::{Agents, Member};
 use pummel_logic::measure::churn::{Churn, Failures};
 use pummel_logic::measure::histogram::Histogram;
-use pummel_logic::measure::measurement::{Bytes, Failure, Measurement, Slice, SliceOp, Stamps, Status};
+use pummel_logic::measure::measurement::{
+    Bytes, Failure, Measurement, Samples, Slice, SliceOp, Stamps, Status,
+};
 use pummel_logic::measure::recorder::{Counts, Ops, Span, Times};
 use pummel_logic::measure::summary::{
     Figures, GroupSummary, OpSummary, QUANTILES, Quantile, Totals, Unanswered,
@@ -55,6 +57,9 @@ struct Root<'a> {
     /// Absent without UDP.
     #[serde(skip_serializing_if = "Option::is_none")]
     udp: Option<udp::Counts>,
+    /// Absent where no file of requests was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    samples: Option<Samples>,
     /// What clients with windows counted, where there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     window: Option<WindowCounts>,
@@ -98,6 +103,7 @@ impl<'a> Root<'a> {
             bytes: measurement.bytes,
             connections: ConnectionsOut::of(report),
             udp: measurement.udp,
+            samples: measurement.samples,
             window: report.plan.window().map(|_| measurement.window),
             verify: VerifyOut::of(measurement),
             noreply_errors: noreply_errors_of(report),
@@ -246,7 +252,7 @@ impl<'a> OpsOut<'a> {
         OpsOut(each.collect())
     }
 
-    fn of_slice(plan: &Plan, ops: &'a BTreeMap<Verb, SliceOp>) -> OpsOut<'a> {
+    fn of_slice(plan: &Plan, ops: &'a BTreeMap<Verb, Box<SliceOp>>) -> OpsOut<'a> {
         let each = ops.iter().map(|(verb, op)| {
             let histograms = op.histograms.clone().map(Histograms);
             (plan.name_of(*verb), OpOut::of(&op.counts, Some(&op.figures), histograms))

@@ -4,9 +4,13 @@ use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+use std::{process, thread};
 
 use pummel_engine::io::sys;
+
+use crate::aside;
 
 /// A place for a report, checked before the load starts.
 #[derive(Debug)]
@@ -26,6 +30,15 @@ enum Place {
 
 /// How much is written to see whether there is room on the disk.
 const PROBE_BYTES: usize = 64 * 1024;
+
+/// How much is written at once to a place that may be read slowly.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// How often the writing of a report is looked at.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How long a report waits, after an interrupt, for a reader that takes nothing.
+const STALL: Duration = Duration::from_secs(2);
 
 impl Output {
     /// The place that `path` names, `-` being standard output. Nothing that is there is changed yet.
@@ -72,9 +85,9 @@ impl Output {
         match &self.place {
             Place::Standard => print(report),
             Place::Special(path) => {
-                let written =
-                    OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(report));
-                written.map_err(|error| explained(path, &error))
+                let place = path.clone();
+                let open = move || OpenOptions::new().write(true).open(place);
+                patiently(open, report).map_err(|error| explained(path, &error))
             }
             Place::Regular { .. } => self.checkpoint(report),
         }
@@ -136,13 +149,48 @@ fn is_pipe(metadata: &fs::Metadata) -> bool {
 /// # Errors
 /// When standard output is closed, its reader is gone, or there is no room.
 pub fn print(report: &[u8]) -> io::Result<()> {
-    let write = || {
+    // In the order in which it was said, where both go to one terminal.
+    aside::settle();
+    let open = || {
         sys::check_stdout()?;
-        let mut out = io::stdout().lock();
-        out.write_all(report)?;
-        out.flush()
+        Ok(io::stdout())
     };
-    write().map_err(|error| io::Error::new(error.kind(), format!("cannot write to standard output: {error}")))
+    patiently(open, report)
+        .map_err(|error| io::Error::new(error.kind(), format!("cannot write to standard output: {error}")))
+}
+
+/// Opens a place and writes to it, however long its reader takes; but after an interrupt no longer than [`STALL`] while it
+/// takes nothing.
+fn patiently<W: Write>(
+    open: impl FnOnce() -> io::Result<W> + Send + 'static,
+    report: &[u8],
+) -> io::Result<()> {
+    let (bytes, (told, heard)) = (report.to_vec(), mpsc::channel());
+    let write = move || {
+        let write = || {
+            let mut out = open()?;
+            for chunk in bytes.chunks(CHUNK_BYTES) {
+                out.write_all(chunk)?;
+                // Whoever waited for it may have given up.
+                let _ = told.send(None);
+            }
+            out.flush()
+        };
+        let result = write();
+        let _ = told.send(Some(result));
+    };
+    thread::Builder::new().name("report".to_owned()).spawn(write)?;
+    let mut since = Instant::now();
+    loop {
+        match heard.recv_timeout(LOOK) {
+            Ok(Some(result)) => return result,
+            Ok(None) => since = Instant::now(),
+            Err(_) if sys::interrupts() > 0 && since.elapsed() >= STALL => {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "what reads it does not take it"));
+            }
+            Err(_) => {}
+        }
+    }
 }
 
 /// The error, with the path and what can be done.

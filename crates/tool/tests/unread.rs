@@ -1,0 +1,121 @@
+//! What is written is not read: standard error, standard output, samples. Runs end in time all the same.
+
+#[allow(dead_code, reason = "each file of tests uses a part of it")]
+mod common;
+
+use std::io::{PipeReader, Write, pipe};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use common::{Json, Process, Serve, until};
+
+/// A pipe that is full, and stays so as long as its reading end is kept.
+fn full_pipe() -> (PipeReader, Stdio) {
+    let (reader, mut writer) = pipe().expect("a pipe can be made");
+    let filler = writer.try_clone().expect("a pipe has as many ends as it takes");
+    std::thread::spawn(move || while writer.write_all(&[b'.'; 4096]).is_ok() {});
+    // It is full when the next byte would have to wait.
+    until("the pipe is full", || {
+        let mut ready = [rustix::event::PollFd::new(&filler, rustix::event::PollFlags::OUT)];
+        let now = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
+        (rustix::event::poll(&mut ready, Some(&now)).expect("it can be polled") == 0).then_some(())
+    });
+    (reader, filler.into())
+}
+
+/// Starts the program; its files are in `directory`.
+fn start(words: &str, directory: &Path, out: Stdio, err: Stdio) -> Process {
+    let child = Command::new(env!("CARGO_BIN_EXE_pummel"))
+        .args(words.split_whitespace())
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .stdout(out)
+        .stderr(err)
+        .spawn();
+    Process(child.expect("the program starts"))
+}
+
+/// The exit status of a program that ends in time.
+#[track_caller]
+fn end(mut process: Process) -> Option<i32> {
+    until("the end of the program", || process.0.try_wait().expect("it is our child")).code()
+}
+
+/// Makes a named pipe.
+fn make_pipe(path: &Path) {
+    let made = Command::new("mkfifo").arg(path).status().expect("there is mkfifo");
+    assert!(made.success());
+}
+
+fn json(directory: &Path) -> Json {
+    let text = std::fs::read_to_string(directory.join("r.json")).expect("the result is there");
+    Json(serde_json::from_str(&text).expect("the result is JSON"))
+}
+
+#[test]
+fn standard_error_that_is_not_read_holds_up_neither_the_run_nor_its_result() {
+    let server = Serve::start("");
+    let directory = tempfile::tempdir().expect("a directory");
+    let (_reader, full) = full_pipe();
+    let words = format!("run -s {} --records 100 --interval 10ms -t 300ms -T 2 --json r.json", server.name);
+    let child = start(&words, directory.path(), Stdio::null(), full);
+    assert_eq!(end(child), Some(0));
+    assert_eq!(json(directory.path()).text("status"), "complete");
+}
+
+#[test]
+fn an_interrupt_ends_a_run_whose_standard_error_is_not_read() {
+    let server = Serve::start("");
+    let directory = tempfile::tempdir().expect("a directory");
+    let (_reader, full) = full_pipe();
+    let words = format!("run -s {} --records 100 --interval 10ms -t 1h --json r.json", server.name);
+    let child = start(&words, directory.path(), Stdio::null(), full);
+    // The result so far is written beside what is said of it.
+    until("some of the run is measured", || directory.path().join("r.json").exists().then_some(()));
+    child.interrupt();
+    assert_eq!(end(child), Some(130));
+    assert_eq!(json(directory.path()).text("status"), "interrupted");
+}
+
+#[test]
+fn an_interrupt_ends_a_program_whose_report_is_not_read() {
+    let server = Serve::start("");
+    let directory = tempfile::tempdir().expect("a directory");
+    let (_reader, full) = full_pipe();
+    let words = format!("run -s {} --records 100 -t 100ms --json r.json", server.name);
+    let child = start(&words, directory.path(), full, Stdio::null());
+    until("some of the run is measured", || directory.path().join("r.json").exists().then_some(()));
+    child.interrupt();
+    let status = end(child);
+    assert!(status == Some(1) || status == Some(130), "the report is missing: {status:?}");
+    assert_ne!(json(directory.path()).text("status"), "partial");
+}
+
+#[test]
+fn samples_for_a_pipe_without_a_reader_are_dropped_and_counted() {
+    let server = Serve::start("");
+    let directory = tempfile::tempdir().expect("a directory");
+    make_pipe(&directory.path().join("pipe"));
+    let words = format!("run -s {} --records 100 -t 200ms --json r.json --samples pipe", server.name);
+    let child = start(&words, directory.path(), Stdio::null(), Stdio::null());
+    assert_eq!(end(child), Some(1), "a result is missing");
+    let json = json(directory.path());
+    assert_eq!((json.text("status"), json.count("samples/written")), ("complete", 0));
+    assert_eq!(json.count("samples/dropped"), json.count("totals/requests"));
+}
+
+#[test]
+fn samples_that_a_named_pipe_is_read_for_are_all_there() {
+    let server = Serve::start("");
+    let directory = tempfile::tempdir().expect("a directory");
+    let pipe = directory.path().join("pipe");
+    make_pipe(&pipe);
+    let reader = std::thread::spawn(move || std::fs::read_to_string(pipe).expect("it can be read"));
+    let words = format!("run -s {} --records 100 -n 5k --json r.json --samples pipe", server.name);
+    let child = start(&words, directory.path(), Stdio::null(), Stdio::null());
+    assert_eq!(end(child), Some(0));
+    let lines = reader.join().expect("it reads to the end");
+    assert_eq!(lines.lines().count(), 5_001, "a first line, and one for each request");
+    let json = json(directory.path());
+    assert_eq!((json.count("samples/written"), json.count("samples/dropped")), (5_000, 0));
+}
