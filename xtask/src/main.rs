@@ -16,6 +16,7 @@ const HELP: &str = "\
 Commands of the project:
 
   cargo xtask floors              what may know what, and which calls are banned where
+  cargo xtask floors --circles    circles of files that name each other's items, as a report
   cargo xtask ci [--no-tests]     formatting, lints, floors, tests; --no-tests where they have just been run
   cargo xtask bench [OPTIONS]     CPU, throughput and memory beside the floor, on this machine
                                   (`cargo xtask bench --help` lists the options)
@@ -59,6 +60,10 @@ fn run(root: &Path, arguments: &[String]) -> io::Result<Verdict> {
             true
         }
         ["floors"] => floors::run(root)?,
+        ["floors", "--circles"] => {
+            floors::print_circles(root)?;
+            true
+        }
         ["bench", "--help" | "-h"] => {
             print!("{}", bench::HELP);
             true

@@ -113,7 +113,7 @@ impl Sources {
     /// Reads the addresses of a Plan.
     ///
     /// # Errors
-    /// [`ConnectError::SourceForm`].
+    /// Returns [`ConnectError::SourceForm`] for the first text that is no IP address.
     pub fn parse(texts: &[String]) -> Result<Sources, ConnectError> {
         let parse =
             |text: &String| text.parse().map_err(|_| ConnectError::SourceForm { source: text.clone() });
@@ -160,7 +160,9 @@ impl Server {
     /// long as the system's name service does. Addresses that no source reaches are left out.
     ///
     /// # Errors
-    /// [`ConnectError`], all but its last.
+    /// Returns [`ConnectError::ServerForm`] for a name without the form of a server, [`ConnectError::SocketPath`] for
+    /// a path that no unix socket has, [`ConnectError::Unresolved`] when the name service finds no address, and
+    /// [`ConnectError::SourceKind`] when no source reaches one.
     pub fn resolve(name: &str, sources: &Sources) -> Result<Server, ConnectError> {
         let server = || name.to_string();
         let place = if name.starts_with('/') {
@@ -227,7 +229,7 @@ impl Server {
     /// taken to be at 127.0.0.1.
     ///
     /// # Errors
-    /// The address that is not allowed.
+    /// Returns the first address that is not allowed; `None` for a unix socket when 127.0.0.1 is not allowed.
     pub fn permitted(&self, allows: impl Fn(IpAddr) -> bool) -> Result<(), Option<IpAddr>> {
         match &self.place {
             Place::Unix(_) if allows(Ipv4Addr::LOCALHOST.into()) => Ok(()),
@@ -302,7 +304,7 @@ pub fn descriptors_needed(connections: u64, workers: u32) -> u64 {
 /// Makes sure that so many connections can be open, raising the soft limit where that helps.
 ///
 /// # Errors
-/// [`ConnectError::Descriptors`] when the system does not allow them.
+/// Returns [`ConnectError::Descriptors`] when the hard limit of descriptors is below what the connections need.
 pub fn ensure_descriptors(connections: u64, workers: u32) -> Result<(), ConnectError> {
     let needed = descriptors_needed(connections, workers);
     sys::raise_descriptor_limit(needed).map_err(|allowed| ConnectError::Descriptors {

@@ -2,19 +2,29 @@
 
 use std::fmt;
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
 use pummel_logic::measure::churn::{Churn, Failure};
 use pummel_logic::measure::histogram::Histogram;
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::{Bytes, Verify, WorkerTime};
-use pummel_logic::measure::recorder::Tally;
+use pummel_logic::measure::recorder::{Counts, Tally};
 use pummel_logic::time::Nanos;
 use pummel_logic::wire::udp;
 use pummel_logic::wire::{Fault, Outcome, Verb};
 use pummel_logic::workload::window::Finding;
 
 use crate::io::Reason;
+use crate::io::sys::CpuTime;
+
+/// Requests of one worker that wait to be taken from it as rows, at most; others are dropped and counted.
+pub const ROWS_WAITING_MAX: usize = 128 * 1024;
+
+/// Notes of one worker that may be dropped and wait to be heard, at most; others are dropped and counted. Of all other
+/// notes there are, by their construction, no more than phases, connections and the worker's intervals.
+pub const NOTES_WAITING_MAX: usize = 1024;
 
 /// One request of the measured phase, raw. Times are on the monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +69,9 @@ pub struct Departure {
     pub failure: Option<(Failure, Option<Trouble>)>,
 }
 
+/// What servers said with errors, and how often.
+pub type Messages = Vec<(Vec<u8>, u64)>;
+
 /// What a worker says.
 #[derive(Debug)]
 pub enum Note {
@@ -68,15 +81,15 @@ pub enum Note {
         phase: usize,
         /// When, on the monotonic clock.
         at: Nanos,
+        /// CPU time that the process had used before it.
+        cpu: CpuTime,
     },
-    /// CPU time of the process in a phase (from the first worker only).
+    /// A worker is through with a phase and its drain.
     Spent {
         /// Index of the phase in the Plan.
         phase: usize,
-        /// Outside the kernel.
-        user_ns: Nanos,
-        /// Inside the kernel.
-        system_ns: Nanos,
+        /// CPU time that the process had used until then.
+        cpu: CpuTime,
     },
     /// Its part of a slice of the measured phase.
     Slice {
@@ -159,8 +172,21 @@ pub struct PhaseEnd {
     pub time: WorkerTime,
     /// Connections that were open when it began.
     pub open: u64,
+    /// What came of it, where it stores records, whether it is recorded or not.
+    pub load: Option<Box<LoadEnd>>,
     /// What it did not come to.
     pub fate: PhaseFate,
+}
+
+/// What came of a phase that stores records, on one worker.
+#[derive(Debug, Default)]
+pub struct LoadEnd {
+    /// How its requests ended.
+    pub counts: Counts,
+    /// Bytes that it sent.
+    pub sent_bytes: u64,
+    /// What servers said with errors.
+    pub messages: Messages,
 }
 
 /// What a phase did not come to, on one worker.
@@ -195,12 +221,18 @@ pub struct WorkerEnd {
     pub resumed: u64,
     /// What came of clients that come and go.
     pub churn: Option<Box<Churn>>,
+    /// Requests of the measured phase that were dropped instead of told as rows.
+    pub rows_dropped: u64,
+    /// Other notes that were dropped.
+    pub notes_dropped: u64,
     /// What checking the answers found.
     pub verify: Verify,
     /// What became of datagrams.
     pub udp: udp::Counts,
-    /// What servers said with errors, and how often.
-    pub messages: Vec<(Vec<u8>, u64)>,
+    /// Errors of requests that asked for no reply.
+    pub noreply_errors: u64,
+    /// What servers said with errors, but for loads that are not recorded.
+    pub messages: Messages,
     /// Why the first connection was not opened, or was lost, and the index of its server in the Plan.
     pub trouble: Option<(u32, Trouble)>,
     /// The kernel failed, so that the worker could not go on.
@@ -280,21 +312,83 @@ fn hint_of(kind: io::ErrorKind) -> &'static str {
     }
 }
 
+/// A note on its way. While it is, it has a place among those that wait, if it may be dropped.
+#[derive(Debug)]
+pub struct Told {
+    /// What is said.
+    pub note: Note,
+    /// Given back when the note was heard.
+    _place: Option<Place>,
+}
+
+/// A place among what waits to be heard.
+#[derive(Debug)]
+struct Place {
+    waiting: Arc<AtomicUsize>,
+    count: usize,
+}
+
+impl Place {
+    /// Room for `count` more among those that wait, if there are at most `most` then. Only one thread takes places.
+    fn take(waiting: &Arc<AtomicUsize>, count: usize, most: usize) -> Option<Place> {
+        if waiting.load(Ordering::Relaxed) + count > most {
+            return None;
+        }
+        waiting.fetch_add(count, Ordering::Relaxed);
+        Some(Place { waiting: Arc::clone(waiting), count })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.waiting.fetch_sub(self.count, Ordering::Relaxed);
+    }
+}
+
 /// A worker's end of the line.
 #[derive(Debug)]
 pub struct Line {
     /// Number of the worker.
     pub worker: usize,
     /// Where its notes go.
-    pub notes: Sender<Note>,
-    /// Where emptied intervals come back.
+    notes: Sender<Told>,
+    /// Where its emptied intervals come back.
     pub spares: Receiver<Box<Interval>>,
+    rows_waiting: Arc<AtomicUsize>,
+    notes_waiting: Arc<AtomicUsize>,
 }
 
 impl Line {
-    /// Says something. When nobody listens any more the run is over, and it is lost.
+    /// The line of a worker on which nothing was said yet.
+    pub fn new(worker: usize, notes: Sender<Told>, spares: Receiver<Box<Interval>>) -> Line {
+        Line { worker, notes, spares, rows_waiting: Arc::default(), notes_waiting: Arc::default() }
+    }
+
+    /// Says what must not be lost. When nobody listens any more the run is over, and it is lost.
     pub fn say(&self, note: Note) {
-        let _ = self.notes.send(note);
+        let _ = self.notes.send(Told { note, _place: None });
+    }
+
+    /// Says one last thing for a worker that may be gone by then, and its line with it.
+    pub fn last_word(&self) -> impl FnOnce(Note) + use<> {
+        let notes = self.notes.clone();
+        move |note| {
+            let _ = notes.send(Told { note, _place: None });
+        }
+    }
+
+    /// Says something if there is room for it among what waits to be heard; otherwise it is not said, and the answer is
+    /// false.
+    pub fn offer(&self, note: Note) -> bool {
+        let place = match &note {
+            Note::Rows(rows) => Place::take(&self.rows_waiting, rows.len(), ROWS_WAITING_MAX),
+            _ => Place::take(&self.notes_waiting, 1, NOTES_WAITING_MAX),
+        };
+        let has_room = place.is_some();
+        if has_room {
+            let _ = self.notes.send(Told { note, _place: place });
+        }
+        has_room
     }
 }
 
@@ -315,5 +409,43 @@ mod tests {
             assert!(told.contains(words.trim_end()), "{told}");
         }
         assert!(said(b"ERROR Too").starts_with("the server sent what the protocol does not allow (a reply"));
+    }
+
+    #[test]
+    fn what_may_be_dropped_has_room_for_so_many_and_what_may_not_is_always_said() {
+        let ((notes, heard), (_spare, spares)) = (std::sync::mpsc::channel(), std::sync::mpsc::channel());
+        let line = Line::new(0, notes, spares);
+        let lost = || Note::Connection { server: 0, news: News::Lost };
+        assert!((0..NOTES_WAITING_MAX).all(|_| line.offer(lost())));
+        assert!(!line.offer(lost()));
+        line.say(Note::Gone);
+        drop(heard.recv().unwrap());
+        assert!(line.offer(lost()), "one was heard");
+        assert!(!line.offer(lost()));
+        assert_eq!(heard.try_iter().filter(|told| matches!(told.note, Note::Gone)).count(), 1);
+        assert!(line.offer(lost()), "all were heard");
+    }
+
+    #[test]
+    fn rows_have_a_limit_of_their_own() {
+        let ((notes, heard), (_spare, spares)) = (std::sync::mpsc::channel(), std::sync::mpsc::channel());
+        let line = Line::new(0, notes, spares);
+        let row = Row {
+            due: 0,
+            ready: 0,
+            sent: 0,
+            arrived: 0,
+            read: 0,
+            verb: Verb::Get,
+            outcome: Outcome::Hit,
+            key: 0,
+            client: 0,
+            group: 0,
+        };
+        let rows = || Note::Rows(vec![row; ROWS_WAITING_MAX / 2]);
+        assert!(line.offer(rows()) && line.offer(rows()) && !line.offer(rows()));
+        assert!(line.offer(Note::Gone));
+        drop(heard.recv().unwrap());
+        assert!(line.offer(rows()) && !line.offer(rows()));
     }
 }

@@ -1,22 +1,25 @@
 //! Everything that one worker writes down while it works.
 
-use pummel_logic::inflight::Ticket;
+use pummel_logic::inflight::Memo;
 use pummel_logic::measure::churn::Churn;
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::{Bytes, WorkerTime};
 use pummel_logic::measure::recorder::{Sample, Tally};
 use pummel_logic::sequence::Weight;
-use pummel_logic::session::{Answer, Item, Stamp};
+use pummel_logic::session::{Answer, Stamp};
 use pummel_logic::shared::Shared;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
+use pummel_logic::unsent::Unsent;
 use pummel_logic::wire::udp;
 use pummel_logic::wire::{Malformed, Outcome, Verb};
-use pummel_logic::workload::check::{Check, Damage, Verdict};
+use pummel_logic::workload::check::{Check, Verdict};
 use pummel_logic::workload::key::KEY_MAX_BYTES;
 use pummel_logic::workload::value::Version;
 
 use crate::departures::Departures;
-use crate::feed::{Departure, Line, News, Note, PhaseEnd, PhaseFate, Row, Trouble, WorkerEnd};
+use crate::feed::{
+    Departure, Line, LoadEnd, Messages, News, Note, PhaseEnd, PhaseFate, Row, Trouble, WorkerEnd,
+};
 use crate::io::{Handshake, Reason};
 use crate::ledger::Ledger;
 
@@ -25,6 +28,14 @@ const STALL_NS: Nanos = MILLISECOND;
 
 /// How often a phase that is not recorded says how far it is.
 const PROGRESS_NS: Nanos = 100 * MILLISECOND;
+
+/// Intervals that one worker has from the start. It writes to one; the others are on their way to the watching thread and
+/// back, or are kept.
+pub const INTERVALS_AT_START: usize = 4;
+
+/// Intervals that one worker has at most, more than at the start only where the watching thread is held up for so many
+/// slices. Without one to go on with, the worker goes on in the interval that it has, which becomes longer.
+pub const INTERVALS_PER_WORKER: usize = 32;
 
 /// Rows that are handed over together.
 const ROWS: usize = 4096;
@@ -61,6 +72,10 @@ pub struct Log {
     answered_at: Nanos,
     /// The slice that is written to.
     interval: Box<Interval>,
+    /// Emptied intervals, the last one used first, since its memory was touched last.
+    stock: Vec<Box<Interval>>,
+    /// Intervals that are its memory, wherever they are.
+    owned: usize,
     next_tick: Nanos,
     /// Of phases that are not recorded.
     tally: Tally,
@@ -86,6 +101,10 @@ pub struct Log {
     /// Groups of which only successes are timed.
     choosy: Box<[bool]>,
     end: WorkerEnd,
+    /// What comes of the phase, where it stores records.
+    load: Option<Box<LoadEnd>>,
+    /// Records that the last phase which is over stored, where it was a load.
+    stored: u64,
     open: u64,
     /// The server of the first request over UDP that was given up.
     late: Option<u32>,
@@ -96,8 +115,8 @@ pub struct Log {
 struct Passing {
     key: u64,
     check: Check,
-    /// The server sent a key that was not asked for.
-    foreign: bool,
+    /// What the read remembers that it was begun for.
+    memo: Memo,
 }
 
 /// What a worker is to write down.
@@ -122,8 +141,11 @@ pub struct Habits {
 }
 
 impl Log {
-    /// An empty log that hands over to `line`; `interval` is the first slice that is written to.
-    pub fn new(line: Line, interval: Box<Interval>, habits: Habits) -> Log {
+    /// An empty log that hands over to `line`, and writes slices to these intervals at first.
+    pub fn new(line: Line, intervals: [Box<Interval>; INTERVALS_AT_START], habits: Habits) -> Log {
+        let mut stock = Vec::with_capacity(INTERVALS_PER_WORKER);
+        stock.extend(intervals);
+        let Some(interval) = stock.pop() else { unreachable!("there are several") };
         Log {
             line,
             mode: Mode::Count,
@@ -133,6 +155,8 @@ impl Log {
             end_at: NEVER,
             answered_at: 0,
             interval,
+            stock,
+            owned: INTERVALS_AT_START,
             next_tick: NEVER,
             tally: Tally::default(),
             bytes: Bytes::default(),
@@ -151,6 +175,8 @@ impl Log {
             watched: habits.rows || habits.ledger.is_some(),
             choosy: habits.successes_only.into(),
             end: WorkerEnd::default(),
+            load: None,
+            stored: 0,
             open: 0,
             late: None,
         }
@@ -169,6 +195,16 @@ impl Log {
             Mode::Count => begin.saturating_add(PROGRESS_NS),
             Mode::Record(interval_ns) => self.tick_at(begin.saturating_add(interval_ns)),
         };
+    }
+
+    /// Whether the phase that begins stores records.
+    pub fn note_loads(&mut self, loads: bool) {
+        self.load = loads.then(Box::default);
+    }
+
+    /// How many records the last phase that is over stored; 0 where it was no load.
+    pub fn stored(&self) -> u64 {
+        self.stored
     }
 
     /// The worker begins the phase now.
@@ -194,7 +230,10 @@ impl Log {
         }
         match self.mode {
             Mode::Count => {
-                self.line.say(Note::Progress { phase: self.phase, ended: std::mem::take(&mut self.ended) });
+                // What is not said now is said with the next progress.
+                if self.line.offer(Note::Progress { phase: self.phase, ended: self.ended }) {
+                    self.ended = 0;
+                }
                 self.next_tick = now + PROGRESS_NS;
             }
             Mode::Record(interval_ns) => {
@@ -202,11 +241,8 @@ impl Log {
                 let index = (now.min(self.end_at - 1) - self.begin) / interval_ns;
                 self.next_tick =
                     self.tick_at(self.begin.saturating_add((index + 1).saturating_mul(interval_ns)));
-                self.hand_over(index * interval_ns, index);
-                if let Some(rows) = self.rows.as_mut().filter(|rows| !rows.is_empty()) {
-                    let rows = std::mem::replace(rows, Vec::with_capacity(ROWS));
-                    self.line.say(Note::Rows(rows));
-                }
+                self.hand_over_if_spare(index * interval_ns, index);
+                self.hand_over_rows();
                 self.hand_over_departures();
             }
         }
@@ -216,12 +252,16 @@ impl Log {
     pub fn end_phase(&mut self, now: Nanos, fate: PhaseFate) {
         if let Mode::Record(_) = self.mode {
             let next = self.interval.index + 1;
-            self.hand_over(now.saturating_sub(self.begin), next);
-            if let Some(rows) = &mut self.rows {
-                self.line.say(Note::Rows(std::mem::take(rows)));
-            }
+            self.hand_over_last(now.saturating_sub(self.begin), next);
+            self.hand_over_rows();
             self.hand_over_departures();
         }
+        let load = self.load.take().map(|mut load| {
+            load.counts.merge(&self.tally.all());
+            load.sent_bytes += self.bytes.sent;
+            load
+        });
+        self.stored = load.as_ref().map_or(0, |load| load.counts.outcomes.stored);
         let elapsed_ns = now.saturating_sub(self.begin);
         self.line.say(Note::Phase(Box::new(PhaseEnd {
             phase: self.phase,
@@ -234,15 +274,21 @@ impl Log {
             answered_ns: self.answered_at.saturating_sub(self.begin),
             time: WorkerTime { busy_ns: self.busy_ns.min(elapsed_ns), wall_ns: elapsed_ns },
             open: self.open,
+            load,
             fate,
         })));
         self.mode = Mode::Count;
         self.next_tick = NEVER;
     }
 
-    /// Says something to the thread that watches.
+    /// Says something to the thread that watches that must not be lost.
     pub fn say(&self, note: Note) {
         self.line.say(note);
+    }
+
+    /// Says something to the thread that watches; it is counted as dropped where too much waits to be heard.
+    fn offer(&mut self, note: Note) {
+        self.end.notes_dropped += u64::from(!self.line.offer(note));
     }
 
     /// Ends the run.
@@ -259,19 +305,56 @@ impl Log {
         if at < self.end_at { at } else { NEVER }
     }
 
-    fn hand_over(&mut self, end_ns: Nanos, next: u64) {
-        let mut spare = match self.line.spares.try_recv() {
-            Ok(spare) => spare,
-            // None is back yet: a new one is made, which is rare and costs some zeroed pages.
-            Err(_) => {
-                let groups = self.interval.groups.iter().map(|_| std::iter::empty::<Verb>());
-                Box::new(Interval::new(groups).counting(self.interval.outstanding.is_some()))
+    /// Hands over the slice that ended at its tick, where there is an interval to go on with, and one more, which the end
+    /// of the phase needs. Otherwise the worker goes on in the same interval.
+    fn hand_over_if_spare(&mut self, end_ns: Nanos, next: u64) {
+        self.stock.extend(self.line.spares.try_iter());
+        while self.stock.len() < 2 {
+            if self.owned == INTERVALS_PER_WORKER {
+                return;
             }
-        };
+            self.owned += 1;
+            let groups = self.interval.groups.iter().map(|_| std::iter::empty::<Verb>());
+            let another = Interval::new(groups).counting(self.interval.outstanding.is_some());
+            self.stock.push(Box::new(another.of_worker(self.line.worker)));
+        }
+        if let Some(spare) = self.stock.pop() {
+            self.hand_over(spare, end_ns, next);
+        }
+    }
+
+    /// Hands over the last slice of a phase. The interval that was kept for that may be missing only where those of the
+    /// phase before are not back yet, which they are soon, since all workers are through with that phase.
+    fn hand_over_last(&mut self, end_ns: Nanos, next: u64) {
+        let spare = self.stock.pop().or_else(|| self.line.spares.recv().ok());
+        if let Some(spare) = spare {
+            self.hand_over(spare, end_ns, next);
+        }
+    }
+
+    fn hand_over(&mut self, mut spare: Box<Interval>, end_ns: Nanos, next: u64) {
         spare.restart(next, end_ns);
         let mut full = std::mem::replace(&mut self.interval, spare);
         full.end_ns = end_ns;
+        if let Some(load) = &mut self.load {
+            load.counts.merge(&full.counts());
+            load.sent_bytes += full.bytes.sent;
+        }
         self.line.say(Note::Slice { interval: full, worker: self.line.worker, next });
+    }
+
+    /// Hands over the rows that were gathered, or drops them where too many wait to be taken.
+    fn hand_over_rows(&mut self) {
+        let Some(rows) = self.rows.as_mut().filter(|rows| !rows.is_empty()) else { return };
+        let count = rows.len() as u64;
+        let list = match rows.len() {
+            ROWS => std::mem::replace(rows, Vec::with_capacity(ROWS)),
+            // Few rows take the memory of few.
+            _ => rows.drain(..).collect(),
+        };
+        if !self.line.offer(Note::Rows(list)) {
+            self.end.rows_dropped += count;
+        }
     }
 
     /// Requests were handed to a connection, one after the other; its client has so many outstanding now.
@@ -393,14 +476,21 @@ impl Log {
             group: group as u16,
         });
         if rows.len() == ROWS {
-            self.line.say(Note::Rows(std::mem::replace(rows, Vec::with_capacity(ROWS))));
+            self.hand_over_rows();
         }
     }
 
     fn hand_over_departures(&mut self) {
         let gone = self.departures.as_mut().map(|departures| departures.take());
         if let Some(gone) = gone.filter(|gone| !gone.is_empty()) {
-            self.line.say(Note::Departures(gone));
+            self.offer_departures(gone);
+        }
+    }
+
+    fn offer_departures(&mut self, gone: Vec<Departure>) {
+        let count = gone.len() as u64;
+        if !self.line.offer(Note::Departures(gone)) {
+            self.end.notes_dropped += count;
         }
     }
 
@@ -417,7 +507,7 @@ impl Log {
         let gone = departures.add(slot, departure());
         match (self.mode, gone) {
             (Mode::Count, _) => drop(departures.take()),
-            (Mode::Record(_), Some(gone)) => self.line.say(Note::Departures(gone)),
+            (Mode::Record(_), Some(gone)) => self.offer_departures(gone),
             (Mode::Record(_), None) => {}
         }
     }
@@ -451,19 +541,19 @@ impl Log {
         }
     }
 
-    /// So many requests that were due were never sent.
-    pub fn unsent_many(&mut self, group: usize, verb: Verb, count: u64) {
+    /// Requests that were due were never sent.
+    pub fn unsent(&mut self, group: usize, unsent: Unsent) {
+        let Unsent { verb, requests, estimated } = unsent;
         match self.mode {
-            Mode::Record(_) => self.interval.groups[group].unsent(verb, count),
-            Mode::Count => self.tally.unsent(verb, count),
-        }
-    }
-
-    /// A request that was due was never sent.
-    pub fn unsent(&mut self, group: usize, verb: Verb) {
-        match self.mode {
-            Mode::Record(_) => self.interval.groups[group].unsent(verb, 1),
-            Mode::Count => self.tally.unsent(verb, 1),
+            Mode::Record(_) => {
+                let recorder = &mut self.interval.groups[group];
+                recorder.unsent(verb, requests);
+                recorder.estimated(verb, estimated);
+            }
+            Mode::Count => {
+                self.tally.unsent(verb, requests);
+                self.tally.estimated(verb, estimated);
+            }
         }
     }
 
@@ -508,7 +598,7 @@ impl Log {
     /// A connection is open, `took` after it was asked for; `again`: it was open before.
     pub fn opened(&mut self, server: u32, took: Nanos, again: bool) {
         if again {
-            self.line.say(Note::Connection { server, news: News::Back });
+            self.offer(Note::Connection { server, news: News::Back });
         }
         self.end.connect.record(took);
         self.end.reconnected += u64::from(again);
@@ -533,7 +623,7 @@ impl Log {
 
     /// An open connection is lost.
     pub fn lost(&mut self, server: u32, trouble: Trouble) {
-        self.line.say(Note::Connection { server, news: News::Lost });
+        self.offer(Note::Connection { server, news: News::Lost });
         self.end.lost += 1;
         self.trouble(server, trouble);
     }
@@ -566,16 +656,23 @@ impl Log {
         self.lost(server, Trouble::Malformed(malformed.0, shown));
     }
 
+    /// A request that asked for no reply has failed, after it was counted as handed over.
+    pub fn quiet_error(&mut self, message: &[u8]) {
+        self.end.noreply_errors += 1;
+        self.message(message);
+    }
+
     fn message(&mut self, message: &[u8]) {
         if message.is_empty() {
             return;
         }
         let message = &message[..message.len().min(MESSAGES.1)];
-        let known = &mut self.end.messages;
-        if let Some((_, count)) = known.iter_mut().find(|(text, _)| text == message) {
-            *count += 1;
-        } else if known.len() < MESSAGES.0 {
-            known.push((message.to_vec(), 1));
+        if let Some(load) = &mut self.load {
+            note_message(&mut load.messages, message);
+        }
+        // A load that is recorded is measured as well.
+        if self.load.is_none() || self.mode != Mode::Count {
+            note_message(&mut self.end.messages, message);
         }
     }
 
@@ -587,7 +684,7 @@ impl Log {
         }
         let connection = self.first_connection + slot as u64;
         for finding in shared.take_findings() {
-            self.line.say(Note::Finding { connection, finding: Box::new(finding) });
+            self.offer(Note::Finding { connection, finding: Box::new(finding) });
         }
         if message.is_empty() {
             return;
@@ -595,22 +692,15 @@ impl Log {
         let known = &self.end.messages;
         let kept = &message[..message.len().min(MESSAGES.1)];
         if known.iter().any(|(text, count)| text == kept && *count <= COMPLAINTS) {
-            self.line.say(Note::Complaint { connection, words: kept.to_vec() });
+            self.offer(Note::Complaint { connection, words: kept.to_vec() });
         }
     }
 
-    /// A value that is to be checked begins to pass; `key`: the index of its key, where it was asked for.
-    pub fn begin_check(
-        &mut self,
-        slot: usize,
-        key: Option<u64>,
-        ticket: &Ticket,
-        item: &Item<'_>,
-        shared: &Shared,
-    ) {
-        let index = key.unwrap_or(ticket.key);
-        let check = Check::begin(shared.values(), index, item.size);
-        self.checks[slot] = Some(Passing { key: index, check, foreign: key.is_none() });
+    /// A value of `size` bytes begins to pass that is to be checked: that of the key with index `key`, which a read with
+    /// this memo asked for.
+    pub fn begin_check(&mut self, slot: usize, key: u64, memo: Memo, size: u64, shared: &Shared) {
+        let check = Check::begin(shared.values(), key, size);
+        self.checks[slot] = Some(Passing { key, check, memo });
     }
 
     /// Some of its bytes pass.
@@ -621,17 +711,14 @@ impl Log {
         }
     }
 
-    /// It has passed. `is_stale` says whether its version was certainly overwritten.
-    pub fn end_check(&mut self, slot: usize, shared: &Shared, is_stale: impl Fn(u64, Version) -> bool) {
+    /// It has passed. `is_stale` says whether its version was certainly overwritten when the read was sent.
+    pub fn end_check(&mut self, slot: usize, shared: &Shared, is_stale: impl Fn(Memo, u64, Version) -> bool) {
         let Some(passing) = self.checks.get_mut(slot).and_then(Option::take) else { return };
-        let verdict = match passing.foreign {
-            true => Verdict::Bad(Damage::Tag),
-            false => passing.check.end(shared.values()),
-        };
+        let verdict = passing.check.end(shared.values());
         let verify = &mut self.end.verify;
         verify.checked += 1;
         match verdict {
-            Verdict::Good(version) => verify.stale += u64::from(is_stale(passing.key, version)),
+            Verdict::Good(version) => verify.stale += u64::from(is_stale(passing.memo, passing.key, version)),
             Verdict::Pieces | Verdict::Counter => {}
             Verdict::Short => verify.short += 1,
             Verdict::Bad(damage) => {
@@ -641,11 +728,20 @@ impl Log {
         }
     }
 
-    /// The connection is gone, and what was passing by with it.
+    /// What was passing by on a connection, if anything, has no end.
     pub fn drop_check(&mut self, slot: usize) {
         if let Some(passing) = self.checks.get_mut(slot) {
             *passing = None;
         }
+    }
+}
+
+/// Counts what a server said, beside at most so many other messages.
+fn note_message(known: &mut Messages, message: &[u8]) {
+    if let Some((_, count)) = known.iter_mut().find(|(text, _)| text == message) {
+        *count += 1;
+    } else if known.len() < MESSAGES.0 {
+        known.push((message.to_vec(), 1));
     }
 }
 
@@ -668,5 +764,119 @@ fn sample_of(answer: &Answer<'_>) -> Sample {
         arrived: answer.arrived,
         read: answer.read,
         noreply: answer.stamp == Stamp::Nothing,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    use pummel_logic::inflight::{Care, Memo, Origin, Ticket};
+
+    use super::*;
+    use crate::feed::{ROWS_WAITING_MAX, Told};
+
+    /// A log of one group, what it says, and where its intervals come back.
+    fn log(rows: bool) -> (Log, Receiver<Told>, Sender<Box<Interval>>) {
+        let ((notes, heard), (spare, spares)) = (channel(), channel());
+        let habits = Habits {
+            checks: 0,
+            rows,
+            departures: false,
+            ledger: None,
+            checks_grow: false,
+            first_connection: 1,
+            stamped: false,
+            successes_only: vec![false],
+        };
+        let intervals = std::array::from_fn(|_| Box::new(Interval::new([[Verb::Get]]).of_worker(3)));
+        (Log::new(Line::new(3, notes, spares), intervals, habits), heard, spare)
+    }
+
+    fn fate() -> PhaseFate {
+        PhaseFate { dead: 0, missing: 0, skipped: 0, repeated: 0, silent: Vec::new() }
+    }
+
+    /// The slices that were handed over.
+    fn slices(heard: &Receiver<Told>) -> Vec<Box<Interval>> {
+        let slice = |told: Told| match told.note {
+            Note::Slice { interval, .. } => Some(interval),
+            _ => None,
+        };
+        heard.try_iter().filter_map(slice).collect()
+    }
+
+    #[test]
+    fn a_worker_without_a_spare_interval_goes_on_in_the_one_that_it_has() {
+        let (mut log, heard, spare) = log(false);
+        for phase in 0..3 {
+            log.begin_phase(phase, Mode::Record(10), 0, 1_000);
+            (1..100).for_each(|tick| log.tick(tick * 10));
+            log.end_phase(1_007, fate());
+            let slices = slices(&heard);
+            assert_eq!(
+                slices.len(),
+                INTERVALS_PER_WORKER - 1,
+                "one is kept for the end, and one is written to"
+            );
+            let edges: Vec<(Nanos, Nanos)> =
+                slices.iter().map(|slice| (slice.start_ns, slice.end_ns)).collect();
+            assert_eq!(edges[..2], [(0, 10), (10, 20)]);
+            assert!(edges.windows(2).all(|pair| pair[0].1 == pair[1].0), "no time is missing: {edges:?}");
+            assert_eq!(edges.last().map(|last| last.1), Some(1_007));
+            for slice in slices {
+                assert_eq!(slice.worker, 3);
+                spare.send(slice).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn intervals_that_come_back_are_gone_on_with_and_no_other_is_made() {
+        let (mut log, heard, spare) = log(false);
+        let mut places = std::collections::BTreeSet::new();
+        log.begin_phase(0, Mode::Record(10), 0, 10_000);
+        for tick in 1..1_000 {
+            log.tick(tick * 10);
+            let slices = slices(&heard);
+            assert_eq!(slices.len(), 1, "each slice has its interval");
+            for slice in slices {
+                places.insert(std::ptr::from_ref(&*slice) as usize);
+                spare.send(slice).unwrap();
+            }
+        }
+        assert!(places.len() <= 2, "the memory that was used last is used first: {}", places.len());
+    }
+
+    #[test]
+    fn rows_that_are_not_taken_are_dropped_and_counted() {
+        let (mut log, heard, _spare) = log(true);
+        log.begin_phase(0, Mode::Record(NEVER / 2), 0, NEVER);
+        let ticket = Ticket {
+            due: 0,
+            ready: 0,
+            index: 0,
+            key: 0,
+            memo: Memo::None,
+            verb: Verb::Get,
+            origin: Origin::Arrival,
+            care: Care::None,
+            keys: 1,
+        };
+        let answer = Answer {
+            ticket: &ticket,
+            outcome: Outcome::Hit,
+            sent: 1,
+            arrived: 2,
+            read: 3,
+            hits: 1,
+            stamp: Stamp::Kernel,
+        };
+        (0..ROWS_WAITING_MAX + 3 * ROWS + 5).for_each(|_| log.answer(0, 0, &answer, &[]));
+        log.end_phase(1, fate());
+        let dropped = log.end.rows_dropped;
+        assert_eq!(dropped, 3 * ROWS as u64 + 5);
+        let rows = |told: Told| if let Note::Rows(rows) = told.note { rows.len() } else { 0 };
+        assert_eq!(heard.try_iter().map(rows).sum::<usize>(), ROWS_WAITING_MAX);
     }
 }

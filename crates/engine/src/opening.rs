@@ -126,7 +126,8 @@ impl Welcome {
     /// Takes in what the server answers: whether it has agreed to everything.
     ///
     /// # Errors
-    /// When it did not: why the connection cannot be used.
+    /// Returns the server's words, or what is wrong with its answer, when the server refuses the greeting or says
+    /// more than was asked.
     pub fn handle_received(&mut self, mut bytes: &[u8]) -> Result<Heard, String> {
         match self.hearing.handle_received(&mut bytes) {
             Ok(Heard::Done) if !bytes.is_empty() => Err("the server said more than was asked".to_owned()),

@@ -7,6 +7,7 @@ use std::io;
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
@@ -14,8 +15,9 @@ use std::time::Duration;
 use pummel_logic::arrivals::{Pace, Schedule};
 use pummel_logic::client::{Client, Shift};
 use pummel_logic::measure::churn::Churn;
-use pummel_logic::measure::interval::{Interval, take_whole};
-use pummel_logic::measure::measurement::{Keep, Measurement, Status};
+use pummel_logic::measure::completion::{Loaded, load_shortfall, most_said};
+use pummel_logic::measure::interval::{Interval, add_part, take_whole};
+use pummel_logic::measure::measurement::{Keep, Measurement, Samples, Status};
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::plan::part::Part;
 use pummel_logic::plan::{self, Arrivals, Clock, Depth, Phase, Plan, Protocol, Route, Transport, Work};
@@ -24,6 +26,7 @@ use pummel_logic::route::Router;
 use pummel_logic::sequence::{self, Draws, Sequencer, Weight};
 use pummel_logic::shared::{Shared, rank_among_mates};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND, seconds};
+use pummel_logic::unsent::draws_of_client;
 use pummel_logic::wire::binary::{Binary, PlainBinary};
 use pummel_logic::wire::greeting::{self, Greeting};
 use pummel_logic::wire::meta::Meta;
@@ -41,10 +44,11 @@ use pummel_logic::workload::window::{Finding, WindowMaker};
 
 use crate::clock;
 use crate::connect::{self, ConnectError, Server, Sources};
-use crate::feed::{Departure, Line, News, Note, PhaseEnd, Row, Trouble, WorkerEnd};
+use crate::feed::{Departure, Line, News, Note, PhaseEnd, Row, Told, Trouble, WorkerEnd};
 use crate::io::choice::{self, Choice};
 use crate::io::epoll::Epoll;
 use crate::io::patience::Cores;
+use crate::io::sys::CpuTime;
 use crate::io::uring::Uring;
 use crate::io::{Backend, Reason, sys};
 use crate::log::{Habits, Log, Mode};
@@ -149,8 +153,10 @@ pub type Permit = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
 /// Where a process waits, at the beginning of every phase, for the other processes that have a part of the run.
 pub trait Gate: Sync {
     /// All workers here are ready for the next phase since `ready`: says when it begins, on the monotonic clock, as soon
-    /// as all others are ready too. `None`: it does not begin, because one of them cannot go on or the run was stopped.
-    fn pass(&self, ready: Nanos) -> Option<Nanos>;
+    /// as all others are ready too. `loaded` says what the phase before it stored here; nothing was to be stored where that
+    /// was no load. `None`: the next phase does not begin, because one of the processes cannot go on, the load of all of
+    /// them has failed, or the run was stopped.
+    fn pass(&self, ready: Nanos, loaded: Loaded) -> Option<Nanos>;
 }
 
 /// One process' part of a run, and where it meets the others.
@@ -212,7 +218,10 @@ impl std::error::Error for RunError {}
 /// Runs a plan to its end, or until `stop` says so (then what was measured so far is the result).
 ///
 /// # Errors
-/// When the run cannot begin. Whatever goes wrong later is in the measurement: its status and reason, and its counts.
+/// Returns [`RunError::Plan`] for a plan whose command, keys, values or login cannot be sent, or whose password or
+/// recorded requests are missing, [`RunError::Connect`] when a server's name cannot be resolved or the descriptors do
+/// not suffice, [`RunError::Tls`] when the files of TLS cannot be used, and [`RunError::Kernel`] when a thread cannot
+/// be started. What goes wrong after the beginning is in the measurement: its status, its reason and its counts.
 pub fn run(plan: &Plan, watch: &mut dyn Watch, stop: &dyn Fn() -> bool) -> Result<Measurement, RunError> {
     run_supplied(plan, &Supplies::default(), watch, stop)
 }
@@ -220,7 +229,11 @@ pub fn run(plan: &Plan, watch: &mut dyn Watch, stop: &dyn Fn() -> bool) -> Resul
 /// As [`run`], with what no Plan holds.
 ///
 /// # Errors
-/// As [`run`].
+/// Returns [`RunError::Plan`] for a plan whose command, keys, values or login cannot be sent, or whose password or
+/// recorded requests are missing, [`RunError::Connect`] when a server's name cannot be resolved or the descriptors do
+/// not suffice, [`RunError::Forbidden`] when the supplies do not permit a server's address, [`RunError::Tls`] when
+/// the files of TLS cannot be used, and [`RunError::Kernel`] when a thread cannot be started. What goes wrong after
+/// the beginning is in the measurement: its status, its reason and its counts.
 pub fn run_supplied(
     plan: &Plan,
     supplies: &Supplies,
@@ -233,7 +246,12 @@ pub fn run_supplied(
 /// As [`run_supplied`], for one part of a run of several processes.
 ///
 /// # Errors
-/// As [`run`].
+/// Returns [`RunError::Plan`] for a part that is not one of the plan, and for a plan whose command, keys, values or
+/// login cannot be sent, or whose password or recorded requests are missing, [`RunError::Connect`] when a server's
+/// name cannot be resolved or the descriptors do not suffice, [`RunError::Forbidden`] when the supplies do not permit
+/// a server's address, [`RunError::Tls`] when the files of TLS cannot be used, and [`RunError::Kernel`] when a thread
+/// cannot be started. What goes wrong after the beginning is in the measurement: its status, its reason and its
+/// counts.
 pub fn run_share(
     plan: &Plan,
     supplies: &Supplies,
@@ -295,7 +313,10 @@ fn run_sealed<B: Backend>(
 /// is measured over UDP is loaded over UDP there.
 ///
 /// # Errors
-/// As [`run`].
+/// Returns [`RunError::Plan`] for a plan whose command, keys, values or login cannot be sent, or whose password or
+/// recorded requests are missing, [`RunError::Connect`] when a server's name cannot be resolved or the descriptors do
+/// not suffice, and [`RunError::Kernel`] when a thread cannot be started. What goes wrong after the beginning is in
+/// the measurement: its status, its reason and its counts.
 pub fn run_on<B: Backend>(
     plan: &Plan,
     watch: &mut dyn Watch,
@@ -394,6 +415,8 @@ struct Site<'a> {
     part: Cow<'a, Part>,
     gate: Option<&'a dyn Gate>,
     meeting: Meeting,
+    /// Records that each phase stored here. Each worker adds its own before it meets the others for the next phase.
+    stored: Vec<AtomicU64>,
     wants: Wants,
 }
 
@@ -437,6 +460,7 @@ fn run_with<C: Codec + Sync, B: Backend>(
         meeting: Meeting::new(threads).among_others(!part.is_whole()),
         gate: ground.share.map(|share| share.gate),
         part,
+        stored: plan.phases.iter().map(|_| AtomicU64::new(0)).collect(),
         wants: watch.wants(),
     };
     let (notes, heard) = mpsc::channel();
@@ -445,7 +469,7 @@ fn run_with<C: Codec + Sync, B: Backend>(
         for worker in 0..threads {
             let (spare, returned) = mpsc::channel();
             spares.push(spare);
-            let line = Line { worker, notes: notes.clone(), spares: returned };
+            let line = Line::new(worker, notes.clone(), returned);
             let (site, codec) = (&site, &codec);
             let name = format!("worker-{worker}");
             let spawned = thread::Builder::new()
@@ -466,7 +490,8 @@ fn run_with<C: Codec + Sync, B: Backend>(
 /// the addresses that it uses.
 ///
 /// # Errors
-/// [`RunError::Forbidden`], and when a server has no address.
+/// Returns [`RunError::Forbidden`] for the first server with an address that is not permitted, and
+/// [`RunError::Connect`] when a name cannot be resolved.
 pub fn permitted(plan: &Plan, permit: &Permit) -> Result<(), RunError> {
     servers_of(plan, Some(permit), |_| plan.transport).map(drop)
 }
@@ -474,7 +499,8 @@ pub fn permitted(plan: &Plan, permit: &Permit) -> Result<(), RunError> {
 /// Makes sure that the connections of a part can be open here, raising the soft limit where that helps.
 ///
 /// # Errors
-/// [`ConnectError::Descriptors`] when the system does not allow them.
+/// Returns [`ConnectError::Descriptors`] when the hard limit of descriptors is below what the part's connections
+/// need. Clients that come and go need no descriptor beforehand, so a plan with them is never refused.
 pub fn ensure_descriptors(plan: &Plan, part: &Part) -> Result<(), ConnectError> {
     let connections = part.clients() * plan.lanes() as u64;
     match crowd_of(plan) {
@@ -498,15 +524,14 @@ impl Drop for EndOnPanic<'_> {
 /// One worker's life, which the others do not wait for if it panics: the run then ends with an error. Where panics abort
 /// the process, they do so here too.
 fn attended<C: Codec, B: Backend>(site: &Site<'_>, line: Line, backend: &MakeBackend<'_, B>, codec: &C) {
-    let notes = line.notes.clone();
+    let say = line.last_word();
     let life = AssertUnwindSafe(|| staff::<C, B>(site, line, backend, codec));
     let Err(panic) = catch_unwind(life) else { return };
     site.meeting.leave();
     let words = panic.downcast_ref::<String>().map(String::as_str);
     let words = words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
     let failure = Some(io::Error::other(format!("it panicked, which is a bug of pummel: {words}")));
-    // When nobody listens any more the run is over.
-    let _ = notes.send(Note::Done(Box::new(WorkerEnd { failure, ..WorkerEnd::default() })));
+    say(Note::Done(Box::new(WorkerEnd { failure, ..WorkerEnd::default() })));
 }
 
 /// One worker's life: on its CPU, with its backend, through all phases.
@@ -551,7 +576,8 @@ fn greeting_of(plan: &Plan, supplies: &Supplies) -> Result<Greeting, RunError> {
 /// which may be a pipe that can be read once: hand it over as [`Supplies::password`].
 ///
 /// # Errors
-/// When it is not there or cannot be read.
+/// Returns [`RunError::Plan`] when the file of the password cannot be read, or when the plan names no file and the
+/// environment variable `PUMMEL_PASSWORD` is not set.
 pub fn password_of(plan: &Plan) -> Result<Option<String>, RunError> {
     let Some(login) = &plan.login else { return Ok(None) };
     let Some(path) = &login.password_file else {
@@ -638,7 +664,12 @@ fn phases<C: Codec, B: Backend>(
         }
         let able = worker.can_go_on();
         let Some(at) = site.meeting.meet(worker.now(), able) else { return Ok(()) };
-        let Some(begin) = begin_of(site, number, at) else { return Ok(()) };
+        let loaded = loaded_before(site, n);
+        // Where the load is shared, those who see all of it decide.
+        if loaded.has_failed() && site.part.is_whole() {
+            return Ok(());
+        }
+        let Some(begin) = begin_of(site, number, at, loaded) else { return Ok(()) };
         since = if plan.runs_on(n) { since } else { begin };
         end = match &phase.work {
             Work::Pause(pause) => site.started.saturating_add(pause.until_ns),
@@ -651,16 +682,11 @@ fn phases<C: Codec, B: Backend>(
             worker.call(calling_of(site, n, group, crowd, begin, end));
         }
         if number == 0 {
-            worker.log().say(Note::Began { phase: n, at: begin });
+            worker.log().say(Note::Began { phase: n, at: begin, cpu: sys::process_cpu_time() });
         }
-        let cpu = sys::process_cpu_time();
         worker.work(&site.meeting, begin, end)?;
-        if number == 0 {
-            let now = sys::process_cpu_time();
-            let user_ns = now.user_ns.saturating_sub(cpu.user_ns);
-            let system_ns = now.system_ns.saturating_sub(cpu.system_ns);
-            worker.log().say(Note::Spent { phase: n, user_ns, system_ns });
-        }
+        worker.log().say(Note::Spent { phase: n, cpu: sys::process_cpu_time() });
+        site.stored[n].fetch_add(worker.log().stored(), Ordering::Relaxed);
     }
     Ok(())
 }
@@ -672,13 +698,27 @@ fn begins_whole(site: &Site<'_>, n: usize) -> bool {
     site.window.is_none() && !comes_and_goes && !site.plan.runs_on(n)
 }
 
-/// When a phase begins for which all workers here are ready since `ready`; `None` when it does not.
-fn begin_of(site: &Site<'_>, number: usize, ready: Nanos) -> Option<Nanos> {
+/// What the phase before phase `n` stored here, of what it was to store here: nothing of nothing where it was no load. To
+/// be asked when all workers have met for phase `n`.
+fn loaded_before(site: &Site<'_>, n: usize) -> Loaded {
+    let Some(before) = n.checked_sub(1) else { return Loaded::default() };
+    match &site.plan.phases[before] {
+        phase @ Phase { work: Work::Load(_), .. } => Loaded {
+            records: requests_here(site, phase).unwrap_or(0),
+            stored: site.stored[before].load(Ordering::Relaxed),
+        },
+        _ => Loaded::default(),
+    }
+}
+
+/// When a phase begins for which all workers here are ready since `ready`, after a phase that `loaded` so much; `None` when
+/// it does not.
+fn begin_of(site: &Site<'_>, number: usize, ready: Nanos, loaded: Loaded) -> Option<Nanos> {
     let Some(gate) = site.gate else { return Some(ready.saturating_add(HEAD_START_NS)) };
     // One worker asks for all, and the others wait for what it was told.
     match number {
         0 => {
-            let told = gate.pass(ready);
+            let told = gate.pass(ready, loaded);
             site.meeting.meet(told.unwrap_or(0), told.is_some())
         }
         _ => site.meeting.meet(0, true),
@@ -700,6 +740,7 @@ fn brief<C: Codec, B: Backend>(
     shared.begin(&phase.work, plan.seed);
     let mode = if phase.recorded { Mode::Record(plan.interval_ns) } else { Mode::Count };
     log.begin_phase(n, mode, begin, end);
+    log.note_loads(matches!(phase.work, Work::Load(_)));
     log.note_open(seats.iter().map(|seat| seat.client.open_lanes()).sum());
     let paces: Vec<Option<Pace>> = plan.groups.iter().map(|group| pace_of(phase, group)).collect();
     for (seat, &(group, number)) in seats.iter_mut().zip(places) {
@@ -770,7 +811,10 @@ fn calling_of(
         births,
         requests: requests_of(plan, phase).unwrap_or(u64::MAX),
         calls: crowd.calls,
-        depth: if told { u32::MAX } else { depth_of(phase, &plan.groups[group]) },
+        // A client never has more requests outstanding than it makes.
+        depth: u32::try_from(crowd.calls)
+            .map_or(u32::MAX, |calls| calls.max(1))
+            .min(depth_of(phase, &plan.groups[group])),
         told,
         // mcperf's connections come when they are due and fail for themselves.
         paced: crowd.sequence.is_none(),
@@ -931,8 +975,7 @@ fn depth_of(phase: &Phase, group: &plan::Group) -> u32 {
         (Work::Load(load), _) => load.depth,
         (Work::Delete(delete), _) => delete.depth,
         (Work::Window(_), _) => 1,
-        (_, Depth::Limit(depth)) => depth,
-        (_, Depth::Unlimited) => u32::MAX,
+        (Work::Mix(_) | Work::Replay(_) | Work::Pause(_), _) => plan::memory::depth_of(group),
     }
 }
 
@@ -1009,6 +1052,7 @@ fn worker_of<C: Codec, B: Backend>(
         drain_ns: plan.timeout_ns.min(DRAIN_MAX_NS),
         load_patience_ns: patience(plan, if plan.reconnect { PATIENCE } else { LOAD_PATIENCE }),
         patience_ns: patience(plan, PATIENCE),
+        unsent_draws_max: draws_of_client(plan.groups.iter().map(|group| u64::from(group.clients)).sum()),
     };
     let habits = Habits {
         checks: if plan.verify > 0.0 { roads.len() } else { 0 },
@@ -1020,8 +1064,11 @@ fn worker_of<C: Codec, B: Backend>(
         successes_only: plan.groups.iter().map(|group| group.manner.successes_only).collect(),
         stamped: plan.engine.clock == Clock::Kernel && !site.servers.iter().any(Server::is_unix),
     };
-    let interval = Interval::new(plan.groups.iter().map(|_| recorded_verbs(plan)));
-    let interval = Box::new(interval.counting(site.wants.outstanding));
+    let verbs = recorded_verbs(plan);
+    let intervals = std::array::from_fn(|_| {
+        let interval = Interval::new(plan.groups.iter().map(|_| verbs.iter().copied()));
+        Box::new(interval.counting(site.wants.outstanding).of_worker(number))
+    });
     Worker::new(
         backend,
         Crew {
@@ -1034,7 +1081,7 @@ fn worker_of<C: Codec, B: Backend>(
         },
         rules,
         shared,
-        Log::new(line, interval, habits),
+        Log::new(line, intervals, habits),
     )
     .gathering(gathering_of(site, number))
 }
@@ -1053,6 +1100,7 @@ fn patience(plan: &Plan, (timeouts, least_ns): (u64, Nanos)) -> Nanos {
 fn depth_in_use(depth: Depth) -> usize {
     match depth {
         Depth::Limit(depth) => depth as usize,
+        // Few are outstanding at one time nearly always; more take their memory when they come, within the plan's bound.
         Depth::Unlimited => 16,
     }
 }
@@ -1078,6 +1126,13 @@ fn chance() -> u64 {
     std::collections::hash_map::RandomState::new().build_hasher().finish()
 }
 
+/// Gives an interval, emptied, back to the worker whose memory it is.
+fn give_back(spares: &[Sender<Box<Interval>>], mut interval: Box<Interval>) {
+    interval.restart(0, 0);
+    // A worker that is through does not listen any more.
+    let _ = spares[interval.worker].send(interval);
+}
+
 /// Puts together what workers say.
 struct Collector<'a, 'w> {
     site: &'a Site<'a>,
@@ -1097,8 +1152,6 @@ struct Collector<'a, 'w> {
     dead: Vec<u64>,
     /// Requests that phases were to make and that were never due.
     missing: u64,
-    /// Requests that were asked again.
-    repeated: u64,
     /// Its length.
     elapsed_ns: Nanos,
     /// How late the last worker began the phase under way.
@@ -1112,7 +1165,11 @@ struct Collector<'a, 'w> {
     /// end of that.
     silent: BTreeMap<u32, (usize, Nanos)>,
     failures: Vec<io::Error>,
+    /// Notes that workers dropped.
+    notes_dropped: u64,
     stopped_at: Option<Nanos>,
+    /// CPU time that the process had used when a recorded phase began, or a worker was through with it.
+    cpu: CpuTime,
     /// It was the caller who wanted it to stop.
     interrupted: bool,
 }
@@ -1128,6 +1185,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         }
         measurement.unix_socket = site.servers.iter().any(Server::is_unix);
         measurement.connections.asked = site.part.clients() * plan.lanes() as u64;
+        measurement.samples = site.wants.rows.then(Samples::default);
         measurement.udp = uses_datagrams(plan).then(udp::Counts::default);
         // What a result says that was written before the end, should nobody write another.
         measurement.mark(Status::Partial, "the run is not over");
@@ -1142,7 +1200,6 @@ impl<'a, 'w> Collector<'a, 'w> {
             through: vec![0; plan.phases.len()],
             dead: vec![0; plan.phases.len()],
             missing: 0,
-            repeated: 0,
             elapsed_ns: 0,
             late_ns: 0,
             before_ns: 0,
@@ -1150,16 +1207,18 @@ impl<'a, 'w> Collector<'a, 'w> {
             trouble: None,
             silent: BTreeMap::new(),
             failures: Vec::new(),
+            notes_dropped: 0,
             stopped_at: None,
+            cpu: CpuTime::default(),
             interrupted: false,
         }
     }
 
     /// Listens until every worker is through.
-    fn collect(mut self, notes: Receiver<Note>, stop: &dyn Fn() -> bool) -> Measurement {
+    fn collect(mut self, notes: Receiver<Told>, stop: &dyn Fn() -> bool) -> Measurement {
         loop {
             match notes.recv_timeout(WATCH) {
-                Ok(note) => self.hear(note),
+                Ok(told) => self.hear(told),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
@@ -1177,20 +1236,20 @@ impl<'a, 'w> Collector<'a, 'w> {
         self.finish()
     }
 
-    fn hear(&mut self, note: Note) {
+    fn hear(&mut self, told: Told) {
         let plan = self.site.plan;
-        match note {
-            Note::Began { phase, at } => {
+        match told.note {
+            Note::Began { phase, at, cpu } => {
+                self.cpu = cpu;
                 if plan.phases[phase].recorded && self.measurement.started_unix_ns == 0 {
                     self.measurement.started_unix_ns =
                         clock::wall().saturating_sub(clock::now().saturating_sub(at));
                 }
                 self.watch.begin(&plan.phases[phase], at);
             }
-            Note::Spent { phase, user_ns, system_ns } => {
+            Note::Spent { phase, cpu } => {
                 if plan.phases[phase].recorded {
-                    self.measurement.generator.cpu_user_ns += user_ns;
-                    self.measurement.generator.cpu_system_ns += system_ns;
+                    self.spent(cpu);
                 }
             }
             Note::Progress { phase, ended } => {
@@ -1199,7 +1258,12 @@ impl<'a, 'w> Collector<'a, 'w> {
                 self.watch.progress(&plan.phases[phase], self.ended[phase], of);
             }
             Note::Slice { interval, worker, next } => self.slice(interval, worker, next),
-            Note::Rows(rows) => self.watch.rows(&rows),
+            Note::Rows(rows) => {
+                if let Some(samples) = &mut self.measurement.samples {
+                    samples.written += rows.len() as u64;
+                }
+                self.watch.rows(&rows);
+            }
             Note::Departures(gone) => self.watch.departures(&gone),
             Note::Finding { connection, finding } => self.watch.finding(connection, &finding),
             Note::Complaint { connection, words } => self.watch.complaint(connection, &words),
@@ -1208,6 +1272,16 @@ impl<'a, 'w> Collector<'a, 'w> {
             Note::Phase(end) => self.phase(&end),
             Note::Done(end) => self.done(*end),
         }
+    }
+
+    /// A worker was through with a recorded phase when the process had used this CPU time. The last worker's word counts,
+    /// so that the drain of every worker is in it.
+    fn spent(&mut self, cpu: CpuTime) {
+        let generator = &mut self.measurement.generator;
+        generator.cpu_user_ns += cpu.user_ns.saturating_sub(self.cpu.user_ns);
+        generator.cpu_system_ns += cpu.system_ns.saturating_sub(self.cpu.system_ns);
+        self.cpu.user_ns = self.cpu.user_ns.max(cpu.user_ns);
+        self.cpu.system_ns = self.cpu.system_ns.max(cpu.system_ns);
     }
 
     /// A connection is lost for good. Where nothing goes on without it, the run is over.
@@ -1223,47 +1297,29 @@ impl<'a, 'w> Collector<'a, 'w> {
     }
 
     /// Adds a worker's part of a slice; slices that are whole go into the measurement.
-    fn slice(&mut self, mut interval: Box<Interval>, worker: usize, next: u64) {
+    fn slice(&mut self, interval: Box<Interval>, worker: usize, next: u64) {
         self.next[worker] = next;
-        match self.open.get_mut(&interval.index) {
-            Some(present) => {
-                present.merge(&mut interval);
-                self.give_back(interval, worker);
-            }
-            None => {
-                self.open.insert(interval.index, interval);
-            }
-        }
+        add_part(&mut self.open, interval, |part| give_back(&self.spares, part));
         let whole = self.next.iter().min().copied().unwrap_or(0);
         self.add_slices(whole);
     }
 
     /// Adds the slices before `end` to the measurement.
     fn add_slices(&mut self, end: u64) {
-        let mut emptied = Vec::new();
         let length_ns = self.site.plan.interval_ns;
-        while let Some(mut interval) = take_whole(&mut self.open, end, length_ns, |part| emptied.push(part)) {
-            for part in emptied.drain(..) {
-                let worker = interval.index as usize % self.spares.len();
-                self.give_back(part, worker);
-            }
+        let spares = &self.spares;
+        while let Some(mut interval) =
+            take_whole(&mut self.open, end, length_ns, |part| give_back(spares, part))
+        {
             interval.index += self.before_slices;
             interval.start_ns += self.before_ns;
             interval.end_ns += self.before_ns;
             self.watch.interval(&mut interval);
             self.measurement.add(&mut interval, self.watch.wants().keep);
             self.measurement.measured_ns = self.measurement.measured_ns.max(interval.end_ns);
-            // Whose memory it was does not matter; every worker gives one for each that it gets.
-            let worker = interval.index as usize % self.spares.len();
-            self.give_back(interval, worker);
+            give_back(spares, interval);
             self.watch.slice(&self.measurement);
         }
-    }
-
-    fn give_back(&mut self, mut interval: Box<Interval>, worker: usize) {
-        interval.restart(0, 0);
-        // A worker that is through does not listen any more.
-        let _ = self.spares[worker].send(interval);
     }
 
     fn phase(&mut self, end: &PhaseEnd) {
@@ -1271,15 +1327,17 @@ impl<'a, 'w> Collector<'a, 'w> {
         let measurement = &mut self.measurement;
         measurement.whole_run.ops.merge(&end.tally);
         measurement.whole_run.bytes.merge(&end.bytes);
-        if let Work::Load(_) = &phase.work {
-            let all = end.tally.all();
+        if let Some(came) = &end.load {
             let load = measurement.load.get_or_insert_default();
-            load.records = requests_here(self.site, phase).unwrap_or(0);
-            load.stored += all.outcomes.stored;
-            let failed = all.requests() - all.unsent - all.outcomes.stored;
-            load.errors += failed.saturating_sub(end.fate.repeated);
+            if self.through[end.phase] == 0 {
+                load.records += requests_here(self.site, phase).unwrap_or(0);
+            }
+            let (stored, ended) = (came.counts.outcomes.stored, came.counts.ended());
+            load.stored += stored;
+            load.errors += (ended - stored).saturating_sub(end.fate.repeated);
             load.elapsed_ns = load.elapsed_ns.max(end.elapsed_ns);
-            load.bytes += end.bytes.sent;
+            load.bytes += came.sent_bytes;
+            came.messages.iter().for_each(|(message, count)| load.message(message, *count));
         }
         if phase.recorded {
             measurement.connections.open += end.open;
@@ -1298,7 +1356,6 @@ impl<'a, 'w> Collector<'a, 'w> {
         }
         self.dead[end.phase] += end.fate.dead;
         self.missing += end.fate.missing;
-        self.repeated += end.fate.repeated;
         if phase.recorded && self.through[end.phase] == self.spares.len() {
             self.end_recorded_phase();
         }
@@ -1330,9 +1387,14 @@ impl<'a, 'w> Collector<'a, 'w> {
             connections.churn.get_or_insert_default().merge(churn);
         }
         self.measurement.verify.merge(&end.verify);
+        if let Some(samples) = &mut self.measurement.samples {
+            samples.dropped += end.rows_dropped;
+        }
+        self.notes_dropped += end.notes_dropped;
         if let Some(udp) = &mut self.measurement.udp {
             udp.merge(&end.udp);
         }
+        self.measurement.noreply_errors += end.noreply_errors;
         for (message, count) in &end.messages {
             self.measurement.message(message, *count);
         }
@@ -1344,7 +1406,13 @@ impl<'a, 'w> Collector<'a, 'w> {
     fn finish(mut self) -> Measurement {
         self.add_slices(u64::MAX);
         self.measurement.measured_ns = self.before_ns + self.elapsed_ns;
-        self.add_recorded_load();
+        if self.notes_dropped > 0 {
+            self.watch.notice(&format!(
+                "{} messages about single connections or clients were dropped, because they came faster than they could be \
+                 told",
+                self.notes_dropped
+            ));
+        }
         self.measurement.generator.peak_rss_bytes = sys::peak_rss_bytes().unwrap_or(0);
         (self.measurement.status, self.measurement.reason) = (Status::Complete, None);
         if let Some(reason) = self.shortfall() {
@@ -1357,29 +1425,20 @@ impl<'a, 'w> Collector<'a, 'w> {
         self.measurement
     }
 
-    /// What a recorded phase stored is in its slices, and in no tally.
-    fn add_recorded_load(&mut self) {
-        let loads = |phase: &Phase| phase.recorded && matches!(phase.work, Work::Load(_));
-        if !self.site.plan.phases.iter().any(loads) {
-            return;
-        }
-        let (ops, bytes) = (self.measurement.ops().all().counts, self.measurement.bytes.sent);
-        let load = self.measurement.load.get_or_insert_default();
-        load.stored += ops.outcomes.stored;
-        load.errors += (ops.requests() - ops.outcomes.stored).saturating_sub(self.repeated);
-        load.bytes += bytes;
-    }
-
     /// What is missing from what the Plan asked for, if anything.
     fn shortfall(&self) -> Option<String> {
         let plan = self.site.plan;
         let asked = self.measurement.connections.asked;
-        let why = match &self.trouble {
-            Some((server, trouble)) => format!(": {}: {trouble}", self.site.servers[*server as usize].name()),
-            None => self.complaint(),
-        };
+        let trouble = self
+            .trouble
+            .as_ref()
+            .map(|(server, trouble)| format!("{}: {trouble}", self.site.servers[*server as usize].name()));
+        let why = trouble.as_ref().map_or_else(|| self.complaint(), |trouble| format!(": {trouble}"));
         if let Some(failure) = self.failures.first() {
             return Some(format!("a worker could not go on: {failure}"));
+        }
+        if let Some(unstored) = self.failed_load(trouble.as_deref()) {
+            return Some(unstored);
         }
         let workers = self.spares.len();
         let dead = self.dead.iter().max().copied().unwrap_or(0);
@@ -1408,6 +1467,11 @@ impl<'a, 'w> Collector<'a, 'w> {
             };
             return Some(format!("nothing completed{why}{hint}"));
         }
+        self.gone_at_the_end().or_else(|| self.partial_load(trouble.as_deref()))
+    }
+
+    /// Which server was gone at the end of what was measured, if any.
+    fn gone_at_the_end(&self) -> Option<String> {
         let (&server, &(_, silent_ns)) =
             self.silent.iter().find(|(_, (_, silent_ns))| *silent_ns >= self.long_silence_ns())?;
         let name = self.site.servers[server as usize].name();
@@ -1435,6 +1499,20 @@ impl<'a, 'w> Collector<'a, 'w> {
             "this machine let no more than {} connections be open at one time, and {count} found no room: {reason}{missing}",
             churn.alive_max
         )
+    }
+
+    /// What a load came to that stored nothing, and ended the run. Where the load is shared, the controller judges it.
+    fn failed_load(&self, trouble: Option<&str>) -> Option<String> {
+        let phases = (1..=self.site.plan.phases.len()).filter(|n| self.through[n - 1] == self.spares.len());
+        let failed = phases.map(|n| loaded_before(self.site, n)).any(Loaded::has_failed);
+        let load = self.measurement.load.as_ref().filter(|_| failed && self.site.part.is_whole())?;
+        load_shortfall(load, false, trouble)
+    }
+
+    /// What a load left out, where the Plan does not allow that. Where the load is shared, the controller judges it.
+    fn partial_load(&self, trouble: Option<&str>) -> Option<String> {
+        let load = self.measurement.load.as_ref().filter(|_| self.site.part.is_whole())?;
+        load_shortfall(load, self.site.plan.allow_partial_load, trouble)
     }
 
     /// What became of the connections of a run that did not begin. The first that cannot be opened, or is lost, ends it.
@@ -1475,9 +1553,6 @@ impl<'a, 'w> Collector<'a, 'w> {
         if groups.iter().all(|group| group.ops.all().counts.requests() == 0) {
             return ": no request was due".to_owned();
         }
-        let most = self.measurement.messages.iter().max_by_key(|(_, count)| **count);
-        most.map_or(String::new(), |(message, count)| {
-            format!(": the server said \"{message}\" ({count} times)")
-        })
+        most_said(&self.measurement.messages).map_or(String::new(), |said| format!(": {said}"))
     }
 }

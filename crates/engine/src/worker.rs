@@ -14,11 +14,12 @@ use pummel_logic::client::{Client, Lane, Wish};
 use pummel_logic::inflight::{Care, Origin, Ticket};
 use pummel_logic::measure::churn::Failure;
 use pummel_logic::plan::Transport;
-use pummel_logic::session::{Answer, Chunk, Item, Session, Sink};
+use pummel_logic::session::{Answer, Chunk, Item, OUTBOX_MAX_BYTES, Session, Sink};
 use pummel_logic::shared::Shared;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
+use pummel_logic::unsent::Unsent;
 use pummel_logic::wire::greeting::{Greeting, Heard};
-use pummel_logic::wire::{Codec, Fault, Outcome};
+use pummel_logic::wire::{Codec, Fault, Malformed};
 
 use crate::connect::Server;
 use crate::feed::{PhaseFate, Trouble};
@@ -39,6 +40,10 @@ const SAYABLE: &str = "a plan holds only what its protocol can say";
 /// Requests that one client asks before the others get their turn.
 const ASK_MAX: usize = 64;
 
+/// Requests of one client that are given up in a turn, because their lane is not there, before the others get their
+/// turn.
+const GIVE_UP_MAX: usize = 1_024;
+
 /// What a worker needs to know beside its clients.
 #[derive(Clone, Debug)]
 pub struct Rules {
@@ -52,6 +57,8 @@ pub struct Rules {
     pub load_patience_ns: Nanos,
     /// The same in any other phase that ends by the number of its requests alone.
     pub patience_ns: Nanos,
+    /// Draws that are made at most to count what a client was to send and did not.
+    pub unsent_draws_max: u64,
 }
 
 /// Where a connection stands.
@@ -93,6 +100,8 @@ struct Connection<C> {
     /// This worker closed it between two phases, because its answers would have come in the next one: its next opening is
     /// no reconnection.
     shut: bool,
+    /// Its outbox has reached its limit while its socket was full, and it was not relieved since.
+    congested: bool,
 }
 
 /// One client, and when it is its turn.
@@ -127,6 +136,11 @@ struct Desk<C> {
     /// Connections with something to send, where clients have several.
     asked: Vec<u32>,
     expired: Vec<u32>,
+    /// At most so many connections are congested: their socket is full and their outbox has reached its limit, so that
+    /// their clients ask nothing.
+    congested: usize,
+    /// Congested connections whose socket takes bytes again.
+    relieved: Vec<u32>,
     openings: Openings,
     /// Connections whose peer said what its protocol does not allow, to be closed; their slots may be others' by then.
     broken: Vec<ConnId>,
@@ -180,6 +194,8 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             woken: Vec::with_capacity(clients.len()),
             asked: Vec::new(),
             expired: Vec::with_capacity(count),
+            congested: 0,
+            relieved: Vec::new(),
             openings: Openings::new(greeting, count),
             broken: Vec::new(),
             active,
@@ -207,6 +223,10 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     }
 
     /// Opens every connection. Ends early when one of them cannot be opened, since the run then does not begin.
+    ///
+    /// # Errors
+    /// Returns the error of the backend when the kernel refuses to wait. A connection that cannot be opened is no
+    /// error here: the log has it.
     pub fn open(&mut self, meeting: &Meeting) -> io::Result<()> {
         self.desk.wake_all();
         let now = self.backend.now();
@@ -235,6 +255,10 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     }
 
     /// Works one phase, for which every client has been told what to do, from `begin` on.
+    ///
+    /// # Errors
+    /// Returns the error of the backend when the kernel refuses to wait. What servers do is no error here: it is
+    /// counted.
     pub fn work(&mut self, meeting: &Meeting, begin: Nanos, end: Nanos) -> io::Result<()> {
         self.desk.wake_all();
         self.desk.patience_ns = match (end, self.desk.shared.is_load()) {
@@ -330,6 +354,9 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             // after another look at what else is ready. Nothing else is as late, since what came meanwhile was not read.
             let due_until = now.max(desk.read_at);
             desk.wake_due(due_until);
+            if !desk.relieved.is_empty() {
+                desk.relieve(&mut self.backend, now);
+            }
             desk.serve_woken(&mut self.backend, due_until);
             desk.open_queued(&mut self.backend, now);
             if now >= desk.births_at {
@@ -386,7 +413,8 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             let client = &mut seat.client;
             repeated += client.repeated();
             let (log, group) = (&mut desk.log, client.group());
-            client.count_unsent(over, &desk.shared, |verb| log.unsent(group, verb));
+            let draws_max = desk.rules.unsent_draws_max;
+            client.count_unsent(over, &desk.shared, draws_max, |unsent| log.unsent(group, unsent));
             dead += client.lost_lanes();
             missing += client.missing();
             skipped += client.skipped();
@@ -467,7 +495,13 @@ impl<C: Codec> Connection<C> {
             answered: false,
             barren: 0,
             shut: false,
+            congested: false,
         }
+    }
+
+    /// Whether it takes no request before its socket has taken bytes.
+    fn is_congested(&self) -> bool {
+        self.state == State::Full && self.session.waiting_bytes() > OUTBOX_MAX_BYTES
     }
 
     fn carried_by(mut self, transport: Transport) -> Connection<C> {
@@ -525,7 +559,7 @@ impl<C: Codec> Desk<C> {
             seat.client.stop(now);
         }
         self.openings.forget_waiting();
-        self.shut_crowd();
+        self.shut_crowd(now);
         self.wake_all();
     }
 
@@ -569,17 +603,21 @@ impl<C: Codec> Desk<C> {
     }
 
     fn serve(&mut self, number: usize, backend: &mut impl Backend, now: Nanos) {
-        let mut asked = 0;
+        if self.congested > 0 && self.is_congested(number) {
+            return self.flush_client(number, backend);
+        }
+        let (mut asked, mut given_up, mut is_crowded) = (0, 0, false);
         loop {
             let seat = &mut self.seats[number];
             if let Some((op, ticket)) = seat.client.poll_read(now, &mut self.shared) {
                 // Only clients with one lane are quick.
-                self.connections[number].session.request(&op, ticket).expect(SAYABLE);
+                let waiting_bytes = self.connections[number].session.request(&op, ticket).expect(SAYABLE);
                 asked += 1;
+                is_crowded = waiting_bytes > OUTBOX_MAX_BYTES;
                 if seat.client.is_full() {
                     break;
                 }
-                if asked >= ASK_MAX {
+                if asked >= ASK_MAX || is_crowded {
                     self.wake(number);
                     break;
                 }
@@ -588,7 +626,8 @@ impl<C: Codec> Desk<C> {
             match seat.client.poll(now, &mut self.shared) {
                 Wish::Ask { lane, op, ticket } => {
                     let slot = number * self.lanes + usize::from(lane);
-                    self.connections[slot].session.request(&op, ticket).expect(SAYABLE);
+                    let waiting_bytes = self.connections[slot].session.request(&op, ticket).expect(SAYABLE);
+                    is_crowded |= waiting_bytes > OUTBOX_MAX_BYTES;
                     if self.lanes > 1 {
                         self.asked.push(slot as u32);
                     }
@@ -597,7 +636,7 @@ impl<C: Codec> Desk<C> {
                     if seat.client.is_full() {
                         break;
                     }
-                    if asked >= ASK_MAX && !seat.client.is_splitting() {
+                    if (asked >= ASK_MAX || is_crowded) && !seat.client.is_splitting() {
                         self.wake(number);
                         break;
                     }
@@ -615,7 +654,14 @@ impl<C: Codec> Desk<C> {
                     let id = ConnId { slot: slot as u32, generation: connection.generation };
                     self.openings.enqueue(id, now.saturating_add(pause));
                 }
-                Wish::Unsent(verb) => self.log.unsent(seat.client.group(), verb),
+                Wish::Unsent(verb) => {
+                    self.log.unsent(seat.client.group(), Unsent { verb, requests: 1, estimated: 0 });
+                    given_up += 1;
+                    if given_up >= GIVE_UP_MAX {
+                        self.wake(number);
+                        break;
+                    }
+                }
                 Wish::Wait(NEVER) => break,
                 Wish::Wait(at) => {
                     if at < seat.due {
@@ -637,12 +683,61 @@ impl<C: Codec> Desk<C> {
         if asked > 0 {
             self.log.asked(asked as u32, self.seats[number].client.outstanding());
         }
+        self.flush_client(number, backend);
+        if is_crowded {
+            self.note_congestion(number);
+        }
+    }
+
+    /// Sends what waits on the connection of a client, or on all connections with something to send where clients have
+    /// several.
+    #[inline]
+    fn flush_client(&mut self, number: usize, backend: &mut impl Backend) {
         if self.lanes == 1 {
-            self.flush(number, backend);
-        } else {
-            let mut asked = std::mem::take(&mut self.asked);
-            asked.drain(..).for_each(|slot| self.flush(slot as usize, backend));
-            self.asked = asked;
+            return self.flush(number, backend);
+        }
+        let mut asked = std::mem::take(&mut self.asked);
+        asked.drain(..).for_each(|slot| self.flush(slot as usize, backend));
+        self.asked = asked;
+    }
+
+    /// The connections of a client.
+    fn slots_of(&self, client: usize) -> std::ops::Range<usize> {
+        client * self.lanes..(client + 1) * self.lanes
+    }
+
+    /// Whether a connection of this client takes no request before its socket has taken bytes.
+    #[cold]
+    fn is_congested(&self, client: usize) -> bool {
+        self.connections[self.slots_of(client)].iter().any(Connection::is_congested)
+    }
+
+    /// Marks the connections of a client that stay congested after they were flushed.
+    #[cold]
+    fn note_congestion(&mut self, client: usize) {
+        for slot in self.slots_of(client) {
+            let connection = &mut self.connections[slot];
+            if connection.is_congested() && !std::mem::replace(&mut connection.congested, true) {
+                self.congested += 1;
+            }
+        }
+    }
+
+    /// Sends what waits on congested connections whose sockets take bytes again, before their clients ask more. A client
+    /// that may ask again is woken; what it asks now was held up by the socket until `now`.
+    #[cold]
+    fn relieve(&mut self, backend: &mut impl Backend, now: Nanos) {
+        for slot in std::mem::take(&mut self.relieved) {
+            let slot = slot as usize;
+            self.flush(slot, backend);
+            let connection = &mut self.connections[slot];
+            if connection.is_congested() || !std::mem::take(&mut connection.congested) {
+                continue;
+            }
+            self.congested -= 1;
+            let client = connection.client as usize;
+            self.seats[client].client.handle_writable(now);
+            self.wake(client);
         }
     }
 
@@ -752,6 +847,10 @@ impl<C: Codec> Desk<C> {
                             connection.answered = true;
                             self.silence.answered(self.roads[slot].server, read);
                         }
+                        // A codec may have asked something of its own.
+                        if self.lanes > 1 && connection.session.has_output() {
+                            self.asked.push(slot as u32);
+                        }
                         self.wake(number);
                     }
                     Err(malformed) => {
@@ -762,6 +861,9 @@ impl<C: Codec> Desk<C> {
                 }
             }
             Event::Writable => {
+                if connection.congested {
+                    self.relieved.push(slot as u32);
+                }
                 connection.state = State::Open;
                 connection.session.handle_writable(now);
                 let client = connection.client as usize;
@@ -917,7 +1019,6 @@ impl<C: Codec> Desk<C> {
             Loss::Closed(fault) => connection.session.handle_closed(fault, now, &mut view),
             Loss::TimedOut => connection.session.handle_timeout(self.rules.timeout_ns, now, &mut view),
         }
-        self.log.drop_check(slot);
         self.close_lane(slot, again);
     }
 
@@ -1005,6 +1106,9 @@ impl<C: Codec> Desk<C> {
     }
 }
 
+/// An item that its request did not ask for, or not as often.
+const UNASKED_VALUE: Malformed = Malformed("a value that was not asked for, or not so often");
+
 /// Sends the next parts of what waits on a connection, and says how many bytes those were; `None` where nothing waits.
 #[inline(never)]
 fn send_parts<C: Codec>(
@@ -1048,10 +1152,10 @@ impl<'a> View<'a> {
         View::new(self.slot, self.lane, self.client, self.shared, self.log)
     }
 
-    /// The value that passed by, if any, has passed.
-    fn end_check(&mut self, ticket: &Ticket) {
+    /// The value that passed by, if any, has passed: it is judged by what the read knew that it was begun for.
+    fn end_check(&mut self) {
         let (client, shared, lane) = (&*self.client, &*self.shared, self.lane);
-        let is_stale = |key, version| client.is_stale(lane, ticket, key, version, shared);
+        let is_stale = |memo, key, version| client.is_stale(lane, memo, key, version, shared);
         self.log.end_check(self.slot, shared, is_stale);
     }
 
@@ -1067,22 +1171,22 @@ impl<'a> View<'a> {
 
 impl Sink for View<'_> {
     #[inline]
-    fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> bool {
+    fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> Result<bool, Malformed> {
         if !ticket.cares() {
-            return false;
+            return Ok(false);
         }
         if ticket.care == Care::Window {
-            return self.client.handle_window_item(&item, self.shared);
+            return Ok(self.client.handle_window_item(&item, self.shared));
         }
         let verify = ticket.care == Care::Verify;
         if verify {
-            self.end_check(ticket);
+            self.end_check();
         }
-        let key = self.client.handle_item(self.lane, ticket, &item, self.shared);
+        let key = self.client.handle_item(self.lane, ticket, &item, self.shared).ok_or(UNASKED_VALUE)?;
         if verify {
-            self.log.begin_check(self.slot, key, ticket, &item, self.shared);
+            self.log.begin_check(self.slot, key, ticket.memo, item.size, self.shared);
         }
-        verify
+        Ok(verify)
     }
 
     #[inline]
@@ -1093,6 +1197,14 @@ impl Sink for View<'_> {
         self.log.check(self.slot, bytes, self.shared);
     }
 
+    fn broken_off(&mut self) {
+        self.log.drop_check(self.slot);
+    }
+
+    fn quiet_error(&mut self, message: &[u8]) {
+        self.log.quiet_error(message);
+    }
+
     fn parted(&mut self, whole: bool) {
         self.log.parted(whole);
     }
@@ -1100,8 +1212,8 @@ impl Sink for View<'_> {
     #[inline(always)]
     fn answer(&mut self, answer: &Answer<'_>, message: &[u8]) {
         // The rare ways get copies, so that on the frequent one nothing needs a place in memory.
-        if answer.ticket.care == Care::Verify && !matches!(answer.outcome, Outcome::Error(_)) {
-            self.copy().end_check(answer.ticket);
+        if answer.ticket.care == Care::Verify {
+            self.copy().end_check();
         }
         if answer.ticket.origin == Origin::Part {
             self.copy().end_part(&{ *answer }, message);

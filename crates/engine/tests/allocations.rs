@@ -3,12 +3,15 @@
 //! A program of its own, because what counts allocations stands in for the allocator of the whole program.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::Mutex;
 use std::thread;
 
 use pummel_engine::run::{Watch, run};
 use pummel_logic::measure::measurement::Status;
-use pummel_logic::plan::{Arrivals, Backend, Depth, Engine, Group, Mix, Phase, Plan, Stop, Work};
+use pummel_logic::plan::{
+    Arrivals, Backend, Births, Crowd, Depth, Engine, Group, Mix, Phase, Plan, Stop, Work,
+};
 use pummel_logic::time::SECOND;
 use pummel_logic::wire::Verb;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -18,28 +21,40 @@ static ALLOCATOR: &StatsAlloc<std::alloc::System> = &INSTRUMENTED_SYSTEM;
 
 const CLIENTS: u32 = 4;
 
-/// A server that answers every line with the same item, and allocates nothing while it does. Returns its address.
-fn server() -> String {
+/// Room for the answers to all lines of one read.
+const REPLIES_BYTES: usize = 64 * 1024;
+
+/// A server that answers every line with the same item, and allocates nothing while it does; several connections at one
+/// time, each on a thread of its own, or one after the other. Returns its address.
+fn server(at_one_time: bool) -> String {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     let address = listener.local_addr().expect("it is bound").to_string();
     thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.expect("a connection");
-            thread::spawn(move || {
-                let (mut block, mut replies) = ([0; 8192], Vec::with_capacity(64 * 1024));
-                while let Ok(len @ 1..) = stream.read(&mut block) {
-                    replies.clear();
-                    for _ in block[..len].iter().filter(|byte| **byte == b'\n') {
-                        replies.extend_from_slice(b"VALUE some_key 0 5\r\nvalue\r\nEND\r\n");
-                    }
-                    if stream.write_all(&replies).is_err() {
-                        return;
-                    }
-                }
-            });
+        let mut replies = Vec::with_capacity(REPLIES_BYTES);
+        loop {
+            let (stream, _) = listener.accept().expect("a connection");
+            if at_one_time {
+                thread::spawn(move || answer(stream, &mut Vec::with_capacity(REPLIES_BYTES)));
+            } else {
+                answer(stream, &mut replies);
+            }
         }
     });
     address
+}
+
+/// Answers to one connection until it is closed.
+fn answer(mut stream: TcpStream, replies: &mut Vec<u8>) {
+    let mut block = [0; 2048];
+    while let Ok(len @ 1..) = stream.read(&mut block) {
+        replies.clear();
+        for _ in block[..len].iter().filter(|byte| **byte == b'\n') {
+            replies.extend_from_slice(b"VALUE some_key 0 5\r\nvalue\r\nEND\r\n");
+        }
+        if stream.write_all(replies).is_err() {
+            return;
+        }
+    }
 }
 
 /// Gets of one server: so many at so many at a time, and so many a second in open loop.
@@ -69,12 +84,11 @@ fn plan(server: &str, requests: u64, depth: u32, rate: Option<f64>) -> Plan {
 }
 
 /// How often a whole run allocates.
-fn allocations(server: &str, requests: u64, depth: u32, rate: Option<f64>) -> usize {
+fn allocations(plan: &Plan, requests: u64) -> usize {
     struct Nobody;
     impl Watch for Nobody {}
-    let plan = plan(server, requests, depth, rate);
     let region = Region::new(ALLOCATOR);
-    let measurement = run(&plan, &mut Nobody, &|| false).expect("the run begins");
+    let measurement = run(plan, &mut Nobody, &|| false).expect("the run begins");
     let change = region.change();
     assert_eq!(measurement.status, Status::Complete, "{:?}", measurement.reason);
     assert_eq!(measurement.ops().all().counts.completed, requests);
@@ -87,14 +101,46 @@ const NOISE: usize = 200;
 
 #[test]
 fn requests_allocate_nothing() {
-    let server = server();
-    for (depth, rate) in [(1, None), (16, None), (1, Some(40_000.0)), (16, Some(40_000.0))] {
-        allocations(&server, 2_000, depth, rate);
-        let short = allocations(&server, 10_000, depth, rate);
-        let long = allocations(&server, 30_000, depth, rate);
-        assert!(
-            long <= short + NOISE,
-            "20,000 more requests at depth {depth}, rate {rate:?}: {short} allocations, then {long}"
-        );
+    let server = server(true);
+    let rate = Some(40_000.0);
+    for (depth, rate, threads) in [
+        (1, None, 1),
+        (16, None, 1),
+        (200, None, 1),
+        (16, None, 3),
+        (1, rate, 1),
+        (16, rate, 1),
+        (200, rate, 1),
+        (16, rate, 3),
+    ] {
+        assert_flat(&format!("depth {depth}, rate {rate:?}, {threads} threads"), |requests| {
+            let mut plan = plan(&server, requests, depth, rate);
+            plan.engine.threads = threads;
+            plan
+        });
     }
+}
+
+#[test]
+fn requests_of_clients_that_come_and_go_allocate_nothing() {
+    let server = server(false);
+    for depth in [1, 4] {
+        assert_flat(&format!("clients that come and go, depth {depth}"), |requests| {
+            let mut plan = plan(&server, requests, depth, None);
+            plan.groups[0].crowd = Some(Crowd { births: Births::Closed, calls: 20, sequence: None });
+            plan
+        });
+    }
+}
+
+/// What is counted is what the whole program allocates, so that only one test may run at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Asserts that 20,000 more requests of such a plan allocate no more often.
+fn assert_flat(what: &str, plan: impl Fn(u64) -> Plan) {
+    let _alone = ALONE.lock().unwrap_or_else(|broken| broken.into_inner());
+    let of = |requests| allocations(&plan(requests), requests);
+    of(2_000);
+    let (short, long) = (of(10_000), of(30_000));
+    assert!(long <= short + NOISE, "20,000 more requests, {what}: {short} allocations, then {long}");
 }

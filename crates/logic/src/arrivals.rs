@@ -42,6 +42,9 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 /// Whether these arrivals can be scheduled: a shape needs a mean above 0 that is not infinite.
+///
+/// # Errors
+/// Returns [`Error::Shape`] for a shape whose mean is 0 or infinite.
 pub fn check(arrivals: &Arrivals) -> Result<(), Error> {
     match arrivals {
         Arrivals::Shape(dist) if dist.factor_to_mean(1.0).is_none() => Err(Error::Shape(dist.clone())),
@@ -50,6 +53,9 @@ pub fn check(arrivals: &Arrivals) -> Result<(), Error> {
 }
 
 /// Whether a group's rate in requests per second is one that can be kept.
+///
+/// # Errors
+/// Returns [`Error::Rate`] for a rate below 1e-6 or above 1e12 requests per second.
 pub fn check_rate(rate: f64) -> Result<(), Error> {
     if (RATE_MIN..=RATE_MAX).contains(&rate) { Ok(()) } else { Err(Error::Rate(rate)) }
 }
@@ -112,6 +118,32 @@ impl Pace {
         schedule
     }
 }
+
+/// How many requests a schedule passed over without asking them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Passed {
+    /// All of them.
+    pub requests: u64,
+    /// Those of them that follow from the mean gap, and were not counted one by one or by exact arithmetic.
+    pub estimated: u64,
+}
+
+impl Passed {
+    /// A number that is exact.
+    pub fn exactly(requests: u64) -> Passed {
+        Passed { requests, estimated: 0 }
+    }
+}
+
+/// How many gaps of this mean begin in a time, when the first of them begins with it: 1 and the number of gaps that fit.
+/// A mean below [`GAP_MIN_NS`] counts as that.
+pub fn estimated_count(time_ns: Nanos, mean_gap_ns: f64) -> u64 {
+    // The conversion saturates.
+    libm::round(time_ns as f64 / mean_gap_ns.max(GAP_MIN_NS)) as u64 + 1
+}
+
+/// The mean gap at [`RATE_MAX`], in nanoseconds.
+pub const GAP_MIN_NS: f64 = SECOND as f64 / RATE_MAX;
 
 /// When the requests of one client are due, as offsets from the start of the phase, in ascending order.
 ///
@@ -204,6 +236,41 @@ impl Schedule {
         due_ns
     }
 
+    /// Passes over every request that is due before `until_ns` (from the start of the phase), but over at most
+    /// `requests_max`. Constant arrivals are counted by arithmetic, whatever their number. Of drawn gaps at most
+    /// `draws_max` are drawn; where those do not reach, the rest is estimated from the mean gap, and the schedule goes on
+    /// behind `until_ns`. A schedule that is told when its requests are due passes over nothing.
+    pub fn pass(&mut self, until_ns: Nanos, requests_max: u64, draws_max: u64) -> Passed {
+        let mean_ns = match &self.process {
+            Process::Told => return Passed::default(),
+            Process::Constant { period, clients, client } => {
+                let before = period.count_before(until_ns).saturating_sub(u128::from(*client));
+                let first = u64::try_from(before.div_ceil(u128::from(*clients))).unwrap_or(u64::MAX);
+                let requests = first.saturating_sub(self.i).min(requests_max);
+                self.i += requests;
+                self.due_ns = self.due();
+                return Passed::exactly(requests);
+            }
+            Process::Poisson { mean_ns, .. } => *mean_ns,
+            Process::Shape { dist, factor, .. } => dist.mean_from_zero() * *factor,
+        };
+        let mut passed = Passed::default();
+        while passed.requests < requests_max && self.due_ns < until_ns {
+            if passed.requests == draws_max {
+                let all = estimated_count(until_ns - self.due_ns, mean_ns);
+                passed.estimated = all.min(requests_max - passed.requests);
+                passed.requests += passed.estimated;
+                self.i = self.i.saturating_add(passed.estimated);
+                self.due_ns = until_ns;
+                self.due_ns = self.due();
+                break;
+            }
+            self.next();
+            passed.requests += 1;
+        }
+        passed
+    }
+
     /// When request `i` is due, given that `due_ns` and the fraction are those of the one before it.
     fn due(&mut self) -> Nanos {
         match &mut self.process {
@@ -258,6 +325,13 @@ impl Ratio {
         let whole = (dividend / u128::from(divisor)) as u64;
         let rest = (dividend % u128::from(divisor)) as u64;
         Ratio { whole, rest, divisor }
+    }
+
+    /// How many of its multiples, from 0 times on, are below `time_ns` when they are cut off to whole nanoseconds.
+    fn count_before(&self, time_ns: Nanos) -> u128 {
+        // Cut off, a multiple is below a whole number exactly when it is so uncut. The dividend is 10^9 * 2^72 at most.
+        let dividend = u128::from(self.whole) * u128::from(self.divisor) + u128::from(self.rest);
+        (u128::from(time_ns) * u128::from(self.divisor)).div_ceil(dividend)
     }
 
     /// The product with `count` (below 2^75), cut off to whole nanoseconds; [`NEVER`] where it does not fit.

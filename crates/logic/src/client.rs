@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use self::lanes::Many;
 pub use self::lanes::Whole;
-use crate::arrivals::Schedule;
+use crate::arrivals::{Passed, Schedule};
 use crate::inflight::{Care, Memo, Origin, Ticket};
 use crate::plan::Late;
 use crate::rng::{Place, Stream, Use};
@@ -19,6 +19,7 @@ pub use crate::route::Lane;
 use crate::session::{Answer, Item};
 use crate::shared::{Shared, Write};
 use crate::time::{MILLISECOND, NEVER, Nanos};
+use crate::unsent::{self, Unsent};
 use crate::wire::{Fault, MetaAsk, Op, Outcome, Verb};
 use crate::workload::key::Space;
 use crate::workload::mix::space_of;
@@ -27,6 +28,10 @@ use crate::workload::value::Version;
 
 /// A client that leaves out late requests does so when it is later than this, and up to what was due so long ago.
 const SKIP_NS: (Nanos, Nanos) = (5 * MILLISECOND, 4 * MILLISECOND);
+
+/// Gaps that are drawn at one time to leave out late requests; what they do not reach is left out by the mean gap. A
+/// schedule that is far out of reach would hold up the worker otherwise, which makes the client later still.
+const SKIP_DRAWS_MAX: u64 = 1_024;
 
 /// All that a client can want.
 #[allow(
@@ -66,7 +71,7 @@ pub struct Shift {
     pub end: Nanos,
     /// How many requests this client has to make.
     pub requests: u64,
-    /// Most requests outstanding; `u32::MAX` for no limit.
+    /// Most requests outstanding. A time is kept for each, so that it is no larger than a plan's memory allows.
     pub depth: u32,
     /// What becomes of what is late; only where there is a schedule.
     pub late: Late,
@@ -174,8 +179,29 @@ struct Slots {
 
 impl Slots {
     fn new(depth: u32, begin: Nanos) -> Slots {
-        let ring = if depth > 1 && depth != u32::MAX { vec![begin; depth as usize] } else { Vec::new() };
-        Slots { depth, outstanding: 0, single: begin, ring, taking: 0, freeing: 0 }
+        let mut slots =
+            Slots { depth, outstanding: 0, single: begin, ring: Vec::new(), taking: 0, freeing: 0 };
+        slots.renew(depth, begin);
+        slots
+    }
+
+    /// So many slots, all free since `begin`. The memory stays.
+    fn renew(&mut self, depth: u32, begin: Nanos) {
+        self.ring.clear();
+        if depth > 1 {
+            self.ring.resize(depth as usize, begin);
+        }
+        (self.depth, self.outstanding, self.single, self.taking, self.freeing) = (depth, 0, begin, 0, 0);
+    }
+
+    /// How many slots are free since before `until`.
+    fn count_free_since_before(&self, until: Nanos) -> u64 {
+        let free = self.depth.saturating_sub(self.outstanding) as usize;
+        if self.ring.is_empty() {
+            return u64::from(free > 0 && self.single < until);
+        }
+        let (behind, from) = self.ring.split_at(self.taking as usize);
+        from.iter().chain(behind).take(free).take_while(|since| **since < until).count() as u64
     }
 
     #[inline]
@@ -188,7 +214,6 @@ impl Slots {
     fn since(&self) -> Nanos {
         match self.depth {
             1 => self.single,
-            u32::MAX => 0,
             _ => self.ring[self.taking as usize],
         }
     }
@@ -207,7 +232,6 @@ impl Slots {
         self.outstanding -= 1;
         match self.depth {
             1 => self.single = at,
-            u32::MAX => {}
             depth => {
                 self.ring[self.freeing as usize] = at;
                 self.freeing += 1;
@@ -334,7 +358,7 @@ impl Client {
         assert!(self.slots.outstanding == 0, "a phase ends before the next begins");
         self.schedule = schedule;
         self.draws = Draws::new(shift.place);
-        self.slots = Slots::new(shift.depth, shift.begin);
+        self.slots.renew(shift.depth, shift.begin);
         (self.issued, self.skipped, self.spaced_until) = (0, 0, 0);
         self.follow_ups.clear();
         self.repeats = Repeats { left: shift.repeats, made: 0 };
@@ -416,6 +440,16 @@ impl Client {
         self.note_opened();
     }
 
+    /// A lane's socket, which was too full for another request, takes bytes again since `at`: what was due meanwhile was
+    /// not ready before.
+    pub fn handle_writable(&mut self, at: Nanos) {
+        for lane in 0..self.sockets().count() as Lane {
+            if let LaneState::Open(since) = &mut self.socket_mut(lane).state {
+                *since = at.max(*since);
+            }
+        }
+    }
+
     /// The lane is closed; `again`: it may be opened again.
     pub fn handle_closed(&mut self, lane: Lane, again: bool, shared: &mut Shared) {
         shared.witness.clear();
@@ -426,7 +460,8 @@ impl Client {
         self.note_closed(was_open, again);
     }
 
-    /// An item of a reply passes by. Returns the index of its key among those that were asked for, if it is one.
+    /// An item of a reply passes by. Returns the index of its key; `None` where the request did not ask for the key, or
+    /// not as often. Servers send items in the order of the keys, or in another.
     pub fn handle_item(
         &mut self,
         lane: Lane,
@@ -440,6 +475,7 @@ impl Client {
             return shared.is_key(ticket.key, item.key).then_some(ticket.key);
         }
         let (first, end) = (socket.cursor, places_of(ticket, shared));
+        let passed_over = socket.missed.len();
         for place in first..end {
             let key = self.read_key(ticket.index, u64::from(place), shared);
             if ticket.origin == Origin::Part && shared.lane_of(0, key) != lane {
@@ -452,14 +488,16 @@ impl Client {
             // What is skipped is a miss; whether it matters is known when the answer is whole.
             self.socket_mut(lane).missed.push(key);
         }
-        self.socket_mut(lane).cursor = end;
-        None
+        let socket = self.socket_mut(lane);
+        socket.cursor = end;
+        let late = socket.missed[..passed_over].iter().position(|&key| shared.is_key(key, item.key))?;
+        Some(socket.missed.remove(late))
     }
 
-    /// Whether a value of this version, which a read with this ticket returned for the key with this index, was certainly
+    /// Whether a value of this version, which a read with this memo returned for the key with this index, was certainly
     /// overwritten before the read was sent.
-    pub fn is_stale(&self, lane: Lane, ticket: &Ticket, key: u64, version: Version, shared: &Shared) -> bool {
-        let Memo::Read(mark) = ticket.memo else { return false };
+    pub fn is_stale(&self, lane: Lane, memo: Memo, key: u64, version: Version, shared: &Shared) -> bool {
+        let Memo::Read(mark) = memo else { return false };
         shared.witness.is_stale(Spot { server: self.socket(lane).server, index: key }, version, mark)
     }
 
@@ -551,16 +589,11 @@ impl Client {
         if begin.saturating_add(schedule.peek()).saturating_add(SKIP_NS.0) >= now {
             return;
         }
-        loop {
-            let due = begin.saturating_add(schedule.peek());
-            if due.saturating_add(SKIP_NS.1) >= now || due >= end {
-                return;
-            }
-            schedule.next();
-            self.issued += 1;
-            self.skipped += 1;
-            self.shift.requests = self.shift.requests.saturating_add(1);
-        }
+        let until = end.min(now - SKIP_NS.1);
+        let passed = schedule.pass(until.saturating_sub(begin), u64::MAX - self.issued, SKIP_DRAWS_MAX);
+        self.issued += passed.requests;
+        self.skipped += passed.requests;
+        self.shift.requests = self.shift.requests.saturating_add(passed.requests);
     }
 
     /// Whether [`Wish::Done`] is said for the first time in this phase.
@@ -613,34 +646,31 @@ impl Client {
         }
     }
 
-    /// Requests of this phase that were due before `now` and were never sent, by verb. To be called when the phase is
-    /// over and nothing is outstanding.
-    pub fn count_unsent(&mut self, now: Nanos, shared: &Shared, mut unsent: impl FnMut(Verb)) {
+    /// Requests of this phase that were due before `now` and were never sent, by verb: exactly, but for what more than
+    /// `draws_max` draws would be needed for. To be called when the phase is over and nothing is outstanding.
+    pub fn count_unsent(
+        &mut self,
+        now: Nanos,
+        shared: &Shared,
+        draws_max: u64,
+        mut unsent: impl FnMut(Unsent),
+    ) {
         if self.has_window() {
             return;
         }
         let until = self.shift.end.min(now);
-        while self.issued < self.shift.requests {
-            let due = match &mut self.schedule {
-                Some(schedule) => self.shift.begin.saturating_add(schedule.next()),
-                // In closed loop a request is due when its slot is freed; it is not sent when the lane is lost.
-                None if self.slots.is_free() => {
-                    let since = self.slots.since();
-                    self.slots.take();
-                    since
-                }
-                None => NEVER,
-            };
-            if due >= until {
-                break;
-            }
-            unsent(shared.verb(self.draws.op.draw(self.issued)));
-            self.issued += 1;
-        }
+        let left = self.shift.requests.saturating_sub(self.issued);
+        let passed = match &mut self.schedule {
+            Some(schedule) => schedule.pass(until.saturating_sub(self.shift.begin), left, draws_max),
+            // In closed loop a request is due when its slot is freed; it is not sent when the lane is lost.
+            None => Passed::exactly(self.slots.count_free_since_before(until).min(left)),
+        };
+        let (op, first) = (&self.draws.op, self.issued);
+        unsent::tell(passed, draws_max, shared, |place| op.draw(first + place), &mut unsent);
+        self.issued += passed.requests;
         for follow in self.follow_ups.drain(..).take_while(|follow| follow.due < until) {
-            unsent(follow.verb);
+            unsent(Unsent { verb: follow.verb, requests: 1, estimated: 0 });
         }
-        // Slots that were taken only to be counted are outstanding no more than the requests.
         self.slots.outstanding = 0;
     }
 

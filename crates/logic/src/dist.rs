@@ -250,6 +250,10 @@ struct Step {
 
 impl Weighted {
     /// The distribution over these ranges. An error where there is none, or one is not as [`Range`] demands.
+    ///
+    /// # Errors
+    /// Returns [`Error::Refused`] without a range, and for a range that is turned round, beyond 2^53, or of no
+    /// weight.
     pub fn new(ranges: Vec<Range>) -> Result<Weighted, Error> {
         let legal = |range: &Range| {
             range.low <= range.high

@@ -246,6 +246,14 @@ impl Inflight {
         }
     }
 
+    /// So many bytes that belong to no request follow those of the last one.
+    pub fn skip_bytes(&mut self, bytes: u64) {
+        match self.ring.back_mut() {
+            Some(last) => last.end += bytes,
+            None => self.start += bytes,
+        }
+    }
+
     /// Leaves out the number that the next request would get.
     pub fn skip(&mut self) {
         let Some(last) = self.ring.back() else {

@@ -24,5 +24,6 @@ pub mod sequence;
 pub mod session;
 pub mod shared;
 pub mod time;
+pub mod unsent;
 pub mod wire;
 pub mod workload;

@@ -6,6 +6,9 @@ use std::io::IoSlice;
 /// Ranges of the shared block up to this length are copied; longer ones are only pointed at.
 const COPY_MAX: usize = 2048;
 
+/// Fewer taken bytes than this are not worth moving the rest to the front.
+const COMPACT_MIN_BYTES: usize = 16 * 1024;
+
 /// A range of the shared block that is sent before the own byte at `before`.
 #[derive(Clone, Copy, Debug)]
 struct Hole {
@@ -21,8 +24,15 @@ pub struct Outbox {
     /// How many of `bytes` were taken.
     taken: usize,
     /// Boxed, so that the many connections that never send a large value stay small.
-    #[allow(clippy::box_collection)]
-    holes: Option<Box<VecDeque<Hole>>>,
+    holes: Option<Box<Holes>>,
+}
+
+/// Ranges of the shared block among the own bytes, in their order.
+#[derive(Debug, Default)]
+struct Holes {
+    list: VecDeque<Hole>,
+    /// Their lengths together.
+    len: usize,
 }
 
 impl Outbox {
@@ -34,13 +44,13 @@ impl Outbox {
     /// Whether there is nothing to send.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.taken == self.bytes.len() && self.holes.as_ref().is_none_or(|holes| holes.is_empty())
+        self.taken == self.bytes.len() && self.holes.as_ref().is_none_or(|holes| holes.list.is_empty())
     }
 
     /// Bytes that wait.
     #[inline]
     pub fn len(&self) -> usize {
-        self.bytes.len() - self.taken + self.holes.as_ref().map_or(0, |h| h.iter().map(|hole| hole.len).sum())
+        self.bytes.len() - self.taken + self.holes.as_ref().map_or(0, |holes| holes.len)
     }
 
     /// Adds bytes.
@@ -76,7 +86,9 @@ impl Outbox {
             self.bytes.extend_from_slice(shared);
         } else {
             let hole = Hole { before: self.bytes.len(), at, len: shared.len() };
-            self.holes.get_or_insert_default().push_back(hole);
+            let holes = self.holes.get_or_insert_default();
+            holes.list.push_back(hole);
+            holes.len += hole.len;
         }
     }
 
@@ -84,7 +96,7 @@ impl Outbox {
     /// were filled in; 0 when there is nothing to send.
     #[inline]
     pub fn parts<'a>(&'a self, block: &'a [u8], parts: &mut [IoSlice<'a>; 3]) -> usize {
-        let Some(holes) = self.holes.as_ref().filter(|holes| !holes.is_empty()) else {
+        let Some(holes) = self.holes.as_ref().map(|holes| &holes.list).filter(|list| !list.is_empty()) else {
             if self.taken == self.bytes.len() {
                 return 0;
             }
@@ -116,7 +128,7 @@ impl Outbox {
     /// What to send next, if no range of the block is among what waits; `None` also where nothing waits.
     #[inline]
     pub fn plain(&self) -> Option<&[u8]> {
-        let has_holes = self.holes.as_ref().is_some_and(|holes| !holes.is_empty());
+        let has_holes = self.holes.as_ref().is_some_and(|holes| !holes.list.is_empty());
         self.bytes.get(self.taken..).filter(|rest| !has_holes && !rest.is_empty())
     }
 
@@ -125,31 +137,62 @@ impl Outbox {
     /// # Panics
     /// When more is taken than [`Outbox::parts`] offered.
     #[inline]
-    pub fn take(&mut self, mut count: usize) {
-        if let Some(holes) = &mut self.holes {
-            while let Some(hole) = holes.front_mut() {
-                let own = count.min(hole.before - self.taken);
-                self.taken += own;
-                count -= own;
-                if count == 0 {
-                    return;
-                }
-                let shared = count.min(hole.len);
-                hole.at += shared;
-                hole.len -= shared;
-                count -= shared;
-                if hole.len > 0 {
-                    return;
-                }
-                holes.pop_front();
-            }
+    pub fn take(&mut self, count: usize) {
+        if self.holes.is_some() {
+            let behind = self.take_holes(count);
+            self.take_own(behind);
+            return self.compact();
         }
-        self.taken += count;
-        assert!(self.taken <= self.bytes.len(), "more was taken than was there");
+        self.take_own(count);
         if self.taken == self.bytes.len() {
             self.bytes.clear();
             self.taken = 0;
+        } else {
+            self.compact();
         }
+    }
+
+    #[inline]
+    fn take_own(&mut self, count: usize) {
+        self.taken += count;
+        assert!(self.taken <= self.bytes.len(), "more was taken than was there");
+    }
+
+    /// Takes up to `count` bytes off the front, as far as there are ranges of the block. Returns how many own bytes
+    /// behind the last of them are left to take.
+    fn take_holes(&mut self, mut count: usize) -> usize {
+        let Some(holes) = &mut self.holes else { return count };
+        while let Some(hole) = holes.list.front_mut() {
+            let own = count.min(hole.before - self.taken);
+            self.taken += own;
+            count -= own;
+            let shared = count.min(hole.len);
+            hole.at += shared;
+            hole.len -= shared;
+            holes.len -= shared;
+            count -= shared;
+            if hole.len > 0 {
+                return 0;
+            }
+            holes.list.pop_front();
+        }
+        count
+    }
+
+    /// Moves what waits to the front where that costs less than what was taken since: each byte that is taken pays for
+    /// moving at most one, and the memory is that of what waits.
+    #[inline(never)]
+    fn compact(&mut self) {
+        let waiting = self.bytes.len() - self.taken;
+        if waiting > 0 && (self.taken < COMPACT_MIN_BYTES || self.taken < waiting) {
+            return;
+        }
+        self.bytes.copy_within(self.taken.., 0);
+        self.bytes.truncate(self.bytes.len() - self.taken);
+        if let Some(holes) = &mut self.holes {
+            holes.list.iter_mut().for_each(|hole| hole.before -= self.taken);
+        }
+        self.taken = 0;
     }
 
     /// Forgets what was added since there were `len_bytes` bytes, all of them own bytes or copied.
@@ -157,7 +200,7 @@ impl Outbox {
     /// # Panics
     /// When more than that was pointed at, or taken.
     pub fn cut_back(&mut self, len_bytes: usize) {
-        assert!(self.holes.as_ref().is_none_or(|holes| holes.is_empty()), "only own bytes are cut back");
+        assert!(self.holes.as_ref().is_none_or(|holes| holes.list.is_empty()), "only own bytes are cut back");
         self.bytes.truncate(self.taken + len_bytes);
     }
 
@@ -217,6 +260,58 @@ mod tests {
         outbox.push(b" ");
         outbox.push_decimal(u64::MAX);
         assert_eq!(drained(&mut outbox, &[], 100), b"0 18446744073709551615");
+    }
+
+    #[test]
+    fn an_outbox_that_is_never_empty_keeps_the_memory_of_what_waits() {
+        let block = vec![7; 10_000];
+        for shared_len in [100, 3_000] {
+            let mut outbox = Outbox::default();
+            let mut most = 0;
+            for _ in 0..20_000 {
+                outbox.push(b"set key 0 0 ");
+                outbox.push_shared(&block[..shared_len], 0);
+                outbox.push(b"\r\n");
+                most = most.max(outbox.len());
+                if outbox.len() > 30_000 {
+                    outbox.take(shared_len + 14);
+                }
+            }
+            assert!(!outbox.is_empty() && most < 40_000);
+            let bound = 4 * (most + COMPACT_MIN_BYTES);
+            assert!(outbox.bytes.capacity() < bound, "{} bytes are held", outbox.bytes.capacity());
+        }
+    }
+
+    #[test]
+    fn what_goes_in_comes_out_while_more_goes_in_and_taken_bytes_are_reclaimed() {
+        let block: Vec<u8> = (0..10_000u32).map(|i| (i % 251) as u8).collect();
+        for (step, range) in [(1_000, 40), (3_001, 3_000), (2_999, 2_049), (20_000, 9_000)] {
+            let mut outbox = Outbox::default();
+            let (mut sent, mut expected) = (Vec::new(), Vec::new());
+            for number in 0..2_000 {
+                let at = number % 900;
+                outbox.push_decimal(number as u64);
+                outbox.push_shared(&block[at..at + range], at);
+                expected.extend_from_slice(number.to_string().as_bytes());
+                expected.extend_from_slice(&block[at..at + range]);
+                if number % 20 == 19 {
+                    let mut left = outbox.len() * 3 / 4;
+                    while left > 0 {
+                        let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];
+                        let count = outbox.parts(&block, &mut parts);
+                        let offered: Vec<u8> = parts[..count].iter().flat_map(|part| part.to_vec()).collect();
+                        let taken = step.min(left).min(offered.len());
+                        sent.extend_from_slice(&offered[..taken]);
+                        outbox.take(taken);
+                        left -= taken;
+                    }
+                }
+                assert_eq!(outbox.len(), expected.len() - sent.len());
+            }
+            sent.extend(drained(&mut outbox, &block, step));
+            assert!(sent == expected, "ranges of {range} bytes by sends of {step}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! A command line is one way to write a Plan. Nothing in it refers to this machine but for names of servers, of CPUs and
 //! of files with certificates; two processes with equal Plans send the same requests.
 
+pub mod memory;
 pub mod part;
 mod plain;
 mod window;
@@ -67,6 +68,10 @@ pub struct Plan {
     pub command: Option<String>,
     /// The records that all phases work on.
     pub data: Data,
+    /// A run is complete although its load stored only a part of the records. A run whose load stored nothing at all is
+    /// partial and ends with its load, whatever stands here.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub allow_partial_load: bool,
     /// The clients.
     pub groups: Vec<Group>,
     /// What they do, one after the other.
@@ -517,7 +522,7 @@ pub enum Gap {
 pub enum Depth {
     /// At most so many, at least 1.
     Limit(u32),
-    /// As many as are due.
+    /// As many as are due, up to the client's share of what memory allows ([`memory::depth_of`]).
     Unlimited,
 }
 

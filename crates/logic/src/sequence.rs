@@ -66,6 +66,25 @@ impl Draws {
         libm::round(self.draw() * SECOND as f64) as Nanos
     }
 
+    /// What every gap is, where all are equal; in nanoseconds.
+    pub fn fixed_ns(&self) -> Option<Nanos> {
+        match self.gap {
+            Gap::Fixed(seconds) => Some(libm::round(seconds * SECOND as f64) as Nanos),
+            Gap::Uniform(..) | Gap::Exponential(_) | Gap::Rising(_) => None,
+        }
+    }
+
+    /// The mean of the gaps that come, in nanoseconds: of rising ones, the next.
+    pub fn mean_ns(&self) -> f64 {
+        let seconds = match self.gap {
+            Gap::Fixed(gap) => gap,
+            Gap::Uniform(low, high) => (low + high) / 2.0,
+            Gap::Exponential(mean) => mean,
+            Gap::Rising(first) => first + self.drawn as f64,
+        };
+        seconds * SECOND as f64
+    }
+
     /// The next one as a length in bytes.
     pub fn draw_bytes(&mut self) -> u64 {
         (self.draw().round_ties_even() as u64).min(SIZE_MAX_BYTES)

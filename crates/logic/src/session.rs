@@ -7,13 +7,17 @@ pub mod script;
 use std::io::IoSlice;
 
 use self::datagrams::Datagrams;
-use crate::inflight::{Inflight, Origin, Owed, Ticket};
+use crate::inflight::{Inflight, Memo, Origin, Owed, Ticket};
 use crate::outbox::Outbox;
 use crate::time::{NEVER, Nanos};
 use crate::wire::{Codec, Expect, Fault, Malformed, Op, Outcome, Refused, Step, Tag};
 
 /// A stamp may lie this far outside of [sent, read], the slack of comparing two clocks.
 const STAMP_SLACK_NS: Nanos = 1_000;
+
+/// A connection with more bytes than this to send takes no new request before its socket has taken some: below it, the
+/// memory of what waits; beyond it at most one request more.
+pub const OUTBOX_MAX_BYTES: usize = 256 * 1024;
 
 /// Where an answer's `arrived` comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,15 +67,27 @@ pub struct Item<'a> {
 
 /// Who is told what came.
 pub trait Sink {
-    /// An item of a reply to the request begins. Says whether its bytes are wanted; otherwise nobody touches them. Items
-    /// for requests that do not care ([`Ticket::cares`]) may pass without a word.
-    fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> bool;
+    /// An item of a reply to the request begins. Returns whether its bytes are wanted; the bytes of other items are not
+    /// looked at. Items for requests that do not care ([`Ticket::cares`]) may pass without a word.
+    ///
+    /// # Errors
+    /// When the request did not ask for the item, or has had it already: the connection cannot be used any more.
+    fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> Result<bool, Malformed>;
 
     /// Some of that item's bytes, if they are wanted.
     fn body(&mut self, ticket: &Ticket, bytes: &[u8]);
 
     /// The request ended; `message` is what the server said beyond the outcome.
     fn answer(&mut self, answer: &Answer<'_>, message: &[u8]);
+
+    /// The item that is passing by, if any, does not end. Said before [`Sink::answer`] where a reply breaks off; otherwise
+    /// every item is whole when the next item begins or its request ends, with an error as well as without.
+    #[inline]
+    fn broken_off(&mut self) {}
+
+    /// A request that asked for no reply, and has ended with its sending, has failed; `message` is what the server said.
+    #[inline]
+    fn quiet_error(&mut self, _message: &[u8]) {}
 
     /// Said before [`Sink::answer`]: so many bytes of the chunk lie behind the reply.
     #[inline]
@@ -99,14 +115,16 @@ pub struct Session<C> {
     codec: C,
     outbox: Outbox,
     owed: Inflight,
-    /// Bytes that were ever put into the outbox.
-    queued: u64,
-    /// Bytes of them that were taken.
+    /// Bytes that were ever taken from the outbox.
     taken: u64,
     /// Tag of the request whose item is passing by.
     passing: Option<Tag>,
     /// Whether the item's bytes are wanted.
     wanted: bool,
+    /// An error may have ended a reply in its middle, so that which request an item answers is not certain any more.
+    doubtful: bool,
+    /// A request without reply was sent.
+    is_quiet: bool,
     /// What speaking in datagrams takes; `None` on a stream.
     datagrams: Option<Box<Datagrams>>,
 }
@@ -122,11 +140,12 @@ impl<C: Codec> Session<C> {
         Session {
             codec,
             outbox: Outbox::with_capacity(64 * depth.min(16)),
-            owed: Inflight::with_capacity(depth.min(64)),
-            queued: 0,
+            owed: Inflight::with_capacity(depth),
             taken: 0,
             passing: None,
             wanted: false,
+            doubtful: false,
+            is_quiet: false,
             datagrams: None,
         }
     }
@@ -144,9 +163,15 @@ impl<C: Codec> Session<C> {
         }
         self.codec = self.codec.renew();
         self.outbox.clear();
-        (self.queued, self.taken, self.passing, self.wanted) = (0, 0, None, false);
+        self.forget();
         drop(self.owed.drain());
         self.datagrams = datagrams.then(Box::default);
+    }
+
+    /// Forgets what was sent and what was passing by.
+    fn forget(&mut self) {
+        (self.taken, self.passing) = (0, None);
+        (self.wanted, self.doubtful, self.is_quiet) = (false, false, false);
     }
 
     /// Speaks with this codec from now on; to be said before the first request.
@@ -161,17 +186,25 @@ impl<C: Codec> Session<C> {
         self.owed.is_empty()
     }
 
-    /// Queues a request.
+    /// Queues a request. Returns how many bytes wait to be sent now; above [`OUTBOX_MAX_BYTES`], the caller is to send
+    /// before it queues another request.
+    ///
+    /// # Errors
+    /// Returns [`Refused`] for a request that the protocol cannot express; nothing is queued then.
     #[inline(always)]
-    pub fn request(&mut self, op: &Op<'_>, ticket: Ticket) -> Result<(), Refused> {
+    pub fn request(&mut self, op: &Op<'_>, ticket: Ticket) -> Result<usize, Refused> {
         if self.datagrams.is_some() {
             return self.request_datagram(&{ *op }, ticket);
         }
-        let before = self.outbox.len();
         let expect = self.codec.encode(op, self.owed.next_tag(), &mut self.outbox)?;
-        self.queued += (self.outbox.len() - before) as u64;
-        self.owed.push(ticket, self.queued, expect == Expect::Nothing);
-        Ok(())
+        let waiting_bytes = self.outbox.len();
+        self.owed.push(ticket, self.taken + waiting_bytes as u64, expect == Expect::Nothing);
+        Ok(waiting_bytes)
+    }
+
+    /// How many bytes wait to be sent.
+    pub fn waiting_bytes(&self) -> usize {
+        self.outbox.len()
     }
 
     /// Whether there are bytes to send.
@@ -203,7 +236,9 @@ impl<C: Codec> Session<C> {
         }
         self.outbox.take(count);
         self.taken += count as u64;
+        let is_quiet = &mut self.is_quiet;
         self.owed.handle_sent(self.taken, at, |owed| {
+            *is_quiet = true;
             sink.answer(&ended(owed, Outcome::Ok, at, Stamp::Nothing), &[]);
         });
     }
@@ -214,6 +249,10 @@ impl<C: Codec> Session<C> {
     }
 
     /// Bytes came. Returns how many requests they answered.
+    ///
+    /// # Errors
+    /// Returns [`Malformed`] for bytes that the protocol does not allow, and for a reply that no outstanding request
+    /// can have. The connection cannot be used any more.
     #[inline(always)]
     pub fn handle_received(&mut self, chunk: Chunk<'_>, sink: &mut impl Sink) -> Result<u32, Malformed> {
         if self.datagrams.is_some() {
@@ -227,6 +266,10 @@ impl<C: Codec> Session<C> {
                 let Some(skimmed) = self.codec.skim(oldest, &mut input) else { break };
                 if !owed.ticket.verb.can_end(&skimmed.outcome) {
                     return Err(UNFIT);
+                }
+                // Nearly always there is one item at most, and no request asks for less.
+                if skimmed.items > 1 && skimmed.items > u32::from(owed.ticket.keys) {
+                    return Err(TOO_MANY);
                 }
                 owed.hits = skimmed.items;
                 answered += 1;
@@ -258,16 +301,26 @@ impl<C: Codec> Session<C> {
     ) -> Result<bool, Malformed> {
         loop {
             match self.codec.decode(input)? {
-                Step::Need => return Ok(false),
+                Step::Need => {
+                    self.inquire();
+                    return Ok(false);
+                }
+                Step::QuietError { message } => sink.quiet_error(message),
+                // A server in front of which nothing waits has nothing else to speak of.
+                Step::Reply { tag, outcome: Outcome::Error(_), message }
+                    if C::ERRORS_END_ANYWHERE && self.is_quiet && self.owed.find(tag).is_none() =>
+                {
+                    sink.quiet_error(message);
+                }
                 Step::Body(_) if !self.wanted => {}
                 Step::Item { tag, key, size, cas, flags } => {
                     let owed = self.owed.find(tag).ok_or(UNASKED)?;
                     if !owed.ticket.verb.reads() {
                         return Err(UNFIT);
                     }
-                    owed.hits += hits_of(&owed.ticket, cas);
+                    let item = Item { key, size, cas, flags };
+                    self.wanted = pass_item(owed, item, self.doubtful, sink)?;
                     self.passing = tag;
-                    self.wanted = sink.item(&owed.ticket, Item { key, size, cas, flags });
                 }
                 Step::Body(bytes) => {
                     let owed = self.owed.find(self.passing).ok_or(UNASKED)?;
@@ -279,12 +332,27 @@ impl<C: Codec> Session<C> {
                         return Err(UNFIT);
                     }
                     let (outcome, message) = ending(owed, outcome, message);
+                    if C::ERRORS_END_ANYWHERE && matches!(outcome, Outcome::Error(_)) {
+                        self.doubtful |= owed.hits > 0 || owed.ticket.keys > 1 || self.is_quiet;
+                    }
                     sink.passed(input.len());
                     sink.answer(&arrived(owed, outcome, chunk.stamp, chunk.read), message);
                     self.owed.finish(tag);
+                    self.inquire();
                     return Ok(true);
                 }
             }
+        }
+    }
+
+    /// Lets the codec ask what it has to know.
+    #[inline]
+    fn inquire(&mut self) {
+        let before = self.outbox.len();
+        self.codec.inquire(&mut self.outbox);
+        let bytes = (self.outbox.len() - before) as u64;
+        if bytes > 0 {
+            self.owed.skip_bytes(bytes);
         }
     }
 
@@ -303,13 +371,14 @@ impl<C: Codec> Session<C> {
 
     fn end_all(&mut self, at: Nanos, fault: impl Fn(&Owed) -> Fault, sink: &mut impl Sink) {
         let next = self.owed.next_tag();
+        sink.broken_off();
         for owed in self.owed.drain() {
             sink.parted(owed.end <= self.taken);
             sink.answer(&ended(&owed, Outcome::Error(fault(&owed)), at, Stamp::Nothing), &[]);
         }
         self.codec = self.codec.renew();
         self.outbox.clear();
-        (self.queued, self.taken, self.passing, self.wanted) = (0, 0, None, false);
+        self.forget();
         if let Some(datagrams) = &mut self.datagrams {
             datagrams.forget();
             self.owed.restart_at(next);
@@ -350,6 +419,28 @@ fn ending<'a>(owed: &Owed, outcome: Outcome, message: &'a [u8]) -> (Outcome, &'a
         return (Outcome::Error(Fault::Server), NO_UNIQUE);
     }
     (outcome, message)
+}
+
+/// More items than the request that they are for has keys.
+const TOO_MANY: Malformed = Malformed("more values than keys were asked for");
+
+/// Hands on an item, which counts as a hit of its request. Where it is `doubtful` which request it answers, the time from
+/// which on the server had to know newer values is not known, and none is called stale.
+#[inline]
+fn pass_item(
+    owed: &mut Owed,
+    item: Item<'_>,
+    doubtful: bool,
+    sink: &mut impl Sink,
+) -> Result<bool, Malformed> {
+    if owed.hits >= u32::from(owed.ticket.keys) {
+        return Err(TOO_MANY);
+    }
+    owed.hits += hits_of(&owed.ticket, item.cas);
+    if doubtful {
+        return sink.item(&Ticket { memo: Memo::None, ..owed.ticket }, item);
+    }
+    sink.item(&owed.ticket, item)
 }
 
 /// A request that ended without an arrival.

@@ -595,14 +595,21 @@ impl Shared {
         matches!(self.task, Task::Sequence { .. })
     }
 
-    /// Whether all requests have the same verb, that of a sequence.
-    pub fn is_uniform(&self) -> bool {
-        self.is_sequence()
+    /// The verb that all requests of this phase are counted under that were never drawn, where there is only one.
+    pub(crate) fn only_verb(&self) -> Option<Verb> {
+        match &self.task {
+            Task::Mix(asking) => asking.table.only(),
+            _ => Some(self.verb(0)),
+        }
     }
 
-    /// The verb of some request of this phase: of all, in a sequence.
-    pub fn verb_of_first(&self) -> Verb {
-        self.verb(0)
+    /// Deals requests that were never drawn to the verbs of the phase, by their weights; `bits` are random, and decide
+    /// about what does not divide.
+    pub(crate) fn deal(&self, requests: u64, bits: u64, mut each: impl FnMut(Verb, u64)) {
+        match &self.task {
+            Task::Mix(asking) => asking.table.deal(requests, bits, each),
+            _ => each(self.verb(0), requests),
+        }
     }
 
     /// What the next request of a sequence is about, and how long after it its client's next one is due.

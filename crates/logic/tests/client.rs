@@ -11,6 +11,7 @@ use pummel_logic::rng::Place;
 use pummel_logic::session::{Answer, Item, Stamp};
 use pummel_logic::shared::Shared;
 use pummel_logic::time::{MICROSECOND, NEVER, Nanos, SECOND};
+use pummel_logic::unsent::{DRAWS_MAX, draws_of_client};
 use pummel_logic::wire::{Fault, MetaAsk, Outcome, Verb};
 use pummel_logic::workload::key::{KEY_MAX_BYTES, KeyMaker};
 use pummel_logic::workload::popularity::Popularity;
@@ -213,7 +214,10 @@ impl Story {
 
     fn unsent(&mut self, client: usize, now: Nanos) -> Vec<Verb> {
         let mut unsent = Vec::new();
-        self.clients[client].count_unsent(now, &self.shared, |verb| unsent.push(verb));
+        self.clients[client].count_unsent(now, &self.shared, DRAWS_MAX, |some| {
+            assert_eq!(some.estimated, 0);
+            unsent.extend((0..some.requests).map(|_| some.verb));
+        });
         unsent
     }
 
@@ -343,8 +347,8 @@ fn in_open_loop_the_schedule_makes_due_and_the_slot_makes_ready() {
 }
 
 #[test]
-fn a_client_of_unlimited_depth_never_waits_for_a_slot() {
-    let mut story = Story::new(1, &Task { depth: u32::MAX, ..every_100_us(Verb::Get) });
+fn a_client_with_slots_enough_never_waits_for_one() {
+    let mut story = Story::new(1, &Task { depth: 1_000, ..every_100_us(Verb::Get) });
     for n in 0..1_000 {
         let ticket = story.asks(0, BEGIN + SECOND).ticket;
         assert_eq!((ticket.due, ticket.ready), (BEGIN + n * 100 * US, BEGIN + n * 100 * US));
@@ -468,7 +472,7 @@ fn what_is_asked_in_open_loop_does_not_depend_on_how_clients_are_spread_over_wor
         let task = Task {
             arrivals,
             rate: 100_000.0,
-            depth: u32::MAX,
+            depth: 1_000,
             end: BEGIN + SECOND / 100,
             ..Task::new(Work::Mix(mix.clone()))
         };
@@ -823,4 +827,89 @@ fn a_store_that_a_miss_asks_for_at_once_comes_before_the_next_read() {
     // The time of the worker's turn is earlier than that of the reading.
     let set = story.asks(0, BEGIN + 12 * US);
     assert_eq!((set.ticket.verb, set.keys), (Verb::Set, read.keys));
+}
+
+// ---- What is far out of reach ----
+
+fn half_and_half() -> Work {
+    Work::Mix(Mix { ops: vec![(Verb::Get, 3.0), (Verb::Set, 1.0)], ..mix(Verb::Get) })
+}
+
+/// What so many clients did not send in an hour: requests, those that are estimated, gets.
+fn left_in_an_hour(arrivals: &Arrivals, clients: u64, work: &Work) -> (u64, u64, u64) {
+    let end = BEGIN + 3_600 * SECOND;
+    let task = Task { arrivals: arrivals.clone(), rate: 1e12, end, ..Task::new(work.clone()) };
+    let mut story = Story::new(clients, &task);
+    let (mut all, mut estimated, mut gets) = (0, 0, 0);
+    let draws_max = draws_of_client(clients);
+    for client in &mut story.clients {
+        client.count_unsent(end + SECOND, &story.shared, draws_max, |unsent| {
+            all += unsent.requests;
+            estimated += unsent.estimated;
+            gets += if unsent.verb == Verb::Get { unsent.requests } else { 0 };
+        });
+    }
+    (all, estimated, gets)
+}
+
+#[test]
+fn what_cannot_be_counted_one_by_one_follows_from_the_rate_and_the_mix() {
+    let due = 3_600 * 1_000_000_000_000;
+    for clients in [1, 50, 1_000] {
+        let exact = left_in_an_hour(&Arrivals::Constant, clients, &Work::Mix(mix(Verb::Get)));
+        assert_eq!(exact, (due, 0, due), "constant arrivals of one operation are exact");
+        let (all, estimated, gets) = left_in_an_hour(&Arrivals::Constant, clients, &half_and_half());
+        assert_eq!(all, due, "and so is their number where there are several");
+        assert!(estimated < all && estimated > all - 2 * DRAWS_MAX);
+        assert!((gets as f64 / all as f64 - 0.75).abs() < 1e-6, "{gets} of {all}");
+        let (all, estimated, gets) = left_in_an_hour(&Arrivals::Poisson, clients, &half_and_half());
+        assert!((all as f64 / due as f64 - 1.0).abs() < 1e-6, "{all} of {due}");
+        assert!(estimated < all && (gets as f64 / all as f64 - 0.75).abs() < 1e-6);
+    }
+}
+
+#[test]
+fn few_requests_of_many_clients_are_dealt_by_the_weights_too() {
+    let rate = 4_000.0;
+    let end = BEGIN + SECOND;
+    let task = Task { arrivals: Arrivals::Constant, rate, end, ..Task::new(half_and_half()) };
+    let mut story = Story::new(1_000, &task);
+    let (mut all, mut gets) = (0, 0);
+    for client in &mut story.clients {
+        client.count_unsent(end, &story.shared, 0, |unsent| {
+            assert_eq!(unsent.requests, unsent.estimated);
+            all += unsent.requests;
+            gets += if unsent.verb == Verb::Get { unsent.requests } else { 0 };
+        });
+    }
+    assert_eq!(all, 4_000);
+    assert!((2_900..=3_100).contains(&gets), "{gets}");
+}
+
+#[test]
+fn in_closed_loop_each_slot_that_was_free_before_the_end_is_a_request_that_was_due() {
+    for (depth, free) in [(1, 0), (3, 1), (3, 3)] {
+        let mut story = Story::new(1, &Task { depth, ..Task::of(Verb::Get) });
+        (0..depth).for_each(|_| drop(story.asks(0, BEGIN)));
+        for after in 0..free {
+            story.answer(0, Outcome::Hit, BEGIN + (10 + after) * US, BEGIN + 20 * US);
+        }
+        story.clients[0].handle_closed(0, false, &mut story.shared);
+        assert_eq!(story.unsent(0, BEGIN + 12 * US).len() as u64, free.min(2), "{free} of {depth} were free");
+    }
+}
+
+#[test]
+fn late_requests_far_out_of_reach_are_left_out_at_once() {
+    for arrivals in [Arrivals::Poisson, Arrivals::Constant] {
+        let end = BEGIN + 3_600 * SECOND;
+        let late = Late::Skipped;
+        let mut story = Story::new(1, &Task { end, late, arrivals, rate: 1e12, ..Task::of(Verb::Get) });
+        story.asks(0, BEGIN + SECOND);
+        let skipped = story.clients[0].skipped() as f64;
+        assert!((skipped / 0.996e12 - 1.0).abs() < 1e-6, "{skipped} of a second but 4 ms");
+        story.answer(0, Outcome::Hit, BEGIN + SECOND, BEGIN + SECOND);
+        let due = story.asks(0, BEGIN + SECOND).ticket.due;
+        assert!(due >= BEGIN + 996 * SECOND / 1_000, "{due}");
+    }
 }

@@ -9,7 +9,7 @@ use pummel_logic::session::{Answer, Chunk, Item, Session, Sink, Stamp};
 use pummel_logic::time::{MILLISECOND, Nanos};
 use pummel_logic::wire::text::Text;
 use pummel_logic::wire::udp::{DATAGRAM_MAX_BYTES, Frame};
-use pummel_logic::wire::{Fault, Keys, Op, Outcome, Value, Verb};
+use pummel_logic::wire::{Fault, Keys, Malformed, Op, Outcome, Value, Verb};
 
 const MS: Nanos = MILLISECOND;
 
@@ -89,14 +89,14 @@ struct Told {
 }
 
 impl Sink for Told {
-    fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> bool {
+    fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> Result<bool, Malformed> {
         let key = String::from_utf8_lossy(item.key).into_owned();
         self.items.push(key.clone());
         let wanted = ticket.care == Care::Verify;
         if wanted {
             self.checked.push((key, Vec::new()));
         }
-        wanted
+        Ok(wanted)
     }
 
     fn body(&mut self, _ticket: &Ticket, bytes: &[u8]) {

@@ -43,16 +43,25 @@ struct Told {
     answers: Vec<(Ended, String)>,
     items: Vec<(u64, String, u64)>,
     body: Vec<u8>,
+    /// Of each item, whether its ticket knows what was stored when the read was asked.
+    memos: Vec<bool>,
+    /// What was said of requests without reply that failed.
+    quiet_errors: Vec<String>,
 }
 
 impl Sink for Told {
-    fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> bool {
+    fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> Result<bool, Malformed> {
+        self.memos.push(ticket.memo != Memo::None);
         self.items.push((ticket.index, String::from_utf8_lossy(item.key).into_owned(), item.size));
-        true
+        Ok(true)
     }
 
     fn body(&mut self, _ticket: &Ticket, bytes: &[u8]) {
         self.body.extend_from_slice(bytes);
+    }
+
+    fn quiet_error(&mut self, message: &[u8]) {
+        self.quiet_errors.push(String::from_utf8_lossy(message).into_owned());
     }
 
     fn answer(&mut self, answer: &Answer<'_>, message: &[u8]) {
@@ -81,7 +90,7 @@ impl Story {
             ready: at,
             index: self.asked,
             key: self.asked,
-            memo: Memo::None,
+            memo: Memo::Length(1),
             verb: op.verb,
             origin: Origin::Arrival,
             care: self.care,
@@ -542,6 +551,101 @@ fn ten_thousand_sessions_stay_in_cache() {
     const LINE_BYTES: usize = 64;
     assert!(size_of::<Session<Text>>() <= 3 * LINE_BYTES, "{}", size_of::<Session<Text>>());
     assert!(size_of::<Owed>() <= 2 * LINE_BYTES, "{}", size_of::<Owed>());
+}
+
+/// A store without reply and a read, sent together; then the server sends `replies`, one after the other, and whatever
+/// waits is sent before the next. Says what the session told, and what it sent behind its requests.
+fn after_a_quiet_store<C: Codec>(replies: &[&str]) -> (Told, Vec<u8>) {
+    let (mut session, mut told, mut wire) = (Session::<C>::new(1), Told::default(), Vec::new());
+    let quiet = Op { value: Value::plain(b"v"), noreply: true, ..Op::new(Verb::Set, b"q") };
+    for (index, op) in [quiet, Op::new(Verb::Get, b"a")].into_iter().enumerate() {
+        let ticket = Ticket {
+            due: 0,
+            ready: 0,
+            index: index as u64,
+            key: 0,
+            memo: Memo::None,
+            verb: op.verb,
+            origin: Origin::Arrival,
+            care: Care::Items,
+            keys: 1,
+        };
+        session.request(&op, ticket).expect("it can be said");
+    }
+    let mut send = |session: &mut Session<C>, told: &mut Told, at| {
+        let bytes = session.poll_send_plain().unwrap_or_default().to_vec();
+        session.handle_sent(bytes.len(), at, told);
+        wire.extend(bytes);
+    };
+    send(&mut session, &mut told, US);
+    for (reply, at) in replies.iter().zip(2..) {
+        let chunk = Chunk { bytes: reply.as_bytes(), stamp: None, read: at * US };
+        session.handle_received(chunk, &mut told).expect("the connection stays");
+        send(&mut session, &mut told, at * US);
+    }
+    assert!(session.is_idle() && !session.has_output());
+    (told, wire)
+}
+
+#[test]
+fn an_error_of_a_request_without_reply_is_not_that_of_the_read_behind_it() {
+    let value = "VA 1 f0 Or1\r\nx\r\n";
+    for replies in
+        [&["SERVER_ERROR large\r\n", value, "MN\r\n"][..], &["SERVER_ERROR large\r\nEN\r\n", "MN\r\n"]]
+    {
+        let (told, wire) = after_a_quiet_store::<Meta>(replies);
+        let ends: Vec<(u64, bool)> = told
+            .answers
+            .iter()
+            .map(|(end, _)| (end.ticket.index, matches!(end.outcome, Outcome::Error(_))))
+            .collect();
+        assert_eq!(ends, [(0, false), (1, false)]);
+        assert_eq!(told.quiet_errors, ["SERVER_ERROR large"]);
+        assert!(wire.ends_with(b"\r\nmn\r\n"), "{}", wire.escape_ascii());
+    }
+    let (told, _) = after_a_quiet_store::<Meta>(&["SERVER_ERROR busy\r\n", "MN\r\n"]);
+    let (end, words) = &told.answers[1];
+    assert_eq!((end.outcome, &words[..]), (Outcome::Error(Fault::Server), "SERVER_ERROR busy"));
+    assert!(told.quiet_errors.is_empty());
+}
+
+#[test]
+fn an_error_where_nothing_waits_is_that_of_a_request_without_reply() {
+    let value = "VALUE a 0 1\r\nx\r\nEND\r\n";
+    let (told, wire) = after_a_quiet_store::<Text>(&[value, "ERROR\r\n"]);
+    assert_eq!((told.answers.len(), &told.quiet_errors[..]), (2, &["ERROR".to_owned()][..]));
+    assert!(wire.ends_with(b"get a\r\n"));
+}
+
+#[test]
+fn what_asks_for_the_end_of_replies_delays_no_sending_time() {
+    let (told, _) = after_a_quiet_store::<Meta>(&["SERVER_ERROR large\r\n", "EN\r\n", "MN\r\n"]);
+    assert!(told.answers.iter().all(|(end, _)| end.sent == US));
+}
+
+#[test]
+fn no_reply_brings_more_items_than_its_request_has_keys() {
+    let get = Op::new(Verb::Get, b"a");
+    let text = b"VALUE a 0 1\r\nx\r\nVALUE a 0 1\r\nx\r\nEND\r\n";
+    assert!(heard::<Text>(get, text).is_err());
+    assert!(heard::<Text>(get, &text[..32]).is_err(), "also while it is not whole");
+    assert!(heard::<Meta>(get, b"VA 1 Or0\r\nx\r\nVA 1 Or0\r\nx\r\n").is_err());
+    let value = packet(0x00, &[0; 4], b"x");
+    assert!(heard::<Binary>(get, &[&value[..], &value].concat()).is_err());
+    assert!(heard::<Resp2>(get, b"$1\r\nx\r\n$1\r\nx\r\n").is_err());
+}
+
+#[test]
+fn an_error_within_a_reply_leaves_no_proof_for_what_follows_in_its_connection() {
+    let mut story = Story::new();
+    story.care = Care::Verify;
+    story.get("a", 0).sent_all(US);
+    let bytes = b"VALUE a 0 1\r\nx\r\nSERVER_ERROR busy\r\n";
+    story.session.handle_received(Chunk { bytes, stamp: None, read: 2 * US }, &mut story.told).unwrap();
+    story.get("a", 3 * US).sent_all(3 * US);
+    let bytes = b"VALUE a 0 1\r\nx\r\nEND\r\n";
+    story.session.handle_received(Chunk { bytes, stamp: None, read: 4 * US }, &mut story.told).unwrap();
+    assert_eq!(story.told.memos, [true, false], "which values can be stale");
 }
 
 /// What a session says of these bytes when it waits for the answer to one request.

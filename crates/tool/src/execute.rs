@@ -40,7 +40,7 @@ pub fn execute(job: Job) -> Exit {
 /// What only the machine knows that sends the requests, where that is this one. Warns of what is not checked.
 ///
 /// # Errors
-/// When the job cannot be done here; names the flag.
+/// Returns [`UsageError`] with the option when this machine cannot do the job.
 pub fn check_here(job: &Job) -> Result<(), UsageError> {
     if takes_part(&job.plan, job.fleet.as_ref()) {
         check_cpus(&job.plan)?;
@@ -56,6 +56,9 @@ pub fn check_here(job: &Job) -> Result<(), UsageError> {
 }
 
 /// Whether this process may run on the CPUs of the plan; what the machine has, no plan can know.
+///
+/// # Errors
+/// Returns [`UsageError::Value`] with the first CPU of the plan that this process may not run on.
 pub fn check_cpus(plan: &Plan) -> Result<(), UsageError> {
     let Ok(allowed) = sys::allowed_cpus() else { return Ok(()) };
     match plan.engine.cpus.iter().find(|cpu| !allowed.contains(cpu)) {

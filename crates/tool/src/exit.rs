@@ -3,6 +3,8 @@
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
+use pummel_engine::io::sys;
+
 use crate::aside::say;
 
 /// How the program ended.
@@ -44,7 +46,9 @@ impl From<Exit> for ExitCode {
 
 /// Says what the command-line parser has to say: help and versions on standard output, errors on standard error.
 pub fn answer(error: &clap::Error) -> Exit {
-    match (error.print(), error.use_stderr()) {
+    let print =
+        || if error.use_stderr() { error.print() } else { sys::check_stdout().and_then(|()| error.print()) };
+    match (print(), error.use_stderr()) {
         // Nobody is left to tell when the terminal or pipe is gone.
         (_, true) => Exit::Usage,
         // Whoever has read enough of an answer may go.

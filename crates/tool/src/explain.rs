@@ -180,8 +180,13 @@ fn no_such_front(name: &str) -> UsageError {
 
 /// Writes to standard output; a reader that has read enough is no error.
 fn print(text: &str) -> Exit {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    let write = || {
+        sys::check_stdout()?;
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        out.flush()
+    };
+    match write() {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             say(format_args!("error: the plan cannot be printed: {error}"));
             Exit::Failed

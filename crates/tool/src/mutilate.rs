@@ -15,6 +15,7 @@ use pummel_engine::connect::ConnectError;
 use pummel_engine::feed::Row;
 use pummel_engine::io::sys;
 use pummel_engine::run::{RunError, Supplies, Wants, Watch, run_supplied};
+use pummel_logic::measure::completion::load_shortfall;
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::{Phase, Plan, Work};
@@ -486,13 +487,19 @@ impl<'a> Station<'a> {
         let unstored = measurement.load.as_ref().filter(|load| load.stored < load.records);
         let mut exit = Exit::Complete;
         if let Some(load) = unstored {
-            let words =
-                measurement.messages.keys().next().map_or(String::new(), |words| format!(": {words}"));
+            let words = load.messages.keys().next().map_or(String::new(), |words| format!(": {words}"));
             let missing = load.records - load.stored;
             exit = fatal(format_args!("{missing} of {} records were not stored{words}", load.records));
         }
+        // What the run lacks was said already, where that is a part of its load.
+        let shortfall = unstored
+            .and_then(|load| load_shortfall(load, false, None))
+            .filter(|_| connections_held(measurement));
+        let reason = measurement.reason.as_deref().unwrap_or_default();
+        if shortfall.is_some_and(|shortfall| reason.starts_with(&shortfall)) {
+            return exit;
+        }
         if is_broken(ran) {
-            let reason = measurement.reason.as_deref().unwrap_or_default();
             log(trouble(reason, &ran.plan));
             exit = fatal(reason);
         } else if let (Status::Partial, Some(reason)) = (measurement.status, &measurement.reason)
@@ -526,7 +533,6 @@ struct Last {
 
 /// Whether a run came to nothing or lost connections for good; that servers were silent is none of the original's concern.
 fn is_broken(ran: &Ran) -> bool {
-    let connections = &ran.measurement.connections;
     let recorded = ran.plan.phases.iter().filter(|phase| phase.recorded).count();
     let members = ran.measurement.agents.iter().flat_map(|agents| &agents.members);
     let threads = match ran.measurement.agents {
@@ -534,9 +540,15 @@ fn is_broken(ran: &Ran) -> bool {
         None => ran.plan.engine.threads,
     };
     let workers = threads as usize * recorded;
-    let whole = connections.lost <= connections.reconnected && connections.failed == 0;
+    let whole = connections_held(&ran.measurement);
     let through = ran.measurement.generator.workers.len() == workers;
     ran.measurement.status == Status::Partial && !(recorded > 0 && whole && through)
+}
+
+/// Whether no connection was lost for good.
+fn connections_held(measurement: &Measurement) -> bool {
+    let connections = &measurement.connections;
+    connections.lost <= connections.reconnected && connections.failed == 0
 }
 
 /// What the original says of a lost connection.

@@ -89,7 +89,7 @@ const FAULTS: [(&str, Option<&str>, Option<&str>); 6] = [
 #[test]
 fn a_fault_in_the_middle_of_a_run_is_counted_and_named() {
     // Short replies, because slow bytes are slower on a busy machine.
-    let words = "-t 1s --records 50 --value-size 24";
+    let words = "-t 1s --records 50 --value-size 24 --allow-partial-load";
     for (fault, alone, reconnecting) in FAULTS {
         let runs = MODES.map(|mode| {
             let expected = if reconnects(mode) { reconnecting } else { alone };
@@ -354,13 +354,68 @@ fn nobody_has_to_listen() {
         assert!(output.status.signal().is_none(), "{rest}: {output:?}");
         output.status.code()
     };
-    assert_eq!(shell(">&-"), Some(0));
     assert_eq!(shell("2>&-"), Some(0));
     assert_eq!(shell("2>/dev/full"), Some(0));
-    assert_eq!(shell(">&- 2>&- <&-"), Some(0));
     assert_eq!(shell("2>&1 >/dev/null | head -1; exit ${PIPESTATUS[0]}"), Some(0));
     // A report that nobody takes is a failure to write it; all others are written all the same.
     assert_eq!(shell(">/dev/full"), Some(1));
+    assert_eq!(shell(">&-"), Some(1));
+    assert_eq!(shell(">&- 2>&- <&-"), Some(1));
+}
+
+#[test]
+fn what_cannot_be_printed_is_an_error_whatever_it_is() {
+    let victim = Victim::start("");
+    let server = &victim.address;
+    let measured = format!("-s {server} -t 100ms --records 100");
+    let programs = [
+        format!("run {measured}"),
+        format!("run {measured} --json -"),
+        format!("run {measured} --format json"),
+        format!("load -s {server} --records 100"),
+        format!("scan {measured} --rates 1k:1k:1k --csv -"),
+        "explain run -s a".to_owned(),
+        "run --help".to_owned(),
+        "--version".to_owned(),
+    ];
+    for program in &programs {
+        for (to, why) in [
+            (">&-", "Bad file descriptor"),
+            ("1</dev/null", "Bad file descriptor"),
+            (">/dev/full", "No space left on device"),
+        ] {
+            let output = Command::new("bash").args(["-c", &format!("{PUMMEL} {program} {to}")]).output();
+            let output = output.expect("a shell");
+            let errors = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{program} {to}: {errors}");
+            assert!(errors.contains(why), "{program} {to}: {errors}");
+        }
+    }
+}
+
+#[test]
+fn a_load_that_fails_ends_the_run_and_one_that_fails_in_part_is_said() {
+    let victim = Victim::start("");
+    let words = "-t 1s -c 2 -T 2 --records 20";
+    let ended = run(&victim.address, &format!("{words} --value-size 2m --allow-partial-load"));
+    ended.assert_partial(
+        Duration::ZERO,
+        "none of 20 records was stored: the server said \"SERVER_ERROR object too large",
+    );
+    assert_eq!(ended.number("/totals/requests"), 0);
+    assert_eq!((ended.number("/load/errors"), ended.number("/load/stored")), (20, 0));
+    let sizes = "--value-size weighted:10-10@0.5,2000000-2000000@0.5";
+    let ended = run(&victim.address, &format!("{words} {sizes}"));
+    ended.assert_partial(
+        SECOND,
+        " of 20 records were not stored: the server said \"SERVER_ERROR object too large",
+    );
+    assert!(ended.number("/totals/completed") > 0);
+    run(&victim.address, &format!("{words} {sizes} --allow-partial-load")).assert_complete(SECOND);
+    victim.signal(Signal::STOP);
+    let ended = run(&victim.address, &format!("{words} --timeout 300ms"));
+    ended.assert_partial(SECOND, "none of 20 records was stored");
+    assert_eq!(ended.number("/totals/requests"), 0);
 }
 
 #[test]
@@ -574,7 +629,7 @@ fn an_overload_is_counted_and_ends_in_time() {
 #[test]
 fn a_refusal_of_the_server_is_told_in_its_words() {
     let victim = Victim::start("");
-    let ended = run(&victim.address, "-n 20 -c 2 --records 4 --value-size 3m --mix set:1");
+    let ended = run(&victim.address, "-n 20 -c 2 --records 4 --value-size 3m --mix set:1 --no-load");
     ended.assert_partial(SECOND, "SERVER_ERROR object too large for cache");
     assert_eq!(ended.errors("set", "server"), 20);
 }

@@ -65,11 +65,12 @@ const LOGIC: Floor = Floor {
         ("measure", &["plan", "rng", "time", "wire", "workload"]),
         ("sequence", &["plan", "time", "wire"]),
         ("shared", &["dist", "inflight", "plan", "rng", "route", "sequence", "time", "wire", "workload"]),
+        ("unsent", &["arrivals", "sequence", "shared", "time", "wire"]),
         (
             "client",
             &[
-                "arrivals", "inflight", "plan", "rng", "route", "session", "shared", "time", "wire",
-                "workload",
+                "arrivals", "inflight", "plan", "rng", "route", "session", "shared", "time", "unsent",
+                "wire", "workload",
             ],
         ),
         ("host", &["dist", "outbox", "rng", "time", "wire"]),

@@ -1,7 +1,7 @@
 //! Checks the dependencies in a crate's Cargo.toml against the floors.
 
-use super::Finding;
 use super::law::{FLOORS, Floor};
+use super::place::Finding;
 
 /// Every dependency in the manifest `text`, of any kind, that this floor may not have.
 ///

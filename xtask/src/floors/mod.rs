@@ -1,60 +1,20 @@
 //! `cargo xtask floors`: reads every source and manifest and fails on what runs against the floors.
 
+mod circles;
 mod law;
 mod manifest;
 mod paths;
+mod place;
 mod source;
 mod tokens;
 
-use std::fmt;
 use std::fs;
 use std::io;
 use std::path::Path;
 
-use law::{FLOORS, Floor};
-
-/// Something that the law forbids.
-#[derive(Debug)]
-pub struct Finding {
-    /// Path of the file from the root of the repository.
-    pub file: String,
-    /// Line, from 1.
-    pub line: usize,
-    /// What is wrong there.
-    pub sentence: String,
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}:{}: {}", self.file, self.line, self.sentence)
-    }
-}
-
-/// Where a source stands.
-struct Place {
-    /// Path from the root of the repository.
-    file: String,
-    /// Module path in its crate; empty for the crate's root and for what is not part of the crate.
-    module: Vec<String>,
-    /// Whether it is part of the crate, and not one of its examples, benches or tests.
-    is_shipped: bool,
-    /// Whether it is only compiled for tests.
-    is_test: bool,
-}
-
-impl Place {
-    fn of(floor: &Floor, file: &str) -> Place {
-        let inside = file.strip_prefix(floor.directory).unwrap_or(file).trim_start_matches('/');
-        let shipped = inside.strip_prefix("src/");
-        let path = shipped.unwrap_or_default().trim_end_matches(".rs");
-        let mut module: Vec<String> =
-            path.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
-        if module.last().is_some_and(|last| last == "mod") || matches!(path, "lib" | "main") {
-            module.pop();
-        }
-        Place { file: file.to_owned(), module, is_shipped: shipped.is_some(), is_test: false }
-    }
-}
+use circles::Circle;
+use law::FLOORS;
+use place::{Finding, Place};
 
 /// Checks the whole repository at `root`; returns the findings and the number of files that were read.
 pub fn check(root: &Path) -> io::Result<(Vec<Finding>, usize)> {
@@ -75,6 +35,43 @@ pub fn check(root: &Path) -> io::Result<(Vec<Finding>, usize)> {
         count += 1 + files.len();
     }
     Ok((findings, count))
+}
+
+/// The crates whose files may not know each other in circles, by their directories.
+const CRATES: [&str; 4] = ["crates/logic", "crates/engine", "crates/tool", "xtask"];
+
+/// The circles of files in one crate of the repository at `root`.
+///
+/// # Errors
+/// Returns an error when a directory or a source of the crate cannot be read.
+fn circles_in(root: &Path, directory: &str) -> io::Result<Vec<Circle>> {
+    let mut files = Vec::new();
+    sources(root, &format!("{directory}/src"), &mut files)?;
+    let texts: Vec<String> =
+        files.iter().map(|file| fs::read_to_string(root.join(file))).collect::<Result<_, _>>()?;
+    let mut places: Vec<Place> = files.iter().map(|file| Place::inside(directory, file)).collect();
+    mark_test_files(&mut places, &texts);
+    let files: Vec<(&Place, &str)> = places.iter().zip(texts.iter().map(String::as_str)).collect();
+    Ok(circles::find(&files))
+}
+
+/// Prints the circles of files of every crate, with the edges that close them. They are a report and no verdict.
+///
+/// # Errors
+/// Returns an error when a directory or a source cannot be read.
+pub fn print_circles(root: &Path) -> io::Result<()> {
+    for directory in CRATES {
+        let circles = circles_in(root, directory)?;
+        match circles.len() {
+            0 => println!("{directory}: no circle of files"),
+            1 => println!("{directory}: 1 circle of files"),
+            count => println!("{directory}: {count} circles of files"),
+        }
+        for circle in circles {
+            println!("{circle}");
+        }
+    }
+    Ok(())
 }
 
 /// Marks the files of modules that another file declares for tests alone.
@@ -145,6 +142,24 @@ mod tests {
         texts[0] = "#[cfg(any(test, fuzzing))]\npub mod contract;\npub mod text;\n".to_owned();
         mark_test_files(&mut places, &texts);
         assert_eq!(places.map(|place| place.is_test), [false, true, false, true]);
+    }
+
+    #[test]
+    fn circles_are_found_from_the_root_and_test_files_are_left_out() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        let write = |name: &str, text: &str| {
+            let path = root.join("xtask/src").join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("main.rs", "mod a; mod b; #[cfg(test)] mod c;");
+        write("a/mod.rs", "use crate::b::g; pub fn f() { g() }");
+        write("b.rs", "pub fn g() { crate::a::f() }");
+        write("c.rs", "pub fn h() { crate::a::f(); crate::b::g() }");
+        let circles = circles_in(root, "xtask").unwrap();
+        let files: Vec<Vec<_>> = circles.iter().map(|circle| circle.files().into_iter().collect()).collect();
+        assert_eq!(files, [["xtask/src/a/mod.rs", "xtask/src/b.rs"]]);
     }
 
     #[test]

@@ -15,6 +15,19 @@ pub struct Path {
     pub from_parent: bool,
     /// Whether a test names it.
     pub in_test: bool,
+    /// The module that names it, which may stand inside the file's own.
+    pub scope: Vec<String>,
+    /// What a `use` calls it; `None` for a path that stands in code.
+    pub import: Option<Import>,
+}
+
+/// The name that a `use` brings into its module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Import {
+    /// The name: the last part of the path, or what stands behind `as`.
+    pub name: String,
+    /// Whether the `use` is a re-export: `pub use`, `pub(crate) use`.
+    pub is_exported: bool,
 }
 
 impl Path {
@@ -26,8 +39,15 @@ impl Path {
 
 /// All paths of two parts and more, and all imports; `module` is where the source stands in its crate.
 pub fn find(tokens: &[Token], module: &[String]) -> Vec<Path> {
-    let mut finder =
-        Finder { tokens, at: 0, depth: 0, module: module.to_vec(), inline: Vec::new(), found: Vec::new() };
+    let mut finder = Finder {
+        tokens,
+        at: 0,
+        depth: 0,
+        is_exported: false,
+        module: module.to_vec(),
+        inline: Vec::new(),
+        found: Vec::new(),
+    };
     finder.run();
     finder.found
 }
@@ -36,6 +56,8 @@ struct Finder<'a> {
     tokens: &'a [Token],
     at: usize,
     depth: usize,
+    /// Whether the `use` that is being read is a re-export.
+    is_exported: bool,
     module: Vec<String>,
     /// Depth of braces outside each inline module that is open.
     inline: Vec<usize>,
@@ -50,6 +72,7 @@ impl Finder<'_> {
                 Kind::Mark('}') => self.leave_brace(),
                 Kind::Word(word) if word == "mod" && self.mark(2, '{') => self.enter_module(),
                 Kind::Word(word) if word == "use" && !self.mark(1, '<') => {
+                    self.is_exported = is_exported(&self.tokens[..self.at]);
                     self.at += 1;
                     self.skip_separator();
                     self.take_tree(Vec::new());
@@ -101,7 +124,7 @@ impl Finder<'_> {
                 return self.take_branches(&parts);
             }
             if self.mark(0, '*') {
-                self.keep(&parts, true);
+                self.keep(&parts, true, Some("*".to_owned()));
                 self.at += 1;
                 return;
             }
@@ -112,12 +135,14 @@ impl Finder<'_> {
                 break;
             }
         }
+        let is_renamed = self.word().as_deref() == Some("as");
+        let name = match is_renamed {
+            true => self.tokens.get(self.at + 1).and_then(Token::word).map(str::to_owned),
+            false => parts.iter().rfind(|part| *part != "self").cloned(),
+        };
         self.at -= 1;
-        self.keep(&parts, false);
-        self.at += 1;
-        if self.word().as_deref() == Some("as") {
-            self.at += 2;
-        }
+        self.keep(&parts, false, name);
+        self.at += if is_renamed { 3 } else { 1 };
     }
 
     fn take_branches(&mut self, parts: &[String]) {
@@ -145,11 +170,12 @@ impl Finder<'_> {
             self.at += 3;
         }
         if parts.len() > 1 {
-            self.keep(&parts, false);
+            self.keep(&parts, false, None);
         }
     }
 
-    fn keep(&mut self, parts: &[String], glob: bool) {
+    /// Notes a path; `name` is what a `use` calls it.
+    fn keep(&mut self, parts: &[String], glob: bool, name: Option<String>) {
         let token = &self.tokens[self.at];
         let mut parts = parts.to_vec();
         if parts.len() > 1 && parts.last().is_some_and(|last| last == "self") {
@@ -157,7 +183,9 @@ impl Finder<'_> {
         }
         let from_parent = parts == ["super"];
         let parts = self.resolve(parts);
-        self.found.push(Path { parts, line: token.line, glob, from_parent, in_test: token.in_test });
+        let (line, in_test, scope) = (token.line, token.in_test, self.module.clone());
+        let import = name.map(|name| Import { name, is_exported: self.is_exported });
+        self.found.push(Path { parts, line, glob, from_parent, in_test, scope, import });
     }
 
     /// Turns `self::` and `super::` into the path from the crate's root.
@@ -176,6 +204,15 @@ impl Finder<'_> {
         resolved.append(&mut parts);
         resolved
     }
+}
+
+/// Whether the item whose keyword follows `before` is exported in some way.
+fn is_exported(before: &[Token]) -> bool {
+    let behind_pub = |tokens: &[Token]| tokens.last().is_some_and(|token| token.is_word("pub"));
+    if !before.last().is_some_and(|token| token.is_mark(')')) {
+        return behind_pub(before);
+    }
+    before.iter().rposition(|token| token.is_mark('(')).is_some_and(|open| behind_pub(&before[..open]))
 }
 
 #[cfg(test)]
@@ -216,6 +253,30 @@ mod tests {
     fn a_glob_is_seen_in_a_tree() {
         let found = find(&tokens::read("use a::{b::*, c};"), &[]);
         assert_eq!(found.iter().filter(|path| path.glob).map(Path::text).collect::<Vec<_>>(), ["a::b"]);
+    }
+
+    #[test]
+    fn an_import_has_the_name_that_its_module_uses() {
+        let source =
+            "use a::{b::{self, c as d}, e}; pub use f::g; pub(crate) use h; mod i { use j::k as _; } l::m();";
+        let found = find(&tokens::read(source), &[]);
+        let names: Vec<_> = found
+            .iter()
+            .map(|path| {
+                (path.text(), path.import.as_ref().map(|import| (import.name.as_str(), import.is_exported)))
+            })
+            .collect();
+        let expected = [
+            ("a::b", Some(("b", false))),
+            ("a::b::c", Some(("d", false))),
+            ("a::e", Some(("e", false))),
+            ("f::g", Some(("g", true))),
+            ("h", Some(("h", true))),
+            ("j::k", Some(("_", false))),
+            ("l::m", None),
+        ];
+        assert_eq!(names, expected.map(|(path, import)| (path.to_owned(), import)));
+        assert_eq!(found[5].scope, ["i"]);
     }
 
     #[test]

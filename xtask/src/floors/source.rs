@@ -2,8 +2,8 @@
 
 use super::law::{FLOORS, Floor};
 use super::paths::{self, Path};
+use super::place::{Finding, Place};
 use super::tokens::{self, Token};
-use super::{Finding, Place};
 
 /// Everything that is wrong in the source `text` at `place`.
 pub fn check(floor: &Floor, place: &Place, text: &str) -> Vec<Finding> {

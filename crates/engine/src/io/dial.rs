@@ -94,7 +94,9 @@ impl Default for Knocks {
 /// Makes the socket and begins to connect it; with receive stamps where `stamps` and where the kernel has them.
 ///
 /// # Errors
-/// What the kernel says to the socket, to one of its options, or at once to the attempt to connect.
+/// Returns ENAMETOOLONG or EINVAL for a path that no unix socket has, and otherwise the error of `socket`, of
+/// `setsockopt`, of `bind` to the source, or of `connect` where that fails at once. A connection that is being opened
+/// (EINPROGRESS) and a unix listener whose queue is full are no errors.
 pub fn dial(target: &Target, options: &Socket, stamps: bool) -> io::Result<Dialled> {
     let address = match target {
         Target::Tcp { address, .. } | Target::Udp { address, .. } => Address::internet(address),

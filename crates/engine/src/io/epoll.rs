@@ -106,7 +106,8 @@ impl Epoll {
     /// A backend for one worker, made on the worker's own thread.
     ///
     /// # Errors
-    /// What the kernel says when it gives no epoll or no socket.
+    /// Returns the error of `epoll_create1`, `timerfd_create` or `socket` (EMFILE or ENFILE when no descriptor is
+    /// left), or of `setsockopt` (ENOPROTOOPT when the kernel has no receive stamps).
     pub fn new(wait: Wait, receive_clock: Clock, options: &Socket) -> io::Result<Epoll> {
         let stamps = Stamps::of(receive_clock)?;
         sys::sharpen_timers()?;

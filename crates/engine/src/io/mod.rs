@@ -143,19 +143,23 @@ pub trait Backend {
 
     /// Waits until something happened or `until` has come ([`NEVER`](pummel_logic::time::NEVER): only an event helps;
     /// a time in the past: only looks), and returns the time after it.
+    ///
+    /// # Errors
+    /// Returns the error of the system call that waits, when the kernel refuses it. Signals and the end of the time
+    /// are no errors.
     fn wait(&mut self, until: Nanos) -> io::Result<Nanos>;
 
     /// The same for a caller who has just read the clock, so that it need not be read again: it is `now`.
+    ///
+    /// # Errors
+    /// Returns the error of the system call that waits, when the kernel refuses it. Signals and the end of the time
+    /// are no errors.
     fn wait_from(&mut self, _now: Nanos, until: Nanos) -> io::Result<Nanos> {
         self.wait(until)
     }
 
     /// Hands over what happened, every connection's events in their order.
     fn drain(&mut self, on: &mut impl FnMut(ConnId, Event<'_>));
-
-    /// Lends memory that is never changed: parts of [`Backend::send`] that lie in it may be read after the call, until the
-    /// backend gives it back by dropping it.
-    fn lend(&mut self, _block: Arc<[u8]>) {}
 
     /// A stamp that cannot be true was seen: compares the clocks again.
     fn mend_stamps(&mut self) {}

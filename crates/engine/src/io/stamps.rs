@@ -25,6 +25,10 @@ static KEEPER: Mutex<Option<OwnedFd>> = Mutex::new(None);
 
 /// Makes the kernel stamp what it receives, from now until the process ends. The earlier it is called before the
 /// first connection, the surer the first segment has its stamp.
+///
+/// # Errors
+/// Returns the error of `socket` (EMFILE or ENFILE when no descriptor is left) or of `setsockopt` (ENOPROTOOPT when
+/// the kernel has no receive stamps).
 pub fn keep_stamping() -> io::Result<()> {
     let mut keeper = KEEPER.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if keeper.is_none() {
@@ -49,7 +53,8 @@ impl Stamps {
     /// the distance.
     ///
     /// # Errors
-    /// What the kernel says when it gives no socket.
+    /// Returns, for the kernel's clock, the error of `socket` (EMFILE or ENFILE when no descriptor is left) or of
+    /// `setsockopt` (ENOPROTOOPT when the kernel has no receive stamps).
     pub fn of(clock: Clock) -> io::Result<Option<Stamps>> {
         match clock {
             Clock::Kernel => {

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use pummel_logic::time::{Nanos, SECOND};
 
@@ -107,6 +107,38 @@ pub fn local_time(unix_s: u64) -> LocalTime {
     }
 }
 
+// ---- Standard output ----
+
+/// Whether nothing could be written to standard output when the process began: it was closed, or open for reading alone.
+static NO_STDOUT: AtomicBool = AtomicBool::new(false);
+
+/// Called by the system before `main`, like every function that this section names. Rust's own start comes later and
+/// opens /dev/null in the place of a standard output that is closed, so that what is printed is lost without an error.
+#[used]
+// SAFETY: the section is an array of such functions, and this one needs nothing that is set up later: it makes one system
+// call and stores to an atomic.
+#[unsafe(link_section = ".init_array")]
+static LOOK_AT_STDOUT: extern "C" fn() = {
+    extern "C" fn look_at_stdout() {
+        // SAFETY: asking for the flags of a descriptor touches no memory, and an error is an answer too.
+        let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFL) };
+        let lost = flags < 0 || flags & libc::O_ACCMODE == libc::O_RDONLY;
+        NO_STDOUT.store(lost, Ordering::Relaxed);
+    }
+    look_at_stdout
+};
+
+/// Whether what is written to standard output arrives somewhere.
+///
+/// # Errors
+/// EBADF when standard output was closed, or open for reading alone, when the process began.
+pub fn check_stdout() -> io::Result<()> {
+    match NO_STDOUT.load(Ordering::Relaxed) {
+        true => Err(io::Error::from_raw_os_error(libc::EBADF)),
+        false => Ok(()),
+    }
+}
+
 // ---- Threads, CPUs and limits ----
 
 /// CPU time, split as the kernel splits it.
@@ -142,6 +174,10 @@ pub fn process_cpu_time() -> CpuTime {
 const CPUS_MAX: usize = libc::CPU_SETSIZE as usize;
 
 /// Keeps the calling thread on one CPU.
+///
+/// # Errors
+/// Returns an error of kind `InvalidInput` for a number that no set of CPUs holds, and otherwise the error of
+/// `sched_setaffinity`: EINVAL when the machine lacks that CPU or the process may not run on it.
 pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
     if cpu >= CPUS_MAX {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("there is no CPU {cpu}")));
@@ -156,6 +192,9 @@ pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
 }
 
 /// The CPUs that the calling thread may run on, in ascending order.
+///
+/// # Errors
+/// Returns the error of `sched_getaffinity`: EINVAL when the machine has more CPUs than the C library's set holds.
 pub fn allowed_cpus() -> io::Result<Vec<usize>> {
     // SAFETY: a CPU set is an array of words, for which all zeroes is a value.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
@@ -173,6 +212,9 @@ pub fn online_cpus() -> usize {
 }
 
 /// Lets timers of the calling thread fire when they are due instead of up to 50 us later.
+///
+/// # Errors
+/// Returns the error of `prctl`, which a seccomp filter may refuse with EPERM.
 pub fn sharpen_timers() -> io::Result<()> {
     // SAFETY: PR_SET_TIMERSLACK takes a plain number and touches no memory.
     check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) })?;
@@ -182,7 +224,7 @@ pub fn sharpen_timers() -> io::Result<()> {
 /// Raises the soft limit of open descriptors to `needed` where it is below.
 ///
 /// # Errors
-/// How many the system allows this process, when that is not enough.
+/// Returns the number of descriptors that the system allows this process, when that is below `needed`.
 pub fn raise_descriptor_limit(needed: u64) -> Result<(), u64> {
     let (allowed, most) = limit(libc::RLIMIT_NOFILE);
     if allowed >= needed {
@@ -238,6 +280,9 @@ pub struct Pages {
 
 impl Pages {
     /// At least so many bytes, and not none.
+    ///
+    /// # Errors
+    /// Returns the error of `mmap`: ENOMEM when the memory is not to be had, EINVAL for 0 bytes.
     pub fn new(len_bytes: usize) -> io::Result<Pages> {
         let (protection, flags) =
             (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
@@ -286,6 +331,9 @@ extern "C" fn handle_hang_up(_signal: c_int) {
 /// returned counter instead of ending the process; a second one of the first two ends it at once with status 130. System
 /// calls that wait are cut short by the signal. A file that becomes larger than this process may make one is an error of
 /// writing from now on, and not the end of the process.
+///
+/// # Errors
+/// Returns the error of `sigaction` when the kernel does not take a handler.
 pub fn on_interrupt() -> io::Result<&'static AtomicU32> {
     for signal in [libc::SIGINT, libc::SIGTERM] {
         set_action(signal, Some(handle_interrupt))?;
@@ -299,6 +347,11 @@ pub fn on_interrupt() -> io::Result<&'static AtomicU32> {
     }
     set_action(libc::SIGXFSZ, None)?;
     Ok(&INTERRUPTS)
+}
+
+/// How often this process was asked to end, since [`on_interrupt`] was called.
+pub fn interrupts() -> u32 {
+    INTERRUPTS.load(Ordering::Relaxed)
 }
 
 /// From now on a signal calls `handler`, or is ignored where there is none.
@@ -364,7 +417,7 @@ impl Address {
     /// A unix socket by its path.
     ///
     /// # Errors
-    /// ENAMETOOLONG when the path does not fit (108 bytes with its final zero), EINVAL when it contains a zero byte.
+    /// Returns ENAMETOOLONG when the path does not fit (108 bytes with its final zero), EINVAL when it contains a zero byte.
     pub fn unix(path: &Path) -> io::Result<Address> {
         let bytes = path.as_os_str().as_bytes();
         // SAFETY: sockaddr_un is plain numbers, for which all zeroes is a value.
@@ -394,6 +447,10 @@ impl Address {
 // ---- Sockets ----
 
 /// A new non-blocking stream socket of the family that `address` has.
+///
+/// # Errors
+/// Returns the error of `socket`: EMFILE or ENFILE when no descriptor is left, EAFNOSUPPORT when the kernel lacks the
+/// family.
 pub fn stream_socket(address: &Address) -> io::Result<OwnedFd> {
     let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: socket() takes plain numbers.
@@ -401,6 +458,10 @@ pub fn stream_socket(address: &Address) -> io::Result<OwnedFd> {
 }
 
 /// A new non-blocking datagram socket of the family that `address` has.
+///
+/// # Errors
+/// Returns the error of `socket`: EMFILE or ENFILE when no descriptor is left, EAFNOSUPPORT when the kernel lacks the
+/// family.
 pub fn datagram_socket_to(address: &Address) -> io::Result<OwnedFd> {
     let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: socket() takes plain numbers.
@@ -408,12 +469,19 @@ pub fn datagram_socket_to(address: &Address) -> io::Result<OwnedFd> {
 }
 
 /// A new datagram socket, which is never connected.
+///
+/// # Errors
+/// Returns the error of `socket`: EMFILE or ENFILE when no descriptor is left, EAFNOSUPPORT when the kernel lacks
+/// IPv4.
 pub fn datagram_socket() -> io::Result<OwnedFd> {
     // SAFETY: socket() takes plain numbers.
     own(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })
 }
 
 /// Binds a socket to the address that it shall connect from.
+///
+/// # Errors
+/// Returns the error of `bind`: EADDRNOTAVAIL when this machine lacks the address, EADDRINUSE when its port is taken.
 pub fn bind(socket: BorrowedFd<'_>, address: &Address) -> io::Result<()> {
     // SAFETY: the pointer and the length describe the address inside `address`.
     check(unsafe { libc::bind(socket.as_raw_fd(), address.raw(), address.len_bytes) })?;
@@ -421,6 +489,11 @@ pub fn bind(socket: BorrowedFd<'_>, address: &Address) -> io::Result<()> {
 }
 
 /// Connects, or begins to (EINPROGRESS).
+///
+/// # Errors
+/// Returns the error of `connect`: EINPROGRESS when the connection is being opened, ECONNREFUSED, ENETUNREACH and the
+/// like when it cannot be, EADDRNOTAVAIL when no local port is left, EAGAIN when the queue of a unix listener is
+/// full.
 pub fn connect(socket: BorrowedFd<'_>, address: &Address) -> io::Result<()> {
     // SAFETY: the pointer and the length describe the address inside `address`.
     check(unsafe { libc::connect(socket.as_raw_fd(), address.raw(), address.len_bytes) })?;
@@ -437,39 +510,60 @@ fn set_option<T>(socket: BorrowedFd<'_>, level: c_int, name: c_int, value: &T) -
 }
 
 /// TCP_NODELAY: small segments leave at once.
+///
+/// # Errors
+/// Returns the error of `setsockopt`: ENOPROTOOPT or EOPNOTSUPP when this kind of socket lacks the option.
 pub fn set_nodelay(socket: BorrowedFd<'_>) -> io::Result<()> {
     set_option(socket, libc::IPPROTO_TCP, libc::TCP_NODELAY, &(1 as c_int))
 }
 
 /// SO_LINGER: how long closing waits for bytes to leave; 0 throws them away and sends a reset.
+///
+/// # Errors
+/// Returns the error of `setsockopt`: ENOPROTOOPT or EOPNOTSUPP when this kind of socket lacks the option.
 pub fn set_linger(socket: BorrowedFd<'_>, seconds: u32) -> io::Result<()> {
     let seconds = c_int::try_from(seconds).unwrap_or(c_int::MAX);
     set_option(socket, libc::SOL_SOCKET, libc::SO_LINGER, &libc::linger { l_onoff: 1, l_linger: seconds })
 }
 
 /// SO_SNDBUF; the kernel doubles it and keeps it within its own bounds.
+///
+/// # Errors
+/// Returns the error of `setsockopt`: ENOPROTOOPT or EOPNOTSUPP when this kind of socket lacks the option.
 pub fn set_send_buffer(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
     let bytes = c_int::try_from(bytes).unwrap_or(c_int::MAX);
     set_option(socket, libc::SOL_SOCKET, libc::SO_SNDBUF, &bytes)
 }
 
 /// SO_RCVBUF; the kernel doubles it and keeps it within its own bounds.
+///
+/// # Errors
+/// Returns the error of `setsockopt`: ENOPROTOOPT or EOPNOTSUPP when this kind of socket lacks the option.
 pub fn set_receive_buffer(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
     let bytes = c_int::try_from(bytes).unwrap_or(c_int::MAX);
     set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &bytes)
 }
 
 /// IP_BIND_ADDRESS_NO_PORT: binding to port 0 takes no port yet, so that each destination has all ports to itself.
+///
+/// # Errors
+/// Returns the error of `setsockopt`: ENOPROTOOPT or EOPNOTSUPP when this kind of socket lacks the option.
 pub fn set_bind_address_no_port(socket: BorrowedFd<'_>) -> io::Result<()> {
     set_option(socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, &(1 as c_int))
 }
 
 /// SO_TIMESTAMPNS: the kernel says of received bytes when they came.
+///
+/// # Errors
+/// Returns the error of `setsockopt`: ENOPROTOOPT or EOPNOTSUPP when this kind of socket lacks the option.
 pub fn set_receive_stamps(socket: BorrowedFd<'_>) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &(1 as c_int))
 }
 
 /// Takes the socket's pending error (SO_ERROR) as an error number; 0 for none.
+///
+/// # Errors
+/// Returns the error of `getsockopt`, which no open socket gives.
 pub fn take_socket_error(socket: BorrowedFd<'_>) -> io::Result<i32> {
     let mut error: c_int = 0;
     let mut len_bytes = size_of::<c_int>() as libc::socklen_t;
@@ -487,19 +581,13 @@ pub fn take_socket_error(socket: BorrowedFd<'_>) -> io::Result<i32> {
 }
 
 /// Sends what fits without waiting, and without a SIGPIPE. `parts` may be any number up to IOV_MAX (1024).
+///
+/// # Errors
+/// Returns the error of the send: EAGAIN when the socket is full, EMSGSIZE for a datagram that is too long,
+/// ECONNRESET, EPIPE and the like when the connection is over.
 #[inline]
 pub fn send(socket: BorrowedFd<'_>, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-    send_with(socket, parts, 0)
-}
-
-/// As [`send`], and says that more follows at once: no segment is sent for these bytes alone.
-pub fn send_more(socket: BorrowedFd<'_>, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-    send_with(socket, parts, libc::MSG_MORE)
-}
-
-#[inline]
-fn send_with(socket: BorrowedFd<'_>, parts: &[IoSlice<'_>], flags: c_int) -> io::Result<usize> {
-    let flags = flags | libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+    let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
     if let [part] = parts {
         let nobody = ptr::null::<libc::sockaddr>();
         // By number: in a program with threads, the C library's function also looks twice whether somebody wants to cancel
@@ -528,6 +616,10 @@ fn send_with(socket: BorrowedFd<'_>, parts: &[IoSlice<'_>], flags: c_int) -> io:
 }
 
 /// Receives what is there without waiting; 0 is the end of the stream.
+///
+/// # Errors
+/// Returns the error of the receive: EAGAIN when nothing is there, ECONNRESET and the like when the connection is
+/// broken.
 #[inline]
 pub fn receive(socket: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
     let (place, len_bytes) = (into.as_mut_ptr().cast::<c_void>(), into.len());
@@ -541,6 +633,10 @@ struct Control([MaybeUninit<u8>; 64]);
 
 /// Receives what is there without waiting, with the wall time at which the kernel received the newest segment of it,
 /// where the socket has [`set_receive_stamps`]. 0 bytes is the end of the stream.
+///
+/// # Errors
+/// Returns the error of the receive: EAGAIN when nothing is there, ECONNRESET and the like when the connection is
+/// broken.
 #[inline]
 pub fn receive_stamped(socket: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<(usize, Option<Nanos>)> {
     let mut control = Control([MaybeUninit::uninit(); 64]);
@@ -642,12 +738,19 @@ pub struct Poller {
 
 impl Poller {
     /// An empty set.
+    ///
+    /// # Errors
+    /// Returns the error of `epoll_create1`: EMFILE or ENFILE when no descriptor is left.
     pub fn new() -> io::Result<Poller> {
         // SAFETY: epoll_create1 takes a plain number.
         Ok(Poller { fd: own(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })? })
     }
 
     /// Watches `fd` for `bits` until it is closed; its reports carry `token`.
+    ///
+    /// # Errors
+    /// Returns the error of `epoll_ctl`: EEXIST when the descriptor is watched already, ENOSPC when the user's limit
+    /// of watches is reached.
     pub fn add(&self, fd: BorrowedFd<'_>, bits: u32, token: u64) -> io::Result<()> {
         let mut event = libc::epoll_event { events: bits, u64: token };
         // SAFETY: `event` is valid for reads; both descriptors are open.
@@ -658,6 +761,9 @@ impl Poller {
     }
 
     /// Looks, or waits in steps of the millisecond-coarse old call: without end, or not at all.
+    ///
+    /// # Errors
+    /// Returns the error of `epoll_wait`: EINTR when a signal came.
     #[inline]
     pub fn wait_coarse(&self, into: &mut [Ready], endless: bool) -> io::Result<usize> {
         let (place, room) = (into.as_mut_ptr().cast(), into.len() as c_int);
@@ -668,6 +774,10 @@ impl Poller {
     }
 
     /// Waits with a limit in nanoseconds (epoll_pwait2, from kernel 5.11 on; ENOSYS or EPERM where it is missing).
+    ///
+    /// # Errors
+    /// Returns the error of `epoll_pwait2`: EINTR when a signal came, ENOSYS or EPERM when the kernel lacks or
+    /// forbids the call.
     #[inline]
     pub fn wait_fine(&self, into: &mut [Ready], patience: Patience) -> io::Result<usize> {
         let limit = match patience {
@@ -711,6 +821,9 @@ pub struct Alarm {
 
 impl Alarm {
     /// An alarm that is not set.
+    ///
+    /// # Errors
+    /// Returns the error of `timerfd_create`: EMFILE or ENFILE when no descriptor is left.
     pub fn new() -> io::Result<Alarm> {
         let flags = libc::TFD_NONBLOCK | libc::TFD_CLOEXEC;
         // SAFETY: timerfd_create takes plain numbers.
@@ -718,6 +831,9 @@ impl Alarm {
     }
 
     /// Sets it to a time of the monotonic clock (at once when that has passed), or switches it off.
+    ///
+    /// # Errors
+    /// Returns the error of `timerfd_settime`, which no time of the monotonic clock gives.
     pub fn set(&self, at: Option<Nanos>) -> io::Result<()> {
         // A time of 0 means "off" to the kernel; the clock is past 1 ns whenever this runs.
         let value = timespec(at.map_or(0, |at| at.max(1)));
@@ -738,6 +854,9 @@ impl AsFd for Alarm {
 
 /// Lets a system call of the calling thread, and of threads that it starts, fail with this error from now on: a filter
 /// as containers have it.
+///
+/// # Errors
+/// Returns the error of `prctl`: EINVAL when the kernel has no filters of system calls.
 #[cfg(test)]
 pub fn refuse_call(number: libc::c_long, errno: i32) -> io::Result<()> {
     let step = |code: u32, jump_if_not: u8, value: u32| libc::sock_filter {

@@ -31,7 +31,8 @@ pub struct Setup {
 /// certificates where they need one.
 ///
 /// # Errors
-/// [`TlsError`].
+/// Returns [`TlsError::Unreadable`] for a file that cannot be read, [`TlsError::Content`] for one without what it
+/// should hold, and [`TlsError::Identity`] when the key does not belong to the certificate.
 pub fn server_config(cert: &str, key: &str, ca: Option<&str>) -> Result<Arc<ServerConfig>, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
@@ -156,7 +157,11 @@ impl Setup {
     /// Reads the files that the options name, and finds out which name each server must prove.
     ///
     /// # Errors
-    /// [`TlsError`].
+    /// Returns [`TlsError::Unreadable`] or [`TlsError::Content`] for a file that cannot be used,
+    /// [`TlsError::NoAuthorities`] when this system trusts none, [`TlsError::Half`] for a certificate without a key,
+    /// [`TlsError::Identity`] when the two do not belong together, [`TlsError::Name`] for a name that no certificate
+    /// has, [`TlsError::Nameless`] for a unix socket whose name is not given, and [`TlsError::TwoNames`] for two
+    /// servers of one address.
     pub fn new(options: &TlsOptions, servers: &[Server]) -> Result<Setup, TlsError> {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))

@@ -6,15 +6,16 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use pummel_logic::arrivals::Schedule;
+use pummel_logic::arrivals::{Passed, Schedule};
 use pummel_logic::client::{Client, Shift, Wish};
 use pummel_logic::inflight::Ticket;
 use pummel_logic::measure::churn::Failure;
 use pummel_logic::plan::{Late, Transport};
-use pummel_logic::rng::Place;
+use pummel_logic::rng::{Place, Stream, Use};
 use pummel_logic::sequence::Draws;
 use pummel_logic::session::{Answer, Chunk, Item, Sink};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
+use pummel_logic::unsent::{self, DRAWS_MAX};
 use pummel_logic::wire::{Codec, Fault, Malformed};
 use pummel_logic::workload::stale::{RunMark, Writer};
 
@@ -36,6 +37,9 @@ const GRAIN_NS: Nanos = MILLISECOND;
 /// Where the machine had no descriptor for a client, one client more than there were then may come after this time, and
 /// another one after each such time: so a run that asks for too much fails about once a second in each worker.
 const SHORTAGE_NS: Nanos = SECOND;
+
+/// Verbs that are drawn at most to tell what a client had still to ask when it goes: thousands may go in a second.
+const DEPARTURE_DRAWS_MAX: u64 = 64;
 
 /// A crowd, as far as it is the same in all phases.
 #[derive(Clone, Copy, Debug)]
@@ -138,6 +142,25 @@ struct Life {
 
 const NOBODY: Life =
     Life { number: 0, here: false, asked_at: 0, was_open: false, failure: None, tries: 0, pending_bytes: 0 };
+
+impl Calling {
+    /// How many requests clients were to make that are due before `end`, of client `number`, which is due at `due`, and
+    /// every `turns`-th after it. None in closed loop, where nobody is due before there is a seat.
+    fn calls_before(&mut self, end: Nanos, number: u64, due: Nanos, turns: u64) -> Passed {
+        if due >= end {
+            return Passed::default();
+        }
+        let (calls, requests, after) = (self.calls, self.requests, number + 1);
+        let last = if requests == u64::MAX { u64::MAX } else { requests.div_ceil(calls) };
+        let (most, draws_max) = (last.saturating_sub(after), unsent::draws_to_mark(after));
+        let clients = match &mut self.births {
+            Births::Closed => return Passed::default(),
+            Births::Scheduled(schedule) => schedule.pass(end.saturating_sub(self.begin), most, draws_max),
+            Births::Drawn(gaps) => unsent::pass_drawn(gaps, due, end, most, draws_max),
+        };
+        unsent::calls_of_waiting(number, clients, turns, calls, requests)
+    }
+}
 
 impl Crowd {
     pub(super) fn new(gathering: Gathering, seats: usize) -> Crowd {
@@ -312,12 +335,14 @@ impl<C: Codec> Desk<C> {
         Some(crowd.alive + usize::from(crowd.next.is_some()))
     }
 
-    /// The run is interrupted: nobody comes any more.
-    pub(super) fn shut_crowd(&mut self) {
-        if let Some(crowd) = &mut self.crowd {
-            crowd.shut();
-            self.births_at = NEVER;
+    /// The run is interrupted: nobody comes any more. Those who were due and waited for a seat have asked nothing.
+    pub(super) fn shut_crowd(&mut self, now: Nanos) {
+        let Some(crowd) = &self.crowd else { return };
+        if let Some(calling) = &crowd.calling {
+            let end = calling.end.min(now);
+            self.turn_away(end);
         }
+        self.births_at = NEVER;
     }
 
     /// Wakes those who are there.
@@ -408,10 +433,17 @@ impl<C: Codec> Desk<C> {
             return false;
         }
         let (calls, group) = (crowd.calls_of(number), crowd.gathering.group);
+        let place = crowd.calling.as_ref().map(|calling| Place { client: number, ..calling.place });
         crowd.advance();
         match is_closed {
             true => crowd.missing += calls,
-            false => self.log.unsent_many(group, self.shared.verb_of_first(), calls),
+            false => {
+                let (log, passed) = (&mut self.log, Passed::exactly(calls));
+                let bits = |nth| place.map_or(0, |place| Stream::new(place, Use::Op).draw(nth));
+                unsent::tell(passed, DEPARTURE_DRAWS_MAX, &self.shared, bits, |unsent| {
+                    log.unsent(group, unsent)
+                });
+            }
         }
         true
     }
@@ -425,20 +457,17 @@ impl<C: Codec> Desk<C> {
     fn turn_away(&mut self, end: Nanos) -> u64 {
         let mut unsent = 0;
         let crowd = self.crowd.as_mut().expect("asked only where clients come and go");
-        while let (Some((number, due)), Some(calling)) = (crowd.next, &crowd.calling) {
-            let calls = match calling.births {
-                Births::Closed => 0,
-                _ if due >= end => 0,
-                _ => calling.calls.min(calling.requests - number * calling.calls),
+        let Gathering { group, turn: (_, turns), .. } = crowd.gathering;
+        if let (Some((number, due)), Some(calling)) = (crowd.next, &mut crowd.calling) {
+            let calls = calling.calls_before(end, number, due, turns);
+            // Requests of the clients that are this worker's, one after the other.
+            let bits = |nth: u64| {
+                let client = number + nth / calling.calls * turns;
+                Stream::new(Place { client, ..calling.place }, Use::Op).draw(nth % calling.calls)
             };
-            if calls == 0 {
-                break;
-            }
-            let group = crowd.gathering.group;
-            let verb = self.shared.verb_of_first();
-            self.log.unsent_many(group, verb, calls);
-            unsent += calls;
-            crowd.advance();
+            let log = &mut self.log;
+            unsent::tell(calls, DRAWS_MAX, &self.shared, bits, |unsent| log.unsent(group, unsent));
+            unsent = calls.requests;
         }
         crowd.shut();
         unsent
@@ -495,7 +524,8 @@ impl<C: Codec> Desk<C> {
     /// What a client does that comes at `begin`, and whether it is told when its requests are due.
     fn shift_of(&mut self, number: u64, begin: Nanos) -> (Shift, bool) {
         let Some(calling) = &self.crowd().calling else { unreachable!("clients come when they are called") };
-        let requests = calling.calls.min(calling.requests.saturating_sub(number * calling.calls));
+        let requests =
+            calling.calls.min(calling.requests.saturating_sub(number.saturating_mul(calling.calls)));
         let place = Place { client: number, ..calling.place };
         let shift = Shift {
             place,
@@ -681,15 +711,12 @@ impl<C: Codec> Desk<C> {
         let (log, group) = (&mut self.log, client.group());
         if life.failure.is_none() {
             if !client.is_told() {
-                client.count_unsent(now, &self.shared, |verb| log.unsent(group, verb));
+                let draws_max = DEPARTURE_DRAWS_MAX;
+                client.count_unsent(now, &self.shared, draws_max, |unsent| log.unsent(group, unsent));
             }
             return;
         }
-        match client.rest() {
-            0 => {}
-            rest if self.shared.is_uniform() => log.unsent_many(group, self.shared.verb_of_first(), rest),
-            rest => (0..rest).for_each(|place| log.unsent(group, client.verb_ahead(place, &self.shared))),
-        }
+        client.tell_rest(&self.shared, DEPARTURE_DRAWS_MAX, |unsent| log.unsent(group, unsent));
     }
 
     /// Bytes came on a client's connection. Returns how many requests they answered.
@@ -716,12 +743,20 @@ struct Scale<'a> {
 }
 
 impl Sink for Scale<'_> {
-    fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> bool {
+    fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> Result<bool, Malformed> {
         self.view.item(ticket, item)
     }
 
     fn body(&mut self, ticket: &Ticket, bytes: &[u8]) {
         self.view.body(ticket, bytes);
+    }
+
+    fn broken_off(&mut self) {
+        self.view.broken_off();
+    }
+
+    fn quiet_error(&mut self, message: &[u8]) {
+        self.view.quiet_error(message);
     }
 
     fn answer(&mut self, answer: &Answer<'_>, message: &[u8]) {

@@ -3,8 +3,12 @@
 
 mod accounts;
 mod crowd;
+mod flow;
 mod lanes;
+mod loading;
 mod peer;
+mod reach;
 mod setup;
+mod spoilt;
 mod truth;
 mod udp;

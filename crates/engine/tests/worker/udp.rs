@@ -7,8 +7,8 @@ use pummel_engine::io::sim::{Next, Peer, Weather, datagram_to_client};
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::plan::{Depth, Plan, Transport};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
-use pummel_logic::wire::Verb;
 use pummel_logic::wire::udp::Frame;
+use pummel_logic::wire::{Fault, Verb};
 
 use super::setup::{Outcome, loaded, measuring, mix, plan, requests, run};
 
@@ -75,7 +75,7 @@ fn on_a_leaky_network_every_request_ends_and_no_connection_is_lost() {
     assert!(udp.udp_timeout >= counts.failed() && udp.packet_drop >= udp.udp_timeout, "{udp:?}");
     assert!(udp.stray > 0, "doubled replies answer nobody");
     assert_eq!(measurement.connections.lost, 0);
-    let load = measurement.load.expect("it was loaded");
+    let load = measurement.load.as_ref().expect("it was loaded");
     assert_eq!((load.stored, load.errors), (load.records, 0), "lost stores are repeated");
     for row in &outcome.rows {
         assert!(row.arrived - row.sent <= 5 * MILLISECOND + MILLISECOND, "{row:?} waited longer");
@@ -96,4 +96,54 @@ fn a_silent_server_is_given_up() {
     let outcome = run(&over_udp(1_000_000), 1, Weather::calm(), silent);
     assert_eq!(outcome.measurement.status, Status::Partial);
     assert!(outcome.reason().contains("longer than the timeout"), "{}", outcome.reason());
+}
+
+/// A server that keeps values, and sends every third of them without the line end behind it.
+#[derive(Default)]
+struct Cutting {
+    values: BTreeMap<Vec<u8>, Vec<u8>>,
+    inbox: BTreeMap<(u32, u32), Vec<Vec<u8>>>,
+    reads: u64,
+}
+
+impl Peer for Cutting {
+    fn handle_received(&mut self, conn: ConnId, bytes: &[u8], _now: Nanos) {
+        self.inbox.entry((conn.slot, conn.generation)).or_default().push(bytes.to_vec());
+    }
+
+    fn poll(&mut self, conn: ConnId, _now: Nanos, out: &mut Vec<u8>) -> Next {
+        for datagram in self.inbox.remove(&(conn.slot, conn.generation)).unwrap_or_default() {
+            let (frame, request) = Frame::decode(&datagram).expect("each request has a frame");
+            let line = request.windows(2).position(|two| two == b"\r\n").expect("a request is a line") + 2;
+            let mut words = request[..line].split(|byte| byte.is_ascii_whitespace());
+            let (verb, key) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+            let mut reply = b"STORED\r\n".to_vec();
+            if verb == b"set" {
+                self.values.insert(key.to_vec(), request[line..request.len() - 2].to_vec());
+            } else if let Some(value) = self.values.get(key) {
+                self.reads += 1;
+                let head = format!(" 0 {}\r\n", value.len());
+                let end: &[u8] = if self.reads.is_multiple_of(3) { b"  END\r\n" } else { b"\r\nEND\r\n" };
+                reply = [b"VALUE ", key, head.as_bytes(), value, end].concat();
+            } else {
+                reply = b"END\r\n".to_vec();
+            }
+            datagram_to_client(&[&frame.encode()[..], &reply].concat(), out);
+        }
+        Next::At(NEVER)
+    }
+}
+
+#[test]
+fn a_value_without_its_end_fails_its_own_request_and_accuses_of_nothing() {
+    let mut plan = loaded(Plan { verify: 1.0, ..over_udp(4_000) });
+    plan.data.records = 4;
+    plan.groups[0].depth = Depth::Limit(1);
+    let outcome = run(&plan, 1, Weather::calm(), Cutting::default);
+    let (counts, verify) = (outcome.counts(), &outcome.measurement.verify);
+    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+    assert_eq!((verify.failed, verify.stale), (0, 0), "{:?}", verify.first);
+    assert!(counts.errors(Fault::Protocol) > 300, "{counts:?}");
+    assert_eq!(counts.failed(), counts.errors(Fault::Protocol), "{counts:?}");
+    assert!(verify.checked > 1_000, "{verify:?}");
 }

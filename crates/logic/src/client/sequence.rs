@@ -1,11 +1,11 @@
 //! Clients that come and go, and requests whose keys are counted.
 
 use super::{Client, LaneState, Wish};
-use crate::arrivals::Schedule;
+use crate::arrivals::{Passed, Schedule};
 use crate::inflight::{Care, Memo, Origin, Ticket};
 use crate::shared::Shared;
 use crate::time::Nanos;
-use crate::wire::Verb;
+use crate::unsent::{self, Unsent};
 
 impl Client {
     /// Another client takes this one's place, which has nothing outstanding and no open lane: number `number`, at server
@@ -30,19 +30,16 @@ impl Client {
         (self.issued, self.shift.requests)
     }
 
-    /// Requests of its shift that it has not asked.
-    pub fn rest(&self) -> u64 {
-        self.shift.requests.saturating_sub(self.issued)
+    /// The requests of its shift that it has not asked, by verb; at most `draws_max` verbs are drawn.
+    pub fn tell_rest(&self, shared: &Shared, draws_max: u64, unsent: impl FnMut(Unsent)) {
+        let rest = Passed::exactly(self.shift.requests.saturating_sub(self.issued));
+        let (op, first) = (&self.draws.op, self.issued);
+        unsent::tell(rest, draws_max, shared, |place| op.draw(first + place), unsent);
     }
 
     /// Whether it is told when its requests are due.
     pub fn is_told(&self) -> bool {
         self.schedule.as_ref().is_some_and(Schedule::is_told)
-    }
-
-    /// The verb of a request that it has not asked, `place` after the next one.
-    pub fn verb_ahead(&self, place: u64, shared: &Shared) -> Verb {
-        shared.verb(self.draws.op.draw(self.issued + place))
     }
 
     /// Asks the next request of a sequence.

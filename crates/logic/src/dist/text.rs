@@ -120,6 +120,9 @@ impl fmt::Display for Dist {
 impl Dist {
     /// The empirical distribution of the numbers in `text`, one a line; empty lines and what follows a `#` do not
     /// count. `path` says where the text came from.
+    ///
+    /// # Errors
+    /// Returns [`Error::Line`] for the first line that is no number, and [`Error::Empty`] for a text without numbers.
     pub fn from_lines(path: &str, text: &str) -> Result<Dist, Error> {
         let mut values = Vec::new();
         for (index, line) in text.lines().enumerate() {
@@ -134,6 +137,9 @@ impl Dist {
     }
 
     /// The empirical distribution of these values, in any order.
+    ///
+    /// # Errors
+    /// Returns [`Error::Empty`] without values, and [`Error::Refused`] for a value that is not finite or too large.
     pub fn from_values(path: &str, mut values: Vec<f64>) -> Result<Dist, Error> {
         if values.is_empty() {
             return Err(Error::Empty { path: path.to_owned() });
@@ -143,6 +149,9 @@ impl Dist {
     }
 
     /// The distribution itself where its parameters are legal; for those that were built by hand.
+    ///
+    /// # Errors
+    /// Returns [`Error::Refused`] for a parameter that is out of its bounds, not finite or too large.
     pub fn checked(self) -> Result<Dist, Error> {
         let (parameters, legal) = match &self {
             Dist::Fixed(value) => (vec![*value], true),

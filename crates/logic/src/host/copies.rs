@@ -81,7 +81,7 @@ impl Copies {
     /// Takes in what the peer said. Whether it has answered copies.
     ///
     /// # Errors
-    /// When it is no reply of the binary protocol: the connection is of no use.
+    /// Returns [`NoPeer`] for bytes that are no reply of the binary protocol; the connection is of no use then.
     pub fn handle_received(&mut self, mut bytes: &[u8]) -> Result<bool, NoPeer> {
         let before = self.taken;
         while !bytes.is_empty() {

@@ -83,6 +83,7 @@ impl<C: Codec> Table<C> {
                     Step::Reply { outcome, .. } => {
                         answers.push(Answer { outcome, values: std::mem::take(&mut values), cas });
                     }
+                    Step::QuietError { message } => panic!("{} fails quietly", message.escape_ascii()),
                 }
             }
         }

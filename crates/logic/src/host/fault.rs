@@ -107,7 +107,7 @@ impl FromStr for Fault {
     /// Reads `KIND` or `KIND=N`.
     ///
     /// # Errors
-    /// A sentence that says what is accepted.
+    /// Returns a sentence that says which faults and numbers are accepted.
     fn from_str(text: &str) -> Result<Fault, String> {
         let (kind, number) = match text.split_once('=') {
             Some((kind, number)) => (kind, Some(number)),

@@ -205,7 +205,8 @@ impl Histogram {
     /// As [`Histogram::merge`], from another process.
     ///
     /// # Errors
-    /// When its figures and its cells do not belong to each other; nothing was added then.
+    /// Returns [`NotAHistogram`] when the figures and the cells of `other` do not belong to each other; nothing was
+    /// added then.
     pub fn merge_sparse(&mut self, other: &Sparse) -> Result<(), NotAHistogram> {
         let wrong = |what: &str| NotAHistogram(what.to_owned());
         let Sparse { exact, cells } = other;
@@ -356,6 +357,9 @@ impl Histogram {
     }
 
     /// The histogram in a text of [`Histogram::to_base64`], or of another library's V2 encoding, compressed or not.
+    ///
+    /// # Errors
+    /// Returns [`NotAHistogram`] for a text that is not in base64, or holds no V2 encoding of a histogram.
     pub fn from_base64(text: &str) -> Result<Histogram, NotAHistogram> {
         let bytes = STANDARD.decode(text).map_err(|error| NotAHistogram(error.to_string()))?;
         Deserializer::new()
@@ -365,6 +369,10 @@ impl Histogram {
     }
 
     /// The histogram whose cells are in a text of [`Histogram::to_base64`] and whose exact figures lie beside it.
+    ///
+    /// # Errors
+    /// Returns [`NotAHistogram`] for a text without a histogram, and for exact figures that are not those of its
+    /// cells.
     pub fn from_parts(v2: &str, exact: Moments) -> Result<Histogram, NotAHistogram> {
         let mut histogram = Histogram::from_base64(v2)?;
         let fits = exact.count == histogram.count

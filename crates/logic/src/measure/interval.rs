@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::measure::histogram::Histogram;
 use crate::measure::measurement::{Bytes, Stamps};
-use crate::measure::recorder::Recorder;
+use crate::measure::recorder::{Counts, Recorder};
 use crate::time::Nanos;
 use crate::wire::Verb;
 use crate::workload::window::WindowCounts;
@@ -29,6 +29,8 @@ pub struct Interval {
     pub window: WindowCounts,
     /// How many requests its client had outstanding with each new one, that one included; only where it is wanted.
     pub outstanding: Option<Box<Histogram>>,
+    /// Number of the worker whose memory the slice is; merging and restarting leave it.
+    pub worker: usize,
 }
 
 /// How a worker's loop went.
@@ -58,7 +60,13 @@ impl Interval {
             turns: Turns::default(),
             window: WindowCounts::default(),
             outstanding: None,
+            worker: 0,
         }
+    }
+
+    /// The same, whose memory is this worker's.
+    pub fn of_worker(self, worker: usize) -> Interval {
+        Interval { worker, ..self }
     }
 
     /// The same, which also counts outstanding requests where that is wanted.
@@ -86,6 +94,15 @@ impl Interval {
         }
     }
 
+    /// How the requests of the slice ended, of all verbs and groups together.
+    pub fn counts(&mut self) -> Counts {
+        let mut all = Counts::default();
+        for recorder in &mut self.groups {
+            recorder.ops().iter().for_each(|(_, op)| all.merge(&op.counts));
+        }
+        all
+    }
+
     /// Makes it empty again and the slice `index` from `start_ns` on; the memory stays.
     pub fn restart(&mut self, index: u64, start_ns: Nanos) {
         self.index = index;
@@ -99,6 +116,35 @@ impl Interval {
             outstanding.clear();
         }
     }
+}
+
+/// Adds a worker's part of a slice to `open`, which has slices by number, none of which overlap. What it overlaps is
+/// merged with it, under the least number; the memory of all but one of those parts is handed to `spare` at once, so that
+/// a worker that is behind the others never waits for its own memory.
+pub fn add_part(
+    open: &mut BTreeMap<u64, Box<Interval>>,
+    mut part: Box<Interval>,
+    mut spare: impl FnMut(Box<Interval>),
+) {
+    let mut number = part.index;
+    match open.range_mut(..=part.index).next_back() {
+        Some((_, present)) if present.index == part.index || present.end_ns > part.start_ns => {
+            number = present.index;
+            part.index = number;
+            present.merge(&mut part);
+            spare(part);
+        }
+        _ => _ = open.insert(number, part),
+    }
+    let Some(mut whole) = open.remove(&number) else { unreachable!("it was just put there") };
+    while let Some((&next, _)) = open.range(number..).next().filter(|(_, next)| next.start_ns < whole.end_ns)
+    {
+        let Some(mut part) = open.remove(&next) else { break };
+        part.index = number;
+        whole.merge(&mut part);
+        spare(part);
+    }
+    open.insert(number, whole);
 }
 
 /// Takes the first slice out of `open`, which has them by number, if it is whole: all workers have given their parts of
@@ -206,6 +252,48 @@ mod tests {
         assert!(taken(&mut open, 2).is_empty());
         assert_eq!(taken(&mut open, 4), [(2, 20, 30, 1), (3, 30, 40, 2)]);
         assert_eq!(taken(&mut open, u64::MAX), [(4, 40, 50, 3)]);
+    }
+
+    const NONE: [usize; 0] = [];
+
+    /// Adds a worker's part; returns whose memory is free then.
+    fn add(open: &mut BTreeMap<u64, Box<Interval>>, part: Interval, worker: usize) -> Vec<usize> {
+        let mut freed = Vec::new();
+        add_part(open, Box::new(part.of_worker(worker)), |spare| freed.push(spare.worker));
+        freed
+    }
+
+    #[test]
+    fn a_part_of_a_slice_that_is_there_is_merged_and_its_memory_is_free_at_once() {
+        let mut open = BTreeMap::new();
+        assert_eq!(add(&mut open, slice(0, 0, 10, 1), 0), NONE);
+        assert_eq!(add(&mut open, slice(1, 10, 20, 1), 0), NONE);
+        assert_eq!(add(&mut open, slice(0, 0, 10, 2), 1), [1]);
+        assert_eq!(add(&mut open, slice(1, 10, 20, 2), 1), [1]);
+        assert_eq!(taken(&mut open, 2), [(0, 0, 10, 3), (1, 10, 20, 3)]);
+    }
+
+    #[test]
+    fn a_worker_that_is_behind_gets_its_memory_back_however_long_the_slices_of_others_are() {
+        let mut open = BTreeMap::new();
+        // One worker had no memory left at 10 and gave the next slices as one; the other is still behind.
+        assert_eq!(add(&mut open, slice(0, 0, 10, 1), 0), NONE);
+        assert_eq!(add(&mut open, slice(1, 10, 60, 5), 0), NONE);
+        for index in 0..6 {
+            assert_eq!(add(&mut open, slice(index, index * 10, index * 10 + 10, 1), 1), [1]);
+        }
+        assert_eq!(taken(&mut open, 6), [(0, 0, 10, 2), (1, 10, 60, 10)]);
+    }
+
+    #[test]
+    fn a_long_slice_takes_in_the_short_ones_of_others_that_lie_in_it() {
+        let mut open = BTreeMap::new();
+        for index in 0..6 {
+            assert_eq!(add(&mut open, slice(index, index * 10, index * 10 + 10, 1), 1), NONE);
+        }
+        assert_eq!(add(&mut open, slice(2, 20, 50, 7), 0), [0, 1, 1]);
+        let expected = [(0, 0, 10, 1), (1, 10, 20, 1), (2, 20, 50, 10), (5, 50, 60, 1)];
+        assert_eq!(taken(&mut open, 6), expected);
     }
 
     #[test]

@@ -57,6 +57,9 @@ pub struct Measurement {
     /// How many requests its client had outstanding with each new one, that one included; where it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outstanding: Option<Histogram>,
+    /// Requests of the measured phase that were to be written one by one; `None` where that was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<Samples>,
     /// Populating; `None` when there was none.
     pub load: Option<Load>,
     /// Connections.
@@ -66,7 +69,12 @@ pub struct Measurement {
     pub udp: Option<udp::Counts>,
     /// Answers that were checked.
     pub verify: Verify,
-    /// What the servers said with errors, and how often; only some of it when there is much.
+    /// Errors that servers sent all the same for requests without a reply, in the whole run. Such a request is completed
+    /// when it is handed over, and stays so.
+    #[serde(default)]
+    pub noreply_errors: u64,
+    /// What the servers said with errors, and how often; only some of it when there is much. What they said in loads that
+    /// are not recorded stands in `load`.
     pub messages: BTreeMap<String, u64>,
     /// What clients with windows counted.
     #[serde(default, skip_serializing_if = "WindowCounts::is_zero")]
@@ -90,6 +98,30 @@ pub enum Status {
     Partial,
     /// The user ended it.
     Interrupted,
+}
+
+/// What became of requests that were to be written one by one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Samples {
+    /// Requests that were written.
+    pub written: u64,
+    /// Requests that were not, because the place for them did not take them in time.
+    pub dropped: u64,
+}
+
+impl Samples {
+    /// Adds another worker's, or another process', counts.
+    pub fn merge(&mut self, other: &Samples) {
+        self.written += other.written;
+        self.dropped += other.dropped;
+    }
+
+    /// So many of those that were written were dropped after all.
+    pub fn drop_written(&mut self, rows: u64) {
+        self.written = self.written.saturating_sub(rows);
+        self.dropped += rows;
+    }
 }
 
 /// What was measured of one group.
@@ -153,19 +185,23 @@ pub enum Keep {
 }
 
 /// How populating went.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Load {
     /// Records that were to be stored.
     pub records: u64,
     /// Records that were.
     pub stored: u64,
-    /// Requests that failed, or were not stored.
+    /// Requests that failed, or that the server answered without storing the record. A request that was never sent, or
+    /// whose answer did not come before the run was interrupted, is not among them.
     pub errors: u64,
     /// How long it took.
     pub elapsed_ns: Nanos,
     /// Bytes sent.
     pub bytes: u64,
+    /// What the servers said with errors, and how often; at most [`MESSAGES_KEPT`] different messages.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub messages: BTreeMap<String, u64>,
 }
 
 /// What became of the connections.
@@ -304,10 +340,12 @@ impl Measurement {
             bytes: Bytes::default(),
             skipped: 0,
             outstanding: None,
+            samples: None,
             load: None,
             connections: Connections::default(),
             udp: None,
             verify: Verify::default(),
+            noreply_errors: 0,
             messages: BTreeMap::new(),
             window: WindowCounts::default(),
             generator: Generator::default(),
@@ -360,12 +398,7 @@ impl Measurement {
 
     /// Counts what a server said with an error.
     pub fn message(&mut self, message: &[u8], count: u64) {
-        let text = printable(message);
-        if let Some(present) = self.messages.get_mut(&text) {
-            *present += count;
-        } else if self.messages.len() < MESSAGES_KEPT {
-            self.messages.insert(text, count);
-        }
+        count_message(&mut self.messages, message, count);
     }
 
     /// Adds what another part of the same run measured at the same time: another worker, or another machine.
@@ -394,6 +427,9 @@ impl Measurement {
         self.merge_intervals(&other.intervals);
         self.bytes.merge(&other.bytes);
         self.skipped += other.skipped;
+        if let Some(samples) = &other.samples {
+            self.samples.get_or_insert_default().merge(samples);
+        }
         if let Some(more) = &other.outstanding {
             self.outstanding.get_or_insert_default().merge(more);
         }
@@ -405,6 +441,7 @@ impl Measurement {
             self.udp.get_or_insert_default().merge(more);
         }
         self.verify.merge(&other.verify);
+        self.noreply_errors += other.noreply_errors;
         for (message, count) in &other.messages {
             self.message(message.as_bytes(), *count);
         }
@@ -533,6 +570,14 @@ impl Load {
         self.errors += other.errors;
         self.elapsed_ns = self.elapsed_ns.max(other.elapsed_ns);
         self.bytes += other.bytes;
+        for (message, count) in &other.messages {
+            self.message(message.as_bytes(), *count);
+        }
+    }
+
+    /// Counts what a server said with an error.
+    pub fn message(&mut self, message: &[u8], count: u64) {
+        count_message(&mut self.messages, message, count);
     }
 }
 
@@ -639,6 +684,16 @@ impl WholeRun {
     }
 }
 
+/// Adds what a server said to what is kept of such messages.
+fn count_message(kept: &mut BTreeMap<String, u64>, message: &[u8], count: u64) {
+    let text = printable(message);
+    if let Some(present) = kept.get_mut(&text) {
+        *present += count;
+    } else if kept.len() < MESSAGES_KEPT {
+        kept.insert(text, count);
+    }
+}
+
 /// Bytes as text that does nothing to a terminal: what is no text, and control characters, are replaced.
 fn printable(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
@@ -703,7 +758,10 @@ mod tests {
         }
         part.started_unix_ns = 1_000 + seed;
         part.measured_ns = 3 * SECOND;
-        part.load = Some(Load { records: 10, stored: 9, errors: 1, elapsed_ns: seed, bytes: 1_000 });
+        let mut load =
+            Load { records: 10, stored: 9, errors: 1, elapsed_ns: seed, bytes: 1_000, ..Load::default() };
+        load.message(b"SERVER_ERROR object too large for cache", 1);
+        part.load = Some(load);
         part.connections.asked = 25;
         part.connections.connect.record(seed * 1_000);
         part.connections.handshake.record(seed * 500);

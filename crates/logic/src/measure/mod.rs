@@ -7,6 +7,7 @@
 
 pub mod agents;
 pub mod churn;
+pub mod completion;
 pub mod histogram;
 pub mod interval;
 pub mod measurement;

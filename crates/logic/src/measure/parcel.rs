@@ -72,7 +72,8 @@ impl Parcel {
     /// Adds it to what others have of the same slice; to an empty slice, it is that slice.
     ///
     /// # Errors
-    /// [`Misfit`]; parts of it may have been added then.
+    /// Returns [`Misfit::Groups`] for a parcel of another plan, and [`Misfit::Times`] for one whose times are no
+    /// histograms; parts of it may have been added then.
     pub fn add_to(&self, interval: &mut Interval, is_first: bool) -> Result<(), Misfit> {
         if self.groups.len() != interval.groups.len() {
             return Err(Misfit::Groups);
@@ -100,7 +101,7 @@ impl Parcel {
     /// cells that were counted in.
     ///
     /// # Errors
-    /// When it is of another plan; nothing was added then.
+    /// Returns [`Misfit::Groups`] for a parcel of another plan; nothing was added then.
     pub fn append(&mut self, later: &Parcel) -> Result<(), Misfit> {
         if later.groups.len() != self.groups.len() {
             return Err(Misfit::Groups);

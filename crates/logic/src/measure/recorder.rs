@@ -70,6 +70,10 @@ pub struct Counts {
     pub unfinished: u64,
     /// Due, but never sent.
     pub unsent: u64,
+    /// Those of `unsent` that were not counted one by one: their number follows from the mean rate, or their verb from
+    /// the weights of the mix.
+    #[serde(default)]
+    pub unsent_estimated: u64,
 }
 
 /// Completed requests by what they did. Reads are counted by key, as hits and misses, and not here.
@@ -244,6 +248,11 @@ impl Recorder {
         self.ops.entry(verb).counts.unsent += requests;
     }
 
+    /// Says of requests that were counted by [`Recorder::unsent`] that they were estimated.
+    pub fn estimated(&mut self, verb: Verb, requests: u64) {
+        self.ops.entry(verb).counts.unsent_estimated += requests;
+    }
+
     /// What was recorded so far.
     pub fn ops(&mut self) -> &Ops {
         for (batch, op) in self.batches.iter_mut().zip(&mut self.ops.0) {
@@ -262,7 +271,7 @@ impl Recorder {
     /// Adds what a recorder of another process has of one verb.
     ///
     /// # Errors
-    /// When its times are no histograms.
+    /// Returns [`NotAHistogram`] when the times are no histograms.
     pub fn merge_sparse(
         &mut self,
         verb: Verb,
@@ -332,6 +341,11 @@ impl Counts {
         self.completed + self.failed() + self.unfinished + self.unsent
     }
 
+    /// Requests that ended: completed and failed.
+    pub fn ended(&self) -> u64 {
+        self.completed + self.failed()
+    }
+
     /// Requests that failed.
     pub fn failed(&self) -> u64 {
         self.errors.iter().sum()
@@ -392,6 +406,7 @@ impl Counts {
         }
         self.unfinished += other.unfinished;
         self.unsent += other.unsent;
+        self.unsent_estimated += other.unsent_estimated;
     }
 }
 
@@ -515,6 +530,11 @@ impl Tally {
     /// Counts requests that were due and never sent.
     pub fn unsent(&mut self, verb: Verb, requests: u64) {
         self.0[verb as usize].unsent += requests;
+    }
+
+    /// Says of requests that were counted by [`Tally::unsent`] that they were estimated.
+    pub fn estimated(&mut self, verb: Verb, requests: u64) {
+        self.0[verb as usize].unsent_estimated += requests;
     }
 
     /// Adds the counts of measured requests.

@@ -32,6 +32,7 @@ impl Default for Plan {
             database: 0,
             command: None,
             data: Data::default(),
+            allow_partial_load: false,
             groups: Vec::new(),
             phases: Vec::new(),
         }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::IoSlice;
 
-use super::{Answer, Chunk, Item, Session, Sink, Stamp, UNFIT, arrived, ended, ending, hits_of};
+use super::{Answer, Chunk, Item, Session, Sink, Stamp, UNFIT, arrived, ended, ending, pass_item};
 use crate::inflight::{Care, Ticket};
 use crate::time::Nanos;
 use crate::wire::udp::{
@@ -89,8 +89,8 @@ impl<C: Codec> Session<C> {
     }
 
     #[inline(never)]
-    pub(super) fn request_datagram(&mut self, op: &Op<'_>, ticket: Ticket) -> Result<(), Refused> {
-        let Some(datagrams) = &mut self.datagrams else { return Ok(()) };
+    pub(super) fn request_datagram(&mut self, op: &Op<'_>, ticket: Ticket) -> Result<usize, Refused> {
+        let Some(datagrams) = &mut self.datagrams else { return Ok(0) };
         if op.value.len() > DATAGRAM_MAX_BYTES {
             return Err(TOO_LARGE);
         }
@@ -114,9 +114,9 @@ impl<C: Codec> Session<C> {
             gathering.begin(Some(&op.keys));
             datagrams.gatherings.insert(tag, gathering);
         }
-        self.queued += len as u64;
-        self.owed.push(ticket, self.queued, expect == Expect::Nothing);
-        Ok(())
+        let waiting_bytes = self.outbox.len();
+        self.owed.push(ticket, self.taken + waiting_bytes as u64, expect == Expect::Nothing);
+        Ok(waiting_bytes)
     }
 
     /// The next datagram: all of it lies in one piece, since it is too short for ranges of the shared block.
@@ -224,8 +224,10 @@ impl<C: Codec> Session<C> {
                     return self.answer_broken(tag, UNFIT, chunk, sink);
                 }
                 Ok(Step::Item { key, size, cas, flags, .. }) => {
-                    owed.hits += hits_of(&owed.ticket, cas);
-                    wanted = sink.item(&owed.ticket, Item { key, size, cas, flags });
+                    match pass_item(owed, Item { key, size, cas, flags }, false, sink) {
+                        Ok(is_wanted) => wanted = is_wanted,
+                        Err(malformed) => return self.answer_broken(tag, malformed, chunk, sink),
+                    }
                 }
                 Ok(Step::Body(body)) => {
                     if wanted {
@@ -238,7 +240,9 @@ impl<C: Codec> Session<C> {
                     self.owed.finish(Some(tag));
                     return 1;
                 }
-                Ok(Step::Reply { .. } | Step::Need) => return self.answer_broken(tag, BROKEN, chunk, sink),
+                Ok(Step::Reply { .. } | Step::QuietError { .. } | Step::Need) => {
+                    return self.answer_broken(tag, BROKEN, chunk, sink);
+                }
                 Err(malformed) => return self.answer_broken(tag, malformed, chunk, sink),
             }
         }
@@ -248,6 +252,7 @@ impl<C: Codec> Session<C> {
     fn answer_broken(&mut self, tag: Tag, why: Malformed, chunk: Chunk<'_>, sink: &mut impl Sink) -> u32 {
         let Some(owed) = self.owed.find(Some(tag)) else { return 0 };
         let outcome = Outcome::Error(Fault::Protocol);
+        sink.broken_off();
         sink.answer(&arrived(owed, outcome, chunk.stamp, chunk.read), why.0.as_bytes());
         self.owed.finish(Some(tag));
         1
@@ -264,13 +269,17 @@ fn is_whole(payload: &[u8], reads: bool) -> bool {
 struct Unsure<'a, S>(&'a mut S);
 
 impl<S: Sink> Sink for Unsure<'_, S> {
-    fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> bool {
+    fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> Result<bool, Malformed> {
         let care = if ticket.care == Care::Verify { Care::Items } else { ticket.care };
         self.0.item(&Ticket { care, ..*ticket }, item)
     }
 
     fn body(&mut self, ticket: &Ticket, bytes: &[u8]) {
         self.0.body(ticket, bytes);
+    }
+
+    fn broken_off(&mut self) {
+        self.0.broken_off();
     }
 
     fn answer(&mut self, answer: &Answer<'_>, message: &[u8]) {

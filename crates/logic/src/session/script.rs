@@ -249,9 +249,9 @@ fn is_wanted(ticket: &Ticket) -> bool {
 }
 
 impl Sink for Ends {
-    fn item(&mut self, ticket: &Ticket, _item: Item<'_>) -> bool {
+    fn item(&mut self, ticket: &Ticket, _item: Item<'_>) -> Result<bool, Malformed> {
         assert!(!self.0[ticket.index as usize], "an item after the end");
-        is_wanted(ticket)
+        Ok(is_wanted(ticket))
     }
 
     fn body(&mut self, ticket: &Ticket, bytes: &[u8]) {
@@ -262,6 +262,7 @@ impl Sink for Ends {
         let ended = &mut self.0[answer.ticket.index as usize];
         assert!(!std::mem::replace(ended, true), "a request ended twice");
         assert!(answer.arrived <= answer.read);
+        assert!(answer.hits <= u32::from(answer.ticket.keys), "more hits than keys");
         let was_sent = answer.sent != NEVER;
         assert!(was_sent || answer.stamp == Stamp::Nothing, "an answer to what was not sent");
         assert!(!was_sent || (answer.ticket.due <= answer.sent && answer.sent <= answer.arrived));

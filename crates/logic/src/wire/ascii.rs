@@ -149,6 +149,9 @@ pub fn whole_decimal(bytes: &[u8]) -> Option<u64> {
 }
 
 /// Refuses an expiry that is no 32-bit number (`protocol.txt`, "Expiration times"): memcached does so too.
+///
+/// # Errors
+/// Returns [`Refused`] for an expiry of more than 32 bits.
 #[inline]
 pub fn check_expiry(expiry_s: i64) -> Result<(), Refused> {
     if (i64::from(i32::MIN)..=i64::from(u32::MAX)).contains(&expiry_s) {
@@ -160,6 +163,10 @@ pub fn check_expiry(expiry_s: i64) -> Result<(), Refused> {
 
 /// Writes what proves who we are to a memcached that has a file of users (`protocol.txt`, "Authentication"): a set whose
 /// value is user and password. `STORED` is a yes, `CLIENT_ERROR` a no.
+///
+/// # Errors
+/// Returns [`Refused`] for a user that is empty or has blanks, control characters or colons, and for a password with
+/// control characters.
 pub fn push_auth(user: &[u8], password: &[u8], out: &mut Outbox) -> Result<Expect, Refused> {
     if !is_key(user) || user.contains(&b':') {
         return Err(Refused("a user must not be empty, nor have blanks, control characters or colons"));
@@ -221,6 +228,10 @@ impl Lines {
     /// Takes a line off the front of `input` and returns it without its line end; takes all input and returns `None`
     /// where the line goes on. A longer line than [`LINE_MAX_BYTES`] is cut off there when `may_be_long` says so of its
     /// beginning, and malformed otherwise.
+    ///
+    /// # Errors
+    /// Returns [`Malformed`] for a line without a carriage return at its end, and for one that is longer than
+    /// [`LINE_MAX_BYTES`] and may not be.
     pub fn take<'s, 'i: 's>(
         &'s mut self,
         input: &mut &'i [u8],
@@ -231,6 +242,10 @@ impl Lines {
 
     /// The same for a caller who has to look at a line before it decides whether to show it: the line is handed out
     /// only where it lies in the input, and is to be had from [`Lines::line`].
+    ///
+    /// # Errors
+    /// Returns [`Malformed`] for a line without a carriage return at its end, and for one that is longer than
+    /// [`LINE_MAX_BYTES`] and may not be.
     pub fn advance<'i>(
         &mut self,
         input: &mut &'i [u8],

@@ -4,7 +4,7 @@
 //! begin and end: servers answer in order, so it is enough to number the requests that get a reply, and to remember the
 //! numbers of those that get several.
 
-use super::{Outcome, Tag};
+use super::{Fault, Outcome, Tag};
 use std::collections::VecDeque;
 
 /// What a read has found so far, the weakest first: one answer for many keys is the strongest of theirs.
@@ -49,6 +49,46 @@ pub struct Batch {
     pub found: Found,
     /// Whether it has ended already, with an error: what still comes for it is nobody's.
     pub ended: bool,
+    /// It is no request but the question of the codec itself whether all that came before is answered.
+    pub is_inquiry: bool,
+}
+
+/// Most bytes of an error's words that are kept until it is known which request it was for.
+const WORDS_MAX_BYTES: usize = 200;
+
+/// Requests that get no reply but errors, which do not name them.
+///
+/// A server answers in order, so an error is that of a request without reply which was written since the last answered
+/// request, or that of the oldest request which waits. Where both are there, the codec asks whether all that came before
+/// is answered. So many requests as are not when the server says yes have failed; the other errors were those of requests
+/// without reply.
+#[derive(Debug, Default)]
+struct Quiet {
+    /// How many were written in a row, by the number of the next request that gets a reply. As many entries at most as
+    /// requests wait, and one.
+    runs: VecDeque<(u32, u32)>,
+    /// Errors of which it is not known whom they are for.
+    unclear: u32,
+    /// What the first of them said.
+    fault: Option<Fault>,
+    words: Vec<u8>,
+    /// There was one at least.
+    was_asked: bool,
+    /// The codec has to ask.
+    inquires: bool,
+    /// Errors that are known now and not told: of requests without reply, and of others.
+    failed: (u32, u32),
+}
+
+/// Whose an error is that does not name its request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blame {
+    /// That of the oldest request that waits.
+    Oldest,
+    /// That of a request that gets no reply.
+    Quiet,
+    /// That of one or the other.
+    Unclear,
 }
 
 /// The requests of one connection that get several replies. Costs nothing until there is one.
@@ -64,6 +104,7 @@ pub struct Batches {
 #[derive(Debug, Default)]
 struct Waiting {
     batches: VecDeque<Batch>,
+    quiet: Quiet,
 }
 
 impl Batches {
@@ -75,9 +116,125 @@ impl Batches {
 
     /// A request that gets `left` replies was written.
     pub fn ask_batch(&mut self, tag: Tag, left: u32) {
-        let batch = Batch { number: self.asked, left, tag, found: Found::Nothing, ended: false };
+        self.push(tag, left, false);
+    }
+
+    fn push(&mut self, tag: Tag, left: u32, is_inquiry: bool) {
+        let number = self.asked;
+        let batch = Batch { number, left, tag, found: Found::Nothing, ended: false, is_inquiry };
         self.waiting.get_or_insert_default().batches.push_back(batch);
         self.ask();
+    }
+
+    /// A request that gets no reply but errors was written.
+    pub fn ask_quietly(&mut self) {
+        let (asked, answered) = (self.asked, self.answered);
+        let quiet = &mut self.waiting.get_or_insert_default().quiet;
+        quiet.was_asked = true;
+        quiet.forget_before(answered);
+        match quiet.runs.back_mut() {
+            Some((number, count)) if *number == asked => *count = count.saturating_add(1),
+            _ => quiet.runs.push_back((asked, 1)),
+        }
+    }
+
+    /// Whose the error is that has come.
+    pub fn blame(&mut self) -> Blame {
+        let (asked, answered) = (self.asked, self.answered);
+        let Some(waiting) = &mut self.waiting else { return Blame::Oldest };
+        let (batches, quiet) = (&waiting.batches, &mut waiting.quiet);
+        if asked == answered && quiet.was_asked {
+            return Blame::Quiet;
+        }
+        let batch = batches.front().filter(|batch| batch.number == answered);
+        if batch.is_none() && quiet.unclear > 0 {
+            quiet.unclear = quiet.unclear.saturating_add(1);
+            return Blame::Unclear;
+        }
+        match batch {
+            // What stands before it was done before.
+            Some(batch) if batch.found != Found::Nothing || batch.ended => return Blame::Oldest,
+            Some(batch) if batch.is_inquiry => return Blame::Quiet,
+            _ => {}
+        }
+        quiet.forget_before(answered);
+        let Some((_, count)) =
+            quiet.runs.front_mut().filter(|(number, count)| *number == answered && *count > 0)
+        else {
+            return Blame::Oldest;
+        };
+        *count -= 1;
+        // A multi-get has an end mark, so that it ends whether the error was its own or not.
+        if batch.is_some() {
+            return Blame::Quiet;
+        }
+        (quiet.unclear, quiet.inquires) = (1, true);
+        Blame::Unclear
+    }
+
+    /// Keeps what an error said of which it is not known whom it is for.
+    pub fn keep(&mut self, fault: Fault, words: &[u8]) {
+        let Some(waiting) = &mut self.waiting else { return };
+        let quiet = &mut waiting.quiet;
+        if quiet.unclear == 1 {
+            quiet.fault = Some(fault);
+            quiet.words.clear();
+            quiet.words.extend_from_slice(&words[..words.len().min(WORDS_MAX_BYTES)]);
+        }
+    }
+
+    /// Whether the codec has to ask whether all that came before is answered; says so once.
+    pub fn inquires(&mut self) -> bool {
+        let Some(waiting) = &mut self.waiting else { return false };
+        let inquires = std::mem::take(&mut waiting.quiet.inquires);
+        if inquires {
+            self.push(0, 1, true);
+        }
+        inquires
+    }
+
+    /// The oldest batch has its end mark, and everything before it is answered: what waits still has failed. Returns the
+    /// batch, and whether there are errors of which it is known now whom they are for; `None` where it cannot end.
+    pub fn end_batch(&mut self) -> Option<(Batch, bool)> {
+        let waiting = self.waiting.as_mut()?;
+        let batch = *waiting.batches.front()?;
+        let missing = batch.number.wrapping_sub(self.answered);
+        let unclear = waiting.quiet.unclear;
+        if missing > unclear {
+            return None;
+        }
+        waiting.batches.pop_front();
+        waiting.quiet.unclear = 0;
+        waiting.quiet.failed = (unclear - missing, missing);
+        self.answered = batch.number.wrapping_add(1);
+        Some((batch, unclear > 0))
+    }
+
+    /// The next error of those of which it is known now whom they are for: of a request without reply, or, with its
+    /// fault, of the oldest request that waits.
+    pub fn next_failed(&mut self) -> Option<Option<Fault>> {
+        let quiet = &mut self.waiting.as_mut()?.quiet;
+        let (without_reply, others) = &mut quiet.failed;
+        if *others > 0 {
+            *others -= 1;
+            return Some(Some(quiet.fault.unwrap_or(Fault::Server)));
+        }
+        *without_reply = without_reply.checked_sub(1)?;
+        Some(None)
+    }
+
+    /// What the first of those errors said.
+    pub fn failed_words(&self) -> &[u8] {
+        self.waiting.as_ref().map_or(&[], |waiting| &waiting.quiet.words)
+    }
+
+    /// The batch that a value with this tag belongs to: the oldest request, or one behind requests that may have failed.
+    #[inline]
+    pub fn batch_of(&mut self, tag: Tag) -> Option<&mut Batch> {
+        let answered = self.answered;
+        let Waiting { batches, quiet } = self.waiting.as_deref_mut()?;
+        let is_next = |batch: &Batch| batch.number == answered || quiet.unclear > 0;
+        batches.front_mut().filter(|batch| batch.tag == tag && !batch.is_inquiry && is_next(batch))
     }
 
     /// The batch that the next reply belongs to, if the oldest request is one.
@@ -96,5 +253,15 @@ impl Batches {
             waiting.batches.pop_front();
         }
         self.answered = self.answered.wrapping_add(1);
+    }
+}
+
+impl Quiet {
+    /// Forgets requests that a server has passed, because it has answered a request behind them.
+    fn forget_before(&mut self, answered: u32) {
+        let is_past = |number: u32| answered.wrapping_sub(number).wrapping_sub(1) < 1 << 31;
+        while self.runs.front().is_some_and(|&(number, _)| is_past(number)) {
+            self.runs.pop_front();
+        }
     }
 }

@@ -15,7 +15,7 @@ use crate::outbox::Outbox;
 
 /// The binary protocol with an opaque of its own for each request.
 ///
-/// A quiet request that fails is answered by the server all the same; nobody waits for that, and it is dropped.
+/// A quiet request that fails is answered by the server all the same: errors are told, the rest is dropped.
 #[derive(Debug)]
 pub struct Binary {
     packets: Packets,
@@ -53,6 +53,8 @@ enum Meaning {
     Item,
     /// A request ended.
     Reply(Outcome),
+    /// A request without reply failed.
+    QuietError,
 }
 
 impl Codec for Binary {
@@ -92,6 +94,9 @@ impl Codec for Binary {
                 Event::Head(header, kept) => match self.meaning(&header) {
                     Meaning::Nothing => self.packets.drop_value(),
                     Meaning::Item => return Ok(item(Some(header.opaque), &header, self.packets.kept(kept))),
+                    Meaning::QuietError => {
+                        return Ok(Step::QuietError { message: words(&header, self.packets.kept(kept)) });
+                    }
                     Meaning::Reply(outcome) => {
                         return Ok(reply(Some(header.opaque), outcome, &header, self.packets.kept(kept)));
                     }
@@ -116,6 +121,9 @@ impl Codec for Binary {
 impl Binary {
     /// Writes the exchange that proves who we are with SASL's PLAIN (RFC 4616), at the beginning of a connection. Its
     /// answer is `Ok`, or a fault of the client; both with the server's words.
+    ///
+    /// # Errors
+    /// Returns [`Refused`] for a user or a password with a zero byte, which SASL's PLAIN cannot carry.
     pub fn encode_auth(
         &mut self,
         user: &[u8],
@@ -147,7 +155,7 @@ impl Binary {
                 Group::Found(found) if found == tag => Meaning::Reply(Outcome::Hit),
                 _ => Meaning::Reply(Outcome::Miss),
             },
-            _ if header.is_quiet_change() => Meaning::Nothing,
+            _ if header.is_quiet_change() => quiet_change(header),
             _ if header.is_item() => {
                 self.reading = Some(tag);
                 Meaning::Item
@@ -193,6 +201,9 @@ impl Codec for PlainBinary {
                 Event::Head(header, kept) => match self.meaning(&header) {
                     Meaning::Nothing => self.packets.drop_value(),
                     Meaning::Item => return Ok(item(None, &header, self.packets.kept(kept))),
+                    Meaning::QuietError => {
+                        return Ok(Step::QuietError { message: words(&header, self.packets.kept(kept)) });
+                    }
                     Meaning::Reply(outcome) => {
                         return Ok(reply(None, outcome, &header, self.packets.kept(kept)));
                     }
@@ -216,6 +227,9 @@ impl Codec for PlainBinary {
 
 impl PlainBinary {
     /// The same as [`Binary::encode_auth`]; the tag is not sent.
+    ///
+    /// # Errors
+    /// Returns [`Refused`] for a user or a password with a zero byte, which SASL's PLAIN cannot carry.
     pub fn encode_auth(
         &mut self,
         user: &[u8],
@@ -230,7 +244,7 @@ impl PlainBinary {
 
     fn meaning(&mut self, header: &Header) -> Meaning {
         if header.is_quiet_change() {
-            return Meaning::Nothing;
+            return quiet_change(header);
         }
         let Some(batch) = self.batches.current() else {
             self.batches.answer();
@@ -424,6 +438,17 @@ fn item<'a>(tag: Option<Tag>, header: &Header, kept: &'a [u8]) -> Step<'a> {
         cas: header.cas,
         flags: u32::from_be_bytes(*flags),
     }
+}
+
+/// What the answer to a request without reply means: a condition that did not hold is no error.
+fn quiet_change(header: &Header) -> Meaning {
+    if matches!(outcome(header), Outcome::Error(_)) { Meaning::QuietError } else { Meaning::Nothing }
+}
+
+/// What stands behind extras and key.
+#[inline]
+fn words<'a>(header: &Header, kept: &'a [u8]) -> &'a [u8] {
+    kept.get(header.fixed_bytes()..).unwrap_or_default()
 }
 
 /// A reply. The words are kept of errors, of version, and of the end of an authentication.
@@ -790,6 +815,15 @@ mod tests {
             assert_eq!(every_cut::<Binary>(&stream), vec![ends(Some(TAG), Outcome::Stored, "")]);
             assert_eq!(every_cut::<PlainBinary>(&stream), vec![ends(None, Outcome::Stored, "")]);
         }
+    }
+
+    #[test]
+    fn an_error_of_a_quiet_request_is_told_with_its_words() {
+        let stream = [answers(0x11, 3, [b"", b"", b"Too large."]), answers(0x01, 0, [b""; 3])].concat();
+        let told = Seen::QuietError(b"Too large.".to_vec());
+        let expected = |tag| vec![told.clone(), ends(tag, Outcome::Stored, "")];
+        assert_eq!(every_cut::<Binary>(&stream), expected(Some(TAG)));
+        assert_eq!(every_cut::<PlainBinary>(&stream), expected(None));
     }
 
     #[test]

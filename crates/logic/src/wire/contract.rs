@@ -31,6 +31,8 @@ pub enum Seen {
         /// What the server said.
         message: Vec<u8>,
     },
+    /// [`Step::QuietError`].
+    QuietError(Vec<u8>),
     /// The stream ended in [`Malformed`].
     Malformed(&'static str),
 }
@@ -101,7 +103,7 @@ fn ends_of<C: Codec>(codec: &mut C, pieces: &[&[u8]], order: Option<&[Ended]>) -
             }
             match codec.decode(&mut input) {
                 Ok(Step::Need) => break,
-                Ok(Step::Body(_)) => {}
+                Ok(Step::Body(_) | Step::QuietError { .. }) => {}
                 Ok(Step::Item { .. }) => items += 1,
                 Ok(Step::Reply { tag, outcome, .. }) => {
                     ends.push(Ended { tag, outcome, items: std::mem::take(&mut items) });
@@ -142,6 +144,7 @@ fn push_seen(seen: &mut Vec<Seen>, step: Step<'_>, body_left: &mut u64) {
                 _ => seen.push(Seen::Body(bytes.to_vec())),
             }
         }
+        Step::QuietError { message } => seen.push(Seen::QuietError(message.to_vec())),
         Step::Reply { tag, outcome, message } => {
             seen.push(Seen::Reply { tag, outcome, message: message.to_vec() });
         }
@@ -244,6 +247,9 @@ pub fn sent(out: &Outbox) -> Vec<u8> {
 }
 
 /// What a new codec writes for `op`.
+///
+/// # Errors
+/// Returns [`Refused`] when the codec does not write the request.
 ///
 /// # Panics
 /// When it refuses and has written something.

@@ -135,7 +135,8 @@ impl Greeting {
     /// `protocol.txt`, "Authentication").
     ///
     /// # Errors
-    /// When the user or the password have bytes that the protocol cannot carry.
+    /// Returns [`Refused`] for a user that is empty or has blanks, control characters or colons, and for a password
+    /// with control characters.
     pub fn text(login: Login<'_>) -> Result<Greeting, Refused> {
         let mut out = Outbox::default();
         Text::new().encode_auth(login.user, login.password, 0, &mut out)?;
@@ -145,7 +146,7 @@ impl Greeting {
     /// memcached's binary protocol: SASL's PLAIN (RFC 4616), to a server with `-S`.
     ///
     /// # Errors
-    /// When the user or the password have bytes that the mechanism cannot carry.
+    /// Returns [`Refused`] for a user or a password with a zero byte.
     pub fn binary(login: Login<'_>) -> Result<Greeting, Refused> {
         let mut out = Outbox::default();
         Binary::new().encode_auth(login.user, login.password, 0, &mut out)?;
@@ -195,7 +196,8 @@ impl Hearing {
     /// left in `input` for whoever reads the connection from then on.
     ///
     /// # Errors
-    /// When the server refuses, or does not speak the protocol: the connection cannot be used.
+    /// Returns [`NotWelcome::Refused`] when the server refuses, and [`NotWelcome::Malformed`] for bytes that the
+    /// protocol does not allow. The connection cannot be used then.
     pub fn handle_received(&mut self, input: &mut &[u8]) -> Result<Heard, NotWelcome> {
         while self.left > 0 {
             let step = match &mut self.ears {
@@ -206,7 +208,7 @@ impl Hearing {
             };
             match step.map_err(NotWelcome::Malformed)? {
                 Step::Need => return Ok(Heard::NeedMore),
-                Step::Item { .. } | Step::Body(_) => {
+                Step::Item { .. } | Step::Body(_) | Step::QuietError { .. } => {
                     return Err(NotWelcome::Malformed(Malformed("a value answers a greeting")));
                 }
                 Step::Reply { outcome: Outcome::Ok | Outcome::Stored, .. } => self.left -= 1,

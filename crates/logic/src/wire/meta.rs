@@ -8,8 +8,10 @@ mod reply;
 
 use self::reply::{Code, Kind, Reply};
 use super::ascii::{self, Line, Lines};
-use super::batch::{Batches, Found};
-use super::{Codec, Expect, Keys, Malformed, NOT_MEMCACHED, Op, Outcome, Refused, Skimmed, Step, Tag, Verb};
+use super::batch::{Batches, Blame, Found};
+use super::{
+    Codec, Expect, Fault, Keys, Malformed, NOT_MEMCACHED, Op, Outcome, Refused, Skimmed, Step, Tag, Verb,
+};
 use crate::outbox::Outbox;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -19,7 +21,7 @@ const ENCODED_KEY_MAX_BYTES: usize = ascii::KEY_MAX_BYTES / 4 * 3;
 
 /// The meta protocol on one connection.
 ///
-/// An error line that answers a request without reply cannot be told from one for the oldest request that waits.
+/// Requests without reply are answered where they fail, by lines without an opaque: [`Batches`] finds out whose they are.
 #[derive(Debug)]
 pub struct Meta {
     lines: Lines,
@@ -47,6 +49,8 @@ enum Place {
     Return,
     /// Before the line feed after a value.
     Feed,
+    /// In a line, as soon as errors are told of which it is known now whose they are.
+    Failed,
 }
 
 /// Whose the value is that passes by.
@@ -68,6 +72,10 @@ enum Meaning {
     Item(Tag, u32),
     /// A request ended.
     Reply(Option<Tag>, Outcome),
+    /// A request without reply failed.
+    QuietError,
+    /// An error whose request is not known yet.
+    Unclear(Fault),
 }
 
 impl Codec for Meta {
@@ -107,6 +115,7 @@ impl Codec for Meta {
             (_, Keys::One(key)) => push_change(key, op, tag, out)?,
         }
         if op.noreply {
+            self.batches.ask_quietly();
             return Ok(Expect::Nothing);
         }
         self.batches.ask();
@@ -119,6 +128,17 @@ impl Codec for Meta {
             match self.place {
                 Place::Line => {}
                 Place::Number => return self.take_number(input),
+                Place::Failed => match self.batches.next_failed() {
+                    None => {
+                        self.place = Place::Line;
+                        continue;
+                    }
+                    Some(None) => return Ok(Step::QuietError { message: self.batches.failed_words() }),
+                    Some(Some(fault)) => {
+                        let (outcome, message) = (Outcome::Error(fault), self.batches.failed_words());
+                        return Ok(Step::Reply { tag: None, outcome, message });
+                    }
+                },
                 Place::Body => match (self.take_body(input), self.value) {
                     ([], _) => return Ok(Step::Need),
                     (_, Value::Dropped) => continue,
@@ -139,7 +159,19 @@ impl Codec for Meta {
                     let message = &self.lines.line(line)[reply.text_at..];
                     return Ok(Step::Reply { tag, outcome, message });
                 }
+                Meaning::QuietError => {
+                    return Ok(Step::QuietError { message: &self.lines.line(line)[reply.text_at..] });
+                }
+                Meaning::Unclear(fault) => {
+                    self.batches.keep(fault, &self.lines.line(line)[reply.text_at..]);
+                }
             }
+        }
+    }
+
+    fn inquire(&mut self, out: &mut Outbox) {
+        if self.batches.inquires() {
+            out.push(b"mn\r\n");
         }
     }
 
@@ -159,6 +191,10 @@ impl Codec for Meta {
 impl Meta {
     /// Writes what proves who we are to a server that was started with a file of users, at the beginning of a
     /// connection: `Stored` is a yes, a fault of the client a no. The reply carries no tag.
+    ///
+    /// # Errors
+    /// Returns [`Refused`] for a user that is empty or has blanks, control characters or colons, and for a password
+    /// with control characters.
     pub fn encode_auth(
         &mut self,
         user: &[u8],
@@ -173,6 +209,9 @@ impl Meta {
 
     /// Writes me, which asks for what the server knows of an item beside its value: a hit with the server's words, or
     /// a miss. The reply carries no tag.
+    ///
+    /// # Errors
+    /// Returns [`Refused`] for a key that the protocol cannot carry.
     pub fn encode_debug(&mut self, key: &[u8], out: &mut Outbox) -> Result<Expect, Refused> {
         check_key(key)?;
         push_key(b"me ", key, false, out);
@@ -248,7 +287,7 @@ impl Meta {
     fn meaning(&mut self, reply: &Reply) -> Result<Meaning, Malformed> {
         match (reply.code, reply.asked) {
             (Code::Value(size), Some((kind, tag))) => self.value_begins(reply, size, kind, tag),
-            (Code::Plain(Outcome::Error(fault)), _) => Ok(self.failed(Outcome::Error(fault))),
+            (Code::Plain(Outcome::Error(fault)), _) => Ok(self.failed(fault)),
             (Code::Plain(outcome), _) => {
                 self.batches.answer();
                 Ok(Meaning::Reply(None, outcome))
@@ -283,13 +322,13 @@ impl Meta {
                 self.place = Place::Number;
                 return Ok(Meaning::Nothing);
             }
-            Kind::Part => match self.batches.current() {
-                Some(batch) if batch.tag == tag && batch.ended => Value::Dropped,
-                Some(batch) if batch.tag == tag => {
+            Kind::Part => match self.batches.batch_of(tag) {
+                Some(batch) if batch.ended => Value::Dropped,
+                Some(batch) => {
                     batch.found = batch.found.max(reply.found());
                     Value::Part
                 }
-                _ => return Err(Malformed("a value for a multi-get that nobody waits for")),
+                None => return Err(Malformed("a value for a multi-get that nobody waits for")),
             },
             _ => return Err(Malformed("a value for a request that did not ask for one")),
         };
@@ -298,7 +337,13 @@ impl Meta {
     }
 
     /// An error line. It ends a multi-get at once; what still comes for that, up to the end mark, is nobody's.
-    fn failed(&mut self, outcome: Outcome) -> Meaning {
+    fn failed(&mut self, fault: Fault) -> Meaning {
+        let outcome = Outcome::Error(fault);
+        match self.batches.blame() {
+            Blame::Oldest => {}
+            Blame::Quiet => return Meaning::QuietError,
+            Blame::Unclear => return Meaning::Unclear(fault),
+        }
         match self.batches.current() {
             None => {
                 self.batches.answer();
@@ -312,12 +357,15 @@ impl Meta {
         }
     }
 
-    /// The end mark of a multi-get.
+    /// The end mark of a multi-get, or the answer to the question of the codec itself.
     fn batch_ends(&mut self) -> Result<Meaning, Malformed> {
-        let batch = *self.batches.current().ok_or(Malformed("an MN line that nobody asked for"))?;
-        self.batches.answer();
-        let outcome = batch.found.outcome();
-        Ok(if batch.ended { Meaning::Nothing } else { Meaning::Reply(Some(batch.tag), outcome) })
+        let ended = self.batches.end_batch();
+        let (batch, has_failed) = ended.ok_or(Malformed("an MN line that nobody asked for"))?;
+        if has_failed {
+            self.place = Place::Failed;
+        }
+        let is_nothing = batch.ended || batch.is_inquiry;
+        Ok(if is_nothing { Meaning::Nothing } else { Meaning::Reply(Some(batch.tag), batch.found.outcome()) })
     }
 
     #[inline]
@@ -541,7 +589,7 @@ mod tests {
         Seen, cut_in_turn_with, encoded, every_cut, every_cut_with, fuzz_decode, fuzz_decode_with,
         fuzz_prefixes, read_from, sent,
     };
-    use crate::wire::{self, Fault, MetaAsk};
+    use crate::wire::{self, MetaAsk};
     use proptest::collection::vec;
     use proptest::prelude::{Just, any, prop_assert_eq, prop_oneof, proptest};
 
@@ -792,6 +840,112 @@ mod tests {
         assert_eq!(every_cut::<Meta>(stream), ended(Outcome::Stored));
     }
 
+    /// A codec that has written stores without reply before a read, and between its reads.
+    fn after_quiet_stores(reads: u32) -> Meta {
+        let (mut codec, mut out) = (Meta::new(), Outbox::default());
+        for tag in 0..reads {
+            let quiet = Op { noreply: true, ..Op::new(Verb::Set, b"q") };
+            codec.encode(&quiet, 100 + tag, &mut out).expect("a store goes without reply");
+            codec.encode(&Op::new(Verb::Get, b"k"), 7 + tag, &mut out).expect("a read has a reply");
+        }
+        codec
+    }
+
+    /// The same after an error, and what it asks then.
+    fn after_an_error(reads: u32, stream: &[u8]) -> (Meta, Vec<u8>) {
+        let mut codec = after_quiet_stores(reads);
+        assert_eq!(read_from(&mut codec, &[stream]), vec![], "nothing is said before it is known");
+        let mut out = Outbox::default();
+        codec.inquire(&mut out);
+        let asked = sent(&out);
+        codec.inquire(&mut out);
+        assert_eq!(sent(&out), asked, "asked once");
+        (codec, asked)
+    }
+
+    const BUSY: &str = "SERVER_ERROR busy";
+
+    fn busy() -> Seen {
+        ends(None, Outcome::Error(Fault::Server), BUSY)
+    }
+
+    fn quietly_busy() -> Seen {
+        Seen::QuietError(BUSY.into())
+    }
+
+    #[test]
+    fn an_error_is_that_of_a_request_without_reply_when_all_others_are_answered() {
+        let error = b"SERVER_ERROR busy\r\n";
+        assert_eq!(after_an_error(1, error).1, b"mn\r\n");
+        for (replies, expected) in [
+            ("VA 1 f0 Or7\r\nv\r\n", [shows(b"", 0, 0, b"v"), ended(Outcome::Hit)].concat()),
+            ("EN\r\n", vec![ends(None, Outcome::Miss, "")]),
+        ] {
+            let seen =
+                every_cut_with(|| after_an_error(1, error).0, format!("{replies}MN\r\nEN\r\n").as_bytes());
+            let end = vec![quietly_busy(), ends(None, Outcome::Miss, "")];
+            assert_eq!(seen, [expected, end].concat());
+        }
+    }
+
+    #[test]
+    fn an_error_is_that_of_a_read_which_stays_unanswered() {
+        let error = b"SERVER_ERROR busy\r\n";
+        assert_eq!(every_cut_with(|| after_an_error(1, error).0, b"MN\r\n"), vec![busy()]);
+        let second = "VA 1 f0 Or8\r\nv\r\nMN\r\n";
+        let hit = vec![
+            Seen::Item { tag: Some(8), key: vec![], size: 1, cas: 0, flags: 0 },
+            Seen::Body(b"v".to_vec()),
+            ends(Some(8), Outcome::Hit, ""),
+        ];
+        let seen = every_cut_with(|| after_an_error(2, error).0, second.as_bytes());
+        assert_eq!(seen, [&hit[..], &[busy()]].concat());
+        let seen = every_cut_with(|| after_an_error(2, error).0, format!("{BUSY}\r\n{second}").as_bytes());
+        assert_eq!(seen, [&hit[..], &[busy(), quietly_busy()]].concat());
+        let seen = every_cut_with(|| after_an_error(2, error).0, b"MN\r\n");
+        assert!(
+            matches!(seen[..], [Seen::Malformed(_)]),
+            "two reads have no answer, and there was one error"
+        );
+    }
+
+    #[test]
+    fn where_only_one_kind_of_request_can_have_failed_nothing_is_asked() {
+        let quiet_alone = || {
+            let (mut codec, mut out) = (Meta::new(), Outbox::default());
+            let quiet = Op { noreply: true, ..Op::new(Verb::Set, b"q") };
+            codec.encode(&quiet, 3, &mut out).expect("a store goes without reply");
+            codec
+        };
+        let stream = format!("{BUSY}\r\n{BUSY}\r\n");
+        assert_eq!(every_cut_with(quiet_alone, stream.as_bytes()), vec![quietly_busy(), quietly_busy()]);
+        let passed = || {
+            let mut codec = after_quiet_stores(1);
+            codec.encode(&Op::new(Verb::Get, b"k"), 8, &mut Outbox::default()).expect("it is a read");
+            codec
+        };
+        let seen = every_cut_with(passed, format!("EN\r\n{BUSY}\r\n").as_bytes());
+        assert_eq!(seen, vec![ends(None, Outcome::Miss, ""), busy()], "the server has passed the store");
+    }
+
+    #[test]
+    fn an_error_before_the_first_value_of_a_multi_get_is_that_of_the_request_without_reply() {
+        let codec = || {
+            let (mut codec, mut out) = (Meta::new(), Outbox::default());
+            let quiet = Op { noreply: true, ..Op::new(Verb::Set, b"q") };
+            let two = Op { keys: Keys::Many { bytes: b"ab", ends: &[1, 2] }, ..Op::new(Verb::Get, b"") };
+            codec.encode(&quiet, 6, &mut out).expect("a store goes without reply");
+            codec.encode(&two, 7, &mut out).expect("a read has a reply");
+            codec
+        };
+        let value = "VA 1 f0 ka Op7\r\n1\r\n";
+        let seen = every_cut_with(codec, format!("{BUSY}\r\n{value}MN\r\n").as_bytes());
+        assert_eq!(seen, [vec![quietly_busy()], shows(b"a", 0, 0, b"1"), ended(Outcome::Hit)].concat());
+        let seen = every_cut_with(codec, format!("{value}{BUSY}\r\nMN\r\n").as_bytes());
+        let failed = vec![ends(Some(7), Outcome::Error(Fault::Server), BUSY)];
+        assert_eq!(seen, [shows(b"a", 0, 0, b"1"), failed].concat());
+    }
+
     #[test]
     fn malformed_replies_end_the_stream_with_a_sentence() {
         for (stream, part) in [
@@ -902,6 +1056,8 @@ mod tests {
             data.extend(words.concat().bytes());
             fuzz_decode::<Meta>(&data);
             fuzz_decode_with(after_two_multi_gets, &data);
+            fuzz_decode_with(|| after_quiet_stores(3), &data);
+            fuzz_decode_with(|| after_an_error(2, b"SERVER_ERROR busy\r\n").0, &data);
         }
     }
 }

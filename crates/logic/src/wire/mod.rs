@@ -551,6 +551,11 @@ pub enum Step<'a> {
         /// cut off where they are long.
         message: &'a [u8],
     },
+    /// A request that asked for no reply has failed.
+    QuietError {
+        /// The server's words, without line end; may be cut off where they are long.
+        message: &'a [u8],
+    },
 }
 
 /// A whole reply that was taken without showing its items.
@@ -568,6 +573,10 @@ pub struct Skimmed {
 /// [`Step::Need`] only when `input` is empty; the sequence of steps, with the pieces of a body joined, is the same for
 /// every way of cutting the stream; no input makes it panic; after [`Malformed`] it is not called again.
 pub trait Codec {
+    /// Whether an error line ends a reply wherever it stands, so that what a server sends of that reply all the same is
+    /// taken for the next one.
+    const ERRORS_END_ANYWHERE: bool = false;
+
     /// A codec at the beginning of a connection, with nothing set.
     fn new() -> Self;
 
@@ -581,10 +590,21 @@ pub trait Codec {
     }
 
     /// Writes `op` at the end of `out`, or writes nothing and says why it cannot be written.
+    ///
+    /// # Errors
+    /// Returns [`Refused`] for a request that the protocol cannot express; nothing is written then.
     fn encode(&mut self, op: &Op<'_>, tag: Tag, out: &mut Outbox) -> Result<Expect, Refused>;
 
     /// Takes the next step in the stream of replies.
+    ///
+    /// # Errors
+    /// Returns [`Malformed`] for bytes that the protocol does not allow. The connection cannot be used any more.
     fn decode<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Result<Step<'s>, Malformed>;
+
+    /// Writes what the codec itself has to ask, to learn which request an error was for that it has decoded. The answer
+    /// gives no [`Step`] of its own.
+    #[inline]
+    fn inquire(&mut self, _out: &mut Outbox) {}
 
     /// Takes a whole reply to the oldest request, whose tag is `oldest`, off the front of `input`, for a caller that looks
     /// at none of its items: a short cut through the steps up to its [`Step::Reply`], which has that tag or none, and no

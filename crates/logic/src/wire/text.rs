@@ -55,6 +55,8 @@ enum Place {
 }
 
 impl Codec for Text {
+    const ERRORS_END_ANYWHERE: bool = true;
+
     fn new() -> Text {
         let reply = Reply { body_left: 0, place: Place::Line, found: false };
         Text { lines: Lines::default(), reply, style: Style::Plain }
@@ -144,6 +146,10 @@ impl Text {
 
     /// Writes what proves who we are to a server that was started with a file of users, at the beginning of a
     /// connection: `Stored` is a yes, a fault of the client a no.
+    ///
+    /// # Errors
+    /// Returns [`Refused`] for a user that is empty or has blanks, control characters or colons, and for a password
+    /// with control characters.
     pub fn encode_auth(
         &mut self,
         user: &[u8],

@@ -137,7 +137,7 @@ impl KeyMaker {
     /// The keys of this data.
     ///
     /// # Errors
-    /// When the prefix is so long that the largest index has no room behind it.
+    /// Returns [`PrefixTooLong`] when the prefix leaves no room for the largest index.
     pub fn new(data: &Data) -> Result<KeyMaker, PrefixTooLong> {
         let spaces = Spaces::new(data.records);
         let digits = digits_of(data);

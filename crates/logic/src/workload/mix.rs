@@ -42,6 +42,27 @@ impl MixTable {
         unreachable!("the last limit is the greatest number")
     }
 
+    /// The only verb, where there is no other.
+    pub fn only(&self) -> Option<Verb> {
+        match self.verbs.as_slice() {
+            [(_, verb)] => Some(*verb),
+            _ => None,
+        }
+    }
+
+    /// Deals requests to the verbs by their weights. What does not divide goes where `bits`, drawn at random, say, so that
+    /// many small numbers are dealt by the weights as well. Every request is dealt.
+    pub fn deal(&self, requests: u64, bits: u64, mut each: impl FnMut(Verb, u64)) {
+        let mut before = 0;
+        for &(limit, verb) in &self.verbs {
+            let until = ((u128::from(requests) * (u128::from(limit) + 1) + u128::from(bits)) >> 64) as u64;
+            if until > before {
+                each(verb, until - before);
+            }
+            before = until;
+        }
+    }
+
     /// The space of a draw, for a verb that reads: every space that the mix writes is read, in proportion.
     #[inline]
     pub fn space(&self, bits: u64) -> Space {

@@ -142,7 +142,7 @@ impl ValueMaker {
     /// The values of this data; draws the block.
     ///
     /// # Errors
-    /// When values may become larger than [`VALUE_MAX_BYTES`].
+    /// Returns [`ValueTooLarge`] when values may become larger than [`VALUE_MAX_BYTES`].
     pub fn new(data: &Data) -> Result<ValueMaker, ValueTooLarge> {
         ValueMaker::reaching(data, 0)
     }
@@ -150,7 +150,7 @@ impl ValueMaker {
     /// The same, with values of up to `least_bytes` that come from elsewhere.
     ///
     /// # Errors
-    /// As [`ValueMaker::new`].
+    /// Returns [`ValueTooLarge`] when values may become larger than [`VALUE_MAX_BYTES`].
     pub fn reaching(data: &Data, least_bytes: u64) -> Result<ValueMaker, ValueTooLarge> {
         let reaches_bytes = largest(&data.value_size).max(least_bytes);
         if reaches_bytes > VALUE_MAX_BYTES {
@@ -200,11 +200,6 @@ impl ValueMaker {
     /// The block that [`Value::shared_at`] points into.
     pub fn block(&self) -> &[u8] {
         &self.block
-    }
-
-    /// The block, to be kept by whoever still reads it when nobody else does.
-    pub fn share_block(&self) -> Arc<[u8]> {
-        Arc::clone(&self.block)
     }
 
     /// Length of the value that [`ValueMaker::value`] makes, in bytes; it belongs to the index. In the pieces' space,

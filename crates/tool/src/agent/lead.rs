@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use pummel_engine::clock;
 use pummel_engine::run::{Supplies, Watch};
 use pummel_logic::measure::agents::{Agents, Lost, Member};
+use pummel_logic::measure::completion::{Loaded, load_shortfall};
 use pummel_logic::measure::interval::{Interval, take_whole};
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::parcel::Parcel;
@@ -96,7 +97,8 @@ impl Crew {
     /// Speaks to all agents of a fleet.
     ///
     /// # Errors
-    /// Which agent does not answer, or what is wrong with the files of the fleet.
+    /// Returns [`Refusal::Usage`] when a file of the fleet cannot be used, [`Refusal::Agents`] when an agent does not
+    /// answer or refuses, and [`Refusal::Interrupted`] when `stop` says so.
     pub fn gather(fleet: &Fleet, stop: &dyn Fn() -> bool) -> Result<Crew, Refusal> {
         let credentials = Credentials::read(fleet).map_err(Refusal::Usage)?;
         let failed = |error: io::Error| Refusal::Agents(format!("agents cannot be spoken to: {error}"));
@@ -127,7 +129,7 @@ impl Crew {
     /// Deals the clients of a plan: those that stay here to the controller, all others evenly to the agents.
     ///
     /// # Errors
-    /// When the plan cannot be shared by so many.
+    /// Returns [`Refusal::Usage`] when the plan cannot be shared by so many agents.
     pub fn share(&self, plan: &Plan) -> Result<Parts, Refusal> {
         share(plan, self.links.len()).map_err(Refusal::Usage)
     }
@@ -357,6 +359,8 @@ struct Seat {
     helm: Helm,
     accepted: bool,
     ready: Option<u32>,
+    /// What the phase before the one that it is ready for stored there.
+    loaded: Loaded,
     /// Slices before this one are there.
     next_slice: u64,
     /// What it has said so far of the measured phase; kept for the case that it is lost, and packed, since there may be very
@@ -389,6 +393,7 @@ impl Seat {
             helm,
             accepted: false,
             ready: None,
+            loaded: Loaded::default(),
             next_slice: 0,
             sum: None,
             late_ns: None,
@@ -559,8 +564,8 @@ impl<'a> Voyage<'a> {
         seat.heard_at = clock::now();
         match said {
             Said::Accepted | Said::Began(_) => {}
-            Said::Ready(phase) => {
-                seat.ready = Some(phase);
+            Said::Ready { phase, loaded } => {
+                (seat.ready, seat.loaded) = (Some(phase), loaded);
                 self.begin_when_ready();
             }
             Said::PhaseOver { phase, late_ns } => {
@@ -635,6 +640,12 @@ impl<'a> Voyage<'a> {
         let mut here = self.seats.iter().filter(|seat| seat.is_here()).peekable();
         if self.stopped || here.peek().is_none() || !here.all(is_ready) {
             return;
+        }
+        let mut loaded = Loaded::default();
+        self.seats.iter().filter(|seat| seat.is_here()).for_each(|seat| loaded.merge(seat.loaded));
+        if loaded.has_failed() {
+            // What is missing is said when all have told what servers answered.
+            return self.stop();
         }
         let Some(what) = self.plan.phases.get(phase as usize) else { return };
         let error_ns = self.seats.iter().map(Seat::error_ns).max().unwrap_or(0);
@@ -774,7 +785,9 @@ impl<'a> Voyage<'a> {
         if self.stop_on_loss && !reasons.is_empty() {
             reasons.push("the run was stopped (--on-agent-loss stop)".to_owned());
         }
-        reasons.extend(self.because);
+        let unstored =
+            all.load.as_ref().and_then(|load| load_shortfall(load, self.plan.allow_partial_load, None));
+        reasons.extend(self.because.or(unstored));
         if self.interrupted {
             all.mark(Status::Interrupted, "interrupted");
         } else if !reasons.is_empty() {
@@ -885,7 +898,8 @@ mod tests {
             })
             .unzip();
         (0..2).for_each(|number| say.send((number, Said::Accepted)).unwrap());
-        (0..2).for_each(|number| say.send((number, Said::Ready(0))).unwrap());
+        let ready = || Said::Ready { phase: 0, loaded: Loaded::default() };
+        (0..2).for_each(|number| say.send((number, ready())).unwrap());
         let gone = Cell::new(false);
         let mut watch = Lookout(&gone);
         let mut voyage = Voyage::new(&plan, seats, &mut watch, false);

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use pummel_engine::clock;
+use pummel_logic::measure::completion::Loaded;
 use pummel_logic::measure::measurement::Measurement;
 use pummel_logic::measure::parcel::Parcel;
 use pummel_logic::time::Nanos;
@@ -406,7 +407,9 @@ fn said_of(word: Word) -> Result<Option<Said>, String> {
         Word::Beat(_) => return Ok(None),
         Word::Accepted(_) => Said::Accepted,
         Word::Refused(refused) => Said::Refused { why: refused.why, usage: refused.usage },
-        Word::Ready(ready) => Said::Ready(ready.phase),
+        Word::Ready(v1::Ready { phase, records, stored }) => {
+            Said::Ready { phase, loaded: Loaded { records, stored } }
+        }
         Word::Began(began) => Said::Began(began.phase),
         Word::PhaseOver(over) => Said::PhaseOver { phase: over.phase, late_ns: over.late_ns },
         Word::Interval(interval) => {

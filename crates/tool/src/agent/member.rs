@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use pummel_engine::feed::Row;
 use pummel_engine::run::{Gate, RunError, Share, Supplies, Wants, Watch, run_share};
+use pummel_logic::measure::completion::Loaded;
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::Measurement;
 use pummel_logic::measure::parcel::Parcel;
@@ -44,8 +45,13 @@ pub enum Said {
         /// Nobody can follow it.
         usage: bool,
     },
-    /// Everything is ready for this phase.
-    Ready(u32),
+    /// Everything is ready for a phase.
+    Ready {
+        /// Which.
+        phase: u32,
+        /// What the phase before it stored here; nothing of nothing where that was no load.
+        loaded: Loaded,
+    },
     /// A phase has begun.
     Began(u32),
     /// A phase is over; the last worker had begun it so late.
@@ -136,9 +142,10 @@ struct Waiting<'a, S> {
 }
 
 impl<S: Fn(Said) -> bool + Sync> Gate for Waiting<'_, S> {
-    fn pass(&self, _ready: Nanos) -> Option<Nanos> {
+    fn pass(&self, _ready: Nanos, loaded: Loaded) -> Option<Nanos> {
         let told = self.told.lock().unwrap_or_else(|broken| broken.into_inner());
-        if !(self.say)(Said::Ready(self.phase.fetch_add(1, Ordering::Relaxed))) {
+        let phase = self.phase.fetch_add(1, Ordering::Relaxed);
+        if !(self.say)(Said::Ready { phase, loaded }) {
             return None;
         }
         loop {

@@ -11,6 +11,7 @@ use pummel_engine::clock;
 use pummel_engine::io::sys;
 use pummel_engine::run::{Permit, Supplies, Wants, ensure_descriptors, permitted};
 use pummel_engine::tls::Setup;
+use pummel_logic::measure::completion::Loaded;
 use pummel_logic::measure::measurement::Keep;
 use pummel_logic::plan::part::Part;
 use pummel_logic::plan::{Plan, Wait, Work};
@@ -410,7 +411,9 @@ fn word_of(said: Said) -> Word {
     match said {
         Said::Accepted => Word::Accepted(v1::Accepted {}),
         Said::Refused { why, usage } => Word::Refused(v1::Refused { why, usage }),
-        Said::Ready(phase) => Word::Ready(v1::Ready { phase }),
+        Said::Ready { phase, loaded: Loaded { records, stored } } => {
+            Word::Ready(v1::Ready { phase, records, stored })
+        }
         Said::Began(phase) => Word::Began(v1::Began { phase }),
         Said::PhaseOver { phase, late_ns } => Word::PhaseOver(v1::PhaseOver { phase, late_ns }),
         Said::Slice(parcel) => {

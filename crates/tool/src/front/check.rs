@@ -6,7 +6,7 @@ use pummel_logic::arrivals::check_rate;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
     Arrivals, Births, Data, Delete, Depth, Gap, Group, KeyStyle, Load, Manner, Mix, Pause, Phase, Plan,
-    Protocol, Replay, Route, SCHEMA, Sequence, Socket, Stop, Transport, ValueStyle, Window, Work,
+    Protocol, Replay, Route, SCHEMA, Sequence, Socket, Stop, Transport, ValueStyle, Window, Work, memory,
 };
 use pummel_logic::route::LANES_MAX;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
@@ -108,6 +108,9 @@ pub fn time_text(ns: Nanos) -> String {
 }
 
 /// Whether the Plan can be run by this version, as far as the Plan alone can tell. Names the first thing that is wrong.
+///
+/// # Errors
+/// Returns [`Wrong`] with the first field that this version cannot run, its option and what would be accepted.
 pub fn check(plan: &Plan) -> Result<(), Wrong> {
     within(("--plan", "schema"), plan.schema.into(), SCHEMA.into(), SCHEMA.into())?;
     servers(&plan.servers)?;
@@ -144,6 +147,7 @@ pub fn check(plan: &Plan) -> Result<(), Wrong> {
     forms_fit(plan)?;
     resp(plan)?;
     meta(plan)?;
+    memory(plan)?;
     match plan.transport {
         Transport::Stream => Ok(()),
         Transport::Udp => udp::fits(plan),
@@ -151,6 +155,9 @@ pub fn check(plan: &Plan) -> Result<(), Wrong> {
 }
 
 /// Whether an expiry that was asked for is part of any request. A saved plan may describe its records all the same.
+///
+/// # Errors
+/// Returns [`Wrong`] for an expiry other than 0 when no phase stores or touches anything.
 pub fn expiry_is_sent(plan: &Plan) -> Result<(), Wrong> {
     let sends = |phase: &Phase| match &phase.work {
         // Hashes have none.
@@ -294,6 +301,27 @@ fn groups(plan: &Plan) -> Result<(), Wrong> {
         return wrong(("--connections", "groups.clients"), clients, why);
     }
     Ok(())
+}
+
+/// Whether the memory that the plan needs is no more than a plan may need.
+fn memory(plan: &Plan) -> Result<(), Wrong> {
+    let need_bytes = memory::need_bytes(plan);
+    if need_bytes <= memory::LIMIT_BYTES {
+        return Ok(());
+    }
+    let gigabytes = |bytes: u64| format!("{:.1} GB", bytes as f64 / 1e9);
+    let deepest = plan.groups.iter().max_by_key(|group| memory::depth_of(group)).map(|group| group.depth);
+    let depth = match deepest {
+        Some(Depth::Limit(depth)) => depth.to_string(),
+        _ => "unlimited".to_owned(),
+    };
+    let accepted = format!(
+        "this plan needs {} of memory in this process, more than the limit of {}: fewer connections or a smaller depth are \
+         accepted",
+        gigabytes(need_bytes),
+        gigabytes(memory::LIMIT_BYTES)
+    );
+    wrong(("--depth", "groups.depth"), depth, accepted)
 }
 
 fn group(group: &Group) -> Result<(), Wrong> {
@@ -897,6 +925,28 @@ mod tests {
             let data = data_with(10_000, &"p".repeat(len), 250);
             assert_eq!(keys(&data).is_ok(), KeyMaker::new(&data).is_ok(), "{len}");
         }
+    }
+
+    #[test]
+    fn a_plan_that_needs_more_memory_than_any_may_is_refused_with_the_number() {
+        let of = |clients, depth| Plan {
+            groups: vec![Group { clients, depth: Depth::Limit(depth), ..Group::default() }],
+            phases: vec![Phase {
+                name: "measure".to_owned(),
+                work: Work::Mix(Mix::of(&[(Verb::Get, 1.0)])),
+                stop: Stop::default(),
+                recorded: true,
+            }],
+            servers: vec!["127.0.0.1:11211".to_owned()],
+            ..Plan::default()
+        };
+        assert_eq!(check(&of(10_000, 16)), Ok(()));
+        let wrong =
+            check(&of(1_000, 1_000_000)).expect_err("a depth of a million on each of 1,000 connections");
+        assert_eq!((wrong.flag, wrong.value.as_str()), ("--depth", "1000000"));
+        let words = "this plan needs 256.1 GB of memory in this process, more than the limit of 8.6 GB: fewer \
+                     connections or a smaller depth are accepted";
+        assert_eq!(wrong.accepted, words);
     }
 
     #[test]

@@ -111,6 +111,10 @@ enum Line {
 }
 
 /// What a command line means that begins with `run` or `load`. The error may also be an answer to `--help`.
+///
+/// # Errors
+/// Returns the parser's error for words that are no command line, for values that are refused, and as the answer to
+/// `--help`.
 pub fn job(words: impl IntoIterator<Item = OsString>, edge: &Edge) -> Result<Job, clap::Error> {
     let program = std::iter::once(OsString::from("pummel"));
     match Line::try_parse_from(program.chain(words))? {
@@ -120,6 +124,9 @@ pub fn job(words: impl IntoIterator<Item = OsString>, edge: &Edge) -> Result<Job
 }
 
 /// What `pummel run` with these options does.
+///
+/// # Errors
+/// Returns [`UsageError`] for the first value that is refused, and for an option or a server that is missing.
 pub fn run(typed: &Typed<RunArgs>, edge: &Edge) -> Result<Job, UsageError> {
     let args = &typed.args;
     let outputs = outputs(&args.output)?;
@@ -140,10 +147,18 @@ pub fn run(typed: &Typed<RunArgs>, edge: &Edge) -> Result<Job, UsageError> {
         ..base(&args.target, &args.engine, &args.socket, &args.data, edge, args.pace.threads)?
     };
     check::check(&plan).and_then(|()| check::expiry_is_sent(&plan)).map_err(|wrong| typed.usage(wrong))?;
+    if plan.allow_partial_load && !plan.phases.iter().any(|phase| matches!(phase.work, Work::Load(_))) {
+        return Err(UsageError::Missing(
+            "'--allow-partial-load' is accepted where records are stored, and none are here".to_string(),
+        ));
+    }
     Ok(Job { front: Front::Native, plan, outputs, fleet: fleet(args)? })
 }
 
 /// What `pummel load` with these options does: one phase, which is recorded.
+///
+/// # Errors
+/// Returns [`UsageError`] for the first value that is refused, and for an option or a server that is missing.
 pub fn load(typed: &Typed<LoadArgs>, edge: &Edge) -> Result<Job, UsageError> {
     let args = &typed.args;
     let outputs = outputs(&args.output)?;
@@ -240,6 +255,7 @@ fn base(
         database: target.database,
         command: None,
         data: self::data(data),
+        allow_partial_load: data.allow_partial_load,
         groups: Vec::new(),
         phases: Vec::new(),
     })

@@ -16,6 +16,9 @@ struct Head {
 }
 
 /// The plan in a file: JSON when its name ends in `.json` or its first character is `{`, else TOML.
+///
+/// # Errors
+/// Returns [`ValueError`] when the file cannot be read, has another schema, or holds no plan.
 pub fn open(path: &str) -> Result<Plan, ValueError> {
     let wrong = |why: String| ValueError(format!("a plan saved by `pummel explain` is accepted; {why}"));
     let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
@@ -28,6 +31,9 @@ pub fn open(path: &str) -> Result<Plan, ValueError> {
 }
 
 /// Writes a plan to a file: as JSON when its name ends in `.json`, else as TOML.
+///
+/// # Errors
+/// Returns the error of writing the file.
 pub fn save(plan: &Plan, path: &Path) -> std::io::Result<()> {
     let form = path.to_str().and_then(form_of).unwrap_or(Form::Toml);
     fs::write(path, write(plan, form))

@@ -114,6 +114,9 @@ fn unit_of_time(unit: &str) -> Option<Nanos> {
 }
 
 /// A number of things or of bytes: `10000`, `10k`, `1.5m`, `4KiB`.
+///
+/// # Errors
+/// Returns [`ValueError`], which says what is accepted, for text that is no whole number, or one beyond 64 bits.
 pub fn count(text: &str) -> Read<u64> {
     number_and_unit(text)
         .and_then(|(number, unit)| number.times(multiplier(unit)?))
@@ -121,6 +124,9 @@ pub fn count(text: &str) -> Read<u64> {
 }
 
 /// A [`count`] from `least` to `most`.
+///
+/// # Errors
+/// Returns [`ValueError`], which says what is accepted, for text that is no whole number from `least` to `most`.
 pub fn count_within(text: &str, least: u64, most: u64) -> Read<u64> {
     let value = count(text)?;
     if value < least || value > most {
@@ -130,6 +136,10 @@ pub fn count_within(text: &str, least: u64, most: u64) -> Read<u64> {
 }
 
 /// Requests per second, above 0: `20000`, `20k`, `0.5`.
+///
+/// # Errors
+/// Returns [`ValueError`], which says what is accepted, for text that is no number, and for a rate of 0 or above 1e9
+/// requests per second.
 pub fn rate(text: &str) -> Read<f64> {
     const RATE_MAX: f64 = 1e9;
     let rate = number_and_unit(text)
@@ -145,6 +155,9 @@ pub fn rate(text: &str) -> Read<f64> {
 }
 
 /// A span of time: `10s`, `250ms`, `1.5h`; a bare number is seconds.
+///
+/// # Errors
+/// Returns [`ValueError`], which says what is accepted, for text that is no span of time.
 pub fn time(text: &str) -> Read<Nanos> {
     number_and_unit(text).and_then(|(number, unit)| number.times(unit_of_time(unit)?)).map_or_else(
         || accepted("a time is accepted, such as 10s, 250ms, 100us, 5m or 1h; a bare number is seconds"),
@@ -153,6 +166,9 @@ pub fn time(text: &str) -> Read<Nanos> {
 }
 
 /// A [`time`] from `least` to `most`; the bounds are named as `least_text` and `most_text`.
+///
+/// # Errors
+/// Returns [`ValueError`], which says what is accepted, for text that is no span of time from `least` to `most`.
 pub fn time_within(text: &str, least: (Nanos, &str), most: (Nanos, &str)) -> Read<Nanos> {
     let value = time(text)?;
     if value < least.0 || value > most.0 {
@@ -165,6 +181,9 @@ pub fn time_within(text: &str, least: (Nanos, &str), most: (Nanos, &str)) -> Rea
 }
 
 /// Whole seconds, as a time of up to 136 years.
+///
+/// # Errors
+/// Returns [`ValueError`], which says what is accepted, for text that is no span of whole seconds of 32 bits.
 pub fn whole_seconds(text: &str) -> Read<u32> {
     let seconds = time(text)? / SECOND;
     match u32::try_from(seconds) {
@@ -174,6 +193,9 @@ pub fn whole_seconds(text: &str) -> Read<u32> {
 }
 
 /// A share from 0 to 1: `0`, `0.25`, `1`.
+///
+/// # Errors
+/// Returns [`ValueError`], which says what is accepted, for text that is no number from 0 to 1.
 pub fn fraction(text: &str) -> Read<f64> {
     match Decimal::parse(text).map(Decimal::as_f64) {
         Some(value) if value <= 1.0 => Ok(value),
@@ -182,22 +204,35 @@ pub fn fraction(text: &str) -> Read<f64> {
 }
 
 /// Servers of memcached's, separated by commas, each in the form that the Plan has: see [`server_at`].
+///
+/// # Errors
+/// Returns [`ValueError`], which says what is accepted, for the first part that is no server.
 pub fn servers(text: &str) -> Read<Vec<String>> {
     servers_at(text, PORT)
 }
 
 /// The same for servers that listen on this port where none is given.
+///
+/// # Errors
+/// Returns [`ValueError`], which says what is accepted, for the first part that is no server.
 pub fn servers_at(text: &str, default_port: u16) -> Read<Vec<String>> {
     text.split(',').map(|server| server_at(server, default_port)).collect()
 }
 
 /// One server of memcached's: see [`server_at`].
+///
+/// # Errors
+/// Returns [`ValueError`], which says what is accepted, for text that is no server.
 pub fn server(text: &str) -> Read<String> {
     server_at(text, PORT)
 }
 
 /// One server: `host`, `host:port`, `1.2.3.4:port`, `[v6]`, `[v6]:port`, or the absolute path of a unix socket. The
 /// port is added where it is missing. An IPv6 address without brackets is refused, since its end may be meant as a port.
+///
+/// # Errors
+/// Returns [`ValueError`], which says what is accepted, for text that is no host, for a port that is not from 1 to
+/// 65535, and for a path that no unix socket has.
 pub fn server_at(text: &str, default_port: u16) -> Read<String> {
     if text.starts_with('/') {
         return unix_path(text);
@@ -275,6 +310,10 @@ impl Measure {
 
 /// A distribution whose numbers may have units: `200`, `4KiB`, `uniform:1k,2k`, `exponential:5ms`, `etc-value`. Reads
 /// the file of `file:PATH`, which holds one bare number a line.
+///
+/// # Errors
+/// Returns [`ValueError`], which says what is accepted, for text that is no distribution, for parameters that are out
+/// of their bounds, and for a file that cannot be read or holds no numbers.
 pub fn dist(text: &str, measure: Measure) -> Read<Dist> {
     let spec = without_units(text, measure).parse::<Spec>();
     let dist = spec.and_then(|spec| match spec {
@@ -331,6 +370,10 @@ fn without_units(text: &str, measure: Measure) -> String {
 }
 
 /// Operations and their weights: `get:9,set:1`; without a weight it is 1; what has the weight 0 is not asked.
+///
+/// # Errors
+/// Returns [`ValueError`], which says what is accepted, for an unknown operation, for a weight that is no number, for
+/// an operation that is named twice, and where no weight is above 0.
 pub fn weights(text: &str) -> Read<Vec<(Verb, f64)>> {
     let mut ops: Vec<(Verb, f64)> = Vec::new();
     for part in text.split(',') {
@@ -356,6 +399,9 @@ fn weights_accepted() -> String {
 }
 
 /// CPU numbers and ranges of them: `0,2-5`.
+///
+/// # Errors
+/// Returns [`ValueError`], which says what is accepted, for text that is no list of CPU numbers from 0 to 1023.
 pub fn cpus(text: &str) -> Read<Vec<usize>> {
     let number = |text: &str| count(text).ok().map(|n| n as usize).filter(|&n| n < CPU_COUNT_MAX);
     let mut cpus = Vec::new();
@@ -370,6 +416,9 @@ pub fn cpus(text: &str) -> Read<Vec<usize>> {
 }
 
 /// Addresses to connect from, separated by commas.
+///
+/// # Errors
+/// Returns [`ValueError`], which says what is accepted, for text that is no list of IP addresses.
 pub fn addresses(text: &str) -> Read<Vec<String>> {
     let parsed: Result<Vec<IpAddr>, _> = text.split(',').map(str::parse).collect();
     match parsed {
@@ -379,6 +428,9 @@ pub fn addresses(text: &str) -> Read<Vec<String>> {
 }
 
 /// Bounds on quantiles of the response time, separated by commas: `p99:1ms`, `p50:100us,p99.9:5ms`.
+///
+/// # Errors
+/// Returns [`ValueError`], which says what is accepted, for the first part that is no quantile with a time above 0.
 pub fn goals(text: &str) -> Read<Vec<Goal>> {
     text.split(',').map(goal).collect()
 }

@@ -32,6 +32,7 @@ impl Run {
             errors: 0,
             elapsed_ns: 12 * MILLISECOND,
             bytes: 265_000,
+            ..Load::default()
         });
         measurement.connections.asked = 10;
         measurement.connections.open = 10;

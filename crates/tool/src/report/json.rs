@@ -10,7 +10,7 @@ use pummel_logic::measure::recorder::{Counts, Ops, Span, Times};
 use pummel_logic::measure::summary::{
     Figures, GroupSummary, OpSummary, QUANTILES, Quantile, Totals, Unanswered,
 };
-use pummel_logic::plan::{Clock, Late, Plan};
+use pummel_logic::plan::{Clock, Late, Phase, Plan, Work};
 use pummel_logic::time::{Nanos, seconds};
 use pummel_logic::wire::{Fault, Verb, udp};
 use pummel_logic::workload::window::WindowCounts;
@@ -42,7 +42,7 @@ struct Root<'a> {
     seconds: f64,
     clock: Clock,
     unix_socket: bool,
-    load: Option<LoadOut>,
+    load: Option<LoadOut<'a>>,
     totals: TotalsOut<'a>,
     ops: OpsOut<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -59,6 +59,9 @@ struct Root<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     window: Option<WindowCounts>,
     verify: VerifyOut<'a>,
+    /// Absent where every request gets a reply.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    noreply_errors: Option<u64>,
     error_messages: &'a BTreeMap<String, u64>,
     goals: Vec<GoalOut>,
     generator: GeneratorOut<'a>,
@@ -97,6 +100,7 @@ impl<'a> Root<'a> {
             udp: measurement.udp,
             window: report.plan.window().map(|_| measurement.window),
             verify: VerifyOut::of(measurement),
+            noreply_errors: noreply_errors_of(report),
             error_messages: &measurement.messages,
             goals: GoalOut::all_of(report),
             generator: GeneratorOut::of(report),
@@ -114,22 +118,26 @@ struct Tool {
 }
 
 #[derive(Serialize)]
-struct LoadOut {
+struct LoadOut<'a> {
     records: u64,
     stored: u64,
     errors: u64,
     seconds: f64,
     bytes: u64,
+    /// Absent where servers said nothing with errors.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    error_messages: &'a BTreeMap<String, u64>,
 }
 
-impl LoadOut {
-    fn of(measurement: &Measurement) -> Option<LoadOut> {
-        measurement.load.map(|load| LoadOut {
+impl LoadOut<'_> {
+    fn of(measurement: &Measurement) -> Option<LoadOut<'_>> {
+        measurement.load.as_ref().map(|load| LoadOut {
             records: load.records,
             stored: load.stored,
             errors: load.errors,
             seconds: seconds(load.elapsed_ns),
             bytes: load.bytes,
+            error_messages: &load.messages,
         })
     }
 }
@@ -141,6 +149,8 @@ struct TotalsOut<'a> {
     errors: u64,
     unfinished: u64,
     unsent: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    unsent_estimated: u64,
     /// Where requests that are late are left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped: Option<u64>,
@@ -149,10 +159,20 @@ struct TotalsOut<'a> {
     times: TimesOut<'a>,
 }
 
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 /// Requests that were left out, where the plan says that late ones are.
 fn skipped_of(report: &Report<'_>) -> Option<u64> {
     let skips = report.plan.groups.iter().any(|group| group.manner.late == Late::Skipped);
     skips.then_some(report.measurement.skipped)
+}
+
+/// Errors of requests that went without a reply, where the plan has such requests.
+fn noreply_errors_of(report: &Report<'_>) -> Option<u64> {
+    let asks = |phase: &Phase| matches!(&phase.work, Work::Mix(mix) if mix.noreply);
+    report.plan.phases.iter().any(asks).then_some(report.measurement.noreply_errors)
 }
 
 impl<'a> TotalsOut<'a> {
@@ -163,6 +183,7 @@ impl<'a> TotalsOut<'a> {
             errors: totals.counts.failed(),
             unfinished: totals.counts.unfinished,
             unsent: totals.counts.unsent,
+            unsent_estimated: totals.counts.unsent_estimated,
             skipped: None,
             rate: rounded(totals.rate),
             times: TimesOut::of(&totals.figures),
@@ -182,6 +203,8 @@ struct OpOut<'a> {
     errors: Named<{ Fault::COUNT }>,
     unfinished: u64,
     unsent: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    unsent_estimated: u64,
     #[serde(flatten)]
     times: Option<TimesOut<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -204,6 +227,7 @@ impl<'a> OpOut<'a> {
             errors: Named(Fault::ALL.map(|fault| (fault.name(), counts.errors(fault)))),
             unfinished: counts.unfinished,
             unsent: counts.unsent,
+            unsent_estimated: counts.unsent_estimated,
             times: figures.map(TimesOut::of),
             histograms,
         }

@@ -6,6 +6,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process;
 
+use pummel_engine::io::sys;
+
 /// A place for a report, checked before the load starts.
 #[derive(Debug)]
 pub struct Output {
@@ -132,12 +134,15 @@ fn is_pipe(metadata: &fs::Metadata) -> bool {
 /// Writes to standard output.
 ///
 /// # Errors
-/// When nobody takes it, or there is no room.
+/// When standard output is closed, its reader is gone, or there is no room.
 pub fn print(report: &[u8]) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(report)
-        .and_then(|()| out.flush())
-        .map_err(|error| io::Error::new(error.kind(), format!("cannot write to standard output: {error}")))
+    let write = || {
+        sys::check_stdout()?;
+        let mut out = io::stdout().lock();
+        out.write_all(report)?;
+        out.flush()
+    };
+    write().map_err(|error| io::Error::new(error.kind(), format!("cannot write to standard output: {error}")))
 }
 
 /// The error, with the path and what can be done.

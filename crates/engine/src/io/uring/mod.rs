@@ -7,13 +7,11 @@
 //! entry into the kernel, which holds the socket until its operations are cancelled.
 
 mod cause;
-mod lent;
 mod pool;
 mod ring;
 
 use std::io::{self, IoSlice};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::sync::Arc;
+use std::os::fd::{AsFd, AsRawFd};
 
 use io_uring::{opcode, squeue, types};
 use pummel_logic::plan::{Clock, Socket, Wait};
@@ -26,15 +24,11 @@ use super::stamps::Stamps;
 use super::sys::{self, Patience};
 use super::{Backend, Close, ConnId, Event, Handed, Reason, Target};
 use crate::clock;
-use lent::Lent;
 use pool::Pool;
 use ring::{Completion, Ring};
 
 /// Slots that a token has room for.
 const SLOTS_MAX: u32 = 1 << 26;
-
-/// IORING_SEND_ZC_REPORT_USAGE: the notice says whether the kernel copied (since Linux 6.2).
-const REPORT_COPIES: u16 = 1 << 3;
 
 /// The block for what is read from a socket that a send found broken.
 const LAST_BYTES: usize = 16 * 1024;
@@ -44,8 +38,6 @@ pub struct Uring {
     /// Before `pool`: the kernel gives up the ring's operations before the memory that they use.
     ring: Ring,
     pool: Pool,
-    /// What goes by zero-copy sends; after `ring`, too.
-    lent: Lent,
     /// The kernel ran out of buffers since the last drain.
     starved: bool,
     /// What a receive with control messages shall look like; the kernel reads its lengths alone.
@@ -86,8 +78,6 @@ enum Kind {
     Receive = 1,
     Connect = 2,
     Writable = 3,
-    /// A zero-copy send: its result, and the notice that its bytes were given back.
-    Lent = 4,
 }
 
 impl Kind {
@@ -100,7 +90,6 @@ impl Kind {
             1 => Kind::Receive,
             2 => Kind::Connect,
             3 => Kind::Writable,
-            4 => Kind::Lent,
             _ => Kind::Quiet,
         };
         let slot = (token >> 32) as u32 & (SLOTS_MAX - 1);
@@ -118,7 +107,8 @@ impl Uring {
     /// A backend for one worker, made on the worker's own thread.
     ///
     /// # Errors
-    /// What the kernel says when it gives no ring or no socket; [`Uring::obstacle`] says why in words.
+    /// Returns the error of `io_uring_setup` or of registering buffers ([`Uring::obstacle`] says its cause in words),
+    /// or of the socket that makes the kernel stamp what it receives.
     pub fn new(wait: Wait, receive_clock: Clock, options: &Socket) -> io::Result<Uring> {
         Uring::over(Ring::new(sys::descriptor_limit())?, wait, receive_clock, options)
     }
@@ -133,7 +123,6 @@ impl Uring {
         Ok(Uring {
             ring,
             pool,
-            lent: Lent::default(),
             starved: false,
             shape,
             waiting: Waiting::new(wait),
@@ -267,89 +256,18 @@ impl Uring {
         Ok(!self.done.is_empty())
     }
 
-    /// Takes out what is done and still matters to somebody; returns the result of a zero-copy send that was among it.
+    /// Moves the completions of connections that still exist from the ring to `done`; the buffers of the others go back.
     #[inline]
-    fn take(&mut self) -> Option<i32> {
-        let Uring { ring, pool, slots, done, lent, .. } = self;
-        let mut sent = None;
+    fn take(&mut self) {
+        let Uring { ring, pool, slots, done, .. } = self;
         ring.take(done, |completion| {
             let (kind, conn) = Kind::of(completion.token);
-            if kind == Kind::Lent {
-                if completion.is_notice() {
-                    lent.take_back(completion.was_copied());
-                } else {
-                    if completion.goes_on() {
-                        lent.give();
-                    }
-                    sent = Some(completion.result);
-                }
-                return false;
-            }
             let matters = kind != Kind::Quiet && find(slots, conn).is_some();
             if !matters {
                 discard(pool, completion);
             }
             matters
         });
-        sent
-    }
-
-    /// Sends parts of which the one at `index` is lent: what is before it and behind it is copied.
-    fn send_around(&mut self, conn: ConnId, parts: &[IoSlice<'_>], index: usize) -> io::Result<usize> {
-        let (before, part, after) = (&parts[..index], &parts[index], &parts[index + 1..]);
-        let before_bytes: usize = before.iter().map(|part| part.len()).sum();
-        let mut taken = 0;
-        if before_bytes > 0 {
-            taken = self.copy(conn, |fd| sys::send_more(fd, before))?;
-            if taken < before_bytes {
-                return Ok(taken);
-            }
-        }
-        let lent = match self.send_lent(conn, part) {
-            Err(error)
-                if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP | libc::ENOMEM)) =>
-            {
-                self.lent.give_up();
-                self.copy(conn, |fd| sys::send(fd, &[IoSlice::new(part)]))
-            }
-            other => other,
-        };
-        let lent = blocked_is_nothing(lent)?;
-        if lent < part.len() || after.is_empty() {
-            return Ok(taken + lent);
-        }
-        Ok(taken + lent + blocked_is_nothing(self.copy(conn, |fd| sys::send(fd, after)))?)
-    }
-
-    fn copy(
-        &self,
-        conn: ConnId,
-        send: impl FnOnce(BorrowedFd<'_>) -> io::Result<usize>,
-    ) -> io::Result<usize> {
-        let fd = self.slots[conn.slot as usize].fd.as_ref();
-        send(fd.expect("an open connection has a socket").as_fd())
-    }
-
-    /// Sends a part of the lent block now, without waiting; the kernel may read it later.
-    fn send_lent(&mut self, conn: ConnId, part: &[u8]) -> io::Result<usize> {
-        let (place, len_bytes) = (part.as_ptr(), u32::try_from(part.len()).unwrap_or(u32::MAX));
-        let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-        let operation = match self.handle(conn) {
-            Some(Handle::Fixed(index)) => opcode::SendZc::new(index, place, len_bytes).flags(flags),
-            Some(Handle::Fd(fd)) => opcode::SendZc::new(fd, place, len_bytes).flags(flags),
-            None => return Err(io::Error::from_raw_os_error(libc::ENOTCONN)),
-        };
-        let operation = operation.zc_flags(REPORT_COPIES).build();
-        // SAFETY: the part lies in the block that `lent` keeps until the kernel has given it back, and that nobody can
-        // change, since it is behind an Arc.
-        unsafe { self.ring.ask(&operation.user_data(Kind::Lent.token(conn))) };
-        loop {
-            // It does not wait for the socket, so that its result is there when the kernel has taken it over.
-            self.ring.enter(Patience::Look, clock::now())?;
-            if let Some(result) = self.take() {
-                return usize::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result));
-            }
-        }
     }
 
     /// Tells what one operation came to.
@@ -363,7 +281,7 @@ impl Uring {
             Kind::Receive => self.received(conn, completion, on),
             Kind::Connect => self.answered(conn, completion.result, on),
             Kind::Writable => self.writable(conn, completion.result, on),
-            Kind::Quiet | Kind::Lent => {}
+            Kind::Quiet => {}
         }
     }
 
@@ -512,13 +430,8 @@ impl Backend for Uring {
             return Handed { taken: 0, at: clock::now() };
         };
         let offered: usize = parts.iter().map(|part| part.len()).sum();
-        let lent = if self.lent.is_worth(offered) { self.lent.find(parts) } else { None };
         let at = clock::now();
-        let sent = match lent {
-            None => sys::send(fd.as_fd(), parts),
-            Some(index) => self.send_around(conn, parts, index),
-        };
-        match blocked_is_nothing(sent) {
+        match blocked_is_nothing(sys::send(fd.as_fd(), parts)) {
             Ok(taken) if taken == offered => Handed { taken, at },
             Ok(taken) => {
                 self.slots[conn.slot as usize].flags |= BLOCKED;
@@ -585,10 +498,6 @@ impl Backend for Uring {
         }
     }
 
-    fn lend(&mut self, block: Arc<[u8]>) {
-        self.lent.set(block);
-    }
-
     fn mend_stamps(&mut self) {
         if let Some(stamps) = &mut self.stamps {
             stamps.renew();
@@ -648,7 +557,7 @@ mod tests {
 
     #[test]
     fn a_token_says_what_and_whose() {
-        for kind in [Kind::Quiet, Kind::Receive, Kind::Connect, Kind::Writable, Kind::Lent] {
+        for kind in [Kind::Quiet, Kind::Receive, Kind::Connect, Kind::Writable] {
             for conn in [
                 ConnId { slot: 0, generation: 0 },
                 ConnId { slot: SLOTS_MAX - 1, generation: u32::MAX },
@@ -725,54 +634,6 @@ mod tests {
         let (_, mut stream) = opened(&mut uring, &listener, &target);
         drop(uring);
         assert_eq!(stream.read(&mut [0]).unwrap(), 0);
-    }
-
-    #[test]
-    fn large_parts_of_the_lent_block_are_sent_whole_and_no_more_so_once_the_kernel_copies_them() {
-        let Some(mut uring) = uring(&Socket::default()) else { return };
-        let block: Arc<[u8]> = (0..1_000_000u32).map(|i| (i % 251) as u8).collect();
-        uring.lend(Arc::clone(&block));
-        let (listener, target) = listener();
-        let (conn, mut stream) = opened(&mut uring, &listener, &target);
-        for round in 0..3 {
-            let (head, tail) = (format!("head {round}\r\n"), b"\r\n");
-            let message = [head.as_bytes(), &block[7..], tail].concat();
-            let len_bytes = message.len();
-            let mut peer = stream.try_clone().unwrap();
-            let reading = thread::spawn(move || {
-                let mut received = vec![0; len_bytes];
-                peer.read_exact(&mut received).unwrap();
-                received
-            });
-            let mut sent = 0;
-            while sent < len_bytes {
-                // As an outbox gives it: what was taken is no longer part of it.
-                let mut skip = sent;
-                let mut parts = Vec::new();
-                for part in [head.as_bytes(), &block[7..], tail] {
-                    let rest = &part[skip.min(part.len())..];
-                    skip -= part.len() - rest.len();
-                    if !rest.is_empty() {
-                        parts.push(IoSlice::new(rest));
-                    }
-                }
-                let handed = uring.send(conn, &parts);
-                sent += handed.taken;
-                let mut writable = sent == len_bytes;
-                while !writable {
-                    uring.wait(clock::now() + 10 * SECOND).unwrap();
-                    uring.drain(&mut |_, event| writable |= matches!(event, Event::Writable));
-                }
-            }
-            assert!(reading.join().unwrap() == message, "round {round}");
-        }
-        // Loopback copies, and the notices say so.
-        while uring.lent.out() > 0 {
-            uring.wait(clock::now() + MILLISECOND).unwrap();
-        }
-        assert!(uring.lent.is_in_vain());
-        stream.write_all(b"x").unwrap();
-        assert_eq!(receive(&mut uring, 1), [(conn, b'x')]);
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl Pool {
     /// Memory for the calling thread's `ring`, and the first buffers lent.
     ///
     /// # Errors
-    /// What the kernel says to its registration.
+    /// Returns the error of `mmap` (ENOMEM) or of registering the buffers (EINVAL before Linux 5.19).
     pub fn new(ring: &Ring) -> io::Result<Pool> {
         let mut pool = Pool {
             entries: Pages::new(size_of::<BufRingEntry>() * usize::from(BUFFERS_MAX))?,

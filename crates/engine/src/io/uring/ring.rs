@@ -41,17 +41,6 @@ impl Completion {
     pub fn goes_on(&self) -> bool {
         cqueue::more(self.flags)
     }
-
-    /// Whether it is the notice that the bytes of a zero-copy send were given back.
-    #[inline]
-    pub fn is_notice(&self) -> bool {
-        cqueue::notif(self.flags)
-    }
-
-    /// Of such a notice: whether the bytes were copied all the same (IORING_NOTIF_USAGE_ZC_COPIED, the highest bit).
-    pub fn was_copied(&self) -> bool {
-        self.result < 0
-    }
 }
 
 /// A ring of one thread, whose work is done in that thread when it enters the kernel for it.
@@ -69,7 +58,8 @@ impl Ring {
     /// A ring for the calling thread, with room to register the descriptors that the process may have.
     ///
     /// # Errors
-    /// What the kernel says where it has no io_uring, not this way of it (before 6.1), or forbids it.
+    /// Returns the error of `io_uring_setup`: ENOSYS when the kernel has no io_uring, EINVAL when it is older than
+    /// 6.1, EPERM when it is forbidden, ENOMEM or EMFILE when locked memory or descriptors are short.
     pub fn new(descriptors: u64) -> io::Result<Ring> {
         let ring = IoUring::builder()
             .setup_single_issuer()
@@ -145,6 +135,10 @@ impl Ring {
 
     /// Hands over what was asked, lets the kernel do what it has ready to be done, and waits for something to be done.
     /// `now` is the time that `patience` counts from. Spinning does not enter the kernel while there is no reason to.
+    ///
+    /// # Errors
+    /// Returns the error of `io_uring_enter`, also of an earlier attempt to hand operations over. ETIME, EINTR, EBUSY
+    /// and EAGAIN are no errors here.
     #[inline]
     pub fn enter(&mut self, patience: Patience, now: Nanos) -> io::Result<()> {
         if let Some(error) = self.trouble.take() {

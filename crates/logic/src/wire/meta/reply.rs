@@ -107,6 +107,9 @@ fn opaque_end(bytes: &[u8], tag: Tag) -> Option<&[u8]> {
 
 impl Reply {
     /// Reads a line.
+    ///
+    /// # Errors
+    /// Returns [`Malformed`] for a line that is no reply of the meta commands.
     #[inline]
     pub fn read(line: &[u8]) -> Result<Reply, Malformed> {
         let word_bytes = line.iter().position(|&byte| byte == b' ').unwrap_or(line.len());
@@ -209,6 +212,9 @@ impl Reply {
     }
 
     /// How a request of this kind ended that was answered by this code alone; `None` where nobody waits for it.
+    ///
+    /// # Errors
+    /// Returns [`Malformed`] for a code that no request of this kind can have.
     pub fn outcome(&self, kind: Kind) -> Result<Option<Outcome>, Malformed> {
         Ok(Some(match (self.code, kind) {
             (_, Kind::Quiet) | (Code::Miss, Kind::Part) => return Ok(None),

@@ -81,6 +81,12 @@ impl Template {
     /// Reads a template: words between blanks, with the quotes of Redis' command line. In double quotes `\n`, `\r`,
     /// `\t`, `\a`, `\b` and `\xHH` stand for a byte and any other character after a backslash for itself; in single
     /// quotes only `\'` does. A place may be a whole word or part of one, in quotes too.
+    ///
+    /// # Errors
+    /// Returns [`TemplateError::Empty`] for a text without words, [`TemplateError::Open`] or [`TemplateError::Glued`]
+    /// for a quote without its end or without a blank behind it, [`TemplateError::NoCommand`] for a place in the
+    /// first word, [`TemplateError::Place`] for a place of another name, and [`TemplateError::Unsuitable`] for a
+    /// command without one reply for each request.
     pub fn parse(text: &str) -> Result<Template, TemplateError> {
         let words = split(text.as_bytes())?;
         let words: Vec<Vec<Part>> = words.iter().map(|word| parts_of(word)).collect::<Result<_, _>>()?;

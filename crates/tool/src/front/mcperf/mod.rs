@@ -461,6 +461,7 @@ impl Settings {
                 expiry_s: Dist::Fixed(f64::from(self.expiry_s)),
                 style: Style::default(),
             },
+            allow_partial_load: false,
             groups: vec![Group {
                 name: "connections".to_owned(),
                 clients: alive,

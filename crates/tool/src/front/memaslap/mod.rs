@@ -105,6 +105,10 @@ pub struct Ground<'a> {
 }
 
 /// Follows the words behind the program's name.
+///
+/// # Errors
+/// Returns [`Refusal`] with memaslap's words for an option, a value or a configuration file that is refused, and
+/// where no server is named.
 pub fn read(words: impl Iterator<Item = String>, ground: &Ground<'_>) -> Result<Asked, Refusal> {
     match options::read(words)? {
         Said::Help => Ok(Asked::Help),
@@ -114,6 +118,10 @@ pub fn read(words: impl Iterator<Item = String>, ground: &Ground<'_>) -> Result<
 }
 
 /// The same with the files of this machine.
+///
+/// # Errors
+/// Returns [`Refusal`] with memaslap's words for an option, a value or a configuration file that is refused, and
+/// where no server is named.
 pub fn read_here(words: impl Iterator<Item = String>, edge: &Edge, cpus: &[usize]) -> Result<Asked, Refusal> {
     read(words, &Ground { edge, home: std::env::home_dir(), cpus, open: &|path| std::fs::read(path) })
 }
@@ -325,6 +333,7 @@ fn plan(options: &Options, ground: &Ground<'_>, servers: Vec<String>, config: &C
         database: 0,
         command: None,
         data: no_records(),
+        allow_partial_load: false,
         groups: vec![Group {
             name: "concurrencies".to_owned(),
             clients: options.concurrency,

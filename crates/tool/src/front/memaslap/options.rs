@@ -151,6 +151,9 @@ impl Refusal {
 }
 
 /// Reads the words behind the program's name; options are acted upon from left to right.
+///
+/// # Errors
+/// Returns [`Refusal`] with memaslap's words for the first option that is unknown or has a wrong value.
 pub fn read(words: impl Iterator<Item = String>) -> Result<Said, Refusal> {
     let mut options = Options::default();
     for event in Getopt::new(TABLE, words) {

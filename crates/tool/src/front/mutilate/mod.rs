@@ -234,6 +234,7 @@ fn plan(options: &Options, edge: &Edge, cpus: &[usize], qps: f64, seats: &[Seat]
         login: options.username.clone().map(|user| Login { user, password_file: None }),
         tls: None,
         data: data(options, count)?,
+        allow_partial_load: false,
         groups: groups.groups,
         phases: phases(options, count),
         command: None,

@@ -70,6 +70,10 @@ pub enum OnLoss {
 }
 
 /// The agents, where there are some; options of agents mean nothing without.
+///
+/// # Errors
+/// Returns [`UsageError::Missing`] for an option of agents without agents, and [`UsageError::Value`] for an agent
+/// that is refused.
 pub fn fleet(args: &AgentsArgs, measuring: &MeasuringArgs) -> Result<Option<Fleet>, UsageError> {
     let given = [
         (args.on_agent_loss == OnLoss::Stop, "--on-agent-loss"),
@@ -131,6 +135,10 @@ pub fn fleet(args: &AgentsArgs, measuring: &MeasuringArgs) -> Result<Option<Flee
 }
 
 /// The clients that measure from here, where they are asked for.
+///
+/// # Errors
+/// Returns [`UsageError::Missing`] for a rate or a depth without `--measure-connections`, and for
+/// `--measure-connections` with `--requests`.
 pub fn measuring(
     args: &MeasuringArgs,
     pace: &PaceArgs,
@@ -170,6 +178,9 @@ pub fn measuring(
 }
 
 /// A saved plan says which clients measure.
+///
+/// # Errors
+/// Returns [`UsageError::Missing`] for the first option of measuring clients that is given.
 pub fn none_measure(args: &MeasuringArgs) -> Result<(), UsageError> {
     let given = [
         (args.measure_connections.is_some(), "--measure-connections"),

@@ -377,6 +377,10 @@ pub struct DataArgs {
     /// Expiry of what is stored and touched: whole seconds or a time, 0 for none, up to 30 days
     #[arg(long, value_name = "DIST", default_value = "0", value_parser = expiry, allow_hyphen_values = true)]
     pub ttl: Dist,
+    /// Call a run complete although only a part of the records could be stored. One whose load stored nothing is partial all
+    /// the same, and measures nothing
+    #[arg(long)]
+    pub allow_partial_load: bool,
     /// Seed of key sizes, value sizes and bytes: any process with the same one can check the data
     #[arg(long, value_name = "N", default_value = "0", value_parser = values::count, allow_hyphen_values = true)]
     pub data_seed: u64,

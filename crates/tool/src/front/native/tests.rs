@@ -70,6 +70,7 @@ fn defaults() -> Plan {
             expiry_s: Dist::Fixed(0.0),
             style: Style::default(),
         },
+        allow_partial_load: false,
         groups: vec![Group {
             name: "clients".to_string(),
             clients: 50,

@@ -6,7 +6,9 @@ use pummel_logic::measure::churn::Churn;
 use pummel_logic::measure::measurement::{Status, Verify};
 use pummel_logic::measure::recorder::{Counts, Outcomes, Span};
 use pummel_logic::measure::summary::{Figures, OpSummary, QUANTILES, Quantile, Totals, time_text};
-use pummel_logic::plan::{Arrivals, Births, Clock, Crowd, Depth, Group, Mix, Plan, Route, TlsOptions, Work};
+use pummel_logic::plan::{
+    Arrivals, Births, Clock, Crowd, Depth, Group, Mix, Phase, Plan, Route, TlsOptions, Work,
+};
 use pummel_logic::time::{MILLISECOND, Nanos};
 use pummel_logic::wire::{Fault, udp};
 
@@ -29,6 +31,7 @@ pub fn render(report: &Report<'_>) -> String {
     tables(&mut page, report, &summary.ops, &summary.totals);
     page.line("");
     requests_without_answer(&mut page, &summary.totals.counts);
+    requests_estimated(&mut page, &summary.totals.counts);
     errors(&mut page, report);
     around(&mut page, report);
     crew(&mut page, report);
@@ -373,6 +376,21 @@ fn requests_without_answer(page: &mut Page, counts: &Counts) {
     }
 }
 
+/// Says which share of the unsent requests was not counted one by one.
+fn requests_estimated(page: &mut Page, counts: &Counts) {
+    if counts.unsent_estimated > 0 {
+        page.field(
+            "Unsent",
+            &format!(
+                "{} of {} were not counted one by one: how many they are, and of which operation, follows from the mean rate \
+                 and the mix.",
+                grouped(counts.unsent_estimated),
+                counted(counts.unsent, "unsent request"),
+            ),
+        );
+    }
+}
+
 fn errors(page: &mut Page, report: &Report<'_>) {
     let counts = &report.summary.totals.counts;
     if counts.failed() > 0 {
@@ -380,6 +398,11 @@ fn errors(page: &mut Page, report: &Report<'_>) {
         let kinds: Vec<String> =
             kinds.map(|fault| format!("{} {}", fault.name(), grouped(counts.errors(fault)))).collect();
         page.field("Errors", &kinds.join(", "));
+    }
+    let unheard = report.measurement.noreply_errors;
+    if unheard > 0 {
+        let says = format!("{} of requests without a reply, which count as completed", grouped(unheard));
+        page.field(if counts.failed() > 0 { "" } else { "Errors" }, &says);
     }
     for (message, count) in &report.measurement.messages {
         page.field("", &format!("{} x {message}", grouped(*count)));
@@ -433,7 +456,7 @@ fn around(page: &mut Page, report: &Report<'_>) {
     if let Some(udp) = &measurement.udp {
         page.field("UDP", &datagrams(udp));
     }
-    if let Some(load) = measurement.load {
+    if let Some(load) = &measurement.load {
         let mut text = format!(
             "{} of {} stored in {}, {}",
             grouped(load.stored),
@@ -445,6 +468,12 @@ fn around(page: &mut Page, report: &Report<'_>) {
             text += &format!("; {}", counted(load.errors, "error"));
         }
         page.field("Loading", &text);
+        // What servers said to a load that is recorded stands with the errors.
+        let recorded = |phase: &Phase| phase.recorded && matches!(phase.work, Work::Load(_));
+        let is_measured = report.plan.phases.iter().any(recorded);
+        for (message, count) in load.messages.iter().filter(|_| !is_measured) {
+            page.field("", &format!("{} x {message}", grouped(*count)));
+        }
     }
 }
 

@@ -1,0 +1,170 @@
+//! Load that no machine can send: every run ends with its time, and every request that was due is accounted for.
+
+use std::cell::Cell;
+
+use pummel_engine::io::sim::{Sim, Weather};
+use pummel_engine::run::{Watch, run_on};
+use pummel_logic::host::{Fault, HostConfig};
+use pummel_logic::measure::measurement::{Measurement, Status};
+use pummel_logic::plan::{Arrivals, Births, Crowd, Depth, Gap, Late, Plan, Route, Sequence};
+use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
+use pummel_logic::wire::Verb;
+
+use crate::peer::{Cluster, Server};
+use crate::setup::{Outcome, measuring, mix, plan, run, time};
+
+/// Requests, or clients, per second; two milliseconds of them are [`DUE`].
+const RATE: f64 = 1e12;
+const LENGTH_NS: Nanos = 2 * MILLISECOND;
+const DUE: u64 = 2_000_000_000;
+
+fn server() -> Server {
+    Server::new(HostConfig::default())
+}
+
+/// A phase of [`LENGTH_NS`] with as long a drain.
+fn far(arrivals: Arrivals, depth: Depth) -> Plan {
+    let mut plan = Plan { timeout_ns: LENGTH_NS, ..plan() };
+    let group = &mut plan.groups[0];
+    (group.arrivals, group.rate, group.depth) = (arrivals, Some(RATE), depth);
+    plan.phases[0] = measuring(mix(&[(Verb::Get, 1.0)]), time(LENGTH_NS));
+    plan
+}
+
+/// The phase ended with its time and its drain.
+fn assert_in_time(outcome: &Outcome) {
+    let measured_ns = outcome.measurement.measured_ns;
+    assert!(measured_ns <= 2 * LENGTH_NS + MILLISECOND, "{measured_ns} ns");
+}
+
+#[test]
+fn a_rate_that_cannot_be_reached_ends_in_time_at_any_depth() {
+    for depth in [Depth::Limit(1), Depth::Limit(16), Depth::Unlimited] {
+        for (threads, silent) in [(1, false), (1, true), (3, true)] {
+            let mut plan = far(Arrivals::Constant, depth);
+            plan.engine.threads = threads;
+            let until = if silent { NEVER } else { 0 };
+            let server = server().freezing(0, until);
+            let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+            let counts = outcome.counts();
+            assert_eq!((counts.requests(), counts.unsent_estimated), (DUE, 0), "{depth:?}: {counts:?}");
+            assert_in_time(&outcome);
+
+            let poisson = Plan { groups: far(Arrivals::Poisson, depth).groups, ..plan };
+            let counts = run(&poisson, 1, Weather::calm(), || server.peer()).counts();
+            assert!((counts.requests() as f64 / DUE as f64 - 1.0).abs() < 0.001, "{depth:?}: {counts:?}");
+            assert!(counts.unsent_estimated > 0 && counts.unsent_estimated < counts.unsent, "{counts:?}");
+        }
+    }
+}
+
+#[test]
+fn what_follows_from_misses_does_not_hold_up_the_end() {
+    let mut plan = far(Arrivals::Constant, Depth::Limit(16));
+    let mut reading = mix(&[(Verb::Get, 1.0), (Verb::Set, 1.0)]);
+    (reading.multiget, reading.read_through_ns) = (5, Some(0));
+    plan.phases[0] = measuring(reading, time(LENGTH_NS));
+    let server = server();
+    let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+    assert!(outcome.counts().requests() >= DUE);
+    assert!(outcome.counts().completed > 100);
+    assert_in_time(&outcome);
+}
+
+#[test]
+fn requests_that_are_left_out_because_they_are_late_do_not_hold_up_the_turn() {
+    for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
+        let mut plan = far(arrivals, Depth::Limit(1));
+        plan.groups[0].manner.late = Late::Skipped;
+        plan.phases[0].stop = time(10 * LENGTH_NS);
+        let server = server();
+        let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+        let due = outcome.counts().requests() + outcome.measurement.skipped;
+        assert!((due as f64 / (10 * DUE) as f64 - 1.0).abs() < 0.001, "{due} requests");
+        assert!(outcome.measurement.skipped > DUE);
+    }
+}
+
+#[test]
+fn requests_whose_server_is_lost_do_not_hold_up_the_turn() {
+    let mut servers: Vec<Server> = (0..3).map(|_| server()).collect();
+    servers[1] = Server::new(HostConfig { faults: vec![Fault::CloseAfter(5)], ..HostConfig::default() });
+    let names = (0..3).map(|n| format!("127.0.0.{n}:11211")).collect();
+    let plan = Plan { servers: names, route: Route::Modulo, ..far(Arrivals::Constant, Depth::Limit(4)) };
+    let outcome = run(&plan, 1, Weather::calm(), || Cluster::new(&servers));
+    assert!(outcome.reason().starts_with("4 of 12 connections were lost"), "{}", outcome.reason());
+    assert_eq!(outcome.counts().requests(), DUE, "{:?}", outcome.counts());
+    assert_in_time(&outcome);
+}
+
+/// Four seats for clients that come faster than any machine can have them, five requests each.
+fn crowded(births: Births) -> Plan {
+    let mut plan = Plan { timeout_ns: LENGTH_NS, ..plan() };
+    plan.groups[0].crowd = Some(Crowd { births, calls: 5, sequence: None });
+    plan.phases[0] = measuring(mix(&[(Verb::Get, 1.0)]), time(LENGTH_NS));
+    plan
+}
+
+#[test]
+fn clients_that_cannot_be_had_are_counted_and_do_not_hold_up_the_end() {
+    for threads in [1, 3] {
+        let births = Births::Open { arrivals: Arrivals::Constant, rate: RATE };
+        let plan =
+            Plan { engine: pummel_logic::plan::Engine { threads, ..Default::default() }, ..crowded(births) };
+        for server in [server(), server().freezing(0, NEVER)] {
+            let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+            let churn = outcome.measurement.connections.churn.as_ref().expect("clients come and go");
+            assert!(churn.begun >= 4 && churn.life.moments().max <= 2 * LENGTH_NS + MILLISECOND);
+            let lost = outcome.counts().unsent;
+            // Of those who came, some had not asked everything.
+            let waiting = 5 * (DUE - churn.begun);
+            assert!((waiting..=waiting + 5 * 4).contains(&lost), "{lost} unsent, {} begun", churn.begun);
+            assert_in_time(&outcome);
+        }
+    }
+}
+
+#[test]
+fn drawn_clients_that_cannot_be_had_are_estimated() {
+    let sequence =
+        Sequence { instance: 0, calls: None, sizes: Gap::Fixed(1.0), stride: 1, offset: 0, bogus: false };
+    for gap in [Gap::Fixed(0.0), Gap::Fixed(1e-9), Gap::Exponential(1e-10), Gap::Uniform(0.0, 1e-9)] {
+        let mut plan = crowded(Births::Drawn(gap));
+        plan.phases[0] = measuring(mix(&[(Verb::Set, 1.0)]), time(LENGTH_NS));
+        plan.groups[0].crowd.as_mut().expect("a crowd").sequence = Some(sequence.clone());
+        let server = server();
+        let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+        assert!(outcome.counts().unsent > 1_000_000, "{gap:?}: {:?}", outcome.counts());
+        assert_in_time(&outcome);
+    }
+}
+
+/// Runs a plan until so many slices of its measured phase are there, and interrupts it then.
+fn interrupted(plan: &Plan, slices: u64, server: &Server) -> Measurement {
+    struct Counting<'a>(&'a Cell<u64>);
+    impl Watch for Counting<'_> {
+        fn slice(&mut self, _so_far: &Measurement) {
+            self.0.set(self.0.get() + 1);
+        }
+    }
+    let seen = Cell::new(0);
+    let stop = || seen.get() >= slices;
+    run_on(plan, &mut Counting(&seen), &stop, |worker| {
+        Ok(Sim::new(worker as u64, Weather::calm(), server.peer()))
+    })
+    .expect("the run begins")
+}
+
+#[test]
+fn clients_that_waited_for_a_place_are_counted_when_a_run_is_interrupted() {
+    for rate in [1_000.0, RATE] {
+        let births = Births::Open { arrivals: Arrivals::Constant, rate };
+        let mut plan = Plan { timeout_ns: 3_600 * SECOND, interval_ns: 100 * MILLISECOND, ..crowded(births) };
+        plan.phases[0].stop = time(1_000_000 * SECOND);
+        let measurement = interrupted(&plan, 10, &server().freezing(0, NEVER));
+        assert_eq!(measurement.status, Status::Interrupted);
+        let counts = measurement.ops().all().counts;
+        let least = (5.0 * (rate - 10.0)) as u64;
+        assert!(counts.unsent >= least, "a second passed at {rate} clients a second: {counts:?}");
+    }
+}

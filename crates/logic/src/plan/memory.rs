@@ -1,0 +1,185 @@
+//! How much memory a plan needs where it is run, from the plan alone.
+
+use super::{Depth, Group, Plan, Work};
+
+/// Most memory that a plan may need, in bytes. A million connections with one request each fit; what needs more is a depth
+/// that was mistyped.
+pub const LIMIT_BYTES: u64 = 8 << 30;
+
+/// Requests that all clients of a group with unlimited depth have outstanding together, at most.
+const UNLIMITED_REQUESTS: u64 = 1 << 20;
+
+/// Least requests that one client with unlimited depth may have outstanding.
+const UNLIMITED_MIN: u64 = 16;
+
+/// A client: its state, its place in its worker's tables.
+const CLIENT_BYTES: u64 = 1_024;
+
+/// A connection: its session, its place in the tables of its worker and of the backend.
+const CONNECTION_BYTES: u64 = 2_048;
+
+/// Keys and buffers of an encrypted connection: a record each way, and what frames it.
+const TLS_BYTES: u64 = 40 * 1_024;
+
+/// A request that is outstanding: its place among those of its connection, when its slot was freed, and its words while
+/// they wait to be sent.
+const REQUEST_BYTES: u64 = 256;
+
+/// The longest value that is copied to be sent; longer ones are ranges of one block.
+const COPIED_VALUE_MAX_BYTES: f64 = 2_048.0;
+
+/// What is remembered of a value that is being checked, for each connection.
+const CHECK_BYTES: u64 = 256;
+
+/// What a worker remembers of stored versions where values are checked.
+const WITNESS_BYTES: u64 = 8 << 20;
+
+/// A worker: its thread, its backend with its buffers, its queues.
+const WORKER_BYTES: u64 = 4 << 20;
+
+/// The five histograms of one verb of one group.
+const VERB_BYTES: u64 = 5 * 64 * 1_024;
+
+/// Intervals for each worker: the one that it writes to, and those that are under way.
+const INTERVALS: u64 = 4;
+
+/// An object of a window.
+const OBJECT_BYTES: u64 = 48;
+
+/// What all workers share: the block that values are ranges of, the program itself.
+const PROCESS_BYTES: u64 = 64 << 20;
+
+/// The most requests that a client of a group has outstanding: its depth. Where the depth is unlimited, the clients of the
+/// group share [`UNLIMITED_REQUESTS`] out among them, since every request takes memory until it is answered.
+pub fn depth_of(group: &Group) -> u32 {
+    match group.depth {
+        Depth::Limit(depth) => depth,
+        Depth::Unlimited => {
+            let share = UNLIMITED_REQUESTS / u64::from(group.clients).max(1);
+            share.max(UNLIMITED_MIN) as u32
+        }
+    }
+}
+
+/// Bytes of memory that a process needs at most that runs the whole plan. A recording that is replayed is not in the plan,
+/// and is not counted.
+pub fn need_bytes(plan: &Plan) -> u64 {
+    let clients: u64 = plan.groups.iter().map(|group| client_bytes(plan, group)).fold(0, u64::saturating_add);
+    let verbs: u64 = plan.phases.iter().map(|phase| verbs_of(&phase.work)).sum();
+    let interval = VERB_BYTES * verbs * plan.groups.len() as u64;
+    let checks = if plan.verify > 0.0 { WITNESS_BYTES } else { 0 };
+    let workers = u64::from(plan.engine.threads).saturating_mul(WORKER_BYTES + checks + interval * INTERVALS);
+    clients.saturating_add(workers).saturating_add(interval * INTERVALS).saturating_add(PROCESS_BYTES)
+}
+
+/// What all clients of a group need.
+fn client_bytes(plan: &Plan, group: &Group) -> u64 {
+    let lanes = plan.lanes() as u64;
+    let tls = if plan.tls.is_some() { TLS_BYTES } else { 0 };
+    let check = if plan.verify > 0.0 { CHECK_BYTES } else { 0 };
+    let objects = plan.window().map_or(0, |window| u64::from(window.objects));
+    let requests = requests_at_once(plan, group).saturating_mul(request_bytes(plan));
+    let connections = lanes.saturating_mul((CONNECTION_BYTES + tls + check).saturating_add(requests));
+    let one = CLIENT_BYTES.saturating_add(objects.saturating_mul(OBJECT_BYTES)).saturating_add(connections);
+    u64::from(group.clients).saturating_mul(one)
+}
+
+/// Most requests that a connection has outstanding in any phase. A client that comes and goes makes no more than its calls.
+fn requests_at_once(plan: &Plan, group: &Group) -> u64 {
+    let depth_in = |work: &Work| match work {
+        Work::Load(load) => u64::from(load.depth),
+        Work::Delete(delete) => u64::from(delete.depth),
+        Work::Window(_) | Work::Pause(_) => 1,
+        Work::Mix(_) | Work::Replay(_) => {
+            let calls = group.crowd.as_ref().map_or(u64::MAX, |crowd| crowd.calls);
+            u64::from(depth_of(group)).min(calls)
+        }
+    };
+    plan.phases.iter().map(|phase| depth_in(&phase.work)).max().unwrap_or(1)
+}
+
+/// A request with what it stores, as far as that is copied.
+fn request_bytes(plan: &Plan) -> u64 {
+    let stores = plan.phases.iter().any(|phase| match &phase.work {
+        Work::Mix(mix) => mix.read_through_ns.is_some() || mix.ops.iter().any(|(verb, _)| verb.stores()),
+        Work::Load(_) | Work::Replay(_) | Work::Window(_) => true,
+        Work::Delete(_) | Work::Pause(_) => false,
+    });
+    let value = plan.data.value_size.mean_from_zero();
+    let copied = if stores && value <= COPIED_VALUE_MAX_BYTES { value as u64 } else { 0 };
+    REQUEST_BYTES + copied
+}
+
+/// How many verbs the requests of a phase have at most, with those that answers ask for.
+fn verbs_of(work: &Work) -> u64 {
+    match work {
+        Work::Mix(mix) => 2 * mix.ops.len() as u64,
+        Work::Load(_) | Work::Delete(_) => 1,
+        Work::Replay(_) | Work::Window(_) => 2,
+        Work::Pause(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Mix, Phase, Stop};
+    use crate::wire::Verb;
+
+    fn plan(clients: u32, depth: Depth) -> Plan {
+        let work = Work::Mix(Mix::of(&[(Verb::Get, 9.0), (Verb::Set, 1.0)]));
+        let phase = Phase { name: "measure".to_owned(), work, stop: Stop::default(), recorded: true };
+        let group = Group { clients, depth, ..Group::default() };
+        Plan {
+            servers: vec!["127.0.0.1:11211".to_owned()],
+            groups: vec![group],
+            phases: vec![phase],
+            ..Plan::default()
+        }
+    }
+
+    #[test]
+    fn plans_of_many_connections_fit_and_those_of_a_mistyped_depth_do_not() {
+        for (clients, depth, fits) in [
+            (50, Depth::Limit(1), true),
+            (10_000, Depth::Limit(16), true),
+            (10_000, Depth::Unlimited, true),
+            (1_000_000, Depth::Limit(1), true),
+            (1, Depth::Limit(1_000_000), true),
+            (1, Depth::Unlimited, true),
+            (1_000, Depth::Limit(1_000_000), false),
+            (1_000_000, Depth::Limit(1_000), false),
+        ] {
+            let need = need_bytes(&plan(clients, depth));
+            assert_eq!(need <= LIMIT_BYTES, fits, "{clients} clients at {depth:?} need {need} bytes");
+        }
+    }
+
+    #[test]
+    fn what_is_asked_for_is_paid_for() {
+        let base = plan(1_000, Depth::Limit(16));
+        let of = |change: fn(&mut Plan)| {
+            let mut plan = base.clone();
+            change(&mut plan);
+            need_bytes(&plan)
+        };
+        let least = need_bytes(&base);
+        assert!(of(|plan| plan.groups[0].clients *= 2) > least);
+        assert!(of(|plan| plan.groups[0].depth = Depth::Limit(32)) > least);
+        assert!(of(|plan| plan.verify = 1.0) > least);
+        assert!(of(|plan| plan.engine.threads = 2) > least);
+        assert!(of(|plan| plan.tls = Some(crate::plan::TlsOptions::default())) > least);
+        assert!(of(|plan| plan.groups.push(plan.groups[0].clone())) > least);
+        assert!(of(|plan| plan.data.value_size = crate::dist::Dist::Fixed(2_000.0)) > least);
+        assert_eq!(
+            of(|plan| plan.groups[0].clients = u32::MAX),
+            need_bytes(&plan(u32::MAX, Depth::Limit(16)))
+        );
+    }
+
+    #[test]
+    fn unlimited_depth_is_a_share_of_what_all_may_have() {
+        let depth = |clients| depth_of(&Group { clients, depth: Depth::Unlimited, ..Group::default() });
+        assert_eq!([1, 50, 10_000, 1_000_000].map(depth), [1 << 20, 20_971, 104, 16]);
+    }
+}

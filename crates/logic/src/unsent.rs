@@ -1,0 +1,107 @@
+//! Requests that were due and never sent: how many there are, and of which verbs, at a bounded cost.
+//!
+//! A schedule may ask for more than any machine can send, so that what is left of it cannot be walked through one by one.
+//! Numbers are exact as far as arithmetic or a bounded number of draws reaches; behind that they follow from the mean rate
+//! and from the weights of the mix, and are marked as estimated. What is counted for a client depends on that client alone,
+//! so that the sum over all clients is the same for any number of threads and agents.
+
+use crate::arrivals::{Passed, estimated_count};
+use crate::sequence::Draws;
+use crate::shared::Shared;
+use crate::time::Nanos;
+use crate::wire::Verb;
+
+/// Draws that the clients of a plan together make at most, at the end of a phase, to count what they did not send: some
+/// hundredths of a second.
+pub const DRAWS_MAX: u64 = 1 << 18;
+
+/// Requests of one verb that were due and never sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unsent {
+    /// What they were to ask.
+    pub verb: Verb,
+    /// How many there are.
+    pub requests: u64,
+    /// Those of them whose number follows from the mean rate, or whose verb follows from the weights of the mix.
+    pub estimated: u64,
+}
+
+/// The share of one client in [`DRAWS_MAX`], in a plan with so many clients.
+pub fn draws_of_client(clients: u64) -> u64 {
+    (DRAWS_MAX / clients.max(1)).max(1)
+}
+
+/// How many gaps between clients that come are drawn before the rest is estimated, when `number` were drawn so far: up to
+/// the next mark but one. Marks lie [`DRAWS_MAX`] apart, so that workers estimate from the same client on although they
+/// stand at different ones.
+pub fn draws_to_mark(number: u64) -> u64 {
+    2 * DRAWS_MAX - number % DRAWS_MAX
+}
+
+/// Tells of requests that a schedule passed over which verbs they have. `bits` are those that the verb of the n-th of them
+/// is drawn from; at most `draws_max` are drawn, and the rest is dealt by the weights of the mix.
+pub fn tell(
+    passed: Passed,
+    draws_max: u64,
+    shared: &Shared,
+    bits: impl Fn(u64) -> u64,
+    mut each: impl FnMut(Unsent),
+) {
+    let Passed { requests, estimated } = passed;
+    if requests == 0 {
+        return;
+    }
+    if let Some(verb) = shared.only_verb() {
+        return each(Unsent { verb, requests, estimated });
+    }
+    let drawn = (requests - estimated).min(draws_max);
+    let (mut counts, mut dealt) = ([0; Verb::COUNT], [0; Verb::COUNT]);
+    for nth in 0..drawn {
+        counts[shared.verb(bits(nth)) as usize] += 1;
+    }
+    shared.deal(requests - drawn, bits(drawn), |verb, requests| dealt[verb as usize] += requests);
+    for verb in Verb::ALL {
+        let (counted, estimated) = (counts[verb as usize], dealt[verb as usize]);
+        if counted + estimated > 0 {
+            each(Unsent { verb, requests: counted + estimated, estimated });
+        }
+    }
+}
+
+/// How many clients come after the one that is due at `due`, each after a gap, before `until`: at most `clients_max`, of
+/// which at most `draws_max` are drawn. Equal gaps are counted by arithmetic.
+pub fn pass_drawn(gaps: &mut Draws, due: Nanos, until: Nanos, clients_max: u64, draws_max: u64) -> Passed {
+    if let Some(gap_ns @ 1..) = gaps.fixed_ns() {
+        let clients = until.saturating_sub(due).saturating_sub(1) / gap_ns;
+        return Passed::exactly(clients.min(clients_max));
+    }
+    let mut passed = Passed::default();
+    let mut due = due.saturating_add(gaps.draw_ns());
+    while passed.requests < clients_max && due < until {
+        if passed.requests == draws_max {
+            passed.estimated =
+                estimated_count(until - due, gaps.mean_ns()).min(clients_max - passed.requests);
+            passed.requests += passed.estimated;
+            break;
+        }
+        due = due.saturating_add(gaps.draw_ns());
+        passed.requests += 1;
+    }
+    passed
+}
+
+/// How many requests clients were to make that are due and did not come, as far as they are one worker's: client `number`,
+/// and every `turns`-th of the `after` that follow it. Each makes `calls`, and all clients of all workers together no more
+/// than `requests`.
+pub fn calls_of_waiting(number: u64, after: Passed, turns: u64, calls: u64, requests: u64) -> Passed {
+    let calls_before = |clients: u64| {
+        let own = clients.div_ceil(turns);
+        let last = number.saturating_add((own - 1).saturating_mul(turns));
+        // The last of all clients makes what is left.
+        let missing = last.saturating_add(1).saturating_mul(calls).saturating_sub(requests);
+        own.saturating_mul(calls).saturating_sub(missing)
+    };
+    let all = calls_before(after.requests.saturating_add(1));
+    let exact = calls_before(after.requests - after.estimated + 1);
+    Passed { requests: all, estimated: all - exact }
+}

@@ -1,0 +1,398 @@
+//! Finds circles of files: files that name each other's items, directly or through others.
+//!
+//! An edge goes from the file that names an item to the file that defines it, through any number of re-exports. Modules,
+//! `mod` lines and re-exports are no edges, and tests are left out. Three kinds of knowledge cannot be seen in the words of
+//! a source, and are no edges here: a method or field of a type whose name does not stand there, what a macro makes, and a
+//! path in a string, such as that of an attribute of serde.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fmt;
+
+use super::paths::{self, Path};
+use super::place::Place;
+use super::tokens::{self, Kind, Token};
+
+/// Files each of which can be reached from each other one by the items that they name.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Circle {
+    /// The edges between them, in the order of their files.
+    pub edges: Vec<Edge>,
+}
+
+/// One file's knowledge of another.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// The file that names items of the other.
+    pub from: String,
+    /// The file that defines them.
+    pub to: String,
+    /// The items, each with the first line that names it.
+    pub items: BTreeMap<String, usize>,
+}
+
+impl Circle {
+    /// The files, in the order of their names.
+    pub fn files(&self) -> BTreeSet<&str> {
+        self.edges.iter().map(|edge| edge.from.as_str()).collect()
+    }
+}
+
+impl fmt::Display for Circle {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let files: Vec<&str> = self.files().into_iter().collect();
+        write!(out, "circle of {} files: {}", files.len(), files.join(", "))?;
+        for edge in &self.edges {
+            let items: Vec<String> =
+                edge.items.iter().map(|(name, line)| format!("{name} (line {line})")).collect();
+            write!(out, "\n  {} -> {}: {}", edge.from, edge.to, items.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+/// The circles among the files of one crate, given as their places and texts. Only files that are shipped and are no tests
+/// are looked at, and of two roots only the library's, because no file can name what is in the other.
+pub fn find(files: &[(&Place, &str)]) -> Vec<Circle> {
+    let has_library = files.iter().any(|(place, _)| place.file.ends_with("/src/lib.rs"));
+    let counts = |place: &Place| {
+        place.is_shipped && !place.is_test && !(has_library && place.file.ends_with("/src/main.rs"))
+    };
+    let sources: Vec<Source<'_>> = files
+        .iter()
+        .filter(|(place, _)| counts(place))
+        .map(|(place, text)| Source::read(place, text))
+        .collect();
+    let names = Names::of(&sources);
+    let edges = edges(&sources, &names);
+    let reached: Vec<HashSet<usize>> = (0..sources.len()).map(|from| reached_from(from, &edges)).collect();
+    let mut circles = Vec::new();
+    let mut placed = HashSet::new();
+    for file in 0..sources.len() {
+        let members: BTreeSet<usize> =
+            reached[file].iter().copied().filter(|other| reached[*other].contains(&file)).collect();
+        if members.is_empty() || !placed.insert(members.clone()) {
+            continue;
+        }
+        let inside = edges.iter().filter(|((from, to), _)| members.contains(from) && members.contains(to));
+        let edges = inside.map(|((from, to), items)| Edge {
+            from: sources[*from].place.file.clone(),
+            to: sources[*to].place.file.clone(),
+            items: items.clone(),
+        });
+        circles.push(Circle { edges: edges.collect() });
+    }
+    circles
+}
+
+/// A file of the crate.
+struct Source<'a> {
+    place: &'a Place,
+    /// Its tokens, but for those of tests.
+    tokens: Vec<Token>,
+    paths: Vec<Path>,
+}
+
+impl<'a> Source<'a> {
+    fn read(place: &'a Place, text: &str) -> Source<'a> {
+        let mut tokens = tokens::read(text);
+        tokens.retain(|token| !token.in_test);
+        let paths = paths::find(&tokens, &place.module);
+        Source { place, tokens, paths }
+    }
+
+    /// The first line that uses the name of a re-export as one of the file's own words.
+    fn line_of_use(&self, name: &str) -> Option<usize> {
+        let mut at = 0;
+        while at < self.tokens.len() {
+            let token = &self.tokens[at];
+            if token.is_word("use") && !self.tokens.get(at + 1).is_some_and(|next| next.is_mark('<')) {
+                at += self.tokens[at..].iter().position(|token| token.is_mark(';')).unwrap_or_default();
+            }
+            let is_part = at > 0
+                && (self.tokens[at - 1].is_mark('.')
+                    || self.tokens[at - 1].is_mark(':') && { at > 1 && self.tokens[at - 2].is_mark(':') });
+            if token.is_word(name) && !is_part {
+                return Some(token.line);
+            }
+            at += 1;
+        }
+        None
+    }
+}
+
+/// A module, by the path from the crate's root.
+type Module = Vec<String>;
+
+/// What a path leads to.
+enum Found {
+    Module(Module),
+    /// An item other than a module, by the index of its file.
+    Item(usize),
+}
+
+/// Every name of a crate.
+struct Names {
+    modules: HashSet<Module>,
+    /// Items by module and name, each with the index of its file.
+    items: HashMap<(Module, String), usize>,
+    /// What imports stand for, by module and name.
+    imports: HashMap<(Module, String), Vec<String>>,
+}
+
+/// Most imports that a path may lead through, so that imports of each other end.
+const IMPORTS_MAX: usize = 32;
+
+impl Names {
+    fn of(sources: &[Source<'_>]) -> Names {
+        let mut names =
+            Names { modules: HashSet::from([Vec::new()]), items: HashMap::new(), imports: HashMap::new() };
+        for (file, source) in sources.iter().enumerate() {
+            names.modules.insert(source.place.module.clone());
+            names.take_items(file, source);
+            for path in &source.paths {
+                if let Some(import) = &path.import {
+                    names.imports.insert((path.scope.clone(), import.name.clone()), path.parts.clone());
+                }
+            }
+        }
+        names
+    }
+
+    /// Notes the items of a file, and its inline modules with theirs.
+    fn take_items(&mut self, file: usize, source: &Source<'_>) {
+        let tokens = &source.tokens;
+        let mut module = source.place.module.clone();
+        // Index behind each inline module that is open.
+        let mut ends = Vec::new();
+        let mut at = 0;
+        while at < tokens.len() {
+            while ends.last().is_some_and(|end| *end <= at + 1) {
+                ends.pop();
+                module.pop();
+            }
+            let word_at = |at: usize| tokens.get(at).and_then(Token::word);
+            match &tokens[at].kind {
+                Kind::Mark('{' | '(' | '[') => at = tokens::group_end(tokens, at).max(at + 1) - 1,
+                Kind::Word(word) if word == "mod" => {
+                    if let Some(name) = word_at(at + 1)
+                        && tokens.get(at + 2).is_some_and(|token| token.is_mark('{'))
+                    {
+                        module.push(name.to_owned());
+                        self.modules.insert(module.clone());
+                        ends.push(tokens::group_end(tokens, at + 2));
+                        at += 2;
+                    }
+                }
+                Kind::Word(word) if word == "macro_rules" => {
+                    if let Some(name) = word_at(at + 2) {
+                        self.items.insert((module.clone(), name.to_owned()), file);
+                    }
+                }
+                Kind::Word(word) if DEFINING.contains(&word.as_str()) => {
+                    let skip = usize::from(word_at(at + 1) == Some("mut"));
+                    if let Some(name) = word_at(at + 1 + skip)
+                        && !DEFINING.contains(&name)
+                    {
+                        self.items.insert((module.clone(), name.to_owned()), file);
+                    }
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+    }
+
+    /// What a path that stands in the module `scope` leads to; `None` where it leads out of the crate or to nothing that
+    /// has a name here.
+    fn find(&self, scope: &[String], parts: &[String], imports: usize) -> Option<Found> {
+        let is_absolute = parts.first().is_some_and(|part| part == "crate");
+        let mut module = if is_absolute { Vec::new() } else { scope.to_vec() };
+        let rest = &parts[usize::from(is_absolute)..];
+        for (index, part) in rest.iter().enumerate() {
+            let key = (module, part.clone());
+            let item = self.items.get(&key).copied();
+            let (mut inner, part) = key.clone();
+            inner.push(part);
+            let is_last = index + 1 == rest.len();
+            module = match item {
+                Some(file) if is_last || !self.modules.contains(&inner) => return Some(Found::Item(file)),
+                _ if self.modules.contains(&inner) => inner,
+                _ => {
+                    let import = self.imports.get(&key).filter(|_| imports < IMPORTS_MAX)?;
+                    // An import of a crate under its own name leads to itself.
+                    match self.find(&key.0, import, imports + 1)? {
+                        Found::Module(module) => module,
+                        found @ Found::Item(_) => return Some(found),
+                    }
+                }
+            };
+        }
+        Some(Found::Module(module))
+    }
+}
+
+/// Words before the name of an item.
+const DEFINING: [&str; 8] = ["fn", "struct", "enum", "union", "trait", "type", "const", "static"];
+
+/// From one file to another, with the items that make the edge and the first line that names each.
+type Edges = BTreeMap<(usize, usize), BTreeMap<String, usize>>;
+
+fn edges(sources: &[Source<'_>], names: &Names) -> Edges {
+    let mut edges = Edges::new();
+    for (from, source) in sources.iter().enumerate() {
+        for path in source.paths.iter().filter(|path| !path.glob) {
+            let Some(Found::Item(to)) = names.find(&path.scope, &path.parts, 0) else { continue };
+            let line = match &path.import {
+                Some(import) if import.is_exported => source.line_of_use(&import.name),
+                _ => Some(path.line),
+            };
+            if let Some(line) = line.filter(|_| to != from) {
+                let name =
+                    path.parts.iter().filter(|part| *part != "crate").cloned().collect::<Vec<_>>().join("::");
+                edges.entry((from, to)).or_default().entry(name).or_insert(line);
+            }
+        }
+    }
+    edges
+}
+
+/// Every file that can be reached from one by at least one edge.
+fn reached_from(from: usize, edges: &Edges) -> HashSet<usize> {
+    let mut reached = HashSet::new();
+    let mut waiting = vec![from];
+    while let Some(file) = waiting.pop() {
+        let next = edges.range((file, 0)..=(file, usize::MAX)).map(|((_, to), _)| *to);
+        waiting.extend(next.filter(|to| reached.insert(*to)));
+    }
+    reached
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The circles of a crate of these files, each as its edges without their lines.
+    fn circles(files: &[(&str, &str)]) -> Vec<Vec<String>> {
+        let places: Vec<Place> = files
+            .iter()
+            .map(|(name, _)| Place::inside("crates/logic", &format!("crates/logic/src/{name}")))
+            .collect();
+        let files: Vec<(&Place, &str)> =
+            places.iter().zip(files).map(|(place, (_, text))| (place, *text)).collect();
+        let short = |file: &str| file.trim_start_matches("crates/logic/src/").to_owned();
+        let words = |edge: &Edge| {
+            let items: Vec<&str> = edge.items.keys().map(String::as_str).collect();
+            format!("{} -> {}: {}", short(&edge.from), short(&edge.to), items.join(" "))
+        };
+        find(&files).iter().map(|circle| circle.edges.iter().map(words).collect()).collect()
+    }
+
+    fn none(files: &[(&str, &str)]) {
+        assert_eq!(circles(files), Vec::<Vec<String>>::new());
+    }
+
+    #[test]
+    fn two_files_that_import_from_each_other_are_a_circle() {
+        let files = [
+            ("lib.rs", "pub mod a; pub mod b;"),
+            ("a.rs", "use crate::b::B; pub struct A(B);"),
+            ("b.rs", "use crate::a::A; pub struct B(Box<A>);"),
+        ];
+        assert_eq!(circles(&files), [["a.rs -> b.rs: b::B", "b.rs -> a.rs: a::A"]]);
+    }
+
+    #[test]
+    fn edges_in_one_direction_are_no_circle() {
+        none(&[
+            ("a.rs", "use crate::b::B; pub struct A(B);"),
+            ("b.rs", "pub struct B;"),
+            ("c.rs", "fn f() { crate::a::A }"),
+        ]);
+    }
+
+    #[test]
+    fn a_circle_may_lead_through_several_files_and_another_may_stand_beside_it() {
+        let files = [
+            ("a.rs", "fn f() -> crate::b::B { g() }"),
+            ("b.rs", "pub type B = u8; use super::c::h as i;"),
+            ("c.rs", "pub fn h() { crate::a::f() }"),
+            ("d.rs", "use super::e; pub const D: u8 = e::E;"),
+            ("e.rs", "pub static mut E: u8 = crate::d::D + crate::a::f();"),
+        ];
+        let expected: [&[&str]; 2] = [
+            &["a.rs -> b.rs: b::B", "b.rs -> c.rs: c::h", "c.rs -> a.rs: a::f"],
+            &["d.rs -> e.rs: e::E", "e.rs -> d.rs: d::D"],
+        ];
+        assert_eq!(circles(&files), expected);
+    }
+
+    #[test]
+    fn a_parent_and_its_child_are_a_circle_where_both_name_items() {
+        let files = [
+            ("a/mod.rs", "mod b; pub struct A; fn f() { b::g() }"),
+            ("a/b.rs", "use super::A; pub fn g() -> A { A }"),
+        ];
+        assert_eq!(circles(&files), [["a/mod.rs -> a/b.rs: b::g", "a/b.rs -> a/mod.rs: a::A"]]);
+    }
+
+    #[test]
+    fn re_exports_modules_and_tests_are_no_edges() {
+        none(&[
+            ("a/mod.rs", "pub mod b; pub use b::{B, C as D}; pub(crate) use self::b::g; pub struct A;"),
+            ("a/b.rs", "use super::A; use crate::c; pub struct B(A); pub struct C; pub fn g() { c::d(); }"),
+            ("c.rs", "pub fn d() {} #[cfg(test)] mod tests { use crate::a::A; }"),
+        ]);
+    }
+
+    #[test]
+    fn a_re_export_that_its_own_file_uses_is_an_edge() {
+        let child = ("a/b.rs", "use super::A; pub struct B(A);");
+        let edges = [["a/mod.rs -> a/b.rs: a::b::B", "a/b.rs -> a/mod.rs: a::A"]];
+        assert_eq!(circles(&[("a/mod.rs", "pub use self::b::B; pub struct A; fn f(_: B) {}"), child]), edges);
+        none(&[("a/mod.rs", "pub use self::b::B; pub struct A; fn f() { x::B; y.B() }"), child]);
+    }
+
+    #[test]
+    fn an_item_is_followed_through_re_exports_to_the_file_that_defines_it() {
+        let files = [
+            ("lib.rs", "mod a; mod c; pub use a::B;"),
+            ("a/mod.rs", "mod b; pub use b::B; pub const ONE: u8 = 1;"),
+            ("a/b.rs", "use crate::c::C; pub enum B { One(C) }"),
+            ("c.rs", "use crate::B as Other; pub struct C; fn f() { Other::One; }"),
+        ];
+        assert_eq!(circles(&files), [["a/b.rs -> c.rs: c::C", "c.rs -> a/b.rs: B Other::One"]]);
+    }
+
+    #[test]
+    fn names_inside_bodies_are_no_items_and_inline_modules_have_their_own() {
+        none(&[
+            ("a.rs", "impl X { fn b() { fn inner() {} } } use crate::c::C; pub mod d { pub struct D; }"),
+            ("c.rs", "pub struct C; fn f() { crate::a::inner(); crate::a::b(); }"),
+        ]);
+        let files = [
+            ("a.rs", "pub mod d { use crate::c::C; pub struct D(C); } pub struct E;"),
+            ("c.rs", "use crate::a::d::D; pub struct C;"),
+        ];
+        assert_eq!(circles(&files), [["a.rs -> c.rs: c::C", "c.rs -> a.rs: a::d::D"]]);
+    }
+
+    #[test]
+    fn other_crates_and_imports_of_themselves_lead_nowhere() {
+        none(&[
+            ("a.rs", "use serde::b; use crate::b::f; use std; fn g() { serde::b::f(); std::b::f(); f() }"),
+            ("b.rs", "pub fn f() {} use libm; fn g() { libm::a::g(); }"),
+        ]);
+    }
+
+    #[test]
+    fn a_program_beside_a_library_is_left_out() {
+        none(&[
+            ("lib.rs", "pub mod a; pub struct L;"),
+            ("main.rs", "fn main() {}"),
+            ("a.rs", "fn f() { crate::main(); }"),
+        ]);
+        let files =
+            [("main.rs", "mod a; fn main() { a::f() } struct M;"), ("a.rs", "use crate::M; pub fn f() {}")];
+        assert_eq!(circles(&files), [["main.rs -> a.rs: a::f", "a.rs -> main.rs: M"]]);
+    }
+}
