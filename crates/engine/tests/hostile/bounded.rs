@@ -109,10 +109,6 @@ impl<B: Backend> Backend for Bounded<B> {
         self.inner.drain(on);
     }
 
-    fn lend(&mut self, block: Arc<[u8]>) {
-        self.inner.lend(block);
-    }
-
     fn mend_stamps(&mut self) {
         self.inner.mend_stamps();
     }
