@@ -319,3 +319,24 @@ fn replicas_are_read_where_they_were_not_written() {
     }
     assert_eq!((story.counts.verify_failed, story.counts.verify_misses), (0, 0));
 }
+
+#[test]
+fn a_value_that_comes_twice_is_not_called_wrong() {
+    let window = Window { multiget: 2, ..window() };
+    let mut story = Story::new(&window, 1, 3_000);
+    let mut repeated = 0;
+    while let Some(asked) = story.ask() {
+        if asked.ticket.care == Care::Window
+            && let Some(value) = story.stores[0].get(&asked.keys[0]).cloned()
+        {
+            let item = Item { key: &asked.keys[0], size: value.len() as u64, cas: 0, flags: 0 };
+            if story.client.handle_window_item(&item, &mut story.shared) {
+                story.client.handle_window_body(&value, &story.shared);
+                repeated += 1;
+            }
+        }
+        story.serve(&asked, 0);
+    }
+    assert!(repeated > 100, "{repeated} values came twice");
+    assert_eq!((story.counts.verify_failed, story.counts.verify_misses), (0, 0));
+}

@@ -23,6 +23,9 @@ const PATIENCE: (u64, Nanos) = (10, 10 * SECOND);
 /// Memory of a worker and its servers: what is stored, what is on its way, rows that nobody has taken yet.
 const MEMORY_MAX_BYTES: i64 = 8 << 20;
 
+/// Slices that a worker has in memory at most.
+const INTERVALS_PER_WORKER: usize = 32;
+
 /// Memory for the times of one verb: five histograms, most of whose pages are never touched.
 const TIMES_MAX_BYTES: i64 = 5 * (448 << 10);
 
@@ -90,10 +93,9 @@ pub fn broken(run: &Run<'_>) -> Vec<String> {
         });
         return findings;
     }
-    // A simulation is quicker than the thread that gives slices back.
-    let verbs = measurement.ops().iter().count().max(2) as i64;
-    let slices = measurement.intervals.len() as i64 + 4;
-    let memory_bytes = MEMORY_MAX_BYTES + verbs * slices * TIMES_MAX_BYTES;
+    // A simulation is quicker than the thread that gives slices back, and at most so many are on their way to it.
+    let slices = (measurement.intervals.len() + 6).min(INTERVALS_PER_WORKER + 2) as i64;
+    let memory_bytes = MEMORY_MAX_BYTES + verbs_of(plan) * slices * TIMES_MAX_BYTES;
     holds(spent.memory_bytes < memory_bytes, &|| {
         format!("it took {} bytes of memory where {memory_bytes} are enough", spent.memory_bytes)
     });
@@ -188,6 +190,17 @@ pub fn broken(run: &Run<'_>) -> Vec<String> {
         format!("{} right values of windows are called wrong", window.verify_failed)
     });
     findings
+}
+
+/// How many verbs are measured at most: those of a mix, and those that follow from them.
+fn verbs_of(plan: &Plan) -> i64 {
+    let of = |work: &Work| match work {
+        Work::Mix(mix) => mix.ops.len() as i64 + 2,
+        Work::Load(_) | Work::Delete(_) | Work::Pause(_) => 1,
+        Work::Replay(_) | Work::Window(_) => 2,
+    };
+    // Phases that ask the same verbs share the memory.
+    plan.phases.iter().map(|phase| of(&phase.work)).max().unwrap_or(0) + 1
 }
 
 /// How many requests the recorded phase is to make, and whether so many have to be accounted for, or at most so many;
