@@ -5,6 +5,7 @@ use pummel_logic::measure::churn::Churn;
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::{Bytes, WorkerTime};
 use pummel_logic::measure::recorder::{Sample, Tally};
+use pummel_logic::plan::memory::INTERVALS_PER_WORKER;
 use pummel_logic::sequence::Weight;
 use pummel_logic::session::{Answer, Stamp};
 use pummel_logic::shared::Shared;
@@ -28,11 +29,6 @@ const STALL_NS: Nanos = MILLISECOND;
 
 /// How often a phase that is not recorded says how far it is.
 const PROGRESS_NS: Nanos = 100 * MILLISECOND;
-
-/// Intervals that are one worker's memory, from the start to the end. It writes to one; the others are kept, or on their
-/// way to the watching thread and back. Without one to go on with, the worker goes on in the interval that it has, whose
-/// slice becomes longer.
-pub const INTERVALS_PER_WORKER: usize = 8;
 
 /// Rows that are handed over together.
 const ROWS: usize = 4096;
