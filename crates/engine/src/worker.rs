@@ -414,7 +414,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             repeated += client.repeated();
             let (log, group) = (&mut desk.log, client.group());
             let draws_max = desk.rules.unsent_draws_max;
-            client.count_unsent(over, &desk.shared, draws_max, |unsent| log.unsent(group, unsent));
+            client.count_unsent(over, &mut desk.shared, draws_max, |unsent| log.unsent(group, unsent));
             dead += client.lost_lanes();
             missing += client.missing();
             skipped += client.skipped();

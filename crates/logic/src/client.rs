@@ -651,7 +651,7 @@ impl Client {
     pub fn count_unsent(
         &mut self,
         now: Nanos,
-        shared: &Shared,
+        shared: &mut Shared,
         draws_max: u64,
         mut unsent: impl FnMut(Unsent),
     ) {
@@ -660,6 +660,8 @@ impl Client {
         }
         let until = self.shift.end.min(now);
         let left = self.shift.requests.saturating_sub(self.issued);
+        // Requests of a schedule beyond the last row of a trace are none.
+        let left = shared.rows_left().map_or(left, |rows| left.min(rows));
         let passed = match &mut self.schedule {
             Some(schedule) => schedule.pass(until.saturating_sub(self.shift.begin), left, draws_max),
             // In closed loop a request is due when its slot is freed; it is not sent when the lane is lost.
@@ -667,6 +669,7 @@ impl Client {
         };
         let (op, first) = (&self.draws.op, self.issued);
         unsent::tell(passed, draws_max, shared, |place| op.draw(first + place), &mut unsent);
+        shared.pass_rows(passed.requests);
         self.issued += passed.requests;
         for follow in self.follow_ups.drain(..).take_while(|follow| follow.due < until) {
             unsent(Unsent { verb: follow.verb, requests: 1, estimated: 0 });

@@ -279,6 +279,19 @@ impl Shared {
         matches!(&self.task, Task::Replay(reel) if reel.next >= reel.trace.len())
     }
 
+    /// How many rows of a trace wait to be asked here; `None` where nothing is replayed.
+    pub(crate) fn rows_left(&self) -> Option<u64> {
+        let Task::Replay(reel) = &self.task else { return None };
+        Some(reel.trace.len().saturating_sub(reel.next).div_ceil(reel.step))
+    }
+
+    /// So many rows of a trace are not asked: the requests that were due for them are unsent.
+    pub(crate) fn pass_rows(&mut self, rows: u64) {
+        if let Task::Replay(reel) = &mut self.task {
+            reel.next += rows * reel.step;
+        }
+    }
+
     /// How many records a load stores: on each server, where it is not their keys that decide on the server.
     pub fn load_records(load: &Load, records: u64) -> u64 {
         load_spaces(load).len() as u64 * records

@@ -214,7 +214,7 @@ impl Story {
 
     fn unsent(&mut self, client: usize, now: Nanos) -> Vec<Verb> {
         let mut unsent = Vec::new();
-        self.clients[client].count_unsent(now, &self.shared, DRAWS_MAX, |some| {
+        self.clients[client].count_unsent(now, &mut self.shared, DRAWS_MAX, |some| {
             assert_eq!(some.estimated, 0);
             unsent.extend((0..some.requests).map(|_| some.verb));
         });
@@ -857,7 +857,7 @@ fn left_in_an_hour(arrivals: &Arrivals, clients: u64, work: &Work) -> (u64, u64,
     let (mut all, mut estimated, mut gets) = (0, 0, 0);
     let draws_max = draws_of_client(clients);
     for client in &mut story.clients {
-        client.count_unsent(end + SECOND, &story.shared, draws_max, |unsent| {
+        client.count_unsent(end + SECOND, &mut story.shared, draws_max, |unsent| {
             all += unsent.requests;
             estimated += unsent.estimated;
             gets += if unsent.verb == Verb::Get { unsent.requests } else { 0 };
@@ -890,7 +890,7 @@ fn few_requests_of_many_clients_are_dealt_by_the_weights_too() {
     let mut story = Story::new(1_000, &task);
     let (mut all, mut gets) = (0, 0);
     for client in &mut story.clients {
-        client.count_unsent(end, &story.shared, 0, |unsent| {
+        client.count_unsent(end, &mut story.shared, 0, |unsent| {
             assert_eq!(unsent.requests, unsent.estimated);
             all += unsent.requests;
             gets += if unsent.verb == Verb::Get { unsent.requests } else { 0 };

@@ -712,7 +712,7 @@ impl<C: Codec> Desk<C> {
         if life.failure.is_none() {
             if !client.is_told() {
                 let draws_max = DEPARTURE_DRAWS_MAX;
-                client.count_unsent(now, &self.shared, draws_max, |unsent| log.unsent(group, unsent));
+                client.count_unsent(now, &mut self.shared, draws_max, |unsent| log.unsent(group, unsent));
             }
             return;
         }

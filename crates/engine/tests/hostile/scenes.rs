@@ -12,7 +12,7 @@ use pummel_engine::run::Supplies;
 use pummel_engine::tls::{Setup, Tls};
 use pummel_logic::dist::Dist;
 use pummel_logic::host::{HostConfig, Login};
-use pummel_logic::plan::{Plan, Protocol, TlsOptions, Work};
+use pummel_logic::plan::{Phase, Plan, Protocol, TlsOptions, Work};
 use pummel_logic::wire::Verb;
 use pummel_logic::workload::trace::Trace;
 use rustls::ServerConfig;
@@ -141,9 +141,11 @@ fn scene(case: Case) -> (Setting, Mischief) {
     if case.fault == Misbehaviour::Fields && setting.model != Model::Sequence && !plan.protocol.is_resp() {
         read_for_a_cas(plan);
     }
-    // A server that is silent for ever is given up long before so many requests have waited for it.
+    // A server that is silent for ever is given up long before so many requests have waited for it. Of one that has to
+    // answer nothing, silence is not known.
+    let asks = |phase: &Phase| !matches!(&phase.work, Work::Mix(mix) if mix.noreply);
     let last = plan.phases.last_mut().expect("a plan has phases");
-    if mischief.is_total() && last.stop.time_ns.is_none() && last.stop.requests.is_some() {
+    if mischief.is_total() && last.stop.time_ns.is_none() && last.stop.requests.is_some() && asks(last) {
         last.stop.requests = Some(ENDLESS);
     }
     (setting, mischief)
