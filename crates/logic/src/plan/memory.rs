@@ -40,9 +40,8 @@ const WORKER_BYTES: u64 = 4 << 20;
 /// The five histograms of one verb of one group.
 const VERB_BYTES: u64 = 5 * 64 * 1_024;
 
-/// Intervals that are one worker's memory, from the start to the end. It writes to one; the others are kept, or on their
-/// way to the watching thread and back. Without one to go on with, the worker goes on in the interval that it has, whose
-/// slice becomes longer.
+/// Intervals that one worker has at most; more than at the start where the watching thread is held up for some slices.
+/// Without one to go on with, the worker goes on in the interval that it has, whose slice becomes longer.
 pub const INTERVALS_PER_WORKER: usize = 8;
 
 /// An object of a window.
