@@ -12,7 +12,7 @@ use pummel_logic::shared::Shared;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 use pummel_logic::unsent::Unsent;
 use pummel_logic::wire::udp;
-use pummel_logic::wire::{Malformed, Outcome};
+use pummel_logic::wire::{Malformed, Outcome, Verb};
 use pummel_logic::workload::check::{Check, Verdict};
 use pummel_logic::workload::key::KEY_MAX_BYTES;
 use pummel_logic::workload::value::Version;
@@ -783,7 +783,6 @@ mod tests {
     use std::sync::mpsc::{Receiver, Sender, channel};
 
     use pummel_logic::inflight::{Care, Memo, Origin, Ticket};
-    use pummel_logic::wire::Verb;
 
     use super::*;
     use crate::feed::{ROWS_WAITING_MAX, Told};
