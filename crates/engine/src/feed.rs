@@ -97,7 +97,7 @@ pub enum Note {
         interval: Box<Interval>,
         /// Number of the worker.
         worker: usize,
-        /// Number of the slice that it writes to from now on.
+        /// Number of the slice that it writes to from now on; the greatest number where its phase is over.
         next: u64,
     },
     /// So many requests of a phase that is not recorded have ended by now.
@@ -207,6 +207,8 @@ pub struct PhaseFate {
 /// What a worker knows at the end of the run.
 #[derive(Debug, Default)]
 pub struct WorkerEnd {
+    /// Number of the worker.
+    pub worker: usize,
     /// Attempts to open a connection that failed.
     pub failed: u64,
     /// Open connections that broke, or had to be closed.

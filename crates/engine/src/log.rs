@@ -5,13 +5,14 @@ use pummel_logic::measure::churn::Churn;
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::{Bytes, WorkerTime};
 use pummel_logic::measure::recorder::{Sample, Tally};
+use pummel_logic::plan::memory::INTERVALS_PER_WORKER;
 use pummel_logic::sequence::Weight;
 use pummel_logic::session::{Answer, Stamp};
 use pummel_logic::shared::Shared;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 use pummel_logic::unsent::Unsent;
 use pummel_logic::wire::udp;
-use pummel_logic::wire::{Malformed, Outcome};
+use pummel_logic::wire::{Malformed, Outcome, Verb};
 use pummel_logic::workload::check::{Check, Verdict};
 use pummel_logic::workload::key::KEY_MAX_BYTES;
 use pummel_logic::workload::value::Version;
@@ -29,10 +30,9 @@ const STALL_NS: Nanos = MILLISECOND;
 /// How often a phase that is not recorded says how far it is.
 const PROGRESS_NS: Nanos = 100 * MILLISECOND;
 
-/// Intervals that are one worker's memory, from the start to the end. It writes to one; the others are kept, or on their
-/// way to the watching thread and back. Without one to go on with, the worker goes on in the interval that it has, whose
-/// slice becomes longer.
-pub const INTERVALS_PER_WORKER: usize = 8;
+/// Intervals that one worker has from the start: it writes to one, another is on its way to the watching thread and back,
+/// and one is kept for the end of a phase.
+pub const INTERVALS_AT_START: usize = 3;
 
 /// Rows that are handed over together.
 const ROWS: usize = 4096;
@@ -71,6 +71,8 @@ pub struct Log {
     interval: Box<Interval>,
     /// Emptied intervals, the last one used first, since its memory was touched last.
     stock: Vec<Box<Interval>>,
+    /// Intervals that are its memory, wherever they are.
+    owned: usize,
     /// Whether it waits for an interval to come back where there is none to go on with.
     waits: bool,
     next_tick: Nanos,
@@ -141,8 +143,8 @@ pub struct Habits {
 }
 
 impl Log {
-    /// An empty log that hands over to `line`, and writes slices to these intervals.
-    pub fn new(line: Line, intervals: [Box<Interval>; INTERVALS_PER_WORKER], habits: Habits) -> Log {
+    /// An empty log that hands over to `line`, and writes slices to these intervals at first.
+    pub fn new(line: Line, intervals: [Box<Interval>; INTERVALS_AT_START], habits: Habits) -> Log {
         let mut stock = Vec::with_capacity(INTERVALS_PER_WORKER);
         stock.extend(intervals);
         let Some(interval) = stock.pop() else { unreachable!("there are several") };
@@ -156,6 +158,7 @@ impl Log {
             answered_at: 0,
             interval,
             stock,
+            owned: INTERVALS_AT_START,
             waits: habits.waits_for_intervals,
             next_tick: NEVER,
             tally: Tally::default(),
@@ -251,8 +254,7 @@ impl Log {
     /// Ends the phase.
     pub fn end_phase(&mut self, now: Nanos, fate: PhaseFate) {
         if let Mode::Record(_) = self.mode {
-            let next = self.interval.index + 1;
-            self.hand_over_last(now.saturating_sub(self.begin), next);
+            self.hand_over_last(now.saturating_sub(self.begin));
             self.hand_over_rows();
             self.hand_over_departures();
         }
@@ -295,6 +297,7 @@ impl Log {
     pub fn finish(mut self, failure: Option<std::io::Error>) {
         self.end.churn = self.ledger.take().map(|ledger| Box::new(ledger.churn));
         self.end.failure = failure;
+        self.end.worker = self.line.worker;
         let late = self.late.map(|server| (server, Trouble::TimedOut));
         self.end.trouble = self.end.trouble.take().or(late);
         self.line.say(Note::Done(Box::new(self.end)));
@@ -309,24 +312,34 @@ impl Log {
     /// of the phase needs. Otherwise the worker goes on in the same interval.
     fn hand_over_if_spare(&mut self, end_ns: Nanos, next: u64) {
         self.stock.extend(self.line.spares.try_iter());
-        while self.waits && self.stock.len() < 2 {
-            let Ok(spare) = self.line.spares.recv() else { break };
+        while self.stock.len() < 2 {
+            let Some(spare) = self.another() else { return };
             self.stock.push(spare);
-        }
-        if self.stock.len() < 2 {
-            return;
         }
         if let Some(spare) = self.stock.pop() {
             self.hand_over(spare, end_ns, next);
         }
     }
 
+    /// An interval that the worker did not have at hand, if it may make one or waits for one.
+    #[cold]
+    fn another(&mut self) -> Option<Box<Interval>> {
+        if self.owned == INTERVALS_PER_WORKER {
+            return if self.waits { self.line.spares.recv().ok() } else { None };
+        }
+        self.owned += 1;
+        let groups = self.interval.groups.iter().map(|_| std::iter::empty::<Verb>());
+        let interval = Interval::new(groups).counting(self.interval.outstanding.is_some());
+        Some(Box::new(interval.of_worker(self.line.worker)))
+    }
+
     /// Hands over the last slice of a phase. The interval that was kept for that may be missing only where those of the
     /// phase before are not back yet, which they are soon, since all workers are through with that phase.
-    fn hand_over_last(&mut self, end_ns: Nanos, next: u64) {
+    fn hand_over_last(&mut self, end_ns: Nanos) {
         let spare = self.stock.pop().or_else(|| self.line.spares.recv().ok());
         if let Some(spare) = spare {
-            self.hand_over(spare, end_ns, next);
+            // No slice of this phase waits for this worker any more.
+            self.hand_over(spare, end_ns, u64::MAX);
         }
     }
 
@@ -770,7 +783,6 @@ mod tests {
     use std::sync::mpsc::{Receiver, Sender, channel};
 
     use pummel_logic::inflight::{Care, Memo, Origin, Ticket};
-    use pummel_logic::wire::Verb;
 
     use super::*;
     use crate::feed::{ROWS_WAITING_MAX, Told};

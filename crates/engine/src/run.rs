@@ -545,7 +545,8 @@ fn staff<C: Codec, B: Backend>(site: &Site<'_>, line: Line, backend: &MakeBacken
         Ok(backend) => work::<C, B>(site, line, backend, codec),
         Err(error) => {
             site.meeting.leave();
-            line.say(Note::Done(Box::new(WorkerEnd { failure: Some(error), ..WorkerEnd::default() })));
+            let end = WorkerEnd { worker: number, failure: Some(error), ..WorkerEnd::default() };
+            line.say(Note::Done(Box::new(end)));
         }
     }
 }
@@ -1377,6 +1378,9 @@ impl<'a, 'w> Collector<'a, 'w> {
     }
 
     fn done(&mut self, end: WorkerEnd) {
+        // A worker that could not go on has left slices to the others.
+        self.next[end.worker] = u64::MAX;
+        self.add_slices(self.next.iter().min().copied().unwrap_or(0));
         let connections = &mut self.measurement.connections;
         connections.failed += end.failed;
         connections.lost += end.lost;

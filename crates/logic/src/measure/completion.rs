@@ -51,6 +51,9 @@ pub fn most_said(messages: &BTreeMap<String, u64>) -> Option<String> {
 mod tests {
     use super::*;
 
+    /// Records stored, what servers said, whether a part is allowed, what happened to connections; and the reason.
+    type Row<'a> = (u64, &'a [(&'a str, u64)], bool, Option<&'a str>, Option<&'a str>);
+
     /// A load of ten records, and what servers said while it went on.
     fn load(stored: u64, said: &[(&str, u64)]) -> Load {
         let messages = said.iter().map(|&(words, count)| (words.to_owned(), count)).collect();
@@ -61,7 +64,7 @@ mod tests {
     fn a_load_is_complete_or_partial_by_what_it_stored() {
         let full = [("SERVER_ERROR out of memory", 6), ("SERVER_ERROR too large", 1)];
         let trouble = Some("a:1: the server closed the connection");
-        let rows: [(u64, &[(&str, u64)], bool, Option<&str>, Option<&str>); 9] = [
+        let rows: [Row<'_>; 9] = [
             (10, &[], false, None, None),
             (10, &full, false, trouble, None),
             (0, &[], false, None, Some("none of 10 records was stored")),

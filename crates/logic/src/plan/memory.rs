@@ -2,9 +2,9 @@
 
 use super::{Depth, Group, Plan, Work};
 
-/// Most memory that a plan may need, in bytes. A million connections with one request each fit; what needs more is a depth
-/// that was mistyped.
-pub const LIMIT_BYTES: u64 = 8 << 30;
+/// Most memory that a plan may need, in bytes. A million connections with one request each fit, and a thousand threads;
+/// what needs more is a depth that was mistyped.
+pub const LIMIT_BYTES: u64 = 16 << 30;
 
 /// Requests that all clients of a group with unlimited depth have outstanding together, at most.
 const UNLIMITED_REQUESTS: u64 = 1 << 20;
@@ -40,8 +40,9 @@ const WORKER_BYTES: u64 = 4 << 20;
 /// The five histograms of one verb of one group.
 const VERB_BYTES: u64 = 5 * 64 * 1_024;
 
-/// Intervals for each worker: the one that it writes to, and those that are under way.
-const INTERVALS: u64 = 4;
+/// Intervals that one worker has at most; more than at the start where the watching thread is held up for some slices.
+/// Without one to go on with, the worker goes on in the interval that it has, whose slice becomes longer.
+pub const INTERVALS_PER_WORKER: usize = 8;
 
 /// An object of a window.
 const OBJECT_BYTES: u64 = 48;
@@ -65,11 +66,16 @@ pub fn depth_of(group: &Group) -> u32 {
 /// and is not counted.
 pub fn need_bytes(plan: &Plan) -> u64 {
     let clients: u64 = plan.groups.iter().map(|group| client_bytes(plan, group)).fold(0, u64::saturating_add);
-    let verbs: u64 = plan.phases.iter().map(|phase| verbs_of(&phase.work)).sum();
+    let recorded = plan.phases.iter().filter(|phase| phase.recorded);
+    let verbs: u64 = recorded.map(|phase| verbs_of(&phase.work)).sum();
     let interval = VERB_BYTES * verbs * plan.groups.len() as u64;
     let checks = if plan.verify > 0.0 { WITNESS_BYTES } else { 0 };
-    let workers = u64::from(plan.engine.threads).saturating_mul(WORKER_BYTES + checks + interval * INTERVALS);
-    clients.saturating_add(workers).saturating_add(interval * INTERVALS).saturating_add(PROCESS_BYTES)
+    let workers = u64::from(plan.engine.threads)
+        .saturating_mul(WORKER_BYTES + checks + interval * INTERVALS_PER_WORKER as u64);
+    clients
+        .saturating_add(workers)
+        .saturating_add(interval * INTERVALS_PER_WORKER as u64)
+        .saturating_add(PROCESS_BYTES)
 }
 
 /// What all clients of a group need.

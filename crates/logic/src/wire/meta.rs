@@ -893,7 +893,7 @@ mod tests {
         let error = b"SERVER_ERROR busy\r\n";
         assert_eq!(every_cut_with(|| after_an_error(1, error).0, b"MN\r\n"), vec![busy()]);
         let second = "VA 1 f0 Or8\r\nv\r\nMN\r\n";
-        let hit = vec![
+        let hit = [
             Seen::Item { tag: Some(8), key: vec![], size: 1, cas: 0, flags: 0 },
             Seen::Body(b"v".to_vec()),
             ends(Some(8), Outcome::Hit, ""),

@@ -934,7 +934,7 @@ mod tests {
             phases: vec![Phase {
                 name: "measure".to_owned(),
                 work: Work::Mix(Mix::of(&[(Verb::Get, 1.0)])),
-                stop: Stop::default(),
+                stop: Stop { time_ns: Some(SECOND), requests: None },
                 recorded: true,
             }],
             servers: vec!["127.0.0.1:11211".to_owned()],
@@ -944,7 +944,7 @@ mod tests {
         let wrong =
             check(&of(1_000, 1_000_000)).expect_err("a depth of a million on each of 1,000 connections");
         assert_eq!((wrong.flag, wrong.value.as_str()), ("--depth", "1000000"));
-        let words = "this plan needs 256.1 GB of memory in this process, more than the limit of 8.6 GB: fewer \
+        let words = "this plan needs 256.1 GB of memory in this process, more than the limit of 17.2 GB: fewer \
                      connections or a smaller depth are accepted";
         assert_eq!(wrong.accepted, words);
     }
