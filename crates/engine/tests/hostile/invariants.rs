@@ -199,8 +199,8 @@ fn verbs_of(plan: &Plan) -> i64 {
         Work::Load(_) | Work::Delete(_) | Work::Pause(_) => 1,
         Work::Replay(_) | Work::Window(_) => 2,
     };
-    // Phases that ask the same verbs share the memory.
-    plan.phases.iter().map(|phase| of(&phase.work)).max().unwrap_or(0) + 1
+    // Phases that ask the same verbs share the memory; loading and deleting may add one each, and totals are kept beside.
+    plan.phases.iter().map(|phase| of(&phase.work)).max().unwrap_or(0) + 3
 }
 
 /// How many requests the recorded phase is to make, and whether so many have to be accounted for, or at most so many;
