@@ -10,8 +10,6 @@ use std::{process, thread};
 
 use pummel_engine::io::sys;
 
-use crate::aside;
-
 /// A place for a report, checked before the load starts.
 #[derive(Debug)]
 pub struct Output {
@@ -149,8 +147,6 @@ fn is_pipe(metadata: &fs::Metadata) -> bool {
 /// # Errors
 /// When nobody takes it, or there is no room.
 pub fn print(report: &[u8]) -> io::Result<()> {
-    // In the order in which it was said, where both go to one terminal.
-    aside::settle();
     patiently(|| Ok(io::stdout()), report)
         .map_err(|error| io::Error::new(error.kind(), format!("cannot write to standard output: {error}")))
 }
