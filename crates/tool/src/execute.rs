@@ -12,7 +12,7 @@ use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::{Phase, Plan, TlsOptions};
 use pummel_logic::time::Nanos;
 
-use crate::aside::say;
+use crate::aside::{say, settle};
 use crate::exit::{Exit, answer};
 use crate::front::{Format, Job, UsageError};
 use crate::places::Places;
@@ -144,7 +144,7 @@ impl<'a> Desk<'a> {
             }
             Err(error) => (not_run(plan, &error), Some(error)),
         };
-        self.places.settle(&mut measurement);
+        self.places.settle(&mut measurement).iter().for_each(say);
         let exit = exit_of(&measurement, plan, refused.as_ref());
         if let Some(error) = refused {
             say(format_args!("error: {error}"));
@@ -163,6 +163,8 @@ impl<'a> Desk<'a> {
         let is_taken = self.places.take_standard_output();
         // Files first: standard output may not be read yet.
         let written = self.places.finish(&report);
+        // In the order in which it was said, where both go to one terminal.
+        settle();
         let printed = if is_taken { Ok(()) } else { print_report(self.job, &report) };
         written.and(printed)
     }

@@ -143,7 +143,7 @@ impl<'a> Desk<'a> {
         let plan = &self.asked.job.plan;
         match run(plan, &mut self, &|| interrupts.load(Ordering::Relaxed) > 0) {
             Ok(mut measurement) => {
-                self.places.settle(&mut measurement);
+                self.places.settle(&mut measurement).iter().for_each(say);
                 self.report(&measurement)
             }
             Err(error @ RunError::Connect(_)) => {

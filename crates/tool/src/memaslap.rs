@@ -86,7 +86,7 @@ fn follow(slap: &Slap, interrupts: &AtomicU32) -> Exit {
         }
         Err(error) => return failed(error),
     };
-    places.settle(&mut measurement);
+    places.settle(&mut measurement).iter().for_each(say);
     desk.welcome(Nanos::MAX);
     let exit = desk.conclude(&measurement);
     let summary = Summary::of(&measurement, plan);

@@ -462,7 +462,7 @@ impl<'a> Station<'a> {
 
     /// Writes everything that is left to write, and says how it ended.
     fn conclude(&self, last: &mut Last, mut places: Places, save: Option<Save>) -> Exit {
-        places.settle(&mut last.ran.measurement);
+        places.settle(&mut last.ran.measurement).iter().for_each(say);
         let Last { ran, text } = last;
         let mut exit = self.verdict(ran);
         let measured = ran.measurement.started_unix_ns > 0;

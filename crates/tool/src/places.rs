@@ -8,7 +8,6 @@ use pummel_logic::measure::measurement::Measurement;
 use pummel_logic::plan::Plan;
 use pummel_logic::time::Nanos;
 
-use crate::aside::say;
 use crate::front::Outputs;
 use crate::report::output::Output;
 use crate::report::{Report, csv, hdr, json};
@@ -90,32 +89,30 @@ impl Places {
         }
     }
 
-    /// The run is over: ends the file of requests, counts those that were dropped, and says so.
-    pub fn settle(&mut self, measurement: &mut Measurement) {
+    /// The run is over: ends the file of requests, and counts those that were dropped. Returns a warning where there are
+    /// some.
+    #[must_use]
+    pub fn settle(&mut self, measurement: &mut Measurement) -> Option<String> {
         let Some(file) = self.samples.take() else {
             // Rows were looked at for other reasons, and no file of them was asked for.
             let dropped = measurement.samples.take().map_or(0, |samples| samples.dropped);
-            if dropped > 0 {
-                say(format_args!(
-                    "WARNING: {dropped} requests are missing in what is said of single requests"
-                ));
-            }
-            return;
+            let words =
+                || format!("WARNING: {dropped} requests are missing in what is said of single requests");
+            return (dropped > 0).then(words);
         };
         let Written { dropped, result } = file.finish();
-        if let Some(samples) = &mut measurement.samples {
-            samples.drop_written(dropped);
-            if samples.dropped > 0 {
-                say(format_args!(
-                    "WARNING: {} of {} requests are missing in the samples, because they could not be written in time",
-                    samples.dropped,
-                    samples.dropped + samples.written
-                ));
-            }
-        }
         if let Err(error) = result {
             self.trouble.get_or_insert(error);
         }
+        let samples = measurement.samples.as_mut()?;
+        samples.drop_written(dropped);
+        let (dropped, all) = (samples.dropped, samples.dropped + samples.written);
+        let words = || {
+            format!(
+                "WARNING: {dropped} of {all} requests are missing in the samples, because they could not be written in time"
+            )
+        };
+        (dropped > 0).then(words)
     }
 
     /// Writes every result; [`Places::settle`] was called before. Where several places fail, all others are written all the same.

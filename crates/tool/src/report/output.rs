@@ -10,8 +10,6 @@ use std::{process, thread};
 
 use pummel_engine::io::sys;
 
-use crate::aside;
-
 /// A place for a report, checked before the load starts.
 #[derive(Debug)]
 pub struct Output {
@@ -149,8 +147,6 @@ fn is_pipe(metadata: &fs::Metadata) -> bool {
 /// # Errors
 /// When standard output is closed, its reader is gone, or there is no room.
 pub fn print(report: &[u8]) -> io::Result<()> {
-    // In the order in which it was said, where both go to one terminal.
-    aside::settle();
     let open = || {
         sys::check_stdout()?;
         Ok(io::stdout())
