@@ -3,9 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pummel_logic::outbox::Outbox;
-use pummel_logic::wire::binary::{Binary, PlainBinary};
-use pummel_logic::wire::{Codec, Keys, Op, Verb, contract};
+use pummel_logic::connection::outbox::Outbox;
+use pummel_logic::protocol::binary::{Binary, PlainBinary};
+use pummel_logic::protocol::{Codec, Keys, Op, Verb, contract};
 
 fuzz_target!(|data: &[u8]| {
     contract::fuzz_decode::<Binary>(data);

@@ -3,9 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pummel_logic::outbox::Outbox;
-use pummel_logic::wire::resp::{Resp, Resp2, Resp3};
-use pummel_logic::wire::{Codec, Keys, Op, Verb, contract};
+use pummel_logic::connection::outbox::Outbox;
+use pummel_logic::protocol::resp::{Resp, Resp2, Resp3};
+use pummel_logic::protocol::{Codec, Keys, Op, Verb, contract};
 
 fuzz_target!(|data: &[u8]| {
     contract::fuzz_decode::<Resp2>(data);

@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pummel_logic::session::script;
-use pummel_logic::wire::{binary::Binary, meta::Meta, text::Text};
+use pummel_logic::connection::script;
+use pummel_logic::protocol::{binary::Binary, meta::Meta, text::Text};
 
 fuzz_target!(|data: &[u8]| {
     script::play::<Text>(data);

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pummel_logic::session::script;
-use pummel_logic::wire::text::Text;
+use pummel_logic::connection::script;
+use pummel_logic::protocol::text::Text;
 
 fuzz_target!(|data: &[u8]| script::play_datagrams::<Text>(data));

@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use pummel_engine::clock;
-use pummel_engine::io::sys::{self, Patience, Poller, Ready};
+use pummel_engine::sys::{self, Patience, Poller, Ready};
 use pummel_logic::rng::{Stream, below, scramble};
 use pummel_logic::time::{Nanos, SECOND, from_seconds, seconds};
 use pummel_logic::workload::popularity::{Chooser, Popularity};

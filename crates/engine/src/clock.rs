@@ -2,7 +2,7 @@
 
 use pummel_logic::time::Nanos;
 
-use crate::io::sys;
+use crate::sys;
 
 /// The monotonic clock (CLOCK_MONOTONIC) in nanoseconds; the same in every process of one machine since its start.
 #[inline]

@@ -12,8 +12,8 @@ use pummel_logic::measure::measurement::Status;
 use pummel_logic::plan::{
     Arrivals, Backend, Births, Crowd, Depth, Engine, Group, Mix, Phase, Plan, Stop, Work,
 };
+use pummel_logic::protocol::Verb;
 use pummel_logic::time::SECOND;
-use pummel_logic::wire::Verb;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]

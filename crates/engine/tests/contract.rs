@@ -9,15 +9,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
 
-use pummel_engine::io::epoll::Epoll;
-use pummel_engine::io::sim::{Admission, Next, Peer, Sim, Weather};
-use pummel_engine::io::sys::raise_descriptor_limit;
-use pummel_engine::io::uring::Uring;
-use pummel_engine::io::{Backend, Close, ConnId, Event, Handed, Reason, Target};
-use pummel_engine::tls::{Setup, Tls};
+use pummel_engine::backend::epoll::Epoll;
+use pummel_engine::backend::sim::{Admission, Next, Peer, Sim, Weather};
+use pummel_engine::backend::tls::{Setup, Tls};
+use pummel_engine::backend::uring::Uring;
+use pummel_engine::backend::{Backend, Close, ConnId, Event, Handed, Reason, Target};
+use pummel_engine::sys::raise_descriptor_limit;
 use pummel_logic::plan::{Clock, Socket, Wait};
+use pummel_logic::protocol::Fault;
 use pummel_logic::time::{MICROSECOND, MILLISECOND, NEVER, Nanos, SECOND};
-use pummel_logic::wire::Fault;
 use rustls::{ServerConfig, ServerConnection};
 
 use authority::{Authority, Secured};

@@ -4,13 +4,13 @@ use std::io::IoSlice;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::thread::{self, JoinHandle};
 
-use pummel_engine::io::epoll::Epoll;
-use pummel_engine::io::sim::{Admission, Next, Peer, Sim, Weather, datagram_to_client};
-use pummel_engine::io::uring::Uring;
-use pummel_engine::io::{Backend, Close, ConnId, Event, Target};
+use pummel_engine::backend::epoll::Epoll;
+use pummel_engine::backend::sim::{Admission, Next, Peer, Sim, Weather, datagram_to_client};
+use pummel_engine::backend::uring::Uring;
+use pummel_engine::backend::{Backend, Close, ConnId, Event, Target};
 use pummel_logic::plan::{Clock, Socket, Wait};
+use pummel_logic::protocol::Fault;
 use pummel_logic::time::{NEVER, Nanos, SECOND};
-use pummel_logic::wire::Fault;
 
 const CONN: ConnId = ConnId { slot: 3, generation: 9 };
 

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use pummel_logic::outbox::Outbox;
-use pummel_logic::wire::greeting::{Greeting, Heard, Login, NotWelcome};
-use pummel_logic::wire::resp::Resp;
-use pummel_logic::wire::resp::template::Template;
-use pummel_logic::wire::text::Text;
-use pummel_logic::wire::{
+use pummel_logic::connection::outbox::Outbox;
+use pummel_logic::protocol::handshake::{Greeting, Heard, Login, NotWelcome};
+use pummel_logic::protocol::resp::Resp;
+use pummel_logic::protocol::resp::template::Template;
+use pummel_logic::protocol::text::Text;
+use pummel_logic::protocol::{
     Codec, Fault, Keys, Malformed, Op, Outcome, PairList, PairValue, Pairs, Step, Value, Verb,
 };
 

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-use pummel_engine::connect::{Server, Sources};
-use pummel_engine::io::epoll::Epoll;
-use pummel_engine::io::{Backend, Close, ConnId, Event, Handshake, Reason, Target};
+use pummel_engine::backend::epoll::Epoll;
+use pummel_engine::backend::tls::{Setup, Tls, TlsError};
+use pummel_engine::backend::{Backend, Close, ConnId, Event, Handshake, Reason, Target};
+use pummel_engine::resolve::{Server, Sources};
 use pummel_engine::run::{Watch, run};
-use pummel_engine::tls::{Setup, Tls, TlsError};
 use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::plan::{self, Clock, Plan, Socket, TlsOptions, Wait};
+use pummel_logic::protocol::{Fault, Verb};
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
-use pummel_logic::wire::{Fault, Verb};
 use rustls::ServerConfig;
 use rustls::version::{TLS12, TLS13};
 

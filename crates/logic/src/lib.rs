@@ -3,27 +3,22 @@
 //! Nothing here opens a socket, reads a clock, starts a thread, prints or draws from a global source of chance. Bytes,
 //! times and seeds come in as arguments; wishes and figures go out as values.
 //!
-//! The way of a request through this crate: [`plan`] says what is wanted; [`arrivals`] says when a request is due and
-//! [`workload`] what it asks; [`client`] is the virtual user who wants it; [`session`] is the connection that owes it,
-//! with the bytes made and read by a codec of [`wire`]; [`measure`] is where its times end up. [`host`] is the other
+//! The way of a request through this crate: [`plan`] says what is wanted; [`arrival`] says when a request is due and
+//! [`workload`] what it asks; [`client`] is the virtual user who wants it; [`connection`] is the connection that owes it,
+//! with the bytes made and read by a codec of [`protocol`]; [`measure`] is where its times end up. [`server`] is the other
 //! side of the wire: a small server core, for tests and for `pummel serve`.
 
 #![forbid(unsafe_code)]
 
-pub mod arrivals;
+pub mod arrival;
 pub mod client;
+pub mod connection;
 pub mod dist;
-pub mod host;
-pub mod inflight;
 pub mod measure;
-pub mod outbox;
 pub mod plan;
+pub mod protocol;
 pub mod rng;
-pub mod route;
-pub mod sequence;
-pub mod session;
-pub mod shared;
+pub mod server;
 pub mod time;
 pub mod unsent;
-pub mod wire;
 pub mod workload;

@@ -5,11 +5,11 @@
 //! and from the weights of the mix, and are marked as estimated. What is counted for a client depends on that client alone,
 //! so that the sum over all clients is the same for any number of threads and agents.
 
-use crate::arrivals::{Passed, estimated_count};
-use crate::sequence::Draws;
-use crate::shared::Shared;
+use crate::arrival::{Passed, estimated_count};
+use crate::protocol::Verb;
 use crate::time::Nanos;
-use crate::wire::Verb;
+use crate::workload::request::Shared;
+use crate::workload::sequence::Draws;
 
 /// Draws that the clients of a plan together make at most, at the end of a phase, to count what they did not send: some
 /// hundredths of a second.

@@ -2,21 +2,21 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use pummel_logic::arrivals::{Pace, Schedule};
+use pummel_logic::arrival::{Pace, Schedule};
 use pummel_logic::client::{Client, Shift, Wish};
+use pummel_logic::connection::inflight::{Care, Origin, Ticket};
+use pummel_logic::connection::session::{Answer, Item, Stamp};
 use pummel_logic::dist::Dist;
-use pummel_logic::inflight::{Care, Origin, Ticket};
 use pummel_logic::plan::{Arrivals, Data, Late, Load, Mix, Style, Work};
+use pummel_logic::protocol::{Fault, MetaAsk, Outcome, Verb};
 use pummel_logic::rng::Place;
-use pummel_logic::session::{Answer, Item, Stamp};
-use pummel_logic::shared::Shared;
 use pummel_logic::time::{MICROSECOND, NEVER, Nanos, SECOND};
 use pummel_logic::unsent::{DRAWS_MAX, draws_of_client};
-use pummel_logic::wire::{Fault, MetaAsk, Outcome, Verb};
 use pummel_logic::workload::key::{KEY_MAX_BYTES, KeyMaker};
 use pummel_logic::workload::popularity::Popularity;
-use pummel_logic::workload::stale::RunMark;
+use pummel_logic::workload::request::Shared;
 use pummel_logic::workload::value::{PIECES_LIMIT_BYTES, ValueMaker};
+use pummel_logic::workload::verify::stale::RunMark;
 
 const US: Nanos = MICROSECOND;
 

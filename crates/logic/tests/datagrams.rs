@@ -4,12 +4,12 @@ use std::io::IoSlice;
 
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
-use pummel_logic::inflight::{Care, Memo, Origin, Ticket};
-use pummel_logic::session::{Answer, Chunk, Item, Session, Sink, Stamp};
+use pummel_logic::connection::inflight::{Care, Memo, Origin, Ticket};
+use pummel_logic::connection::session::{Answer, Chunk, Item, Session, Sink, Stamp};
+use pummel_logic::protocol::text::Text;
+use pummel_logic::protocol::udp::{DATAGRAM_MAX_BYTES, Frame};
+use pummel_logic::protocol::{Fault, Keys, Malformed, Op, Outcome, Value, Verb};
 use pummel_logic::time::{MILLISECOND, Nanos};
-use pummel_logic::wire::text::Text;
-use pummel_logic::wire::udp::{DATAGRAM_MAX_BYTES, Frame};
-use pummel_logic::wire::{Fault, Keys, Malformed, Op, Outcome, Value, Verb};
 
 const MS: Nanos = MILLISECOND;
 

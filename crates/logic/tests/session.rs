@@ -2,14 +2,14 @@
 
 use std::io::IoSlice;
 
-use pummel_logic::inflight::{Care, Memo, Origin, Owed, Ticket};
-use pummel_logic::session::{Answer, Chunk, Item, Session, Sink, Stamp};
+use pummel_logic::connection::inflight::{Care, Memo, Origin, Owed, Ticket};
+use pummel_logic::connection::session::{Answer, Chunk, Item, Session, Sink, Stamp};
+use pummel_logic::protocol::binary::Binary;
+use pummel_logic::protocol::meta::Meta;
+use pummel_logic::protocol::resp::{Resp2, Resp3};
+use pummel_logic::protocol::text::Text;
+use pummel_logic::protocol::{Codec, Fault, Keys, Malformed, Op, Outcome, Value, Verb};
 use pummel_logic::time::{MICROSECOND, NEVER, Nanos};
-use pummel_logic::wire::binary::Binary;
-use pummel_logic::wire::meta::Meta;
-use pummel_logic::wire::resp::{Resp2, Resp3};
-use pummel_logic::wire::text::Text;
-use pummel_logic::wire::{Codec, Fault, Keys, Malformed, Op, Outcome, Value, Verb};
 
 /// One microsecond: the unit of all times in the scripts.
 const US: Nanos = MICROSECOND;

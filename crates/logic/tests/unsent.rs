@@ -1,12 +1,12 @@
 //! What was due and never sent: counted as it would have been asked, at a bounded cost, however far it is out of reach.
 
-use pummel_logic::arrivals::{Pace, Passed, Schedule};
+use pummel_logic::arrival::{Pace, Passed, Schedule};
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Arrivals, Gap};
 use pummel_logic::rng::Place;
-use pummel_logic::sequence::Draws;
 use pummel_logic::time::{NEVER, SECOND};
 use pummel_logic::unsent::{DRAWS_MAX, calls_of_waiting, draws_of_client, draws_to_mark, pass_drawn};
+use pummel_logic::workload::sequence::Draws;
 
 const HOUR_NS: u64 = 3_600 * SECOND;
 

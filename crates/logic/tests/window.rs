@@ -3,17 +3,17 @@
 use std::collections::HashMap;
 
 use pummel_logic::client::{Client, Shift, Wish};
+use pummel_logic::connection::inflight::{Care, Ticket};
+use pummel_logic::connection::session::{Answer, Item, Stamp};
 use pummel_logic::dist::Dist;
-use pummel_logic::inflight::{Care, Ticket};
 use pummel_logic::plan::{Data, Lengths, Pool, Replication, Style, Window, Work};
+use pummel_logic::protocol::{Fault, Outcome, Verb};
 use pummel_logic::rng::Place;
-use pummel_logic::session::{Answer, Item, Stamp};
-use pummel_logic::shared::Shared;
 use pummel_logic::time::{NEVER, Nanos, SECOND};
-use pummel_logic::wire::{Fault, Outcome, Verb};
 use pummel_logic::workload::key::KeyMaker;
-use pummel_logic::workload::stale::RunMark;
+use pummel_logic::workload::request::Shared;
 use pummel_logic::workload::value::ValueMaker;
+use pummel_logic::workload::verify::stale::RunMark;
 use pummel_logic::workload::window::{WindowCounts, WindowMaker};
 
 fn window() -> Window {

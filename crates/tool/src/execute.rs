@@ -3,10 +3,10 @@
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use pummel_engine::feed::Row;
-use pummel_engine::io::sys;
+use pummel_engine::backend::tls::{Setup, TlsError};
 use pummel_engine::run::{RunError, Supplies, Wants, Watch, password_of};
-use pummel_engine::tls::{Setup, TlsError};
+use pummel_engine::sys;
+use pummel_engine::worker::messages::Row;
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::{Phase, Plan, TlsOptions};
@@ -223,7 +223,7 @@ impl Watch for Desk<'_> {
 pub fn not_run(plan: &Plan, error: &NotRun) -> Measurement {
     let names = plan.groups.iter().map(|group| group.name.clone());
     let mut measurement = Measurement::new(names, plan.engine.clock, plan.timeout_ns);
-    measurement.connections.asked = pummel_engine::connect::connections(plan);
+    measurement.connections.asked = pummel_engine::resolve::connections(plan);
     let status = if let NotRun::Interrupted = error { Status::Interrupted } else { Status::Partial };
     measurement.mark(status, error.to_string());
     measurement

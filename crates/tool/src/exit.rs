@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
-use pummel_engine::io::sys;
+use pummel_engine::sys;
 
 use crate::aside::say;
 

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use pummel_engine::io::sys;
+use pummel_engine::sys;
 
 use crate::aside::say;
 use crate::exit::{Exit, answer};

@@ -7,9 +7,9 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use pummel_engine::feed::{Departure, Row};
-use pummel_engine::io::sys;
 use pummel_engine::run::{RunError, Wants, Watch, run};
+use pummel_engine::sys;
+use pummel_engine::worker::messages::{Departure, Row};
 use pummel_logic::measure::churn::Failure;
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::summary::Summary;
@@ -286,9 +286,9 @@ fn end_line(departure: &Departure, began: Nanos) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pummel_engine::feed::Trouble;
-    use pummel_engine::io::Reason;
-    use pummel_logic::wire::{Fault, Outcome, Verb};
+    use pummel_engine::backend::Reason;
+    use pummel_engine::worker::messages::Trouble;
+    use pummel_logic::protocol::{Fault, Outcome, Verb};
 
     use super::*;
 

@@ -7,17 +7,17 @@ use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use pummel_engine::clock;
-use pummel_engine::connect::ConnectError;
-use pummel_engine::feed::News;
-use pummel_engine::io::sys::{self, LocalTime};
+use pummel_engine::resolve::ConnectError;
 use pummel_engine::run::{RunError, Wants, Watch, run};
+use pummel_engine::sys::{self, LocalTime};
+use pummel_engine::worker::messages::News;
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::recorder::Recorder;
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::{Phase, Transport};
+use pummel_logic::protocol::Verb;
 use pummel_logic::time::{Nanos, SECOND};
-use pummel_logic::wire::Verb;
 use pummel_logic::workload::window::{EXPIRY_S, Finding, Flaw};
 
 use crate::absence::Absences;

@@ -11,18 +11,18 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use pummel_engine::clock;
-use pummel_engine::connect::ConnectError;
-use pummel_engine::feed::Row;
-use pummel_engine::io::sys;
+use pummel_engine::resolve::ConnectError;
 use pummel_engine::run::{RunError, Supplies, Wants, Watch, run_supplied};
+use pummel_engine::sys;
+use pummel_engine::worker::messages::Row;
 use pummel_logic::measure::completion::load_shortfall;
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::{Phase, Plan, Work};
+use pummel_logic::protocol::Outcome;
 #[cfg(feature = "agents")]
 use pummel_logic::time::SECOND;
 use pummel_logic::time::{MICROSECOND, Nanos, seconds};
-use pummel_logic::wire::Outcome;
 
 #[cfg(feature = "agents")]
 use crate::agent::{

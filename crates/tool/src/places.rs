@@ -3,7 +3,7 @@
 use std::io;
 
 use pummel_engine::clock;
-use pummel_engine::feed::Row;
+use pummel_engine::worker::messages::Row;
 use pummel_logic::measure::measurement::Measurement;
 use pummel_logic::plan::Plan;
 use pummel_logic::time::Nanos;

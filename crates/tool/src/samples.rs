@@ -12,11 +12,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pummel_engine::feed::Row;
-use pummel_engine::io::sys;
+use pummel_engine::sys;
+use pummel_engine::worker::messages::Row;
 use pummel_logic::plan::Plan;
+use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::time::{NEVER, Nanos};
-use pummel_logic::wire::{Outcome, Verb};
 
 use crate::report::output::explained;
 

@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use pummel_engine::tls;
+use pummel_engine::backend::tls;
 use pummel_logic::dist::{self, Dist, Spec};
-use pummel_logic::host::truth::TRUTH_HEADER;
-use pummel_logic::host::{Dialect, Fault, Framing, Host, HostConfig, Login, Truth};
+use pummel_logic::server::truth::TRUTH_HEADER;
+use pummel_logic::server::{Dialect, Fault, Framing, Host, HostConfig, Login, Truth};
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND, from_seconds};
 use rustls::ServerConfig;
 

@@ -5,8 +5,8 @@ use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use clap::Args;
-use pummel_engine::io::sys;
 use pummel_engine::run::{RunError, Supplies, Watch, password_of};
+use pummel_engine::sys;
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::{Plan, Work};

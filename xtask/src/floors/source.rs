@@ -243,15 +243,15 @@ mod tests {
         assert_eq!(findings(file, text), Vec::<String>::new(), "{file}: {text}");
     }
 
-    const WIRE: &str = "crates/logic/src/wire/text.rs";
+    const TEXT: &str = "crates/logic/src/protocol/text.rs";
     const MIX: &str = "crates/logic/src/workload/mix.rs";
-    const EPOLL: &str = "crates/engine/src/io/epoll.rs";
-    const WORKER: &str = "crates/engine/src/worker.rs";
+    const EPOLL: &str = "crates/engine/src/backend/epoll.rs";
+    const WORKER: &str = "crates/engine/src/worker/mod.rs";
     const MAIN: &str = "crates/tool/src/main.rs";
 
     #[test]
     fn an_import_of_a_higher_crate_is_caught() {
-        caught(WIRE, "\nuse pummel_engine::io::ConnId;", 2, "reaches up");
+        caught(TEXT, "\nuse pummel_engine::backend::ConnId;", 2, "reaches up");
         caught(WORKER, "fn f() { pummel::main() }", 1, "reaches up");
         passes(WORKER, "use pummel_logic::plan::Plan;");
         passes(MAIN, "use pummel_engine::run; use pummel_logic::plan::Plan;");
@@ -259,12 +259,22 @@ mod tests {
 
     #[test]
     fn an_import_against_the_order_of_modules_is_caught() {
-        caught(WIRE, "use crate::session::Session;", 1, "`wire` may not use `session`");
-        caught(WIRE, "use super::super::measure::recorder::Recorder;", 1, "may not use `measure`");
-        caught(WIRE, "fn f() { crate::client::Client::new() }", 1, "may not use `client`");
-        caught("crates/logic/src/plan.rs", "use crate::{time::Nanos, host::Host};", 1, "may not use `host`");
+        caught(TEXT, "use crate::connection::session::Session;", 1, "`protocol` may not use `connection`");
+        caught(TEXT, "use super::super::measure::recorder::Recorder;", 1, "may not use `measure`");
+        caught(TEXT, "fn f() { crate::client::Client::new() }", 1, "may not use `client`");
+        caught(
+            "crates/logic/src/plan/mod.rs",
+            "use crate::{time::Nanos, server::Host};",
+            1,
+            "may not use `server`",
+        );
         caught("crates/logic/src/measure/mod.rs", "use crate::client::Client;", 1, "may not use `client`");
-        caught("crates/engine/src/io/mod.rs", "use crate::worker::Worker;", 1, "`io` may not use `worker`");
+        caught(
+            "crates/engine/src/backend/mod.rs",
+            "use crate::worker::Worker;",
+            1,
+            "`backend` may not use `worker`",
+        );
         caught(
             "crates/tool/src/front/native.rs",
             "use crate::report::json;",
@@ -275,8 +285,8 @@ mod tests {
 
     #[test]
     fn a_part_of_a_module_can_stand_lower_than_the_whole() {
-        passes("crates/logic/src/plan.rs", "use crate::workload::popularity::Popularity;");
-        caught("crates/logic/src/plan.rs", "use crate::workload::Mix;", 1, "may not use `workload`");
+        passes("crates/logic/src/plan/mod.rs", "use crate::workload::popularity::Popularity;");
+        caught("crates/logic/src/plan/mod.rs", "use crate::workload::Mix;", 1, "may not use `workload`");
         caught(
             "crates/logic/src/workload/popularity.rs",
             "use super::mix::Mix;",
@@ -287,17 +297,17 @@ mod tests {
 
     #[test]
     fn imports_with_the_order_pass() {
-        passes(WIRE, "use super::{Codec, Step}; use crate::outbox::Outbox; use std::fmt;");
+        passes(TEXT, "use super::{Codec, Step}; use crate::connection::outbox::Outbox; use std::fmt;");
         passes(MIX, "use super::key; use crate::plan::Mix; use crate::rng::Stream;");
-        passes("crates/logic/src/lib.rs", "pub use crate::client::Client; pub mod wire;");
+        passes("crates/logic/src/lib.rs", "pub use crate::client::Client; pub mod protocol;");
     }
 
     #[test]
     fn tests_may_look_at_any_module() {
-        passes(WIRE, "#[cfg(test)] mod tests { use super::*; use crate::session::Session; }");
-        let place = Place { is_test: true, ..Place::of(&FLOORS[0], "crates/logic/src/session/tests.rs") };
+        passes(TEXT, "#[cfg(test)] mod tests { use super::*; use crate::connection::session::Session; }");
+        let place = Place { is_test: true, ..Place::of(&FLOORS[0], "crates/logic/src/connection/tests.rs") };
         assert!(
-            check(&FLOORS[0], &place, "use super::*; use crate::host::Host; fn f() { a.unwrap() }")
+            check(&FLOORS[0], &place, "use super::*; use crate::server::Host; fn f() { a.unwrap() }")
                 .is_empty()
         );
     }
@@ -309,21 +319,21 @@ mod tests {
 
     #[test]
     fn sockets_threads_files_and_clocks_are_caught_in_logic() {
-        caught(WIRE, "use std::net::TcpStream;", 1, "sockets");
-        caught(WIRE, "use std::{fmt, thread};", 1, "threads");
-        caught(WIRE, "fn f() {\n ::std::fs::read(x) }", 2, "files");
-        caught(WIRE, "use std::os::fd::RawFd;", 1, "operating system");
-        caught(WIRE, "fn f() { std::env::var(x); }", 1, "environment");
-        caught(WIRE, "use std::process;", 1, "processes");
-        caught(WIRE, "use core::net::IpAddr;", 1, "sockets");
-        caught(WIRE, "use std::time::{Duration, Instant};", 1, "never asked for");
-        caught(WIRE, "use std::time; fn f() { time::SystemTime::now() }", 1, "never asked for");
-        caught(WIRE, "use std::sync::Mutex;", 1, "between threads");
-        caught(WIRE, "use std::sync::atomic::AtomicU64;", 1, "between threads");
-        caught(WIRE, "use std::io::stdout;", 1, "never printed");
-        caught(WIRE, "use std as s;", 1, "`std` may not be used");
+        caught(TEXT, "use std::net::TcpStream;", 1, "sockets");
+        caught(TEXT, "use std::{fmt, thread};", 1, "threads");
+        caught(TEXT, "fn f() {\n ::std::fs::read(x) }", 2, "files");
+        caught(TEXT, "use std::os::fd::RawFd;", 1, "operating system");
+        caught(TEXT, "fn f() { std::env::var(x); }", 1, "environment");
+        caught(TEXT, "use std::process;", 1, "processes");
+        caught(TEXT, "use core::net::IpAddr;", 1, "sockets");
+        caught(TEXT, "use std::time::{Duration, Instant};", 1, "never asked for");
+        caught(TEXT, "use std::time; fn f() { time::SystemTime::now() }", 1, "never asked for");
+        caught(TEXT, "use std::sync::Mutex;", 1, "between threads");
+        caught(TEXT, "use std::sync::atomic::AtomicU64;", 1, "between threads");
+        caught(TEXT, "use std::io::stdout;", 1, "never printed");
+        caught(TEXT, "use std as s;", 1, "`std` may not be used");
         passes(
-            WIRE,
+            TEXT,
             "use std::sync::Arc; use std::time::Duration; use std::io::Write; fn f() { std::sync::Arc::new(1) }",
         );
         passes(WORKER, "use std::net::TcpStream; use std::thread; use std::time::Instant;");
@@ -331,21 +341,21 @@ mod tests {
 
     #[test]
     fn tests_of_logic_are_bound_by_the_same_bans() {
-        caught(WIRE, "#[cfg(test)] mod tests { use std::thread; }", 1, "threads");
+        caught(TEXT, "#[cfg(test)] mod tests { use std::thread; }", 1, "threads");
     }
 
     #[test]
     fn printing_is_caught_below_the_top_floor() {
-        caught(WIRE, "fn f() { println!() }", 1, "`println!` prints");
+        caught(TEXT, "fn f() { println!() }", 1, "`println!` prints");
         caught(MIX, "fn f() { dbg!(1) }", 1, "`dbg!` prints");
         caught(WORKER, "fn f() { eprintln!() }", 1, "`eprintln!` prints");
-        passes(WIRE, "// println!()\nfn f() { \"println!()\"; write!(out, x) }");
+        passes(TEXT, "// println!()\nfn f() { \"println!()\"; write!(out, x) }");
         passes(MAIN, "fn f() { println!() }");
     }
 
     #[test]
     fn unsafe_is_caught_outside_the_io_module() {
-        caught(WIRE, "fn f() { unsafe { g() } }", 1, "only allowed");
+        caught(TEXT, "fn f() { unsafe { g() } }", 1, "only allowed");
         caught(WORKER, "// SAFETY: none\nfn f() { unsafe { g() } }", 2, "only allowed");
         caught(MAIN, "unsafe fn f() {}", 1, "only allowed");
         passes("crates/logic/src/lib.rs", "#![forbid(unsafe_code)]");
@@ -373,9 +383,9 @@ mod tests {
 
     #[test]
     fn unwrapping_what_a_peer_sent_is_caught() {
-        caught(WIRE, "fn f() {\n a.b()\n .unwrap() }", 3, ".unwrap()");
-        caught("crates/logic/src/session.rs", "fn f() { a.expect(\"b\") }", 1, ".expect()");
-        passes(WIRE, "fn f() { a.unwrap_or(1) } #[cfg(test)] mod tests { fn g() { a.unwrap() } }");
+        caught(TEXT, "fn f() {\n a.b()\n .unwrap() }", 3, ".unwrap()");
+        caught("crates/logic/src/connection/session.rs", "fn f() { a.expect(\"b\") }", 1, ".expect()");
+        passes(TEXT, "fn f() { a.unwrap_or(1) } #[cfg(test)] mod tests { fn g() { a.unwrap() } }");
         passes(MIX, "fn f() { a.unwrap() }");
     }
 

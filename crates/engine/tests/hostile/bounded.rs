@@ -3,7 +3,7 @@
 use std::io::{self, IoSlice};
 use std::sync::{Arc, Mutex};
 
-use pummel_engine::io::{Backend, Close, ConnId, Event, Handed, Handshake, Target};
+use pummel_engine::backend::{Backend, Close, ConnId, Event, Handed, Handshake, Target};
 use pummel_logic::time::Nanos;
 
 use crate::memory;

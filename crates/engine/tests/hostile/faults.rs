@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use pummel_engine::io::sim::{Admission, Next, Peer, datagram_to_client};
-use pummel_engine::io::{ConnId, Target};
+use pummel_engine::backend::sim::{Admission, Next, Peer, datagram_to_client};
+use pummel_engine::backend::{ConnId, Target};
 use pummel_logic::time::{NEVER, Nanos};
 
 use crate::features::Draws;

@@ -6,9 +6,9 @@ use pummel_logic::plan::{
     Arrivals, Births, Crowd, Data, Delete, Depth, Gap, Group, Lengths, Load, Login, Mix, Phase, Plan, Pool,
     Protocol, Replay, Route, Sequence, Stop, TlsOptions, Transport, Window, Work,
 };
+use pummel_logic::protocol::Verb;
 use pummel_logic::rng::{Stream, below, mix};
 use pummel_logic::time::MILLISECOND;
-use pummel_logic::wire::Verb;
 
 /// Something that a run does, or that its servers and connections are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,8 +3,8 @@
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::recorder::Counts;
 use pummel_logic::plan::{Depth, Plan, Protocol, Work};
+use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
-use pummel_logic::wire::Verb;
 
 use crate::bounded::{Limits, Spent};
 use crate::faults::Facts;

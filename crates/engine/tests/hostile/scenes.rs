@@ -7,13 +7,13 @@ use std::fmt;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Mutex, Once, OnceLock};
 
-use pummel_engine::io::sim::{Peer, Sim, Weather};
+use pummel_engine::backend::sim::{Peer, Sim, Weather};
+use pummel_engine::backend::tls::{Setup, Tls};
 use pummel_engine::run::Supplies;
-use pummel_engine::tls::{Setup, Tls};
 use pummel_logic::dist::Dist;
-use pummel_logic::host::{HostConfig, Login};
 use pummel_logic::plan::{Phase, Plan, Protocol, TlsOptions, Work};
-use pummel_logic::wire::Verb;
+use pummel_logic::protocol::Verb;
+use pummel_logic::server::{HostConfig, Login};
 use pummel_logic::workload::trace::Trace;
 use rustls::ServerConfig;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::sync::Arc;
 
-use pummel_engine::io::sim::{Admission, Next, Peer};
-use pummel_engine::io::{ConnId, Target};
+use pummel_engine::backend::sim::{Admission, Next, Peer};
+use pummel_engine::backend::{ConnId, Target};
 use pummel_logic::time::Nanos;
 use rustls::{ServerConfig, ServerConnection};
 

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use pummel_engine::io::sim::{Peer, Sim, Weather};
+use pummel_engine::backend::sim::{Peer, Sim, Weather};
 use pummel_logic::dist::Dist;
-use pummel_logic::host::{Fault as ServerFault, HostConfig};
 use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::plan::{Depth, Plan};
+use pummel_logic::protocol::{Fault, Verb};
+use pummel_logic::server::{Fault as ServerFault, HostConfig};
 use pummel_logic::time::MILLISECOND;
-use pummel_logic::wire::{Fault, Verb};
 
 use crate::peer::Server;
 use crate::setup::{

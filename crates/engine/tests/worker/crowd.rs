@@ -5,16 +5,16 @@ use std::io::{self, IoSlice};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pummel_engine::feed::Trouble;
-use pummel_engine::io::dial::{self, failure_of};
-use pummel_engine::io::sim::{Admission, Next, Peer, Sim, Weather};
-use pummel_engine::io::{Backend, Close, ConnId, Event, Handed, Target};
-use pummel_logic::host::HostConfig;
+use pummel_engine::backend::dial::{self, failure_of};
+use pummel_engine::backend::sim::{Admission, Next, Peer, Sim, Weather};
+use pummel_engine::backend::{Backend, Close, ConnId, Event, Handed, Target};
+use pummel_engine::worker::messages::Trouble;
 use pummel_logic::measure::churn::Churn;
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::plan::{Arrivals, Births, Crowd, Depth, Gap, Login, Plan, Protocol, Sequence, Stop};
+use pummel_logic::protocol::Verb;
+use pummel_logic::server::HostConfig;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
-use pummel_logic::wire::Verb;
 
 use crate::peer::{Cluster, Server};
 use crate::setup::{Outcome, loaded, measuring, mix, mix_of_all, plan, requests, run, run_with, time};

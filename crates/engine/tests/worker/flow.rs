@@ -3,16 +3,16 @@
 use std::io::{self, IoSlice};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pummel_engine::io::sim::{Sim, Weather};
-use pummel_engine::io::{Backend, Close, ConnId, Event, Handed, Target};
+use pummel_engine::backend::sim::{Sim, Weather};
+use pummel_engine::backend::{Backend, Close, ConnId, Event, Handed, Target};
+use pummel_logic::connection::session::OUTBOX_MAX_BYTES;
 use pummel_logic::dist::Dist;
-use pummel_logic::host::HostConfig;
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::plan::{Depth, Plan};
-use pummel_logic::session::OUTBOX_MAX_BYTES;
+use pummel_logic::protocol::Verb;
+use pummel_logic::server::HostConfig;
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos};
-use pummel_logic::wire::Verb;
 
 use crate::peer::{Cluster, Server, ServerPeer};
 use crate::setup::{Outcome, at_rate, measuring, mix, plan, run_with, time};
@@ -23,7 +23,7 @@ struct Gauge<'a, P> {
     most: &'a AtomicUsize,
 }
 
-impl<P: pummel_engine::io::sim::Peer> Backend for Gauge<'_, P> {
+impl<P: pummel_engine::backend::sim::Peer> Backend for Gauge<'_, P> {
     fn now(&self) -> Nanos {
         self.sim.now()
     }

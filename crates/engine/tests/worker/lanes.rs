@@ -1,12 +1,12 @@
 //! Clients with several lanes: where records live, requests that lanes share, and lanes that are lost.
 
-use pummel_engine::io::sim::Weather;
-use pummel_logic::host::{Fault as ServerFault, HostConfig};
+use pummel_engine::backend::sim::Weather;
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::plan::{Depth, Plan, Route};
+use pummel_logic::protocol::{Fault, Verb};
+use pummel_logic::server::{Fault as ServerFault, HostConfig};
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
-use pummel_logic::wire::{Fault, Verb};
 
 use crate::peer::{Cluster, Server};
 use crate::setup::{
@@ -269,7 +269,8 @@ fn a_server_that_does_not_answer_costs_only_the_parts_that_it_has() {
     assert_eq!(counts.completed + counts.failed() + counts.unfinished + counts.unsent, due as u64);
     assert!(counts.errors(Fault::Timeout) > 0);
     let late = outcome.rows.iter().filter(|row| row.due > START + 500 * MILLISECOND);
-    let answered = late.filter(|row| !matches!(row.outcome, pummel_logic::wire::Outcome::Error(_))).count();
+    let answered =
+        late.filter(|row| !matches!(row.outcome, pummel_logic::protocol::Outcome::Error(_))).count();
     assert!(answered > 100, "two servers answer to the end: {answered}");
 }
 

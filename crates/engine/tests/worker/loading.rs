@@ -5,15 +5,16 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pummel_engine::io::sim::{Admission, Next, Peer, Sim, Weather};
-use pummel_engine::io::{ConnId, Target, sys};
+use pummel_engine::backend::sim::{Admission, Next, Peer, Sim, Weather};
+use pummel_engine::backend::{ConnId, Target};
 use pummel_engine::run::{Watch, run as engine_run};
+use pummel_engine::sys;
 use pummel_logic::dist::Dist;
-use pummel_logic::host::{Fault as ServerFault, HostConfig, Limits};
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::plan::{Plan, Work};
+use pummel_logic::protocol::Verb;
+use pummel_logic::server::{Fault as ServerFault, HostConfig, Limits};
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
-use pummel_logic::wire::Verb;
 
 use crate::peer::{Cluster, Server, ServerPeer};
 use crate::setup::{Outcome, loaded, measuring, mix, plan, requests, run, run_with};

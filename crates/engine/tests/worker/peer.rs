@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use pummel_engine::io::sim::{Admission, Next, Peer, datagram_to_client};
-use pummel_engine::io::{ConnId, Target};
-use pummel_logic::host::{Ending, Framing, Guest, Host, HostConfig, Post};
+use pummel_engine::backend::sim::{Admission, Next, Peer, datagram_to_client};
+use pummel_engine::backend::{ConnId, Target};
+use pummel_logic::server::{Ending, Framing, Guest, Host, HostConfig, Post};
 use pummel_logic::time::Nanos;
 
 /// A server that the test can look into, during a run and after it.

@@ -2,13 +2,13 @@
 
 use std::cell::Cell;
 
-use pummel_engine::io::sim::{Sim, Weather};
+use pummel_engine::backend::sim::{Sim, Weather};
 use pummel_engine::run::{Watch, run_on};
-use pummel_logic::host::{Fault, HostConfig};
 use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::plan::{Arrivals, Births, Crowd, Depth, Gap, Late, Plan, Route, Sequence};
+use pummel_logic::protocol::Verb;
+use pummel_logic::server::{Fault, HostConfig};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
-use pummel_logic::wire::Verb;
 
 use crate::peer::{Cluster, Server};
 use crate::setup::{Outcome, measuring, mix, plan, run, time};

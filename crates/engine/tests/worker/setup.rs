@@ -2,16 +2,16 @@
 
 use std::io;
 
-use pummel_engine::feed::{Departure, Row};
-use pummel_engine::io::sim::{Peer, Sim, Weather};
+use pummel_engine::backend::sim::{Peer, Sim, Weather};
 use pummel_engine::run::{Supplies, Wants, Watch, run_supplied_on};
-use pummel_logic::arrivals::Pace;
+use pummel_engine::worker::messages::{Departure, Row};
+use pummel_logic::arrival::Pace;
 use pummel_logic::measure::measurement::{Keep, Measurement};
 use pummel_logic::measure::recorder::{Counts, Span};
 use pummel_logic::plan::{Arrivals, Data, Group, Load, Mix, Phase, Plan, Stop, Work};
+use pummel_logic::protocol::Verb;
 use pummel_logic::rng::Place;
 use pummel_logic::time::{MILLISECOND, Nanos};
-use pummel_logic::wire::Verb;
 
 /// Four clients that get the same few records in closed loop for a tenth of a second, from a server that holds nothing.
 pub fn plan() -> Plan {
@@ -136,7 +136,7 @@ pub fn run<P: Peer>(plan: &Plan, seed: u64, weather: Weather, peer: impl Fn() ->
 }
 
 /// Runs a plan on any backend.
-pub fn run_with<B: pummel_engine::io::Backend>(
+pub fn run_with<B: pummel_engine::backend::Backend>(
     plan: &Plan,
     backend: impl Fn(usize) -> io::Result<B> + Sync,
 ) -> Outcome {
@@ -144,7 +144,7 @@ pub fn run_with<B: pummel_engine::io::Backend>(
 }
 
 /// Runs a plan with what no plan holds on any backend.
-pub fn run_supplied<B: pummel_engine::io::Backend>(
+pub fn run_supplied<B: pummel_engine::backend::Backend>(
     plan: &Plan,
     supplies: &Supplies,
     backend: impl Fn(usize) -> io::Result<B> + Sync,

@@ -1,13 +1,13 @@
 //! Replies that end otherwise than they began, and replies with more than was asked for: what is made of their values.
 
-use pummel_engine::io::sim::{Admission, Next, Peer, Weather};
-use pummel_engine::io::{ConnId, Target};
+use pummel_engine::backend::sim::{Admission, Next, Peer, Weather};
+use pummel_engine::backend::{ConnId, Target};
 use pummel_logic::dist::Dist;
-use pummel_logic::host::{HostConfig, Limits};
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::plan::{Depth, Plan, Protocol, Work};
+use pummel_logic::protocol::{Fault, Verb};
+use pummel_logic::server::{HostConfig, Limits};
 use pummel_logic::time::Nanos;
-use pummel_logic::wire::{Fault, Verb};
 
 use crate::peer::{Server, ServerPeer};
 use crate::setup::{Outcome, loaded, measuring, mix, plan, requests, run};

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice};
 
-use pummel_engine::feed::Row;
-use pummel_engine::io::sim::{Admission, Next, Peer, Sim, Weather};
-use pummel_engine::io::{Backend, Close, ConnId, Event, Handed, Target};
+use pummel_engine::backend::sim::{Admission, Next, Peer, Sim, Weather};
+use pummel_engine::backend::{Backend, Close, ConnId, Event, Handed, Target};
+use pummel_engine::worker::messages::Row;
 use pummel_logic::dist::Dist;
-use pummel_logic::host::{Fault as ServerFault, HostConfig};
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::plan::{Depth, Plan};
+use pummel_logic::protocol::{Fault, Outcome as End, Verb};
+use pummel_logic::server::{Fault as ServerFault, HostConfig};
 use pummel_logic::time::{MICROSECOND, MILLISECOND, NEVER, Nanos, SECOND};
-use pummel_logic::wire::{Fault, Outcome as End, Verb};
 
 use crate::peer::{Server, ServerPeer};
 use crate::setup::{Outcome, at_rate, loaded, measuring, mix, plan, requests, run, run_with, schedule, time};

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pummel_engine::io::ConnId;
-use pummel_engine::io::sim::{Next, Peer, Weather, datagram_to_client};
+use pummel_engine::backend::ConnId;
+use pummel_engine::backend::sim::{Next, Peer, Weather, datagram_to_client};
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::plan::{Depth, Plan, Transport};
+use pummel_logic::protocol::udp::Frame;
+use pummel_logic::protocol::{Fault, Verb};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
-use pummel_logic::wire::udp::Frame;
-use pummel_logic::wire::{Fault, Verb};
 
 use super::setup::{Outcome, loaded, measuring, mix, plan, requests, run};
 

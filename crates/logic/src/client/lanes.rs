@@ -7,14 +7,14 @@
 
 use std::collections::VecDeque;
 
-use super::window::Tasks;
+use super::windowed::Tasks;
 use super::{Client, Lane, LaneState, Next, Request, Socket, Wish};
-use crate::inflight::{Care, Memo, Origin, Ticket};
-use crate::session::{Answer, Stamp};
-use crate::shared::Shared;
+use crate::connection::inflight::{Care, Memo, Origin, Ticket};
+use crate::connection::session::{Answer, Stamp};
+use crate::protocol::{Outcome, Verb};
 use crate::time::{NEVER, Nanos};
-use crate::wire::{Outcome, Verb};
 use crate::workload::key::Space;
+use crate::workload::request::Shared;
 
 /// What only clients with several lanes have.
 #[derive(Debug, Default)]

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::histogram::{Histogram, Moments};
+use crate::protocol::{Fault, Outcome};
 use crate::time::Nanos;
-use crate::wire::{Fault, Outcome};
 
 /// The connections of clients that come and go, in the measured phase.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

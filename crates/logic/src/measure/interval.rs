@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::measure::histogram::Histogram;
 use crate::measure::measurement::{Bytes, Stamps};
 use crate::measure::recorder::{Counts, Recorder};
+use crate::protocol::Verb;
 use crate::time::Nanos;
-use crate::wire::Verb;
 use crate::workload::window::WindowCounts;
 
 /// One slice of time. A worker records into it, hands it over at the tick and gets an empty one back; slices of
@@ -192,7 +192,7 @@ impl Turns {
 mod tests {
     use super::*;
     use crate::measure::recorder::Sample;
-    use crate::wire::Outcome;
+    use crate::protocol::Outcome;
 
     fn slice(index: u64, start_ns: Nanos, end_ns: Nanos, requests: u64) -> Interval {
         let mut interval = Interval::new([[Verb::Get]]);

@@ -12,9 +12,9 @@ use crate::measure::interval::{Interval, Turns};
 use crate::measure::recorder::{Counts, Ops, Span, Tally};
 use crate::measure::summary::{Figures, Unanswered};
 use crate::plan::{Backend, Clock};
+use crate::protocol::{Verb, udp};
 use crate::rng::mix;
 use crate::time::Nanos;
-use crate::wire::{Verb, udp};
 use crate::workload::window::WindowCounts;
 
 /// The layout of a saved measurement that this version writes, and the only one that it reads.
@@ -713,8 +713,8 @@ fn hash(key: &[u8]) -> u64 {
 mod tests {
     use super::*;
     use crate::measure::recorder::Sample;
+    use crate::protocol::{Fault, Outcome};
     use crate::time::{MILLISECOND, SECOND};
-    use crate::wire::{Fault, Outcome};
 
     fn sample(service: Nanos) -> Sample {
         Sample {

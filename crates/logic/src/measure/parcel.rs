@@ -8,8 +8,8 @@ use crate::measure::histogram::{NotAHistogram, Sparse};
 use crate::measure::interval::{Interval, Turns};
 use crate::measure::measurement::Bytes;
 use crate::measure::recorder::{Counts, Span};
+use crate::protocol::Verb;
 use crate::time::Nanos;
-use crate::wire::Verb;
 use crate::workload::window::WindowCounts;
 
 /// One process' part of a slice: small, and nothing of it is lost.
@@ -139,7 +139,7 @@ impl Packed {
 mod tests {
     use super::*;
     use crate::measure::recorder::Sample;
-    use crate::wire::Outcome;
+    use crate::protocol::Outcome;
 
     fn slice(requests: u64, outstanding: bool) -> Interval {
         let mut interval = Interval::new([[Verb::Get], [Verb::Get]]).counting(outstanding);

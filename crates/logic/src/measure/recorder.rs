@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::measure::histogram::{Histogram, NotAHistogram, Sparse};
+use crate::protocol::{Fault, Outcome, Verb};
 use crate::time::{NEVER, Nanos};
-use crate::wire::{Fault, Outcome, Verb};
 
 /// How one request ended, and when it passed which point (all on the monotonic clock).
 ///

@@ -7,8 +7,8 @@ use crate::measure::measurement::{Measurement, Status};
 use crate::measure::recorder::{Counts, Op, Ops, Span};
 use crate::measure::verdict::Verdict;
 use crate::plan::{Goal, Plan};
+use crate::protocol::{Fault, Verb};
 use crate::time::{MICROSECOND, MILLISECOND, Nanos, SECOND, seconds};
-use crate::wire::{Fault, Verb};
 
 /// Every figure of a run that reports print.
 #[derive(Clone, Debug, PartialEq)]

@@ -373,9 +373,9 @@ mod tests {
     use crate::measure::measurement::{Keep, WorkerTime};
     use crate::measure::recorder::Sample;
     use crate::plan::Group;
+    use crate::protocol::{Fault, Outcome, Verb};
     use crate::rng::{Stream, unit};
     use crate::time::{MILLISECOND, SECOND};
-    use crate::wire::{Fault, Outcome, Verb};
 
     /// A run in miniature: clients with one slot each, a server and a generator that each may stand still for a while.
     struct Story {

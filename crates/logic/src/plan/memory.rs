@@ -130,7 +130,7 @@ fn verbs_of(work: &Work) -> u64 {
 mod tests {
     use super::*;
     use crate::plan::{Mix, Phase, Stop};
-    use crate::wire::Verb;
+    use crate::protocol::Verb;
 
     fn plan(clients: u32, depth: Depth) -> Plan {
         let work = Work::Mix(Mix::of(&[(Verb::Get, 9.0), (Verb::Set, 1.0)]));

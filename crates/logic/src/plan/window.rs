@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Plan, Work};
-use crate::wire::udp::Frame;
+use crate::protocol::udp::Frame;
 
 /// Setting and getting objects of a window that each client has of its own and that moves on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

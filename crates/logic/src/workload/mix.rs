@@ -1,7 +1,7 @@
 //! Which operation a request asks, and in which of the key spaces.
 
 use crate::plan::Mix;
-use crate::wire::Verb;
+use crate::protocol::Verb;
 use crate::workload::key::Space;
 
 /// The weights of a mix, made ready for drawing.
@@ -141,8 +141,8 @@ fn space_shares(mix: &Mix) -> [u64; SHARED_SPACES] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::MetaAsk;
     use crate::rng::Stream;
-    use crate::wire::MetaAsk;
     use crate::workload::popularity::Popularity;
 
     fn mix(ops: &[(Verb, f64)]) -> Mix {

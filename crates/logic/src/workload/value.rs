@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crate::dist::Dist;
 use crate::plan::{Data, ValueStyle};
+use crate::protocol::Value;
 use crate::rng::{Stream, mix};
-use crate::wire::Value;
 use crate::workload::key::{Space, Spaces, StableSize};
 
 /// Length of a frame's header; shorter values carry none.

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
-use pummel_engine::io::sys;
+use pummel_engine::sys;
 use pummel_logic::time::Nanos;
 
 use super::allow::{Network, NotANetwork};

@@ -17,10 +17,10 @@ use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::parcel::Parcel;
 use pummel_logic::measure::recorder::{Counts, Op, Span};
 use pummel_logic::measure::summary::{Figures, time_text};
-use pummel_logic::plan::part::{Part, deal};
+use pummel_logic::plan::share::{Part, deal};
 use pummel_logic::plan::{Group, Plan, Work};
+use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, seconds};
-use pummel_logic::wire::Verb;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 

@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use pummel_engine::feed::Row;
 use pummel_engine::run::{Gate, RunError, Share, Supplies, Wants, Watch, run_share};
+use pummel_engine::worker::messages::Row;
 use pummel_logic::measure::completion::Loaded;
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::Measurement;
 use pummel_logic::measure::parcel::Parcel;
-use pummel_logic::plan::part::Part;
+use pummel_logic::plan::share::Part;
 use pummel_logic::plan::{Phase, Plan};
 use pummel_logic::time::{NEVER, Nanos};
 

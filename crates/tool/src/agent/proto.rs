@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use pummel_engine::feed::Row;
+use pummel_engine::worker::messages::Row;
+use pummel_logic::protocol::{Fault, Outcome, Verb};
 use pummel_logic::time::NEVER;
-use pummel_logic::wire::{Fault, Outcome, Verb};
 
 /// What is made from `proto/agent.proto`.
 #[allow(missing_docs, unused_qualifications, clippy::all, clippy::pedantic)]

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use pummel_engine::backend::tls::Setup;
 use pummel_engine::clock;
-use pummel_engine::io::sys;
 use pummel_engine::run::{Permit, Supplies, Wants, ensure_descriptors, permitted};
-use pummel_engine::tls::Setup;
+use pummel_engine::sys;
 use pummel_logic::measure::completion::Loaded;
 use pummel_logic::measure::measurement::Keep;
-use pummel_logic::plan::part::Part;
+use pummel_logic::plan::share::Part;
 use pummel_logic::plan::{Plan, Wait, Work};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};

@@ -2,16 +2,16 @@
 
 use std::fmt::Display;
 
-use pummel_logic::arrivals::check_rate;
+use pummel_logic::arrival::check_rate;
+use pummel_logic::client::route::LANES_MAX;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
     Arrivals, Births, Data, Delete, Depth, Gap, Group, KeyStyle, Load, Manner, Mix, Pause, Phase, Plan,
     Protocol, Replay, Route, SCHEMA, Sequence, Socket, Stop, Transport, ValueStyle, Window, Work, memory,
 };
-use pummel_logic::route::LANES_MAX;
+use pummel_logic::protocol::Verb;
+use pummel_logic::protocol::resp::template::Template;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
-use pummel_logic::wire::Verb;
-use pummel_logic::wire::resp::template::Template;
 use pummel_logic::workload::key::digits_of;
 use pummel_logic::workload::popularity::RECORDS_MAX;
 use pummel_logic::workload::window::VALUE_MAX_BYTES;

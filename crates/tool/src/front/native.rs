@@ -14,8 +14,8 @@ use pummel_logic::plan::{
     Arrivals, Backend, Births, Clock, Crowd, Data, Depth, Engine, Group, Load, Login, Manner, Mix, Phase,
     Plan, Protocol, Route, SCHEMA, Socket, Stop, Style, TlsOptions, Transport, Wait, Work,
 };
+use pummel_logic::protocol::{MetaAsk, Verb};
 use pummel_logic::time::SECOND;
-use pummel_logic::wire::{MetaAsk, Verb};
 
 use pummel_logic::workload::key::Space;
 use pummel_logic::workload::mix::space_of;

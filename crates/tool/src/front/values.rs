@@ -9,8 +9,8 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use pummel_logic::dist::{Dist, Error, Spec};
 use pummel_logic::plan::Goal;
+use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
-use pummel_logic::wire::Verb;
 
 /// The port of a server that names none: memcached's own.
 pub const PORT: u16 = 11211;

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use pummel_logic::measure::measurement::{Slice, SliceOp};
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::measure::summary::{Figures, QUANTILES};
+use pummel_logic::protocol::Fault;
 use pummel_logic::time::seconds;
-use pummel_logic::wire::Fault;
 
 use super::Report;
 use super::json::micros;
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use crate::report::example::Run;
     use pummel_logic::measure::measurement::Keep;
-    use pummel_logic::wire::Verb;
+    use pummel_logic::protocol::Verb;
 
     fn rows(run: &Run) -> Vec<Vec<String>> {
         let table = String::from_utf8(run.report(render)).unwrap();

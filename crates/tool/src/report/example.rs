@@ -5,8 +5,8 @@ use pummel_logic::measure::measurement::{Bytes, Keep, Load, Measurement, WorkerT
 use pummel_logic::measure::recorder::Sample;
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::{Arrivals, Backend, Data, Group, Mix, Phase, Plan, Stop, Work};
+use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
-use pummel_logic::wire::{Outcome, Verb};
 
 use super::Report;
 

@@ -13,8 +13,8 @@ use pummel_logic::measure::summary::{
     Figures, GroupSummary, OpSummary, QUANTILES, Quantile, Totals, Unanswered,
 };
 use pummel_logic::plan::{Clock, Late, Phase, Plan, Work};
+use pummel_logic::protocol::{Fault, Verb, udp};
 use pummel_logic::time::{Nanos, seconds};
-use pummel_logic::wire::{Fault, Verb, udp};
 use pummel_logic::workload::window::WindowCounts;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -662,8 +662,8 @@ mod tests {
     use pummel_logic::measure::measurement::Keep;
     use pummel_logic::measure::recorder::Sample;
     use pummel_logic::plan::{Goal, TlsOptions};
+    use pummel_logic::protocol::Outcome;
     use pummel_logic::time::MILLISECOND;
-    use pummel_logic::wire::Outcome;
     use serde_json::{Value, json};
 
     fn value(run: &Run) -> Value {

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use std::{process, thread};
 
-use pummel_engine::io::sys;
+use pummel_engine::sys;
 
 /// A place for a report, checked before the load starts.
 #[derive(Debug)]

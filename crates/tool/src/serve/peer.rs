@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use pummel_logic::host::Host;
+use pummel_logic::server::Host;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-use pummel_logic::host::{Ending, Framing, Guest, Host, Post};
+use pummel_logic::server::{Ending, Framing, Guest, Host, Post};
 use pummel_logic::time::{MICROSECOND, NEVER, Nanos, SECOND};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};

@@ -4,8 +4,8 @@ use std::fmt::Display;
 
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Mix, Plan, Protocol, Window, Work};
-use pummel_logic::wire::Verb;
-use pummel_logic::wire::udp::{DATAGRAM_MAX_BYTES, Frame};
+use pummel_logic::protocol::Verb;
+use pummel_logic::protocol::udp::{DATAGRAM_MAX_BYTES, Frame};
 use pummel_logic::workload::value::{COUNTER_MAX_BYTES, HEADER_BYTES, PIECE_MAX_BYTES, largest};
 
 use super::{Wrong, longest_key, wrong};

@@ -9,10 +9,10 @@ use pummel_logic::plan::{
     self, Arrivals, Backend, Births, Clock, Crowd, Data, Depth, Engine, Gap, Group, Mix, Phase, Plan,
     Protocol, Route, SCHEMA, Sequence, Socket, Stop, Style, Transport, Wait, Work,
 };
-use pummel_logic::sequence::{SIZE_MAX_BYTES, largest};
+use pummel_logic::protocol::{MetaAsk, Verb};
 use pummel_logic::time::{Nanos, SECOND, from_seconds};
-use pummel_logic::wire::{MetaAsk, Verb};
 use pummel_logic::workload::popularity::Popularity;
+use pummel_logic::workload::sequence::{SIZE_MAX_BYTES, largest};
 
 use super::c_numbers::{percent_g, strtod, strtol};
 use super::getopt::{Choice, Event, Getopt, Takes, Wrong};

@@ -10,14 +10,14 @@ mod tests;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use pummel_logic::client::route::LANES_MAX;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
     Arrivals, Backend, Clock, Data, Depth, Engine, Group, Lengths, Manner, Phase, Plan, Pool, Protocol,
     Replication, Route, SCHEMA, Socket, Stop, Style, Transport, Wait, Window, Work,
 };
-use pummel_logic::route::LANES_MAX;
+use pummel_logic::protocol::udp::DATAGRAM_MAX_BYTES;
 use pummel_logic::time::{Nanos, SECOND};
-use pummel_logic::wire::udp::DATAGRAM_MAX_BYTES;
 
 use self::config::{Config, NoConfiguration};
 use self::options::{Options, Said};

@@ -16,8 +16,8 @@ use pummel_logic::plan::{
     Arrivals, Backend, Clock, Data, Delete, Engine, KeyStyle, Load, Login, Mix, Pause, Phase, Plan, Protocol,
     Replay, Route, SCHEMA, Socket, Stop, Style, Transport, ValueStyle, Wait, Work,
 };
+use pummel_logic::protocol::{MetaAsk, Verb};
 use pummel_logic::time::{Nanos, SECOND};
-use pummel_logic::wire::{MetaAsk, Verb};
 use pummel_logic::workload::popularity::Popularity;
 
 use self::dists::Form;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum, ValueHint};
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Depth, Goal, Plan};
+use pummel_logic::protocol::Verb;
 use pummel_logic::time::Nanos;
-use pummel_logic::wire::Verb;
 use pummel_logic::workload::popularity::Popularity;
 
 #[cfg(feature = "agents")]

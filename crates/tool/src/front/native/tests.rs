@@ -2,8 +2,8 @@
 
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::Goal;
+use pummel_logic::protocol::MetaAsk;
 use pummel_logic::time::{MICROSECOND, MILLISECOND};
-use pummel_logic::wire::MetaAsk;
 use pummel_logic::workload::popularity::Popularity;
 
 use super::*;

@@ -11,8 +11,8 @@ use pummel_logic::measure::histogram::{Histogram, Moments};
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::Measurement;
 use pummel_logic::measure::recorder::{Ops, Span};
+use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MICROSECOND, Nanos, seconds};
-use pummel_logic::wire::Verb;
 use pummel_logic::workload::window::WindowCounts;
 
 /// What `M` stands for in rates.

@@ -7,8 +7,8 @@ use pummel_logic::measure::measurement::Measurement;
 use pummel_logic::measure::recorder::{Counts, Op, Ops, Span, Times};
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::Plan;
+use pummel_logic::protocol::Verb;
 use pummel_logic::time::MICROSECOND;
-use pummel_logic::wire::Verb;
 
 use crate::report::Report;
 
@@ -186,8 +186,8 @@ fn percent(part: u64, whole: u64) -> f64 {
 mod tests {
     use pummel_logic::measure::measurement::Keep;
     use pummel_logic::measure::recorder::Sample;
+    use pummel_logic::protocol::Outcome;
     use pummel_logic::time::{MICROSECOND, SECOND};
-    use pummel_logic::wire::Outcome;
 
     use super::*;
     use crate::report::example::Run;

@@ -9,8 +9,8 @@ use pummel_logic::measure::summary::{Figures, OpSummary, QUANTILES, Quantile, To
 use pummel_logic::plan::{
     Arrivals, Births, Clock, Crowd, Depth, Group, Mix, Phase, Plan, Route, TlsOptions, Work,
 };
+use pummel_logic::protocol::{Fault, udp};
 use pummel_logic::time::{MILLISECOND, Nanos};
-use pummel_logic::wire::{Fault, udp};
 
 use super::agents;
 use crate::report::{Report, VERSION};
@@ -708,7 +708,7 @@ mod tests {
     use pummel_logic::measure::measurement::Keep;
     use pummel_logic::measure::recorder::Sample;
     use pummel_logic::plan::Goal;
-    use pummel_logic::wire::{Outcome, Verb};
+    use pummel_logic::protocol::{Outcome, Verb};
 
     #[track_caller]
     fn shows(run: &Run, expected: &str) {

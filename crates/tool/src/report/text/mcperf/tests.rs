@@ -1,6 +1,6 @@
 use super::*;
 use pummel_logic::measure::churn::{Ended, Failure, Reply};
-use pummel_logic::wire::Outcome;
+use pummel_logic::protocol::Outcome;
 
 /// A run of `calls` stores that each took so many microseconds, on one connection.
 fn figures(micros: &[u64]) -> Figures {

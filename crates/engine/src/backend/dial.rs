@@ -1,0 +1,203 @@
+//! The first steps of a connection, equal for every kernel interface: its socket, its options, and what its errors mean.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+
+use pummel_logic::measure::churn::Failure;
+use pummel_logic::plan::Socket;
+use pummel_logic::protocol::Fault;
+use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
+
+use super::{ConnId, Reason, Target};
+use crate::sys::{self, Address};
+
+/// How long to leave a unix listener alone whose queue is full.
+const KNOCK_AGAIN_NS: Nanos = MILLISECOND;
+
+/// Room for datagrams that came, where the plan names none: what finds no room is lost, and a reply to a multi-get comes
+/// at once. The kernel gives as much of it as its own bound (net.core.rmem_max) allows, and takes memory only as needed.
+const DATAGRAM_BUFFER_BYTES: u32 = 4 << 20;
+
+/// A connection that was begun.
+#[derive(Debug)]
+pub struct Dialled {
+    /// Its socket, non-blocking.
+    pub socket: OwnedFd,
+    /// The socket stamps what it receives.
+    pub stamped: bool,
+    /// How far it came.
+    pub stage: Stage,
+}
+
+/// How far a connection came that was begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// It is being opened, or open: the socket takes bytes as soon as it is, or says why it will not be.
+    Begun,
+    /// The queue of the unix listener is full: to be begun anew, with another socket, after a while ([`Knocks`]).
+    Full,
+}
+
+/// How far a backend's slot is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// Nobody's.
+    #[default]
+    Free,
+    /// Its connection is being opened.
+    Connecting,
+    /// Its connection is open.
+    Open,
+}
+
+/// Connections to unix listeners whose queue was full, and when to try them again.
+#[derive(Debug)]
+pub struct Knocks {
+    waiting: Vec<(ConnId, PathBuf)>,
+    at: Nanos,
+}
+
+impl Knocks {
+    /// Nobody waits.
+    pub fn new() -> Knocks {
+        Knocks { waiting: Vec::new(), at: NEVER }
+    }
+
+    /// When to try again; [`NEVER`] if nobody waits.
+    #[inline]
+    pub fn at(&self) -> Nanos {
+        self.at
+    }
+
+    /// Waits from `now` on where `target` is a unix listener that stopped at this stage; says whether it does.
+    pub fn wait(&mut self, conn: ConnId, target: &Target, stage: Stage, now: Nanos) -> bool {
+        let (Stage::Full, Target::Unix(path)) = (stage, target) else { return false };
+        self.waiting.push((conn, path.clone()));
+        self.at = self.at.min(now + KNOCK_AGAIN_NS);
+        true
+    }
+
+    /// Those who wait, to be tried now.
+    pub fn take(&mut self) -> Vec<(ConnId, PathBuf)> {
+        self.at = NEVER;
+        std::mem::take(&mut self.waiting)
+    }
+}
+
+impl Default for Knocks {
+    fn default() -> Knocks {
+        Knocks::new()
+    }
+}
+
+/// Makes the socket and begins to connect it; with receive stamps where `stamps` and where the kernel has them.
+///
+/// # Errors
+/// Returns ENAMETOOLONG or EINVAL for a path that no unix socket has, and otherwise the error of `socket`, of
+/// `setsockopt`, of `bind` to the source, or of `connect` where that fails at once. A connection that is being opened
+/// (EINPROGRESS) and a unix listener whose queue is full are no errors.
+pub fn dial(target: &Target, options: &Socket, stamps: bool) -> io::Result<Dialled> {
+    let address = match target {
+        Target::Tcp { address, .. } | Target::Udp { address, .. } => Address::internet(address),
+        Target::Unix(path) => Address::unix(path)?,
+    };
+    let socket = match target {
+        Target::Tcp { .. } | Target::Unix(_) => sys::stream_socket(&address)?,
+        Target::Udp { .. } => sys::datagram_socket_to(&address)?,
+    };
+    set_options(socket.as_fd(), options, target)?;
+    let stamped = stamps && !matches!(target, Target::Unix(_));
+    if stamped {
+        sys::set_receive_stamps(socket.as_fd())?;
+    }
+    let stage = match (sys::connect(socket.as_fd(), &address), target) {
+        (Ok(()), _) => Stage::Begun,
+        (Err(error), _) if error.raw_os_error() == Some(libc::EINPROGRESS) => Stage::Begun,
+        (Err(error), Target::Unix(_)) if error.kind() == io::ErrorKind::WouldBlock => Stage::Full,
+        (Err(error), _) => return Err(error),
+    };
+    Ok(Dialled { socket, stamped, stage })
+}
+
+fn set_options(socket: BorrowedFd<'_>, options: &Socket, target: &Target) -> io::Result<()> {
+    if let Some(bytes) = options.send_buffer {
+        sys::set_send_buffer(socket, bytes)?;
+    }
+    if let Some(bytes) = options.recv_buffer {
+        sys::set_receive_buffer(socket, bytes)?;
+    }
+    if let Target::Udp { source, .. } = target {
+        if options.recv_buffer.is_none() {
+            sys::set_receive_buffer(socket, DATAGRAM_BUFFER_BYTES)?;
+        }
+        return source.map_or(Ok(()), |source| sys::bind(socket, &Address::internet(&source)));
+    }
+    if let Some(seconds) = options.linger_s {
+        sys::set_linger(socket, seconds)?;
+    }
+    let Target::Tcp { source, .. } = target else { return Ok(()) };
+    if options.nodelay {
+        sys::set_nodelay(socket)?;
+    }
+    if let Some(source) = source {
+        if source.port() == 0 {
+            sys::set_bind_address_no_port(socket)?;
+        }
+        sys::bind(socket, &Address::internet(source))?;
+    }
+    Ok(())
+}
+
+/// What a report of readiness says of a connection that is being opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answered {
+    /// Nothing yet.
+    Wait,
+    /// It is open.
+    Open,
+    /// It was open for a moment, and its end, with this error number, is still to be told: while it is being opened, a
+    /// reset counts as a refusal.
+    Broken(u16),
+    /// It will not be open, for this error number.
+    Failed(i32),
+}
+
+/// Reads a report of readiness, in the bits of [`sys`], on a connection that is being opened.
+pub fn answered(socket: BorrowedFd<'_>, bits: u32) -> Answered {
+    if bits & (sys::FAILED | sys::HUNG_UP) == 0 {
+        return if bits & sys::WRITABLE == 0 { Answered::Wait } else { Answered::Open };
+    }
+    match sys::take_socket_error(socket) {
+        Ok(0) => Answered::Open,
+        Ok(error @ (libc::ECONNRESET | libc::EPIPE)) => Answered::Broken(error as u16),
+        Ok(error) => Answered::Failed(error),
+        Err(error) => Answered::Failed(sys::errno(&error)),
+    }
+}
+
+/// What a connection failed of, as runs count it whose clients come and go.
+pub fn failure_of(reason: &Reason) -> Failure {
+    match reason.errno {
+        0 if reason.fault == Fault::Timeout => Failure::Timeout,
+        libc::ETIMEDOUT => Failure::Unreachable,
+        libc::ECONNREFUSED => Failure::Refused,
+        libc::ECONNRESET | libc::EPIPE => Failure::Reset,
+        libc::EMFILE => Failure::Descriptors,
+        libc::ENFILE => Failure::Files,
+        libc::EADDRNOTAVAIL => Failure::Addresses,
+        _ => Failure::Other,
+    }
+}
+
+/// The class of an error number of a connection.
+pub fn reason(errno: i32) -> Reason {
+    let fault = match errno {
+        // Nobody listens under a path that does not exist, either.
+        libc::ECONNREFUSED | libc::ENOENT => Fault::Refused,
+        libc::ECONNRESET | libc::EPIPE | libc::ECONNABORTED => Fault::Reset,
+        libc::ETIMEDOUT => Fault::Timeout,
+        _ => Fault::Closed,
+    };
+    Reason::new(fault, errno)
+}

@@ -1,0 +1,642 @@
+//! Completions made from readiness: the epoll backend, edge-triggered, one registration for a connection's life.
+
+use std::io;
+use std::io::IoSlice;
+use std::os::fd::AsFd;
+
+use pummel_logic::plan::{Clock, Socket, Wait};
+use pummel_logic::time::Nanos;
+
+use super::dial::{self, Answered, Knocks, State, reason};
+use super::slot::{self, Slot};
+use super::stamps::Stamps;
+use super::waiting::Waiting;
+use super::{Backend, Close, ConnId, Event, Handed, Reason, Target};
+use crate::clock;
+use crate::sys::{self, Alarm, Patience, Poller, Ready};
+
+/// The block that every receive of a worker goes into. A read that does not fill it has emptied the socket. Values of
+/// 100 KB cost a third more with a quarter of it; what is not touched is no memory (docs/PERFORMANCE.md).
+const SCRATCH_BYTES: usize = 256 * 1024;
+
+/// Most reads of one connection in one [`Backend::drain`]; what is left waits behind the other connections.
+const READS_MAX: u32 = 4;
+
+/// The same for datagrams, each of which takes a read.
+const DATAGRAMS_MAX: u32 = 64;
+
+/// Most reports of readiness taken with one system call.
+const READY_MAX: usize = 256;
+
+/// How often in a row the socket of an only connection is tried before readiness is asked for again.
+const TRIES: u32 = 16;
+
+/// Token of the alarm; no connection has it, since there are never 2^32 slots.
+const ALARM: u64 = u64::MAX;
+
+/// What every connection is registered for. Writability costs nothing while sends are whole: the kernel says it again
+/// only after a send was refused or cut.
+const INTEREST: u32 = sys::READABLE | sys::WRITABLE | sys::PEER_CLOSED | sys::EDGES;
+
+/// The stream has ended or is about to: reading must go on until it says how.
+const ENDING: u32 = sys::PEER_CLOSED | sys::HUNG_UP | sys::FAILED;
+
+/// Moves bytes by epoll.
+pub struct Epoll {
+    poller: Poller,
+    sleeper: Sleeper,
+    waiting: Waiting,
+    options: Socket,
+    /// `None`: receive stamps are switched off.
+    stamps: Option<Stamps>,
+    slots: Vec<Slot>,
+    ready: Box<[Ready; READY_MAX]>,
+    /// How many of `ready` wait for [`Backend::drain`].
+    ready_count: usize,
+    /// Connections to look at in the next drain, whatever the kernel says: with more to read, or broken already.
+    again: Vec<ConnId>,
+    /// The list that `again` is exchanged with while it is gone through.
+    again_spare: Vec<ConnId>,
+    /// Connections to unix listeners whose queue was full.
+    knocks: Knocks,
+    scratch: Box<[u8]>,
+    /// What the connection in slot 0 gave and lies in `scratch`, for [`Backend::drain`].
+    held: Option<Held>,
+    /// How often in a row the only connection was tried.
+    tries: u32,
+}
+
+/// What the only connection gave while it was tried.
+struct Held {
+    len: usize,
+    stamp: Option<Nanos>,
+    read: Nanos,
+}
+
+/// How to sleep until a point of time.
+enum Sleeper {
+    /// The kernel takes nanoseconds.
+    Fine,
+    /// It does not; an alarm ends the sleep.
+    Alarmed(Alarm),
+}
+
+/// A send was short; [`Event::Writable`] is owed.
+const BLOCKED: u8 = 1;
+/// The slot is in `again`.
+const QUEUED: u8 = 2;
+/// The end of the stream is near; see [`ENDING`].
+const ENDS: u8 = 4;
+/// The socket stamps what it receives.
+const STAMPED: u8 = 8;
+/// Each read is a datagram; one without bytes says nothing, least of all that there are no more.
+const DATAGRAMS: u8 = 16;
+
+/// What reading came to.
+enum Taken {
+    /// The socket is empty.
+    All,
+    /// There may be more.
+    Some,
+    /// The stream is over.
+    End(Reason),
+}
+
+impl Epoll {
+    /// A backend for one worker, made on the worker's own thread.
+    ///
+    /// # Errors
+    /// Returns the error of `epoll_create1`, `timerfd_create` or `socket` (EMFILE or ENFILE when no descriptor is
+    /// left), or of `setsockopt` (ENOPROTOOPT when the kernel has no receive stamps).
+    pub fn new(wait: Wait, receive_clock: Clock, options: &Socket) -> io::Result<Epoll> {
+        let stamps = Stamps::of(receive_clock)?;
+        sys::sharpen_timers()?;
+        let poller = Poller::new()?;
+        let mut ready = Box::new([Ready::NONE; READY_MAX]);
+        let sleeper = match poller.wait_fine(&mut ready[..], Patience::Look) {
+            Ok(_) => Sleeper::Fine,
+            Err(_) => Sleeper::alarmed(&poller)?,
+        };
+        Ok(Epoll {
+            poller,
+            sleeper,
+            waiting: Waiting::new(wait),
+            options: options.clone(),
+            stamps,
+            slots: Vec::new(),
+            ready,
+            ready_count: 0,
+            again: Vec::new(),
+            again_spare: Vec::new(),
+            knocks: Knocks::new(),
+            scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
+            held: None,
+            tries: 0,
+        })
+    }
+
+    /// The slot of a connection, unless that is over.
+    #[inline]
+    fn slot(&mut self, conn: ConnId) -> Option<&mut Slot> {
+        slot::find(&mut self.slots, conn)
+    }
+
+    fn look_again(&mut self, conn: ConnId) {
+        if let Some(slot) = self.slot(conn)
+            && !slot.is(QUEUED)
+        {
+            slot.flags |= QUEUED;
+            self.again.push(conn);
+        }
+    }
+
+    /// Makes the socket, begins to connect it, and has it watched.
+    fn begin(&mut self, conn: ConnId, target: &Target) -> io::Result<()> {
+        let dialled = dial::dial(target, &self.options, self.stamps.is_some())?;
+        let slot = &mut self.slots[conn.slot as usize];
+        let socket = slot.fd.insert(dialled.socket);
+        if dialled.stamped {
+            slot.flags |= STAMPED;
+        }
+        if matches!(target, Target::Udp { .. }) {
+            slot.flags |= DATAGRAMS;
+        }
+        if self.knocks.wait(conn, target, dialled.stage, clock::now()) {
+            return Ok(());
+        }
+        // Only now: before connect() has begun, a socket reports that it is hung up.
+        self.poller.add(socket.as_fd(), INTEREST, token(conn))
+    }
+
+    /// Nothing was sent: the socket is full, or the connection is broken.
+    #[cold]
+    fn not_sent(&mut self, conn: ConnId, error: &io::Error) {
+        match error.kind() {
+            io::ErrorKind::WouldBlock => self.slots[conn.slot as usize].flags |= BLOCKED,
+            _ => self.fail(conn, error),
+        }
+    }
+
+    /// Notes that a connection is broken; the next drain tells it, after what can still be read.
+    fn fail(&mut self, conn: ConnId, error: &io::Error) {
+        if let Some(slot) = self.slot(conn) {
+            slot.errno = sys::errno(error).try_into().unwrap_or(u16::MAX);
+            slot.flags |= ENDS;
+            self.look_again(conn);
+        }
+    }
+
+    /// Tries the full unix listeners again.
+    fn knock(&mut self) {
+        for (conn, path) in self.knocks.take() {
+            if let Some(slot) = self.slot(conn) {
+                slot.fd = None;
+                if let Err(error) = self.begin(conn, &Target::Unix(path)) {
+                    self.fail(conn, &error);
+                }
+            }
+        }
+    }
+
+    /// Asks the kernel what is ready. An interruption by a signal is an answer too: nothing is.
+    #[inline]
+    fn ask(&mut self, patience: Patience) -> io::Result<bool> {
+        let ready = &mut self.ready[..];
+        let found = match (&self.sleeper, patience) {
+            (_, Patience::Look) => self.poller.wait_coarse(ready, false),
+            (_, Patience::Endless) => self.poller.wait_coarse(ready, true),
+            (Sleeper::Fine, _) => self.poller.wait_fine(ready, patience),
+            (Sleeper::Alarmed(alarm), Patience::For(ns)) => {
+                alarm.set(Some(clock::now() + ns))?;
+                self.poller.wait_coarse(ready, true)
+            }
+        };
+        match found {
+            Ok(found) => {
+                self.ready_count = if found == 1 && self.is_no_news(self.ready[0]) { 0 } else { found };
+                Ok(self.ready_count > 0)
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                self.ready_count = 0;
+                Ok(true)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether a report that came alone says nothing: the alarm, or that the only connection can be written to, which is
+    /// what is left of a report whose bytes were had by trying.
+    #[inline]
+    fn is_no_news(&self, ready: Ready) -> bool {
+        let [slot] = &self.slots[..] else { return ready.token() == ALARM };
+        ready.token() == ALARM
+            || ready.bits() == sys::WRITABLE && slot.state == State::Open && !slot.is(BLOCKED)
+    }
+
+    /// Whether to try the socket instead of asking whether it is ready: who looks for the next bytes of one connection, and
+    /// never had another, so has them one system call sooner. Now and then readiness is asked for all the same, which tells
+    /// more than that bytes came.
+    #[inline]
+    fn tries_straight(&mut self, patience: Patience) -> bool {
+        let [slot] = &self.slots[..] else { return false };
+        let plain = slot.state == State::Open && slot.flags & !STAMPED == 0 && slot.errno == 0;
+        let looks = plain && patience == Patience::Look;
+        self.tries = if looks { (self.tries + 1) % (TRIES + 1) } else { 0 };
+        self.tries > 0
+    }
+
+    /// Tries the socket of the only connection. Returns whether there is something to tell.
+    #[inline]
+    fn try_straight(&mut self) -> bool {
+        let slot = &mut self.slots[0];
+        let conn = ConnId { slot: 0, generation: slot.generation };
+        match receive(slot, self.stamps.as_ref(), &mut self.scratch) {
+            // The end is told by the next reading, which finds it again.
+            Ok((0, _)) => self.look_again(conn),
+            Ok((len, stamp)) => {
+                self.held = Some(Held { len, stamp, read: clock::now() });
+                if len == self.scratch.len() {
+                    self.look_again(conn);
+                }
+            }
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => return false,
+                _ => self.fail(conn, &error),
+            },
+        }
+        true
+    }
+
+    /// Tells what the kernel's report or our own notes say of one connection.
+    #[inline(always)]
+    fn serve(&mut self, conn: ConnId, mut bits: u32, on: &mut impl FnMut(ConnId, Event<'_>)) {
+        let Some(slot) = self.slot(conn) else { return };
+        if slot.state == State::Connecting {
+            match slot.finish_connect(bits) {
+                Ok(false) => return,
+                Ok(true) => on(conn, Event::Opened { at: clock::now() }),
+                Err(reason) => {
+                    slot.free();
+                    return on(conn, Event::Closed(reason));
+                }
+            }
+        }
+        if slot.is(BLOCKED) && bits & sys::WRITABLE != 0 {
+            slot.flags &= !BLOCKED;
+            if slot.errno == 0 && bits & ENDING == 0 {
+                on(conn, Event::Writable);
+            }
+        }
+        if bits & ENDING != 0 {
+            slot.flags |= ENDS;
+            bits |= sys::READABLE;
+        }
+        if bits & sys::READABLE == 0 {
+            return;
+        }
+        match self.read(conn, on) {
+            Taken::All => {}
+            Taken::Some => self.look_again(conn),
+            Taken::End(reason) => {
+                self.slots[conn.slot as usize].free();
+                on(conn, Event::Closed(reason));
+            }
+        }
+    }
+
+    /// The same of connections that wait in `again`, apart: they are few.
+    #[inline(never)]
+    fn serve_again(&mut self, conn: ConnId, on: &mut impl FnMut(ConnId, Event<'_>)) {
+        if let Some(slot) = self.slot(conn) {
+            slot.flags &= !QUEUED;
+            self.serve(conn, sys::READABLE, on);
+        }
+    }
+
+    /// Reads what is there, within the share of one connection.
+    #[inline(always)]
+    fn read(&mut self, conn: ConnId, on: &mut impl FnMut(ConnId, Event<'_>)) -> Taken {
+        let slot = &mut self.slots[conn.slot as usize];
+        if slot.fd.is_none() {
+            return Taken::End(slot.reason());
+        }
+        let datagrams = slot.is(DATAGRAMS);
+        for _ in 0..if datagrams { DATAGRAMS_MAX } else { READS_MAX } {
+            match receive(slot, self.stamps.as_ref(), &mut self.scratch) {
+                Ok((0, _)) if datagrams => {}
+                Ok((0, _)) => return Taken::End(slot.reason()),
+                Ok((len, stamp)) => {
+                    let read = clock::now();
+                    on(conn, Event::Received { bytes: &mut self.scratch[..len], stamp, read });
+                    // A read shorter than the block has emptied the socket; what comes now makes a new edge.
+                    if len < self.scratch.len() && !slot.is(ENDS) && !datagrams {
+                        return Taken::All;
+                    }
+                }
+                // A socket that a send found broken reads nothing more and ends here too.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && slot.errno == 0 => {
+                    return Taken::All;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) if slot.errno != 0 => return Taken::End(slot.reason()),
+                Err(error) => return Taken::End(reason(sys::errno(&error))),
+            }
+        }
+        Taken::Some
+    }
+}
+
+/// Reads once, and when the last of it came where the socket stamps that.
+#[inline(always)]
+fn receive(slot: &Slot, stamps: Option<&Stamps>, into: &mut [u8]) -> io::Result<(usize, Option<Nanos>)> {
+    let fd = slot.fd.as_ref().expect("who reads has looked whether there is a socket").as_fd();
+    match stamps.filter(|_| slot.is(STAMPED)) {
+        Some(stamps) => sys::receive_stamped(fd, into)
+            .map(|(len, stamp)| (len, stamp.map(|wall| stamps.to_monotonic(wall)))),
+        None => sys::receive(fd, into).map(|len| (len, None)),
+    }
+}
+
+impl Slot {
+    fn free(&mut self) {
+        *self = Slot { generation: self.generation, ..Slot::default() };
+    }
+
+    /// Whether the connection is open now, or why it will not be.
+    fn finish_connect(&mut self, bits: u32) -> Result<bool, Reason> {
+        let Some(fd) = self.fd.as_ref().filter(|_| self.errno == 0) else { return Err(self.reason()) };
+        match dial::answered(fd.as_fd(), bits) {
+            Answered::Wait => return Ok(false),
+            Answered::Open => {}
+            Answered::Broken(errno) => self.errno = errno,
+            Answered::Failed(errno) => return Err(reason(errno)),
+        }
+        self.state = State::Open;
+        Ok(true)
+    }
+}
+
+fn token(conn: ConnId) -> u64 {
+    u64::from(conn.generation) << 32 | u64::from(conn.slot)
+}
+
+fn conn_of(token: u64) -> ConnId {
+    ConnId { slot: token as u32, generation: (token >> 32) as u32 }
+}
+
+impl Sleeper {
+    fn alarmed(poller: &Poller) -> io::Result<Sleeper> {
+        let alarm = Alarm::new()?;
+        poller.add(alarm.as_fd(), sys::READABLE | sys::EDGES, ALARM)?;
+        Ok(Sleeper::Alarmed(alarm))
+    }
+}
+
+impl Backend for Epoll {
+    #[inline]
+    fn now(&self) -> Nanos {
+        clock::now()
+    }
+
+    fn open(&mut self, conn: ConnId, target: &Target) {
+        assert!(conn.slot != u32::MAX, "slots are small numbers");
+        slot::take(&mut self.slots, conn);
+        if let Err(error) = self.begin(conn, target) {
+            self.fail(conn, &error);
+        }
+    }
+
+    #[inline(always)]
+    fn send(&mut self, conn: ConnId, parts: &[IoSlice<'_>]) -> Handed {
+        let slot = &mut self.slots[conn.slot as usize];
+        assert!(
+            slot.generation == conn.generation && slot.state == State::Open,
+            "bytes are sent on connections that are open"
+        );
+        let Some(fd) = slot.fd.as_ref().filter(|_| slot.errno == 0) else {
+            return Handed { taken: 0, at: clock::now() };
+        };
+        let offered = match parts {
+            [part] => part.len(),
+            parts => parts.iter().map(|part| part.len()).sum(),
+        };
+        let at = clock::now();
+        match sys::send(fd.as_fd(), parts) {
+            Ok(taken) => {
+                if taken < offered {
+                    slot.flags |= BLOCKED;
+                }
+                Handed { taken, at }
+            }
+            Err(error) => {
+                self.not_sent(conn, &error);
+                Handed { taken: 0, at }
+            }
+        }
+    }
+
+    fn close(&mut self, conn: ConnId, how: Close) {
+        if let Some(slot) = self.slot(conn) {
+            slot.prepare_to_close(how);
+            slot.free();
+            if conn.slot == 0 {
+                self.held = None;
+            }
+        }
+    }
+
+    fn wait(&mut self, until: Nanos) -> io::Result<Nanos> {
+        self.wait_from(clock::now(), until)
+    }
+
+    fn wait_from(&mut self, mut now: Nanos, until: Nanos) -> io::Result<Nanos> {
+        if self.ready_count > 0 || self.held.is_some() {
+            return Ok(now);
+        }
+        loop {
+            if now >= self.knocks.at() {
+                self.knock();
+            }
+            if !self.again.is_empty() {
+                self.ask(Patience::Look)?;
+                return Ok(clock::now());
+            }
+            let patience = self.waiting.patience(now, until.min(self.knocks.at()));
+            let something = match self.tries_straight(patience) {
+                true => self.try_straight(),
+                false => self.ask(patience)?,
+            };
+            now = clock::now();
+            if !something {
+                self.waiting.slept(now);
+            }
+            if let Some(stamps) = &mut self.stamps {
+                stamps.renew_when_due(now);
+            }
+            if something || now >= until {
+                return Ok(now);
+            }
+        }
+    }
+
+    fn drain(&mut self, on: &mut impl FnMut(ConnId, Event<'_>)) {
+        if let Some(Held { len, stamp, read }) = self.held.take() {
+            let conn = ConnId { slot: 0, generation: self.slots[0].generation };
+            on(conn, Event::Received { bytes: &mut self.scratch[..len], stamp, read });
+        }
+        let again = std::mem::replace(&mut self.again, std::mem::take(&mut self.again_spare));
+        for index in 0..std::mem::take(&mut self.ready_count) {
+            let ready = self.ready[index];
+            if ready.token() != ALARM {
+                self.serve(conn_of(ready.token()), ready.bits(), on);
+            }
+        }
+        for &conn in &again {
+            self.serve_again(conn, on);
+        }
+        self.again_spare = again;
+        self.again_spare.clear();
+    }
+
+    fn mend_stamps(&mut self) {
+        if let Some(stamps) = &mut self.stamps {
+            stamps.renew();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::Ipv4Addr;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+    use crate::backend::testing::{
+        check_that_nothing_is_stamped, check_that_peers_see_how_we_close, listener, opened,
+    };
+    use pummel_logic::protocol::Fault;
+    use pummel_logic::time::{MILLISECOND, NEVER, SECOND};
+
+    fn epoll(options: &Socket) -> Epoll {
+        Epoll::new(Wait::Block, Clock::Kernel, options).unwrap()
+    }
+
+    #[test]
+    fn one_connection_takes_no_more_than_its_share_of_a_drain() {
+        let mut epoll = epoll(&Socket::default());
+        epoll.scratch = vec![0; 1024].into_boxed_slice();
+        let (listener, target) = listener();
+        let (_, mut stream) = opened(&mut epoll, &listener, &target);
+        let message: Vec<u8> = (0..20_000u32).map(|i| i as u8).collect();
+        stream.write_all(&message).unwrap();
+        let (mut received, mut turns) = (Vec::new(), 0);
+        while received.len() < message.len() {
+            epoll.wait(clock::now() + 10 * SECOND).unwrap();
+            let mut reads = 0;
+            epoll.drain(&mut |_, event| {
+                let Event::Received { bytes, .. } = event else { panic!("{event:?}") };
+                received.extend_from_slice(bytes);
+                reads += 1;
+            });
+            // An edge and the place in the queue can fall into one turn.
+            assert!(reads <= 2 * READS_MAX, "{reads} reads in one turn");
+            turns += 1;
+        }
+        assert!(turns > 1);
+        assert!(received == message);
+    }
+
+    #[test]
+    fn without_a_fine_wait_an_alarm_keeps_the_time() {
+        for wait in [Wait::Auto, Wait::Block] {
+            let mut epoll = Epoll::new(wait, Clock::Kernel, &Socket::default()).unwrap();
+            epoll.sleeper = Sleeper::alarmed(&epoll.poller).unwrap();
+            for ns in [0, 20_000, 1_500_000, 7 * MILLISECOND] {
+                let until = clock::now() + ns;
+                assert!(epoll.wait(until).unwrap() >= until);
+                epoll.drain(&mut |conn, event| panic!("{conn:?} {event:?}"));
+            }
+            // An event ends the wait as before, and the alarm that is still set disturbs nobody.
+            let (listener, target) = listener();
+            let (_, mut stream) = opened(&mut epoll, &listener, &target);
+            stream.write_all(b"x").unwrap();
+            let until = clock::now() + 20 * SECOND;
+            assert!(epoll.wait(until).unwrap() < until);
+        }
+    }
+
+    #[test]
+    fn a_full_unix_listener_is_tried_again_until_there_is_room() {
+        let path = std::env::temp_dir().join(format!("pummel-knock-{}", std::process::id()));
+        let listener = UnixListener::bind(&path).unwrap();
+        // SAFETY: listen() takes plain numbers; on a socket that listens already it changes the length of its queue.
+        assert_eq!(unsafe { libc::listen(listener.as_raw_fd(), 1) }, 0);
+        let mut epoll = epoll(&Socket::default());
+        let target = Target::Unix(path.clone());
+        for slot in 0..10 {
+            epoll.open(ConnId { slot, generation: 1 }, &target);
+        }
+        assert!(epoll.knocks.at() != NEVER);
+        let (mut streams, mut opened) = (Vec::new(), 0);
+        while opened < 10 {
+            streams.push(listener.accept().unwrap());
+            epoll.wait(clock::now() + 20 * MILLISECOND).unwrap();
+            epoll.drain(&mut |_, event| {
+                assert!(matches!(event, Event::Opened { .. }), "{event:?}");
+                opened += 1;
+            });
+        }
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn the_peer_sees_how_we_closed() {
+        check_that_peers_see_how_we_close(epoll);
+    }
+
+    #[test]
+    fn connections_come_from_the_source_address() {
+        let mut epoll = epoll(&Socket::default());
+        let (listener, _) = listener();
+        let address = listener.local_addr().unwrap();
+        let target = Target::Tcp { address, source: Some(([127, 0, 0, 5], 0).into()) };
+        let (_, stream) = opened(&mut epoll, &listener, &target);
+        assert_eq!(stream.peer_addr().unwrap().ip(), Ipv4Addr::new(127, 0, 0, 5));
+    }
+
+    #[test]
+    fn a_source_that_is_not_ours_ends_in_closed_with_the_reason() {
+        let mut epoll = epoll(&Socket::default());
+        let (listener, _) = listener();
+        // An address for documentation (RFC 5737), which no machine has.
+        let source = Some(([192, 0, 2, 1], 0).into());
+        let target = Target::Tcp { address: listener.local_addr().unwrap(), source };
+        epoll.open(ConnId { slot: 0, generation: 0 }, &target);
+        epoll.wait(NEVER).unwrap();
+        let mut closed = None;
+        epoll.drain(&mut |_, event| match event {
+            Event::Closed(reason) => closed = Some(reason),
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(closed, Some(Reason::new(Fault::Closed, libc::EADDRNOTAVAIL)));
+    }
+
+    #[test]
+    fn with_the_users_clock_nothing_is_stamped() {
+        let mut epoll = Epoll::new(Wait::Block, Clock::User, &Socket::default()).unwrap();
+        check_that_nothing_is_stamped(&mut epoll);
+    }
+
+    #[test]
+    fn socket_buffers_are_as_asked() {
+        let options = Socket { send_buffer: Some(8192), recv_buffer: Some(16384), ..Socket::default() };
+        let mut epoll = epoll(&options);
+        let (listener, target) = listener();
+        let (conn, _stream) = opened(&mut epoll, &listener, &target);
+        // 8 KiB, doubled by the kernel for its own use, take no 64 KiB at once; the default takes them all.
+        let message = vec![0; 64 * 1024];
+        assert!(epoll.send(conn, &[IoSlice::new(&message)]).taken < message.len());
+    }
+}

@@ -1,0 +1,851 @@
+//! A simulated network: the same contract as the real ones, with a clock and a fate that come from a seed.
+//!
+//! Nothing here waits or asks the kernel anything. Equal seeds, equal peers and equal calls give equal events, byte
+//! for byte and nanosecond for nanosecond.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::io::IoSlice;
+
+use pummel_logic::protocol::Fault;
+use pummel_logic::rng::{Stream, below, unit};
+use pummel_logic::time::{MICROSECOND, NEVER, Nanos, SECOND};
+
+use super::{Backend, Close, ConnId, Event, Handed, Reason, Target};
+
+/// The servers at the other end of all simulated connections.
+///
+/// After somebody connected or bytes came, and when a time that it named has come, the peer is asked by [`Peer::poll`]
+/// what it does.
+pub trait Peer {
+    /// Somebody connects to `target`.
+    fn handle_connect(&mut self, _conn: ConnId, _target: &Target, _now: Nanos) -> Admission {
+        Admission::Accept
+    }
+
+    /// Bytes came.
+    fn handle_received(&mut self, conn: ConnId, bytes: &[u8], now: Nanos);
+
+    /// The client's end is gone, or the network cut the connection; nothing more comes for it.
+    fn handle_closed(&mut self, _conn: ConnId, _now: Nanos) {}
+
+    /// Appends to `out` what is sent now, and says what comes then.
+    fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next;
+}
+
+impl Peer for Box<dyn Peer + '_> {
+    fn handle_connect(&mut self, conn: ConnId, target: &Target, now: Nanos) -> Admission {
+        (**self).handle_connect(conn, target, now)
+    }
+
+    fn handle_received(&mut self, conn: ConnId, bytes: &[u8], now: Nanos) {
+        (**self).handle_received(conn, bytes, now);
+    }
+
+    fn handle_closed(&mut self, conn: ConnId, now: Nanos) {
+        (**self).handle_closed(conn, now);
+    }
+
+    fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next {
+        (**self).poll(conn, now, out)
+    }
+}
+
+/// What a peer does with somebody who connects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// Takes the connection.
+    Accept,
+    /// Refuses it.
+    Refuse,
+    /// Says nothing, now or ever.
+    Ignore,
+}
+
+/// What a peer does next on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing before this time, unless something is received ([`NEVER`]: only then).
+    At(Nanos),
+    /// Closes in order, after what it sent.
+    Close,
+    /// Breaks the connection, after what it sent.
+    Reset,
+}
+
+/// What the network does to connections. Chances are between 0 and 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Weather {
+    /// Shortest and longest time that bytes are on their way.
+    pub delay_ns: (Nanos, Nanos),
+    /// That bytes are cut: each time they are put on the way, and each time they are read.
+    pub cut: f64,
+    /// That a send is short although the socket has room.
+    pub short_send: f64,
+    /// What a socket holds of bytes that are on their way.
+    pub send_buffer_bytes: usize,
+    /// That a connection is refused.
+    pub refuse: f64,
+    /// That a piece on its way to the client is lost and the connection is reset instead.
+    pub reset: f64,
+    /// That a piece on its way to the client is lost and the connection is closed in order instead.
+    pub close: f64,
+    /// That a read has no stamp.
+    pub unstamped: f64,
+    /// That a datagram is lost, on its way there or back.
+    pub lose: f64,
+    /// That a datagram takes longer, so that others overtake it.
+    pub hold: f64,
+    /// That a datagram comes twice.
+    pub twice: f64,
+}
+
+impl Weather {
+    /// Nothing but a delay of 15 us: a loopback on a good day.
+    pub fn calm() -> Weather {
+        Weather {
+            delay_ns: (15 * MICROSECOND, 15 * MICROSECOND),
+            cut: 0.0,
+            short_send: 0.0,
+            send_buffer_bytes: 64 * 1024,
+            refuse: 0.0,
+            reset: 0.0,
+            close: 0.0,
+            unstamped: 0.0,
+            lose: 0.0,
+            hold: 0.0,
+            twice: 0.0,
+        }
+    }
+
+    /// Datagrams are lost, overtaken and doubled; streams do not notice.
+    pub fn leaky() -> Weather {
+        Weather {
+            delay_ns: (5 * MICROSECOND, 300 * MICROSECOND),
+            lose: 0.02,
+            hold: 0.05,
+            twice: 0.02,
+            ..Weather::calm()
+        }
+    }
+
+    /// Bytes come late, in pieces, and by small sends; nothing is lost.
+    pub fn rough() -> Weather {
+        Weather {
+            delay_ns: (5 * MICROSECOND, 300 * MICROSECOND),
+            cut: 0.4,
+            short_send: 0.3,
+            ..Weather::calm()
+        }
+    }
+
+    /// As [`Weather::rough`], and connections break.
+    pub fn storm() -> Weather {
+        Weather { refuse: 0.05, reset: 0.01, close: 0.01, unstamped: 0.01, ..Weather::rough() }
+    }
+}
+
+/// When the clock of every simulation starts.
+const START: Nanos = SECOND;
+
+/// What a look at the clock takes.
+const READING_NS: Nanos = 25;
+
+/// What a system call takes.
+const CALL_NS: Nanos = 400;
+
+/// Most reads of one connection in one [`Backend::drain`].
+const READS_MAX: u32 = 4;
+
+/// Most bytes in one read.
+const READ_BYTES_MAX: usize = 64 * 1024;
+
+/// Simulated connections to a peer.
+pub struct Sim<P> {
+    peer: P,
+    weather: Weather,
+    fate: Fate,
+    clock: Cell<Nanos>,
+    lines: Vec<Line>,
+    /// The peer's ends that are open.
+    ends: BTreeMap<(u32, u32), End>,
+    /// What will happen, by its time; among equal times in the order of scheduling.
+    agenda: BTreeMap<(Nanos, u64), Happening>,
+    scheduled: u64,
+    /// Slots with something for [`Backend::drain`].
+    ready: VecDeque<ConnId>,
+    scratch: Vec<u8>,
+}
+
+/// The client's end of a connection.
+#[derive(Default)]
+struct Line {
+    generation: u32,
+    state: State,
+    /// The target has a clock in its receive path.
+    stamped: bool,
+    /// Bytes travel as datagrams.
+    datagrams: bool,
+    opened_due: bool,
+    writable_due: bool,
+    /// A send was short.
+    blocked: bool,
+    /// Bytes on their way to the peer.
+    sent_bytes: usize,
+    /// When the newest piece to the peer arrives.
+    sent_until: Nanos,
+    inbox: VecDeque<Piece>,
+    /// How it ended, for when the inbox is empty.
+    end: Option<Reason>,
+    queued: bool,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Free,
+    Connecting,
+    Open,
+}
+
+/// Bytes that arrived together.
+struct Piece {
+    bytes: Vec<u8>,
+    /// How many of them were read.
+    taken: usize,
+    arrived: Nanos,
+}
+
+/// The peer's end of a connection.
+struct End {
+    datagrams: bool,
+    /// When the newest piece to the client arrives.
+    sent_until: Nanos,
+    /// When the peer wants to be asked again.
+    poll_at: Nanos,
+}
+
+/// What the network will do at some time.
+enum Happening {
+    /// A wish to connect reaches the peer.
+    Knock(ConnId, Target),
+    /// The answer to it reaches the client.
+    Opened(ConnId),
+    /// Bytes reach the peer.
+    ToPeer(ConnId, Vec<u8>),
+    /// The client's close reaches the peer.
+    Gone(ConnId),
+    /// The peer wanted to be asked.
+    Poll(ConnId),
+    /// Bytes reach the client.
+    ToClient(ConnId, Vec<u8>),
+    /// The end reaches the client.
+    End(ConnId, Reason),
+    /// The client's socket may have room again.
+    Room(ConnId),
+}
+
+/// All chance in a simulation, in the order of its use.
+struct Fate {
+    stream: Stream,
+    drawn: u64,
+}
+
+impl Fate {
+    fn bits(&mut self) -> u64 {
+        self.drawn += 1;
+        self.stream.draw(self.drawn)
+    }
+
+    fn happens(&mut self, chance: f64) -> bool {
+        chance > 0.0 && unit(self.bits()) < chance
+    }
+
+    fn between(&mut self, (low, high): (Nanos, Nanos)) -> Nanos {
+        if low == high { low } else { low + below(self.bits(), high - low + 1) }
+    }
+
+    /// How much of `len_bytes` goes at once: all, or with the chance `cut` at least 1 byte.
+    fn piece(&mut self, len_bytes: usize, cut: f64) -> usize {
+        if len_bytes > 1 && self.happens(cut) {
+            1 + below(self.bits(), len_bytes as u64 - 1) as usize
+        } else {
+            len_bytes
+        }
+    }
+}
+
+const REFUSED: Reason = Reason::new(Fault::Refused, libc::ECONNREFUSED);
+const RESET: Reason = Reason::new(Fault::Reset, libc::ECONNRESET);
+const CLOSED: Reason = Reason::new(Fault::Closed, 0);
+
+impl<P: Peer> Sim<P> {
+    /// A network of its own, in which all targets are `peer`.
+    pub fn new(seed: u64, weather: Weather, peer: P) -> Sim<P> {
+        Sim {
+            peer,
+            weather,
+            fate: Fate { stream: Stream::from_seed(seed), drawn: 0 },
+            clock: Cell::new(START),
+            lines: Vec::new(),
+            ends: BTreeMap::new(),
+            agenda: BTreeMap::new(),
+            scheduled: 0,
+            ready: VecDeque::new(),
+            scratch: Vec::with_capacity(READ_BYTES_MAX),
+        }
+    }
+
+    /// The peer.
+    pub fn peer(&self) -> &P {
+        &self.peer
+    }
+
+    /// The peer, to change its mind.
+    pub fn peer_mut(&mut self) -> &mut P {
+        &mut self.peer
+    }
+
+    /// Lets time pass during which the client does nothing: the worker was stopped, or is slow.
+    pub fn pause(&mut self, ns: Nanos) {
+        self.clock.set(self.clock.get() + ns);
+    }
+
+    /// The clock, after something that took so long.
+    fn spend(&self, ns: Nanos) -> Nanos {
+        self.clock.set(self.clock.get() + ns);
+        self.clock.get()
+    }
+
+    fn schedule(&mut self, at: Nanos, happening: Happening) {
+        self.scheduled += 1;
+        self.agenda.insert((at, self.scheduled), happening);
+    }
+
+    fn arrival(&mut self, not_before: Nanos, now: Nanos) -> Nanos {
+        (now + self.fate.between(self.weather.delay_ns)).max(not_before + 1)
+    }
+
+    fn line(&mut self, conn: ConnId) -> Option<&mut Line> {
+        let line = self.lines.get_mut(conn.slot as usize)?;
+        (line.generation == conn.generation && line.state != State::Free).then_some(line)
+    }
+
+    fn make_ready(&mut self, conn: ConnId) {
+        if let Some(line) = self.line(conn)
+            && !line.queued
+        {
+            line.queued = true;
+            self.ready.push_back(conn);
+        }
+    }
+
+    /// When the next thing happens.
+    fn next_at(&self) -> Nanos {
+        self.agenda.first_key_value().map_or(NEVER, |(&(at, _), _)| at)
+    }
+
+    /// Lets everything happen whose time has come.
+    fn catch_up(&mut self) {
+        while let Some(entry) = self.agenda.first_entry() {
+            let (at, _) = *entry.key();
+            if at > self.clock.get() {
+                return;
+            }
+            let happening = entry.remove();
+            self.happen(at, happening);
+        }
+    }
+
+    fn happen(&mut self, now: Nanos, happening: Happening) {
+        match happening {
+            Happening::Knock(conn, target) => self.knock(conn, &target, now),
+            Happening::Opened(conn) => {
+                if let Some(line) = self.line(conn) {
+                    line.state = State::Open;
+                    line.opened_due = true;
+                    self.make_ready(conn);
+                }
+            }
+            Happening::ToPeer(conn, bytes) => {
+                if let Some(line) = self.line(conn) {
+                    line.sent_bytes -= bytes.len();
+                }
+                if self.ends.contains_key(&key(conn)) {
+                    self.peer.handle_received(conn, &bytes, now);
+                    self.poll_peer(conn, now);
+                }
+            }
+            Happening::Gone(conn) => self.tell_closed(conn, now),
+            Happening::Poll(conn) => {
+                if let Some(end) = self.ends.get_mut(&key(conn)).filter(|end| end.poll_at == now) {
+                    end.poll_at = NEVER;
+                    self.poll_peer(conn, now);
+                }
+            }
+            Happening::ToClient(conn, bytes) => self.arrive(conn, bytes, now),
+            Happening::End(conn, reason) => self.end(conn, reason),
+            Happening::Room(conn) => self.make_room(conn, now),
+        }
+    }
+
+    fn knock(&mut self, conn: ConnId, target: &Target, now: Nanos) {
+        if self.line(conn).is_none() {
+            return;
+        }
+        let admission = match self.fate.happens(self.weather.refuse) {
+            true => Admission::Refuse,
+            false => self.peer.handle_connect(conn, target, now),
+        };
+        let at = self.arrival(now, now);
+        match admission {
+            Admission::Ignore => {}
+            Admission::Refuse => self.schedule(at, Happening::End(conn, REFUSED)),
+            Admission::Accept => {
+                let datagrams = matches!(target, Target::Udp { .. });
+                self.ends.insert(key(conn), End { datagrams, sent_until: at, poll_at: NEVER });
+                self.schedule(at, Happening::Opened(conn));
+                self.poll_peer(conn, now);
+            }
+        }
+    }
+
+    /// Asks the peer what it does on a connection, and puts it on its way.
+    fn poll_peer(&mut self, conn: ConnId, now: Nanos) {
+        let mut out = Vec::new();
+        let next = self.peer.poll(conn, now, &mut out);
+        if self.ends[&key(conn)].datagrams {
+            self.send_datagrams(conn, &out, now);
+            out.clear();
+        }
+        let mut rest = &out[..];
+        while !rest.is_empty() {
+            let (piece, tail) = rest.split_at(self.fate.piece(rest.len(), self.weather.cut));
+            let at = self.next_to_client(conn, now);
+            self.schedule(at, Happening::ToClient(conn, piece.to_vec()));
+            rest = tail;
+        }
+        let reason = match next {
+            Next::At(at) => {
+                let end = self.ends.get_mut(&key(conn)).expect("peers are polled on open ends");
+                // A wish for the past is one for the next moment.
+                let at = at.max(now + 1);
+                if at < end.poll_at {
+                    end.poll_at = at;
+                    self.schedule(at, Happening::Poll(conn));
+                }
+                return;
+            }
+            Next::Close => CLOSED,
+            Next::Reset => RESET,
+        };
+        let at = self.next_to_client(conn, now);
+        self.schedule(at, Happening::End(conn, reason));
+        self.ends.remove(&key(conn));
+    }
+
+    /// Puts the peer's datagrams on their way to the client, each framed by [`datagram_to_client`].
+    fn send_datagrams(&mut self, conn: ConnId, mut framed: &[u8], now: Nanos) {
+        while let Some((len, rest)) = framed.split_first_chunk::<4>() {
+            let (datagram, rest) = rest.split_at(u32::from_le_bytes(*len) as usize);
+            framed = rest;
+            if datagram.is_empty() {
+                continue;
+            }
+            for at in self.journeys(now) {
+                self.schedule(at, Happening::ToClient(conn, datagram.to_vec()));
+            }
+        }
+    }
+
+    /// When a datagram that is sent now arrives: never, once or twice.
+    fn journeys(&mut self, now: Nanos) -> Vec<Nanos> {
+        if self.fate.happens(self.weather.lose) {
+            return Vec::new();
+        }
+        let (_, longest) = self.weather.delay_ns;
+        let held = if self.fate.happens(self.weather.hold) { longest } else { 0 };
+        let count = if self.fate.happens(self.weather.twice) { 2 } else { 1 };
+        (0..count).map(|_| self.arrival(now, now) + held).collect()
+    }
+
+    /// When the next piece to the client arrives: after the one before it.
+    fn next_to_client(&mut self, conn: ConnId, now: Nanos) -> Nanos {
+        let not_before = self.ends[&key(conn)].sent_until;
+        let at = self.arrival(not_before, now);
+        self.ends.get_mut(&key(conn)).expect("it was just there").sent_until = at;
+        at
+    }
+
+    fn arrive(&mut self, conn: ConnId, bytes: Vec<u8>, now: Nanos) {
+        if self.line(conn).is_none_or(|line| line.end.is_some()) {
+            return;
+        }
+        let breaks = self.line(conn).is_some_and(|line| !line.datagrams);
+        for (chance, reason) in [(self.weather.reset, RESET), (self.weather.close, CLOSED)] {
+            if breaks && self.fate.happens(chance) {
+                self.end(conn, reason);
+                return self.tell_closed(conn, now);
+            }
+        }
+        let line = self.line(conn).expect("it was just there");
+        line.inbox.push_back(Piece { bytes, taken: 0, arrived: now });
+        self.make_ready(conn);
+    }
+
+    fn end(&mut self, conn: ConnId, reason: Reason) {
+        if let Some(line) = self.line(conn) {
+            line.end.get_or_insert(reason);
+            self.make_ready(conn);
+        }
+    }
+
+    fn tell_closed(&mut self, conn: ConnId, now: Nanos) {
+        if self.ends.remove(&key(conn)).is_some() {
+            self.peer.handle_closed(conn, now);
+        }
+    }
+
+    /// Ends a short send once there is room.
+    fn make_room(&mut self, conn: ConnId, now: Nanos) {
+        let room_bytes = self.weather.send_buffer_bytes;
+        let Some(line) = self.line(conn) else { return };
+        if line.sent_bytes < room_bytes {
+            line.blocked = false;
+            line.writable_due = true;
+            self.make_ready(conn);
+        } else {
+            let at = self.arrival(now, now);
+            self.schedule(at, Happening::Room(conn));
+        }
+    }
+
+    /// Reads once: as much as fate gives of what arrived, with the stamp of the newest byte in it.
+    fn read(&mut self, conn: ConnId, on: &mut impl FnMut(ConnId, Event<'_>)) {
+        let line = &mut self.lines[conn.slot as usize];
+        let there: usize = match line.datagrams {
+            true => line.inbox[0].bytes.len(),
+            false => line.inbox.iter().map(|piece| piece.bytes.len() - piece.taken).sum(),
+        };
+        let cut = if line.datagrams { 0.0 } else { self.weather.cut };
+        let len_bytes = self.fate.piece(there.min(READ_BYTES_MAX), cut);
+        let mut stamp = None;
+        self.scratch.clear();
+        while self.scratch.len() < len_bytes {
+            let piece = line.inbox.front_mut().expect("the inbox holds what was counted");
+            let count = (len_bytes - self.scratch.len()).min(piece.bytes.len() - piece.taken);
+            self.scratch.extend_from_slice(&piece.bytes[piece.taken..piece.taken + count]);
+            piece.taken += count;
+            stamp = Some(piece.arrived);
+            if piece.taken == piece.bytes.len() {
+                line.inbox.pop_front();
+            }
+        }
+        if !line.stamped || self.fate.happens(self.weather.unstamped) {
+            stamp = None;
+        }
+        let read = self.spend(CALL_NS);
+        on(conn, Event::Received { bytes: &mut self.scratch, stamp, read });
+    }
+
+    /// Tells what happened on one connection, within its share of reads.
+    fn serve(&mut self, conn: ConnId, on: &mut impl FnMut(ConnId, Event<'_>)) {
+        let at = self.now();
+        let Some(line) = self.line(conn) else { return };
+        line.queued = false;
+        if std::mem::take(&mut line.opened_due) {
+            on(conn, Event::Opened { at });
+        }
+        if std::mem::take(&mut line.writable_due) && line.end.is_none() {
+            on(conn, Event::Writable);
+        }
+        for _ in 0..READS_MAX {
+            if self.lines[conn.slot as usize].inbox.is_empty() {
+                break;
+            }
+            self.read(conn, on);
+        }
+        let line = &mut self.lines[conn.slot as usize];
+        if !line.inbox.is_empty() {
+            self.make_ready(conn);
+        } else if let Some(reason) = line.end.clone() {
+            line.state = State::Free;
+            on(conn, Event::Closed(reason));
+        }
+    }
+}
+
+/// Adds to what [`Peer::poll`] gives a datagram for a client that speaks UDP.
+pub fn datagram_to_client(datagram: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&(datagram.len() as u32).to_le_bytes());
+    out.extend_from_slice(datagram);
+}
+
+fn key(conn: ConnId) -> (u32, u32) {
+    (conn.slot, conn.generation)
+}
+
+impl<P: Peer> Backend for Sim<P> {
+    fn now(&self) -> Nanos {
+        self.spend(READING_NS)
+    }
+
+    fn open(&mut self, conn: ConnId, target: &Target) {
+        let index = conn.slot as usize;
+        if self.lines.len() <= index {
+            self.lines.resize_with(index + 1, Line::default);
+        }
+        let line = &mut self.lines[index];
+        assert!(line.state == State::Free, "slot {index} is in use");
+        *line = Line {
+            generation: conn.generation,
+            state: State::Connecting,
+            stamped: !matches!(target, Target::Unix(_)),
+            datagrams: matches!(target, Target::Udp { .. }),
+            ..Line::default()
+        };
+        let now = self.spend(CALL_NS);
+        let at = self.arrival(now, now);
+        self.schedule(at, Happening::Knock(conn, target.clone()));
+    }
+
+    fn send(&mut self, conn: ConnId, parts: &[IoSlice<'_>]) -> Handed {
+        let at = self.spend(READING_NS);
+        let offered: usize = parts.iter().map(|part| part.len()).sum();
+        let short = self.fate.happens(self.weather.short_send);
+        let share = if short { below(self.fate.bits(), offered as u64) as usize } else { offered };
+        let room_bytes = self.weather.send_buffer_bytes;
+        let datagrams = self.line(conn).is_some_and(|line| line.datagrams);
+        let line = self.line(conn).expect("bytes are sent on connections that exist");
+        assert!(line.state == State::Open && !line.opened_due, "bytes are sent on connections that are open");
+        assert!(!line.blocked && !line.writable_due, "after a short send, Writable comes first");
+        if line.end.is_some() {
+            return Handed { taken: 0, at };
+        }
+        let taken = match share.min(room_bytes - line.sent_bytes) {
+            taken if datagrams && taken < offered => 0,
+            taken => taken,
+        };
+        line.sent_bytes += taken;
+        line.blocked = taken < offered;
+        let (blocked, mut last) = (line.blocked, line.sent_until);
+        let bytes: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).take(taken).collect();
+        let mut rest = &bytes[..];
+        if datagrams && taken > 0 {
+            let journeys = self.journeys(at);
+            self.lines[conn.slot as usize].sent_bytes -= taken;
+            for at in journeys {
+                self.lines[conn.slot as usize].sent_bytes += taken;
+                self.schedule(at, Happening::ToPeer(conn, bytes.clone()));
+            }
+            rest = &[];
+        }
+        while !rest.is_empty() {
+            let (piece, tail) = rest.split_at(self.fate.piece(rest.len(), self.weather.cut));
+            last = self.arrival(last, at);
+            self.schedule(last, Happening::ToPeer(conn, piece.to_vec()));
+            rest = tail;
+        }
+        self.lines[conn.slot as usize].sent_until = last;
+        if blocked {
+            let room_at = self.arrival(at, at);
+            self.schedule(room_at, Happening::Room(conn));
+        }
+        self.spend(CALL_NS);
+        Handed { taken, at }
+    }
+
+    fn close(&mut self, conn: ConnId, how: Close) {
+        let now = self.spend(CALL_NS);
+        let Some(line) = self.line(conn) else { return };
+        line.state = State::Free;
+        line.inbox.clear();
+        let sent_until = line.sent_until;
+        match how {
+            Close::Fin => {
+                let at = self.arrival(sent_until, now);
+                self.schedule(at, Happening::Gone(conn));
+            }
+            Close::Reset => self.tell_closed(conn, now),
+        }
+    }
+
+    fn wait(&mut self, until: Nanos) -> io::Result<Nanos> {
+        self.spend(CALL_NS);
+        self.catch_up();
+        while self.ready.is_empty() && self.clock.get() < until {
+            let at = self.next_at().min(until);
+            if at == NEVER {
+                return Err(io::Error::other("the simulated network has nothing left that could happen"));
+            }
+            self.clock.set(self.clock.get().max(at));
+            self.catch_up();
+        }
+        Ok(self.spend(READING_NS))
+    }
+
+    fn drain(&mut self, on: &mut impl FnMut(ConnId, Event<'_>)) {
+        self.catch_up();
+        for _ in 0..self.ready.len() {
+            let conn = self.ready.pop_front().expect("it was just counted");
+            self.serve(conn, on);
+        }
+    }
+}
+
+/// A peer that sends back what it gets, after a fixed time.
+#[derive(Debug, Default)]
+pub struct Echo {
+    /// How long it thinks about each piece.
+    pub think_ns: Nanos,
+    owed: BTreeMap<(u32, u32), VecDeque<Owed>>,
+}
+
+/// What an [`Echo`] will send back, and when.
+#[derive(Debug)]
+struct Owed {
+    at: Nanos,
+    bytes: Vec<u8>,
+}
+
+impl Echo {
+    /// One that takes `think_ns` for each piece.
+    pub fn new(think_ns: Nanos) -> Echo {
+        Echo { think_ns, ..Echo::default() }
+    }
+}
+
+impl Peer for Echo {
+    fn handle_received(&mut self, conn: ConnId, bytes: &[u8], now: Nanos) {
+        self.owed
+            .entry(key(conn))
+            .or_default()
+            .push_back(Owed { at: now + self.think_ns, bytes: bytes.to_vec() });
+    }
+
+    fn handle_closed(&mut self, conn: ConnId, _now: Nanos) {
+        self.owed.remove(&key(conn));
+    }
+
+    fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next {
+        let Some(owed) = self.owed.get_mut(&key(conn)) else { return Next::At(NEVER) };
+        while let Some(Owed { at, bytes }) = owed.front() {
+            if *at > now {
+                return Next::At(*at);
+            }
+            out.extend_from_slice(bytes);
+            owed.pop_front();
+        }
+        Next::At(NEVER)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONN: ConnId = ConnId { slot: 0, generation: 1 };
+
+    fn target() -> Target {
+        Target::Tcp { address: ([127, 0, 0, 1], 11211).into(), source: None }
+    }
+
+    /// Everything that is seen of an exchange of some messages, as text.
+    fn history(seed: u64, weather: Weather) -> String {
+        let mut sim = Sim::new(seed, weather, Echo::new(10_000));
+        let mut seen = String::new();
+        let (mut writable, mut unsent, mut over) = (false, vec![b'x'; 5000], false);
+        sim.open(CONN, &target());
+        while !over && sim.clock.get() < START + SECOND / 10 {
+            let until = sim.clock.get() + 1_000_000;
+            let now = sim.wait(until).unwrap();
+            sim.drain(&mut |conn, event| {
+                match &event {
+                    Event::Opened { .. } | Event::Writable => writable = true,
+                    Event::Closed(_) => (writable, over) = (false, true),
+                    Event::Received { .. } => {}
+                }
+                seen.push_str(&format!("{now} {conn:?} {event:?}\n"));
+            });
+            if writable && !unsent.is_empty() {
+                let handed = sim.send(CONN, &[IoSlice::new(&unsent)]);
+                writable = handed.taken == unsent.len();
+                unsent.drain(..handed.taken);
+                seen.push_str(&format!("{handed:?}\n"));
+            }
+        }
+        seen
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_events_to_the_nanosecond() {
+        assert_eq!(history(7, Weather::storm()), history(7, Weather::storm()));
+        assert_ne!(history(7, Weather::rough()), history(8, Weather::rough()));
+    }
+
+    #[test]
+    fn in_calm_weather_an_answer_takes_two_delays_and_the_thought() {
+        let mut sim = Sim::new(1, Weather::calm(), Echo::new(10_000));
+        sim.open(CONN, &target());
+        sim.wait(NEVER).unwrap();
+        sim.drain(&mut |_, event| assert!(matches!(event, Event::Opened { .. })));
+        let handed = sim.send(CONN, &[IoSlice::new(b"hello")]);
+        sim.wait(NEVER).unwrap();
+        let mut arrived = None;
+        sim.drain(&mut |_, event| {
+            let Event::Received { bytes, stamp, read } = event else { panic!("{event:?}") };
+            assert_eq!(bytes, b"hello");
+            assert!(stamp.unwrap() < read);
+            arrived = stamp;
+        });
+        assert_eq!(arrived.unwrap() - handed.at, 40_000);
+    }
+
+    #[test]
+    fn weather_breaks_connections_as_often_as_it_says() {
+        let weather = Weather { refuse: 0.25, ..Weather::calm() };
+        let mut sim = Sim::new(3, weather, Echo::default());
+        let conns: Vec<ConnId> = (0..1000).map(|slot| ConnId { slot, generation: 0 }).collect();
+        for &conn in &conns {
+            sim.open(conn, &target());
+        }
+        let (mut opened, mut refused) = (0, 0);
+        while opened + refused < conns.len() {
+            sim.wait(NEVER).unwrap();
+            sim.drain(&mut |_, event| match event {
+                Event::Opened { .. } => opened += 1,
+                Event::Closed(reason) if reason == REFUSED => refused += 1,
+                other => panic!("{other:?}"),
+            });
+        }
+        // 250 expected, with a standard deviation of 13.7.
+        assert!((200..300).contains(&refused), "{refused} of 1000 were refused");
+    }
+
+    #[test]
+    fn time_that_the_client_loses_shows_between_stamp_and_read() {
+        let mut sim = Sim::new(1, Weather::calm(), Echo::new(0));
+        sim.open(CONN, &target());
+        sim.wait(NEVER).unwrap();
+        sim.drain(&mut |_, _| {});
+        let handed = sim.send(CONN, &[IoSlice::new(b"x")]);
+        sim.pause(SECOND / 2);
+        sim.wait(NEVER).unwrap();
+        let mut times = None;
+        sim.drain(&mut |_, event| {
+            if let Event::Received { stamp, read, .. } = event {
+                times = Some((stamp.unwrap(), read));
+            }
+        });
+        let (stamp, read) = times.unwrap();
+        assert_eq!(stamp - handed.at, 30_000);
+        assert!(read - stamp > SECOND / 3);
+    }
+
+    #[test]
+    fn waiting_for_ever_for_nothing_is_an_error_instead_of_a_hang() {
+        let mut sim = Sim::new(1, Weather::calm(), Echo::default());
+        assert!(sim.wait(NEVER).is_err());
+    }
+}

@@ -1,0 +1,181 @@
+//! Receive stamps of the kernel, moved from the wall clock that they are taken with to the monotonic clock.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Mutex;
+
+use pummel_logic::plan::Clock;
+use pummel_logic::time::{Nanos, SECOND};
+
+use crate::sys;
+
+/// How far apart the two readings around one of the wall clock may lie. A pair that was not checked so was seen to be
+/// wrong by up to 4.9 ms, where the thread was preempted between its readings.
+const BRACKET_NS: Nanos = 200;
+
+/// How often the comparison is tried before the narrowest is taken; that bounds its cost where clocks are slow.
+const TRIES_MAX: u32 = 200;
+
+/// How long a comparison is trusted: the wall clock is slewed and set while a run goes on.
+const RENEW_NS: Nanos = SECOND;
+
+/// The socket that keeps the kernel stamping. The kernel begins to stamp some time after the first socket asked for
+/// it, and stops with the last; one that outlives all others makes it go on.
+static KEEPER: Mutex<Option<OwnedFd>> = Mutex::new(None);
+
+/// Makes the kernel stamp what it receives, from now until the process ends. The earlier it is called before the
+/// first connection, the surer the first segment has its stamp.
+///
+/// # Errors
+/// Returns the error of `socket` (EMFILE or ENFILE when no descriptor is left) or of `setsockopt` (ENOPROTOOPT when
+/// the kernel has no receive stamps).
+pub fn keep_stamping() -> io::Result<()> {
+    let mut keeper = KEEPER.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if keeper.is_none() {
+        let socket = sys::datagram_socket()?;
+        sys::set_receive_stamps(socket.as_fd())?;
+        *keeper = Some(socket);
+    }
+    Ok(())
+}
+
+/// The distance between the two clocks, as one worker knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Stamps {
+    /// Wall clock minus monotonic clock, in nanoseconds.
+    offset_ns: i64,
+    /// When to compare again.
+    renew_at: Nanos,
+}
+
+impl Stamps {
+    /// What a worker needs that receives by this clock: nothing by the user's; by the kernel's, which stamps from now on,
+    /// the distance.
+    ///
+    /// # Errors
+    /// Returns, for the kernel's clock, the error of `socket` (EMFILE or ENFILE when no descriptor is left) or of
+    /// `setsockopt` (ENOPROTOOPT when the kernel has no receive stamps).
+    pub fn of(clock: Clock) -> io::Result<Option<Stamps>> {
+        match clock {
+            Clock::Kernel => {
+                keep_stamping()?;
+                Ok(Some(Stamps::new()))
+            }
+            Clock::User => Ok(None),
+        }
+    }
+
+    /// Compares the clocks for the first time.
+    pub fn new() -> Stamps {
+        let mut stamps = Stamps { offset_ns: 0, renew_at: 0 };
+        stamps.renew();
+        stamps
+    }
+
+    /// A stamp of the wall clock on the monotonic clock.
+    #[inline]
+    pub fn to_monotonic(&self, wall: Nanos) -> Nanos {
+        wall.wrapping_sub(self.offset_ns as Nanos)
+    }
+
+    /// Compares again when the last time is long ago.
+    #[inline]
+    pub fn renew_when_due(&mut self, now: Nanos) {
+        if now >= self.renew_at {
+            self.renew();
+        }
+    }
+
+    /// Compares again.
+    pub fn renew(&mut self) {
+        self.offset_ns = compare(sys::monotonic_ns, sys::wall_ns);
+        self.renew_at = sys::monotonic_ns() + RENEW_NS;
+    }
+}
+
+impl Default for Stamps {
+    fn default() -> Stamps {
+        Stamps::new()
+    }
+}
+
+/// Wall clock minus monotonic clock: each wall reading lies between two monotonic ones, and the first whose two lie
+/// close together counts, or the closest of many.
+fn compare(mut monotonic: impl FnMut() -> Nanos, mut wall: impl FnMut() -> Nanos) -> i64 {
+    let mut best = (Nanos::MAX, 0);
+    for _ in 0..TRIES_MAX {
+        let before = monotonic();
+        let wall = wall();
+        let width = monotonic() - before;
+        if width < best.0 {
+            best = (width, wall.wrapping_sub(before + width / 2) as i64);
+        }
+        if width <= BRACKET_NS {
+            break;
+        }
+    }
+    best.1
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    const OFFSET_NS: u64 = 1_700_000_000_000_000_000;
+
+    /// Both clocks of a machine that takes `steps[n]` after reading number n, and nothing once they are used up.
+    fn compare_with_delays(steps: &[u64]) -> (i64, usize) {
+        let (now, readings) = (Cell::new(5_000_000), Cell::new(0));
+        let read = || {
+            let read_at = now.get();
+            now.set(read_at + steps.get(readings.get()).copied().unwrap_or(0));
+            readings.set(readings.get() + 1);
+            read_at
+        };
+        (compare(read, || read() + OFFSET_NS), readings.get())
+    }
+
+    #[test]
+    fn a_narrow_comparison_is_taken_at_once() {
+        let (offset, readings) = compare_with_delays(&[50, 50]);
+        assert_eq!(offset.abs_diff(OFFSET_NS as i64), 0);
+        assert_eq!(readings, 3);
+    }
+
+    #[test]
+    fn a_preempted_comparison_is_tried_again() {
+        let (offset, readings) = compare_with_delays(&[4_900_000, 40, 0, 40, 40]);
+        assert_eq!(offset, OFFSET_NS as i64);
+        assert_eq!(readings, 6);
+    }
+
+    #[test]
+    fn on_slow_clocks_the_narrowest_comparison_counts() {
+        let mut steps = vec![700; 3 * TRIES_MAX as usize];
+        steps[30] = 300;
+        steps[31] = 300;
+        let (offset, readings) = compare_with_delays(&steps);
+        assert_eq!(offset, OFFSET_NS as i64);
+        assert_eq!(readings, 3 * TRIES_MAX as usize);
+    }
+
+    #[test]
+    fn a_wall_reading_of_now_is_now_on_the_monotonic_clock() {
+        let stamps = Stamps::new();
+        let before = sys::monotonic_ns();
+        let moved = stamps.to_monotonic(sys::wall_ns());
+        let after = sys::monotonic_ns();
+        assert!(moved + 1_000 >= before && moved <= after + 1_000, "{before} {moved} {after}");
+    }
+
+    #[test]
+    fn a_comparison_is_renewed_after_a_second_and_not_before() {
+        let mut stamps = Stamps { offset_ns: 1, renew_at: 10 };
+        stamps.renew_when_due(9);
+        assert_eq!(stamps.offset_ns, 1);
+        stamps.renew_when_due(10);
+        assert_ne!(stamps.offset_ns, 1);
+    }
+}

@@ -1,0 +1,375 @@
+//! What TLS connections are made with: whom to trust, who we are, and which name each server must prove.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use pummel_logic::plan::TlsOptions;
+use rustls::client::Resumption;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme};
+
+use crate::backend::Target;
+use crate::resolve::Server;
+
+/// Servers' names of which a worker remembers sessions to resume.
+const SESSIONS_MAX: usize = 256;
+
+/// Everything that the TLS connections of a run have in common.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    config: ClientConfig,
+    names: Names,
+}
+
+/// What a server's TLS connections are made with: its certificate and key, and the authorities of its clients'
+/// certificates where they need one.
+///
+/// # Errors
+/// Returns [`TlsError::Unreadable`] for a file that cannot be read, [`TlsError::Content`] for one without what it
+/// should hold, and [`TlsError::Identity`] when the key does not belong to the certificate.
+pub fn server_config(cert: &str, key: &str, ca: Option<&str>) -> Result<Arc<ServerConfig>, TlsError> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .expect("the provider has ciphers for TLS 1.2 and 1.3");
+    let builder = match ca {
+        None => builder.with_no_client_auth(),
+        Some(path) => {
+            let store = Arc::new(authorities(Some(path))?);
+            let verifier = WebPkiClientVerifier::builder_with_provider(store, provider).build();
+            builder.with_client_cert_verifier(verifier.map_err(|error| TlsError::Content {
+                path: path.to_owned(),
+                wanted: "usable certificates of authorities",
+                error: error.to_string(),
+            })?)
+        }
+    };
+    let config = builder.with_single_cert(certificates(cert)?, private_key(key)?);
+    config.map(Arc::new).map_err(|error| TlsError::Identity {
+        cert: cert.to_owned(),
+        key: key.to_owned(),
+        error,
+    })
+}
+
+/// Which name the certificate of a server must be for.
+#[derive(Clone, Debug)]
+enum Names {
+    /// The same for all.
+    One(ServerName<'static>),
+    /// By the address that the server is reached at.
+    ByAddress(HashMap<SocketAddr, ServerName<'static>>),
+}
+
+/// Why TLS cannot be set up. Each says what can be done about it.
+#[derive(Debug)]
+pub enum TlsError {
+    /// A file cannot be read.
+    Unreadable {
+        /// Its path.
+        path: String,
+        /// Why not.
+        error: std::io::Error,
+    },
+    /// A file does not hold what it should.
+    Content {
+        /// Its path.
+        path: String,
+        /// What it should hold.
+        wanted: &'static str,
+        /// What is wrong with it.
+        error: String,
+    },
+    /// There is a certificate without a key, or a key without a certificate.
+    Half,
+    /// The certificate and the key cannot be used, or not together.
+    Identity {
+        /// Path of the certificate.
+        cert: String,
+        /// Path of the key.
+        key: String,
+        /// Why not.
+        error: rustls::Error,
+    },
+    /// The system has no certificates of authorities.
+    NoAuthorities,
+    /// A name is neither one of the domain name system nor an IP address.
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// A unix socket has no name that a certificate could be for.
+    Nameless {
+        /// The server.
+        server: String,
+    },
+    /// Servers with different names are at one address, so that it is not known which name is to be proved there.
+    TwoNames {
+        /// The names.
+        names: [String; 2],
+        /// The address.
+        address: SocketAddr,
+    },
+}
+
+impl fmt::Display for TlsError {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TlsError::Unreadable { path, error } => write!(to, "{path:?} could not be read: {error}"),
+            TlsError::Content { path, wanted, error } => {
+                write!(to, "{path:?} holds no {wanted} in the PEM format ({error})")
+            }
+            TlsError::Half => to.write_str(
+                "a certificate of the client and its private key are needed together: give both, or neither",
+            ),
+            TlsError::Identity { cert, key, error } => {
+                write!(to, "the certificate in {cert:?} cannot be used with the key in {key:?}: {error}")
+            }
+            TlsError::NoAuthorities => to.write_str(
+                "this system has no certificates of authorities to check servers with: give a file with those of \
+                 the servers' authority, or install the package ca-certificates",
+            ),
+            TlsError::Name { name } => {
+                write!(to, "{name:?} is no name for a certificate: use a host name or an IP address")
+            }
+            TlsError::Nameless { server } => write!(
+                to,
+                "{server:?} is a unix socket, which has no name that a certificate could be for: say which name \
+                 the server's certificate has"
+            ),
+            TlsError::TwoNames { names: [one, other], address } => write!(
+                to,
+                "{one:?} and {other:?} are both at {address}: say which name the servers' certificates have"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for TlsError {}
+
+impl Setup {
+    /// Reads the files that the options name, and finds out which name each server must prove.
+    ///
+    /// # Errors
+    /// Returns [`TlsError::Unreadable`] or [`TlsError::Content`] for a file that cannot be used,
+    /// [`TlsError::NoAuthorities`] when this system trusts none, [`TlsError::Half`] for a certificate without a key,
+    /// [`TlsError::Identity`] when the two do not belong together, [`TlsError::Name`] for a name that no certificate
+    /// has, [`TlsError::Nameless`] for a unix socket whose name is not given, and [`TlsError::TwoNames`] for two
+    /// servers of one address.
+    pub fn new(options: &TlsOptions, servers: &[Server]) -> Result<Setup, TlsError> {
+        let provider = Arc::new(ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .expect("the provider has ciphers for TLS 1.2 and 1.3");
+        let builder = match options.insecure {
+            true => builder.dangerous().with_custom_certificate_verifier(Arc::new(Credulous(provider))),
+            false => builder.with_root_certificates(authorities(options.ca.as_deref())?),
+        };
+        let config = match (&options.cert, &options.key) {
+            (None, None) => builder.with_no_client_auth(),
+            (Some(cert), Some(key)) => builder
+                .with_client_auth_cert(certificates(cert)?, private_key(key)?)
+                .map_err(|error| TlsError::Identity { cert: cert.clone(), key: key.clone(), error })?,
+            _ => return Err(TlsError::Half),
+        };
+        Ok(Setup { config, names: Names::of(options, servers)? })
+    }
+
+    /// The configuration for one worker, which remembers sessions of its own: workers share nothing while they run.
+    pub(super) fn config(&self) -> Arc<ClientConfig> {
+        let mut config = self.config.clone();
+        config.resumption = Resumption::in_memory_sessions(SESSIONS_MAX);
+        Arc::new(config)
+    }
+
+    /// The name that the certificate of the server at `target` must be for.
+    pub(super) fn name(&self, target: &Target) -> ServerName<'static> {
+        match (&self.names, target) {
+            (Names::One(name), _) => name.clone(),
+            (Names::ByAddress(names), Target::Tcp { address, .. }) => {
+                names.get(address).expect("connections go to the servers that TLS was set up for").clone()
+            }
+            (Names::ByAddress(_), Target::Unix(_) | Target::Udp { .. }) => {
+                unreachable!("a unix socket without a name is refused")
+            }
+        }
+    }
+}
+
+impl Names {
+    fn of(options: &TlsOptions, servers: &[Server]) -> Result<Names, TlsError> {
+        if let Some(name) = &options.server_name {
+            return parse_name(name).map(Names::One);
+        }
+        let mut names: HashMap<SocketAddr, ServerName<'static>> = HashMap::new();
+        for server in servers {
+            let Some(host) = server.host() else {
+                return Err(TlsError::Nameless { server: server.name().to_owned() });
+            };
+            let name = parse_name(host)?;
+            for attempt in 0..server.addresses() {
+                let Target::Tcp { address, .. } = server.target(0, attempt) else { continue };
+                let present = names.entry(address).or_insert_with(|| name.clone());
+                if *present != name {
+                    let names = [present.to_str().into_owned(), host.to_owned()];
+                    return Err(TlsError::TwoNames { names, address });
+                }
+            }
+        }
+        Ok(Names::ByAddress(names))
+    }
+}
+
+fn parse_name(name: &str) -> Result<ServerName<'static>, TlsError> {
+    if let Ok(address) = name.parse::<IpAddr>() {
+        return Ok(ServerName::IpAddress(address.into()));
+    }
+    ServerName::try_from(name.to_owned()).map_err(|_| TlsError::Name { name: name.to_owned() })
+}
+
+/// The authorities in a file, or those of the system.
+fn authorities(path: Option<&str>) -> Result<RootCertStore, TlsError> {
+    let mut store = RootCertStore::empty();
+    match path {
+        Some(path) => {
+            for certificate in certificates(path)? {
+                store.add(certificate).map_err(|error| TlsError::Content {
+                    path: path.to_owned(),
+                    wanted: "usable certificates of authorities",
+                    error: error.to_string(),
+                })?;
+            }
+        }
+        None => {
+            // Some of a system's certificates may be too old to be understood; the others serve.
+            store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            if store.is_empty() {
+                return Err(TlsError::NoAuthorities);
+            }
+        }
+    }
+    Ok(store)
+}
+
+fn certificates(path: &str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let wrong = |error| wrong_pem(path, "certificate", error);
+    let all = CertificateDer::pem_file_iter(path).map_err(wrong)?.collect::<Result<Vec<_>, _>>();
+    match all.map_err(wrong)? {
+        none if none.is_empty() => Err(wrong(pem::Error::NoItemsFound)),
+        certificates => Ok(certificates),
+    }
+}
+
+fn private_key(path: &str) -> Result<PrivateKeyDer<'static>, TlsError> {
+    PrivateKeyDer::from_pem_file(path).map_err(|error| wrong_pem(path, "unencrypted private key", error))
+}
+
+fn wrong_pem(path: &str, wanted: &'static str, error: pem::Error) -> TlsError {
+    let path = path.to_owned();
+    match error {
+        pem::Error::Io(error) => TlsError::Unreadable { path, error },
+        error => TlsError::Content { path, wanted, error: error.to_string() },
+    }
+}
+
+/// Believes whatever a server says it is; only where the user asked for it.
+#[derive(Debug)]
+struct Credulous(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Credulous {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _cert: &CertificateDer<'_>,
+        _dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _message: &[u8],
+        _cert: &CertificateDer<'_>,
+        _dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resolve::Sources;
+
+    fn server(name: &str) -> Server {
+        Server::resolve(name, &Sources::default()).unwrap()
+    }
+
+    fn insecure() -> TlsOptions {
+        TlsOptions { insecure: true, ..TlsOptions::default() }
+    }
+
+    #[test]
+    fn a_server_has_to_prove_the_name_that_it_was_asked_for_by() {
+        let servers = [server("localhost:7"), server("127.0.0.2:7"), server("[::1]:8")];
+        let setup = Setup::new(&insecure(), &servers).unwrap();
+        for (server, name) in servers.iter().zip(["localhost", "127.0.0.2", "::1"]) {
+            for attempt in 0..server.addresses() {
+                assert_eq!(setup.name(&server.target(0, attempt)).to_str(), name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_of_its_own_goes_before_the_names_of_servers() {
+        let options = TlsOptions { server_name: Some("cache.example".to_owned()), ..insecure() };
+        let server = server("/run/memcached.sock");
+        let setup = Setup::new(&options, std::slice::from_ref(&server)).unwrap();
+        assert_eq!(setup.name(&server.target(0, 0)).to_str(), "cache.example");
+    }
+
+    #[test]
+    fn what_has_no_certain_name_is_refused() {
+        let refused = |names: &[&str]| {
+            let servers: Vec<Server> = names.iter().map(|name| server(name)).collect();
+            Setup::new(&insecure(), &servers).unwrap_err()
+        };
+        assert!(matches!(refused(&["/run/memcached.sock"]), TlsError::Nameless { .. }));
+        assert!(matches!(refused(&["127.0.0.1:7", "localhost:7"]), TlsError::TwoNames { .. }));
+        let options = TlsOptions { server_name: Some("no name".to_owned()), ..insecure() };
+        assert!(matches!(Setup::new(&options, &[]), Err(TlsError::Name { .. })));
+    }
+
+    #[test]
+    fn files_that_are_not_there_or_hold_something_else_are_named() {
+        let missing = TlsOptions { ca: Some("/nonexistent/ca.pem".to_owned()), ..TlsOptions::default() };
+        let error = Setup::new(&missing, &[]).unwrap_err();
+        assert!(matches!(error, TlsError::Unreadable { .. }), "{error}");
+        assert!(error.to_string().contains("/nonexistent/ca.pem"));
+        let empty = TlsOptions { ca: Some("/dev/null".to_owned()), ..TlsOptions::default() };
+        assert!(matches!(Setup::new(&empty, &[]), Err(TlsError::Content { .. })));
+        let half = TlsOptions { cert: Some("/dev/null".to_owned()), ..insecure() };
+        assert!(matches!(Setup::new(&half, &[]), Err(TlsError::Half)));
+    }
+}

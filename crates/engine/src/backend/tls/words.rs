@@ -1,0 +1,198 @@
+//! Why TLS failed, in words for somebody who has a server, a certificate and a command line before them.
+
+use pummel_logic::protocol::Fault;
+use rustls::{AlertDescription, CertificateError, Error};
+
+use crate::backend::Reason;
+
+/// First bytes of an answer that is not TLS which are shown.
+const SHOWN_BYTES: usize = 40;
+
+/// The kinds of TLS records, from `change_cipher_spec` to `heartbeat` (RFC 8446, section 5.1).
+const RECORD_KINDS: std::ops::RangeInclusive<u8> = 20..=24;
+
+/// What a server that took the connection and then says nothing may lack.
+pub(super) const SILENCE: &str =
+    "the server took the connection and did not answer in time to TLS; it may not speak TLS on this port";
+
+/// How TLS on a connection ended, other than with the connection itself.
+#[derive(Debug)]
+pub(super) enum Ending {
+    /// The server said that it sends nothing more.
+    Orderly,
+    /// What it sent cannot be right, or it said itself that something is wrong.
+    Failed(Error),
+    /// No more may be encrypted with the keys that were agreed on, and the protocol's version has no way to new ones.
+    Spent,
+}
+
+impl Ending {
+    /// The reason to tell; `shaking`: in the handshake; `first`: the server's first bytes, where these are they.
+    pub(super) fn reason(&self, shaking: bool, first: &[u8]) -> Reason {
+        let words = match self {
+            Ending::Orderly if !shaking => return Reason::new(Fault::Closed, 0),
+            Ending::Orderly => return interrupted(Reason::new(Fault::Closed, 0)),
+            Ending::Spent => "the keys of a TLS 1.2 connection to the server were used up".to_owned(),
+            Ending::Failed(error) => of_error(error, shaking, first),
+        };
+        Reason { words: Some(words.into()), ..Reason::new(Fault::Protocol, 0) }
+    }
+}
+
+/// The reason when a connection ends before its handshake does.
+pub(super) fn interrupted(reason: Reason) -> Reason {
+    let words = match reason.fault {
+        Fault::Closed if reason.errno == 0 => {
+            "the server closed the connection in the TLS handshake; it may not speak TLS on this port"
+        }
+        Fault::Reset => {
+            "the server reset the connection in the TLS handshake; it may not speak TLS on this port"
+        }
+        _ => return reason,
+    };
+    Reason { words: Some(words.into()), ..reason }
+}
+
+fn of_error(error: &Error, shaking: bool, first: &[u8]) -> String {
+    match error {
+        Error::InvalidMessage(_) if first.first().is_some_and(|kind| !RECORD_KINDS.contains(kind)) => {
+            let shown = &first[..first.len().min(SHOWN_BYTES)];
+            format!("the server does not speak TLS: it answered \"{}\"", shown.escape_ascii())
+        }
+        Error::InvalidCertificate(wrong) => of_certificate(wrong),
+        Error::AlertReceived(alert) => of_alert(*alert, shaking),
+        Error::PeerIncompatible(why) => {
+            format!("the server and this client have no version or cipher of TLS in common ({why:?})")
+        }
+        Error::NoCertificatesPresented => "the server showed no certificate".to_owned(),
+        error => format!("TLS with the server failed: {error}"),
+    }
+}
+
+fn of_certificate(error: &CertificateError) -> String {
+    match error {
+        CertificateError::NotValidForNameContext { expected, presented } => {
+            let names = match presented.as_slice() {
+                [] => "it holds no name at all (no subjectAltName)".to_owned(),
+                names => format!(
+                    "it is for {}",
+                    names.iter().map(|name| name_of(name)).collect::<Vec<_>>().join(", ")
+                ),
+            };
+            format!("the server's certificate is not valid for the name '{}': {names}", expected.to_str())
+        }
+        CertificateError::NotValidForName => {
+            "the server's certificate is not valid for the name that was asked for".to_owned()
+        }
+        CertificateError::Expired => "the server's certificate has expired".to_owned(),
+        CertificateError::ExpiredContext { time, not_after } => {
+            let ago = days(time.as_secs().saturating_sub(not_after.as_secs()));
+            format!("the server's certificate has expired {ago} ago")
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "the server's certificate is not valid yet".to_owned()
+        }
+        CertificateError::UnknownIssuer => {
+            "the server's certificate was signed by an authority that is not trusted here".to_owned()
+        }
+        CertificateError::BadSignature => {
+            "the server's certificate was not signed by the authority that it names".to_owned()
+        }
+        CertificateError::Revoked => "the server's certificate was revoked".to_owned(),
+        CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
+            "the server's certificate is not one for servers".to_owned()
+        }
+        CertificateError::Other(other) => match other.to_string() {
+            // The only trace that the library leaves of this frequent case.
+            why if why.contains("CaUsedAsEndEntity") => {
+                "the server's certificate is itself that of an authority \
+                                                         (CA:TRUE), which proves no server's name"
+                    .to_owned()
+            }
+            why => format!("the server's certificate is not accepted: {why}"),
+        },
+        error => format!("the server's certificate is not accepted: {error}"),
+    }
+}
+
+/// A name as the library shows it, `DnsName("x")` or `IpAddress(x)`, without its wrapping.
+fn name_of(shown: &str) -> &str {
+    let inner = shown.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or(shown);
+    inner.trim_matches('"')
+}
+
+fn of_alert(alert: AlertDescription, shaking: bool) -> String {
+    let what = match alert {
+        AlertDescription::CertificateRequired => "it wants a certificate of the client".to_owned(),
+        AlertDescription::UnknownCA => {
+            "it does not trust the authority of the client's certificate".to_owned()
+        }
+        AlertDescription::BadCertificate
+        | AlertDescription::UnsupportedCertificate
+        | AlertDescription::CertificateUnknown
+        | AlertDescription::CertificateRevoked => {
+            format!("it does not accept the client's certificate ({alert:?})")
+        }
+        AlertDescription::CertificateExpired => "the client's certificate has expired".to_owned(),
+        AlertDescription::ProtocolVersion => {
+            "it speaks no version of TLS that this client does (1.2 and 1.3)".to_owned()
+        }
+        AlertDescription::HandshakeFailure => {
+            "it has no cipher in common with this client, or wants a certificate of it (HandshakeFailure)"
+                .to_owned()
+        }
+        AlertDescription::UnrecognisedName => "it does not know the name that it was asked for by".to_owned(),
+        alert => format!("{alert:?}"),
+    };
+    match shaking {
+        true => format!("the server refused the TLS handshake: {what}"),
+        false => format!("the server ended TLS: {what}"),
+    }
+}
+
+fn days(seconds: u64) -> String {
+    match seconds / 86_400 {
+        0 => "less than a day".to_owned(),
+        1 => "a day".to_owned(),
+        days => format!("{days} days"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustls::InvalidMessage;
+
+    #[test]
+    fn an_answer_that_is_not_tls_is_shown() {
+        let failed = Ending::Failed(Error::InvalidMessage(InvalidMessage::InvalidContentType));
+        let reason = failed.reason(true, b"ERROR\r\n");
+        assert_eq!(
+            reason.words.as_deref(),
+            Some("the server does not speak TLS: it answered \"ERROR\\r\\n\"")
+        );
+        assert_eq!(reason.fault, Fault::Protocol);
+        // A record of TLS with something else wrong in it is no such answer.
+        let words = failed.reason(true, b"\x16\x03\x03").words.unwrap();
+        assert!(words.starts_with("TLS with the server failed"), "{words}");
+    }
+
+    #[test]
+    fn an_orderly_end_is_like_that_of_a_plain_connection() {
+        assert_eq!(Ending::Orderly.reason(false, b""), Reason::new(Fault::Closed, 0));
+        assert!(Ending::Orderly.reason(true, b"").words.is_some());
+        let timeout = Reason::new(Fault::Timeout, 110);
+        assert_eq!(interrupted(timeout.clone()), timeout);
+    }
+
+    #[test]
+    fn what_the_server_says_of_our_certificate_is_said_on() {
+        let words =
+            |alert, shaking| Ending::Failed(Error::AlertReceived(alert)).reason(shaking, b"").words.unwrap();
+        assert_eq!(
+            &*words(AlertDescription::CertificateRequired, false),
+            "the server ended TLS: it wants a certificate of the client"
+        );
+        assert!(words(AlertDescription::UnknownCA, true).contains("authority of the client's certificate"));
+    }
+}

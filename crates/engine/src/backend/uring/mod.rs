@@ -1,0 +1,661 @@
+//! Completions from io_uring: multishot receives into lent buffers, one for a connection's life.
+//!
+//! A connection costs the kernel one entry of its own per turn of the worker, not per request: what arrives on all
+//! sockets is received by that entry. Sends go by send(2), each with its own reading of the clock: a stamp taken for a
+//! batch of sends is too early for all but the first. Opening waits for writability, since nothing is gained by having
+//! connect(2) done by the ring, and its first steps are those of every other backend. Closing takes effect with the next
+//! entry into the kernel, which holds the socket until its operations are cancelled.
+
+mod cause;
+mod pool;
+mod ring;
+
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, AsRawFd};
+
+use io_uring::{opcode, squeue, types};
+use pummel_logic::plan::{Clock, Socket, Wait};
+use pummel_logic::time::Nanos;
+
+use super::dial::{self, Answered, Knocks, State, reason};
+use super::slot::{self, Slot, find};
+use super::stamps::Stamps;
+use super::waiting::Waiting;
+use super::{Backend, Close, ConnId, Event, Handed, Reason, Target};
+use crate::clock;
+use crate::sys::{self, Patience};
+use pool::Pool;
+use ring::{Completion, Ring};
+
+/// Slots that a token has room for.
+const SLOTS_MAX: u32 = 1 << 26;
+
+/// The block for what is read from a socket that a send found broken.
+const LAST_BYTES: usize = 16 * 1024;
+
+/// Moves bytes by io_uring.
+pub struct Uring {
+    /// Before `pool`: the kernel gives up the ring's operations before the memory that they use.
+    ring: Ring,
+    pool: Pool,
+    /// The kernel ran out of buffers since the last drain.
+    starved: bool,
+    /// What a receive with control messages shall look like; the kernel reads its lengths alone.
+    shape: Box<libc::msghdr>,
+    waiting: Waiting,
+    options: Socket,
+    /// `None`: receive stamps are switched off.
+    stamps: Option<Stamps>,
+    slots: Vec<Slot>,
+    /// What is done and not handed over yet.
+    done: Vec<Completion>,
+    /// The list that `done` is exchanged with while it is gone through.
+    done_spare: Vec<Completion>,
+    /// Connections that broke otherwise than by what the ring said; the next drain tells it.
+    broken: Vec<ConnId>,
+    /// Connections to unix listeners whose queue was full.
+    knocks: Knocks,
+}
+
+/// A send was short, and writability is waited for; [`Event::Writable`] is owed.
+const BLOCKED: u8 = 1;
+/// The socket stamps what it receives.
+const STAMPED: u8 = 2;
+/// The descriptor is registered under the slot's number.
+const REGISTERED: u8 = 4;
+/// A receive goes on.
+const RECEIVING: u8 = 8;
+/// Writability is waited for, which will say whether the connection could be opened.
+const ASKED: u8 = 16;
+/// Each receive is a datagram; one without bytes says nothing, least of all that there are no more.
+const DATAGRAMS: u8 = 32;
+
+/// What an operation is for: the upper bits of its token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Its result is of no interest.
+    Quiet = 0,
+    Receive = 1,
+    Connect = 2,
+    Writable = 3,
+}
+
+impl Kind {
+    fn token(self, conn: ConnId) -> u64 {
+        (self as u64) << 58 | u64::from(conn.slot) << 32 | u64::from(conn.generation)
+    }
+
+    fn of(token: u64) -> (Kind, ConnId) {
+        let kind = match token >> 58 {
+            1 => Kind::Receive,
+            2 => Kind::Connect,
+            3 => Kind::Writable,
+            _ => Kind::Quiet,
+        };
+        let slot = (token >> 32) as u32 & (SLOTS_MAX - 1);
+        (kind, ConnId { slot, generation: token as u32 })
+    }
+}
+
+/// Of a connection's operations: that they are asked for by its number, or by its descriptor.
+enum Handle {
+    Fixed(types::Fixed),
+    Fd(types::Fd),
+}
+
+impl Uring {
+    /// A backend for one worker, made on the worker's own thread.
+    ///
+    /// # Errors
+    /// Returns the error of `io_uring_setup` or of registering buffers ([`Uring::obstacle`] says its cause in words),
+    /// or of the socket that makes the kernel stamp what it receives.
+    pub fn new(wait: Wait, receive_clock: Clock, options: &Socket) -> io::Result<Uring> {
+        Uring::over(Ring::new(sys::descriptor_limit())?, wait, receive_clock, options)
+    }
+
+    fn over(ring: Ring, wait: Wait, receive_clock: Clock, options: &Socket) -> io::Result<Uring> {
+        let stamps = Stamps::of(receive_clock)?;
+        sys::sharpen_timers()?;
+        let pool = Pool::new(&ring)?;
+        // SAFETY: msghdr is pointers and numbers, for which all zeroes (null, empty) is a value.
+        let mut shape: Box<libc::msghdr> = Box::new(unsafe { std::mem::zeroed() });
+        shape.msg_controllen = pool::CONTROL_BYTES as _;
+        Ok(Uring {
+            ring,
+            pool,
+            starved: false,
+            shape,
+            waiting: Waiting::new(wait),
+            options: options.clone(),
+            stamps,
+            slots: Vec::new(),
+            done: Vec::new(),
+            done_spare: Vec::new(),
+            broken: Vec::new(),
+            knocks: Knocks::new(),
+        })
+    }
+
+    /// Why this machine gives no io_uring to this process, as a clause; `None` when it does.
+    pub fn obstacle() -> Option<String> {
+        let made = Ring::new(1).and_then(|ring| Pool::new(&ring).map(|pool| (ring, pool)));
+        made.err().map(|error| cause::of(&error))
+    }
+
+    /// The slot of a connection, unless that is over.
+    #[inline]
+    fn slot(&mut self, conn: ConnId) -> Option<&mut Slot> {
+        find(&mut self.slots, conn)
+    }
+
+    /// Makes the socket, begins to connect it, and asks to be told when it is writable.
+    fn begin(&mut self, conn: ConnId, target: &Target) -> io::Result<()> {
+        let dialled = dial::dial(target, &self.options, self.stamps.is_some())?;
+        let slot = &mut self.slots[conn.slot as usize];
+        let fd = dialled.socket.as_raw_fd();
+        slot.fd = Some(dialled.socket);
+        if dialled.stamped {
+            slot.flags |= STAMPED;
+        }
+        if matches!(target, Target::Udp { .. }) {
+            slot.flags |= DATAGRAMS;
+        }
+        if self.knocks.wait(conn, target, dialled.stage, clock::now()) {
+            return Ok(());
+        }
+        slot.flags |= ASKED;
+        if self.ring.has_index(conn.slot) {
+            slot.flags |= REGISTERED;
+            self.ring.register(conn.slot, fd, Kind::Quiet.token(conn));
+        }
+        self.await_writable(conn, Kind::Connect);
+        Ok(())
+    }
+
+    /// How operations name a connection's socket.
+    fn handle(&self, conn: ConnId) -> Option<Handle> {
+        let slot = &self.slots[conn.slot as usize];
+        let fd = slot.fd.as_ref()?;
+        Some(match slot.is(REGISTERED) {
+            true => Handle::Fixed(types::Fixed(conn.slot)),
+            false => Handle::Fd(types::Fd(fd.as_raw_fd())),
+        })
+    }
+
+    fn await_writable(&mut self, conn: ConnId, kind: Kind) {
+        let operation = match self.handle(conn) {
+            Some(Handle::Fixed(index)) => opcode::PollAdd::new(index, sys::WRITABLE).build(),
+            Some(Handle::Fd(fd)) => opcode::PollAdd::new(fd, sys::WRITABLE).build(),
+            None => return,
+        };
+        // SAFETY: the operation points to no memory.
+        unsafe { self.ring.ask(&operation.user_data(kind.token(conn))) };
+    }
+
+    /// Asks for everything that the socket receives from now on.
+    fn receive(&mut self, conn: ConnId) {
+        let stamped = self.slots[conn.slot as usize].is(STAMPED);
+        let shape: *const libc::msghdr = &*self.shape;
+        let operation: squeue::Entry = match (self.handle(conn), stamped) {
+            (Some(Handle::Fixed(index)), true) => {
+                opcode::RecvMsgMulti::new(index, shape, pool::GROUP).build()
+            }
+            (Some(Handle::Fd(fd)), true) => opcode::RecvMsgMulti::new(fd, shape, pool::GROUP).build(),
+            (Some(Handle::Fixed(index)), false) => opcode::RecvMulti::new(index, pool::GROUP).build(),
+            (Some(Handle::Fd(fd)), false) => opcode::RecvMulti::new(fd, pool::GROUP).build(),
+            (None, _) => return,
+        };
+        self.slots[conn.slot as usize].flags |= RECEIVING;
+        // SAFETY: the message header never moves while the backend lives; the buffers are the pool's, which outlives
+        // the ring.
+        unsafe { self.ring.ask(&operation.user_data(Kind::Receive.token(conn))) };
+    }
+
+    /// Notes that a connection is broken; the next drain tells it, after what can still be read.
+    fn fail(&mut self, conn: ConnId, error: &io::Error) {
+        if let Some(slot) = self.slot(conn) {
+            slot.errno = sys::errno(error).try_into().unwrap_or(u16::MAX);
+            self.broken.push(conn);
+        }
+    }
+
+    /// Ends a connection's operations and frees its slot; the kernel closes the socket when the operations are over.
+    fn release(&mut self, conn: ConnId) {
+        let index = conn.slot as usize;
+        let slot = std::mem::take(&mut self.slots[index]);
+        self.slots[index].generation = slot.generation;
+        let quiet = Kind::Quiet.token(conn);
+        for (flag, kind) in [(RECEIVING, Kind::Receive), (ASKED, Kind::Connect), (BLOCKED, Kind::Writable)] {
+            if slot.is(flag) {
+                self.ring.cancel(kind.token(conn), quiet);
+            }
+        }
+        if slot.is(REGISTERED) {
+            self.ring.register(conn.slot, -1, quiet);
+        }
+    }
+
+    /// Tries the full unix listeners again.
+    fn knock(&mut self) {
+        for (conn, path) in self.knocks.take() {
+            if let Some(slot) = self.slot(conn) {
+                slot.fd = None;
+                if let Err(error) = self.begin(conn, &Target::Unix(path)) {
+                    self.fail(conn, &error);
+                }
+            }
+        }
+    }
+
+    /// Enters the kernel, and takes out what is done and still matters to somebody; whether there is something.
+    #[inline]
+    fn ask(&mut self, patience: Patience, now: Nanos) -> io::Result<bool> {
+        self.pool.lend();
+        self.ring.enter(patience, now)?;
+        self.take();
+        Ok(!self.done.is_empty())
+    }
+
+    /// Moves the completions of connections that still exist from the ring to `done`; the buffers of the others go back.
+    #[inline]
+    fn take(&mut self) {
+        let Uring { ring, pool, slots, done, .. } = self;
+        ring.take(done, |completion| {
+            let (kind, conn) = Kind::of(completion.token);
+            let matters = kind != Kind::Quiet && find(slots, conn).is_some();
+            if !matters {
+                discard(pool, completion);
+            }
+            matters
+        });
+    }
+
+    /// Tells what one operation came to.
+    #[inline]
+    fn serve(&mut self, completion: &Completion, on: &mut impl FnMut(ConnId, Event<'_>)) {
+        let (kind, conn) = Kind::of(completion.token);
+        if self.slot(conn).is_none() {
+            return discard(&mut self.pool, completion);
+        }
+        match kind {
+            Kind::Receive => self.received(conn, completion, on),
+            Kind::Connect => self.answered(conn, completion.result, on),
+            Kind::Writable => self.writable(conn, completion.result, on),
+            Kind::Quiet => {}
+        }
+    }
+
+    /// A connection that is being opened is writable, or its socket says why it will not be.
+    fn answered(&mut self, conn: ConnId, result: i32, on: &mut impl FnMut(ConnId, Event<'_>)) {
+        let slot = &mut self.slots[conn.slot as usize];
+        slot.flags &= !ASKED;
+        let Some(fd) = &slot.fd else { return };
+        let answer = match u32::try_from(result) {
+            Ok(bits) => dial::answered(fd.as_fd(), bits),
+            Err(_) => Answered::Failed(-result),
+        };
+        match answer {
+            Answered::Wait => {
+                slot.flags |= ASKED;
+                return self.await_writable(conn, Kind::Connect);
+            }
+            Answered::Open => {}
+            Answered::Broken(errno) => {
+                slot.errno = errno;
+                self.broken.push(conn);
+            }
+            Answered::Failed(errno) => return self.end(conn, reason(errno), on),
+        }
+        self.slots[conn.slot as usize].state = State::Open;
+        on(conn, Event::Opened { at: clock::now() });
+        self.receive(conn);
+    }
+
+    /// A full socket takes bytes again, or broke; then the receive says so.
+    fn writable(&mut self, conn: ConnId, result: i32, on: &mut impl FnMut(ConnId, Event<'_>)) {
+        let slot = &mut self.slots[conn.slot as usize];
+        slot.flags &= !BLOCKED;
+        let ends = u32::try_from(result).is_ok_and(|bits| bits & (sys::FAILED | sys::HUNG_UP) != 0);
+        if slot.errno == 0 && !ends {
+            on(conn, Event::Writable);
+        }
+    }
+
+    /// A receive took something, or ended.
+    #[inline]
+    fn received(&mut self, conn: ConnId, completion: &Completion, on: &mut impl FnMut(ConnId, Event<'_>)) {
+        let slot = &mut self.slots[conn.slot as usize];
+        if !completion.goes_on() {
+            slot.flags &= !RECEIVING;
+        }
+        let datagrams = slot.is(DATAGRAMS);
+        match (completion.buffer(), usize::try_from(completion.result)) {
+            (Some(number), Ok(len_bytes)) => {
+                let (bytes, wall) = match slot.is(STAMPED) {
+                    true => self.pool.stamped(number, len_bytes),
+                    false => (self.pool.plain(number, len_bytes), None),
+                };
+                let ended = bytes.is_empty();
+                if !ended {
+                    let stamp = wall.zip(self.stamps).map(|(wall, stamps)| stamps.to_monotonic(wall));
+                    on(conn, Event::Received { bytes, stamp, read: clock::now() });
+                }
+                self.pool.give_back(number);
+                if ended && !datagrams {
+                    return self.end(conn, reason(0), on);
+                }
+            }
+            (Some(number), Err(_)) => self.pool.give_back(number),
+            (None, Ok(_)) if datagrams => {}
+            (None, Ok(_)) => return self.end(conn, reason(0), on),
+            (None, Err(_)) => match -completion.result {
+                libc::ENOBUFS => self.starved = true,
+                libc::EAGAIN | libc::EINTR | libc::ECANCELED => {}
+                errno => return self.end(conn, reason(errno), on),
+            },
+        }
+        if !completion.goes_on() {
+            self.receive(conn);
+        }
+    }
+
+    /// The end of a connection; what a send found out about it says more than what followed.
+    fn end(&mut self, conn: ConnId, last: Reason, on: &mut impl FnMut(ConnId, Event<'_>)) {
+        let errno = self.slots[conn.slot as usize].errno;
+        self.release(conn);
+        on(conn, Event::Closed(if errno == 0 { last } else { reason(i32::from(errno)) }));
+    }
+
+    /// Tells the end of connections that a system call of ours found broken, after what can still be read. Receives are
+    /// done inside our entries into the kernel alone, and what they took was told already: this is what is left.
+    fn tell_broken(&mut self, on: &mut impl FnMut(ConnId, Event<'_>)) {
+        let mut block = vec![0; LAST_BYTES];
+        for conn in std::mem::take(&mut self.broken) {
+            let Some(slot) = find(&mut self.slots, conn) else { continue };
+            if slot.state == State::Open
+                && let Some(fd) = &slot.fd
+            {
+                loop {
+                    match sys::receive_stamped(fd.as_fd(), &mut block) {
+                        Ok((len_bytes @ 1.., wall)) => {
+                            let stamp = wall.zip(self.stamps).map(|(wall, stamps)| stamps.to_monotonic(wall));
+                            let (bytes, read) = (&mut block[..len_bytes], clock::now());
+                            on(conn, Event::Received { bytes, stamp, read });
+                        }
+                        Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                        Ok((0, _)) if slot.is(DATAGRAMS) => {}
+                        Ok((0, _)) | Err(_) => break,
+                    }
+                }
+            }
+            self.end(conn, reason(0), on);
+        }
+    }
+}
+
+/// What a send that found the socket full has sent.
+fn blocked_is_nothing(sent: io::Result<usize>) -> io::Result<usize> {
+    match sent {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+        other => other,
+    }
+}
+
+/// Drops what came for a connection that is over, but for the buffer that it came in.
+fn discard(pool: &mut Pool, completion: &Completion) {
+    if let Some(number) = completion.buffer() {
+        pool.give_back(number);
+    }
+}
+
+impl Backend for Uring {
+    #[inline]
+    fn now(&self) -> Nanos {
+        clock::now()
+    }
+
+    fn open(&mut self, conn: ConnId, target: &Target) {
+        assert!(conn.slot < SLOTS_MAX, "slots are small numbers");
+        slot::take(&mut self.slots, conn);
+        if let Err(error) = self.begin(conn, target) {
+            self.fail(conn, &error);
+        }
+    }
+
+    #[inline]
+    fn send(&mut self, conn: ConnId, parts: &[IoSlice<'_>]) -> Handed {
+        let slot = find(&mut self.slots, conn).expect("bytes are sent on connections that exist");
+        assert!(slot.state == State::Open, "bytes are sent on connections that are open");
+        let Some(fd) = slot.fd.as_ref().filter(|_| slot.errno == 0) else {
+            return Handed { taken: 0, at: clock::now() };
+        };
+        let offered: usize = parts.iter().map(|part| part.len()).sum();
+        let at = clock::now();
+        match blocked_is_nothing(sys::send(fd.as_fd(), parts)) {
+            Ok(taken) if taken == offered => Handed { taken, at },
+            Ok(taken) => {
+                self.slots[conn.slot as usize].flags |= BLOCKED;
+                self.await_writable(conn, Kind::Writable);
+                Handed { taken, at }
+            }
+            Err(error) => {
+                self.fail(conn, &error);
+                Handed { taken: 0, at }
+            }
+        }
+    }
+
+    fn close(&mut self, conn: ConnId, how: Close) {
+        if let Some(slot) = self.slot(conn) {
+            slot.prepare_to_close(how);
+            self.release(conn);
+        }
+    }
+
+    fn wait(&mut self, until: Nanos) -> io::Result<Nanos> {
+        self.wait_from(clock::now(), until)
+    }
+
+    fn wait_from(&mut self, mut now: Nanos, until: Nanos) -> io::Result<Nanos> {
+        if !self.done.is_empty() {
+            return Ok(now);
+        }
+        loop {
+            if now >= self.knocks.at() {
+                self.knock();
+            }
+            let patience = match self.broken.is_empty() {
+                true => self.waiting.patience(now, until.min(self.knocks.at())),
+                false => Patience::Look,
+            };
+            let something = self.ask(patience, now)? || !self.broken.is_empty();
+            now = clock::now();
+            if !something {
+                self.waiting.slept(now);
+            }
+            if let Some(stamps) = &mut self.stamps {
+                stamps.renew_when_due(now);
+            }
+            if something || now >= until {
+                return Ok(now);
+            }
+        }
+    }
+
+    fn drain(&mut self, on: &mut impl FnMut(ConnId, Event<'_>)) {
+        let done = std::mem::replace(&mut self.done, std::mem::take(&mut self.done_spare));
+        for completion in &done {
+            self.serve(completion, on);
+        }
+        self.done_spare = done;
+        self.done_spare.clear();
+        // What the kernel holds back may be from them.
+        if !self.broken.is_empty() && !self.ring.is_flooded() {
+            self.tell_broken(on);
+        }
+        if std::mem::take(&mut self.starved) {
+            self.pool.grow();
+        }
+    }
+
+    fn mend_stamps(&mut self) {
+        if let Some(stamps) = &mut self.stamps {
+            stamps.renew();
+        }
+    }
+}
+
+impl Drop for Uring {
+    fn drop(&mut self) {
+        for index in 0..self.slots.len() {
+            let conn = ConnId { slot: index as u32, generation: self.slots[index].generation };
+            if self.slot(conn).is_some() {
+                self.release(conn);
+            }
+        }
+        // Sockets are closed now rather than when the kernel finds the time to take the ring apart. There is nobody to
+        // tell of a failure, and it does not matter: the end of the ring closes them all.
+        let _ = self.ring.enter(Patience::Look, clock::now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::thread;
+
+    use pummel_logic::time::{MILLISECOND, SECOND};
+
+    use super::*;
+    use crate::backend::testing::{
+        check_that_nothing_is_stamped, check_that_peers_see_how_we_close, listener, opened, opened_in,
+        untested,
+    };
+
+    /// A backend that blocks; `None`, with a word of why, where the machine gives none.
+    fn uring(options: &Socket) -> Option<Uring> {
+        if let Some(why) = Uring::obstacle() {
+            untested(&why);
+            return None;
+        }
+        Some(Uring::new(Wait::Block, Clock::Kernel, options).unwrap())
+    }
+
+    /// Drains until so many bytes came.
+    fn receive(uring: &mut Uring, count: usize) -> Vec<(ConnId, u8)> {
+        let mut received = Vec::new();
+        while received.len() < count {
+            let give_up = clock::now() + 10 * SECOND;
+            assert!(uring.wait(give_up).unwrap() < give_up, "{} of {count} came", received.len());
+            uring.drain(&mut |conn, event| match event {
+                Event::Received { bytes, .. } => received.extend(bytes.iter().map(|byte| (conn, *byte))),
+                other => panic!("{other:?}"),
+            });
+        }
+        received
+    }
+
+    #[test]
+    fn a_token_says_what_and_whose() {
+        for kind in [Kind::Quiet, Kind::Receive, Kind::Connect, Kind::Writable] {
+            for conn in [
+                ConnId { slot: 0, generation: 0 },
+                ConnId { slot: SLOTS_MAX - 1, generation: u32::MAX },
+                ConnId { slot: 77, generation: 3 },
+            ] {
+                assert_eq!(Kind::of(kind.token(conn)), (kind, conn));
+            }
+        }
+    }
+
+    #[test]
+    fn a_receive_that_found_no_buffer_is_asked_for_again_and_there_are_more_then() {
+        let Some(mut uring) = uring(&Socket::default()) else { return };
+        let (listener, target) = listener();
+        let mut ends: Vec<_> = (0..40).map(|slot| opened_in(slot, &mut uring, &listener, &target)).collect();
+        let message: Vec<u8> = (0..120_000u32).map(|i| (i % 251) as u8).collect();
+        // What fits into 40 sockets fills more buffers than there are at first, in one entry into the kernel.
+        let mut written = 0;
+        for (_, stream) in &mut ends {
+            stream.set_nonblocking(true).unwrap();
+            written += stream.write(&message).unwrap();
+        }
+        let received = receive(&mut uring, written);
+        for (conn, _) in &ends {
+            let bytes: Vec<u8> =
+                received.iter().filter(|(of, _)| of == conn).map(|(_, byte)| *byte).collect();
+            assert!(!bytes.is_empty() && message.starts_with(&bytes));
+        }
+        assert_eq!(received.len(), written);
+        assert!(uring.pool.known() > pool::BUFFERS_FIRST, "there was no want of buffers");
+    }
+
+    #[test]
+    fn descriptors_beyond_those_that_can_be_registered_do_as_well() {
+        if uring(&Socket::default()).is_none() {
+            return;
+        }
+        let ring = Ring::new(1).unwrap();
+        let mut uring = Uring::over(ring, Wait::Block, Clock::Kernel, &Socket::default()).unwrap();
+        let (listener, target) = listener();
+        for slot in [0, 1, 2] {
+            let (conn, mut stream) = opened_in(slot, &mut uring, &listener, &target);
+            assert_eq!(uring.slots[slot as usize].is(REGISTERED), slot == 0);
+            stream.write_all(b"x").unwrap();
+            assert_eq!(receive(&mut uring, 1), [(conn, b'x')]);
+            uring.close(conn, Close::Fin);
+            uring.wait(0).unwrap();
+            assert_eq!(stream.read(&mut [0]).unwrap(), 0, "slot {slot}");
+        }
+    }
+
+    #[test]
+    fn before_points_of_time_could_be_waited_for_lengths_keep_the_time() {
+        let Some(mut uring) = uring(&Socket::default()) else { return };
+        uring.ring.count_from_now();
+        for ns in [0, 20_000, 1_500_000, 7 * MILLISECOND] {
+            let until = clock::now() + ns;
+            assert!(uring.wait(until).unwrap() >= until);
+            uring.drain(&mut |conn, event| panic!("{conn:?} {event:?}"));
+        }
+    }
+
+    #[test]
+    fn the_peer_sees_how_we_closed() {
+        if uring(&Socket::default()).is_some() {
+            check_that_peers_see_how_we_close(|options| uring(options).expect("there was one before"));
+        }
+    }
+
+    #[test]
+    fn the_end_of_the_backend_closes_what_is_open() {
+        let Some(mut uring) = uring(&Socket::default()) else { return };
+        let (listener, target) = listener();
+        let (_, mut stream) = opened(&mut uring, &listener, &target);
+        drop(uring);
+        assert_eq!(stream.read(&mut [0]).unwrap(), 0);
+    }
+
+    #[test]
+    fn with_the_users_clock_nothing_is_stamped() {
+        if uring(&Socket::default()).is_none() {
+            return;
+        }
+        let mut uring = Uring::new(Wait::Block, Clock::User, &Socket::default()).unwrap();
+        check_that_nothing_is_stamped(&mut uring);
+    }
+
+    #[test]
+    fn what_forbids_io_uring_is_named() {
+        for (errno, words) in [(libc::EPERM, "forbid"), (libc::ENOSYS, "no io_uring")] {
+            // A filter holds for its thread, for good.
+            let why = thread::spawn(move || {
+                sys::refuse_call(libc::SYS_io_uring_setup, errno).unwrap();
+                Uring::obstacle()
+            });
+            let why = why.join().unwrap().expect("it is forbidden");
+            let disabled = why.contains("io_uring_disabled");
+            assert!(disabled || why.contains(words), "{why}");
+        }
+    }
+}

@@ -1,0 +1,415 @@
+//! Where connections go: the Plan's servers and source addresses resolved, and the descriptors that they take.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use pummel_logic::plan::{Plan, Transport};
+
+use crate::backend::Target;
+use crate::sys::{self, Address};
+
+/// Descriptors of a process that are not connections: the standard streams, result files, sockets of the name service
+/// and of libraries.
+const DESCRIPTORS_BESIDES: u64 = 32;
+
+/// Descriptors of a worker that are not connections: its poller and its alarm.
+const DESCRIPTORS_PER_WORKER: u64 = 2;
+
+/// Why connections cannot even be begun. Each says what can be done about it.
+#[derive(Debug)]
+pub enum ConnectError {
+    /// A server's name has no form that we know.
+    ServerForm {
+        /// What was written.
+        server: String,
+    },
+    /// The name service does not know the host, or does not answer.
+    Unresolved {
+        /// What was written.
+        server: String,
+        /// What the name service said.
+        error: io::Error,
+    },
+    /// The path of a unix socket is not one for the kernel.
+    SocketPath {
+        /// What was written.
+        server: String,
+    },
+    /// A source is no IP address.
+    SourceForm {
+        /// What was written.
+        source: String,
+    },
+    /// No source address is of the kind (IPv4 or IPv6) of any address of the server.
+    SourceKind {
+        /// The server.
+        server: String,
+    },
+    /// The system does not allow so many descriptors.
+    Descriptors {
+        /// Number of connections asked for.
+        connections: u64,
+        /// Number of descriptors that they take, all told.
+        needed: u64,
+        /// Number that is allowed.
+        allowed: u64,
+    },
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConnectError::ServerForm { server } => write!(
+                out,
+                "{server:?} is no server: use HOST:PORT, [IPV6]:PORT with a port from 1 to 65535, or the path \
+                 of a unix socket, which begins with /"
+            ),
+            ConnectError::Unresolved { server, error } => write!(
+                out,
+                "the host of {server:?} could not be resolved ({error}): check the name, or use an IP address"
+            ),
+            ConnectError::SocketPath { server } => write!(
+                out,
+                "{server:?} cannot be the path of a unix socket: the kernel takes up to 107 bytes; use a \
+                 shorter path, for example through a symbolic link"
+            ),
+            ConnectError::SourceForm { source } => {
+                write!(out, "{source:?} is no source address: use an IPv4 or IPv6 address of this machine")
+            }
+            ConnectError::SourceKind { server } => write!(
+                out,
+                "no source address can reach {server:?}: one is IPv4 and the other IPv6; give a source of the \
+                 server's kind"
+            ),
+            ConnectError::Descriptors { connections, needed, allowed } => write!(
+                out,
+                "{connections} connections need {needed} open files, but the system allows this process only \
+                 {allowed}: raise the hard limit (as root: `ulimit -Hn {needed}`, or LimitNOFILE={needed} for \
+                 a service), or ask for fewer connections"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ConnectError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            ConnectError::Unresolved { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Addresses to connect from, in turn over the connections; may be empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sources {
+    addresses: Vec<IpAddr>,
+}
+
+impl Sources {
+    /// Reads the addresses of a Plan.
+    ///
+    /// # Errors
+    /// Returns [`ConnectError::SourceForm`] for the first text that is no IP address.
+    pub fn parse(texts: &[String]) -> Result<Sources, ConnectError> {
+        let parse =
+            |text: &String| text.parse().map_err(|_| ConnectError::SourceForm { source: text.clone() });
+        Ok(Sources { addresses: texts.iter().map(parse).collect::<Result<_, _>>()? })
+    }
+
+    /// Whether there is a way from here to `address`.
+    fn reaches(&self, address: &SocketAddr) -> bool {
+        self.addresses.is_empty() || self.of_kind(address).next().is_some()
+    }
+
+    fn of_kind(&self, address: &SocketAddr) -> impl Iterator<Item = IpAddr> {
+        let v4 = address.is_ipv4();
+        self.addresses.iter().copied().filter(move |source| source.is_ipv4() == v4)
+    }
+
+    /// The source of connection number `connection` to `address`; the kernel chooses the port, and without sources the
+    /// address too.
+    fn pick(&self, connection: u64, address: &SocketAddr) -> Option<SocketAddr> {
+        let count = self.of_kind(address).count() as u64;
+        let turn = connection.checked_rem(count)?;
+        self.of_kind(address).nth(turn as usize).map(|source| SocketAddr::new(source, 0))
+    }
+}
+
+/// A server of the Plan, with all its addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    name: String,
+    place: Place,
+    sources: Sources,
+    loading: Transport,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    /// Not empty.
+    Tcp(Vec<SocketAddr>),
+    Unix(PathBuf),
+}
+
+impl Server {
+    /// Finds the addresses of a server as the Plan names it. A host's name is resolved here, once, which may take as
+    /// long as the system's name service does. Addresses that no source reaches are left out.
+    ///
+    /// # Errors
+    /// Returns [`ConnectError::ServerForm`] for a name without the form of a server, [`ConnectError::SocketPath`] for
+    /// a path that no unix socket has, [`ConnectError::Unresolved`] when the name service finds no address, and
+    /// [`ConnectError::SourceKind`] when no source reaches one.
+    pub fn resolve(name: &str, sources: &Sources) -> Result<Server, ConnectError> {
+        let server = || name.to_string();
+        let place = if name.starts_with('/') {
+            Address::unix(Path::new(name)).map_err(|_| ConnectError::SocketPath { server: server() })?;
+            Place::Unix(PathBuf::from(name))
+        } else {
+            let (host, port) = split(name).ok_or_else(|| ConnectError::ServerForm { server: server() })?;
+            let found = (host, port)
+                .to_socket_addrs()
+                .map_err(|error| ConnectError::Unresolved { server: server(), error })?;
+            let mut addresses: Vec<SocketAddr> = Vec::new();
+            for address in found {
+                if !addresses.contains(&address) {
+                    addresses.push(address);
+                }
+            }
+            if addresses.is_empty() {
+                let error = io::Error::new(io::ErrorKind::NotFound, "it has no address");
+                return Err(ConnectError::Unresolved { server: server(), error });
+            }
+            addresses.retain(|address| sources.reaches(address));
+            if addresses.is_empty() {
+                return Err(ConnectError::SourceKind { server: server() });
+            }
+            Place::Tcp(addresses)
+        };
+        Ok(Server { name: server(), place, sources: sources.clone(), loading: Transport::Stream })
+    }
+
+    /// The same, loaded by this transport, whatever it is measured by.
+    pub fn loaded_by(self, loading: Transport) -> Server {
+        Server { loading, ..self }
+    }
+
+    /// What it is loaded by.
+    pub fn loading(&self) -> Transport {
+        self.loading
+    }
+
+    /// The name in the Plan.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The host in its name, without brackets; a unix socket has none.
+    pub fn host(&self) -> Option<&str> {
+        split(&self.name).map(|(host, _)| host)
+    }
+
+    /// Whether it is reached by a unix socket, where the kernel gives no receive stamps.
+    pub fn is_unix(&self) -> bool {
+        matches!(self.place, Place::Unix(_))
+    }
+
+    /// Whether it certainly runs on this machine: behind a unix socket or on a loopback address.
+    pub fn is_here(&self) -> bool {
+        match &self.place {
+            Place::Tcp(addresses) => addresses.iter().all(|address| address.ip().is_loopback()),
+            Place::Unix(_) => true,
+        }
+    }
+
+    /// Whether all its addresses are allowed; the first that is not is the error, absent for a unix socket, which is
+    /// taken to be at 127.0.0.1.
+    ///
+    /// # Errors
+    /// Returns the first address that is not allowed; `None` for a unix socket when 127.0.0.1 is not allowed.
+    pub fn permitted(&self, allows: impl Fn(IpAddr) -> bool) -> Result<(), Option<IpAddr>> {
+        match &self.place {
+            Place::Unix(_) if allows(Ipv4Addr::LOCALHOST.into()) => Ok(()),
+            Place::Unix(_) => Err(None),
+            Place::Tcp(addresses) => {
+                let refused = addresses.iter().map(|address| address.ip()).find(|ip| !allows(*ip));
+                refused.map_or(Ok(()), |ip| Err(Some(ip)))
+            }
+        }
+    }
+
+    /// How many addresses there are to try: after so many attempts that were refused in a row, the server is not there.
+    pub fn addresses(&self) -> usize {
+        match &self.place {
+            Place::Tcp(addresses) => addresses.len(),
+            Place::Unix(_) => 1,
+        }
+    }
+
+    /// The same over this transport.
+    pub fn target_over(&self, transport: Transport, connection: u64, attempt: usize) -> Target {
+        match (transport, self.target(connection, attempt)) {
+            (Transport::Udp, Target::Tcp { address, source }) => Target::Udp { address, source },
+            (_, target) => target,
+        }
+    }
+
+    /// Whether somebody takes TCP connections there, as far as can be found out in `patience`.
+    pub fn takes_streams(&self, patience: Duration) -> bool {
+        let Place::Tcp(addresses) = &self.place else { return true };
+        let share = patience / addresses.len() as u32;
+        addresses.iter().any(|address| TcpStream::connect_timeout(address, share).is_ok())
+    }
+
+    /// Where attempt number `attempt` of connection number `connection` goes: the addresses in turn over attempts
+    /// (begin with 0, add 1 after a refusal, stay on what worked), the sources in turn over connections.
+    pub fn target(&self, connection: u64, attempt: usize) -> Target {
+        match &self.place {
+            Place::Tcp(addresses) => {
+                let address = addresses[attempt % addresses.len()];
+                Target::Tcp { address, source: self.sources.pick(connection, &address) }
+            }
+            Place::Unix(path) => Target::Unix(path.clone()),
+        }
+    }
+}
+
+/// Splits `host:port` and `[v6]:port`; an IPv6 address without brackets is not taken, since its end could be either.
+fn split(name: &str) -> Option<(&str, u16)> {
+    let (host, port) = name.rsplit_once(':')?;
+    let host = match host.strip_prefix('[') {
+        Some(rest) => rest.strip_suffix(']').filter(|v6| v6.contains(':'))?,
+        None if host.contains([':', ']']) => return None,
+        None => host,
+    };
+    let digits_only = port.bytes().all(|byte| byte.is_ascii_digit());
+    let port = port.parse().ok().filter(|&port| port != 0 && digits_only)?;
+    (!host.is_empty()).then_some((host, port))
+}
+
+/// Number of connections that a Plan asks for in this process: one for each lane of each client.
+pub fn connections(plan: &Plan) -> u64 {
+    let clients: u64 = plan.groups.iter().map(|group| u64::from(group.clients)).sum();
+    clients * plan.lanes() as u64
+}
+
+/// Number of descriptors that `connections` on `workers` take, with everything else that a process has open.
+pub fn descriptors_needed(connections: u64, workers: u32) -> u64 {
+    connections + u64::from(workers) * DESCRIPTORS_PER_WORKER + DESCRIPTORS_BESIDES
+}
+
+/// Makes sure that so many connections can be open, raising the soft limit where that helps.
+///
+/// # Errors
+/// Returns [`ConnectError::Descriptors`] when the hard limit of descriptors is below what the connections need.
+pub fn ensure_descriptors(connections: u64, workers: u32) -> Result<(), ConnectError> {
+    let needed = descriptors_needed(connections, workers);
+    sys::raise_descriptor_limit(needed).map_err(|allowed| ConnectError::Descriptors {
+        connections,
+        needed,
+        allowed,
+    })
+}
+
+/// Makes room for so many connections, or for as many as the system allows: what is more is counted as it fails.
+pub fn allow_descriptors(connections: u64, workers: u32) {
+    if let Err(allowed) = sys::raise_descriptor_limit(descriptors_needed(connections, workers)) {
+        // What is allowed is taken whole; it was there before if this fails too.
+        let _ = sys::raise_descriptor_limit(allowed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    fn without_source(name: &str) -> Result<Server, ConnectError> {
+        Server::resolve(name, &Sources::default())
+    }
+
+    fn sources(texts: &[&str]) -> Sources {
+        Sources::parse(&texts.iter().map(|text| text.to_string()).collect::<Vec<_>>()).unwrap()
+    }
+
+    #[test]
+    fn every_form_of_a_server_leads_to_its_target() {
+        for (name, target) in [
+            ("127.0.0.1:11211", Target::Tcp { address: address("127.0.0.1:11211"), source: None }),
+            ("[::1]:1", Target::Tcp { address: address("[::1]:1"), source: None }),
+            ("/run/memcached.sock", Target::Unix("/run/memcached.sock".into())),
+        ] {
+            let server = without_source(name).unwrap();
+            assert_eq!(server.target(0, 0), target);
+            assert_eq!(server.name(), name);
+            assert_eq!(server.addresses(), 1);
+        }
+    }
+
+    #[test]
+    fn other_forms_are_refused_with_what_is_accepted() {
+        for name in
+            ["", "localhost", ":11211", "host:", "host:0", "host:65536", "host:+80", "::1:11211", "[::1]"]
+        {
+            let error = without_source(name).unwrap_err();
+            assert!(matches!(error, ConnectError::ServerForm { .. }), "{name}: {error}");
+            assert!(error.to_string().contains("HOST:PORT"));
+        }
+        for name in ["[host]:80", "[::1:80", "::1]:80", "[]:80"] {
+            assert!(matches!(without_source(name), Err(ConnectError::ServerForm { .. })), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_is_too_long_for_a_socket_is_refused() {
+        let name = format!("/{}", "x".repeat(200));
+        assert!(matches!(without_source(&name), Err(ConnectError::SocketPath { .. })));
+    }
+
+    #[test]
+    fn addresses_of_a_name_are_tried_in_turn() {
+        let addresses = vec![address("[::1]:7"), address("127.0.0.1:7")];
+        let server = Server {
+            name: "localhost:7".to_string(),
+            place: Place::Tcp(addresses.clone()),
+            sources: Sources::default(),
+            loading: Transport::Stream,
+        };
+        for attempt in 0..4 {
+            let expected = Target::Tcp { address: addresses[attempt % 2], source: None };
+            assert_eq!(server.target(5, attempt), expected);
+        }
+    }
+
+    #[test]
+    fn sources_are_taken_in_turn_over_connections() {
+        let sources = sources(&["127.0.0.1", "::1", "127.0.0.2"]);
+        let server = Server::resolve("127.0.0.1:7", &sources).unwrap();
+        let source_of = |connection| match server.target(connection, 0) {
+            Target::Tcp { source, .. } => source.unwrap().to_string(),
+            other => unreachable!("the server is at an internet address: {other:?}"),
+        };
+        assert_eq!([0, 1, 2].map(source_of), ["127.0.0.1:0", "127.0.0.2:0", "127.0.0.1:0"]);
+    }
+
+    #[test]
+    fn a_source_of_the_other_kind_is_refused() {
+        let error = Server::resolve("127.0.0.1:7", &sources(&["::1"])).unwrap_err();
+        assert!(matches!(error, ConnectError::SourceKind { .. }));
+        assert!(Sources::parse(&["eth0".to_string()]).unwrap_err().to_string().contains("\"eth0\""));
+    }
+
+    #[test]
+    fn too_many_connections_are_refused_with_the_number_needed() {
+        assert_eq!(descriptors_needed(10_000, 2), 10_036);
+        ensure_descriptors(1, 1).unwrap();
+        let error = ensure_descriptors(1 << 40, 1).unwrap_err().to_string();
+        assert!(error.contains("1099511627810"), "{error}");
+    }
+}

@@ -1,0 +1,80 @@
+//! The ends of clients that come and go, one by one, for those who want to read them.
+
+use std::collections::HashMap;
+
+use crate::worker::messages::{Departure, Trouble};
+
+/// Ends that are handed over together.
+const DEPARTURES: usize = 1024;
+
+/// What one worker writes down of them.
+#[derive(Debug, Default)]
+pub struct Departures {
+    list: Vec<Departure>,
+    /// What went wrong last, until it is known whose trouble it is.
+    last: Option<Trouble>,
+    /// The troubles of those who are still to be let go, by their slot.
+    troubles: HashMap<usize, Trouble>,
+}
+
+impl Departures {
+    /// Something went wrong with a connection.
+    pub fn note(&mut self, trouble: &Trouble) {
+        self.last = Some(trouble.clone());
+    }
+
+    /// It was the connection in this slot.
+    pub fn fell(&mut self, slot: usize) {
+        if let Some(trouble) = self.last.take() {
+            self.troubles.insert(slot, trouble);
+        }
+    }
+
+    /// The client in this slot is gone. Hands over those who are, when they are many.
+    pub fn add(&mut self, slot: usize, mut departure: Departure) -> Option<Vec<Departure>> {
+        let trouble = self.troubles.remove(&slot);
+        if let Some((_, known)) = &mut departure.failure {
+            *known = trouble;
+        }
+        self.list.push(departure);
+        (self.list.len() >= DEPARTURES).then(|| self.take())
+    }
+
+    /// Those who are gone since this was asked last.
+    pub fn take(&mut self) -> Vec<Departure> {
+        std::mem::take(&mut self.list)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pummel_logic::measure::churn::Failure;
+
+    use super::*;
+
+    fn departure(client: u64, failure: Option<Failure>) -> Departure {
+        let failure = failure.map(|failure| (failure, None));
+        Departure { client, asked_at: 1, ended_at: 2, was_open: true, calls: (3, 4), failure }
+    }
+
+    #[test]
+    fn a_trouble_belongs_to_the_connection_that_fell_of_it_and_to_no_later_one() {
+        let mut departures = Departures::default();
+        departures.note(&Trouble::TimedOut);
+        departures.fell(7);
+        assert_eq!(departures.add(6, departure(0, Some(Failure::Reset))), None);
+        assert_eq!(departures.add(7, departure(1, Some(Failure::Timeout))), None);
+        assert_eq!(departures.add(7, departure(2, Some(Failure::Timeout))), None);
+        let troubles: Vec<Option<Trouble>> =
+            departures.take().into_iter().map(|one| one.failure.unwrap().1).collect();
+        assert_eq!(troubles, [None, Some(Trouble::TimedOut), None]);
+        assert!(departures.take().is_empty());
+    }
+
+    #[test]
+    fn many_are_handed_over_without_being_asked_for() {
+        let mut departures = Departures::default();
+        let handed = (0..2 * DEPARTURES as u64).filter_map(|n| departures.add(0, departure(n, None)));
+        assert_eq!(handed.map(|part| part.len()).sum::<usize>(), 2 * DEPARTURES);
+    }
+}

@@ -1,0 +1,73 @@
+//! Clients that come and go, and requests whose keys are counted.
+
+use super::{Client, LaneState, Wish};
+use crate::arrival::{Passed, Schedule};
+use crate::connection::inflight::{Care, Memo, Origin, Ticket};
+use crate::time::Nanos;
+use crate::unsent::{self, Unsent};
+use crate::workload::request::Shared;
+
+impl Client {
+    /// Another client takes this one's place, which has nothing outstanding and no open lane: number `number`, at server
+    /// `server`.
+    ///
+    /// # Panics
+    /// When this one has several lanes.
+    pub fn succeed(&mut self, number: u64, server: u32) {
+        assert!(self.many.is_none(), "clients that come and go have one lane");
+        self.number = number;
+        (self.first.state, self.first.server, self.first.down) = (LaneState::Closed, server, false);
+    }
+
+    /// Its lane is closed in order: it has gone. Nothing more is due.
+    pub fn go(&mut self) {
+        (self.first.state, self.first.down) = (LaneState::Closed, false);
+        self.shift.requests = self.issued;
+    }
+
+    /// Requests that it has asked, and those of its shift.
+    pub fn calls(&self) -> (u64, u64) {
+        (self.issued, self.shift.requests)
+    }
+
+    /// The requests of its shift that it has not asked, by verb; at most `draws_max` verbs are drawn.
+    pub fn tell_rest(&self, shared: &Shared, draws_max: u64, unsent: impl FnMut(Unsent)) {
+        let rest = Passed::exactly(self.shift.requests.saturating_sub(self.issued));
+        let (op, first) = (&self.draws.op, self.issued);
+        unsent::tell(rest, draws_max, shared, |place| op.draw(first + place), unsent);
+    }
+
+    /// Whether it is told when its requests are due.
+    pub fn is_told(&self) -> bool {
+        self.schedule.as_ref().is_some_and(Schedule::is_told)
+    }
+
+    /// Asks the next request of a sequence.
+    #[inline(never)]
+    pub(super) fn ask_step<'a>(
+        &mut self,
+        index: u64,
+        due: Nanos,
+        ready: Nanos,
+        shared: &'a mut Shared,
+    ) -> Wish<'a> {
+        self.slots.take();
+        let (step, gap_ns) = shared.step();
+        if let Some(schedule) = &mut self.schedule {
+            schedule.put_off(gap_ns);
+        }
+        let op = shared.ask_step(step);
+        let ticket = Ticket {
+            due,
+            ready,
+            index,
+            key: step.number,
+            memo: Memo::Length(step.size),
+            verb: op.verb,
+            origin: Origin::Arrival,
+            care: Care::None,
+            keys: 1,
+        };
+        Wish::Ask { lane: 0, op, ticket }
+    }
+}

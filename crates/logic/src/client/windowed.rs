@@ -1,0 +1,713 @@
+//! Clients that work on a window of objects (memaslap): what they set, what they get, what they check.
+//!
+//! Such a client has one request outstanding. Gets are collected until there are as many as one request asks; sets go
+//! out at once. An object is known to hold a value when the server said so, and only then is it asked for and checked.
+//! When nobody knows what became of a set, its object gets another key, so that no late set can make a check fail.
+
+use super::{Client, Lane, LaneState, Wish};
+use crate::connection::inflight::{Care, Memo, Origin, Ticket};
+use crate::connection::session::{Answer, Item};
+use crate::plan::Replication;
+use crate::protocol::{Outcome, Verb};
+use crate::rng::below;
+use crate::time::{NEVER, Nanos, SECOND};
+use crate::workload::request::Shared;
+use crate::workload::window::{Finding, Flaw, Slot, WindowMaker, judge_expiry, step, step_back};
+
+/// Sets with a smaller weight are none.
+const LEAST_WEIGHT: f64 = 0.001;
+
+/// How long a lane of replicated servers stays away before it is tried again, and between two attempts; without
+/// replication it is tried again at once.
+const AWAY_NS: Nanos = 5 * SECOND;
+const RETRY_NS: Nanos = SECOND;
+
+/// A client's window, and how far it is.
+#[derive(Debug)]
+pub(super) struct Tasks {
+    rules: Rules,
+    objects: Vec<Object>,
+    /// Objects that were set for the first time or anew; the next is at this number, modulo their count.
+    filled: u64,
+    /// Objects that hold a value.
+    present: u64,
+    /// Gets and sets that were chosen.
+    gets: u64,
+    sets: u64,
+    /// Sets that were stored, and how many of them stored another value under the same key.
+    stored: u64,
+    overwritten: u64,
+    /// Gets that are to be verified.
+    verified: u64,
+    /// Objects that got another key.
+    renewed: u64,
+    /// Number of the next draw.
+    draw: u64,
+    /// The lane whose turn it is.
+    turn: usize,
+    /// Gets that wait for others, by the server that took their objects; without replication there is one list.
+    collected: Vec<Vec<Pick>>,
+    asked: Asked,
+    /// The gets that are asked.
+    picks: Vec<Pick>,
+    /// Where in `picks` the next item is looked for, and which one passes by.
+    cursor: usize,
+    passing: Option<usize>,
+    lanes: Lanes,
+}
+
+/// What the Plan says.
+#[derive(Clone, Copy, Debug)]
+struct Rules {
+    set: f64,
+    get: f64,
+    multiget: usize,
+    overwrite: f64,
+    verify: f64,
+    verbose: bool,
+    replication: Option<Replication>,
+    /// The last lane is by UDP, and gets take it.
+    split: bool,
+    clients: u64,
+}
+
+/// How many of the lanes stand where.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lanes {
+    count: usize,
+    closed: usize,
+    open: usize,
+    lost: usize,
+    /// All were open once.
+    began: bool,
+}
+
+/// One object of the window.
+#[derive(Clone, Copy, Debug)]
+struct Object {
+    /// Number of its key among those of all clients.
+    number: u64,
+    /// When its last set began.
+    set_at: Nanos,
+    key_at: u32,
+    value_at: u32,
+    /// The server that took it.
+    server: u32,
+    state: State,
+    /// Another value was stored under its key before.
+    overwritten: bool,
+}
+
+/// What is known of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// No set was asked under its key.
+    Fresh,
+    /// The server holds it, unless it was thrown out or has expired.
+    Present,
+    /// Nobody knows.
+    Unknown,
+}
+
+/// What is outstanding, or was last.
+#[derive(Clone, Copy, Debug)]
+enum Asked {
+    Set { slot: u32, value_at: u32, overwrites: bool },
+    Get,
+}
+
+/// A get that was chosen.
+#[derive(Clone, Debug, Default)]
+struct Pick {
+    slot: u32,
+    /// Its value is to be compared.
+    verify: bool,
+    found: bool,
+    /// What passed by so far is the value, or that of before.
+    right: bool,
+    right_before: bool,
+    /// Bytes that passed by.
+    passed: u32,
+    /// They themselves, where they are to be shown.
+    received: Vec<u8>,
+}
+
+/// What is done next.
+enum Command {
+    Set { slot: u32, overwrites: bool },
+    Get(Pick),
+}
+
+impl Tasks {
+    fn new(maker: &WindowMaker, number: u64, clients: u64, lanes: usize) -> Tasks {
+        let plan = maker.plan();
+        let object = |(at, slot): (usize, &Slot)| Object {
+            number: number * maker.slots().len() as u64 + at as u64,
+            set_at: 0,
+            key_at: slot.key_at,
+            value_at: slot.key_at,
+            server: 0,
+            state: State::Fresh,
+            overwritten: false,
+        };
+        Tasks {
+            rules: Rules {
+                set: plan.set,
+                get: plan.get,
+                multiget: plan.multiget as usize,
+                overwrite: plan.overwrite,
+                verify: plan.verify,
+                verbose: plan.verbose,
+                replication: plan.pool.replication,
+                split: plan.pool.datagrams,
+                clients,
+            },
+            objects: maker.slots().iter().enumerate().map(object).collect(),
+            filled: 0,
+            present: 0,
+            gets: 0,
+            sets: 0,
+            stored: 0,
+            overwritten: 0,
+            verified: 0,
+            renewed: 0,
+            draw: 0,
+            turn: 0,
+            collected: Vec::new(),
+            asked: Asked::Get,
+            picks: Vec::new(),
+            cursor: 0,
+            passing: None,
+            lanes: Lanes { count: lanes, closed: lanes, ..Lanes::default() },
+        }
+    }
+
+    /// Another key for an object: nothing of what was set under the old one matters any more.
+    fn renew(&mut self, slot: u32, client: u64) {
+        let objects = self.objects.len() as u64;
+        let object = &mut self.objects[slot as usize];
+        if object.state == State::Present {
+            self.present -= 1;
+        }
+        object.number = self.rules.clients * objects + self.renewed * self.rules.clients + client;
+        object.key_at = step(object.key_at);
+        object.value_at = object.key_at;
+        (object.state, object.set_at, object.overwritten) = (State::Fresh, 0, false);
+        self.renewed += 1;
+    }
+
+    /// A set was stored.
+    fn store(&mut self, slot: u32, value_at: u32, server: u32, overwrites: bool) {
+        let object = &mut self.objects[slot as usize];
+        if object.state != State::Present {
+            self.present += 1;
+        }
+        (object.state, object.value_at, object.server) = (State::Present, value_at, server);
+        object.overwritten |= overwrites;
+        self.stored += 1;
+        if overwrites {
+            self.overwritten += 1;
+        } else {
+            self.filled += 1;
+        }
+    }
+
+    /// Nobody knows what is stored under an object's key.
+    fn forget(&mut self, slot: u32) {
+        let object = &mut self.objects[slot as usize];
+        if object.state == State::Present {
+            self.present -= 1;
+        }
+        object.state = State::Unknown;
+    }
+
+    /// An object that holds a value, found from a place that chance decides on.
+    fn find_present(&self, bits: u64) -> Option<u32> {
+        if self.present == 0 {
+            return None;
+        }
+        let objects = self.objects.len();
+        let bound = (self.filled.max(1)).min(objects as u64);
+        let first = below(bits, bound) as usize;
+        // So it is nearly always.
+        if self.objects[first].state == State::Present {
+            return Some(first as u32);
+        }
+        (0..objects)
+            .map(|on| (first + on) % objects)
+            .find(|&at| self.objects[at].state == State::Present)
+            .map(|at| at as u32)
+    }
+
+    /// The list that gets of objects of this server are collected in.
+    fn list_of(&mut self, server: u32) -> usize {
+        let list = if self.rules.replication.is_some() { server as usize } else { 0 };
+        if self.collected.len() <= list {
+            self.collected.resize_with(list + 1, Vec::new);
+        }
+        list
+    }
+
+    fn overwrites_now(&self) -> bool {
+        let rules = &self.rules;
+        let due = (self.overwritten as f64) < rules.overwrite * self.stored as f64;
+        let full = self.filled >= self.objects.len() as u64;
+        due && self.present > 0 && (rules.overwrite < 1.0 || full)
+    }
+}
+
+impl Client {
+    /// The same client with a window of objects; it has its lanes already, and is one of so many.
+    pub fn with_window(mut self, maker: &WindowMaker, clients: u64) -> Client {
+        let lanes = self.sockets().count();
+        let tasks = Tasks::new(maker, self.number, clients, lanes);
+        self.many.get_or_insert_default().tasks = Some(Box::new(tasks));
+        self
+    }
+
+    /// What its request that is outstanding, or was last, does; `None` without a window.
+    pub fn window_verb(&self) -> Option<Verb> {
+        let tasks = self.many.as_ref()?.tasks.as_ref()?;
+        Some(match tasks.asked {
+            Asked::Set { .. } => Verb::Set,
+            Asked::Get => Verb::Get,
+        })
+    }
+
+    /// How long to wait before a lane is opened again that was open, after so many failed attempts; `None` where it is
+    /// not the client that decides.
+    pub fn reopening_pause(&self, failures: u32) -> Option<Nanos> {
+        let tasks = self.many.as_ref()?.tasks.as_ref()?;
+        Some(match (failures, tasks.rules.replication) {
+            (0, None) => 0,
+            (0, Some(_)) => AWAY_NS,
+            _ => RETRY_NS,
+        })
+    }
+
+    pub(super) fn has_window(&self) -> bool {
+        self.many.as_ref().is_some_and(|many| many.tasks.is_some())
+    }
+
+    /// Whether it has a window and no way to go on, although lanes may be opened again.
+    pub(super) fn is_cut_off(&self) -> bool {
+        let Some(tasks) = self.many.as_ref().and_then(|many| many.tasks.as_ref()) else { return false };
+        let Lanes { count, open, lost, began, .. } = tasks.lanes;
+        match tasks.rules.replication {
+            None => lost > 0,
+            Some(_) => began && open == 0 || lost == count,
+        }
+    }
+
+    pub(super) fn note_opened(&mut self) {
+        let Some(tasks) = self.tasks() else { return };
+        tasks.lanes.open += 1;
+        tasks.lanes.began |= tasks.lanes.open == tasks.lanes.count;
+    }
+
+    pub(super) fn note_closed(&mut self, was_open: bool, again: bool) {
+        let Some(tasks) = self.tasks() else { return };
+        tasks.lanes.open -= usize::from(was_open);
+        if again {
+            tasks.lanes.closed += 1;
+        } else {
+            tasks.lanes.lost += 1;
+        }
+    }
+
+    /// A phase begins: what was collected in the one before is not asked any more.
+    pub(super) fn begin_window(&mut self) {
+        let Some(tasks) = self.tasks() else { return };
+        tasks.collected.iter_mut().for_each(Vec::clear);
+        (tasks.gets, tasks.sets, tasks.verified) = (0, 0, 0);
+    }
+
+    /// What a client with a window wants.
+    pub(super) fn poll_window<'a>(&'a mut self, now: Nanos, shared: &'a mut Shared) -> Wish<'a> {
+        let Some(lanes) = self.tasks().map(|tasks| tasks.lanes) else { return Wish::Done };
+        let over = now >= self.shift.end || self.stopped;
+        let cut_off = self.is_cut_off();
+        let may_open = lanes.closed > 0 && !over && !cut_off;
+        let closed = if may_open { self.closed_lane() } else { None };
+        if let Some(lane) = closed {
+            self.socket_mut(lane).state = LaneState::Opening;
+            if let Some(tasks) = self.tasks() {
+                tasks.lanes.closed -= 1;
+            }
+            return Wish::Open(lane);
+        }
+        if self.slots.outstanding > 0 {
+            return Wish::Wait(NEVER);
+        }
+        if over || cut_off {
+            return Wish::Done;
+        }
+        if self.shift.requests == 0 {
+            let settled = lanes.open + lanes.lost == lanes.count;
+            return if settled { Wish::Done } else { Wish::Wait(self.shift.end) };
+        }
+        if !self.has_way() {
+            return Wish::Wait(self.shift.end);
+        }
+        self.poll_command(now, shared)
+    }
+
+    /// Chooses what is done next until there is something to ask.
+    fn poll_command<'a>(&'a mut self, now: Nanos, shared: &'a mut Shared) -> Wish<'a> {
+        loop {
+            if self.issued >= self.shift.requests {
+                let Some(tasks) = self.tasks() else { return Wish::Done };
+                let rest = tasks.collected.iter().position(|list| !list.is_empty());
+                return match rest {
+                    Some(list) => self.ask_gets(list, self.slots.since(), now, shared),
+                    None => Wish::Done,
+                };
+            }
+            let due = match &self.schedule {
+                Some(schedule) => self.shift.begin.saturating_add(schedule.peek()),
+                None => self.slots.since(),
+            };
+            if due > now {
+                return Wish::Wait(due.min(self.shift.end));
+            }
+            let index = self.issued;
+            self.issued += 1;
+            if let Some(schedule) = &mut self.schedule {
+                schedule.next();
+            }
+            match self.choose(index, shared) {
+                Command::Set { slot, overwrites } => {
+                    return self.ask_set(slot, overwrites, due, now, shared);
+                }
+                Command::Get(pick) => {
+                    let Some(tasks) = self.tasks() else { return Wish::Done };
+                    let list = tasks.list_of(tasks.objects[pick.slot as usize].server);
+                    tasks.collected[list].push(pick);
+                    if tasks.collected[list].len() >= tasks.rules.multiget {
+                        return self.ask_gets(list, due, now, shared);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Set or get, and of which object.
+    fn choose(&mut self, index: u64, shared: &Shared) -> Command {
+        let stream = self.draws.key;
+        let is_preset = shared.is_preset();
+        let Some(tasks) = self.tasks() else { unreachable!("only clients with a window choose") };
+        if is_preset {
+            return Command::Set { slot: (index % tasks.objects.len() as u64) as u32, overwrites: false };
+        }
+        let rules = tasks.rules;
+        let (gets, sets) = (tasks.gets as f64, tasks.sets as f64);
+        let is_set = rules.set > LEAST_WEIGHT && gets * rules.set >= sets * rules.get;
+        tasks.draw += 1;
+        let bits = stream.draw(tasks.draw);
+        if !is_set && let Some(slot) = tasks.find_present(bits) {
+            let due = (tasks.verified as f64) < rules.verify * tasks.gets as f64;
+            let verify = due && !shared.expires(slot);
+            tasks.verified += u64::from(verify);
+            tasks.gets += 1;
+            return Command::Get(Pick { slot, verify, ..Pick::default() });
+        }
+        tasks.sets += 1;
+        if tasks.overwrites_now()
+            && let Some(slot) = tasks.find_present(bits)
+        {
+            return Command::Set { slot, overwrites: true };
+        }
+        let slot = (tasks.filled % tasks.objects.len() as u64) as u32;
+        Command::Set { slot, overwrites: false }
+    }
+
+    fn ask_set<'a>(
+        &'a mut self,
+        slot: u32,
+        overwrites: bool,
+        due: Nanos,
+        now: Nanos,
+        shared: &'a mut Shared,
+    ) -> Wish<'a> {
+        let (number, bits) = (self.number, self.draws.op.draw(self.issued));
+        let Some(tasks) = self.tasks() else { return Wish::Done };
+        let taker = tasks.objects[slot as usize].server;
+        let writers = tasks.rules.replication.map(|replication| replication.writers);
+        let lane = match writers {
+            None => self.next_lane(Verb::Set),
+            // What a server took before it takes again: the others have it from there.
+            Some(_) if overwrites => self.lane_where(bits, |server| server == taker),
+            Some(writers) => self.lane_where(bits, |server| server < writers),
+        };
+        let lane = match lane.or_else(|| self.lane_where(bits, |_| true)) {
+            Some(lane) => lane,
+            None => return Wish::Wait(self.shift.end),
+        };
+        let stays = writers.is_none() || self.socket(lane).server == taker;
+        let Some(tasks) = self.tasks() else { return Wish::Done };
+        let overwrites = overwrites && stays;
+        if !overwrites && tasks.objects[slot as usize].state != State::Fresh {
+            tasks.renew(slot, number);
+        }
+        let object = &mut tasks.objects[slot as usize];
+        let value_at = if overwrites { step(object.value_at) } else { object.value_at };
+        object.set_at = now;
+        let (number, key_at) = (object.number, object.key_at);
+        if !overwrites {
+            object.state = State::Unknown;
+        }
+        tasks.asked = Asked::Set { slot, value_at, overwrites };
+        let ticket = self.window_ticket(Verb::Set, slot, 1, due, now, lane);
+        Wish::Ask { lane, op: shared.window_set(slot, number, key_at, value_at), ticket }
+    }
+
+    fn ask_gets<'a>(&'a mut self, list: usize, due: Nanos, now: Nanos, shared: &'a mut Shared) -> Wish<'a> {
+        let (stream, issued) = (self.draws.op, self.issued);
+        let Some(tasks) = self.tasks() else { return Wish::Done };
+        let mut picks = std::mem::take(&mut tasks.collected[list]);
+        // An object that was chosen may have lost its value meanwhile.
+        for (place, pick) in picks.iter_mut().enumerate() {
+            if tasks.objects[pick.slot as usize].state != State::Present
+                && let Some(other) = tasks.find_present(stream.draw_sub(issued, 1 + place as u64))
+            {
+                pick.slot = other;
+                pick.verify &= !shared.expires(other);
+            }
+        }
+        tasks.collected[list] = std::mem::replace(&mut tasks.picks, picks);
+        tasks.collected[list].clear();
+        (tasks.cursor, tasks.passing, tasks.asked) = (0, None, Asked::Get);
+        let (replicates, taker) = (tasks.rules.replication.is_some(), list as u32);
+        let lane = match replicates {
+            true => self.lane_where(stream.draw(issued), |server| server != taker),
+            false => self.next_lane(Verb::Get),
+        };
+        let Some(lane) = lane.or_else(|| self.lane_where(stream.draw(issued), |_| true)) else {
+            return Wish::Wait(self.shift.end);
+        };
+        let Some(tasks) = self.tasks() else { return Wish::Done };
+        let keys = tasks.picks.len();
+        let verbose = tasks.rules.verbose;
+        let looks =
+            tasks.picks.iter().any(|pick| pick.verify || (keys > 1 || verbose) && shared.expires(pick.slot));
+        let first = tasks.picks[0].slot;
+        shared.begin_keys();
+        for pick in &tasks.picks {
+            let object = &tasks.objects[pick.slot as usize];
+            shared.add_window_key(pick.slot, object.number, object.key_at);
+        }
+        let mut ticket = self.window_ticket(Verb::Get, first, keys as u16, due, now, lane);
+        if looks {
+            ticket.care = Care::Window;
+        }
+        Wish::Ask { lane, op: shared.window_get(), ticket }
+    }
+
+    fn window_ticket(
+        &mut self,
+        verb: Verb,
+        slot: u32,
+        keys: u16,
+        due: Nanos,
+        now: Nanos,
+        lane: Lane,
+    ) -> Ticket {
+        let since = self.slots.since();
+        self.slots.take();
+        let opened = match self.socket(lane).state {
+            LaneState::Open(at) => at,
+            _ => 0,
+        };
+        let ready = due.max(since).max(opened).min(now.max(due));
+        Ticket {
+            due,
+            ready,
+            index: self.issued,
+            key: u64::from(slot),
+            memo: Memo::None,
+            verb,
+            origin: Origin::Arrival,
+            care: Care::None,
+            keys,
+        }
+    }
+
+    fn closed_lane(&self) -> Option<Lane> {
+        self.sockets().position(|socket| socket.state == LaneState::Closed).map(|lane| lane as Lane)
+    }
+
+    /// Whether whatever is chosen can be asked.
+    fn has_way(&mut self) -> bool {
+        let Some(tasks) = self.tasks() else { return false };
+        let (lanes, split) = (tasks.lanes, tasks.rules.split);
+        if lanes.open == lanes.count {
+            return true;
+        }
+        let is_open = |at: usize| matches!(self.socket(at as Lane).state, LaneState::Open(_));
+        match split {
+            true => is_open(lanes.count - 1) && (0..lanes.count - 1).any(is_open),
+            false => lanes.open > 0,
+        }
+    }
+
+    /// The open lane whose turn it is.
+    fn next_lane(&mut self, verb: Verb) -> Option<Lane> {
+        let tasks = self.tasks()?;
+        let (count, split, turn) = (tasks.lanes.count, tasks.rules.split, tasks.turn);
+        if split && verb == Verb::Get {
+            return Some((count - 1) as Lane);
+        }
+        let streams = if split { count - 1 } else { count };
+        if streams == 1 {
+            return matches!(self.socket(0).state, LaneState::Open(_)).then_some(0);
+        }
+        let lane = (0..streams)
+            .map(|on| (turn + on) % streams)
+            .find(|&lane| matches!(self.socket(lane as Lane).state, LaneState::Open(_)))?;
+        if let Some(tasks) = self.tasks() {
+            tasks.turn = (lane + 1) % streams;
+        }
+        Some(lane as Lane)
+    }
+
+    /// An open lane to a server of this kind, by chance.
+    fn lane_where(&self, bits: u64, is_good: impl Fn(u32) -> bool) -> Option<Lane> {
+        let good = |lane: &Lane| {
+            let socket = self.socket(*lane);
+            matches!(socket.state, LaneState::Open(_)) && is_good(socket.server)
+        };
+        let lanes = || (0..self.sockets().count() as Lane).filter(good);
+        let count = lanes().count() as u64;
+        if count == 0 { None } else { lanes().nth(below(bits, count) as usize) }
+    }
+
+    /// An item of a reply passes by whose client has a window. Says whether its bytes are wanted.
+    pub fn handle_window_item(&mut self, item: &Item<'_>, shared: &mut Shared) -> bool {
+        let Some(tasks) = self.tasks() else { return false };
+        let count = tasks.picks.len();
+        let start = tasks.cursor;
+        let is_it = |at: usize| {
+            let pick = &tasks.picks[at];
+            let object = &tasks.objects[pick.slot as usize];
+            shared.is_window_key(pick.slot, object.number, object.key_at, item.key)
+        };
+        let fresh = |at: &usize| !tasks.picks[*at].found && is_it(*at);
+        let Some(at) = (0..count).map(|on| (start + on) % count).find(fresh) else {
+            // A value that comes once more was compared; one that was not asked for is wrong.
+            let repeats = (0..count).any(is_it);
+            tasks.passing = None;
+            shared.window_counts.verify_failed += u64::from(!repeats);
+            return false;
+        };
+        tasks.cursor = at + 1;
+        let pick = &mut tasks.picks[at];
+        let size_fits = item.size == u64::from(shared.window_value_bytes(pick.slot));
+        (pick.found, pick.passed) = (true, 0);
+        (pick.right, pick.right_before) = (size_fits, size_fits);
+        tasks.passing = Some(at);
+        pick.verify || tasks.rules.verbose && shared.expires(pick.slot)
+    }
+
+    /// Some of that item's bytes.
+    pub fn handle_window_body(&mut self, bytes: &[u8], shared: &Shared) {
+        let Some(tasks) = self.tasks() else { return };
+        let Some(pick) = tasks.passing.and_then(|at| tasks.picks.get_mut(at)) else { return };
+        let object = &tasks.objects[pick.slot as usize];
+        let whole = shared.window_value_bytes(pick.slot) as usize;
+        let (from, until) = (pick.passed as usize, pick.passed as usize + bytes.len());
+        let matches = |at: u32| until <= whole && shared.window_text(at, whole)[from..until] == *bytes;
+        pick.right = pick.right && matches(object.value_at);
+        if !pick.right {
+            pick.right_before = pick.right_before && matches(step_back(object.value_at));
+        }
+        pick.passed = until.min(u32::MAX as usize) as u32;
+        if tasks.rules.verbose {
+            pick.received.extend_from_slice(bytes);
+        }
+    }
+
+    /// The request of a client with a window ended.
+    pub(super) fn handle_window_answer(&mut self, lane: Lane, answer: &Answer<'_>, shared: &mut Shared) {
+        let server = self.socket(lane).server;
+        let number = self.number;
+        let Some(tasks) = self.tasks() else { return };
+        let is_error = matches!(answer.outcome, Outcome::Error(_));
+        match tasks.asked {
+            Asked::Set { slot, value_at, overwrites } => {
+                if answer.outcome == Outcome::Stored {
+                    tasks.store(slot, value_at, server, overwrites);
+                } else {
+                    // memcached throws out what it cannot overwrite; and a set without an answer may still come.
+                    tasks.forget(slot);
+                    tasks.renew(slot, number);
+                }
+                if !is_error {
+                    shared.count_object(slot);
+                }
+            }
+            Asked::Get if is_error => {}
+            Asked::Get => {
+                if let [pick] = tasks.picks.as_mut_slice() {
+                    pick.found |= answer.hits > 0 || answer.outcome == Outcome::Hit;
+                }
+                let mut picks = std::mem::take(&mut tasks.picks);
+                picks.iter().for_each(|pick| tasks.judge(pick, answer.read, shared));
+                picks.clear();
+                tasks.picks = picks;
+            }
+        }
+    }
+
+    fn tasks(&mut self) -> Option<&mut Tasks> {
+        self.many.as_mut()?.tasks.as_deref_mut()
+    }
+}
+
+impl Tasks {
+    /// What became of one get.
+    fn judge(&self, pick: &Pick, read: Nanos, shared: &mut Shared) {
+        let object = &self.objects[pick.slot as usize];
+        let flaw = if pick.verify {
+            shared.window_counts.verified += u64::from(pick.found);
+            // Where servers replicate, one that is behind has the value of before.
+            let may_lag = self.rules.replication.is_some() && object.overwritten;
+            match pick.found {
+                false => Some(Flaw::Missing),
+                true if pick.right && pick.passed == shared.window_value_bytes(pick.slot) => None,
+                true if may_lag && pick.right_before => None,
+                true => Some(Flaw::Differs),
+            }
+        } else if shared.expires(pick.slot) {
+            judge_expiry(pick.found, object.set_at, read)
+        } else {
+            None
+        };
+        let Some(flaw) = flaw else { return };
+        let counts = &mut shared.window_counts;
+        match flaw {
+            Flaw::Differs => counts.verify_failed += 1,
+            Flaw::Missing => counts.verify_misses += 1,
+            Flaw::Expired => counts.expired_get += 1,
+            Flaw::Vanished => counts.unexpired_unget += 1,
+        }
+        if self.rules.verbose {
+            let (prefix, suffix) = shared.window_key_parts(pick.slot, object.number, object.key_at);
+            let expected = match flaw {
+                Flaw::Expired => Vec::new(),
+                _ => {
+                    let whole = shared.window_value_bytes(pick.slot) as usize;
+                    shared.window_text(object.value_at, whole).to_vec()
+                }
+            };
+            shared.findings.push(Finding {
+                flaw,
+                prefix,
+                suffix,
+                expected,
+                received: pick.found.then(|| pick.received.clone()),
+                set_at: object.set_at,
+                read_at: read,
+            });
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! A session over datagrams: each request is one, each reply is found by the number in front of it, whatever became of
+//! the others.
+
+use std::collections::BTreeMap;
+use std::io::IoSlice;
+
+use super::session::{Answer, Chunk, Item, Session, Sink, Stamp, UNFIT, arrived, ended, ending, pass_item};
+use crate::connection::inflight::{Care, Ticket};
+use crate::protocol::udp::{
+    Abandoned, Counts, DATAGRAM_MAX_BYTES, Frame, Gathered, Gathering, Shape, Taken, shape,
+};
+use crate::protocol::{Codec, Expect, Fault, Malformed, Op, Outcome, Refused, Step, Tag};
+use crate::time::Nanos;
+
+/// Most requests from the oldest unanswered one on that are sent: the rest waits, so that a number of 16 bits always
+/// says which of them is meant.
+const WINDOW: usize = 1 << 15;
+
+/// Memory of replies that is kept for others.
+const SPARE_MAX: usize = 64;
+
+/// What a session over datagrams has beside the others.
+#[derive(Debug, Default)]
+pub(super) struct Datagrams {
+    /// Replies of which something came, and those to multi-gets from their request on.
+    gatherings: BTreeMap<Tag, Box<Gathering>>,
+    #[allow(clippy::vec_box)]
+    spare: Vec<Box<Gathering>>,
+    abandoned: Abandoned,
+    counts: Counts,
+    /// The server numbers all datagrams of a multi-get's reply together.
+    is_stream: bool,
+}
+
+impl Datagrams {
+    /// Nothing is waited for any more.
+    pub(super) fn forget(&mut self) {
+        self.gatherings.clear();
+    }
+
+    fn gathering(&mut self) -> Box<Gathering> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    fn put_back(&mut self, gathering: Box<Gathering>) {
+        if self.spare.len() < SPARE_MAX {
+            self.spare.push(gathering);
+        }
+    }
+}
+
+const TOO_LARGE: Refused = Refused("a request over UDP has to fit in one datagram of 1,400 bytes");
+
+const BROKEN: Malformed = Malformed("a reply is not what its length says, or goes on behind its end");
+
+impl<C: Codec> Session<C> {
+    /// Whether requests and replies are datagrams, so that a late one harms no other.
+    #[inline]
+    pub fn is_over_datagrams(&self) -> bool {
+        self.datagrams.is_some()
+    }
+
+    /// What became of datagrams so far, over all connections of this session.
+    pub fn datagram_counts(&self) -> Counts {
+        self.datagrams.as_ref().map_or_else(Counts::default, |datagrams| datagrams.counts)
+    }
+
+    /// Over datagrams: gives up every request that has taken `timeout` or longer, and returns how many those are.
+    /// Replies that come all the same are recognised and dropped.
+    pub fn handle_overdue(&mut self, timeout: Nanos, at: Nanos, sink: &mut impl Sink) -> u32 {
+        let Some(datagrams) = &mut self.datagrams else { return 0 };
+        let mut count = 0;
+        let unsent = self.owed.abandon(at.saturating_sub(timeout), at, |tag, owed| {
+            count += 1;
+            datagrams.counts.udp_timeout += 1;
+            let gathering = datagrams.gatherings.remove(&tag);
+            if owed.was_sent() {
+                datagrams.abandoned.insert(tag as u16);
+                let missing = gathering.as_ref().map_or(0, |gathering| gathering.missing());
+                datagrams.counts.packet_drop += missing.max(1);
+            }
+            if let Some(gathering) = gathering {
+                datagrams.put_back(gathering);
+            }
+            sink.answer(&ended(owed, Outcome::Error(Fault::Timeout), at, Stamp::Nothing), &[]);
+        });
+        self.leave_out(unsent);
+        count
+    }
+
+    #[inline(never)]
+    pub(super) fn request_datagram(&mut self, op: &Op<'_>, ticket: Ticket) -> Result<usize, Refused> {
+        let Some(datagrams) = &mut self.datagrams else { return Ok(0) };
+        if op.value.len() > DATAGRAM_MAX_BYTES {
+            return Err(TOO_LARGE);
+        }
+        while datagrams.abandoned.contains(self.owed.next_tag() as u16) {
+            self.owed.skip();
+        }
+        let tag = self.owed.next_tag();
+        let before = self.outbox.len();
+        self.outbox.push(&Frame::single(tag as u16).encode());
+        let encoded = self.codec.encode(op, tag, &mut self.outbox);
+        let len = self.outbox.len() - before;
+        let expect = match encoded {
+            Ok(expect) if len <= DATAGRAM_MAX_BYTES => expect,
+            refused => {
+                self.outbox.cut_back(before);
+                return Err(refused.err().unwrap_or(TOO_LARGE));
+            }
+        };
+        if op.verb.reads() && op.keys.count() > 1 {
+            let mut gathering = datagrams.gathering();
+            gathering.begin(Some(&op.keys));
+            datagrams.gatherings.insert(tag, gathering);
+        }
+        let waiting_bytes = self.outbox.len();
+        self.owed.push(ticket, self.taken + waiting_bytes as u64, expect == Expect::Nothing);
+        Ok(waiting_bytes)
+    }
+
+    /// The next datagram: all of it lies in one piece, since it is too short for ranges of the shared block.
+    pub(super) fn datagram_parts<'a>(&'a self, parts: &mut [IoSlice<'a>; 3]) -> usize {
+        let Some((len, _)) = self.owed.next_unsent().filter(|(_, place)| *place < WINDOW) else { return 0 };
+        parts[0] = IoSlice::new(&self.outbox.own()[..len]);
+        1
+    }
+
+    #[inline(never)]
+    pub(super) fn handle_datagram_sent(&mut self, count: usize, at: Nanos, sink: &mut impl Sink) {
+        if count == 0 {
+            return;
+        }
+        self.leave_out(count as u64);
+        let unsent = self.owed.handle_one_sent(at, |owed| {
+            sink.answer(&ended(owed, Outcome::Ok, at, Stamp::Nothing), &[]);
+        });
+        self.leave_out(unsent);
+    }
+
+    /// The next bytes were sent, or are not to be.
+    fn leave_out(&mut self, bytes: u64) {
+        self.outbox.take(bytes as usize);
+        self.taken += bytes;
+    }
+
+    /// A datagram came. Returns how many requests it answered: 0 or 1. Whatever is wrong with it concerns at most the
+    /// request that it names.
+    #[inline(never)]
+    pub(super) fn handle_datagram(&mut self, chunk: Chunk<'_>, sink: &mut impl Sink) -> u32 {
+        let Some(datagrams) = &mut self.datagrams else { return 0 };
+        let waiting = Frame::decode(chunk.bytes).and_then(|(frame, payload)| {
+            let tag = self.owed.tag_of(frame.request);
+            let owed = self.owed.find(Some(tag))?;
+            Some((frame, payload, tag, owed.ticket.verb.reads()))
+        });
+        let Some((frame, payload, tag, reads)) = waiting else {
+            datagrams.counts.stray += 1;
+            datagrams.counts.packet_disorder += 1;
+            return 0;
+        };
+        let known = datagrams.gatherings.remove(&tag);
+        if known.is_none() && frame == Frame::single(frame.request) && is_whole(payload, reads) {
+            return self.answer_whole(tag, payload, chunk, sink);
+        }
+        let mut gathering = known.unwrap_or_else(|| {
+            let mut gathering = datagrams.gathering();
+            gathering.begin(None);
+            gathering
+        });
+        if gathering.take(frame, payload) != Taken::InOrder {
+            datagrams.counts.packet_disorder += 1;
+        }
+        let answered = self.answer_gathered(tag, &mut gathering, chunk, sink);
+        let Some(datagrams) = &mut self.datagrams else { return answered };
+        if answered == 0 {
+            datagrams.gatherings.insert(tag, gathering);
+        } else {
+            datagrams.put_back(gathering);
+        }
+        answered
+    }
+
+    fn answer_gathered(
+        &mut self,
+        tag: Tag,
+        gathering: &mut Gathering,
+        chunk: Chunk<'_>,
+        sink: &mut impl Sink,
+    ) -> u32 {
+        match gathering.gathered() {
+            Gathered::Parts => 0,
+            Gathered::Broken => self.answer_broken(tag, BROKEN, chunk, sink),
+            Gathered::Whole { bytes, sure, in_order, messages, items } => {
+                // Where nothing was ever out of order, what looks as if it were in order is.
+                let mut sure = sure;
+                if let (Some(datagrams), Some(owed)) = (&mut self.datagrams, self.owed.find(Some(tag))) {
+                    datagrams.is_stream = messages <= 1 && (datagrams.is_stream || items > 1);
+                    let keys = usize::from(owed.ticket.keys);
+                    sure |= messages > 1 && in_order && datagrams.counts.packet_disorder == 0;
+                    if keys > 1 && !datagrams.is_stream {
+                        datagrams.counts.unclear_misses += keys.saturating_sub(items) as u64;
+                    }
+                }
+                if sure {
+                    return self.answer_whole(tag, bytes, chunk, sink);
+                }
+                self.answer_whole(tag, bytes, chunk, &mut Unsure(sink))
+            }
+        }
+    }
+
+    /// A whole reply came: the same bytes as over TCP.
+    fn answer_whole(&mut self, tag: Tag, mut bytes: &[u8], chunk: Chunk<'_>, sink: &mut impl Sink) -> u32 {
+        self.codec = self.codec.renew();
+        let mut wanted = false;
+        loop {
+            let step = self.codec.decode(&mut bytes);
+            let Some(owed) = self.owed.find(Some(tag)) else { return 0 };
+            let reads = owed.ticket.verb.reads();
+            match step {
+                Ok(Step::Item { .. }) if !reads => return self.answer_broken(tag, UNFIT, chunk, sink),
+                Ok(Step::Reply { outcome, .. }) if !owed.ticket.verb.can_end(&outcome) => {
+                    return self.answer_broken(tag, UNFIT, chunk, sink);
+                }
+                Ok(Step::Item { key, size, cas, flags, .. }) => {
+                    match pass_item(owed, Item { key, size, cas, flags }, false, sink) {
+                        Ok(is_wanted) => wanted = is_wanted,
+                        Err(malformed) => return self.answer_broken(tag, malformed, chunk, sink),
+                    }
+                }
+                Ok(Step::Body(body)) => {
+                    if wanted {
+                        sink.body(&owed.ticket, body);
+                    }
+                }
+                Ok(Step::Reply { outcome, message, .. }) if bytes.is_empty() => {
+                    let (outcome, message) = ending(owed, outcome, message);
+                    sink.answer(&arrived(owed, outcome, chunk.stamp, chunk.read), message);
+                    self.owed.finish(Some(tag));
+                    return 1;
+                }
+                Ok(Step::Reply { .. } | Step::QuietError { .. } | Step::Need) => {
+                    return self.answer_broken(tag, BROKEN, chunk, sink);
+                }
+                Err(malformed) => return self.answer_broken(tag, malformed, chunk, sink),
+            }
+        }
+    }
+
+    /// What came is no reply of the protocol: the request that it names has failed.
+    fn answer_broken(&mut self, tag: Tag, why: Malformed, chunk: Chunk<'_>, sink: &mut impl Sink) -> u32 {
+        let Some(owed) = self.owed.find(Some(tag)) else { return 0 };
+        let outcome = Outcome::Error(Fault::Protocol);
+        sink.broken_off();
+        sink.answer(&arrived(owed, outcome, chunk.stamp, chunk.read), why.0.as_bytes());
+        self.owed.finish(Some(tag));
+        1
+    }
+}
+
+/// Whether a message of one datagram is the whole reply to a request that has none of its own gathered.
+#[inline]
+fn is_whole(payload: &[u8], reads: bool) -> bool {
+    !reads || matches!(shape(payload), Shape::Ended { .. })
+}
+
+/// Hands on a reply in which values may have got each other's bytes: they are not checked.
+struct Unsure<'a, S>(&'a mut S);
+
+impl<S: Sink> Sink for Unsure<'_, S> {
+    fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> Result<bool, Malformed> {
+        let care = if ticket.care == Care::Verify { Care::Items } else { ticket.care };
+        self.0.item(&Ticket { care, ..*ticket }, item)
+    }
+
+    fn body(&mut self, ticket: &Ticket, bytes: &[u8]) {
+        self.0.body(ticket, bytes);
+    }
+
+    fn broken_off(&mut self) {
+        self.0.broken_off();
+    }
+
+    fn answer(&mut self, answer: &Answer<'_>, message: &[u8]) {
+        self.0.answer(answer, message);
+    }
+}

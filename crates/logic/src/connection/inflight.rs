@@ -1,0 +1,363 @@
+//! The requests of one connection that are not answered yet, found by order or by tag.
+
+use std::collections::VecDeque;
+
+use crate::protocol::{Tag, Verb};
+use crate::time::{NEVER, Nanos};
+use crate::workload::value::Version;
+use crate::workload::verify::stale::Mark;
+
+/// What a request is, beside its bytes: kept while it is unanswered, handed back with the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    /// When the arrival process asked for it.
+    pub due: Nanos,
+    /// When only the generator still stood in its way.
+    pub ready: Nanos,
+    /// Number of the draw that it came from, in its client and phase.
+    pub index: u64,
+    /// Index of its (first) key.
+    pub key: u64,
+    /// What a later check needs.
+    pub memo: Memo,
+    /// What is asked.
+    pub verb: Verb,
+    /// Why it was asked.
+    pub origin: Origin,
+    /// What is to be done with its answer.
+    pub care: Care,
+    /// Number of keys.
+    pub keys: u16,
+}
+
+impl Ticket {
+    /// Whether somebody looks at the items of its answer, one by one.
+    #[inline]
+    pub fn cares(&self) -> bool {
+        self.care != Care::None || self.origin == Origin::BeforeCas
+    }
+}
+
+/// What a request remembers for checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memo {
+    /// Nothing.
+    None,
+    /// The version that it writes.
+    Write(Version),
+    /// How many writes were known to be stored when this read was asked.
+    Read(Mark),
+    /// Length of the value, or the number, of a request of a sequence.
+    Length(u64),
+}
+
+/// Why a request was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Origin {
+    /// Its arrival was due.
+    Arrival,
+    /// The arrival of a request was due that lanes share, of which this is what one of them does.
+    Part,
+    /// To learn the CAS unique for a cas that follows.
+    BeforeCas,
+    /// Another answer asked for it.
+    FollowUp,
+}
+
+/// What is to be done with an answer, beside measuring it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Care {
+    /// Nothing.
+    None,
+    /// Its items are told apart, since the client acts on what is missing.
+    Items,
+    /// Its values are checked too.
+    Verify,
+    /// Its client has a window and looks at them itself.
+    Window,
+}
+
+/// An unanswered request.
+#[derive(Clone, Copy, Debug)]
+pub struct Owed {
+    /// What it is.
+    pub ticket: Ticket,
+    /// The clock before the system call that took its first byte; [`NEVER`] until then.
+    pub sent: Nanos,
+    /// Position in the connection's stream behind its last byte.
+    pub end: u64,
+    /// Items that came for it.
+    pub hits: u32,
+    state: State,
+}
+
+impl Owed {
+    /// Since when it waits for the server: sent, or ready to be.
+    #[inline]
+    pub fn since(&self) -> Nanos {
+        if self.sent == NEVER { self.ticket.ready } else { self.sent }
+    }
+
+    /// Whether its first byte was sent.
+    #[inline]
+    pub fn was_sent(&self) -> bool {
+        self.sent != NEVER
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Waiting,
+    Silent,
+    Finished,
+}
+
+/// A ring of unanswered requests. One numbering serves both kinds of protocol: replies in order answer the oldest,
+/// replies with a tag answer the request whose number has these low bits.
+#[derive(Debug, Default)]
+pub struct Inflight {
+    ring: VecDeque<Owed>,
+    /// Number of the request at the front of the ring.
+    front: Tag,
+    /// How many at the front of the ring had their first byte sent.
+    sent: u32,
+    /// Position in the connection's stream of the first byte of the request at the front.
+    start: u64,
+    /// How many in the ring want no reply and are not sent whole.
+    silent: u32,
+}
+
+impl Inflight {
+    /// An empty ring with room for `depth` requests.
+    pub fn with_capacity(depth: usize) -> Inflight {
+        Inflight { ring: VecDeque::with_capacity(depth), ..Inflight::default() }
+    }
+
+    /// Whether nothing is owed.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.ring.is_empty()
+    }
+
+    /// The tag that the next request gets.
+    #[inline]
+    pub fn next_tag(&self) -> Tag {
+        self.front.wrapping_add(self.ring.len() as u32)
+    }
+
+    /// The tag of the request at the front of the ring, or of the next one where it is empty.
+    #[inline]
+    pub fn first_tag(&self) -> Tag {
+        self.front
+    }
+
+    /// Adds a request whose bytes end at `end`; `silent`: no reply will come.
+    #[inline]
+    pub fn push(&mut self, ticket: Ticket, end: u64, silent: bool) {
+        let state = if silent { State::Silent } else { State::Waiting };
+        self.silent += u32::from(silent);
+        self.ring.push_back(Owed { ticket, sent: NEVER, end, hits: 0, state });
+    }
+
+    /// The request that a reply belongs to: the one with this tag, or the oldest that waits.
+    #[inline]
+    pub fn find(&mut self, tag: Option<Tag>) -> Option<&mut Owed> {
+        let place = match tag {
+            Some(tag) => tag.wrapping_sub(self.front) as usize,
+            None => 0,
+        };
+        self.ring.get_mut(place).filter(|owed| owed.state == State::Waiting && owed.sent != NEVER)
+    }
+
+    /// Takes the request that [`Inflight::find`] finds out of the ring: it is answered.
+    #[inline]
+    pub fn finish(&mut self, tag: Option<Tag>) {
+        if let Some(owed) = self.find(tag) {
+            owed.state = State::Finished;
+            self.shed();
+        }
+    }
+
+    /// The oldest request, if it waits for a reply.
+    #[inline]
+    pub fn first(&mut self) -> Option<&mut Owed> {
+        self.ring.front_mut().filter(|owed| owed.state == State::Waiting && owed.sent != NEVER)
+    }
+
+    /// Takes the request that [`Inflight::first`] finds out of the ring: it is answered.
+    #[inline]
+    pub fn finish_first(&mut self) {
+        let Some(owed) = self.ring.pop_front() else { return };
+        self.pass(owed.end);
+        if self.ring.front().is_some_and(|owed| owed.state == State::Finished) {
+            self.shed();
+        }
+    }
+
+    /// Marks requests as sent whose first byte lies before `taken`, and hands over those without reply whose last byte
+    /// does too.
+    #[inline]
+    pub fn handle_sent(&mut self, taken: u64, at: Nanos, done: impl FnMut(&Owed)) {
+        let is_all = self.ring.back().is_some_and(|owed| owed.end <= taken);
+        if !is_all || self.silent > 0 {
+            return self.handle_sent_partly(taken, at, done);
+        }
+        while let Some(owed) = self.ring.get_mut(self.sent as usize) {
+            owed.sent = at;
+            self.sent += 1;
+        }
+    }
+
+    /// The same where not all was taken, or not all want a reply.
+    #[inline(never)]
+    fn handle_sent_partly(&mut self, taken: u64, at: Nanos, mut done: impl FnMut(&Owed)) {
+        // Only the last of those sent before can have bytes that were not taken yet.
+        let mut place = (self.sent as usize).saturating_sub(1);
+        let mut start = if place == 0 { self.start } else { self.ring[place - 1].end };
+        let mut finished = false;
+        while let Some(owed) = self.ring.get_mut(place) {
+            if owed.sent == NEVER {
+                if start >= taken {
+                    break;
+                }
+                owed.sent = at;
+                self.sent += 1;
+            }
+            start = owed.end;
+            if owed.state == State::Silent && owed.end <= taken {
+                owed.state = State::Finished;
+                self.silent -= 1;
+                finished = true;
+                done(owed);
+            }
+            place += 1;
+        }
+        if finished {
+            self.shed();
+        }
+    }
+
+    /// The socket takes bytes again: what was not sent so far was not ready before.
+    pub fn handle_writable(&mut self, at: Nanos) {
+        for owed in self.ring.iter_mut().skip(self.sent as usize) {
+            owed.ticket.ready = owed.ticket.ready.max(at);
+        }
+    }
+
+    /// So many bytes that belong to no request follow those of the last one.
+    pub fn skip_bytes(&mut self, bytes: u64) {
+        match self.ring.back_mut() {
+            Some(last) => last.end += bytes,
+            None => self.start += bytes,
+        }
+    }
+
+    /// Leaves out the number that the next request would get.
+    pub fn skip(&mut self) {
+        let Some(last) = self.ring.back() else {
+            self.front = self.front.wrapping_add(1);
+            return;
+        };
+        // A request without bytes that has ended already, and was sent with the one before it. It never is at the front.
+        let nobody = Owed { state: State::Finished, hits: 0, ..*last };
+        self.sent += u32::from(nobody.sent != NEVER);
+        self.ring.push_back(nobody);
+    }
+
+    /// The tag with these low bits. Certain where less than 2^16 requests are in the ring, as datagrams have it.
+    #[inline]
+    pub fn tag_of(&self, low: u16) -> Tag {
+        self.front.wrapping_add(u32::from(low.wrapping_sub(self.front as u16)))
+    }
+
+    /// For requests that are sent one by one: bytes of the next one to be sent, and how many are in the ring before it.
+    #[inline]
+    pub fn next_unsent(&self) -> Option<(usize, usize)> {
+        let place = self.sent as usize;
+        let owed = self.ring.get(place)?;
+        Some(((owed.end - self.start_of(place)) as usize, place))
+    }
+
+    fn start_of(&self, place: usize) -> u64 {
+        if place == 0 { self.start } else { self.ring[place - 1].end }
+    }
+
+    /// The next request was sent, whole. Hands it over if no reply will come, and returns the bytes of requests behind it
+    /// that are not to be sent any more.
+    pub fn handle_one_sent(&mut self, at: Nanos, done: impl FnOnce(&Owed)) -> u64 {
+        let owed = &mut self.ring[self.sent as usize];
+        owed.sent = at;
+        self.sent += 1;
+        if owed.state == State::Silent {
+            owed.state = State::Finished;
+            done(owed);
+        }
+        self.pass_over(at)
+    }
+
+    /// Ends every request that waits since `since` or longer, each with its tag. Returns the bytes of those that are not
+    /// to be sent any more.
+    pub fn abandon(&mut self, since: Nanos, at: Nanos, mut done: impl FnMut(Tag, &Owed)) -> u64 {
+        for (place, owed) in self.ring.iter_mut().enumerate() {
+            // Requests are sent in the order of the ring.
+            if owed.sent != NEVER && owed.sent > since {
+                break;
+            }
+            if owed.state != State::Finished && owed.since() <= since {
+                owed.state = State::Finished;
+                done(self.front.wrapping_add(place as u32), owed);
+            }
+        }
+        self.pass_over(at)
+    }
+
+    /// Requests that have ended before they were sent, and come next, count as sent.
+    fn pass_over(&mut self, at: Nanos) -> u64 {
+        let from = self.sent as usize;
+        let mut place = from;
+        while let Some(owed) = self.ring.get_mut(place).filter(|owed| owed.state == State::Finished) {
+            owed.sent = at;
+            place += 1;
+        }
+        let bytes = self.start_of(place) - self.start_of(from);
+        self.sent = place as u32;
+        self.shed();
+        bytes
+    }
+
+    /// Goes on numbering at `tag`; the ring is empty.
+    pub fn restart_at(&mut self, tag: Tag) {
+        self.front = tag;
+    }
+
+    /// Since when the oldest request waits; [`NEVER`] if none does.
+    #[inline]
+    pub fn oldest(&self) -> Nanos {
+        self.ring.front().map_or(NEVER, Owed::since)
+    }
+
+    /// Takes everything out, for the end of a connection.
+    pub fn drain(&mut self) -> impl Iterator<Item = Owed> + '_ {
+        (self.front, self.sent, self.start, self.silent) = (0, 0, 0, 0);
+        self.ring.drain(..).filter(|owed| owed.state != State::Finished)
+    }
+
+    #[inline(never)]
+    fn shed(&mut self) {
+        while let Some(owed) = self.ring.front().filter(|owed| owed.state == State::Finished) {
+            let end = owed.end;
+            self.ring.pop_front();
+            self.pass(end);
+        }
+    }
+
+    /// The request at the front, which ended at `end`, was taken out of the ring.
+    #[inline]
+    fn pass(&mut self, end: u64) {
+        self.start = end;
+        self.front = self.front.wrapping_add(1);
+        self.sent -= 1;
+    }
+}

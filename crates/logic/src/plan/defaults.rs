@@ -1,0 +1,105 @@
+//! What a Plan has where nobody says anything.
+
+use super::{
+    Arrivals, Backend, Clock, Data, Depth, Engine, Group, Manner, Mix, Plan, Protocol, Route, SCHEMA, Socket,
+    Style, Transport, Wait,
+};
+use crate::dist::Dist;
+use crate::protocol::{MetaAsk, Verb};
+use crate::time::SECOND;
+use crate::workload::popularity::Popularity;
+
+impl Default for Plan {
+    /// In memcached's text protocol, with a timeout and intervals of a second. It lacks servers, groups and phases, without
+    /// which nothing can be run.
+    fn default() -> Plan {
+        Plan {
+            schema: SCHEMA,
+            servers: Vec::new(),
+            route: Route::default(),
+            protocol: Protocol::Text,
+            transport: Transport::default(),
+            seed: 0,
+            interval_ns: SECOND,
+            timeout_ns: SECOND,
+            reconnect: false,
+            verify: 0.0,
+            goals: Vec::new(),
+            engine: Engine::default(),
+            socket: Socket::default(),
+            login: None,
+            tls: None,
+            database: 0,
+            command: None,
+            data: Data::default(),
+            allow_partial_load: false,
+            groups: Vec::new(),
+            phases: Vec::new(),
+        }
+    }
+}
+
+impl Default for Engine {
+    /// One thread on any CPU, with the best that the kernel offers.
+    fn default() -> Engine {
+        Engine {
+            threads: 1,
+            cpus: Vec::new(),
+            backend: Backend::Auto,
+            wait: Wait::Auto,
+            clock: Clock::Kernel,
+        }
+    }
+}
+
+impl Default for Socket {
+    /// Small segments leave at once; all else is the kernel's choice.
+    fn default() -> Socket {
+        Socket { nodelay: true, linger_s: None, send_buffer: None, recv_buffer: None, source: Vec::new() }
+    }
+}
+
+impl Default for Data {
+    /// 10,000 records of 30 and 200 bytes, which do not expire.
+    fn default() -> Data {
+        Data {
+            records: 10_000,
+            seed: 0,
+            key_prefix: String::new(),
+            key_size: Dist::Fixed(30.0),
+            value_size: Dist::Fixed(200.0),
+            expiry_s: Dist::Fixed(0.0),
+            style: Style::default(),
+        }
+    }
+}
+
+impl Default for Group {
+    /// One client in closed loop, with one request outstanding.
+    fn default() -> Group {
+        Group {
+            name: "clients".to_owned(),
+            clients: 1,
+            depth: Depth::Limit(1),
+            arrivals: Arrivals::Closed,
+            rate: None,
+            crowd: None,
+            manner: Manner::default(),
+        }
+    }
+}
+
+impl Mix {
+    /// These operations and weights, on any record, one key at a time.
+    pub fn of(ops: &[(Verb, f64)]) -> Mix {
+        Mix {
+            ops: ops.to_vec(),
+            popularity: Popularity::Uniform,
+            multiget: 1,
+            read_through_ns: None,
+            noreply: false,
+            multiset: 1,
+            meta: MetaAsk::default(),
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! What holds for every codec, as functions that tests and fuzz targets run: see [`Codec`].
+
+use super::{Codec, Expect, Malformed, Op, Outcome, Refused, Skimmed, Step, Tag};
+use crate::connection::outbox::Outbox;
+use std::io::IoSlice;
+
+/// A step that owns its bytes. The pieces of a body are joined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// [`Step::Item`].
+    Item {
+        /// Which request.
+        tag: Option<Tag>,
+        /// The key.
+        key: Vec<u8>,
+        /// Length of the value.
+        size: u64,
+        /// CAS unique.
+        cas: u64,
+        /// Flags.
+        flags: u32,
+    },
+    /// All [`Step::Body`] of an item.
+    Body(Vec<u8>),
+    /// [`Step::Reply`].
+    Reply {
+        /// Which request.
+        tag: Option<Tag>,
+        /// How it ended.
+        outcome: Outcome,
+        /// What the server said.
+        message: Vec<u8>,
+    },
+    /// [`Step::QuietError`].
+    QuietError(Vec<u8>),
+    /// The stream ended in [`Malformed`].
+    Malformed(&'static str),
+}
+
+/// A reply without tag and words.
+pub fn reply(outcome: Outcome) -> Seen {
+    Seen::Reply { tag: None, outcome, message: Vec::new() }
+}
+
+/// Everything that `codec` finds when the stream arrives in these pieces.
+///
+/// # Panics
+/// When the codec breaks its contract: it leaves input and asks for more, shows an empty or too long body, or never ends.
+pub fn read_from<C: Codec>(codec: &mut C, pieces: &[&[u8]]) -> Vec<Seen> {
+    let mut seen = Vec::new();
+    let mut body_left = 0;
+    for piece in pieces {
+        let mut input = *piece;
+        let mut steps_left = 8 * piece.len() + 16;
+        loop {
+            assert!(steps_left > 0, "more steps than bytes: the codec does not move on");
+            steps_left -= 1;
+            match codec.decode(&mut input) {
+                Ok(Step::Need) => {
+                    assert!(input.is_empty(), "the codec asks for more and leaves {} bytes", input.len());
+                    break;
+                }
+                Ok(step) => push_seen(&mut seen, step, &mut body_left),
+                Err(Malformed(why)) => {
+                    seen.push(Seen::Malformed(why));
+                    return seen;
+                }
+            }
+        }
+    }
+    seen
+}
+
+/// A tag for where no reply has one.
+const NOBODY: Tag = 0x5eed_5eed;
+
+/// How each reply in a stream ended, with the number of its items.
+#[derive(Debug, PartialEq, Eq)]
+struct Ended {
+    tag: Option<Tag>,
+    outcome: Outcome,
+    items: u32,
+}
+
+/// The ends of all replies for a caller that looks at no item: without the codec's short cut, or with it wherever it takes
+/// one, for the requests whose replies come in the order of these ends.
+fn ends_of<C: Codec>(codec: &mut C, pieces: &[&[u8]], order: Option<&[Ended]>) -> Vec<Ended> {
+    let (mut ends, mut items) = (Vec::<Ended>::new(), 0);
+    for piece in pieces {
+        let mut input = *piece;
+        loop {
+            let before = input;
+            let tag = order.and_then(|order| order.get(ends.len())?.tag);
+            let skimmed = order.and_then(|_| codec.skim(tag.unwrap_or(NOBODY), &mut input));
+            match skimmed {
+                Some(Skimmed { outcome, items: skimmed }) => {
+                    assert!(items == 0, "a reply was skimmed from its middle on");
+                    assert!(input.len() < before.len(), "nothing was taken");
+                    ends.push(Ended { tag, outcome, items: skimmed });
+                    continue;
+                }
+                None => assert_eq!(input, before, "what is not skimmed is left"),
+            }
+            match codec.decode(&mut input) {
+                Ok(Step::Need) => break,
+                Ok(Step::Body(_) | Step::QuietError { .. }) => {}
+                Ok(Step::Item { .. }) => items += 1,
+                Ok(Step::Reply { tag, outcome, .. }) => {
+                    ends.push(Ended { tag, outcome, items: std::mem::take(&mut items) });
+                }
+                Err(Malformed(_)) => return ends,
+            }
+        }
+    }
+    ends
+}
+
+/// Asserts that skimming finds the same ends of replies as reading step by step.
+fn skims_alike<C: Codec>(codec: impl Fn() -> C, pieces: &[&[u8]]) {
+    let read = ends_of(&mut codec(), pieces, None);
+    assert_eq!(ends_of(&mut codec(), pieces, Some(&read)), read, "skimmed, and step by step");
+    // A reply that names another request than the oldest is not skimmed as that one's.
+    let others: Vec<Ended> =
+        read.iter().map(|end| Ended { tag: end.tag.map(|tag| tag ^ 1), ..*end }).collect();
+    assert_eq!(ends_of(&mut codec(), pieces, Some(&others)), read, "skimmed for others, and step by step");
+}
+
+fn push_seen(seen: &mut Vec<Seen>, step: Step<'_>, body_left: &mut u64) {
+    if !matches!(step, Step::Body(_)) {
+        assert_eq!(*body_left, 0, "the item before has not all its bytes");
+    }
+    match step {
+        Step::Need => unreachable!("handled by the caller"),
+        Step::Item { tag, key, size, cas, flags } => {
+            *body_left = size;
+            seen.push(Seen::Item { tag, key: key.to_vec(), size, cas, flags });
+        }
+        Step::Body(bytes) => {
+            assert!(!bytes.is_empty(), "an empty piece of body");
+            *body_left =
+                body_left.checked_sub(bytes.len() as u64).expect("the body is longer than its item said");
+            match seen.last_mut() {
+                Some(Seen::Body(body)) => body.extend_from_slice(bytes),
+                _ => seen.push(Seen::Body(bytes.to_vec())),
+            }
+        }
+        Step::QuietError { message } => seen.push(Seen::QuietError(message.to_vec())),
+        Step::Reply { tag, outcome, message } => {
+            seen.push(Seen::Reply { tag, outcome, message: message.to_vec() });
+        }
+    }
+}
+
+/// Everything that a new codec finds in `stream`, in one piece.
+pub fn read<C: Codec>(stream: &[u8]) -> Vec<Seen> {
+    read_from(&mut C::new(), &[stream])
+}
+
+/// Asserts that every cut of `stream` in two and in three, and single bytes, read the same as the whole; returns that.
+///
+/// # Panics
+/// When they do not.
+pub fn every_cut<C: Codec>(stream: &[u8]) -> Vec<Seen> {
+    every_cut_with(C::new, stream)
+}
+
+/// The same, with codecs that have written something before.
+///
+/// # Panics
+/// When a cut reads differently.
+pub fn every_cut_with<C: Codec>(codec: impl Fn() -> C, stream: &[u8]) -> Vec<Seen> {
+    let expected = read_from(&mut codec(), &[stream]);
+    for second in 0..=stream.len() {
+        for first in 0..=second {
+            let pieces = [&stream[..first], &stream[first..second], &stream[second..]];
+            assert_eq!(read_from(&mut codec(), &pieces), expected, "cut at {first} and {second}");
+            skims_alike(&codec, &pieces);
+        }
+    }
+    let single: Vec<&[u8]> = stream.chunks(1).collect();
+    assert_eq!(read_from(&mut codec(), &single), expected, "single bytes");
+    expected
+}
+
+/// Asserts that `stream` reads the same when it is cut into pieces of these lengths, in turn, as whole.
+///
+/// # Panics
+/// When it does not.
+pub fn cut_in_turn<C: Codec>(stream: &[u8], lengths: &[u8]) {
+    cut_in_turn_with(C::new, stream, lengths);
+}
+
+/// The same, with codecs that have written something before.
+///
+/// # Panics
+/// When the pieces read differently.
+pub fn cut_in_turn_with<C: Codec>(codec: impl Fn() -> C, stream: &[u8], lengths: &[u8]) {
+    let mut pieces = Vec::new();
+    let mut rest = stream;
+    for &length in lengths.iter().cycle().take(stream.len()) {
+        let (piece, after) = rest.split_at(usize::from(length).min(rest.len()));
+        pieces.push(piece);
+        rest = after;
+    }
+    pieces.push(rest);
+    let whole = read_from(&mut codec(), &[stream]);
+    assert_eq!(read_from(&mut codec(), &pieces), whole, "pieces of {lengths:?}");
+    skims_alike(&codec, &pieces);
+    skims_alike(&codec, &[stream]);
+}
+
+/// The body of a fuzz target: the first byte says how many of the next bytes are lengths of pieces, the rest is what the
+/// server sent.
+///
+/// # Panics
+/// When the codec breaks its contract.
+pub fn fuzz_decode<C: Codec>(data: &[u8]) {
+    fuzz_decode_with(C::new, data);
+}
+
+/// The same, with codecs that have written something before.
+///
+/// # Panics
+/// When the codec breaks its contract.
+pub fn fuzz_decode_with<C: Codec>(codec: impl Fn() -> C, data: &[u8]) {
+    let Some((&count, data)) = data.split_first() else { return };
+    let (lengths, stream) = data.split_at(usize::from(count % 8).min(data.len()));
+    cut_in_turn_with(&codec, stream, lengths);
+    cut_in_turn_with(&codec, stream, &[1]);
+}
+
+/// Runs [`fuzz_decode`] on every prefix of some input that is made of `streams`.
+#[cfg(test)]
+pub fn fuzz_prefixes<C: Codec>(streams: &[&[u8]]) {
+    let mut data = vec![3, 7, 0, 2];
+    data.extend(streams.concat());
+    for end in 0..=data.len() {
+        fuzz_decode::<C>(&data[..end]);
+    }
+}
+
+/// All bytes that wait in `out`; shared ranges must be short enough to have been copied.
+pub fn sent(out: &Outbox) -> Vec<u8> {
+    let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];
+    let count = out.parts(&[], &mut parts);
+    parts[..count].iter().flat_map(|part| part.iter().copied()).collect()
+}
+
+/// What a new codec writes for `op`.
+///
+/// # Errors
+/// Returns [`Refused`] when the codec does not write the request.
+///
+/// # Panics
+/// When it refuses and has written something.
+pub fn encoded<C: Codec>(op: &Op<'_>, tag: Tag) -> Result<(Vec<u8>, Expect), Refused> {
+    let mut out = Outbox::default();
+    let expect = C::new().encode(op, tag, &mut out);
+    let bytes = sent(&out);
+    if expect.is_err() {
+        assert!(bytes.is_empty(), "refused, and {bytes:?} was written");
+    }
+    expect.map(|expect| (bytes, expect))
+}

@@ -1,0 +1,267 @@
+//! Lines that a server sends in the meta protocol: a code, perhaps a size, flags with what was asked for.
+
+use crate::protocol::batch::Found;
+use crate::protocol::lines;
+use crate::protocol::{Fault, Malformed, Outcome, Skimmed, Tag};
+
+/// What a request was, as the first letter of its opaque says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// A read of one key.
+    Read = b'r',
+    /// A read of one of the keys of a multi-get.
+    Part = b'p',
+    /// Any way of storing.
+    Store = b's',
+    /// A removal.
+    Delete = b'd',
+    /// incr or decr.
+    Count = b'c',
+    /// A new expiry.
+    Touch = b't',
+    /// Anything that nobody waits for: a quiet request is answered where its end is out of the ordinary.
+    Quiet = b'q',
+}
+
+impl Kind {
+    fn of(letter: u8) -> Option<Kind> {
+        let all = [Kind::Read, Kind::Part, Kind::Store, Kind::Delete, Kind::Count, Kind::Touch, Kind::Quiet];
+        all.into_iter().find(|&kind| kind as u8 == letter)
+    }
+}
+
+/// The first word of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// `VA`: a value of this size follows.
+    Value(u32),
+    /// `HD`: done.
+    Done,
+    /// `EN`: nothing there to read.
+    Miss,
+    /// `NF`: nothing there to change.
+    NotFound,
+    /// `NS`: the condition of the mode did not hold.
+    NotStored,
+    /// `EX`: the CAS unique is another.
+    Exists,
+    /// `MN`: all that came before is answered.
+    End,
+    /// A reply of one line that never carries flags.
+    Plain(Outcome),
+}
+
+/// A line.
+#[derive(Clone, Copy, Debug)]
+pub struct Reply {
+    /// Its first word.
+    pub code: Code,
+    /// What it answers; `None` where it carries no opaque.
+    pub asked: Option<(Kind, Tag)>,
+    /// Where in the line the key stands; empty where it was not sent.
+    pub key: (usize, usize),
+    /// Whether the key is in base64.
+    pub key_encoded: bool,
+    /// CAS unique, 0 if none was sent.
+    pub cas: u64,
+    /// The client's flags.
+    pub client_flags: u32,
+    /// Where in the line the server's words begin; its end where there are none.
+    pub text_at: usize,
+    won: bool,
+    stale: bool,
+    recaching: bool,
+}
+
+/// Whether a line that begins so has a text for people at its end, which may be of any length.
+pub fn is_error(line: &[u8]) -> bool {
+    [&b"ERROR "[..], b"CLIENT_ERROR ", b"SERVER_ERROR "].iter().any(|word| line.starts_with(word))
+}
+
+/// Takes the replies that make up nearly all of a run, where they are whole: a value for the read with this tag, with the
+/// flags that nearly all have, a store that was stored, and a miss. Returns what follows. Anything else is left to the
+/// reading of a line, which finds the same in these.
+#[inline]
+pub fn whole(bytes: &[u8], tag: Tag) -> Option<(Skimmed, &[u8])> {
+    if let Some(rest) = bytes.strip_prefix(b"VA ") {
+        let (size, digits) = lines::decimal(rest)?;
+        let value = opaque_end(rest.get(digits..)?.strip_prefix(b" f0 Or")?, tag)?;
+        let value_bytes = usize::try_from(u32::try_from(size).ok()?).ok()?;
+        let rest = value.get(value_bytes..)?.strip_prefix(b"\r\n")?;
+        return Some((Skimmed { outcome: Outcome::Hit, items: 1 }, rest));
+    }
+    if let Some(rest) = bytes.strip_prefix(b"HD Os") {
+        return Some((Skimmed { outcome: Outcome::Stored, items: 0 }, opaque_end(rest, tag)?));
+    }
+    let rest = bytes.strip_prefix(b"EN\r\n")?;
+    Some((Skimmed { outcome: Outcome::Miss, items: 0 }, rest))
+}
+
+/// What follows a line that ends with the number of this tag.
+#[inline]
+fn opaque_end(bytes: &[u8], tag: Tag) -> Option<&[u8]> {
+    let (number, digits) = lines::decimal(bytes)?;
+    bytes[digits..].strip_prefix(b"\r\n").filter(|_| number == u64::from(tag))
+}
+
+impl Reply {
+    /// Reads a line.
+    ///
+    /// # Errors
+    /// Returns [`Malformed`] for a line that is no reply of the meta commands.
+    #[inline]
+    pub fn read(line: &[u8]) -> Result<Reply, Malformed> {
+        let word_bytes = line.iter().position(|&byte| byte == b' ').unwrap_or(line.len());
+        let (word, rest) = line.split_at(word_bytes);
+        let plain = |outcome, text_at| Ok(Reply { text_at, ..Reply::new(Code::Plain(outcome), line) });
+        let code = match word {
+            b"VA" => {
+                let digits = rest.strip_prefix(b" ").and_then(lines::decimal);
+                let (size, digits) = digits.ok_or(Malformed("a VA line has no size"))?;
+                let size =
+                    u32::try_from(size).map_err(|_| Malformed("a VA line has a size above 32 bits"))?;
+                return Reply::new(Code::Value(size), line).with_flags(line, word_bytes + 1 + digits);
+            }
+            b"HD" => Code::Done,
+            b"EN" => Code::Miss,
+            b"NF" => Code::NotFound,
+            b"NS" => Code::NotStored,
+            b"EX" => Code::Exists,
+            b"MN" if rest.is_empty() => return Ok(Reply::new(Code::End, line)),
+            b"OK" if rest.is_empty() => return plain(Outcome::Ok, line.len()),
+            b"STORED" if rest.is_empty() => return plain(Outcome::Stored, line.len()),
+            b"ME" if rest.len() > 1 => return plain(Outcome::Hit, word_bytes + 1),
+            b"VERSION" if rest.len() > 1 => return plain(Outcome::Ok, word_bytes + 1),
+            b"ERROR" => return plain(Outcome::Error(Fault::Protocol), 0),
+            b"CLIENT_ERROR" => return plain(Outcome::Error(Fault::Client), 0),
+            b"SERVER_ERROR" => return plain(Outcome::Error(Fault::Server), 0),
+            word => return Err(unknown(word)),
+        };
+        Reply::new(code, line).with_flags(line, word_bytes)
+    }
+
+    fn new(code: Code, line: &[u8]) -> Reply {
+        Reply {
+            code,
+            asked: None,
+            key: (0, 0),
+            key_encoded: false,
+            cas: 0,
+            client_flags: 0,
+            text_at: line.len(),
+            won: false,
+            stale: false,
+            recaching: false,
+        }
+    }
+
+    /// Reads the flags from `at` to the end of the line. A blank too many between them does no harm. A flag that is
+    /// known and was not asked for is taken, an unknown one is not: what it changes cannot be known.
+    #[inline]
+    fn with_flags(mut self, line: &[u8], mut at: usize) -> Result<Reply, Malformed> {
+        const WRONG: Malformed = Malformed("a flag of a meta reply is not of its form");
+        while at < line.len() {
+            if line[at] != b' ' {
+                return Err(WRONG);
+            }
+            let start = at + 1;
+            let length = line[start..].iter().position(|&byte| byte == b' ').unwrap_or(line.len() - start);
+            at = start + length;
+            let Some((&flag, token)) = line[start..at].split_first() else { continue };
+            match flag {
+                b'O' => {
+                    self.asked =
+                        Some(opaque(token).ok_or(Malformed("a meta reply has an opaque that is not ours"))?)
+                }
+                b'k' => self.key = (start + 1, at),
+                b'b' if token.is_empty() => self.key_encoded = true,
+                b'f' => {
+                    self.client_flags =
+                        number(token).and_then(|flags| u32::try_from(flags).ok()).ok_or(WRONG)?
+                }
+                b'c' => self.cas = number(token).ok_or(WRONG)?,
+                b't' if token == b"-1" => {}
+                b's' | b't' | b'h' | b'l' => {
+                    number(token).ok_or(WRONG)?;
+                }
+                b'W' if token.is_empty() => self.won = true,
+                b'X' if token.is_empty() => self.stale = true,
+                b'Z' if token.is_empty() => self.recaching = true,
+                _ => return Err(WRONG),
+            }
+        }
+        Ok(self)
+    }
+
+    /// What a read has found of which this is the VA line.
+    #[inline]
+    pub fn found(&self) -> Found {
+        match (self.won, self.stale, self.recaching) {
+            (true, _, _) => Found::Win,
+            (false, true, _) => Found::Stale,
+            (false, false, true) => Found::Recaching,
+            (false, false, false) => Found::Value,
+        }
+    }
+
+    /// Whether a value of this size is only the place that a read made where nothing was (flag N), and no item.
+    #[inline]
+    pub fn is_place(&self, size: u32) -> bool {
+        size == 0 && (self.won || self.recaching)
+    }
+
+    /// How a request of this kind ended that was answered by this code alone; `None` where nobody waits for it.
+    ///
+    /// # Errors
+    /// Returns [`Malformed`] for a code that no request of this kind can have.
+    pub fn outcome(&self, kind: Kind) -> Result<Option<Outcome>, Malformed> {
+        Ok(Some(match (self.code, kind) {
+            (_, Kind::Quiet) | (Code::Miss, Kind::Part) => return Ok(None),
+            (Code::Done, Kind::Store) => Outcome::Stored,
+            (Code::Done, Kind::Delete) => Outcome::Deleted,
+            (Code::Done, Kind::Touch) => Outcome::Touched,
+            (Code::Miss, Kind::Read) => Outcome::Miss,
+            (Code::Miss, Kind::Touch) => Outcome::NotFound,
+            (Code::NotFound, Kind::Store | Kind::Delete | Kind::Count) => Outcome::NotFound,
+            (Code::NotStored, Kind::Store | Kind::Count) => Outcome::NotStored,
+            (Code::Exists, Kind::Store | Kind::Delete | Kind::Count) => Outcome::Exists,
+            _ => return Err(Malformed("a meta reply does not fit the request that its opaque names")),
+        }))
+    }
+}
+
+#[inline]
+fn opaque(token: &[u8]) -> Option<(Kind, Tag)> {
+    let (&letter, digits) = token.split_first()?;
+    Some((Kind::of(letter)?, Tag::try_from(lines::whole_decimal(digits)?).ok()?))
+}
+
+#[inline]
+fn number(token: &[u8]) -> Option<u64> {
+    lines::whole_decimal(token)
+}
+
+/// Why a line that begins with this byte is none of ours. Said at the first byte, since the rest may never come.
+#[cold]
+pub fn foreign(first: u8) -> Malformed {
+    Malformed(match first {
+        b'-' | b'+' | b'$' | b':' | b'*' | b'_' | b'#' | b',' | b'(' | b'!' | b'=' | b'%' | b'~' | b'>'
+        | b'|' => "the reply looks like RESP (Redis, Valkey), not like memcached's meta protocol",
+        0x80 | 0x81 => "the reply looks like memcached's binary protocol, not like its meta protocol",
+        0x15 | 0x16 => "the reply looks like TLS, and this connection has none",
+        _ => "a reply begins with a byte that memcached's meta protocol does not have there",
+    })
+}
+
+/// Why a line with this first word is none of ours.
+#[cold]
+fn unknown(word: &[u8]) -> Malformed {
+    Malformed(match word {
+        b"VALUE" | b"END" | b"NOT_FOUND" | b"NOT_STORED" | b"EXISTS" | b"DELETED" | b"TOUCHED" => {
+            "the reply looks like memcached's classic text protocol, not like its meta protocol"
+        }
+        word if word.starts_with(b"HTTP/") => "the reply looks like HTTP, not like memcached's meta protocol",
+        _ => "a reply line begins with a code that the meta protocol does not know",
+    })
+}

@@ -1,0 +1,177 @@
+//! The built-in server over UDP: what a datagram asks is carried out, and the replies become framed datagrams.
+//!
+//! Follows memcached's `protocol.txt`, "UDP protocol", and what memcached 1.6.18 and its elders send.
+
+use std::collections::BTreeMap;
+
+use super::fault::{DatagramFault, Verdict};
+use super::owed::{Debt, Reply};
+use super::talk::{Dialect, Parser, Session, Silence, Step};
+use super::{Host, ended};
+use crate::protocol::udp::{DATAGRAM_MAX_BYTES, Frame};
+use crate::time::{MILLISECOND, NEVER, Nanos};
+
+/// How much later than it is due a datagram leaves that is to be overtaken.
+const OVERTAKEN_NS: Nanos = 2 * MILLISECOND;
+
+/// A datagram belongs to no connection; the truth says this number.
+const NO_CONNECTION: u64 = 0;
+
+/// How replies are put into datagrams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Framing {
+    /// All that one datagram asked for is answered by one message, which is cut, as memcached did before 1.6.0.
+    Stream,
+    /// Each key that a read found is a message of its own, with the end of the reply in the last or by itself, as
+    /// memcached does since 1.6.0.
+    #[default]
+    PerKey,
+}
+
+/// Datagrams on their way, to peers of whatever kind the caller has.
+#[derive(Debug)]
+pub struct Post<P> {
+    framing: Framing,
+    /// By when they are due and in which order they were written.
+    letters: BTreeMap<(Nanos, u64), Letter<P>>,
+    written: u64,
+}
+
+/// A datagram on its way.
+#[derive(Clone, Debug)]
+pub struct Letter<P> {
+    /// To whom it goes.
+    pub to: P,
+    /// The datagram, with its frame.
+    pub bytes: Vec<u8>,
+    /// What is answered when it has left.
+    debts: Vec<Debt>,
+}
+
+impl<P> Post<P> {
+    /// Nothing is to be sent yet.
+    pub fn new(framing: Framing) -> Post<P> {
+        Post { framing, letters: BTreeMap::new(), written: 0 }
+    }
+
+    /// When the next datagram may leave; [`NEVER`] if none waits.
+    pub fn next_due(&self) -> Nanos {
+        self.letters.first_key_value().map_or(NEVER, |((due, _), _)| *due)
+    }
+
+    fn write(&mut self, due: Nanos, letter: Letter<P>) {
+        self.written += 1;
+        self.letters.insert((due, self.written), letter);
+    }
+}
+
+impl Host {
+    /// Carries out what a datagram asks that came at `now`. One that has no frame or is not all of its request is
+    /// dropped, as memcached does.
+    pub fn handle_datagram<P: Clone>(&mut self, post: &mut Post<P>, from: &P, datagram: &[u8], now: Nanos) {
+        self.store.counts.bytes_read += datagram.len() as u64;
+        let Some((frame, mut input)) = Frame::decode(datagram) else { return };
+        if frame.total != 1 || self.faults.refuse {
+            return;
+        }
+        let (mut parser, mut session) = (Parser::new(Dialect::Text), Session::default());
+        let item_max_bytes = self.store.limits().item_max_bytes;
+        let (mut message, mut debts) = (Vec::new(), Vec::new());
+        while let Step::Request(request) = parser.next(&mut input, item_max_bytes) {
+            let (verdict, debt) = self.carry_out(&request, &mut session, now);
+            if request.silence() == Silence::Always || self.reply.is_empty() {
+                self.note(ended(NO_CONNECTION, Debt { asked_ns: 0, ..debt }, None));
+                continue;
+            }
+            let mut bytes = self.reply.to_bytes();
+            if verdict == Verdict::Half {
+                bytes.truncate(bytes.len() / 2);
+            }
+            if post.framing == Framing::Stream {
+                message.append(&mut bytes);
+                debts.push(debt);
+            } else {
+                let messages = parts_of(&self.reply, &bytes);
+                self.send(post, frame.request, from, &messages, vec![debt]);
+            }
+        }
+        if !debts.is_empty() {
+            self.send(post, frame.request, from, &[&message], debts);
+        }
+    }
+
+    /// The next datagram that is due by `now`, which counts as sent at `now`.
+    pub fn poll_datagram<P>(&mut self, post: &mut Post<P>, now: Nanos) -> Option<Letter<P>> {
+        let entry = post.letters.first_entry().filter(|entry| entry.key().0 <= now)?;
+        let letter = entry.remove();
+        self.store.counts.bytes_written += letter.bytes.len() as u64;
+        for &debt in &letter.debts {
+            self.note(ended(NO_CONNECTION, debt, debt.whole.then_some(now)));
+        }
+        Some(letter)
+    }
+
+    /// Cuts messages into datagrams and does with those what was asked for.
+    fn send<P: Clone>(
+        &mut self,
+        post: &mut Post<P>,
+        request: u16,
+        to: &P,
+        messages: &[&[u8]],
+        debts: Vec<Debt>,
+    ) {
+        let due = debts.iter().map(|debt| debt.arrived.saturating_add(debt.asked_ns)).max().unwrap_or(0);
+        let number = debts.last().map_or(0, |debt| debt.request);
+        let mut datagrams: Vec<Vec<u8>> = messages.iter().flat_map(|message| cut(request, message)).collect();
+        let last = datagrams.len().saturating_sub(1);
+        let mut debts = Some(debts);
+        for (n, bytes) in datagrams.drain(..).enumerate() {
+            let debts = debts.take_if(|_| n == last).unwrap_or_default();
+            let letter = Letter { to: to.clone(), bytes, debts };
+            let fault = self.faults.judge_datagram();
+            if let Some(fault) = fault {
+                self.note_fault(fault.kind(), NO_CONNECTION, number, None, String::new());
+            }
+            match fault {
+                None => post.write(due, letter),
+                Some(DatagramFault::Late) => post.write(due.saturating_add(OVERTAKEN_NS), letter),
+                Some(DatagramFault::Twice) => {
+                    let again = Letter { debts: Vec::new(), ..letter.clone() };
+                    post.write(due, letter);
+                    post.write(due, again);
+                }
+                Some(DatagramFault::Lost) => {
+                    for debt in letter.debts {
+                        self.note(ended(NO_CONNECTION, debt, None));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The messages that a reply is where each key is one.
+fn parts_of<'b>(reply: &Reply, bytes: &'b [u8]) -> Vec<&'b [u8]> {
+    let ends = reply.parts().iter().copied().chain([bytes.len()]);
+    let mut from = 0;
+    ends.map(|end| {
+        let end = end.min(bytes.len());
+        &bytes[std::mem::replace(&mut from, end)..end]
+    })
+    .collect()
+}
+
+/// The datagrams of a message. One without bytes is a frame that says that it has no datagrams.
+fn cut(request: u16, message: &[u8]) -> Vec<Vec<u8>> {
+    const PAYLOAD_MAX_BYTES: usize = DATAGRAM_MAX_BYTES - Frame::LEN_BYTES;
+    if message.is_empty() {
+        return vec![Frame { request, sequence: 0, total: 0 }.encode().to_vec()];
+    }
+    let total = message.len().div_ceil(PAYLOAD_MAX_BYTES);
+    let framed = |(sequence, payload): (usize, &[u8])| {
+        // A reply of more datagrams than the frame can count is numbered from 0 again.
+        let frame = Frame { request, sequence: sequence as u16, total: total as u16 };
+        [&frame.encode()[..], payload].concat()
+    };
+    message.chunks(PAYLOAD_MAX_BYTES).enumerate().map(framed).collect()
+}

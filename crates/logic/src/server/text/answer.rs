@@ -1,0 +1,260 @@
+//! memcached's text protocol from the server's side: requests are carried out and become replies.
+
+use super::{BAD_CHUNK, BAD_EXPIRY, BAD_FORMAT, Command, ERROR};
+use crate::protocol::{Outcome, Verb};
+use crate::server::meta;
+use crate::server::owed::Reply;
+use crate::server::store::{Item, KEY_MAX_BYTES, Match};
+use crate::server::talk::Context;
+use crate::time::SECOND;
+
+/// What the server calls itself: the version of memcached whose behaviour it has, and who it is.
+pub const VERSION: &str = "1.6.18-pummel";
+
+/// A reply may take so much memory beside the values that are stored anyway; memcached too has a bound there.
+pub(in crate::server) const REPLY_MAX_BYTES: usize = 32 << 20;
+
+pub(in crate::server) const NOT_A_NUMBER: &str =
+    "CLIENT_ERROR cannot increment or decrement non-numeric value";
+const TOO_MUCH: &str = "SERVER_ERROR out of memory writing get response";
+pub(in crate::server) const TOO_LARGE: &str = "SERVER_ERROR object too large for cache";
+/// The words of [`Fault::ErrorEvery`](crate::server::fault::Fault::ErrorEvery).
+pub(in crate::server) const ASKED_FOR_ERROR: &str = "this request was chosen to fail";
+
+const SHUT_OUT: &str = "CLIENT_ERROR unauthenticated";
+const WRONG_LOGIN: &str = "CLIENT_ERROR authentication failure";
+
+/// Carries out `command` and writes its reply, also where it asked for none.
+pub(in crate::server) fn answer(command: &Command<'_>, context: &mut Context<'_>, reply: &mut Reply) {
+    if context.is_shut_out() {
+        return say(login(command, context), reply);
+    }
+    let now = context.now;
+    let store = &mut *context.store;
+    let outcome = match *command {
+        Command::Read { verb, expiry_s, keys } => {
+            return read(verb, expiry_s, keys, context, reply);
+        }
+        Command::Stats { topic } => return stats(topic, context, reply),
+        Command::Meta { meta, line, payload } => return meta::answer(meta, line, payload, context, reply),
+        Command::Quit => {
+            context.session.leaving = true;
+            return;
+        }
+        Command::Say(line) => return say(line, reply),
+        Command::Version => {
+            reply.push(b"VERSION ");
+            return say(VERSION, reply);
+        }
+        Command::Spoiled => {
+            store.put_spoiled();
+            return say(BAD_CHUNK, reply);
+        }
+        Command::TooLarge { verb, key } => {
+            store.put_too_large(verb, key, now);
+            return say(TOO_LARGE, reply);
+        }
+        Command::Count { verb, key, delta } => match store.count(verb, key, delta, Match::Any, now) {
+            Outcome::NotStored => return say(NOT_A_NUMBER, reply),
+            outcome => outcome,
+        },
+        Command::Store { verb, incoming } => store.put(verb, &incoming, now),
+        Command::Delete { key } => store.delete(key, Match::Any, now),
+        Command::Touch { key, expiry_s } => store.touch(key, expiry_s, now),
+        Command::Flush { delay_s: None } => {
+            store.flush_refused();
+            return say(BAD_EXPIRY, reply);
+        }
+        Command::Flush { delay_s: Some(delay_s) } => {
+            store.flush(delay_s, now);
+            Outcome::Ok
+        }
+    };
+    match outcome {
+        Outcome::Number(number) => {
+            reply.push_decimal(number);
+            reply.push(b"\r\n");
+        }
+        outcome => say(word_of(outcome), reply),
+    }
+}
+
+/// The answer to a request that was chosen to fail.
+pub(in crate::server) fn fail(reply: &mut Reply) {
+    reply.push(b"SERVER_ERROR ");
+    say(ASKED_FOR_ERROR, reply);
+}
+
+/// What is said to those who have to prove who they are: the value of a set does it (`protocol.txt`,
+/// "Authentication").
+fn login(command: &Command<'_>, context: &mut Context<'_>) -> &'static str {
+    match command {
+        Command::Store { verb: Verb::Set, incoming } => {
+            let space = incoming.value.iter().position(|&byte| byte == b' ');
+            let (user, password) = incoming.value.split_at(space.unwrap_or(incoming.value.len()));
+            match context.try_login(user, password.get(1..).unwrap_or_default()) {
+                true => "STORED",
+                false => WRONG_LOGIN,
+            }
+        }
+        Command::Quit => {
+            context.session.leaving = true;
+            SHUT_OUT
+        }
+        _ => SHUT_OUT,
+    }
+}
+
+/// Writes a line.
+pub(in crate::server) fn say(line: &str, reply: &mut Reply) {
+    reply.push(line.as_bytes());
+    reply.push(b"\r\n");
+}
+
+fn word_of(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Stored => "STORED",
+        Outcome::NotStored => "NOT_STORED",
+        Outcome::Exists => "EXISTS",
+        Outcome::NotFound => "NOT_FOUND",
+        Outcome::Deleted => "DELETED",
+        Outcome::Touched => "TOUCHED",
+        Outcome::Ok => "OK",
+        Outcome::Hit
+        | Outcome::Miss
+        | Outcome::Number(_)
+        | Outcome::Stale
+        | Outcome::Win
+        | Outcome::Recaching
+        | Outcome::Error(_) => {
+            unreachable!("the store does not answer a change with {outcome:?}")
+        }
+    }
+}
+
+fn read(verb: Verb, expiry_s: i32, keys: &[u8], context: &mut Context<'_>, reply: &mut Reply) {
+    let now = context.now;
+    let store = &mut *context.store;
+    let mut found_last = true;
+    let keys = keys.split(|&byte| byte == b' ').filter(|key| !key.is_empty());
+    for (n, key) in keys.enumerate() {
+        if key.len() > KEY_MAX_BYTES {
+            reply.clear();
+            return say(BAD_FORMAT, reply);
+        }
+        if reply.own_bytes() > REPLY_MAX_BYTES {
+            reply.clear();
+            return say(TOO_MUCH, reply);
+        }
+        let item = match verb {
+            Verb::Get | Verb::Gets => store.read(key, now),
+            _ => store.read_and_touch(key, expiry_s, now),
+        };
+        found_last = n == 0 || item.is_some();
+        let Some(Item { value, flags, cas, .. }) = item.cloned() else { continue };
+        let value = context.faults.tamper(store, key, value);
+        if n > 0 {
+            reply.begin_part();
+        }
+        reply.push(b"VALUE ");
+        reply.push(key);
+        reply.push(b" ");
+        reply.push_decimal(u64::from(flags));
+        reply.push(b" ");
+        reply.push_decimal(value.len() as u64);
+        if matches!(verb, Verb::Gets | Verb::Gats) {
+            reply.push(b" ");
+            reply.push_decimal(cas);
+        }
+        reply.push(b"\r\n");
+        reply.push_value(value);
+        reply.push(b"\r\n");
+    }
+    if !found_last {
+        reply.begin_part();
+    }
+    reply.push(b"END\r\n");
+}
+
+fn stats(topic: &[u8], context: &mut Context<'_>, reply: &mut Reply) {
+    let limits = context.store.limits();
+    match topic {
+        b"" => {
+            for (name, figure) in figures(context) {
+                stat(name, &figure, reply);
+            }
+            say("END", reply);
+        }
+        b"reset" => {
+            context.store.reset_counts();
+            say("RESET", reply);
+        }
+        b"settings" => {
+            for (name, number) in [
+                ("maxbytes", limits.memory_max_bytes),
+                ("item_size_max", limits.item_max_bytes),
+                ("num_threads", 1),
+            ] {
+                stat(name, &number.to_string(), reply);
+            }
+            say("END", reply);
+        }
+        b"items" | b"slabs" | b"sizes" | b"conns" | b"extstore" | b"proxy" => say("END", reply),
+        _ => say(ERROR, reply),
+    }
+}
+
+fn stat(name: &str, figure: &str, reply: &mut Reply) {
+    for word in ["STAT ", name, " "] {
+        reply.push(word.as_bytes());
+    }
+    say(figure, reply);
+}
+
+/// The figures of memcached's `stats` that this server has, under memcached's names and in memcached's order.
+pub(in crate::server) fn figures(context: &Context<'_>) -> Vec<(&'static str, String)> {
+    let Context { gauges, now, .. } = *context;
+    let store = &*context.store;
+    let counts = store.counts;
+    let mut figures = vec![
+        ("uptime", (now.saturating_sub(gauges.started) / SECOND).to_string()),
+        ("time", (gauges.unix_ns_at_zero.saturating_add(now) / SECOND).to_string()),
+        ("version", VERSION.to_owned()),
+    ];
+    let numbers = [
+        ("pointer_size", u64::from(usize::BITS)),
+        ("curr_connections", gauges.connections),
+        ("total_connections", counts.total_connections),
+        ("cmd_get", counts.cmd_get),
+        ("cmd_set", counts.cmd_set),
+        ("cmd_flush", counts.cmd_flush),
+        ("cmd_touch", counts.cmd_touch),
+        ("cmd_meta", counts.cmd_meta),
+        ("get_hits", counts.get_hits),
+        ("get_misses", counts.get_misses),
+        ("get_expired", counts.get_expired),
+        ("get_flushed", counts.get_flushed),
+        ("delete_misses", counts.delete_misses),
+        ("delete_hits", counts.delete_hits),
+        ("incr_misses", counts.incr_misses),
+        ("incr_hits", counts.incr_hits),
+        ("decr_misses", counts.decr_misses),
+        ("decr_hits", counts.decr_hits),
+        ("cas_misses", counts.cas_misses),
+        ("cas_hits", counts.cas_hits),
+        ("cas_badval", counts.cas_badval),
+        ("touch_hits", counts.touch_hits),
+        ("touch_misses", counts.touch_misses),
+        ("store_too_large", counts.store_too_large),
+        ("bytes_read", counts.bytes_read),
+        ("bytes_written", counts.bytes_written),
+        ("limit_maxbytes", store.limits().memory_max_bytes as u64),
+        ("threads", 1),
+        ("bytes", store.len_bytes() as u64),
+        ("curr_items", store.len() as u64),
+        ("total_items", counts.total_items),
+        ("evictions", counts.evictions),
+    ];
+    figures.extend(numbers.map(|(name, number)| (name, number.to_string())));
+    figures
+}
