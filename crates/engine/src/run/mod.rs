@@ -56,7 +56,7 @@ use crate::worker::meeting::Meeting;
 use crate::worker::messages::{Departure, Line, News, Note, PhaseEnd, Row, Told, Trouble, WorkerEnd};
 use crate::worker::population::{Births, Calling, Gathering};
 use crate::worker::reporter::{Habits, Log, Mode};
-use crate::worker::{Crew, Road, Rules, Worker};
+use crate::worker::{Endpoint, Worker, WorkerLimits, WorkerSetup};
 
 /// The drain of a phase lasts at most this long, and at most as long as a request may take.
 const DRAIN_MAX_NS: Nanos = SECOND;
@@ -738,14 +738,14 @@ fn brief<C: Codec, B: Backend>(
 ) {
     let plan = site.plan;
     let phase = &plan.phases[n];
-    let (seats, shared, log) = worker.parts();
+    let (entries, shared, log) = worker.parts();
     shared.begin(&phase.work, plan.seed);
     let mode = if phase.recorded { Mode::Record(plan.interval_ns) } else { Mode::Count };
     log.begin_phase(n, mode, begin, end);
     log.note_loads(matches!(phase.work, Work::Load(_)));
-    log.note_open(seats.iter().map(|seat| seat.client.open_lanes()).sum());
+    log.note_open(entries.iter().map(|entry| entry.client.open_lanes()).sum());
     let paces: Vec<Option<Pace>> = plan.groups.iter().map(|group| pace_of(phase, group)).collect();
-    for (seat, &(group, number)) in seats.iter_mut().zip(places) {
+    for (entry, &(group, number)) in entries.iter_mut().zip(places) {
         let place = Place { seed: plan.seed, group: group as u64, phase: n as u64, client: number };
         let clients = u64::from(plan.groups[group].clients);
         let requests = requests_of_client(site, phase, group, &plan.groups[group], number);
@@ -761,7 +761,7 @@ fn brief<C: Codec, B: Backend>(
         let manner = plan.groups[group].manner;
         let spacing_ns = if manner.spaced { mean_gap_ns(&plan.groups[group]) } else { 0 };
         let shift = Shift { place, begin, end, requests, depth, repeats, late: manner.late, spacing_ns };
-        seat.client.begin(shift, schedule);
+        entry.client.begin(shift, schedule);
     }
 }
 
@@ -842,10 +842,10 @@ fn gathering_of(site: &Site<'_>, worker: usize) -> Option<Gathering> {
 
 /// Tells every client of a worker to wait for phase `n`.
 fn rest<C: Codec, B: Backend>(plan: &Plan, n: usize, worker: &mut Worker<C, B>, places: &[(usize, u64)]) {
-    let (seats, ..) = worker.parts();
-    for (seat, &(group, number)) in seats.iter_mut().zip(places) {
+    let (entries, ..) = worker.parts();
+    for (entry, &(group, number)) in entries.iter_mut().zip(places) {
         let place = Place { seed: plan.seed, group: group as u64, phase: n as u64, client: number };
-        seat.client.begin(Shift::nothing(place), None);
+        entry.client.begin(Shift::nothing(place), None);
     }
 }
 
@@ -1009,7 +1009,7 @@ fn worker_of<C: Codec, B: Backend>(
     let (plan, number) = (site.plan, line.worker);
     let lanes = plan.lanes();
     let mut clients = Vec::with_capacity(places.len());
-    let mut roads = Vec::with_capacity(places.len() * lanes);
+    let mut endpoints = Vec::with_capacity(places.len() * lanes);
     for &(group, number) in places {
         let before: u64 = plan.groups[..group].iter().map(|group| u64::from(group.clients)).sum();
         let pool = plan.window().map(|window| window.pool);
@@ -1024,12 +1024,12 @@ fn worker_of<C: Codec, B: Backend>(
         }
         clients.push(client);
         let first = (before + number) * lanes as u64;
-        roads.extend((first..).zip(servers.iter()).map(|(connection, &server)| {
+        endpoints.extend((first..).zip(servers.iter()).map(|(connection, &server)| {
             let transport =
                 plan.phases.first().map_or(plan.transport, |phase| transport_of(site, phase, server));
-            Road { server, connection, transport }
+            Endpoint { server, connection, transport }
         }));
-        if let Some(last) = roads.last_mut().filter(|_| pool.is_some_and(|pool| pool.datagrams)) {
+        if let Some(last) = endpoints.last_mut().filter(|_| pool.is_some_and(|pool| pool.datagrams)) {
             last.transport = Transport::Udp;
         }
     }
@@ -1048,7 +1048,7 @@ fn worker_of<C: Codec, B: Backend>(
         shared = shared.replaying(Arc::clone(trace), worker, site.part.workers.into());
     }
     let depth = plan.groups.iter().map(|group| depth_in_use(group.depth)).max().unwrap_or(1);
-    let rules = Rules {
+    let limits = WorkerLimits {
         timeout_ns: plan.timeout_ns,
         reconnect: plan.reconnect,
         drain_ns: plan.timeout_ns.min(DRAIN_MAX_NS),
@@ -1057,13 +1057,13 @@ fn worker_of<C: Codec, B: Backend>(
         unsent_draws_max: draws_of_client(plan.groups.iter().map(|group| u64::from(group.clients)).sum()),
     };
     let habits = Habits {
-        checks: if plan.verify > 0.0 { roads.len() } else { 0 },
+        checks: if plan.verify > 0.0 { endpoints.len() } else { 0 },
         ledger: crowd.map(|_| sequence.map(|_| weight_of(plan))),
         checks_grow: crowd.is_some() && plan.verify > 0.0,
         rows: site.wants.rows,
         departures: site.wants.departures,
         waits_for_intervals: site.choice.is_none(),
-        first_connection: roads.first().map_or(0, |road| road.connection) + 1,
+        first_connection: endpoints.first().map_or(0, |endpoint| endpoint.connection) + 1,
         successes_only: plan.groups.iter().map(|group| group.manner.successes_only).collect(),
         stamped: plan.engine.clock == Clock::Kernel && !site.servers.iter().any(Server::is_unix),
     };
@@ -1074,15 +1074,15 @@ fn worker_of<C: Codec, B: Backend>(
     });
     Worker::new(
         backend,
-        Crew {
+        WorkerSetup {
             clients,
             lanes,
             servers: Arc::clone(&site.servers),
-            roads,
+            endpoints,
             depth,
             greeting: Arc::clone(&site.greeting),
         },
-        rules,
+        limits,
         shared,
         Log::new(line, intervals, habits),
     )

@@ -54,7 +54,7 @@ const GIVE_UP_MAX: usize = 1_024;
 
 /// What a worker needs to know beside its clients.
 #[derive(Clone, Debug)]
-pub struct Rules {
+pub struct WorkerLimits {
     /// How long a request may take, and a connection to open.
     pub timeout_ns: Nanos,
     /// Whether connections that the server closed are opened again.
@@ -114,7 +114,7 @@ struct Connection<C> {
 
 /// One client, and when it is its turn.
 #[derive(Debug)]
-pub struct Seat {
+pub struct ClientEntry {
     /// The client.
     pub client: Client,
     /// When it asked to be woken; [`NEVER`] if it is not in the queue of due times.
@@ -125,16 +125,16 @@ pub struct Seat {
 
 /// Everything of a worker but its backend, so that what the backend hands over can be worked on.
 #[derive(Debug)]
-struct Desk<C> {
-    rules: Rules,
-    seats: Vec<Seat>,
+struct WorkerState<C> {
+    limits: WorkerLimits,
+    entries: Vec<ClientEntry>,
     /// Those of a client are neighbours, in the order of its lanes.
     connections: Vec<Connection<C>>,
     /// Connections of each client.
     lanes: usize,
     servers: Arc<[Server]>,
     /// Where each connection goes.
-    roads: Vec<Road>,
+    endpoints: Vec<Endpoint>,
     shared: Shared,
     log: Log,
     due: BinaryHeap<Reverse<(Nanos, u32)>>,
@@ -175,26 +175,32 @@ struct Desk<C> {
 #[derive(Debug)]
 pub struct Worker<C, B> {
     backend: B,
-    desk: Desk<C>,
+    state: WorkerState<C>,
 }
 
 impl<C: Codec, B: Backend> Worker<C, B> {
     /// A worker for these clients, without a connection yet.
-    pub fn new(backend: B, crew: Crew, rules: Rules, shared: Shared, log: Log) -> Worker<C, B> {
-        let Crew { clients, lanes, servers, roads, depth, greeting } = crew;
-        assert!(roads.len() == clients.len() * lanes, "every client has as many lanes");
-        let count = roads.len();
-        let wheel = Wheel::new(rules.timeout_ns, backend.now());
+    pub fn new(
+        backend: B,
+        crew: WorkerSetup,
+        limits: WorkerLimits,
+        shared: Shared,
+        log: Log,
+    ) -> Worker<C, B> {
+        let WorkerSetup { clients, lanes, servers, endpoints, depth, greeting } = crew;
+        assert!(endpoints.len() == clients.len() * lanes, "every client has as many lanes");
+        let count = endpoints.len();
+        let wheel = Wheel::new(limits.timeout_ns, backend.now());
         let active = clients.len();
-        let desk = Desk {
-            rules,
-            connections: roads
+        let state = WorkerState {
+            limits,
+            connections: endpoints
                 .iter()
                 .enumerate()
-                .map(|(slot, road)| Connection::new(slot, lanes, depth).carried_by(road.transport))
+                .map(|(slot, endpoint)| Connection::new(slot, lanes, depth).carried_by(endpoint.transport))
                 .collect(),
             lanes,
-            roads,
+            endpoints,
             shared,
             log,
             due: BinaryHeap::with_capacity(clients.len()),
@@ -216,17 +222,20 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             servers,
             patience_ns: NEVER,
             read_at: 0,
-            seats: clients.into_iter().map(|client| Seat { client, due: NEVER, woken: false }).collect(),
+            entries: clients
+                .into_iter()
+                .map(|client| ClientEntry { client, due: NEVER, woken: false })
+                .collect(),
         };
-        Worker { backend, desk }
+        Worker { backend, state }
     }
 
     /// The same, speaking with copies of this codec, which has settings.
     pub fn speaking(mut self, codec: &C) -> Worker<C, B> {
-        for connection in &mut self.desk.connections {
+        for connection in &mut self.state.connections {
             connection.session.speak(codec.renew());
         }
-        self.desk.codec = codec.renew();
+        self.state.codec = codec.renew();
         self
     }
 
@@ -236,16 +245,16 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     /// Returns the error of the backend when the kernel refuses to wait. A connection that cannot be opened is no
     /// error here: the log has it.
     pub fn open(&mut self, meeting: &Meeting) -> io::Result<()> {
-        self.desk.wake_all();
+        self.state.wake_all();
         let now = self.backend.now();
         let bounds = Bounds { end: NEVER, drain_end: NEVER, idle: false };
-        self.turns(meeting, bounds, now, |desk| desk.log.has_failed_to_open())?;
+        self.turns(meeting, bounds, now, |state| state.log.has_failed_to_open())?;
         Ok(())
     }
 
     /// Whether the phase that is over closed connections that have to be opened again before the next one.
     pub fn has_shut(&self) -> bool {
-        self.desk.connections.iter().any(|connection| connection.shut)
+        self.state.connections.iter().any(|connection| connection.shut)
     }
 
     /// Between phases: opens the connections again that the phase before closed, since their answers were late. Ends when
@@ -255,10 +264,10 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     /// # Errors
     /// When the kernel refuses to wait.
     pub fn reopen(&mut self, meeting: &Meeting) -> io::Result<()> {
-        self.desk.wake_all();
+        self.state.wake_all();
         let now = self.backend.now();
         let bounds = Bounds { end: NEVER, drain_end: NEVER, idle: false };
-        self.turns(meeting, bounds, now, |desk| !desk.is_reopening())?;
+        self.turns(meeting, bounds, now, |state| !state.is_reopening())?;
         Ok(())
     }
 
@@ -268,13 +277,13 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     /// Returns the error of the backend when the kernel refuses to wait. What servers do is no error here: it is
     /// counted.
     pub fn work(&mut self, meeting: &Meeting, begin: Nanos, end: Nanos) -> io::Result<()> {
-        self.desk.wake_all();
-        self.desk.patience_ns = match (end, self.desk.shared.is_load()) {
-            (NEVER, true) => self.desk.rules.load_patience_ns,
-            (NEVER, false) => self.desk.rules.patience_ns,
+        self.state.wake_all();
+        self.state.patience_ns = match (end, self.state.shared.is_load()) {
+            (NEVER, true) => self.state.limits.load_patience_ns,
+            (NEVER, false) => self.state.limits.patience_ns,
             _ => NEVER,
         };
-        let bounds = Bounds { end, drain_end: end.saturating_add(self.desk.rules.drain_ns), idle: false };
+        let bounds = Bounds { end, drain_end: end.saturating_add(self.state.limits.drain_ns), idle: false };
         let over = self.turns(meeting, bounds, begin, |_| false)?;
         self.settle(over);
         Ok(())
@@ -282,12 +291,12 @@ impl<C: Codec, B: Backend> Worker<C, B> {
 
     /// Whether the next phase can begin: all connections are open, or will be opened again.
     pub fn can_go_on(&self) -> bool {
-        !self.desk.has_lost()
+        !self.state.has_lost()
     }
 
     /// Where it writes down what it does.
     pub fn log(&self) -> &Log {
-        &self.desk.log
+        &self.state.log
     }
 
     /// The clock.
@@ -296,47 +305,47 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     }
 
     /// The clients, to be told what to do in the next phase, with what they share and where they are measured.
-    pub fn parts(&mut self) -> (&mut [Seat], &mut Shared, &mut Log) {
-        (&mut self.desk.seats, &mut self.desk.shared, &mut self.desk.log)
+    pub fn parts(&mut self) -> (&mut [ClientEntry], &mut Shared, &mut Log) {
+        (&mut self.state.entries, &mut self.state.shared, &mut self.state.log)
     }
 
     /// Between phases: connections to servers to which `transport` leads by another one from now on are closed, to be
     /// opened anew. Says whether there are any; their clients wait for their next work, without a connection.
     pub fn change_transport(&mut self, transport: impl Fn(u32) -> Transport) -> bool {
         let mut any = false;
-        let desk = &mut self.desk;
-        for slot in 0..desk.connections.len() {
-            let road = &mut desk.roads[slot];
-            let transport = transport(road.server);
-            if std::mem::replace(&mut road.transport, transport) == transport {
+        let state = &mut self.state;
+        for slot in 0..state.connections.len() {
+            let endpoint = &mut state.endpoints[slot];
+            let transport = transport(endpoint.server);
+            if std::mem::replace(&mut endpoint.transport, transport) == transport {
                 continue;
             }
             any = true;
-            let id = desk.id(slot);
+            let id = state.id(slot);
             self.backend.close(id, Close::Fin);
-            let connection = &mut desk.connections[slot];
+            let connection = &mut state.connections[slot];
             if let State::Opening(_) = connection.state {
-                desk.openings.end_one();
+                state.openings.end_one();
             }
-            desk.log.add_datagrams(&connection.session.datagram_counts());
+            state.log.add_datagrams(&connection.session.datagram_counts());
             connection.session.carry_by_datagrams(transport == Transport::Udp);
             connection.generation = id.generation.wrapping_add(1);
             (connection.state, connection.opened, connection.shut) = (State::Closed, false, false);
             (connection.failures, connection.barren) = (0, 0);
-            let (client, lane) = desk.owner(slot);
-            desk.seats[client].client.handle_closed(lane, true, &mut desk.shared);
+            let (client, lane) = state.owner(slot);
+            state.entries[client].client.handle_closed(lane, true, &mut state.shared);
         }
         any
     }
 
     /// Closes every connection and hands over what was measured.
     pub fn finish(mut self) -> Log {
-        for slot in 0..self.desk.connections.len() {
-            self.backend.close(self.desk.id(slot), Close::Fin);
-            let counts = self.desk.connections[slot].session.datagram_counts();
-            self.desk.log.add_datagrams(&counts);
+        for slot in 0..self.state.connections.len() {
+            self.backend.close(self.state.id(slot), Close::Fin);
+            let counts = self.state.connections[slot].session.datagram_counts();
+            self.state.log.add_datagrams(&counts);
         }
-        self.desk.log
+        self.state.log
     }
 
     /// Turns until every client is done, the drain is over, or `enough`. Returns when that was.
@@ -345,57 +354,57 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         meeting: &Meeting,
         mut bounds: Bounds,
         begin: Nanos,
-        enough: impl Fn(&Desk<C>) -> bool,
+        enough: impl Fn(&WorkerState<C>) -> bool,
     ) -> io::Result<Nanos> {
-        let desk = &mut self.desk;
+        let state = &mut self.state;
         let mut now = self.backend.now();
         while now < begin {
             now = self.backend.wait(begin)?;
         }
-        desk.log.note_begun(now);
+        state.log.note_begun(now);
         loop {
             if meeting.is_stopped() && bounds.end > now {
-                desk.stop(now);
-                bounds = Bounds { end: now, drain_end: now.saturating_add(desk.rules.drain_ns), ..bounds };
+                state.stop(now);
+                bounds = Bounds { end: now, drain_end: now.saturating_add(state.limits.drain_ns), ..bounds };
             }
             // Without a stamp, a reply came when it was read, and what follows from it is due since then: now, and not
             // after another look at what else is ready. Nothing else is as late, since what came meanwhile was not read.
-            let due_until = now.max(desk.read_at);
-            desk.wake_due(due_until);
-            if !desk.relieved.is_empty() {
-                desk.relieve(&mut self.backend, now);
+            let due_until = now.max(state.read_at);
+            state.wake_due(due_until);
+            if !state.relieved.is_empty() {
+                state.relieve(&mut self.backend, now);
             }
-            desk.serve_woken(&mut self.backend, due_until);
-            desk.open_queued(&mut self.backend, now);
-            if now >= desk.births_at {
-                desk.bear(&mut self.backend, now);
+            state.serve_woken(&mut self.backend, due_until);
+            state.open_queued(&mut self.backend, now);
+            if now >= state.births_at {
+                state.bear(&mut self.backend, now);
             }
-            if now >= bounds.drain_end || enough(desk) {
+            if now >= bounds.drain_end || enough(state) {
                 return Ok(now);
             }
-            if desk.active == 0 {
-                match desk.outlast(meeting, &mut bounds, now) {
+            if state.active == 0 {
+                match state.outlast(meeting, &mut bounds, now) {
                     Outlook::Over(at) => return Ok(at),
                     Outlook::OthersGoOn => {}
                 }
             }
-            let until = desk.next_time(now).min(bounds.drain_end);
+            let until = state.next_time(now).min(bounds.drain_end);
             let woke = self.backend.now();
-            desk.log.worked(now, woke);
+            state.log.worked(now, woke);
             now = self.backend.wait_from(woke, until)?;
-            desk.log.waited(until.max(woke), now);
-            self.backend.drain(&mut |conn, event| desk.handle(conn, event, now));
-            self.backend.handshakes(&mut |handshake| desk.log.shook_hands(handshake));
-            desk.close_broken(&mut self.backend);
-            if !desk.redials.is_empty() {
-                desk.redial(&mut self.backend);
+            state.log.waited(until.max(woke), now);
+            self.backend.drain(&mut |conn, event| state.handle(conn, event, now));
+            self.backend.handshakes(&mut |handshake| state.log.shook_hands(handshake));
+            state.close_broken(&mut self.backend);
+            if !state.redials.is_empty() {
+                state.redial(&mut self.backend);
             }
-            desk.greet(&mut self.backend);
-            if desk.log.wants_mending() {
+            state.greet(&mut self.backend);
+            if state.log.wants_mending() {
                 self.backend.mend_stamps();
             }
-            desk.expire(&mut self.backend, now);
-            desk.log.tick(now);
+            state.expire(&mut self.backend, now);
+            state.log.tick(now);
         }
     }
 
@@ -403,40 +412,40 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     /// is unsent.
     fn settle(&mut self, over: Nanos) {
         let now = self.backend.now();
-        let desk = &mut self.desk;
-        desk.log.abandon(true);
-        for slot in 0..desk.connections.len() {
-            if !desk.connections[slot].session.is_idle() {
+        let state = &mut self.state;
+        state.log.abandon(true);
+        for slot in 0..state.connections.len() {
+            if !state.connections[slot].session.is_idle() {
                 // Closed by us, because its answers would come in the next phase: neither lost nor, then, reconnected.
-                self.backend.close(desk.id(slot), Close::Fin);
-                desk.connections[slot].shut = true;
-                desk.miss(slot);
-                desk.end_session(slot, Loss::Closed(Fault::Closed), true, now);
+                self.backend.close(state.id(slot), Close::Fin);
+                state.connections[slot].shut = true;
+                state.miss(slot);
+                state.end_session(slot, Loss::Closed(Fault::Closed), true, now);
             }
         }
-        desk.log.abandon(false);
-        desk.end_crowd(&mut self.backend, over);
-        let (mut dead, mut missing, mut skipped, mut repeated) = (0, desk.crowd_missing(), 0, 0);
-        for seat in &mut desk.seats {
-            let client = &mut seat.client;
+        state.log.abandon(false);
+        state.end_crowd(&mut self.backend, over);
+        let (mut dead, mut missing, mut skipped, mut repeated) = (0, state.crowd_missing(), 0, 0);
+        for entry in &mut state.entries {
+            let client = &mut entry.client;
             repeated += client.repeated();
-            let (log, group) = (&mut desk.log, client.group());
-            let draws_max = desk.rules.unsent_draws_max;
-            client.count_unsent(over, &mut desk.shared, draws_max, |unsent| log.unsent(group, unsent));
+            let (log, group) = (&mut state.log, client.group());
+            let draws_max = state.limits.unsent_draws_max;
+            client.count_unsent(over, &mut state.shared, draws_max, |unsent| log.unsent(group, unsent));
             dead += client.lost_lanes();
             missing += client.missing();
             skipped += client.skipped();
-            seat.due = NEVER;
+            entry.due = NEVER;
         }
-        desk.due.clear();
-        let silent = desk.silent(now);
-        desk.log.end_phase(over, PhaseFate { dead, missing, skipped, repeated, silent });
+        state.due.clear();
+        let silent = state.silent(now);
+        state.log.end_phase(over, PhaseFate { dead, missing, skipped, repeated, silent });
     }
 }
 
 /// The clients of a worker and where their connections go.
 #[derive(Debug)]
-pub struct Crew {
+pub struct WorkerSetup {
     /// The clients.
     pub clients: Vec<Client>,
     /// Lanes of each.
@@ -444,7 +453,7 @@ pub struct Crew {
     /// The servers of the Plan.
     pub servers: Arc<[Server]>,
     /// Where connections go: for each client its lanes in order.
-    pub roads: Vec<Road>,
+    pub endpoints: Vec<Endpoint>,
     /// Most requests outstanding on a connection, to make room for.
     pub depth: usize,
     /// What is said on every new connection.
@@ -453,7 +462,7 @@ pub struct Crew {
 
 /// Where a connection goes.
 #[derive(Clone, Copy, Debug)]
-pub struct Road {
+pub struct Endpoint {
     /// Index of its server in the Plan.
     pub server: u32,
     /// Its number over all threads, which decides on the address that it comes from.
@@ -518,7 +527,7 @@ impl<C: Codec> Connection<C> {
     }
 }
 
-impl<C: Codec> Desk<C> {
+impl<C: Codec> WorkerState<C> {
     fn id(&self, slot: usize) -> ConnId {
         ConnId { slot: slot as u32, generation: self.connections[slot].generation }
     }
@@ -532,9 +541,9 @@ impl<C: Codec> Desk<C> {
 
     #[inline(always)]
     fn wake(&mut self, client: usize) {
-        let seat = &mut self.seats[client];
-        if !seat.woken {
-            seat.woken = true;
+        let entry = &mut self.entries[client];
+        if !entry.woken {
+            entry.woken = true;
             self.woken.push(client as u32);
         }
     }
@@ -544,27 +553,27 @@ impl<C: Codec> Desk<C> {
             self.active = active;
             return self.wake_crowd();
         }
-        self.active = self.seats.len();
-        for client in 0..self.seats.len() {
+        self.active = self.entries.len();
+        for client in 0..self.entries.len() {
             self.wake(client);
         }
     }
 
     /// Whether a connection that was closed between phases is on its way for the first time.
     fn is_reopening(&self) -> bool {
-        self.connections.iter().zip(&self.roads).any(|(connection, road)| {
-            let tried = connection.failures as usize >= self.servers[road.server as usize].addresses();
+        self.connections.iter().zip(&self.endpoints).any(|(connection, endpoint)| {
+            let tried = connection.failures as usize >= self.servers[endpoint.server as usize].addresses();
             connection.shut && !tried
         })
     }
 
     fn has_lost(&self) -> bool {
-        self.seats.iter().any(|seat| seat.client.lost_lanes() > 0)
+        self.entries.iter().any(|entry| entry.client.lost_lanes() > 0)
     }
 
     fn stop(&mut self, now: Nanos) {
-        for seat in &mut self.seats {
-            seat.client.stop(now);
+        for entry in &mut self.entries {
+            entry.client.stop(now);
         }
         self.openings.forget_waiting();
         self.shut_crowd(now);
@@ -589,9 +598,9 @@ impl<C: Codec> Desk<C> {
     fn wake_due(&mut self, now: Nanos) {
         while let Some(&Reverse((at, client))) = self.due.peek().filter(|Reverse((at, _))| *at <= now) {
             self.due.pop();
-            let seat = &mut self.seats[client as usize];
-            if seat.due == at {
-                seat.due = NEVER;
+            let entry = &mut self.entries[client as usize];
+            if entry.due == at {
+                entry.due = NEVER;
                 self.wake(client as usize);
             }
         }
@@ -602,7 +611,7 @@ impl<C: Codec> Desk<C> {
     fn serve_woken(&mut self, backend: &mut impl Backend, now: Nanos) {
         let mut woken = std::mem::take(&mut self.woken);
         for client in woken.drain(..) {
-            self.seats[client as usize].woken = false;
+            self.entries[client as usize].woken = false;
             self.serve(client as usize, backend, now);
         }
         // Those who have more to ask than one turn allows were woken again meanwhile.
@@ -616,13 +625,13 @@ impl<C: Codec> Desk<C> {
         }
         let (mut asked, mut given_up, mut is_crowded) = (0, 0, false);
         loop {
-            let seat = &mut self.seats[number];
-            if let Some((op, ticket)) = seat.client.poll_read(now, &mut self.shared) {
+            let entry = &mut self.entries[number];
+            if let Some((op, ticket)) = entry.client.poll_read(now, &mut self.shared) {
                 // Only clients with one lane are quick.
                 let waiting_bytes = self.connections[number].session.request(&op, ticket).expect(SAYABLE);
                 asked += 1;
                 is_crowded = waiting_bytes > OUTBOX_MAX_BYTES;
-                if seat.client.is_full() {
+                if entry.client.is_full() {
                     break;
                 }
                 if asked >= ASK_MAX || is_crowded {
@@ -631,7 +640,7 @@ impl<C: Codec> Desk<C> {
                 }
                 continue;
             }
-            match seat.client.poll(now, &mut self.shared) {
+            match entry.client.poll(now, &mut self.shared) {
                 Wish::Ask { lane, op, ticket } => {
                     let slot = number * self.lanes + usize::from(lane);
                     let waiting_bytes = self.connections[slot].session.request(&op, ticket).expect(SAYABLE);
@@ -641,10 +650,10 @@ impl<C: Codec> Desk<C> {
                     }
                     asked += 1;
                     // The answer that frees a slot wakes it.
-                    if seat.client.is_full() {
+                    if entry.client.is_full() {
                         break;
                     }
-                    if (asked >= ASK_MAX || is_crowded) && !seat.client.is_splitting() {
+                    if (asked >= ASK_MAX || is_crowded) && !entry.client.is_splitting() {
                         self.wake(number);
                         break;
                     }
@@ -657,13 +666,13 @@ impl<C: Codec> Desk<C> {
                     connection.state = State::Queued;
                     let pause = retry_pause(connection.failures.max(connection.barren));
                     let again = connection.opened && !connection.shut;
-                    let own = seat.client.reopening_pause(connection.failures).filter(|_| again);
+                    let own = entry.client.reopening_pause(connection.failures).filter(|_| again);
                     let pause = own.unwrap_or(pause);
                     let id = ConnId { slot: slot as u32, generation: connection.generation };
                     self.openings.enqueue(id, now.saturating_add(pause));
                 }
                 Wish::Unsent(verb) => {
-                    self.log.unsent(seat.client.group(), Unsent { verb, requests: 1, estimated: 0 });
+                    self.log.unsent(entry.client.group(), Unsent { verb, requests: 1, estimated: 0 });
                     given_up += 1;
                     if given_up >= GIVE_UP_MAX {
                         self.wake(number);
@@ -672,8 +681,8 @@ impl<C: Codec> Desk<C> {
                 }
                 Wish::Wait(NEVER) => break,
                 Wish::Wait(at) => {
-                    if at < seat.due {
-                        seat.due = at;
+                    if at < entry.due {
+                        entry.due = at;
                         self.due.push(Reverse((at, number as u32)));
                     }
                     break;
@@ -683,13 +692,13 @@ impl<C: Codec> Desk<C> {
                     break;
                 }
                 Wish::Done => {
-                    self.active -= usize::from(seat.client.retire());
+                    self.active -= usize::from(entry.client.retire());
                     break;
                 }
             }
         }
         if asked > 0 {
-            self.log.asked(asked as u32, self.seats[number].client.outstanding());
+            self.log.asked(asked as u32, self.entries[number].client.outstanding());
         }
         self.flush_client(number, backend);
         if is_crowded {
@@ -744,7 +753,7 @@ impl<C: Codec> Desk<C> {
             }
             self.congested -= 1;
             let client = connection.client as usize;
-            self.seats[client].client.handle_writable(now);
+            self.entries[client].client.handle_writable(now);
             self.wake(client);
         }
     }
@@ -767,20 +776,20 @@ impl<C: Codec> Desk<C> {
             }
             self.log.sent(handed.taken);
             let (client, lane) = (connection.client as usize, connection.lane);
-            let seat = &mut self.seats[client];
+            let entry = &mut self.entries[client];
             if self.shared.has_window() {
-                self.shared.count_window_bytes(seat.client.window_verb(), handed.taken);
+                self.shared.count_window_bytes(entry.client.window_verb(), handed.taken);
             }
-            let mut view = View::new(slot, lane, &mut seat.client, &mut self.shared, &mut self.log);
+            let mut view = View::new(slot, lane, &mut entry.client, &mut self.shared, &mut self.log);
             connection.session.handle_sent(handed.taken, handed.at, &mut view);
-            if view.woken && !seat.woken {
-                seat.woken = true;
+            if view.woken && !entry.woken {
+                entry.woken = true;
                 self.woken.push(client as u32);
             }
         }
         if !connection.in_wheel && !connection.session.is_idle() {
             connection.in_wheel = true;
-            let deadline = connection.session.deadline(self.rules.timeout_ns);
+            let deadline = connection.session.deadline(self.limits.timeout_ns);
             self.wheel.insert(slot as u32, deadline);
         }
     }
@@ -799,9 +808,9 @@ impl<C: Codec> Desk<C> {
             connection.generation = connection.generation.wrapping_add(1);
             if !connection.in_wheel {
                 connection.in_wheel = true;
-                self.wheel.insert(slot as u32, now.saturating_add(self.rules.timeout_ns));
+                self.wheel.insert(slot as u32, now.saturating_add(self.limits.timeout_ns));
             }
-            let Road { server, connection: number, transport } = self.roads[slot];
+            let Endpoint { server, connection: number, transport } = self.endpoints[slot];
             let attempt = connection.attempt as usize;
             let target = self.servers[server as usize].target_over(transport, number, attempt);
             backend.open(ConnId { slot: slot as u32, generation: connection.generation }, &target);
@@ -840,7 +849,7 @@ impl<C: Codec> Desk<C> {
                 let answered = if self.crowd.is_some() {
                     self.crowd_received(slot, chunk)
                 } else {
-                    let client = &mut self.seats[number].client;
+                    let client = &mut self.entries[number].client;
                     if self.shared.has_window() {
                         self.shared.count_window_bytes(client.window_verb(), chunk.bytes.len());
                     }
@@ -853,7 +862,7 @@ impl<C: Codec> Desk<C> {
                     Ok(answered) => {
                         if answered > 0 {
                             connection.answered = true;
-                            self.silence.answered(self.roads[slot].server, read);
+                            self.silence.answered(self.endpoints[slot].server, read);
                         }
                         // A codec may have asked something of its own.
                         if self.lanes > 1 && connection.session.has_output() {
@@ -862,9 +871,9 @@ impl<C: Codec> Desk<C> {
                         self.wake(number);
                     }
                     Err(malformed) => {
-                        self.log.malformed(self.roads[slot].server, malformed, chunk.bytes);
+                        self.log.malformed(self.endpoints[slot].server, malformed, chunk.bytes);
                         self.broken.push(id);
-                        self.lose(slot, Loss::Closed(Fault::Protocol), self.rules.reconnect, read);
+                        self.lose(slot, Loss::Closed(Fault::Protocol), self.limits.reconnect, read);
                     }
                 }
             }
@@ -934,14 +943,14 @@ impl<C: Codec> Desk<C> {
             return self.crowd_opened(slot, since, now);
         }
         self.openings.end_one();
-        let server = self.roads[slot].server;
+        let server = self.endpoints[slot].server;
         self.log.opened(server, now.saturating_sub(since), connection.opened && !connection.shut);
         connection.state = State::Open;
         (connection.opened, connection.shut) = (true, false);
         connection.answered = false;
         connection.failures = 0;
         let (client, lane) = self.owner(slot);
-        self.seats[client].client.handle_opened(lane, now);
+        self.entries[client].client.handle_opened(lane, now);
         self.wake(client);
     }
 
@@ -950,12 +959,12 @@ impl<C: Codec> Desk<C> {
         if self.churns {
             return self.crowd_closed(slot, reason, now);
         }
-        let server = self.roads[slot].server;
+        let server = self.endpoints[slot].server;
         let connection = &mut self.connections[slot];
         let State::Opening(since) = connection.state else {
             let fault = reason.fault;
             self.log.lost(server, Trouble::Lost(reason));
-            return self.lose(slot, Loss::Closed(fault), self.rules.reconnect, now);
+            return self.lose(slot, Loss::Closed(fault), self.limits.reconnect, now);
         };
         self.openings.end_one();
         connection.welcome = None;
@@ -970,7 +979,7 @@ impl<C: Codec> Desk<C> {
             self.openings.enqueue(id, now);
             return;
         }
-        let again = connection.opened && self.rules.reconnect;
+        let again = connection.opened && self.limits.reconnect;
         self.log.not_opened(server, reason);
         self.silence.missed(server, since);
         let again = again && !self.gives_up(server, now);
@@ -991,7 +1000,7 @@ impl<C: Codec> Desk<C> {
             Loss::Closed(_) => connection.barren += 1,
             Loss::TimedOut => {}
         }
-        let again = again && !self.gives_up(self.roads[slot].server, now);
+        let again = again && !self.gives_up(self.endpoints[slot].server, now);
         self.end_session(slot, loss, again, now);
     }
 
@@ -999,7 +1008,7 @@ impl<C: Codec> Desk<C> {
     fn miss(&mut self, slot: usize) {
         let since = self.connections[slot].session.deadline(0);
         if since != NEVER {
-            self.silence.missed(self.roads[slot].server, since);
+            self.silence.missed(self.endpoints[slot].server, since);
         }
     }
 
@@ -1010,7 +1019,7 @@ impl<C: Codec> Desk<C> {
 
     /// For every server that this worker talks to, how long it has been silent.
     fn silent(&self, now: Nanos) -> Vec<(u32, Nanos)> {
-        let mut servers: Vec<u32> = self.roads.iter().map(|road| road.server).collect();
+        let mut servers: Vec<u32> = self.endpoints.iter().map(|endpoint| endpoint.server).collect();
         servers.sort_unstable();
         servers.dedup();
         servers.into_iter().map(|server| (server, self.silence.of(server, now))).collect()
@@ -1021,11 +1030,11 @@ impl<C: Codec> Desk<C> {
         let connection = &mut self.connections[slot];
         connection.state = State::Closed;
         connection.generation = connection.generation.wrapping_add(1);
-        let client = &mut self.seats[connection.client as usize].client;
+        let client = &mut self.entries[connection.client as usize].client;
         let mut view = View::new(slot, connection.lane, client, &mut self.shared, &mut self.log);
         match loss {
             Loss::Closed(fault) => connection.session.handle_closed(fault, now, &mut view),
-            Loss::TimedOut => connection.session.handle_timeout(self.rules.timeout_ns, now, &mut view),
+            Loss::TimedOut => connection.session.handle_timeout(self.limits.timeout_ns, now, &mut view),
         }
         self.close_lane(slot, again);
     }
@@ -1033,7 +1042,7 @@ impl<C: Codec> Desk<C> {
     /// A lane is not open any more; `again`: its client may open it again.
     fn close_lane(&mut self, slot: usize, again: bool) {
         let (client, lane) = self.owner(slot);
-        self.seats[client].client.handle_closed(lane, again, &mut self.shared);
+        self.entries[client].client.handle_closed(lane, again, &mut self.shared);
         if !again {
             self.log.gone();
         }
@@ -1067,8 +1076,8 @@ impl<C: Codec> Desk<C> {
         let connection = &mut self.connections[slot];
         let deadline = match connection.state {
             State::Closed | State::Queued => return,
-            State::Opening(since) => since.saturating_add(self.rules.timeout_ns),
-            State::Open | State::Full => connection.session.deadline(self.rules.timeout_ns),
+            State::Opening(since) => since.saturating_add(self.limits.timeout_ns),
+            State::Open | State::Full => connection.session.deadline(self.limits.timeout_ns),
         };
         if deadline == NEVER {
             return;
@@ -1086,8 +1095,8 @@ impl<C: Codec> Desk<C> {
         if let State::Opening(_) = connection.state {
             return self.closed(slot, Reason { words, ..Reason::new(Fault::Timeout, 0) }, now);
         }
-        // The generator closed it, so that it is opened again whatever the rules say of servers that close.
-        self.log.lost(self.roads[slot].server, Trouble::TimedOut);
+        // The generator closed it, so that it is opened again whatever the limits say of servers that close.
+        self.log.lost(self.endpoints[slot].server, Trouble::TimedOut);
         self.lose(slot, Loss::TimedOut, true, now);
     }
 
@@ -1095,11 +1104,11 @@ impl<C: Codec> Desk<C> {
     /// has been silent for too long.
     fn give_up_overdue(&mut self, slot: usize, backend: &mut impl Backend, now: Nanos) {
         self.miss(slot);
-        let (id, server, (client, lane)) = (self.id(slot), self.roads[slot].server, self.owner(slot));
+        let (id, server, (client, lane)) = (self.id(slot), self.endpoints[slot].server, self.owner(slot));
         let connection = &mut self.connections[slot];
-        let client_of = &mut self.seats[client].client;
+        let client_of = &mut self.entries[client].client;
         let mut view = View::new(slot, lane, client_of, &mut self.shared, &mut self.log);
-        connection.session.handle_overdue(self.rules.timeout_ns, now, &mut view);
+        connection.session.handle_overdue(self.limits.timeout_ns, now, &mut view);
         self.log.late(server);
         if self.gives_up(server, now) {
             backend.close(id, Close::Fin);

@@ -1,6 +1,6 @@
 //! Clients that come, make their requests on a connection of their own, close it and go.
 //!
-//! A client has a seat as long as it is there; seats are used again, and made only when all are taken. What goes wrong
+//! A client has a slot as long as it is there; entries are used again, and made only when all are taken. What goes wrong
 //! with a connection ends its client, is counted once, and leaves the others alone.
 
 use std::cmp::Reverse;
@@ -19,7 +19,7 @@ use pummel_logic::unsent::{self, DRAWS_MAX};
 use pummel_logic::workload::sequence::Draws;
 use pummel_logic::workload::verify::stale::{RunMark, Writer};
 
-use super::{Connection, Desk, Loss, Road, Seat, State, View, Worker};
+use super::{ClientEntry, Connection, Endpoint, Loss, State, View, Worker, WorkerState};
 use crate::backend::dial::failure_of;
 use crate::backend::{Backend, Close, ConnId, Reason};
 use crate::worker::deadlines::Wheel;
@@ -78,7 +78,7 @@ pub struct Calling {
     /// The first request of a client is due when its connection is open, and each other one tells when the next is;
     /// otherwise they are made in closed loop.
     pub told: bool,
-    /// Whether a seat rests after a connection that failed, and a server that is silent for too long is given up.
+    /// Whether a slot rests after a connection that failed, and a server that is silent for too long is given up.
     /// Otherwise each client comes when it is due, whatever became of those before it.
     pub paced: bool,
 }
@@ -86,7 +86,7 @@ pub struct Calling {
 /// When clients come.
 #[derive(Debug)]
 pub enum Births {
-    /// As soon as there is a seat.
+    /// As soon as there is a slot.
     Closed,
     /// By a schedule of all clients of the group.
     Scheduled(Schedule),
@@ -107,7 +107,7 @@ pub(super) struct Crowd {
     /// Seats that nobody has, and since when.
     free: Vec<(u32, Nanos)>,
     /// Seats whose last connections failed: until when no client takes them, which they are, and since when nobody has
-    /// them. At most as many as there are seats.
+    /// them. At most as many as there are entries.
     resting: BinaryHeap<Reverse<(Nanos, u32, Nanos)>>,
     /// How many clients may be there at one time: the limit, or fewer where the machine had no descriptor for more.
     room: usize,
@@ -115,7 +115,7 @@ pub(super) struct Crowd {
     room_grows_at: Nanos,
     /// Requests that are never made, because their servers were given up.
     missing: u64,
-    /// What is known of those who have a seat.
+    /// What is known of those who have a slot.
     lives: Vec<Life>,
     /// How many are there.
     alive: usize,
@@ -145,7 +145,7 @@ const NOBODY: Life =
 
 impl Calling {
     /// How many requests clients were to make that are due before `end`, of client `number`, which is due at `due`, and
-    /// every `turns`-th after it. None in closed loop, where nobody is due before there is a seat.
+    /// every `turns`-th after it. None in closed loop, where nobody is due before there is a slot.
     fn calls_before(&mut self, end: Nanos, number: u64, due: Nanos, turns: u64) -> Passed {
         if due >= end {
             return Passed::default();
@@ -163,7 +163,7 @@ impl Calling {
 }
 
 impl Crowd {
-    pub(super) fn new(gathering: Gathering, seats: usize) -> Crowd {
+    pub(super) fn new(gathering: Gathering, entries: usize) -> Crowd {
         Crowd {
             gathering,
             calling: None,
@@ -174,7 +174,7 @@ impl Crowd {
             room: gathering.limit,
             room_grows_at: NEVER,
             missing: 0,
-            lives: vec![NOBODY; seats],
+            lives: vec![NOBODY; entries],
             alive: 0,
             open: 0,
             attempt: 0,
@@ -236,9 +236,9 @@ impl Crowd {
 
     /// Seats that have rested are free again, and after a shortage of descriptors one client more may come.
     fn recover(&mut self, now: Nanos) {
-        while let Some(&Reverse((_, seat, since))) = self.resting.peek().filter(|rest| rest.0.0 <= now) {
+        while let Some(&Reverse((_, slot, since))) = self.resting.peek().filter(|rest| rest.0.0 <= now) {
             self.resting.pop();
-            self.free.push((seat, since));
+            self.free.push((slot, since));
         }
         if self.alive >= self.room && self.room_grows_at <= now {
             self.room += 1;
@@ -284,37 +284,38 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     /// Clients are a crowd in phases for which [`Worker::call`] is called.
     pub fn gathering(mut self, gathering: Option<Gathering>) -> Worker<C, B> {
         if gathering.is_some() {
-            self.desk.wheel = Wheel::exact();
+            self.state.wheel = Wheel::exact();
         }
-        self.desk.crowd = gathering.map(|gathering| Box::new(Crowd::new(gathering, self.desk.seats.len())));
+        self.state.crowd =
+            gathering.map(|gathering| Box::new(Crowd::new(gathering, self.state.entries.len())));
         self
     }
 
-    /// Before a phase in which clients come and go: all connections are closed, and all seats are free.
+    /// Before a phase in which clients come and go: all connections are closed, and all entries are free.
     ///
     /// # Panics
     /// When clients do not come and go in this run.
     pub fn call(&mut self, calling: Calling) {
-        let desk = &mut self.desk;
-        for slot in 0..desk.connections.len() {
-            self.backend.close(desk.id(slot), Close::Fin);
-            let connection = &mut desk.connections[slot];
+        let state = &mut self.state;
+        for slot in 0..state.connections.len() {
+            self.backend.close(state.id(slot), Close::Fin);
+            let connection = &mut state.connections[slot];
             if let State::Opening(_) = connection.state {
-                desk.openings.end_one();
+                state.openings.end_one();
             }
             connection.leave();
-            desk.seats[connection.client as usize].client.go();
+            state.entries[connection.client as usize].client.go();
         }
-        let seats = desk.seats.len();
-        let crowd = desk.crowd.as_mut().expect("the plan says that clients come and go");
-        crowd.free = (0..seats).rev().map(|seat| (seat as u32, calling.begin)).collect();
+        let entries = state.entries.len();
+        let crowd = state.crowd.as_mut().expect("the plan says that clients come and go");
+        crowd.free = (0..entries).rev().map(|slot| (slot as u32, calling.begin)).collect();
         crowd.resting.clear();
         (crowd.room, crowd.room_grows_at, crowd.missing) = (crowd.gathering.limit, NEVER, 0);
         crowd.lives.fill(NOBODY);
         (crowd.alive, crowd.open, crowd.next, crowd.gate) = (0, 0, None, 0);
         crowd.calling = Some(calling);
         crowd.advance();
-        (desk.churns, desk.births_at) = (true, crowd.next_time());
+        (state.churns, state.births_at) = (true, crowd.next_time());
     }
 }
 
@@ -328,14 +329,14 @@ impl<C> Connection<C> {
     }
 }
 
-impl<C: Codec> Desk<C> {
+impl<C: Codec> WorkerState<C> {
     /// How many clients have something left to do, where they come and go.
     pub(super) fn crowd_active(&self) -> Option<usize> {
         let crowd = self.crowd.as_ref().filter(|crowd| crowd.calling.is_some())?;
         Some(crowd.alive + usize::from(crowd.next.is_some()))
     }
 
-    /// The run is interrupted: nobody comes any more. Those who were due and waited for a seat have asked nothing.
+    /// The run is interrupted: nobody comes any more. Those who were due and waited for a slot have asked nothing.
     pub(super) fn shut_crowd(&mut self, now: Nanos) {
         let Some(crowd) = &self.crowd else { return };
         if let Some(calling) = &crowd.calling {
@@ -347,18 +348,18 @@ impl<C: Codec> Desk<C> {
 
     /// Wakes those who are there.
     pub(super) fn wake_crowd(&mut self) {
-        for seat in 0..self.seats.len() {
-            if self.crowd().lives[seat].here {
-                self.wake(seat);
+        for slot in 0..self.entries.len() {
+            if self.crowd().lives[slot].here {
+                self.wake(slot);
             }
         }
     }
 
     /// The phase is over: everybody is gone.
     pub(super) fn end_crowd(&mut self, backend: &mut impl Backend, now: Nanos) {
-        for seat in 0..self.seats.len() {
-            if self.churns && self.crowd().lives[seat].here {
-                self.depart(seat, backend, now);
+        for slot in 0..self.entries.len() {
+            if self.churns && self.crowd().lives[slot].here {
+                self.depart(slot, backend, now);
             }
         }
         if let Some(crowd) = &mut self.crowd {
@@ -371,7 +372,7 @@ impl<C: Codec> Desk<C> {
         self.crowd.as_mut().expect("asked only where clients come and go")
     }
 
-    /// Lets those come whose time it is, as far as there are seats.
+    /// Lets those come whose time it is, as far as there are entries.
     pub(super) fn bear(&mut self, backend: &mut impl Backend, now: Nanos) {
         let mut last_due = None;
         for _ in 0..BIRTHS_TURN {
@@ -395,13 +396,13 @@ impl<C: Codec> Desk<C> {
             }
             crowd.advance();
             last_due = Some(due);
-            let (seat, since) = self.free_seat();
+            let (slot, since) = self.free_slot();
             let due = match self.crowd().calling.as_ref().map(|calling| &calling.births) {
-                // Its turn came when the seat was left.
+                // Its turn came when the slot was left.
                 Some(Births::Closed) => since.max(due),
                 _ => due,
             };
-            self.come(seat, number, due, backend, now);
+            self.come(slot, number, due, backend, now);
         }
         let crowd = self.crowd();
         let is_grainy = matches!(&crowd.calling, Some(Calling { births: Births::Drawn(_), .. }));
@@ -453,7 +454,7 @@ impl<C: Codec> Desk<C> {
         self.crowd.as_mut().map_or(0, |crowd| std::mem::take(&mut crowd.missing))
     }
 
-    /// The time is over: those who were due and found no seat have asked nothing. Returns how many requests those are.
+    /// The time is over: those who were due and found no slot have asked nothing. Returns how many requests those are.
     fn turn_away(&mut self, end: Nanos) -> u64 {
         let mut unsent = 0;
         let crowd = self.crowd.as_mut().expect("asked only where clients come and go");
@@ -479,45 +480,45 @@ impl<C: Codec> Desk<C> {
         self.active = self.crowd_active().unwrap_or(self.active);
     }
 
-    /// A seat that nobody has, and since when; a new one where all are taken.
-    fn free_seat(&mut self) -> (usize, Nanos) {
+    /// A slot that nobody has, and since when; a new one where all are taken.
+    fn free_slot(&mut self) -> (usize, Nanos) {
         let crowd = self.crowd();
-        if let Some((seat, since)) = crowd.free.pop() {
-            return (seat as usize, since);
+        if let Some((slot, since)) = crowd.free.pop() {
+            return (slot as usize, since);
         }
-        let (seat, gathering) = (crowd.lives.len(), crowd.gathering);
+        let (slot, gathering) = (crowd.lives.len(), crowd.gathering);
         let begin = crowd.calling.as_ref().map_or(0, |calling| calling.begin);
         crowd.lives.push(NOBODY);
         let (turn, turns) = gathering.turn;
-        let writer = gathering.mark.map(|mark| Writer::new(mark, seat as u64 * turns + turn));
+        let writer = gathering.mark.map(|mark| Writer::new(mark, slot as u64 * turns + turn));
         let client = Client::new(gathering.group, 0, 0, writer);
-        self.seats.push(Seat { client, due: NEVER, woken: false });
-        let mut connection = Connection::new(seat, 1, gathering.depth);
+        self.entries.push(ClientEntry { client, due: NEVER, woken: false });
+        let mut connection = Connection::new(slot, 1, gathering.depth);
         connection.session.speak(self.codec.renew());
         self.connections.push(connection);
-        self.roads.push(Road { server: 0, connection: 0, transport: gathering.transport });
+        self.endpoints.push(Endpoint { server: 0, connection: 0, transport: gathering.transport });
         self.log.make_room(self.connections.len());
-        (seat, begin)
+        (slot, begin)
     }
 
     /// A client comes and asks for its connection.
-    fn come(&mut self, seat: usize, number: u64, due: Nanos, backend: &mut impl Backend, now: Nanos) {
+    fn come(&mut self, slot: usize, number: u64, due: Nanos, backend: &mut impl Backend, now: Nanos) {
         let server = (number % self.servers.len() as u64) as u32;
         let crowd = self.crowd();
-        crowd.lives[seat] = Life { number, here: true, ..NOBODY };
+        crowd.lives[slot] = Life { number, here: true, ..NOBODY };
         crowd.alive += 1;
-        let road = &mut self.roads[seat];
-        (road.server, road.connection) = (server, number);
+        let endpoint = &mut self.endpoints[slot];
+        (endpoint.server, endpoint.connection) = (server, number);
         let (shift, _) = self.shift_of(number, due);
-        let client = &mut self.seats[seat].client;
+        let client = &mut self.entries[slot].client;
         client.succeed(number, server);
         client.begin(shift, None);
         if let Some(churn) = self.log.churn() {
             churn.begun += 1;
         }
-        match self.seats[seat].client.poll(now, &mut self.shared) {
-            Wish::Open(_) => self.dial(seat, backend),
-            _ => self.depart(seat, backend, now),
+        match self.entries[slot].client.poll(now, &mut self.shared) {
+            Wish::Open(_) => self.dial(slot, backend),
+            _ => self.depart(slot, backend, now),
         }
     }
 
@@ -548,10 +549,10 @@ impl<C: Codec> Desk<C> {
         connection.generation = connection.generation.wrapping_add(1);
         if !connection.in_wheel {
             connection.in_wheel = true;
-            self.wheel.insert(slot as u32, at.saturating_add(self.rules.timeout_ns));
+            self.wheel.insert(slot as u32, at.saturating_add(self.limits.timeout_ns));
         }
         let id = ConnId { slot: slot as u32, generation: connection.generation };
-        let Road { server, connection: number, transport } = self.roads[slot];
+        let Endpoint { server, connection: number, transport } = self.endpoints[slot];
         let crowd = self.crowd.as_mut().expect("asked only where clients come and go");
         if crowd.lives[slot].tries == 0 {
             crowd.lives[slot].asked_at = at;
@@ -573,14 +574,14 @@ impl<C: Codec> Desk<C> {
         crowd.open += 1;
         let (open, number) = (crowd.open, crowd.lives[slot].number);
         crowd.lives[slot].was_open = true;
-        self.log.opened(self.roads[slot].server, now.saturating_sub(since), false);
+        self.log.opened(self.endpoints[slot].server, now.saturating_sub(since), false);
         if let Some(churn) = self.log.churn() {
             churn.established += 1;
             churn.alive_max = churn.alive_max.max(open);
             churn.connect.record(now.saturating_sub(since));
         }
         let (shift, told) = self.shift_of(number, now);
-        let client = &mut self.seats[slot].client;
+        let client = &mut self.entries[slot].client;
         client.handle_opened(0, now);
         if told {
             client.begin(shift, Some(Schedule::told()));
@@ -590,7 +591,7 @@ impl<C: Codec> Desk<C> {
 
     /// A connection is not there any more, or never came to be. Says whether it is to be tried by another address.
     pub(super) fn crowd_closed(&mut self, slot: usize, reason: Reason, now: Nanos) {
-        let server = self.roads[slot].server;
+        let server = self.endpoints[slot].server;
         let addresses = self.servers[server as usize].addresses() as u32;
         let opening = match self.connections[slot].state {
             State::Opening(since) => Some(since),
@@ -650,43 +651,43 @@ impl<C: Codec> Desk<C> {
     }
 
     /// A client has nothing more to do, and goes.
-    pub(super) fn depart(&mut self, seat: usize, backend: &mut impl Backend, now: Nanos) {
-        let life = self.crowd().lives[seat];
+    pub(super) fn depart(&mut self, slot: usize, backend: &mut impl Backend, now: Nanos) {
+        let life = self.crowd().lives[slot];
         if !life.here {
             return;
         }
-        let id = self.id(seat);
-        if self.connections[seat].state != State::Closed {
+        let id = self.id(slot);
+        if self.connections[slot].state != State::Closed {
             backend.close(id, Close::Fin);
-            self.connections[seat].leave();
+            self.connections[slot].leave();
         }
-        self.note_departure(seat, &life, now);
-        self.count_rest(seat, &life, now);
-        let client = &mut self.seats[seat].client;
+        self.note_departure(slot, &life, now);
+        self.count_rest(slot, &life, now);
+        let client = &mut self.entries[slot].client;
         client.go();
-        self.seats[seat].due = NEVER;
-        let connection = &self.connections[seat];
+        self.entries[slot].due = NEVER;
+        let connection = &self.connections[slot];
         let failures = connection.failures.max(connection.barren);
         let crowd = self.crowd();
-        crowd.lives[seat] = NOBODY;
+        crowd.lives[slot] = NOBODY;
         crowd.alive -= 1;
         crowd.open -= u64::from(life.was_open);
         match life.failure.filter(|_| crowd.is_paced()) {
             Some(failure) => {
                 let until = now.saturating_add(retry_pause(failures));
-                crowd.resting.push(Reverse((until, seat as u32, now)));
+                crowd.resting.push(Reverse((until, slot as u32, now)));
                 if failure.is_before_asking() {
                     crowd.run_short(now);
                 }
             }
-            None => crowd.free.push((seat as u32, now)),
+            None => crowd.free.push((slot as u32, now)),
         }
         self.count_crowd();
     }
 
-    fn note_departure(&mut self, seat: usize, life: &Life, now: Nanos) {
-        let calls = self.seats[seat].client.calls();
-        self.log.departed(seat, || Departure {
+    fn note_departure(&mut self, slot: usize, life: &Life, now: Nanos) {
+        let calls = self.entries[slot].client.calls();
+        self.log.departed(slot, || Departure {
             client: life.number,
             asked_at: life.asked_at,
             ended_at: now,
@@ -706,8 +707,8 @@ impl<C: Codec> Desk<C> {
     }
 
     /// What a client was to ask and did not: all of it where its connection failed, otherwise what was due.
-    fn count_rest(&mut self, seat: usize, life: &Life, now: Nanos) {
-        let client = &mut self.seats[seat].client;
+    fn count_rest(&mut self, slot: usize, life: &Life, now: Nanos) {
+        let client = &mut self.entries[slot].client;
         let (log, group) = (&mut self.log, client.group());
         if life.failure.is_none() {
             if !client.is_told() {
@@ -723,7 +724,7 @@ impl<C: Codec> Desk<C> {
     pub(super) fn crowd_received(&mut self, slot: usize, chunk: Chunk<'_>) -> Result<u32, Malformed> {
         let crowd = self.crowd.as_mut().expect("asked only where clients come and go");
         let connection = &mut self.connections[slot];
-        let client = &mut self.seats[slot].client;
+        let client = &mut self.entries[slot].client;
         let view = View::new(slot, connection.lane, client, &mut self.shared, &mut self.log);
         let before_bytes = crowd.lives[slot].pending_bytes;
         let mut scale = Scale { view, left_bytes: chunk.bytes.len(), before_bytes };
