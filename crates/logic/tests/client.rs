@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use pummel_logic::arrival::{Pace, Schedule};
-use pummel_logic::client::{Client, Shift, Wish};
+use pummel_logic::client::{Client, PhaseAssignment, Wish};
 use pummel_logic::connection::inflight::{Care, Origin, Ticket};
 use pummel_logic::connection::session::{Answer, Item, Stamp};
 use pummel_logic::dist::Dist;
@@ -116,7 +116,7 @@ impl Story {
         let begin = |number| {
             let mut client = Client::new(0, number, 0, None);
             let place = Place { seed: task.seed, group: 0, phase: 1, client: number };
-            let shift = Shift {
+            let assignment = PhaseAssignment {
                 place,
                 begin: BEGIN,
                 end: task.end,
@@ -128,7 +128,7 @@ impl Story {
             };
             let open = task.arrivals != Arrivals::Closed;
             let schedule = open.then(|| Pace::new(&task.arrivals, task.rate, clients).schedule(place));
-            client.begin(shift, schedule);
+            client.begin(assignment, schedule);
             client
         };
         let clients: Vec<Client> = numbers.map(begin).collect();
@@ -503,9 +503,15 @@ fn loading_deals_every_record_of_every_space_to_exactly_one_client() {
     for number in 0..clients {
         let requests = records / clients + u64::from(number < records % clients);
         let place = Place { seed: 1, group: 0, phase: 0, client: number };
-        let shift = Shift { end: NEVER, requests, depth: 8, begin: BEGIN, ..Shift::nothing(place) };
+        let assignment = PhaseAssignment {
+            end: NEVER,
+            requests,
+            depth: 8,
+            begin: BEGIN,
+            ..PhaseAssignment::nothing(place)
+        };
         let client = number as usize;
-        story.clients[client].begin(shift, None);
+        story.clients[client].begin(assignment, None);
         while let Wanted::Ask(asked) = story.poll(client, BEGIN) {
             assert_eq!(asked.ticket.verb, Verb::Set);
             assert!(keys.insert(asked.keys[0].clone()), "a record is stored twice");
@@ -569,8 +575,9 @@ fn what_is_due_after_the_end_of_time_is_not_due_before_the_phase() {
         for late in [Late::Kept, Late::Skipped] {
             let mut story = Story::new(1, &Task { requests: 3, end, late, ..Task::of(Verb::Get) });
             let place = Place { seed: 1, group: 0, phase: 1, client: 0 };
-            let shift = Shift { begin: BEGIN, end, requests: 3, late, ..Shift::nothing(place) };
-            story.clients[0].begin(shift, Some(schedule.clone()));
+            let assignment =
+                PhaseAssignment { begin: BEGIN, end, requests: 3, late, ..PhaseAssignment::nothing(place) };
+            story.clients[0].begin(assignment, Some(schedule.clone()));
             let Story { clients, shared, .. } = &mut story;
             assert!(clients[0].poll_read(BEGIN, shared).is_none());
             match (story.poll(0, BEGIN), end) {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use pummel_logic::client::{Client, Shift, Wish};
+use pummel_logic::client::{Client, PhaseAssignment, Wish};
 use pummel_logic::connection::inflight::{Care, Ticket};
 use pummel_logic::connection::session::{Answer, Item, Stamp};
 use pummel_logic::dist::Dist;
@@ -74,8 +74,8 @@ impl Story {
         }
         shared.begin(&Work::Window(window.clone()), 1);
         let place = Place { seed: 1, group: 0, phase: 0, client: 0 };
-        let shift = Shift { place, begin: 0, end: NEVER, requests, depth: 1, ..RESTING };
-        client.begin(shift, None);
+        let assignment = PhaseAssignment { place, begin: 0, end: NEVER, requests, depth: 1, ..RESTING };
+        client.begin(assignment, None);
         Story {
             client,
             shared,
@@ -148,7 +148,7 @@ impl Story {
     }
 }
 
-const RESTING: Shift = Shift {
+const RESTING: PhaseAssignment = PhaseAssignment {
     place: Place { seed: 1, group: 0, phase: 0, client: 0 },
     begin: 0,
     end: NEVER,

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use pummel_logic::arrival::{Pace, Schedule};
 use pummel_logic::client::route::Router;
-use pummel_logic::client::{Client, Shift};
+use pummel_logic::client::{Client, PhaseAssignment};
 use pummel_logic::measure::churn::Churn;
 use pummel_logic::measure::completion::{Loaded, load_shortfall, most_said};
 use pummel_logic::measure::interval::{Interval, add_part, take_whole};
@@ -526,7 +526,7 @@ impl Drop for EndOnPanic<'_> {
 /// the process, they do so here too.
 fn attended<C: Codec, B: Backend>(site: &Site<'_>, line: Line, backend: &MakeBackend<'_, B>, codec: &C) {
     let say = line.last_word();
-    let life = AssertUnwindSafe(|| staff::<C, B>(site, line, backend, codec));
+    let life = AssertUnwindSafe(|| worker_main::<C, B>(site, line, backend, codec));
     let Err(panic) = catch_unwind(life) else { return };
     site.meeting.leave();
     let words = panic.downcast_ref::<String>().map(String::as_str);
@@ -536,7 +536,7 @@ fn attended<C: Codec, B: Backend>(site: &Site<'_>, line: Line, backend: &MakeBac
 }
 
 /// One worker's life: on its CPU, with its backend, through all phases.
-fn staff<C: Codec, B: Backend>(site: &Site<'_>, line: Line, backend: &MakeBackend<'_, B>, codec: &C) {
+fn worker_main<C: Codec, B: Backend>(site: &Site<'_>, line: Line, backend: &MakeBackend<'_, B>, codec: &C) {
     let number = line.worker;
     let pinned = match site.plan.engine.cpus.as_slice() {
         [] => Ok(()),
@@ -658,10 +658,10 @@ fn phases<C: Codec, B: Backend>(
     for (n, phase) in plan.phases.iter().enumerate() {
         // With windows each socket keeps the transport that it has.
         if site.window.is_none() && worker.change_transport(|server| transport_of(site, phase, server)) {
-            rest(plan, n, worker, places);
+            idle_phase(plan, n, worker, places);
             worker.open(&site.meeting)?;
         } else if begins_whole(site, n) && worker.has_shut() {
-            rest(plan, n, worker, places);
+            idle_phase(plan, n, worker, places);
             worker.reopen(&site.meeting)?;
         }
         let able = worker.can_go_on();
@@ -679,7 +679,7 @@ fn phases<C: Codec, B: Backend>(
             _ => phase.stop.time_ns.map_or(NEVER, |time| since.saturating_add(time)),
         }
         .max(begin);
-        brief(site, n, worker, places, begin, end);
+        begin_phase(site, n, worker, places, begin, end);
         if let (Work::Mix(_), Some((group, crowd))) = (&phase.work, crowd_of(plan)) {
             worker.call(calling_of(site, n, group, crowd, begin, end));
         }
@@ -728,7 +728,7 @@ fn begin_of(site: &Site<'_>, number: usize, ready: Nanos, loaded: Loaded) -> Opt
 }
 
 /// Tells every client of a worker what to do in a phase.
-fn brief<C: Codec, B: Backend>(
+fn begin_phase<C: Codec, B: Backend>(
     site: &Site<'_>,
     n: usize,
     worker: &mut Worker<C, B>,
@@ -760,8 +760,9 @@ fn brief<C: Codec, B: Backend>(
         };
         let manner = plan.groups[group].manner;
         let spacing_ns = if manner.spaced { mean_gap_ns(&plan.groups[group]) } else { 0 };
-        let shift = Shift { place, begin, end, requests, depth, repeats, late: manner.late, spacing_ns };
-        entry.client.begin(shift, schedule);
+        let assignment =
+            PhaseAssignment { place, begin, end, requests, depth, repeats, late: manner.late, spacing_ns };
+        entry.client.begin(assignment, schedule);
     }
 }
 
@@ -841,11 +842,16 @@ fn gathering_of(site: &Site<'_>, worker: usize) -> Option<Gathering> {
 }
 
 /// Tells every client of a worker to wait for phase `n`.
-fn rest<C: Codec, B: Backend>(plan: &Plan, n: usize, worker: &mut Worker<C, B>, places: &[(usize, u64)]) {
+fn idle_phase<C: Codec, B: Backend>(
+    plan: &Plan,
+    n: usize,
+    worker: &mut Worker<C, B>,
+    places: &[(usize, u64)],
+) {
     let (entries, ..) = worker.parts();
     for (entry, &(group, number)) in entries.iter_mut().zip(places) {
         let place = Place { seed: plan.seed, group: group as u64, phase: n as u64, client: number };
-        entry.client.begin(Shift::nothing(place), None);
+        entry.client.begin(PhaseAssignment::nothing(place), None);
     }
 }
 

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use pummel_logic::arrival::{Passed, Schedule};
-use pummel_logic::client::{Client, Shift, Wish};
+use pummel_logic::client::{Client, PhaseAssignment, Wish};
 use pummel_logic::connection::inflight::Ticket;
 use pummel_logic::connection::session::{Answer, Chunk, Item, Sink};
 use pummel_logic::measure::churn::Failure;
@@ -509,10 +509,10 @@ impl<C: Codec> WorkerState<C> {
         crowd.alive += 1;
         let endpoint = &mut self.endpoints[slot];
         (endpoint.server, endpoint.connection) = (server, number);
-        let (shift, _) = self.shift_of(number, due);
+        let (assignment, _) = self.assignment_of(number, due);
         let client = &mut self.entries[slot].client;
         client.succeed(number, server);
-        client.begin(shift, None);
+        client.begin(assignment, None);
         if let Some(churn) = self.log.churn() {
             churn.begun += 1;
         }
@@ -523,12 +523,12 @@ impl<C: Codec> WorkerState<C> {
     }
 
     /// What a client does that comes at `begin`, and whether it is told when its requests are due.
-    fn shift_of(&mut self, number: u64, begin: Nanos) -> (Shift, bool) {
+    fn assignment_of(&mut self, number: u64, begin: Nanos) -> (PhaseAssignment, bool) {
         let Some(calling) = &self.crowd().calling else { unreachable!("clients come when they are called") };
         let requests =
             calling.calls.min(calling.requests.saturating_sub(number.saturating_mul(calling.calls)));
         let place = Place { client: number, ..calling.place };
-        let shift = Shift {
+        let assignment = PhaseAssignment {
             place,
             begin,
             end: calling.end,
@@ -538,7 +538,7 @@ impl<C: Codec> WorkerState<C> {
             late: Late::Kept,
             spacing_ns: 0,
         };
-        (shift, calling.told)
+        (assignment, calling.told)
     }
 
     /// Asks for a connection.
@@ -580,11 +580,11 @@ impl<C: Codec> WorkerState<C> {
             churn.alive_max = churn.alive_max.max(open);
             churn.connect.record(now.saturating_sub(since));
         }
-        let (shift, told) = self.shift_of(number, now);
+        let (assignment, told) = self.assignment_of(number, now);
         let client = &mut self.entries[slot].client;
         client.handle_opened(0, now);
         if told {
-            client.begin(shift, Some(Schedule::told()));
+            client.begin(assignment, Some(Schedule::told()));
         }
         self.wake(slot);
     }

@@ -186,7 +186,7 @@ enum Process {
 
 impl Schedule {
     /// The schedule of client `client` of `clients`, for one that has no [`Pace`] to share. Draws come from `place`,
-    /// the shift of constant arrivals from `client`.
+    /// the assignment of constant arrivals from `client`.
     pub fn new(arrivals: &Arrivals, group_rate: f64, client: u64, clients: u64, place: Place) -> Schedule {
         assert_eq!(client, place.client, "a client's place bears its index");
         Pace::new(arrivals, group_rate, clients).schedule(place)
@@ -313,9 +313,9 @@ impl Ratio {
         // rate = mantissa * 2^exponent, with an odd mantissa; IEEE 754's layout of a normal number.
         let bits = rate.to_bits();
         let mantissa = (bits & ((1 << 52) - 1)) | (1 << 52);
-        let shift = mantissa.trailing_zeros();
-        let mantissa = mantissa >> shift;
-        let exponent = ((bits >> 52) & 0x7FF) as i64 - 1075 + i64::from(shift);
+        let assignment = mantissa.trailing_zeros();
+        let mantissa = mantissa >> assignment;
+        let exponent = ((bits >> 52) & 0x7FF) as i64 - 1075 + i64::from(assignment);
         // At RATE_MIN the exponent is -72, at RATE_MAX below 40: both products fit.
         let (dividend, divisor) = if exponent < 0 {
             (u128::from(SECOND) << -exponent, mantissa)

@@ -22,17 +22,17 @@ impl Client {
     /// Its lane is closed in order: it has gone. Nothing more is due.
     pub fn go(&mut self) {
         (self.first.state, self.first.down) = (LaneState::Closed, false);
-        self.shift.requests = self.issued;
+        self.assignment.requests = self.issued;
     }
 
-    /// Requests that it has asked, and those of its shift.
+    /// Requests that it has asked, and those of its assignment.
     pub fn calls(&self) -> (u64, u64) {
-        (self.issued, self.shift.requests)
+        (self.issued, self.assignment.requests)
     }
 
-    /// The requests of its shift that it has not asked, by verb; at most `draws_max` verbs are drawn.
+    /// The requests of its assignment that it has not asked, by verb; at most `draws_max` verbs are drawn.
     pub fn tell_rest(&self, shared: &Shared, draws_max: u64, unsent: impl FnMut(Unsent)) {
-        let rest = Passed::exactly(self.shift.requests.saturating_sub(self.issued));
+        let rest = Passed::exactly(self.assignment.requests.saturating_sub(self.issued));
         let (op, first) = (&self.draws.op, self.issued);
         unsent::tell(rest, draws_max, shared, |place| op.draw(first + place), unsent);
     }

@@ -179,7 +179,7 @@ impl Client {
         if self.is_splitting() {
             return self.ask_part(shared);
         }
-        if now < self.shift.end && !self.stopped {
+        if now < self.assignment.end && !self.stopped {
             let closed = self.sockets().position(|socket| socket.state == LaneState::Closed);
             if let Some(lane) = closed {
                 self.socket_mut(lane as Lane).state = LaneState::Opening;
@@ -192,10 +192,10 @@ impl Client {
         match self.next_since(now, 0) {
             Next::Open => unreachable!("lanes are opened above"),
             Next::Wait(until) => Wish::Wait(until),
-            Next::Done if self.is_opening(now) => Wish::Wait(self.shift.end),
+            Next::Done if self.is_opening(now) => Wish::Wait(self.assignment.end),
             Next::Done => Wish::Done,
             Next::FollowUp { follow, ready } => match self.passage(follow.lane, now) {
-                Passage::Later => Wish::Wait(self.shift.end),
+                Passage::Later => Wish::Wait(self.assignment.end),
                 Passage::Never => {
                     self.follow_ups.pop_front();
                     Wish::Unsent(follow.verb)
@@ -231,7 +231,7 @@ impl Client {
                 }
                 (Passage::Never, None) if self.slots.outstanding == 0 => Wish::Done,
                 (Passage::Never, None) => Wish::Wait(NEVER),
-                _ => Wish::Wait(self.shift.end),
+                _ => Wish::Wait(self.assignment.end),
             };
         };
         self.step();
@@ -351,7 +351,7 @@ impl Client {
         match socket.state {
             LaneState::Open(since) => Passage::Open(since),
             LaneState::Lost => Passage::Never,
-            _ if now >= self.shift.end => Passage::Never,
+            _ if now >= self.assignment.end => Passage::Never,
             _ if socket.down && self.may_skip() => Passage::Never,
             _ => Passage::Later,
         }
@@ -359,11 +359,11 @@ impl Client {
 
     /// Whether requests go on without a lane that may come back, since time goes on without it.
     fn may_skip(&self) -> bool {
-        self.schedule.is_some() && self.shift.end != NEVER && self.open_lanes() > 0
+        self.schedule.is_some() && self.assignment.end != NEVER && self.open_lanes() > 0
     }
 
     fn is_opening(&self, now: Nanos) -> bool {
-        now < self.shift.end && self.sockets().any(|socket| socket.state == LaneState::Opening)
+        now < self.assignment.end && self.sockets().any(|socket| socket.state == LaneState::Opening)
     }
 
     /// All lanes in order.

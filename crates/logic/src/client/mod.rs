@@ -62,7 +62,7 @@ pub enum Wish<'a> {
 
 /// What a client is told at the beginning of a phase.
 #[derive(Clone, Copy, Debug)]
-pub struct Shift {
+pub struct PhaseAssignment {
     /// Seed, group, phase and client: where its draws come from.
     pub place: Place,
     /// When the phase begins.
@@ -82,10 +82,10 @@ pub struct Shift {
     pub repeats: u64,
 }
 
-impl Shift {
+impl PhaseAssignment {
     /// Nothing to do, until the next phase.
-    pub fn nothing(place: Place) -> Shift {
-        Shift {
+    pub fn nothing(place: Place) -> PhaseAssignment {
+        PhaseAssignment {
             place,
             begin: 0,
             end: NEVER,
@@ -287,7 +287,7 @@ pub struct Client {
     first: Socket,
     /// What only clients with several lanes have.
     many: Option<Box<Many>>,
-    shift: Shift,
+    assignment: PhaseAssignment,
     draws: Draws,
     /// `None` in closed loop.
     schedule: Option<Schedule>,
@@ -333,7 +333,7 @@ impl Client {
             number,
             first: Socket::new(server),
             many: None,
-            shift: Shift::nothing(place),
+            assignment: PhaseAssignment::nothing(place),
             draws: Draws::new(place),
             schedule: None,
             issued: 0,
@@ -355,17 +355,17 @@ impl Client {
     ///
     /// # Panics
     /// When requests of the phase before are outstanding.
-    pub fn begin(&mut self, shift: Shift, schedule: Option<Schedule>) {
+    pub fn begin(&mut self, assignment: PhaseAssignment, schedule: Option<Schedule>) {
         assert!(self.slots.outstanding == 0, "a phase ends before the next begins");
         self.schedule = schedule;
-        self.draws = Draws::new(shift.place);
-        self.slots.renew(shift.depth, shift.begin);
+        self.draws = Draws::new(assignment.place);
+        self.slots.renew(assignment.depth, assignment.begin);
         (self.issued, self.skipped, self.spaced_until) = (0, 0, 0);
         self.follow_ups.clear();
-        self.repeats = Repeats { left: shift.repeats, made: 0 };
+        self.repeats = Repeats { left: assignment.repeats, made: 0 };
         self.retired = false;
-        self.mannered = shift.late != Late::Kept || shift.spacing_ns > 0;
-        self.shift = shift;
+        self.mannered = assignment.late != Late::Kept || assignment.spacing_ns > 0;
+        self.assignment = assignment;
         self.begin_window();
     }
 
@@ -398,7 +398,7 @@ impl Client {
             return self.poll_lanes(now, shared);
         }
         if shared.is_exhausted() {
-            self.shift.requests = self.shift.requests.min(self.issued);
+            self.assignment.requests = self.assignment.requests.min(self.issued);
         }
         if let Some((due, ready)) = self.plain_arrival(now) {
             return self.arrive(due, ready, shared);
@@ -544,7 +544,7 @@ impl Client {
 
     /// The run is interrupted: nothing is asked any more, and the phase ends at `now`.
     pub fn stop(&mut self, now: Nanos) {
-        self.shift.end = self.shift.end.min(now);
+        self.assignment.end = self.assignment.end.min(now);
         self.stopped = true;
         // It is asked once more whether it has anything left to do.
         self.retired = false;
@@ -571,12 +571,12 @@ impl Client {
     ) -> Wish<'a> {
         let index = self.issued;
         self.issued += 1;
-        self.spaced_until = now.saturating_add(self.shift.spacing_ns);
+        self.spaced_until = now.saturating_add(self.assignment.spacing_ns);
         if let Some(schedule) = &mut self.schedule {
             schedule.next();
         }
         let is_last_slot = self.slots.outstanding + 1 >= self.slots.depth;
-        if self.shift.late == Late::Skipped && is_last_slot {
+        if self.assignment.late == Late::Skipped && is_last_slot {
             self.skip(now);
         }
         let request = self.draw(index, shared);
@@ -586,7 +586,7 @@ impl Client {
     /// Leaves out what is late (mutilate's rule), of what is due in this phase.
     fn skip(&mut self, now: Nanos) {
         let Some(schedule) = &mut self.schedule else { return };
-        let Shift { begin, end, .. } = self.shift;
+        let PhaseAssignment { begin, end, .. } = self.assignment;
         if begin.saturating_add(schedule.peek()).saturating_add(SKIP_NS.0) >= now {
             return;
         }
@@ -594,7 +594,7 @@ impl Client {
         let passed = schedule.pass(until.saturating_sub(begin), u64::MAX - self.issued, SKIP_DRAWS_MAX);
         self.issued += passed.requests;
         self.skipped += passed.requests;
-        self.shift.requests = self.shift.requests.saturating_add(passed.requests);
+        self.assignment.requests = self.assignment.requests.saturating_add(passed.requests);
     }
 
     /// Whether [`Wish::Done`] is said for the first time in this phase.
@@ -617,7 +617,7 @@ impl Client {
     /// Index of its group in the Plan.
     #[inline]
     pub fn group(&self) -> usize {
-        self.shift.place.group as usize
+        self.assignment.place.group as usize
     }
 
     /// How many of its lanes were lost and are not opened again.
@@ -641,7 +641,7 @@ impl Client {
     /// Requests of this phase that were never due, although the phase is to go on until they are made: one with an end
     /// in time is over then as well.
     pub fn missing(&self) -> u64 {
-        match (self.shift.requests, self.shift.end) {
+        match (self.assignment.requests, self.assignment.end) {
             (requests, NEVER) if requests != u64::MAX => requests - self.issued,
             _ => 0,
         }
@@ -659,12 +659,12 @@ impl Client {
         if self.has_window() {
             return;
         }
-        let until = self.shift.end.min(now);
-        let left = self.shift.requests.saturating_sub(self.issued);
+        let until = self.assignment.end.min(now);
+        let left = self.assignment.requests.saturating_sub(self.issued);
         // Requests of a schedule beyond the last row of a trace are none.
         let left = shared.rows_left().map_or(left, |rows| left.min(rows));
         let passed = match &mut self.schedule {
-            Some(schedule) => schedule.pass(until.saturating_sub(self.shift.begin), left, draws_max),
+            Some(schedule) => schedule.pass(until.saturating_sub(self.assignment.begin), left, draws_max),
             // In closed loop a request is due when its slot is freed; it is not sent when the lane is lost.
             None => Passed::exactly(self.slots.count_free_since_before(until).min(left)),
         };
@@ -688,10 +688,10 @@ impl Client {
         }
         let since = self.slots.since();
         let due = match &self.schedule {
-            Some(schedule) => self.shift.begin.saturating_add(schedule.peek()),
+            Some(schedule) => self.assignment.begin.saturating_add(schedule.peek()),
             None => since,
         };
-        let is_due = due <= now && due < self.shift.end && self.issued < self.shift.requests;
+        let is_due = due <= now && due < self.assignment.end && self.issued < self.assignment.requests;
         is_due.then(|| (due, due.max(since).max(opened)))
     }
 
@@ -700,9 +700,9 @@ impl Client {
         let opened = match self.first.state {
             LaneState::Open(at) => at,
             // Nothing is owed on a lane that is not open, and nothing more is asked now.
-            LaneState::Closed | LaneState::Opening if now >= self.shift.end => return Next::Done,
+            LaneState::Closed | LaneState::Opening if now >= self.assignment.end => return Next::Done,
             LaneState::Closed if !self.stopped => return Next::Open,
-            LaneState::Opening => return Next::Wait(self.shift.end),
+            LaneState::Opening => return Next::Wait(self.assignment.end),
             LaneState::Closed | LaneState::Lost => return Next::Done,
         };
         self.next_since(now, opened)
@@ -713,7 +713,7 @@ impl Client {
     fn next_since(&self, now: Nanos, opened: Nanos) -> Next {
         let is_free = self.slots.is_free();
         let mut wake = NEVER;
-        if let Some(follow) = self.follow_ups.front().filter(|follow| follow.due < self.shift.end) {
+        if let Some(follow) = self.follow_ups.front().filter(|follow| follow.due < self.assignment.end) {
             // What an answer asked for at once is due, although the answer was read after this turn's time.
             if follow.due <= now.max(self.seen) && is_free {
                 let ready = follow.due.max(self.slots.since()).max(opened);
@@ -722,12 +722,12 @@ impl Client {
             // The answer that frees a slot wakes it.
             wake = if is_free { follow.due } else { NEVER };
         }
-        if self.issued < self.shift.requests {
+        if self.issued < self.assignment.requests {
             let due = match &self.schedule {
-                Some(schedule) => self.shift.begin.saturating_add(schedule.peek()),
+                Some(schedule) => self.assignment.begin.saturating_add(schedule.peek()),
                 None => self.slots.since(),
             };
-            if due < self.shift.end && !self.stopped {
+            if due < self.assignment.end && !self.stopped {
                 let asked = due.max(self.spaced_until);
                 return match (is_free, asked <= now) {
                     (true, true) => Next::Arrival { due, ready: asked.max(self.slots.since()).max(opened) },
@@ -737,8 +737,9 @@ impl Client {
             }
         }
         // A phase lasts as long as it was asked to, also when nothing more is due in it.
-        if now < self.shift.end && self.shift.end != NEVER && self.issued < self.shift.requests {
-            return Next::Wait(wake.min(self.shift.end));
+        if now < self.assignment.end && self.assignment.end != NEVER && self.issued < self.assignment.requests
+        {
+            return Next::Wait(wake.min(self.assignment.end));
         }
         match (wake, self.slots.outstanding) {
             (NEVER, 0) => Next::Done,

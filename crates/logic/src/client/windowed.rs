@@ -325,7 +325,7 @@ impl Client {
     /// What a client with a window wants.
     pub(super) fn poll_window<'a>(&'a mut self, now: Nanos, shared: &'a mut Shared) -> Wish<'a> {
         let Some(lanes) = self.tasks().map(|tasks| tasks.lanes) else { return Wish::Done };
-        let over = now >= self.shift.end || self.stopped;
+        let over = now >= self.assignment.end || self.stopped;
         let cut_off = self.is_cut_off();
         let may_open = lanes.closed > 0 && !over && !cut_off;
         let closed = if may_open { self.closed_lane() } else { None };
@@ -342,12 +342,12 @@ impl Client {
         if over || cut_off {
             return Wish::Done;
         }
-        if self.shift.requests == 0 {
+        if self.assignment.requests == 0 {
             let settled = lanes.open + lanes.lost == lanes.count;
-            return if settled { Wish::Done } else { Wish::Wait(self.shift.end) };
+            return if settled { Wish::Done } else { Wish::Wait(self.assignment.end) };
         }
         if !self.has_way() {
-            return Wish::Wait(self.shift.end);
+            return Wish::Wait(self.assignment.end);
         }
         self.poll_command(now, shared)
     }
@@ -355,7 +355,7 @@ impl Client {
     /// Chooses what is done next until there is something to ask.
     fn poll_command<'a>(&'a mut self, now: Nanos, shared: &'a mut Shared) -> Wish<'a> {
         loop {
-            if self.issued >= self.shift.requests {
+            if self.issued >= self.assignment.requests {
                 let Some(tasks) = self.tasks() else { return Wish::Done };
                 let rest = tasks.collected.iter().position(|list| !list.is_empty());
                 return match rest {
@@ -364,11 +364,11 @@ impl Client {
                 };
             }
             let due = match &self.schedule {
-                Some(schedule) => self.shift.begin.saturating_add(schedule.peek()),
+                Some(schedule) => self.assignment.begin.saturating_add(schedule.peek()),
                 None => self.slots.since(),
             };
             if due > now {
-                return Wish::Wait(due.min(self.shift.end));
+                return Wish::Wait(due.min(self.assignment.end));
             }
             let index = self.issued;
             self.issued += 1;
@@ -441,7 +441,7 @@ impl Client {
         };
         let lane = match lane.or_else(|| self.lane_where(bits, |_| true)) {
             Some(lane) => lane,
-            None => return Wish::Wait(self.shift.end),
+            None => return Wish::Wait(self.assignment.end),
         };
         let stays = writers.is_none() || self.socket(lane).server == taker;
         let Some(tasks) = self.tasks() else { return Wish::Done };
@@ -483,7 +483,7 @@ impl Client {
             false => self.next_lane(Verb::Get),
         };
         let Some(lane) = lane.or_else(|| self.lane_where(stream.draw(issued), |_| true)) else {
-            return Wish::Wait(self.shift.end);
+            return Wish::Wait(self.assignment.end);
         };
         let Some(tasks) = self.tasks() else { return Wish::Done };
         let keys = tasks.picks.len();

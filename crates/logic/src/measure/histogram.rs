@@ -577,7 +577,7 @@ mod tests {
 
     /// Values of all magnitudes, each as likely as the other.
     fn values() -> impl Strategy<Value = Vec<Nanos>> {
-        vec((any::<u64>(), 1u32..64).prop_map(|(word, shift)| word >> shift), 1..200)
+        vec((any::<u64>(), 1u32..64).prop_map(|(word, assignment)| word >> assignment), 1..200)
     }
 
     fn of(values: &[Nanos]) -> Histogram {
