@@ -54,7 +54,7 @@ use crate::sys;
 use crate::sys::CpuTime;
 use crate::worker::meeting::Meeting;
 use crate::worker::messages::{Departure, Line, News, Note, PhaseEnd, Row, Told, Trouble, WorkerEnd};
-use crate::worker::population::{Births, Calling, Gathering};
+use crate::worker::population::{Births, ChurnLimits, ChurnPhase};
 use crate::worker::reporter::{Habits, Log, Mode};
 use crate::worker::{Endpoint, Worker, WorkerLimits, WorkerSetup};
 
@@ -681,7 +681,7 @@ fn phases<C: Codec, B: Backend>(
         .max(begin);
         begin_phase(site, n, worker, places, begin, end);
         if let (Work::Mix(_), Some((group, crowd))) = (&phase.work, crowd_of(plan)) {
-            worker.call(calling_of(site, n, group, crowd, begin, end));
+            worker.begin_churn(churn_phase_of(site, n, group, crowd, begin, end));
         }
         if number == 0 {
             worker.log().say(Note::Began { phase: n, at: begin, cpu: sys::process_cpu_time() });
@@ -788,14 +788,14 @@ fn values_of(plan: &Plan, longest: u64) -> Result<ValueMaker, RunError> {
 }
 
 /// What a crowd does in phase `n`.
-fn calling_of(
+fn churn_phase_of(
     site: &Site<'_>,
     n: usize,
     group: usize,
     crowd: &plan::Crowd,
     begin: Nanos,
     end: Nanos,
-) -> Calling {
+) -> ChurnPhase {
     let (plan, phase) = (site.plan, &site.plan.phases[n]);
     let place = Place { seed: plan.seed, group: group as u64, phase: n as u64, client: 0 };
     let instance = crowd.sequence.as_ref().map_or(0, |sequence| sequence.instance);
@@ -807,7 +807,7 @@ fn calling_of(
         plan::Births::Drawn(gap) => Births::Drawn(Draws::new(*gap, instance)),
     };
     let told = crowd.sequence.as_ref().is_some_and(|sequence| sequence.calls.is_some());
-    Calling {
+    ChurnPhase {
         place,
         begin,
         end,
@@ -825,13 +825,13 @@ fn calling_of(
 }
 
 /// The crowd of a worker.
-fn gathering_of(site: &Site<'_>, worker: usize) -> Option<Gathering> {
+fn churn_limits_of(site: &Site<'_>, worker: usize) -> Option<ChurnLimits> {
     let plan = site.plan;
     let (group, _) = crowd_of(plan)?;
     let (turn, turns) = (worker as u64, u64::from(site.part.threads));
     let here = &site.part.clients[group];
     let clients = here.end - here.start;
-    Some(Gathering {
+    Some(ChurnLimits {
         group,
         limit: ((turn + 1) * clients / turns - turn * clients / turns) as usize,
         turn: (u64::from(site.part.first_worker) + turn, u64::from(site.part.workers)),
@@ -1092,7 +1092,7 @@ fn worker_of<C: Codec, B: Backend>(
         shared,
         Log::new(line, intervals, habits),
     )
-    .gathering(gathering_of(site, number))
+    .churn_limits(churn_limits_of(site, number))
 }
 
 /// What requests of a sequence weigh.

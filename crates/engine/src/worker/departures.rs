@@ -24,7 +24,7 @@ impl Departures {
     }
 
     /// It was the connection in this slot.
-    pub fn fell(&mut self, slot: usize) {
+    pub fn failed(&mut self, slot: usize) {
         if let Some(trouble) = self.last.take() {
             self.troubles.insert(slot, trouble);
         }
@@ -61,7 +61,7 @@ mod tests {
     fn a_trouble_belongs_to_the_connection_that_fell_of_it_and_to_no_later_one() {
         let mut departures = Departures::default();
         departures.note(&Trouble::TimedOut);
-        departures.fell(7);
+        departures.failed(7);
         assert_eq!(departures.add(6, departure(0, Some(Failure::Reset))), None);
         assert_eq!(departures.add(7, departure(1, Some(Failure::Timeout))), None);
         assert_eq!(departures.add(7, departure(2, Some(Failure::Timeout))), None);

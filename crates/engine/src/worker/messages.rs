@@ -33,7 +33,7 @@ pub struct Row {
     pub due: Nanos,
     /// When only the generator still stood in its way.
     pub ready: Nanos,
-    /// The clock before the system call that took its first byte; the greatest number if none did.
+    /// The clock before the system begin_churn that took its first byte; the greatest number if none did.
     pub sent: Nanos,
     /// When its reply arrived. Where none did, when the request was given up, or handed over if it wants none; the greatest
     /// number if its phase ended before that.

@@ -104,7 +104,7 @@ struct Connection<C> {
     /// Its server answered on it since it was opened.
     answered: bool,
     /// How often in a row it was opened and closed again by its server without an answer.
-    barren: u32,
+    failures_without_reply: u32,
     /// This worker closed it between two phases, because its answers would have come in the next one: its next opening is
     /// no reconnection.
     shut: bool,
@@ -331,7 +331,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             connection.session.carry_by_datagrams(transport == Transport::Udp);
             connection.generation = id.generation.wrapping_add(1);
             (connection.state, connection.opened, connection.shut) = (State::Closed, false, false);
-            (connection.failures, connection.barren) = (0, 0);
+            (connection.failures, connection.failures_without_reply) = (0, 0);
             let (client, lane) = state.owner(slot);
             state.entries[client].client.handle_closed(lane, true, &mut state.shared);
         }
@@ -377,7 +377,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             state.serve_woken(&mut self.backend, due_until);
             state.open_queued(&mut self.backend, now);
             if now >= state.births_at {
-                state.bear(&mut self.backend, now);
+                state.spawn(&mut self.backend, now);
             }
             if now >= bounds.drain_end || enough(state) {
                 return Ok(now);
@@ -510,7 +510,7 @@ impl<C: Codec> Connection<C> {
             attempt: 0,
             failures: 0,
             answered: false,
-            barren: 0,
+            failures_without_reply: 0,
             shut: false,
             congested: false,
         }
@@ -664,7 +664,7 @@ impl<C: Codec> WorkerState<C> {
                     let slot = number * self.lanes + usize::from(lane);
                     let connection = &mut self.connections[slot];
                     connection.state = State::Queued;
-                    let pause = retry_pause(connection.failures.max(connection.barren));
+                    let pause = retry_pause(connection.failures.max(connection.failures_without_reply));
                     let again = connection.opened && !connection.shut;
                     let own = entry.client.reopening_pause(connection.failures).filter(|_| again);
                     let pause = own.unwrap_or(pause);
@@ -688,7 +688,7 @@ impl<C: Codec> WorkerState<C> {
                     break;
                 }
                 Wish::Done if self.churns => {
-                    self.depart(number, backend, now);
+                    self.retire(number, backend, now);
                     break;
                 }
                 Wish::Done => {
@@ -991,13 +991,13 @@ impl<C: Codec> WorkerState<C> {
     fn lose(&mut self, slot: usize, loss: Loss, again: bool, now: Nanos) {
         if self.churns {
             let failure = if matches!(loss, Loss::TimedOut) { Failure::Timeout } else { Failure::Other };
-            return self.fall(slot, failure, loss, now);
+            return self.fail(slot, failure, loss, now);
         }
         self.miss(slot);
         let connection = &mut self.connections[slot];
         match loss {
-            _ if connection.answered => connection.barren = 0,
-            Loss::Closed(_) => connection.barren += 1,
+            _ if connection.answered => connection.failures_without_reply = 0,
+            Loss::Closed(_) => connection.failures_without_reply += 1,
             Loss::TimedOut => {}
         }
         let again = again && !self.gives_up(self.endpoints[slot].server, now);

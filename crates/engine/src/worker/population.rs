@@ -43,7 +43,7 @@ const DEPARTURE_DRAWS_MAX: u64 = 64;
 
 /// A crowd, as far as it is the same in all phases.
 #[derive(Clone, Copy, Debug)]
-pub struct Gathering {
+pub struct ChurnLimits {
     /// Index of the group in the Plan.
     pub group: usize,
     /// How many may be there at one time.
@@ -60,7 +60,7 @@ pub struct Gathering {
 
 /// What a crowd does in a phase.
 #[derive(Debug)]
-pub struct Calling {
+pub struct ChurnPhase {
     /// Seed, group and phase of the draws; the client is filled in.
     pub place: Place,
     /// When the phase begins.
@@ -97,9 +97,9 @@ pub enum Births {
 /// The crowd of a worker.
 #[derive(Debug)]
 pub(super) struct Crowd {
-    gathering: Gathering,
+    churn_limits: ChurnLimits,
     /// What it does; `None` in phases where its clients stay.
-    calling: Option<Calling>,
+    churn_phase: Option<ChurnPhase>,
     /// Number of the client that comes next, over all workers, and when it is due; `None`: no other comes.
     next: Option<(u64, Nanos)>,
     /// Where the coming has a grain: those who are due before this wait until then.
@@ -143,7 +143,7 @@ struct Life {
 const NOBODY: Life =
     Life { number: 0, here: false, asked_at: 0, was_open: false, failure: None, tries: 0, pending_bytes: 0 };
 
-impl Calling {
+impl ChurnPhase {
     /// How many requests clients were to make that are due before `end`, of client `number`, which is due at `due`, and
     /// every `turns`-th after it. None in closed loop, where nobody is due before there is a slot.
     fn calls_before(&mut self, end: Nanos, number: u64, due: Nanos, turns: u64) -> Passed {
@@ -163,15 +163,15 @@ impl Calling {
 }
 
 impl Crowd {
-    pub(super) fn new(gathering: Gathering, entries: usize) -> Crowd {
+    pub(super) fn new(churn_limits: ChurnLimits, entries: usize) -> Crowd {
         Crowd {
-            gathering,
-            calling: None,
+            churn_limits,
+            churn_phase: None,
             next: None,
             gate: 0,
             free: Vec::new(),
             resting: BinaryHeap::new(),
-            room: gathering.limit,
+            room: churn_limits.limit,
             room_grows_at: NEVER,
             missing: 0,
             lives: vec![NOBODY; entries],
@@ -183,17 +183,17 @@ impl Crowd {
 
     /// Goes on to the next client that is this worker's.
     fn advance(&mut self) {
-        let Some(calling) = &mut self.calling else { return };
-        let (turn, turns) = self.gathering.turn;
+        let Some(churn_phase) = &mut self.churn_phase else { return };
+        let (turn, turns) = self.churn_limits.turn;
         let (mut number, mut due) = match self.next {
             Some((number, due)) => (number + 1, due),
-            None => (0, calling.begin),
+            None => (0, churn_phase.begin),
         };
         let mut is_first = self.next.is_none();
         loop {
-            due = match &mut calling.births {
+            due = match &mut churn_phase.births {
                 Births::Closed => due,
-                Births::Scheduled(schedule) => calling.begin.saturating_add(schedule.next()),
+                Births::Scheduled(schedule) => churn_phase.begin.saturating_add(schedule.next()),
                 Births::Drawn(_) if is_first => due,
                 Births::Drawn(gaps) => due.saturating_add(gaps.draw_ns()),
             };
@@ -203,15 +203,15 @@ impl Crowd {
             }
             number += 1;
         }
-        let comes = due < calling.end && number.saturating_mul(calling.calls) < calling.requests;
+        let comes = due < churn_phase.end && number.saturating_mul(churn_phase.calls) < churn_phase.requests;
         self.next = comes.then_some((number, due));
     }
 
     /// Nobody comes any more.
     fn shut(&mut self) {
         self.next = None;
-        if let Some(calling) = &mut self.calling {
-            calling.requests = 0;
+        if let Some(churn_phase) = &mut self.churn_phase {
+            churn_phase.requests = 0;
         }
     }
 
@@ -220,7 +220,7 @@ impl Crowd {
         if self.alive >= self.room {
             return self.room_grows_at;
         }
-        if !self.free.is_empty() || self.lives.len() < self.gathering.limit {
+        if !self.free.is_empty() || self.lives.len() < self.churn_limits.limit {
             return 0;
         }
         self.resting.peek().map_or(NEVER, |Reverse((until, ..))| *until)
@@ -228,8 +228,10 @@ impl Crowd {
 
     /// When somebody comes, or nobody comes any more; [`NEVER`] as long as somebody has to go first.
     fn next_time(&self) -> Nanos {
-        match (&self.calling, self.next) {
-            (Some(calling), Some((_, due))) => due.max(self.gate).max(self.seat_at()).min(calling.end),
+        match (&self.churn_phase, self.next) {
+            (Some(churn_phase), Some((_, due))) => {
+                due.max(self.gate).max(self.seat_at()).min(churn_phase.end)
+            }
             _ => NEVER,
         }
     }
@@ -242,7 +244,7 @@ impl Crowd {
         }
         if self.alive >= self.room && self.room_grows_at <= now {
             self.room += 1;
-            let is_whole = self.room >= self.gathering.limit;
+            let is_whole = self.room >= self.churn_limits.limit;
             self.room_grows_at = if is_whole { NEVER } else { now.saturating_add(SHORTAGE_NS) };
         }
     }
@@ -254,40 +256,42 @@ impl Crowd {
     }
 
     fn is_paced(&self) -> bool {
-        self.calling.as_ref().is_some_and(|calling| calling.paced)
+        self.churn_phase.as_ref().is_some_and(|churn_phase| churn_phase.paced)
     }
 
     /// Requests of the client with this number.
     fn calls_of(&self, number: u64) -> u64 {
-        self.calling.as_ref().map_or(0, |calling| {
-            calling.calls.min(calling.requests.saturating_sub(number.saturating_mul(calling.calls)))
+        self.churn_phase.as_ref().map_or(0, |churn_phase| {
+            churn_phase
+                .calls
+                .min(churn_phase.requests.saturating_sub(number.saturating_mul(churn_phase.calls)))
         })
     }
 
     /// Requests of this worker's clients that have not come; 0 where their number has no end.
     fn left(&self) -> u64 {
-        let (Some(calling), Some((next, _))) = (&self.calling, self.next) else { return 0 };
-        if calling.requests == u64::MAX {
+        let (Some(churn_phase), Some((next, _))) = (&self.churn_phase, self.next) else { return 0 };
+        if churn_phase.requests == u64::MAX {
             return 0;
         }
-        let clients = calling.requests.div_ceil(calling.calls.max(1));
-        let (_, turns) = self.gathering.turn;
+        let clients = churn_phase.requests.div_ceil(churn_phase.calls.max(1));
+        let (_, turns) = self.churn_limits.turn;
         let mine = clients.saturating_sub(next).div_ceil(turns);
         if mine == 0 {
             return 0;
         }
-        (mine - 1).saturating_mul(calling.calls).saturating_add(self.calls_of(next + (mine - 1) * turns))
+        (mine - 1).saturating_mul(churn_phase.calls).saturating_add(self.calls_of(next + (mine - 1) * turns))
     }
 }
 
 impl<C: Codec, B: Backend> Worker<C, B> {
-    /// Clients are a crowd in phases for which [`Worker::call`] is called.
-    pub fn gathering(mut self, gathering: Option<Gathering>) -> Worker<C, B> {
-        if gathering.is_some() {
+    /// Clients are a crowd in phases for which [`Worker::begin_churn`] is called.
+    pub fn churn_limits(mut self, churn_limits: Option<ChurnLimits>) -> Worker<C, B> {
+        if churn_limits.is_some() {
             self.state.wheel = Wheel::exact();
         }
         self.state.crowd =
-            gathering.map(|gathering| Box::new(Crowd::new(gathering, self.state.entries.len())));
+            churn_limits.map(|churn_limits| Box::new(Crowd::new(churn_limits, self.state.entries.len())));
         self
     }
 
@@ -295,7 +299,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     ///
     /// # Panics
     /// When clients do not come and go in this run.
-    pub fn call(&mut self, calling: Calling) {
+    pub fn begin_churn(&mut self, churn_phase: ChurnPhase) {
         let state = &mut self.state;
         for slot in 0..state.connections.len() {
             self.backend.close(state.id(slot), Close::Fin);
@@ -308,12 +312,12 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         }
         let entries = state.entries.len();
         let crowd = state.crowd.as_mut().expect("the plan says that clients come and go");
-        crowd.free = (0..entries).rev().map(|slot| (slot as u32, calling.begin)).collect();
+        crowd.free = (0..entries).rev().map(|slot| (slot as u32, churn_phase.begin)).collect();
         crowd.resting.clear();
-        (crowd.room, crowd.room_grows_at, crowd.missing) = (crowd.gathering.limit, NEVER, 0);
+        (crowd.room, crowd.room_grows_at, crowd.missing) = (crowd.churn_limits.limit, NEVER, 0);
         crowd.lives.fill(NOBODY);
         (crowd.alive, crowd.open, crowd.next, crowd.gate) = (0, 0, None, 0);
-        crowd.calling = Some(calling);
+        crowd.churn_phase = Some(churn_phase);
         crowd.advance();
         (state.churns, state.births_at) = (true, crowd.next_time());
     }
@@ -324,7 +328,7 @@ impl<C> Connection<C> {
     fn leave(&mut self) {
         self.state = State::Closed;
         self.generation = self.generation.wrapping_add(1);
-        (self.opened, self.failures, self.barren, self.welcome) = (false, 0, 0, None);
+        (self.opened, self.failures, self.failures_without_reply, self.welcome) = (false, 0, 0, None);
         self.shut = false;
     }
 }
@@ -332,15 +336,15 @@ impl<C> Connection<C> {
 impl<C: Codec> WorkerState<C> {
     /// How many clients have something left to do, where they come and go.
     pub(super) fn crowd_active(&self) -> Option<usize> {
-        let crowd = self.crowd.as_ref().filter(|crowd| crowd.calling.is_some())?;
+        let crowd = self.crowd.as_ref().filter(|crowd| crowd.churn_phase.is_some())?;
         Some(crowd.alive + usize::from(crowd.next.is_some()))
     }
 
     /// The run is interrupted: nobody comes any more. Those who were due and waited for a slot have asked nothing.
     pub(super) fn shut_crowd(&mut self, now: Nanos) {
         let Some(crowd) = &self.crowd else { return };
-        if let Some(calling) = &crowd.calling {
-            let end = calling.end.min(now);
+        if let Some(churn_phase) = &crowd.churn_phase {
+            let end = churn_phase.end.min(now);
             self.turn_away(end);
         }
         self.births_at = NEVER;
@@ -359,11 +363,11 @@ impl<C: Codec> WorkerState<C> {
     pub(super) fn end_crowd(&mut self, backend: &mut impl Backend, now: Nanos) {
         for slot in 0..self.entries.len() {
             if self.churns && self.crowd().lives[slot].here {
-                self.depart(slot, backend, now);
+                self.retire(slot, backend, now);
             }
         }
         if let Some(crowd) = &mut self.crowd {
-            crowd.calling = None;
+            crowd.churn_phase = None;
         }
         (self.churns, self.births_at) = (false, NEVER);
     }
@@ -373,11 +377,11 @@ impl<C: Codec> WorkerState<C> {
     }
 
     /// Lets those come whose time it is, as far as there are entries.
-    pub(super) fn bear(&mut self, backend: &mut impl Backend, now: Nanos) {
+    pub(super) fn spawn(&mut self, backend: &mut impl Backend, now: Nanos) {
         let mut last_due = None;
         for _ in 0..BIRTHS_TURN {
             let crowd = self.crowd();
-            let end = crowd.calling.as_ref().map_or(0, |calling| calling.end);
+            let end = crowd.churn_phase.as_ref().map_or(0, |churn_phase| churn_phase.end);
             let Some((number, due)) = crowd.next.filter(|(_, due)| *due <= now) else { break };
             if now >= end {
                 self.turn_away(end);
@@ -397,7 +401,7 @@ impl<C: Codec> WorkerState<C> {
             crowd.advance();
             last_due = Some(due);
             let (slot, since) = self.free_slot();
-            let due = match self.crowd().calling.as_ref().map(|calling| &calling.births) {
+            let due = match self.crowd().churn_phase.as_ref().map(|churn_phase| &churn_phase.births) {
                 // Its turn came when the slot was left.
                 Some(Births::Closed) => since.max(due),
                 _ => due,
@@ -405,7 +409,7 @@ impl<C: Codec> WorkerState<C> {
             self.come(slot, number, due, backend, now);
         }
         let crowd = self.crowd();
-        let is_grainy = matches!(&crowd.calling, Some(Calling { births: Births::Drawn(_), .. }));
+        let is_grainy = matches!(&crowd.churn_phase, Some(ChurnPhase { births: Births::Drawn(_), .. }));
         let all_came = crowd.next.is_none_or(|(_, due)| due > now);
         if let Some(due) = last_due.filter(|_| is_grainy && all_came) {
             crowd.gate = due.saturating_add(GRAIN_NS);
@@ -420,21 +424,22 @@ impl<C: Codec> WorkerState<C> {
 
     /// The next client, with this number, does not come, since its server was given up. Says whether others may.
     fn pass_over(&mut self, number: u64, now: Nanos) -> bool {
-        let (_, turns) = self.crowd().gathering.turn;
+        let (_, turns) = self.crowd().churn_limits.turn;
         // The next clients of this worker, as many as there are servers, go to all servers that it talks to.
         let servers = self.servers.len() as u64;
         let all_are_given_up =
             (0..servers).all(|ahead| self.is_given_up(number.wrapping_add(ahead * turns), now));
         let crowd = self.crowd();
-        let is_closed = matches!(&crowd.calling, Some(Calling { births: Births::Closed, .. }));
+        let is_closed = matches!(&crowd.churn_phase, Some(ChurnPhase { births: Births::Closed, .. }));
         if all_are_given_up {
             let requests = crowd.left();
             let unsent = self.turn_away(now);
             self.crowd().missing += requests.saturating_sub(unsent);
             return false;
         }
-        let (calls, group) = (crowd.calls_of(number), crowd.gathering.group);
-        let place = crowd.calling.as_ref().map(|calling| Place { client: number, ..calling.place });
+        let (calls, group) = (crowd.calls_of(number), crowd.churn_limits.group);
+        let place =
+            crowd.churn_phase.as_ref().map(|churn_phase| Place { client: number, ..churn_phase.place });
         crowd.advance();
         match is_closed {
             true => crowd.missing += calls,
@@ -458,13 +463,13 @@ impl<C: Codec> WorkerState<C> {
     fn turn_away(&mut self, end: Nanos) -> u64 {
         let mut unsent = 0;
         let crowd = self.crowd.as_mut().expect("asked only where clients come and go");
-        let Gathering { group, turn: (_, turns), .. } = crowd.gathering;
-        if let (Some((number, due)), Some(calling)) = (crowd.next, &mut crowd.calling) {
-            let calls = calling.calls_before(end, number, due, turns);
+        let ChurnLimits { group, turn: (_, turns), .. } = crowd.churn_limits;
+        if let (Some((number, due)), Some(churn_phase)) = (crowd.next, &mut crowd.churn_phase) {
+            let calls = churn_phase.calls_before(end, number, due, turns);
             // Requests of the clients that are this worker's, one after the other.
             let bits = |nth: u64| {
-                let client = number + nth / calling.calls * turns;
-                Stream::new(Place { client, ..calling.place }, Use::Op).draw(nth % calling.calls)
+                let client = number + nth / churn_phase.calls * turns;
+                Stream::new(Place { client, ..churn_phase.place }, Use::Op).draw(nth % churn_phase.calls)
             };
             let log = &mut self.log;
             unsent::tell(calls, DRAWS_MAX, &self.shared, bits, |unsent| log.unsent(group, unsent));
@@ -486,17 +491,17 @@ impl<C: Codec> WorkerState<C> {
         if let Some((slot, since)) = crowd.free.pop() {
             return (slot as usize, since);
         }
-        let (slot, gathering) = (crowd.lives.len(), crowd.gathering);
-        let begin = crowd.calling.as_ref().map_or(0, |calling| calling.begin);
+        let (slot, churn_limits) = (crowd.lives.len(), crowd.churn_limits);
+        let begin = crowd.churn_phase.as_ref().map_or(0, |churn_phase| churn_phase.begin);
         crowd.lives.push(NOBODY);
-        let (turn, turns) = gathering.turn;
-        let writer = gathering.mark.map(|mark| Writer::new(mark, slot as u64 * turns + turn));
-        let client = Client::new(gathering.group, 0, 0, writer);
+        let (turn, turns) = churn_limits.turn;
+        let writer = churn_limits.mark.map(|mark| Writer::new(mark, slot as u64 * turns + turn));
+        let client = Client::new(churn_limits.group, 0, 0, writer);
         self.entries.push(ClientEntry { client, due: NEVER, woken: false });
-        let mut connection = Connection::new(slot, 1, gathering.depth);
+        let mut connection = Connection::new(slot, 1, churn_limits.depth);
         connection.session.speak(self.codec.renew());
         self.connections.push(connection);
-        self.endpoints.push(Endpoint { server: 0, connection: 0, transport: gathering.transport });
+        self.endpoints.push(Endpoint { server: 0, connection: 0, transport: churn_limits.transport });
         self.log.make_room(self.connections.len());
         (slot, begin)
     }
@@ -518,27 +523,30 @@ impl<C: Codec> WorkerState<C> {
         }
         match self.entries[slot].client.poll(now, &mut self.shared) {
             Wish::Open(_) => self.dial(slot, backend),
-            _ => self.depart(slot, backend, now),
+            _ => self.retire(slot, backend, now),
         }
     }
 
     /// What a client does that comes at `begin`, and whether it is told when its requests are due.
     fn assignment_of(&mut self, number: u64, begin: Nanos) -> (PhaseAssignment, bool) {
-        let Some(calling) = &self.crowd().calling else { unreachable!("clients come when they are called") };
-        let requests =
-            calling.calls.min(calling.requests.saturating_sub(number.saturating_mul(calling.calls)));
-        let place = Place { client: number, ..calling.place };
+        let Some(churn_phase) = &self.crowd().churn_phase else {
+            unreachable!("clients come when they are called")
+        };
+        let requests = churn_phase
+            .calls
+            .min(churn_phase.requests.saturating_sub(number.saturating_mul(churn_phase.calls)));
+        let place = Place { client: number, ..churn_phase.place };
         let assignment = PhaseAssignment {
             place,
             begin,
-            end: calling.end,
+            end: churn_phase.end,
             requests,
-            depth: calling.depth,
+            depth: churn_phase.depth,
             repeats: 0,
             late: Late::Kept,
             spacing_ns: 0,
         };
-        (assignment, calling.told)
+        (assignment, churn_phase.told)
     }
 
     /// Asks for a connection.
@@ -620,7 +628,7 @@ impl<C: Codec> WorkerState<C> {
             }
             None => self.log.lost(server, Trouble::Lost(reason)),
         }
-        self.fall(slot, failure, Loss::Closed(fault), now);
+        self.fail(slot, failure, Loss::Closed(fault), now);
     }
 
     /// Tries those by another address whose first one refused.
@@ -634,16 +642,16 @@ impl<C: Codec> WorkerState<C> {
     }
 
     /// A connection failed: what it owed ends, and so does its client.
-    pub(super) fn fall(&mut self, slot: usize, failure: Failure, loss: Loss, now: Nanos) {
+    pub(super) fn fail(&mut self, slot: usize, failure: Failure, loss: Loss, now: Nanos) {
         self.miss(slot);
-        self.log.fell(slot);
+        self.log.failed(slot);
         self.crowd().lives[slot].failure = Some(failure);
         let connection = &mut self.connections[slot];
         connection.welcome = None;
         if let State::Open | State::Full = connection.state {
             match loss {
-                _ if connection.answered => connection.barren = 0,
-                Loss::Closed(_) => connection.barren += 1,
+                _ if connection.answered => connection.failures_without_reply = 0,
+                Loss::Closed(_) => connection.failures_without_reply += 1,
                 Loss::TimedOut => {}
             }
         }
@@ -651,7 +659,7 @@ impl<C: Codec> WorkerState<C> {
     }
 
     /// A client has nothing more to do, and goes.
-    pub(super) fn depart(&mut self, slot: usize, backend: &mut impl Backend, now: Nanos) {
+    pub(super) fn retire(&mut self, slot: usize, backend: &mut impl Backend, now: Nanos) {
         let life = self.crowd().lives[slot];
         if !life.here {
             return;
@@ -661,13 +669,13 @@ impl<C: Codec> WorkerState<C> {
             backend.close(id, Close::Fin);
             self.connections[slot].leave();
         }
-        self.note_departure(slot, &life, now);
+        self.note_retirement(slot, &life, now);
         self.count_rest(slot, &life, now);
         let client = &mut self.entries[slot].client;
         client.go();
         self.entries[slot].due = NEVER;
         let connection = &self.connections[slot];
-        let failures = connection.failures.max(connection.barren);
+        let failures = connection.failures.max(connection.failures_without_reply);
         let crowd = self.crowd();
         crowd.lives[slot] = NOBODY;
         crowd.alive -= 1;
@@ -685,9 +693,9 @@ impl<C: Codec> WorkerState<C> {
         self.count_crowd();
     }
 
-    fn note_departure(&mut self, slot: usize, life: &Life, now: Nanos) {
+    fn note_retirement(&mut self, slot: usize, life: &Life, now: Nanos) {
         let calls = self.entries[slot].client.calls();
-        self.log.departed(slot, || Departure {
+        self.log.retired(slot, || Departure {
             client: life.number,
             asked_at: life.asked_at,
             ended_at: now,

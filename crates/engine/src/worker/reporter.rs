@@ -511,14 +511,14 @@ impl Log {
     }
 
     /// The connection in this slot is the one that something went wrong with last.
-    pub fn fell(&mut self, slot: usize) {
+    pub fn failed(&mut self, slot: usize) {
         if let Some(departures) = &mut self.departures {
-            departures.fell(slot);
+            departures.failed(slot);
         }
     }
 
     /// The client in this slot is gone.
-    pub fn departed(&mut self, slot: usize, departure: impl FnOnce() -> Departure) {
+    pub fn retired(&mut self, slot: usize, departure: impl FnOnce() -> Departure) {
         let Some(departures) = &mut self.departures else { return };
         let gone = departures.add(slot, departure());
         match (self.mode, gone) {
