@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use pummel_engine::clock;
-use pummel_engine::sys::{self, Patience, Poller, Ready};
+use pummel_engine::sys::{self, Poller, Ready, WaitLimit};
 use pummel_logic::rng::{Stream, below, scramble};
 use pummel_logic::time::{Nanos, SECOND, from_seconds, seconds};
 use pummel_logic::workload::popularity::{Chooser, Popularity};
@@ -374,10 +374,10 @@ impl Floor {
             let found = match wait {
                 Wait::Spin => self.poller.wait_coarse(&mut ready, false)?,
                 Wait::Block if due < until => {
-                    let patience = Patience::For(due.saturating_sub(clock::now()));
-                    self.poller.wait_fine(&mut ready, patience)?
+                    let wait_limit = WaitLimit::For(due.saturating_sub(clock::now()));
+                    self.poller.wait_fine(&mut ready, wait_limit)?
                 }
-                Wait::Block => self.poller.wait_fine(&mut ready, Patience::Endless)?,
+                Wait::Block => self.poller.wait_fine(&mut ready, WaitLimit::Endless)?,
             };
             for event in &ready[..found] {
                 let index = event.token() as usize;

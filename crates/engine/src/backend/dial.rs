@@ -13,7 +13,7 @@ use super::{ConnId, Reason, Target};
 use crate::sys::{self, Address};
 
 /// How long to leave a unix listener alone whose queue is full.
-const KNOCK_AGAIN_NS: Nanos = MILLISECOND;
+const UNIX_RETRY_NS: Nanos = MILLISECOND;
 
 /// Room for datagrams that came, where the plan names none: what finds no room is lost, and a reply to a multi-get comes
 /// at once. The kernel gives as much of it as its own bound (net.core.rmem_max) allows, and takes memory only as needed.
@@ -35,7 +35,7 @@ pub struct Dialled {
 pub enum Stage {
     /// It is being opened, or open: the socket takes bytes as soon as it is, or says why it will not be.
     Begun,
-    /// The queue of the unix listener is full: to be begun anew, with another socket, after a while ([`Knocks`]).
+    /// The queue of the unix listener is full: to be begun anew, with another socket, after a while ([`UnixRetries`]).
     Full,
 }
 
@@ -53,15 +53,15 @@ pub enum State {
 
 /// Connections to unix listeners whose queue was full, and when to try them again.
 #[derive(Debug)]
-pub struct Knocks {
+pub struct UnixRetries {
     waiting: Vec<(ConnId, PathBuf)>,
     at: Nanos,
 }
 
-impl Knocks {
+impl UnixRetries {
     /// Nobody waits.
-    pub fn new() -> Knocks {
-        Knocks { waiting: Vec::new(), at: NEVER }
+    pub fn new() -> UnixRetries {
+        UnixRetries { waiting: Vec::new(), at: NEVER }
     }
 
     /// When to try again; [`NEVER`] if nobody waits.
@@ -74,7 +74,7 @@ impl Knocks {
     pub fn wait(&mut self, conn: ConnId, target: &Target, stage: Stage, now: Nanos) -> bool {
         let (Stage::Full, Target::Unix(path)) = (stage, target) else { return false };
         self.waiting.push((conn, path.clone()));
-        self.at = self.at.min(now + KNOCK_AGAIN_NS);
+        self.at = self.at.min(now + UNIX_RETRY_NS);
         true
     }
 
@@ -85,9 +85,9 @@ impl Knocks {
     }
 }
 
-impl Default for Knocks {
-    fn default() -> Knocks {
-        Knocks::new()
+impl Default for UnixRetries {
+    fn default() -> UnixRetries {
+        UnixRetries::new()
     }
 }
 

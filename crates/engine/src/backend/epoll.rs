@@ -7,13 +7,13 @@ use std::os::fd::AsFd;
 use pummel_logic::plan::{Clock, Socket, Wait};
 use pummel_logic::time::Nanos;
 
-use super::dial::{self, Answered, Knocks, State, reason};
+use super::dial::{self, Answered, State, UnixRetries, reason};
 use super::slot::{self, Slot};
 use super::stamps::Stamps;
-use super::waiting::Waiting;
+use super::waiting::WaitStrategy;
 use super::{Backend, Close, ConnId, Event, Handed, Reason, Target};
 use crate::clock;
-use crate::sys::{self, Alarm, Patience, Poller, Ready};
+use crate::sys::{self, Alarm, Poller, Ready, WaitLimit};
 
 /// The block that every receive of a worker goes into. A read that does not fill it has emptied the socket. Values of
 /// 100 KB cost a third more with a quarter of it; what is not touched is no memory (docs/PERFORMANCE.md).
@@ -45,7 +45,7 @@ const ENDING: u32 = sys::PEER_CLOSED | sys::HUNG_UP | sys::FAILED;
 pub struct Epoll {
     poller: Poller,
     sleeper: Sleeper,
-    waiting: Waiting,
+    waiting: WaitStrategy,
     options: Socket,
     /// `None`: receive stamps are switched off.
     stamps: Option<Stamps>,
@@ -58,7 +58,7 @@ pub struct Epoll {
     /// The list that `again` is exchanged with while it is gone through.
     again_spare: Vec<ConnId>,
     /// Connections to unix listeners whose queue was full.
-    knocks: Knocks,
+    unix_retries: UnixRetries,
     scratch: Box<[u8]>,
     /// What the connection in slot 0 gave and lies in `scratch`, for [`Backend::drain`].
     held: Option<Held>,
@@ -113,14 +113,14 @@ impl Epoll {
         sys::sharpen_timers()?;
         let poller = Poller::new()?;
         let mut ready = Box::new([Ready::NONE; READY_MAX]);
-        let sleeper = match poller.wait_fine(&mut ready[..], Patience::Look) {
+        let sleeper = match poller.wait_fine(&mut ready[..], WaitLimit::Look) {
             Ok(_) => Sleeper::Fine,
             Err(_) => Sleeper::alarmed(&poller)?,
         };
         Ok(Epoll {
             poller,
             sleeper,
-            waiting: Waiting::new(wait),
+            waiting: WaitStrategy::new(wait),
             options: options.clone(),
             stamps,
             slots: Vec::new(),
@@ -128,7 +128,7 @@ impl Epoll {
             ready_count: 0,
             again: Vec::new(),
             again_spare: Vec::new(),
-            knocks: Knocks::new(),
+            unix_retries: UnixRetries::new(),
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             held: None,
             tries: 0,
@@ -161,7 +161,7 @@ impl Epoll {
         if matches!(target, Target::Udp { .. }) {
             slot.flags |= DATAGRAMS;
         }
-        if self.knocks.wait(conn, target, dialled.stage, clock::now()) {
+        if self.unix_retries.wait(conn, target, dialled.stage, clock::now()) {
             return Ok(());
         }
         // Only now: before connect() has begun, a socket reports that it is hung up.
@@ -188,7 +188,7 @@ impl Epoll {
 
     /// Tries the full unix listeners again.
     fn knock(&mut self) {
-        for (conn, path) in self.knocks.take() {
+        for (conn, path) in self.unix_retries.take() {
             if let Some(slot) = self.slot(conn) {
                 slot.fd = None;
                 if let Err(error) = self.begin(conn, &Target::Unix(path)) {
@@ -200,13 +200,13 @@ impl Epoll {
 
     /// Asks the kernel what is ready. An interruption by a signal is an answer too: nothing is.
     #[inline]
-    fn ask(&mut self, patience: Patience) -> io::Result<bool> {
+    fn ask(&mut self, wait_limit: WaitLimit) -> io::Result<bool> {
         let ready = &mut self.ready[..];
-        let found = match (&self.sleeper, patience) {
-            (_, Patience::Look) => self.poller.wait_coarse(ready, false),
-            (_, Patience::Endless) => self.poller.wait_coarse(ready, true),
-            (Sleeper::Fine, _) => self.poller.wait_fine(ready, patience),
-            (Sleeper::Alarmed(alarm), Patience::For(ns)) => {
+        let found = match (&self.sleeper, wait_limit) {
+            (_, WaitLimit::Look) => self.poller.wait_coarse(ready, false),
+            (_, WaitLimit::Endless) => self.poller.wait_coarse(ready, true),
+            (Sleeper::Fine, _) => self.poller.wait_fine(ready, wait_limit),
+            (Sleeper::Alarmed(alarm), WaitLimit::For(ns)) => {
                 alarm.set(Some(clock::now() + ns))?;
                 self.poller.wait_coarse(ready, true)
             }
@@ -237,10 +237,10 @@ impl Epoll {
     /// never had another, so has them one system call sooner. Now and then readiness is asked for all the same, which tells
     /// more than that bytes came.
     #[inline]
-    fn tries_straight(&mut self, patience: Patience) -> bool {
+    fn tries_straight(&mut self, wait_limit: WaitLimit) -> bool {
         let [slot] = &self.slots[..] else { return false };
         let plain = slot.state == State::Open && slot.flags & !STAMPED == 0 && slot.errno == 0;
-        let looks = plain && patience == Patience::Look;
+        let looks = plain && wait_limit == WaitLimit::Look;
         self.tries = if looks { (self.tries + 1) % (TRIES + 1) } else { 0 };
         self.tries > 0
     }
@@ -454,17 +454,17 @@ impl Backend for Epoll {
             return Ok(now);
         }
         loop {
-            if now >= self.knocks.at() {
+            if now >= self.unix_retries.at() {
                 self.knock();
             }
             if !self.again.is_empty() {
-                self.ask(Patience::Look)?;
+                self.ask(WaitLimit::Look)?;
                 return Ok(clock::now());
             }
-            let patience = self.waiting.patience(now, until.min(self.knocks.at()));
-            let something = match self.tries_straight(patience) {
+            let wait_limit = self.waiting.wait_limit(now, until.min(self.unix_retries.at()));
+            let something = match self.tries_straight(wait_limit) {
                 true => self.try_straight(),
-                false => self.ask(patience)?,
+                false => self.ask(wait_limit)?,
             };
             now = clock::now();
             if !something {
@@ -578,7 +578,7 @@ mod tests {
         for slot in 0..10 {
             epoll.open(ConnId { slot, generation: 1 }, &target);
         }
-        assert!(epoll.knocks.at() != NEVER);
+        assert!(epoll.unix_retries.at() != NEVER);
         let (mut streams, mut opened) = (Vec::new(), 0);
         while opened < 10 {
             streams.push(listener.accept().unwrap());

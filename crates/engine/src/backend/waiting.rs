@@ -4,7 +4,7 @@
 use pummel_logic::plan::Wait;
 use pummel_logic::time::{MICROSECOND, MILLISECOND, NEVER, Nanos};
 
-use crate::sys::Patience;
+use crate::sys::WaitLimit;
 
 /// Bounds of the margin: below the first even quick machines wake up late now and then; above the second one pays more
 /// for spinning than anybody wins by it.
@@ -24,7 +24,7 @@ const STEPS_LATE: Nanos = 99;
 
 /// What a worker does until a point of time, by its way of waiting and by how late the kernel woke it so far.
 #[derive(Clone, Debug)]
-pub struct Waiting {
+pub struct WaitStrategy {
     wait: Wait,
     /// How long before the time [`Wait::Auto`] stops sleeping: the 99th percentile of its own overshoot, bounded.
     margin_ns: Nanos,
@@ -38,10 +38,10 @@ pub struct Waiting {
     was_due: bool,
 }
 
-impl Waiting {
+impl WaitStrategy {
     /// Nothing is known yet of how late this machine wakes up who sleeps.
-    pub fn new(wait: Wait) -> Waiting {
-        Waiting {
+    pub fn new(wait: Wait) -> WaitStrategy {
+        WaitStrategy {
             wait,
             margin_ns: MARGIN_FIRST_NS,
             wake_at: NEVER,
@@ -53,27 +53,27 @@ impl Waiting {
 
     /// How long to sleep at most, when it is `now` and nothing is to be missed at `until`.
     #[inline]
-    pub fn patience(&mut self, now: Nanos, until: Nanos) -> Patience {
+    pub fn wait_limit(&mut self, now: Nanos, until: Nanos) -> WaitLimit {
         self.wake_at = NEVER;
         self.was_due = until <= now;
         if self.was_due || self.wait == Wait::Spin {
-            return Patience::Look;
+            return WaitLimit::Look;
         }
         if self.wait == Wait::Brief && self.looks(now) {
-            return Patience::Look;
+            return WaitLimit::Look;
         }
         if until == NEVER {
-            return Patience::Endless;
+            return WaitLimit::Endless;
         }
         let sleep_ns = match self.wait {
             Wait::Auto => (until - now).saturating_sub(self.margin_ns),
             Wait::Block | Wait::Brief | Wait::Spin => until - now,
         };
         if sleep_ns == 0 {
-            return Patience::Look;
+            return WaitLimit::Look;
         }
         self.wake_at = now + sleep_ns;
-        Patience::For(sleep_ns)
+        WaitLimit::For(sleep_ns)
     }
 
     /// Whether the moment of looking is not over, which begins when something has happened or was to be done.
@@ -84,7 +84,7 @@ impl Waiting {
         now < self.look_until
     }
 
-    /// What [`Waiting::patience`] allowed is over at `now`, and nothing happened meanwhile.
+    /// What [`WaitStrategy::wait_limit`] allowed is over at `now`, and nothing happened meanwhile.
     #[inline]
     pub fn slept(&mut self, now: Nanos) {
         self.was_quiet = !self.was_due;
@@ -131,10 +131,10 @@ mod tests {
 
     /// The margin after many sleeps that were so much too long.
     fn margin_after(overshoots: impl IntoIterator<Item = Nanos>) -> Nanos {
-        let mut waiting = Waiting::new(Wait::Auto);
+        let mut waiting = WaitStrategy::new(Wait::Auto);
         let mut now = 0;
         for overshoot in overshoots {
-            let Patience::For(sleep_ns) = waiting.patience(now, now + 10_000_000) else {
+            let WaitLimit::For(sleep_ns) = waiting.wait_limit(now, now + 10_000_000) else {
                 panic!("there is time to sleep")
             };
             now += sleep_ns + overshoot;
@@ -145,51 +145,51 @@ mod tests {
 
     #[test]
     fn auto_sleeps_to_a_margin_before_the_time_and_spins_the_rest() {
-        let mut waiting = Waiting::new(Wait::Auto);
-        assert_eq!(waiting.patience(1_000, 1_001_000), Patience::For(900_000));
-        assert_eq!(waiting.patience(901_000, 1_001_000), Patience::Look);
-        assert_eq!(waiting.patience(1_001_000, 1_001_000), Patience::Look);
-        assert_eq!(waiting.patience(0, NEVER), Patience::Endless);
+        let mut waiting = WaitStrategy::new(Wait::Auto);
+        assert_eq!(waiting.wait_limit(1_000, 1_001_000), WaitLimit::For(900_000));
+        assert_eq!(waiting.wait_limit(901_000, 1_001_000), WaitLimit::Look);
+        assert_eq!(waiting.wait_limit(1_001_000, 1_001_000), WaitLimit::Look);
+        assert_eq!(waiting.wait_limit(0, NEVER), WaitLimit::Endless);
     }
 
     #[test]
     fn spinning_never_sleeps_and_blocking_only_sleeps() {
         for until in [0, 5, 1_000_000, NEVER] {
-            assert_eq!(Waiting::new(Wait::Spin).patience(5, until), Patience::Look);
+            assert_eq!(WaitStrategy::new(Wait::Spin).wait_limit(5, until), WaitLimit::Look);
         }
-        assert_eq!(Waiting::new(Wait::Block).patience(5, 6), Patience::For(1));
-        assert_eq!(Waiting::new(Wait::Block).patience(5, 5), Patience::Look);
-        assert_eq!(Waiting::new(Wait::Block).patience(5, NEVER), Patience::Endless);
+        assert_eq!(WaitStrategy::new(Wait::Block).wait_limit(5, 6), WaitLimit::For(1));
+        assert_eq!(WaitStrategy::new(Wait::Block).wait_limit(5, 5), WaitLimit::Look);
+        assert_eq!(WaitStrategy::new(Wait::Block).wait_limit(5, NEVER), WaitLimit::Endless);
     }
 
     #[test]
     fn brief_looks_for_a_moment_after_something_happened_and_sleeps_then() {
-        let mut waiting = Waiting::new(Wait::Brief);
+        let mut waiting = WaitStrategy::new(Wait::Brief);
         for begin in [0, 1_000_000_000] {
             for now in [begin, begin + BRIEF_NS / 2, begin + BRIEF_NS - 1] {
-                assert_eq!(waiting.patience(now, NEVER), Patience::Look);
+                assert_eq!(waiting.wait_limit(now, NEVER), WaitLimit::Look);
                 waiting.slept(now);
             }
-            assert_eq!(waiting.patience(begin + BRIEF_NS, NEVER), Patience::Endless);
+            assert_eq!(waiting.wait_limit(begin + BRIEF_NS, NEVER), WaitLimit::Endless);
             let slept_to = begin + 2 * BRIEF_NS;
             waiting.slept(slept_to);
-            assert_eq!(waiting.patience(slept_to, slept_to + 700_000), Patience::For(700_000));
+            assert_eq!(waiting.wait_limit(slept_to, slept_to + 700_000), WaitLimit::For(700_000));
             // It is cut short: something happened.
         }
-        assert_eq!(waiting.patience(2_000_000_000, 2_000_000_000), Patience::Look);
+        assert_eq!(waiting.wait_limit(2_000_000_000, 2_000_000_000), WaitLimit::Look);
     }
 
     #[test]
     fn brief_looks_for_a_moment_after_something_was_due() {
-        let mut waiting = Waiting::new(Wait::Brief);
-        assert_eq!(waiting.patience(0, NEVER), Patience::Look);
+        let mut waiting = WaitStrategy::new(Wait::Brief);
+        assert_eq!(waiting.wait_limit(0, NEVER), WaitLimit::Look);
         waiting.slept(BRIEF_NS);
         // Nothing has happened for as long as it looks when something is due, and a request goes out.
-        assert_eq!(waiting.patience(BRIEF_NS, BRIEF_NS), Patience::Look);
+        assert_eq!(waiting.wait_limit(BRIEF_NS, BRIEF_NS), WaitLimit::Look);
         waiting.slept(BRIEF_NS + 1);
-        assert_eq!(waiting.patience(BRIEF_NS + 1, NEVER), Patience::Look);
+        assert_eq!(waiting.wait_limit(BRIEF_NS + 1, NEVER), WaitLimit::Look);
         waiting.slept(BRIEF_NS + 2);
-        assert_eq!(waiting.patience(2 * BRIEF_NS + 1, NEVER), Patience::Endless);
+        assert_eq!(waiting.wait_limit(2 * BRIEF_NS + 1, NEVER), WaitLimit::Endless);
     }
 
     #[test]
@@ -210,10 +210,10 @@ mod tests {
 
     #[test]
     fn a_sleep_that_was_cut_short_says_nothing_about_overshoot() {
-        let mut waiting = Waiting::new(Wait::Auto);
-        waiting.patience(0, 10_000_000);
+        let mut waiting = WaitStrategy::new(Wait::Auto);
+        waiting.wait_limit(0, 10_000_000);
         waiting.slept(5_000_000);
-        waiting.patience(5_000_000, 5_000_001);
+        waiting.wait_limit(5_000_000, 5_000_001);
         waiting.slept(90_000_000);
         assert_eq!(waiting.margin_ns, MARGIN_FIRST_NS);
     }

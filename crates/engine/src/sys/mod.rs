@@ -722,7 +722,7 @@ impl Ready {
 
 /// How long a wait for readiness may last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Patience {
+pub enum WaitLimit {
     /// Not at all.
     Look,
     /// So many nanoseconds.
@@ -779,11 +779,11 @@ impl Poller {
     /// Returns the error of `epoll_pwait2`: EINTR when a signal came, ENOSYS or EPERM when the kernel lacks or
     /// forbids the call.
     #[inline]
-    pub fn wait_fine(&self, into: &mut [Ready], patience: Patience) -> io::Result<usize> {
-        let limit = match patience {
-            Patience::Look => Some(0),
-            Patience::For(ns) => Some(ns),
-            Patience::Endless => None,
+    pub fn wait_fine(&self, into: &mut [Ready], wait_limit: WaitLimit) -> io::Result<usize> {
+        let limit = match wait_limit {
+            WaitLimit::Look => Some(0),
+            WaitLimit::For(ns) => Some(ns),
+            WaitLimit::Endless => None,
         };
         let limit = limit.map(timespec);
         let limit = limit.as_ref().map_or(ptr::null(), ptr::from_ref);

@@ -17,13 +17,13 @@ use io_uring::{opcode, squeue, types};
 use pummel_logic::plan::{Clock, Socket, Wait};
 use pummel_logic::time::Nanos;
 
-use super::dial::{self, Answered, Knocks, State, reason};
+use super::dial::{self, Answered, State, UnixRetries, reason};
 use super::slot::{self, Slot, find};
 use super::stamps::Stamps;
-use super::waiting::Waiting;
+use super::waiting::WaitStrategy;
 use super::{Backend, Close, ConnId, Event, Handed, Reason, Target};
 use crate::clock;
-use crate::sys::{self, Patience};
+use crate::sys::{self, WaitLimit};
 use pool::Pool;
 use ring::{Completion, Ring};
 
@@ -42,7 +42,7 @@ pub struct Uring {
     starved: bool,
     /// What a receive with control messages shall look like; the kernel reads its lengths alone.
     shape: Box<libc::msghdr>,
-    waiting: Waiting,
+    waiting: WaitStrategy,
     options: Socket,
     /// `None`: receive stamps are switched off.
     stamps: Option<Stamps>,
@@ -54,7 +54,7 @@ pub struct Uring {
     /// Connections that broke otherwise than by what the ring said; the next drain tells it.
     broken: Vec<ConnId>,
     /// Connections to unix listeners whose queue was full.
-    knocks: Knocks,
+    unix_retries: UnixRetries,
 }
 
 /// A send was short, and writability is waited for; [`Event::Writable`] is owed.
@@ -125,14 +125,14 @@ impl Uring {
             pool,
             starved: false,
             shape,
-            waiting: Waiting::new(wait),
+            waiting: WaitStrategy::new(wait),
             options: options.clone(),
             stamps,
             slots: Vec::new(),
             done: Vec::new(),
             done_spare: Vec::new(),
             broken: Vec::new(),
-            knocks: Knocks::new(),
+            unix_retries: UnixRetries::new(),
         })
     }
 
@@ -160,7 +160,7 @@ impl Uring {
         if matches!(target, Target::Udp { .. }) {
             slot.flags |= DATAGRAMS;
         }
-        if self.knocks.wait(conn, target, dialled.stage, clock::now()) {
+        if self.unix_retries.wait(conn, target, dialled.stage, clock::now()) {
             return Ok(());
         }
         slot.flags |= ASKED;
@@ -237,7 +237,7 @@ impl Uring {
 
     /// Tries the full unix listeners again.
     fn knock(&mut self) {
-        for (conn, path) in self.knocks.take() {
+        for (conn, path) in self.unix_retries.take() {
             if let Some(slot) = self.slot(conn) {
                 slot.fd = None;
                 if let Err(error) = self.begin(conn, &Target::Unix(path)) {
@@ -249,9 +249,9 @@ impl Uring {
 
     /// Enters the kernel, and takes out what is done and still matters to somebody; whether there is something.
     #[inline]
-    fn ask(&mut self, patience: Patience, now: Nanos) -> io::Result<bool> {
+    fn ask(&mut self, wait_limit: WaitLimit, now: Nanos) -> io::Result<bool> {
         self.pool.lend();
-        self.ring.enter(patience, now)?;
+        self.ring.enter(wait_limit, now)?;
         self.take();
         Ok(!self.done.is_empty())
     }
@@ -461,14 +461,14 @@ impl Backend for Uring {
             return Ok(now);
         }
         loop {
-            if now >= self.knocks.at() {
+            if now >= self.unix_retries.at() {
                 self.knock();
             }
-            let patience = match self.broken.is_empty() {
-                true => self.waiting.patience(now, until.min(self.knocks.at())),
-                false => Patience::Look,
+            let wait_limit = match self.broken.is_empty() {
+                true => self.waiting.wait_limit(now, until.min(self.unix_retries.at())),
+                false => WaitLimit::Look,
             };
-            let something = self.ask(patience, now)? || !self.broken.is_empty();
+            let something = self.ask(wait_limit, now)? || !self.broken.is_empty();
             now = clock::now();
             if !something {
                 self.waiting.slept(now);
@@ -515,7 +515,7 @@ impl Drop for Uring {
         }
         // Sockets are closed now rather than when the kernel finds the time to take the ring apart. There is nobody to
         // tell of a failure, and it does not matter: the end of the ring closes them all.
-        let _ = self.ring.enter(Patience::Look, clock::now());
+        let _ = self.ring.enter(WaitLimit::Look, clock::now());
     }
 }
 

@@ -7,7 +7,7 @@ use io_uring::types::{SubmitArgs, Timespec};
 use io_uring::{EnterFlags, IoUring, cqueue, squeue};
 use pummel_logic::time::{NEVER, Nanos, SECOND};
 
-use crate::sys::{self, Patience};
+use crate::sys::{self, WaitLimit};
 
 /// Room for what is asked between two entries into the kernel; when it is full, it is handed over early.
 const ASKED_MAX: u32 = 512;
@@ -134,32 +134,32 @@ impl Ring {
     }
 
     /// Hands over what was asked, lets the kernel do what it has ready to be done, and waits for something to be done.
-    /// `now` is the time that `patience` counts from. Spinning does not enter the kernel while there is no reason to.
+    /// `now` is the time that `wait_limit` counts from. Spinning does not enter the kernel while there is no reason to.
     ///
     /// # Errors
     /// Returns the error of `io_uring_enter`, also of an earlier attempt to hand operations over. ETIME, EINTR, EBUSY
     /// and EAGAIN are no errors here.
     #[inline]
-    pub fn enter(&mut self, patience: Patience, now: Nanos) -> io::Result<()> {
+    pub fn enter(&mut self, wait_limit: WaitLimit, now: Nanos) -> io::Result<()> {
         if let Some(error) = self.trouble.take() {
             return Err(error);
         }
         let asked = {
             let queue = self.ring.submission();
             let idle = queue.is_empty() && !queue.taskrun() && !queue.cq_overflow();
-            if idle && patience == Patience::Look {
+            if idle && wait_limit == WaitLimit::Look {
                 return Ok(());
             }
             queue.len() as u32
         };
-        let result = match patience {
-            Patience::Look => self.wait(asked, 0, EnterFlags::GETEVENTS, None),
-            Patience::Endless => self.wait(asked, 1, EnterFlags::GETEVENTS, None),
-            Patience::For(ns) if self.absolute => {
+        let result = match wait_limit {
+            WaitLimit::Look => self.wait(asked, 0, EnterFlags::GETEVENTS, None),
+            WaitLimit::Endless => self.wait(asked, 1, EnterFlags::GETEVENTS, None),
+            WaitLimit::For(ns) if self.absolute => {
                 let flags = EnterFlags::GETEVENTS | EnterFlags::ABS_TIMER;
                 self.wait(asked, 1, flags, Some(now.saturating_add(ns).min(NEVER - 1)))
             }
-            Patience::For(ns) => self.wait(asked, 1, EnterFlags::GETEVENTS, Some(ns)),
+            WaitLimit::For(ns) => self.wait(asked, 1, EnterFlags::GETEVENTS, Some(ns)),
         };
         match result {
             Err(error) if !is_passing(&error) => Err(error),
