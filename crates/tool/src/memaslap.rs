@@ -10,7 +10,7 @@ use pummel_engine::clock;
 use pummel_engine::resolve::ConnectError;
 use pummel_engine::run::{RunError, Wants, Watch, run};
 use pummel_engine::sys::{self, LocalTime};
-use pummel_engine::worker::messages::News;
+use pummel_engine::worker::messages::ConnectionEvent;
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::recorder::Recorder;
@@ -311,15 +311,15 @@ impl Watch for Desk<'_> {
         }
     }
 
-    fn connection(&mut self, server: usize, news: News) {
+    fn connection(&mut self, server: usize, event: ConnectionEvent) {
         let now = clock::now();
         self.welcome(now);
-        match news {
-            News::Lost if self.absences.lost(server, now) => {
+        match event {
+            ConnectionEvent::Lost if self.absences.lost(server, now) => {
                 say(format_args!("Server {} disconnect", self.server(server)));
             }
-            News::Lost => {}
-            News::Back => self.absences.back(server, now),
+            ConnectionEvent::Lost => {}
+            ConnectionEvent::Back => self.absences.back(server, now),
         }
     }
 }

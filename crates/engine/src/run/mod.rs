@@ -53,9 +53,11 @@ use crate::resolve::{self, ConnectError, Server, Sources};
 use crate::sys;
 use crate::sys::CpuTime;
 use crate::worker::meeting::Meeting;
-use crate::worker::messages::{Departure, Line, News, Note, PhaseEnd, Row, Told, Trouble, WorkerEnd};
+use crate::worker::messages::{
+    ConnectionEvent, Departure, Line, PhaseEnd, Row, Told, Trouble, WorkerEnd, WorkerMessage,
+};
 use crate::worker::population::{Births, ChurnLimits, ChurnPhase};
-use crate::worker::reporter::{Habits, Log, Mode};
+use crate::worker::reporter::{Mode, ReportOptions, WorkerReporter};
 use crate::worker::{Endpoint, Worker, WorkerLimits, WorkerSetup};
 
 /// The drain of a phase lasts at most this long, and at most as long as a request may take.
@@ -115,7 +117,7 @@ pub trait Watch {
     fn complaint(&mut self, _connection: u64, _words: &[u8]) {}
 
     /// A connection to a server of the Plan was lost, or is open again.
-    fn connection(&mut self, _server: usize, _news: News) {}
+    fn connection(&mut self, _server: usize, _news: ConnectionEvent) {}
 
     /// Requests of the measured phase, raw, in no particular order.
     fn rows(&mut self, _rows: &[Row]) {}
@@ -464,13 +466,13 @@ fn run_with<C: Codec + Sync, B: Backend>(
         stored: plan.phases.iter().map(|_| AtomicU64::new(0)).collect(),
         wants: watch.wants(),
     };
-    let (notes, heard) = mpsc::channel();
+    let (messages, heard) = mpsc::channel();
     let mut spares = Vec::with_capacity(threads);
     thread::scope(|scope| {
         for worker in 0..threads {
             let (spare, returned) = mpsc::channel();
             spares.push(spare);
-            let line = Line::new(worker, notes.clone(), returned);
+            let line = Line::new(worker, messages.clone(), returned);
             let (site, codec) = (&site, &codec);
             let name = format!("worker-{worker}");
             let spawned = thread::Builder::new()
@@ -481,7 +483,7 @@ fn run_with<C: Codec + Sync, B: Backend>(
                 return Err(RunError::Kernel("a thread could not be started", error));
             }
         }
-        drop(notes);
+        drop(messages);
         let _end = EndOnPanic(&site.meeting);
         Ok(Collector::new(&site, spares, watch).collect(heard, stop))
     })
@@ -532,7 +534,7 @@ fn attended<C: Codec, B: Backend>(site: &Site<'_>, line: Line, backend: &MakeBac
     let words = panic.downcast_ref::<String>().map(String::as_str);
     let words = words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
     let failure = Some(io::Error::other(format!("it panicked, which is a bug of pummel: {words}")));
-    say(Note::Done(Box::new(WorkerEnd { failure, ..WorkerEnd::default() })));
+    say(WorkerMessage::Done(Box::new(WorkerEnd { failure, ..WorkerEnd::default() })));
 }
 
 /// One worker's life: on its CPU, with its backend, through all phases.
@@ -547,7 +549,7 @@ fn worker_main<C: Codec, B: Backend>(site: &Site<'_>, line: Line, backend: &Make
         Err(error) => {
             site.meeting.leave();
             let end = WorkerEnd { worker: number, failure: Some(error), ..WorkerEnd::default() };
-            line.say(Note::Done(Box::new(end)));
+            line.say(WorkerMessage::Done(Box::new(end)));
         }
     }
 }
@@ -684,11 +686,11 @@ fn phases<C: Codec, B: Backend>(
             worker.begin_churn(churn_phase_of(site, n, group, crowd, begin, end));
         }
         if number == 0 {
-            worker.log().say(Note::Began { phase: n, at: begin, cpu: sys::process_cpu_time() });
+            worker.reporter().say(WorkerMessage::Began { phase: n, at: begin, cpu: sys::process_cpu_time() });
         }
         worker.work(&site.meeting, begin, end)?;
-        worker.log().say(Note::Spent { phase: n, cpu: sys::process_cpu_time() });
-        site.stored[n].fetch_add(worker.log().stored(), Ordering::Relaxed);
+        worker.reporter().say(WorkerMessage::Spent { phase: n, cpu: sys::process_cpu_time() });
+        site.stored[n].fetch_add(worker.reporter().stored(), Ordering::Relaxed);
     }
     Ok(())
 }
@@ -738,12 +740,12 @@ fn begin_phase<C: Codec, B: Backend>(
 ) {
     let plan = site.plan;
     let phase = &plan.phases[n];
-    let (entries, shared, log) = worker.parts();
+    let (entries, shared, reporter) = worker.parts();
     shared.begin(&phase.work, plan.seed);
     let mode = if phase.recorded { Mode::Record(plan.interval_ns) } else { Mode::Count };
-    log.begin_phase(n, mode, begin, end);
-    log.note_loads(matches!(phase.work, Work::Load(_)));
-    log.note_open(entries.iter().map(|entry| entry.client.open_lanes()).sum());
+    reporter.begin_phase(n, mode, begin, end);
+    reporter.note_loads(matches!(phase.work, Work::Load(_)));
+    reporter.note_open(entries.iter().map(|entry| entry.client.open_lanes()).sum());
     let paces: Vec<Option<Pace>> = plan.groups.iter().map(|group| pace_of(phase, group)).collect();
     for (entry, &(group, number)) in entries.iter_mut().zip(places) {
         let place = Place { seed: plan.seed, group: group as u64, phase: n as u64, client: number };
@@ -1062,9 +1064,9 @@ fn worker_of<C: Codec, B: Backend>(
         patience_ns: patience(plan, PATIENCE),
         unsent_draws_max: draws_of_client(plan.groups.iter().map(|group| u64::from(group.clients)).sum()),
     };
-    let habits = Habits {
+    let options = ReportOptions {
         checks: if plan.verify > 0.0 { endpoints.len() } else { 0 },
-        ledger: crowd.map(|_| sequence.map(|_| weight_of(plan))),
+        churn_account: crowd.map(|_| sequence.map(|_| weight_of(plan))),
         checks_grow: crowd.is_some() && plan.verify > 0.0,
         rows: site.wants.rows,
         departures: site.wants.departures,
@@ -1090,7 +1092,7 @@ fn worker_of<C: Codec, B: Backend>(
         },
         limits,
         shared,
-        Log::new(line, intervals, habits),
+        WorkerReporter::new(line, intervals, options),
     )
     .churn_limits(churn_limits_of(site, number))
 }
@@ -1175,7 +1177,7 @@ struct Collector<'a, 'w> {
     silent: BTreeMap<u32, (usize, Nanos)>,
     failures: Vec<io::Error>,
     /// Notes that workers dropped.
-    notes_dropped: u64,
+    messages_dropped: u64,
     stopped_at: Option<Nanos>,
     /// CPU time that the process had used when a recorded phase began, or a worker was through with it.
     cpu: CpuTime,
@@ -1216,7 +1218,7 @@ impl<'a, 'w> Collector<'a, 'w> {
             trouble: None,
             silent: BTreeMap::new(),
             failures: Vec::new(),
-            notes_dropped: 0,
+            messages_dropped: 0,
             stopped_at: None,
             cpu: CpuTime::default(),
             interrupted: false,
@@ -1224,9 +1226,9 @@ impl<'a, 'w> Collector<'a, 'w> {
     }
 
     /// Listens until every worker is through.
-    fn collect(mut self, notes: Receiver<Told>, stop: &dyn Fn() -> bool) -> Measurement {
+    fn collect(mut self, messages: Receiver<Told>, stop: &dyn Fn() -> bool) -> Measurement {
         loop {
-            match notes.recv_timeout(WATCH) {
+            match messages.recv_timeout(WATCH) {
                 Ok(told) => self.hear(told),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -1247,8 +1249,8 @@ impl<'a, 'w> Collector<'a, 'w> {
 
     fn hear(&mut self, told: Told) {
         let plan = self.site.plan;
-        match told.note {
-            Note::Began { phase, at, cpu } => {
+        match told.message {
+            WorkerMessage::Began { phase, at, cpu } => {
                 self.cpu = cpu;
                 if plan.phases[phase].recorded && self.measurement.started_unix_ns == 0 {
                     self.measurement.started_unix_ns =
@@ -1256,30 +1258,30 @@ impl<'a, 'w> Collector<'a, 'w> {
                 }
                 self.watch.begin(&plan.phases[phase], at);
             }
-            Note::Spent { phase, cpu } => {
+            WorkerMessage::Spent { phase, cpu } => {
                 if plan.phases[phase].recorded {
                     self.spent(cpu);
                 }
             }
-            Note::Progress { phase, ended } => {
+            WorkerMessage::Progress { phase, ended } => {
                 self.ended[phase] += ended;
                 let of = requests_here(self.site, &plan.phases[phase]);
                 self.watch.progress(&plan.phases[phase], self.ended[phase], of);
             }
-            Note::Slice { interval, worker, next } => self.slice(interval, worker, next),
-            Note::Rows(rows) => {
+            WorkerMessage::Slice { interval, worker, next } => self.slice(interval, worker, next),
+            WorkerMessage::Rows(rows) => {
                 if let Some(samples) = &mut self.measurement.samples {
                     samples.written += rows.len() as u64;
                 }
                 self.watch.rows(&rows);
             }
-            Note::Departures(gone) => self.watch.departures(&gone),
-            Note::Finding { connection, finding } => self.watch.finding(connection, &finding),
-            Note::Complaint { connection, words } => self.watch.complaint(connection, &words),
-            Note::Connection { server, news } => self.watch.connection(server as usize, news),
-            Note::Gone => self.gone(),
-            Note::Phase(end) => self.phase(&end),
-            Note::Done(end) => self.done(*end),
+            WorkerMessage::Departures(gone) => self.watch.departures(&gone),
+            WorkerMessage::Finding { connection, finding } => self.watch.finding(connection, &finding),
+            WorkerMessage::Complaint { connection, words } => self.watch.complaint(connection, &words),
+            WorkerMessage::Connection { server, event } => self.watch.connection(server as usize, event),
+            WorkerMessage::Gone => self.gone(),
+            WorkerMessage::Phase(end) => self.phase(&end),
+            WorkerMessage::Done(end) => self.done(*end),
         }
     }
 
@@ -1402,7 +1404,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         if let Some(samples) = &mut self.measurement.samples {
             samples.dropped += end.rows_dropped;
         }
-        self.notes_dropped += end.notes_dropped;
+        self.messages_dropped += end.messages_dropped;
         if let Some(udp) = &mut self.measurement.udp {
             udp.merge(&end.udp);
         }
@@ -1418,11 +1420,11 @@ impl<'a, 'w> Collector<'a, 'w> {
     fn finish(mut self) -> Measurement {
         self.add_slices(u64::MAX);
         self.measurement.measured_ns = self.before_ns + self.elapsed_ns;
-        if self.notes_dropped > 0 {
+        if self.messages_dropped > 0 {
             self.watch.notice(&format!(
                 "{} messages about single connections or clients were dropped, because they came faster than they could be \
                  told",
-                self.notes_dropped
+                self.messages_dropped
             ));
         }
         self.measurement.generator.peak_rss_bytes = sys::peak_rss_bytes().unwrap_or(0);

@@ -8,7 +8,7 @@ use pummel_logic::workload::sequence::Weight;
 
 /// One worker's account.
 #[derive(Debug)]
-pub struct Ledger {
+pub struct ChurnAccount {
     /// What it comes to.
     pub churn: Churn,
     /// What requests weigh, where that is known.
@@ -19,10 +19,10 @@ pub struct Ledger {
     pub cut: bool,
 }
 
-impl Ledger {
+impl ChurnAccount {
     /// An empty one.
-    pub fn new(weight: Option<Weight>) -> Ledger {
-        Ledger { churn: Churn::default(), weight, reply_bytes: 0, cut: false }
+    pub fn new(weight: Option<Weight>) -> ChurnAccount {
+        ChurnAccount { churn: Churn::default(), weight, reply_bytes: 0, cut: false }
     }
 
     /// A request ended.

@@ -23,8 +23,8 @@ use crate::sys::CpuTime;
 pub const ROWS_WAITING_MAX: usize = 128 * 1024;
 
 /// Notes of one worker that may be dropped and wait to be heard, at most; others are dropped and counted. Of all other
-/// notes there are, by their construction, no more than phases, connections and the worker's intervals.
-pub const NOTES_WAITING_MAX: usize = 1024;
+/// messages there are, by their construction, no more than phases, connections and the worker's intervals.
+pub const MESSAGES_WAITING_MAX: usize = 1024;
 
 /// One request of the measured phase, raw. Times are on the monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ pub type Messages = Vec<(Vec<u8>, u64)>;
 
 /// What a worker says.
 #[derive(Debug)]
-pub enum Note {
+pub enum WorkerMessage {
     /// A phase begins (from the first worker only).
     Began {
         /// Index of the phase in the Plan.
@@ -132,7 +132,7 @@ pub enum Note {
         /// Index of its server in the Plan.
         server: u32,
         /// Which of the two.
-        news: News,
+        event: ConnectionEvent,
     },
     /// A connection is lost for good.
     Gone,
@@ -142,7 +142,7 @@ pub enum Note {
 
 /// What became of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum News {
+pub enum ConnectionEvent {
     /// It was open, and is not any more.
     Lost,
     /// It is open again.
@@ -225,8 +225,8 @@ pub struct WorkerEnd {
     pub churn: Option<Box<Churn>>,
     /// Requests of the measured phase that were dropped instead of told as rows.
     pub rows_dropped: u64,
-    /// Other notes that were dropped.
-    pub notes_dropped: u64,
+    /// Other messages that were dropped.
+    pub messages_dropped: u64,
     /// What checking the answers found.
     pub verify: Verify,
     /// What became of datagrams.
@@ -314,12 +314,12 @@ fn hint_of(kind: io::ErrorKind) -> &'static str {
     }
 }
 
-/// A note on its way. While it is, it has a place among those that wait, if it may be dropped.
+/// A message on its way. While it is, it has a place among those that wait, if it may be dropped.
 #[derive(Debug)]
 pub struct Told {
     /// What is said.
-    pub note: Note,
-    /// Given back when the note was heard.
+    pub message: WorkerMessage,
+    /// Given back when the message was heard.
     _place: Option<Place>,
 }
 
@@ -352,43 +352,43 @@ impl Drop for Place {
 pub struct Line {
     /// Number of the worker.
     pub worker: usize,
-    /// Where its notes go.
-    notes: Sender<Told>,
+    /// Where its messages go.
+    messages: Sender<Told>,
     /// Where its emptied intervals come back.
     pub spares: Receiver<Box<Interval>>,
     rows_waiting: Arc<AtomicUsize>,
-    notes_waiting: Arc<AtomicUsize>,
+    messages_waiting: Arc<AtomicUsize>,
 }
 
 impl Line {
     /// The line of a worker on which nothing was said yet.
-    pub fn new(worker: usize, notes: Sender<Told>, spares: Receiver<Box<Interval>>) -> Line {
-        Line { worker, notes, spares, rows_waiting: Arc::default(), notes_waiting: Arc::default() }
+    pub fn new(worker: usize, messages: Sender<Told>, spares: Receiver<Box<Interval>>) -> Line {
+        Line { worker, messages, spares, rows_waiting: Arc::default(), messages_waiting: Arc::default() }
     }
 
     /// Says what must not be lost. When nobody listens any more the run is over, and it is lost.
-    pub fn say(&self, note: Note) {
-        let _ = self.notes.send(Told { note, _place: None });
+    pub fn say(&self, message: WorkerMessage) {
+        let _ = self.messages.send(Told { message, _place: None });
     }
 
     /// Says one last thing for a worker that may be gone by then, and its line with it.
-    pub fn last_word(&self) -> impl FnOnce(Note) + use<> {
-        let notes = self.notes.clone();
-        move |note| {
-            let _ = notes.send(Told { note, _place: None });
+    pub fn last_word(&self) -> impl FnOnce(WorkerMessage) + use<> {
+        let messages = self.messages.clone();
+        move |message| {
+            let _ = messages.send(Told { message, _place: None });
         }
     }
 
     /// Says something if there is room for it among what waits to be heard; otherwise it is not said, and the answer is
     /// false.
-    pub fn offer(&self, note: Note) -> bool {
-        let place = match &note {
-            Note::Rows(rows) => Place::take(&self.rows_waiting, rows.len(), ROWS_WAITING_MAX),
-            _ => Place::take(&self.notes_waiting, 1, NOTES_WAITING_MAX),
+    pub fn offer(&self, message: WorkerMessage) -> bool {
+        let place = match &message {
+            WorkerMessage::Rows(rows) => Place::take(&self.rows_waiting, rows.len(), ROWS_WAITING_MAX),
+            _ => Place::take(&self.messages_waiting, 1, MESSAGES_WAITING_MAX),
         };
         let has_room = place.is_some();
         if has_room {
-            let _ = self.notes.send(Told { note, _place: place });
+            let _ = self.messages.send(Told { message, _place: place });
         }
         has_room
     }
@@ -415,23 +415,23 @@ mod tests {
 
     #[test]
     fn what_may_be_dropped_has_room_for_so_many_and_what_may_not_is_always_said() {
-        let ((notes, heard), (_spare, spares)) = (std::sync::mpsc::channel(), std::sync::mpsc::channel());
-        let line = Line::new(0, notes, spares);
-        let lost = || Note::Connection { server: 0, news: News::Lost };
-        assert!((0..NOTES_WAITING_MAX).all(|_| line.offer(lost())));
+        let ((messages, heard), (_spare, spares)) = (std::sync::mpsc::channel(), std::sync::mpsc::channel());
+        let line = Line::new(0, messages, spares);
+        let lost = || WorkerMessage::Connection { server: 0, event: ConnectionEvent::Lost };
+        assert!((0..MESSAGES_WAITING_MAX).all(|_| line.offer(lost())));
         assert!(!line.offer(lost()));
-        line.say(Note::Gone);
+        line.say(WorkerMessage::Gone);
         drop(heard.recv().unwrap());
         assert!(line.offer(lost()), "one was heard");
         assert!(!line.offer(lost()));
-        assert_eq!(heard.try_iter().filter(|told| matches!(told.note, Note::Gone)).count(), 1);
+        assert_eq!(heard.try_iter().filter(|told| matches!(told.message, WorkerMessage::Gone)).count(), 1);
         assert!(line.offer(lost()), "all were heard");
     }
 
     #[test]
     fn rows_have_a_limit_of_their_own() {
-        let ((notes, heard), (_spare, spares)) = (std::sync::mpsc::channel(), std::sync::mpsc::channel());
-        let line = Line::new(0, notes, spares);
+        let ((messages, heard), (_spare, spares)) = (std::sync::mpsc::channel(), std::sync::mpsc::channel());
+        let line = Line::new(0, messages, spares);
         let row = Row {
             due: 0,
             ready: 0,
@@ -444,9 +444,9 @@ mod tests {
             client: 0,
             group: 0,
         };
-        let rows = || Note::Rows(vec![row; ROWS_WAITING_MAX / 2]);
+        let rows = || WorkerMessage::Rows(vec![row; ROWS_WAITING_MAX / 2]);
         assert!(line.offer(rows()) && line.offer(rows()) && !line.offer(rows()));
-        assert!(line.offer(Note::Gone));
+        assert!(line.offer(WorkerMessage::Gone));
         drop(heard.recv().unwrap());
         assert!(line.offer(rows()) && !line.offer(rows()));
     }

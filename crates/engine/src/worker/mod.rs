@@ -36,7 +36,7 @@ use crate::worker::meeting::Meeting;
 use crate::worker::messages::{PhaseFate, Trouble};
 use crate::worker::opening::{OPENING_TURN, Openings, Welcome, retry_pause};
 use crate::worker::population::Crowd;
-use crate::worker::reporter::Log;
+use crate::worker::reporter::WorkerReporter;
 use crate::worker::silence::Silence;
 
 /// The longest sleep: after it a worker looks whether the run was stopped.
@@ -136,7 +136,7 @@ struct WorkerState<C> {
     /// Where each connection goes.
     endpoints: Vec<Endpoint>,
     shared: Shared,
-    log: Log,
+    reporter: WorkerReporter,
     due: BinaryHeap<Reverse<(Nanos, u32)>>,
     wheel: Wheel,
     /// Clients that wait to be polled.
@@ -185,7 +185,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         crew: WorkerSetup,
         limits: WorkerLimits,
         shared: Shared,
-        log: Log,
+        reporter: WorkerReporter,
     ) -> Worker<C, B> {
         let WorkerSetup { clients, lanes, servers, endpoints, depth, greeting } = crew;
         assert!(endpoints.len() == clients.len() * lanes, "every client has as many lanes");
@@ -202,7 +202,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             lanes,
             endpoints,
             shared,
-            log,
+            reporter,
             due: BinaryHeap::with_capacity(clients.len()),
             wheel,
             woken: Vec::with_capacity(clients.len()),
@@ -243,12 +243,12 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     ///
     /// # Errors
     /// Returns the error of the backend when the kernel refuses to wait. A connection that cannot be opened is no
-    /// error here: the log has it.
+    /// error here: the reporter has it.
     pub fn open(&mut self, meeting: &Meeting) -> io::Result<()> {
         self.state.wake_all();
         let now = self.backend.now();
         let bounds = Bounds { end: NEVER, drain_end: NEVER, idle: false };
-        self.turns(meeting, bounds, now, |state| state.log.has_failed_to_open())?;
+        self.turns(meeting, bounds, now, |state| state.reporter.has_failed_to_open())?;
         Ok(())
     }
 
@@ -295,8 +295,8 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     }
 
     /// Where it writes down what it does.
-    pub fn log(&self) -> &Log {
-        &self.state.log
+    pub fn reporter(&self) -> &WorkerReporter {
+        &self.state.reporter
     }
 
     /// The clock.
@@ -305,8 +305,8 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     }
 
     /// The clients, to be told what to do in the next phase, with what they share and where they are measured.
-    pub fn parts(&mut self) -> (&mut [ClientEntry], &mut Shared, &mut Log) {
-        (&mut self.state.entries, &mut self.state.shared, &mut self.state.log)
+    pub fn parts(&mut self) -> (&mut [ClientEntry], &mut Shared, &mut WorkerReporter) {
+        (&mut self.state.entries, &mut self.state.shared, &mut self.state.reporter)
     }
 
     /// Between phases: connections to servers to which `transport` leads by another one from now on are closed, to be
@@ -327,7 +327,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             if let State::Opening(_) = connection.state {
                 state.openings.end_one();
             }
-            state.log.add_datagrams(&connection.session.datagram_counts());
+            state.reporter.add_datagrams(&connection.session.datagram_counts());
             connection.session.carry_by_datagrams(transport == Transport::Udp);
             connection.generation = id.generation.wrapping_add(1);
             (connection.state, connection.opened, connection.shut) = (State::Closed, false, false);
@@ -339,13 +339,13 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     }
 
     /// Closes every connection and hands over what was measured.
-    pub fn finish(mut self) -> Log {
+    pub fn finish(mut self) -> WorkerReporter {
         for slot in 0..self.state.connections.len() {
             self.backend.close(self.state.id(slot), Close::Fin);
             let counts = self.state.connections[slot].session.datagram_counts();
-            self.state.log.add_datagrams(&counts);
+            self.state.reporter.add_datagrams(&counts);
         }
-        self.state.log
+        self.state.reporter
     }
 
     /// Turns until every client is done, the drain is over, or `enough`. Returns when that was.
@@ -361,7 +361,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         while now < begin {
             now = self.backend.wait(begin)?;
         }
-        state.log.note_begun(now);
+        state.reporter.note_begun(now);
         loop {
             if meeting.is_stopped() && bounds.end > now {
                 state.stop(now);
@@ -390,21 +390,21 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             }
             let until = state.next_time(now).min(bounds.drain_end);
             let woke = self.backend.now();
-            state.log.worked(now, woke);
+            state.reporter.worked(now, woke);
             now = self.backend.wait_from(woke, until)?;
-            state.log.waited(until.max(woke), now);
+            state.reporter.waited(until.max(woke), now);
             self.backend.drain(&mut |conn, event| state.handle(conn, event, now));
-            self.backend.handshakes(&mut |handshake| state.log.shook_hands(handshake));
+            self.backend.handshakes(&mut |handshake| state.reporter.shook_hands(handshake));
             state.close_broken(&mut self.backend);
             if !state.redials.is_empty() {
                 state.redial(&mut self.backend);
             }
             state.greet(&mut self.backend);
-            if state.log.wants_mending() {
+            if state.reporter.wants_mending() {
                 self.backend.mend_stamps();
             }
             state.expire(&mut self.backend, now);
-            state.log.tick(now);
+            state.reporter.tick(now);
         }
     }
 
@@ -413,7 +413,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     fn settle(&mut self, over: Nanos) {
         let now = self.backend.now();
         let state = &mut self.state;
-        state.log.abandon(true);
+        state.reporter.abandon(true);
         for slot in 0..state.connections.len() {
             if !state.connections[slot].session.is_idle() {
                 // Closed by us, because its answers would come in the next phase: neither lost nor, then, reconnected.
@@ -423,15 +423,15 @@ impl<C: Codec, B: Backend> Worker<C, B> {
                 state.end_session(slot, Loss::Closed(Fault::Closed), true, now);
             }
         }
-        state.log.abandon(false);
+        state.reporter.abandon(false);
         state.end_crowd(&mut self.backend, over);
         let (mut dead, mut missing, mut skipped, mut repeated) = (0, state.crowd_missing(), 0, 0);
         for entry in &mut state.entries {
             let client = &mut entry.client;
             repeated += client.repeated();
-            let (log, group) = (&mut state.log, client.group());
+            let (reporter, group) = (&mut state.reporter, client.group());
             let draws_max = state.limits.unsent_draws_max;
-            client.count_unsent(over, &mut state.shared, draws_max, |unsent| log.unsent(group, unsent));
+            client.count_unsent(over, &mut state.shared, draws_max, |unsent| reporter.unsent(group, unsent));
             dead += client.lost_lanes();
             missing += client.missing();
             skipped += client.skipped();
@@ -439,7 +439,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         }
         state.due.clear();
         let silent = state.silent(now);
-        state.log.end_phase(over, PhaseFate { dead, missing, skipped, repeated, silent });
+        state.reporter.end_phase(over, PhaseFate { dead, missing, skipped, repeated, silent });
     }
 }
 
@@ -672,7 +672,7 @@ impl<C: Codec> WorkerState<C> {
                     self.openings.enqueue(id, now.saturating_add(pause));
                 }
                 Wish::Unsent(verb) => {
-                    self.log.unsent(entry.client.group(), Unsent { verb, requests: 1, estimated: 0 });
+                    self.reporter.unsent(entry.client.group(), Unsent { verb, requests: 1, estimated: 0 });
                     given_up += 1;
                     if given_up >= GIVE_UP_MAX {
                         self.wake(number);
@@ -698,7 +698,7 @@ impl<C: Codec> WorkerState<C> {
             }
         }
         if asked > 0 {
-            self.log.asked(asked as u32, self.entries[number].client.outstanding());
+            self.reporter.asked(asked as u32, self.entries[number].client.outstanding());
         }
         self.flush_client(number, backend);
         if is_crowded {
@@ -774,13 +774,13 @@ impl<C: Codec> WorkerState<C> {
             if handed.taken < offered {
                 connection.state = State::Full;
             }
-            self.log.sent(handed.taken);
+            self.reporter.sent(handed.taken);
             let (client, lane) = (connection.client as usize, connection.lane);
             let entry = &mut self.entries[client];
             if self.shared.has_window() {
                 self.shared.count_window_bytes(entry.client.window_verb(), handed.taken);
             }
-            let mut view = View::new(slot, lane, &mut entry.client, &mut self.shared, &mut self.log);
+            let mut view = View::new(slot, lane, &mut entry.client, &mut self.shared, &mut self.reporter);
             connection.session.handle_sent(handed.taken, handed.at, &mut view);
             if view.woken && !entry.woken {
                 entry.woken = true;
@@ -827,7 +827,7 @@ impl<C: Codec> WorkerState<C> {
         due.min(self.openings.next_time())
             .min(self.births_at)
             .min(self.wheel.next())
-            .min(self.log.next_tick())
+            .min(self.reporter.next_tick())
             .min(now + SLEEP_MAX_NS)
     }
 
@@ -853,11 +853,11 @@ impl<C: Codec> WorkerState<C> {
                     if self.shared.has_window() {
                         self.shared.count_window_bytes(client.window_verb(), chunk.bytes.len());
                     }
-                    let mut view = View::new(slot, lane, client, &mut self.shared, &mut self.log);
+                    let mut view = View::new(slot, lane, client, &mut self.shared, &mut self.reporter);
                     connection.session.handle_received(chunk, &mut view)
                 };
                 let connection = &mut self.connections[slot];
-                self.log.received(chunk.bytes.len(), answered.unwrap_or(0));
+                self.reporter.received(chunk.bytes.len(), answered.unwrap_or(0));
                 match answered {
                     Ok(answered) => {
                         if answered > 0 {
@@ -871,7 +871,7 @@ impl<C: Codec> WorkerState<C> {
                         self.wake(number);
                     }
                     Err(malformed) => {
-                        self.log.malformed(self.endpoints[slot].server, malformed, chunk.bytes);
+                        self.reporter.malformed(self.endpoints[slot].server, malformed, chunk.bytes);
                         self.broken.push(id);
                         self.lose(slot, Loss::Closed(Fault::Protocol), self.limits.reconnect, read);
                     }
@@ -911,7 +911,7 @@ impl<C: Codec> WorkerState<C> {
             if !welcome.rest().is_empty() {
                 let handed = backend.send(id, &[IoSlice::new(welcome.rest())]);
                 welcome.handle_said(handed.taken);
-                self.log.sent(handed.taken);
+                self.reporter.sent(handed.taken);
             }
         }
     }
@@ -919,7 +919,7 @@ impl<C: Codec> WorkerState<C> {
     /// Takes in what a server answers to the greeting. The connection counts as open when it has agreed to everything.
     fn hear(&mut self, id: ConnId, bytes: &[u8], now: Nanos) {
         let slot = id.slot as usize;
-        self.log.received(bytes.len(), 0);
+        self.reporter.received(bytes.len(), 0);
         let connection = &mut self.connections[slot];
         let Some(welcome) = &mut connection.welcome else { return };
         let why = match welcome.handle_received(bytes) {
@@ -944,7 +944,7 @@ impl<C: Codec> WorkerState<C> {
         }
         self.openings.end_one();
         let server = self.endpoints[slot].server;
-        self.log.opened(server, now.saturating_sub(since), connection.opened && !connection.shut);
+        self.reporter.opened(server, now.saturating_sub(since), connection.opened && !connection.shut);
         connection.state = State::Open;
         (connection.opened, connection.shut) = (true, false);
         connection.answered = false;
@@ -963,7 +963,7 @@ impl<C: Codec> WorkerState<C> {
         let connection = &mut self.connections[slot];
         let State::Opening(since) = connection.state else {
             let fault = reason.fault;
-            self.log.lost(server, Trouble::Lost(reason));
+            self.reporter.lost(server, Trouble::Lost(reason));
             return self.lose(slot, Loss::Closed(fault), self.limits.reconnect, now);
         };
         self.openings.end_one();
@@ -980,7 +980,7 @@ impl<C: Codec> WorkerState<C> {
             return;
         }
         let again = connection.opened && self.limits.reconnect;
-        self.log.not_opened(server, reason);
+        self.reporter.not_opened(server, reason);
         self.silence.missed(server, since);
         let again = again && !self.gives_up(server, now);
         self.close_lane(slot, again);
@@ -1031,7 +1031,7 @@ impl<C: Codec> WorkerState<C> {
         connection.state = State::Closed;
         connection.generation = connection.generation.wrapping_add(1);
         let client = &mut self.entries[connection.client as usize].client;
-        let mut view = View::new(slot, connection.lane, client, &mut self.shared, &mut self.log);
+        let mut view = View::new(slot, connection.lane, client, &mut self.shared, &mut self.reporter);
         match loss {
             Loss::Closed(fault) => connection.session.handle_closed(fault, now, &mut view),
             Loss::TimedOut => connection.session.handle_timeout(self.limits.timeout_ns, now, &mut view),
@@ -1044,7 +1044,7 @@ impl<C: Codec> WorkerState<C> {
         let (client, lane) = self.owner(slot);
         self.entries[client].client.handle_closed(lane, again, &mut self.shared);
         if !again {
-            self.log.gone();
+            self.reporter.gone();
         }
         self.wake(client);
     }
@@ -1096,7 +1096,7 @@ impl<C: Codec> WorkerState<C> {
             return self.closed(slot, Reason { words, ..Reason::new(Fault::Timeout, 0) }, now);
         }
         // The generator closed it, so that it is opened again whatever the limits say of servers that close.
-        self.log.lost(self.endpoints[slot].server, Trouble::TimedOut);
+        self.reporter.lost(self.endpoints[slot].server, Trouble::TimedOut);
         self.lose(slot, Loss::TimedOut, true, now);
     }
 
@@ -1107,12 +1107,12 @@ impl<C: Codec> WorkerState<C> {
         let (id, server, (client, lane)) = (self.id(slot), self.endpoints[slot].server, self.owner(slot));
         let connection = &mut self.connections[slot];
         let client_of = &mut self.entries[client].client;
-        let mut view = View::new(slot, lane, client_of, &mut self.shared, &mut self.log);
+        let mut view = View::new(slot, lane, client_of, &mut self.shared, &mut self.reporter);
         connection.session.handle_overdue(self.limits.timeout_ns, now, &mut view);
-        self.log.late(server);
+        self.reporter.late(server);
         if self.gives_up(server, now) {
             backend.close(id, Close::Fin);
-            self.log.lost(server, Trouble::TimedOut);
+            self.reporter.lost(server, Trouble::TimedOut);
             return self.lose(slot, Loss::TimedOut, false, now);
         }
         // Flushing puts it into the wheel again.
@@ -1140,13 +1140,13 @@ fn send_parts<C: Codec>(
     (count > 0).then(|| (backend.send(id, &parts[..count]), offered))
 }
 
-/// One connection's client and log, as its session tells them what came.
+/// One connection's client and reporter, as its session tells them what came.
 struct View<'a> {
     slot: usize,
     lane: Lane,
     client: &'a mut Client,
     shared: &'a mut Shared,
-    log: &'a mut Log,
+    reporter: &'a mut WorkerReporter,
     /// A request ended, so that the client may have something to ask.
     woken: bool,
 }
@@ -1158,22 +1158,22 @@ impl<'a> View<'a> {
         lane: Lane,
         client: &'a mut Client,
         shared: &'a mut Shared,
-        log: &'a mut Log,
+        reporter: &'a mut WorkerReporter,
     ) -> View<'a> {
-        View { slot, lane, client, shared, log, woken: false }
+        View { slot, lane, client, shared, reporter, woken: false }
     }
 
     /// The same once more, for a way that is rare.
     #[inline]
     fn copy(&mut self) -> View<'_> {
-        View::new(self.slot, self.lane, self.client, self.shared, self.log)
+        View::new(self.slot, self.lane, self.client, self.shared, self.reporter)
     }
 
     /// The value that passed by, if any, has passed: it is judged by what the read knew that it was begun for.
     fn end_check(&mut self) {
         let (client, shared, lane) = (&*self.client, &*self.shared, self.lane);
         let is_stale = |memo, key, version| client.is_stale(lane, memo, key, version, shared);
-        self.log.end_check(self.slot, shared, is_stale);
+        self.reporter.end_check(self.slot, shared, is_stale);
     }
 
     /// A part of a request ended: it is written down when it was the last.
@@ -1181,7 +1181,7 @@ impl<'a> View<'a> {
     fn end_part(&mut self, part: &Answer<'_>, message: &[u8]) {
         if let Some(whole) = self.client.handle_part(self.lane, part, message, self.shared) {
             let (group, number) = (self.client.group(), self.client.number());
-            self.log.answer(group, number, &whole.answer(), whole.message());
+            self.reporter.answer(group, number, &whole.answer(), whole.message());
         }
     }
 }
@@ -1201,7 +1201,7 @@ impl Sink for View<'_> {
         }
         let key = self.client.handle_item(self.lane, ticket, &item, self.shared).ok_or(UNASKED_VALUE)?;
         if verify {
-            self.log.begin_check(self.slot, key, ticket.memo, item.size, self.shared);
+            self.reporter.begin_check(self.slot, key, ticket.memo, item.size, self.shared);
         }
         Ok(verify)
     }
@@ -1211,19 +1211,19 @@ impl Sink for View<'_> {
         if ticket.care == Care::Window {
             return self.client.handle_window_body(bytes, self.shared);
         }
-        self.log.check(self.slot, bytes, self.shared);
+        self.reporter.check(self.slot, bytes, self.shared);
     }
 
     fn broken_off(&mut self) {
-        self.log.drop_check(self.slot);
+        self.reporter.drop_check(self.slot);
     }
 
     fn quiet_error(&mut self, message: &[u8]) {
-        self.log.quiet_error(message);
+        self.reporter.quiet_error(message);
     }
 
     fn parted(&mut self, whole: bool) {
-        self.log.parted(whole);
+        self.reporter.parted(whole);
     }
 
     #[inline(always)]
@@ -1237,10 +1237,10 @@ impl Sink for View<'_> {
             self.woken = true;
             return;
         }
-        self.log.answer(self.client.group(), self.client.number(), answer, message);
+        self.reporter.answer(self.client.group(), self.client.number(), answer, message);
         self.client.handle_answer(self.lane, answer, self.shared);
         if self.shared.has_window() {
-            self.log.window(self.slot, self.shared, message);
+            self.reporter.window(self.slot, self.shared, message);
         }
         self.woken = true;
     }

@@ -444,10 +444,10 @@ impl<C: Codec> WorkerState<C> {
         match is_closed {
             true => crowd.missing += calls,
             false => {
-                let (log, passed) = (&mut self.log, Passed::exactly(calls));
+                let (reporter, passed) = (&mut self.reporter, Passed::exactly(calls));
                 let bits = |nth| place.map_or(0, |place| Stream::new(place, Use::Op).draw(nth));
                 unsent::tell(passed, DEPARTURE_DRAWS_MAX, &self.shared, bits, |unsent| {
-                    log.unsent(group, unsent)
+                    reporter.unsent(group, unsent)
                 });
             }
         }
@@ -471,8 +471,8 @@ impl<C: Codec> WorkerState<C> {
                 let client = number + nth / churn_phase.calls * turns;
                 Stream::new(Place { client, ..churn_phase.place }, Use::Op).draw(nth % churn_phase.calls)
             };
-            let log = &mut self.log;
-            unsent::tell(calls, DRAWS_MAX, &self.shared, bits, |unsent| log.unsent(group, unsent));
+            let reporter = &mut self.reporter;
+            unsent::tell(calls, DRAWS_MAX, &self.shared, bits, |unsent| reporter.unsent(group, unsent));
             unsent = calls.requests;
         }
         crowd.shut();
@@ -502,7 +502,7 @@ impl<C: Codec> WorkerState<C> {
         connection.session.speak(self.codec.renew());
         self.connections.push(connection);
         self.endpoints.push(Endpoint { server: 0, connection: 0, transport: churn_limits.transport });
-        self.log.make_room(self.connections.len());
+        self.reporter.make_room(self.connections.len());
         (slot, begin)
     }
 
@@ -518,7 +518,7 @@ impl<C: Codec> WorkerState<C> {
         let client = &mut self.entries[slot].client;
         client.succeed(number, server);
         client.begin(assignment, None);
-        if let Some(churn) = self.log.churn() {
+        if let Some(churn) = self.reporter.churn() {
             churn.begun += 1;
         }
         match self.entries[slot].client.poll(now, &mut self.shared) {
@@ -564,12 +564,12 @@ impl<C: Codec> WorkerState<C> {
         let crowd = self.crowd.as_mut().expect("asked only where clients come and go");
         if crowd.lives[slot].tries == 0 {
             crowd.lives[slot].asked_at = at;
-            if let Some(churn) = self.log.churn() {
+            if let Some(churn) = self.reporter.churn() {
                 churn.asked += 1;
             }
         }
         let target = self.servers[server as usize].target_over(transport, number, crowd.attempt as usize);
-        self.log.dialled();
+        self.reporter.dialled();
         backend.open(id, &target);
     }
 
@@ -582,8 +582,8 @@ impl<C: Codec> WorkerState<C> {
         crowd.open += 1;
         let (open, number) = (crowd.open, crowd.lives[slot].number);
         crowd.lives[slot].was_open = true;
-        self.log.opened(self.endpoints[slot].server, now.saturating_sub(since), false);
-        if let Some(churn) = self.log.churn() {
+        self.reporter.opened(self.endpoints[slot].server, now.saturating_sub(since), false);
+        if let Some(churn) = self.reporter.churn() {
             churn.established += 1;
             churn.alive_max = churn.alive_max.max(open);
             churn.connect.record(now.saturating_sub(since));
@@ -620,13 +620,13 @@ impl<C: Codec> WorkerState<C> {
         match opening {
             Some(since) => {
                 self.connections[slot].failures += 1;
-                self.log.not_opened(server, reason);
+                self.reporter.not_opened(server, reason);
                 // Not the server's silence where the machine had no descriptor to ask it with.
                 if !failure.is_before_asking() {
                     self.silence.missed(server, since);
                 }
             }
-            None => self.log.lost(server, Trouble::Lost(reason)),
+            None => self.reporter.lost(server, Trouble::Lost(reason)),
         }
         self.fail(slot, failure, Loss::Closed(fault), now);
     }
@@ -644,7 +644,7 @@ impl<C: Codec> WorkerState<C> {
     /// A connection failed: what it owed ends, and so does its client.
     pub(super) fn fail(&mut self, slot: usize, failure: Failure, loss: Loss, now: Nanos) {
         self.miss(slot);
-        self.log.failed(slot);
+        self.reporter.failed(slot);
         self.crowd().lives[slot].failure = Some(failure);
         let connection = &mut self.connections[slot];
         connection.welcome = None;
@@ -695,7 +695,7 @@ impl<C: Codec> WorkerState<C> {
 
     fn note_retirement(&mut self, slot: usize, life: &Life, now: Nanos) {
         let calls = self.entries[slot].client.calls();
-        self.log.retired(slot, || Departure {
+        self.reporter.retired(slot, || Departure {
             client: life.number,
             asked_at: life.asked_at,
             ended_at: now,
@@ -703,7 +703,7 @@ impl<C: Codec> WorkerState<C> {
             calls,
             failure: life.failure.map(|failure| (failure, None)),
         });
-        let Some(churn) = self.log.churn() else { return };
+        let Some(churn) = self.reporter.churn() else { return };
         churn.ended += 1;
         if life.was_open {
             churn.life.record(now.saturating_sub(life.asked_at));
@@ -717,15 +717,16 @@ impl<C: Codec> WorkerState<C> {
     /// What a client was to ask and did not: all of it where its connection failed, otherwise what was due.
     fn count_rest(&mut self, slot: usize, life: &Life, now: Nanos) {
         let client = &mut self.entries[slot].client;
-        let (log, group) = (&mut self.log, client.group());
+        let (reporter, group) = (&mut self.reporter, client.group());
         if life.failure.is_none() {
             if !client.is_told() {
                 let draws_max = DEPARTURE_DRAWS_MAX;
-                client.count_unsent(now, &mut self.shared, draws_max, |unsent| log.unsent(group, unsent));
+                client
+                    .count_unsent(now, &mut self.shared, draws_max, |unsent| reporter.unsent(group, unsent));
             }
             return;
         }
-        client.tell_rest(&self.shared, DEPARTURE_DRAWS_MAX, |unsent| log.unsent(group, unsent));
+        client.tell_rest(&self.shared, DEPARTURE_DRAWS_MAX, |unsent| reporter.unsent(group, unsent));
     }
 
     /// Bytes came on a client's connection. Returns how many requests they answered.
@@ -733,7 +734,7 @@ impl<C: Codec> WorkerState<C> {
         let crowd = self.crowd.as_mut().expect("asked only where clients come and go");
         let connection = &mut self.connections[slot];
         let client = &mut self.entries[slot].client;
-        let view = View::new(slot, connection.lane, client, &mut self.shared, &mut self.log);
+        let view = View::new(slot, connection.lane, client, &mut self.shared, &mut self.reporter);
         let before_bytes = crowd.lives[slot].pending_bytes;
         let mut scale = Scale { view, left_bytes: chunk.bytes.len(), before_bytes };
         let answered = connection.session.handle_received(chunk, &mut scale);
@@ -773,7 +774,7 @@ impl Sink for Scale<'_> {
     }
 
     fn passed(&mut self, left_bytes: usize) {
-        self.view.log.weigh(self.before_bytes + (self.left_bytes - left_bytes) as u64);
+        self.view.reporter.weigh(self.before_bytes + (self.left_bytes - left_bytes) as u64);
         (self.left_bytes, self.before_bytes) = (left_bytes, 0);
     }
 }

@@ -18,10 +18,11 @@ use pummel_logic::workload::value::Version;
 use pummel_logic::workload::verify::check::{Check, Verdict};
 
 use crate::backend::{Handshake, Reason};
-use crate::worker::churn_account::Ledger;
+use crate::worker::churn_account::ChurnAccount;
 use crate::worker::departures::Departures;
 use crate::worker::messages::{
-    Departure, Line, LoadEnd, Messages, News, Note, PhaseEnd, PhaseFate, Row, Trouble, WorkerEnd,
+    ConnectionEvent, Departure, Line, LoadEnd, Messages, PhaseEnd, PhaseFate, Row, Trouble, WorkerEnd,
+    WorkerMessage,
 };
 
 /// A turn that takes longer is a stall.
@@ -57,7 +58,7 @@ pub enum Mode {
 
 /// What one worker writes down.
 #[derive(Debug)]
-pub struct Log {
+pub struct WorkerReporter {
     line: Line,
     mode: Mode,
     phase: usize,
@@ -95,8 +96,8 @@ pub struct Log {
     rows: Option<Vec<Row>>,
     departures: Option<Box<Departures>>,
     /// What comes of clients that come and go.
-    ledger: Option<Box<Ledger>>,
-    /// Every request is looked at, for the rows or the ledger.
+    churn_account: Option<Box<ChurnAccount>>,
+    /// Every request is looked at, for the rows or the churn_account.
     watched: bool,
     /// Groups of which only successes are timed.
     choosy: Box<[bool]>,
@@ -121,7 +122,7 @@ struct Passing {
 
 /// What a worker is to write down.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Habits {
+pub struct ReportOptions {
     /// Connections whose values are checked; 0 where none are.
     pub checks: usize,
     /// Keep every request of the measured phase.
@@ -129,7 +130,7 @@ pub struct Habits {
     /// Keep the end of every client that comes and goes in the measured phase.
     pub departures: bool,
     /// Clients come and go; with what their requests weigh, where that is known.
-    pub ledger: Option<Option<Weight>>,
+    pub churn_account: Option<Option<Weight>>,
     /// Connections are added as they are needed, and values are checked on them.
     pub checks_grow: bool,
     /// Number of its first connection over all threads, from 1; where clients have windows, the others follow it.
@@ -143,13 +144,17 @@ pub struct Habits {
     pub successes_only: Vec<bool>,
 }
 
-impl Log {
-    /// An empty log that hands over to `line`, and writes slices to these intervals at first.
-    pub fn new(line: Line, intervals: [Box<Interval>; INTERVALS_AT_START], habits: Habits) -> Log {
+impl WorkerReporter {
+    /// An empty reporter that hands over to `line`, and writes slices to these intervals at first.
+    pub fn new(
+        line: Line,
+        intervals: [Box<Interval>; INTERVALS_AT_START],
+        options: ReportOptions,
+    ) -> WorkerReporter {
         let mut stock = Vec::with_capacity(INTERVALS_PER_WORKER);
         stock.extend(intervals);
         let Some(interval) = stock.pop() else { unreachable!("there are several") };
-        Log {
+        WorkerReporter {
             line,
             mode: Mode::Count,
             phase: 0,
@@ -160,7 +165,7 @@ impl Log {
             interval,
             stock,
             owned: INTERVALS_AT_START,
-            waits: habits.waits_for_intervals,
+            waits: options.waits_for_intervals,
             next_tick: NEVER,
             tally: Tally::default(),
             bytes: Bytes::default(),
@@ -168,16 +173,18 @@ impl Log {
             busy_ns: 0,
             busy: false,
             abandoning: false,
-            stamped: habits.stamped,
+            stamped: options.stamped,
             mend: false,
-            checks: vec![None; habits.checks],
-            checks_grow: habits.checks_grow,
-            first_connection: habits.first_connection,
-            rows: habits.rows.then(|| Vec::with_capacity(ROWS)),
-            departures: habits.departures.then(Box::default),
-            ledger: habits.ledger.map(|ledger| Box::new(Ledger::new(ledger))),
-            watched: habits.rows || habits.ledger.is_some(),
-            choosy: habits.successes_only.into(),
+            checks: vec![None; options.checks],
+            checks_grow: options.checks_grow,
+            first_connection: options.first_connection,
+            rows: options.rows.then(|| Vec::with_capacity(ROWS)),
+            departures: options.departures.then(Box::default),
+            churn_account: options
+                .churn_account
+                .map(|churn_account| Box::new(ChurnAccount::new(churn_account))),
+            watched: options.rows || options.churn_account.is_some(),
+            choosy: options.successes_only.into(),
             end: WorkerEnd::default(),
             load: None,
             stored: 0,
@@ -221,7 +228,7 @@ impl Log {
         self.open = open;
     }
 
-    /// When [`Log::tick`] has something to do.
+    /// When [`WorkerReporter::tick`] has something to do.
     pub fn next_tick(&self) -> Nanos {
         self.next_tick
     }
@@ -235,7 +242,7 @@ impl Log {
         match self.mode {
             Mode::Count => {
                 // What is not said now is said with the next progress.
-                if self.line.offer(Note::Progress { phase: self.phase, ended: self.ended }) {
+                if self.line.offer(WorkerMessage::Progress { phase: self.phase, ended: self.ended }) {
                     self.ended = 0;
                 }
                 self.next_tick = now + PROGRESS_NS;
@@ -266,7 +273,7 @@ impl Log {
         });
         self.stored = load.as_ref().map_or(0, |load| load.counts.outcomes.stored);
         let elapsed_ns = now.saturating_sub(self.begin);
-        self.line.say(Note::Phase(Box::new(PhaseEnd {
+        self.line.say(WorkerMessage::Phase(Box::new(PhaseEnd {
             phase: self.phase,
             tally: std::mem::take(&mut self.tally),
             bytes: std::mem::take(&mut self.bytes),
@@ -285,23 +292,23 @@ impl Log {
     }
 
     /// Says something to the thread that watches that must not be lost.
-    pub fn say(&self, note: Note) {
+    pub fn say(&self, note: WorkerMessage) {
         self.line.say(note);
     }
 
     /// Says something to the thread that watches; it is counted as dropped where too much waits to be heard.
-    fn offer(&mut self, note: Note) {
-        self.end.notes_dropped += u64::from(!self.line.offer(note));
+    fn offer(&mut self, note: WorkerMessage) {
+        self.end.messages_dropped += u64::from(!self.line.offer(note));
     }
 
     /// Ends the run.
     pub fn finish(mut self, failure: Option<std::io::Error>) {
-        self.end.churn = self.ledger.take().map(|ledger| Box::new(ledger.churn));
+        self.end.churn = self.churn_account.take().map(|churn_account| Box::new(churn_account.churn));
         self.end.failure = failure;
         self.end.worker = self.line.worker;
         let late = self.late.map(|server| (server, Trouble::TimedOut));
         self.end.trouble = self.end.trouble.take().or(late);
-        self.line.say(Note::Done(Box::new(self.end)));
+        self.line.say(WorkerMessage::Done(Box::new(self.end)));
     }
 
     /// The last slice has no tick: what comes in the drain belongs to it.
@@ -352,7 +359,7 @@ impl Log {
             load.counts.merge(&full.counts());
             load.sent_bytes += full.bytes.sent;
         }
-        self.line.say(Note::Slice { interval: full, worker: self.line.worker, next });
+        self.line.say(WorkerMessage::Slice { interval: full, worker: self.line.worker, next });
     }
 
     /// Hands over the rows that were gathered, or drops them where too many wait to be taken.
@@ -368,7 +375,7 @@ impl Log {
                 few
             }
         };
-        if !self.line.offer(Note::Rows(list)) {
+        if !self.line.offer(WorkerMessage::Rows(list)) {
             self.end.rows_dropped += count;
         }
     }
@@ -445,8 +452,8 @@ impl Log {
     #[inline(never)]
     fn watch(&mut self, group: usize, client: u64, answer: &Answer<'_>) {
         self.row(group, client, answer);
-        if let Some(ledger) = &mut self.ledger {
-            ledger.answer(answer);
+        if let Some(churn_account) = &mut self.churn_account {
+            churn_account.answer(answer);
         }
     }
 
@@ -505,8 +512,8 @@ impl Log {
 
     fn offer_departures(&mut self, gone: Vec<Departure>) {
         let count = gone.len() as u64;
-        if !self.line.offer(Note::Departures(gone)) {
-            self.end.notes_dropped += count;
+        if !self.line.offer(WorkerMessage::Departures(gone)) {
+            self.end.messages_dropped += count;
         }
     }
 
@@ -531,22 +538,22 @@ impl Log {
     /// The account of clients that come and go, where they do and are measured.
     pub fn churn(&mut self) -> Option<&mut Churn> {
         match self.mode {
-            Mode::Record(_) => self.ledger.as_mut().map(|ledger| &mut ledger.churn),
+            Mode::Record(_) => self.churn_account.as_mut().map(|churn_account| &mut churn_account.churn),
             Mode::Count => None,
         }
     }
 
     /// The reply that is handed over next has so many bytes.
     pub fn weigh(&mut self, bytes: u64) {
-        if let Some(ledger) = &mut self.ledger {
-            ledger.reply_bytes = bytes;
+        if let Some(churn_account) = &mut self.churn_account {
+            churn_account.reply_bytes = bytes;
         }
     }
 
     /// The request that is handed over next ends with its connection; `whole`: all of it was sent.
     pub fn parted(&mut self, whole: bool) {
-        if let Some(ledger) = &mut self.ledger {
-            ledger.cut = !whole;
+        if let Some(churn_account) = &mut self.churn_account {
+            churn_account.cut = !whole;
         }
     }
 
@@ -614,7 +621,7 @@ impl Log {
     /// A connection is open, `took` after it was asked for; `again`: it was open before.
     pub fn opened(&mut self, server: u32, took: Nanos, again: bool) {
         if again {
-            self.offer(Note::Connection { server, news: News::Back });
+            self.offer(WorkerMessage::Connection { server, event: ConnectionEvent::Back });
         }
         self.end.connect.record(took);
         self.end.reconnected += u64::from(again);
@@ -639,7 +646,7 @@ impl Log {
 
     /// An open connection is lost.
     pub fn lost(&mut self, server: u32, trouble: Trouble) {
-        self.offer(Note::Connection { server, news: News::Lost });
+        self.offer(WorkerMessage::Connection { server, event: ConnectionEvent::Lost });
         self.end.lost += 1;
         self.trouble(server, trouble);
     }
@@ -653,7 +660,7 @@ impl Log {
 
     /// A connection is not opened again.
     pub fn gone(&mut self) {
-        self.line.say(Note::Gone);
+        self.line.say(WorkerMessage::Gone);
     }
 
     /// A request was given up whose connection goes on.
@@ -700,7 +707,7 @@ impl Log {
         }
         let connection = self.first_connection + slot as u64;
         for finding in shared.take_findings() {
-            self.offer(Note::Finding { connection, finding: Box::new(finding) });
+            self.offer(WorkerMessage::Finding { connection, finding: Box::new(finding) });
         }
         if message.is_empty() {
             return;
@@ -708,7 +715,7 @@ impl Log {
         let known = &self.end.messages;
         let kept = &message[..message.len().min(MESSAGES.1)];
         if known.iter().any(|(text, count)| text == kept && *count <= COMPLAINTS) {
-            self.offer(Note::Complaint { connection, words: kept.to_vec() });
+            self.offer(WorkerMessage::Complaint { connection, words: kept.to_vec() });
         }
     }
 
@@ -792,14 +799,14 @@ mod tests {
     use super::*;
     use crate::worker::messages::{ROWS_WAITING_MAX, Told};
 
-    /// A log of one group, what it says, and where its intervals come back.
-    fn log(rows: bool) -> (Log, Receiver<Told>, Sender<Box<Interval>>) {
-        let ((notes, heard), (spare, spares)) = (channel(), channel());
-        let habits = Habits {
+    /// A reporter of one group, what it says, and where its intervals come back.
+    fn reporter(rows: bool) -> (WorkerReporter, Receiver<Told>, Sender<Box<Interval>>) {
+        let ((messages, heard), (spare, spares)) = (channel(), channel());
+        let options = ReportOptions {
             checks: 0,
             rows,
             departures: false,
-            ledger: None,
+            churn_account: None,
             checks_grow: false,
             first_connection: 1,
             stamped: false,
@@ -807,7 +814,7 @@ mod tests {
             successes_only: vec![false],
         };
         let intervals = std::array::from_fn(|_| Box::new(Interval::new([[Verb::Get]]).of_worker(3)));
-        (Log::new(Line::new(3, notes, spares), intervals, habits), heard, spare)
+        (WorkerReporter::new(Line::new(3, messages, spares), intervals, options), heard, spare)
     }
 
     fn fate() -> PhaseFate {
@@ -817,8 +824,8 @@ mod tests {
     /// The slices that were handed over.
     #[allow(clippy::vec_box, reason = "intervals go from hand to hand in their boxes")]
     fn slices(heard: &Receiver<Told>) -> Vec<Box<Interval>> {
-        let slice = |told: Told| match told.note {
-            Note::Slice { interval, .. } => Some(interval),
+        let slice = |told: Told| match told.message {
+            WorkerMessage::Slice { interval, .. } => Some(interval),
             _ => None,
         };
         heard.try_iter().filter_map(slice).collect()
@@ -826,11 +833,11 @@ mod tests {
 
     #[test]
     fn a_worker_without_a_spare_interval_goes_on_in_the_one_that_it_has() {
-        let (mut log, heard, spare) = log(false);
+        let (mut reporter, heard, spare) = reporter(false);
         for phase in 0..3 {
-            log.begin_phase(phase, Mode::Record(10), 0, 1_000);
-            (1..100).for_each(|tick| log.tick(tick * 10));
-            log.end_phase(1_007, fate());
+            reporter.begin_phase(phase, Mode::Record(10), 0, 1_000);
+            (1..100).for_each(|tick| reporter.tick(tick * 10));
+            reporter.end_phase(1_007, fate());
             let slices = slices(&heard);
             assert_eq!(
                 slices.len(),
@@ -851,11 +858,11 @@ mod tests {
 
     #[test]
     fn intervals_that_come_back_are_gone_on_with_and_no_other_is_made() {
-        let (mut log, heard, spare) = log(false);
+        let (mut reporter, heard, spare) = reporter(false);
         let mut places = std::collections::BTreeSet::new();
-        log.begin_phase(0, Mode::Record(10), 0, 10_000);
+        reporter.begin_phase(0, Mode::Record(10), 0, 10_000);
         for tick in 1..1_000 {
-            log.tick(tick * 10);
+            reporter.tick(tick * 10);
             let slices = slices(&heard);
             assert_eq!(slices.len(), 1, "each slice has its interval");
             for slice in slices {
@@ -868,8 +875,8 @@ mod tests {
 
     #[test]
     fn rows_that_are_not_taken_are_dropped_and_counted() {
-        let (mut log, heard, _spare) = log(true);
-        log.begin_phase(0, Mode::Record(NEVER / 2), 0, NEVER);
+        let (mut reporter, heard, _spare) = reporter(true);
+        reporter.begin_phase(0, Mode::Record(NEVER / 2), 0, NEVER);
         let ticket = Ticket {
             due: 0,
             ready: 0,
@@ -890,11 +897,11 @@ mod tests {
             hits: 1,
             stamp: Stamp::Kernel,
         };
-        (0..ROWS_WAITING_MAX + 3 * ROWS + 5).for_each(|_| log.answer(0, 0, &answer, &[]));
-        log.end_phase(1, fate());
-        let dropped = log.end.rows_dropped;
+        (0..ROWS_WAITING_MAX + 3 * ROWS + 5).for_each(|_| reporter.answer(0, 0, &answer, &[]));
+        reporter.end_phase(1, fate());
+        let dropped = reporter.end.rows_dropped;
         assert_eq!(dropped, 3 * ROWS as u64 + 5);
-        let rows = |told: Told| if let Note::Rows(rows) = told.note { rows.len() } else { 0 };
+        let rows = |told: Told| if let WorkerMessage::Rows(rows) = told.message { rows.len() } else { 0 };
         assert_eq!(heard.try_iter().map(rows).sum::<usize>(), ROWS_WAITING_MAX);
     }
 }
