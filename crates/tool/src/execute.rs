@@ -4,7 +4,7 @@ use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use pummel_engine::backend::tls::{Setup, TlsError};
-use pummel_engine::run::{RunError, Supplies, Wants, Watch, password_of};
+use pummel_engine::run::{Inputs, RunError, Wants, Watch, password_of};
 use pummel_engine::sys;
 use pummel_engine::worker::messages::Row;
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
@@ -129,7 +129,7 @@ impl<'a> Desk<'a> {
                 return Exit::Usage;
             }
         };
-        let supplies = Supplies { password, ..supplies };
+        let supplies = Inputs { password, ..supplies };
         self.progress.announce(plan);
         let stop = || interrupts.load(Ordering::Relaxed) > 0;
         let result =

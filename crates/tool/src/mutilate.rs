@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use pummel_engine::clock;
 use pummel_engine::resolve::ConnectError;
-use pummel_engine::run::{RunError, Supplies, Wants, Watch, run_supplied};
+use pummel_engine::run::{Inputs, RunError, Wants, Watch, run_with_inputs};
 use pummel_engine::sys;
 use pummel_engine::worker::messages::Row;
 use pummel_logic::measure::completion::load_shortfall;
@@ -136,12 +136,12 @@ impl Crew {
     fn run(
         &self,
         crewed: &Crewed,
-        supplies: &Supplies,
+        supplies: &Inputs,
         watch: &mut dyn Watch,
         stop: &dyn Fn() -> bool,
     ) -> Result<Measurement, NotRun> {
         let Some(crew) = &self.0 else {
-            return run_supplied(&crewed.plan, supplies, watch, stop).map_err(NotRun::Here);
+            return run_with_inputs(&crewed.plan, supplies, watch, stop).map_err(NotRun::Here);
         };
         let parts = lead::Parts::of_groups(&crewed.plan, &crewed.agents, crewed.own);
         Ok(crew.run(&crewed.plan, parts, supplies, watch, stop)?)
@@ -168,11 +168,11 @@ impl Crew {
     fn run(
         &self,
         crewed: &Crewed,
-        supplies: &Supplies,
+        supplies: &Inputs,
         watch: &mut dyn Watch,
         stop: &dyn Fn() -> bool,
     ) -> Result<Measurement, NotRun> {
-        run_supplied(&crewed.plan, supplies, watch, stop).map_err(NotRun::Here)
+        run_with_inputs(&crewed.plan, supplies, watch, stop).map_err(NotRun::Here)
     }
 }
 
@@ -255,7 +255,7 @@ struct Station<'a> {
     interrupts: &'a AtomicU32,
     /// When the process started.
     started: Nanos,
-    supplies: Supplies,
+    supplies: Inputs,
 }
 
 /// A run that took place.
@@ -291,12 +291,12 @@ impl Ran {
 impl<'a> Station<'a> {
     fn new(runs: &'a Runs, crew: Crew, interrupts: &'a AtomicU32, started: Nanos) -> Station<'a> {
         let seats = crew.seats();
-        Station { runs, crew, seats, look: &runs.look, interrupts, started, supplies: Supplies::default() }
+        Station { runs, crew, seats, look: &runs.look, interrupts, started, supplies: Inputs::default() }
     }
 
     fn follow(mut self) -> Exit {
         match supplies_of(&self.runs.job.plan) {
-            Ok(supplies) => self.supplies = Supplies { password: self.runs.password(), ..supplies },
+            Ok(supplies) => self.supplies = Inputs { password: self.runs.password(), ..supplies },
             Err(error) => return fatal(error),
         }
         let save = self.look.save.as_ref().filter(|_| self.saves());
@@ -665,7 +665,7 @@ impl Watch for Watcher<'_, '_> {
                 // Whoever does not want to read any more does not stop the run.
                 let _ = print(line.as_bytes());
             }
-            if saves && (hit || !self.plan.groups[0].manner.successes_only) {
+            if saves && (hit || !self.plan.groups[0].policy.successes_only) {
                 let latency_ns = row.arrived.saturating_sub(row.sent);
                 self.reads.push(Read { sent: row.sent, latency_ns });
             }

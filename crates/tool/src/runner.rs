@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use pummel_engine::run::{RunError, Supplies, Watch, run_supplied};
+use pummel_engine::run::{Inputs, RunError, Watch, run_with_inputs};
 use pummel_logic::measure::measurement::Measurement;
 use pummel_logic::plan::Plan;
 
@@ -83,12 +83,12 @@ impl Runner {
     pub fn run(
         &self,
         plan: &Plan,
-        supplies: &Supplies,
+        supplies: &Inputs,
         watch: &mut dyn Watch,
         stop: &dyn Fn() -> bool,
     ) -> Result<Measurement, NotRun> {
         match self {
-            Runner::Here => run_supplied(plan, supplies, watch, stop).map_err(NotRun::Here),
+            Runner::Here => run_with_inputs(plan, supplies, watch, stop).map_err(NotRun::Here),
             #[cfg(feature = "agents")]
             Runner::Agents(crew) => {
                 let parts = crew.share(plan)?;
@@ -100,5 +100,5 @@ impl Runner {
 
 /// Whether this process sends requests of a plan.
 pub fn takes_part(plan: &Plan, fleet: Option<&Fleet>) -> bool {
-    fleet.is_none() || plan.groups.iter().any(|group| group.manner.here)
+    fleet.is_none() || plan.groups.iter().any(|group| group.policy.here)
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use pummel_engine::run::Supplies;
+use pummel_engine::run::Inputs;
 use pummel_logic::plan::{Plan, Work};
 
 use crate::aside::say;
@@ -14,12 +14,12 @@ use crate::front::mutilate::read_trace;
 ///
 /// # Errors
 /// When they cannot be read; the message names the file.
-pub fn supplies_of(plan: &Plan) -> io::Result<Supplies> {
+pub fn supplies_of(plan: &Plan) -> io::Result<Inputs> {
     let replays = plan.phases.iter().find_map(|phase| match &phase.work {
         Work::Replay(replay) => Some(replay),
         _ => None,
     });
-    let Some(replay) = replays else { return Ok(Supplies::default()) };
+    let Some(replay) = replays else { return Ok(Inputs::default()) };
     let reading = read_trace(Path::new(&replay.path), replay.format, &plan.data.key_prefix)
         .map_err(|error| io::Error::new(error.kind(), format!("cannot read '{}': {error}", replay.path)))?;
     if reading.bad_lines > 0 {
@@ -28,5 +28,5 @@ pub fn supplies_of(plan: &Plan) -> io::Result<Supplies> {
             reading.bad_lines, replay.path
         ));
     }
-    Ok(Supplies { trace: Some(Arc::new(reading.trace)), ..Supplies::default() })
+    Ok(Inputs { trace: Some(Arc::new(reading.trace)), ..Inputs::default() })
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use clap::Args;
-use pummel_engine::run::{RunError, Supplies, Watch, password_of};
+use pummel_engine::run::{Inputs, RunError, Watch, password_of};
 use pummel_engine::sys;
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::summary::Summary;
@@ -196,7 +196,7 @@ struct Station<'a> {
     interrupts: &'static AtomicU32,
     /// Agents stay for all runs.
     runner: Runner,
-    supplies: Supplies,
+    supplies: Inputs,
     json: Option<Output>,
     csv: Option<Output>,
     curve: Curve,
@@ -231,10 +231,10 @@ impl<'a> Station<'a> {
                 // Agents have passwords of their own.
                 true if fleet.is_none() => {
                     let password = password_of(&plan).map_err(NotRun::Here)?;
-                    Supplies { password, ..supplies_of(&plan)? }
+                    Inputs { password, ..supplies_of(&plan)? }
                 }
                 true => supplies_of(&plan)?,
-                false => Supplies::default(),
+                false => Inputs::default(),
             },
             runner: Runner::of(fleet.as_ref(), &|| interrupts.load(Ordering::Relaxed) > 0)?,
             json: place(&args.output.json)?,

@@ -141,7 +141,7 @@ pub struct Wants {
 
 /// What a Plan needs that no Plan holds.
 #[derive(Clone, Default)]
-pub struct Supplies {
+pub struct Inputs {
     /// The password of its login; absent: it is read where the Plan says.
     pub password: Option<String>,
     /// The requests that it replays, if it does.
@@ -171,11 +171,11 @@ pub struct Share<'a> {
     pub gate: &'a dyn Gate,
 }
 
-impl fmt::Debug for Supplies {
+impl fmt::Debug for Inputs {
     /// Without the password.
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rows = self.trace.as_ref().map(|trace| trace.len());
-        to.debug_struct("Supplies").field("trace_rows", &rows).finish_non_exhaustive()
+        to.debug_struct("Inputs").field("trace_rows", &rows).finish_non_exhaustive()
     }
 }
 
@@ -226,7 +226,7 @@ impl std::error::Error for RunError {}
 /// not suffice, [`RunError::Tls`] when the files of TLS cannot be used, and [`RunError::Kernel`] when a thread cannot
 /// be started. What goes wrong after the beginning is in the measurement: its status, its reason and its counts.
 pub fn run(plan: &Plan, watch: &mut dyn Watch, stop: &dyn Fn() -> bool) -> Result<Measurement, RunError> {
-    run_supplied(plan, &Supplies::default(), watch, stop)
+    run_with_inputs(plan, &Inputs::default(), watch, stop)
 }
 
 /// As [`run`], with what no Plan holds.
@@ -234,30 +234,30 @@ pub fn run(plan: &Plan, watch: &mut dyn Watch, stop: &dyn Fn() -> bool) -> Resul
 /// # Errors
 /// Returns [`RunError::Plan`] for a plan whose command, keys, values or login cannot be sent, or whose password or
 /// recorded requests are missing, [`RunError::Connect`] when a server's name cannot be resolved or the descriptors do
-/// not suffice, [`RunError::Forbidden`] when the supplies do not permit a server's address, [`RunError::Tls`] when
+/// not suffice, [`RunError::Forbidden`] when the inputs do not permit a server's address, [`RunError::Tls`] when
 /// the files of TLS cannot be used, and [`RunError::Kernel`] when a thread cannot be started. What goes wrong after
 /// the beginning is in the measurement: its status, its reason and its counts.
-pub fn run_supplied(
+pub fn run_with_inputs(
     plan: &Plan,
-    supplies: &Supplies,
+    inputs: &Inputs,
     watch: &mut dyn Watch,
     stop: &dyn Fn() -> bool,
 ) -> Result<Measurement, RunError> {
-    run_on_kernel(plan, supplies, None, watch, stop)
+    run_on_kernel(plan, inputs, None, watch, stop)
 }
 
-/// As [`run_supplied`], for one part of a run of several processes.
+/// As [`run_with_inputs`], for one part of a run of several processes.
 ///
 /// # Errors
 /// Returns [`RunError::Plan`] for a part that is not one of the plan, and for a plan whose command, keys, values or
 /// login cannot be sent, or whose password or recorded requests are missing, [`RunError::Connect`] when a server's
-/// name cannot be resolved or the descriptors do not suffice, [`RunError::Forbidden`] when the supplies do not permit
+/// name cannot be resolved or the descriptors do not suffice, [`RunError::Forbidden`] when the inputs do not permit
 /// a server's address, [`RunError::Tls`] when the files of TLS cannot be used, and [`RunError::Kernel`] when a thread
 /// cannot be started. What goes wrong after the beginning is in the measurement: its status, its reason and its
 /// counts.
 pub fn run_share(
     plan: &Plan,
-    supplies: &Supplies,
+    inputs: &Inputs,
     share: Share<'_>,
     watch: &mut dyn Watch,
     stop: &dyn Fn() -> bool,
@@ -265,17 +265,17 @@ pub fn run_share(
     if !share.part.fits(plan) {
         return Err(RunError::Plan("the part is not one of this plan".to_owned()));
     }
-    run_on_kernel(plan, supplies, Some(share), watch, stop)
+    run_on_kernel(plan, inputs, Some(share), watch, stop)
 }
 
 fn run_on_kernel(
     plan: &Plan,
-    supplies: &Supplies,
+    inputs: &Inputs,
     share: Option<Share<'_>>,
     watch: &mut dyn Watch,
     stop: &dyn Fn() -> bool,
 ) -> Result<Measurement, RunError> {
-    let servers = servers_of(plan, supplies.permit.as_ref(), |server| loading_of(plan, server))?;
+    let servers = servers_of(plan, inputs.permit.as_ref(), |server| loading_of(plan, server))?;
     let threads = share.map_or(plan.engine.threads, |share| share.part.threads);
     let wait = wait_of(plan.engine.wait, threads, &servers);
     let clock = plan.engine.clock;
@@ -283,13 +283,13 @@ fn run_on_kernel(
     if let (plan::Backend::Uring, Some(why)) = (plan.engine.backend, &choice.fallback) {
         watch.notice(&format!("io_uring cannot be used, epoll is instead: {why}"));
     }
-    let ground = Ground { servers, choice: Some(choice.clone()), share };
+    let host = HostSetup { servers, choice: Some(choice.clone()), share };
     match choice.backend {
         plan::Backend::Uring => {
-            run_sealed(plan, supplies, ground, watch, stop, &|_| Uring::new(wait, clock, &plan.socket))
+            run_sealed(plan, inputs, host, watch, stop, &|_| Uring::new(wait, clock, &plan.socket))
         }
         plan::Backend::Auto | plan::Backend::Epoll => {
-            run_sealed(plan, supplies, ground, watch, stop, &|_| Epoll::new(wait, clock, &plan.socket))
+            run_sealed(plan, inputs, host, watch, stop, &|_| Epoll::new(wait, clock, &plan.socket))
         }
     }
 }
@@ -297,17 +297,17 @@ fn run_on_kernel(
 /// Runs on backends of the kernel, encrypted where the plan says so.
 fn run_sealed<B: Backend>(
     plan: &Plan,
-    supplies: &Supplies,
-    ground: Ground<'_>,
+    inputs: &Inputs,
+    host: HostSetup<'_>,
     watch: &mut dyn Watch,
     stop: &dyn Fn() -> bool,
     backend: &MakeBackend<'_, B>,
 ) -> Result<Measurement, RunError> {
     match &plan.tls {
-        None => run_at(plan, supplies, ground, watch, stop, backend),
+        None => run_at(plan, inputs, host, watch, stop, backend),
         Some(options) => {
-            let setup = Setup::new(options, &ground.servers).map_err(RunError::Tls)?;
-            run_at(plan, supplies, ground, watch, stop, &|worker| Ok(Tls::new(backend(worker)?, &setup)))
+            let setup = Setup::new(options, &host.servers).map_err(RunError::Tls)?;
+            run_at(plan, inputs, host, watch, stop, &|worker| Ok(Tls::new(backend(worker)?, &setup)))
         }
     }
 }
@@ -326,7 +326,7 @@ pub fn run_on<B: Backend>(
     stop: &dyn Fn() -> bool,
     backend: impl Fn(usize) -> io::Result<B> + Sync,
 ) -> Result<Measurement, RunError> {
-    run_supplied_on(plan, &Supplies::default(), watch, stop, backend)
+    run_supplied_on(plan, &Inputs::default(), watch, stop, backend)
 }
 
 /// As [`run_on`], with what no Plan holds.
@@ -335,14 +335,14 @@ pub fn run_on<B: Backend>(
 /// As [`run`].
 pub fn run_supplied_on<B: Backend>(
     plan: &Plan,
-    supplies: &Supplies,
+    inputs: &Inputs,
     watch: &mut dyn Watch,
     stop: &dyn Fn() -> bool,
     backend: impl Fn(usize) -> io::Result<B> + Sync,
 ) -> Result<Measurement, RunError> {
     let servers = servers_of(plan, None, |_| plan.transport)?;
-    let ground = Ground { servers, choice: None, share: None };
-    run_at(plan, supplies, ground, watch, stop, &backend)
+    let host = HostSetup { servers, choice: None, share: None };
+    run_at(plan, inputs, host, watch, stop, &backend)
 }
 
 /// Makes the backend of a worker from the worker's number, on the worker's thread. It is no type parameter, so that each
@@ -350,7 +350,7 @@ pub fn run_supplied_on<B: Backend>(
 type MakeBackend<'a, B> = dyn Fn(usize) -> io::Result<B> + Sync + 'a;
 
 /// What a run finds before it begins.
-struct Ground<'a> {
+struct HostSetup<'a> {
     servers: Arc<[Server]>,
     /// The kernel interface; `None` on backends of the caller's making.
     choice: Option<Choice>,
@@ -361,8 +361,8 @@ struct Ground<'a> {
 /// Runs on servers that were found.
 fn run_at<B: Backend>(
     plan: &Plan,
-    supplies: &Supplies,
-    ground: Ground<'_>,
+    inputs: &Inputs,
+    host: HostSetup<'_>,
     watch: &mut dyn Watch,
     stop: &dyn Fn() -> bool,
     backend: &MakeBackend<'_, B>,
@@ -375,16 +375,16 @@ fn run_at<B: Backend>(
                 Some(false) => Text::with_blanks(),
                 Some(true) => Text::with_bogus_sets(),
             };
-            run_with(plan, supplies, ground, watch, stop, backend, codec)
+            run_with(plan, inputs, host, watch, stop, backend, codec)
         }
-        Protocol::Meta => run_with(plan, supplies, ground, watch, stop, backend, Meta::new()),
+        Protocol::Meta => run_with(plan, inputs, host, watch, stop, backend, Meta::new()),
         // memaslap numbers no requests, and a get of several keys is so many gets.
         Protocol::Binary if plan.window().is_some() => {
-            run_with(plan, supplies, ground, watch, stop, backend, PlainBinary::new())
+            run_with(plan, inputs, host, watch, stop, backend, PlainBinary::new())
         }
-        Protocol::Binary => run_with(plan, supplies, ground, watch, stop, backend, Binary::new()),
-        Protocol::Resp2 => run_with(plan, supplies, ground, watch, stop, backend, resp::<2>(plan)?),
-        Protocol::Resp3 => run_with(plan, supplies, ground, watch, stop, backend, resp::<3>(plan)?),
+        Protocol::Binary => run_with(plan, inputs, host, watch, stop, backend, Binary::new()),
+        Protocol::Resp2 => run_with(plan, inputs, host, watch, stop, backend, resp::<2>(plan)?),
+        Protocol::Resp3 => run_with(plan, inputs, host, watch, stop, backend, resp::<3>(plan)?),
     }
 }
 
@@ -401,7 +401,7 @@ fn resp<const VERSION: u8>(plan: &Plan) -> Result<Resp<VERSION>, RunError> {
 }
 
 /// What all workers of a run are made from.
-struct Site<'a> {
+struct RunContext<'a> {
     plan: &'a Plan,
     /// When the run began.
     started: Nanos,
@@ -425,43 +425,43 @@ struct Site<'a> {
 
 fn run_with<C: Codec + Sync, B: Backend>(
     plan: &Plan,
-    supplies: &Supplies,
-    ground: Ground<'_>,
+    inputs: &Inputs,
+    host: HostSetup<'_>,
     watch: &mut dyn Watch,
     stop: &dyn Fn() -> bool,
     backend: &MakeBackend<'_, B>,
     codec: C,
 ) -> Result<Measurement, RunError> {
-    let part = match ground.share {
+    let part = match host.share {
         Some(share) => Cow::Borrowed(share.part),
         None => Cow::Owned(Part::whole(plan, chance())),
     };
     let threads = part.threads as usize;
     ensure_descriptors(plan, &part).map_err(RunError::Connect)?;
     let replays = plan.phases.iter().any(|phase| matches!(phase.work, Work::Replay(_)));
-    let trace = supplies.trace.clone().filter(|_| replays);
+    let trace = inputs.trace.clone().filter(|_| replays);
     if replays && trace.is_none() {
         return Err(RunError::Plan("the recorded requests were not read".to_owned()));
     }
     let longest = trace.as_ref().map_or(0, |trace| trace.longest_value());
-    let site = Site {
+    let context = RunContext {
         plan,
         started: clock::now(),
         trace,
         keys: KeyMaker::new(&plan.data).map_err(|error: PrefixTooLong| RunError::Plan(error.to_string()))?,
         values: values_of(plan, longest.into())?,
         window: plan.window().map(WindowMaker::new),
-        servers: ground.servers,
-        choice: ground.choice,
+        servers: host.servers,
+        choice: host.choice,
         routers: plan
             .groups
             .iter()
-            .map(|group| Router::new(plan.route, &plan.servers).in_blocks(group.manner.block.into()))
+            .map(|group| Router::new(plan.route, &plan.servers).in_blocks(group.policy.block.into()))
             .collect(),
-        greeting: Arc::new(greeting_of(plan, supplies)?),
+        greeting: Arc::new(greeting_of(plan, inputs)?),
         mark: RunMark::new(part.mark),
         meeting: Meeting::new(threads).among_others(!part.is_whole()),
-        gate: ground.share.map(|share| share.gate),
+        gate: host.share.map(|share| share.gate),
         part,
         stored: plan.phases.iter().map(|_| AtomicU64::new(0)).collect(),
         wants: watch.wants(),
@@ -473,19 +473,19 @@ fn run_with<C: Codec + Sync, B: Backend>(
             let (spare, returned) = mpsc::channel();
             spares.push(spare);
             let line = Line::new(worker, messages.clone(), returned);
-            let (site, codec) = (&site, &codec);
+            let (context, codec) = (&context, &codec);
             let name = format!("worker-{worker}");
             let spawned = thread::Builder::new()
                 .name(name)
-                .spawn_scoped(scope, move || attended::<C, B>(site, line, backend, codec));
+                .spawn_scoped(scope, move || attended::<C, B>(context, line, backend, codec));
             if let Err(error) = spawned {
-                (worker..threads).for_each(|_| site.meeting.leave());
+                (worker..threads).for_each(|_| context.meeting.leave());
                 return Err(RunError::Kernel("a thread could not be started", error));
             }
         }
         drop(messages);
-        let _end = EndOnPanic(&site.meeting);
-        Ok(Collector::new(&site, spares, watch).collect(heard, stop))
+        let _end = EndOnPanic(&context.meeting);
+        Ok(Collector::new(&context, spares, watch).collect(heard, stop))
     })
 }
 
@@ -526,11 +526,16 @@ impl Drop for EndOnPanic<'_> {
 
 /// One worker's life, which the others do not wait for if it panics: the run then ends with an error. Where panics abort
 /// the process, they do so here too.
-fn attended<C: Codec, B: Backend>(site: &Site<'_>, line: Line, backend: &MakeBackend<'_, B>, codec: &C) {
+fn attended<C: Codec, B: Backend>(
+    context: &RunContext<'_>,
+    line: Line,
+    backend: &MakeBackend<'_, B>,
+    codec: &C,
+) {
     let say = line.last_word();
-    let life = AssertUnwindSafe(|| worker_main::<C, B>(site, line, backend, codec));
+    let life = AssertUnwindSafe(|| worker_main::<C, B>(context, line, backend, codec));
     let Err(panic) = catch_unwind(life) else { return };
-    site.meeting.leave();
+    context.meeting.leave();
     let words = panic.downcast_ref::<String>().map(String::as_str);
     let words = words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
     let failure = Some(io::Error::other(format!("it panicked, which is a bug of pummel: {words}")));
@@ -538,16 +543,21 @@ fn attended<C: Codec, B: Backend>(site: &Site<'_>, line: Line, backend: &MakeBac
 }
 
 /// One worker's life: on its CPU, with its backend, through all phases.
-fn worker_main<C: Codec, B: Backend>(site: &Site<'_>, line: Line, backend: &MakeBackend<'_, B>, codec: &C) {
+fn worker_main<C: Codec, B: Backend>(
+    context: &RunContext<'_>,
+    line: Line,
+    backend: &MakeBackend<'_, B>,
+    codec: &C,
+) {
     let number = line.worker;
-    let pinned = match site.plan.engine.cpus.as_slice() {
+    let pinned = match context.plan.engine.cpus.as_slice() {
         [] => Ok(()),
         cpus => sys::pin_to_cpu(cpus[number % cpus.len()]),
     };
     match pinned.and_then(|()| backend(number)) {
-        Ok(backend) => work::<C, B>(site, line, backend, codec),
+        Ok(backend) => work::<C, B>(context, line, backend, codec),
         Err(error) => {
-            site.meeting.leave();
+            context.meeting.leave();
             let end = WorkerEnd { worker: number, failure: Some(error), ..WorkerEnd::default() };
             line.say(WorkerMessage::Done(Box::new(end)));
         }
@@ -560,8 +570,8 @@ fn uses_datagrams(plan: &Plan) -> bool {
 }
 
 /// What is said on every new connection: the version of the protocol, and who we are.
-fn greeting_of(plan: &Plan, supplies: &Supplies) -> Result<Greeting, RunError> {
-    let password = supplies.password.clone().map_or_else(|| password_of(plan), |known| Ok(Some(known)))?;
+fn greeting_of(plan: &Plan, inputs: &Inputs) -> Result<Greeting, RunError> {
+    let password = inputs.password.clone().map_or_else(|| password_of(plan), |known| Ok(Some(known)))?;
     let login = plan.login.as_ref().zip(password.as_ref()).map(|(login, password)| handshake::Login {
         user: login.user.as_bytes(),
         password: password.as_bytes(),
@@ -577,7 +587,7 @@ fn greeting_of(plan: &Plan, supplies: &Supplies) -> Result<Greeting, RunError> {
 }
 
 /// The password of the plan's user, which no Plan holds; none where nobody logs in. It is read from where the plan says,
-/// which may be a pipe that can be read once: hand it over as [`Supplies::password`].
+/// which may be a pipe that can be read once: hand it over as [`Inputs::password`].
 ///
 /// # Errors
 /// Returns [`RunError::Plan`] when the file of the password cannot be read, or when the plan names no file and the
@@ -636,80 +646,82 @@ fn wait_of(wait: plan::Wait, threads: u32, servers: &[Server]) -> plan::Wait {
 }
 
 /// Works through the phases of the plan.
-fn work<C: Codec, B: Backend>(site: &Site<'_>, line: Line, backend: B, codec: &C) {
-    let plan = site.plan;
+fn work<C: Codec, B: Backend>(context: &RunContext<'_>, line: Line, backend: B, codec: &C) {
+    let plan = context.plan;
     let number = line.worker;
-    let places = places_of(plan, &site.part, number);
-    let mut worker = worker_of::<C, B>(site, line, backend, &places).speaking(codec);
-    let result = phases(site, number, &mut worker, &places);
+    let places = places_of(plan, &context.part, number);
+    let mut worker = worker_of::<C, B>(context, line, backend, &places).speaking(codec);
+    let result = phases(context, number, &mut worker, &places);
     if result.is_err() {
-        site.meeting.leave();
+        context.meeting.leave();
     }
     worker.finish().finish(result.err());
 }
 
 fn phases<C: Codec, B: Backend>(
-    site: &Site<'_>,
+    context: &RunContext<'_>,
     number: usize,
     worker: &mut Worker<C, B>,
     places: &[(usize, u64)],
 ) -> io::Result<()> {
-    let plan = site.plan;
-    worker.open(&site.meeting)?;
+    let plan = context.plan;
+    worker.open(&context.meeting)?;
     let (mut since, mut end) = (0, NEVER);
     for (n, phase) in plan.phases.iter().enumerate() {
         // With windows each socket keeps the transport that it has.
-        if site.window.is_none() && worker.change_transport(|server| transport_of(site, phase, server)) {
+        if context.window.is_none() && worker.change_transport(|server| transport_of(context, phase, server))
+        {
             idle_phase(plan, n, worker, places);
-            worker.open(&site.meeting)?;
-        } else if begins_whole(site, n) && worker.has_shut() {
+            worker.open(&context.meeting)?;
+        } else if begins_whole(context, n) && worker.has_shut() {
             idle_phase(plan, n, worker, places);
-            worker.reopen(&site.meeting)?;
+            worker.reopen(&context.meeting)?;
         }
         let able = worker.can_go_on();
-        let Some(at) = site.meeting.meet(worker.now(), able) else { return Ok(()) };
-        let loaded = loaded_before(site, n);
+        let Some(at) = context.meeting.meet(worker.now(), able) else { return Ok(()) };
+        let loaded = loaded_before(context, n);
         // Where the load is shared, those who see all of it decide.
-        if loaded.has_failed() && site.part.is_whole() {
+        if loaded.has_failed() && context.part.is_whole() {
             return Ok(());
         }
-        let Some(begin) = begin_of(site, number, at, loaded) else { return Ok(()) };
+        let Some(begin) = begin_of(context, number, at, loaded) else { return Ok(()) };
         since = if plan.runs_on(n) { since } else { begin };
         end = match &phase.work {
-            Work::Pause(pause) => site.started.saturating_add(pause.until_ns),
+            Work::Pause(pause) => context.started.saturating_add(pause.until_ns),
             Work::Delete(_) if plan.runs_on(n) => end,
             _ => phase.stop.time_ns.map_or(NEVER, |time| since.saturating_add(time)),
         }
         .max(begin);
-        begin_phase(site, n, worker, places, begin, end);
+        begin_phase(context, n, worker, places, begin, end);
         if let (Work::Mix(_), Some((group, crowd))) = (&phase.work, crowd_of(plan)) {
-            worker.begin_churn(churn_phase_of(site, n, group, crowd, begin, end));
+            worker.begin_churn(churn_phase_of(context, n, group, crowd, begin, end));
         }
         if number == 0 {
             worker.reporter().say(WorkerMessage::Began { phase: n, at: begin, cpu: sys::process_cpu_time() });
         }
-        worker.work(&site.meeting, begin, end)?;
+        worker.work(&context.meeting, begin, end)?;
         worker.reporter().say(WorkerMessage::Spent { phase: n, cpu: sys::process_cpu_time() });
-        site.stored[n].fetch_add(worker.reporter().stored(), Ordering::Relaxed);
+        context.stored[n].fetch_add(worker.reporter().stored(), Ordering::Relaxed);
     }
     Ok(())
 }
 
 /// Whether phase `n` begins with all connections open. Clients with windows and clients that come and go open their own
 /// when they want them, and the time of a phase that runs on is not spent on opening any.
-fn begins_whole(site: &Site<'_>, n: usize) -> bool {
-    let comes_and_goes = crowd_of(site.plan).is_some() && matches!(site.plan.phases[n].work, Work::Mix(_));
-    site.window.is_none() && !comes_and_goes && !site.plan.runs_on(n)
+fn begins_whole(context: &RunContext<'_>, n: usize) -> bool {
+    let comes_and_goes =
+        crowd_of(context.plan).is_some() && matches!(context.plan.phases[n].work, Work::Mix(_));
+    context.window.is_none() && !comes_and_goes && !context.plan.runs_on(n)
 }
 
 /// What the phase before phase `n` stored here, of what it was to store here: nothing of nothing where it was no load. To
 /// be asked when all workers have met for phase `n`.
-fn loaded_before(site: &Site<'_>, n: usize) -> Loaded {
+fn loaded_before(context: &RunContext<'_>, n: usize) -> Loaded {
     let Some(before) = n.checked_sub(1) else { return Loaded::default() };
-    match &site.plan.phases[before] {
+    match &context.plan.phases[before] {
         phase @ Phase { work: Work::Load(_), .. } => Loaded {
-            records: requests_here(site, phase).unwrap_or(0),
-            stored: site.stored[before].load(Ordering::Relaxed),
+            records: requests_here(context, phase).unwrap_or(0),
+            stored: context.stored[before].load(Ordering::Relaxed),
         },
         _ => Loaded::default(),
     }
@@ -717,28 +729,28 @@ fn loaded_before(site: &Site<'_>, n: usize) -> Loaded {
 
 /// When a phase begins for which all workers here are ready since `ready`, after a phase that `loaded` so much; `None` when
 /// it does not.
-fn begin_of(site: &Site<'_>, number: usize, ready: Nanos, loaded: Loaded) -> Option<Nanos> {
-    let Some(gate) = site.gate else { return Some(ready.saturating_add(HEAD_START_NS)) };
+fn begin_of(context: &RunContext<'_>, number: usize, ready: Nanos, loaded: Loaded) -> Option<Nanos> {
+    let Some(gate) = context.gate else { return Some(ready.saturating_add(HEAD_START_NS)) };
     // One worker asks for all, and the others wait for what it was told.
     match number {
         0 => {
             let told = gate.pass(ready, loaded);
-            site.meeting.meet(told.unwrap_or(0), told.is_some())
+            context.meeting.meet(told.unwrap_or(0), told.is_some())
         }
-        _ => site.meeting.meet(0, true),
+        _ => context.meeting.meet(0, true),
     }
 }
 
 /// Tells every client of a worker what to do in a phase.
 fn begin_phase<C: Codec, B: Backend>(
-    site: &Site<'_>,
+    context: &RunContext<'_>,
     n: usize,
     worker: &mut Worker<C, B>,
     places: &[(usize, u64)],
     begin: Nanos,
     end: Nanos,
 ) {
-    let plan = site.plan;
+    let plan = context.plan;
     let phase = &plan.phases[n];
     let (entries, shared, reporter) = worker.parts();
     shared.begin(&phase.work, plan.seed);
@@ -750,8 +762,8 @@ fn begin_phase<C: Codec, B: Backend>(
     for (entry, &(group, number)) in entries.iter_mut().zip(places) {
         let place = Place { seed: plan.seed, group: group as u64, phase: n as u64, client: number };
         let clients = u64::from(plan.groups[group].clients);
-        let requests = requests_of_client(site, phase, group, &plan.groups[group], number);
-        let (depth, repeats) = match is_loaded_by_datagrams(site, phase) {
+        let requests = requests_of_client(context, phase, group, &plan.groups[group], number);
+        let (depth, repeats) = match is_loaded_by_datagrams(context, phase) {
             // A server that loses every second store for good is not worth more patience.
             true => (loading_depth(plan, number, clients), requests.max(LOADERS_MAX)),
             false => (depth_of(phase, &plan.groups[group]), 0),
@@ -760,10 +772,10 @@ fn begin_phase<C: Codec, B: Backend>(
             Work::Pause(_) => Some(Schedule::never()),
             _ => paces[group].as_ref().map(|pace| pace.schedule(place)),
         };
-        let manner = plan.groups[group].manner;
-        let spacing_ns = if manner.spaced { mean_gap_ns(&plan.groups[group]) } else { 0 };
+        let policy = plan.groups[group].policy;
+        let spacing_ns = if policy.spaced { mean_gap_ns(&plan.groups[group]) } else { 0 };
         let assignment =
-            PhaseAssignment { place, begin, end, requests, depth, repeats, late: manner.late, spacing_ns };
+            PhaseAssignment { place, begin, end, requests, depth, repeats, late: policy.late, spacing_ns };
         entry.client.begin(assignment, schedule);
     }
 }
@@ -791,14 +803,14 @@ fn values_of(plan: &Plan, longest: u64) -> Result<ValueMaker, RunError> {
 
 /// What a crowd does in phase `n`.
 fn churn_phase_of(
-    site: &Site<'_>,
+    context: &RunContext<'_>,
     n: usize,
     group: usize,
     crowd: &plan::Crowd,
     begin: Nanos,
     end: Nanos,
 ) -> ChurnPhase {
-    let (plan, phase) = (site.plan, &site.plan.phases[n]);
+    let (plan, phase) = (context.plan, &context.plan.phases[n]);
     let place = Place { seed: plan.seed, group: group as u64, phase: n as u64, client: 0 };
     let instance = crowd.sequence.as_ref().map_or(0, |sequence| sequence.instance);
     let births = match &crowd.births {
@@ -827,18 +839,18 @@ fn churn_phase_of(
 }
 
 /// The crowd of a worker.
-fn churn_limits_of(site: &Site<'_>, worker: usize) -> Option<ChurnLimits> {
-    let plan = site.plan;
+fn churn_limits_of(context: &RunContext<'_>, worker: usize) -> Option<ChurnLimits> {
+    let plan = context.plan;
     let (group, _) = crowd_of(plan)?;
-    let (turn, turns) = (worker as u64, u64::from(site.part.threads));
-    let here = &site.part.clients[group];
+    let (turn, turns) = (worker as u64, u64::from(context.part.threads));
+    let here = &context.part.clients[group];
     let clients = here.end - here.start;
     Some(ChurnLimits {
         group,
         limit: ((turn + 1) * clients / turns - turn * clients / turns) as usize,
-        turn: (u64::from(site.part.first_worker) + turn, u64::from(site.part.workers)),
+        turn: (u64::from(context.part.first_worker) + turn, u64::from(context.part.workers)),
         depth: depth_in_use(plan.groups[group].depth),
-        mark: (plan.verify > 0.0).then_some(site.mark),
+        mark: (plan.verify > 0.0).then_some(context.mark),
         transport: plan.transport,
     })
 }
@@ -858,21 +870,21 @@ fn idle_phase<C: Codec, B: Backend>(
 }
 
 /// What carries a phase's requests to a server.
-fn transport_of(site: &Site<'_>, phase: &Phase, server: u32) -> Transport {
+fn transport_of(context: &RunContext<'_>, phase: &Phase, server: u32) -> Transport {
     match phase.work {
-        Work::Load(_) => site.servers[server as usize].loading(),
-        _ => site.plan.transport,
+        Work::Load(_) => context.servers[server as usize].loading(),
+        _ => context.plan.transport,
     }
 }
 
 /// Whether a phase stores records by datagrams, which get lost where too many come at once.
-fn is_loaded_by_datagrams(site: &Site<'_>, phase: &Phase) -> bool {
-    matches!(phase.work, Work::Load(_)) && loaders(site) == LOADERS_MAX
+fn is_loaded_by_datagrams(context: &RunContext<'_>, phase: &Phase) -> bool {
+    matches!(phase.work, Work::Load(_)) && loaders(context) == LOADERS_MAX
 }
 
 /// Most clients of a server that load it.
-fn loaders(site: &Site<'_>) -> u64 {
-    let udp = site.servers.iter().any(|server| server.loading() == Transport::Udp);
+fn loaders(context: &RunContext<'_>) -> u64 {
+    let udp = context.servers.iter().any(|server| server.loading() == Transport::Udp);
     if udp { LOADERS_MAX } else { u64::MAX }
 }
 
@@ -905,7 +917,7 @@ fn mean_gap_ns(group: &plan::Group) -> Nanos {
 
 /// How many clients, one after the other, are dealt to one server.
 fn block_of(plan: &Plan) -> u64 {
-    plan.groups.first().map_or(1, |group| group.manner.block.into())
+    plan.groups.first().map_or(1, |group| group.policy.block.into())
 }
 
 /// How many records of one server a phase goes through, if it goes through them one by one.
@@ -932,21 +944,27 @@ fn requests_of(plan: &Plan, phase: &Phase) -> Option<u64> {
 }
 
 /// How many requests of a phase are made here, where that is known.
-fn requests_here(site: &Site<'_>, phase: &Phase) -> Option<u64> {
-    if site.part.is_whole() {
-        return requests_of(site.plan, phase);
+fn requests_here(context: &RunContext<'_>, phase: &Phase) -> Option<u64> {
+    if context.part.is_whole() {
+        return requests_of(context.plan, phase);
     }
-    requests_of(site.plan, phase)?;
-    let clients = site.plan.groups.iter().zip(&site.part.clients).enumerate();
+    requests_of(context.plan, phase)?;
+    let clients = context.plan.groups.iter().zip(&context.part.clients).enumerate();
     let shares = clients.flat_map(|(at, (group, here))| {
-        here.clone().map(move |number| requests_of_client(site, phase, at, group, number))
+        here.clone().map(move |number| requests_of_client(context, phase, at, group, number))
     });
     Some(shares.fold(0, u64::saturating_add))
 }
 
 /// One client's share of them. Where there are several groups, the first goes through the records.
-fn requests_of_client(site: &Site<'_>, phase: &Phase, at: usize, group: &plan::Group, number: u64) -> u64 {
-    let plan = site.plan;
+fn requests_of_client(
+    context: &RunContext<'_>,
+    phase: &Phase,
+    at: usize,
+    group: &plan::Group,
+    number: u64,
+) -> u64 {
+    let plan = context.plan;
     if at > 0 && chores_of(plan, phase).is_some() {
         return 0;
     }
@@ -956,14 +974,14 @@ fn requests_of_client(site: &Site<'_>, phase: &Phase, at: usize, group: &plan::G
         return window.objects.into();
     }
     let (clients, servers) = (u64::from(group.clients), plan.servers.len() as u64);
-    let block = u64::from(group.manner.block);
+    let block = u64::from(group.policy.block);
     let (rank, mates) = rank_among_mates(number, clients, servers, block);
     match (chores_of(plan, phase), phase.stop.requests) {
         (Some(records), _) if plan.route == Route::All => {
-            let mates = mates.min(loaders(site));
+            let mates = mates.min(loaders(context));
             if rank < mates { share(Some(records), rank, mates) } else { 0 }
         }
-        (Some(_), _) => match clients.min(loaders(site)) {
+        (Some(_), _) => match clients.min(loaders(context)) {
             loaders if number < loaders => share(requests_of(plan, phase), number, loaders),
             _ => 0,
         },
@@ -1000,7 +1018,7 @@ fn places_of(plan: &Plan, part: &Part, worker: usize) -> Vec<(usize, u64)> {
         if group.crowd.is_some() && !loads {
             continue;
         }
-        let block = u64::from(group.manner.block);
+        let block = u64::from(group.policy.block);
         let blocks = (here.end - here.start).div_ceil(block);
         let start = |worker: u64| (here.start + worker * blocks / threads * block).min(here.end);
         places.extend((start(worker)..start(worker + 1)).map(|number| (at, number)));
@@ -1009,12 +1027,12 @@ fn places_of(plan: &Plan, part: &Part, worker: usize) -> Vec<(usize, u64)> {
 }
 
 fn worker_of<C: Codec, B: Backend>(
-    site: &Site<'_>,
+    context: &RunContext<'_>,
     line: Line,
     backend: B,
     places: &[(usize, u64)],
 ) -> Worker<C, B> {
-    let (plan, number) = (site.plan, line.worker);
+    let (plan, number) = (context.plan, line.worker);
     let lanes = plan.lanes();
     let mut clients = Vec::with_capacity(places.len());
     let mut endpoints = Vec::with_capacity(places.len() * lanes);
@@ -1023,18 +1041,18 @@ fn worker_of<C: Codec, B: Backend>(
         let pool = plan.window().map(|window| window.pool);
         let servers = match &pool {
             Some(pool) => Cow::Owned(pool.servers_of(number, plan.servers.len())),
-            None => Cow::Borrowed(site.routers[group].servers_of(number)),
+            None => Cow::Borrowed(context.routers[group].servers_of(number)),
         };
-        let writer = (plan.verify > 0.0).then(|| Writer::new(site.mark, before + number));
+        let writer = (plan.verify > 0.0).then(|| Writer::new(context.mark, before + number));
         let mut client = Client::new(group, number, servers[0], writer).with_lanes(&servers);
-        if let Some(window) = &site.window {
+        if let Some(window) = &context.window {
             client = client.with_window(window, plan.groups[group].clients.into());
         }
         clients.push(client);
         let first = (before + number) * lanes as u64;
         endpoints.extend((first..).zip(servers.iter()).map(|(connection, &server)| {
             let transport =
-                plan.phases.first().map_or(plan.transport, |phase| transport_of(site, phase, server));
+                plan.phases.first().map_or(plan.transport, |phase| transport_of(context, phase, server));
             Endpoint { server, connection, transport }
         }));
         if let Some(last) = endpoints.last_mut().filter(|_| pool.is_some_and(|pool| pool.datagrams)) {
@@ -1044,16 +1062,22 @@ fn worker_of<C: Codec, B: Backend>(
     let crowd = crowd_of(plan).map(|(_, crowd)| crowd);
     let sequence = crowd.and_then(|crowd| crowd.sequence.as_ref());
     let all_clients = plan.groups.first().map_or(1, |group| u64::from(group.clients));
-    let mut shared =
-        Shared::new(site.keys.clone(), site.values.clone(), &plan.data, all_clients, plan.verify, site.mark)
-            .over(site.routers[0].clone())
-            .counting_bare(plan.protocol.is_resp())
-            .loading_by(loaders(site))
-            .counting(sequence.map(|sequence| Sequencer::new(sequence, &plan.data.key_prefix)))
-            .with_window(site.window.clone());
-    if let Some(trace) = &site.trace {
-        let worker = u64::from(site.part.first_worker) + line.worker as u64;
-        shared = shared.replaying(Arc::clone(trace), worker, site.part.workers.into());
+    let mut shared = Shared::new(
+        context.keys.clone(),
+        context.values.clone(),
+        &plan.data,
+        all_clients,
+        plan.verify,
+        context.mark,
+    )
+    .over(context.routers[0].clone())
+    .counting_bare(plan.protocol.is_resp())
+    .loading_by(loaders(context))
+    .counting(sequence.map(|sequence| Sequencer::new(sequence, &plan.data.key_prefix)))
+    .with_window(context.window.clone());
+    if let Some(trace) = &context.trace {
+        let worker = u64::from(context.part.first_worker) + line.worker as u64;
+        shared = shared.replaying(Arc::clone(trace), worker, context.part.workers.into());
     }
     let depth = plan.groups.iter().map(|group| depth_in_use(group.depth)).max().unwrap_or(1);
     let limits = WorkerLimits {
@@ -1068,33 +1092,33 @@ fn worker_of<C: Codec, B: Backend>(
         checks: if plan.verify > 0.0 { endpoints.len() } else { 0 },
         churn_account: crowd.map(|_| sequence.map(|_| weight_of(plan))),
         checks_grow: crowd.is_some() && plan.verify > 0.0,
-        rows: site.wants.rows,
-        departures: site.wants.departures,
-        waits_for_intervals: site.choice.is_none(),
+        rows: context.wants.rows,
+        departures: context.wants.departures,
+        waits_for_intervals: context.choice.is_none(),
         first_connection: endpoints.first().map_or(0, |endpoint| endpoint.connection) + 1,
-        successes_only: plan.groups.iter().map(|group| group.manner.successes_only).collect(),
-        stamped: plan.engine.clock == Clock::Kernel && !site.servers.iter().any(Server::is_unix),
+        successes_only: plan.groups.iter().map(|group| group.policy.successes_only).collect(),
+        stamped: plan.engine.clock == Clock::Kernel && !context.servers.iter().any(Server::is_unix),
     };
     let verbs = recorded_verbs(plan);
     let intervals = std::array::from_fn(|_| {
         let interval = Interval::new(plan.groups.iter().map(|_| verbs.iter().copied()));
-        Box::new(interval.counting(site.wants.outstanding).of_worker(number))
+        Box::new(interval.counting(context.wants.outstanding).of_worker(number))
     });
     Worker::new(
         backend,
         WorkerSetup {
             clients,
             lanes,
-            servers: Arc::clone(&site.servers),
+            servers: Arc::clone(&context.servers),
             endpoints,
             depth,
-            greeting: Arc::clone(&site.greeting),
+            greeting: Arc::clone(&context.greeting),
         },
         limits,
         shared,
         WorkerReporter::new(line, intervals, options),
     )
-    .churn_limits(churn_limits_of(site, number))
+    .churn_limits(churn_limits_of(context, number))
 }
 
 /// What requests of a sequence weigh.
@@ -1146,7 +1170,7 @@ fn give_back(spares: &[Sender<Box<Interval>>], mut interval: Box<Interval>) {
 
 /// Puts together what workers say.
 struct Collector<'a, 'w> {
-    site: &'a Site<'a>,
+    context: &'a RunContext<'a>,
     watch: &'w mut dyn Watch,
     measurement: Measurement,
     /// Where emptied intervals go back, by worker.
@@ -1186,22 +1210,26 @@ struct Collector<'a, 'w> {
 }
 
 impl<'a, 'w> Collector<'a, 'w> {
-    fn new(site: &'a Site<'a>, spares: Vec<Sender<Box<Interval>>>, watch: &'w mut dyn Watch) -> Self {
-        let plan = site.plan;
+    fn new(
+        context: &'a RunContext<'a>,
+        spares: Vec<Sender<Box<Interval>>>,
+        watch: &'w mut dyn Watch,
+    ) -> Self {
+        let plan = context.plan;
         let names = plan.groups.iter().map(|group| group.name.clone());
         let mut measurement = Measurement::new(names, plan.engine.clock, plan.timeout_ns);
-        if let Some(choice) = &site.choice {
+        if let Some(choice) = &context.choice {
             measurement.generator.backends.insert(choice.backend);
             measurement.generator.fallbacks.extend(choice.fallback.clone());
         }
-        measurement.unix_socket = site.servers.iter().any(Server::is_unix);
-        measurement.connections.asked = site.part.clients() * plan.lanes() as u64;
-        measurement.samples = site.wants.rows.then(Samples::default);
+        measurement.unix_socket = context.servers.iter().any(Server::is_unix);
+        measurement.connections.asked = context.part.clients() * plan.lanes() as u64;
+        measurement.samples = context.wants.rows.then(Samples::default);
         measurement.udp = uses_datagrams(plan).then(udp::Counts::default);
         // What a result says that was written before the end, should nobody write another.
         measurement.mark(Status::Partial, "the run is not over");
         Collector {
-            site,
+            context,
             watch,
             measurement,
             next: vec![0; spares.len()],
@@ -1239,7 +1267,7 @@ impl<'a, 'w> Collector<'a, 'w> {
             }
         }
         // Others may have ended the run while all workers here waited for them.
-        let waited = self.site.gate.is_some() && self.through.contains(&0);
+        let waited = self.context.gate.is_some() && self.through.contains(&0);
         if self.stopped_at.is_none() && waited && stop() {
             self.interrupted = true;
             self.stop();
@@ -1248,7 +1276,7 @@ impl<'a, 'w> Collector<'a, 'w> {
     }
 
     fn hear(&mut self, told: Told) {
-        let plan = self.site.plan;
+        let plan = self.context.plan;
         match told.message {
             WorkerMessage::Began { phase, at, cpu } => {
                 self.cpu = cpu;
@@ -1265,7 +1293,7 @@ impl<'a, 'w> Collector<'a, 'w> {
             }
             WorkerMessage::Progress { phase, ended } => {
                 self.ended[phase] += ended;
-                let of = requests_here(self.site, &plan.phases[phase]);
+                let of = requests_here(self.context, &plan.phases[phase]);
                 self.watch.progress(&plan.phases[phase], self.ended[phase], of);
             }
             WorkerMessage::Slice { interval, worker, next } => self.slice(interval, worker, next),
@@ -1297,14 +1325,14 @@ impl<'a, 'w> Collector<'a, 'w> {
 
     /// A connection is lost for good. Where nothing goes on without it, the run is over.
     fn gone(&mut self) {
-        if self.stopped_at.is_none() && self.site.plan.groups.iter().any(|group| group.manner.whole) {
+        if self.stopped_at.is_none() && self.context.plan.groups.iter().any(|group| group.policy.whole) {
             self.stop();
         }
     }
 
     fn stop(&mut self) {
         self.stopped_at = Some(clock::now());
-        self.site.meeting.stop();
+        self.context.meeting.stop();
     }
 
     /// Adds a worker's part of a slice; slices that are whole go into the measurement.
@@ -1317,7 +1345,7 @@ impl<'a, 'w> Collector<'a, 'w> {
 
     /// Adds the slices before `end` to the measurement.
     fn add_slices(&mut self, end: u64) {
-        let length_ns = self.site.plan.interval_ns;
+        let length_ns = self.context.plan.interval_ns;
         let spares = &self.spares;
         while let Some(mut interval) =
             take_whole(&mut self.open, end, length_ns, |part| give_back(spares, part))
@@ -1334,14 +1362,14 @@ impl<'a, 'w> Collector<'a, 'w> {
     }
 
     fn phase(&mut self, end: &PhaseEnd) {
-        let phase = &self.site.plan.phases[end.phase];
+        let phase = &self.context.plan.phases[end.phase];
         let measurement = &mut self.measurement;
         measurement.whole_run.ops.merge(&end.tally);
         measurement.whole_run.bytes.merge(&end.bytes);
         if let Some(came) = &end.load {
             let load = measurement.load.get_or_insert_default();
             if self.through[end.phase] == 0 {
-                load.records += requests_here(self.site, phase).unwrap_or(0);
+                load.records += requests_here(self.context, phase).unwrap_or(0);
             }
             let (stored, ended) = (came.counts.outcomes.stored, came.counts.ended());
             load.stored += stored;
@@ -1441,12 +1469,12 @@ impl<'a, 'w> Collector<'a, 'w> {
 
     /// What is missing from what the Plan asked for, if anything.
     fn shortfall(&self) -> Option<String> {
-        let plan = self.site.plan;
+        let plan = self.context.plan;
         let asked = self.measurement.connections.asked;
         let trouble = self
             .trouble
             .as_ref()
-            .map(|(server, trouble)| format!("{}: {trouble}", self.site.servers[*server as usize].name()));
+            .map(|(server, trouble)| format!("{}: {trouble}", self.context.servers[*server as usize].name()));
         let why = trouble.as_ref().map_or_else(|| self.complaint(), |trouble| format!(": {trouble}"));
         if let Some(failure) = self.failures.first() {
             return Some(format!("a worker could not go on: {failure}"));
@@ -1474,7 +1502,7 @@ impl<'a, 'w> Collector<'a, 'w> {
             self.measurement.groups.iter().map(|group| group.ops.all().counts.completed).sum();
         let recorded = plan.phases.iter().any(|phase| phase.recorded);
         // Where others have parts of the run, those who see them all say whether nothing came of it.
-        if recorded && measured == 0 && self.site.part.is_whole() {
+        if recorded && measured == 0 && self.context.part.is_whole() {
             let hint = match plan.transport {
                 Transport::Udp => "; memcached listens on UDP only with -U",
                 Transport::Stream => "",
@@ -1488,7 +1516,7 @@ impl<'a, 'w> Collector<'a, 'w> {
     fn gone_at_the_end(&self) -> Option<String> {
         let (&server, &(_, silent_ns)) =
             self.silent.iter().find(|(_, (_, silent_ns))| *silent_ns >= self.long_silence_ns())?;
-        let name = self.site.servers[server as usize].name();
+        let name = self.context.servers[server as usize].name();
         let first = self.trouble.as_ref().map_or(String::new(), |(_, trouble)| format!(": {trouble}"));
         Some(format!(
             "{name} was gone at the end, and answered nothing for {:.1} s{first}",
@@ -1517,16 +1545,17 @@ impl<'a, 'w> Collector<'a, 'w> {
 
     /// What a load came to that stored nothing, and ended the run. Where the load is shared, the controller judges it.
     fn failed_load(&self, trouble: Option<&str>) -> Option<String> {
-        let phases = (1..=self.site.plan.phases.len()).filter(|n| self.through[n - 1] == self.spares.len());
-        let failed = phases.map(|n| loaded_before(self.site, n)).any(Loaded::has_failed);
-        let load = self.measurement.load.as_ref().filter(|_| failed && self.site.part.is_whole())?;
+        let phases =
+            (1..=self.context.plan.phases.len()).filter(|n| self.through[n - 1] == self.spares.len());
+        let failed = phases.map(|n| loaded_before(self.context, n)).any(Loaded::has_failed);
+        let load = self.measurement.load.as_ref().filter(|_| failed && self.context.part.is_whole())?;
         load_shortfall(load, false, trouble)
     }
 
     /// What a load left out, where the Plan does not allow that. Where the load is shared, the controller judges it.
     fn partial_load(&self, trouble: Option<&str>) -> Option<String> {
-        let load = self.measurement.load.as_ref().filter(|_| self.site.part.is_whole())?;
-        load_shortfall(load, self.site.plan.allow_partial_load, trouble)
+        let load = self.measurement.load.as_ref().filter(|_| self.context.part.is_whole())?;
+        load_shortfall(load, self.context.plan.allow_partial_load, trouble)
     }
 
     /// What became of the connections of a run that did not begin. The first that cannot be opened, or is lost, ends it.
@@ -1547,8 +1576,8 @@ impl<'a, 'w> Collector<'a, 'w> {
     /// How long a server answers nothing that is gone: half of what a request or the drain may take, unless it was seen
     /// to take long.
     fn long_silence_ns(&self) -> Nanos {
-        let timeout_ns = self.site.plan.timeout_ns;
-        if uses_datagrams(self.site.plan) {
+        let timeout_ns = self.context.plan.timeout_ns;
+        if uses_datagrams(self.context.plan) {
             // A single connection hears nothing for a whole timeout where one datagram is lost.
             return timeout_ns.saturating_mul(2).max(SILENCE_MIN_NS);
         }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, Once, OnceLock};
 
 use pummel_engine::backend::sim::{Peer, Sim, Weather};
 use pummel_engine::backend::tls::{Setup, Tls};
-use pummel_engine::run::Supplies;
+use pummel_engine::run::Inputs;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Phase, Plan, Protocol, TlsOptions, Work};
 use pummel_logic::protocol::Verb;
@@ -25,7 +25,7 @@ use crate::invariants::{Run, broken, limits};
 use crate::peer::{Cluster, Server};
 use crate::replies::Wire;
 use crate::secured::Secured;
-use crate::setup::{Outcome, run_supplied};
+use crate::setup::{Outcome, run_with_inputs};
 
 /// Names a run: everything in it follows from these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -203,10 +203,10 @@ fn outcome(
         Protocol::Binary => Wire::Binary,
         Protocol::Resp2 | Protocol::Resp3 => Wire::Resp,
     };
-    let supplies = Supplies {
+    let supplies = Inputs {
         password: plan.login.as_ref().map(|_| PASSWORD.to_owned()),
         trace: (setting.model == Model::Replay).then(|| Arc::clone(trace())),
-        ..Supplies::default()
+        ..Inputs::default()
     };
     let facts = || Arc::clone(facts);
     let hostile = |wire| Hostile::new(Cluster::new(&servers), mischief.clone(), wire, facts());
@@ -218,13 +218,13 @@ fn outcome(
         Sim::new(case.seed, weather, peer)
     };
     if plan.tls.is_none() {
-        return run_supplied(plan, &supplies, |_| {
+        return run_with_inputs(plan, &supplies, |_| {
             Ok(Bounded::new(sim(Box::new(hostile(wire))), limits, Arc::clone(spent)))
         });
     }
     let (setup, server) = tls();
     let server = || Arc::clone(server);
-    run_supplied(plan, &supplies, |_| {
+    run_with_inputs(plan, &supplies, |_| {
         let peer: Box<dyn Peer> = if below {
             let secured = Secured::new(Cluster::new(&servers), server());
             Box::new(Hostile::new(secured, mischief.clone(), Wire::Records, facts()))

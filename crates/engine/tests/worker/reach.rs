@@ -75,7 +75,7 @@ fn what_follows_from_misses_does_not_hold_up_the_end() {
 fn requests_that_are_left_out_because_they_are_late_do_not_hold_up_the_turn() {
     for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
         let mut plan = far(arrivals, Depth::Limit(1));
-        plan.groups[0].manner.late = Late::Skipped;
+        plan.groups[0].policy.late = Late::Skipped;
         plan.phases[0].stop = time(10 * LENGTH_NS);
         let server = server();
         let outcome = run(&plan, 1, Weather::calm(), || server.peer());

@@ -3,7 +3,7 @@
 use std::io;
 
 use pummel_engine::backend::sim::{Peer, Sim, Weather};
-use pummel_engine::run::{Supplies, Wants, Watch, run_supplied_on};
+use pummel_engine::run::{Inputs, Wants, Watch, run_supplied_on};
 use pummel_engine::worker::messages::{Departure, Row};
 use pummel_logic::arrival::Pace;
 use pummel_logic::measure::measurement::{Keep, Measurement};
@@ -140,13 +140,13 @@ pub fn run_with<B: pummel_engine::backend::Backend>(
     plan: &Plan,
     backend: impl Fn(usize) -> io::Result<B> + Sync,
 ) -> Outcome {
-    run_supplied(plan, &Supplies::default(), backend)
+    run_with_inputs(plan, &Inputs::default(), backend)
 }
 
 /// Runs a plan with what no plan holds on any backend.
-pub fn run_supplied<B: pummel_engine::backend::Backend>(
+pub fn run_with_inputs<B: pummel_engine::backend::Backend>(
     plan: &Plan,
-    supplies: &Supplies,
+    supplies: &Inputs,
     backend: impl Fn(usize) -> io::Result<B> + Sync,
 ) -> Outcome {
     let mut ears = Ears::default();

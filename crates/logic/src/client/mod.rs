@@ -298,7 +298,7 @@ pub struct Client {
     /// The next request of the schedule is not asked before.
     spaced_until: Nanos,
     /// Late requests are left out, or there is a least time between requests.
-    mannered: bool,
+    has_policy: bool,
     slots: Slots,
     follow_ups: VecDeque<FollowUp>,
     /// When the last answer was read that asked for something.
@@ -339,7 +339,7 @@ impl Client {
             issued: 0,
             skipped: 0,
             spaced_until: 0,
-            mannered: false,
+            has_policy: false,
             slots: Slots::new(1, 0),
             follow_ups: VecDeque::new(),
             seen: 0,
@@ -364,7 +364,7 @@ impl Client {
         self.follow_ups.clear();
         self.repeats = Repeats { left: assignment.repeats, made: 0 };
         self.retired = false;
-        self.mannered = assignment.late != Late::Kept || assignment.spacing_ns > 0;
+        self.has_policy = assignment.late != Late::Kept || assignment.spacing_ns > 0;
         self.assignment = assignment;
         self.begin_window();
     }
@@ -414,7 +414,7 @@ impl Client {
                 self.follow_ups.pop_front();
                 self.ask(follow.request(), follow.due, ready, shared)
             }
-            Next::Arrival { due, ready } if self.mannered => self.arrive_mannerly(now, due, ready, shared),
+            Next::Arrival { due, ready } if self.has_policy => self.arrive_by_policy(now, due, ready, shared),
             Next::Arrival { due, ready } => self.arrive(due, ready, shared),
         }
     }
@@ -562,7 +562,7 @@ impl Client {
     }
 
     /// Asks the next request of the schedule, with regard to what is late and to the time between requests.
-    fn arrive_mannerly<'a>(
+    fn arrive_by_policy<'a>(
         &'a mut self,
         now: Nanos,
         due: Nanos,
@@ -683,7 +683,7 @@ impl Client {
     #[inline(always)]
     fn plain_arrival(&self, now: Nanos) -> Option<(Nanos, Nanos)> {
         let LaneState::Open(opened) = self.first.state else { return None };
-        if !self.follow_ups.is_empty() || !self.slots.is_free() || self.stopped || self.mannered {
+        if !self.follow_ups.is_empty() || !self.slots.is_free() || self.stopped || self.has_policy {
             return None;
         }
         let since = self.slots.since();

@@ -1,8 +1,8 @@
 //! What a Plan has where nobody says anything.
 
 use super::{
-    Arrivals, Backend, Clock, Data, Depth, Engine, Group, Manner, Mix, Plan, Protocol, Route, SCHEMA, Socket,
-    Style, Transport, Wait,
+    Arrivals, Backend, ClientPolicy, Clock, Data, Depth, Engine, Group, Mix, Plan, Protocol, Route, SCHEMA,
+    Socket, Style, Transport, Wait,
 };
 use crate::dist::Dist;
 use crate::protocol::{MetaAsk, Verb};
@@ -84,7 +84,7 @@ impl Default for Group {
             arrivals: Arrivals::Closed,
             rate: None,
             crowd: None,
-            manner: Manner::default(),
+            policy: ClientPolicy::default(),
         }
     }
 }

@@ -402,14 +402,14 @@ pub struct Group {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crowd: Option<Crowd>,
     /// What else sets these clients apart.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub manner: Manner,
+    #[serde(rename = "manner", default, skip_serializing_if = "is_default")]
+    pub policy: ClientPolicy,
 }
 
 /// What sets clients apart beside their pace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Manner {
+pub struct ClientPolicy {
     /// So many clients, one after the other, talk to one server and are on one worker, at least 1; the servers are dealt
     /// to blocks of clients in turn.
     pub block: u32,
@@ -427,9 +427,16 @@ pub struct Manner {
     pub here: bool,
 }
 
-impl Default for Manner {
-    fn default() -> Manner {
-        Manner { block: 1, late: Late::Kept, spaced: false, successes_only: false, whole: false, here: false }
+impl Default for ClientPolicy {
+    fn default() -> ClientPolicy {
+        ClientPolicy {
+            block: 1,
+            late: Late::Kept,
+            spaced: false,
+            successes_only: false,
+            whole: false,
+            here: false,
+        }
     }
 }
 

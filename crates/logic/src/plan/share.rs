@@ -44,7 +44,7 @@ impl Part {
     /// Whether it is a part of this Plan: with its groups, and with clients and workers that it has.
     pub fn fits(&self, plan: &Plan) -> bool {
         let within = |(range, group): (&Range<u64>, &Group)| {
-            let block = u64::from(group.manner.block).max(1);
+            let block = u64::from(group.policy.block).max(1);
             let edge = |number: u64| number.is_multiple_of(block) || number == u64::from(group.clients);
             range.start <= range.end
                 && range.end <= u64::from(group.clients)
@@ -60,7 +60,7 @@ impl Part {
 
 /// Deals the clients of a group to parts by their weights: neighbours stay together, and so do blocks.
 pub fn deal(group: &Group, weights: &[u64]) -> Vec<Range<u64>> {
-    let (clients, block) = (u64::from(group.clients), u64::from(group.manner.block).max(1));
+    let (clients, block) = (u64::from(group.clients), u64::from(group.policy.block).max(1));
     let blocks = u128::from(clients.div_ceil(block));
     let all: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
     let edge = |before: u128| match all {
@@ -82,7 +82,7 @@ pub fn deal(group: &Group, weights: &[u64]) -> Vec<Range<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Arrivals, Depth, Manner};
+    use crate::plan::{Arrivals, ClientPolicy, Depth};
 
     fn group(clients: u32, block: u32) -> Group {
         Group {
@@ -92,7 +92,7 @@ mod tests {
             arrivals: Arrivals::Closed,
             rate: None,
             crowd: None,
-            manner: Manner { block, ..Manner::default() },
+            policy: ClientPolicy { block, ..ClientPolicy::default() },
         }
     }
 

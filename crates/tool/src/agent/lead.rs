@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use pummel_engine::clock;
-use pummel_engine::run::{Supplies, Watch};
+use pummel_engine::run::{Inputs, Watch};
 use pummel_logic::measure::agents::{Agents, Lost, Member};
 use pummel_logic::measure::completion::{Loaded, load_shortfall};
 use pummel_logic::measure::interval::{Interval, take_whole};
@@ -142,7 +142,7 @@ impl Crew {
         &self,
         plan: &Plan,
         parts: Parts,
-        supplies: &Supplies,
+        supplies: &Inputs,
         watch: &mut dyn Watch,
         stop: &dyn Fn() -> bool,
     ) -> Result<Measurement, Refusal> {
@@ -176,7 +176,7 @@ impl Crew {
         link: &Link,
         plan: &Plan,
         part: &Part,
-        supplies: &Supplies,
+        supplies: &Inputs,
         watch: &dyn Watch,
         number: usize,
         say: Sender<(usize, Said)>,
@@ -247,7 +247,7 @@ fn share(plan: &Plan, agents: usize) -> Result<Parts, String> {
     let dealt: Vec<Vec<std::ops::Range<u64>>> = plan
         .groups
         .iter()
-        .map(|group| if group.manner.here { vec![0..0; agents] } else { deal(group, &even) })
+        .map(|group| if group.policy.here { vec![0..0; agents] } else { deal(group, &even) })
         .collect();
     let mark = chance();
     let part = |clients: Vec<std::ops::Range<u64>>| {
@@ -259,17 +259,17 @@ fn share(plan: &Plan, agents: usize) -> Result<Parts, String> {
         (0..agents).map(|agent| part(dealt.iter().map(|group| group[agent].clone()).collect())).collect();
     if parts.iter().any(|part| part.clients() == 0) {
         let clients: u64 =
-            plan.groups.iter().filter(|group| !group.manner.here).map(|group| u64::from(group.clients)).sum();
+            plan.groups.iter().filter(|group| !group.policy.here).map(|group| u64::from(group.clients)).sum();
         return Err(format!(
             "--connections {clients}: at least one connection for each of the {agents} agents is accepted"
         ));
     }
-    let here = plan.groups.iter().any(|group| group.manner.here);
+    let here = plan.groups.iter().any(|group| group.policy.here);
     let mut own = here.then(|| {
         part(
             plan.groups
                 .iter()
-                .map(|group| 0..if group.manner.here { group.clients.into() } else { 0 })
+                .map(|group| 0..if group.policy.here { group.clients.into() } else { 0 })
                 .collect(),
         )
     });
@@ -852,7 +852,7 @@ fn blank(plan: &Plan) -> Box<Interval> {
 /// Whether a member's run ended because it lost a connection for good, in a plan that goes on only with all of them.
 fn is_broken(measurement: &Measurement, plan: &Plan) -> bool {
     let connections = &measurement.connections;
-    plan.groups.iter().any(|group| group.manner.whole)
+    plan.groups.iter().any(|group| group.policy.whole)
         && measurement.status == Status::Partial
         && (connections.lost > connections.reconnected || connections.failed > 0)
 }

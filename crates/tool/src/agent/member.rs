@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use pummel_engine::run::{Gate, RunError, Share, Supplies, Wants, Watch, run_share};
+use pummel_engine::run::{Gate, Inputs, RunError, Share, Wants, Watch, run_share};
 use pummel_engine::worker::messages::Row;
 use pummel_logic::measure::completion::Loaded;
 use pummel_logic::measure::interval::Interval;
@@ -30,7 +30,7 @@ pub struct Task {
     /// What is wanted beside the figures.
     pub wants: Wants,
     /// What is not in the plan.
-    pub supplies: Supplies,
+    pub supplies: Inputs,
 }
 
 /// What a member says.

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use pummel_engine::backend::tls::Setup;
 use pummel_engine::clock;
-use pummel_engine::run::{Permit, Supplies, Wants, ensure_descriptors, permitted};
+use pummel_engine::run::{Inputs, Permit, Wants, ensure_descriptors, permitted};
 use pummel_engine::sys;
 use pummel_logic::measure::completion::Loaded;
 use pummel_logic::measure::measurement::Keep;
@@ -491,7 +491,7 @@ fn task_of(order: &v1::Order, guard: &Guard, own: &Own) -> Result<Task, (String,
             keep: Keep::Figures,
             outstanding: order.outstanding,
         },
-        supplies: Supplies { password: order.password.clone(), permit: Some(permit), ..supplies },
+        supplies: Inputs { password: order.password.clone(), permit: Some(permit), ..supplies },
         plan,
         part,
     })

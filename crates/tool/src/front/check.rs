@@ -6,7 +6,7 @@ use pummel_logic::arrival::check_rate;
 use pummel_logic::client::route::LANES_MAX;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
-    Arrivals, Births, Data, Delete, Depth, Gap, Group, KeyStyle, Load, Manner, Mix, Pause, Phase, Plan,
+    Arrivals, Births, ClientPolicy, Data, Delete, Depth, Gap, Group, KeyStyle, Load, Mix, Pause, Phase, Plan,
     Protocol, Replay, Route, SCHEMA, Sequence, Socket, Stop, Transport, ValueStyle, Window, Work, memory,
 };
 use pummel_logic::protocol::Verb;
@@ -578,17 +578,18 @@ fn style(plan: &Plan) -> Result<(), Wrong> {
         return wrong(("--verify", "verify"), plan.verify, accepted);
     }
     let own = |phase: &Phase| matches!(phase.work, Work::Replay(_) | Work::Delete(_));
-    let mannered = |group: &Group| {
-        Manner { successes_only: false, whole: false, here: false, ..group.manner } != Manner::default()
+    let has_policy = |group: &Group| {
+        ClientPolicy { successes_only: false, whole: false, here: false, ..group.policy }
+            != ClientPolicy::default()
     };
-    if plan.route != Route::All && (plan.phases.iter().any(own) || plan.groups.iter().any(mannered)) {
+    if plan.route != Route::All && (plan.phases.iter().any(own) || plan.groups.iter().any(has_policy)) {
         let accepted =
             "all is accepted where requests are replayed, deleted, left out, spaced or dealt in blocks";
         return wrong(("--route", "route"), plan.route.name(), accepted);
     }
     for group in &plan.groups {
         let most = u64::from(group.clients) / plan.servers.len() as u64;
-        within(("--plan", "groups.manner.block"), group.manner.block.into(), 1, most.max(1))?;
+        within(("--plan", "groups.manner.block"), group.policy.block.into(), 1, most.max(1))?;
     }
     Ok(())
 }

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf, absolute};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, FromArgMatches, Parser};
 use pummel_logic::plan::{
-    Arrivals, Backend, Births, Clock, Crowd, Data, Depth, Engine, Group, Load, Login, Manner, Mix, Phase,
-    Plan, Protocol, Route, SCHEMA, Socket, Stop, Style, TlsOptions, Transport, Wait, Work,
+    Arrivals, Backend, Births, ClientPolicy, Clock, Crowd, Data, Depth, Engine, Group, Load, Login, Mix,
+    Phase, Plan, Protocol, Route, SCHEMA, Socket, Stop, Style, TlsOptions, Transport, Wait, Work,
 };
 use pummel_logic::protocol::{MetaAsk, Verb};
 use pummel_logic::time::SECOND;
@@ -170,7 +170,7 @@ pub fn load(typed: &Typed<LoadArgs>, edge: &Edge) -> Result<Job, UsageError> {
         arrivals: Arrivals::Closed,
         rate: None,
         crowd: None,
-        manner: Manner::default(),
+        policy: ClientPolicy::default(),
     };
     let plan = Plan {
         interval_ns: pace.interval,
@@ -409,7 +409,7 @@ fn group(pace: &PaceArgs) -> Group {
         },
         rate: pace.rate,
         crowd: crowd(pace),
-        manner: Manner::default(),
+        policy: ClientPolicy::default(),
     }
 }
 

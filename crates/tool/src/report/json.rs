@@ -171,7 +171,7 @@ fn is_zero(count: &u64) -> bool {
 
 /// Requests that were left out, where the plan says that late ones are.
 fn skipped_of(report: &Report<'_>) -> Option<u64> {
-    let skips = report.plan.groups.iter().any(|group| group.manner.late == Late::Skipped);
+    let skips = report.plan.groups.iter().any(|group| group.policy.late == Late::Skipped);
     skips.then_some(report.measurement.skipped)
 }
 

@@ -469,7 +469,7 @@ impl Settings {
                 arrivals,
                 rate: None,
                 crowd: Some(crowd),
-                manner: plan::Manner::default(),
+                policy: plan::ClientPolicy::default(),
             }],
             phases: vec![Phase {
                 name: "measure".to_owned(),

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use pummel_logic::client::route::LANES_MAX;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
-    Arrivals, Backend, Clock, Data, Depth, Engine, Group, Lengths, Manner, Phase, Plan, Pool, Protocol,
+    Arrivals, Backend, ClientPolicy, Clock, Data, Depth, Engine, Group, Lengths, Phase, Plan, Pool, Protocol,
     Replication, Route, SCHEMA, Socket, Stop, Style, Transport, Wait, Window, Work,
 };
 use pummel_logic::protocol::udp::DATAGRAM_MAX_BYTES;
@@ -340,7 +340,7 @@ fn plan(options: &Options, ground: &Ground<'_>, servers: Vec<String>, config: &C
             depth: Depth::Limit(1),
             arrivals: if rate.is_some() { Arrivals::Constant } else { Arrivals::Closed },
             rate,
-            manner: Manner::default(),
+            policy: ClientPolicy::default(),
             crowd: None,
         }],
         phases: phases(options, config, seed),

@@ -1,6 +1,6 @@
 //! How a master and its agents share connections and rate.
 
-use pummel_logic::plan::{Arrivals, Depth, Group, Late, Manner, Plan};
+use pummel_logic::plan::{Arrivals, ClientPolicy, Depth, Group, Late, Plan};
 
 use super::options::{Options, Refusal, fatal};
 use super::{PORT_OF_AGENTS, arrivals};
@@ -144,7 +144,7 @@ fn group(
         arrivals,
         rate,
         crowd: None,
-        manner: Manner {
+        policy: ClientPolicy {
             block: share.block,
             late: if late { Late::Skipped } else { Late::Kept },
             spaced: options.moderate && rate.is_some(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pummel_logic::plan::{Depth, Group, Late, Manner};
+use pummel_logic::plan::{ClientPolicy, Depth, Group, Late};
 
 use super::*;
 
@@ -37,7 +37,10 @@ fn defaults() -> Plan {
             style: Style { keys: KeyStyle::Fnv, values: ValueStyle::Fresh, field_bytes: None },
             ..Data::default()
         },
-        groups: vec![Group { manner: Manner { whole: true, ..Manner::default() }, ..Group::default() }],
+        groups: vec![Group {
+            policy: ClientPolicy { whole: true, ..ClientPolicy::default() },
+            ..Group::default()
+        }],
         phases: vec![
             phase("load", Work::Load(load())),
             Phase {
@@ -155,7 +158,7 @@ const PLANS: &[Row] = &[
     ("--getsetorset -u 0.5", |plan| { mix(plan).read_through_ns = Some(0); mix(plan).ops = vec![(Verb::Get, 0.5), (Verb::Set, 0.5)] }),
     ("--getset --getsetorset -u 1", |plan| mix(plan).ops = vec![(Verb::Set, 1.0)]),
     ("--getset --redis", |plan| { mix(plan).read_through_ns = Some(0); plan.protocol = Protocol::Resp2 }),
-    ("--successful", |plan| plan.groups[0].manner.successes_only = true), ("--suc", |plan| plan.groups[0].manner.successes_only = true),
+    ("--successful", |plan| plan.groups[0].policy.successes_only = true), ("--suc", |plan| plan.groups[0].policy.successes_only = true),
     ("--prefix=p:", |plan| plan.data.key_prefix = "p:".to_owned()), ("--pre p:", |plan| plan.data.key_prefix = "p:".to_owned()),
     ("--prefix p -K 250", |plan| { plan.data.key_prefix = "p".to_owned(); plan.data.key_size = Dist::Fixed(250.0) }),
     ("--redis --assoc=4", |plan| { plan.protocol = Protocol::Resp2; plan.data.style.field_bytes = Some(4) }),
@@ -193,14 +196,14 @@ const PLANS: &[Row] = &[
         servers(plan, &["a:11211", "b:11211", "c:11211"]);
         plan.engine.threads = 2;
         plan.groups[0].clients = 9;
-        plan.groups[0].manner.block = 3;
+        plan.groups[0].policy.block = 3;
         plan.data.records = 3_333;
     }),
     ("-T 4 --roundrobin -c 2 -s b", |plan| {
         servers(plan, &["a:11211", "b:11211"]);
         plan.engine.threads = 4;
         plan.groups[0].clients = 8;
-        plan.groups[0].manner.block = 2;
+        plan.groups[0].policy.block = 2;
         plan.data.records = 5_000;
     }),
     ("-R -s b -c 2", |plan| { servers(plan, &["a:11211", "b:11211"]); plan.groups[0].clients = 4; plan.data.records = 5_000 }),
@@ -213,9 +216,9 @@ const PLANS: &[Row] = &[
     ("-q 100 -i normal:1,0.002", |plan| shaped(plan, 100.0, Dist::Normal { mean: 0.01, sd: 0.002 })),
     ("-q 100 -i pareto:0.002,9,0.2", |plan| shaped(plan, 100.0, Dist::Pareto { loc: 0.002, scale: 0.8 * (0.01 - 0.002), shape: 0.2 })),
     ("-q 100 -i fb_ia", |plan| shaped(plan, 100.0, Dist::Pareto { loc: 0.0, scale: (1.0 - 0.154971) * 0.01, shape: 0.154971 })),
-    ("-q 100 -S", |plan| { poisson(plan, 100.0); plan.groups[0].manner.late = Late::Skipped }),
-    ("-q 100 --skip", |plan| { poisson(plan, 100.0); plan.groups[0].manner.late = Late::Skipped }),
-    ("-q 100 --mod", |plan| { poisson(plan, 100.0); plan.groups[0].manner.spaced = true }),
+    ("-q 100 -S", |plan| { poisson(plan, 100.0); plan.groups[0].policy.late = Late::Skipped }),
+    ("-q 100 --skip", |plan| { poisson(plan, 100.0); plan.groups[0].policy.late = Late::Skipped }),
+    ("-q 100 --mod", |plan| { poisson(plan, 100.0); plan.groups[0].policy.spaced = true }),
     ("--noload", |plan| { plan.phases.remove(0); }), ("--nol", |plan| { plan.phases.remove(0); }),
     ("--loadonly", |plan| { plan.phases.pop(); }), ("--load", |plan| { plan.phases.pop(); }),
     ("--loadonly --noload", |plan| plan.phases = vec![phase("nothing", Work::Pause(Pause { until_ns: 0 }))]),
@@ -480,7 +483,7 @@ fn the_suggested_use_of_the_readme_is_understood() {
     assert_eq!((own, agents), (Some((0, 16)), vec![Some((1, 16)), Some((2, 16))]));
     let group = |at: usize| {
         let group = &plan.groups[at];
-        (group.clients, group.rate, group.depth, group.manner.here)
+        (group.clients, group.rate, group.depth, group.policy.here)
     };
     assert_eq!(group(0), (64, Some(1_000.0), Depth::Limit(4), true));
     assert_eq!(group(1), (64, Some(99_500.0), Depth::Limit(1), false));

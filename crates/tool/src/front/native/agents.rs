@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
-use pummel_logic::plan::{Arrivals, Depth, Group, Manner};
+use pummel_logic::plan::{Arrivals, ClientPolicy, Depth, Group};
 use pummel_logic::time::Nanos;
 
 use super::args::PaceArgs;
@@ -173,7 +173,7 @@ pub fn measuring(
         },
         rate: Some(args.measure_rate.unwrap_or(MEASURE_RATE)),
         crowd: None,
-        manner: Manner { here: true, ..Manner::default() },
+        policy: ClientPolicy { here: true, ..ClientPolicy::default() },
     }))
 }
 

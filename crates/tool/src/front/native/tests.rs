@@ -78,7 +78,7 @@ fn defaults() -> Plan {
             arrivals: Arrivals::Closed,
             rate: None,
             crowd: None,
-            manner: Manner::default(),
+            policy: ClientPolicy::default(),
         }],
         phases: vec![
             Phase {

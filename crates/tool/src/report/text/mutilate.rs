@@ -122,7 +122,7 @@ impl Figures {
         let alone = measurement.agents.is_none();
         let mut rows = Ops::default();
         for (group, measured) in plan.groups.iter().zip(&measurement.groups) {
-            if alone || group.manner.here {
+            if alone || group.policy.here {
                 rows.merge(&measured.ops);
             }
         }
@@ -131,7 +131,7 @@ impl Figures {
             update_rows: together(&rows, Verb::stores).times,
             reads: together(&ops, Verb::reads),
             updates: together(&ops, Verb::stores),
-            successes_only: plan.groups.iter().all(|group| group.manner.successes_only),
+            successes_only: plan.groups.iter().all(|group| group.policy.successes_only),
             seconds: summary.seconds,
         }
     }
@@ -311,7 +311,7 @@ read       20.0     8.2    10.0    10.0    10.0    30.0    30.0    30.0      2.0
     #[test]
     fn only_successes_count_where_that_is_asked_for_and_misses_are_a_share_of_all_reads() {
         let mut run = four();
-        run.plan.groups[0].manner.successes_only = true;
+        run.plan.groups[0].policy.successes_only = true;
         let text = run.report(|report| render(report, &PLAIN));
         assert!(text.contains("\nTotal QPS = 1.5 (3 / 2.0s)\n"), "{text}");
         assert!(text.contains("\nMisses = 1 (33.3%)\nSkipped TXs = 3 (100.0%)\n"), "{text}");
