@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use pummel_logic::connection::outbox::Outbox;
-use pummel_logic::protocol::handshake::{Greeting, Heard, Login, NotWelcome};
+use pummel_logic::protocol::handshake::{Handshake, HandshakeProgress, HandshakeRefused, Login};
 use pummel_logic::protocol::resp::Resp;
 use pummel_logic::protocol::resp::template::Template;
 use pummel_logic::protocol::text::Text;
@@ -63,13 +63,13 @@ impl Redis {
         Some(redis)
     }
 
-    fn connect<C: Codec>(&self, codec: C, greeting: &Greeting) -> Result<Connection<C>, NotWelcome> {
-        Connection::open(self.port, codec, greeting)
+    fn connect<C: Codec>(&self, codec: C, handshake: &Handshake) -> Result<Connection<C>, HandshakeRefused> {
+        Connection::open(self.port, codec, handshake)
     }
 
-    /// A connection with the greeting that its version begins with.
+    /// A connection with the handshake that its version begins with.
     fn plain<const VERSION: u8>(&self) -> Connection<Resp<VERSION>> {
-        self.connect(Resp::new(), &greeting::<VERSION>(None, 0)).expect("no password is needed")
+        self.connect(Resp::new(), &handshake::<VERSION>(None, 0)).expect("no password is needed")
     }
 }
 
@@ -81,12 +81,12 @@ impl Drop for Redis {
     }
 }
 
-/// The greeting of a version of the protocol.
-fn greeting<const VERSION: u8>(login: Option<Login<'_>>, database: u32) -> Greeting {
-    if VERSION == 3 { Greeting::resp3(login, database) } else { Greeting::resp2(login, database) }
+/// The handshake of a version of the protocol.
+fn handshake<const VERSION: u8>(login: Option<Login<'_>>, database: u32) -> Handshake {
+    if VERSION == 3 { Handshake::resp3(login, database) } else { Handshake::resp2(login, database) }
 }
 
-/// A connection whose greeting is over.
+/// A connection whose handshake is over.
 struct Connection<C> {
     stream: TcpStream,
     codec: C,
@@ -103,19 +103,19 @@ struct Answer {
 }
 
 impl<C: Codec> Connection<C> {
-    fn open(port: u16, codec: C, greeting: &Greeting) -> Result<Connection<C>, NotWelcome> {
+    fn open(port: u16, codec: C, handshake: &Handshake) -> Result<Connection<C>, HandshakeRefused> {
         let stream = TcpStream::connect(("127.0.0.1", port)).expect("redis-server takes connections");
         stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout above 0");
         let mut connection = Connection { stream, codec, unread: Vec::new() };
-        connection.stream.write_all(greeting.bytes()).expect("the greeting is sent");
-        let mut hearing = greeting.hearing();
+        connection.stream.write_all(handshake.bytes()).expect("the handshake is sent");
+        let mut reader = handshake.reader();
         loop {
             let mut input = &connection.unread[..];
-            let heard = hearing.handle_received(&mut input)?;
+            let heard = reader.handle_received(&mut input)?;
             connection.unread = input.to_vec();
             match heard {
-                Heard::Done => return Ok(connection),
-                Heard::NeedMore => connection.read(),
+                HandshakeProgress::Done => return Ok(connection),
+                HandshakeProgress::NeedMore => connection.read(),
             }
         }
     }
@@ -339,7 +339,7 @@ fn many_requests_in_one_write_are_answered_in_their_order() {
 fn any_command<const VERSION: u8>(redis: &Redis) {
     let template = Template::parse("ZADD __key__ __number__ 'm:__value__'").expect("a template");
     let codec = Resp::<VERSION>::with_template(Arc::new(template));
-    let mut to = redis.connect(codec, &greeting::<VERSION>(None, 0)).expect("no password is needed");
+    let mut to = redis.connect(codec, &handshake::<VERSION>(None, 0)).expect("no password is needed");
     let add = |key, delta| Op { value: Value::plain(b"one"), delta, ..Op::new(Verb::Command, key) };
     to.expect(&add(b"z", 7), Outcome::Number(1));
     to.expect(&add(b"z", 8), Outcome::Number(0));
@@ -422,9 +422,9 @@ fn logs_in<const VERSION: u8>(redis: &Redis) {
     let login = |user: &'static str, password: &'static str| {
         Some(Login { user: user.as_bytes(), password: password.as_bytes() })
     };
-    let open = |login| redis.connect(Resp::<VERSION>::new(), &greeting::<VERSION>(login, 0));
+    let open = |login| redis.connect(Resp::<VERSION>::new(), &handshake::<VERSION>(login, 0));
     let refused = |login| match open(login) {
-        Err(NotWelcome::Refused(words)) => words,
+        Err(HandshakeRefused::Refused(words)) => words,
         Err(other) => panic!("{other}"),
         Ok(_) => panic!("the server took a wrong password"),
     };
@@ -451,23 +451,23 @@ fn passwords_and_users_are_told_in_the_greeting() {
     let redis = Redis::start(&["--requirepass", "secret"]);
     logs_in::<2>(&redis);
     logs_in::<3>(&redis);
-    // Without a greeting, the server says so to every request; HELLO is a request.
-    let mut stranger = redis.connect(Resp::<2>::new(), &Greeting::none()).expect("there is no greeting");
+    // Without a handshake, the server says so to every request; HELLO is a request.
+    let mut stranger = redis.connect(Resp::<2>::new(), &Handshake::none()).expect("there is no handshake");
     let answer = stranger.ask(&get("k"));
     assert_eq!(answer.outcome, Outcome::Error(Fault::Client));
     assert!(answer.words.starts_with("NOAUTH "), "{}", answer.words);
-    let refused = redis.connect(Resp::<3>::new(), &Greeting::resp3(None, 0)).err();
-    assert!(matches!(refused, Some(NotWelcome::Refused(words)) if words.starts_with("NOAUTH ")));
+    let refused = redis.connect(Resp::<3>::new(), &Handshake::resp3(None, 0)).err();
+    assert!(matches!(refused, Some(HandshakeRefused::Refused(words)) if words.starts_with("NOAUTH ")));
 }
 
 fn selects<const VERSION: u8>(redis: &Redis) {
-    let open = |database| redis.connect(Resp::<VERSION>::new(), &greeting::<VERSION>(None, database));
+    let open = |database| redis.connect(Resp::<VERSION>::new(), &handshake::<VERSION>(None, database));
     let (mut first, mut third) = (open(0).expect("a database"), open(3).expect("a database"));
     third.expect(&set("k", "v"), Outcome::Stored);
     first.expect(&get("k"), Outcome::Miss);
     open(3).expect("a database").expect_value(&get("k"), b"v");
     let refused = open(99).err();
-    assert!(matches!(refused, Some(NotWelcome::Refused(words)) if words.contains("out of range")));
+    assert!(matches!(refused, Some(HandshakeRefused::Refused(words)) if words.contains("out of range")));
     third.command("FLUSHDB");
 }
 
@@ -491,14 +491,14 @@ fn a_server_that_cannot_store_is_a_fault_of_the_server() {
 #[test]
 fn a_redis_that_is_asked_in_memcacheds_text_is_recognised() {
     let redis = Redis::start(&[]);
-    let mut to = redis.connect(Text::new(), &Greeting::none()).expect("there is no greeting");
+    let mut to = redis.connect(Text::new(), &Handshake::none()).expect("there is no handshake");
     let mut out = Outbox::default();
     to.codec.encode(&Op::new(Verb::Version, b""), 0, &mut out).expect("text can say this");
     to.send(&out);
     let Err(Malformed(why)) = to.receive() else { panic!("redis-server speaks memcached's text protocol") };
     assert!(why.contains("RESP"), "{why}");
     let login = Login { user: b"user", password: b"secret" };
-    let greeting = Greeting::text(login).expect("this can be said");
-    let refused = redis.connect(Text::new(), &greeting).err();
-    assert!(matches!(refused, Some(NotWelcome::Malformed(Malformed(why))) if why.contains("RESP")));
+    let handshake = Handshake::text(login).expect("this can be said");
+    let refused = redis.connect(Text::new(), &handshake).err();
+    assert!(matches!(refused, Some(HandshakeRefused::Malformed(Malformed(why))) if why.contains("RESP")));
 }

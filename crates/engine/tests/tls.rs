@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 
 use pummel_engine::backend::epoll::Epoll;
 use pummel_engine::backend::tls::{Setup, Tls, TlsError};
-use pummel_engine::backend::{Backend, Close, ConnId, Event, Handshake, Reason, Target};
+use pummel_engine::backend::{Backend, Close, ConnId, Event, Reason, Target, TlsHandshake};
 use pummel_engine::resolve::{Server, Sources};
 use pummel_engine::run::{Watch, run};
 use pummel_logic::measure::measurement::{Measurement, Status};
@@ -104,7 +104,7 @@ impl Drop for Listening {
 
 struct Client {
     tls: Tls<Epoll>,
-    handshakes: Vec<Handshake>,
+    handshakes: Vec<TlsHandshake>,
     generation: u32,
 }
 

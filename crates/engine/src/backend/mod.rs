@@ -94,7 +94,7 @@ impl Reason {
 
 /// An encrypted connection was agreed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Handshake {
+pub struct TlsHandshake {
     /// From the system call that took our first message until the server's last one arrived (its receive stamp, or
     /// when it was read where there is none): the server, and the ways there and back.
     pub took: Nanos,
@@ -171,5 +171,5 @@ pub trait Backend {
     }
 
     /// Hands over the handshakes that ended since this was called last.
-    fn handshakes(&mut self, _on: &mut impl FnMut(Handshake)) {}
+    fn handshakes(&mut self, _on: &mut impl FnMut(TlsHandshake)) {}
 }

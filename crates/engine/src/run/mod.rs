@@ -23,7 +23,7 @@ use pummel_logic::measure::recorder::Span;
 use pummel_logic::plan::share::Part;
 use pummel_logic::plan::{self, Arrivals, Clock, Depth, Phase, Plan, Protocol, Route, Transport, Work};
 use pummel_logic::protocol::binary::{Binary, PlainBinary};
-use pummel_logic::protocol::handshake::{self, Greeting};
+use pummel_logic::protocol::handshake::{self, Handshake};
 use pummel_logic::protocol::meta::Meta;
 use pummel_logic::protocol::resp::Resp;
 use pummel_logic::protocol::resp::template::Template;
@@ -413,7 +413,7 @@ struct RunContext<'a> {
     /// For each group.
     routers: Vec<Router>,
     choice: Option<Choice>,
-    greeting: Arc<Greeting>,
+    handshake: Arc<Handshake>,
     mark: RunMark,
     part: Cow<'a, Part>,
     gate: Option<&'a dyn Gate>,
@@ -458,7 +458,7 @@ fn run_with<C: Codec + Sync, B: Backend>(
             .iter()
             .map(|group| Router::new(plan.route, &plan.servers).in_blocks(group.policy.block.into()))
             .collect(),
-        greeting: Arc::new(greeting_of(plan, inputs)?),
+        handshake: Arc::new(handshake_of(plan, inputs)?),
         mark: RunMark::new(part.mark),
         meeting: Meeting::new(threads).among_others(!part.is_whole()),
         gate: host.share.map(|share| share.gate),
@@ -466,7 +466,7 @@ fn run_with<C: Codec + Sync, B: Backend>(
         stored: plan.phases.iter().map(|_| AtomicU64::new(0)).collect(),
         wants: watch.wants(),
     };
-    let (messages, heard) = mpsc::channel();
+    let (messages, inbox) = mpsc::channel();
     let mut spares = Vec::with_capacity(threads);
     thread::scope(|scope| {
         for worker in 0..threads {
@@ -485,7 +485,7 @@ fn run_with<C: Codec + Sync, B: Backend>(
         }
         drop(messages);
         let _end = EndOnPanic(&context.meeting);
-        Ok(Collector::new(&context, spares, watch).collect(heard, stop))
+        Ok(Collector::new(&context, spares, watch).collect(inbox, stop))
     })
 }
 
@@ -570,20 +570,20 @@ fn uses_datagrams(plan: &Plan) -> bool {
 }
 
 /// What is said on every new connection: the version of the protocol, and who we are.
-fn greeting_of(plan: &Plan, inputs: &Inputs) -> Result<Greeting, RunError> {
+fn handshake_of(plan: &Plan, inputs: &Inputs) -> Result<Handshake, RunError> {
     let password = inputs.password.clone().map_or_else(|| password_of(plan), |known| Ok(Some(known)))?;
     let login = plan.login.as_ref().zip(password.as_ref()).map(|(login, password)| handshake::Login {
         user: login.user.as_bytes(),
         password: password.as_bytes(),
     });
-    let greeting = match (plan.protocol, login) {
-        (Protocol::Resp2, login) => Ok(Greeting::resp2(login, plan.database)),
-        (Protocol::Resp3, login) => Ok(Greeting::resp3(login, plan.database)),
-        (_, None) => Ok(Greeting::none()),
-        (Protocol::Text | Protocol::Meta, Some(login)) => Greeting::text(login),
-        (Protocol::Binary, Some(login)) => Greeting::binary(login),
+    let handshake = match (plan.protocol, login) {
+        (Protocol::Resp2, login) => Ok(Handshake::resp2(login, plan.database)),
+        (Protocol::Resp3, login) => Ok(Handshake::resp3(login, plan.database)),
+        (_, None) => Ok(Handshake::none()),
+        (Protocol::Text | Protocol::Meta, Some(login)) => Handshake::text(login),
+        (Protocol::Binary, Some(login)) => Handshake::binary(login),
     };
-    greeting.map_err(|Refused(why)| RunError::Plan(format!("the login cannot be sent: {why}")))
+    handshake.map_err(|Refused(why)| RunError::Plan(format!("the login cannot be sent: {why}")))
 }
 
 /// The password of the plan's user, which no Plan holds; none where nobody logs in. It is read from where the plan says,
@@ -1112,7 +1112,7 @@ fn worker_of<C: Codec, B: Backend>(
             servers: Arc::clone(&context.servers),
             endpoints,
             depth,
-            greeting: Arc::clone(&context.greeting),
+            handshake: Arc::clone(&context.handshake),
         },
         limits,
         shared,
@@ -1257,7 +1257,7 @@ impl<'a, 'w> Collector<'a, 'w> {
     fn collect(mut self, messages: Receiver<Told>, stop: &dyn Fn() -> bool) -> Measurement {
         loop {
             match messages.recv_timeout(WATCH) {
-                Ok(told) => self.hear(told),
+                Ok(told) => self.handle_message(told),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
@@ -1275,7 +1275,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         self.finish()
     }
 
-    fn hear(&mut self, told: Told) {
+    fn handle_message(&mut self, told: Told) {
         let plan = self.context.plan;
         match told.message {
             WorkerMessage::Began { phase, at, cpu } => {

@@ -23,7 +23,7 @@ use pummel_logic::connection::inflight::{Care, Origin, Ticket};
 use pummel_logic::connection::session::{Answer, Chunk, Item, OUTBOX_MAX_BYTES, Session, Sink};
 use pummel_logic::measure::churn::Failure;
 use pummel_logic::plan::Transport;
-use pummel_logic::protocol::handshake::{Greeting, Heard};
+use pummel_logic::protocol::handshake::{Handshake, HandshakeProgress};
 use pummel_logic::protocol::{Codec, Fault, Malformed};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 use pummel_logic::unsent::Unsent;
@@ -34,7 +34,7 @@ use crate::resolve::Server;
 use crate::worker::deadlines::Wheel;
 use crate::worker::meeting::Meeting;
 use crate::worker::messages::{PhaseFate, Trouble};
-use crate::worker::opening::{OPENING_TURN, Openings, Welcome, retry_pause};
+use crate::worker::opening::{OPENING_TURN, Openings, PendingHandshake, retry_pause};
 use crate::worker::population::Crowd;
 use crate::worker::reporter::WorkerReporter;
 use crate::worker::silence::Silence;
@@ -93,8 +93,8 @@ struct Connection<C> {
     client: u32,
     lane: Lane,
     in_wheel: bool,
-    /// It is open, and the server has not answered the greeting yet.
-    welcome: Option<Box<Welcome>>,
+    /// It is open, and the server has not answered the handshake yet.
+    handshake: Option<Box<PendingHandshake>>,
     /// It was open once.
     opened: bool,
     /// Which of the server's addresses is tried next.
@@ -187,7 +187,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         shared: Shared,
         reporter: WorkerReporter,
     ) -> Worker<C, B> {
-        let WorkerSetup { clients, lanes, servers, endpoints, depth, greeting } = crew;
+        let WorkerSetup { clients, lanes, servers, endpoints, depth, handshake } = crew;
         assert!(endpoints.len() == clients.len() * lanes, "every client has as many lanes");
         let count = endpoints.len();
         let wheel = Wheel::new(limits.timeout_ns, backend.now());
@@ -210,7 +210,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             expired: Vec::with_capacity(count),
             congested: 0,
             relieved: Vec::new(),
-            openings: Openings::new(greeting, count),
+            openings: Openings::new(handshake, count),
             broken: Vec::new(),
             active,
             crowd: None,
@@ -399,7 +399,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             if !state.redials.is_empty() {
                 state.redial(&mut self.backend);
             }
-            state.greet(&mut self.backend);
+            state.send_handshakes(&mut self.backend);
             if state.reporter.wants_mending() {
                 self.backend.mend_stamps();
             }
@@ -457,7 +457,7 @@ pub struct WorkerSetup {
     /// Most requests outstanding on a connection, to make room for.
     pub depth: usize,
     /// What is said on every new connection.
-    pub greeting: Arc<Greeting>,
+    pub handshake: Arc<Handshake>,
 }
 
 /// Where a connection goes.
@@ -505,7 +505,7 @@ impl<C: Codec> Connection<C> {
             client: (slot / lanes) as u32,
             lane: (slot % lanes) as Lane,
             in_wheel: false,
-            welcome: None,
+            handshake: None,
             opened: false,
             attempt: 0,
             failures: 0,
@@ -840,8 +840,10 @@ impl<C: Codec> WorkerState<C> {
             return;
         }
         match event {
-            Event::Received { bytes, .. } if connection.welcome.is_some() => self.hear(id, bytes, now),
-            Event::Writable if connection.welcome.is_some() => self.openings.call(id),
+            Event::Received { bytes, .. } if connection.handshake.is_some() => {
+                self.handle_handshake(id, bytes, now)
+            }
+            Event::Writable if connection.handshake.is_some() => self.openings.call(id),
             Event::Received { bytes, stamp, read } => {
                 self.read_at = read;
                 let chunk = Chunk { bytes, stamp, read };
@@ -890,8 +892,8 @@ impl<C: Codec> WorkerState<C> {
                 self.wake(client);
             }
             Event::Opened { at } => {
-                connection.welcome = self.openings.welcome(id);
-                if connection.welcome.is_none() {
+                connection.handshake = self.openings.handshake(id);
+                if connection.handshake.is_none() {
                     self.opened(slot, at);
                 }
             }
@@ -900,32 +902,32 @@ impl<C: Codec> WorkerState<C> {
     }
 
     /// Says on new connections what is said before the first request.
-    fn greet(&mut self, backend: &mut impl Backend) {
+    fn send_handshakes(&mut self, backend: &mut impl Backend) {
         for id in self.openings.take_called() {
             let connection = &mut self.connections[id.slot as usize];
-            let Some(welcome) =
-                connection.welcome.as_mut().filter(|_| connection.generation == id.generation)
+            let Some(handshake) =
+                connection.handshake.as_mut().filter(|_| connection.generation == id.generation)
             else {
                 continue;
             };
-            if !welcome.rest().is_empty() {
-                let handed = backend.send(id, &[IoSlice::new(welcome.rest())]);
-                welcome.handle_said(handed.taken);
+            if !handshake.rest().is_empty() {
+                let handed = backend.send(id, &[IoSlice::new(handshake.rest())]);
+                handshake.handle_sent(handed.taken);
                 self.reporter.sent(handed.taken);
             }
         }
     }
 
-    /// Takes in what a server answers to the greeting. The connection counts as open when it has agreed to everything.
-    fn hear(&mut self, id: ConnId, bytes: &[u8], now: Nanos) {
+    /// Takes in what a server answers to the handshake. The connection counts as open when it has agreed to everything.
+    fn handle_handshake(&mut self, id: ConnId, bytes: &[u8], now: Nanos) {
         let slot = id.slot as usize;
         self.reporter.received(bytes.len(), 0);
         let connection = &mut self.connections[slot];
-        let Some(welcome) = &mut connection.welcome else { return };
-        let why = match welcome.handle_received(bytes) {
-            Ok(Heard::NeedMore) => return,
-            Ok(Heard::Done) => {
-                connection.welcome = None;
+        let Some(handshake) = &mut connection.handshake else { return };
+        let why = match handshake.handle_received(bytes) {
+            Ok(HandshakeProgress::NeedMore) => return,
+            Ok(HandshakeProgress::Done) => {
+                connection.handshake = None;
                 return self.opened(slot, now);
             }
             Err(why) => why,
@@ -967,7 +969,7 @@ impl<C: Codec> WorkerState<C> {
             return self.lose(slot, Loss::Closed(fault), self.limits.reconnect, now);
         };
         self.openings.end_one();
-        connection.welcome = None;
+        connection.handshake = None;
         connection.attempt = connection.attempt.wrapping_add(1);
         connection.failures += 1;
         connection.state = State::Closed;

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use pummel_logic::protocol::handshake::{Greeting, Heard, Hearing};
+use pummel_logic::protocol::handshake::{Handshake, HandshakeProgress, HandshakeReader};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 
 use crate::backend::ConnId;
@@ -22,9 +22,9 @@ const RETRY_NS: (Nanos, Nanos) = (10 * MILLISECOND, SECOND);
 #[derive(Debug)]
 pub struct Openings {
     /// What is said on every new connection.
-    greeting: Arc<Greeting>,
+    handshake: Arc<Handshake>,
     /// New connections on which it is to be said.
-    greeted: Vec<ConnId>,
+    to_send: Vec<ConnId>,
     /// Connections that wait to be opened: from when on, their slot, and the generation that they had then.
     queue: BinaryHeap<Reverse<(Nanos, u32, u32)>>,
     /// How many are being opened.
@@ -33,10 +33,10 @@ pub struct Openings {
 
 impl Openings {
     /// Nothing to open yet, and room for so many connections.
-    pub fn new(greeting: Arc<Greeting>, connections: usize) -> Openings {
+    pub fn new(handshake: Arc<Handshake>, connections: usize) -> Openings {
         Openings {
-            greeting,
-            greeted: Vec::new(),
+            handshake,
+            to_send: Vec::new(),
             queue: BinaryHeap::with_capacity(connections),
             under_way: 0,
         }
@@ -80,57 +80,59 @@ impl Openings {
 
     /// The server has taken a connection. Returns what has to be said and heard on it before it counts as open, if
     /// anything.
-    pub fn welcome(&mut self, conn: ConnId) -> Option<Box<Welcome>> {
-        if self.greeting.is_none() {
+    pub fn handshake(&mut self, conn: ConnId) -> Option<Box<PendingHandshake>> {
+        if self.handshake.is_none() {
             return None;
         }
         self.call(conn);
-        Some(Box::new(Welcome {
-            greeting: Arc::clone(&self.greeting),
+        Some(Box::new(PendingHandshake {
+            handshake: Arc::clone(&self.handshake),
             said: 0,
-            hearing: self.greeting.hearing(),
+            reader: self.handshake.reader(),
         }))
     }
 
     /// There is something to be said on a new connection.
     pub fn call(&mut self, conn: ConnId) {
-        self.greeted.push(conn);
+        self.to_send.push(conn);
     }
 
     /// The connections on which there is something to be said.
     pub fn take_called(&mut self) -> Vec<ConnId> {
-        std::mem::take(&mut self.greeted)
+        std::mem::take(&mut self.to_send)
     }
 }
 
-/// How far the greeting on a connection has come.
+/// How far the handshake on a connection has come.
 #[derive(Debug)]
-pub struct Welcome {
-    greeting: Arc<Greeting>,
+pub struct PendingHandshake {
+    handshake: Arc<Handshake>,
     /// Bytes of it that were sent.
     said: usize,
-    hearing: Hearing,
+    reader: HandshakeReader,
 }
 
-impl Welcome {
+impl PendingHandshake {
     /// What has not been said yet.
     pub fn rest(&self) -> &[u8] {
-        &self.greeting.bytes()[self.said..]
+        &self.handshake.bytes()[self.said..]
     }
 
     /// So many bytes more were said.
-    pub fn handle_said(&mut self, count: usize) {
+    pub fn handle_sent(&mut self, count: usize) {
         self.said += count;
     }
 
     /// Takes in what the server answers: whether it has agreed to everything.
     ///
     /// # Errors
-    /// Returns the server's words, or what is wrong with its answer, when the server refuses the greeting or says
+    /// Returns the server's words, or what is wrong with its answer, when the server refuses the handshake or says
     /// more than was asked.
-    pub fn handle_received(&mut self, mut bytes: &[u8]) -> Result<Heard, String> {
-        match self.hearing.handle_received(&mut bytes) {
-            Ok(Heard::Done) if !bytes.is_empty() => Err("the server said more than was asked".to_owned()),
+    pub fn handle_received(&mut self, mut bytes: &[u8]) -> Result<HandshakeProgress, String> {
+        match self.reader.handle_received(&mut bytes) {
+            Ok(HandshakeProgress::Done) if !bytes.is_empty() => {
+                Err("the server said more than was asked".to_owned())
+            }
             Ok(heard) => Ok(heard),
             Err(unwelcome) => Err(unwelcome.to_string()),
         }

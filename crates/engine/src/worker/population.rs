@@ -328,7 +328,7 @@ impl<C> Connection<C> {
     fn leave(&mut self) {
         self.state = State::Closed;
         self.generation = self.generation.wrapping_add(1);
-        (self.opened, self.failures, self.failures_without_reply, self.welcome) = (false, 0, 0, None);
+        (self.opened, self.failures, self.failures_without_reply, self.handshake) = (false, 0, 0, None);
         self.shut = false;
     }
 }
@@ -647,7 +647,7 @@ impl<C: Codec> WorkerState<C> {
         self.reporter.failed(slot);
         self.crowd().lives[slot].failure = Some(failure);
         let connection = &mut self.connections[slot];
-        connection.welcome = None;
+        connection.handshake = None;
         if let State::Open | State::Full = connection.state {
             match loss {
                 _ if connection.answered => connection.failures_without_reply = 0,

@@ -17,7 +17,7 @@ use pummel_logic::workload::sequence::Weight;
 use pummel_logic::workload::value::Version;
 use pummel_logic::workload::verify::check::{Check, Verdict};
 
-use crate::backend::{Handshake, Reason};
+use crate::backend::{Reason, TlsHandshake};
 use crate::worker::churn_account::ChurnAccount;
 use crate::worker::departures::Departures;
 use crate::worker::messages::{
@@ -628,7 +628,7 @@ impl WorkerReporter {
     }
 
     /// A TLS handshake ended well.
-    pub fn shook_hands(&mut self, handshake: Handshake) {
+    pub fn shook_hands(&mut self, handshake: TlsHandshake) {
         self.end.handshake.record(handshake.took);
         self.end.resumed += u64::from(handshake.resumed);
     }

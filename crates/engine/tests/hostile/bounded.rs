@@ -3,7 +3,7 @@
 use std::io::{self, IoSlice};
 use std::sync::{Arc, Mutex};
 
-use pummel_engine::backend::{Backend, Close, ConnId, Event, Handed, Handshake, Target};
+use pummel_engine::backend::{Backend, Close, ConnId, Event, Handed, Target, TlsHandshake};
 use pummel_logic::time::Nanos;
 
 use crate::memory;
@@ -117,7 +117,7 @@ impl<B: Backend> Backend for Bounded<B> {
         self.inner.obstacle(conn)
     }
 
-    fn handshakes(&mut self, on: &mut impl FnMut(Handshake)) {
+    fn handshakes(&mut self, on: &mut impl FnMut(TlsHandshake)) {
         self.inner.handshakes(on);
     }
 }

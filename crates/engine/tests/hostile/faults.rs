@@ -135,7 +135,7 @@ impl Mischief {
         }
     }
 
-    /// Whether connections are taken and the greeting on them is refused.
+    /// Whether connections are taken and the handshake on them is refused.
     pub fn refuses_greetings(&self) -> bool {
         self.fault == Misbehaviour::Refused && self.style % 4 == 3
     }

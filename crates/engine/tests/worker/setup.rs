@@ -104,13 +104,13 @@ impl Outcome {
 
 /// Keeps what a run tells.
 #[derive(Default)]
-struct Ears {
+struct ReaderState {
     rows: Vec<Row>,
     departures: Vec<Departure>,
     begin: Nanos,
 }
 
-impl Watch for Ears {
+impl Watch for ReaderState {
     fn wants(&self) -> Wants {
         Wants { rows: true, departures: true, keep: Keep::Histograms, outstanding: false }
     }
@@ -149,9 +149,10 @@ pub fn run_with_inputs<B: pummel_engine::backend::Backend>(
     supplies: &Inputs,
     backend: impl Fn(usize) -> io::Result<B> + Sync,
 ) -> Outcome {
-    let mut ears = Ears::default();
-    let measurement = run_supplied_on(plan, supplies, &mut ears, &|| false, backend).expect("the run begins");
-    Outcome { measurement, rows: ears.rows, departures: ears.departures, begin: ears.begin }
+    let mut state = ReaderState::default();
+    let measurement =
+        run_supplied_on(plan, supplies, &mut state, &|| false, backend).expect("the run begins");
+    Outcome { measurement, rows: state.rows, departures: state.departures, begin: state.begin }
 }
 
 /// When the requests of the last phase are due that last `length_ns`, from its beginning, for each client.

@@ -16,7 +16,7 @@ pub use setup::{Setup, TlsError, server_config};
 use backlog::Backlog;
 use words::Ending;
 
-use crate::backend::{Backend, Close, ConnId, Event, Handed, Handshake, Target};
+use crate::backend::{Backend, Close, ConnId, Event, Handed, Target, TlsHandshake};
 
 /// Most plain bytes of a connection that are encrypted and not yet taken by the kernel.
 const SEALED_MAX: usize = 64 * 1024;
@@ -49,7 +49,7 @@ struct Links {
     unsettled: Vec<ConnId>,
     /// Connections that have something to tell in the next drain, whatever the inner backend says.
     again: Vec<ConnId>,
-    handshakes: Vec<Handshake>,
+    handshakes: Vec<TlsHandshake>,
 }
 
 /// One connection.
@@ -177,7 +177,7 @@ impl<B: Backend> Backend for Tls<B> {
         shaking.then_some(words::SILENCE)
     }
 
-    fn handshakes(&mut self, on: &mut impl FnMut(Handshake)) {
+    fn handshakes(&mut self, on: &mut impl FnMut(TlsHandshake)) {
         self.links.handshakes.drain(..).for_each(on);
     }
 }
@@ -442,10 +442,10 @@ impl Link {
     }
 
     /// The handshake that ended with what arrived with these times.
-    fn handshake(&self, stamp: Option<Nanos>, read: Nanos) -> Handshake {
+    fn handshake(&self, stamp: Option<Nanos>, read: Nanos) -> TlsHandshake {
         let possible = self.began.saturating_sub(STAMP_SLACK_NS)..=read + STAMP_SLACK_NS;
         let arrived = stamp.filter(|stamp| possible.contains(stamp)).unwrap_or(read);
-        Handshake {
+        TlsHandshake {
             took: arrived.saturating_sub(self.began),
             resumed: self.tls.handshake_kind() == Some(HandshakeKind::Resumed),
         }

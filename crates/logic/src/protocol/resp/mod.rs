@@ -26,7 +26,7 @@ const FOR_EVER_S: u64 = 100 * 365 * 24 * 60 * 60;
 /// RESP2 on one connection.
 pub type Resp2 = Resp<2>;
 
-/// RESP3 on one connection, which begins with the greeting [`Greeting::resp3`](super::handshake::Greeting::resp3).
+/// RESP3 on one connection, which begins with the handshake [`Handshake::resp3`](super::handshake::Handshake::resp3).
 pub type Resp3 = Resp<3>;
 
 /// RESP on one connection. Replies come in the order of requests and carry no tag; what was asked is kept, because a
