@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use pummel_logic::arrival::{Pace, Schedule};
 use pummel_logic::client::{Client, PhaseAssignment, Wish};
-use pummel_logic::connection::inflight::{Care, Origin, Ticket};
+use pummel_logic::connection::inflight::{AnswerUse, Origin, Ticket};
 use pummel_logic::connection::session::{Answer, Item, Stamp};
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Arrivals, Data, Late, Load, Mix, Style, Work};
@@ -656,7 +656,7 @@ fn a_delayed_store_lets_others_pass_until_it_is_due() {
 fn of_a_multi_get_exactly_the_missing_keys_are_stored() {
     let mut story = Story::new(1, &Task { requests: 1, depth: 4, ..Task::new(reading_through(0, 5)) });
     let read = story.asks(0, BEGIN);
-    assert_eq!(read.ticket.care, Care::Items);
+    assert_eq!(read.ticket.answer_use, AnswerUse::Items);
     story.item(0, &read.keys[1], 0);
     story.item(0, &read.keys[3], 0);
     story.answer(0, Outcome::Hit, BEGIN + 10 * US, BEGIN + 10 * US);

@@ -4,7 +4,7 @@ use std::io::IoSlice;
 
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
-use pummel_logic::connection::inflight::{Care, Memo, Origin, Ticket};
+use pummel_logic::connection::inflight::{AnswerUse, CheckState, Origin, Ticket};
 use pummel_logic::connection::session::{Answer, Chunk, Item, Session, Sink, Stamp};
 use pummel_logic::protocol::text::Text;
 use pummel_logic::protocol::udp::{DATAGRAM_MAX_BYTES, Frame};
@@ -92,7 +92,7 @@ impl Sink for Told {
     fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> Result<bool, Malformed> {
         let key = String::from_utf8_lossy(item.key).into_owned();
         self.items.push(key.clone());
-        let wanted = ticket.care == Care::Verify;
+        let wanted = ticket.answer_use == AnswerUse::Verify;
         if wanted {
             self.checked.push((key, Vec::new()));
         }
@@ -121,10 +121,10 @@ impl Story {
             ready: at,
             index: self.asked,
             key: 0,
-            memo: Memo::None,
+            check_state: CheckState::None,
             verb: op.verb,
             origin: Origin::Arrival,
-            care: Care::Verify,
+            answer_use: AnswerUse::Verify,
             keys: op.keys.count() as u16,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::io::IoSlice;
 
-use pummel_logic::connection::inflight::{Care, Memo, Origin, Owed, Ticket};
+use pummel_logic::connection::inflight::{AnswerUse, CheckState, Origin, Owed, Ticket};
 use pummel_logic::connection::session::{Answer, Chunk, Item, Session, Sink, Stamp};
 use pummel_logic::protocol::binary::Binary;
 use pummel_logic::protocol::meta::Meta;
@@ -20,7 +20,7 @@ struct Story {
     block: Vec<u8>,
     asked: u64,
     /// What is done with the answers to what is asked.
-    care: Care,
+    answer_use: AnswerUse,
     /// Everything that was taken from it.
     wire: Vec<u8>,
     told: Told,
@@ -51,7 +51,7 @@ struct Told {
 
 impl Sink for Told {
     fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> Result<bool, Malformed> {
-        self.memos.push(ticket.memo != Memo::None);
+        self.memos.push(ticket.check_state != CheckState::None);
         self.items.push((ticket.index, String::from_utf8_lossy(item.key).into_owned(), item.size));
         Ok(true)
     }
@@ -77,7 +77,7 @@ impl Story {
             session: Session::new(4),
             block: (0..100_000u32).map(|i| (i % 251) as u8).collect(),
             asked: 0,
-            care: Care::Items,
+            answer_use: AnswerUse::Items,
             wire: Vec::new(),
             told: Told::default(),
         }
@@ -90,10 +90,10 @@ impl Story {
             ready: at,
             index: self.asked,
             key: self.asked,
-            memo: Memo::Length(1),
+            check_state: CheckState::Length(1),
             verb: op.verb,
             origin: Origin::Arrival,
-            care: self.care,
+            answer_use: self.answer_use,
             keys: op.keys.count() as u16,
         };
         self.asked += 1;
@@ -281,7 +281,7 @@ fn answers_are_the_same_when_nobody_looks_at_their_items() {
     let hits = |story: &Story| story.told.answers.iter().map(|(end, _)| end.hits).collect::<Vec<u32>>();
     let expected = (hits(&whole), whole.answers());
     for cut in 0..=REPLIES.len() {
-        let mut story = Story { care: Care::None, ..Story::new() };
+        let mut story = Story { answer_use: AnswerUse::None, ..Story::new() };
         ask_many(&mut story);
         story.received(&REPLIES[..cut], 50 * US, 60 * US).received(&REPLIES[cut..], 50 * US, 60 * US);
         assert_eq!((hits(&story), story.answers()), expected, "cut at {cut}");
@@ -536,10 +536,10 @@ fn a_request_that_the_protocol_cannot_say_leaves_no_trace() {
         ready: 0,
         index: 0,
         key: 0,
-        memo: Memo::None,
+        check_state: CheckState::None,
         verb: Verb::Get,
         origin: Origin::Arrival,
-        care: Care::None,
+        answer_use: AnswerUse::None,
         keys: 1,
     };
     assert!(story.session.request(&Op::new(Verb::Get, b"two words"), ticket).is_err());
@@ -564,10 +564,10 @@ fn after_a_quiet_store<C: Codec>(replies: &[&str]) -> (Told, Vec<u8>) {
             ready: 0,
             index: index as u64,
             key: 0,
-            memo: Memo::None,
+            check_state: CheckState::None,
             verb: op.verb,
             origin: Origin::Arrival,
-            care: Care::Items,
+            answer_use: AnswerUse::Items,
             keys: 1,
         };
         session.request(&op, ticket).expect("it can be said");
@@ -638,7 +638,7 @@ fn no_reply_brings_more_items_than_its_request_has_keys() {
 #[test]
 fn an_error_within_a_reply_leaves_no_proof_for_what_follows_in_its_connection() {
     let mut story = Story::new();
-    story.care = Care::Verify;
+    story.answer_use = AnswerUse::Verify;
     story.get("a", 0).sent_all(US);
     let bytes = b"VALUE a 0 1\r\nx\r\nSERVER_ERROR busy\r\n";
     story.session.handle_received(Chunk { bytes, stamp: None, read: 2 * US }, &mut story.told).unwrap();
@@ -666,10 +666,10 @@ fn exchange<C: Codec>(
         ready: 0,
         index: 0,
         key: 0,
-        memo: Memo::None,
+        check_state: CheckState::None,
         verb: op.verb,
         origin,
-        care: Care::None,
+        answer_use: AnswerUse::None,
         keys: 1,
     };
     session.request(&op, ticket).expect("it can be said");

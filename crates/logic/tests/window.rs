@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use pummel_logic::client::{Client, PhaseAssignment, Wish};
-use pummel_logic::connection::inflight::{Care, Ticket};
+use pummel_logic::connection::inflight::{AnswerUse, Ticket};
 use pummel_logic::connection::session::{Answer, Item, Stamp};
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Data, Lengths, Pool, Replication, Style, Window, Work};
@@ -109,7 +109,7 @@ impl Story {
         for key in &asked.keys {
             let Some(value) = self.stores[server].get(key) else { continue };
             hits += 1;
-            if asked.ticket.care == Care::Window {
+            if asked.ticket.answer_use == AnswerUse::Window {
                 let item = Item { key, size: value.len() as u64, cas: 0, flags: 0 };
                 if self.client.handle_window_item(&item, &mut self.shared) {
                     let (head, tail) = value.split_at(value.len() / 2);
@@ -326,7 +326,7 @@ fn a_value_that_comes_twice_is_not_called_wrong() {
     let mut story = Story::new(&window, 1, 3_000);
     let mut repeated = 0;
     while let Some(asked) = story.ask() {
-        if asked.ticket.care == Care::Window
+        if asked.ticket.answer_use == AnswerUse::Window
             && let Some(value) = story.stores[0].get(&asked.keys[0]).cloned()
         {
             let item = Item { key: &asked.keys[0], size: value.len() as u64, cas: 0, flags: 0 };

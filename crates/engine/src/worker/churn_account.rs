@@ -1,6 +1,6 @@
 //! The account of clients that come and go: what each request and reply weighed, beside what all runs measure.
 
-use pummel_logic::connection::inflight::Memo;
+use pummel_logic::connection::inflight::CheckState;
 use pummel_logic::connection::session::{Answer, Stamp};
 use pummel_logic::measure::churn::{Churn, Ended, Reply};
 use pummel_logic::time::NEVER;
@@ -31,8 +31,8 @@ impl ChurnAccount {
         let cut = std::mem::take(&mut self.cut);
         let bytes = std::mem::take(&mut self.reply_bytes);
         let is_sent = answer.sent != NEVER;
-        let request_bytes = match (self.weight, ticket.memo) {
-            (Some(weight), Memo::Length(size)) if is_sent && !cut => {
+        let request_bytes = match (self.weight, ticket.check_state) {
+            (Some(weight), CheckState::Length(size)) if is_sent && !cut => {
                 Some(weight.of(ticket.verb, ticket.key, size))
             }
             _ => None,

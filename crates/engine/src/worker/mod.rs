@@ -19,7 +19,7 @@ use std::io::{self, IoSlice};
 use std::sync::Arc;
 
 use pummel_logic::client::{Client, Lane, Wish};
-use pummel_logic::connection::inflight::{Care, Origin, Ticket};
+use pummel_logic::connection::inflight::{AnswerUse, Origin, Ticket};
 use pummel_logic::connection::session::{Answer, Chunk, Item, OUTBOX_MAX_BYTES, Session, Sink};
 use pummel_logic::measure::churn::Failure;
 use pummel_logic::plan::Transport;
@@ -1174,7 +1174,7 @@ impl<'a> View<'a> {
     /// The value that passed by, if any, has passed: it is judged by what the read knew that it was begun for.
     fn end_check(&mut self) {
         let (client, shared, lane) = (&*self.client, &*self.shared, self.lane);
-        let is_stale = |memo, key, version| client.is_stale(lane, memo, key, version, shared);
+        let is_stale = |check_state, key, version| client.is_stale(lane, check_state, key, version, shared);
         self.reporter.end_check(self.slot, shared, is_stale);
     }
 
@@ -1191,26 +1191,26 @@ impl<'a> View<'a> {
 impl Sink for View<'_> {
     #[inline]
     fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> Result<bool, Malformed> {
-        if !ticket.cares() {
+        if !ticket.reads_items() {
             return Ok(false);
         }
-        if ticket.care == Care::Window {
+        if ticket.answer_use == AnswerUse::Window {
             return Ok(self.client.handle_window_item(&item, self.shared));
         }
-        let verify = ticket.care == Care::Verify;
+        let verify = ticket.answer_use == AnswerUse::Verify;
         if verify {
             self.end_check();
         }
         let key = self.client.handle_item(self.lane, ticket, &item, self.shared).ok_or(UNASKED_VALUE)?;
         if verify {
-            self.reporter.begin_check(self.slot, key, ticket.memo, item.size, self.shared);
+            self.reporter.begin_check(self.slot, key, ticket.check_state, item.size, self.shared);
         }
         Ok(verify)
     }
 
     #[inline]
     fn body(&mut self, ticket: &Ticket, bytes: &[u8]) {
-        if ticket.care == Care::Window {
+        if ticket.answer_use == AnswerUse::Window {
             return self.client.handle_window_body(bytes, self.shared);
         }
         self.reporter.check(self.slot, bytes, self.shared);
@@ -1231,7 +1231,7 @@ impl Sink for View<'_> {
     #[inline(always)]
     fn answer(&mut self, answer: &Answer<'_>, message: &[u8]) {
         // The rare ways get copies, so that on the frequent one nothing needs a place in memory.
-        if answer.ticket.care == Care::Verify {
+        if answer.ticket.answer_use == AnswerUse::Verify {
             self.copy().end_check();
         }
         if answer.ticket.origin == Origin::Part {

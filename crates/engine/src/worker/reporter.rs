@@ -1,6 +1,6 @@
 //! Everything that one worker writes down while it works.
 
-use pummel_logic::connection::inflight::Memo;
+use pummel_logic::connection::inflight::CheckState;
 use pummel_logic::connection::session::{Answer, Stamp};
 use pummel_logic::measure::churn::Churn;
 use pummel_logic::measure::interval::Interval;
@@ -117,7 +117,7 @@ struct Passing {
     key: u64,
     check: Check,
     /// What the read remembers that it was begun for.
-    memo: Memo,
+    check_state: CheckState,
 }
 
 /// What a worker is to write down.
@@ -720,10 +720,17 @@ impl WorkerReporter {
     }
 
     /// A value of `size` bytes begins to pass that is to be checked: that of the key with index `key`, which a read with
-    /// this memo asked for.
-    pub fn begin_check(&mut self, slot: usize, key: u64, memo: Memo, size: u64, shared: &Shared) {
+    /// this check_state asked for.
+    pub fn begin_check(
+        &mut self,
+        slot: usize,
+        key: u64,
+        check_state: CheckState,
+        size: u64,
+        shared: &Shared,
+    ) {
         let check = Check::begin(shared.values(), key, size);
-        self.checks[slot] = Some(Passing { key, check, memo });
+        self.checks[slot] = Some(Passing { key, check, check_state });
     }
 
     /// Some of its bytes pass.
@@ -735,13 +742,20 @@ impl WorkerReporter {
     }
 
     /// It has passed. `is_stale` says whether its version was certainly overwritten when the read was sent.
-    pub fn end_check(&mut self, slot: usize, shared: &Shared, is_stale: impl Fn(Memo, u64, Version) -> bool) {
+    pub fn end_check(
+        &mut self,
+        slot: usize,
+        shared: &Shared,
+        is_stale: impl Fn(CheckState, u64, Version) -> bool,
+    ) {
         let Some(passing) = self.checks.get_mut(slot).and_then(Option::take) else { return };
         let verdict = passing.check.end(shared.values());
         let verify = &mut self.end.verify;
         verify.checked += 1;
         match verdict {
-            Verdict::Good(version) => verify.stale += u64::from(is_stale(passing.memo, passing.key, version)),
+            Verdict::Good(version) => {
+                verify.stale += u64::from(is_stale(passing.check_state, passing.key, version))
+            }
             Verdict::Pieces | Verdict::Counter => {}
             Verdict::Short => verify.short += 1,
             Verdict::Bad(damage) => {
@@ -794,7 +808,7 @@ fn sample_of(answer: &Answer<'_>) -> Sample {
 mod tests {
     use std::sync::mpsc::{Receiver, Sender, channel};
 
-    use pummel_logic::connection::inflight::{Care, Memo, Origin, Ticket};
+    use pummel_logic::connection::inflight::{AnswerUse, CheckState, Origin, Ticket};
 
     use super::*;
     use crate::worker::messages::{ROWS_WAITING_MAX, Told};
@@ -882,10 +896,10 @@ mod tests {
             ready: 0,
             index: 0,
             key: 0,
-            memo: Memo::None,
+            check_state: CheckState::None,
             verb: Verb::Get,
             origin: Origin::Arrival,
-            care: Care::None,
+            answer_use: AnswerUse::None,
             keys: 1,
         };
         let answer = Answer {

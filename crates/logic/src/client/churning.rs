@@ -2,7 +2,7 @@
 
 use super::{Client, LaneState, Wish};
 use crate::arrival::{Passed, Schedule};
-use crate::connection::inflight::{Care, Memo, Origin, Ticket};
+use crate::connection::inflight::{AnswerUse, CheckState, Origin, Ticket};
 use crate::time::Nanos;
 use crate::unsent::{self, Unsent};
 use crate::workload::request::Shared;
@@ -62,10 +62,10 @@ impl Client {
             ready,
             index,
             key: step.number,
-            memo: Memo::Length(step.size),
+            check_state: CheckState::Length(step.size),
             verb: op.verb,
             origin: Origin::Arrival,
-            care: Care::None,
+            answer_use: AnswerUse::None,
             keys: 1,
         };
         Wish::Ask { lane: 0, op, ticket }

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use super::windowed::Tasks;
 use super::{Client, Lane, LaneState, Next, Request, Socket, Wish};
-use crate::connection::inflight::{Care, Memo, Origin, Ticket};
+use crate::connection::inflight::{AnswerUse, CheckState, Origin, Ticket};
 use crate::connection::session::{Answer, Stamp};
 use crate::protocol::{Outcome, Verb};
 use crate::time::{NEVER, Nanos};
@@ -144,7 +144,7 @@ impl Client {
         message: &[u8],
         shared: &mut Shared,
     ) -> Option<Whole> {
-        if let Memo::Write(version) = part.ticket.memo {
+        if let CheckState::Write(version) = part.ticket.check_state {
             self.settle(lane, version, part, shared);
         }
         if part.ticket.verb.reads() {
@@ -302,10 +302,10 @@ impl Client {
             ready,
             index: request.index,
             key: request.key,
-            memo: Memo::None,
+            check_state: CheckState::None,
             verb: request.verb,
             origin: Origin::Arrival,
-            care: Care::None,
+            answer_use: AnswerUse::None,
             keys: many.unasked.len() as u16,
         };
         let whole = Whole {
@@ -332,7 +332,7 @@ impl Client {
         let mut ticket = Ticket { key, origin: Origin::Part, keys: len as u16, ..whole };
         if !ticket.verb.reads() {
             shared.begin_keys();
-            keys.iter().for_each(|&key| self.add_pair(key, &mut ticket.memo, shared));
+            keys.iter().for_each(|&key| self.add_pair(key, &mut ticket.check_state, shared));
             return Wish::Ask { lane, op: shared.write_many(), ticket };
         }
         self.draws.care_for(&mut ticket, shared);

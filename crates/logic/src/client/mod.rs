@@ -14,7 +14,7 @@ use self::lanes::Many;
 pub use self::lanes::Whole;
 use crate::arrival::{Passed, Schedule};
 pub use crate::client::route::Lane;
-use crate::connection::inflight::{Care, Memo, Origin, Ticket};
+use crate::connection::inflight::{AnswerUse, CheckState, Origin, Ticket};
 use crate::connection::session::{Answer, Item};
 use crate::plan::Late;
 use crate::protocol::{Fault, MetaAsk, Op, Outcome, Verb};
@@ -154,11 +154,11 @@ impl Draws {
     /// Decides what is to be done with the answer to a read.
     #[inline(always)]
     fn care_for(&self, ticket: &mut Ticket, shared: &Shared) {
-        if shared.cares(ticket.keys) {
-            ticket.care = shared.care(ticket.keys, self.verify.draw(ticket.index));
+        if shared.reads_items(ticket.keys) {
+            ticket.answer_use = shared.answer_use(ticket.keys, self.verify.draw(ticket.index));
         }
-        if ticket.care == Care::Verify {
-            ticket.memo = Memo::Read(shared.witness.mark());
+        if ticket.answer_use == AnswerUse::Verify {
+            ticket.check_state = CheckState::Read(shared.witness.mark());
         }
     }
 }
@@ -385,8 +385,8 @@ impl Client {
             schedule.next();
         }
         self.slots.take();
-        let (memo, origin, care) = (Memo::None, Origin::Arrival, Care::None);
-        let mut ticket = Ticket { due, ready, index, key, memo, verb, origin, care, keys: 1 };
+        let (check_state, origin, answer_use) = (CheckState::None, Origin::Arrival, AnswerUse::None);
+        let mut ticket = Ticket { due, ready, index, key, check_state, verb, origin, answer_use, keys: 1 };
         self.draws.care_for(&mut ticket, shared);
         let expiry_bits = self.expiry_bits(verb, index, shared);
         Some((shared.read_made(verb, key, expiry_bits), ticket))
@@ -495,10 +495,17 @@ impl Client {
         Some(socket.missed.remove(late))
     }
 
-    /// Whether a value of this version, which a read with this memo returned for the key with this index, was certainly
+    /// Whether a value of this version, which a read with this check_state returned for the key with this index, was certainly
     /// overwritten before the read was sent.
-    pub fn is_stale(&self, lane: Lane, memo: Memo, key: u64, version: Version, shared: &Shared) -> bool {
-        let Memo::Read(mark) = memo else { return false };
+    pub fn is_stale(
+        &self,
+        lane: Lane,
+        check_state: CheckState,
+        key: u64,
+        version: Version,
+        shared: &Shared,
+    ) -> bool {
+        let CheckState::Read(mark) = check_state else { return false };
         shared.witness.is_stale(Spot { server: self.socket(lane).server, index: key }, version, mark)
     }
 
@@ -513,7 +520,7 @@ impl Client {
         let ticket = answer.ticket;
         let is_plain = match answer.outcome {
             Outcome::Hit => ticket.keys == 1 && ticket.origin != Origin::BeforeCas,
-            Outcome::Stored => ticket.memo == Memo::None,
+            Outcome::Stored => ticket.check_state == CheckState::None,
             _ => false,
         };
         if !is_plain {
@@ -525,7 +532,7 @@ impl Client {
     #[inline(never)]
     fn follow_answer(&mut self, lane: Lane, answer: &Answer<'_>, shared: &mut Shared) {
         let ticket = answer.ticket;
-        if let Memo::Write(version) = ticket.memo {
+        if let CheckState::Write(version) = ticket.check_state {
             self.settle(lane, version, answer, shared);
         }
         if self.repeats.left > 0 && ticket.verb == Verb::Set && answer.outcome == LOST {
@@ -804,8 +811,17 @@ impl Client {
     fn ask<'a>(&mut self, request: Request, due: Nanos, ready: Nanos, shared: &'a mut Shared) -> Wish<'a> {
         let Request { verb, index, key, cas, origin } = request;
         self.slots.take();
-        let mut ticket =
-            Ticket { due, ready, index, key, memo: Memo::None, verb, origin, care: Care::None, keys: 1 };
+        let mut ticket = Ticket {
+            due,
+            ready,
+            index,
+            key,
+            check_state: CheckState::None,
+            verb,
+            origin,
+            answer_use: AnswerUse::None,
+            keys: 1,
+        };
         if !verb.reads() {
             return self.ask_write(ticket, cas, shared);
         }
@@ -841,13 +857,13 @@ impl Client {
         let Ticket { verb, key, index, .. } = ticket;
         if verb == Verb::Mset && shared.keys_of(verb) > 1 {
             ticket.keys = shared.keys_of(verb);
-            ticket.memo = self.add_pairs(index, ticket.keys, shared);
+            ticket.check_state = self.add_pairs(index, ticket.keys, shared);
             return Wish::Ask { lane: 0, op: shared.write_many(), ticket };
         }
         let mut version = Version::LOADED;
         if let Some(writer) = self.writer.as_mut().filter(|_| verb.stores() && !shared.is_load()) {
             version = writer.send();
-            ticket.memo = Memo::Write(version);
+            ticket.check_state = CheckState::Write(version);
         }
         let expiry_bits = self.expiry_bits(verb, index, shared);
         let size_bits = if shared.draws_length(verb) { self.draws.size.draw(index) } else { 0 };
@@ -892,21 +908,21 @@ impl Client {
     }
 
     /// Writes down the keys and values of an mset. Their versions follow each other; the first is remembered.
-    fn add_pairs(&mut self, index: u64, keys: u16, shared: &mut Shared) -> Memo {
-        let mut memo = Memo::None;
+    fn add_pairs(&mut self, index: u64, keys: u16, shared: &mut Shared) -> CheckState {
+        let mut check_state = CheckState::None;
         shared.begin_keys();
         for place in 0..keys {
             let key = self.record(index, u64::from(place), Space::Plain, shared);
-            self.add_pair(key, &mut memo, shared);
+            self.add_pair(key, &mut check_state, shared);
         }
-        memo
+        check_state
     }
 
     /// Writes down the next key and value of an mset.
-    fn add_pair(&mut self, key: u64, memo: &mut Memo, shared: &mut Shared) {
+    fn add_pair(&mut self, key: u64, check_state: &mut CheckState, shared: &mut Shared) {
         let version = self.writer.as_mut().map_or(Version::LOADED, |writer| writer.send());
-        if *memo == Memo::None && self.writer.is_some() {
-            *memo = Memo::Write(version);
+        if *check_state == CheckState::None && self.writer.is_some() {
+            *check_state = CheckState::Write(version);
         }
         shared.add_pair(key, version);
     }

@@ -5,7 +5,7 @@
 //! When nobody knows what became of a set, its object gets another key, so that no late set can make a check fail.
 
 use super::{Client, Lane, LaneState, Wish};
-use crate::connection::inflight::{Care, Memo, Origin, Ticket};
+use crate::connection::inflight::{AnswerUse, CheckState, Origin, Ticket};
 use crate::connection::session::{Answer, Item};
 use crate::plan::Replication;
 use crate::protocol::{Outcome, Verb};
@@ -498,7 +498,7 @@ impl Client {
         }
         let mut ticket = self.window_ticket(Verb::Get, first, keys as u16, due, now, lane);
         if looks {
-            ticket.care = Care::Window;
+            ticket.answer_use = AnswerUse::Window;
         }
         Wish::Ask { lane, op: shared.window_get(), ticket }
     }
@@ -524,10 +524,10 @@ impl Client {
             ready,
             index: self.issued,
             key: u64::from(slot),
-            memo: Memo::None,
+            check_state: CheckState::None,
             verb,
             origin: Origin::Arrival,
-            care: Care::None,
+            answer_use: AnswerUse::None,
             keys,
         }
     }

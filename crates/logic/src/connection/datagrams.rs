@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::IoSlice;
 
 use super::session::{Answer, Chunk, Item, Session, Sink, Stamp, UNFIT, arrived, ended, ending, pass_item};
-use crate::connection::inflight::{Care, Ticket};
+use crate::connection::inflight::{AnswerUse, Ticket};
 use crate::protocol::udp::{
     Abandoned, Counts, DATAGRAM_MAX_BYTES, Frame, Gathered, Gathering, Shape, Taken, shape,
 };
@@ -270,8 +270,9 @@ struct Unsure<'a, S>(&'a mut S);
 
 impl<S: Sink> Sink for Unsure<'_, S> {
     fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> Result<bool, Malformed> {
-        let care = if ticket.care == Care::Verify { Care::Items } else { ticket.care };
-        self.0.item(&Ticket { care, ..*ticket }, item)
+        let answer_use =
+            if ticket.answer_use == AnswerUse::Verify { AnswerUse::Items } else { ticket.answer_use };
+        self.0.item(&Ticket { answer_use, ..*ticket }, item)
     }
 
     fn body(&mut self, ticket: &Ticket, bytes: &[u8]) {

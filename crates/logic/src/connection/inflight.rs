@@ -19,13 +19,13 @@ pub struct Ticket {
     /// Index of its (first) key.
     pub key: u64,
     /// What a later check needs.
-    pub memo: Memo,
+    pub check_state: CheckState,
     /// What is asked.
     pub verb: Verb,
     /// Why it was asked.
     pub origin: Origin,
     /// What is to be done with its answer.
-    pub care: Care,
+    pub answer_use: AnswerUse,
     /// Number of keys.
     pub keys: u16,
 }
@@ -33,14 +33,14 @@ pub struct Ticket {
 impl Ticket {
     /// Whether somebody looks at the items of its answer, one by one.
     #[inline]
-    pub fn cares(&self) -> bool {
-        self.care != Care::None || self.origin == Origin::BeforeCas
+    pub fn reads_items(&self) -> bool {
+        self.answer_use != AnswerUse::None || self.origin == Origin::BeforeCas
     }
 }
 
 /// What a request remembers for checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Memo {
+pub enum CheckState {
     /// Nothing.
     None,
     /// The version that it writes.
@@ -68,7 +68,7 @@ pub enum Origin {
 /// What is to be done with an answer, beside measuring it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Care {
+pub enum AnswerUse {
     /// Nothing.
     None,
     /// Its items are told apart, since the client acts on what is missing.

@@ -3,7 +3,7 @@
 use std::io::IoSlice;
 
 use super::session::{Answer, Chunk, Item, Session, Sink, Stamp};
-use crate::connection::inflight::{Care, Memo, Origin, Ticket};
+use crate::connection::inflight::{AnswerUse, CheckState, Origin, Ticket};
 use crate::protocol::udp::{DATAGRAM_MAX_BYTES, Frame};
 use crate::protocol::{Codec, Fault, Keys, Malformed, Op, Value, Verb};
 use crate::time::{NEVER, Nanos};
@@ -132,10 +132,10 @@ impl<'a, C: Codec> Stage<'a, C> {
             ready: self.now,
             index,
             key: 0,
-            memo: Memo::None,
+            check_state: CheckState::None,
             verb: op.verb,
             origin: Origin::Arrival,
-            care: if index.is_multiple_of(2) { Care::None } else { Care::Items },
+            answer_use: if index.is_multiple_of(2) { AnswerUse::None } else { AnswerUse::Items },
             keys: op.keys.count() as u16,
         };
         if self.session.request(&op, ticket).is_ok() {

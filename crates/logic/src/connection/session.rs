@@ -3,7 +3,7 @@
 use std::io::IoSlice;
 
 use super::datagrams::Datagrams;
-use crate::connection::inflight::{Inflight, Memo, Origin, Owed, Ticket};
+use crate::connection::inflight::{CheckState, Inflight, Origin, Owed, Ticket};
 use crate::connection::outbox::Outbox;
 use crate::protocol::{Codec, Expect, Fault, Malformed, Op, Outcome, Refused, Step, Tag};
 use crate::time::{NEVER, Nanos};
@@ -64,7 +64,7 @@ pub struct Item<'a> {
 /// Who is told what came.
 pub trait Sink {
     /// An item of a reply to the request begins. Returns whether its bytes are wanted; the bytes of other items are not
-    /// looked at. Items for requests that do not care ([`Ticket::cares`]) may pass without a word.
+    /// looked at. Items for requests that do not answer_use ([`Ticket::reads_items`]) may pass without a word.
     ///
     /// # Errors
     /// When the request did not ask for the item, or has had it already: the connection cannot be used any more.
@@ -258,7 +258,7 @@ impl<C: Codec> Session<C> {
         let mut answered = 0;
         loop {
             let mut oldest = self.owed.first_tag();
-            while let Some(owed) = self.owed.first().filter(|owed| !owed.ticket.cares()) {
+            while let Some(owed) = self.owed.first().filter(|owed| !owed.ticket.reads_items()) {
                 let Some(skimmed) = self.codec.skim(oldest, &mut input) else { break };
                 if !owed.ticket.verb.can_end(&skimmed.outcome) {
                     return Err(UNFIT);
@@ -434,7 +434,7 @@ pub(super) fn pass_item(
     }
     owed.hits += hits_of(&owed.ticket, item.cas);
     if doubtful {
-        return sink.item(&Ticket { memo: Memo::None, ..owed.ticket }, item);
+        return sink.item(&Ticket { check_state: CheckState::None, ..owed.ticket }, item);
     }
     sink.item(&owed.ticket, item)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::client::route::{Lane, Rounds, Router};
-use crate::connection::inflight::Care;
+use crate::connection::inflight::AnswerUse;
 use crate::dist::Dist;
 use crate::plan::{Data, Delete, Load, Mix, Replay, Work};
 use crate::protocol::lines;
@@ -49,7 +49,7 @@ pub struct Shared {
     /// Most clients of a server that load.
     loaders: u64,
     /// Requests that were recorded, and which of them are this worker's.
-    trace: Option<Deal>,
+    trace: Option<TraceShare>,
     task: Task,
     /// Reads ask what only the meta protocol can say.
     asks_meta: bool,
@@ -57,7 +57,7 @@ pub struct Shared {
     sequencer: Option<Box<Sequencer>>,
     /// Which writes are known to be stored.
     pub(crate) witness: Witness,
-    draft: Draft,
+    buffer: RequestBuffer,
     window: Option<WindowMaker>,
     /// What clients with windows counted and found since somebody took it.
     pub(crate) window_counts: WindowCounts,
@@ -81,7 +81,7 @@ enum Task {
     Window {
         preset: bool,
     },
-    Replay(Reel),
+    Replay(TraceCursor),
     /// Which records are deleted: those at the first places of an order.
     Delete {
         order: Shuffle,
@@ -91,7 +91,7 @@ enum Task {
 
 /// A worker's part of a trace: every row that leaves `first` when divided by `step`.
 #[derive(Clone, Debug)]
-struct Deal {
+struct TraceShare {
     trace: Arc<Trace>,
     first: u64,
     step: u64,
@@ -99,7 +99,7 @@ struct Deal {
 
 /// A trace that is being replayed.
 #[derive(Debug)]
-struct Reel {
+struct TraceCursor {
     trace: Arc<Trace>,
     /// The row that is asked next.
     next: u64,
@@ -123,7 +123,7 @@ struct Asking {
 
 /// The request that is being made.
 #[derive(Debug)]
-struct Draft {
+struct RequestBuffer {
     list: PairList,
     header: HeaderBuffer,
     key: KeyBuffer,
@@ -168,7 +168,7 @@ impl Shared {
             asks_meta: false,
             sequencer: None,
             witness: Witness::new(run),
-            draft: Draft {
+            buffer: RequestBuffer {
                 list: PairList { bytes: Vec::with_capacity(KEY_MAX_BYTES), ..PairList::default() },
                 header: [0; HEADER_BYTES],
                 key: [0; KEY_MAX_BYTES],
@@ -219,7 +219,7 @@ impl Shared {
 
     /// The same with a trace to be replayed, of which worker `worker` of `workers` asks its part.
     pub fn replaying(mut self, trace: Arc<Trace>, worker: u64, workers: u64) -> Shared {
-        self.trace = Some(Deal { trace, first: worker, step: workers });
+        self.trace = Some(TraceShare { trace, first: worker, step: workers });
         self
     }
 
@@ -246,10 +246,10 @@ impl Shared {
     /// Makes the work of the next phase ready; `seed` decides what it leaves to chance for all workers alike. A replay
     /// goes on where the one before it stopped.
     pub fn begin(&mut self, work: &Work, seed: u64) {
-        if let Task::Replay(reel) = &self.task
-            && let Some(deal) = &mut self.trace
+        if let Task::Replay(cursor) = &self.task
+            && let Some(trace_share) = &mut self.trace
         {
-            deal.first = reel.next;
+            trace_share.first = cursor.next;
         }
         self.task = match work {
             Work::Load(load) => Task::Load(load_spaces(load)),
@@ -258,7 +258,7 @@ impl Shared {
             }
             Work::Mix(mix) => Task::Mix(Box::new(Asking::new(mix, self.spaces.records()))),
             Work::Window(window) => Task::Window { preset: window.preset },
-            Work::Replay(replay) => Task::Replay(Reel::new(replay, self.trace.as_ref())),
+            Work::Replay(replay) => Task::Replay(TraceCursor::new(replay, self.trace.as_ref())),
             Work::Delete(delete) => Task::Delete {
                 order: Shuffle::new(mix(&[seed, DELETED]), self.spaces.records()),
                 records: Shared::delete_records(delete, self.spaces.records()),
@@ -276,19 +276,19 @@ impl Shared {
     /// Whether nothing is left to ask, whoever comes.
     #[inline]
     pub(crate) fn is_exhausted(&self) -> bool {
-        matches!(&self.task, Task::Replay(reel) if reel.next >= reel.trace.len())
+        matches!(&self.task, Task::Replay(cursor) if cursor.next >= cursor.trace.len())
     }
 
     /// How many rows of a trace wait to be asked here; `None` where nothing is replayed.
     pub(crate) fn rows_left(&self) -> Option<u64> {
-        let Task::Replay(reel) = &self.task else { return None };
-        Some(reel.trace.len().saturating_sub(reel.next).div_ceil(reel.step))
+        let Task::Replay(cursor) = &self.task else { return None };
+        Some(cursor.trace.len().saturating_sub(cursor.next).div_ceil(cursor.step))
     }
 
     /// So many rows of a trace are not asked: the requests that were due for them are unsent.
     pub(crate) fn pass_rows(&mut self, rows: u64) {
-        if let Task::Replay(reel) = &mut self.task {
-            reel.next += rows * reel.step;
+        if let Task::Replay(cursor) = &mut self.task {
+            cursor.next += rows * cursor.step;
         }
     }
 
@@ -306,7 +306,7 @@ impl Shared {
     /// The lane of a request with this key, which is its client's turn `turn`.
     #[inline]
     pub(crate) fn lane_of(&mut self, turn: u64, key: u64) -> Lane {
-        self.router.lane_of(turn, self.keys.key(key, &mut self.draft.key))
+        self.router.lane_of(turn, self.keys.key(key, &mut self.buffer.key))
     }
 
     /// Keys and values as they are made and checked.
@@ -331,7 +331,7 @@ impl Shared {
     /// Whether the server sent the key with this index. A protocol that does not repeat keys sends an empty one.
     #[inline]
     pub(crate) fn is_key(&mut self, index: u64, sent: &[u8]) -> bool {
-        sent.is_empty() || self.keys.key(index, &mut self.draft.key) == sent
+        sent.is_empty() || self.keys.key(index, &mut self.buffer.key) == sent
     }
 
     /// Whether this phase loads.
@@ -345,7 +345,7 @@ impl Shared {
     pub(crate) fn chore(&mut self, index: u64, number: u64) -> Option<(Verb, u64)> {
         match &mut self.task {
             Task::Mix(_) | Task::Rest | Task::Sequence { .. } | Task::Window { .. } => return None,
-            Task::Replay(reel) => return Some(reel.take()),
+            Task::Replay(cursor) => return Some(cursor.take()),
             Task::Load(_) | Task::Delete { .. } => {}
         }
         let servers = self.router.servers() as u64;
@@ -464,7 +464,7 @@ impl Shared {
     pub(crate) fn read_through(&self) -> Option<Nanos> {
         match &self.task {
             Task::Mix(asking) => asking.read_through,
-            Task::Replay(reel) => reel.read_through,
+            Task::Replay(cursor) => cursor.read_through,
             Task::Load(_)
             | Task::Delete { .. }
             | Task::Rest
@@ -475,36 +475,36 @@ impl Shared {
 
     /// Whether anything may have to be done with the answer to a read of so many keys.
     #[inline]
-    pub(crate) fn cares(&self, keys: u16) -> bool {
+    pub(crate) fn reads_items(&self, keys: u16) -> bool {
         self.verify > 0.0 || keys > 1
     }
 
     /// What is to be done with the answer to a read of so many keys.
     #[inline]
-    pub(crate) fn care(&self, keys: u16, bits: u64) -> Care {
+    pub(crate) fn answer_use(&self, keys: u16, bits: u64) -> AnswerUse {
         if self.verify > 0.0 && unit(bits) < self.verify {
-            Care::Verify
+            AnswerUse::Verify
         } else if keys > 1 && self.read_through().is_some() {
-            Care::Items
+            AnswerUse::Items
         } else {
-            Care::None
+            AnswerUse::None
         }
     }
 
     /// Begins a request of several keys, which follow.
     #[inline]
     pub(crate) fn begin_keys(&mut self) {
-        self.draft.list.bytes.clear();
-        self.draft.list.ends.clear();
-        self.draft.list.values.clear();
+        self.buffer.list.bytes.clear();
+        self.buffer.list.ends.clear();
+        self.buffer.list.values.clear();
     }
 
     /// Adds a key to the request.
     #[inline]
     pub(crate) fn add_key(&mut self, index: u64) {
-        let key = self.keys.key(index, &mut self.draft.key);
-        self.draft.list.bytes.extend_from_slice(key);
-        self.draft.list.ends.push(self.draft.list.bytes.len() as u32);
+        let key = self.keys.key(index, &mut self.buffer.key);
+        self.buffer.list.bytes.extend_from_slice(key);
+        self.buffer.list.ends.push(self.buffer.list.bytes.len() as u32);
     }
 
     /// A read of one key.
@@ -518,8 +518,8 @@ impl Shared {
 
     /// The same of a row of the trace.
     fn read_row(&self, verb: Verb, row: u64, expiry_bits: u64) -> Op<'_> {
-        let Task::Replay(reel) = &self.task else { unreachable!("only a replay has rows") };
-        Op { expiry_s: self.expiry_of(verb, expiry_bits), ..Op::new(verb, reel.trace.key(row)) }
+        let Task::Replay(cursor) = &self.task else { unreachable!("only a replay has rows") };
+        Op { expiry_s: self.expiry_of(verb, expiry_bits), ..Op::new(verb, cursor.trace.key(row)) }
     }
 
     /// The same where nothing is replayed.
@@ -528,25 +528,25 @@ impl Shared {
         let expiry_s = self.expiry_of(verb, expiry_bits);
         let meta = if self.asks_meta { self.meta() } else { MetaAsk::default() };
         let key_is_sure = self.keys_are_text;
-        Op { expiry_s, meta, key_is_sure, ..Op::new(verb, self.keys.key(index, &mut self.draft.key)) }
+        Op { expiry_s, meta, key_is_sure, ..Op::new(verb, self.keys.key(index, &mut self.buffer.key)) }
     }
 
     /// A read of the keys that were added.
     pub(crate) fn read_many(&self, verb: Verb, expiry_bits: u64) -> Op<'_> {
-        let keys = Keys::Many { bytes: &self.draft.list.bytes, ends: &self.draft.list.ends };
+        let keys = Keys::Many { bytes: &self.buffer.list.bytes, ends: &self.buffer.list.ends };
         Op { keys, expiry_s: self.expiry_of(verb, expiry_bits), meta: self.meta(), ..Op::new(verb, &[]) }
     }
 
     /// Adds a key to the request, and what is to be stored under it.
     pub(crate) fn add_pair(&mut self, index: u64, version: Version) {
         self.add_key(index);
-        let value = PairValue::of(&self.values.value(index, version, &mut self.draft.header));
-        self.draft.list.values.push(value);
+        let value = PairValue::of(&self.values.value(index, version, &mut self.buffer.header));
+        self.buffer.list.values.push(value);
     }
 
     /// An mset of what was added.
     pub(crate) fn write_many(&self) -> Op<'_> {
-        let pairs = Pairs { list: &self.draft.list, block: self.values.block() };
+        let pairs = Pairs { list: &self.buffer.list, block: self.values.block() };
         Op { keys: Keys::Pairs(pairs), ..Op::new(Verb::Mset, &[]) }
     }
 
@@ -556,23 +556,23 @@ impl Shared {
         let expiry_s = self.expiry_of(write.verb, write.expiry_bits);
         let noreply =
             matches!(&self.task, Task::Mix(asking) if asking.noreply) && write.verb != Verb::Version;
-        if let Task::Replay(reel) = &self.task {
-            let (key, len) = (reel.trace.key(write.key), reel.trace.value_bytes(write.key));
-            let value = self.values.value_of_len(write.key, write.version, len, &mut self.draft.header);
+        if let Task::Replay(cursor) = &self.task {
+            let (key, len) = (cursor.trace.key(write.key), cursor.trace.value_bytes(write.key));
+            let value = self.values.value_of_len(write.key, write.version, len, &mut self.buffer.header);
             return Op { value, expiry_s, ..Op::new(write.verb, key) };
         }
         let meta = if write.verb == Verb::Delete { self.meta() } else { MetaAsk::default() };
-        let key = self.keys.key(write.key, &mut self.draft.key);
+        let key = self.keys.key(write.key, &mut self.buffer.key);
         let value = match write.verb {
             Verb::Set if self.bare_counters && self.spaces.space(write.key) == Space::Counters => {
                 Value::plain(COUNTER.trim_ascii_end())
             }
             verb if verb.stores() && self.values.draws_lengths() => {
                 let len = self.values.drawn_len(write.size_bits).unwrap_or(0);
-                self.values.value_of_len(write.key, write.version, len, &mut self.draft.header)
+                self.values.value_of_len(write.key, write.version, len, &mut self.buffer.header)
             }
             verb if verb.stores() || verb == Verb::Command => {
-                self.values.value(write.key, write.version, &mut self.draft.header)
+                self.values.value(write.key, write.version, &mut self.buffer.header)
             }
             _ => Value::default(),
         };
@@ -663,7 +663,7 @@ impl Shared {
         let value =
             Value { own: &[], shared: window.text(value_at, value_bytes), shared_at: value_at as usize };
         let key_bytes = usize::from(place.key_bytes);
-        let key = &mut self.draft.key[..key_bytes];
+        let key = &mut self.buffer.key[..key_bytes];
         key[..PREFIX_BYTES].copy_from_slice(&window.prefix(number).to_le_bytes());
         key[PREFIX_BYTES..].copy_from_slice(window.text(key_at, key_bytes - PREFIX_BYTES));
         let expiry_s = if place.expires { EXPIRY_S.into() } else { 0 };
@@ -674,7 +674,7 @@ impl Shared {
     pub(crate) fn add_window_key(&mut self, slot: u32, number: u64, key_at: u32) {
         let window = windows(&self.window);
         let suffix_bytes = usize::from(window.slots()[slot as usize].key_bytes) - PREFIX_BYTES;
-        let list = &mut self.draft.list;
+        let list = &mut self.buffer.list;
         list.bytes.extend_from_slice(&window.prefix(number).to_le_bytes());
         list.bytes.extend_from_slice(window.text(key_at, suffix_bytes));
         list.ends.push(list.bytes.len() as u32);
@@ -682,7 +682,7 @@ impl Shared {
 
     /// A get of the keys that were added.
     pub(crate) fn window_get(&self) -> Op<'_> {
-        let list = &self.draft.list;
+        let list = &self.buffer.list;
         match list.ends.as_slice() {
             [_] => Op::new(Verb::Get, &list.bytes),
             ends => Op { keys: Keys::Many { bytes: &list.bytes, ends }, ..Op::new(Verb::Get, &[]) },
@@ -766,7 +766,7 @@ impl Asking {
     }
 }
 
-impl Reel {
+impl TraceCursor {
     /// The next row, as what it asks and its number.
     #[inline]
     fn take(&mut self) -> (Verb, u64) {
@@ -775,9 +775,10 @@ impl Reel {
         (if self.trace.stores(row) { Verb::Set } else { Verb::Get }, row)
     }
 
-    fn new(replay: &Replay, deal: Option<&Deal>) -> Reel {
-        let Deal { trace, first, step } = deal.expect("whoever plans a replay brings the trace").clone();
-        Reel { trace, next: first, step, read_through: replay.read_through_ns }
+    fn new(replay: &Replay, trace_share: Option<&TraceShare>) -> TraceCursor {
+        let TraceShare { trace, first, step } =
+            trace_share.expect("whoever plans a replay brings the trace").clone();
+        TraceCursor { trace, next: first, step, read_through: replay.read_through_ns }
     }
 }
 
