@@ -532,14 +532,14 @@ fn attended<C: Codec, B: Backend>(
     backend: &MakeBackend<'_, B>,
     codec: &C,
 ) {
-    let say = line.last_word();
+    let (worker, say) = (line.worker, line.last_word());
     let life = AssertUnwindSafe(|| worker_main::<C, B>(context, line, backend, codec));
     let Err(panic) = catch_unwind(life) else { return };
     context.meeting.leave();
     let words = panic.downcast_ref::<String>().map(String::as_str);
     let words = words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
     let failure = Some(io::Error::other(format!("it panicked, which is a bug of pummel: {words}")));
-    say(WorkerMessage::Done(Box::new(WorkerEnd { failure, ..WorkerEnd::default() })));
+    say(WorkerMessage::Done(Box::new(WorkerEnd { worker, failure, ..WorkerEnd::default() })));
 }
 
 /// One worker's life: on its CPU, with its backend, through all phases.
