@@ -167,16 +167,16 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let root = root.path();
         for floor in &FLOORS {
-            fs::create_dir_all(root.join(floor.directory).join("src/wire")).unwrap();
+            fs::create_dir_all(root.join(floor.directory).join("src/protocol")).unwrap();
             fs::write(root.join(floor.directory).join("Cargo.toml"), "[dependencies]\n").unwrap();
         }
-        fs::write(root.join("crates/logic/src/wire/text.rs"), "//! Text.\nuse std::net::TcpStream;\n")
+        fs::write(root.join("crates/logic/src/protocol/text.rs"), "//! Text.\nuse std::net::TcpStream;\n")
             .unwrap();
         fs::write(root.join("crates/logic/Cargo.toml"), "[dependencies]\npummel-engine.workspace = true\n")
             .unwrap();
         let (findings, count) = check(root).unwrap();
         let found: Vec<_> = findings.iter().map(|finding| (finding.file.as_str(), finding.line)).collect();
-        assert_eq!(found, [("crates/logic/Cargo.toml", 2), ("crates/logic/src/wire/text.rs", 2)]);
+        assert_eq!(found, [("crates/logic/Cargo.toml", 2), ("crates/logic/src/protocol/text.rs", 2)]);
         assert_eq!(count, 4);
     }
 }
