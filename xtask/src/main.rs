@@ -6,6 +6,7 @@ mod bench;
 mod ci;
 mod floors;
 mod hostile;
+mod instructions;
 mod truth;
 
 use std::io;
@@ -22,6 +23,8 @@ Commands of the project:
                                   (`cargo xtask bench --help` lists the options)
   cargo xtask hostile [OPTIONS]   simulated runs against servers that misbehave, with more seeds than the tests take
                                   (`--help` lists the options)
+  cargo xtask instructions [OPTIONS]
+                                  instructions that a request costs, by callgrind (`--help` lists the options)
   cargo xtask truth [OPTIONS]     pummel's service times beside those of a packet capture (`--help` lists the options)
   cargo xtask help                this text
 
@@ -78,6 +81,14 @@ fn run(root: &Path, arguments: &[String]) -> io::Result<Verdict> {
         }
         ["hostile", ref options @ ..] => match hostile::Options::parse(options) {
             Ok(options) => hostile::run(root, &options)?,
+            Err(why) => return Ok(Verdict::Usage(why)),
+        },
+        ["instructions", "--help" | "-h"] => {
+            print!("{}", instructions::HELP);
+            true
+        }
+        ["instructions", ref options @ ..] => match instructions::Options::parse(options) {
+            Ok(options) => instructions::run(root, &options)?,
             Err(why) => return Ok(Verdict::Usage(why)),
         },
         ["truth", "--help" | "-h"] => {

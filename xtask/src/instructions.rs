@@ -1,0 +1,212 @@
+//! `cargo xtask instructions`: how many instructions a request costs the worker, counted by callgrind.
+//!
+//! A count does not depend on how busy the machine is, so that builds of different days can be compared. A run of few
+//! requests is taken from a run of more with the same seed: what starting, loading and reporting cost cancels out.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::bench::server::{Kind, Server};
+
+/// What `--help` prints.
+pub const HELP: &str = "\
+Usage: cargo xtask instructions [OPTIONS]
+
+Counts the instructions that a request costs the worker's thread (valgrind's callgrind), in closed and open loop, at
+depths 1 and 16, with 50 and 10,000 connections: gets over text, 30-byte keys, 200-byte values, against memcached on
+loopback. Needs valgrind and memcached. Closed loops at 10,000 connections need `ulimit -n` of 10,100 or more.
+
+Options:
+  --binary FILE   count this build of pummel, several times for several columns [default: the release build]
+  --rows TEXT     only rows whose name contains TEXT
+  --extra WORDS   further options for `pummel run`, separated by spaces
+  -h, --help      this text
+
+Exit status: 0 every row was counted, 1 one was not, 2 the command line is wrong.
+";
+
+/// Requests by which the longer run of a row is longer.
+const REQUESTS: u64 = 100_000;
+
+/// One situation in which a request is counted.
+struct Row {
+    name: &'static str,
+    connections: u32,
+    depth: u32,
+    /// Options that make it an open loop; none: closed.
+    pace: &'static [&'static str],
+}
+
+/// The pace of the open loops is one that a program keeps up with while each of its instructions is counted.
+const OPEN: &[&str] = &["--rate", "4k"];
+
+const ROWS: [Row; 6] = [
+    Row { name: "closed, depth 1, 50 connections", connections: 50, depth: 1, pace: &[] },
+    Row { name: "closed, depth 16, 50 connections", connections: 50, depth: 16, pace: &[] },
+    Row { name: "closed, depth 1, 10,000 connections", connections: 10_000, depth: 1, pace: &[] },
+    Row { name: "closed, depth 16, 10,000 connections", connections: 10_000, depth: 16, pace: &[] },
+    Row { name: "open, depth 16, 50 connections", connections: 50, depth: 16, pace: OPEN },
+    Row { name: "open, depth 16, 10,000 connections", connections: 10_000, depth: 16, pace: OPEN },
+];
+
+/// What the command line asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Options {
+    binaries: Vec<PathBuf>,
+    rows: String,
+    extra: Vec<String>,
+}
+
+impl Options {
+    /// Reads the arguments behind `instructions`; the error says what is wrong with them.
+    pub fn parse(words: &[&str]) -> Result<Options, String> {
+        let mut options = Options { binaries: Vec::new(), rows: String::new(), extra: Vec::new() };
+        let mut words = words.iter();
+        while let Some(&option) = words.next() {
+            let value = words.next().ok_or_else(|| format!("{option} needs a value"))?;
+            match option {
+                "--binary" => options.binaries.push(PathBuf::from(value)),
+                "--rows" => options.rows = (*value).to_owned(),
+                "--extra" => options.extra = value.split_whitespace().map(str::to_owned).collect(),
+                _ => return Err(format!("`instructions` does not take this: {option}")),
+            }
+        }
+        if !ROWS.iter().any(|row| row.name.contains(&options.rows)) {
+            let names: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
+            return Err(format!(
+                "--rows {}: no row has that in its name; there are {}",
+                options.rows,
+                names.join("; ")
+            ));
+        }
+        Ok(options)
+    }
+}
+
+/// Counts every row and prints a table; false when a row could not be counted.
+pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
+    let scratch = root.join("target/instructions");
+    fs::create_dir_all(&scratch)?;
+    let binaries = match options.binaries.is_empty() {
+        true => vec![build(root)?],
+        false => options.binaries.iter().map(fs::canonicalize).collect::<io::Result<_>>()?,
+    };
+    println!("{}; instructions of the worker's thread for a request", Kind::Memcached.version()?);
+    println!(
+        "\n| | {} |",
+        binaries.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(" | ")
+    );
+    println!("|---|{}", "---|".repeat(binaries.len()));
+    let mut is_whole = true;
+    for row in ROWS.iter().filter(|row| row.name.contains(&options.rows)) {
+        let server = Server::start(Kind::Memcached, 0, row.connections, &scratch)?;
+        print!("| {} |", row.name);
+        for binary in &binaries {
+            match count(row, binary, &server, &options.extra, &scratch) {
+                Ok(instructions) => print!(" {instructions:.0} |"),
+                Err(error) => {
+                    is_whole = false;
+                    print!(" not counted: {error} |");
+                }
+            }
+        }
+        println!();
+    }
+    Ok(is_whole)
+}
+
+fn build(root: &Path) -> io::Result<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status =
+        Command::new(cargo).args(["build", "--release", "--package", "pummel"]).current_dir(root).status()?;
+    match status.success() {
+        true => Ok(root.join("target/release/pummel")),
+        false => Err(io::Error::other("the release build failed")),
+    }
+}
+
+/// Instructions of the busiest thread for each of the requests by which the longer run is longer.
+fn count(row: &Row, binary: &Path, server: &Server, extra: &[String], scratch: &Path) -> io::Result<f64> {
+    let few = (2 * u64::from(row.connections) * u64::from(row.depth)).max(20_000);
+    let mut totals = Vec::new();
+    for requests in [few, few + REQUESTS] {
+        server.wait_until_left()?;
+        totals.push(busiest_thread(row, requests, binary, server.port, extra, scratch)?);
+    }
+    Ok((totals[1] as f64 - totals[0] as f64) / REQUESTS as f64)
+}
+
+fn busiest_thread(
+    row: &Row,
+    requests: u64,
+    binary: &Path,
+    port: u16,
+    extra: &[String],
+    scratch: &Path,
+) -> io::Result<u64> {
+    let directory = scratch.join("counts");
+    match fs::remove_dir_all(&directory) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => fs::create_dir(&directory)?,
+    }
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--separate-threads=yes"])
+        .arg(format!("--callgrind-out-file={}", directory.join("thread").display()))
+        .arg(binary)
+        .args(["run", "-s", &format!("127.0.0.1:{port}"), "-c", &row.connections.to_string()])
+        .args(["-d", &row.depth.to_string(), "-n", &requests.to_string(), "--seed", "1", "--mix", "get:1"])
+        .args(["--interval", "1000s", "--wait", "block", "--timeout", "60s", "--backend", "epoll"])
+        .args(row.pace)
+        .args(extra)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| {
+            io::Error::new(error.kind(), format!("valgrind (apt-get install valgrind): {error}"))
+        })?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let said: Vec<&str> = said.lines().filter(|line| !line.starts_with("==")).collect();
+        return Err(io::Error::other(format!("{}: {}", output.status, said.join(" "))));
+    }
+    let mut threads = BTreeMap::new();
+    for entry in fs::read_dir(&directory)? {
+        let path = entry?.path();
+        threads.insert(total(&fs::read_to_string(&path)?).unwrap_or(0), path);
+    }
+    let (most, _) = threads.pop_last().ok_or_else(|| io::Error::other("callgrind wrote no file"))?;
+    Ok(most)
+}
+
+/// The sum of a thread's instructions, as callgrind writes it down: `totals: N`, or `summary: N`.
+fn total(file: &str) -> Option<u64> {
+    let line =
+        file.lines().rev().find_map(|line| line.strip_prefix("totals: ").or(line.strip_prefix("summary: ")));
+    line?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sum_of_a_thread_is_read() {
+        assert_eq!(total("version: 1\nevents: Ir\nsummary: 7\nfn=(1)\n1 7\ntotals: 1234\n"), Some(1_234));
+        assert_eq!(total("events: Ir\nsummary: 7\n"), Some(7));
+        assert_eq!(total("events: Ir\n"), None);
+    }
+
+    #[test]
+    fn a_wrong_command_line_is_named() {
+        assert_eq!(Options::parse(&["--binary"]), Err("--binary needs a value".to_owned()));
+        assert!(
+            Options::parse(&["--rows", "sideways"]).unwrap_err().contains("closed, depth 1, 50 connections")
+        );
+        assert!(Options::parse(&["--speed", "1"]).unwrap_err().contains("--speed"));
+        let options = Options::parse(&["--binary", "a", "--binary", "b", "--extra", "--udp -v"]).unwrap();
+        assert_eq!(options.binaries, [PathBuf::from("a"), PathBuf::from("b")]);
+        assert_eq!(options.extra, ["--udp", "-v"]);
+    }
+}
