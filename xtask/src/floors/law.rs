@@ -146,7 +146,7 @@ const TOOL: Floor = Floor {
         ("sweep", &["aside", "execute", "exit", "front", "report", "runner", "search", "supplies"]),
         ("demo", &["aside", "exit", "front"]),
         ("memaslap", &["absence", "aside", "exit", "front", "places", "report"]),
-        ("pages", &["aside", "cli", "exit"]),
+        ("pages", &["aside", "exit"]),
         ("explain", &["aside", "cli", "exit", "front"]),
         ("cli", &["agent", "demo", "explain", "front", "pages", "serve", "sweep"]),
     ],
