@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use pummel_engine::backend::tls;
+use pummel_engine::sys;
 use pummel_logic::dist::{self, Dist, Spec};
 use pummel_logic::server::{Dialect, Fault, Framing, Host, HostConfig, Login, Truth};
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND, from_seconds};
@@ -239,6 +240,7 @@ impl ServeArgs {
 
 /// Tells whoever started the server where it is; at once, since they may wait for it.
 fn announce(address: &str) -> io::Result<()> {
+    sys::check_stdout()?;
     let mut out = io::stdout().lock();
     writeln!(out, "listening on {address}")?;
     out.flush()

@@ -144,7 +144,7 @@ const TOOL: Floor = Floor {
         ),
         ("mcperf", &["aside", "exit", "front", "places", "report", "samples"]),
         ("sweep", &["aside", "execute", "exit", "front", "report", "runner", "search", "supplies"]),
-        ("demo", &["aside", "exit", "front"]),
+        ("demo", &["aside", "exit", "front", "report"]),
         ("memaslap", &["absence", "aside", "exit", "front", "places", "report"]),
         ("pages", &["aside", "exit"]),
         ("explain", &["aside", "cli", "exit", "front"]),
