@@ -870,3 +870,20 @@ fn the_native_scan_measures_every_rate() {
     let refused = pummel(&format!("scan -s {} --rates 1:2", server.name));
     assert_eq!(refused.status, 2);
 }
+
+#[test]
+fn a_load_that_fails_is_fatal_and_one_that_fails_in_part_is_measured_all_the_same() {
+    let server = Serve::start("--fault error-every=1");
+    let ended = mutilate(&format!("-s {} -r 10 -t 1 -B", server.name)).expect(255);
+    assert!(ended.errors.contains("mutilate.cc(0): 10 of 10 records were not stored: "), "{}", ended.errors);
+    let json = ended.json();
+    assert_eq!((json.text("status"), json.count("totals/requests")), ("partial", 0));
+    assert_eq!((json.count("load/records"), json.count("load/stored")), (10, 0));
+    let server = Serve::start("--fault error-every=2");
+    let ended = mutilate(&format!("-s {} -r 10 -t 1 -B", server.name)).expect(255);
+    assert!(ended.errors.contains("mutilate.cc(0): 5 of 10 records were not stored: "), "{}", ended.errors);
+    let json = ended.json();
+    assert_eq!((json.text("status"), json.count("load/stored")), ("partial", 5));
+    assert!(json.count("totals/completed") > 0, "it is measured");
+    assert!(ended.text.starts_with(HEADER), "{}", ended.text);
+}
