@@ -1,7 +1,7 @@
 //! `pummel demo`: a closed loop and an open loop, each with the command line that a user would type.
 
 use std::ffi::OsString;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use clap::Args;
@@ -10,6 +10,7 @@ use crate::aside;
 use crate::exit::{Exit, answer};
 use crate::front::values::{self, ValueError};
 use crate::front::{Edge, Job, native};
+use crate::report::output::print;
 
 /// Seconds after which the built-in server ends by itself, should nobody end it.
 const SERVER_SECONDS: &str = "60";
@@ -52,11 +53,11 @@ pub fn demo(args: &DemoArgs, edge: &Edge, mut execute: impl FnMut(Job) -> Exit) 
         Some(server) => parts(server, edge, &mut execute),
         None => match BuiltIn::start() {
             Ok(built_in) => {
-                tell(&format!(
-                    "No server was named: this is the built-in one of pummel, at {}, not memcached.\n",
-                    built_in.address
-                ));
-                parts(&built_in.address, edge, &mut execute)
+                let address = &built_in.address;
+                let words = format!(
+                    "No server was named: this is the built-in one of pummel, at {address}, not memcached.\n"
+                );
+                tell(&words).map_or_else(|exit| exit, |()| parts(address, edge, &mut execute))
             }
             Err(error) => {
                 aside::say(format_args!("error: the built-in server cannot be started: {error}"));
@@ -69,7 +70,9 @@ pub fn demo(args: &DemoArgs, edge: &Edge, mut execute: impl FnMut(Job) -> Exit) 
 fn parts(server: &str, edge: &Edge, execute: &mut impl FnMut(Job) -> Exit) -> Exit {
     for part in &PARTS {
         let words: Vec<&str> = ["run", "-s", server].iter().chain(part.words).copied().collect();
-        tell(&format!("\n{}\n\n$ pummel {}\n\n", part.story, words.join(" ")));
+        if let Err(exit) = tell(&format!("\n{}\n\n$ pummel {}\n\n", part.story, words.join(" "))) {
+            return exit;
+        }
         let exit = match native::job(words.iter().map(OsString::from), edge) {
             Ok(job) => execute(job),
             Err(error) => answer(&error),
@@ -81,11 +84,12 @@ fn parts(server: &str, edge: &Edge, execute: &mut impl FnMut(Job) -> Exit) -> Ex
     Exit::Complete
 }
 
-/// Writes to standard output, at once, since the run that follows writes there too.
-fn tell(text: &str) {
-    let mut out = io::stdout().lock();
-    // Nobody is left to tell when the terminal or pipe is gone; the run says so itself.
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+/// Writes to standard output, at once, since the run that follows writes there too. A demo that cannot be shown ends.
+fn tell(text: &str) -> Result<(), Exit> {
+    print(text.as_bytes()).map_err(|error| {
+        aside::say(format_args!("error: {error}"));
+        Exit::Failed
+    })
 }
 
 /// `pummel serve` as a process of its own, which ends with this value.

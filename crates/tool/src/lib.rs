@@ -4,6 +4,7 @@ mod absence;
 #[cfg(feature = "agents")]
 pub mod agent;
 pub mod aside;
+mod background;
 pub mod cli;
 pub mod demo;
 pub mod execute;

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 #[cfg(feature = "agents")]
 use pummel_tool::agent::args::agent;
 use pummel_tool::aside::{say, settle};
@@ -56,7 +56,7 @@ fn follow(command: Command, edge: &Edge) -> Exit {
         Command::Mutilate(args) => mutilate("mutilate", &args.args, edge),
         #[cfg(feature = "agents")]
         Command::Agent(args) => agent(&args),
-        Command::Pages(args) => pages(&args),
+        Command::Pages(args) => pages(&args, &Cli::command()),
     }
 }
 

@@ -1,8 +1,9 @@
 //! `pummel mcperf`: runs what its command line means, and prints its report and its log where the original does.
 
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -17,6 +18,7 @@ use pummel_logic::plan::Phase;
 use pummel_logic::time::{MICROSECOND, NEVER, Nanos};
 
 use crate::aside::{self, say};
+use crate::background::{BackgroundText, Patience, TextWritten};
 use crate::exit::Exit;
 use crate::front::mcperf::{Asked, Manner, Refusal, Run, help, read};
 use crate::places::Places;
@@ -64,17 +66,18 @@ fn execute(asked: &Run) -> Exit {
 /// Where log lines go.
 struct Log {
     verbosity: u32,
-    file: Option<File>,
+    /// Where there is none, lines go to standard error.
+    file: Option<BackgroundText>,
 }
 
 impl Log {
     fn open(manner: &Manner) -> io::Result<Log> {
-        let open = |path: &Path| {
-            OpenOptions::new().append(true).create(true).open(path).map_err(|error| {
+        let file = manner.log.as_deref().map(|path| {
+            log_file(path).map_err(|error| {
                 io::Error::new(error.kind(), format!("opening log file '{}' failed: {error}", path.display()))
             })
-        };
-        Ok(Log { verbosity: manner.verbosity, file: manner.log.as_deref().map(open).transpose()? })
+        });
+        Ok(Log { verbosity: manner.verbosity, file: file.transpose()? })
     }
 
     fn line(&mut self, level: u32, text: &str) {
@@ -83,12 +86,30 @@ impl Log {
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let line = format!("[{}] {text}\n", date(now));
-        match &mut self.file {
-            // A log that cannot be written is no reason to end a run.
-            Some(file) => _ = file.write_all(line.as_bytes()),
+        match &self.file {
+            Some(file) => file.add(&line),
             None => aside::write(line),
         }
     }
+
+    /// Ends the log. A log that cannot be written is no reason to fail; lines that are missing are counted.
+    fn finish(&mut self) {
+        let Some(file) = self.file.take() else { return };
+        let TextWritten { dropped_lines, .. } = file.finish(Patience::Short);
+        if dropped_lines > 0 {
+            say(format_args!("mcperf: {dropped_lines} lines of the log could not be written"));
+        }
+    }
+}
+
+/// Opens a log file, whose lines a thread of its own writes. A named pipe is opened when it has a reader, which nothing
+/// waits for.
+fn log_file(path: &Path) -> io::Result<BackgroundText> {
+    let open = |path: &Path| OpenOptions::new().append(true).create(true).open(path);
+    let is_pipe = fs::metadata(path).is_ok_and(|present| present.file_type().is_fifo());
+    let file = (!is_pipe).then(|| open(path)).transpose()?;
+    let path = path.to_owned();
+    BackgroundText::start(move || file.map_or_else(|| open(&path), Ok))
 }
 
 /// A time in the manner of C's `asctime`, in UTC. Days are made into dates by the civil calendar's 400-year cycle.
@@ -148,9 +169,11 @@ impl<'a> Desk<'a> {
             }
             Err(error @ RunError::Connect(_)) => {
                 self.log.line(ERRORS, &error.to_string());
+                self.log.finish();
                 Exit::Failed
             }
             Err(error) => {
+                self.log.finish();
                 say(format_args!("mcperf: {error}"));
                 Exit::Failed
             }
@@ -166,6 +189,7 @@ impl<'a> Desk<'a> {
             cpu_system_ns: measurement.generator.cpu_system_ns,
         };
         self.say_totals(&figures, measurement);
+        self.log.finish();
         tell(&render(&figures, Layout { histogram: manner.histogram, response: manner.response }));
         let written = self.write(measurement);
         if let Err(error) = &written {

@@ -22,6 +22,7 @@ use pummel_logic::workload::window::{EXPIRY_S, Finding, Flaw};
 
 use crate::absence::Absences;
 use crate::aside::say;
+use crate::background::{BackgroundText, Patience, TextWritten};
 use crate::exit::Exit;
 use crate::front::memaslap::{Asked, HELP, Look, Refusal, Slap, VERSION, read_here};
 use crate::front::{Edge, Front};
@@ -76,30 +77,45 @@ fn follow(slap: &Slap, interrupts: &AtomicU32) -> Exit {
         Err(error) => return failed(error),
     };
     slap.remarks.iter().for_each(|remark| say(format_args!("WARNING: {remark}")));
-    let mut desk = Desk::new(slap);
-    desk.print(&slap.banner);
-    let result = run(plan, &mut desk, &|| interrupts.load(Ordering::Relaxed) > 0);
-    let mut measurement = match result {
-        Ok(measurement) => measurement,
-        Err(RunError::Connect(ConnectError::Unresolved { server, error })) => {
-            return failed(format_args!("getaddrinfo(): {server}: {error}."));
-        }
+    let out = match BackgroundText::standard_output() {
+        Ok(out) => out,
         Err(error) => return failed(error),
     };
-    places.settle(&mut measurement).iter().for_each(say);
-    desk.welcome(Nanos::MAX);
-    let exit = desk.conclude(&measurement);
-    let summary = Summary::of(&measurement, plan);
-    let report = Report { plan, measurement: &measurement, summary: &summary, front: Front::Memaslap.name() };
-    match places.finish(&report) {
-        Ok(()) => exit,
+    let mut desk = Desk::new(slap, &out);
+    out.add(&slap.banner);
+    let exit = match run(plan, &mut desk, &|| interrupts.load(Ordering::Relaxed) > 0) {
+        Ok(mut measurement) => {
+            places.settle(&mut measurement).iter().for_each(say);
+            desk.welcome(Nanos::MAX);
+            let exit = desk.conclude(&measurement);
+            let summary = Summary::of(&measurement, plan);
+            let front = Front::Memaslap.name();
+            let report = Report { plan, measurement: &measurement, summary: &summary, front };
+            // Files first: standard output may not be read yet.
+            places.finish(&report).map_or_else(failed, |()| exit)
+        }
+        Err(RunError::Connect(ConnectError::Unresolved { server, error })) => {
+            failed(format_args!("getaddrinfo(): {server}: {error}."))
+        }
         Err(error) => failed(error),
+    };
+    let TextWritten { dropped_lines, result } = out.finish(Patience::UntilInterrupt);
+    match result {
+        // A reader that has read enough is no error.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => failed(error),
+        Ok(()) if dropped_lines > 0 => {
+            say(format_args!("WARNING: {dropped_lines} lines were not printed: they were not read in time"));
+            exit
+        }
+        _ => exit,
     }
 }
 
 /// Who watches the run.
 struct Desk<'a> {
     slap: &'a Slap,
+    /// What is printed.
+    out: &'a BackgroundText,
     look: Look,
     period: Share,
     global: Share,
@@ -109,7 +125,6 @@ struct Desk<'a> {
     hearing: Hearing,
     /// When what is got later began to be set.
     presets_since: Nanos,
-    exit: Exit,
 }
 
 /// Whether anything comes back over UDP.
@@ -124,9 +139,10 @@ enum Hearing {
 }
 
 impl<'a> Desk<'a> {
-    fn new(slap: &'a Slap) -> Desk<'a> {
+    fn new(slap: &'a Slap, out: &'a BackgroundText) -> Desk<'a> {
         Desk {
             slap,
+            out,
             look: slap.look,
             period: Share::default(),
             global: Share::default(),
@@ -134,18 +150,11 @@ impl<'a> Desk<'a> {
             complaints: BTreeMap::new(),
             hearing: if slap.look.datagrams { Hearing::Unasked } else { Hearing::Over },
             presets_since: 0,
-            exit: Exit::Complete,
-        }
-    }
-
-    fn print(&mut self, text: &str) {
-        if printed(text) != Exit::Complete {
-            self.exit = Exit::Failed;
         }
     }
 
     /// Prints the end, and says how the run ended.
-    fn conclude(&mut self, measurement: &Measurement) -> Exit {
+    fn conclude(&self, measurement: &Measurement) -> Exit {
         let interrupted = measurement.status == Status::Interrupted;
         if measurement.started_unix_ns == 0 {
             // Nothing was measured: connections could not be opened, or what was to be got could not be set.
@@ -159,7 +168,7 @@ impl<'a> Desk<'a> {
         }
         self.total_complaints(measurement);
         let Look { stat_freq_s, verify, expire, datagrams, .. } = self.look;
-        self.print(&last(measurement, stat_freq_s > 0, &Counters { verify, expire, datagrams }));
+        self.out.add_report(&last(measurement, stat_freq_s > 0, &Counters { verify, expire, datagrams }));
         let sound = self.judge(measurement);
         if interrupted {
             say("SIGINT handled.");
@@ -178,7 +187,7 @@ impl<'a> Desk<'a> {
             ));
         }
         let strict = self.look.strict && (!sound || measurement.status != Status::Complete);
-        if strict { Exit::Failed } else { self.exit }
+        if strict { Exit::Failed } else { Exit::Complete }
     }
 
     /// One sentence about what checks found, and one about misses that replication explains.
@@ -208,14 +217,12 @@ impl<'a> Desk<'a> {
     }
 
     /// How often messages came that were not printed every time.
-    fn total_complaints(&mut self, measurement: &Measurement) {
+    fn total_complaints(&self, measurement: &Measurement) {
         let mut text = String::new();
         for (words, count) in measurement.messages.iter().filter(|(_, count)| **count > COMPLAINTS) {
             let _ = writeln!(text, "<{words} ({count} times)");
         }
-        if !text.is_empty() {
-            self.print(&text);
-        }
+        self.out.add_report(&text);
     }
 
     /// Listens for answers over UDP, which are all of them, or those to gets.
@@ -288,7 +295,7 @@ impl Watch for Desk<'_> {
         let whole = interval.end_ns >= tick_s * SECOND;
         if whole && tick_s.is_multiple_of(period_s) {
             let text = periodic(&self.period, &self.global, period_s, tick_s);
-            self.print(&text);
+            self.out.add(&text);
             self.period.clear();
         }
     }
@@ -306,8 +313,7 @@ impl Watch for Desk<'_> {
         let count = self.complaints.entry(words.to_vec()).or_default();
         *count += 1;
         if *count <= COMPLAINTS {
-            let text = format!("<{connection} {}\n", String::from_utf8_lossy(words));
-            self.print(&text);
+            self.out.add(&format!("<{connection} {}\n", String::from_utf8_lossy(words)));
         }
     }
 

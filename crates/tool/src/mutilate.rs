@@ -2,11 +2,12 @@
 
 use std::ffi::OsString;
 use std::fmt::Display;
-use std::fs::File;
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::net::ToSocketAddrs;
 #[cfg(feature = "agents")]
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -32,6 +33,7 @@ use crate::agent::{
     serve::{Guard, Own, serve},
 };
 use crate::aside::say;
+use crate::background::{BackgroundText, Patience};
 use crate::exit::Exit;
 #[cfg(feature = "agents")]
 use crate::front::fleet::{Fleet, FleetTls};
@@ -41,7 +43,7 @@ use crate::front::mutilate::{
 use crate::front::{Edge, Front};
 use crate::places::Places;
 use crate::report::Report;
-use crate::report::output::print;
+use crate::report::output::{patiently, print};
 use crate::report::text::mutilate::{Layout, order_statistic_us, rate, render, scan_header, scan_row};
 use crate::runner::NotRun;
 use crate::search::{Tried, halving, steps};
@@ -423,19 +425,29 @@ impl<'a> Station<'a> {
     /// Runs a plan. An error is one that leaves nothing to report.
     fn run(&self, crewed: &Crewed, places: &mut Places) -> Result<Ran, Exit> {
         let plan = &crewed.plan;
+        let windows = (self.look.miss_window > 0).then(BackgroundText::standard_output);
+        let windows = windows.transpose().map_err(fatal)?;
         let mut watcher = Watcher {
             station: self,
             plan,
             places,
             is_first_phase: true,
             before: None,
-            windows: Windows::new(self.look.miss_window),
+            misses: MissWindows::new(self.look.miss_window),
+            windows,
             reads: Vec::new(),
         };
         let stop = || self.interrupts.load(Ordering::Relaxed) > 0;
         let result = self.crew.run(crewed, &self.supplies, &mut watcher, &stop);
         watcher.phase_is_over();
         let reads = std::mem::take(&mut watcher.reads);
+        if let Some(windows) = watcher.windows.take() {
+            // Whoever does not want to read any more does not stop the run.
+            let dropped_lines = windows.finish(Patience::UntilInterrupt).dropped_lines;
+            if dropped_lines > 0 && !self.look.quiet {
+                log(format_args!("{dropped_lines} windows of misses were not printed"));
+            }
+        }
         let measurement = match result {
             Ok(measurement) => measurement,
             Err(NotRun::Interrupted) => return Err(Exit::Interrupted),
@@ -581,7 +593,9 @@ struct Watcher<'a, 'p> {
     is_first_phase: bool,
     /// What is under way.
     before: Option<Work>,
-    windows: Windows,
+    misses: MissWindows,
+    /// Where lines about windows of misses go.
+    windows: Option<BackgroundText>,
     reads: Vec<Read>,
 }
 
@@ -614,7 +628,7 @@ impl Watcher<'_, '_> {
 impl Watch for Watcher<'_, '_> {
     fn wants(&self) -> Wants {
         let saves = self.station.look.save.is_some() && self.station.saves();
-        let rows = self.places.want_rows() || saves || self.windows.every > 0;
+        let rows = self.places.want_rows() || saves || self.misses.every > 0;
         let keep = if self.places.want_histograms() { Keep::Histograms } else { Keep::Figures };
         Wants { rows, departures: false, keep, outstanding: true }
     }
@@ -661,9 +675,8 @@ impl Watch for Watcher<'_, '_> {
         let saves = self.station.look.save.is_some();
         for row in rows.iter().filter(|row| row.verb.reads()) {
             let Some(hit) = hit(row.outcome) else { continue };
-            if let Some(line) = self.windows.count(hit) {
-                // Whoever does not want to read any more does not stop the run.
-                let _ = print(line.as_bytes());
+            if let (Some(line), Some(windows)) = (self.misses.count(hit), &self.windows) {
+                windows.add(&line);
             }
             if saves && (hit || !self.plan.groups[0].policy.successes_only) {
                 let latency_ns = row.arrived.saturating_sub(row.sent);
@@ -684,16 +697,16 @@ fn hit(outcome: Outcome) -> Option<bool> {
 
 /// The share of misses in windows of reads.
 #[derive(Clone, Copy, Debug)]
-struct Windows {
+struct MissWindows {
     /// Reads of a window; 0 for none.
     every: u64,
     reads: u64,
     misses: u64,
 }
 
-impl Windows {
-    fn new(every: u64) -> Windows {
-        Windows { every, reads: 0, misses: 0 }
+impl MissWindows {
+    fn new(every: u64) -> MissWindows {
+        MissWindows { every, reads: 0, misses: 0 }
     }
 
     /// Counts a read; gives the line of a window that it completes.
@@ -711,12 +724,16 @@ impl Windows {
 /// The file of `--save`, opened before the load.
 struct Save {
     path: PathBuf,
-    file: File,
+    /// None for a named pipe, which is opened when it is written: that waits for its reader.
+    file: Option<File>,
 }
 
 impl Save {
     fn create(path: &Path) -> Result<Save, String> {
-        let file = File::create(path)
+        let is_pipe = fs::metadata(path).is_ok_and(|present| present.file_type().is_fifo());
+        let file = (!is_pipe)
+            .then(|| File::create(path))
+            .transpose()
             .map_err(|error| format!("--save: failed to open {}: {}", path.display(), os_words(&error)))?;
         Ok(Save { path: path.to_owned(), file })
     }
@@ -727,16 +744,27 @@ impl Save {
         let exit = printed(&format!("Saving latency samples to {}.\n", self.path.display()));
         let mut reads = reads.to_vec();
         reads.sort_unstable_by_key(|read| read.sent);
-        let mut out = BufWriter::new(self.file);
-        let lines = reads.iter().try_for_each(|read| {
-            let latency_us = read.latency_ns as f64 / MICROSECOND as f64;
-            writeln!(out, "{:.6} {latency_us:.6}", seconds(read.sent.saturating_sub(started)))
-        });
-        match lines.and_then(|()| out.flush()) {
+        let written = match self.file {
+            Some(file) => write_reads(&mut BufWriter::new(file), &reads, started),
+            None => {
+                let (mut lines, path) = (Vec::new(), self.path.clone());
+                let open = move || OpenOptions::new().write(true).open(path);
+                write_reads(&mut lines, &reads, started).and_then(|()| patiently(open, &lines))
+            }
+        };
+        match written {
             Ok(()) => exit,
             Err(error) => fatal(format_args!("--save: failed to write {}: {error}", self.path.display())),
         }
     }
+}
+
+fn write_reads(out: &mut impl Write, reads: &[Read], started: Nanos) -> io::Result<()> {
+    for read in reads {
+        let latency_us = read.latency_ns as f64 / MICROSECOND as f64;
+        writeln!(out, "{:.6} {latency_us:.6}", seconds(read.sent.saturating_sub(started)))?;
+    }
+    out.flush()
 }
 
 /// The system's words for an error, without its number.
@@ -751,10 +779,10 @@ mod tests {
 
     #[test]
     fn windows_of_misses_are_told_apart() {
-        let mut windows = Windows::new(4);
+        let mut windows = MissWindows::new(4);
         let lines: Vec<String> = (0..9).filter_map(|n| windows.count(n % 3 != 0)).collect();
         assert_eq!(lines, ["4,0.5000\n", "8,0.2500\n"]);
-        assert_eq!(Windows::new(0).count(false), None);
+        assert_eq!(MissWindows::new(0).count(false), None);
     }
 
     #[test]

@@ -4,11 +4,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
 
 use crate::aside::say;
-use crate::cli::Cli;
 use crate::exit::Exit;
 
 /// Shells that completions are made for.
@@ -25,13 +24,16 @@ pub struct PagesArgs {
     pub completions: Option<PathBuf>,
 }
 
-/// Writes the pages that are asked for.
-pub fn pages(args: &PagesArgs) -> Exit {
-    let written = [(&args.man, man as fn(&Path) -> io::Result<()>), (&args.completions, completions)]
+/// Writes the pages of `command`, the whole command line, that are asked for.
+pub fn pages(args: &PagesArgs, command: &Command) -> Exit {
+    type Write = fn(Command, &Path) -> io::Result<()>;
+    let written = [(&args.man, man as Write), (&args.completions, completions)]
         .into_iter()
         .filter_map(|(folder, write)| Some((folder.as_ref()?, write)))
         .try_for_each(|(folder, write)| {
-            fs::create_dir_all(folder).and_then(|()| write(folder)).map_err(|error| (folder, error))
+            fs::create_dir_all(folder)
+                .and_then(|()| write(command.clone(), folder))
+                .map_err(|error| (folder, error))
         });
     match written {
         Ok(()) => Exit::Complete,
@@ -43,13 +45,13 @@ pub fn pages(args: &PagesArgs) -> Exit {
 }
 
 /// `pummel.1` and one page for each subcommand, `pummel-run.1` and so on.
-fn man(folder: &Path) -> io::Result<()> {
-    clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), folder)
+fn man(command: Command, folder: &Path) -> io::Result<()> {
+    clap_mangen::generate_to(command.disable_help_subcommand(true), folder)
 }
 
-fn completions(folder: &Path) -> io::Result<()> {
+fn completions(mut command: Command, folder: &Path) -> io::Result<()> {
     for shell in SHELLS {
-        clap_complete::generate_to(shell, &mut Cli::command(), "pummel", folder)?;
+        clap_complete::generate_to(shell, &mut command, "pummel", folder)?;
     }
     Ok(())
 }

@@ -1,26 +1,30 @@
 //! `pummel serve`: the built-in server, for demos, for tests with faults and for calibration.
 
+mod error;
+mod ledger;
 mod listen;
 mod peer;
 mod server;
 
-use std::fmt;
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use pummel_engine::backend::tls;
+use pummel_engine::sys;
 use pummel_logic::dist::{self, Dist, Spec};
-use pummel_logic::server::truth::TRUTH_HEADER;
 use pummel_logic::server::{Dialect, Fault, Framing, Host, HostConfig, Login, Truth};
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND, from_seconds};
 use rustls::ServerConfig;
 
+pub use error::ServeError;
+use ledger::Ledger;
 use listen::Door;
 pub use listen::Listen;
 use peer::Peer;
+pub use server::ServeWait;
 use server::{Bounds, House, Server};
 
 /// Serve a small memcached and Redis in one, with service times and faults of your choice
@@ -148,40 +152,6 @@ impl From<UdpFraming> for Framing {
     }
 }
 
-/// How the built-in server waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ServeWait {
-    /// Sleep, and spin before a due reply
-    Auto,
-    /// Never sleep
-    Spin,
-}
-
-/// Why the built-in server could not serve, or could not go on: a sentence for people. Exit status 1.
-#[derive(Debug)]
-pub struct ServeError {
-    what: String,
-    cause: io::Error,
-}
-
-impl ServeError {
-    fn new(what: impl Into<String>, cause: impl Into<io::Error>) -> ServeError {
-        ServeError { what: what.into(), cause: cause.into() }
-    }
-}
-
-impl fmt::Display for ServeError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}: {}", self.what, self.cause)
-    }
-}
-
-impl std::error::Error for ServeError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.cause)
-    }
-}
-
 /// Serves until a bound is reached or a signal comes, and writes the truth.
 ///
 /// # Errors
@@ -270,43 +240,10 @@ impl ServeArgs {
 
 /// Tells whoever started the server where it is; at once, since they may wait for it.
 fn announce(address: &str) -> io::Result<()> {
+    sys::check_stdout()?;
     let mut out = io::stdout().lock();
     writeln!(out, "listening on {address}")?;
     out.flush()
-}
-
-/// The truth file.
-struct Ledger {
-    path: PathBuf,
-    out: BufWriter<File>,
-}
-
-impl Ledger {
-    fn create(path: &Path, faults: &[Fault]) -> Result<Ledger, ServeError> {
-        let wrap = |cause| ServeError::new(format!("cannot write the truth to {}", path.display()), cause);
-        let mut out = BufWriter::with_capacity(1 << 18, File::create(path).map_err(wrap)?);
-        out.write_all(TRUTH_HEADER.as_bytes()).map_err(wrap)?;
-        for fault in faults {
-            writeln!(out, "# asked for: --fault {fault}").map_err(wrap)?;
-        }
-        Ok(Ledger { path: path.to_owned(), out })
-    }
-
-    /// Writes what the server noted since the last time.
-    fn write(&mut self, host: &mut Host) -> Result<(), ServeError> {
-        for note in host.take_notes() {
-            writeln!(self.out, "{note}").map_err(|cause| self.failed(cause))?;
-        }
-        Ok(())
-    }
-
-    fn finish(mut self) -> Result<(), ServeError> {
-        self.out.flush().map_err(|cause| self.failed(cause))
-    }
-
-    fn failed(&self, cause: io::Error) -> ServeError {
-        ServeError::new(format!("cannot write the truth to {}", self.path.display()), cause)
-    }
 }
 
 /// The service time as it was typed: a distribution of seconds, or the file that holds one.

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::agent::{Agent, list};
-use common::{Ended, Memcached, Nobody, Reserved, Running, pummel, quantile, until};
+use common::{Ended, Memcached, Nobody, Reserved, Running, Serve, pummel, quantile, until};
 
 /// Open loop with constant gaps: everything that is due is known.
 const DUE: &str = "--rate 2000 --arrivals constant -t 1s -c 8 --seed 7 --records 500 --samples samples";
@@ -641,4 +641,32 @@ fn a_run_with_mutilates_agents_goes_on_without_one_that_died_and_is_no_success()
     assert_eq!((json.text("status"), json.count("agents/lost")), ("partial", 1));
     assert!(json.number("seconds") >= f64::from(seconds) - 0.1, "{}", run.text);
     assert!(run.text.contains("Total QPS = ") && run.errors.contains(" was lost "), "{}", run.errors);
+}
+
+#[test]
+fn a_load_that_fails_on_one_of_two_agents_is_partial_and_one_that_fails_on_both_ends_the_run() {
+    let (good, bad) = (Serve::start(""), Serve::start("--fault error-every=1"));
+    let agents = Agent::many(2);
+    let names = list(&agents);
+    // Each agent has one of the two clients, and each client has one of the two servers.
+    let words = |first: &Serve, second: &Serve| {
+        let servers = format!("{},{}", first.name, second.name);
+        format!("run -s {servers} -c 2 -t 500ms --records 10 --agents {names}")
+    };
+    for (first, second) in [(&good, &bad), (&bad, &good)] {
+        let json = pummel(&words(first, second)).expect(1).json();
+        assert_eq!((json.text("status"), json.count_or_none("agents/lost")), ("partial", 0));
+        assert!(
+            json.text("reason").starts_with("10 of 20 records were not stored: "),
+            "{}",
+            json.text("reason")
+        );
+        assert_eq!((json.count("load/records"), json.count("load/stored")), (20, 10));
+        assert!(json.count("totals/completed") > 0, "it is measured");
+    }
+    let allowed = pummel(&format!("{} --allow-partial-load", words(&good, &bad))).expect(0).json();
+    assert_eq!((allowed.text("status"), allowed.count("load/stored")), ("complete", 10));
+    let failed = pummel(&format!("{} --allow-partial-load", words(&bad, &bad))).expect(1).json();
+    assert_eq!((failed.text("status"), failed.count("totals/requests")), ("partial", 0));
+    assert!(failed.text("reason").contains("none of 20 records was stored: "), "{}", failed.text("reason"));
 }

@@ -376,6 +376,9 @@ fn what_cannot_be_printed_is_an_error_whatever_it_is() {
         format!("load -s {server} --records 100"),
         format!("scan {measured} --rates 1k:1k:1k --json -"),
         "explain run -s a".to_owned(),
+        format!("demo -s {server}"),
+        "demo".to_owned(),
+        "serve --listen 127.0.0.1:0 --max-seconds 1".to_owned(),
         "run --help".to_owned(),
         "--version".to_owned(),
     ];

@@ -460,12 +460,14 @@ fn all_threads_wait_and_what_is_measured_begins_then() {
     let _alone = quiet();
     let server = Memcached::start();
     in_some_quiet_moment(|| {
-        let ended = mutilate(&format!("-s {} -T 2 -W 2 -t 1 -N 100 -v -B --save lat", server.name)).expect(0);
+        let ended = mutilate(&format!("-s {} -T 2 -W 2 -t 1 -N 10 -v -B --save lat", server.name)).expect(0);
         assert!(ended.errors.contains("mutilate.cc(0): Sleeping "), "{}", ended.errors);
         let first = numbers(ended.file("lat").lines().next().expect("a sample"))[0];
         assert!(first >= 2.0, "the first read was sent at {first} s");
-        assert_eq!(read(&ended.text).total, 100);
-        if first < 3.0 { Ok(()) } else { Err(format!("the first read was sent at {first} s")) }
+        // A machine may be so busy that it takes a second for less.
+        let total = read(&ended.text).total;
+        let words = format!("{total} requests, the first of them sent at {first} s");
+        if first < 3.0 && total == 10 { Ok(()) } else { Err(words) }
     });
 }
 
@@ -739,12 +741,16 @@ fn every_usable_distribution_of_gaps_keeps_the_rate() {
         ("pareto:0,1,0.2", 5.0 / 3.0),
         ("fb_ia", 1.45),
     ] {
-        // With a seed, how many are due is the same in every run.
+        // With a seed, how many are due is the same in every run; how many of them are made, a busy machine decides.
         let words = format!("-s {} --noload -r 100 -t 2 -q 2000 -c 4 -B --seed 5 -i {gaps}", server.name);
-        let figures = read(&mutilate(&words).expect(0).text);
+        let ended = mutilate(&words).expect(0);
+        let json = ended.json();
+        let due = json.count("totals/requests");
         let sigma = f64::sqrt(4_000.0 * variance).max(2.0);
-        let off = (figures.total as f64 - 4_000.0).abs();
-        assert!(off < 4.0 * sigma + 8.0, "{gaps}: {} requests", figures.total);
+        assert!((due as f64 - 4_000.0).abs() < 4.0 * sigma + 8.0, "{gaps}: {due} requests");
+        let unmade: u64 =
+            ["errors", "unfinished", "unsent"].map(|end| json.count(&format!("totals/{end}"))).iter().sum();
+        assert_eq!(read(&ended.text).total, due - unmade, "{gaps}: {}", ended.text);
     }
 }
 
@@ -863,4 +869,21 @@ fn the_native_scan_measures_every_rate() {
     assert_eq!(server.connect().stats().get("cmd_set") / 10_000, 1, "the records are stored once");
     let refused = pummel(&format!("scan -s {} --rates 1:2", server.name));
     assert_eq!(refused.status, 2);
+}
+
+#[test]
+fn a_load_that_fails_is_fatal_and_one_that_fails_in_part_is_measured_all_the_same() {
+    let server = Serve::start("--fault error-every=1");
+    let ended = mutilate(&format!("-s {} -r 10 -t 1 -B", server.name)).expect(255);
+    assert!(ended.errors.contains("mutilate.cc(0): 10 of 10 records were not stored: "), "{}", ended.errors);
+    let json = ended.json();
+    assert_eq!((json.text("status"), json.count("totals/requests")), ("partial", 0));
+    assert_eq!((json.count("load/records"), json.count("load/stored")), (10, 0));
+    let server = Serve::start("--fault error-every=2");
+    let ended = mutilate(&format!("-s {} -r 10 -t 1 -B", server.name)).expect(255);
+    assert!(ended.errors.contains("mutilate.cc(0): 5 of 10 records were not stored: "), "{}", ended.errors);
+    let json = ended.json();
+    assert_eq!((json.text("status"), json.count("load/stored")), ("partial", 5));
+    assert!(json.count("totals/completed") > 0, "it is measured");
+    assert!(ended.text.starts_with(HEADER), "{}", ended.text);
 }

@@ -1,4 +1,4 @@
-//! What is written is not read: standard error, standard output, samples. Runs end in time all the same.
+//! What is written is not read: standard error, standard output, samples, logs. Runs end in time all the same.
 
 #[allow(dead_code, reason = "each file of tests uses a part of it")]
 mod common;
@@ -118,4 +118,103 @@ fn samples_that_a_named_pipe_is_read_for_are_all_there() {
     assert_eq!(lines.lines().count(), 5_001, "a first line, and one for each request");
     let json = json(directory.path());
     assert_eq!((json.count("samples/written"), json.count("samples/dropped")), (5_000, 0));
+}
+
+#[test]
+fn lines_that_memaslap_prints_meanwhile_and_that_are_not_read_do_not_hold_up_the_run() {
+    let server = Serve::start("");
+    let directory = tempfile::tempdir().expect("a directory");
+    let (_reader, full) = full_pipe();
+    let words = format!("memaslap -s {} -t 3s -S 1s -w 1k -c 4 --json r.json", server.name);
+    let child = start(&words, directory.path(), full, Stdio::null());
+    // Files are written before the report, which waits for its reader.
+    until("the result", || directory.path().join("r.json").exists().then_some(()));
+    assert_eq!(json(directory.path()).text("status"), "complete");
+    child.interrupt();
+    assert_eq!(end(child), Some(1), "the report is missing");
+}
+
+#[test]
+fn an_interrupt_ends_a_memaslap_whose_standard_output_is_not_read() {
+    let server = Serve::start("");
+    let directory = tempfile::tempdir().expect("a directory");
+    let (_reader, full) = full_pipe();
+    let words = format!("memaslap -s {} -t 1h -S 1s -w 1k -c 4 --json r.json", server.name);
+    let child = start(&words, directory.path(), full, Stdio::null());
+    let mut talk = server.connect();
+    until("some load", || (talk.stats().get("cmd_get") > 0).then_some(()));
+    child.interrupt();
+    assert_eq!(end(child), Some(1));
+    assert_eq!(json(directory.path()).text("status"), "interrupted");
+}
+
+#[test]
+fn windows_of_misses_that_are_not_read_do_not_hold_up_mutilate() {
+    let server = Serve::start("");
+    let directory = tempfile::tempdir().expect("a directory");
+    let (_reader, full) = full_pipe();
+    let words = format!("mutilate -s {} -r 100 -t 3600 -m 10 -B --json r.json", server.name);
+    let child = start(&words, directory.path(), full, Stdio::null());
+    let result = || {
+        let text = std::fs::read_to_string(directory.path().join("r.json")).ok()?;
+        Some(Json(serde_json::from_str(&text).expect("the result is JSON")))
+    };
+    // The result is rewritten while the run goes on.
+    until("some intervals", || (result()?.at("intervals").as_array()?.len() > 1).then_some(()));
+    child.interrupt();
+    assert_eq!(end(child), Some(130));
+    assert_eq!(json(directory.path()).text("status"), "interrupted");
+}
+
+#[test]
+fn latencies_that_mutilate_saves_to_a_named_pipe_wait_for_its_reader() {
+    let server = Serve::start("");
+    let directory = tempfile::tempdir().expect("a directory");
+    let pipe = directory.path().join("pipe");
+    make_pipe(&pipe);
+    let words = format!("mutilate -s {} -r 100 -N 50 -B --save pipe --json r.json", server.name);
+    let child = start(&words, directory.path(), Stdio::null(), Stdio::null());
+    let lines = std::fs::read_to_string(&pipe).expect("it can be read");
+    assert_eq!(lines.lines().count(), 50);
+    assert_eq!(end(child), Some(0));
+}
+
+#[test]
+fn an_interrupt_ends_a_mutilate_that_saves_to_a_named_pipe_without_a_reader() {
+    let server = Serve::start("");
+    let directory = tempfile::tempdir().expect("a directory");
+    make_pipe(&directory.path().join("pipe"));
+    let words = format!("mutilate -s {} -r 100 -t 3600 -B --save pipe --json r.json", server.name);
+    let child = start(&words, directory.path(), Stdio::null(), Stdio::null());
+    until("some of the run is measured", || directory.path().join("r.json").exists().then_some(()));
+    child.interrupt();
+    assert_eq!(end(child), Some(130));
+    assert_eq!(json(directory.path()).text("status"), "interrupted");
+}
+
+#[test]
+fn a_log_for_a_named_pipe_without_a_reader_does_not_hold_up_mcperf() {
+    let server = Serve::start("");
+    let directory = tempfile::tempdir().expect("a directory");
+    make_pipe(&directory.path().join("pipe"));
+    let (_, port) = server.name.rsplit_once(':').expect("a port");
+    let words = format!("mcperf -s 127.0.0.1 -p {port} -n 20 -N 30 -v 7 -o pipe --json r.json");
+    let child = start(&words, directory.path(), Stdio::null(), Stdio::null());
+    assert_eq!(end(child), Some(0));
+    assert_eq!(json(directory.path()).text("status"), "complete");
+}
+
+#[test]
+fn a_log_that_a_named_pipe_is_read_for_is_all_there() {
+    let server = Serve::start("");
+    let directory = tempfile::tempdir().expect("a directory");
+    let pipe = directory.path().join("pipe");
+    make_pipe(&pipe);
+    let (_, port) = server.name.rsplit_once(':').expect("a port");
+    let words = format!("mcperf -s 127.0.0.1 -p {port} -n 20 -N 30 -v 7 -o pipe");
+    let child = start(&words, directory.path(), Stdio::null(), Stdio::null());
+    let log = std::fs::read_to_string(&pipe).expect("it can be read");
+    assert_eq!(log.lines().filter(|line| line.contains("] call ")).count(), 600);
+    assert!(log.ends_with("destroyed 20 of 20 connections\n"), "{log}");
+    assert_eq!(end(child), Some(0));
 }

@@ -207,7 +207,7 @@ fn load_fleet(_args: &LoadArgs) -> Result<Option<Fleet>, UsageError> {
 fn groups(args: &RunArgs) -> Result<Vec<Group>, UsageError> {
     let loading = group(&args.pace);
     #[cfg(feature = "agents")]
-    if let Some(measuring) = agents::measuring(&args.measuring, &args.pace, &loading)? {
+    if let Some(measuring) = agents::measuring(&args.measuring, args.pace.requests, &loading)? {
         return Ok(vec![loading, measuring]);
     }
     Ok(vec![loading])

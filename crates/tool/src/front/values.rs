@@ -135,6 +135,14 @@ pub fn count_within(text: &str, least: u64, most: u64) -> Read<u64> {
     Ok(value)
 }
 
+/// A [`count`] of 32 bits.
+///
+/// # Errors
+/// Returns [`ValueError`], which says what is accepted, for text that is no whole number from 0 to 4,294,967,295.
+pub fn count_u32(text: &str) -> Read<u32> {
+    count_within(text, 0, u32::MAX.into()).map(|value| value as u32)
+}
+
 /// Requests per second, above 0: `20000`, `20k`, `0.5`.
 ///
 /// # Errors

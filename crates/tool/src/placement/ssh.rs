@@ -13,8 +13,9 @@ use std::thread;
 use std::time::Duration;
 
 use super::errand::{Errand, SILENCE_MAX};
+use super::placed::{PlaceError, Placed, Placement, chance};
 use super::program::Program;
-use super::{MARK, Manner, PlaceError, Placed, Placement, Stopped, Wait, address_of, chance};
+use super::wait::{MARK, Manner, Stopped, Wait, address_of};
 use crate::front::placing::Destination;
 
 /// Connections that are opened at the same time. A server or a jump host drops some beyond ten (sshd_config(5),

@@ -155,9 +155,12 @@ pub fn print(report: &[u8]) -> io::Result<()> {
         .map_err(|error| io::Error::new(error.kind(), format!("cannot write to standard output: {error}")))
 }
 
-/// Opens a place and writes to it, however long its reader takes; but after an interrupt no longer than [`STALL`] while it
-/// takes nothing.
-fn patiently<W: Write>(
+/// Opens a place and writes to it, however long its reader takes; but after an interrupt no longer than two seconds while
+/// it takes nothing.
+///
+/// # Errors
+/// Returns the system's error when it cannot be opened or written, and one of the kind `TimedOut` when it is given up.
+pub fn patiently<W: Write>(
     open: impl FnOnce() -> io::Result<W> + Send + 'static,
     report: &[u8],
 ) -> io::Result<()> {

@@ -8,7 +8,7 @@ use pummel_logic::server::Host;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
-use super::ServeError;
+use super::error::ServeError;
 use crate::aside::say;
 
 /// Between two attempts to reach the peer.

@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
+use clap::ValueEnum;
 use pummel_logic::server::{Ending, Framing, Guest, Host, Post};
 use pummel_logic::time::{MICROSECOND, NEVER, Nanos, SECOND};
 use rustix::buffer::spare_capacity;
@@ -20,9 +21,10 @@ use rustix::time::{
 use rustls::ServerConfig;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use super::error::ServeError;
+use super::ledger::Ledger;
 use super::listen::{Door, Line};
 use super::peer::{Change, Peer};
-use super::{Ledger, ServeError, ServeWait};
 use crate::aside::say;
 
 /// Before a due reply the loop spins for this long: about what the kernel needs to wake a sleeping thread.
@@ -62,6 +64,15 @@ fn nanos(time: Timespec) -> Nanos {
 pub(super) struct Bounds {
     pub(super) end: Option<Nanos>,
     pub(super) requests_max: Option<u64>,
+}
+
+/// How the built-in server waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ServeWait {
+    /// Sleep, and spin before a due reply
+    Auto,
+    /// Never sleep
+    Spin,
 }
 
 /// Whether the loop goes on.

@@ -2,10 +2,13 @@
 
 use pummel_logic::plan::{Arrivals, ClientPolicy, Depth, Group, Late, Plan};
 
+use super::dists::Form;
 use super::options::{Options, Refusal, fatal};
-use super::{PORT_OF_AGENTS, arrivals};
 use crate::front::c_numbers::strtol;
 use crate::front::fleet::{self, Place};
+
+/// Where agents listen unless they are told otherwise.
+const PORT_OF_AGENTS: u16 = 5_556;
 
 /// What `-A` asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,6 +156,15 @@ fn group(
             here,
         },
     })
+}
+
+/// The gaps between the requests of one connection, with this mean.
+///
+/// # Errors
+/// Returns a [`Refusal`] when `-i` is no distribution, or none that can have this mean.
+pub(super) fn arrivals(options: &Options, mean_s: f64) -> Result<Arrivals, Refusal> {
+    let text = &options.iadist;
+    Form::parse(text).and_then(|form| form.gaps(text, mean_s)).map_err(fatal)
 }
 
 /// The port of agents: `-p`.

@@ -13,8 +13,8 @@ use std::path::PathBuf;
 
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
-    Arrivals, Backend, Clock, Data, Delete, Engine, KeyStyle, Load, Login, Mix, Pause, Phase, Plan, Protocol,
-    Replay, Route, SCHEMA, Socket, Stop, Style, Transport, ValueStyle, Wait, Work,
+    Backend, Clock, Data, Delete, Engine, KeyStyle, Load, Login, Mix, Pause, Phase, Plan, Protocol, Replay,
+    Route, SCHEMA, Socket, Stop, Style, Transport, ValueStyle, Wait, Work,
 };
 use pummel_logic::protocol::{MetaAsk, Verb};
 use pummel_logic::time::{Nanos, SECOND};
@@ -34,9 +34,6 @@ pub use self::trace::read_trace;
 
 /// Where memcached listens unless it is told otherwise.
 const PORT: u16 = 11_211;
-
-/// Where agents listen unless they are told otherwise.
-const PORT_OF_AGENTS: u16 = 5_556;
 
 /// Most requests outstanding on one connection while records are stored or deleted.
 const CHORE_DEPTH: u32 = 64;
@@ -153,7 +150,7 @@ impl Runs {
         };
         if series != Series::Single {
             // Every rate but 0 needs gaps that can be fitted to it: say so before the first run, not after it.
-            arrivals(&options, 1.0)?;
+            crew::arrivals(&options, 1.0)?;
         }
         let agents = crew::places(&options)?;
         // What agents say of themselves is not known yet: one thread each stands for it.
@@ -325,12 +322,6 @@ fn whole(size: Dist, round: fn(f64) -> f64) -> Dist {
         Dist::Fixed(value) => Dist::Fixed(round(value).max(0.0)),
         drawn => drawn,
     }
-}
-
-/// Gaps of one connection with this mean.
-fn arrivals(options: &Options, mean_s: f64) -> Result<Arrivals, Refusal> {
-    let text = &options.iadist;
-    Form::parse(text).and_then(|form| form.gaps(text, mean_s)).map_err(fatal)
 }
 
 fn phases(options: &Options, servers: u32) -> Vec<Phase> {

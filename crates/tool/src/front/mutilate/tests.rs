@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pummel_logic::plan::{ClientPolicy, Depth, Group, Late};
+use pummel_logic::plan::{Arrivals, ClientPolicy, Depth, Group, Late};
 
 use super::*;
 

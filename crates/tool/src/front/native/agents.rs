@@ -6,7 +6,6 @@ use clap::{Args, ValueEnum, ValueHint};
 use pummel_logic::plan::{Arrivals, ClientPolicy, Depth, Group};
 use pummel_logic::time::Nanos;
 
-use super::args::PaceArgs;
 use crate::front::fleet::{self, Fleet, FleetTls, Place};
 use crate::front::{UsageError, values};
 
@@ -50,13 +49,13 @@ pub struct AgentsArgs {
 pub struct MeasuringArgs {
     /// Connections from here, beside those of the agents: what they measure is not disturbed by a busy client machine. The
     /// report shows them, the agents, and both together
-    #[arg(long, value_name = "N", value_parser = super::args::count_u32, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = values::count_u32, allow_hyphen_values = true)]
     pub measure_connections: Option<u32>,
     /// Requests per second of those. Default: 1000
     #[arg(long, value_name = "RATE", value_parser = values::rate, allow_hyphen_values = true)]
     pub measure_rate: Option<f64>,
     /// Most requests outstanding on each of them. Default: 1
-    #[arg(long, value_name = "N", value_parser = super::args::count_u32, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = values::count_u32, allow_hyphen_values = true)]
     pub measure_depth: Option<u32>,
 }
 
@@ -134,14 +133,14 @@ pub fn fleet(args: &AgentsArgs, measuring: &MeasuringArgs) -> Result<Option<Flee
     }))
 }
 
-/// The clients that measure from here, where they are asked for.
+/// The clients that measure from here, where they are asked for; `requests` is `--requests`.
 ///
 /// # Errors
 /// Returns [`UsageError::Missing`] for a rate or a depth without `--measure-connections`, and for
 /// `--measure-connections` with `--requests`.
 pub fn measuring(
     args: &MeasuringArgs,
-    pace: &PaceArgs,
+    requests: Option<u64>,
     loading: &Group,
 ) -> Result<Option<Group>, UsageError> {
     let Some(clients) = args.measure_connections else {
@@ -156,7 +155,7 @@ pub fn measuring(
             None => Ok(None),
         };
     };
-    if pace.requests.is_some() {
+    if requests.is_some() {
         return Err(UsageError::Missing(
             "'--measure-connections' is accepted with '--time' and not with '--requests': those who measure do so for as \
              long as the others load"

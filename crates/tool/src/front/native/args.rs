@@ -184,7 +184,7 @@ pub struct TargetArgs {
     #[arg(long, value_name = "FILE")]
     pub password_file: Option<PathBuf>,
     /// Number of the database that every connection selects (RESP)
-    #[arg(long, value_name = "N", default_value = "0", value_parser = count_u32, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", default_value = "0", value_parser = values::count_u32, allow_hyphen_values = true)]
     pub database: u32,
     /// How long a request may take, from when only the generator stands in its way, and a connection to open
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = values::time, allow_hyphen_values = true)]
@@ -243,10 +243,10 @@ pub struct PaceArgs {
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = values::time, allow_hyphen_values = true)]
     pub warmup: Nanos,
     /// Threads
-    #[arg(short = 'T', long, value_name = "N", default_value = "1", value_parser = count_u32, allow_hyphen_values = true)]
+    #[arg(short = 'T', long, value_name = "N", default_value = "1", value_parser = values::count_u32, allow_hyphen_values = true)]
     pub threads: u32,
     /// Connections, over all servers and threads; see --route
-    #[arg(short, long, value_name = "N", default_value = "50", value_parser = count_u32, allow_hyphen_values = true)]
+    #[arg(short, long, value_name = "N", default_value = "50", value_parser = values::count_u32, allow_hyphen_values = true)]
     pub connections: u32,
     /// Most requests outstanding per connection: a number, or `unlimited` (only with --rate)
     #[arg(short, long, value_name = "N", default_value = "1", value_parser = depth, allow_hyphen_values = true)]
@@ -283,13 +283,13 @@ pub struct PaceArgs {
 #[command(next_help_heading = "Load")]
 pub struct LoadPaceArgs {
     /// Threads
-    #[arg(short = 'T', long, value_name = "N", default_value = "1", value_parser = count_u32, allow_hyphen_values = true)]
+    #[arg(short = 'T', long, value_name = "N", default_value = "1", value_parser = values::count_u32, allow_hyphen_values = true)]
     pub threads: u32,
     /// Connections, over all servers and threads; see --route
-    #[arg(short, long, value_name = "N", default_value = "50", value_parser = count_u32, allow_hyphen_values = true)]
+    #[arg(short, long, value_name = "N", default_value = "50", value_parser = values::count_u32, allow_hyphen_values = true)]
     pub connections: u32,
     /// Most requests outstanding per connection
-    #[arg(short, long, value_name = "N", default_value = "64", value_parser = count_u32, allow_hyphen_values = true)]
+    #[arg(short, long, value_name = "N", default_value = "64", value_parser = values::count_u32, allow_hyphen_values = true)]
     pub depth: u32,
     /// Operations that the records are for; append and prepend, incr and decr, hget and hset, and command work on records
     /// of their own, which are stored when one of them is named here
@@ -320,10 +320,10 @@ pub struct MixArgs {
     #[arg(long, value_name = "POPULARITY", default_value = "uniform", value_parser = popularity, allow_hyphen_values = true)]
     pub popularity: Popularity,
     /// Keys of each read
-    #[arg(long, value_name = "N", default_value = "1", value_parser = count_u32, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = values::count_u32, allow_hyphen_values = true)]
     pub multiget: u32,
     /// Keys of each mset (RESP)
-    #[arg(long, value_name = "N", default_value = "1", value_parser = count_u32, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = values::count_u32, allow_hyphen_values = true)]
     pub multiset: u32,
     /// Let a read that finds nothing make an empty item with this expiry (flag N of meta): the client that is told to
     /// renew it stores it, the others wait. With --protocol meta
@@ -446,13 +446,13 @@ pub struct SocketArgs {
     #[arg(long)]
     pub no_nodelay: bool,
     /// SO_LINGER in seconds; 0 makes closing send a reset
-    #[arg(long, value_name = "N", value_parser = count_u32, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = values::count_u32, allow_hyphen_values = true)]
     pub linger: Option<u32>,
     /// SO_SNDBUF in bytes
-    #[arg(long, value_name = "N", value_parser = count_u32, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = values::count_u32, allow_hyphen_values = true)]
     pub send_buffer: Option<u32>,
     /// SO_RCVBUF in bytes
-    #[arg(long, value_name = "N", value_parser = count_u32, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = values::count_u32, allow_hyphen_values = true)]
     pub recv_buffer: Option<u32>,
 }
 
@@ -525,15 +525,11 @@ fn addresses(text: &str) -> Result<List<String>, ValueError> {
     values::addresses(text).map(List)
 }
 
-pub(super) fn count_u32(text: &str) -> Result<u32, ValueError> {
-    values::count_within(text, 0, u32::MAX.into()).map(|value| value as u32)
-}
-
 fn depth(text: &str) -> Result<Depth, ValueError> {
     if text == "unlimited" {
         return Ok(Depth::Unlimited);
     }
-    count_u32(text).map(Depth::Limit).map_err(|error| ValueError(format!("{error}, or unlimited")))
+    values::count_u32(text).map(Depth::Limit).map_err(|error| ValueError(format!("{error}, or unlimited")))
 }
 
 fn arrivals(text: &str) -> Result<ArrivalsName, ValueError> {

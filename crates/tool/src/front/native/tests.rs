@@ -377,6 +377,15 @@ fn servers_come_from_the_environment_only_where_none_are_typed() {
 }
 
 #[test]
+fn a_part_of_the_load_is_allowed_only_where_records_are_stored() {
+    assert!(plan_of("run -s a --allow-partial-load").allow_partial_load);
+    assert!(plan_of("load -s a --allow-partial-load").allow_partial_load);
+    let error = job_of("run -s a --no-load --allow-partial-load").expect_err("nothing is stored").to_string();
+    let words = "'--allow-partial-load' is accepted where records are stored, and none are here";
+    assert!(error.contains(words), "{error}");
+}
+
+#[test]
 fn the_parser_is_sound() {
     use clap::CommandFactory;
     Line::command().debug_assert();

@@ -5,7 +5,7 @@ use pummel_logic::measure::recorder::Span;
 use pummel_logic::measure::summary::{QUANTILES, Quantile, time_text};
 use pummel_logic::time::{Nanos, seconds};
 
-use super::native::{grouped, number};
+use super::numbers::{grouped, number};
 
 /// With more agents than this, those that were not lost are not shown one by one.
 const SHOWN_MAX: usize = 32;

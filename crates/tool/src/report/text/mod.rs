@@ -5,3 +5,4 @@ pub mod mcperf;
 pub mod memaslap;
 pub mod mutilate;
 pub mod native;
+mod numbers;
