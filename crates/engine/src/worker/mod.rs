@@ -4,6 +4,7 @@
 //! inside a completion: what happened is taken in first, then all that follows from it is sent.
 
 mod churn_account;
+mod connections;
 pub mod deadlines;
 pub mod departures;
 pub mod meeting;
@@ -31,10 +32,11 @@ use pummel_logic::workload::request::Shared;
 
 use crate::backend::{Backend, Close, ConnId, Event, Handed, Reason};
 use crate::resolve::Server;
+use crate::worker::connections::{Connection, State};
 use crate::worker::deadlines::Wheel;
 use crate::worker::meeting::Meeting;
 use crate::worker::messages::{PhaseFate, Trouble};
-use crate::worker::opening::{OPENING_TURN, Openings, PendingHandshake, retry_pause};
+use crate::worker::opening::{OPENING_TURN, Openings, retry_pause};
 use crate::worker::population::Crowd;
 use crate::worker::reporter::WorkerReporter;
 use crate::worker::silence::Silence;
@@ -67,49 +69,6 @@ pub struct WorkerLimits {
     pub patience_ns: Nanos,
     /// Draws that are made at most to count what a client was to send and did not.
     pub unsent_draws_max: u64,
-}
-
-/// Where a connection stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// Nothing is done about it.
-    Closed,
-    /// Asked for, but too many others are being opened, or it is not time yet.
-    Queued,
-    /// Being opened, since.
-    Opening(Nanos),
-    Open,
-    /// Open, but the socket is full.
-    Full,
-}
-
-/// One connection.
-#[derive(Debug)]
-struct Connection<C> {
-    session: Session<C>,
-    state: State,
-    generation: u32,
-    /// Whose it is, and which of its lanes.
-    client: u32,
-    lane: Lane,
-    in_wheel: bool,
-    /// It is open, and the server has not answered the handshake yet.
-    handshake: Option<Box<PendingHandshake>>,
-    /// It was open once.
-    opened: bool,
-    /// Which of the server's addresses is tried next.
-    attempt: u32,
-    /// Failed attempts to open it since it was open.
-    failures: u32,
-    /// Its server answered on it since it was opened.
-    answered: bool,
-    /// How often in a row it was opened and closed again by its server without an answer.
-    failures_without_reply: u32,
-    /// This worker closed it between two phases, because its answers would have come in the next one: its next opening is
-    /// no reconnection.
-    shut: bool,
-    /// Its outbox has reached its limit while its socket was full, and it was not relieved since.
-    congested: bool,
 }
 
 /// One client, and when it is its turn.
@@ -254,7 +213,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
 
     /// Whether the phase that is over closed connections that have to be opened again before the next one.
     pub fn has_shut(&self) -> bool {
-        self.state.connections.iter().any(|connection| connection.shut)
+        self.state.connections.iter().any(|connection| connection.history.closed_between_phases)
     }
 
     /// Between phases: opens the connections again that the phase before closed, since their answers were late. Ends when
@@ -324,14 +283,11 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             let id = state.id(slot);
             self.backend.close(id, Close::Fin);
             let connection = &mut state.connections[slot];
-            if let State::Opening(_) = connection.state {
+            if connection.reset().is_opening() {
                 state.openings.end_one();
             }
             state.reporter.add_datagrams(&connection.session.datagram_counts());
             connection.session.carry_by_datagrams(transport == Transport::Udp);
-            connection.generation = id.generation.wrapping_add(1);
-            (connection.state, connection.opened, connection.shut) = (State::Closed, false, false);
-            (connection.failures, connection.failures_without_reply) = (0, 0);
             let (client, lane) = state.owner(slot);
             state.entries[client].client.handle_closed(lane, true, &mut state.shared);
         }
@@ -418,7 +374,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             if !state.connections[slot].session.is_idle() {
                 // Closed by us, because its answers would come in the next phase: neither lost nor, then, reconnected.
                 self.backend.close(state.id(slot), Close::Fin);
-                state.connections[slot].shut = true;
+                state.connections[slot].history.closed_between_phases = true;
                 state.miss(slot);
                 state.end_session(slot, Loss::Closed(Fault::Closed), true, now);
             }
@@ -496,40 +452,9 @@ enum Loss {
     TimedOut,
 }
 
-impl<C: Codec> Connection<C> {
-    fn new(slot: usize, lanes: usize, depth: usize) -> Connection<C> {
-        Connection {
-            session: Session::new(depth),
-            state: State::Closed,
-            generation: 0,
-            client: (slot / lanes) as u32,
-            lane: (slot % lanes) as Lane,
-            in_wheel: false,
-            handshake: None,
-            opened: false,
-            attempt: 0,
-            failures: 0,
-            answered: false,
-            failures_without_reply: 0,
-            shut: false,
-            congested: false,
-        }
-    }
-
-    /// Whether it takes no request before its socket has taken bytes.
-    fn is_congested(&self) -> bool {
-        self.state == State::Full && self.session.waiting_bytes() > OUTBOX_MAX_BYTES
-    }
-
-    fn carried_by(mut self, transport: Transport) -> Connection<C> {
-        self.session.carry_by_datagrams(transport == Transport::Udp);
-        self
-    }
-}
-
 impl<C: Codec> WorkerState<C> {
     fn id(&self, slot: usize) -> ConnId {
-        ConnId { slot: slot as u32, generation: self.connections[slot].generation }
+        self.connections[slot].id(slot)
     }
 
     /// Whose connection it is, and which of its lanes.
@@ -562,8 +487,9 @@ impl<C: Codec> WorkerState<C> {
     /// Whether a connection that was closed between phases is on its way for the first time.
     fn is_reopening(&self) -> bool {
         self.connections.iter().zip(&self.endpoints).any(|(connection, endpoint)| {
-            let tried = connection.failures as usize >= self.servers[endpoint.server as usize].addresses();
-            connection.shut && !tried
+            let tried =
+                connection.history.failures as usize >= self.servers[endpoint.server as usize].addresses();
+            connection.history.closed_between_phases && !tried
         })
     }
 
@@ -663,13 +589,13 @@ impl<C: Codec> WorkerState<C> {
                 Wish::Open(lane) => {
                     let slot = number * self.lanes + usize::from(lane);
                     let connection = &mut self.connections[slot];
-                    connection.state = State::Queued;
-                    let pause = retry_pause(connection.failures.max(connection.failures_without_reply));
-                    let again = connection.opened && !connection.shut;
-                    let own = entry.client.reopening_pause(connection.failures).filter(|_| again);
-                    let pause = own.unwrap_or(pause);
-                    let id = ConnId { slot: slot as u32, generation: connection.generation };
-                    self.openings.enqueue(id, now.saturating_add(pause));
+                    let history = connection.history;
+                    let pause = retry_pause(history.failures_in_a_row());
+                    let own = entry.client.reopening_pause(history.failures);
+                    let pause = own.filter(|_| history.is_reconnection()).unwrap_or(pause);
+                    if connection.enqueue() {
+                        self.openings.enqueue(connection.id(slot), now.saturating_add(pause));
+                    }
                 }
                 Wish::Unsent(verb) => {
                     self.reporter.unsent(entry.client.group(), Unsent { verb, requests: 1, estimated: 0 });
@@ -763,7 +689,7 @@ impl<C: Codec> WorkerState<C> {
     fn flush(&mut self, slot: usize, backend: &mut impl Backend) {
         let id = self.id(slot);
         let connection = &mut self.connections[slot];
-        while connection.state == State::Open && connection.session.has_output() {
+        while connection.state() == State::Open && connection.session.has_output() {
             let (handed, offered) = match connection.session.poll_send_plain() {
                 Some(bytes) => (backend.send(id, &[IoSlice::new(bytes)]), bytes.len()),
                 None => match send_parts(id, &connection.session, self.shared.block(), backend) {
@@ -772,7 +698,7 @@ impl<C: Codec> WorkerState<C> {
                 },
             };
             if handed.taken < offered {
-                connection.state = State::Full;
+                connection.fill();
             }
             self.reporter.sent(handed.taken);
             let (client, lane) = (connection.client as usize, connection.lane);
@@ -799,21 +725,20 @@ impl<C: Codec> WorkerState<C> {
         for _ in 0..OPENING_TURN {
             let Some(id) = self.openings.begin_next(now) else { return };
             let slot = id.slot as usize;
-            if self.id(slot) != id || self.connections[slot].state != State::Queued {
+            let connection = &mut self.connections[slot];
+            let is_waiting = connection.is(id) && connection.state() == State::Queued;
+            if !is_waiting || !connection.dial(backend.now()) {
                 self.openings.end_one();
                 continue;
             }
-            let connection = &mut self.connections[slot];
-            connection.state = State::Opening(backend.now());
-            connection.generation = connection.generation.wrapping_add(1);
             if !connection.in_wheel {
                 connection.in_wheel = true;
                 self.wheel.insert(slot as u32, now.saturating_add(self.limits.timeout_ns));
             }
             let Endpoint { server, connection: number, transport } = self.endpoints[slot];
-            let attempt = connection.attempt as usize;
+            let attempt = connection.history.attempt as usize;
             let target = self.servers[server as usize].target_over(transport, number, attempt);
-            backend.open(ConnId { slot: slot as u32, generation: connection.generation }, &target);
+            backend.open(connection.id(slot), &target);
         }
     }
 
@@ -836,14 +761,14 @@ impl<C: Codec> WorkerState<C> {
     fn handle(&mut self, id: ConnId, event: Event<'_>, now: Nanos) {
         let slot = id.slot as usize;
         let connection = &mut self.connections[slot];
-        if connection.generation != id.generation {
+        if !connection.is(id) {
             return;
         }
         match event {
-            Event::Received { bytes, .. } if connection.handshake.is_some() => {
+            Event::Received { bytes, .. } if connection.state() == State::Handshake => {
                 self.handle_handshake(id, bytes, now)
             }
-            Event::Writable if connection.handshake.is_some() => self.openings.call(id),
+            Event::Writable if connection.state() == State::Handshake => self.openings.call(id),
             Event::Received { bytes, stamp, read } => {
                 self.read_at = read;
                 let chunk = Chunk { bytes, stamp, read };
@@ -883,7 +808,7 @@ impl<C: Codec> WorkerState<C> {
                 if connection.congested {
                     self.relieved.push(slot as u32);
                 }
-                connection.state = State::Open;
+                connection.drain();
                 connection.session.handle_writable(now);
                 let client = connection.client as usize;
                 if self.lanes > 1 {
@@ -891,12 +816,10 @@ impl<C: Codec> WorkerState<C> {
                 }
                 self.wake(client);
             }
-            Event::Opened { at } => {
-                connection.handshake = self.openings.handshake(id);
-                if connection.handshake.is_none() {
-                    self.opened(slot, at);
-                }
-            }
+            Event::Opened { at } => match self.openings.handshake(id) {
+                Some(handshake) => connection.shake(handshake),
+                None => self.opened(slot, at),
+            },
             Event::Closed(reason) => self.closed(slot, reason, now),
         }
     }
@@ -905,11 +828,10 @@ impl<C: Codec> WorkerState<C> {
     fn send_handshakes(&mut self, backend: &mut impl Backend) {
         for id in self.openings.take_called() {
             let connection = &mut self.connections[id.slot as usize];
-            let Some(handshake) =
-                connection.handshake.as_mut().filter(|_| connection.generation == id.generation)
-            else {
+            if !connection.is(id) {
                 continue;
-            };
+            }
+            let Some(handshake) = connection.handshake_mut() else { continue };
             if !handshake.rest().is_empty() {
                 let handed = backend.send(id, &[IoSlice::new(handshake.rest())]);
                 handshake.handle_sent(handed.taken);
@@ -922,17 +844,12 @@ impl<C: Codec> WorkerState<C> {
     fn handle_handshake(&mut self, id: ConnId, bytes: &[u8], now: Nanos) {
         let slot = id.slot as usize;
         self.reporter.received(bytes.len(), 0);
-        let connection = &mut self.connections[slot];
-        let Some(handshake) = &mut connection.handshake else { return };
+        let Some(handshake) = self.connections[slot].handshake_mut() else { return };
         let why = match handshake.handle_received(bytes) {
             Ok(HandshakeProgress::NeedMore) => return,
-            Ok(HandshakeProgress::Done) => {
-                connection.handshake = None;
-                return self.opened(slot, now);
-            }
+            Ok(HandshakeProgress::Done) => return self.opened(slot, now),
             Err(why) => why,
         };
-        connection.generation = connection.generation.wrapping_add(1);
         self.broken.push(id);
         let words = Some(Arc::from(why));
         self.closed(slot, Reason { words, ..Reason::new(Fault::Client, 0) }, now);
@@ -940,17 +857,15 @@ impl<C: Codec> WorkerState<C> {
 
     fn opened(&mut self, slot: usize, now: Nanos) {
         let connection = &mut self.connections[slot];
-        let State::Opening(since) = connection.state else { return };
+        let Some(since) = connection.open() else { return };
         if self.churns {
             return self.crowd_opened(slot, since, now);
         }
         self.openings.end_one();
         let server = self.endpoints[slot].server;
-        self.reporter.opened(server, now.saturating_sub(since), connection.opened && !connection.shut);
-        connection.state = State::Open;
-        (connection.opened, connection.shut) = (true, false);
-        connection.answered = false;
-        connection.failures = 0;
+        let history = &mut connection.history;
+        self.reporter.opened(server, now.saturating_sub(since), history.is_reconnection());
+        (history.opened, history.closed_between_phases) = (true, false);
         let (client, lane) = self.owner(slot);
         self.entries[client].client.handle_opened(lane, now);
         self.wake(client);
@@ -963,25 +878,24 @@ impl<C: Codec> WorkerState<C> {
         }
         let server = self.endpoints[slot].server;
         let connection = &mut self.connections[slot];
-        let State::Opening(since) = connection.state else {
+        let Some(since) = connection.opening_since() else {
             let fault = reason.fault;
             self.reporter.lost(server, Trouble::Lost(reason));
             return self.lose(slot, Loss::Closed(fault), self.limits.reconnect, now);
         };
         self.openings.end_one();
-        connection.handshake = None;
-        connection.attempt = connection.attempt.wrapping_add(1);
-        connection.failures += 1;
-        connection.state = State::Closed;
+        let history = &mut connection.history;
+        history.attempt = history.attempt.wrapping_add(1);
+        history.failures += 1;
         let addresses = self.servers[server as usize].addresses() as u32;
-        if !connection.failures.is_multiple_of(addresses) {
+        if !history.failures.is_multiple_of(addresses) {
             // The server's name has more addresses; the next may be the one that it listens on.
-            connection.state = State::Queued;
-            let id = self.id(slot);
-            self.openings.enqueue(id, now);
+            connection.retry();
+            self.openings.enqueue(connection.id(slot), now);
             return;
         }
-        let again = connection.opened && self.limits.reconnect;
+        let again = history.opened && self.limits.reconnect;
+        connection.close();
         self.reporter.not_opened(server, reason);
         self.silence.missed(server, since);
         let again = again && !self.gives_up(server, now);
@@ -996,12 +910,7 @@ impl<C: Codec> WorkerState<C> {
             return self.fail(slot, failure, loss, now);
         }
         self.miss(slot);
-        let connection = &mut self.connections[slot];
-        match loss {
-            _ if connection.answered => connection.failures_without_reply = 0,
-            Loss::Closed(_) => connection.failures_without_reply += 1,
-            Loss::TimedOut => {}
-        }
+        self.connections[slot].note_end(matches!(loss, Loss::Closed(_)));
         let again = again && !self.gives_up(self.endpoints[slot].server, now);
         self.end_session(slot, loss, again, now);
     }
@@ -1030,8 +939,7 @@ impl<C: Codec> WorkerState<C> {
     /// Ends everything that a connection owes; `again`: its client may open it again.
     fn end_session(&mut self, slot: usize, loss: Loss, again: bool, now: Nanos) {
         let connection = &mut self.connections[slot];
-        connection.state = State::Closed;
-        connection.generation = connection.generation.wrapping_add(1);
+        connection.close();
         let client = &mut self.entries[connection.client as usize].client;
         let mut view = View::new(slot, connection.lane, client, &mut self.shared, &mut self.reporter);
         match loss {
@@ -1076,9 +984,12 @@ impl<C: Codec> WorkerState<C> {
     fn expire_one(&mut self, slot: usize, backend: &mut impl Backend, now: Nanos) {
         let id = self.id(slot);
         let connection = &mut self.connections[slot];
-        let deadline = match connection.state {
+        let opening_since = connection.opening_since();
+        let deadline = match connection.state() {
             State::Closed | State::Queued => return,
-            State::Opening(since) => since.saturating_add(self.limits.timeout_ns),
+            State::Opening | State::Handshake => {
+                opening_since.unwrap_or(now).saturating_add(self.limits.timeout_ns)
+            }
             State::Open | State::Full => connection.session.deadline(self.limits.timeout_ns),
         };
         if deadline == NEVER {
@@ -1094,7 +1005,7 @@ impl<C: Codec> WorkerState<C> {
         }
         let words = backend.obstacle(id).map(Arc::from);
         backend.close(id, Close::Fin);
-        if let State::Opening(_) = connection.state {
+        if opening_since.is_some() {
             return self.closed(slot, Reason { words, ..Reason::new(Fault::Timeout, 0) }, now);
         }
         // The generator closed it, so that it is opened again whatever the limits say of servers that close.

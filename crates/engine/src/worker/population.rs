@@ -19,9 +19,10 @@ use pummel_logic::unsent::{self, DRAWS_MAX};
 use pummel_logic::workload::sequence::Draws;
 use pummel_logic::workload::verify::stale::{RunMark, Writer};
 
-use super::{ClientEntry, Connection, Endpoint, Loss, State, View, Worker, WorkerState};
+use super::{ClientEntry, Endpoint, Loss, View, Worker, WorkerState};
 use crate::backend::dial::failure_of;
-use crate::backend::{Backend, Close, ConnId, Reason};
+use crate::backend::{Backend, Close, Reason};
+use crate::worker::connections::{Connection, State};
 use crate::worker::deadlines::Wheel;
 use crate::worker::messages::{Departure, Trouble};
 use crate::worker::opening::retry_pause;
@@ -304,10 +305,9 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         for slot in 0..state.connections.len() {
             self.backend.close(state.id(slot), Close::Fin);
             let connection = &mut state.connections[slot];
-            if let State::Opening(_) = connection.state {
+            if connection.reset().is_opening() {
                 state.openings.end_one();
             }
-            connection.leave();
             state.entries[connection.client as usize].client.go();
         }
         let entries = state.entries.len();
@@ -320,16 +320,6 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         crowd.churn_phase = Some(churn_phase);
         crowd.advance();
         (state.churns, state.births_at) = (true, crowd.next_time());
-    }
-}
-
-impl<C> Connection<C> {
-    /// It is closed, and what comes late for it is not for it.
-    fn leave(&mut self) {
-        self.state = State::Closed;
-        self.generation = self.generation.wrapping_add(1);
-        (self.opened, self.failures, self.failures_without_reply, self.handshake) = (false, 0, 0, None);
-        self.shut = false;
     }
 }
 
@@ -553,13 +543,14 @@ impl<C: Codec> WorkerState<C> {
     fn dial(&mut self, slot: usize, backend: &mut impl Backend) {
         let at = backend.now();
         let connection = &mut self.connections[slot];
-        connection.state = State::Opening(at);
-        connection.generation = connection.generation.wrapping_add(1);
+        if !connection.dial(at) {
+            return;
+        }
         if !connection.in_wheel {
             connection.in_wheel = true;
             self.wheel.insert(slot as u32, at.saturating_add(self.limits.timeout_ns));
         }
-        let id = ConnId { slot: slot as u32, generation: connection.generation };
+        let id = connection.id(slot);
         let Endpoint { server, connection: number, transport } = self.endpoints[slot];
         let crowd = self.crowd.as_mut().expect("asked only where clients come and go");
         if crowd.lives[slot].tries == 0 {
@@ -575,9 +566,6 @@ impl<C: Codec> WorkerState<C> {
 
     /// The connection of a client is open.
     pub(super) fn crowd_opened(&mut self, slot: usize, since: Nanos, now: Nanos) {
-        let connection = &mut self.connections[slot];
-        connection.state = State::Open;
-        (connection.answered, connection.failures) = (false, 0);
         let crowd = self.crowd();
         crowd.open += 1;
         let (open, number) = (crowd.open, crowd.lives[slot].number);
@@ -601,17 +589,14 @@ impl<C: Codec> WorkerState<C> {
     pub(super) fn crowd_closed(&mut self, slot: usize, reason: Reason, now: Nanos) {
         let server = self.endpoints[slot].server;
         let addresses = self.servers[server as usize].addresses() as u32;
-        let opening = match self.connections[slot].state {
-            State::Opening(since) => Some(since),
-            _ => None,
-        };
+        let opening = self.connections[slot].opening_since();
         let is_opening = opening.is_some();
         let crowd = self.crowd();
         let life = &mut crowd.lives[slot];
         if is_opening && reason.fault == Fault::Refused && life.tries + 1 < addresses {
             life.tries += 1;
             crowd.attempt = crowd.attempt.wrapping_add(1);
-            self.connections[slot].state = State::Queued;
+            self.connections[slot].retry();
             let id = self.id(slot);
             return self.redials.push(id);
         }
@@ -619,7 +604,7 @@ impl<C: Codec> WorkerState<C> {
         let fault = reason.fault;
         match opening {
             Some(since) => {
-                self.connections[slot].failures += 1;
+                self.connections[slot].history.failures += 1;
                 self.reporter.not_opened(server, reason);
                 // Not the server's silence where the machine had no descriptor to ask it with.
                 if !failure.is_before_asking() {
@@ -635,7 +620,7 @@ impl<C: Codec> WorkerState<C> {
     pub(super) fn redial(&mut self, backend: &mut impl Backend) {
         for id in std::mem::take(&mut self.redials) {
             let slot = id.slot as usize;
-            if self.id(slot) == id && self.connections[slot].state == State::Queued {
+            if self.id(slot) == id && self.connections[slot].state() == State::Queued {
                 self.dial(slot, backend);
             }
         }
@@ -647,13 +632,8 @@ impl<C: Codec> WorkerState<C> {
         self.reporter.failed(slot);
         self.crowd().lives[slot].failure = Some(failure);
         let connection = &mut self.connections[slot];
-        connection.handshake = None;
-        if let State::Open | State::Full = connection.state {
-            match loss {
-                _ if connection.answered => connection.failures_without_reply = 0,
-                Loss::Closed(_) => connection.failures_without_reply += 1,
-                Loss::TimedOut => {}
-            }
+        if let State::Open | State::Full = connection.state() {
+            connection.note_end(matches!(loss, Loss::Closed(_)));
         }
         self.end_session(slot, loss, false, now);
     }
@@ -665,17 +645,16 @@ impl<C: Codec> WorkerState<C> {
             return;
         }
         let id = self.id(slot);
-        if self.connections[slot].state != State::Closed {
+        if self.connections[slot].state() != State::Closed {
             backend.close(id, Close::Fin);
-            self.connections[slot].leave();
+            self.connections[slot].reset();
         }
         self.note_retirement(slot, &life, now);
         self.count_rest(slot, &life, now);
         let client = &mut self.entries[slot].client;
         client.go();
         self.entries[slot].due = NEVER;
-        let connection = &self.connections[slot];
-        let failures = connection.failures.max(connection.failures_without_reply);
+        let failures = self.connections[slot].history.failures_in_a_row();
         let crowd = self.crowd();
         crowd.lives[slot] = NOBODY;
         crowd.alive -= 1;
