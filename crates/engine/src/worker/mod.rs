@@ -81,13 +81,14 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         self
     }
 
-    /// Opens every connection. Ends early when one of them cannot be opened, since the run then does not begin.
+    /// Opens every connection. Ends early when one of them is not going to be open, since the run then does not go on.
     ///
     /// # Errors
     /// Returns the error of the backend when the kernel refuses to wait. A connection that cannot be opened is no
     /// error here: the reporter has it.
     pub fn open(&mut self, meeting: &Meeting) -> io::Result<()> {
-        self.open_until(meeting, |state| state.reporter.has_failed_to_open())
+        let lost_before = self.state.lanes_lost;
+        self.open_until(meeting, |state| state.lanes_lost > lost_before)
     }
 
     /// Whether the phase that is over closed connections that have to be opened again before the next one.

@@ -639,11 +639,6 @@ impl WorkerReporter {
         self.trouble(server, Trouble::NotOpened(reason));
     }
 
-    /// Whether any connection could not be opened so far.
-    pub fn has_failed_to_open(&self) -> bool {
-        self.end.failed > 0
-    }
-
     /// An open connection is lost.
     pub fn lost(&mut self, server: u32, trouble: Trouble) {
         self.offer(WorkerMessage::Connection { server, event: ConnectionEvent::Lost });

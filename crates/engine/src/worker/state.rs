@@ -87,6 +87,8 @@ pub struct WorkerState<C> {
     pub broken: Vec<ConnId>,
     /// Clients that have something left to do in this phase.
     pub active: usize,
+    /// Lanes that were lost and are not opened again, in the whole run.
+    pub lanes_lost: u64,
     pub silence: Silence,
     /// What new connections speak copies of.
     pub codec: C,
@@ -129,6 +131,7 @@ impl<C: Codec> WorkerState<C> {
             openings: Openings::new(handshake, count),
             broken: Vec::new(),
             active: clients.len(),
+            lanes_lost: 0,
             codec: C::new(),
             silence: Silence::new(servers.len()),
             servers,
@@ -257,6 +260,7 @@ impl<C: Codec> WorkerState<C> {
         let (client, lane) = self.owner(slot);
         self.entries[client].client.handle_closed(lane, again, &mut self.shared);
         if !again {
+            self.lanes_lost += 1;
             self.reporter.gone();
         }
         self.wake(client);
