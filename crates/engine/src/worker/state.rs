@@ -273,3 +273,19 @@ impl<C: Codec> WorkerState<C> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pummel_logic::connection::session::Session;
+    use pummel_logic::protocol::text::Text;
+
+    use super::*;
+
+    #[test]
+    fn a_client_and_its_connection_take_as_few_bytes_as_written_here() {
+        assert!(size_of::<Client>() <= 416, "{}", size_of::<Client>());
+        assert!(size_of::<ClientEntry>() <= 432, "{}", size_of::<ClientEntry>());
+        assert!(size_of::<Session<Text>>() <= 152, "{}", size_of::<Session<Text>>());
+        assert!(size_of::<Connection<Text>>() <= 200, "{}", size_of::<Connection<Text>>());
+    }
+}

@@ -37,7 +37,7 @@ const DEPARTURE_DRAWS_MAX: u64 = 64;
 #[derive(Debug)]
 pub struct Churning {
     limits: ChurnLimits,
-    /// Who comes next; `None` in phases where clients stay.
+    /// Which client comes next; `None` in phases where clients stay.
     spawner: Option<Spawner>,
     slots: Slots,
     /// What is known of the client in each slot.

@@ -129,7 +129,8 @@ mod tests {
     #[test]
     fn after_a_shortage_one_client_more_may_come_each_second() {
         let mut slots = Slots::new(3, 3, 0);
-        (0..3).for_each(|_| drop(slots.take()));
+        let taken: Vec<_> = (0..3).filter_map(|_| slots.take()).collect();
+        assert_eq!(taken, [(0, 0), (1, 0), (2, 0)]);
         slots.release(2, 10);
         slots.note_shortage(10);
         assert_eq!(slots.free_at(), 10 + SHORTAGE_NS);
