@@ -15,7 +15,7 @@ use pummel_logic::time::{NEVER, Nanos};
 
 use self::churning::Churning;
 use self::resident::Resident;
-pub use self::spawner::{Births, ChurnLimits, ChurnPhase};
+pub use self::spawner::{ChurnLimits, ChurnPhase, SpawnSchedule};
 use self::windowed::Windowed;
 use crate::backend::{Backend, Reason};
 use crate::worker::state::{CloseCause, WorkerState};

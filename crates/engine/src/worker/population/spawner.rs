@@ -41,7 +41,7 @@ pub struct ChurnPhase {
     /// When the phase ends: clients that are due later do not come, and those that are there go.
     pub end: Nanos,
     /// When clients come.
-    pub births: Births,
+    pub spawns: SpawnSchedule,
     /// Requests of all clients together, over all workers; `u64::MAX`: as many as the time allows.
     pub requests: u64,
     /// Requests of one client.
@@ -58,7 +58,7 @@ pub struct ChurnPhase {
 
 /// When clients come.
 #[derive(Debug)]
-pub enum Births {
+pub enum SpawnSchedule {
     /// As soon as there is a slot.
     Closed,
     /// By a schedule of all clients of the group.
@@ -99,7 +99,7 @@ impl Spawner {
 
     /// Whether a client comes as soon as there is a slot.
     pub fn is_closed_loop(&self) -> bool {
-        matches!(self.phase.births, Births::Closed)
+        matches!(self.phase.spawns, SpawnSchedule::Closed)
     }
 
     /// Where the draws of client `number` come from.
@@ -117,11 +117,11 @@ impl Spawner {
         };
         let mut is_first = self.next.is_none();
         loop {
-            due = match &mut phase.births {
-                Births::Closed => due,
-                Births::Scheduled(schedule) => phase.begin.saturating_add(schedule.next()),
-                Births::Drawn(_) if is_first => due,
-                Births::Drawn(gaps) => due.saturating_add(gaps.draw_ns()),
+            due = match &mut phase.spawns {
+                SpawnSchedule::Closed => due,
+                SpawnSchedule::Scheduled(schedule) => phase.begin.saturating_add(schedule.next()),
+                SpawnSchedule::Drawn(_) if is_first => due,
+                SpawnSchedule::Drawn(gaps) => due.saturating_add(gaps.draw_ns()),
             };
             is_first = false;
             if number % turns == turn {
@@ -150,7 +150,7 @@ impl Spawner {
     /// clients come by the millisecond.
     pub fn hold_after(&mut self, last_due: Nanos, now: Nanos) {
         let all_came = self.next.is_none_or(|(_, due)| due > now);
-        if matches!(self.phase.births, Births::Drawn(_)) && all_came {
+        if matches!(self.phase.spawns, SpawnSchedule::Drawn(_)) && all_came {
             self.held_until = last_due.saturating_add(GRAIN_NS);
         }
     }
@@ -181,10 +181,12 @@ impl Spawner {
         let (calls, requests, after) = (phase.calls, phase.requests, number + 1);
         let last = if requests == u64::MAX { u64::MAX } else { requests.div_ceil(calls) };
         let (most, draws_max) = (last.saturating_sub(after), unsent::draws_to_mark(after));
-        let clients = match &mut phase.births {
-            Births::Closed => return Passed::default(),
-            Births::Scheduled(schedule) => schedule.pass(end.saturating_sub(phase.begin), most, draws_max),
-            Births::Drawn(gaps) => unsent::pass_drawn(gaps, due, end, most, draws_max),
+        let clients = match &mut phase.spawns {
+            SpawnSchedule::Closed => return Passed::default(),
+            SpawnSchedule::Scheduled(schedule) => {
+                schedule.pass(end.saturating_sub(phase.begin), most, draws_max)
+            }
+            SpawnSchedule::Drawn(gaps) => unsent::pass_drawn(gaps, due, end, most, draws_max),
         };
         unsent::calls_of_waiting(number, clients, self.turn.1, calls, requests)
     }
