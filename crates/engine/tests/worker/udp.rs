@@ -189,7 +189,7 @@ impl Peer for Stumbling {
 fn a_phase_over_another_transport_begins_with_open_connections_although_an_attempt_failed_before() {
     // The server can be reached over TCP, so that it is loaded over TCP; all traffic is simulated.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let mut plan = loaded(Plan { reconnect: true, ..over_udp(400) });
+    let mut plan = loaded(Plan { reconnect: true, allow_partial_load: true, ..over_udp(400) });
     plan.servers = vec![listener.local_addr().expect("it is bound").to_string()];
     let server = Server::new(HostConfig::default());
     let outcome =

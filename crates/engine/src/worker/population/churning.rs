@@ -17,8 +17,9 @@ use crate::backend::dial::failure_of;
 use crate::backend::{Backend, Close, ConnId, Reason};
 use crate::worker::connections::{Connection, State};
 use crate::worker::load_model::LoadModel;
-use crate::worker::messages::{Departure, Trouble};
+use crate::worker::messages::Trouble;
 use crate::worker::opening::retry_pause;
+use crate::worker::population::lifetime::{DEPARTURE_DRAWS_MAX, Lifetime};
 use crate::worker::population::resident;
 use crate::worker::population::slots::Slots;
 use crate::worker::population::spawner::{ChurnLimits, ChurnPhase, Spawner};
@@ -28,9 +29,6 @@ use crate::worker::state::{ClientEntry, CloseCause, WorkerState};
 
 /// Clients that may come in one turn, so that those that are there get theirs.
 const SPAWNS_PER_TURN: usize = 64;
-
-/// Verbs that are drawn at most to tell what a client had still to ask when it goes: thousands may go in a second.
-const DEPARTURE_DRAWS_MAX: u64 = 64;
 
 /// The model of clients that come and go. They do so in phases that [`Churning::begin_phase`] begins; in all others, such
 /// as loading, clients stay.
@@ -52,35 +50,6 @@ pub struct Churning {
     next_due: Nanos,
     /// Connections to be tried by another address at once.
     redials: Vec<ConnId>,
-}
-
-/// One client from its coming to its going.
-#[derive(Clone, Copy, Debug)]
-struct Lifetime {
-    number: u64,
-    /// The slot has a client.
-    is_alive: bool,
-    /// When its connection was asked for.
-    asked_at: Nanos,
-    was_open: bool,
-    failure: Option<Failure>,
-    /// Addresses that were tried.
-    tries: u32,
-    /// Bytes of a reply that is not whole yet.
-    pending_bytes: u64,
-}
-
-impl Lifetime {
-    /// What is known of a slot without a client.
-    const VACANT: Lifetime = Lifetime {
-        number: 0,
-        is_alive: false,
-        asked_at: 0,
-        was_open: false,
-        failure: None,
-        tries: 0,
-        pending_bytes: 0,
-    };
 }
 
 impl ReplyAccount for Churning {
@@ -516,8 +485,8 @@ impl Churning {
             connection.reset();
         }
         let failures = connection.history.failures_in_a_row();
-        note_retirement(state, slot, &lifetime, now);
-        count_rest(state, slot, &lifetime, now);
+        lifetime.report_end(state, slot, now);
+        lifetime.count_rest(state, slot, now);
         let entry = &mut state.entries[slot];
         entry.client.go();
         entry.due = NEVER;
@@ -539,39 +508,4 @@ impl Churning {
 /// Whether the server of the client with this number has been silent for too long to be asked again.
 fn is_given_up<C: Codec>(state: &WorkerState<C>, number: u64, now: Nanos) -> bool {
     state.gives_up((number % state.servers.len() as u64) as u32, now)
-}
-
-/// Reports the end of a client.
-fn note_retirement<C>(state: &mut WorkerState<C>, slot: usize, lifetime: &Lifetime, now: Nanos) {
-    let calls = state.entries[slot].client.calls();
-    state.reporter.retired(slot, || Departure {
-        client: lifetime.number,
-        asked_at: lifetime.asked_at,
-        ended_at: now,
-        was_open: lifetime.was_open,
-        calls,
-        failure: lifetime.failure.map(|failure| (failure, None)),
-    });
-    let Some(churn) = state.reporter.churn() else { return };
-    churn.ended += 1;
-    if lifetime.was_open {
-        churn.life.record(now.saturating_sub(lifetime.asked_at));
-    }
-    if let Some(failure) = lifetime.failure {
-        churn.fail(failure);
-        churn.asked -= u64::from(failure.is_before_asking());
-    }
-}
-
-/// Counts what a client was to ask and did not: all of it where its connection failed, otherwise what was due.
-fn count_rest<C>(state: &mut WorkerState<C>, slot: usize, lifetime: &Lifetime, now: Nanos) {
-    let client = &mut state.entries[slot].client;
-    let (reporter, group) = (&mut state.reporter, client.group());
-    let unsent = |unsent| reporter.unsent(group, unsent);
-    if lifetime.failure.is_some() {
-        return client.tell_rest(&state.shared, DEPARTURE_DRAWS_MAX, unsent);
-    }
-    if !client.is_told() {
-        client.count_unsent(now, &mut state.shared, DEPARTURE_DRAWS_MAX, unsent);
-    }
 }

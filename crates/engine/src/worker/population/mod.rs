@@ -4,6 +4,7 @@
 //! that clients of one model pay for no other.
 
 mod churning;
+mod lifetime;
 mod resident;
 mod slots;
 mod spawner;
