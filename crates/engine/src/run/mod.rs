@@ -56,7 +56,7 @@ use crate::worker::meeting::Meeting;
 use crate::worker::messages::{
     ConnectionEvent, Departure, Line, PhaseEnd, Row, Told, Trouble, WorkerEnd, WorkerMessage,
 };
-use crate::worker::population::{Births, ChurnLimits, ChurnPhase};
+use crate::worker::population::{ChurnLimits, ChurnPhase, SpawnSchedule};
 use crate::worker::reporter::{Mode, ReportOptions, WorkerReporter};
 use crate::worker::{Endpoint, Worker, WorkerLimits, WorkerSetup};
 
@@ -813,19 +813,19 @@ fn churn_phase_of(
     let (plan, phase) = (context.plan, &context.plan.phases[n]);
     let place = Place { seed: plan.seed, group: group as u64, phase: n as u64, client: 0 };
     let instance = crowd.sequence.as_ref().map_or(0, |sequence| sequence.instance);
-    let births = match &crowd.births {
-        plan::Births::Closed => Births::Closed,
+    let spawns = match &crowd.births {
+        plan::Births::Closed => SpawnSchedule::Closed,
         plan::Births::Open { arrivals, rate } => {
-            Births::Scheduled(Pace::new(arrivals, *rate, 1).schedule(place))
+            SpawnSchedule::Scheduled(Pace::new(arrivals, *rate, 1).schedule(place))
         }
-        plan::Births::Drawn(gap) => Births::Drawn(Draws::new(*gap, instance)),
+        plan::Births::Drawn(gap) => SpawnSchedule::Drawn(Draws::new(*gap, instance)),
     };
     let told = crowd.sequence.as_ref().is_some_and(|sequence| sequence.calls.is_some());
     ChurnPhase {
         place,
         begin,
         end,
-        births,
+        spawns,
         requests: requests_of(plan, phase).unwrap_or(u64::MAX),
         calls: crowd.calls,
         // A client never has more requests outstanding than it makes.

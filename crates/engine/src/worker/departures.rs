@@ -1,4 +1,4 @@
-//! The ends of clients that come and go, one by one, for those who want to read them.
+//! The ends of clients that come and go, one by one.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ pub struct Departures {
     list: Vec<Departure>,
     /// What went wrong last, until it is known whose trouble it is.
     last: Option<Trouble>,
-    /// The troubles of those who are still to be let go, by their slot.
+    /// The troubles of clients whose ends are not reported yet, by their slot.
     troubles: HashMap<usize, Trouble>,
 }
 
@@ -30,7 +30,7 @@ impl Departures {
         }
     }
 
-    /// The client in this slot is gone. Hands over those who are, when they are many.
+    /// The client in this slot is gone. Returns the ends that were not handed over yet, when they are many.
     pub fn add(&mut self, slot: usize, mut departure: Departure) -> Option<Vec<Departure>> {
         let trouble = self.troubles.remove(&slot);
         if let Some((_, known)) = &mut departure.failure {
@@ -40,7 +40,7 @@ impl Departures {
         (self.list.len() >= DEPARTURES).then(|| self.take())
     }
 
-    /// Those who are gone since this was asked last.
+    /// The ends since the last call.
     pub fn take(&mut self) -> Vec<Departure> {
         std::mem::take(&mut self.list)
     }

@@ -31,7 +31,7 @@ struct State {
     idle: usize,
     /// The run has workers elsewhere, which are taken to go on.
     others: bool,
-    /// Everyone who arrived so far is able to go on.
+    /// All workers that arrived so far are able to go on.
     able: bool,
     verdict: Option<Nanos>,
 }
@@ -43,7 +43,8 @@ impl Meeting {
         Meeting { state: Mutex::new(state), changed: Condvar::new(), stopped: Apart(AtomicBool::new(false)) }
     }
 
-    /// The same, where the run has workers in other processes as well: a phase is never over because all here are idle.
+    /// The meeting of a run that may have workers in other processes as well, where `others` is set: a phase is then never
+    /// over because all workers here are idle.
     pub fn among_others(self, others: bool) -> Meeting {
         self.state.lock().unwrap_or_else(|broken| broken.into_inner()).others = others;
         self
@@ -73,8 +74,8 @@ impl Meeting {
         state.latest = state.latest.max(now);
     }
 
-    /// Whether nobody does anything in the phase under way any more, and since when: the phase is over then, although
-    /// its end has not come. As long as one goes on, those who cannot have to account for the time as well.
+    /// Since when no worker has anything to do in the phase under way: the phase is over then, although its end has not
+    /// come. `None` as long as one worker goes on: the idle ones have to account for the time as well.
     pub fn all_idle(&self) -> Option<Nanos> {
         let state = self.state.lock().unwrap_or_else(|broken| broken.into_inner());
         (!state.others && state.idle + state.arrived >= state.workers).then_some(state.latest)

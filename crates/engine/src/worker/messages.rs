@@ -194,7 +194,7 @@ pub struct LoadEnd {
 pub struct PhaseFate {
     /// Clients whose connection was lost and not replaced, at its end.
     pub dead: u64,
-    /// Requests that nobody asked for although the phase wanted them.
+    /// Requests that the phase wanted and that were never due.
     pub missing: u64,
     /// Requests that were left out because they would have been late.
     pub skipped: u64,
@@ -366,7 +366,7 @@ impl Line {
         Line { worker, messages, spares, rows_waiting: Arc::default(), messages_waiting: Arc::default() }
     }
 
-    /// Says what must not be lost. When nobody listens any more the run is over, and it is lost.
+    /// Sends a message that must not be lost. When its receiver is gone the run is over, and the message is lost.
     pub fn say(&self, message: WorkerMessage) {
         let _ = self.messages.send(Told { message, _place: None });
     }

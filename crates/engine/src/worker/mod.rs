@@ -4,177 +4,48 @@
 //! inside a completion: what happened is taken in first, then all that follows from it is sent.
 
 mod churn_account;
+mod connecting;
+mod connections;
 pub mod deadlines;
 pub mod departures;
+mod events;
+mod expiry;
+mod load_model;
 pub mod meeting;
 pub mod messages;
 pub mod opening;
 pub mod population;
+mod replies;
 pub(crate) mod reporter;
+mod sending;
+mod setup;
 pub mod silence;
+mod state;
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::io::{self, IoSlice};
-use std::sync::Arc;
+use std::io;
 
-use pummel_logic::client::{Client, Lane, Wish};
-use pummel_logic::connection::inflight::{AnswerUse, Origin, Ticket};
-use pummel_logic::connection::session::{Answer, Chunk, Item, OUTBOX_MAX_BYTES, Session, Sink};
-use pummel_logic::measure::churn::Failure;
 use pummel_logic::plan::Transport;
-use pummel_logic::protocol::handshake::{Handshake, HandshakeProgress};
-use pummel_logic::protocol::{Codec, Fault, Malformed};
-use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
-use pummel_logic::unsent::Unsent;
+use pummel_logic::protocol::{Codec, Fault};
+use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::workload::request::Shared;
 
-use crate::backend::{Backend, Close, ConnId, Event, Handed, Reason};
-use crate::resolve::Server;
+use crate::backend::{Backend, Close};
 use crate::worker::deadlines::Wheel;
+use crate::worker::events::handle;
+use crate::worker::expiry::expire;
 use crate::worker::meeting::Meeting;
-use crate::worker::messages::{PhaseFate, Trouble};
-use crate::worker::opening::{OPENING_TURN, Openings, PendingHandshake, retry_pause};
-use crate::worker::population::Crowd;
+use crate::worker::messages::PhaseFate;
+use crate::worker::population::{ChurnLimits, ChurnPhase, Population};
 use crate::worker::reporter::WorkerReporter;
-use crate::worker::silence::Silence;
-
-/// The longest sleep: after it a worker looks whether the run was stopped.
-const SLEEP_MAX_NS: Nanos = 50 * MILLISECOND;
-
-/// Why no request can be refused by its codec.
-const SAYABLE: &str = "a plan holds only what its protocol can say";
-
-/// Requests that one client asks before the others get their turn.
-const ASK_MAX: usize = 64;
-
-/// Requests of one client that are given up in a turn, because their lane is not there, before the others get their
-/// turn.
-const GIVE_UP_MAX: usize = 1_024;
-
-/// What a worker needs to know beside its clients.
-#[derive(Clone, Debug)]
-pub struct WorkerLimits {
-    /// How long a request may take, and a connection to open.
-    pub timeout_ns: Nanos,
-    /// Whether connections that the server closed are opened again.
-    pub reconnect: bool,
-    /// How long a phase waits for its last answers.
-    pub drain_ns: Nanos,
-    /// How long a server may answer nothing while records are stored.
-    pub load_patience_ns: Nanos,
-    /// The same in any other phase that ends by the number of its requests alone.
-    pub patience_ns: Nanos,
-    /// Draws that are made at most to count what a client was to send and did not.
-    pub unsent_draws_max: u64,
-}
-
-/// Where a connection stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// Nothing is done about it.
-    Closed,
-    /// Asked for, but too many others are being opened, or it is not time yet.
-    Queued,
-    /// Being opened, since.
-    Opening(Nanos),
-    Open,
-    /// Open, but the socket is full.
-    Full,
-}
-
-/// One connection.
-#[derive(Debug)]
-struct Connection<C> {
-    session: Session<C>,
-    state: State,
-    generation: u32,
-    /// Whose it is, and which of its lanes.
-    client: u32,
-    lane: Lane,
-    in_wheel: bool,
-    /// It is open, and the server has not answered the handshake yet.
-    handshake: Option<Box<PendingHandshake>>,
-    /// It was open once.
-    opened: bool,
-    /// Which of the server's addresses is tried next.
-    attempt: u32,
-    /// Failed attempts to open it since it was open.
-    failures: u32,
-    /// Its server answered on it since it was opened.
-    answered: bool,
-    /// How often in a row it was opened and closed again by its server without an answer.
-    failures_without_reply: u32,
-    /// This worker closed it between two phases, because its answers would have come in the next one: its next opening is
-    /// no reconnection.
-    shut: bool,
-    /// Its outbox has reached its limit while its socket was full, and it was not relieved since.
-    congested: bool,
-}
-
-/// One client, and when it is its turn.
-#[derive(Debug)]
-pub struct ClientEntry {
-    /// The client.
-    pub client: Client,
-    /// When it asked to be woken; [`NEVER`] if it is not in the queue of due times.
-    due: Nanos,
-    /// It waits to be polled.
-    woken: bool,
-}
-
-/// Everything of a worker but its backend, so that what the backend hands over can be worked on.
-#[derive(Debug)]
-struct WorkerState<C> {
-    limits: WorkerLimits,
-    entries: Vec<ClientEntry>,
-    /// Those of a client are neighbours, in the order of its lanes.
-    connections: Vec<Connection<C>>,
-    /// Connections of each client.
-    lanes: usize,
-    servers: Arc<[Server]>,
-    /// Where each connection goes.
-    endpoints: Vec<Endpoint>,
-    shared: Shared,
-    reporter: WorkerReporter,
-    due: BinaryHeap<Reverse<(Nanos, u32)>>,
-    wheel: Wheel,
-    /// Clients that wait to be polled.
-    woken: Vec<u32>,
-    /// Connections with something to send, where clients have several.
-    asked: Vec<u32>,
-    expired: Vec<u32>,
-    /// At most so many connections are congested: their socket is full and their outbox has reached its limit, so that
-    /// their clients ask nothing.
-    congested: usize,
-    /// Congested connections whose socket takes bytes again.
-    relieved: Vec<u32>,
-    openings: Openings,
-    /// Connections whose peer said what its protocol does not allow, to be closed; their slots may be others' by then.
-    broken: Vec<ConnId>,
-    /// Clients that have something left to do in this phase.
-    active: usize,
-    silence: Silence,
-    /// Clients that come and go.
-    crowd: Option<Box<Crowd>>,
-    /// They do so in this phase.
-    churns: bool,
-    /// When the next of them comes; [`NEVER`] where all stay.
-    births_at: Nanos,
-    /// Connections to be tried by another address.
-    redials: Vec<ConnId>,
-    /// What new connections speak copies of.
-    codec: C,
-    /// After so long without an answer, connections to a server are not opened again.
-    patience_ns: Nanos,
-    /// When bytes were read last.
-    read_at: Nanos,
-}
+pub use crate::worker::setup::{Endpoint, WorkerLimits, WorkerSetup};
+pub use crate::worker::state::ClientEntry;
+use crate::worker::state::{CloseCause, WorkerState};
 
 /// One thread's clients, connections and measurements.
 #[derive(Debug)]
 pub struct Worker<C, B> {
     backend: B,
+    population: Population,
     state: WorkerState<C>,
 }
 
@@ -182,55 +53,17 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     /// A worker for these clients, without a connection yet.
     pub fn new(
         backend: B,
-        crew: WorkerSetup,
+        setup: WorkerSetup,
         limits: WorkerLimits,
         shared: Shared,
         reporter: WorkerReporter,
     ) -> Worker<C, B> {
-        let WorkerSetup { clients, lanes, servers, endpoints, depth, handshake } = crew;
-        assert!(endpoints.len() == clients.len() * lanes, "every client has as many lanes");
-        let count = endpoints.len();
-        let wheel = Wheel::new(limits.timeout_ns, backend.now());
-        let active = clients.len();
-        let state = WorkerState {
-            limits,
-            connections: endpoints
-                .iter()
-                .enumerate()
-                .map(|(slot, endpoint)| Connection::new(slot, lanes, depth).carried_by(endpoint.transport))
-                .collect(),
-            lanes,
-            endpoints,
-            shared,
-            reporter,
-            due: BinaryHeap::with_capacity(clients.len()),
-            wheel,
-            woken: Vec::with_capacity(clients.len()),
-            asked: Vec::new(),
-            expired: Vec::with_capacity(count),
-            congested: 0,
-            relieved: Vec::new(),
-            openings: Openings::new(handshake, count),
-            broken: Vec::new(),
-            active,
-            crowd: None,
-            births_at: NEVER,
-            churns: false,
-            redials: Vec::new(),
-            codec: C::new(),
-            silence: Silence::new(servers.len()),
-            servers,
-            patience_ns: NEVER,
-            read_at: 0,
-            entries: clients
-                .into_iter()
-                .map(|client| ClientEntry { client, due: NEVER, woken: false })
-                .collect(),
-        };
-        Worker { backend, state }
+        let population = Population::staying(shared.has_window());
+        let state = WorkerState::new(setup, limits, shared, reporter, backend.now());
+        Worker { backend, population, state }
     }
 
-    /// The same, speaking with copies of this codec, which has settings.
+    /// The worker, speaking with copies of this codec, which has settings.
     pub fn speaking(mut self, codec: &C) -> Worker<C, B> {
         for connection in &mut self.state.connections {
             connection.session.speak(codec.renew());
@@ -239,22 +72,28 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         self
     }
 
-    /// Opens every connection. Ends early when one of them cannot be opened, since the run then does not begin.
+    /// The worker, whose clients come and go in phases for which [`Worker::begin_churn`] is called; `None`: in no phase.
+    pub fn churn_limits(mut self, churn_limits: Option<ChurnLimits>) -> Worker<C, B> {
+        if let Some(churn_limits) = churn_limits {
+            self.state.wheel = Wheel::exact();
+            self.population = Population::churning(churn_limits, self.state.entries.len());
+        }
+        self
+    }
+
+    /// Opens every connection. Ends early when one of them is not going to be open, since the run then does not go on.
     ///
     /// # Errors
     /// Returns the error of the backend when the kernel refuses to wait. A connection that cannot be opened is no
     /// error here: the reporter has it.
     pub fn open(&mut self, meeting: &Meeting) -> io::Result<()> {
-        self.state.wake_all();
-        let now = self.backend.now();
-        let bounds = Bounds { end: NEVER, drain_end: NEVER, idle: false };
-        self.turns(meeting, bounds, now, |state| state.reporter.has_failed_to_open())?;
-        Ok(())
+        let lost_before = self.state.lanes_lost;
+        self.open_until(meeting, |state| state.lanes_lost > lost_before)
     }
 
     /// Whether the phase that is over closed connections that have to be opened again before the next one.
     pub fn has_shut(&self) -> bool {
-        self.state.connections.iter().any(|connection| connection.shut)
+        self.state.connections.iter().any(|connection| connection.history.closed_between_phases)
     }
 
     /// Between phases: opens the connections again that the phase before closed, since their answers were late. Ends when
@@ -262,13 +101,25 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     /// been told to wait.
     ///
     /// # Errors
-    /// When the kernel refuses to wait.
+    /// Returns the error of the backend when the kernel refuses to wait.
     pub fn reopen(&mut self, meeting: &Meeting) -> io::Result<()> {
-        self.state.wake_all();
+        self.open_until(meeting, |state| !state.is_reopening())
+    }
+
+    /// Turns until clients have the connections that they want, or `enough`.
+    fn open_until(&mut self, meeting: &Meeting, enough: impl Fn(&WorkerState<C>) -> bool) -> io::Result<()> {
+        self.population.wake_all(&mut self.state);
         let now = self.backend.now();
-        let bounds = Bounds { end: NEVER, drain_end: NEVER, idle: false };
-        self.turns(meeting, bounds, now, |state| !state.is_reopening())?;
+        self.turns(meeting, Bounds { end: NEVER, drain_end: NEVER, idle: false }, now, enough)?;
         Ok(())
+    }
+
+    /// Before a phase in which clients come and go: all connections are closed, and all slots are free.
+    ///
+    /// # Panics
+    /// When clients do not come and go in this run.
+    pub fn begin_churn(&mut self, churn_phase: ChurnPhase) {
+        self.population.begin_churn(&mut self.state, churn_phase, &mut self.backend);
     }
 
     /// Works one phase, for which every client has been told what to do, from `begin` on.
@@ -277,7 +128,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     /// Returns the error of the backend when the kernel refuses to wait. What servers do is no error here: it is
     /// counted.
     pub fn work(&mut self, meeting: &Meeting, begin: Nanos, end: Nanos) -> io::Result<()> {
-        self.state.wake_all();
+        self.population.wake_all(&mut self.state);
         self.state.patience_ns = match (end, self.state.shared.is_load()) {
             (NEVER, true) => self.state.limits.load_patience_ns,
             (NEVER, false) => self.state.limits.patience_ns,
@@ -321,17 +172,13 @@ impl<C: Codec, B: Backend> Worker<C, B> {
                 continue;
             }
             any = true;
-            let id = state.id(slot);
-            self.backend.close(id, Close::Fin);
+            self.backend.close(state.id(slot), Close::Fin);
             let connection = &mut state.connections[slot];
-            if let State::Opening(_) = connection.state {
+            if connection.reset().is_opening() {
                 state.openings.end_one();
             }
             state.reporter.add_datagrams(&connection.session.datagram_counts());
             connection.session.carry_by_datagrams(transport == Transport::Udp);
-            connection.generation = id.generation.wrapping_add(1);
-            (connection.state, connection.opened, connection.shut) = (State::Closed, false, false);
-            (connection.failures, connection.failures_without_reply) = (0, 0);
             let (client, lane) = state.owner(slot);
             state.entries[client].client.handle_closed(lane, true, &mut state.shared);
         }
@@ -356,15 +203,15 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         begin: Nanos,
         enough: impl Fn(&WorkerState<C>) -> bool,
     ) -> io::Result<Nanos> {
-        let state = &mut self.state;
-        let mut now = self.backend.now();
+        let Worker { backend, population, state } = self;
+        let mut now = backend.now();
         while now < begin {
-            now = self.backend.wait(begin)?;
+            now = backend.wait(begin)?;
         }
         state.reporter.note_begun(now);
         loop {
             if meeting.is_stopped() && bounds.end > now {
-                state.stop(now);
+                population.stop(state, now);
                 bounds = Bounds { end: now, drain_end: now.saturating_add(state.limits.drain_ns), ..bounds };
             }
             // Without a stamp, a reply came when it was read, and what follows from it is due since then: now, and not
@@ -372,38 +219,35 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             let due_until = now.max(state.read_at);
             state.wake_due(due_until);
             if !state.relieved.is_empty() {
-                state.relieve(&mut self.backend, now);
+                population.relieve(state, backend, now);
             }
-            state.serve_woken(&mut self.backend, due_until);
-            state.open_queued(&mut self.backend, now);
-            if now >= state.births_at {
-                state.spawn(&mut self.backend, now);
+            population.serve_woken(state, backend, due_until);
+            state.open_queued(backend, now);
+            if now >= population.next_due() {
+                population.poll(state, backend, now);
             }
             if now >= bounds.drain_end || enough(state) {
                 return Ok(now);
             }
-            if state.active == 0 {
-                match state.outlast(meeting, &mut bounds, now) {
-                    Outlook::Over(at) => return Ok(at),
-                    Outlook::OthersGoOn => {}
-                }
+            if state.active == 0
+                && let Some(over) = over_when_idle(state, meeting, &mut bounds, now)
+            {
+                return Ok(over);
             }
-            let until = state.next_time(now).min(bounds.drain_end);
-            let woke = self.backend.now();
+            let until = state.next_time(now).min(population.next_due()).min(bounds.drain_end);
+            let woke = backend.now();
             state.reporter.worked(now, woke);
-            now = self.backend.wait_from(woke, until)?;
+            now = backend.wait_from(woke, until)?;
             state.reporter.waited(until.max(woke), now);
-            self.backend.drain(&mut |conn, event| state.handle(conn, event, now));
-            self.backend.handshakes(&mut |handshake| state.reporter.shook_hands(handshake));
-            state.close_broken(&mut self.backend);
-            if !state.redials.is_empty() {
-                state.redial(&mut self.backend);
-            }
-            state.send_handshakes(&mut self.backend);
+            backend.drain(&mut |conn, event| handle(state, population, conn, event, now));
+            backend.handshakes(&mut |handshake| state.reporter.shook_hands(handshake));
+            state.close_broken(backend);
+            population.redial(state, backend);
+            state.send_handshakes(backend);
             if state.reporter.wants_mending() {
-                self.backend.mend_stamps();
+                backend.mend_stamps();
             }
-            state.expire(&mut self.backend, now);
+            expire(state, population, backend, now);
             state.reporter.tick(now);
         }
     }
@@ -411,21 +255,22 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     /// The end of a phase, which was over at `over`: what is still owed is unfinished, and what was due and was not sent
     /// is unsent.
     fn settle(&mut self, over: Nanos) {
-        let now = self.backend.now();
-        let state = &mut self.state;
+        let Worker { backend, population, state } = self;
+        let now = backend.now();
         state.reporter.abandon(true);
         for slot in 0..state.connections.len() {
             if !state.connections[slot].session.is_idle() {
-                // Closed by us, because its answers would come in the next phase: neither lost nor, then, reconnected.
-                self.backend.close(state.id(slot), Close::Fin);
-                state.connections[slot].shut = true;
+                // Closed by this worker, because its answers would come in the next phase: it is neither lost nor, then,
+                // reconnected.
+                backend.close(state.id(slot), Close::Fin);
+                state.connections[slot].history.closed_between_phases = true;
                 state.miss(slot);
-                state.end_session(slot, Loss::Closed(Fault::Closed), true, now);
+                population.end_session(state, slot, CloseCause::Closed(Fault::Closed), now);
             }
         }
         state.reporter.abandon(false);
-        state.end_crowd(&mut self.backend, over);
-        let (mut dead, mut missing, mut skipped, mut repeated) = (0, state.crowd_missing(), 0, 0);
+        let mut missing = population.end_phase(state, backend, over);
+        let (mut dead, mut skipped, mut repeated) = (0, 0, 0);
         for entry in &mut state.entries {
             let client = &mut entry.client;
             repeated += client.repeated();
@@ -443,34 +288,6 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     }
 }
 
-/// The clients of a worker and where their connections go.
-#[derive(Debug)]
-pub struct WorkerSetup {
-    /// The clients.
-    pub clients: Vec<Client>,
-    /// Lanes of each.
-    pub lanes: usize,
-    /// The servers of the Plan.
-    pub servers: Arc<[Server]>,
-    /// Where connections go: for each client its lanes in order.
-    pub endpoints: Vec<Endpoint>,
-    /// Most requests outstanding on a connection, to make room for.
-    pub depth: usize,
-    /// What is said on every new connection.
-    pub handshake: Arc<Handshake>,
-}
-
-/// Where a connection goes.
-#[derive(Clone, Copy, Debug)]
-pub struct Endpoint {
-    /// Index of its server in the Plan.
-    pub server: u32,
-    /// Its number over all threads, which decides on the address that it comes from.
-    pub connection: u64,
-    /// What it is made of.
-    pub transport: Transport,
-}
-
 /// When a phase ends, and when its last answers are given up.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
@@ -480,770 +297,21 @@ struct Bounds {
     idle: bool,
 }
 
-/// What becomes of a phase in which this worker has nothing left to do.
-#[derive(Clone, Copy, Debug)]
-enum Outlook {
-    /// It was over at this time.
-    Over(Nanos),
-    /// It lasts, since other workers are not through.
-    OthersGoOn,
-}
-
-/// How a connection ends.
-#[derive(Clone, Copy, Debug)]
-enum Loss {
-    Closed(Fault),
-    TimedOut,
-}
-
-impl<C: Codec> Connection<C> {
-    fn new(slot: usize, lanes: usize, depth: usize) -> Connection<C> {
-        Connection {
-            session: Session::new(depth),
-            state: State::Closed,
-            generation: 0,
-            client: (slot / lanes) as u32,
-            lane: (slot % lanes) as Lane,
-            in_wheel: false,
-            handshake: None,
-            opened: false,
-            attempt: 0,
-            failures: 0,
-            answered: false,
-            failures_without_reply: 0,
-            shut: false,
-            congested: false,
-        }
+/// When the phase is over in which no client of this worker has anything left to do; `None` where it lasts, since other
+/// workers go on. Where connections were lost before its end, requests are due all the same for as long as other workers
+/// go on: all account for the same time.
+fn over_when_idle<C: Codec>(
+    state: &WorkerState<C>,
+    meeting: &Meeting,
+    bounds: &mut Bounds,
+    now: Nanos,
+) -> Option<Nanos> {
+    let is_early = now < bounds.end && bounds.end != NEVER;
+    if !is_early || !state.has_lost() {
+        return Some(now);
     }
-
-    /// Whether it takes no request before its socket has taken bytes.
-    fn is_congested(&self) -> bool {
-        self.state == State::Full && self.session.waiting_bytes() > OUTBOX_MAX_BYTES
+    if !std::mem::replace(&mut bounds.idle, true) {
+        meeting.fall_idle(now);
     }
-
-    fn carried_by(mut self, transport: Transport) -> Connection<C> {
-        self.session.carry_by_datagrams(transport == Transport::Udp);
-        self
-    }
-}
-
-impl<C: Codec> WorkerState<C> {
-    fn id(&self, slot: usize) -> ConnId {
-        ConnId { slot: slot as u32, generation: self.connections[slot].generation }
-    }
-
-    /// Whose connection it is, and which of its lanes.
-    #[inline]
-    fn owner(&self, slot: usize) -> (usize, Lane) {
-        let connection = &self.connections[slot];
-        (connection.client as usize, connection.lane)
-    }
-
-    #[inline(always)]
-    fn wake(&mut self, client: usize) {
-        let entry = &mut self.entries[client];
-        if !entry.woken {
-            entry.woken = true;
-            self.woken.push(client as u32);
-        }
-    }
-
-    fn wake_all(&mut self) {
-        if let Some(active) = self.crowd_active() {
-            self.active = active;
-            return self.wake_crowd();
-        }
-        self.active = self.entries.len();
-        for client in 0..self.entries.len() {
-            self.wake(client);
-        }
-    }
-
-    /// Whether a connection that was closed between phases is on its way for the first time.
-    fn is_reopening(&self) -> bool {
-        self.connections.iter().zip(&self.endpoints).any(|(connection, endpoint)| {
-            let tried = connection.failures as usize >= self.servers[endpoint.server as usize].addresses();
-            connection.shut && !tried
-        })
-    }
-
-    fn has_lost(&self) -> bool {
-        self.entries.iter().any(|entry| entry.client.lost_lanes() > 0)
-    }
-
-    fn stop(&mut self, now: Nanos) {
-        for entry in &mut self.entries {
-            entry.client.stop(now);
-        }
-        self.openings.forget_waiting();
-        self.shut_crowd(now);
-        self.wake_all();
-    }
-
-    /// What becomes of the phase now that no client has anything left to do. Where connections were lost before its end,
-    /// requests are due all the same for as long as other workers go on: all account for the same time.
-    fn outlast(&self, meeting: &Meeting, bounds: &mut Bounds, now: Nanos) -> Outlook {
-        let is_early = now < bounds.end && bounds.end != NEVER;
-        if !is_early || !self.has_lost() {
-            return Outlook::Over(now);
-        }
-        if !std::mem::replace(&mut bounds.idle, true) {
-            meeting.fall_idle(now);
-        }
-        meeting.all_idle().map_or(Outlook::OthersGoOn, Outlook::Over)
-    }
-
-    /// Wakes the clients whose due time has come.
-    #[inline]
-    fn wake_due(&mut self, now: Nanos) {
-        while let Some(&Reverse((at, client))) = self.due.peek().filter(|Reverse((at, _))| *at <= now) {
-            self.due.pop();
-            let entry = &mut self.entries[client as usize];
-            if entry.due == at {
-                entry.due = NEVER;
-                self.wake(client as usize);
-            }
-        }
-    }
-
-    /// Lets every woken client ask what it wants, and sends it.
-    #[inline]
-    fn serve_woken(&mut self, backend: &mut impl Backend, now: Nanos) {
-        let mut woken = std::mem::take(&mut self.woken);
-        for client in woken.drain(..) {
-            self.entries[client as usize].woken = false;
-            self.serve(client as usize, backend, now);
-        }
-        // Those who have more to ask than one turn allows were woken again meanwhile.
-        std::mem::swap(&mut self.woken, &mut woken);
-        self.woken.append(&mut woken);
-    }
-
-    fn serve(&mut self, number: usize, backend: &mut impl Backend, now: Nanos) {
-        if self.congested > 0 && self.is_congested(number) {
-            return self.flush_client(number, backend);
-        }
-        let (mut asked, mut given_up, mut is_crowded) = (0, 0, false);
-        loop {
-            let entry = &mut self.entries[number];
-            if let Some((op, ticket)) = entry.client.poll_read(now, &mut self.shared) {
-                // Only clients with one lane are quick.
-                let waiting_bytes = self.connections[number].session.request(&op, ticket).expect(SAYABLE);
-                asked += 1;
-                is_crowded = waiting_bytes > OUTBOX_MAX_BYTES;
-                if entry.client.is_full() {
-                    break;
-                }
-                if asked >= ASK_MAX || is_crowded {
-                    self.wake(number);
-                    break;
-                }
-                continue;
-            }
-            match entry.client.poll(now, &mut self.shared) {
-                Wish::Ask { lane, op, ticket } => {
-                    let slot = number * self.lanes + usize::from(lane);
-                    let waiting_bytes = self.connections[slot].session.request(&op, ticket).expect(SAYABLE);
-                    is_crowded |= waiting_bytes > OUTBOX_MAX_BYTES;
-                    if self.lanes > 1 {
-                        self.asked.push(slot as u32);
-                    }
-                    asked += 1;
-                    // The answer that frees a slot wakes it.
-                    if entry.client.is_full() {
-                        break;
-                    }
-                    if (asked >= ASK_MAX || is_crowded) && !entry.client.is_splitting() {
-                        self.wake(number);
-                        break;
-                    }
-                }
-                // Nobody sits there, and somebody comes when it is time.
-                Wish::Open(_) if self.churns => break,
-                Wish::Open(lane) => {
-                    let slot = number * self.lanes + usize::from(lane);
-                    let connection = &mut self.connections[slot];
-                    connection.state = State::Queued;
-                    let pause = retry_pause(connection.failures.max(connection.failures_without_reply));
-                    let again = connection.opened && !connection.shut;
-                    let own = entry.client.reopening_pause(connection.failures).filter(|_| again);
-                    let pause = own.unwrap_or(pause);
-                    let id = ConnId { slot: slot as u32, generation: connection.generation };
-                    self.openings.enqueue(id, now.saturating_add(pause));
-                }
-                Wish::Unsent(verb) => {
-                    self.reporter.unsent(entry.client.group(), Unsent { verb, requests: 1, estimated: 0 });
-                    given_up += 1;
-                    if given_up >= GIVE_UP_MAX {
-                        self.wake(number);
-                        break;
-                    }
-                }
-                Wish::Wait(NEVER) => break,
-                Wish::Wait(at) => {
-                    if at < entry.due {
-                        entry.due = at;
-                        self.due.push(Reverse((at, number as u32)));
-                    }
-                    break;
-                }
-                Wish::Done if self.churns => {
-                    self.retire(number, backend, now);
-                    break;
-                }
-                Wish::Done => {
-                    self.active -= usize::from(entry.client.retire());
-                    break;
-                }
-            }
-        }
-        if asked > 0 {
-            self.reporter.asked(asked as u32, self.entries[number].client.outstanding());
-        }
-        self.flush_client(number, backend);
-        if is_crowded {
-            self.note_congestion(number);
-        }
-    }
-
-    /// Sends what waits on the connection of a client, or on all connections with something to send where clients have
-    /// several.
-    #[inline]
-    fn flush_client(&mut self, number: usize, backend: &mut impl Backend) {
-        if self.lanes == 1 {
-            return self.flush(number, backend);
-        }
-        let mut asked = std::mem::take(&mut self.asked);
-        asked.drain(..).for_each(|slot| self.flush(slot as usize, backend));
-        self.asked = asked;
-    }
-
-    /// The connections of a client.
-    fn slots_of(&self, client: usize) -> std::ops::Range<usize> {
-        client * self.lanes..(client + 1) * self.lanes
-    }
-
-    /// Whether a connection of this client takes no request before its socket has taken bytes.
-    #[cold]
-    fn is_congested(&self, client: usize) -> bool {
-        self.connections[self.slots_of(client)].iter().any(Connection::is_congested)
-    }
-
-    /// Marks the connections of a client that stay congested after they were flushed.
-    #[cold]
-    fn note_congestion(&mut self, client: usize) {
-        for slot in self.slots_of(client) {
-            let connection = &mut self.connections[slot];
-            if connection.is_congested() && !std::mem::replace(&mut connection.congested, true) {
-                self.congested += 1;
-            }
-        }
-    }
-
-    /// Sends what waits on congested connections whose sockets take bytes again, before their clients ask more. A client
-    /// that may ask again is woken; what it asks now was held up by the socket until `now`.
-    #[cold]
-    fn relieve(&mut self, backend: &mut impl Backend, now: Nanos) {
-        for slot in std::mem::take(&mut self.relieved) {
-            let slot = slot as usize;
-            self.flush(slot, backend);
-            let connection = &mut self.connections[slot];
-            if connection.is_congested() || !std::mem::take(&mut connection.congested) {
-                continue;
-            }
-            self.congested -= 1;
-            let client = connection.client as usize;
-            self.entries[client].client.handle_writable(now);
-            self.wake(client);
-        }
-    }
-
-    /// Sends what waits on a connection, as far as the socket takes it.
-    #[inline]
-    fn flush(&mut self, slot: usize, backend: &mut impl Backend) {
-        let id = self.id(slot);
-        let connection = &mut self.connections[slot];
-        while connection.state == State::Open && connection.session.has_output() {
-            let (handed, offered) = match connection.session.poll_send_plain() {
-                Some(bytes) => (backend.send(id, &[IoSlice::new(bytes)]), bytes.len()),
-                None => match send_parts(id, &connection.session, self.shared.block(), backend) {
-                    Some(sent) => sent,
-                    None => break,
-                },
-            };
-            if handed.taken < offered {
-                connection.state = State::Full;
-            }
-            self.reporter.sent(handed.taken);
-            let (client, lane) = (connection.client as usize, connection.lane);
-            let entry = &mut self.entries[client];
-            if self.shared.has_window() {
-                self.shared.count_window_bytes(entry.client.window_verb(), handed.taken);
-            }
-            let mut view = View::new(slot, lane, &mut entry.client, &mut self.shared, &mut self.reporter);
-            connection.session.handle_sent(handed.taken, handed.at, &mut view);
-            if view.woken && !entry.woken {
-                entry.woken = true;
-                self.woken.push(client as u32);
-            }
-        }
-        if !connection.in_wheel && !connection.session.is_idle() {
-            connection.in_wheel = true;
-            let deadline = connection.session.deadline(self.limits.timeout_ns);
-            self.wheel.insert(slot as u32, deadline);
-        }
-    }
-
-    /// Opens what waits to be opened, as many at a time as is good.
-    fn open_queued(&mut self, backend: &mut impl Backend, now: Nanos) {
-        for _ in 0..OPENING_TURN {
-            let Some(id) = self.openings.begin_next(now) else { return };
-            let slot = id.slot as usize;
-            if self.id(slot) != id || self.connections[slot].state != State::Queued {
-                self.openings.end_one();
-                continue;
-            }
-            let connection = &mut self.connections[slot];
-            connection.state = State::Opening(backend.now());
-            connection.generation = connection.generation.wrapping_add(1);
-            if !connection.in_wheel {
-                connection.in_wheel = true;
-                self.wheel.insert(slot as u32, now.saturating_add(self.limits.timeout_ns));
-            }
-            let Endpoint { server, connection: number, transport } = self.endpoints[slot];
-            let attempt = connection.attempt as usize;
-            let target = self.servers[server as usize].target_over(transport, number, attempt);
-            backend.open(ConnId { slot: slot as u32, generation: connection.generation }, &target);
-        }
-    }
-
-    /// When something has to be done, if nothing happens before.
-    #[inline]
-    fn next_time(&self, now: Nanos) -> Nanos {
-        if !self.woken.is_empty() {
-            return now;
-        }
-        let due = self.due.peek().map_or(NEVER, |Reverse((at, _))| *at);
-        due.min(self.openings.next_time())
-            .min(self.births_at)
-            .min(self.wheel.next())
-            .min(self.reporter.next_tick())
-            .min(now + SLEEP_MAX_NS)
-    }
-
-    /// Takes in what happened on a connection.
-    #[inline]
-    fn handle(&mut self, id: ConnId, event: Event<'_>, now: Nanos) {
-        let slot = id.slot as usize;
-        let connection = &mut self.connections[slot];
-        if connection.generation != id.generation {
-            return;
-        }
-        match event {
-            Event::Received { bytes, .. } if connection.handshake.is_some() => {
-                self.handle_handshake(id, bytes, now)
-            }
-            Event::Writable if connection.handshake.is_some() => self.openings.call(id),
-            Event::Received { bytes, stamp, read } => {
-                self.read_at = read;
-                let chunk = Chunk { bytes, stamp, read };
-                let (number, lane) = (connection.client as usize, connection.lane);
-                let answered = if self.crowd.is_some() {
-                    self.crowd_received(slot, chunk)
-                } else {
-                    let client = &mut self.entries[number].client;
-                    if self.shared.has_window() {
-                        self.shared.count_window_bytes(client.window_verb(), chunk.bytes.len());
-                    }
-                    let mut view = View::new(slot, lane, client, &mut self.shared, &mut self.reporter);
-                    connection.session.handle_received(chunk, &mut view)
-                };
-                let connection = &mut self.connections[slot];
-                self.reporter.received(chunk.bytes.len(), answered.unwrap_or(0));
-                match answered {
-                    Ok(answered) => {
-                        if answered > 0 {
-                            connection.answered = true;
-                            self.silence.answered(self.endpoints[slot].server, read);
-                        }
-                        // A codec may have asked something of its own.
-                        if self.lanes > 1 && connection.session.has_output() {
-                            self.asked.push(slot as u32);
-                        }
-                        self.wake(number);
-                    }
-                    Err(malformed) => {
-                        self.reporter.malformed(self.endpoints[slot].server, malformed, chunk.bytes);
-                        self.broken.push(id);
-                        self.lose(slot, Loss::Closed(Fault::Protocol), self.limits.reconnect, read);
-                    }
-                }
-            }
-            Event::Writable => {
-                if connection.congested {
-                    self.relieved.push(slot as u32);
-                }
-                connection.state = State::Open;
-                connection.session.handle_writable(now);
-                let client = connection.client as usize;
-                if self.lanes > 1 {
-                    self.asked.push(slot as u32);
-                }
-                self.wake(client);
-            }
-            Event::Opened { at } => {
-                connection.handshake = self.openings.handshake(id);
-                if connection.handshake.is_none() {
-                    self.opened(slot, at);
-                }
-            }
-            Event::Closed(reason) => self.closed(slot, reason, now),
-        }
-    }
-
-    /// Says on new connections what is said before the first request.
-    fn send_handshakes(&mut self, backend: &mut impl Backend) {
-        for id in self.openings.take_called() {
-            let connection = &mut self.connections[id.slot as usize];
-            let Some(handshake) =
-                connection.handshake.as_mut().filter(|_| connection.generation == id.generation)
-            else {
-                continue;
-            };
-            if !handshake.rest().is_empty() {
-                let handed = backend.send(id, &[IoSlice::new(handshake.rest())]);
-                handshake.handle_sent(handed.taken);
-                self.reporter.sent(handed.taken);
-            }
-        }
-    }
-
-    /// Takes in what a server answers to the handshake. The connection counts as open when it has agreed to everything.
-    fn handle_handshake(&mut self, id: ConnId, bytes: &[u8], now: Nanos) {
-        let slot = id.slot as usize;
-        self.reporter.received(bytes.len(), 0);
-        let connection = &mut self.connections[slot];
-        let Some(handshake) = &mut connection.handshake else { return };
-        let why = match handshake.handle_received(bytes) {
-            Ok(HandshakeProgress::NeedMore) => return,
-            Ok(HandshakeProgress::Done) => {
-                connection.handshake = None;
-                return self.opened(slot, now);
-            }
-            Err(why) => why,
-        };
-        connection.generation = connection.generation.wrapping_add(1);
-        self.broken.push(id);
-        let words = Some(Arc::from(why));
-        self.closed(slot, Reason { words, ..Reason::new(Fault::Client, 0) }, now);
-    }
-
-    fn opened(&mut self, slot: usize, now: Nanos) {
-        let connection = &mut self.connections[slot];
-        let State::Opening(since) = connection.state else { return };
-        if self.churns {
-            return self.crowd_opened(slot, since, now);
-        }
-        self.openings.end_one();
-        let server = self.endpoints[slot].server;
-        self.reporter.opened(server, now.saturating_sub(since), connection.opened && !connection.shut);
-        connection.state = State::Open;
-        (connection.opened, connection.shut) = (true, false);
-        connection.answered = false;
-        connection.failures = 0;
-        let (client, lane) = self.owner(slot);
-        self.entries[client].client.handle_opened(lane, now);
-        self.wake(client);
-    }
-
-    /// A connection is not there any more, or never came to be; its socket is closed already.
-    fn closed(&mut self, slot: usize, reason: Reason, now: Nanos) {
-        if self.churns {
-            return self.crowd_closed(slot, reason, now);
-        }
-        let server = self.endpoints[slot].server;
-        let connection = &mut self.connections[slot];
-        let State::Opening(since) = connection.state else {
-            let fault = reason.fault;
-            self.reporter.lost(server, Trouble::Lost(reason));
-            return self.lose(slot, Loss::Closed(fault), self.limits.reconnect, now);
-        };
-        self.openings.end_one();
-        connection.handshake = None;
-        connection.attempt = connection.attempt.wrapping_add(1);
-        connection.failures += 1;
-        connection.state = State::Closed;
-        let addresses = self.servers[server as usize].addresses() as u32;
-        if !connection.failures.is_multiple_of(addresses) {
-            // The server's name has more addresses; the next may be the one that it listens on.
-            connection.state = State::Queued;
-            let id = self.id(slot);
-            self.openings.enqueue(id, now);
-            return;
-        }
-        let again = connection.opened && self.limits.reconnect;
-        self.reporter.not_opened(server, reason);
-        self.silence.missed(server, since);
-        let again = again && !self.gives_up(server, now);
-        self.close_lane(slot, again);
-    }
-
-    /// A connection is lost that was open; `again`: its client may open it again, unless its server has been silent for
-    /// too long.
-    fn lose(&mut self, slot: usize, loss: Loss, again: bool, now: Nanos) {
-        if self.churns {
-            let failure = if matches!(loss, Loss::TimedOut) { Failure::Timeout } else { Failure::Other };
-            return self.fail(slot, failure, loss, now);
-        }
-        self.miss(slot);
-        let connection = &mut self.connections[slot];
-        match loss {
-            _ if connection.answered => connection.failures_without_reply = 0,
-            Loss::Closed(_) => connection.failures_without_reply += 1,
-            Loss::TimedOut => {}
-        }
-        let again = again && !self.gives_up(self.endpoints[slot].server, now);
-        self.end_session(slot, loss, again, now);
-    }
-
-    /// What a connection owes, if anything, will not come.
-    fn miss(&mut self, slot: usize) {
-        let since = self.connections[slot].session.deadline(0);
-        if since != NEVER {
-            self.silence.missed(self.endpoints[slot].server, since);
-        }
-    }
-
-    /// Whether a server has been silent for too long to be asked again.
-    fn gives_up(&self, server: u32, now: Nanos) -> bool {
-        self.silence.of(server, now) >= self.patience_ns
-    }
-
-    /// For every server that this worker talks to, how long it has been silent.
-    fn silent(&self, now: Nanos) -> Vec<(u32, Nanos)> {
-        let mut servers: Vec<u32> = self.endpoints.iter().map(|endpoint| endpoint.server).collect();
-        servers.sort_unstable();
-        servers.dedup();
-        servers.into_iter().map(|server| (server, self.silence.of(server, now))).collect()
-    }
-
-    /// Ends everything that a connection owes; `again`: its client may open it again.
-    fn end_session(&mut self, slot: usize, loss: Loss, again: bool, now: Nanos) {
-        let connection = &mut self.connections[slot];
-        connection.state = State::Closed;
-        connection.generation = connection.generation.wrapping_add(1);
-        let client = &mut self.entries[connection.client as usize].client;
-        let mut view = View::new(slot, connection.lane, client, &mut self.shared, &mut self.reporter);
-        match loss {
-            Loss::Closed(fault) => connection.session.handle_closed(fault, now, &mut view),
-            Loss::TimedOut => connection.session.handle_timeout(self.limits.timeout_ns, now, &mut view),
-        }
-        self.close_lane(slot, again);
-    }
-
-    /// A lane is not open any more; `again`: its client may open it again.
-    fn close_lane(&mut self, slot: usize, again: bool) {
-        let (client, lane) = self.owner(slot);
-        self.entries[client].client.handle_closed(lane, again, &mut self.shared);
-        if !again {
-            self.reporter.gone();
-        }
-        self.wake(client);
-    }
-
-    /// Closes the sockets of connections that were given up while events were taken in.
-    fn close_broken(&mut self, backend: &mut impl Backend) {
-        for id in self.broken.drain(..) {
-            backend.close(id, Close::Fin);
-        }
-    }
-
-    /// Looks at the connections whose time in the wheel has come, and gives up those that are late.
-    #[inline]
-    fn expire(&mut self, backend: &mut impl Backend, now: Nanos) {
-        self.wheel.expire(now, &mut self.expired);
-        if self.expired.is_empty() {
-            return;
-        }
-        let mut expired = std::mem::take(&mut self.expired);
-        for slot in expired.drain(..) {
-            self.connections[slot as usize].in_wheel = false;
-            self.expire_one(slot as usize, backend, now);
-        }
-        self.expired = expired;
-    }
-
-    fn expire_one(&mut self, slot: usize, backend: &mut impl Backend, now: Nanos) {
-        let id = self.id(slot);
-        let connection = &mut self.connections[slot];
-        let deadline = match connection.state {
-            State::Closed | State::Queued => return,
-            State::Opening(since) => since.saturating_add(self.limits.timeout_ns),
-            State::Open | State::Full => connection.session.deadline(self.limits.timeout_ns),
-        };
-        if deadline == NEVER {
-            return;
-        }
-        if deadline > now {
-            connection.in_wheel = true;
-            self.wheel.insert(slot as u32, deadline);
-            return;
-        }
-        if connection.session.is_over_datagrams() && connection.session.deadline(0) != NEVER {
-            return self.give_up_overdue(slot, backend, now);
-        }
-        let words = backend.obstacle(id).map(Arc::from);
-        backend.close(id, Close::Fin);
-        if let State::Opening(_) = connection.state {
-            return self.closed(slot, Reason { words, ..Reason::new(Fault::Timeout, 0) }, now);
-        }
-        // The generator closed it, so that it is opened again whatever the limits say of servers that close.
-        self.reporter.lost(self.endpoints[slot].server, Trouble::TimedOut);
-        self.lose(slot, Loss::TimedOut, true, now);
-    }
-
-    /// Over datagrams a late request harms no other: it alone is given up, and the connection stays, unless its server
-    /// has been silent for too long.
-    fn give_up_overdue(&mut self, slot: usize, backend: &mut impl Backend, now: Nanos) {
-        self.miss(slot);
-        let (id, server, (client, lane)) = (self.id(slot), self.endpoints[slot].server, self.owner(slot));
-        let connection = &mut self.connections[slot];
-        let client_of = &mut self.entries[client].client;
-        let mut view = View::new(slot, lane, client_of, &mut self.shared, &mut self.reporter);
-        connection.session.handle_overdue(self.limits.timeout_ns, now, &mut view);
-        self.reporter.late(server);
-        if self.gives_up(server, now) {
-            backend.close(id, Close::Fin);
-            self.reporter.lost(server, Trouble::TimedOut);
-            return self.lose(slot, Loss::TimedOut, false, now);
-        }
-        // Flushing puts it into the wheel again.
-        if self.lanes > 1 {
-            self.asked.push(slot as u32);
-        }
-        self.wake(client);
-    }
-}
-
-/// An item that its request did not ask for, or not as often.
-const UNASKED_VALUE: Malformed = Malformed("a value that was not asked for, or not so often");
-
-/// Sends the next parts of what waits on a connection, and says how many bytes those were; `None` where nothing waits.
-#[inline(never)]
-fn send_parts<C: Codec>(
-    id: ConnId,
-    session: &Session<C>,
-    block: &[u8],
-    backend: &mut impl Backend,
-) -> Option<(Handed, usize)> {
-    let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];
-    let count = session.poll_send(block, &mut parts);
-    let offered = parts[..count].iter().map(|part| part.len()).sum();
-    (count > 0).then(|| (backend.send(id, &parts[..count]), offered))
-}
-
-/// One connection's client and reporter, as its session tells them what came.
-struct View<'a> {
-    slot: usize,
-    lane: Lane,
-    client: &'a mut Client,
-    shared: &'a mut Shared,
-    reporter: &'a mut WorkerReporter,
-    /// A request ended, so that the client may have something to ask.
-    woken: bool,
-}
-
-impl<'a> View<'a> {
-    #[inline]
-    fn new(
-        slot: usize,
-        lane: Lane,
-        client: &'a mut Client,
-        shared: &'a mut Shared,
-        reporter: &'a mut WorkerReporter,
-    ) -> View<'a> {
-        View { slot, lane, client, shared, reporter, woken: false }
-    }
-
-    /// The same once more, for a way that is rare.
-    #[inline]
-    fn copy(&mut self) -> View<'_> {
-        View::new(self.slot, self.lane, self.client, self.shared, self.reporter)
-    }
-
-    /// The value that passed by, if any, has passed: it is judged by what the read knew that it was begun for.
-    fn end_check(&mut self) {
-        let (client, shared, lane) = (&*self.client, &*self.shared, self.lane);
-        let is_stale = |check_state, key, version| client.is_stale(lane, check_state, key, version, shared);
-        self.reporter.end_check(self.slot, shared, is_stale);
-    }
-
-    /// A part of a request ended: it is written down when it was the last.
-    #[cold]
-    fn end_part(&mut self, part: &Answer<'_>, message: &[u8]) {
-        if let Some(whole) = self.client.handle_part(self.lane, part, message, self.shared) {
-            let (group, number) = (self.client.group(), self.client.number());
-            self.reporter.answer(group, number, &whole.answer(), whole.message());
-        }
-    }
-}
-
-impl Sink for View<'_> {
-    #[inline]
-    fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> Result<bool, Malformed> {
-        if !ticket.reads_items() {
-            return Ok(false);
-        }
-        if ticket.answer_use == AnswerUse::Window {
-            return Ok(self.client.handle_window_item(&item, self.shared));
-        }
-        let verify = ticket.answer_use == AnswerUse::Verify;
-        if verify {
-            self.end_check();
-        }
-        let key = self.client.handle_item(self.lane, ticket, &item, self.shared).ok_or(UNASKED_VALUE)?;
-        if verify {
-            self.reporter.begin_check(self.slot, key, ticket.check_state, item.size, self.shared);
-        }
-        Ok(verify)
-    }
-
-    #[inline]
-    fn body(&mut self, ticket: &Ticket, bytes: &[u8]) {
-        if ticket.answer_use == AnswerUse::Window {
-            return self.client.handle_window_body(bytes, self.shared);
-        }
-        self.reporter.check(self.slot, bytes, self.shared);
-    }
-
-    fn broken_off(&mut self) {
-        self.reporter.drop_check(self.slot);
-    }
-
-    fn quiet_error(&mut self, message: &[u8]) {
-        self.reporter.quiet_error(message);
-    }
-
-    fn parted(&mut self, whole: bool) {
-        self.reporter.parted(whole);
-    }
-
-    #[inline(always)]
-    fn answer(&mut self, answer: &Answer<'_>, message: &[u8]) {
-        // The rare ways get copies, so that on the frequent one nothing needs a place in memory.
-        if answer.ticket.answer_use == AnswerUse::Verify {
-            self.copy().end_check();
-        }
-        if answer.ticket.origin == Origin::Part {
-            self.copy().end_part(&{ *answer }, message);
-            self.woken = true;
-            return;
-        }
-        self.reporter.answer(self.client.group(), self.client.number(), answer, message);
-        self.client.handle_answer(self.lane, answer, self.shared);
-        if self.shared.has_window() {
-            self.reporter.window(self.slot, self.shared, message);
-        }
-        self.woken = true;
-    }
+    meeting.all_idle()
 }

@@ -1,4 +1,4 @@
-//! Connections on their way: who waits to be opened, how many are being opened, what is said before the first request.
+//! Connections on their way: the queue of those that wait, how many are being opened, and the handshake of each.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -47,8 +47,8 @@ impl Openings {
         self.queue.push(Reverse((at, conn.slot, conn.generation)));
     }
 
-    /// The next connection to be opened now, if there is one and not too many others are being opened. Whoever asks looks
-    /// whether it still waits.
+    /// The next connection to be opened now, if there is one and not too many others are being opened. The caller
+    /// checks whether the connection still waits.
     pub fn begin_next(&mut self, now: Nanos) -> Option<ConnId> {
         if self.under_way >= OPENING_MAX {
             return None;

@@ -248,7 +248,7 @@ impl WorkerReporter {
                 self.next_tick = now + PROGRESS_NS;
             }
             Mode::Record(interval_ns) => {
-                // A slice ends at its tick even when nobody came to look in time.
+                // A slice ends at its tick even when the worker looked late.
                 let index = (now.min(self.end_at - 1) - self.begin) / interval_ns;
                 self.next_tick =
                     self.tick_at(self.begin.saturating_add((index + 1).saturating_mul(interval_ns)));
@@ -448,7 +448,7 @@ impl WorkerReporter {
         }
     }
 
-    /// Somebody looks at every request.
+    /// Hands a request to those that read every single one: the rows and the account of churning clients.
     #[inline(never)]
     fn watch(&mut self, group: usize, client: u64, answer: &Answer<'_>) {
         self.row(group, client, answer);
@@ -580,7 +580,7 @@ impl WorkerReporter {
         }
     }
 
-    /// From now on (or no longer), requests that end are unfinished.
+    /// Requests that end are unfinished as long as `abandoning` is set.
     pub fn abandon(&mut self, abandoning: bool) {
         self.abandoning = abandoning;
     }
@@ -608,7 +608,7 @@ impl WorkerReporter {
         }
     }
 
-    /// A wait until `until` ended at `now`. When it is much later than that, somebody else had the CPU.
+    /// A wait until `until` ended at `now`. When it is much later than that, another thread had the CPU.
     #[inline]
     pub fn waited(&mut self, until: Nanos, now: Nanos) {
         let over = now.saturating_sub(until);
@@ -637,11 +637,6 @@ impl WorkerReporter {
     pub fn not_opened(&mut self, server: u32, reason: Reason) {
         self.end.failed += 1;
         self.trouble(server, Trouble::NotOpened(reason));
-    }
-
-    /// Whether any connection could not be opened so far.
-    pub fn has_failed_to_open(&self) -> bool {
-        self.end.failed > 0
     }
 
     /// An open connection is lost.

@@ -1,15 +1,18 @@
 //! Runs over UDP on a network that loses, overtakes and doubles datagrams.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::TcpListener;
 
-use pummel_engine::backend::ConnId;
-use pummel_engine::backend::sim::{Next, Peer, Weather, datagram_to_client};
+use pummel_engine::backend::sim::{Admission, Next, Peer, Weather, datagram_to_client};
+use pummel_engine::backend::{ConnId, Target};
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::plan::{Depth, Plan, Transport};
 use pummel_logic::protocol::udp::Frame;
 use pummel_logic::protocol::{Fault, Verb};
+use pummel_logic::server::HostConfig;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 
+use super::peer::{Server, ServerPeer};
 use super::setup::{Outcome, loaded, measuring, mix, plan, requests, run};
 
 /// A server that knows which keys were stored, and speaks as memcached does over UDP.
@@ -146,4 +149,57 @@ fn a_value_without_its_end_fails_its_own_request_and_accuses_of_nothing() {
     assert!(counts.errors(Fault::Protocol) > 300, "{counts:?}");
     assert_eq!(counts.failed(), counts.errors(Fault::Protocol), "{counts:?}");
     assert!(verify.checked > 1_000, "{verify:?}");
+}
+
+/// A server that closes one connection over TCP in the middle of the load, and refuses the next one that is tried.
+struct Stumbling {
+    inner: ServerPeer,
+    received: u32,
+    refusals: u32,
+}
+
+impl Peer for Stumbling {
+    fn handle_connect(&mut self, conn: ConnId, target: &Target, now: Nanos) -> Admission {
+        if std::mem::take(&mut self.refusals) > 0 {
+            return Admission::Refuse;
+        }
+        self.inner.handle_connect(conn, target, now)
+    }
+
+    fn handle_received(&mut self, conn: ConnId, bytes: &[u8], now: Nanos) {
+        self.received += 1;
+        self.inner.handle_received(conn, bytes, now);
+    }
+
+    fn handle_closed(&mut self, conn: ConnId, now: Nanos) {
+        self.inner.handle_closed(conn, now);
+    }
+
+    fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next {
+        if self.received == 10 {
+            (self.received, self.refusals) = (11, 1);
+            self.inner.handle_closed(conn, now);
+            return Next::Close;
+        }
+        self.inner.poll(conn, now, out)
+    }
+}
+
+#[test]
+fn a_phase_over_another_transport_begins_with_open_connections_although_an_attempt_failed_before() {
+    // The server can be reached over TCP, so that it is loaded over TCP; all traffic is simulated.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let mut plan = loaded(Plan { reconnect: true, allow_partial_load: true, ..over_udp(400) });
+    plan.servers = vec![listener.local_addr().expect("it is bound").to_string()];
+    let server = Server::new(HostConfig::default());
+    let outcome =
+        run(&plan, 1, Weather::calm(), || Stumbling { inner: server.peer(), received: 0, refusals: 0 });
+    let measurement = &outcome.measurement;
+    assert_eq!((measurement.status, outcome.reason()), (Status::Complete, ""));
+    assert_eq!((measurement.connections.lost, measurement.connections.failed), (1, 1), "while loading");
+    let first: Vec<_> = outcome.rows.iter().filter(|row| row.due == outcome.begin).collect();
+    assert!(first.len() >= 4, "each client asks when the phase begins");
+    for row in first {
+        assert_eq!(row.ready, row.due, "its connection was open when the phase began");
+    }
 }

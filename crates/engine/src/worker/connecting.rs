@@ -1,0 +1,82 @@
+//! How connections are opened: the queue, the call to the backend, and the handshake that is sent first.
+
+use std::io::IoSlice;
+
+use pummel_logic::client::Lane;
+use pummel_logic::protocol::Codec;
+use pummel_logic::time::Nanos;
+
+use crate::backend::Backend;
+use crate::worker::connections::State;
+use crate::worker::opening::{OPENING_TURN, retry_pause};
+use crate::worker::setup::Endpoint;
+use crate::worker::state::WorkerState;
+
+impl<C: Codec> WorkerState<C> {
+    /// Has a lane of a client opened when it is its turn, after the pause that its failures demand.
+    pub fn enqueue(&mut self, number: usize, lane: Lane, now: Nanos) {
+        let slot = number * self.lanes + usize::from(lane);
+        let connection = &mut self.connections[slot];
+        let history = connection.history;
+        let pause = retry_pause(history.failures_in_a_row());
+        let own = self.entries[number].client.reopening_pause(history.failures);
+        let pause = own.filter(|_| history.is_reconnection()).unwrap_or(pause);
+        if connection.enqueue() {
+            self.openings.enqueue(connection.id(slot), now.saturating_add(pause));
+        }
+    }
+
+    /// Opens what waits to be opened, as many connections at a time as is good.
+    pub fn open_queued(&mut self, backend: &mut impl Backend, now: Nanos) {
+        for _ in 0..OPENING_TURN {
+            let Some(id) = self.openings.begin_next(now) else { return };
+            let slot = id.slot as usize;
+            let connection = &self.connections[slot];
+            let attempt = connection.history.attempt;
+            let is_waiting = connection.is(id) && connection.state() == State::Queued;
+            if !is_waiting || !self.dial(slot, attempt, backend.now(), now, backend) {
+                self.openings.end_one();
+            }
+        }
+    }
+
+    /// Tells the backend at `at` to open a connection, by its server's address number `attempt`. The attempt times out
+    /// as if it had begun at `since`. Returns whether the connection was one to be opened.
+    pub fn dial(
+        &mut self,
+        slot: usize,
+        attempt: u32,
+        at: Nanos,
+        since: Nanos,
+        backend: &mut impl Backend,
+    ) -> bool {
+        let connection = &mut self.connections[slot];
+        if !connection.dial(at) {
+            return false;
+        }
+        if !connection.in_wheel {
+            connection.in_wheel = true;
+            self.wheel.insert(slot as u32, since.saturating_add(self.limits.timeout_ns));
+        }
+        let Endpoint { server, connection: number, transport } = self.endpoints[slot];
+        let target = self.servers[server as usize].target_over(transport, number, attempt as usize);
+        backend.open(connection.id(slot), &target);
+        true
+    }
+
+    /// Says on new connections what is said before the first request.
+    pub fn send_handshakes(&mut self, backend: &mut impl Backend) {
+        for id in self.openings.take_called() {
+            let connection = &mut self.connections[id.slot as usize];
+            if !connection.is(id) {
+                continue;
+            }
+            let Some(handshake) = connection.handshake_mut() else { continue };
+            if !handshake.rest().is_empty() {
+                let handed = backend.send(id, &[IoSlice::new(handshake.rest())]);
+                handshake.handle_sent(handed.taken);
+                self.reporter.sent(handed.taken);
+            }
+        }
+    }
+}

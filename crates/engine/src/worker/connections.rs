@@ -1,0 +1,357 @@
+//! One connection of a worker, and the states that it passes through.
+
+use pummel_logic::client::Lane;
+use pummel_logic::connection::session::{OUTBOX_MAX_BYTES, Session};
+use pummel_logic::plan::Transport;
+use pummel_logic::protocol::Codec;
+use pummel_logic::time::Nanos;
+
+use crate::backend::ConnId;
+use crate::worker::opening::PendingHandshake;
+
+/// The state of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// The connection is not open, and nothing is done to open it.
+    Closed,
+    /// The connection waits for its turn to be opened.
+    Queued,
+    /// The backend is opening the connection.
+    Opening,
+    /// The connection is open, and its server has not agreed to the handshake yet.
+    Handshake,
+    /// The connection takes requests.
+    Open,
+    /// The connection is open, and its socket takes no more bytes.
+    Full,
+}
+
+/// What happens to a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The client asks for the connection, which has to wait for its turn.
+    Enqueue,
+    /// The backend is told to open the connection.
+    Dial,
+    /// The server has taken the connection and has to agree to a handshake.
+    Shake,
+    /// The connection can be used: the server has taken it, and has agreed to the handshake if there is one.
+    Open,
+    /// The socket took fewer bytes than it was offered.
+    Fill,
+    /// The socket takes bytes again.
+    Drain,
+    /// The attempt to open the connection failed, and another address of its server is to be tried.
+    Retry,
+    /// The connection ended, the attempt to open it failed, or its worker does not want it any more.
+    Close,
+}
+
+impl State {
+    /// The state after `change`; `None` where the change means nothing in this state and is ignored.
+    #[inline(always)]
+    pub const fn after(self, change: Change) -> Option<State> {
+        match (self, change) {
+            (State::Closed, Change::Enqueue) => Some(State::Queued),
+            (State::Closed | State::Queued, Change::Dial) => Some(State::Opening),
+            (State::Opening, Change::Shake) => Some(State::Handshake),
+            (State::Opening | State::Handshake, Change::Open) => Some(State::Open),
+            (State::Opening | State::Handshake, Change::Retry) => Some(State::Queued),
+            (State::Open, Change::Fill) => Some(State::Full),
+            (State::Full, Change::Drain) => Some(State::Open),
+            (_, Change::Close) => Some(State::Closed),
+            _ => None,
+        }
+    }
+
+    /// Whether the connection is on its way: the backend was told to open it, and it takes no request yet.
+    pub const fn is_opening(self) -> bool {
+        matches!(self, State::Opening | State::Handshake)
+    }
+}
+
+impl Change {
+    /// Whether the slot has another connection after this change, so that what comes late for the one before is dropped.
+    const fn renews(self) -> bool {
+        matches!(self, Change::Dial | Change::Retry | Change::Close)
+    }
+}
+
+/// One connection: first what each send and each reply touches, then what only its opening and its end touch.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Connection<C> {
+    /// What waits to be sent on it, and what it owes.
+    pub session: Session<C>,
+    generation: u32,
+    /// Index of its client in the worker.
+    pub client: u32,
+    /// Which of its client's lanes it is.
+    pub lane: Lane,
+    state: State,
+    /// The timing wheel has an entry for it.
+    pub in_wheel: bool,
+    /// Its server has answered on it since it was opened.
+    pub answered: bool,
+    /// Its outbox has reached its limit while its socket was full, and it was not relieved since.
+    pub congested: bool,
+    /// How often it was opened, and failed to open.
+    pub history: History,
+    /// When the backend was told to open it.
+    opening_since: Nanos,
+    /// How far the handshake has come; only in [`State::Handshake`].
+    handshake: Option<Box<PendingHandshake>>,
+}
+
+/// What is remembered of a connection's earlier attempts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct History {
+    /// Which of the server's addresses is tried next.
+    pub attempt: u32,
+    /// Failed attempts to open the connection since it was open.
+    pub failures: u32,
+    /// How often in a row its server closed the connection without having answered on it.
+    pub failures_without_reply: u32,
+    /// The connection was open once.
+    pub opened: bool,
+    /// This worker closed the connection between two phases, because its answers would have come in the next one: its
+    /// next opening is no reconnection.
+    pub closed_between_phases: bool,
+}
+
+impl History {
+    /// How many failures in a row decide how long a new attempt waits.
+    pub fn failures_in_a_row(&self) -> u32 {
+        self.failures.max(self.failures_without_reply)
+    }
+
+    /// Whether the next opening is a reconnection.
+    pub fn is_reconnection(&self) -> bool {
+        self.opened && !self.closed_between_phases
+    }
+}
+
+impl<C: Codec> Connection<C> {
+    /// The closed connection in `slot`, of a worker whose clients have `lanes` connections each, with room for `depth`
+    /// outstanding requests.
+    pub fn new(slot: usize, lanes: usize, depth: usize) -> Connection<C> {
+        Connection {
+            session: Session::new(depth),
+            generation: 0,
+            client: (slot / lanes) as u32,
+            lane: (slot % lanes) as Lane,
+            state: State::Closed,
+            in_wheel: false,
+            answered: false,
+            congested: false,
+            history: History::default(),
+            opening_since: 0,
+            handshake: None,
+        }
+    }
+
+    /// The connection, carried by `transport`.
+    pub fn carried_by(mut self, transport: Transport) -> Connection<C> {
+        self.session.carry_by_datagrams(transport == Transport::Udp);
+        self
+    }
+
+    /// Whether it takes no request before its socket has taken bytes.
+    pub fn is_congested(&self) -> bool {
+        self.state == State::Full && self.session.waiting_bytes() > OUTBOX_MAX_BYTES
+    }
+}
+
+impl<C> Connection<C> {
+    /// Its state.
+    #[inline(always)]
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Its name, given its slot. A list that outlives a turn holds this name and not the slot alone.
+    #[inline(always)]
+    pub fn id(&self, slot: usize) -> ConnId {
+        ConnId { slot: slot as u32, generation: self.generation }
+    }
+
+    /// Whether the connection in this slot is still the one that is meant.
+    #[inline(always)]
+    pub fn is(&self, id: ConnId) -> bool {
+        self.generation == id.generation
+    }
+
+    /// Since when it is being opened; `None` where it is not.
+    pub fn opening_since(&self) -> Option<Nanos> {
+        self.state.is_opening().then_some(self.opening_since)
+    }
+
+    /// The handshake that its server has not agreed to yet, if there is one.
+    pub fn handshake_mut(&mut self) -> Option<&mut PendingHandshake> {
+        self.handshake.as_deref_mut()
+    }
+
+    /// Changes the state, which nothing else does, and gives the slot a new generation where another connection begins
+    /// or this one ends. Returns the state before; `None` where the change is ignored.
+    #[inline(always)]
+    fn change(&mut self, change: Change) -> Option<State> {
+        let next = self.state.after(change)?;
+        if change.renews() {
+            self.generation = self.generation.wrapping_add(1);
+            self.handshake = None;
+        }
+        Some(std::mem::replace(&mut self.state, next))
+    }
+
+    /// The connection is to be opened when it is its turn. Returns whether it was closed until now.
+    pub fn enqueue(&mut self) -> bool {
+        self.change(Change::Enqueue).is_some()
+    }
+
+    /// The backend is about to be told at `at` to open the connection. Returns whether that is possible.
+    pub fn dial(&mut self, at: Nanos) -> bool {
+        let dialled = self.change(Change::Dial).is_some();
+        if dialled {
+            self.opening_since = at;
+        }
+        dialled
+    }
+
+    /// The server has taken the connection, and has to agree to `handshake`. Ignored where the connection is not being opened.
+    pub fn shake(&mut self, handshake: Box<PendingHandshake>) {
+        if self.change(Change::Shake).is_some() {
+            self.handshake = Some(handshake);
+        }
+    }
+
+    /// The connection can be used. Returns since when it was being opened; `None`, and nothing changes, where it was
+    /// not.
+    pub fn open(&mut self) -> Option<Nanos> {
+        self.change(Change::Open)?;
+        self.handshake = None;
+        (self.answered, self.history.failures) = (false, 0);
+        Some(self.opening_since)
+    }
+
+    /// The socket took fewer bytes than it was offered.
+    #[inline(always)]
+    pub fn fill(&mut self) {
+        self.change(Change::Fill);
+    }
+
+    /// The socket takes bytes again.
+    #[inline(always)]
+    pub fn drain(&mut self) {
+        self.change(Change::Drain);
+    }
+
+    /// The attempt failed, and the connection waits to be opened by another address.
+    pub fn retry(&mut self) {
+        self.change(Change::Retry);
+    }
+
+    /// The connection is not there any more, or never came to be. Returns the state before.
+    pub fn close(&mut self) -> State {
+        self.change(Change::Close).unwrap_or(State::Closed)
+    }
+
+    /// Closes the connection and forgets its failures, for a client that begins anew. Returns the state before.
+    pub fn reset(&mut self) -> State {
+        self.history = History { attempt: self.history.attempt, ..History::default() };
+        self.close()
+    }
+
+    /// The open connection ends, by its server's will where `by_server`: counts whether that was without a reply.
+    pub fn note_end(&mut self, by_server: bool) {
+        match by_server {
+            _ if self.answered => self.history.failures_without_reply = 0,
+            true => self.history.failures_without_reply += 1,
+            false => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use pummel_logic::protocol::handshake::Handshake;
+    use pummel_logic::protocol::text::Text;
+
+    use super::*;
+    use crate::worker::opening::Openings;
+
+    const CHANGES: [Change; 8] = [
+        Change::Enqueue,
+        Change::Dial,
+        Change::Shake,
+        Change::Open,
+        Change::Fill,
+        Change::Drain,
+        Change::Retry,
+        Change::Close,
+    ];
+
+    /// The next state for every state and every change, in the order of `CHANGES`; `None`: ignored.
+    #[rustfmt::skip]
+    const TABLE: [(State, [Option<State>; 8]); 6] = {
+        use State::{Closed, Full, Handshake, Open, Opening, Queued};
+        //           Enqueue       Dial           Shake            Open        Fill        Drain       Retry         Close
+        [
+            (Closed, [Some(Queued), Some(Opening), None,            None,       None,       None,       None,         Some(Closed)]),
+            (Queued, [None,         Some(Opening), None,            None,       None,       None,       None,         Some(Closed)]),
+            (Opening, [None,        None,          Some(Handshake), Some(Open), None,       None,       Some(Queued), Some(Closed)]),
+            (Handshake, [None,      None,          None,            Some(Open), None,       None,       Some(Queued), Some(Closed)]),
+            (Open,   [None,         None,          None,            None,       Some(Full), None,       None,         Some(Closed)]),
+            (Full,   [None,         None,          None,            None,       None,       Some(Open), None,         Some(Closed)]),
+        ]
+    };
+
+    fn connection(state: State) -> Connection<Text> {
+        Connection { state, ..Connection::new(3, 2, 1) }
+    }
+
+    #[test]
+    fn every_change_in_every_state_leads_to_the_state_of_the_table_or_is_ignored() {
+        for (state, nexts) in TABLE {
+            for (change, next) in CHANGES.into_iter().zip(nexts) {
+                assert_eq!(state.after(change), next, "{change:?} in {state:?}");
+                let mut connection = connection(state);
+                assert_eq!(connection.change(change), next.map(|_| state), "{change:?} in {state:?}");
+                assert_eq!(connection.state(), next.unwrap_or(state), "{change:?} in {state:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_outlives_its_connection_and_never_means_another_one() {
+        let renewing = [Change::Dial, Change::Retry, Change::Close];
+        for (state, nexts) in TABLE {
+            for (change, next) in CHANGES.into_iter().zip(nexts) {
+                let mut connection = connection(state);
+                let id = connection.id(3);
+                connection.change(change);
+                let renewed = next.is_some() && renewing.contains(&change);
+                assert_eq!(connection.is(id), !renewed, "{change:?} in {state:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_handshake_ends_with_its_state() {
+        let handshake = Handshake::resp2(None, 1);
+        let mut openings = Openings::new(Arc::new(handshake), 1);
+        for end in [Change::Open, Change::Retry, Change::Close] {
+            let mut connection = connection(State::Opening);
+            let pending = openings.handshake(connection.id(3)).expect("there is something to say");
+            connection.shake(pending);
+            assert!(connection.handshake_mut().is_some());
+            match end {
+                Change::Open => assert!(connection.open().is_some()),
+                Change::Retry => connection.retry(),
+                _ => assert_eq!(connection.close(), State::Handshake),
+            }
+            assert!(connection.handshake_mut().is_none(), "{end:?}");
+        }
+    }
+}

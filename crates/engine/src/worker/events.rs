@@ -1,0 +1,101 @@
+//! How a worker takes in what happened on a connection.
+
+use std::sync::Arc;
+
+use pummel_logic::connection::session::Chunk;
+use pummel_logic::protocol::handshake::HandshakeProgress;
+use pummel_logic::protocol::{Codec, Fault};
+use pummel_logic::time::Nanos;
+
+use crate::backend::{ConnId, Event, Reason};
+use crate::worker::connections::State;
+use crate::worker::population::Population;
+use crate::worker::state::{CloseCause, WorkerState};
+
+/// Takes in what happened on a connection; ignored where its slot is another's by then.
+#[inline]
+pub fn handle<C: Codec>(
+    state: &mut WorkerState<C>,
+    population: &mut Population,
+    id: ConnId,
+    event: Event<'_>,
+    now: Nanos,
+) {
+    let slot = id.slot as usize;
+    let connection = &mut state.connections[slot];
+    if !connection.is(id) {
+        return;
+    }
+    match event {
+        Event::Received { bytes, .. } if connection.state() == State::Handshake => {
+            handle_handshake(state, population, id, bytes, now)
+        }
+        Event::Writable if connection.state() == State::Handshake => state.openings.call(id),
+        Event::Received { bytes, stamp, read } => {
+            state.read_at = read;
+            let chunk = Chunk { bytes, stamp, read };
+            let answered = population.handle_received(state, slot, chunk);
+            let connection = &mut state.connections[slot];
+            state.reporter.received(chunk.bytes.len(), answered.unwrap_or(0));
+            match answered {
+                Ok(answered) => {
+                    if answered > 0 {
+                        connection.answered = true;
+                        state.silence.answered(state.endpoints[slot].server, read);
+                    }
+                    // A codec may have asked something of its own.
+                    if state.lanes > 1 && connection.session.has_output() {
+                        state.to_flush.push(slot as u32);
+                    }
+                    let client = connection.client as usize;
+                    state.wake(client);
+                }
+                Err(malformed) => {
+                    state.reporter.malformed(state.endpoints[slot].server, malformed, chunk.bytes);
+                    state.broken.push(id);
+                    let again = state.limits.reconnect;
+                    population.lose(state, slot, CloseCause::Closed(Fault::Protocol), again, read);
+                }
+            }
+        }
+        Event::Writable => {
+            if connection.congested {
+                state.relieved.push(id);
+            }
+            connection.drain();
+            connection.session.handle_writable(now);
+            let client = connection.client as usize;
+            if state.lanes > 1 {
+                state.to_flush.push(slot as u32);
+            }
+            state.wake(client);
+        }
+        Event::Opened { at } => match state.openings.handshake(id) {
+            Some(handshake) => connection.shake(handshake),
+            None => population.handle_opened(state, slot, at),
+        },
+        Event::Closed(reason) => population.handle_closed(state, slot, reason, now),
+    }
+}
+
+/// Takes in what a server answers to the handshake. The connection counts as open when the server has agreed to
+/// everything.
+fn handle_handshake<C: Codec>(
+    state: &mut WorkerState<C>,
+    population: &mut Population,
+    id: ConnId,
+    bytes: &[u8],
+    now: Nanos,
+) {
+    let slot = id.slot as usize;
+    state.reporter.received(bytes.len(), 0);
+    let Some(handshake) = state.connections[slot].handshake_mut() else { return };
+    let why = match handshake.handle_received(bytes) {
+        Ok(HandshakeProgress::NeedMore) => return,
+        Ok(HandshakeProgress::Done) => return population.handle_opened(state, slot, now),
+        Err(why) => why,
+    };
+    state.broken.push(id);
+    let words = Some(Arc::from(why));
+    population.handle_closed(state, slot, Reason { words, ..Reason::new(Fault::Client, 0) }, now);
+}

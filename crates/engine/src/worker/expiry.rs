@@ -1,0 +1,96 @@
+//! How connections time out: those whose deadline has come in the timing wheel are looked at, and given up if they are
+//! late.
+
+use std::sync::Arc;
+
+use pummel_logic::protocol::{Codec, Fault};
+use pummel_logic::time::{NEVER, Nanos};
+
+use crate::backend::{Backend, Close, Reason};
+use crate::worker::connections::State;
+use crate::worker::messages::Trouble;
+use crate::worker::population::Population;
+use crate::worker::state::{CloseCause, WorkerState};
+
+/// Looks at the connections whose time in the wheel has come, and gives up those that are late.
+#[inline]
+pub fn expire<C: Codec>(
+    state: &mut WorkerState<C>,
+    population: &mut Population,
+    backend: &mut impl Backend,
+    now: Nanos,
+) {
+    state.wheel.expire(now, &mut state.expired);
+    if state.expired.is_empty() {
+        return;
+    }
+    let mut expired = std::mem::take(&mut state.expired);
+    for slot in expired.drain(..) {
+        state.connections[slot as usize].in_wheel = false;
+        expire_one(state, population, slot as usize, backend, now);
+    }
+    state.expired = expired;
+}
+
+fn expire_one<C: Codec>(
+    state: &mut WorkerState<C>,
+    population: &mut Population,
+    slot: usize,
+    backend: &mut impl Backend,
+    now: Nanos,
+) {
+    let timeout_ns = state.limits.timeout_ns;
+    let connection = &mut state.connections[slot];
+    let id = connection.id(slot);
+    let opening_since = connection.opening_since();
+    let deadline = match (connection.state(), opening_since) {
+        (State::Closed | State::Queued, _) => return,
+        (_, Some(since)) => since.saturating_add(timeout_ns),
+        (_, None) => connection.session.deadline(timeout_ns),
+    };
+    if deadline == NEVER {
+        return;
+    }
+    if deadline > now {
+        connection.in_wheel = true;
+        state.wheel.insert(slot as u32, deadline);
+        return;
+    }
+    if connection.session.is_over_datagrams() && connection.session.deadline(0) != NEVER {
+        return give_up_overdue(state, population, slot, backend, now);
+    }
+    let words = backend.obstacle(id).map(Arc::from);
+    backend.close(id, Close::Fin);
+    if opening_since.is_some() {
+        let reason = Reason { words, ..Reason::new(Fault::Timeout, 0) };
+        return population.handle_closed(state, slot, reason, now);
+    }
+    // The generator closed it, so that it is opened again whatever the limits say of servers that close.
+    state.reporter.lost(state.endpoints[slot].server, Trouble::TimedOut);
+    population.lose(state, slot, CloseCause::TimedOut, true, now);
+}
+
+/// Over datagrams a late request harms no other: it alone is given up, and the connection stays, unless its server has
+/// been silent for too long.
+fn give_up_overdue<C: Codec>(
+    state: &mut WorkerState<C>,
+    population: &mut Population,
+    slot: usize,
+    backend: &mut impl Backend,
+    now: Nanos,
+) {
+    state.miss(slot);
+    let (id, server, (client, _)) = (state.id(slot), state.endpoints[slot].server, state.owner(slot));
+    population.end_overdue(state, slot, now);
+    state.reporter.late(server);
+    if state.gives_up(server, now) {
+        backend.close(id, Close::Fin);
+        state.reporter.lost(server, Trouble::TimedOut);
+        return population.lose(state, slot, CloseCause::TimedOut, false, now);
+    }
+    // Flushing puts it into the wheel again.
+    if state.lanes > 1 {
+        state.to_flush.push(slot as u32);
+    }
+    state.wake(client);
+}

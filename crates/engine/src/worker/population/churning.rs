@@ -1,0 +1,511 @@
+//! Clients that come, make their requests on a connection of their own, close it and go.
+//!
+//! A client has a slot as long as it is there; slots are used again, and made only when all are taken. What goes wrong
+//! with a connection ends its client, is counted once, and leaves the others alone.
+
+use pummel_logic::arrival::{Passed, Schedule};
+use pummel_logic::client::{Client, Lane, Wish};
+use pummel_logic::connection::session::Chunk;
+use pummel_logic::measure::churn::Failure;
+use pummel_logic::protocol::{Codec, Fault, Malformed};
+use pummel_logic::rng::{Stream, Use};
+use pummel_logic::time::{NEVER, Nanos};
+use pummel_logic::unsent::{self, DRAWS_MAX};
+use pummel_logic::workload::verify::stale::Writer;
+
+use crate::backend::dial::failure_of;
+use crate::backend::{Backend, Close, ConnId, Reason};
+use crate::worker::connections::{Connection, State};
+use crate::worker::load_model::LoadModel;
+use crate::worker::messages::Trouble;
+use crate::worker::opening::retry_pause;
+use crate::worker::population::lifetime::{DEPARTURE_DRAWS_MAX, Lifetime};
+use crate::worker::population::resident;
+use crate::worker::population::slots::Slots;
+use crate::worker::population::spawner::{ChurnLimits, ChurnPhase, Spawner};
+use crate::worker::replies::{Replies, ReplyAccount, WeighedReplies};
+use crate::worker::setup::Endpoint;
+use crate::worker::state::{ClientEntry, CloseCause, WorkerState};
+
+/// Clients that may come in one turn, so that those that are there get theirs.
+const SPAWNS_PER_TURN: usize = 64;
+
+/// The model of clients that come and go. They do so in phases that [`Churning::begin_phase`] begins; in all others, such
+/// as loading, clients stay.
+#[derive(Debug)]
+pub struct Churning {
+    limits: ChurnLimits,
+    /// Which client comes next; `None` in phases where clients stay.
+    spawner: Option<Spawner>,
+    slots: Slots,
+    /// What is known of the client in each slot.
+    lifetimes: Vec<Lifetime>,
+    /// How many clients have an open connection.
+    open: u64,
+    /// Requests that are never made, because their servers were given up.
+    missing: u64,
+    /// Which of a server's addresses worked last.
+    attempt: u32,
+    /// When a client comes, or the phase ends; [`NEVER`] as long as a client has to go first, and where all stay.
+    next_due: Nanos,
+    /// Connections to be tried by another address at once.
+    redials: Vec<ConnId>,
+}
+
+impl ReplyAccount for Churning {
+    const HAS_WINDOWS: bool = false;
+}
+
+impl<C: Codec> LoadModel<C> for Churning {
+    fn handle_open_wish(
+        &mut self,
+        state: &mut WorkerState<C>,
+        client: usize,
+        lane: Lane,
+        now: Nanos,
+    ) -> bool {
+        // The slot is free; the next client of the phase takes it when its arrival is due, and dials itself.
+        if self.spawner.is_some() {
+            return false;
+        }
+        state.enqueue(client, lane, now);
+        true
+    }
+
+    fn handle_done(
+        &mut self,
+        state: &mut WorkerState<C>,
+        client: usize,
+        backend: &mut impl Backend,
+        now: Nanos,
+    ) {
+        match self.spawner {
+            Some(_) => self.retire(state, client, backend, now),
+            None => resident::handle_done(state, client),
+        }
+    }
+}
+
+impl Churning {
+    /// No client, with room for those in `slots` slots.
+    pub fn new(limits: ChurnLimits, slots: usize) -> Churning {
+        Churning {
+            limits,
+            spawner: None,
+            slots: Slots::new(limits.limit, slots, 0),
+            lifetimes: vec![Lifetime::VACANT; slots],
+            open: 0,
+            missing: 0,
+            attempt: 0,
+            next_due: NEVER,
+            redials: Vec::new(),
+        }
+    }
+
+    /// Begins a phase in which clients come and go: all connections are closed, and all slots are free.
+    pub fn begin_phase<C: Codec>(
+        &mut self,
+        state: &mut WorkerState<C>,
+        phase: ChurnPhase,
+        backend: &mut impl Backend,
+    ) {
+        for slot in 0..state.connections.len() {
+            backend.close(state.id(slot), Close::Fin);
+            let connection = &mut state.connections[slot];
+            if connection.reset().is_opening() {
+                state.openings.end_one();
+            }
+            state.entries[connection.client as usize].client.go();
+        }
+        self.slots = Slots::new(self.limits.limit, state.entries.len(), phase.begin);
+        self.lifetimes.fill(Lifetime::VACANT);
+        (self.open, self.missing) = (0, 0);
+        let spawner = Spawner::new(phase, self.limits.turn);
+        self.next_due = spawner.next_due(self.slots.free_at());
+        self.spawner = Some(spawner);
+    }
+
+    /// The phase is over: all clients go. Returns how many requests were never made because their servers were given up.
+    pub fn end_phase<C: Codec>(
+        &mut self,
+        state: &mut WorkerState<C>,
+        backend: &mut impl Backend,
+        now: Nanos,
+    ) -> u64 {
+        for slot in 0..state.entries.len() {
+            if self.spawner.is_some() && self.lifetimes[slot].is_alive {
+                self.retire(state, slot, backend, now);
+            }
+        }
+        (self.spawner, self.next_due) = (None, NEVER);
+        std::mem::take(&mut self.missing)
+    }
+
+    /// Wakes the clients that are there at the beginning of a phase.
+    pub fn wake_all<C: Codec>(&mut self, state: &mut WorkerState<C>) {
+        if self.spawner.is_none() {
+            return resident::wake_all(state);
+        }
+        state.active = self.active();
+        for slot in 0..state.entries.len() {
+            if self.lifetimes[slot].is_alive {
+                state.wake(slot);
+            }
+        }
+    }
+
+    /// The run is interrupted: no client comes any more. Those that were due and waited for a slot have asked nothing.
+    pub fn stop<C: Codec>(&mut self, state: &mut WorkerState<C>, now: Nanos) {
+        if let Some(spawner) = &self.spawner {
+            let end = spawner.phase().end.min(now);
+            self.end_spawning(state, end);
+        }
+        self.next_due = NEVER;
+    }
+
+    /// When a client comes, or the phase ends; [`NEVER`] as long as a client has to go first, and where all stay.
+    #[inline]
+    pub fn next_due(&self) -> Nanos {
+        self.next_due
+    }
+
+    /// How many clients have something left to do, those that have still to come as one.
+    fn active(&self) -> usize {
+        let comes = self.spawner.as_ref().is_some_and(|spawner| spawner.next().is_some());
+        self.slots.alive() + usize::from(comes)
+    }
+
+    fn is_paced(&self) -> bool {
+        self.spawner.as_ref().is_some_and(|spawner| spawner.phase().paced)
+    }
+
+    /// Lets the clients come that are due, as far as there are slots.
+    pub fn poll<C: Codec>(&mut self, state: &mut WorkerState<C>, backend: &mut impl Backend, now: Nanos) {
+        let mut last_due = None;
+        for _ in 0..SPAWNS_PER_TURN {
+            let Some(spawner) = &mut self.spawner else { break };
+            let Some((number, due)) = spawner.next().filter(|(_, due)| *due <= now) else { break };
+            let end = spawner.phase().end;
+            if now >= end {
+                self.end_spawning(state, end);
+                break;
+            }
+            if spawner.phase().paced && is_given_up(state, number, now) {
+                if !self.skip_next(state, number, now) {
+                    break;
+                }
+                continue;
+            }
+            self.slots.recover(now);
+            if self.slots.free_at() > now {
+                break;
+            }
+            spawner.advance();
+            last_due = Some(due);
+            let is_closed_loop = spawner.is_closed_loop();
+            let (slot, since) = self.take_slot(state);
+            // In closed loop the client's turn came when the slot was left.
+            let due = if is_closed_loop { since.max(due) } else { due };
+            self.spawn(state, slot, number, due, backend, now);
+        }
+        if let (Some(spawner), Some(due)) = (&mut self.spawner, last_due) {
+            spawner.hold_after(due, now);
+        }
+        self.count(state);
+    }
+
+    /// The client that comes next, with this number, does not come, since its server was given up. Returns whether
+    /// others may.
+    fn skip_next<C: Codec>(&mut self, state: &mut WorkerState<C>, number: u64, now: Nanos) -> bool {
+        let (_, turns) = self.limits.turn;
+        // The next clients of this worker, as many as there are servers, go to all servers that it talks to.
+        let servers = state.servers.len() as u64;
+        let all_are_given_up =
+            (0..servers).all(|ahead| is_given_up(state, number.wrapping_add(ahead * turns), now));
+        let Some(spawner) = &mut self.spawner else { return false };
+        if all_are_given_up {
+            let requests = spawner.left();
+            let unsent = self.end_spawning(state, now);
+            self.missing += requests.saturating_sub(unsent);
+            return false;
+        }
+        let (calls, place, group) = (spawner.calls_of(number), spawner.place_of(number), self.limits.group);
+        spawner.advance();
+        if spawner.is_closed_loop() {
+            self.missing += calls;
+        } else {
+            let (reporter, passed) = (&mut state.reporter, Passed::exactly(calls));
+            let bits = |nth| Stream::new(place, Use::Op).draw(nth);
+            unsent::tell(passed, DEPARTURE_DRAWS_MAX, &state.shared, bits, |unsent| {
+                reporter.unsent(group, unsent)
+            });
+        }
+        true
+    }
+
+    /// The time is over: the clients that were due and found no slot have asked nothing. Returns how many requests those
+    /// are.
+    fn end_spawning<C: Codec>(&mut self, state: &mut WorkerState<C>, end: Nanos) -> u64 {
+        let Some(spawner) = &mut self.spawner else { return 0 };
+        let ChurnLimits { group, turn: (_, turns), .. } = self.limits;
+        let mut unsent = 0;
+        if let Some((number, _)) = spawner.next() {
+            let passed = spawner.calls_before(end);
+            let calls = spawner.phase().calls;
+            // Requests of the clients that are this worker's, one after the other.
+            let bits = |nth: u64| {
+                let place = spawner.place_of(number + nth / calls * turns);
+                Stream::new(place, Use::Op).draw(nth % calls)
+            };
+            let reporter = &mut state.reporter;
+            unsent::tell(passed, DRAWS_MAX, &state.shared, bits, |unsent| reporter.unsent(group, unsent));
+            unsent = passed.requests;
+        }
+        spawner.end();
+        unsent
+    }
+
+    /// Counts how many clients have something left to do, and when the next one comes.
+    fn count<C: Codec>(&mut self, state: &mut WorkerState<C>) {
+        if let Some(spawner) = &self.spawner {
+            self.next_due = spawner.next_due(self.slots.free_at());
+            state.active = self.active();
+        }
+    }
+
+    /// A slot without a client, and since when it is free; a new one where all are taken.
+    fn take_slot<C: Codec>(&mut self, state: &mut WorkerState<C>) -> (usize, Nanos) {
+        if let Some(free) = self.slots.take() {
+            return free;
+        }
+        let (slot, limits) = (self.lifetimes.len(), self.limits);
+        self.lifetimes.push(Lifetime::VACANT);
+        let (turn, turns) = limits.turn;
+        let writer = limits.mark.map(|mark| Writer::new(mark, slot as u64 * turns + turn));
+        state.entries.push(ClientEntry::new(Client::new(limits.group, 0, 0, writer)));
+        let mut connection = Connection::new(slot, 1, limits.depth);
+        connection.session.speak(state.codec.renew());
+        state.connections.push(connection);
+        state.endpoints.push(Endpoint { server: 0, connection: 0, transport: limits.transport });
+        state.reporter.make_room(state.connections.len());
+        (slot, self.spawner.as_ref().map_or(0, |spawner| spawner.phase().begin))
+    }
+
+    /// A client comes and asks for its connection.
+    fn spawn<C: Codec>(
+        &mut self,
+        state: &mut WorkerState<C>,
+        slot: usize,
+        number: u64,
+        due: Nanos,
+        backend: &mut impl Backend,
+        now: Nanos,
+    ) {
+        let Some(spawner) = &self.spawner else { return };
+        let server = (number % state.servers.len() as u64) as u32;
+        self.lifetimes[slot] = Lifetime { number, is_alive: true, ..Lifetime::VACANT };
+        let endpoint = &mut state.endpoints[slot];
+        (endpoint.server, endpoint.connection) = (server, number);
+        let client = &mut state.entries[slot].client;
+        client.succeed(number, server);
+        client.begin(spawner.assignment_of(number, due), None);
+        if let Some(churn) = state.reporter.churn() {
+            churn.begun += 1;
+        }
+        match client.poll(now, &mut state.shared) {
+            Wish::Open(_) => self.dial(state, slot, backend),
+            _ => self.retire(state, slot, backend, now),
+        }
+    }
+
+    /// Asks for the connection of the client in `slot`.
+    fn dial<C: Codec>(&mut self, state: &mut WorkerState<C>, slot: usize, backend: &mut impl Backend) {
+        let at = backend.now();
+        let lifetime = &mut self.lifetimes[slot];
+        if lifetime.tries == 0 {
+            lifetime.asked_at = at;
+            if let Some(churn) = state.reporter.churn() {
+                churn.asked += 1;
+            }
+        }
+        state.reporter.dialled();
+        state.dial(slot, self.attempt, at, at, backend);
+    }
+
+    /// Tries the connections by another address whose first one refused.
+    #[inline]
+    pub fn redial<C: Codec>(&mut self, state: &mut WorkerState<C>, backend: &mut impl Backend) {
+        for id in std::mem::take(&mut self.redials) {
+            let slot = id.slot as usize;
+            if state.id(slot) == id && state.connections[slot].state() == State::Queued {
+                self.dial(state, slot, backend);
+            }
+        }
+    }
+
+    /// Takes in what came on the connection in `slot`. Returns how many requests it answered.
+    ///
+    /// # Errors
+    /// Returns [`Malformed`] for bytes that the protocol does not allow.
+    pub fn handle_received<C: Codec>(
+        &mut self,
+        state: &mut WorkerState<C>,
+        slot: usize,
+        chunk: Chunk<'_>,
+    ) -> Result<u32, Malformed> {
+        let connection = &mut state.connections[slot];
+        let client = &mut state.entries[slot].client;
+        let replies =
+            Replies::<Churning>::new(slot, connection.lane, client, &mut state.shared, &mut state.reporter);
+        let pending_bytes = &mut self.lifetimes[slot].pending_bytes;
+        let mut weighed = WeighedReplies::new(replies, chunk.bytes.len(), *pending_bytes);
+        let answered = connection.session.handle_received(chunk, &mut weighed);
+        *pending_bytes = weighed.pending_bytes();
+        answered
+    }
+
+    /// The connection in `slot`, which was being opened since `since`, is open.
+    pub fn handle_opened<C: Codec>(
+        &mut self,
+        state: &mut WorkerState<C>,
+        slot: usize,
+        since: Nanos,
+        now: Nanos,
+    ) {
+        let Some(spawner) = &self.spawner else { return resident::handle_opened(state, slot, since, now) };
+        self.open += 1;
+        let lifetime = &mut self.lifetimes[slot];
+        lifetime.was_open = true;
+        state.reporter.opened(state.endpoints[slot].server, now.saturating_sub(since), false);
+        if let Some(churn) = state.reporter.churn() {
+            churn.established += 1;
+            churn.alive_max = churn.alive_max.max(self.open);
+            churn.connect.record(now.saturating_sub(since));
+        }
+        let client = &mut state.entries[slot].client;
+        client.handle_opened(0, now);
+        if spawner.phase().told {
+            client.begin(spawner.assignment_of(lifetime.number, now), Some(Schedule::told()));
+        }
+        state.wake(slot);
+    }
+
+    /// The connection in `slot` is not there any more, or never came to be; its socket is closed already.
+    pub fn handle_closed<C: Codec>(
+        &mut self,
+        state: &mut WorkerState<C>,
+        slot: usize,
+        reason: Reason,
+        now: Nanos,
+    ) {
+        if self.spawner.is_none() {
+            return resident::handle_closed::<Churning, C>(state, slot, reason, now);
+        }
+        let server = state.endpoints[slot].server;
+        let addresses = state.servers[server as usize].addresses() as u32;
+        let connection = &mut state.connections[slot];
+        let opening_since = connection.opening_since();
+        let lifetime = &mut self.lifetimes[slot];
+        if opening_since.is_some() && reason.fault == Fault::Refused && lifetime.tries + 1 < addresses {
+            lifetime.tries += 1;
+            self.attempt = self.attempt.wrapping_add(1);
+            connection.retry();
+            return self.redials.push(connection.id(slot));
+        }
+        let failure = failure_of(&reason);
+        let fault = reason.fault;
+        match opening_since {
+            Some(since) => {
+                connection.history.failures += 1;
+                state.reporter.not_opened(server, reason);
+                // Not the server's silence where the machine had no descriptor to ask it with.
+                if !failure.is_before_asking() {
+                    state.silence.missed(server, since);
+                }
+            }
+            None => state.reporter.lost(server, Trouble::Lost(reason)),
+        }
+        self.fail(state, slot, failure, CloseCause::Closed(fault), now);
+    }
+
+    /// An open connection is lost; `again`: where clients stay, its client may open it again.
+    pub fn lose<C: Codec>(
+        &mut self,
+        state: &mut WorkerState<C>,
+        slot: usize,
+        cause: CloseCause,
+        again: bool,
+        now: Nanos,
+    ) {
+        if self.spawner.is_none() {
+            return resident::lose::<Churning, C>(state, slot, cause, again, now);
+        }
+        let failure = match cause {
+            CloseCause::TimedOut => Failure::Timeout,
+            CloseCause::Closed(_) => Failure::Other,
+        };
+        self.fail(state, slot, failure, cause, now);
+    }
+
+    /// A connection failed: what it owed ends, and so does its client.
+    fn fail<C: Codec>(
+        &mut self,
+        state: &mut WorkerState<C>,
+        slot: usize,
+        failure: Failure,
+        cause: CloseCause,
+        now: Nanos,
+    ) {
+        state.miss(slot);
+        state.reporter.failed(slot);
+        self.lifetimes[slot].failure = Some(failure);
+        let connection = &mut state.connections[slot];
+        if let State::Open | State::Full = connection.state() {
+            connection.note_end(matches!(cause, CloseCause::Closed(_)));
+        }
+        state.end_session::<Churning>(slot, cause, false, now);
+    }
+
+    /// The client in `slot` has nothing more to do, and goes.
+    fn retire<C: Codec>(
+        &mut self,
+        state: &mut WorkerState<C>,
+        slot: usize,
+        backend: &mut impl Backend,
+        now: Nanos,
+    ) {
+        let lifetime = self.lifetimes[slot];
+        if !lifetime.is_alive {
+            return;
+        }
+        let id = state.id(slot);
+        let connection = &mut state.connections[slot];
+        if connection.state() != State::Closed {
+            backend.close(id, Close::Fin);
+            connection.reset();
+        }
+        let failures = connection.history.failures_in_a_row();
+        lifetime.report_end(state, slot, now);
+        lifetime.count_rest(state, slot, now);
+        let entry = &mut state.entries[slot];
+        entry.client.go();
+        entry.due = NEVER;
+        self.lifetimes[slot] = Lifetime::VACANT;
+        self.open -= u64::from(lifetime.was_open);
+        match lifetime.failure.filter(|_| self.is_paced()) {
+            Some(failure) => {
+                self.slots.release_paused(slot, now, now.saturating_add(retry_pause(failures)));
+                if failure.is_before_asking() {
+                    self.slots.note_shortage(now);
+                }
+            }
+            None => self.slots.release(slot, now),
+        }
+        self.count(state);
+    }
+}
+
+/// Whether the server of the client with this number has been silent for too long to be asked again.
+fn is_given_up<C: Codec>(state: &WorkerState<C>, number: u64, now: Nanos) -> bool {
+    state.gives_up((number % state.servers.len() as u64) as u32, now)
+}

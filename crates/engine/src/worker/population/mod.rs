@@ -1,0 +1,229 @@
+//! The clients of a worker by the model of their load: which stay, come and go, or work on windows.
+//!
+//! A worker asks its population once for each event and once for each wake-up. What follows is compiled for each model, so
+//! that clients of one model pay for no other.
+
+mod churning;
+mod lifetime;
+mod resident;
+mod slots;
+mod spawner;
+mod windowed;
+
+use pummel_logic::connection::session::Chunk;
+use pummel_logic::protocol::{Codec, Malformed};
+use pummel_logic::time::{NEVER, Nanos};
+
+use self::churning::Churning;
+use self::resident::Resident;
+pub use self::spawner::{ChurnLimits, ChurnPhase, SpawnSchedule};
+use self::windowed::Windowed;
+use crate::backend::{Backend, Reason};
+use crate::worker::state::{CloseCause, WorkerState};
+
+/// The load model of a worker's clients.
+#[derive(Debug)]
+pub(in crate::worker) enum Population {
+    /// Clients stay.
+    Resident(Resident),
+    /// Clients come and go in some phases.
+    Churning(Box<Churning>),
+    /// Clients stay, and each has a window of objects.
+    Windowed(Windowed),
+}
+
+impl Population {
+    /// Clients that stay, with windows or without.
+    pub fn staying(has_windows: bool) -> Population {
+        if has_windows { Population::Windowed(Windowed) } else { Population::Resident(Resident) }
+    }
+
+    /// Clients that come and go, with room for those in `slots` slots.
+    pub fn churning(limits: ChurnLimits, slots: usize) -> Population {
+        Population::Churning(Box::new(Churning::new(limits, slots)))
+    }
+
+    /// When [`Population::poll`] has to be called; [`NEVER`] where nothing is due.
+    #[inline]
+    pub fn next_due(&self) -> Nanos {
+        match self {
+            Population::Resident(_) | Population::Windowed(_) => NEVER,
+            Population::Churning(churning) => churning.next_due(),
+        }
+    }
+
+    /// Lets the clients come that are due.
+    pub fn poll<C: Codec>(&mut self, state: &mut WorkerState<C>, backend: &mut impl Backend, now: Nanos) {
+        match self {
+            Population::Resident(_) | Population::Windowed(_) => {}
+            Population::Churning(churning) => churning.poll(state, backend, now),
+        }
+    }
+
+    /// Opens connections at once that their clients could not open by a server's first address.
+    #[inline]
+    pub fn redial<C: Codec>(&mut self, state: &mut WorkerState<C>, backend: &mut impl Backend) {
+        match self {
+            Population::Resident(_) | Population::Windowed(_) => {}
+            Population::Churning(churning) => churning.redial(state, backend),
+        }
+    }
+
+    /// Begins a phase in which clients come and go.
+    ///
+    /// # Panics
+    /// When clients do not come and go in this run.
+    pub fn begin_churn<C: Codec>(
+        &mut self,
+        state: &mut WorkerState<C>,
+        phase: ChurnPhase,
+        backend: &mut impl Backend,
+    ) {
+        let Population::Churning(churning) = self else { panic!("the plan says that clients come and go") };
+        churning.begin_phase(state, phase, backend);
+    }
+
+    /// Ends a phase. Returns how many requests were never made because their servers were given up, beside those that
+    /// clients know.
+    pub fn end_phase<C: Codec>(
+        &mut self,
+        state: &mut WorkerState<C>,
+        backend: &mut impl Backend,
+        now: Nanos,
+    ) -> u64 {
+        match self {
+            Population::Resident(_) | Population::Windowed(_) => 0,
+            Population::Churning(churning) => churning.end_phase(state, backend, now),
+        }
+    }
+
+    /// Wakes the clients that are there.
+    pub fn wake_all<C: Codec>(&mut self, state: &mut WorkerState<C>) {
+        match self {
+            Population::Resident(_) | Population::Windowed(_) => resident::wake_all(state),
+            Population::Churning(churning) => churning.wake_all(state),
+        }
+    }
+
+    /// The run is interrupted: nothing new begins.
+    pub fn stop<C: Codec>(&mut self, state: &mut WorkerState<C>, now: Nanos) {
+        for entry in &mut state.entries {
+            entry.client.stop(now);
+        }
+        state.openings.forget_waiting();
+        if let Population::Churning(churning) = self {
+            churning.stop(state, now);
+        }
+        self.wake_all(state);
+    }
+
+    /// Lets every woken client ask what it wants, and sends it.
+    #[inline]
+    pub fn serve_woken<C: Codec>(
+        &mut self,
+        state: &mut WorkerState<C>,
+        backend: &mut impl Backend,
+        now: Nanos,
+    ) {
+        match self {
+            Population::Resident(resident) => state.serve_woken(resident, backend, now),
+            Population::Churning(churning) => state.serve_woken(&mut **churning, backend, now),
+            Population::Windowed(windowed) => state.serve_woken(windowed, backend, now),
+        }
+    }
+
+    /// Sends what waits on congested connections whose sockets take bytes again.
+    #[cold]
+    pub fn relieve<C: Codec>(&mut self, state: &mut WorkerState<C>, backend: &mut impl Backend, now: Nanos) {
+        match self {
+            Population::Resident(_) => state.relieve::<Resident>(backend, now),
+            Population::Churning(_) => state.relieve::<Churning>(backend, now),
+            Population::Windowed(_) => state.relieve::<Windowed>(backend, now),
+        }
+    }
+
+    /// Takes in what came on the connection in `slot`. Returns how many requests it answered.
+    ///
+    /// # Errors
+    /// Returns [`Malformed`] for bytes that the protocol does not allow.
+    #[inline(always)]
+    pub fn handle_received<C: Codec>(
+        &mut self,
+        state: &mut WorkerState<C>,
+        slot: usize,
+        chunk: Chunk<'_>,
+    ) -> Result<u32, Malformed> {
+        match self {
+            Population::Resident(_) => resident::handle_received::<Resident, C>(state, slot, chunk),
+            Population::Churning(churning) => churning.handle_received(state, slot, chunk),
+            Population::Windowed(_) => windowed::handle_received(state, slot, chunk),
+        }
+    }
+
+    /// The connection in `slot` can be used; ignored where it was not being opened.
+    pub fn handle_opened<C: Codec>(&mut self, state: &mut WorkerState<C>, slot: usize, now: Nanos) {
+        let Some(since) = state.connections[slot].open() else { return };
+        match self {
+            Population::Resident(_) | Population::Windowed(_) => {
+                resident::handle_opened(state, slot, since, now)
+            }
+            Population::Churning(churning) => churning.handle_opened(state, slot, since, now),
+        }
+    }
+
+    /// The connection in `slot` is not there any more, or never came to be; its socket is closed already.
+    pub fn handle_closed<C: Codec>(
+        &mut self,
+        state: &mut WorkerState<C>,
+        slot: usize,
+        reason: Reason,
+        now: Nanos,
+    ) {
+        match self {
+            Population::Resident(_) => resident::handle_closed::<Resident, C>(state, slot, reason, now),
+            Population::Churning(churning) => churning.handle_closed(state, slot, reason, now),
+            Population::Windowed(_) => resident::handle_closed::<Windowed, C>(state, slot, reason, now),
+        }
+    }
+
+    /// The open connection in `slot` is lost; `again`: a client that stays may open it again, unless its server has been
+    /// silent for too long.
+    pub fn lose<C: Codec>(
+        &mut self,
+        state: &mut WorkerState<C>,
+        slot: usize,
+        cause: CloseCause,
+        again: bool,
+        now: Nanos,
+    ) {
+        match self {
+            Population::Resident(_) => resident::lose::<Resident, C>(state, slot, cause, again, now),
+            Population::Churning(churning) => churning.lose(state, slot, cause, again, now),
+            Population::Windowed(_) => resident::lose::<Windowed, C>(state, slot, cause, again, now),
+        }
+    }
+
+    /// Closes the connection in `slot` at the end of a phase, with everything that it owes; its client may open it again.
+    pub fn end_session<C: Codec>(
+        &self,
+        state: &mut WorkerState<C>,
+        slot: usize,
+        cause: CloseCause,
+        now: Nanos,
+    ) {
+        match self {
+            Population::Resident(_) => state.end_session::<Resident>(slot, cause, true, now),
+            Population::Churning(_) => state.end_session::<Churning>(slot, cause, true, now),
+            Population::Windowed(_) => state.end_session::<Windowed>(slot, cause, true, now),
+        }
+    }
+
+    /// Gives up the requests that are late on the connection in `slot`, which is one of datagrams and stays open.
+    pub fn end_overdue<C: Codec>(&self, state: &mut WorkerState<C>, slot: usize, now: Nanos) {
+        match self {
+            Population::Resident(_) => state.end_overdue::<Resident>(slot, now),
+            Population::Churning(_) => state.end_overdue::<Churning>(slot, now),
+            Population::Windowed(_) => state.end_overdue::<Windowed>(slot, now),
+        }
+    }
+}

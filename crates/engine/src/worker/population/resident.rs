@@ -1,0 +1,128 @@
+//! Clients that stay for the whole run, and open their connections again when those end.
+
+use pummel_logic::client::Lane;
+use pummel_logic::connection::session::Chunk;
+use pummel_logic::protocol::{Codec, Malformed};
+use pummel_logic::time::Nanos;
+
+use crate::backend::{Backend, Reason};
+use crate::worker::load_model::LoadModel;
+use crate::worker::messages::Trouble;
+use crate::worker::replies::{Replies, ReplyAccount};
+use crate::worker::state::{CloseCause, WorkerState};
+
+/// The model of clients that stay.
+#[derive(Debug)]
+pub struct Resident;
+
+impl ReplyAccount for Resident {
+    const HAS_WINDOWS: bool = false;
+}
+
+impl<C: Codec> LoadModel<C> for Resident {
+    fn handle_open_wish(
+        &mut self,
+        state: &mut WorkerState<C>,
+        client: usize,
+        lane: Lane,
+        now: Nanos,
+    ) -> bool {
+        state.enqueue(client, lane, now);
+        true
+    }
+
+    fn handle_done(&mut self, state: &mut WorkerState<C>, client: usize, _: &mut impl Backend, _: Nanos) {
+        handle_done(state, client);
+    }
+}
+
+/// Wakes all clients at the beginning of a phase.
+pub fn wake_all<C: Codec>(state: &mut WorkerState<C>) {
+    state.active = state.entries.len();
+    for client in 0..state.entries.len() {
+        state.wake(client);
+    }
+}
+
+/// A client has nothing more to do in this phase.
+pub fn handle_done<C>(state: &mut WorkerState<C>, client: usize) {
+    state.active -= usize::from(state.entries[client].client.retire());
+}
+
+/// Takes in what came on the connection in `slot`. Returns how many requests it answered.
+///
+/// # Errors
+/// Returns [`Malformed`] for bytes that the protocol does not allow.
+#[inline(always)]
+pub fn handle_received<A: ReplyAccount, C: Codec>(
+    state: &mut WorkerState<C>,
+    slot: usize,
+    chunk: Chunk<'_>,
+) -> Result<u32, Malformed> {
+    let connection = &mut state.connections[slot];
+    let client = &mut state.entries[connection.client as usize].client;
+    if A::HAS_WINDOWS {
+        state.shared.count_window_bytes(client.window_verb(), chunk.bytes.len());
+    }
+    let mut replies =
+        Replies::<A>::new(slot, connection.lane, client, &mut state.shared, &mut state.reporter);
+    connection.session.handle_received(chunk, &mut replies)
+}
+
+/// The connection in `slot`, which was being opened since `since`, is open.
+pub fn handle_opened<C: Codec>(state: &mut WorkerState<C>, slot: usize, since: Nanos, now: Nanos) {
+    state.openings.end_one();
+    let server = state.endpoints[slot].server;
+    let history = &mut state.connections[slot].history;
+    state.reporter.opened(server, now.saturating_sub(since), history.is_reconnection());
+    (history.opened, history.closed_between_phases) = (true, false);
+    let (client, lane) = state.owner(slot);
+    state.entries[client].client.handle_opened(lane, now);
+    state.wake(client);
+}
+
+/// The connection in `slot` is not there any more, or never came to be; its socket is closed already.
+pub fn handle_closed<A: ReplyAccount, C: Codec>(
+    state: &mut WorkerState<C>,
+    slot: usize,
+    reason: Reason,
+    now: Nanos,
+) {
+    let server = state.endpoints[slot].server;
+    let connection = &mut state.connections[slot];
+    let Some(since) = connection.opening_since() else {
+        let fault = reason.fault;
+        state.reporter.lost(server, Trouble::Lost(reason));
+        return lose::<A, C>(state, slot, CloseCause::Closed(fault), state.limits.reconnect, now);
+    };
+    state.openings.end_one();
+    let history = &mut connection.history;
+    history.attempt = history.attempt.wrapping_add(1);
+    history.failures += 1;
+    let addresses = state.servers[server as usize].addresses() as u32;
+    if !history.failures.is_multiple_of(addresses) {
+        // The server's name has more addresses; the next may be the one that it listens on.
+        connection.retry();
+        return state.openings.enqueue(connection.id(slot), now);
+    }
+    let again = history.opened && state.limits.reconnect;
+    connection.close();
+    state.reporter.not_opened(server, reason);
+    state.silence.missed(server, since);
+    let again = again && !state.gives_up(server, now);
+    state.close_lane(slot, again);
+}
+
+/// An open connection is lost; `again`: its client may open it again, unless its server has been silent for too long.
+pub fn lose<A: ReplyAccount, C: Codec>(
+    state: &mut WorkerState<C>,
+    slot: usize,
+    cause: CloseCause,
+    again: bool,
+    now: Nanos,
+) {
+    state.miss(slot);
+    state.connections[slot].note_end(matches!(cause, CloseCause::Closed(_)));
+    let again = again && !state.gives_up(state.endpoints[slot].server, now);
+    state.end_session::<A>(slot, cause, again, now);
+}

@@ -1,0 +1,177 @@
+//! Receives the replies of one connection, in the order in which they were decoded, and tells its client and its reporter.
+
+use std::marker::PhantomData;
+
+use pummel_logic::client::{Client, Lane};
+use pummel_logic::connection::inflight::{AnswerUse, Origin, Ticket};
+use pummel_logic::connection::session::{Answer, Item, Sink};
+use pummel_logic::protocol::Malformed;
+use pummel_logic::workload::request::Shared;
+
+use crate::worker::reporter::WorkerReporter;
+
+/// An item that its request did not ask for, or not as often.
+const UNASKED_VALUE: Malformed = Malformed("a value that was not asked for, or not so often");
+
+/// What a load model counts of replies beside what every model counts. It is a type, so that a model without windows has
+/// no test for them on the way of a reply.
+pub trait ReplyAccount {
+    /// Whether clients have windows, whose counts and findings are reported with each answer.
+    const HAS_WINDOWS: bool;
+}
+
+/// One connection's client and reporter, as its session tells them what came.
+pub struct Replies<'a, A> {
+    slot: usize,
+    lane: Lane,
+    client: &'a mut Client,
+    shared: &'a mut Shared,
+    reporter: &'a mut WorkerReporter,
+    /// A request ended, so that the client may have something to ask.
+    pub woken: bool,
+    account: PhantomData<A>,
+}
+
+impl<'a, A: ReplyAccount> Replies<'a, A> {
+    /// The replies of the connection in `slot`, which is this lane of the client.
+    #[inline]
+    pub fn new(
+        slot: usize,
+        lane: Lane,
+        client: &'a mut Client,
+        shared: &'a mut Shared,
+        reporter: &'a mut WorkerReporter,
+    ) -> Replies<'a, A> {
+        Replies { slot, lane, client, shared, reporter, woken: false, account: PhantomData }
+    }
+
+    /// A copy for a path that is rarely taken, so that the original needs no place in memory.
+    #[inline]
+    fn copy(&mut self) -> Replies<'_, A> {
+        Replies::new(self.slot, self.lane, self.client, self.shared, self.reporter)
+    }
+
+    /// Judges the value that passed by, if any, by what the read knew that it was begun for.
+    fn end_check(&mut self) {
+        let (client, shared, lane) = (&*self.client, &*self.shared, self.lane);
+        let is_stale = |check_state, key, version| client.is_stale(lane, check_state, key, version, shared);
+        self.reporter.end_check(self.slot, shared, is_stale);
+    }
+
+    /// Takes in the end of a part of a request, and reports the request when the part was its last.
+    #[cold]
+    fn end_part(&mut self, part: &Answer<'_>, message: &[u8]) {
+        if let Some(whole) = self.client.handle_part(self.lane, part, message, self.shared) {
+            let (group, number) = (self.client.group(), self.client.number());
+            self.reporter.answer(group, number, &whole.answer(), whole.message());
+        }
+    }
+}
+
+impl<A: ReplyAccount> Sink for Replies<'_, A> {
+    #[inline]
+    fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> Result<bool, Malformed> {
+        if !ticket.reads_items() {
+            return Ok(false);
+        }
+        if ticket.answer_use == AnswerUse::Window {
+            return Ok(self.client.handle_window_item(&item, self.shared));
+        }
+        let verify = ticket.answer_use == AnswerUse::Verify;
+        if verify {
+            self.end_check();
+        }
+        let key = self.client.handle_item(self.lane, ticket, &item, self.shared).ok_or(UNASKED_VALUE)?;
+        if verify {
+            self.reporter.begin_check(self.slot, key, ticket.check_state, item.size, self.shared);
+        }
+        Ok(verify)
+    }
+
+    #[inline]
+    fn body(&mut self, ticket: &Ticket, bytes: &[u8]) {
+        if ticket.answer_use == AnswerUse::Window {
+            return self.client.handle_window_body(bytes, self.shared);
+        }
+        self.reporter.check(self.slot, bytes, self.shared);
+    }
+
+    fn broken_off(&mut self) {
+        self.reporter.drop_check(self.slot);
+    }
+
+    fn quiet_error(&mut self, message: &[u8]) {
+        self.reporter.quiet_error(message);
+    }
+
+    fn parted(&mut self, whole: bool) {
+        self.reporter.parted(whole);
+    }
+
+    #[inline(always)]
+    fn answer(&mut self, answer: &Answer<'_>, message: &[u8]) {
+        // The rare paths get copies, so that on the frequent one nothing needs a place in memory.
+        if answer.ticket.answer_use == AnswerUse::Verify {
+            self.copy().end_check();
+        }
+        if answer.ticket.origin == Origin::Part {
+            self.copy().end_part(&{ *answer }, message);
+            self.woken = true;
+            return;
+        }
+        self.reporter.answer(self.client.group(), self.client.number(), answer, message);
+        self.client.handle_answer(self.lane, answer, self.shared);
+        if A::HAS_WINDOWS {
+            self.reporter.window(self.slot, self.shared, message);
+        }
+        self.woken = true;
+    }
+}
+
+/// Receives replies and weighs each of them, for the account of clients that come and go.
+pub struct WeighedReplies<'a, A> {
+    replies: Replies<'a, A>,
+    /// Bytes of the chunk that belong to no reply so far.
+    left_bytes: usize,
+    /// Bytes of the reply that came before this chunk.
+    before_bytes: u64,
+}
+
+impl<'a, A: ReplyAccount> WeighedReplies<'a, A> {
+    /// Replies in a chunk of `chunk_bytes`; `before_bytes` of the first one came before the chunk.
+    pub fn new(replies: Replies<'a, A>, chunk_bytes: usize, before_bytes: u64) -> WeighedReplies<'a, A> {
+        WeighedReplies { replies, left_bytes: chunk_bytes, before_bytes }
+    }
+
+    /// Bytes that came so far of the reply that is not whole yet.
+    pub fn pending_bytes(&self) -> u64 {
+        self.before_bytes + self.left_bytes as u64
+    }
+}
+
+impl<A: ReplyAccount> Sink for WeighedReplies<'_, A> {
+    fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> Result<bool, Malformed> {
+        self.replies.item(ticket, item)
+    }
+
+    fn body(&mut self, ticket: &Ticket, bytes: &[u8]) {
+        self.replies.body(ticket, bytes);
+    }
+
+    fn broken_off(&mut self) {
+        self.replies.broken_off();
+    }
+
+    fn quiet_error(&mut self, message: &[u8]) {
+        self.replies.quiet_error(message);
+    }
+
+    fn answer(&mut self, answer: &Answer<'_>, message: &[u8]) {
+        self.replies.answer(answer, message);
+    }
+
+    fn passed(&mut self, left_bytes: usize) {
+        self.replies.reporter.weigh(self.before_bytes + (self.left_bytes - left_bytes) as u64);
+        (self.left_bytes, self.before_bytes) = (left_bytes, 0);
+    }
+}

@@ -1,0 +1,223 @@
+//! How clients ask: those that were woken are polled, and what they ask is handed to the backend.
+
+use std::cmp::Reverse;
+use std::io::IoSlice;
+
+use pummel_logic::client::Wish;
+use pummel_logic::connection::session::{OUTBOX_MAX_BYTES, Session};
+use pummel_logic::protocol::Codec;
+use pummel_logic::time::{NEVER, Nanos};
+use pummel_logic::unsent::Unsent;
+
+use crate::backend::{Backend, ConnId, Handed};
+use crate::worker::connections::{Connection, State};
+use crate::worker::load_model::LoadModel;
+use crate::worker::replies::{Replies, ReplyAccount};
+use crate::worker::state::WorkerState;
+
+/// Why no request can be refused by its codec.
+const SAYABLE: &str = "a plan holds only what its protocol can say";
+
+/// Requests that one client asks before the others get their turn.
+const ASK_MAX: usize = 64;
+
+/// Requests of one client that are given up in a turn, because their lane is not there, before the others get their
+/// turn.
+const GIVE_UP_MAX: usize = 1_024;
+
+impl<C: Codec> WorkerState<C> {
+    /// Lets every woken client ask what it wants, and sends it.
+    #[inline]
+    pub fn serve_woken<M: LoadModel<C>>(&mut self, model: &mut M, backend: &mut impl Backend, now: Nanos) {
+        let mut woken = std::mem::take(&mut self.woken);
+        for client in woken.drain(..) {
+            self.entries[client as usize].woken = false;
+            self.serve(model, client as usize, backend, now);
+        }
+        // Clients that have more to ask than one turn allows were woken again meanwhile.
+        std::mem::swap(&mut self.woken, &mut woken);
+        self.woken.append(&mut woken);
+    }
+
+    fn serve<M: LoadModel<C>>(
+        &mut self,
+        model: &mut M,
+        number: usize,
+        backend: &mut impl Backend,
+        now: Nanos,
+    ) {
+        if self.congested > 0 && self.is_congested(number) {
+            return self.flush_client::<M>(number, backend);
+        }
+        let (mut asked, mut given_up, mut is_crowded) = (0, 0, false);
+        loop {
+            let entry = &mut self.entries[number];
+            if let Some((op, ticket)) = entry.client.poll_read(now, &mut self.shared) {
+                // Only clients with one lane are quick.
+                let waiting_bytes = self.connections[number].session.request(&op, ticket).expect(SAYABLE);
+                asked += 1;
+                is_crowded = waiting_bytes > OUTBOX_MAX_BYTES;
+                if entry.client.is_full() {
+                    break;
+                }
+                if asked >= ASK_MAX || is_crowded {
+                    self.wake(number);
+                    break;
+                }
+                continue;
+            }
+            match entry.client.poll(now, &mut self.shared) {
+                Wish::Ask { lane, op, ticket } => {
+                    let slot = number * self.lanes + usize::from(lane);
+                    let waiting_bytes = self.connections[slot].session.request(&op, ticket).expect(SAYABLE);
+                    is_crowded |= waiting_bytes > OUTBOX_MAX_BYTES;
+                    if self.lanes > 1 {
+                        self.to_flush.push(slot as u32);
+                    }
+                    asked += 1;
+                    // The answer that frees a slot wakes it.
+                    if entry.client.is_full() {
+                        break;
+                    }
+                    if (asked >= ASK_MAX || is_crowded) && !entry.client.is_splitting() {
+                        self.wake(number);
+                        break;
+                    }
+                }
+                Wish::Open(lane) => {
+                    if !model.handle_open_wish(self, number, lane, now) {
+                        break;
+                    }
+                }
+                Wish::Unsent(verb) => {
+                    self.reporter.unsent(entry.client.group(), Unsent { verb, requests: 1, estimated: 0 });
+                    given_up += 1;
+                    if given_up >= GIVE_UP_MAX {
+                        self.wake(number);
+                        break;
+                    }
+                }
+                Wish::Wait(NEVER) => break,
+                Wish::Wait(at) => {
+                    if at < entry.due {
+                        entry.due = at;
+                        self.due.push(Reverse((at, number as u32)));
+                    }
+                    break;
+                }
+                Wish::Done => {
+                    model.handle_done(self, number, backend, now);
+                    break;
+                }
+            }
+        }
+        if asked > 0 {
+            self.reporter.asked(asked as u32, self.entries[number].client.outstanding());
+        }
+        self.flush_client::<M>(number, backend);
+        if is_crowded {
+            self.note_congestion(number);
+        }
+    }
+
+    /// Sends what waits on the connection of a client, or on all connections with something to send where clients have
+    /// several.
+    #[inline]
+    fn flush_client<A: ReplyAccount>(&mut self, number: usize, backend: &mut impl Backend) {
+        if self.lanes == 1 {
+            return self.flush::<A>(number, backend);
+        }
+        let mut to_flush = std::mem::take(&mut self.to_flush);
+        to_flush.drain(..).for_each(|slot| self.flush::<A>(slot as usize, backend));
+        self.to_flush = to_flush;
+    }
+
+    /// Sends what waits on a connection, as far as the socket takes it.
+    #[inline]
+    fn flush<A: ReplyAccount>(&mut self, slot: usize, backend: &mut impl Backend) {
+        let id = self.id(slot);
+        let connection = &mut self.connections[slot];
+        while connection.state() == State::Open && connection.session.has_output() {
+            let (handed, offered) = match connection.session.poll_send_plain() {
+                Some(bytes) => (backend.send(id, &[IoSlice::new(bytes)]), bytes.len()),
+                None => match send_parts(id, &connection.session, self.shared.block(), backend) {
+                    Some(sent) => sent,
+                    None => break,
+                },
+            };
+            if handed.taken < offered {
+                connection.fill();
+            }
+            self.reporter.sent(handed.taken);
+            let (client, lane) = (connection.client as usize, connection.lane);
+            let entry = &mut self.entries[client];
+            if A::HAS_WINDOWS {
+                self.shared.count_window_bytes(entry.client.window_verb(), handed.taken);
+            }
+            let mut replies =
+                Replies::<A>::new(slot, lane, &mut entry.client, &mut self.shared, &mut self.reporter);
+            connection.session.handle_sent(handed.taken, handed.at, &mut replies);
+            if replies.woken && !entry.woken {
+                entry.woken = true;
+                self.woken.push(client as u32);
+            }
+        }
+        if !connection.in_wheel && !connection.session.is_idle() {
+            connection.in_wheel = true;
+            let deadline = connection.session.deadline(self.limits.timeout_ns);
+            self.wheel.insert(slot as u32, deadline);
+        }
+    }
+
+    /// Whether a connection of this client takes no request before its socket has taken bytes.
+    #[cold]
+    fn is_congested(&self, client: usize) -> bool {
+        self.connections[self.slots_of(client)].iter().any(Connection::is_congested)
+    }
+
+    /// Marks the connections of a client that stay congested after they were flushed.
+    #[cold]
+    fn note_congestion(&mut self, client: usize) {
+        for slot in self.slots_of(client) {
+            let connection = &mut self.connections[slot];
+            if connection.is_congested() && !std::mem::replace(&mut connection.congested, true) {
+                self.congested += 1;
+            }
+        }
+    }
+
+    /// Sends what waits on congested connections whose sockets take bytes again, before their clients ask more. A client
+    /// that may ask again is woken; what it asks now was held up by the socket until `now`.
+    #[cold]
+    pub fn relieve<A: ReplyAccount>(&mut self, backend: &mut impl Backend, now: Nanos) {
+        for id in std::mem::take(&mut self.relieved) {
+            let slot = id.slot as usize;
+            if !self.connections[slot].is(id) {
+                continue;
+            }
+            self.flush::<A>(slot, backend);
+            let connection = &mut self.connections[slot];
+            if connection.is_congested() || !std::mem::take(&mut connection.congested) {
+                continue;
+            }
+            self.congested -= 1;
+            let client = connection.client as usize;
+            self.entries[client].client.handle_writable(now);
+            self.wake(client);
+        }
+    }
+}
+
+/// Sends the next parts of what waits on a connection, and says how many bytes those were; `None` where nothing waits.
+#[inline(never)]
+fn send_parts<C: Codec>(
+    id: ConnId,
+    session: &Session<C>,
+    block: &[u8],
+    backend: &mut impl Backend,
+) -> Option<(Handed, usize)> {
+    let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];
+    let count = session.poll_send(block, &mut parts);
+    let offered = parts[..count].iter().map(|part| part.len()).sum();
+    (count > 0).then(|| (backend.send(id, &parts[..count]), offered))
+}

@@ -1,0 +1,291 @@
+//! Everything of a worker but its backend and its load model: clients, connections, and what is remembered of them.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use pummel_logic::client::{Client, Lane};
+use pummel_logic::protocol::{Codec, Fault};
+use pummel_logic::time::{NEVER, Nanos};
+use pummel_logic::workload::request::Shared;
+
+use crate::backend::{Backend, Close, ConnId};
+use crate::resolve::Server;
+use crate::worker::connections::Connection;
+use crate::worker::deadlines::Wheel;
+use crate::worker::opening::Openings;
+use crate::worker::replies::{Replies, ReplyAccount};
+use crate::worker::reporter::WorkerReporter;
+use crate::worker::setup::{Endpoint, WorkerLimits, WorkerSetup};
+use crate::worker::silence::Silence;
+
+/// The longest sleep: after it a worker looks whether the run was stopped.
+const SLEEP_MAX_NS: Nanos = 50 * pummel_logic::time::MILLISECOND;
+
+/// One client, and when it is its turn.
+#[derive(Debug)]
+pub struct ClientEntry {
+    /// The client.
+    pub client: Client,
+    /// When it asked to be woken; [`NEVER`] if it is not in the queue of due times.
+    pub(super) due: Nanos,
+    /// It waits to be polled.
+    pub(super) woken: bool,
+}
+
+impl ClientEntry {
+    /// The entry of a client that waits for nothing.
+    pub(super) fn new(client: Client) -> ClientEntry {
+        ClientEntry { client, due: NEVER, woken: false }
+    }
+}
+
+/// Why an open connection ends.
+#[derive(Clone, Copy, Debug)]
+pub enum CloseCause {
+    /// The peer closed the connection, or it broke.
+    Closed(Fault),
+    /// A request took longer than the timeout.
+    TimedOut,
+}
+
+/// Everything of a worker but its backend and its load model, so that what the backend hands over can be worked on.
+#[derive(Debug)]
+pub struct WorkerState<C> {
+    pub limits: WorkerLimits,
+    pub entries: Vec<ClientEntry>,
+    /// Those of a client are neighbours, in the order of its lanes.
+    pub connections: Vec<Connection<C>>,
+    /// Connections of each client.
+    pub lanes: usize,
+    pub servers: Arc<[Server]>,
+    /// Where each connection goes.
+    pub endpoints: Vec<Endpoint>,
+    pub shared: Shared,
+    pub reporter: WorkerReporter,
+    /// When clients want to be woken. An entry is checked against the client's own due time, so that one that outlives
+    /// its client wakes none.
+    pub due: BinaryHeap<Reverse<(Nanos, u32)>>,
+    /// Deadlines by slot. One entry serves all connections that the slot has one after the other: what it leads to is
+    /// decided by the state that the connection is in when its time comes.
+    pub wheel: Wheel,
+    /// Clients that wait to be polled. A client that comes into a slot of this list is polled once too often, which it
+    /// does not notice.
+    pub woken: Vec<u32>,
+    /// Slots of connections with something to send, where clients have several lanes: those keep their slots for the
+    /// whole run.
+    pub to_flush: Vec<u32>,
+    /// Slots whose deadlines have come; empty between turns.
+    pub expired: Vec<u32>,
+    /// At most so many connections are congested: their socket is full and their outbox has reached its limit, so that
+    /// their clients ask nothing.
+    pub congested: usize,
+    /// Congested connections whose socket takes bytes again.
+    pub relieved: Vec<ConnId>,
+    pub openings: Openings,
+    /// Connections whose peer said what its protocol does not allow, to be closed; their slots may be others' by then.
+    pub broken: Vec<ConnId>,
+    /// Clients that have something left to do in this phase.
+    pub active: usize,
+    /// Lanes that were lost and are not opened again, in the whole run.
+    pub lanes_lost: u64,
+    pub silence: Silence,
+    /// What new connections speak copies of.
+    pub codec: C,
+    /// After so long without an answer, connections to a server are not opened again.
+    pub patience_ns: Nanos,
+    /// When bytes were read last.
+    pub read_at: Nanos,
+}
+
+impl<C: Codec> WorkerState<C> {
+    /// The state of a worker that begins at `now`, without an open connection.
+    pub fn new(
+        setup: WorkerSetup,
+        limits: WorkerLimits,
+        shared: Shared,
+        reporter: WorkerReporter,
+        now: Nanos,
+    ) -> WorkerState<C> {
+        let WorkerSetup { clients, lanes, servers, endpoints, depth, handshake } = setup;
+        assert!(endpoints.len() == clients.len() * lanes, "every client has as many lanes");
+        let count = endpoints.len();
+        WorkerState {
+            wheel: Wheel::new(limits.timeout_ns, now),
+            limits,
+            connections: endpoints
+                .iter()
+                .enumerate()
+                .map(|(slot, endpoint)| Connection::new(slot, lanes, depth).carried_by(endpoint.transport))
+                .collect(),
+            lanes,
+            endpoints,
+            shared,
+            reporter,
+            due: BinaryHeap::with_capacity(clients.len()),
+            woken: Vec::with_capacity(clients.len()),
+            to_flush: Vec::new(),
+            expired: Vec::with_capacity(count),
+            congested: 0,
+            relieved: Vec::new(),
+            openings: Openings::new(handshake, count),
+            broken: Vec::new(),
+            active: clients.len(),
+            lanes_lost: 0,
+            codec: C::new(),
+            silence: Silence::new(servers.len()),
+            servers,
+            patience_ns: NEVER,
+            read_at: 0,
+            entries: clients.into_iter().map(ClientEntry::new).collect(),
+        }
+    }
+
+    /// The name of the connection in `slot`.
+    pub fn id(&self, slot: usize) -> ConnId {
+        self.connections[slot].id(slot)
+    }
+
+    /// The client of the connection in `slot`, and which of its lanes the connection is.
+    #[inline]
+    pub fn owner(&self, slot: usize) -> (usize, Lane) {
+        let connection = &self.connections[slot];
+        (connection.client as usize, connection.lane)
+    }
+
+    /// The slots of a client's connections.
+    pub fn slots_of(&self, client: usize) -> std::ops::Range<usize> {
+        client * self.lanes..(client + 1) * self.lanes
+    }
+
+    /// Has a client polled in the next turn.
+    #[inline(always)]
+    pub fn wake(&mut self, client: usize) {
+        let entry = &mut self.entries[client];
+        if !entry.woken {
+            entry.woken = true;
+            self.woken.push(client as u32);
+        }
+    }
+
+    /// Wakes the clients whose due time has come.
+    #[inline]
+    pub fn wake_due(&mut self, now: Nanos) {
+        while let Some(&Reverse((at, client))) = self.due.peek().filter(|Reverse((at, _))| *at <= now) {
+            self.due.pop();
+            let entry = &mut self.entries[client as usize];
+            if entry.due == at {
+                entry.due = NEVER;
+                self.wake(client as usize);
+            }
+        }
+    }
+
+    /// When something has to be done, if nothing happens before.
+    #[inline]
+    pub fn next_time(&self, now: Nanos) -> Nanos {
+        if !self.woken.is_empty() {
+            return now;
+        }
+        let due = self.due.peek().map_or(NEVER, |Reverse((at, _))| *at);
+        due.min(self.openings.next_time())
+            .min(self.wheel.next())
+            .min(self.reporter.next_tick())
+            .min(now + SLEEP_MAX_NS)
+    }
+
+    /// Whether a connection that was closed between phases is on its way for the first time.
+    pub fn is_reopening(&self) -> bool {
+        self.connections.iter().zip(&self.endpoints).any(|(connection, endpoint)| {
+            let history = connection.history;
+            let tried = history.failures as usize >= self.servers[endpoint.server as usize].addresses();
+            history.closed_between_phases && !tried
+        })
+    }
+
+    /// Whether a client has lost a lane that is not opened again.
+    pub fn has_lost(&self) -> bool {
+        self.entries.iter().any(|entry| entry.client.lost_lanes() > 0)
+    }
+
+    /// What a connection owes, if anything, will not come.
+    pub fn miss(&mut self, slot: usize) {
+        let since = self.connections[slot].session.deadline(0);
+        if since != NEVER {
+            self.silence.missed(self.endpoints[slot].server, since);
+        }
+    }
+
+    /// Whether a server has been silent for too long to be asked again.
+    pub fn gives_up(&self, server: u32, now: Nanos) -> bool {
+        self.silence.of(server, now) >= self.patience_ns
+    }
+
+    /// For every server that this worker talks to, how long it has been silent.
+    pub fn silent(&self, now: Nanos) -> Vec<(u32, Nanos)> {
+        let mut servers: Vec<u32> = self.endpoints.iter().map(|endpoint| endpoint.server).collect();
+        servers.sort_unstable();
+        servers.dedup();
+        servers.into_iter().map(|server| (server, self.silence.of(server, now))).collect()
+    }
+
+    /// Closes a connection and ends everything that it owes; `again`: its client may open it again.
+    pub fn end_session<A: ReplyAccount>(&mut self, slot: usize, cause: CloseCause, again: bool, now: Nanos) {
+        let connection = &mut self.connections[slot];
+        connection.close();
+        self.congested -= usize::from(std::mem::take(&mut connection.congested));
+        let client = &mut self.entries[connection.client as usize].client;
+        let mut replies =
+            Replies::<A>::new(slot, connection.lane, client, &mut self.shared, &mut self.reporter);
+        match cause {
+            CloseCause::Closed(fault) => connection.session.handle_closed(fault, now, &mut replies),
+            CloseCause::TimedOut => {
+                connection.session.handle_timeout(self.limits.timeout_ns, now, &mut replies)
+            }
+        }
+        self.close_lane(slot, again);
+    }
+
+    /// Gives up the requests that are late on a connection of datagrams, which stays open.
+    pub fn end_overdue<A: ReplyAccount>(&mut self, slot: usize, now: Nanos) {
+        let connection = &mut self.connections[slot];
+        let client = &mut self.entries[connection.client as usize].client;
+        let mut replies =
+            Replies::<A>::new(slot, connection.lane, client, &mut self.shared, &mut self.reporter);
+        connection.session.handle_overdue(self.limits.timeout_ns, now, &mut replies);
+    }
+
+    /// A lane is not open any more; `again`: its client may open it again.
+    pub fn close_lane(&mut self, slot: usize, again: bool) {
+        let (client, lane) = self.owner(slot);
+        self.entries[client].client.handle_closed(lane, again, &mut self.shared);
+        if !again {
+            self.lanes_lost += 1;
+            self.reporter.gone();
+        }
+        self.wake(client);
+    }
+
+    /// Closes the sockets of connections that were given up while events were taken in.
+    pub fn close_broken(&mut self, backend: &mut impl Backend) {
+        for id in self.broken.drain(..) {
+            backend.close(id, Close::Fin);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pummel_logic::connection::session::Session;
+    use pummel_logic::protocol::text::Text;
+
+    use super::*;
+
+    #[test]
+    fn a_client_and_its_connection_take_as_few_bytes_as_written_here() {
+        assert!(size_of::<Client>() <= 416, "{}", size_of::<Client>());
+        assert!(size_of::<ClientEntry>() <= 432, "{}", size_of::<ClientEntry>());
+        assert!(size_of::<Session<Text>>() <= 152, "{}", size_of::<Session<Text>>());
+        assert!(size_of::<Connection<Text>>() <= 200, "{}", size_of::<Connection<Text>>());
+    }
+}
