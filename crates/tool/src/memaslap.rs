@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use pummel_engine::clock;
 use pummel_engine::resolve::ConnectError;
-use pummel_engine::run::{RunError, Wants, Watch, run};
+use pummel_engine::run::{Run, RunError, Wants, Watch};
 use pummel_engine::sys::{self, LocalTime};
 use pummel_engine::worker::messages::ConnectionEvent;
 use pummel_logic::measure::interval::Interval;
@@ -78,7 +78,7 @@ fn follow(slap: &Slap, interrupts: &AtomicU32) -> Exit {
     slap.remarks.iter().for_each(|remark| say(format_args!("WARNING: {remark}")));
     let mut desk = Desk::new(slap);
     desk.print(&slap.banner);
-    let result = run(plan, &mut desk, &|| interrupts.load(Ordering::Relaxed) > 0);
+    let result = Run::new(plan).start(&mut desk, &|| interrupts.load(Ordering::Relaxed) > 0);
     let mut measurement = match result {
         Ok(measurement) => measurement,
         Err(RunError::Connect(ConnectError::Unresolved { server, error })) => {
