@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pummel_logic::measure::completion::{Loaded, RunEnd, ServerTrouble, shortfall};
 use pummel_logic::measure::interval::{Interval, add_part, take_whole};
-use pummel_logic::measure::measurement::{Measurement, Samples, Status};
+use pummel_logic::measure::measurement::{Measurement, Samples, Status, intervals_merged_notice};
 use pummel_logic::protocol::{Fault, udp};
 use pummel_logic::time::{NEVER, Nanos};
 
@@ -218,7 +218,12 @@ impl<'a, 'w> Collector<'a, 'w> {
             interval.start_ns += self.before_ns;
             interval.end_ns += self.before_ns;
             self.watch.interval(&mut interval);
+            let merged_before = self.measurement.intervals_merged;
             self.measurement.add(&mut interval, self.watch.wants().keep);
+            // Where several processes run the plan, the controller has the intervals of the result.
+            if merged_before == 0 && self.measurement.intervals_merged > 0 && self.context.part.is_whole() {
+                self.watch.notice(&intervals_merged_notice());
+            }
             self.measurement.measured_ns = self.measurement.measured_ns.max(interval.end_ns);
             give_back(spares, interval);
             self.watch.slice(&self.measurement);
