@@ -44,29 +44,32 @@ pub(super) struct Collector<'a, 'w> {
     ended: Vec<u64>,
     /// How many workers are through with each phase.
     through: Vec<usize>,
-    /// Clients of each phase whose connection was lost and not replaced.
+    /// Connections of each phase that were lost and not replaced.
     dead: Vec<u64>,
     /// Requests that phases were to make and that were never due.
     missing: u64,
-    /// Its length.
+    /// Length of the measured phase under way.
     elapsed_ns: Nanos,
     /// How late the last worker began the phase under way.
     late_ns: Nanos,
-    /// Lengths of the measured phases before it, together.
+    /// Lengths of the measured phases before the one under way, together.
     before_ns: Nanos,
-    /// Number of slices before it.
+    /// Number of slices before the measured phase under way.
     before_slices: u64,
+    /// The first thing that went wrong with a connection, and the index of its server in the Plan.
     trouble: Option<(u32, Trouble)>,
     /// For every server, the last recorded phase in which it was talked to, and how long it had answered nothing at the
-    /// end of that.
+    /// end of that phase.
     silent: BTreeMap<u32, (usize, Nanos)>,
+    /// Why workers could not go on.
     failures: Vec<io::Error>,
-    /// Notes that workers dropped.
+    /// Messages that workers dropped.
     messages_dropped: u64,
+    /// When the run was ended before its time, on the monotonic clock; `None` where it was not.
     stopped_at: Option<Nanos>,
     /// CPU time that the process had used when a recorded phase began, or a worker was through with it.
     cpu: CpuTime,
-    /// It was the caller who wanted it to stop.
+    /// The caller ended the run before its time.
     interrupted: bool,
 }
 
@@ -87,7 +90,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         measurement.connections.asked = context.part.clients() * plan.lanes() as u64;
         measurement.samples = context.wants.rows.then(Samples::default);
         measurement.udp = plan.uses_datagrams().then(udp::Counts::default);
-        // What a result says that was written before the end, should nobody write another.
+        // A result that is written before the end says so, and may be the last that is written.
         measurement.mark(Status::Partial, "the run is not over");
         Collector {
             context,

@@ -34,7 +34,7 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: the pages are ours, and who had a pointer to them had it from this object.
+        // SAFETY: this object owns the pages, and every pointer to them came from it.
         unsafe { libc::munmap(self.begin.as_ptr().cast(), self.len_bytes) };
     }
 }

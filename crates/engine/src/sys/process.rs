@@ -73,7 +73,7 @@ pub fn allowed_cpus() -> io::Result<Vec<usize>> {
     Ok((0..CPUS_MAX).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect())
 }
 
-/// Number of CPUs that the machine has in use, whoever may run on them.
+/// Number of CPUs that the machine has in use, whether this process may run on them or not.
 pub fn online_cpus() -> usize {
     // SAFETY: sysconf takes a plain number.
     let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
