@@ -4,7 +4,7 @@ use pummel_logic::time::Nanos;
 
 use crate::sys;
 
-/// The monotonic clock (CLOCK_MONOTONIC) in nanoseconds; the same in every process of one machine since its start.
+/// The monotonic clock (CLOCK_MONOTONIC) in nanoseconds, which all processes of one machine share.
 #[inline]
 pub fn now() -> Nanos {
     sys::monotonic_ns()

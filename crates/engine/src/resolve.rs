@@ -192,7 +192,7 @@ impl Server {
         Ok(Server { name: server(), place, sources: sources.clone(), loading: Transport::Stream })
     }
 
-    /// The same, loaded by this transport, whatever it is measured by.
+    /// A server that is loaded by this transport, whatever it is measured by.
     pub fn loaded_by(self, loading: Transport) -> Server {
         Server { loading, ..self }
     }
@@ -249,7 +249,7 @@ impl Server {
         }
     }
 
-    /// The same over this transport.
+    /// The target of a connection over this transport in place of its own.
     pub fn target_over(&self, transport: Transport, connection: u64, attempt: usize) -> Target {
         match (transport, self.target(connection, attempt)) {
             (Transport::Udp, Target::Tcp { address, source }) => Target::Udp { address, source },
@@ -257,7 +257,7 @@ impl Server {
         }
     }
 
-    /// Whether somebody takes TCP connections there, as far as can be found out in `patience`.
+    /// Whether the server takes TCP connections, as far as can be found out in `patience`.
     pub fn takes_streams(&self, patience: Duration) -> bool {
         let Place::Tcp(addresses) = &self.place else { return true };
         let share = patience / addresses.len() as u32;

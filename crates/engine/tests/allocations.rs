@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Mutex;
 use std::thread;
 
-use pummel_engine::run::{Watch, run};
+use pummel_engine::run::{Run, Watch};
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::plan::{
     Arrivals, Backend, Births, Crowd, Depth, Engine, Group, Mix, Phase, Plan, Stop, Work,
@@ -88,7 +88,7 @@ fn allocations(plan: &Plan, requests: u64) -> usize {
     struct Nobody;
     impl Watch for Nobody {}
     let region = Region::new(ALLOCATOR);
-    let measurement = run(plan, &mut Nobody, &|| false).expect("the run begins");
+    let measurement = Run::new(plan).start(&mut Nobody, &|| false).expect("the run begins");
     let change = region.change();
     assert_eq!(measurement.status, Status::Complete, "{:?}", measurement.reason);
     assert_eq!(measurement.ops().all().counts.completed, requests);

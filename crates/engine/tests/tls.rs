@@ -12,7 +12,7 @@ use pummel_engine::backend::epoll::Epoll;
 use pummel_engine::backend::tls::{Setup, Tls, TlsError};
 use pummel_engine::backend::{Backend, Close, ConnId, Event, Reason, Target, TlsHandshake};
 use pummel_engine::resolve::{Server, Sources};
-use pummel_engine::run::{Watch, run};
+use pummel_engine::run::{Run, Watch};
 use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::plan::{self, Clock, Plan, Socket, TlsOptions, Wait};
 use pummel_logic::protocol::{Fault, Verb};
@@ -358,7 +358,7 @@ fn plan(server: &Listening) -> Plan {
 }
 
 fn run_to_end(plan: &Plan) -> Measurement {
-    run(plan, &mut Unwatched, &|| false).unwrap()
+    Run::new(plan).start(&mut Unwatched, &|| false).unwrap()
 }
 
 #[test]

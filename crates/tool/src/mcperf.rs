@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use pummel_engine::run::{RunError, Wants, Watch, run};
+use pummel_engine::run::{self, RunError, Wants, Watch};
 use pummel_engine::sys;
 use pummel_engine::worker::messages::{Departure, Row};
 use pummel_logic::measure::churn::Failure;
@@ -162,7 +162,7 @@ impl<'a> Desk<'a> {
             }
         };
         let plan = &self.asked.job.plan;
-        match run(plan, &mut self, &|| interrupts.load(Ordering::Relaxed) > 0) {
+        match run::Run::new(plan).start(&mut self, &|| interrupts.load(Ordering::Relaxed) > 0) {
             Ok(mut measurement) => {
                 self.places.settle(&mut measurement).iter().for_each(say);
                 self.report(&measurement)

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use pummel_engine::clock;
 use pummel_engine::resolve::ConnectError;
-use pummel_engine::run::{RunError, Wants, Watch, run};
+use pummel_engine::run::{Run, RunError, Wants, Watch};
 use pummel_engine::sys::{self, LocalTime};
 use pummel_engine::worker::messages::ConnectionEvent;
 use pummel_logic::measure::interval::Interval;
@@ -83,7 +83,7 @@ fn follow(slap: &Slap, interrupts: &AtomicU32) -> Exit {
     };
     let mut desk = Desk::new(slap, &out);
     out.add(&slap.banner);
-    let exit = match run(plan, &mut desk, &|| interrupts.load(Ordering::Relaxed) > 0) {
+    let exit = match Run::new(plan).start(&mut desk, &|| interrupts.load(Ordering::Relaxed) > 0) {
         Ok(mut measurement) => {
             places.settle(&mut measurement).iter().for_each(say);
             desk.welcome(Nanos::MAX);

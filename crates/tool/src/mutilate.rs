@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use pummel_engine::clock;
 use pummel_engine::resolve::ConnectError;
-use pummel_engine::run::{Inputs, RunError, Wants, Watch, run_with_inputs};
+use pummel_engine::run::{Inputs, Run, RunError, Wants, Watch};
 use pummel_engine::sys;
 use pummel_engine::worker::messages::Row;
 use pummel_logic::measure::completion::load_shortfall;
@@ -143,7 +143,7 @@ impl Crew {
         stop: &dyn Fn() -> bool,
     ) -> Result<Measurement, NotRun> {
         let Some(crew) = &self.0 else {
-            return run_with_inputs(&crewed.plan, supplies, watch, stop).map_err(NotRun::Here);
+            return Run::new(&crewed.plan).with_inputs(supplies).start(watch, stop).map_err(NotRun::Here);
         };
         let parts = lead::Parts::of_groups(&crewed.plan, &crewed.agents, crewed.own);
         Ok(crew.run(&crewed.plan, parts, supplies, watch, stop)?)
@@ -174,7 +174,7 @@ impl Crew {
         watch: &mut dyn Watch,
         stop: &dyn Fn() -> bool,
     ) -> Result<Measurement, NotRun> {
-        run_with_inputs(&crewed.plan, supplies, watch, stop).map_err(NotRun::Here)
+        Run::new(&crewed.plan).with_inputs(supplies).start(watch, stop).map_err(NotRun::Here)
     }
 }
 

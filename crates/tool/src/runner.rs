@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use pummel_engine::run::{Inputs, RunError, Watch, run_with_inputs};
+use pummel_engine::run::{Inputs, Run, RunError, Watch};
 use pummel_logic::measure::measurement::Measurement;
 use pummel_logic::plan::Plan;
 
@@ -88,7 +88,7 @@ impl Runner {
         stop: &dyn Fn() -> bool,
     ) -> Result<Measurement, NotRun> {
         match self {
-            Runner::Here => run_with_inputs(plan, supplies, watch, stop).map_err(NotRun::Here),
+            Runner::Here => Run::new(plan).with_inputs(supplies).start(watch, stop).map_err(NotRun::Here),
             #[cfg(feature = "agents")]
             Runner::Agents(crew) => {
                 let parts = crew.share(plan)?;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pummel_engine::backend::sim::{Admission, Next, Peer, Sim, Weather};
 use pummel_engine::backend::{ConnId, Target};
-use pummel_engine::run::{Watch, run as engine_run};
+use pummel_engine::run::{Run, Watch};
 use pummel_engine::sys;
 use pummel_logic::dist::Dist;
 use pummel_logic::measure::measurement::Status;
@@ -273,7 +273,7 @@ fn an_interrupted_load_calls_nothing_an_error_that_was_not_sent_or_not_answered(
             }
             accepted.as_ref().is_some_and(|stream| stream.peek(&mut [0]).is_ok_and(|bytes| bytes > 0))
         };
-        let measurement = engine_run(&plan, &mut Deaf, &has_heard).expect("the run begins");
+        let measurement = Run::new(&plan).start(&mut Deaf, &has_heard).expect("the run begins");
         assert_eq!(measurement.status, Status::Interrupted);
         let whole = measurement.whole_run.ops.all();
         assert!(whole.unfinished > 0 && whole.unsent > 0, "requests were under way: {whole:?}");

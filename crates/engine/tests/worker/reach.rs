@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use pummel_engine::backend::sim::{Sim, Weather};
-use pummel_engine::run::{Watch, run_on};
+use pummel_engine::run::{Run, Watch};
 use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::plan::{Arrivals, Births, Crowd, Depth, Gap, Late, Plan, Route, Sequence};
 use pummel_logic::protocol::Verb;
@@ -149,10 +149,11 @@ fn interrupted(plan: &Plan, slices: u64, server: &Server) -> Measurement {
     }
     let seen = Cell::new(0);
     let stop = || seen.get() >= slices;
-    run_on(plan, &mut Counting(&seen), &stop, |worker| {
-        Ok(Sim::new(worker as u64, Weather::calm(), server.peer()))
-    })
-    .expect("the run begins")
+    Run::new(plan)
+        .start_on(&mut Counting(&seen), &stop, |worker| {
+            Ok(Sim::new(worker as u64, Weather::calm(), server.peer()))
+        })
+        .expect("the run begins")
 }
 
 #[test]

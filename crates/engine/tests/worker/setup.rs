@@ -3,7 +3,7 @@
 use std::io;
 
 use pummel_engine::backend::sim::{Peer, Sim, Weather};
-use pummel_engine::run::{Inputs, Wants, Watch, run_supplied_on};
+use pummel_engine::run::{Inputs, Run, Wants, Watch};
 use pummel_engine::worker::messages::{Departure, Row};
 use pummel_logic::arrival::Pace;
 use pummel_logic::measure::measurement::{Keep, Measurement};
@@ -150,8 +150,10 @@ pub fn run_with_inputs<B: pummel_engine::backend::Backend>(
     backend: impl Fn(usize) -> io::Result<B> + Sync,
 ) -> Outcome {
     let mut state = ReaderState::default();
-    let measurement =
-        run_supplied_on(plan, supplies, &mut state, &|| false, backend).expect("the run begins");
+    let measurement = Run::new(plan)
+        .with_inputs(supplies)
+        .start_on(&mut state, &|| false, backend)
+        .expect("the run begins");
     Outcome { measurement, rows: state.rows, departures: state.departures, begin: state.begin }
 }
 

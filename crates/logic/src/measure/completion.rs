@@ -1,8 +1,15 @@
-//! Whether a load came to what the Plan asks for, and why not.
+//! Whether a run came to what its Plan asks for, and why not.
 
 use std::collections::BTreeMap;
 
-use super::measurement::Load;
+use super::churn::Churn;
+use super::measurement::{Connections, Load, Measurement};
+use super::recorder::Span;
+use crate::plan::{Plan, Transport};
+use crate::time::{MILLISECOND, Nanos, seconds};
+
+/// A server that answered nothing for less than this may still be there.
+const SILENCE_MIN_NS: Nanos = 100 * MILLISECOND;
 
 /// How much of what was to be stored was stored, in one phase that loads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,9 +54,158 @@ pub fn most_said(messages: &BTreeMap<String, u64>) -> Option<String> {
     Some(format!("the server said \"{message}\" ({count} times)"))
 }
 
+/// What is known of a run, beside its measurement, when all workers of a process are through with it.
+#[derive(Clone, Debug, Default)]
+pub struct RunEnd {
+    /// The process has all clients of the run. Otherwise the controller judges the load, and whether anything completed.
+    pub is_whole: bool,
+    /// Why a worker could not go on; `None` where all did.
+    pub worker_failure: Option<String>,
+    /// A load of the run stored nothing although something was to be stored, and every worker saw it to its end.
+    pub load_failed: bool,
+    /// All workers were through with every phase.
+    pub ended_all_phases: bool,
+    /// Connections that were lost and not replaced.
+    pub dead: u64,
+    /// Requests that phases were to make and that were never due.
+    pub missing: u64,
+    /// The first thing that went wrong with a connection.
+    pub trouble: Option<ServerTrouble>,
+    /// Servers with the time in nanoseconds for which each had answered nothing at the end of the last recorded phase in
+    /// which it was talked to.
+    pub silent: Vec<(String, Nanos)>,
+    /// How the system says that this process may not have more descriptors, and what can be done about it.
+    pub no_descriptor: String,
+    /// How the system says that it has no room for more open files, and what can be done about it.
+    pub no_file: String,
+}
+
+/// What went wrong with a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerTrouble {
+    /// The server's name.
+    pub server: String,
+    /// What went wrong, as a part of a sentence.
+    pub what: String,
+}
+
+/// What is missing from what a Plan asks for, as a sentence without its full stop; `None` where the run is complete.
+pub fn shortfall(plan: &Plan, measurement: &Measurement, end: &RunEnd) -> Option<String> {
+    if let Some(failure) = &end.worker_failure {
+        return Some(format!("a worker could not go on: {failure}"));
+    }
+    let trouble = end.trouble.as_ref().map(|trouble| format!("{}: {}", trouble.server, trouble.what));
+    let trouble = trouble.as_deref();
+    if let Some(load) = measurement.load.as_ref().filter(|_| end.load_failed && end.is_whole)
+        && let Some(unstored) = load_shortfall(load, false, trouble)
+    {
+        return Some(unstored);
+    }
+    let why = trouble.map_or_else(|| complaint(measurement), |trouble| format!(": {trouble}"));
+    let connections = &measurement.connections;
+    if !end.ended_all_phases && end.dead == 0 {
+        return Some(format!("{}{why}", unopened(connections)));
+    }
+    if let Some(churn) = connections.churn.as_ref().filter(|churn| churn.failures.total() > 0) {
+        return Some(failed_clients(churn, end, &why));
+    }
+    if end.dead > 0 {
+        let (dead, asked) = (end.dead, connections.asked);
+        return Some(format!("{dead} of {asked} connections were lost and not replaced{why}"));
+    }
+    if end.missing > 0 {
+        return Some(format!("{} requests were never made{why}", end.missing));
+    }
+    let completed: u64 = measurement.groups.iter().map(|group| group.ops.all().counts.completed).sum();
+    if completed == 0 && end.is_whole && plan.phases.iter().any(|phase| phase.recorded) {
+        let hint = match plan.transport {
+            Transport::Udp => "; memcached listens on UDP only with -U",
+            Transport::Stream => "",
+        };
+        return Some(format!("nothing completed{why}{hint}"));
+    }
+    let load = measurement.load.as_ref().filter(|_| end.is_whole);
+    gone_at_the_end(plan, measurement, end)
+        .or_else(|| load_shortfall(load?, plan.allow_partial_load, trouble))
+}
+
+/// Which server was gone at the end of the recorded phases, as a sentence; `None` where all were there.
+fn gone_at_the_end(plan: &Plan, measurement: &Measurement, end: &RunEnd) -> Option<String> {
+    let long_ns = long_silence_ns(plan, measurement);
+    let (server, silent_ns) = end.silent.iter().find(|(_, silent_ns)| *silent_ns >= long_ns)?;
+    let first = end.trouble.as_ref().map_or(String::new(), |trouble| format!(": {}", trouble.what));
+    Some(format!(
+        "{server} was gone at the end, and answered nothing for {:.1} s{first}",
+        seconds(*silent_ns)
+    ))
+}
+
+/// For how long a server answers nothing that is gone, in nanoseconds: half of what a request or the drain may take, unless
+/// the slowest answer of the run took longer.
+fn long_silence_ns(plan: &Plan, measurement: &Measurement) -> Nanos {
+    let timeout_ns = plan.timeout_ns;
+    if plan.uses_datagrams() {
+        // A single connection hears nothing for a whole timeout where one datagram is lost.
+        return timeout_ns.saturating_mul(2).max(SILENCE_MIN_NS);
+    }
+    let slowest_ns = measurement.groups.iter().filter_map(|group| {
+        let moments = group.ops.all().times.of(Span::Service).moments();
+        (moments.count > 0).then_some(moments.max)
+    });
+    let slow_ns = slowest_ns.max().unwrap_or(0).saturating_mul(2).min(timeout_ns / 2);
+    slow_ns.max(plan.drain_ns() / 2).max(SILENCE_MIN_NS)
+}
+
+/// What became of clients that come and go of which some failed, as a sentence with the first reason that was seen.
+fn failed_clients(churn: &Churn, end: &RunEnd, why: &str) -> String {
+    let failures = &churn.failures;
+    let missing = match end.missing {
+        0 => String::new(),
+        missing => format!("; {missing} requests were never made"),
+    };
+    let short = [(failures.descriptors, &end.no_descriptor), (failures.files, &end.no_file)];
+    let short = short.into_iter().find(|(count, _)| *count > 0 && 2 * count > failures.total());
+    let Some((count, reason)) = short else {
+        return format!("{} of {} connections failed{why}{missing}", failures.total(), churn.begun);
+    };
+    format!(
+        "this machine let no more than {} connections be open at one time, and {count} found no room: {reason}{missing}",
+        churn.alive_max
+    )
+}
+
+/// What became of the connections of a run that did not begin, as a sentence. The first connection that cannot be opened,
+/// or is lost, ends such a run.
+fn unopened(connections: &Connections) -> String {
+    let (asked, failed) = (connections.asked, connections.failed);
+    let untried = asked.saturating_sub(connections.connect.count() + failed);
+    match (failed, connections.lost) {
+        (0, 0) => format!("{untried} of {asked} connections were not opened"),
+        (0, lost) => format!("{lost} of {asked} connections were lost at once"),
+        _ if untried > 0 => {
+            format!("{failed} of {asked} connections could not be opened (not open yet: {untried})")
+        }
+        _ => format!("{failed} of {asked} connections could not be opened"),
+    }
+}
+
+/// Why nothing completed although no connection had trouble, as the end of a sentence: what servers said most often when
+/// they refused something.
+fn complaint(measurement: &Measurement) -> String {
+    if measurement.groups.iter().all(|group| group.ops.all().counts.requests() == 0) {
+        return ": no request was due".to_owned();
+    }
+    most_said(&measurement.messages).map_or(String::new(), |said| format!(": {said}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::churn::Failures;
+    use crate::measure::recorder::{Recorder, Sample};
+    use crate::plan::{Clock, Mix, Phase, Stop, Work};
+    use crate::protocol::{Outcome, Verb};
+    use crate::time::SECOND;
 
     /// Records stored, what servers said, whether a part is allowed, what happened to connections; and the reason.
     type Row<'a> = (u64, &'a [(&'a str, u64)], bool, Option<&'a str>, Option<&'a str>);
@@ -117,5 +273,207 @@ mod tests {
         let mut all = Loaded { records: 5, stored: 0 };
         all.merge(Loaded { records: 5, stored: 1 });
         assert!(!all.has_failed(), "another part stored something");
+    }
+
+    /// A plan that records a phase, and a measurement of ten connections that were all open and of as many completed
+    /// requests as are asked for.
+    fn measured(completed: u64) -> (Plan, Measurement) {
+        let work = Work::Mix(Mix::of(&[(Verb::Get, 1.0)]));
+        let phase = Phase { name: "measure".to_owned(), work, stop: Stop::default(), recorded: true };
+        let plan = Plan { phases: vec![phase], timeout_ns: SECOND, ..Plan::default() };
+        let mut measurement = Measurement::new(["clients".to_owned()], Clock::Kernel, plan.timeout_ns);
+        measurement.connections.asked = 10;
+        (0..10).for_each(|_| measurement.connections.connect.record(1_000));
+        let mut recorder = Recorder::new([Verb::Get].into_iter());
+        (0..completed).for_each(|at| recorder.record(&answered(at, 50)));
+        measurement.groups[0].ops.merge(recorder.ops());
+        (plan, measurement)
+    }
+
+    /// A get that was due at `due` and answered `service_ns` after it was sent.
+    fn answered(due: Nanos, service_ns: Nanos) -> Sample {
+        Sample {
+            verb: Verb::Get,
+            outcome: Outcome::Hit,
+            keys: 1,
+            hits: 1,
+            due,
+            ready: due,
+            sent: due,
+            arrived: due + service_ns,
+            read: due + service_ns,
+            noreply: false,
+        }
+    }
+
+    /// The end of a run of one process in which nothing went wrong.
+    fn good_end() -> RunEnd {
+        RunEnd {
+            is_whole: true,
+            ended_all_phases: true,
+            no_descriptor: "no descriptor".to_owned(),
+            no_file: "no file".to_owned(),
+            ..RunEnd::default()
+        }
+    }
+
+    fn closed() -> Option<ServerTrouble> {
+        Some(ServerTrouble { server: "a:1".to_owned(), what: "the server closed the connection".to_owned() })
+    }
+
+    #[test]
+    fn a_run_in_which_nothing_went_wrong_is_complete() {
+        let (plan, measurement) = measured(5);
+        assert_eq!(shortfall(&plan, &measurement, &good_end()), None);
+        let trouble = RunEnd { trouble: closed(), ..good_end() };
+        assert_eq!(shortfall(&plan, &measurement, &trouble), None, "the connection was replaced");
+    }
+
+    #[test]
+    fn the_first_thing_that_is_missing_is_said() {
+        let failure = Some("no memory".to_owned());
+        let rows: [(u64, RunEnd, &str); 8] = [
+            (
+                5,
+                RunEnd { worker_failure: failure, dead: 1, ..good_end() },
+                "a worker could not go on: no memory",
+            ),
+            (
+                0,
+                RunEnd { ended_all_phases: false, ..good_end() },
+                "0 of 10 connections were not opened: no request was due",
+            ),
+            (
+                5,
+                RunEnd { ended_all_phases: false, dead: 2, trouble: closed(), ..good_end() },
+                "2 of 10 connections were lost and not replaced: a:1: the server closed the connection",
+            ),
+            (5, RunEnd { missing: 3, ..good_end() }, "3 requests were never made"),
+            (0, good_end(), "nothing completed: no request was due"),
+            (
+                0,
+                RunEnd { trouble: closed(), ..good_end() },
+                "nothing completed: a:1: the server closed the connection",
+            ),
+            (
+                5,
+                RunEnd { silent: vec![("a:1".to_owned(), SECOND / 2)], ..good_end() },
+                "a:1 was gone at the end, and answered nothing for 0.5 s",
+            ),
+            (
+                5,
+                RunEnd {
+                    silent: vec![("a:1".to_owned(), 0), ("b:2".to_owned(), 2 * SECOND)],
+                    trouble: closed(),
+                    ..good_end()
+                },
+                "b:2 was gone at the end, and answered nothing for 2.0 s: the server closed the connection",
+            ),
+        ];
+        for (completed, end, expected) in rows {
+            let (plan, measurement) = measured(completed);
+            assert_eq!(shortfall(&plan, &measurement, &end).as_deref(), Some(expected), "{end:?}");
+        }
+    }
+
+    #[test]
+    fn a_process_of_several_judges_neither_the_load_nor_that_nothing_completed() {
+        let (plan, mut measurement) = measured(0);
+        measurement.load = Some(load(0, &[]));
+        let part = RunEnd { is_whole: false, load_failed: true, ..good_end() };
+        assert_eq!(shortfall(&plan, &measurement, &part), None);
+        let whole = RunEnd { is_whole: true, ..part };
+        let reason = shortfall(&plan, &measurement, &whole);
+        assert_eq!(reason.as_deref(), Some("none of 10 records was stored"));
+    }
+
+    #[test]
+    fn a_partial_load_is_the_last_reason_and_one_that_the_plan_can_allow() {
+        let (mut plan, mut measurement) = measured(5);
+        measurement.load = Some(load(4, &[]));
+        let reason = shortfall(&plan, &measurement, &good_end());
+        assert_eq!(reason.as_deref(), Some("6 of 10 records were not stored"));
+        let missing = RunEnd { missing: 1, ..good_end() };
+        let reason = shortfall(&plan, &measurement, &missing);
+        assert_eq!(reason.as_deref(), Some("1 requests were never made"));
+        plan.allow_partial_load = true;
+        assert_eq!(shortfall(&plan, &measurement, &good_end()), None);
+    }
+
+    #[test]
+    fn a_run_over_udp_that_heard_nothing_says_how_memcached_listens_there() {
+        let (mut plan, measurement) = measured(0);
+        plan.transport = Transport::Udp;
+        let reason = shortfall(&plan, &measurement, &good_end());
+        let expected = "nothing completed: no request was due; memcached listens on UDP only with -U";
+        assert_eq!(reason.as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn connections_that_were_not_opened_are_counted_by_what_became_of_them() {
+        // Asked, open once, failed, lost.
+        let rows = [
+            (10, 4, 0, 0, "6 of 10 connections were not opened"),
+            (10, 10, 0, 3, "3 of 10 connections were lost at once"),
+            (10, 4, 1, 0, "1 of 10 connections could not be opened (not open yet: 5)"),
+            (10, 9, 1, 2, "1 of 10 connections could not be opened"),
+            (1, 0, 1, 0, "1 of 1 connections could not be opened"),
+        ];
+        for (asked, open, failed, lost, expected) in rows {
+            let mut connections = Connections { asked, failed, lost, ..Connections::default() };
+            (0..open).for_each(|_| connections.connect.record(1_000));
+            assert_eq!(unopened(&connections), expected);
+        }
+    }
+
+    #[test]
+    fn clients_that_failed_for_want_of_descriptors_say_how_many_had_room() {
+        let churn = |descriptors, files, refused| Churn {
+            begun: 100,
+            alive_max: 20,
+            failures: Failures { descriptors, files, refused, ..Failures::default() },
+            ..Churn::default()
+        };
+        let room = "this machine let no more than 20 connections be open at one time, and";
+        let rows = [
+            (churn(0, 0, 5), 0, "5 of 100 connections failed: why".to_owned()),
+            (churn(5, 0, 5), 0, "10 of 100 connections failed: why".to_owned()),
+            (churn(6, 0, 5), 0, format!("{room} 6 found no room: no descriptor")),
+            (churn(0, 9, 0), 7, format!("{room} 9 found no room: no file; 7 requests were never made")),
+        ];
+        for (churn, missing, expected) in rows {
+            let end = RunEnd { missing, ..good_end() };
+            assert_eq!(failed_clients(&churn, &end, ": why"), expected);
+        }
+    }
+
+    #[test]
+    fn a_silence_is_long_by_the_timeout_and_by_the_slowest_answer() {
+        // Timeout, slowest answer, transport; the least silence that is long.
+        let rows = [
+            (SECOND, None, Transport::Stream, SECOND / 2),
+            (SECOND / 10, None, Transport::Stream, SECOND / 10),
+            (60 * SECOND, None, Transport::Stream, SECOND / 2),
+            (60 * SECOND, Some(2 * SECOND), Transport::Stream, 4 * SECOND),
+            (60 * SECOND, Some(50 * SECOND), Transport::Stream, 30 * SECOND),
+            (SECOND, None, Transport::Udp, 2 * SECOND),
+        ];
+        for (timeout_ns, slowest_ns, transport, expected) in rows {
+            let (mut plan, mut measurement) = measured(0);
+            (plan.timeout_ns, plan.transport) = (timeout_ns, transport);
+            let mut recorder = Recorder::new([Verb::Get].into_iter());
+            slowest_ns.into_iter().for_each(|slowest_ns| recorder.record(&answered(0, slowest_ns)));
+            measurement.groups[0].ops.merge(recorder.ops());
+            assert_eq!(long_silence_ns(&plan, &measurement), expected, "{timeout_ns} {slowest_ns:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_completed_because_of_what_servers_said_most_often() {
+        let (_, mut measurement) = measured(1);
+        assert_eq!(complaint(&measurement), "");
+        measurement.message(b"SERVER_ERROR busy", 2);
+        measurement.message(b"ERROR", 1);
+        assert_eq!(complaint(&measurement), ": the server said \"SERVER_ERROR busy\" (2 times)");
     }
 }

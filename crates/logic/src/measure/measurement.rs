@@ -11,6 +11,7 @@ use crate::measure::histogram::Histogram;
 use crate::measure::interval::{Interval, Turns};
 use crate::measure::recorder::{Counts, Ops, Span, Tally};
 use crate::measure::summary::{Figures, Unanswered};
+use crate::plan::memory::INTERVALS_KEPT_MAX;
 use crate::plan::{Backend, Clock};
 use crate::protocol::{Verb, udp};
 use crate::rng::mix;
@@ -46,8 +47,12 @@ pub struct Measurement {
     pub timeout_ns: Nanos,
     /// What was measured, by group of the Plan.
     pub groups: Vec<Group>,
-    /// The measured phase in slices.
+    /// The measured phase in slices, at most [`INTERVALS_KEPT_MAX`] of them.
     pub intervals: Vec<Slice>,
+    /// How many slices were merged into their neighbours, to keep within that limit. Where slices are kept without their
+    /// histograms, the quantiles of merged ones are not known; everything else of them is exact.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub intervals_merged: u64,
     /// What went over the wire in the measured phase.
     pub bytes: Bytes,
     /// Requests that were left out because they would have been late, where the Plan says so. They are not among the
@@ -337,6 +342,7 @@ impl Measurement {
             timeout_ns,
             groups: groups.into_iter().map(|name| Group { name, ops: Ops::default() }).collect(),
             intervals: Vec::new(),
+            intervals_merged: 0,
             bytes: Bytes::default(),
             skipped: 0,
             outstanding: None,
@@ -354,12 +360,12 @@ impl Measurement {
         }
     }
 
-    /// Adds a slice that all workers have given their part of, to the measured figures and to the whole run, and returns
-    /// what is kept of it.
+    /// Adds a slice that all workers have given their part of, to the measured figures and to the whole run. Beyond
+    /// [`INTERVALS_KEPT_MAX`] slices, older neighbours are merged; the last slice stays as it is.
     ///
     /// # Panics
-    /// When the slice has other groups.
-    pub fn add(&mut self, interval: &mut Interval, keep: Keep) -> &Slice {
+    /// Panics when the slice has other groups than the measurement.
+    pub fn add(&mut self, interval: &mut Interval, keep: Keep) {
         assert_eq!(self.groups.len(), interval.groups.len(), "the slice has the groups of the measurement");
         for (group, recorder) in self.groups.iter_mut().zip(&mut interval.groups) {
             group.ops.merge(recorder.ops());
@@ -375,7 +381,21 @@ impl Measurement {
         let slice = Slice::of(interval, self.timeout_ns, keep);
         let at = self.intervals.partition_point(|present| present.index < slice.index);
         self.intervals.insert(at, slice);
-        &self.intervals[at]
+        self.merge_neighbours(INTERVALS_KEPT_MAX);
+    }
+
+    /// Merges slices until there are at most `limit`, at least 3: again and again the two neighbours that are the shortest
+    /// together, and of several such pairs the first, so that all slices grow alike. The last slice stays as it is.
+    fn merge_neighbours(&mut self, limit: usize) {
+        while self.intervals.len() > limit {
+            let older = &self.intervals[..self.intervals.len() - 1];
+            let length_ns = |pair: &[Slice]| pair[1].end_ns.saturating_sub(pair[0].start_ns);
+            let pairs = older.windows(2).enumerate();
+            let Some((at, _)) = pairs.min_by_key(|(_, pair)| length_ns(pair)) else { return };
+            let later = self.intervals.remove(at + 1);
+            self.intervals[at].merge(&later, self.timeout_ns);
+            self.intervals_merged += 1;
+        }
     }
 
     /// The requests of all groups together.
@@ -425,6 +445,7 @@ impl Measurement {
             group.ops.merge(&more.ops);
         }
         self.merge_intervals(&other.intervals);
+        self.intervals_merged += other.intervals_merged;
         self.bytes.merge(&other.bytes);
         self.skipped += other.skipped;
         if let Some(samples) = &other.samples {
@@ -458,6 +479,18 @@ impl Measurement {
             }
         }
     }
+}
+
+/// What is said once to the user of a run whose slices are merged; a sentence without its full stop.
+pub fn intervals_merged_notice() -> String {
+    format!(
+        "the run has more than {INTERVALS_KEPT_MAX} intervals: neighbours become one in the result, and lose their quantiles \
+         where no histograms are kept"
+    )
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Slice {
@@ -856,10 +889,63 @@ mod tests {
     fn slices_that_come_late_find_their_place() {
         let mut measurement = empty();
         for index in [0, 2, 1] {
-            assert_eq!(measurement.add(&mut interval(index, &[5]), Keep::Figures).index, index);
+            measurement.add(&mut interval(index, &[5]), Keep::Figures);
         }
         let order: Vec<u64> = measurement.intervals.iter().map(|slice| slice.index).collect();
         assert_eq!(order, [0, 1, 2]);
+    }
+
+    /// A measurement of so many slices of a second, one request with each service time in each, of which `limit` are kept.
+    fn limited(slices: u64, limit: usize, keep: Keep) -> Measurement {
+        let mut measurement = empty();
+        for index in 0..slices {
+            measurement.add(&mut interval(index, &[5, 50]), keep);
+            measurement.merge_neighbours(limit);
+        }
+        measurement
+    }
+
+    #[test]
+    fn slices_beyond_the_limit_are_merged_with_their_neighbours_and_nothing_is_lost() {
+        for slices in [3, 4, 8, 9, 17, 200] {
+            let measurement = limited(slices, 8, Keep::Figures);
+            let kept = &measurement.intervals;
+            assert_eq!(kept.len() as u64, slices.min(8));
+            assert_eq!(measurement.intervals_merged, slices - slices.min(8));
+            assert_eq!((kept[0].start_ns, kept[kept.len() - 1].end_ns), (0, slices * SECOND));
+            assert!(kept.windows(2).all(|pair| pair[0].end_ns == pair[1].start_ns), "no gap, no overlap");
+            assert_eq!(kept[kept.len() - 1].length_ns(), SECOND, "the last slice stays as it is");
+            let mut counts = Counts::default();
+            kept.iter().for_each(|slice| counts.merge(&slice.counts()));
+            assert_eq!(counts, measurement.ops().all().counts);
+            let longest = kept.iter().map(Slice::length_ns).max().unwrap();
+            assert!(longest <= 4 * SECOND * slices.div_ceil(8), "{longest} ns of {slices} s");
+        }
+    }
+
+    #[test]
+    fn merged_slices_keep_the_quantiles_of_which_the_histograms_are_kept() {
+        let known = |keep| {
+            let measurement = limited(40, 8, keep);
+            let get = &measurement.intervals[0].ops[&Verb::Get];
+            get.figures[Span::Service as usize].quantiles.iter().any(|quantile| quantile.known().is_some())
+        };
+        assert!(known(Keep::Histograms));
+        assert!(!known(Keep::Figures));
+    }
+
+    #[test]
+    fn a_measurement_keeps_so_many_slices_and_no_more() {
+        let mut measurement = empty();
+        let most = INTERVALS_KEPT_MAX as u64;
+        let mut slice = interval(0, &[]);
+        for index in 0..most + 3 {
+            slice.restart(index, index * SECOND);
+            slice.end_ns = (index + 1) * SECOND;
+            measurement.add(&mut slice, Keep::Figures);
+        }
+        assert_eq!((measurement.intervals.len(), measurement.intervals_merged), (INTERVALS_KEPT_MAX, 3));
+        assert!(intervals_merged_notice().contains("more than 4096 intervals"));
     }
 
     #[test]
@@ -912,7 +998,8 @@ mod tests {
         let mut slice = interval(0, &[2, 4]);
         slice.groups[1].record(&Sample { outcome: Outcome::Error(Fault::Timeout), ..sample(2) });
         let mut measurement = empty();
-        let get = &measurement.add(&mut slice, Keep::Figures).ops[&Verb::Get];
+        measurement.add(&mut slice, Keep::Figures);
+        let get = &measurement.intervals[0].ops[&Verb::Get];
         assert_eq!(get.figures[Span::Response as usize].max.known(), None);
         assert_eq!(get.counts.requests(), 4);
     }

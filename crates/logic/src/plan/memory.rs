@@ -44,6 +44,12 @@ const VERB_BYTES: u64 = 5 * 64 * 1_024;
 /// Without one to go on with, the worker goes on in the interval that it has, whose slice becomes longer.
 pub const INTERVALS_PER_WORKER: usize = 8;
 
+/// Most intervals that a result keeps: an hour of seconds and more. Beyond them, neighbours are merged.
+pub const INTERVALS_KEPT_MAX: usize = 4_096;
+
+/// Counts and figures of one verb in an interval that a result keeps.
+const KEPT_VERB_BYTES: u64 = 3 * 1_024;
+
 /// An object of a window.
 const OBJECT_BYTES: u64 = 48;
 
@@ -69,12 +75,14 @@ pub fn need_bytes(plan: &Plan) -> u64 {
     let recorded = plan.phases.iter().filter(|phase| phase.recorded);
     let verbs: u64 = recorded.map(|phase| verbs_of(&phase.work)).sum();
     let interval = VERB_BYTES * verbs * plan.groups.len() as u64;
+    let kept = KEPT_VERB_BYTES * verbs * INTERVALS_KEPT_MAX as u64;
     let checks = if plan.verify > 0.0 { WITNESS_BYTES } else { 0 };
     let workers = u64::from(plan.engine.threads)
         .saturating_mul(WORKER_BYTES + checks + interval * INTERVALS_PER_WORKER as u64);
     clients
         .saturating_add(workers)
         .saturating_add(interval * INTERVALS_PER_WORKER as u64)
+        .saturating_add(kept)
         .saturating_add(PROCESS_BYTES)
 }
 

@@ -6,6 +6,7 @@
 mod defaults;
 pub mod memory;
 pub mod share;
+pub mod timing;
 mod window;
 
 use serde::{Deserialize, Serialize};

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use crate::client::route::{Lane, Rounds, Router};
 use crate::connection::inflight::AnswerUse;
 use crate::dist::Dist;
-use crate::plan::{Data, Delete, Load, Mix, Replay, Work};
+use crate::plan::share::{delete_records, rank_among_mates};
+use crate::plan::{Data, Load, Mix, Replay, Work};
 use crate::protocol::lines;
 use crate::protocol::{Keys, MetaAsk, Op, PairList, PairValue, Pairs, Value, Verb};
 use crate::rng::{Stream, mix, unit};
@@ -261,16 +262,11 @@ impl Shared {
             Work::Replay(replay) => Task::Replay(TraceCursor::new(replay, self.trace.as_ref())),
             Work::Delete(delete) => Task::Delete {
                 order: Shuffle::new(mix(&[seed, DELETED]), self.spaces.records()),
-                records: Shared::delete_records(delete, self.spaces.records()),
+                records: delete_records(delete, self.spaces.records()),
             },
             Work::Pause(_) => Task::Rest,
         };
         self.asks_meta = self.meta() != MetaAsk::default();
-    }
-
-    /// How many records a deletion removes: on each server, where it is not their keys that decide on the server.
-    pub fn delete_records(delete: &Delete, records: u64) -> u64 {
-        ((delete.share * records as f64).round() as u64).min(records)
     }
 
     /// Whether nothing is left to ask, whoever comes.
@@ -290,11 +286,6 @@ impl Shared {
         if let Task::Replay(cursor) = &mut self.task {
             cursor.next += rows * cursor.step;
         }
-    }
-
-    /// How many records a load stores: on each server, where it is not their keys that decide on the server.
-    pub fn load_records(load: &Load, records: u64) -> u64 {
-        load_spaces(load).len() as u64 * records
     }
 
     /// Whether the key of a request decides on its lane.
@@ -780,18 +771,6 @@ impl TraceCursor {
             trace_share.expect("whoever plans a replay brings the trace").clone();
         TraceCursor { trace, next: first, step, read_through: replay.read_through_ns }
     }
-}
-
-/// Where client `number` stands among those at its server, from 0, and how many they are, where `servers` are dealt in
-/// turn to blocks of `clients`, the last of which may be shorter.
-#[inline]
-pub fn rank_among_mates(number: u64, clients: u64, servers: u64, block: u64) -> (u64, u64) {
-    let (turn, place) = (number / block, number % block);
-    let rank = turn / servers * block + place;
-    let round = servers * block;
-    let start = turn % servers * block;
-    let rest = (clients % round).saturating_sub(start).min(block);
-    (rank, clients / round * block + rest)
 }
 
 fn load_spaces(load: &Load) -> Vec<Space> {

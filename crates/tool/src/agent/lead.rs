@@ -13,7 +13,7 @@ use pummel_engine::run::{Inputs, Watch};
 use pummel_logic::measure::agents::{Agents, Lost, Member};
 use pummel_logic::measure::completion::{Loaded, load_shortfall};
 use pummel_logic::measure::interval::{Interval, take_whole};
-use pummel_logic::measure::measurement::{Keep, Measurement, Status};
+use pummel_logic::measure::measurement::{Keep, Measurement, Status, intervals_merged_notice};
 use pummel_logic::measure::parcel::Parcel;
 use pummel_logic::measure::recorder::{Counts, Op, Span};
 use pummel_logic::measure::summary::{Figures, time_text};
@@ -677,7 +677,11 @@ impl<'a> Voyage<'a> {
         };
         while let Some(mut slice) = take_whole(&mut self.open, whole, length_ns, &mut empty) {
             self.watch.interval(&mut slice);
+            let merged_before = self.live.intervals_merged;
             self.live.add(&mut slice, self.watch.wants().keep);
+            if merged_before == 0 && self.live.intervals_merged > 0 {
+                self.watch.notice(&intervals_merged_notice());
+            }
             self.live.measured_ns = self.live.measured_ns.max(slice.end_ns);
             empty(slice);
             self.watch.slice(&self.live);
@@ -689,6 +693,7 @@ impl<'a> Voyage<'a> {
     fn fold(&mut self, number: usize, mut measurement: Measurement) {
         let seat = &mut self.seats[number];
         measurement.intervals.clear();
+        measurement.intervals_merged = 0;
         let reason = measurement.reason.take();
         if let (Status::Partial, Some(reason), None) = (measurement.status, reason, &self.because) {
             self.because = Some(format!("{}: {reason}", seat.title()));
@@ -778,6 +783,7 @@ impl<'a> Voyage<'a> {
         let starts: Vec<Nanos> = self.seats.iter().filter_map(|seat| seat.late_ns).collect();
         let mut all = self.all;
         all.intervals = self.live.intervals;
+        all.intervals_merged = self.live.intervals_merged;
         all.started_unix_ns = self.started_unix_ns;
         all.agents = Some(Agents { start_spread_ns: Agents::spread(starts), members });
         let nothing = all.groups.iter().all(|group| group.ops.all().counts.completed == 0);

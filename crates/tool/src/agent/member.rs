@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use pummel_engine::run::{Gate, Inputs, RunError, Share, Wants, Watch, run_share};
+use pummel_engine::run::{Gate, Inputs, Run, RunError, Wants, Watch};
 use pummel_engine::worker::messages::Row;
 use pummel_logic::measure::completion::Loaded;
 use pummel_logic::measure::interval::Interval;
@@ -121,9 +121,8 @@ pub fn begin(task: Task, say: impl Fn(Said) -> bool + Send + Sync + 'static) -> 
     thread::Builder::new().name("member".to_owned()).spawn(move || {
         let waiting = Waiting { say: &say, told: Mutex::new(told), stop: &stop, phase: AtomicU32::new(0) };
         let mut watch = Speaker { task: &task, say: &say, stop: &stop, began: None };
-        let share = Share { part: &task.part, gate: &waiting };
-        let result =
-            run_share(&task.plan, &task.supplies, share, &mut watch, &|| stop.load(Ordering::Relaxed));
+        let run = Run::new(&task.plan).with_inputs(&task.supplies).in_part(&task.part, &waiting);
+        let result = run.start(&mut watch, &|| stop.load(Ordering::Relaxed));
         say(match result {
             Ok(measurement) => Said::End(Box::new(measurement)),
             Err(error @ RunError::Plan(_)) => Said::Refused { why: error.to_string(), usage: true },

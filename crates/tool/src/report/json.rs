@@ -73,6 +73,9 @@ struct Root<'a> {
     verdict: VerdictOut<'a>,
     whole_run: WholeRunOut<'a>,
     intervals: Vec<IntervalOut<'a>>,
+    /// Absent where no interval was merged with another.
+    #[serde(skip_serializing_if = "is_zero")]
+    intervals_merged: u64,
 }
 
 impl<'a> Root<'a> {
@@ -113,6 +116,7 @@ impl<'a> Root<'a> {
             verdict: VerdictOut { limit: summary.verdict.limit.name(), says: &summary.verdict.says },
             whole_run: WholeRunOut::of(plan, measurement),
             intervals: measurement.intervals.iter().map(|slice| IntervalOut::of(plan, slice)).collect(),
+            intervals_merged: measurement.intervals_merged,
         }
     }
 }

@@ -1,0 +1,376 @@
+//! The thread that watches over a run puts together what workers say, until all of them are through.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
+
+use pummel_logic::measure::completion::{Loaded, RunEnd, ServerTrouble, shortfall};
+use pummel_logic::measure::interval::{Interval, add_part, take_whole};
+use pummel_logic::measure::measurement::{Measurement, Samples, Status, intervals_merged_notice};
+use pummel_logic::protocol::{Fault, udp};
+use pummel_logic::time::{NEVER, Nanos};
+
+use super::context::RunContext;
+use super::watch::Watch;
+use crate::backend::Reason;
+use crate::clock;
+use crate::resolve::Server;
+use crate::sys::{self, CpuTime};
+use crate::worker::messages::{LoadEnd, PhaseEnd, Told, Trouble, WorkerEnd, WorkerMessage};
+
+/// How often the watching thread looks whether the run is to be stopped.
+const WATCH: Duration = Duration::from_millis(20);
+
+/// Gives an interval, emptied, back to the worker whose memory it is.
+fn give_back(spares: &[Sender<Box<Interval>>], mut interval: Box<Interval>) {
+    interval.restart(0, 0);
+    // A worker that is through does not listen any more.
+    let _ = spares[interval.worker].send(interval);
+}
+
+/// Puts together what workers say.
+pub(super) struct Collector<'a, 'w> {
+    context: &'a RunContext<'a>,
+    watch: &'w mut dyn Watch,
+    measurement: Measurement,
+    /// Where emptied intervals go back, by worker.
+    spares: Vec<Sender<Box<Interval>>>,
+    /// Slices that not all workers have given their part of.
+    open: BTreeMap<u64, Box<Interval>>,
+    /// The slice that each worker writes to.
+    next: Vec<u64>,
+    /// Requests of each phase that have ended, where it is not recorded.
+    ended: Vec<u64>,
+    /// How many workers are through with each phase.
+    through: Vec<usize>,
+    /// Connections of each phase that were lost and not replaced.
+    dead: Vec<u64>,
+    /// Requests that phases were to make and that were never due.
+    missing: u64,
+    /// Length of the measured phase under way.
+    elapsed_ns: Nanos,
+    /// How late the last worker began the phase under way.
+    late_ns: Nanos,
+    /// Lengths of the measured phases before the one under way, together.
+    before_ns: Nanos,
+    /// Number of slices before the measured phase under way.
+    before_slices: u64,
+    /// The first thing that went wrong with a connection, and the index of its server in the Plan.
+    trouble: Option<(u32, Trouble)>,
+    /// For every server, the last recorded phase in which it was talked to, and how long it had answered nothing at the
+    /// end of that phase.
+    silent: BTreeMap<u32, (usize, Nanos)>,
+    /// Why workers could not go on.
+    failures: Vec<io::Error>,
+    /// Messages that workers dropped.
+    messages_dropped: u64,
+    /// When the run was ended before its time, on the monotonic clock; `None` where it was not.
+    stopped_at: Option<Nanos>,
+    /// CPU time that the process had used when a recorded phase began, or a worker was through with it.
+    cpu: CpuTime,
+    /// The caller ended the run before its time.
+    interrupted: bool,
+}
+
+impl<'a, 'w> Collector<'a, 'w> {
+    pub(super) fn new(
+        context: &'a RunContext<'a>,
+        spares: Vec<Sender<Box<Interval>>>,
+        watch: &'w mut dyn Watch,
+    ) -> Self {
+        let plan = context.plan;
+        let names = plan.groups.iter().map(|group| group.name.clone());
+        let mut measurement = Measurement::new(names, plan.engine.clock, plan.timeout_ns);
+        if let Some(choice) = &context.choice {
+            measurement.generator.backends.insert(choice.backend);
+            measurement.generator.fallbacks.extend(choice.fallback.clone());
+        }
+        measurement.unix_socket = context.servers.iter().any(Server::is_unix);
+        measurement.connections.asked = context.part.clients() * plan.lanes() as u64;
+        measurement.samples = context.wants.rows.then(Samples::default);
+        measurement.udp = plan.uses_datagrams().then(udp::Counts::default);
+        // A result that is written before the end says so, and may be the last that is written.
+        measurement.mark(Status::Partial, "the run is not over");
+        Collector {
+            context,
+            watch,
+            measurement,
+            next: vec![0; spares.len()],
+            spares,
+            open: BTreeMap::new(),
+            ended: vec![0; plan.phases.len()],
+            through: vec![0; plan.phases.len()],
+            dead: vec![0; plan.phases.len()],
+            missing: 0,
+            elapsed_ns: 0,
+            late_ns: 0,
+            before_ns: 0,
+            before_slices: 0,
+            trouble: None,
+            silent: BTreeMap::new(),
+            failures: Vec::new(),
+            messages_dropped: 0,
+            stopped_at: None,
+            cpu: CpuTime::default(),
+            interrupted: false,
+        }
+    }
+
+    /// Listens until every worker is through.
+    pub(super) fn collect(mut self, messages: Receiver<Told>, stop: &dyn Fn() -> bool) -> Measurement {
+        loop {
+            match messages.recv_timeout(WATCH) {
+                Ok(told) => self.handle_message(told),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if self.stopped_at.is_none() && stop() {
+                self.interrupted = true;
+                self.stop();
+            }
+        }
+        // Others may have ended the run while all workers here waited for them.
+        let waited = self.context.gate.is_some() && self.through.contains(&0);
+        if self.stopped_at.is_none() && waited && stop() {
+            self.interrupted = true;
+            self.stop();
+        }
+        self.finish()
+    }
+
+    fn handle_message(&mut self, told: Told) {
+        let plan = self.context.plan;
+        match told.message {
+            WorkerMessage::Began { phase, at, cpu } => self.began(phase, at, cpu),
+            WorkerMessage::Spent { phase, cpu } => {
+                if plan.phases[phase].recorded {
+                    self.spent(cpu);
+                }
+            }
+            WorkerMessage::Progress { phase, ended } => {
+                self.ended[phase] += ended;
+                let of = self.context.requests_here[phase];
+                self.watch.progress(&plan.phases[phase], self.ended[phase], of);
+            }
+            WorkerMessage::Slice { interval, worker, next } => self.slice(interval, worker, next),
+            WorkerMessage::Rows(rows) => {
+                if let Some(samples) = &mut self.measurement.samples {
+                    samples.written += rows.len() as u64;
+                }
+                self.watch.rows(&rows);
+            }
+            WorkerMessage::Departures(gone) => self.watch.departures(&gone),
+            WorkerMessage::Finding { connection, finding } => self.watch.finding(connection, &finding),
+            WorkerMessage::Complaint { connection, words } => self.watch.complaint(connection, &words),
+            WorkerMessage::Connection { server, event } => self.watch.connection(server as usize, event),
+            WorkerMessage::Gone => self.gone(),
+            WorkerMessage::Phase(end) => self.phase(&end),
+            WorkerMessage::Done(end) => self.done(*end),
+        }
+    }
+
+    /// A phase begins at `at`, when the process had used this CPU time.
+    fn began(&mut self, phase: usize, at: Nanos, cpu: CpuTime) {
+        let phase = &self.context.plan.phases[phase];
+        self.cpu = cpu;
+        if phase.recorded && self.measurement.started_unix_ns == 0 {
+            self.measurement.started_unix_ns = clock::wall().saturating_sub(clock::now().saturating_sub(at));
+        }
+        self.watch.begin(phase, at);
+    }
+
+    /// A worker was through with a recorded phase when the process had used this CPU time. The last worker's word counts,
+    /// so that the drain of every worker is in it.
+    fn spent(&mut self, cpu: CpuTime) {
+        let generator = &mut self.measurement.generator;
+        generator.cpu_user_ns += cpu.user_ns.saturating_sub(self.cpu.user_ns);
+        generator.cpu_system_ns += cpu.system_ns.saturating_sub(self.cpu.system_ns);
+        self.cpu.user_ns = self.cpu.user_ns.max(cpu.user_ns);
+        self.cpu.system_ns = self.cpu.system_ns.max(cpu.system_ns);
+    }
+
+    /// A connection is lost for good. Where nothing goes on without it, the run is over.
+    fn gone(&mut self) {
+        if self.stopped_at.is_none() && self.context.plan.groups.iter().any(|group| group.policy.whole) {
+            self.stop();
+        }
+    }
+
+    fn stop(&mut self) {
+        self.stopped_at = Some(clock::now());
+        self.context.meeting.stop();
+    }
+
+    /// Adds a worker's part of a slice; slices that are whole go into the measurement.
+    fn slice(&mut self, interval: Box<Interval>, worker: usize, next: u64) {
+        self.next[worker] = next;
+        add_part(&mut self.open, interval, |part| give_back(&self.spares, part));
+        let whole = self.next.iter().min().copied().unwrap_or(0);
+        self.add_slices(whole);
+    }
+
+    /// Adds the slices before `end` to the measurement.
+    fn add_slices(&mut self, end: u64) {
+        let length_ns = self.context.plan.interval_ns;
+        let spares = &self.spares;
+        while let Some(mut interval) =
+            take_whole(&mut self.open, end, length_ns, |part| give_back(spares, part))
+        {
+            interval.index += self.before_slices;
+            interval.start_ns += self.before_ns;
+            interval.end_ns += self.before_ns;
+            self.watch.interval(&mut interval);
+            let merged_before = self.measurement.intervals_merged;
+            self.measurement.add(&mut interval, self.watch.wants().keep);
+            // Where several processes run the plan, the controller has the intervals of the result.
+            if merged_before == 0 && self.measurement.intervals_merged > 0 && self.context.part.is_whole() {
+                self.watch.notice(&intervals_merged_notice());
+            }
+            self.measurement.measured_ns = self.measurement.measured_ns.max(interval.end_ns);
+            give_back(spares, interval);
+            self.watch.slice(&self.measurement);
+        }
+    }
+
+    /// A worker is through with a phase.
+    fn phase(&mut self, end: &PhaseEnd) {
+        let phase = &self.context.plan.phases[end.phase];
+        self.measurement.whole_run.ops.merge(&end.tally);
+        self.measurement.whole_run.bytes.merge(&end.bytes);
+        if let Some(load) = &end.load {
+            self.load(end, load);
+        }
+        if phase.recorded {
+            self.recorded_phase(end);
+        }
+        self.through[end.phase] += 1;
+        self.late_ns = self.late_ns.max(end.late_ns);
+        self.dead[end.phase] += end.fate.dead;
+        self.missing += end.fate.missing;
+        if self.through[end.phase] == self.spares.len() {
+            self.watch.phase_over(phase, std::mem::take(&mut self.late_ns));
+            if phase.recorded {
+                self.end_recorded_phase();
+            }
+        }
+    }
+
+    /// A worker is through with a phase that stores records.
+    fn load(&mut self, end: &PhaseEnd, stored_here: &LoadEnd) {
+        let load = self.measurement.load.get_or_insert_default();
+        if self.through[end.phase] == 0 {
+            load.records += self.context.requests_here[end.phase].unwrap_or(0);
+        }
+        let (stored, ended) = (stored_here.counts.outcomes.stored, stored_here.counts.ended());
+        load.stored += stored;
+        load.errors += (ended - stored).saturating_sub(end.fate.repeated);
+        load.elapsed_ns = load.elapsed_ns.max(end.elapsed_ns);
+        load.bytes += stored_here.sent_bytes;
+        stored_here.messages.iter().for_each(|(message, count)| load.message(message, *count));
+    }
+
+    /// A worker is through with a recorded phase.
+    fn recorded_phase(&mut self, end: &PhaseEnd) {
+        let measurement = &mut self.measurement;
+        measurement.connections.open += end.open;
+        measurement.generator.workers.push(end.time);
+        // What was asked for, or what there was of it when the run was stopped.
+        let over = end.end.min(self.stopped_at.unwrap_or(NEVER));
+        let elapsed = end.elapsed_ns.min(over.saturating_sub(end.begin));
+        self.elapsed_ns = self.elapsed_ns.max(elapsed);
+        measurement.skipped += end.fate.skipped;
+        measurement.answered_ns = measurement.answered_ns.max(self.before_ns + end.answered_ns);
+        for &(server, silent_ns) in &end.fate.silent {
+            let known = self.silent.entry(server).or_insert((end.phase, silent_ns));
+            // It is silent when it is so to every worker.
+            let least = if known.0 == end.phase { known.1.min(silent_ns) } else { silent_ns };
+            *known = (end.phase, least);
+        }
+    }
+
+    /// All workers are through a recorded phase; the slices of another one follow behind its own.
+    fn end_recorded_phase(&mut self) {
+        self.add_slices(u64::MAX);
+        self.next.fill(0);
+        self.before_slices = self.measurement.intervals.last().map_or(0, |slice| slice.index + 1);
+        self.before_ns += std::mem::take(&mut self.elapsed_ns);
+    }
+
+    fn done(&mut self, end: WorkerEnd) {
+        // A worker that could not go on has left slices to the others.
+        self.next[end.worker] = u64::MAX;
+        self.add_slices(self.next.iter().min().copied().unwrap_or(0));
+        let connections = &mut self.measurement.connections;
+        connections.failed += end.failed;
+        connections.lost += end.lost;
+        connections.reconnected += end.reconnected;
+        connections.connect.merge(&end.connect);
+        connections.handshake.merge(&end.handshake);
+        connections.resumed += end.resumed;
+        if let Some(churn) = &end.churn {
+            connections.churn.get_or_insert_default().merge(churn);
+        }
+        self.measurement.verify.merge(&end.verify);
+        if let Some(samples) = &mut self.measurement.samples {
+            samples.dropped += end.rows_dropped;
+        }
+        self.messages_dropped += end.messages_dropped;
+        if let Some(udp) = &mut self.measurement.udp {
+            udp.merge(&end.udp);
+        }
+        self.measurement.noreply_errors += end.noreply_errors;
+        for (message, count) in &end.messages {
+            self.measurement.message(message, *count);
+        }
+        self.trouble = self.trouble.take().or(end.trouble);
+        self.failures.extend(end.failure);
+    }
+
+    /// Everything was said: the figures are whole, and what became of the run is known.
+    fn finish(mut self) -> Measurement {
+        self.add_slices(u64::MAX);
+        self.measurement.measured_ns = self.before_ns + self.elapsed_ns;
+        if self.messages_dropped > 0 {
+            self.watch.notice(&format!(
+                "{} messages about single connections or clients were dropped, because they came faster than they could be \
+                 told",
+                self.messages_dropped
+            ));
+        }
+        self.measurement.generator.peak_rss_bytes = sys::peak_rss_bytes().unwrap_or(0);
+        (self.measurement.status, self.measurement.reason) = (Status::Complete, None);
+        if let Some(reason) = shortfall(self.context.plan, &self.measurement, &self.run_end()) {
+            self.measurement.mark(Status::Partial, reason);
+        }
+        if self.interrupted {
+            self.measurement.status = Status::Interrupted;
+            self.measurement.reason = Some("interrupted".to_owned());
+        }
+        self.measurement
+    }
+
+    /// What is known of the run beside its measurement.
+    fn run_end(&self) -> RunEnd {
+        let context = self.context;
+        let workers = self.spares.len();
+        let loads_ended = (0..self.through.len()).filter(|&phase| self.through[phase] == workers);
+        let name = |server: u32| context.servers[server as usize].name().to_string();
+        let refused = |errno| Trouble::NotOpened(Reason::new(Fault::Closed, errno)).to_string();
+        RunEnd {
+            is_whole: context.part.is_whole(),
+            worker_failure: self.failures.first().map(io::Error::to_string),
+            load_failed: loads_ended.map(|phase| context.loaded_by(phase)).any(Loaded::has_failed),
+            ended_all_phases: self.through.iter().all(|&through| through == workers),
+            dead: self.dead.iter().max().copied().unwrap_or(0),
+            missing: self.missing,
+            trouble: self
+                .trouble
+                .as_ref()
+                .map(|(server, trouble)| ServerTrouble { server: name(*server), what: trouble.to_string() }),
+            silent: self.silent.iter().map(|(&server, &(_, silent_ns))| (name(server), silent_ns)).collect(),
+            no_descriptor: refused(libc::EMFILE),
+            no_file: refused(libc::ENFILE),
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! What all workers of a run are made from: everything that follows from the Plan, its inputs and this machine.
+
+use std::borrow::Cow;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pummel_logic::client::route::Router;
+use pummel_logic::measure::completion::Loaded;
+use pummel_logic::plan::share::{Part, PhaseShare};
+use pummel_logic::plan::{Phase, Plan, Transport, Work};
+use pummel_logic::protocol::handshake::Handshake;
+use pummel_logic::protocol::resp::template::Template;
+use pummel_logic::rng::Place;
+use pummel_logic::time::Nanos;
+use pummel_logic::workload::key::{KeyMaker, PrefixTooLong};
+use pummel_logic::workload::sequence;
+use pummel_logic::workload::trace::Trace;
+use pummel_logic::workload::value::{ValueMaker, ValueTooLarge};
+use pummel_logic::workload::verify::stale::RunMark;
+use pummel_logic::workload::window::WindowMaker;
+
+use super::error::RunError;
+use super::inputs::{Gate, Inputs};
+use super::login::handshake_of;
+use super::servers::ensure_descriptors;
+use super::watch::Wants;
+use crate::backend::choice::Choice;
+use crate::clock;
+use crate::resolve::Server;
+use crate::worker::meeting::Meeting;
+
+/// What a run finds on this machine before it begins.
+pub(super) struct HostSetup {
+    pub(super) servers: Arc<[Server]>,
+    /// The kernel interface; `None` on backends of the caller's making.
+    pub(super) choice: Option<Choice>,
+}
+
+/// One process of several that run a Plan together.
+#[derive(Clone, Copy)]
+pub(super) struct Process<'a> {
+    pub(super) part: &'a Part,
+    pub(super) gate: &'a dyn Gate,
+}
+
+/// What all workers of a run are made from.
+pub(super) struct RunContext<'a> {
+    pub(super) plan: &'a Plan,
+    /// How each phase is dealt to the clients.
+    pub(super) phases: Vec<PhaseShare<'a>>,
+    /// Requests that each phase makes in this process, where that is known.
+    pub(super) requests_here: Vec<Option<u64>>,
+    /// When the run began.
+    pub(super) began: Nanos,
+    /// The command of RESP servers, where the plan has one of its own.
+    pub(super) template: Option<Arc<Template>>,
+    pub(super) trace: Option<Arc<Trace>>,
+    pub(super) keys: KeyMaker,
+    pub(super) values: ValueMaker,
+    pub(super) window: Option<WindowMaker>,
+    pub(super) servers: Arc<[Server]>,
+    /// What loads go over; [`Transport::Udp`] where one of the servers is loaded by it.
+    pub(super) loading: Transport,
+    /// For each group.
+    pub(super) routers: Vec<Router>,
+    pub(super) choice: Option<Choice>,
+    pub(super) handshake: Arc<Handshake>,
+    pub(super) mark: RunMark,
+    /// The clients and workers of this process.
+    pub(super) part: Cow<'a, Part>,
+    /// Where this process waits for the others; `None` where it is the only one.
+    pub(super) gate: Option<&'a dyn Gate>,
+    pub(super) meeting: Meeting,
+    /// Records that each phase stored here. Each worker adds its own before it meets the others for the next phase.
+    pub(super) stored: Vec<AtomicU64>,
+    pub(super) wants: Wants,
+}
+
+impl<'a> RunContext<'a> {
+    /// Makes ready what a plan needs in this process, which is one of several where `process` says so.
+    ///
+    /// # Errors
+    /// Returns [`RunError::Plan`] for a plan whose command, keys, values or login cannot be sent, or whose password or
+    /// recorded requests are missing, and [`RunError::Connect`] when the descriptors do not suffice.
+    pub(super) fn new(
+        plan: &'a Plan,
+        inputs: &Inputs,
+        process: Option<Process<'a>>,
+        host: HostSetup,
+        wants: Wants,
+    ) -> Result<RunContext<'a>, RunError> {
+        let template = template_of(plan)?;
+        let part = match process {
+            Some(process) => Cow::Borrowed(process.part),
+            None => Cow::Owned(Part::whole(plan, random_mark())),
+        };
+        ensure_descriptors(plan, &part).map_err(RunError::Connect)?;
+        let trace = trace_of(plan, inputs)?;
+        let began = clock::now();
+        let over_udp = host.servers.iter().any(|server| server.loading() == Transport::Udp);
+        let loading = if over_udp { Transport::Udp } else { Transport::Stream };
+        let phases: Vec<PhaseShare<'a>> =
+            (0..plan.phases.len()).map(|number| PhaseShare::new(plan, number, loading)).collect();
+        let keys =
+            KeyMaker::new(&plan.data).map_err(|error: PrefixTooLong| RunError::Plan(error.to_string()))?;
+        let longest_value = trace.as_ref().map_or(0, |trace| trace.longest_value());
+        Ok(RunContext {
+            plan,
+            requests_here: phases.iter().map(|phase| phase.requests_in(&part)).collect(),
+            phases,
+            began,
+            template,
+            trace,
+            keys,
+            values: values_of(plan, longest_value.into())?,
+            window: plan.window().map(WindowMaker::new),
+            servers: host.servers,
+            loading,
+            routers: routers_of(plan),
+            choice: host.choice,
+            handshake: Arc::new(handshake_of(plan, inputs)?),
+            mark: RunMark::new(part.mark),
+            meeting: Meeting::new(part.threads as usize).among_others(!part.is_whole()),
+            gate: process.map(|process| process.gate),
+            part,
+            stored: plan.phases.iter().map(|_| AtomicU64::new(0)).collect(),
+            wants,
+        })
+    }
+
+    /// What carries a phase's requests to a server.
+    pub(super) fn transport_of(&self, phase: &Phase, server: u32) -> Transport {
+        match phase.work {
+            Work::Load(_) => self.servers[server as usize].loading(),
+            _ => self.plan.transport,
+        }
+    }
+
+    /// What phase `number` stored here, of what it was to store here: nothing of nothing where it is no load. It is known
+    /// when all workers have met for the phase after it.
+    pub(super) fn loaded_by(&self, number: usize) -> Loaded {
+        match self.phases[number].phase.work {
+            Work::Load(_) => Loaded {
+                records: self.requests_here[number].unwrap_or(0),
+                stored: self.stored[number].load(Ordering::Relaxed),
+            },
+            _ => Loaded::default(),
+        }
+    }
+
+    /// Where a client of a phase draws from.
+    pub(super) fn place_of(&self, phase: usize, group: usize, client: u64) -> Place {
+        Place { seed: self.plan.seed, group: group as u64, phase: phase as u64, client }
+    }
+
+    /// Whether clients of the plan check what they stored.
+    pub(super) fn verifies(&self) -> bool {
+        self.plan.verify > 0.0
+    }
+}
+
+/// The command of a plan for RESP servers, if it has one of its own.
+fn template_of(plan: &Plan) -> Result<Option<Arc<Template>>, RunError> {
+    let Some(command) = plan.command.as_ref().filter(|_| plan.protocol.is_resp()) else { return Ok(None) };
+    let template = Template::parse(command).map_err(|error| RunError::Plan(error.to_string()))?;
+    Ok(Some(Arc::new(template)))
+}
+
+/// The requests that a plan replays; `None` where it replays none.
+fn trace_of(plan: &Plan, inputs: &Inputs) -> Result<Option<Arc<Trace>>, RunError> {
+    let replays = plan.phases.iter().any(|phase| matches!(phase.work, Work::Replay(_)));
+    let trace = inputs.trace.clone().filter(|_| replays);
+    if replays && trace.is_none() {
+        return Err(RunError::Plan("the recorded requests were not read".to_owned()));
+    }
+    Ok(trace)
+}
+
+/// The values of a plan, the longest of which has `longest` bytes at least; zeros where requests are a sequence.
+fn values_of(plan: &Plan, longest: u64) -> Result<ValueMaker, RunError> {
+    let values = ValueMaker::reaching(&plan.data, longest)
+        .map_err(|error: ValueTooLarge| RunError::Plan(error.to_string()))?
+        .with_signed_counters(plan.protocol.is_resp());
+    let Some(sequence) = plan.sequence() else {
+        return Ok(values);
+    };
+    let stores = plan
+        .phases
+        .iter()
+        .any(|phase| matches!(&phase.work, Work::Mix(mix) if mix.ops.iter().any(|(verb, _)| verb.stores())));
+    let draws = plan.phases.iter().filter_map(|phase| phase.stop.requests).max().unwrap_or(u64::MAX);
+    Ok(values.of_zeros(if stores { sequence::largest(sequence.sizes, draws) } else { 0 }))
+}
+
+/// For each group, which servers its clients go to.
+fn routers_of(plan: &Plan) -> Vec<Router> {
+    let router = |block: u32| Router::new(plan.route, &plan.servers).in_blocks(block.into());
+    plan.groups.iter().map(|group| router(group.policy.block)).collect()
+}
+
+/// 64 bits that no other run has, from the operating system.
+fn random_mark() -> u64 {
+    std::collections::hash_map::RandomState::new().build_hasher().finish()
+}

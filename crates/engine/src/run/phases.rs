@@ -1,0 +1,260 @@
+//! What a worker's thread does, phase by phase, from its first connection to its last word.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+
+use pummel_logic::arrival::{Pace, Schedule};
+use pummel_logic::client::PhaseAssignment;
+use pummel_logic::measure::completion::Loaded;
+use pummel_logic::plan::share::{ClientId, ClientShare, PhaseShare};
+use pummel_logic::plan::timing::PhaseTimes;
+use pummel_logic::plan::{self, Plan, Work};
+use pummel_logic::protocol::Codec;
+use pummel_logic::time::{MILLISECOND, Nanos};
+use pummel_logic::workload::sequence::Draws;
+
+use super::context::RunContext;
+use super::setup::worker_of;
+use crate::backend::Backend;
+use crate::sys;
+use crate::worker::Worker;
+use crate::worker::messages::{Line, WorkerEnd, WorkerMessage};
+use crate::worker::population::{ChurnPhase, SpawnSchedule};
+use crate::worker::reporter::Mode;
+
+/// Time between the meeting of the workers and the beginning of a phase, so that none is late for it.
+const HEAD_START_NS: Nanos = 2 * MILLISECOND;
+
+/// Makes the backend of a worker from the worker's number, on the worker's thread. It is no type parameter, so that each
+/// kind of backend is compiled once for each codec, whatever function makes it.
+pub(super) type MakeBackend<'a, B> = dyn Fn(usize) -> io::Result<B> + Sync + 'a;
+
+/// Runs one worker on the calling thread. The others do not wait for a worker that panics: the run then ends with an
+/// error. Where panics abort the process, a worker's does so too.
+pub(super) fn run_worker<C: Codec, B: Backend>(
+    context: &RunContext<'_>,
+    line: Line,
+    backend: &MakeBackend<'_, B>,
+    codec: &C,
+) {
+    let (worker, say) = (line.worker, line.last_word());
+    let life = AssertUnwindSafe(|| worker_main::<C, B>(context, line, backend, codec));
+    let Err(panic) = catch_unwind(life) else { return };
+    context.meeting.leave();
+    let words = panic.downcast_ref::<String>().map(String::as_str);
+    let words = words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
+    let failure = Some(io::Error::other(format!("it panicked, which is a bug of pummel: {words}")));
+    say(WorkerMessage::Done(Box::new(WorkerEnd { worker, failure, ..WorkerEnd::default() })));
+}
+
+/// Runs one worker on its CPU, with its backend, through all phases.
+fn worker_main<C: Codec, B: Backend>(
+    context: &RunContext<'_>,
+    line: Line,
+    backend: &MakeBackend<'_, B>,
+    codec: &C,
+) {
+    let number = line.worker;
+    let pinned = match context.plan.engine.cpus.as_slice() {
+        [] => Ok(()),
+        cpus => sys::pin_to_cpu(cpus[number % cpus.len()]),
+    };
+    let backend = match pinned.and_then(|()| backend(number)) {
+        Ok(backend) => backend,
+        Err(error) => {
+            context.meeting.leave();
+            let end = WorkerEnd { worker: number, failure: Some(error), ..WorkerEnd::default() };
+            line.say(WorkerMessage::Done(Box::new(end)));
+            return;
+        }
+    };
+    let clients = context.part.clients_of_worker(context.plan, number);
+    let worker = worker_of::<C, B>(context, line, backend, &clients).speaking(codec);
+    let mut runner = PhaseRunner { context, number, clients, worker };
+    let result = runner.run();
+    if result.is_err() {
+        context.meeting.leave();
+    }
+    runner.worker.finish().finish(result.err());
+}
+
+/// A worker on its way through the phases of the plan.
+struct PhaseRunner<'a, C, B> {
+    context: &'a RunContext<'a>,
+    /// Number of the worker in this process.
+    number: usize,
+    clients: Vec<ClientId>,
+    worker: Worker<C, B>,
+}
+
+impl<C: Codec, B: Backend> PhaseRunner<'_, C, B> {
+    /// Works through all phases, or through those before the first that does not begin.
+    fn run(&mut self) -> io::Result<()> {
+        let context = self.context;
+        self.worker.open(&context.meeting)?;
+        let mut times = PhaseTimes::NONE;
+        for share in &context.phases {
+            self.prepare(share)?;
+            let Some((ready, loaded)) = self.meet(share) else { return Ok(()) };
+            let Some(begin) = self.begin_of(ready, loaded) else { return Ok(()) };
+            times = times.next(context.plan, share.number, begin, context.began);
+            self.begin(share, times);
+            self.worker.work(&context.meeting, times.begin, times.end)?;
+            let reporter = self.worker.reporter();
+            reporter.say(WorkerMessage::Spent { phase: share.number, cpu: sys::process_cpu_time() });
+            context.stored[share.number].fetch_add(reporter.stored(), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Opens the connections that a phase needs at its beginning and that are not open.
+    fn prepare(&mut self, share: &PhaseShare<'_>) -> io::Result<()> {
+        let context = self.context;
+        // With windows each socket keeps the transport that it has.
+        let changed = context.window.is_none()
+            && self.worker.change_transport(|server| context.transport_of(share.phase, server));
+        if changed {
+            self.idle(share);
+            self.worker.open(&context.meeting)
+        } else if share.begins_with_all_open() && self.worker.has_shut() {
+            self.idle(share);
+            self.worker.reopen(&context.meeting)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Meets the other workers of this process for a phase. Returns since when all are ready, on the monotonic clock, and
+    /// what the phase before stored; `None` where the phase does not begin.
+    fn meet(&mut self, share: &PhaseShare<'_>) -> Option<(Nanos, Loaded)> {
+        let context = self.context;
+        let ready = context.meeting.meet(self.worker.now(), self.worker.can_go_on())?;
+        let loaded =
+            share.number.checked_sub(1).map_or(Loaded::default(), |before| context.loaded_by(before));
+        // Where the load is shared among processes, the controller decides.
+        let goes_on = !loaded.has_failed() || !context.part.is_whole();
+        goes_on.then_some((ready, loaded))
+    }
+
+    /// When a phase begins, on the monotonic clock, for which all workers of this process are ready since `ready`, after a
+    /// phase that `loaded` so much; `None` when it does not.
+    fn begin_of(&self, ready: Nanos, loaded: Loaded) -> Option<Nanos> {
+        let Some(gate) = self.context.gate else { return Some(ready.saturating_add(HEAD_START_NS)) };
+        let meeting = &self.context.meeting;
+        // One worker asks for all, and the others wait for its answer.
+        match self.number {
+            0 => {
+                let begin = gate.pass(ready, loaded);
+                meeting.meet(begin.unwrap_or(0), begin.is_some())
+            }
+            _ => meeting.meet(0, true),
+        }
+    }
+
+    /// Tells every client what to do in a phase, and the run that the phase begins.
+    fn begin(&mut self, share: &PhaseShare<'_>, times: PhaseTimes) {
+        let context = self.context;
+        let (plan, phase) = (context.plan, share.phase);
+        let (entries, shared, reporter) = self.worker.parts();
+        shared.begin(&phase.work, plan.seed);
+        let mode = if phase.recorded { Mode::Record(plan.interval_ns) } else { Mode::Count };
+        reporter.begin_phase(share.number, mode, times.begin, times.end);
+        reporter.note_loads(matches!(phase.work, Work::Load(_)));
+        reporter.note_open(entries.iter().map(|entry| entry.client.open_lanes()).sum());
+        let paces = paces_of(plan, share);
+        for (entry, &client) in entries.iter_mut().zip(&self.clients) {
+            let assignment = assignment_of(context, share, client, times);
+            let schedule = match &phase.work {
+                Work::Pause(_) => Some(Schedule::never()),
+                _ => paces[client.group].as_ref().map(|pace| pace.schedule(assignment.place)),
+            };
+            entry.client.begin(assignment, schedule);
+        }
+        if let (Work::Mix(_), Some((group, crowd))) = (&phase.work, plan.churning_group()) {
+            self.worker.begin_churn(churn_phase_of(context, share, (group, crowd), times));
+        }
+        if self.number == 0 {
+            let began =
+                WorkerMessage::Began { phase: share.number, at: times.begin, cpu: sys::process_cpu_time() };
+            self.worker.reporter().say(began);
+        }
+    }
+
+    /// Tells every client to wait for a phase.
+    fn idle(&mut self, share: &PhaseShare<'_>) {
+        let context = self.context;
+        let (entries, ..) = self.worker.parts();
+        for (entry, client) in entries.iter_mut().zip(&self.clients) {
+            let place = context.place_of(share.number, client.group, client.number);
+            entry.client.begin(PhaseAssignment::nothing(place), None);
+        }
+    }
+}
+
+/// What a client does in a phase.
+fn assignment_of(
+    context: &RunContext<'_>,
+    share: &PhaseShare<'_>,
+    client: ClientId,
+    times: PhaseTimes,
+) -> PhaseAssignment {
+    let group = &context.plan.groups[client.group];
+    let ClientShare { requests, depth, repeats } = share.of_client(client);
+    PhaseAssignment {
+        place: context.place_of(share.number, client.group, client.number),
+        begin: times.begin,
+        end: times.end,
+        requests,
+        depth,
+        repeats,
+        late: group.policy.late,
+        spacing_ns: if group.policy.spaced { mean_gap_ns(group) } else { 0 },
+    }
+}
+
+/// When the requests of each group are due in a phase; `None` in closed loop.
+fn paces_of(plan: &Plan, share: &PhaseShare<'_>) -> Vec<Option<Pace>> {
+    let pace = |group: usize| {
+        let (arrivals, rate) = share.arrivals_of(group)?;
+        Some(Pace::new(arrivals, rate, u64::from(plan.groups[group].clients)))
+    };
+    (0..plan.groups.len()).map(pace).collect()
+}
+
+/// The mean time between two requests of a client; 0 in closed loop.
+fn mean_gap_ns(group: &plan::Group) -> Nanos {
+    group.rate.map_or(0, |rate| Pace::mean_gap_ns(rate, u64::from(group.clients)))
+}
+
+/// What the clients of a group that come and go do in a phase.
+fn churn_phase_of(
+    context: &RunContext<'_>,
+    share: &PhaseShare<'_>,
+    (group, crowd): (usize, &plan::Crowd),
+    times: PhaseTimes,
+) -> ChurnPhase {
+    let place = context.place_of(share.number, group, 0);
+    let sequence = crowd.sequence.as_ref();
+    let spawns = match &crowd.births {
+        plan::Births::Closed => SpawnSchedule::Closed,
+        plan::Births::Open { arrivals, rate } => {
+            SpawnSchedule::Scheduled(Pace::new(arrivals, *rate, 1).schedule(place))
+        }
+        plan::Births::Drawn(gap) => {
+            SpawnSchedule::Drawn(Draws::new(*gap, sequence.map_or(0, |sequence| sequence.instance)))
+        }
+    };
+    ChurnPhase {
+        place,
+        begin: times.begin,
+        end: times.end,
+        spawns,
+        requests: share.requests.unwrap_or(u64::MAX),
+        calls: crowd.calls,
+        depth: share.churning_depth(group, crowd.calls),
+        told: sequence.is_some_and(|sequence| sequence.calls.is_some()),
+        // mcperf's connections come when they are due and fail for themselves.
+        paced: sequence.is_none(),
+    }
+}

@@ -1,0 +1,85 @@
+//! The servers of a Plan as this machine reaches them, and the descriptors and cores that their connections need.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use pummel_logic::plan::share::Part;
+use pummel_logic::plan::{Plan, Transport, Wait, Work};
+use pummel_logic::time::{Nanos, SECOND};
+
+use super::error::RunError;
+use super::inputs::Permit;
+use crate::backend::waiting::Cores;
+use crate::resolve::{self, ConnectError, Server, Sources};
+use crate::sys;
+
+/// How long to wait for a server to take a TCP connection, by which it then is loaded although it is measured over UDP.
+const LISTEN_MAX_NS: Nanos = SECOND;
+
+/// Resolves the servers of a plan, each of which is loaded over what `loading` says.
+pub(super) fn servers_of(
+    plan: &Plan,
+    permit: Option<&Permit>,
+    loading: impl Fn(&Server) -> Transport,
+) -> Result<Arc<[Server]>, RunError> {
+    let sources = Sources::parse(&plan.socket.source).map_err(RunError::Connect)?;
+    let resolve = |name: &String| {
+        let server = Server::resolve(name, &sources).map_err(RunError::Connect)?;
+        // Of the addresses that are used from here on: a name may have others the next time.
+        if let Some(permit) = permit {
+            server
+                .permitted(|address| permit(address))
+                .map_err(|address| RunError::Forbidden { server: name.clone(), address })?;
+        }
+        let loading = loading(&server);
+        Ok(server.loaded_by(loading))
+    };
+    plan.servers.iter().map(resolve).collect()
+}
+
+/// How a server is loaded: over TCP where it listens there, since nothing gets lost then.
+pub(super) fn loading_of(plan: &Plan, server: &Server) -> Transport {
+    let loads = plan.phases.iter().any(|phase| matches!(phase.work, Work::Load(_)));
+    let patience = Duration::from_nanos(plan.timeout_ns.min(LISTEN_MAX_NS));
+    match plan.transport {
+        Transport::Udp if loads && server.takes_streams(patience) => Transport::Stream,
+        transport => transport,
+    }
+}
+
+/// How workers wait: spinning needs a core for each worker that no server uses.
+pub(super) fn wait_of(wait: Wait, threads: u32, servers: &[Server]) -> Wait {
+    let cores = Cores {
+        machine: sys::online_cpus(),
+        // As few as affinity and the control group leave.
+        allowed: thread::available_parallelism().map_or(1, |cpus| cpus.get()),
+        workers: threads as usize,
+        servers: servers.iter().filter(|server| server.is_here()).count(),
+    };
+    cores.settle(wait)
+}
+
+/// Whether requests may be sent to all servers of a plan, as far as their addresses are known: a run asks again, of the
+/// addresses that it uses.
+///
+/// # Errors
+/// Returns [`RunError::Forbidden`] for the first server with an address that is not permitted, and
+/// [`RunError::Connect`] when a name cannot be resolved.
+pub fn permitted(plan: &Plan, permit: &Permit) -> Result<(), RunError> {
+    servers_of(plan, Some(permit), |_| plan.transport).map(drop)
+}
+
+/// Makes sure that the connections of a process can be open here, raising the soft limit where that helps.
+///
+/// # Errors
+/// Returns [`ConnectError::Descriptors`] when the hard limit of descriptors is below what the process' connections
+/// need. Clients that come and go need no descriptor beforehand, so a plan with them is never refused.
+pub fn ensure_descriptors(plan: &Plan, part: &Part) -> Result<(), ConnectError> {
+    let connections = part.clients() * plan.lanes() as u64;
+    match plan.churning_group() {
+        Some(_) => resolve::allow_descriptors(connections, part.threads),
+        None => resolve::ensure_descriptors(connections, part.threads)?,
+    }
+    Ok(())
+}

@@ -1,0 +1,180 @@
+//! One worker is made from what all workers of a run have in common: its clients, where each connects to, its limits.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use pummel_logic::client::Client;
+use pummel_logic::measure::interval::Interval;
+use pummel_logic::plan::share::{ClientId, depth_at_start, loaders};
+use pummel_logic::plan::{Clock, Plan, Transport, Work};
+use pummel_logic::protocol::{Codec, Verb};
+use pummel_logic::unsent::draws_of_client;
+use pummel_logic::workload::mix::verbs_of;
+use pummel_logic::workload::request::Shared;
+use pummel_logic::workload::sequence::{Sequencer, Weight};
+use pummel_logic::workload::verify::stale::Writer;
+
+use super::context::RunContext;
+use crate::backend::Backend;
+use crate::resolve::Server;
+use crate::worker::messages::Line;
+use crate::worker::population::ChurnLimits;
+use crate::worker::reporter::{ReportOptions, WorkerReporter};
+use crate::worker::{Endpoint, Worker, WorkerLimits, WorkerSetup};
+
+/// Makes the worker that `line` belongs to, with these clients, without a connection yet.
+pub(super) fn worker_of<C: Codec, B: Backend>(
+    context: &RunContext<'_>,
+    line: Line,
+    backend: B,
+    clients: &[ClientId],
+) -> Worker<C, B> {
+    let number = line.worker;
+    let setup = setup_of(context, clients);
+    let options = report_options_of(context, &setup.endpoints);
+    let verbs = recorded_verbs(context.plan);
+    let intervals = std::array::from_fn(|_| {
+        let interval = Interval::new(context.plan.groups.iter().map(|_| verbs.iter().copied()));
+        Box::new(interval.counting(context.wants.outstanding).of_worker(number))
+    });
+    let reporter = WorkerReporter::new(line, intervals, options);
+    Worker::new(backend, setup, limits_of(context.plan), shared_of(context, number), reporter)
+        .churn_limits(churn_limits_of(context, number))
+}
+
+/// The clients of a worker, and where each of their connections goes.
+fn setup_of(context: &RunContext<'_>, ids: &[ClientId]) -> WorkerSetup {
+    let plan = context.plan;
+    let lanes = plan.lanes();
+    let mut clients = Vec::with_capacity(ids.len());
+    let mut endpoints = Vec::with_capacity(ids.len() * lanes);
+    for &id in ids {
+        let servers = servers_of_client(context, id);
+        clients.push(client_of(context, id, &servers));
+        let first = plan.clients_before(id) * lanes as u64;
+        endpoints.extend((first..).zip(servers.iter()).map(|(connection, &server)| {
+            Endpoint {
+                server,
+                connection,
+                transport: context
+                    .phases
+                    .first()
+                    .map_or(plan.transport, |share| context.transport_of(share.phase, server)),
+            }
+        }));
+        let has_datagrams = plan.window().is_some_and(|window| window.pool.datagrams);
+        if let Some(last) = endpoints.last_mut().filter(|_| has_datagrams) {
+            last.transport = Transport::Udp;
+        }
+    }
+    WorkerSetup {
+        clients,
+        lanes,
+        servers: Arc::clone(&context.servers),
+        endpoints,
+        depth: plan.groups.iter().map(|group| depth_at_start(group.depth)).max().unwrap_or(1),
+        handshake: Arc::clone(&context.handshake),
+    }
+}
+
+/// The servers that the lanes of a client go to.
+fn servers_of_client<'a>(context: &'a RunContext<'_>, id: ClientId) -> Cow<'a, [u32]> {
+    let plan = context.plan;
+    match plan.window() {
+        Some(window) => Cow::Owned(window.pool.servers_of(id.number, plan.servers.len())),
+        None => Cow::Borrowed(context.routers[id.group].servers_of(id.number)),
+    }
+}
+
+fn client_of(context: &RunContext<'_>, id: ClientId, servers: &[u32]) -> Client {
+    let plan = context.plan;
+    let writer = context.verifies().then(|| Writer::new(context.mark, plan.clients_before(id)));
+    let client = Client::new(id.group, id.number, servers[0], writer).with_lanes(servers);
+    match &context.window {
+        Some(window) => client.with_window(window, plan.groups[id.group].clients.into()),
+        None => client,
+    }
+}
+
+/// What the clients of a worker have in common.
+fn shared_of(context: &RunContext<'_>, worker: usize) -> Shared {
+    let plan = context.plan;
+    let clients = plan.groups.first().map_or(1, |group| u64::from(group.clients));
+    let (keys, values) = (context.keys.clone(), context.values.clone());
+    let shared = Shared::new(keys, values, &plan.data, clients, plan.verify, context.mark)
+        .over(context.routers[0].clone())
+        .counting_bare(plan.protocol.is_resp())
+        .loading_by(loaders(context.loading))
+        .counting(plan.sequence().map(|sequence| Sequencer::new(sequence, &plan.data.key_prefix)))
+        .with_window(context.window.clone());
+    match &context.trace {
+        Some(trace) => {
+            let worker = u64::from(context.part.first_worker) + worker as u64;
+            shared.replaying(Arc::clone(trace), worker, context.part.workers.into())
+        }
+        None => shared,
+    }
+}
+
+fn limits_of(plan: &Plan) -> WorkerLimits {
+    WorkerLimits {
+        timeout_ns: plan.timeout_ns,
+        reconnect: plan.reconnect,
+        drain_ns: plan.drain_ns(),
+        load_patience_ns: plan.load_patience_ns(),
+        patience_ns: plan.patience_ns(),
+        unsent_draws_max: draws_of_client(plan.clients()),
+    }
+}
+
+fn report_options_of(context: &RunContext<'_>, endpoints: &[Endpoint]) -> ReportOptions {
+    let plan = context.plan;
+    let churns = plan.churning_group().is_some();
+    ReportOptions {
+        checks: if context.verifies() { endpoints.len() } else { 0 },
+        churn_account: churns.then(|| plan.sequence().map(|_| weight_of(plan))),
+        checks_grow: churns && context.verifies(),
+        rows: context.wants.rows,
+        departures: context.wants.departures,
+        waits_for_intervals: context.choice.is_none(),
+        first_connection: endpoints.first().map_or(0, |endpoint| endpoint.connection) + 1,
+        successes_only: plan.groups.iter().map(|group| group.policy.successes_only).collect(),
+        stamped: plan.engine.clock == Clock::Kernel && !context.servers.iter().any(Server::is_unix),
+    }
+}
+
+/// The clients of a worker that come and go; `None` where all clients stay.
+fn churn_limits_of(context: &RunContext<'_>, worker: usize) -> Option<ChurnLimits> {
+    let (plan, part) = (context.plan, &context.part);
+    let (group, _) = plan.churning_group()?;
+    Some(ChurnLimits {
+        group,
+        limit: part.churning_clients_of_worker(group, worker) as usize,
+        turn: (u64::from(part.first_worker) + worker as u64, u64::from(part.workers)),
+        depth: depth_at_start(plan.groups[group].depth),
+        mark: context.verifies().then_some(context.mark),
+        transport: plan.transport,
+    })
+}
+
+/// What requests of a sequence weigh.
+fn weight_of(plan: &Plan) -> Weight {
+    let noreply = plan.phases.iter().any(|phase| matches!(&phase.work, Work::Mix(mix) if mix.noreply));
+    let expiry_s = plan.data.expiry_s.quantile(0.0) as i64;
+    Weight { prefix_bytes: plan.data.key_prefix.len() as u64, expiry_s, noreply }
+}
+
+/// The verbs that recorded phases ask, so that memory for them is there from the start.
+fn recorded_verbs(plan: &Plan) -> Vec<Verb> {
+    let mut verbs = Vec::new();
+    for phase in plan.phases.iter().filter(|phase| phase.recorded) {
+        match &phase.work {
+            Work::Load(_) => verbs.push(Verb::Set),
+            Work::Mix(mix) => verbs.extend(verbs_of(mix)),
+            Work::Replay(_) | Work::Window(_) => verbs.extend([Verb::Get, Verb::Set]),
+            Work::Delete(_) => verbs.push(Verb::Delete),
+            Work::Pause(_) => {}
+        }
+    }
+    verbs
+}

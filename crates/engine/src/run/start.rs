@@ -1,0 +1,167 @@
+//! A run starts: the kernel interface and the codec are chosen, and every worker gets its thread.
+
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread;
+
+use pummel_logic::measure::measurement::Measurement;
+use pummel_logic::plan::{self, Plan, Protocol};
+use pummel_logic::protocol::Codec;
+use pummel_logic::protocol::binary::{Binary, PlainBinary};
+use pummel_logic::protocol::meta::Meta;
+use pummel_logic::protocol::resp::Resp;
+use pummel_logic::protocol::text::Text;
+
+use super::collect::Collector;
+use super::context::{HostSetup, Process, RunContext};
+use super::error::RunError;
+use super::inputs::Inputs;
+use super::phases::{MakeBackend, run_worker};
+use super::servers::{loading_of, servers_of, wait_of};
+use super::watch::Watch;
+use crate::backend::Backend;
+use crate::backend::choice;
+use crate::backend::epoll::Epoll;
+use crate::backend::tls::{Setup, Tls};
+use crate::backend::uring::Uring;
+use crate::worker::meeting::Meeting;
+use crate::worker::messages::Line;
+
+/// A run that is about to start.
+pub(super) struct Start<'a, 'w> {
+    pub(super) plan: &'a Plan,
+    pub(super) inputs: &'a Inputs,
+    /// Which process this is; `None` where it runs the whole plan.
+    pub(super) process: Option<Process<'a>>,
+    pub(super) watch: &'w mut dyn Watch,
+    /// Says whether the run is to end before its time.
+    pub(super) stop: &'w dyn Fn() -> bool,
+}
+
+impl Start<'_, '_> {
+    /// Runs on the kernel interface that the plan asks for, or on the one that this machine has in place of it.
+    pub(super) fn on_kernel(self) -> Result<Measurement, RunError> {
+        let plan = self.plan;
+        let servers = servers_of(plan, self.inputs.permit.as_ref(), |server| loading_of(plan, server))?;
+        let threads = self.process.map_or(plan.engine.threads, |process| process.part.threads);
+        let wait = wait_of(plan.engine.wait, threads, &servers);
+        let clock = plan.engine.clock;
+        let choice = choice::choose(plan.engine.backend);
+        if let (plan::Backend::Uring, Some(why)) = (plan.engine.backend, &choice.fallback) {
+            self.watch.notice(&format!("io_uring cannot be used, epoll is instead: {why}"));
+        }
+        let host = HostSetup { servers, choice: Some(choice.clone()) };
+        match choice.backend {
+            plan::Backend::Uring => self.encrypted(host, &|_| Uring::new(wait, clock, &plan.socket)),
+            plan::Backend::Auto | plan::Backend::Epoll => {
+                self.encrypted(host, &|_| Epoll::new(wait, clock, &plan.socket))
+            }
+        }
+    }
+
+    /// Runs on backends of the caller's making.
+    pub(super) fn on<B: Backend>(self, backend: &MakeBackend<'_, B>) -> Result<Measurement, RunError> {
+        let servers = servers_of(self.plan, None, |_| self.plan.transport)?;
+        self.speaking(HostSetup { servers, choice: None }, backend)
+    }
+
+    /// Runs on backends that are encrypted where the plan says so.
+    fn encrypted<B: Backend>(
+        self,
+        host: HostSetup,
+        backend: &MakeBackend<'_, B>,
+    ) -> Result<Measurement, RunError> {
+        match &self.plan.tls {
+            None => self.speaking(host, backend),
+            Some(options) => {
+                let setup = Setup::new(options, &host.servers).map_err(RunError::Tls)?;
+                self.speaking(host, &|worker| Ok(Tls::new(backend(worker)?, &setup)))
+            }
+        }
+    }
+
+    /// Runs with the codec of the plan's protocol.
+    fn speaking<B: Backend>(
+        self,
+        host: HostSetup,
+        backend: &MakeBackend<'_, B>,
+    ) -> Result<Measurement, RunError> {
+        let Start { plan, inputs, process, watch, stop } = self;
+        let context = RunContext::new(plan, inputs, process, host, watch.wants())?;
+        let threads = Threads { context: &context, watch, stop };
+        match plan.protocol {
+            Protocol::Text => threads.run(backend, text_of(plan)),
+            Protocol::Meta => threads.run(backend, Meta::new()),
+            // memaslap numbers no requests, and a get of several keys is so many gets.
+            Protocol::Binary if plan.window().is_some() => threads.run(backend, PlainBinary::new()),
+            Protocol::Binary => threads.run(backend, Binary::new()),
+            Protocol::Resp2 => threads.run(backend, resp_of::<2>(&context)),
+            Protocol::Resp3 => threads.run(backend, resp_of::<3>(&context)),
+        }
+    }
+}
+
+fn text_of(plan: &Plan) -> Text {
+    match plan.sequence().map(|sequence| sequence.bogus) {
+        None => Text::new(),
+        Some(false) => Text::with_blanks(),
+        Some(true) => Text::with_bogus_sets(),
+    }
+}
+
+/// RESP with the command of the plan, if it has one.
+fn resp_of<const VERSION: u8>(context: &RunContext<'_>) -> Resp<VERSION> {
+    let codec = match &context.template {
+        None => Resp::new(),
+        Some(template) => Resp::with_template(Arc::clone(template)),
+    };
+    codec.keeping_hashes(context.plan.data.style.field_bytes.unwrap_or(0))
+}
+
+/// The threads of a run: one for each worker, and the calling one, which collects what they say.
+struct Threads<'a, 'w> {
+    context: &'a RunContext<'a>,
+    watch: &'w mut dyn Watch,
+    stop: &'w dyn Fn() -> bool,
+}
+
+impl Threads<'_, '_> {
+    fn run<C: Codec + Sync, B: Backend>(
+        self,
+        backend: &MakeBackend<'_, B>,
+        codec: C,
+    ) -> Result<Measurement, RunError> {
+        let (context, codec) = (self.context, &codec);
+        let workers = context.part.threads as usize;
+        let (messages, inbox) = mpsc::channel();
+        let mut spares = Vec::with_capacity(workers);
+        thread::scope(|scope| {
+            for worker in 0..workers {
+                let (spare, returned) = mpsc::channel();
+                spares.push(spare);
+                let line = Line::new(worker, messages.clone(), returned);
+                let spawned = thread::Builder::new()
+                    .name(format!("worker-{worker}"))
+                    .spawn_scoped(scope, move || run_worker::<C, B>(context, line, backend, codec));
+                if let Err(error) = spawned {
+                    (worker..workers).for_each(|_| context.meeting.leave());
+                    return Err(RunError::Kernel("a thread could not be started", error));
+                }
+            }
+            drop(messages);
+            let _end = EndOnPanic(&context.meeting);
+            Ok(Collector::new(context, spares, self.watch).collect(inbox, self.stop))
+        })
+    }
+}
+
+/// Ends the phase under way when the thread that watches panics, since it waits for the workers before it unwinds further.
+struct EndOnPanic<'a>(&'a Meeting);
+
+impl Drop for EndOnPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.stop();
+        }
+    }
+}

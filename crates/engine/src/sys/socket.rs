@@ -1,0 +1,251 @@
+//! Sockets: made, set up, connected, sent to and received from.
+
+use std::ffi::{c_int, c_void};
+use std::io::{self, IoSlice};
+use std::mem::{MaybeUninit, size_of};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::ptr;
+
+use pummel_logic::time::{Nanos, SECOND};
+
+use super::address::Address;
+use super::{check, check_len, own};
+
+/// A new non-blocking stream socket of the family that `address` has.
+///
+/// # Errors
+/// Returns the error of `socket`: EMFILE or ENFILE when no descriptor is left, EAFNOSUPPORT when the kernel lacks the
+/// family.
+pub fn stream_socket(address: &Address) -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: socket() takes plain numbers.
+    own(unsafe { libc::socket(address.family(), kind, 0) })
+}
+
+/// A new non-blocking datagram socket of the family that `address` has.
+///
+/// # Errors
+/// Returns the error of `socket`: EMFILE or ENFILE when no descriptor is left, EAFNOSUPPORT when the kernel lacks the
+/// family.
+pub fn datagram_socket_to(address: &Address) -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: socket() takes plain numbers.
+    own(unsafe { libc::socket(address.family(), kind, 0) })
+}
+
+/// A new datagram socket, which is never connected.
+///
+/// # Errors
+/// Returns the error of `socket`: EMFILE or ENFILE when no descriptor is left, EAFNOSUPPORT when the kernel lacks
+/// IPv4.
+pub fn datagram_socket() -> io::Result<OwnedFd> {
+    // SAFETY: socket() takes plain numbers.
+    own(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })
+}
+
+/// Binds a socket to the address that it shall connect from.
+///
+/// # Errors
+/// Returns the error of `bind`: EADDRNOTAVAIL when this machine lacks the address, EADDRINUSE when its port is taken.
+pub fn bind(socket: BorrowedFd<'_>, address: &Address) -> io::Result<()> {
+    // SAFETY: the pointer and the length describe the address inside `address`.
+    check(unsafe { libc::bind(socket.as_raw_fd(), address.raw(), address.len_bytes) })?;
+    Ok(())
+}
+
+/// Connects, or begins to (EINPROGRESS).
+///
+/// # Errors
+/// Returns the error of `connect`: EINPROGRESS when the connection is being opened, ECONNREFUSED, ENETUNREACH and the
+/// like when it cannot be, EADDRNOTAVAIL when no local port is left, EAGAIN when the queue of a unix listener is
+/// full.
+pub fn connect(socket: BorrowedFd<'_>, address: &Address) -> io::Result<()> {
+    // SAFETY: the pointer and the length describe the address inside `address`.
+    check(unsafe { libc::connect(socket.as_raw_fd(), address.raw(), address.len_bytes) })?;
+    Ok(())
+}
+
+fn set_option<T>(socket: BorrowedFd<'_>, level: c_int, name: c_int, value: &T) -> io::Result<()> {
+    let len_bytes = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the pointer and the length describe `value`.
+    check(unsafe {
+        libc::setsockopt(socket.as_raw_fd(), level, name, ptr::from_ref(value).cast(), len_bytes)
+    })?;
+    Ok(())
+}
+
+/// TCP_NODELAY: small segments leave at once.
+///
+/// # Errors
+/// Returns the error of `setsockopt`: ENOPROTOOPT or EOPNOTSUPP when this kind of socket lacks the option.
+pub fn set_nodelay(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set_option(socket, libc::IPPROTO_TCP, libc::TCP_NODELAY, &(1 as c_int))
+}
+
+/// SO_LINGER: how long closing waits for bytes to leave; 0 throws them away and sends a reset.
+///
+/// # Errors
+/// Returns the error of `setsockopt`: ENOPROTOOPT or EOPNOTSUPP when this kind of socket lacks the option.
+pub fn set_linger(socket: BorrowedFd<'_>, seconds: u32) -> io::Result<()> {
+    let seconds = c_int::try_from(seconds).unwrap_or(c_int::MAX);
+    set_option(socket, libc::SOL_SOCKET, libc::SO_LINGER, &libc::linger { l_onoff: 1, l_linger: seconds })
+}
+
+/// SO_SNDBUF; the kernel doubles it and keeps it within its own bounds.
+///
+/// # Errors
+/// Returns the error of `setsockopt`: ENOPROTOOPT or EOPNOTSUPP when this kind of socket lacks the option.
+pub fn set_send_buffer(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
+    let bytes = c_int::try_from(bytes).unwrap_or(c_int::MAX);
+    set_option(socket, libc::SOL_SOCKET, libc::SO_SNDBUF, &bytes)
+}
+
+/// SO_RCVBUF; the kernel doubles it and keeps it within its own bounds.
+///
+/// # Errors
+/// Returns the error of `setsockopt`: ENOPROTOOPT or EOPNOTSUPP when this kind of socket lacks the option.
+pub fn set_receive_buffer(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
+    let bytes = c_int::try_from(bytes).unwrap_or(c_int::MAX);
+    set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &bytes)
+}
+
+/// IP_BIND_ADDRESS_NO_PORT: binding to port 0 takes no port yet, so that each destination has all ports to itself.
+///
+/// # Errors
+/// Returns the error of `setsockopt`: ENOPROTOOPT or EOPNOTSUPP when this kind of socket lacks the option.
+pub fn set_bind_address_no_port(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set_option(socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, &(1 as c_int))
+}
+
+/// SO_TIMESTAMPNS: the kernel says of received bytes when they came.
+///
+/// # Errors
+/// Returns the error of `setsockopt`: ENOPROTOOPT or EOPNOTSUPP when this kind of socket lacks the option.
+pub fn set_receive_stamps(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &(1 as c_int))
+}
+
+/// Takes the socket's pending error (SO_ERROR) as an error number; 0 for none.
+///
+/// # Errors
+/// Returns the error of `getsockopt`, which no open socket gives.
+pub fn take_socket_error(socket: BorrowedFd<'_>) -> io::Result<i32> {
+    let mut error: c_int = 0;
+    let mut len_bytes = size_of::<c_int>() as libc::socklen_t;
+    // SAFETY: the pointers are to places of the right sizes for the option.
+    check(unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ERROR,
+            ptr::from_mut(&mut error).cast(),
+            &mut len_bytes,
+        )
+    })?;
+    Ok(error)
+}
+
+/// Sends what fits without waiting, and without a SIGPIPE. `parts` may be any number up to IOV_MAX (1024).
+///
+/// # Errors
+/// Returns the error of the send: EAGAIN when the socket is full, EMSGSIZE for a datagram that is too long,
+/// ECONNRESET, EPIPE and the like when the connection is over.
+#[inline]
+pub fn send(socket: BorrowedFd<'_>, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+    let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+    if let [part] = parts {
+        let no_address = ptr::null::<libc::sockaddr>();
+        // By number: in a program with threads, the C library's function also looks twice whether this one is to be
+        // cancelled.
+        // SAFETY: the pointer and the length describe `part`; no address is given, of length 0.
+        let sent = unsafe {
+            libc::syscall(
+                libc::SYS_sendto,
+                socket.as_raw_fd(),
+                part.as_ptr(),
+                part.len(),
+                flags,
+                no_address,
+                0 as libc::socklen_t,
+            )
+        };
+        return check_len(sent as isize);
+    }
+    // SAFETY: msghdr is pointers and numbers, for which all zeroes (null, empty) is a value.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    // IoSlice is promised to have the layout of iovec; sendmsg does not write to it.
+    message.msg_iov = parts.as_ptr().cast::<libc::iovec>().cast_mut();
+    message.msg_iovlen = parts.len() as _;
+    // SAFETY: `message` describes `parts`, which live until the call returns.
+    check_len(unsafe { libc::sendmsg(socket.as_raw_fd(), &message, flags) })
+}
+
+/// Receives what is there without waiting; 0 is the end of the stream.
+///
+/// # Errors
+/// Returns the error of the receive: EAGAIN when nothing is there, ECONNRESET and the like when the connection is
+/// broken.
+#[inline]
+pub fn receive(socket: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
+    let (place, len_bytes) = (into.as_mut_ptr().cast::<c_void>(), into.len());
+    // SAFETY: the pointer and the length describe `into`.
+    check_len(unsafe { libc::recv(socket.as_raw_fd(), place, len_bytes, libc::MSG_DONTWAIT) })
+}
+
+/// Room for control messages: one time stamp takes 32 bytes; the rest is for options that no part of the program sets.
+#[repr(C, align(8))]
+struct Control([MaybeUninit<u8>; 64]);
+
+/// Receives what is there without waiting, with the wall time at which the kernel received the newest segment of it,
+/// where the socket has [`set_receive_stamps`]. 0 bytes is the end of the stream.
+///
+/// # Errors
+/// Returns the error of the receive: EAGAIN when nothing is there, ECONNRESET and the like when the connection is
+/// broken.
+#[inline]
+pub fn receive_stamped(socket: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<(usize, Option<Nanos>)> {
+    let mut control = Control([MaybeUninit::uninit(); 64]);
+    let mut part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    // SAFETY: msghdr is pointers and numbers, for which all zeroes (null, empty) is a value.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = &mut part;
+    message.msg_iovlen = 1;
+    message.msg_control = ptr::from_mut(&mut control).cast();
+    message.msg_controllen = size_of::<Control>() as _;
+    // By number, as in `send`.
+    // SAFETY: `message` describes `into` and `control`, which live until the call returns.
+    let received = unsafe {
+        libc::syscall(libc::SYS_recvmsg, socket.as_raw_fd(), ptr::from_mut(&mut message), libc::MSG_DONTWAIT)
+    };
+    let received = check_len(received as isize)?;
+    Ok((received, stamp_of(&message)))
+}
+
+/// The receive stamp among control messages that the kernel wrote somewhere; they begin at a multiple of 8 bytes.
+#[inline]
+pub fn stamp_in(control: &mut [u8]) -> Option<Nanos> {
+    // SAFETY: msghdr is pointers and numbers, for which all zeroes (null, empty) is a value.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_control = control.as_mut_ptr().cast();
+    message.msg_controllen = control.len() as _;
+    stamp_of(&message)
+}
+
+/// The receive stamp among the control messages that the kernel wrote.
+fn stamp_of(message: &libc::msghdr) -> Option<Nanos> {
+    // SAFETY: the kernel filled in `message`; its control buffer is still alive in the caller.
+    let mut header = unsafe { libc::CMSG_FIRSTHDR(message) };
+    while !header.is_null() {
+        // SAFETY: `header` is not null and points to a whole control message inside the buffer.
+        let (level, kind) = unsafe { ((*header).cmsg_level, (*header).cmsg_type) };
+        // SCM_TIMESTAMPNS has the number of SO_TIMESTAMPNS.
+        if level == libc::SOL_SOCKET && kind == libc::SO_TIMESTAMPNS {
+            // SAFETY: the data of this kind of message is a timespec, perhaps not aligned for one.
+            let time = unsafe { libc::CMSG_DATA(header).cast::<libc::timespec>().read_unaligned() };
+            return Some(time.tv_sec as Nanos * SECOND + time.tv_nsec as Nanos);
+        }
+        // SAFETY: as for CMSG_FIRSTHDR; `header` came from this message.
+        header = unsafe { libc::CMSG_NXTHDR(message, header) };
+    }
+    None
+}

@@ -1,0 +1,140 @@
+//! When the phases of a Plan end, and for how long they wait for servers.
+
+use super::{Plan, Work};
+use crate::time::{NEVER, Nanos, SECOND};
+
+/// The drain of a phase lasts at most this long, and at most as long as a request may take.
+const DRAIN_MAX_NS: Nanos = SECOND;
+
+/// How long a server may be silent: a number of timeouts, and at least a time.
+struct Patience {
+    timeouts: u64,
+    least_ns: Nanos,
+}
+
+/// For how long a server may be silent while records are stored.
+const LOAD_PATIENCE: Patience = Patience { timeouts: 3, least_ns: 3 * SECOND };
+
+/// For how long a server may be silent otherwise, and also while records are stored where connections are opened again:
+/// a server then may take its time to come back.
+const PATIENCE: Patience = Patience { timeouts: 10, least_ns: 10 * SECOND };
+
+impl Plan {
+    /// How long a phase waits for its last answers.
+    pub fn drain_ns(&self) -> Nanos {
+        self.timeout_ns.min(DRAIN_MAX_NS)
+    }
+
+    /// For how long a server may answer nothing in a load that only its number of requests ends.
+    pub fn load_patience_ns(&self) -> Nanos {
+        self.wait_ns(if self.reconnect { PATIENCE } else { LOAD_PATIENCE })
+    }
+
+    /// For how long a server may answer nothing in any other phase that only its number of requests ends.
+    pub fn patience_ns(&self) -> Nanos {
+        self.wait_ns(PATIENCE)
+    }
+
+    fn wait_ns(&self, patience: Patience) -> Nanos {
+        self.timeout_ns.saturating_mul(patience.timeouts).max(patience.least_ns)
+    }
+}
+
+/// When a phase begins and ends, on the monotonic clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PhaseTimes {
+    /// When it begins.
+    pub begin: Nanos,
+    /// When its time is over, `begin` or later; [`NEVER`] where only its requests end it.
+    pub end: Nanos,
+    /// Where its time counts from: `begin`, or the beginning of the recorded phase that it goes on with.
+    since: Nanos,
+}
+
+impl PhaseTimes {
+    /// The times before the first phase.
+    pub const NONE: PhaseTimes = PhaseTimes { begin: 0, end: NEVER, since: 0 };
+
+    /// The times of phase `number` of a plan, which begins at `begin`, in a run that began at `run_began`; `self` are those
+    /// of the phase before it.
+    pub fn next(self, plan: &Plan, number: usize, begin: Nanos, run_began: Nanos) -> PhaseTimes {
+        let phase = &plan.phases[number];
+        let runs_on = plan.runs_on(number);
+        let since = if runs_on { self.since } else { begin };
+        let end = match &phase.work {
+            Work::Pause(pause) => run_began.saturating_add(pause.until_ns),
+            Work::Delete(_) if runs_on => self.end,
+            _ => phase.stop.time_ns.map_or(NEVER, |time_ns| since.saturating_add(time_ns)),
+        };
+        PhaseTimes { begin, end: end.max(begin), since }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Delete, Load, Mix, Pause, Phase, Stop};
+    use crate::protocol::Verb;
+    use crate::time::MILLISECOND;
+
+    #[test]
+    fn patience_is_some_timeouts_and_at_least_some_seconds() {
+        // Timeout, reconnection; drain, patience of a load, patience of any other phase.
+        let rows = [
+            (SECOND / 10, false, [SECOND / 10, 3 * SECOND, 10 * SECOND]),
+            (SECOND, false, [SECOND, 3 * SECOND, 10 * SECOND]),
+            (2 * SECOND, false, [SECOND, 6 * SECOND, 20 * SECOND]),
+            (2 * SECOND, true, [SECOND, 20 * SECOND, 20 * SECOND]),
+            (NEVER, false, [SECOND, NEVER, NEVER]),
+        ];
+        for (timeout_ns, reconnect, expected) in rows {
+            let plan = Plan { timeout_ns, reconnect, ..Plan::default() };
+            assert_eq!(
+                [plan.drain_ns(), plan.load_patience_ns(), plan.patience_ns()],
+                expected,
+                "{timeout_ns}"
+            );
+        }
+    }
+
+    fn plan(phases: impl IntoIterator<Item = (Work, Option<Nanos>, bool)>) -> Plan {
+        let phase = |(work, time_ns, recorded)| Phase {
+            name: "phase".to_owned(),
+            work,
+            stop: Stop { time_ns, requests: None },
+            recorded,
+        };
+        Plan { phases: phases.into_iter().map(phase).collect(), ..Plan::default() }
+    }
+
+    /// When the phases of a plan are over that each begin a millisecond after the end of the one before, or 10 ms after
+    /// its beginning, in a run that began at 1 s.
+    fn ends(plan: &Plan) -> Vec<Nanos> {
+        let mut times = PhaseTimes::NONE;
+        let mut at = SECOND;
+        let mut ends = Vec::new();
+        for number in 0..plan.phases.len() {
+            times = times.next(plan, number, at, SECOND);
+            ends.push(times.end);
+            at = if times.end == NEVER { at + 10 * MILLISECOND } else { times.end + MILLISECOND };
+        }
+        ends
+    }
+
+    #[test]
+    fn a_phase_ends_by_its_time_or_never() {
+        let mix = || Work::Mix(Mix::of(&[(Verb::Get, 1.0)]));
+        let delete = || Work::Delete(Delete { share: 0.5, depth: 1 });
+        let pause = |until_ns| Work::Pause(Pause { until_ns });
+        let load = Work::Load(Load::default());
+        let (s, ms) = (SECOND, MILLISECOND);
+        assert_eq!(ends(&plan([(load, None, false), (mix(), Some(s), true)])), [NEVER, 2 * s + 10 * ms]);
+        assert_eq!(ends(&plan([(mix(), Some(NEVER), true)])), [NEVER]);
+        // A pause counts from the beginning of the run, and is over at once where that has passed.
+        assert_eq!(ends(&plan([(mix(), Some(s), false), (pause(3 * s), None, false)])), [2 * s, 4 * s]);
+        assert_eq!(ends(&plan([(mix(), Some(s), false), (pause(ms), None, false)])), [2 * s, 2 * s + ms]);
+        // A deletion that divides a recorded phase takes its time from that, and so does the second part.
+        let divided = [(mix(), Some(s), true), (delete(), None, false), (mix(), Some(2 * s), true)];
+        assert_eq!(ends(&plan(divided)), [2 * s, 2 * s + ms, 3 * s]);
+    }
+}
