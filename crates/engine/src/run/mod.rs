@@ -21,6 +21,7 @@ use pummel_logic::measure::interval::{Interval, add_part, take_whole};
 use pummel_logic::measure::measurement::{Keep, Measurement, Samples, Status};
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::plan::share::Part;
+use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::plan::{self, Arrivals, Clock, Depth, Phase, Plan, Protocol, Route, Transport, Work};
 use pummel_logic::protocol::binary::{Binary, PlainBinary};
 use pummel_logic::protocol::handshake::{self, Handshake};
@@ -225,7 +226,11 @@ impl std::error::Error for RunError {}
 /// recorded requests are missing, [`RunError::Connect`] when a server's name cannot be resolved or the descriptors do
 /// not suffice, [`RunError::Tls`] when the files of TLS cannot be used, and [`RunError::Kernel`] when a thread cannot
 /// be started. What goes wrong after the beginning is in the measurement: its status, its reason and its counts.
-pub fn run(plan: &Plan, watch: &mut dyn Watch, stop: &dyn Fn() -> bool) -> Result<Measurement, RunError> {
+pub fn run(
+    plan: &ValidPlan,
+    watch: &mut dyn Watch,
+    stop: &dyn Fn() -> bool,
+) -> Result<Measurement, RunError> {
     run_with_inputs(plan, &Inputs::default(), watch, stop)
 }
 
@@ -238,7 +243,7 @@ pub fn run(plan: &Plan, watch: &mut dyn Watch, stop: &dyn Fn() -> bool) -> Resul
 /// the files of TLS cannot be used, and [`RunError::Kernel`] when a thread cannot be started. What goes wrong after
 /// the beginning is in the measurement: its status, its reason and its counts.
 pub fn run_with_inputs(
-    plan: &Plan,
+    plan: &ValidPlan,
     inputs: &Inputs,
     watch: &mut dyn Watch,
     stop: &dyn Fn() -> bool,
@@ -256,7 +261,7 @@ pub fn run_with_inputs(
 /// cannot be started. What goes wrong after the beginning is in the measurement: its status, its reason and its
 /// counts.
 pub fn run_share(
-    plan: &Plan,
+    plan: &ValidPlan,
     inputs: &Inputs,
     share: Share<'_>,
     watch: &mut dyn Watch,
@@ -321,7 +326,7 @@ fn run_sealed<B: Backend>(
 /// not suffice, and [`RunError::Kernel`] when a thread cannot be started. What goes wrong after the beginning is in
 /// the measurement: its status, its reason and its counts.
 pub fn run_on<B: Backend>(
-    plan: &Plan,
+    plan: &ValidPlan,
     watch: &mut dyn Watch,
     stop: &dyn Fn() -> bool,
     backend: impl Fn(usize) -> io::Result<B> + Sync,
@@ -334,7 +339,7 @@ pub fn run_on<B: Backend>(
 /// # Errors
 /// As [`run`].
 pub fn run_supplied_on<B: Backend>(
-    plan: &Plan,
+    plan: &ValidPlan,
     inputs: &Inputs,
     watch: &mut dyn Watch,
     stop: &dyn Fn() -> bool,
