@@ -87,6 +87,7 @@ fn plan(server: &str, requests: u64, depth: u32, rate: Option<f64>) -> Plan {
 fn allocations(plan: &Plan, requests: u64) -> usize {
     struct Nobody;
     impl Watch for Nobody {}
+    let plan = &plan.clone().validate().expect("the plan can be run");
     let region = Region::new(ALLOCATOR);
     let measurement = Run::new(plan).start(&mut Nobody, &|| false).expect("the run begins");
     let change = region.change();

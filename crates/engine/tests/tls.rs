@@ -358,7 +358,8 @@ fn plan(server: &Listening) -> Plan {
 }
 
 fn run_to_end(plan: &Plan) -> Measurement {
-    Run::new(plan).start(&mut Unwatched, &|| false).unwrap()
+    let plan = plan.clone().validate().expect("the plan can be run");
+    Run::new(&plan).start(&mut Unwatched, &|| false).unwrap()
 }
 
 #[test]

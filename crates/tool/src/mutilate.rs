@@ -19,6 +19,7 @@ use pummel_engine::worker::messages::Row;
 use pummel_logic::measure::completion::load_shortfall;
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::summary::Summary;
+use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::plan::{Phase, Plan, Work};
 use pummel_logic::protocol::Outcome;
 #[cfg(feature = "agents")]
@@ -262,7 +263,7 @@ struct Station<'a> {
 
 /// A run that took place.
 struct Ran {
-    plan: Plan,
+    plan: ValidPlan,
     measurement: Measurement,
     summary: Summary,
     reads: Vec<Read>,

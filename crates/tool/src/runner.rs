@@ -5,6 +5,7 @@ use std::fmt;
 use pummel_engine::run::{Inputs, Run, RunError, Watch};
 use pummel_logic::measure::measurement::Measurement;
 use pummel_logic::plan::Plan;
+use pummel_logic::plan::validate::ValidPlan;
 
 #[cfg(feature = "agents")]
 use crate::agent::lead::{Crew, Refusal};
@@ -82,7 +83,7 @@ impl Runner {
     /// When the run cannot begin. Whatever goes wrong later is in the measurement.
     pub fn run(
         &self,
-        plan: &Plan,
+        plan: &ValidPlan,
         supplies: &Inputs,
         watch: &mut dyn Watch,
         stop: &dyn Fn() -> bool,

@@ -9,6 +9,7 @@ use pummel_engine::run::{Inputs, RunError, Watch, password_of};
 use pummel_engine::sys;
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::summary::Summary;
+use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::plan::{Plan, Work};
 use pummel_logic::time::seconds;
 
@@ -239,7 +240,13 @@ impl<'a> Station<'a> {
             runner: Runner::of(fleet.as_ref(), &|| interrupts.load(Ordering::Relaxed) > 0)?,
             json: place(&args.output.json)?,
             csv: place(&args.output.csv)?,
-            curve: Curve { command, goals: plan.goals, points: Vec::new(), found: None, reason: None },
+            curve: Curve {
+                command,
+                goals: plan.into_plan().goals,
+                points: Vec::new(),
+                found: None,
+                reason: None,
+            },
             notices: Notices::default(),
         })
     }
@@ -346,9 +353,10 @@ fn due_s(plan: &Plan, rate: f64) -> f64 {
 }
 
 /// The records are there from the first run on.
-fn without_load(mut plan: Plan) -> Plan {
+fn without_load(plan: ValidPlan) -> ValidPlan {
+    let mut plan = plan.into_plan();
     plan.phases.retain(|phase| !matches!(phase.work, Work::Load(_)));
-    plan
+    plan.validate().expect("what a run measures does not depend on its load")
 }
 
 #[cfg(test)]

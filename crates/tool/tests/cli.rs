@@ -403,11 +403,11 @@ fn a_saved_plan_is_the_plan_of_its_command_line() {
             let path = folder.path().join(name);
             save(line, &path);
             let loaded = job(&format!("run --plan {}", path.display())).plan;
-            let mut typed = job(line).plan;
+            let mut typed = job(line).plan.into_plan();
             if !line.contains("--seed") {
                 typed.seed = loaded.seed;
             }
-            assert_eq!(loaded, typed, "{name}: {line}");
+            assert_eq!(*loaded, typed, "{name}: {line}");
         }
     }
 }
@@ -443,9 +443,9 @@ fn only_servers_and_outputs_may_stand_beside_a_saved_plan() {
     save("run -s a --seed 1", &path);
     let file = path.to_str().expect("UTF-8");
     let beside = job(&format!("run --plan {file} -s b:1 --json r --quiet"));
-    let mut expected = job("run -s a --seed 1").plan;
+    let mut expected = job("run -s a --seed 1").plan.into_plan();
     expected.servers = vec!["b:1".to_string()];
-    assert_eq!(beside.plan, expected);
+    assert_eq!(*beside.plan, expected);
     for options in [
         "-t 5s",
         "-c 5",

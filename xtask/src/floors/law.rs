@@ -66,6 +66,7 @@ const LOGIC: Floor = Floor {
         ("measure", &["plan", "protocol", "rng", "time", "workload"]),
         ("unsent", &["arrival", "protocol", "time", "workload"]),
         ("client", &["arrival", "connection", "plan", "protocol", "rng", "time", "unsent", "workload"]),
+        ("plan::validate", &["arrival", "client::route", "dist", "plan", "protocol", "time", "workload"]),
         ("server", &["connection::outbox", "dist", "protocol", "rng", "time"]),
     ],
     unsafe_code: &[],
@@ -83,7 +84,8 @@ const LOGIC: Floor = Floor {
         ("std::io::stdout", "results are returned, never printed"),
         ("std::io::stderr", "results are returned, never printed"),
     ],
-    allowed_paths: &["std::sync::Arc"],
+    // Addresses are data: a Plan holds them as text.
+    allowed_paths: &["std::net::IpAddr", "std::net::Ipv6Addr", "std::sync::Arc"],
     banned_macros: PRINTING,
     peer_data: &["protocol", "connection", "client"],
 };

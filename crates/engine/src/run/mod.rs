@@ -14,8 +14,8 @@ mod watch;
 use std::io;
 
 use pummel_logic::measure::measurement::Measurement;
-use pummel_logic::plan::Plan;
 use pummel_logic::plan::share::Part;
+use pummel_logic::plan::validate::ValidPlan;
 
 use self::context::Process;
 pub use self::error::RunError;
@@ -31,14 +31,14 @@ use crate::backend::Backend;
 /// What goes wrong after its beginning is in its measurement: the status, the reason and the counts.
 #[derive(Clone)]
 pub struct Run<'a> {
-    plan: &'a Plan,
+    plan: &'a ValidPlan,
     inputs: Inputs,
     process: Option<Process<'a>>,
 }
 
 impl<'a> Run<'a> {
     /// A run of the whole plan in this process, without anything that no Plan holds.
-    pub fn new(plan: &'a Plan) -> Run<'a> {
+    pub fn new(plan: &'a ValidPlan) -> Run<'a> {
         Run { plan, inputs: Inputs::default(), process: None }
     }
 

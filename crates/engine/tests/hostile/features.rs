@@ -1,5 +1,4 @@
-//! Which features a run has, and the Plan that has two of them. Only Plans are made here, so that the tests of the
-//! validity check can take them too.
+//! Which features a run has, and the Plan that has two of them.
 
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
@@ -85,44 +84,16 @@ pub fn pairs() -> impl Iterator<Item = Pair> {
     })
 }
 
-/// Why no run has both features of a pair.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// The validity check refuses such a Plan.
-    Refused(&'static str),
-    /// No Plan can say it.
-    Unsayable(&'static str),
-}
-
-/// The pairs that no run has, and why.
-pub const REFUSED: [(Pair, Refusal); 7] = [
-    (
-        (Feature::Handshake, Feature::Udp),
-        Refusal::Refused("memcached lets nobody log in over UDP, and RESP has no UDP"),
-    ),
-    (
-        (Feature::Churn, Feature::Windows),
-        Refusal::Refused("clients with windows are there from the beginning to the end"),
-    ),
-    (
-        (Feature::Churn, Feature::Udp),
-        Refusal::Refused("a client over UDP has no connection that could come and go"),
-    ),
-    (
-        (Feature::Churn, Feature::Reconnect),
-        Refusal::Refused("a client that comes and goes ends with its connection"),
-    ),
-    (
-        (Feature::Windows, Feature::ReadThrough),
-        Refusal::Unsayable("a window stores what it gets, and knows no read-through"),
-    ),
-    ((Feature::Windows, Feature::Noreply), Refusal::Unsayable("a window waits for the answer to each set")),
-    ((Feature::Tls, Feature::Udp), Refusal::Refused("TLS needs a stream")),
+/// The pairs that no Plan can say, and why. Others that no run has are refused by [`Plan::validate`].
+const UNSAYABLE: [(Pair, &str); 2] = [
+    ((Feature::Windows, Feature::ReadThrough), "a window stores what it gets, and knows no read-through"),
+    ((Feature::Windows, Feature::Noreply), "a window waits for the answer to each set"),
 ];
 
-/// Why a pair has no run; `None` where it has.
-pub fn refusal(pair: Pair) -> Option<Refusal> {
-    REFUSED.iter().find(|(refused, _)| *refused == pair).map(|(_, why)| *why)
+/// Why a pair has no run with this seed; `None` where it has.
+pub fn refusal(pair: Pair, seed: u64) -> Option<String> {
+    let unsayable = UNSAYABLE.iter().find(|(refused, _)| *refused == pair).map(|(_, why)| (*why).to_owned());
+    unsayable.or_else(|| setting(pair, seed).plan.validate().err().map(|invalid| invalid.to_string()))
 }
 
 /// How the load comes about.
@@ -199,7 +170,7 @@ const BIRTHS_RATE: f64 = 1_000.0;
 /// Requests of each client that comes and goes.
 const CALLS: u64 = 5;
 
-/// The run of a pair with this seed. Also a pair that the validity check refuses has a Plan here.
+/// The run of a pair with this seed. Also a pair that [`Plan::validate`] refuses has a Plan here.
 pub fn setting(pair: Pair, seed: u64) -> Setting {
     let has = |feature: Feature| pair.0 == feature || pair.1 == feature;
     let mut draws = Draws::new(seed, 1);

@@ -273,6 +273,7 @@ fn an_interrupted_load_calls_nothing_an_error_that_was_not_sent_or_not_answered(
             }
             accepted.as_ref().is_some_and(|stream| stream.peek(&mut [0]).is_ok_and(|bytes| bytes > 0))
         };
+        let plan = plan.validate().expect("the plan can be run");
         let measurement = Run::new(&plan).start(&mut Deaf, &has_heard).expect("the run begins");
         assert_eq!(measurement.status, Status::Interrupted);
         let whole = measurement.whole_run.ops.all();

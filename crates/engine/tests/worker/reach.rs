@@ -149,6 +149,7 @@ fn interrupted(plan: &Plan, slices: u64, server: &Server) -> Measurement {
     }
     let seen = Cell::new(0);
     let stop = || seen.get() >= slices;
+    let plan = &plan.clone().validate().expect("the plan can be run");
     Run::new(plan)
         .start_on(&mut Counting(&seen), &stop, |worker| {
             Ok(Sim::new(worker as u64, Weather::calm(), server.peer()))

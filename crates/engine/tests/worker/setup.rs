@@ -150,6 +150,7 @@ pub fn run_with_inputs<B: pummel_engine::backend::Backend>(
     backend: impl Fn(usize) -> io::Result<B> + Sync,
 ) -> Outcome {
     let mut state = ReaderState::default();
+    let plan = &plan.clone().validate().expect("the plan can be run");
     let measurement = Run::new(plan)
         .with_inputs(supplies)
         .start_on(&mut state, &|| false, backend)

@@ -3,10 +3,12 @@
 //! A command line is one way to write a Plan. Nothing in it refers to this machine but for names of servers, of CPUs and
 //! of files with certificates; two processes with equal Plans send the same requests.
 
+pub mod address;
 mod defaults;
 pub mod memory;
 pub mod share;
 pub mod timing;
+pub mod validate;
 mod window;
 
 use serde::{Deserialize, Serialize};

@@ -18,6 +18,7 @@ use pummel_logic::measure::parcel::Parcel;
 use pummel_logic::measure::recorder::{Counts, Op, Span};
 use pummel_logic::measure::summary::{Figures, time_text};
 use pummel_logic::plan::share::{Part, deal};
+use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::plan::{Group, Plan, Work};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, seconds};
@@ -140,7 +141,7 @@ impl Crew {
     /// When the run cannot begin; then nothing was sent anywhere. Whatever goes wrong later is in the measurement.
     pub fn run(
         &self,
-        plan: &Plan,
+        plan: &ValidPlan,
         parts: Parts,
         supplies: &Inputs,
         watch: &mut dyn Watch,
@@ -174,7 +175,7 @@ impl Crew {
     fn order(
         &self,
         link: &Link,
-        plan: &Plan,
+        plan: &ValidPlan,
         part: &Part,
         supplies: &Inputs,
         watch: &dyn Watch,

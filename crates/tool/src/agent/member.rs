@@ -13,8 +13,9 @@ use pummel_logic::measure::completion::Loaded;
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::Measurement;
 use pummel_logic::measure::parcel::Parcel;
+use pummel_logic::plan::Phase;
 use pummel_logic::plan::share::Part;
-use pummel_logic::plan::{Phase, Plan};
+use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::time::{NEVER, Nanos};
 
 /// How often one who waits looks whether it is to stop.
@@ -24,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct Task {
     /// The whole plan.
-    pub plan: Plan,
+    pub plan: ValidPlan,
     /// Which of its clients are here.
     pub part: Part,
     /// What is wanted beside the figures.

@@ -31,7 +31,6 @@ use super::proto::v1::command::What as Told;
 use super::proto::v1::event::What as Word;
 use super::proto::{BEAT, COMMAND_BYTES_MAX, DESCRIPTION, PATIENCE, PROTOCOL, VERSION, pack_rows, v1};
 use crate::aside::say;
-use crate::front::check;
 use crate::report::output::print;
 use crate::supplies::supplies_of;
 
@@ -445,15 +444,13 @@ fn task_of(order: &v1::Order, guard: &Guard, own: &Own) -> Result<Task, (String,
     let here = |why: String| (why, false);
     let mut plan: Plan = serde_json::from_slice(&order.plan)
         .map_err(|error| here(format!("the plan cannot be read: {error}")))?;
-    check::check(&plan).map_err(|wrong| {
-        (format!("the plan's {} is '{}', but {}", wrong.field, wrong.value, wrong.accepted), true)
-    })?;
     if own.threads > 0 {
         plan.engine.cpus.clone_from(&own.cpus);
         if own.blocking {
             plan.engine.wait = Wait::Block;
         }
     }
+    let plan = plan.validate().map_err(|invalid| (format!("the plan's {invalid}"), true))?;
     let part: Part = serde_json::from_slice(&order.part)
         .map_err(|error| here(format!("the part cannot be read: {error}")))?;
     if !part.fits(&plan) {

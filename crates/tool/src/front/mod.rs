@@ -5,12 +5,11 @@ use std::fmt;
 use std::hash::{BuildHasher, Hasher};
 use std::path::PathBuf;
 
-use pummel_logic::plan::Plan;
+use pummel_logic::plan::validate::ValidPlan;
 
 use self::fleet::Fleet;
 
 pub mod c_numbers;
-pub mod check;
 pub mod fleet;
 pub mod getopt;
 pub mod mcperf;
@@ -27,7 +26,7 @@ pub struct Job {
     /// Whose command line it was; decides the style of the report.
     pub front: Front,
     /// What to do.
-    pub plan: Plan,
+    pub plan: ValidPlan,
     /// What to write.
     pub outputs: Outputs,
     /// Who does it; absent: this process.

@@ -3,6 +3,7 @@
 #[cfg(feature = "agents")]
 mod agents;
 mod args;
+mod field_options;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf, absolute};
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, FromArgMatches, Parser};
+use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::plan::{
     Arrivals, Backend, Births, ClientPolicy, Clock, Crowd, Data, Depth, Engine, Group, Load, Login, Mix,
     Phase, Plan, Protocol, Route, SCHEMA, Socket, Stop, Style, TlsOptions, Transport, Wait, Work,
@@ -26,7 +28,6 @@ pub use self::args::{
     ArrivalsName, BackendName, ClockName, DataArgs, EngineArgs, List, LoadArgs, LoadPaceArgs, MixArgs,
     OutputArgs, PaceArgs, ProtocolName, RouteName, RunArgs, SavedArgs, SocketArgs, TargetArgs, WaitName,
 };
-use super::check::{self, Wrong};
 use super::fleet::Fleet;
 use super::{Edge, Format, Front, Job, Outputs, UsageError, values};
 
@@ -58,10 +59,25 @@ impl<A> Typed<A> {
         self.given.contains(&id_of(flag))
     }
 
-    /// The error of a plan that these options made.
-    fn usage(&self, wrong: Wrong) -> UsageError {
-        let value = self.word(wrong.flag).map_or(wrong.value, str::to_string);
-        UsageError::Value { flag: wrong.flag.to_string(), value, accepted: wrong.accepted }
+    /// The error of a plan that these options made: the option that decides what is wrong, with what was typed for it.
+    fn usage(&self, flag: &str, value: String, accepted: String) -> UsageError {
+        let value = self.word(flag).map_or(value, str::to_string);
+        UsageError::Value { flag: flag.to_string(), value, accepted }
+    }
+
+    /// The plan that these options made, when it can be run.
+    fn valid(&self, plan: Plan) -> Result<ValidPlan, UsageError> {
+        let recorded: Vec<bool> = plan.phases.iter().map(|phase| phase.recorded).collect();
+        let plan = plan.validate().map_err(|invalid| {
+            let is_recorded = recorded.get(invalid.path.index()) == Some(&true);
+            let flag = field_options::flag_of(invalid.path.field(), is_recorded);
+            self.usage(flag, invalid.value, invalid.expected)
+        })?;
+        if field_options::sends_expiry(&plan) {
+            return Ok(plan);
+        }
+        let why = "an expiry is accepted where something is stored or touched, and here no request has one";
+        Err(self.usage("--ttl", plan.data.expiry_s.to_string(), why.to_owned()))
     }
 }
 
@@ -146,7 +162,7 @@ pub fn run(typed: &Typed<RunArgs>, edge: &Edge) -> Result<Job, UsageError> {
         phases: phases(args),
         ..base(&args.target, &args.engine, &args.socket, &args.data, edge, args.pace.threads)?
     };
-    check::check(&plan).and_then(|()| check::expiry_is_sent(&plan)).map_err(|wrong| typed.usage(wrong))?;
+    let plan = typed.valid(plan)?;
     if plan.allow_partial_load && !plan.phases.iter().any(|phase| matches!(phase.work, Work::Load(_))) {
         return Err(UsageError::Missing(
             "'--allow-partial-load' is accepted where records are stored, and none are here".to_string(),
@@ -178,7 +194,7 @@ pub fn load(typed: &Typed<LoadArgs>, edge: &Edge) -> Result<Job, UsageError> {
         phases: vec![load_phase(&pace.mix.0, pace.depth, true)],
         ..base(&args.target, &args.engine, &args.socket, &args.data, edge, pace.threads)?
     };
-    check::check(&plan).and_then(|()| check::expiry_is_sent(&plan)).map_err(|wrong| typed.usage(wrong))?;
+    let plan = typed.valid(plan)?;
     Ok(Job { front: Front::Native, plan, outputs, fleet: load_fleet(args)? })
 }
 
@@ -214,17 +230,16 @@ fn groups(args: &RunArgs) -> Result<Vec<Group>, UsageError> {
 }
 
 /// A saved plan, with the servers of the command line if it names any.
-fn saved_plan(typed: &Typed<RunArgs>, saved: &Plan) -> Result<Plan, UsageError> {
+fn saved_plan(typed: &Typed<RunArgs>, saved: &Plan) -> Result<ValidPlan, UsageError> {
     let mut plan = saved.clone();
     if !typed.args.target.server.is_empty() {
         plan.servers = typed_servers(&typed.args.target, plan.protocol)?;
     }
-    check::check(&plan).map_err(|wrong| UsageError::Value {
+    plan.validate().map_err(|invalid| UsageError::Value {
         flag: "--plan".to_string(),
         value: typed.word("--plan").unwrap_or_default().to_string(),
-        accepted: format!("{} is '{}', but {}", wrong.field, wrong.value, wrong.accepted),
-    })?;
-    Ok(plan)
+        accepted: invalid.to_string(),
+    })
 }
 
 /// The parts of a plan that `run` and `load` share; groups and phases are still to come.

@@ -5,21 +5,13 @@
 
 use std::fmt;
 use std::fs;
-use std::net::{IpAddr, Ipv6Addr};
 
 use pummel_logic::dist::{Dist, Error, Spec};
 use pummel_logic::plan::Goal;
+use pummel_logic::plan::address::{self, AddressError};
+pub use pummel_logic::plan::address::{PORT, RESP_PORT};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
-
-/// The port of a server that names none: memcached's own.
-pub const PORT: u16 = 11211;
-
-/// The port of RESP servers, where none is given.
-pub const RESP_PORT: u16 = 6379;
-
-/// Longest path of a unix socket in bytes: `sun_path` of unix(7) without the closing zero.
-const UNIX_PATH_MAX: usize = 107;
 
 /// Highest CPU number that an affinity mask can name (`CPU_SETSIZE` of sched_setaffinity(2)) and one more.
 const CPU_COUNT_MAX: usize = 1024;
@@ -38,6 +30,12 @@ impl fmt::Display for ValueError {
 }
 
 impl std::error::Error for ValueError {}
+
+impl From<AddressError> for ValueError {
+    fn from(error: AddressError) -> ValueError {
+        ValueError(error.to_string())
+    }
+}
 
 /// Shorthand of this file.
 type Read<T> = Result<T, ValueError>;
@@ -211,7 +209,7 @@ pub fn fraction(text: &str) -> Read<f64> {
     }
 }
 
-/// Servers of memcached's, separated by commas, each in the form that the Plan has: see [`server_at`].
+/// Servers of memcached's, separated by commas, each in the form that the Plan has: see [`address::server_at`].
 ///
 /// # Errors
 /// Returns [`ValueError`], which says what is accepted, for the first part that is no server.
@@ -224,75 +222,15 @@ pub fn servers(text: &str) -> Read<Vec<String>> {
 /// # Errors
 /// Returns [`ValueError`], which says what is accepted, for the first part that is no server.
 pub fn servers_at(text: &str, default_port: u16) -> Read<Vec<String>> {
-    text.split(',').map(|server| server_at(server, default_port)).collect()
+    text.split(',').map(|server| Ok(address::server_at(server, default_port)?)).collect()
 }
 
-/// One server of memcached's: see [`server_at`].
+/// One server of memcached's: see [`address::server_at`].
 ///
 /// # Errors
 /// Returns [`ValueError`], which says what is accepted, for text that is no server.
 pub fn server(text: &str) -> Read<String> {
-    server_at(text, PORT)
-}
-
-/// One server: `host`, `host:port`, `1.2.3.4:port`, `[v6]`, `[v6]:port`, or the absolute path of a unix socket. The
-/// port is added where it is missing. An IPv6 address without brackets is refused, since its end may be meant as a port.
-///
-/// # Errors
-/// Returns [`ValueError`], which says what is accepted, for text that is no host, for a port that is not from 1 to
-/// 65535, and for a path that no unix socket has.
-pub fn server_at(text: &str, default_port: u16) -> Read<String> {
-    if text.starts_with('/') {
-        return unix_path(text);
-    }
-    if let Some(rest) = text.strip_prefix('[') {
-        return bracketed(rest, default_port);
-    }
-    let (host, port) = match text.split_once(':') {
-        Some((host, port)) => (host, self::port(port)),
-        None => (text, Some(default_port)),
-    };
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-    match port {
-        _ if text.matches(':').count() > 1 => accepted(match text.parse::<Ipv6Addr>() {
-            Ok(_) => format!("an IPv6 address is accepted in brackets: [{text}] or [{text}]:{PORT}"),
-            Err(_) => "HOST, HOST:PORT, [IPV6], [IPV6]:PORT and /unix/path are accepted".to_string(),
-        }),
-        Some(port) if !host.is_empty() && host.bytes().all(plain) => Ok(format!("{host}:{port}")),
-        _ => accepted(
-            "HOST, HOST:PORT, [IPV6], [IPV6]:PORT and /unix/path are accepted, with ports from 1 to 65535",
-        ),
-    }
-}
-
-fn unix_path(text: &str) -> Read<String> {
-    if text.len() > UNIX_PATH_MAX {
-        return accepted(format!("the path of a unix socket is accepted up to {UNIX_PATH_MAX} bytes"));
-    }
-    Ok(text.to_string())
-}
-
-/// What stands behind the opening bracket of `[v6]:port`; a zone such as `%eth0` may follow the address.
-fn bracketed(rest: &str, default_port: u16) -> Read<String> {
-    let parsed = rest.split_once(']').and_then(|(address, after)| {
-        let bare = address.split('%').next()?;
-        bare.parse::<Ipv6Addr>().ok()?;
-        let port = if after.is_empty() { default_port } else { port(after.strip_prefix(':')?)? };
-        Some(format!("[{address}]:{port}"))
-    });
-    parsed.map_or_else(
-        || {
-            accepted(
-                "an IPv6 address in brackets is accepted as [::1] or [::1]:11211, with ports from 1 to 65535",
-            )
-        },
-        Ok,
-    )
-}
-
-fn port(text: &str) -> Option<u16> {
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|&port| digits && port != 0)
+    Ok(address::server_at(text, PORT)?)
 }
 
 /// What the numbers of a distribution are, and so which units they may have.
@@ -428,11 +366,7 @@ pub fn cpus(text: &str) -> Read<Vec<usize>> {
 /// # Errors
 /// Returns [`ValueError`], which says what is accepted, for text that is no list of IP addresses.
 pub fn addresses(text: &str) -> Read<Vec<String>> {
-    let parsed: Result<Vec<IpAddr>, _> = text.split(',').map(str::parse).collect();
-    match parsed {
-        Ok(addresses) => Ok(addresses.iter().map(IpAddr::to_string).collect()),
-        Err(_) => accepted("IP addresses of this machine are accepted, such as 10.0.0.5,10.0.0.6 or ::1"),
-    }
+    Ok(address::sources(text)?)
 }
 
 /// Bounds on quantiles of the response time, separated by commas: `p99:1ms`, `p50:100us,p99.9:5ms`.
@@ -553,52 +487,14 @@ mod tests {
     }
 
     #[test]
-    fn servers_get_the_port_that_they_lack() {
-        for (text, server) in [
-            ("localhost", "localhost:11211"),
-            ("cache-1.example.net:4000", "cache-1.example.net:4000"),
-            ("127.0.0.1", "127.0.0.1:11211"),
-            ("127.0.0.1:1", "127.0.0.1:1"),
-            ("[::1]", "[::1]:11211"),
-            ("[::1]:4000", "[::1]:4000"),
-            ("[fe80::1%eth0]:4000", "[fe80::1%eth0]:4000"),
-            ("/run/memcached.sock", "/run/memcached.sock"),
-        ] {
-            assert_eq!(super::server(text).as_deref(), Ok(server), "{text}");
-        }
+    fn servers_are_lists_in_the_form_of_plans() {
         let both = vec!["a:11211".to_string(), "/b".to_string()];
         assert_eq!(servers("a,/b"), Ok(both));
         let resp = ["a:6379", "b:1", "[::1]:6379", "/c"].map(str::to_string).to_vec();
         assert_eq!(servers_at("a,b:1,[::1],/c", RESP_PORT), Ok(resp));
-    }
-
-    #[test]
-    fn servers_that_cannot_be_meant_are_refused() {
-        for text in [
-            "",
-            "a,",
-            ",a",
-            ":11211",
-            "a:",
-            "a:0",
-            "a:65536",
-            "a:+5",
-            "a:b",
-            "a b",
-            "::1",
-            "::1:11211",
-            "[::1",
-            "[::1]4000",
-            "[localhost]",
-            "[]",
-            "./socket",
-            "a/b",
-        ] {
+        for text in ["", "a,", ",a", "a,b:0"] {
             assert!(servers(text).is_err(), "{text}");
         }
-        assert!(servers(&format!("/{}", "x".repeat(107))).is_err());
-        let error = server("::1").expect_err("no brackets");
-        assert!(error.to_string().contains("[::1]:11211"), "{error}");
     }
 
     #[test]
@@ -676,14 +572,6 @@ mod tests {
         assert_eq!(cpus("3"), Ok(vec![3]));
         for text in ["", "5-2", "a", "1,", "-1", "1-", "1024", "0-2000"] {
             assert!(cpus(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn sources_are_addresses() {
-        assert_eq!(addresses("10.0.0.1,::1"), Ok(vec!["10.0.0.1".to_string(), "::1".to_string()]));
-        for text in ["", "localhost", "10.0.0.1:5", "10.0.0"] {
-            assert!(addresses(text).is_err(), "{text}");
         }
     }
 

@@ -5,6 +5,7 @@ pub mod help;
 use std::path::PathBuf;
 
 use pummel_logic::dist::Dist;
+use pummel_logic::plan::validate::{Field, Invalid, NO_TIMEOUT_NS};
 use pummel_logic::plan::{
     self, Arrivals, Backend, Births, Clock, Crowd, Data, Depth, Engine, Gap, Group, Mix, Phase, Plan,
     Protocol, Route, SCHEMA, Sequence, Socket, Stop, Style, Transport, Wait, Work,
@@ -17,9 +18,6 @@ use pummel_logic::workload::sequence::{SIZE_MAX_BYTES, largest};
 use super::c_numbers::{percent_g, strtod, strtol};
 use super::getopt::{Choice, Event, Getopt, Takes, Wrong};
 use super::{Format, Front, Job, Outputs};
-
-/// A timeout that means never: 31 years.
-pub const NEVER_NS: Nanos = 1_000_000_000_000_000_000;
 
 /// Most clients that are there at one time, whatever the command line asks for.
 const ALIVE_MAX: u32 = 1_000_000;
@@ -309,7 +307,7 @@ impl Settings {
             version: false,
             server: "localhost".to_owned(),
             port: 11211,
-            timeout_ns: NEVER_NS,
+            timeout_ns: NO_TIMEOUT_NS,
             socket: Socket {
                 nodelay: true,
                 linger_s: None,
@@ -349,8 +347,9 @@ impl Settings {
             Name::Timeout => self.timeout_ns = timeout(value)?,
             // A linger above 0 would only block whoever closes; the kernel sends what is left all the same.
             Name::Linger => self.socket.linger_s = Some(number(name, value)?).filter(|&seconds| seconds == 0),
-            Name::SendBuffer => self.socket.send_buffer = Some(number(name, value)?),
-            Name::RecvBuffer => self.socket.recv_buffer = Some(number(name, value)?),
+            // The kernel takes 0 and 1 alike, for the smallest buffer that it has.
+            Name::SendBuffer => self.socket.send_buffer = Some(number(name, value)?.max(1)),
+            Name::RecvBuffer => self.socket.recv_buffer = Some(number(name, value)?.max(1)),
             Name::NoDelay => self.socket.nodelay = false,
             Name::Method => (self.verb, self.bogus) = method(value)?,
             Name::Expiry => self.expiry_s = number(name, value)?,
@@ -402,10 +401,8 @@ impl Settings {
         };
         let manner = self.manner.clone();
         let outputs = self.outputs.clone();
-        Ok(Run {
-            job: Job { front: Front::Mcperf, plan: self.plan(sequence, requests), outputs, fleet: None },
-            manner,
-        })
+        let plan = self.plan(sequence, requests).validate().map_err(unfit)?;
+        Ok(Run { job: Job { front: Front::Mcperf, plan, outputs, fleet: None }, manner })
     }
 
     fn plan(self, sequence: Sequence, requests: u64) -> Plan {
@@ -481,6 +478,33 @@ impl Settings {
     }
 }
 
+/// What is said of a plan that cannot be run, where the original says nothing of its own: the option that decides the field.
+fn unfit(invalid: Invalid) -> Refusal {
+    let name = match invalid.path.field() {
+        Field::Servers | Field::Server => Some(Name::Server),
+        Field::Timeout => Some(Name::Timeout),
+        Field::Linger => Some(Name::Linger),
+        Field::SendBuffer => Some(Name::SendBuffer),
+        Field::RecvBuffer => Some(Name::RecvBuffer),
+        Field::Sources | Field::Source => Some(Name::Source),
+        Field::KeyPrefix => Some(Name::Prefix),
+        Field::Expiry => Some(Name::Expiry),
+        Field::TotalClients | Field::Clients | Field::StopRequests => Some(Name::Conns),
+        Field::Calls => Some(Name::Calls),
+        Field::Births | Field::BirthsRate => Some(Name::ConnRate),
+        Field::Depth => Some(Name::CallRate),
+        Field::Operations => Some(Name::Method),
+        Field::Noreply => Some(Name::NoReply),
+        _ => None,
+    };
+    let Some(name) = name else { return Refusal(invalid.to_string()) };
+    let option = match (choice_of(name).short, choice_of(name).long) {
+        (Some(short), _) => format!("-{short}"),
+        (None, long) => format!("--{}", long.unwrap_or_default()),
+    };
+    Refusal(format!("option {option} value '{}' is not valid: {}", invalid.value, invalid.expected))
+}
+
 /// The server as a Plan names it.
 fn server(host: &str, port: u32) -> String {
     match host {
@@ -532,8 +556,8 @@ fn real(text: &str) -> Option<f64> {
 fn timeout(value: &str) -> Result<Nanos, Refusal> {
     match real(value) {
         None => Err(missing(Name::Timeout, choice_of(Name::Timeout))),
-        Some(0.0) => Ok(NEVER_NS),
-        Some(seconds) => Ok(from_seconds(seconds).clamp(1, NEVER_NS)),
+        Some(0.0) => Ok(NO_TIMEOUT_NS),
+        Some(seconds) => Ok(from_seconds(seconds).clamp(1, NO_TIMEOUT_NS)),
     }
 }
 

@@ -22,7 +22,7 @@ use pummel_logic::time::{Nanos, SECOND};
 use self::config::{Config, NoConfiguration};
 use self::options::{Options, Said};
 use super::c_numbers::strtol;
-use super::{Edge, Format, Front, Job, Outputs, check, values};
+use super::{Edge, Format, Front, Job, Outputs, values};
 
 pub use self::help::{HELP, VERSION};
 pub use self::options::{Refusal, TABLE};
@@ -161,8 +161,10 @@ fn slap(options: &Options, ground: &Ground<'_>) -> Result<Slap, Refusal> {
         let words = format!("Number of socks of each concurrency must not be greater than {LANES_MAX}.");
         return Err(Refusal::Choice(words));
     }
-    check::check(&plan)
-        .or_else(|wrong| refuse(format!("{} '{}': {}", wrong.field, wrong.value, wrong.accepted)))?;
+    let plan = plan.validate().map_err(|invalid| {
+        let words = format!("{} '{}': {}", invalid.path.name(), invalid.value, invalid.expected);
+        Refusal::Choice(words)
+    })?;
     let look = Look {
         stat_freq_s: options.stat_freq_s,
         verify: options.verify > 0.0,

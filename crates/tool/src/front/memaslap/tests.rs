@@ -380,7 +380,7 @@ fn the_file_at_home_is_the_one_that_the_manual_names_or_else_the_old_one_and_nee
 #[test]
 fn plans_are_saved_and_read_again() {
     for (line, _) in LINES.iter().filter(|(line, _)| matches!(follow(line), Ok(Asked::Run(_)))) {
-        let plan = slap_of(line).job.plan;
+        let plan = slap_of(line).job.plan.into_plan();
         let text = toml::to_string(&plan).unwrap();
         assert_eq!(toml::from_str::<Plan>(&text).unwrap(), plan, "{line}");
     }

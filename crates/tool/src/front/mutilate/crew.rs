@@ -1,6 +1,7 @@
 //! How a master and its agents share connections and rate.
 
-use pummel_logic::plan::{Arrivals, ClientPolicy, Depth, Group, Late, Plan};
+use pummel_logic::plan::validate::ValidPlan;
+use pummel_logic::plan::{Arrivals, ClientPolicy, Depth, Group, Late};
 
 use super::dists::Form;
 use super::options::{Options, Refusal, fatal};
@@ -38,7 +39,7 @@ pub struct Seat {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Crewed {
     /// The plan of all.
-    pub plan: Plan,
+    pub plan: ValidPlan,
     /// The master's group and threads, unless it only leads.
     pub own: Option<(usize, u32)>,
     /// Those of every agent; `None` where nothing is left for it.

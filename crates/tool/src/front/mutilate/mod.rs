@@ -12,6 +12,7 @@ mod tests;
 use std::path::PathBuf;
 
 use pummel_logic::dist::Dist;
+use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::plan::{
     Backend, Clock, Data, Delete, Engine, KeyStyle, Load, Login, Mix, Pause, Phase, Plan, Protocol, Replay,
     Route, SCHEMA, Socket, Stop, Style, Transport, ValueStyle, Wait, Work,
@@ -25,7 +26,7 @@ use self::options::{Given, Options, fatal};
 use super::c_numbers::strtol;
 use super::fleet::Place;
 use super::values;
-use super::{Edge, Format, Front, Job, Outputs, check};
+use super::{Edge, Format, Front, Job, Outputs};
 
 pub use self::crew::{AgentAsked, Crewed, Seat};
 pub use self::help::{HELP, VERSION};
@@ -172,7 +173,7 @@ impl Runs {
     ///
     /// # Errors
     /// When gaps cannot be fitted to that rate.
-    pub fn plan_at(&self, qps: u32) -> Result<Plan, Refusal> {
+    pub fn plan_at(&self, qps: u32) -> Result<ValidPlan, Refusal> {
         self.crewed_at(qps, &[]).map(|crewed| crewed.plan)
     }
 
@@ -240,9 +241,8 @@ fn plan(options: &Options, edge: &Edge, cpus: &[usize], qps: f64, seats: &[Seat]
         database: 0,
         servers,
     };
-    check::check(&plan).map_err(|wrong| {
-        let check::Wrong { field, value, accepted, .. } = wrong;
-        fatal(format!("{field} cannot be '{value}': {accepted}"))
+    let plan = plan.validate().map_err(|invalid| {
+        fatal(format!("{} cannot be '{}': {}", invalid.path.name(), invalid.value, invalid.expected))
     })?;
     Ok(Crewed { plan, own: groups.own, agents: groups.agents })
 }

@@ -247,7 +247,7 @@ fn every_option_means_what_the_table_says() {
         let mut expected = defaults();
         change(&mut expected);
         let line = format!("-s a {line}");
-        assert_eq!(runs_of(&line).job.plan, expected, "{line}");
+        assert_eq!(*runs_of(&line).job.plan, expected, "{line}");
     }
 }
 

@@ -17,7 +17,7 @@ fn job_of(line: &str) -> Result<Job, String> {
 }
 
 fn plan_of(line: &str) -> Plan {
-    job_of(line).unwrap_or_else(|error| panic!("{line}: {error}")).plan
+    job_of(line).unwrap_or_else(|error| panic!("{line}: {error}")).plan.into_plan()
 }
 
 /// What `run -s a` means, written down in full.
@@ -336,7 +336,7 @@ fn check_rows(rows: &[Row]) {
 #[test]
 fn outputs_are_kept_apart_from_the_plan() {
     let job = job_of("run -s a --json r.json --csv r.csv --hdr r.hdr --samples r.txt --quiet").expect("good");
-    assert_eq!(job.plan, defaults());
+    assert_eq!(*job.plan, defaults());
     let path = |name: &str| Some(PathBuf::from(name));
     let expected = Outputs {
         format: Format::Text,
@@ -366,7 +366,7 @@ fn loading_is_one_recorded_phase() {
 fn servers_come_from_the_environment_only_where_none_are_typed() {
     let edge = Edge { servers: Some("x,y:1".to_string()), seed: 0 };
     let servers = |line: &str| {
-        job(line.split(' ').map(OsString::from), &edge).map(|job| job.plan.servers).expect("good")
+        job(line.split(' ').map(OsString::from), &edge).map(|job| job.plan.into_plan().servers).expect("good")
     };
     assert_eq!(servers("run -t 1"), ["x:11211", "y:1"]);
     assert_eq!(servers("run -s z"), ["z:11211"]);

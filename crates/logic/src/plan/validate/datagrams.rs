@@ -2,15 +2,14 @@
 
 use std::fmt::Display;
 
-use pummel_logic::dist::Dist;
-use pummel_logic::plan::{Mix, Plan, Protocol, Window, Work};
-use pummel_logic::protocol::Verb;
-use pummel_logic::protocol::udp::{DATAGRAM_MAX_BYTES, Frame};
-use pummel_logic::workload::value::{COUNTER_MAX_BYTES, HEADER_BYTES, PIECE_MAX_BYTES, largest};
-
-use super::{Wrong, longest_key, wrong};
-
-const UDP: (&str, &str) = ("--udp", "transport");
+use super::bounds::refuse;
+use super::records::{EXPIRY_MAX_S, longest_key};
+use super::{Field, Invalid};
+use crate::dist::Dist;
+use crate::plan::{Mix, Plan, Protocol, Window, Work};
+use crate::protocol::Verb;
+use crate::protocol::udp::{DATAGRAM_MAX_BYTES, Frame};
+use crate::workload::value::{COUNTER_MAX_BYTES, HEADER_BYTES, PIECE_MAX_BYTES, largest};
 
 /// Digits of the longest CAS unique.
 const CAS_DIGITS: u64 = 20;
@@ -19,17 +18,14 @@ const CAS_DIGITS: u64 = 20;
 const DELTA_DIGITS: u64 = 20;
 
 /// Refuses what UDP cannot do, and requests that may not fit in one datagram: memcached takes no others.
-pub(super) fn fits(plan: &Plan) -> Result<(), Wrong> {
-    let refused = |accepted: &str| wrong(UDP, "udp", accepted);
+pub fn fits(plan: &Plan) -> Result<(), Invalid> {
+    let refused = |expected: &str| refuse(Field::Transport.path(), "udp", expected);
     if plan.protocol != Protocol::Text {
         return refused("UDP is accepted only with --protocol text: memcached has it for no other protocol");
     }
-    if let Some(path) = plan.servers.iter().find(|server| server.starts_with('/')) {
-        return wrong(
-            ("--server", "servers"),
-            path,
-            "with --udp HOST:PORT is accepted: UDP has no unix sockets",
-        );
+    if let Some(index) = plan.servers.iter().position(|server| server.starts_with('/')) {
+        let expected = "with --udp HOST:PORT is accepted: UDP has no unix sockets";
+        return refuse(Field::Server.of(index), &plan.servers[index], expected);
     }
     if plan.tls.is_some() {
         return refused("UDP is accepted only without --tls, which needs a stream");
@@ -40,7 +36,7 @@ pub(super) fn fits(plan: &Plan) -> Result<(), Wrong> {
     if plan.socket.linger_s.is_some() {
         return refused("UDP is accepted only without --linger: it has no connection that could linger");
     }
-    plan.phases.iter().try_for_each(|phase| match &phase.work {
+    plan.phases.iter().enumerate().try_for_each(|(index, phase)| match &phase.work {
         Work::Load(load) => {
             store_fits(plan, Verb::Set, false, value_bytes(plan))?;
             if load.pieces {
@@ -48,8 +44,8 @@ pub(super) fn fits(plan: &Plan) -> Result<(), Wrong> {
             }
             store_fits(plan, Verb::Set, false, COUNTER_MAX_BYTES as u64)
         }
-        Work::Mix(mix) => mix_fits(plan, mix),
-        Work::Window(window) => window_fits(window),
+        Work::Mix(mix) => mix_fits(plan, index, mix),
+        Work::Window(window) => window_fits(index, window),
         Work::Pause(_) => Ok(()),
         Work::Replay(_) | Work::Delete(_) => {
             refused("UDP is accepted only where nothing is replayed and no records are deleted at once")
@@ -57,29 +53,26 @@ pub(super) fn fits(plan: &Plan) -> Result<(), Wrong> {
     })
 }
 
-/// Whether sets and gets of a window fit.
-fn window_fits(window: &Window) -> Result<(), Wrong> {
+/// Refuses windows whose longest set or get does not fit in one datagram.
+fn window_fits(index: usize, window: &Window) -> Result<(), Invalid> {
     let whole = |bytes: usize| bytes <= DATAGRAM_MAX_BYTES;
     if whole(window.longest_get_bytes()) && whole(window.longest_set_bytes()) {
         return Ok(());
     }
-    let accepted =
+    let expected =
         format!("requests of up to {DATAGRAM_MAX_BYTES} bytes with their frame are accepted over UDP");
-    wrong(
-        ("--plan", "phases.work.window"),
-        window.longest_get_bytes().max(window.longest_set_bytes()),
-        accepted,
-    )
+    let longest = window.longest_get_bytes().max(window.longest_set_bytes());
+    refuse(Field::Window.of(index), longest, expected)
 }
 
-fn mix_fits(plan: &Plan, mix: &Mix) -> Result<(), Wrong> {
+fn mix_fits(plan: &Plan, index: usize, mix: &Mix) -> Result<(), Invalid> {
     for &(verb, _) in &mix.ops {
         match verb {
             Verb::Append | Verb::Prepend => {
                 store_fits(plan, Verb::Set, mix.noreply, piece_bytes(plan))?;
                 store_fits(plan, verb, mix.noreply, piece_bytes(plan))?;
             }
-            verb if verb.reads() => read_fits(plan, verb, mix.multiget)?,
+            verb if verb.reads() => read_fits(plan, index, verb, mix.multiget)?,
             verb if verb.stores() => store_fits(plan, verb, mix.noreply, value_bytes(plan))?,
             Verb::Version => {}
             verb => {
@@ -94,7 +87,7 @@ fn mix_fits(plan: &Plan, mix: &Mix) -> Result<(), Wrong> {
     }
 }
 
-fn read_fits(plan: &Plan, verb: Verb, keys: u32) -> Result<(), Wrong> {
+fn read_fits(plan: &Plan, index: usize, verb: Verb, keys: u32) -> Result<(), Invalid> {
     let touches = matches!(verb, Verb::Gat | Verb::Gats);
     let expiry = if touches { 1 + expiry_digits(plan) } else { 0 };
     let around = Frame::LEN_BYTES as u64 + verb.name().len() as u64 + expiry + "\r\n".len() as u64;
@@ -102,22 +95,22 @@ fn read_fits(plan: &Plan, verb: Verb, keys: u32) -> Result<(), Wrong> {
     if u64::from(keys) <= most {
         return Ok(());
     }
-    let accepted = format!(
+    let expected = format!(
         "at most {most} is accepted with --udp, where keys are up to {} bytes: a request has to fit in one datagram of \
          {DATAGRAM_MAX_BYTES} bytes",
         longest_key(plan)
     );
-    wrong(("--multiget", "phases.work.mix.multiget"), keys, accepted)
+    refuse(Field::MultiGet.of(index), keys, expected)
 }
 
-fn store_fits(plan: &Plan, verb: Verb, noreply: bool, value_bytes: u64) -> Result<(), Wrong> {
+fn store_fits(plan: &Plan, verb: Verb, noreply: bool, value_bytes: u64) -> Result<(), Invalid> {
     let cas = if verb == Verb::Cas { 1 + CAS_DIGITS } else { 0 };
     let line = [1, longest_key(plan), " 0 ".len() as u64, expiry_digits(plan), 1, digits(value_bytes), cas];
     fit(plan, verb, noreply, line.iter().sum(), value_bytes + "\r\n".len() as u64)
 }
 
-/// Whether a request fits whose words behind the first take `words_bytes`, and what follows its line `rest_bytes`.
-fn fit(plan: &Plan, verb: Verb, noreply: bool, words_bytes: u64, rest_bytes: u64) -> Result<(), Wrong> {
+/// Refuses a request that does not fit: the words behind its first take `words_bytes`, and what follows its line takes `rest_bytes`.
+fn fit(plan: &Plan, verb: Verb, noreply: bool, words_bytes: u64, rest_bytes: u64) -> Result<(), Invalid> {
     let noreply = if noreply { " noreply".len() as u64 } else { 0 };
     let line = verb.name().len() as u64 + words_bytes + noreply + "\r\n".len() as u64;
     let whole = Frame::LEN_BYTES as u64 + line + rest_bytes;
@@ -125,7 +118,7 @@ fn fit(plan: &Plan, verb: Verb, noreply: bool, words_bytes: u64, rest_bytes: u64
         return Ok(());
     }
     let (over, value) = (whole - DATAGRAM_MAX_BYTES as u64, value_bytes(plan));
-    let accepted = format!(
+    let expected = format!(
         "with --udp values up to {} bytes are accepted where keys are up to {} bytes: the longest {} takes {whole} bytes \
          with a value of {value}, and has to fit in one datagram of {DATAGRAM_MAX_BYTES} (--key-size, --key-prefix and \
          --ttl are part of it)",
@@ -133,7 +126,7 @@ fn fit(plan: &Plan, verb: Verb, noreply: bool, words_bytes: u64, rest_bytes: u64
         longest_key(plan),
         verb.name(),
     );
-    wrong(("--value-size", "data.value_size"), &plan.data.value_size, accepted)
+    refuse(Field::ValueSize.path(), &plan.data.value_size, expected)
 }
 
 fn value_bytes(plan: &Plan) -> u64 {
@@ -147,7 +140,7 @@ fn piece_bytes(plan: &Plan) -> u64 {
 fn expiry_digits(plan: &Plan) -> u64 {
     match &plan.data.expiry_s {
         Dist::Fixed(seconds) => digits(*seconds as u64),
-        dist => digits(super::EXPIRY_MAX_S.min(dist.support().1.max(0.0).round() as u64)),
+        dist => digits(EXPIRY_MAX_S.min(dist.support().1.max(0.0).round() as u64)),
     }
 }
 

@@ -1,0 +1,83 @@
+//! What the checks of a Plan have in common: bounds of numbers, times, shares and sizes.
+
+use std::fmt::Display;
+
+use super::{FieldPath, Invalid};
+use crate::dist::Dist;
+use crate::time::{MILLISECOND, Nanos, SECOND};
+
+/// Largest number of the forms that plans are saved in.
+pub const NUMBER_MAX: u64 = i64::MAX as u64;
+
+/// Most clients of a group.
+pub const CLIENTS_MAX: u64 = 1_000_000;
+
+/// Most requests outstanding on one connection.
+pub const DEPTH_MAX: u64 = 1_000_000;
+
+/// Longest time that is accepted anywhere but in the timeout: a year.
+pub const YEAR: Nanos = 365 * 24 * 3_600 * SECOND;
+
+/// Refuses a value.
+pub fn refuse<T>(path: FieldPath, value: impl Display, expected: impl Into<String>) -> Result<T, Invalid> {
+    Err(Invalid { path, value: value.to_string(), expected: expected.into() })
+}
+
+/// Refuses a number that is not from `least` to `most`.
+pub fn within(path: FieldPath, value: u64, least: u64, most: u64) -> Result<(), Invalid> {
+    if value < least || value > most {
+        return refuse(path, value, format!("a whole number from {least} to {most} is accepted"));
+    }
+    Ok(())
+}
+
+/// Refuses a time that is not from `least` to `most`, which are given with their texts.
+pub fn span(path: FieldPath, value: Nanos, least: (Nanos, &str), most: (Nanos, &str)) -> Result<(), Invalid> {
+    if value < least.0 || value > most.0 {
+        return refuse(path, time_text(value), format!("a time from {} to {} is accepted", least.1, most.1));
+    }
+    Ok(())
+}
+
+/// Refuses a number that is not from 0 to 1.
+pub fn share(path: FieldPath, value: f64) -> Result<(), Invalid> {
+    if (0.0..=1.0).contains(&value) { Ok(()) } else { refuse(path, value, "a share from 0 to 1 is accepted") }
+}
+
+/// Refuses what bytes and whole seconds cannot be drawn from. Distributions that reach below 0 only by their nature are
+/// cut off there; a bound below 0 is a mistake.
+pub fn size(path: FieldPath, dist: &Dist) -> Result<(), Invalid> {
+    match dist.clone().checked() {
+        Err(error) => refuse(path, dist, error.to_string()),
+        Ok(Dist::Fixed(value)) if value < 0.0 || value.fract() != 0.0 => {
+            refuse(path, dist, "a whole number, 0 or more, is accepted where it is always the same")
+        }
+        Ok(Dist::Uniform { low, .. }) if low < 0.0 => refuse(path, dist, "bounds of 0 or more are accepted"),
+        Ok(_) if dist.support().1 < 0.0 => refuse(path, dist, "numbers of 0 or more are accepted"),
+        Ok(_) => Ok(()),
+    }
+}
+
+/// A time in the largest unit that keeps it a whole number.
+pub fn time_text(ns: Nanos) -> String {
+    match ns {
+        _ if ns.is_multiple_of(SECOND) => format!("{}s", ns / SECOND),
+        _ if ns.is_multiple_of(MILLISECOND) => format!("{}ms", ns / MILLISECOND),
+        _ if ns.is_multiple_of(1_000) => format!("{}us", ns / 1_000),
+        _ => format!("{ns}ns"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_named_in_whole_numbers() {
+        assert_eq!(time_text(0), "0s");
+        assert_eq!(time_text(90 * SECOND), "90s");
+        assert_eq!(time_text(1_500 * MILLISECOND), "1500ms");
+        assert_eq!(time_text(2_000), "2us");
+        assert_eq!(time_text(2_001), "2001ns");
+    }
+}

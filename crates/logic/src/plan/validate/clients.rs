@@ -1,0 +1,117 @@
+//! Whether the groups of clients make sense: how many there are, how deep and when they ask, and on how many threads.
+
+use super::bounds::{CLIENTS_MAX, DEPTH_MAX, refuse, within};
+use super::{Field, FieldPath, Invalid, crowds};
+use crate::arrival::check_rate;
+use crate::dist::Dist;
+use crate::plan::{Arrivals, ClientPolicy, Depth, Group, Phase, Plan, Route, ValueStyle, Work};
+use crate::time::SECOND;
+
+/// Most threads.
+const THREADS_MAX: u64 = 1_024;
+
+/// Refuses groups without clients, names that are there twice, and threads without clients.
+pub fn groups(plan: &Plan) -> Result<(), Invalid> {
+    if plan.groups.is_empty() {
+        return refuse(Field::Groups.path(), "[]", "at least one group is accepted");
+    }
+    for (index, group) in plan.groups.iter().enumerate() {
+        if plan.groups[..index].iter().any(|other| other.name == group.name) {
+            return refuse(Field::GroupName.of(index), &group.name, "each name is accepted once");
+        }
+        self::group(index, group)?;
+    }
+    let clients: u64 = plan.groups.iter().map(|group| u64::from(group.clients)).sum();
+    let threads = u64::from(plan.engine.threads);
+    within(Field::Threads.path(), threads, 1, THREADS_MAX)?;
+    if threads > clients {
+        let why = format!(
+            "at most as many threads as connections ({clients}) are accepted: the others would have nothing to do"
+        );
+        return refuse(Field::Threads.path(), threads, why);
+    }
+    crowds::fits(plan)?;
+    if plan.route == Route::All && plan.window().is_none() && clients < plan.servers.len() as u64 {
+        let why =
+            format!("at least one connection for each of the {} servers is accepted", plan.servers.len());
+        return refuse(Field::TotalClients.path(), clients, why);
+    }
+    Ok(())
+}
+
+fn group(index: usize, group: &Group) -> Result<(), Invalid> {
+    let depth = Field::Depth.of(index);
+    within(Field::Clients.of(index), group.clients.into(), 1, CLIENTS_MAX)?;
+    if let Depth::Limit(limit) = group.depth {
+        within(depth, limit.into(), 1, DEPTH_MAX)?;
+    }
+    let clients = f64::from(group.clients);
+    match (&group.arrivals, group.rate) {
+        (Arrivals::Closed, Some(rate)) => {
+            let expected = "no rate is accepted where arrivals are closed";
+            refuse(Field::Rate.of(index), rate, expected)
+        }
+        (Arrivals::Closed, None) if group.depth == Depth::Unlimited && !has_calls(group) => refuse(
+            depth,
+            "unlimited",
+            "unlimited is accepted only with --rate: a closed loop would never stop asking",
+        ),
+        (Arrivals::Closed, None) => Ok(()),
+        (_, Some(rate)) if check_rate(rate).is_err() => refuse(
+            Field::Rate.of(index),
+            rate,
+            "from 0.000001 to 1000000000000 requests per second are accepted",
+        ),
+        (Arrivals::Shape(dist), Some(rate)) => {
+            shape(Field::Arrivals.of(index), dist, clients * SECOND as f64 / rate)
+        }
+        (_, Some(_)) => Ok(()),
+        (_, None) => refuse(Field::Arrivals.of(index), "", "arrivals are accepted only with --rate"),
+    }
+}
+
+/// Refuses a distribution of gaps that no factor scales to a mean of `mean_ns`.
+pub fn shape(path: FieldPath, dist: &Dist, mean_ns: f64) -> Result<(), Invalid> {
+    let scales = |dist: &Dist| dist.factor_to_mean(mean_ns).is_some_and(f64::is_finite);
+    if dist.clone().checked().is_ok_and(|dist| scales(&dist)) {
+        return Ok(());
+    }
+    let why = "a distribution with a finite mean above 0 is accepted: gaps are scaled until it fits the rate";
+    refuse(path, dist, why)
+}
+
+/// Whether requests are due by a process of each connection's own, whatever the others are due by.
+fn has_calls(group: &Group) -> bool {
+    let sequence = group.crowd.as_ref().and_then(|crowd| crowd.sequence.as_ref());
+    sequence.is_some_and(|sequence| sequence.calls.is_some())
+}
+
+/// Refuses styles that exclude other choices, and blocks of more clients than one server has.
+pub fn style(plan: &Plan) -> Result<(), Invalid> {
+    if plan.data.style.values == ValueStyle::Fresh && plan.verify > 0.0 {
+        let expected = "0 is accepted where values are drawn for every write";
+        return refuse(Field::Verify.path(), plan.verify, expected);
+    }
+    if plan.data.style.field_bytes.is_some() && !plan.protocol.is_resp() {
+        return refuse(Field::FieldBytes.path(), "", "hashes are accepted with RESP alone");
+    }
+    if plan.verify > 0.0 && plan.phases.iter().any(|phase| matches!(phase.work, Work::Replay(_))) {
+        let expected = "0 is accepted where requests are replayed: their values are not those of records";
+        return refuse(Field::Verify.path(), plan.verify, expected);
+    }
+    let own = |phase: &Phase| matches!(phase.work, Work::Replay(_) | Work::Delete(_));
+    let has_policy = |group: &Group| {
+        ClientPolicy { successes_only: false, whole: false, here: false, ..group.policy }
+            != ClientPolicy::default()
+    };
+    if plan.route != Route::All && (plan.phases.iter().any(own) || plan.groups.iter().any(has_policy)) {
+        let expected =
+            "all is accepted where requests are replayed, deleted, left out, spaced or dealt in blocks";
+        return refuse(Field::Route.path(), plan.route.name(), expected);
+    }
+    for (index, group) in plan.groups.iter().enumerate() {
+        let most = u64::from(group.clients) / plan.servers.len() as u64;
+        within(Field::Block.of(index), group.policy.block.into(), 1, most.max(1))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,138 @@
+//! Whether clients can come and go as the Plan says, and ask what mcperf's clients ask.
+
+use std::fmt::Display;
+
+use super::bounds::{NUMBER_MAX, refuse, within};
+use super::clients::shape;
+use super::records::KEY_SIZE_MAX;
+use super::{Field, Invalid};
+use crate::arrival::check_rate;
+use crate::dist::Dist;
+use crate::plan::{
+    Arrivals, Births, Crowd, Gap, Group, Phase, Plan, Protocol, Route, Sequence, Transport, Work,
+};
+use crate::protocol::Verb;
+use crate::time::SECOND;
+use crate::workload::sequence::{SIZE_MAX_BYTES, largest};
+
+/// Refuses clients that come and go where they cannot. There is at most one group of them, the only group.
+pub fn fits(plan: &Plan) -> Result<(), Invalid> {
+    let found = plan.groups.iter().enumerate();
+    let mut found = found.filter_map(|(index, group)| Some((index, group, group.crowd.as_ref()?)));
+    let Some((index, group, crowd)) = found.next() else { return Ok(()) };
+    within(Field::Calls.of(index), crowd.calls, 1, NUMBER_MAX)?;
+    place(plan, index, group, crowd)?;
+    births(index, crowd)?;
+    match &crowd.sequence {
+        Some(sequence) => self::sequence(plan, index, crowd, sequence),
+        None => Ok(()),
+    }
+}
+
+/// Refuses what the rest of the plan excludes. Named is what made the clients come and go, and has been typed.
+fn place(plan: &Plan, index: usize, group: &Group, crowd: &Crowd) -> Result<(), Invalid> {
+    let (path, value) = match &crowd.births {
+        Births::Open { rate, .. } => (Field::BirthsRate.of(index), rate.to_string()),
+        Births::Closed | Births::Drawn(_) => (Field::Calls.of(index), crowd.calls.to_string()),
+    };
+    if plan.groups.len() > 1 {
+        return refuse(path, value, "clients that come and go are accepted only in the only group");
+    }
+    let other = |phase: &Phase| matches!(phase.work, Work::Window(_) | Work::Replay(_) | Work::Delete(_));
+    if plan.phases.iter().any(other) {
+        let expected = "clients that come and go are accepted only where a mix of operations is asked for";
+        return refuse(path, value, expected);
+    }
+    if plan.route != Route::All {
+        return refuse(path, value, "clients that come and go are accepted only with --route all");
+    }
+    if plan.transport == Transport::Udp {
+        return refuse(path, value, "clients that come and go are accepted only over TCP and unix sockets");
+    }
+    if plan.reconnect {
+        return refuse(path, value, "clients that come and go are not accepted with --reconnect");
+    }
+    if let Some(rate) = group.rate {
+        let why = "not accepted for clients that come and go: how many requests there are follows from --conn-rate and \
+                   --calls-per-connection";
+        return refuse(Field::Rate.of(index), rate, why);
+    }
+    Ok(())
+}
+
+fn births(index: usize, crowd: &Crowd) -> Result<(), Invalid> {
+    match &crowd.births {
+        Births::Drawn(_) if crowd.sequence.is_none() => {
+            let expected = "drawn births are accepted only with a sequence";
+            refuse(Field::Births.of(index), "drawn", expected)
+        }
+        Births::Closed | Births::Drawn(_) => Ok(()),
+        Births::Open { rate, .. } if check_rate(*rate).is_err() => refuse(
+            Field::BirthsRate.of(index),
+            rate,
+            "from 0.000001 to 1000000000000 connections per second are accepted",
+        ),
+        Births::Open { arrivals: Arrivals::Shape(dist), rate } => {
+            shape(Field::BirthsArrivals.of(index), dist, SECOND as f64 / rate)
+        }
+        Births::Open { arrivals: Arrivals::Closed, .. } => {
+            refuse(Field::BirthsArrivals.of(index), "closed", "arrivals that are not closed are accepted")
+        }
+        Births::Open { .. } => Ok(()),
+    }
+}
+
+/// Refuses a sequence that mcperf could not ask for; no option of `pummel run` asks for one.
+fn sequence(plan: &Plan, index: usize, crowd: &Crowd, sequence: &Sequence) -> Result<(), Invalid> {
+    let path = Field::Sequence.of(index);
+    let wrong = |value: &dyn Display, expected: &str| refuse(path, value, expected);
+    let one_op = |phase: &Phase| matches!(&phase.work, Work::Mix(mix) if mix.ops.len() == 1);
+    if plan.protocol != Protocol::Text || !plan.phases.iter().all(one_op) || plan.verify > 0.0 {
+        let why = "a sequence is accepted in the text protocol, with one operation in each phase, without loading, \
+                   and unchecked";
+        return wrong(&"", why);
+    }
+    if plan.engine.threads != 1 {
+        let why = "a sequence is accepted on one thread, since keys are counted there";
+        return wrong(&plan.engine.threads, why);
+    }
+    let expiry = &plan.data.expiry_s;
+    if !matches!(expiry, Dist::Fixed(seconds) if (0.0..=f64::from(i32::MAX)).contains(seconds) && seconds.fract() == 0.0)
+    {
+        return refuse(Field::Expiry.path(), expiry, "a whole number from 0 to 2147483647 is accepted");
+    }
+    if plan.data.key_prefix.len() + 16 > KEY_SIZE_MAX as usize {
+        return wrong(&plan.data.key_prefix, "a prefix of up to 234 bytes is accepted");
+    }
+    let mixes = || {
+        plan.phases.iter().filter_map(|phase| match &phase.work {
+            Work::Mix(mix) => Some(mix),
+            _ => None,
+        })
+    };
+    if sequence.bogus && !mixes().all(|mix| mix.ops[0].0 == Verb::Set) {
+        return wrong(&"bogus", "the word xxx is accepted in place of set alone");
+    }
+    let births = match crowd.births {
+        Births::Drawn(gap) => Some(gap),
+        Births::Closed | Births::Open { .. } => None,
+    };
+    for gap in [Some(sequence.sizes), sequence.calls, births].into_iter().flatten() {
+        let bounds = match gap {
+            Gap::Fixed(value) | Gap::Exponential(value) | Gap::Rising(value) => [value, value],
+            Gap::Uniform(low, high) => [low, high],
+        };
+        if let Some(bound) = bounds.iter().find(|bound| !(bound.is_finite() && **bound > 0.0)) {
+            return wrong(bound, "numbers above 0 are accepted");
+        }
+        if bounds[1] < bounds[0] {
+            return wrong(&bounds[1], &format!("numbers from {} on are accepted", bounds[0]));
+        }
+    }
+    let requests = plan.phases.iter().filter_map(|phase| phase.stop.requests).max().unwrap_or(NUMBER_MAX);
+    let stores = mixes().any(|mix| mix.ops[0].0.stores());
+    if stores && largest(sequence.sizes, requests) >= SIZE_MAX_BYTES {
+        return wrong(&"sizes", &format!("sizes up to {} bytes are accepted", SIZE_MAX_BYTES - 1));
+    }
+    Ok(())
+}

@@ -1,0 +1,215 @@
+//! The fields of a Plan that can be refused, and their paths.
+
+use std::fmt;
+
+/// A field of a Plan, whichever of a list's items it belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs, reason = "each stands for the path beside it in PATHS")]
+pub enum Field {
+    Schema,
+    Servers,
+    Server,
+    Route,
+    Transport,
+    Seed,
+    Interval,
+    Timeout,
+    Verify,
+    GoalQuantile,
+    GoalLimit,
+    Threads,
+    Linger,
+    SendBuffer,
+    RecvBuffer,
+    Sources,
+    Source,
+    TlsCert,
+    TlsKey,
+    Database,
+    Command,
+    Records,
+    DataSeed,
+    KeyPrefix,
+    KeySize,
+    ValueSize,
+    Expiry,
+    FieldBytes,
+    Groups,
+    GroupName,
+    TotalClients,
+    Clients,
+    Depth,
+    Arrivals,
+    Rate,
+    Calls,
+    Births,
+    BirthsRate,
+    BirthsArrivals,
+    Sequence,
+    Block,
+    Phases,
+    Stop,
+    StopTime,
+    StopRequests,
+    Load,
+    LoadDepth,
+    LoadNoPlain,
+    Operations,
+    Popularity,
+    MultiGet,
+    MultiSet,
+    ReadThrough,
+    Noreply,
+    Vivify,
+    Recache,
+    Stale,
+    MetaDetails,
+    Window,
+    ReplayFormat,
+    ReplayReadThrough,
+    DeleteShare,
+    DeleteDepth,
+    PauseUntil,
+}
+
+/// Every field with its path; `[]` stands for the number of an item in a list.
+const PATHS: [(Field, &str); 64] = [
+    (Field::Schema, "schema"),
+    (Field::Servers, "servers"),
+    (Field::Server, "servers[]"),
+    (Field::Route, "route"),
+    (Field::Transport, "transport"),
+    (Field::Seed, "seed"),
+    (Field::Interval, "interval_ns"),
+    (Field::Timeout, "timeout_ns"),
+    (Field::Verify, "verify"),
+    (Field::GoalQuantile, "goals[].quantile"),
+    (Field::GoalLimit, "goals[].limit_ns"),
+    (Field::Threads, "engine.threads"),
+    (Field::Linger, "socket.linger_s"),
+    (Field::SendBuffer, "socket.send_buffer"),
+    (Field::RecvBuffer, "socket.recv_buffer"),
+    (Field::Sources, "socket.source"),
+    (Field::Source, "socket.source[]"),
+    (Field::TlsCert, "tls.cert"),
+    (Field::TlsKey, "tls.key"),
+    (Field::Database, "database"),
+    (Field::Command, "command"),
+    (Field::Records, "data.records"),
+    (Field::DataSeed, "data.seed"),
+    (Field::KeyPrefix, "data.key_prefix"),
+    (Field::KeySize, "data.key_size"),
+    (Field::ValueSize, "data.value_size"),
+    (Field::Expiry, "data.expiry_s"),
+    (Field::FieldBytes, "data.style.field_bytes"),
+    (Field::Groups, "groups"),
+    (Field::GroupName, "groups[].name"),
+    (Field::TotalClients, "groups.clients"),
+    (Field::Clients, "groups[].clients"),
+    (Field::Depth, "groups[].depth"),
+    (Field::Arrivals, "groups[].arrivals"),
+    (Field::Rate, "groups[].rate"),
+    (Field::Calls, "groups[].crowd.calls"),
+    (Field::Births, "groups[].crowd.births"),
+    (Field::BirthsRate, "groups[].crowd.births.open.rate"),
+    (Field::BirthsArrivals, "groups[].crowd.births.open.arrivals"),
+    (Field::Sequence, "groups[].crowd.sequence"),
+    (Field::Block, "groups[].manner.block"),
+    (Field::Phases, "phases"),
+    (Field::Stop, "phases[].stop"),
+    (Field::StopTime, "phases[].stop.time_ns"),
+    (Field::StopRequests, "phases[].stop.requests"),
+    (Field::Load, "phases[].work.load"),
+    (Field::LoadDepth, "phases[].work.load.depth"),
+    (Field::LoadNoPlain, "phases[].work.load.no_plain"),
+    (Field::Operations, "phases[].work.mix.ops"),
+    (Field::Popularity, "phases[].work.mix.popularity"),
+    (Field::MultiGet, "phases[].work.mix.multiget"),
+    (Field::MultiSet, "phases[].work.mix.multiset"),
+    (Field::ReadThrough, "phases[].work.mix.read_through_ns"),
+    (Field::Noreply, "phases[].work.mix.noreply"),
+    (Field::Vivify, "phases[].work.mix.meta.vivify_s"),
+    (Field::Recache, "phases[].work.mix.meta.recache_s"),
+    (Field::Stale, "phases[].work.mix.meta.stale_s"),
+    (Field::MetaDetails, "phases[].work.mix.meta.details"),
+    (Field::Window, "phases[].work.window"),
+    (Field::ReplayFormat, "phases[].work.replay.format"),
+    (Field::ReplayReadThrough, "phases[].work.replay.read_through_ns"),
+    (Field::DeleteShare, "phases[].work.delete.share"),
+    (Field::DeleteDepth, "phases[].work.delete.depth"),
+    (Field::PauseUntil, "phases[].work.pause.until_ns"),
+];
+
+impl Field {
+    /// Its path, with `[]` in place of the number of an item.
+    fn pattern(self) -> &'static str {
+        PATHS[self as usize].1
+    }
+
+    /// The path of a field that is in no list.
+    pub(super) fn path(self) -> FieldPath {
+        self.of(0)
+    }
+
+    /// The path of the field of item `index` of its list, counted from 0.
+    pub(super) fn of(self, index: usize) -> FieldPath {
+        FieldPath { field: self, index }
+    }
+}
+
+/// Where in a Plan a value stands, such as `groups[0].depth`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FieldPath {
+    field: Field,
+    index: usize,
+}
+
+impl FieldPath {
+    /// The field, whichever item it belongs to.
+    pub fn field(self) -> Field {
+        self.field
+    }
+
+    /// The number of the item that the field belongs to, counted from 0; 0 where it is in no list.
+    pub fn index(self) -> usize {
+        self.index
+    }
+
+    /// The path without the number of the item, such as `groups.depth`.
+    pub fn name(self) -> String {
+        self.field.pattern().replace("[]", "")
+    }
+}
+
+impl fmt::Display for FieldPath {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.field.pattern().split_once("[]") {
+            Some((list, rest)) => write!(to, "{list}[{}]{rest}", self.index),
+            None => to.write_str(self.field.pattern()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_field_stands_at_its_place_in_the_table() {
+        for (place, (field, path)) in PATHS.iter().enumerate() {
+            assert_eq!(*field as usize, place, "{path}");
+            assert!(path.matches("[]").count() <= 1, "{path} is in one list");
+        }
+    }
+
+    #[test]
+    fn a_path_names_the_item_that_it_belongs_to() {
+        assert_eq!(Field::Depth.of(2).to_string(), "groups[2].depth");
+        assert_eq!(Field::Server.of(1).to_string(), "servers[1]");
+        assert_eq!(Field::Timeout.path().to_string(), "timeout_ns");
+        assert_eq!(
+            (Field::Server.of(1).name(), Field::Depth.of(2).name()),
+            ("servers".into(), "groups.depth".into())
+        );
+    }
+}

@@ -1,0 +1,129 @@
+//! Whether a Plan can be run: a [`ValidPlan`] is one that can, as far as the Plan alone tells.
+//!
+//! What floors 1 and 2 assert of a Plan holds of every [`ValidPlan`], and [`Plan::validate`] is the only way to one.
+
+mod bounds;
+mod clients;
+mod crowds;
+mod datagrams;
+mod field;
+mod memory;
+mod phases;
+mod records;
+mod requests;
+mod resp;
+mod targets;
+mod windows;
+
+use std::fmt;
+use std::ops::Deref;
+
+use serde::{Serialize, Serializer};
+
+pub use self::bounds::time_text;
+pub use self::field::{Field, FieldPath};
+use super::{Plan, SCHEMA, Transport};
+use crate::time::{MILLISECOND, Nanos, SECOND};
+
+/// A Plan that can be run, as far as the Plan alone tells. It cannot be changed, and is never read from a file: what is
+/// read is a [`Plan`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct ValidPlan(Plan);
+
+impl ValidPlan {
+    /// The Plan, to be changed and validated again.
+    pub fn into_plan(self) -> Plan {
+        self.0
+    }
+}
+
+impl Deref for ValidPlan {
+    type Target = Plan;
+
+    fn deref(&self) -> &Plan {
+        &self.0
+    }
+}
+
+impl Serialize for ValidPlan {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+/// A value in a Plan that cannot be run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invalid {
+    /// Where it stands.
+    pub path: FieldPath,
+    /// What stands there, in the words of the Plan.
+    pub value: String,
+    /// What is accepted there, or why this is not.
+    pub expected: String,
+}
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "{} is '{}', but {}", self.path, self.value, self.expected)
+    }
+}
+
+impl std::error::Error for Invalid {}
+
+/// The longest interval of a result, and the longest delay of a store after a miss.
+const HOUR: Nanos = 3_600 * SECOND;
+
+/// The longest timeout, but for the one that stands for none.
+const DAY: Nanos = 24 * HOUR;
+
+/// The timeout that stands for none: 31 years. Only a sequence of requests may have one beyond a day.
+pub const NO_TIMEOUT_NS: Nanos = 1_000_000_000 * SECOND;
+
+impl Plan {
+    /// Finds out whether the Plan can be run by this version.
+    ///
+    /// # Errors
+    /// Returns [`Invalid`] with the first field that this version cannot run, its value, and what would be accepted.
+    pub fn validate(self) -> Result<ValidPlan, Invalid> {
+        bounds::within(Field::Schema.path(), self.schema.into(), SCHEMA.into(), SCHEMA.into())?;
+        targets::servers(&self.servers)?;
+        targets::lanes(&self)?;
+        bounds::within(Field::Seed.path(), self.seed, 0, bounds::NUMBER_MAX)?;
+        bounds::span(Field::Interval.path(), self.interval_ns, (10 * MILLISECOND, "10ms"), (HOUR, "1h"))?;
+        timeout(&self)?;
+        bounds::share(Field::Verify.path(), self.verify)?;
+        targets::goals(&self)?;
+        targets::socket(&self.socket)?;
+        targets::source(&self)?;
+        targets::tls(&self)?;
+        records::data(&self.data)?;
+        if self.sequence().is_none() {
+            records::expiry(&self.data.expiry_s)?;
+        }
+        clients::groups(&self)?;
+        phases::phases(&self)?;
+        clients::style(&self)?;
+        requests::verbs_fit(&self)?;
+        requests::forms_fit(&self)?;
+        resp::fits(&self)?;
+        requests::meta(&self)?;
+        windows::fits(&self)?;
+        memory::fits(&self)?;
+        match self.transport {
+            Transport::Stream => Ok(ValidPlan(self)),
+            Transport::Udp => datagrams::fits(&self).map(|()| ValidPlan(self)),
+        }
+    }
+}
+
+/// Checks the timeout. That of a sequence is any time, or stands for none.
+fn timeout(plan: &Plan) -> Result<(), Invalid> {
+    let (least, most) = match plan.sequence() {
+        Some(_) => ((1, "1ns"), (NO_TIMEOUT_NS, "1000000000s")),
+        None => ((1_000, "1us"), (DAY, "24h")),
+    };
+    bounds::span(Field::Timeout.path(), plan.timeout_ns, least, most)
+}
+
+#[cfg(test)]
+mod tests;

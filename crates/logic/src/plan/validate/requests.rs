@@ -1,0 +1,223 @@
+//! Whether requests can be drawn from the mixes, and whether the protocol can say each of them.
+
+use super::bounds::{refuse, span, time_text, within};
+use super::records::{EXPIRY_MAX_S, longest_key};
+use super::{Field, HOUR, Invalid};
+use crate::plan::{Mix, Plan, Protocol, Work};
+use crate::protocol::Verb;
+use crate::workload::popularity::Popularity;
+
+/// Most keys of one read, and of one mset.
+const MULTIGET_MAX: u64 = 1_000;
+
+/// Operations that RESP servers have.
+const RESP_VERBS: [Verb; 15] = [
+    Verb::Get,
+    Verb::Gat,
+    Verb::Set,
+    Verb::Add,
+    Verb::Replace,
+    Verb::Append,
+    Verb::Incr,
+    Verb::Decr,
+    Verb::Delete,
+    Verb::Touch,
+    Verb::Version,
+    Verb::Hget,
+    Verb::Hset,
+    Verb::Mset,
+    Verb::Command,
+];
+
+/// Operations that work on records that are fields of hashes.
+const FIELD_VERBS: [Verb; 6] = [Verb::Get, Verb::Hget, Verb::Set, Verb::Hset, Verb::Delete, Verb::Version];
+
+/// Longest line of a gat in the text protocol: memcached may close a connection that sends more without a line end.
+const GAT_LINE_MAX: u64 = 2048;
+
+/// What such a line has beside its keys and the blanks before them: the word, the longest expiry, the line end.
+const GAT_LINE_FRAME: u64 = "gats -2147483648\r\n".len() as u64;
+
+/// The mixes of a plan, with the numbers of their phases.
+pub fn mixes(plan: &Plan) -> impl Iterator<Item = (usize, &Mix)> {
+    plan.phases.iter().enumerate().filter_map(|(index, phase)| match &phase.work {
+        Work::Mix(mix) => Some((index, mix)),
+        _ => None,
+    })
+}
+
+/// Whether a mix has an operation.
+pub fn asks(mix: &Mix, wanted: Verb) -> bool {
+    mix.ops.iter().any(|&(verb, _)| verb == wanted)
+}
+
+/// Refuses a mix that no request can be drawn from, and options that have no effect on it.
+pub fn mix(index: usize, mix: &Mix) -> Result<(), Invalid> {
+    let path = Field::Operations.of(index);
+    if mix.ops.is_empty() {
+        return refuse(path, "", "at least one operation is accepted");
+    }
+    for (place, &(verb, weight)) in mix.ops.iter().enumerate() {
+        if !(weight > 0.0 && weight.is_finite()) {
+            let value = format!("{}:{weight}", verb.name());
+            return refuse(path, value, "finite weights above 0 are accepted");
+        }
+        if mix.ops[..place].iter().any(|&(other, _)| other == verb) {
+            return refuse(path, verb.name(), "each operation is accepted once");
+        }
+    }
+    let total: f64 = mix.ops.iter().map(|&(_, weight)| weight).sum();
+    if !total.is_finite() {
+        return refuse(path, total, "finite weights above 0 are accepted");
+    }
+    if mix.popularity.to_string().parse::<Popularity>().is_err() {
+        let expected = "uniform, zipf:EXPONENT, hot:KEYS,REQUESTS or sequential is accepted";
+        return refuse(Field::Popularity.of(index), &mix.popularity, expected);
+    }
+    extras(index, mix)
+}
+
+fn extras(index: usize, mix: &Mix) -> Result<(), Invalid> {
+    let asks = |which: fn(Verb) -> bool| mix.ops.iter().any(|&(verb, _)| which(verb));
+    let no_read = "is accepted only with a read (get, gets, gat, gats) in --mix";
+    let (multiget, multiset) = (Field::MultiGet.of(index), Field::MultiSet.of(index));
+    within(multiget, mix.multiget.into(), 1, MULTIGET_MAX)?;
+    if mix.multiget > 1 && !asks(Verb::reads) {
+        return refuse(multiget, mix.multiget, format!("more than 1 {no_read}"));
+    }
+    within(multiset, mix.multiset.into(), 1, MULTIGET_MAX)?;
+    if mix.multiset > 1 && !asks(|verb| verb == Verb::Mset) {
+        return refuse(multiset, mix.multiset, "more than 1 is accepted only with mset in --mix");
+    }
+    if let Some(delay_ns) = mix.read_through_ns {
+        let path = Field::ReadThrough.of(index);
+        if !asks(Verb::reads) {
+            return refuse(path, time_text(delay_ns), format!("it {no_read}"));
+        }
+        span(path, delay_ns, (0, "0"), (HOUR, "1h"))?;
+    }
+    if mix.noreply && !asks(|verb| !verb.reads() && verb != Verb::Version) {
+        let expected = "it is accepted only with a write in --mix";
+        return refuse(Field::Noreply.of(index), true, expected);
+    }
+    Ok(())
+}
+
+/// Refuses operations that the protocol does not have. Of a command, its own option says that it does not fit.
+pub fn verbs_fit(plan: &Plan) -> Result<(), Invalid> {
+    let says_itself = |verb| verb == Verb::Command && plan.command.is_some();
+    let unfit = |verb: Verb| match plan.protocol {
+        Protocol::Text | Protocol::Meta | Protocol::Binary => verb.is_resp_only(),
+        Protocol::Resp2 | Protocol::Resp3 => !RESP_VERBS.contains(&verb),
+    };
+    let mut verbs = mixes(plan).flat_map(|(index, mix)| mix.ops.iter().map(move |&(verb, _)| (index, verb)));
+    let Some((index, verb)) = verbs.find(|&(_, verb)| !says_itself(verb) && unfit(verb)) else {
+        return fields_fit(plan);
+    };
+    let name = verb.name();
+    let expected = if plan.protocol.is_resp() {
+        format!("RESP servers have no {name}; {}", names(&RESP_VERBS))
+    } else {
+        format!("operations of memcached are accepted; {name} is one of RESP servers (Redis, Valkey)")
+    };
+    refuse(Field::Operations.of(index), name, expected)
+}
+
+/// Refuses operations that do not work on fields of hashes, where records are such fields.
+fn fields_fit(plan: &Plan) -> Result<(), Invalid> {
+    if plan.data.style.field_bytes.is_none_or(|bytes| bytes == 0) {
+        return Ok(());
+    }
+    let mut verbs = mixes(plan).flat_map(|(index, mix)| mix.ops.iter().map(move |&(verb, _)| (index, verb)));
+    match verbs.find(|(_, verb)| !FIELD_VERBS.contains(verb)) {
+        Some((index, verb)) => {
+            let expected = format!("where records are fields of hashes, {}", names(&FIELD_VERBS));
+            refuse(Field::Operations.of(index), verb.name(), expected)
+        }
+        None => Ok(()),
+    }
+}
+
+fn names(verbs: &[Verb]) -> String {
+    let names: Vec<&str> = verbs.iter().map(|verb| verb.name()).collect();
+    format!("{} are accepted", names.join(", "))
+}
+
+/// Refuses what the codec of the protocol would refuse in the middle of a run: operations in a form that it cannot say.
+pub fn forms_fit(plan: &Plan) -> Result<(), Invalid> {
+    mixes(plan).try_for_each(|(index, mix)| form_fits(plan, index, mix))
+}
+
+fn form_fits(plan: &Plan, index: usize, mix: &Mix) -> Result<(), Invalid> {
+    let (noreply, multiget) = (Field::Noreply.of(index), Field::MultiGet.of(index));
+    let has = |wanted: Verb| asks(mix, wanted);
+    let gats = mix.multiget > 1 && (has(Verb::Gat) || has(Verb::Gats));
+    match plan.protocol {
+        Protocol::Resp2 | Protocol::Resp3 if mix.noreply => {
+            refuse(noreply, true, "RESP answers every request")
+        }
+        Protocol::Resp2 | Protocol::Resp3 if gats => {
+            let expected = "1 is accepted where the mix has gat: RESP's GETEX takes one key";
+            refuse(multiget, mix.multiget, expected)
+        }
+        Protocol::Resp2 | Protocol::Resp3 if mix.multiget > 1 && !has(Verb::Get) => {
+            let expected = "1 is accepted where the mix has no get: HGET takes one key";
+            refuse(multiget, mix.multiget, expected)
+        }
+        Protocol::Binary if mix.noreply && has(Verb::Touch) => {
+            let expected = "a mix without touch is accepted, which has no quiet form in the binary protocol";
+            refuse(noreply, true, expected)
+        }
+        Protocol::Text if gats => {
+            let most = (GAT_LINE_MAX - GAT_LINE_FRAME) / (1 + longest_key(plan));
+            if u64::from(mix.multiget) <= most {
+                return Ok(());
+            }
+            let expected = format!(
+                "at most {most} is accepted where the mix has gat or gats and keys are this long: memcached takes \
+                 such a line only up to {GAT_LINE_MAX} bytes"
+            );
+            refuse(multiget, mix.multiget, expected)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses what only memcached's meta protocol can ask, where that cannot be asked.
+pub fn meta(plan: &Plan) -> Result<(), Invalid> {
+    for (index, mix) in mixes(plan).filter(|(_, mix)| !mix.meta.is_nothing()) {
+        let ask = &mix.meta;
+        let reads = mix.ops.iter().any(|&(verb, _)| verb.reads());
+        let asked = [
+            (Field::Vivify, ask.vivify_s, EXPIRY_MAX_S),
+            (Field::Recache, ask.recache_s, u32::MAX.into()),
+            (Field::Stale, ask.stale_s, EXPIRY_MAX_S),
+            (Field::MetaDetails, ask.details.then_some(1), 1),
+        ];
+        for (field, value, most) in asked.into_iter().filter_map(|(at, value, most)| Some((at, value?, most)))
+        {
+            let path = field.of(index);
+            if plan.protocol != Protocol::Meta {
+                return refuse(path, value, "it is accepted only with --protocol meta");
+            }
+            within(path, value.into(), 0, most)?;
+            match field {
+                Field::Stale if !asks(mix, Verb::Delete) => {
+                    return refuse(path, value, "it is accepted only with delete in --mix");
+                }
+                Field::Stale => {}
+                _ if !reads => {
+                    let expected = "it is accepted only with a read (get, gets, gat, gats) in --mix";
+                    return refuse(path, value, expected);
+                }
+                _ => {}
+            }
+            if mix.multiget > 1 && ask.renews() {
+                let expected = "1 is accepted beside --vivify, --recache and --stale: the answer to several keys does not \
+                                say which of them the client is to renew";
+                return refuse(Field::MultiGet.of(index), mix.multiget, expected);
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! Whether the servers can be named and reached as the Plan says: names, lanes, sockets, source addresses, TLS; and goals.
+
+use super::bounds::{YEAR, refuse, span, within};
+use super::{Field, Invalid};
+use crate::client::route::LANES_MAX;
+use crate::plan::address::{self, PORT};
+use crate::plan::{Plan, Socket};
+
+/// Refuses servers that are not in the form that Plans have.
+pub fn servers(servers: &[String]) -> Result<(), Invalid> {
+    if servers.is_empty() {
+        return refuse(Field::Servers.path(), "", "at least one server is accepted");
+    }
+    for (index, server) in servers.iter().enumerate() {
+        let path = Field::Server.of(index);
+        match address::server_at(server, PORT) {
+            Ok(normal) if normal == *server => {}
+            Ok(normal) => return refuse(path, server, format!("{normal} is accepted")),
+            Err(error) => return refuse(path, server, error.to_string()),
+        }
+    }
+    Ok(())
+}
+
+/// Refuses more servers than a client can have connections to.
+pub fn lanes(plan: &Plan) -> Result<(), Invalid> {
+    let (route, servers) = (plan.route, plan.servers.len());
+    if route.lanes(servers) > LANES_MAX {
+        let expected = format!("at most {LANES_MAX} servers are accepted with --route {}", route.name());
+        return refuse(Field::Servers.path(), format!("{servers} servers"), expected);
+    }
+    Ok(())
+}
+
+/// Refuses goals that no result can meet.
+pub fn goals(plan: &Plan) -> Result<(), Invalid> {
+    for (index, goal) in plan.goals.iter().enumerate() {
+        if !(goal.quantile > 0.0 && goal.quantile < 1.0) {
+            let expected = "a number above 0 and below 1 is accepted";
+            return refuse(Field::GoalQuantile.of(index), goal.quantile, expected);
+        }
+        span(Field::GoalLimit.of(index), goal.limit_ns, (1, "1ns"), (YEAR, "8760h"))?;
+    }
+    Ok(())
+}
+
+/// Refuses options that no kernel takes.
+pub fn socket(socket: &Socket) -> Result<(), Invalid> {
+    const LINGER_MAX_S: u64 = 65_535;
+    const BUFFER_MAX: u64 = i32::MAX as u64;
+    if let Some(linger_s) = socket.linger_s {
+        within(Field::Linger.path(), linger_s.into(), 0, LINGER_MAX_S)?;
+    }
+    if let Some(bytes) = socket.send_buffer {
+        within(Field::SendBuffer.path(), bytes.into(), 1, BUFFER_MAX)?;
+    }
+    if let Some(bytes) = socket.recv_buffer {
+        within(Field::RecvBuffer.path(), bytes.into(), 1, BUFFER_MAX)?;
+    }
+    for (index, address) in socket.source.iter().enumerate() {
+        if let Err(error) = address::sources(address) {
+            return refuse(Field::Source.of(index), address, error.to_string());
+        }
+    }
+    Ok(())
+}
+
+/// Refuses addresses to connect from where no server has an address.
+pub fn source(plan: &Plan) -> Result<(), Invalid> {
+    let source = &plan.socket.source;
+    if source.is_empty() || plan.servers.iter().any(|server| !server.starts_with('/')) {
+        return Ok(());
+    }
+    let expected = "addresses are accepted where a server is reached by one: unix sockets have none";
+    refuse(Field::Sources.path(), source.join(","), expected)
+}
+
+/// Refuses half an identity, and servers whose certificates have no name to be for. What the files of TLS hold is no
+/// affair of the Plan: they are read where it is run.
+pub fn tls(plan: &Plan) -> Result<(), Invalid> {
+    let Some(options) = &plan.tls else { return Ok(()) };
+    match (&options.cert, &options.key) {
+        (Some(cert), None) => {
+            return refuse(Field::TlsCert.path(), cert, "a certificate is accepted only with --tls-key");
+        }
+        (None, Some(key)) => {
+            return refuse(Field::TlsKey.path(), key, "a key is accepted only with --tls-cert");
+        }
+        _ => {}
+    }
+    let socket = plan.servers.iter().enumerate().find(|(_, server)| server.starts_with('/'));
+    match socket.filter(|_| options.server_name.is_none()) {
+        Some((index, socket)) => {
+            let why = format!(
+                "with --tls the unix socket {socket} is accepted only with --tls-server-name: a socket has no name \
+                 that a certificate could be for"
+            );
+            refuse(Field::Server.of(index), socket, why)
+        }
+        None => Ok(()),
+    }
+}

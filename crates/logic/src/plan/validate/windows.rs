@@ -1,0 +1,86 @@
+//! Whether clients can have windows of objects, as memaslap's have. memaslap's own front says these things in memaslap's
+//! words before; these are for saved plans.
+
+use super::bounds::{CLIENTS_MAX, refuse, share, within};
+use super::records::KEY_SIZE_MAX;
+use super::{Field, Invalid};
+use crate::client::route::LANES_MAX;
+use crate::plan::{Plan, Protocol, Window, Work};
+use crate::protocol::udp::DATAGRAM_MAX_BYTES;
+use crate::workload::window::VALUE_MAX_BYTES;
+
+/// The greatest weight of a set, a get or a range of lengths.
+const WEIGHT_MAX: f64 = 1e12;
+
+/// Refuses a window whose objects or lengths cannot be drawn.
+pub fn window(index: usize, window: &Window) -> Result<(), Invalid> {
+    let path = Field::Window.of(index);
+    within(path, window.objects.into(), 1, u64::from(u32::MAX))?;
+    within(path, window.multiget.into(), 1, u64::from(u16::MAX))?;
+    within(path, window.pool.sockets.into(), 1, LANES_MAX as u64)?;
+    within(path, window.pool.block.into(), 1, CLIENTS_MAX)?;
+    let lists = [(&window.keys, 16, KEY_SIZE_MAX), (&window.values, 1, VALUE_MAX_BYTES as u64)];
+    for (list, least, most) in lists {
+        if list.is_empty() {
+            return refuse(path, "[]", "at least one range of lengths is accepted");
+        }
+        for range in list {
+            within(path, range.start.into(), least, most)?;
+            within(path, range.end.into(), range.start.into(), most)?;
+        }
+    }
+    let shares = [window.overwrite, window.verify, window.expire];
+    shares.into_iter().try_for_each(|value| share(path, value))?;
+    let ranges = window.keys.iter().chain(&window.values).map(|range| range.share);
+    match ranges.chain([window.set, window.get]).find(|weight| !(0.0..=WEIGHT_MAX).contains(weight)) {
+        Some(weight) => refuse(path, weight, format!("weights from 0 to {WEIGHT_MAX} are accepted")),
+        None => Ok(()),
+    }
+}
+
+/// Refuses windows where the rest of the plan excludes them. The clients of a plan have one window or none.
+pub fn fits(plan: &Plan) -> Result<(), Invalid> {
+    let Some(first) = plan.window() else { return Ok(()) };
+    let whole = |window: &Window| Window { preset: false, ..window.clone() };
+    for (index, phase) in plan.phases.iter().enumerate() {
+        let path = Field::Window.of(index);
+        match &phase.work {
+            Work::Window(window) if whole(window) == whole(first) => {}
+            Work::Window(_) => {
+                return refuse(path, "another", "the window of the other phases is accepted");
+            }
+            _ => return refuse(path, &phase.name, "windows are accepted only where all phases have them"),
+        }
+    }
+    let path = Field::Window.path();
+    let (pool, servers) = (first.pool, plan.servers.len());
+    if plan.lanes() > LANES_MAX {
+        return refuse(
+            path,
+            plan.lanes(),
+            format!("at most {LANES_MAX} sockets are accepted for each client"),
+        );
+    }
+    if let Some(replication) = pool.replication {
+        within(path, replication.writers.into(), 1, servers as u64)?;
+    }
+    if !pool.datagrams {
+        return Ok(());
+    }
+    let has_stream_only = plan.tls.is_some()
+        || plan.login.is_some()
+        || pool.replication.is_some()
+        || plan.servers.iter().any(|server| server.starts_with('/'));
+    if plan.protocol != Protocol::Text || has_stream_only {
+        let expected = "datagrams beside streams are accepted only with HOST:PORT and --protocol text, without TLS, login and \
+                        replication";
+        return refuse(path, "datagrams", expected);
+    }
+    let longest = first.longest_get_bytes();
+    if longest > DATAGRAM_MAX_BYTES {
+        let expected =
+            format!("gets of up to {DATAGRAM_MAX_BYTES} bytes with their frame are accepted over UDP");
+        return refuse(path, longest, expected);
+    }
+    Ok(())
+}

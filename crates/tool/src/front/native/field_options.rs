@@ -1,0 +1,85 @@
+//! Which option of `run` and `load` decides a field of the Plan.
+
+use pummel_logic::dist::Dist;
+use pummel_logic::plan::validate::Field;
+use pummel_logic::plan::{Phase, Plan, Work};
+use pummel_logic::protocol::Verb;
+
+/// The option that decides a field; `--plan` for what only a saved plan can say. Of a field of a phase, `is_recorded` says
+/// whether that phase is measured.
+pub fn flag_of(field: Field, is_recorded: bool) -> &'static str {
+    match field {
+        Field::Servers | Field::Server => "--server",
+        Field::Route => "--route",
+        Field::Transport => "--udp",
+        Field::Seed => "--seed",
+        Field::Interval => "--interval",
+        Field::Timeout => "--timeout",
+        Field::Verify => "--verify",
+        Field::GoalQuantile | Field::GoalLimit => "--goal",
+        Field::Threads => "--threads",
+        Field::Linger => "--linger",
+        Field::SendBuffer => "--send-buffer",
+        Field::RecvBuffer => "--recv-buffer",
+        Field::Sources | Field::Source => "--source",
+        Field::TlsCert => "--tls-cert",
+        Field::TlsKey => "--tls-key",
+        Field::Database => "--database",
+        Field::Command => "--command",
+        Field::Records => "--records",
+        Field::DataSeed => "--data-seed",
+        Field::KeyPrefix => "--key-prefix",
+        Field::KeySize => "--key-size",
+        Field::ValueSize => "--value-size",
+        Field::Expiry => "--ttl",
+        Field::FieldBytes => "--protocol",
+        Field::TotalClients | Field::Clients => "--connections",
+        Field::Depth | Field::LoadDepth | Field::DeleteDepth => "--depth",
+        Field::Arrivals | Field::BirthsArrivals => "--arrivals",
+        Field::Rate => "--rate",
+        Field::Calls => "--calls-per-connection",
+        Field::BirthsRate => "--conn-rate",
+        Field::Stop | Field::StopTime if is_recorded => "--time",
+        Field::Stop | Field::StopTime => "--warmup",
+        Field::StopRequests => "--requests",
+        Field::Load | Field::Operations => "--mix",
+        Field::Popularity => "--popularity",
+        Field::MultiGet => "--multiget",
+        Field::MultiSet => "--multiset",
+        Field::ReadThrough => "--read-through",
+        Field::Noreply => "--noreply",
+        Field::Vivify => "--vivify",
+        Field::Recache => "--recache",
+        Field::Stale => "--stale",
+        Field::MetaDetails => "--meta-details",
+        Field::Schema
+        | Field::Groups
+        | Field::GroupName
+        | Field::Births
+        | Field::Sequence
+        | Field::Block
+        | Field::Phases
+        | Field::LoadNoPlain
+        | Field::Window
+        | Field::ReplayFormat
+        | Field::ReplayReadThrough
+        | Field::DeleteShare
+        | Field::PauseUntil => "--plan",
+    }
+}
+
+/// Whether an expiry that was asked for is part of any request. A saved plan may describe its records all the same.
+pub fn sends_expiry(plan: &Plan) -> bool {
+    let sends = |phase: &Phase| match &phase.work {
+        // Hashes have none.
+        Work::Load(load) => !load.no_plain || load.pieces || load.counters || load.commands,
+        Work::Mix(mix) => {
+            let verbs = || mix.ops.iter().map(|(verb, _)| *verb);
+            let renews = mix.read_through_ns.is_some() || mix.meta.renews();
+            verbs().any(Verb::has_expiry)
+                || renews && verbs().any(|verb| verb.reads() && !verb.is_resp_only())
+        }
+        _ => false,
+    };
+    plan.data.expiry_s == Dist::Fixed(0.0) || plan.phases.iter().any(sends)
+}
