@@ -7,7 +7,7 @@ use std::fmt;
 use std::fs;
 use std::net::{IpAddr, Ipv6Addr};
 
-use pummel_logic::dist::{Dist, Error, Spec};
+use pummel_logic::dist::{Dist, DistError, Spec};
 use pummel_logic::plan::Goal;
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
@@ -328,7 +328,7 @@ pub fn dist(text: &str, measure: Measure) -> Read<Dist> {
     match dist {
         Ok(Ok(dist)) => Ok(dist),
         Ok(Err(unreadable)) => accepted(unreadable),
-        Err(Error::Refused { accepted: form, .. }) => {
+        Err(DistError::Refused { accepted: form, .. }) => {
             accepted(format!("{form} is accepted{}", units_text(measure)))
         }
         Err(error) => accepted(error.to_string()),
