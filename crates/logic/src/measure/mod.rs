@@ -8,10 +8,18 @@
 pub mod agents;
 pub mod churn;
 pub mod completion;
+pub mod connections;
+pub mod counters;
+pub mod figures;
+pub mod generator;
 pub mod histogram;
 pub mod interval;
+pub mod load;
 pub mod measurement;
+mod messages;
 pub mod parcel;
 pub mod recorder;
+pub mod slice;
 pub mod summary;
 pub mod verdict;
+pub mod verify;
