@@ -9,7 +9,7 @@ use crate::time::Nanos;
 use crate::workload::key::Space;
 use crate::workload::request::Shared;
 use crate::workload::value::Version;
-use crate::workload::verify::stale::Place as Spot;
+use crate::workload::verify::stale::RecordPlace;
 
 impl Client {
     /// An item of a reply passes by. Returns the index of its key; `None` where the request did not ask for the key, or
@@ -57,7 +57,7 @@ impl Client {
         shared: &Shared,
     ) -> bool {
         let CheckState::Read(mark) = check_state else { return false };
-        shared.witness.is_stale(Spot { server: self.socket(lane).server, index: key }, version, mark)
+        shared.witness.is_stale(RecordPlace { server: self.socket(lane).server, index: key }, version, mark)
     }
 
     /// A request ended: its slot is free, and what follows from its answer is remembered. Not for parts of a request,
@@ -116,7 +116,7 @@ impl Client {
             if ticket.origin == Origin::Part && shared.lane_of(0, index) != lane {
                 continue;
             }
-            let spot = Spot { server, index };
+            let spot = RecordPlace { server, index };
             match answer.outcome {
                 Outcome::Stored => shared.witness.handle_stored(&mut writer, spot, version),
                 Outcome::NotStored | Outcome::Exists | Outcome::NotFound => writer.handle_not_stored(version),
