@@ -16,7 +16,7 @@ pub(super) struct Many {
     /// Lanes from 1 on.
     pub(super) others: Vec<Socket>,
     /// Lanes and keys of the parts that were not asked yet, of the newest of `splits`; those of a lane are neighbours.
-    /// Empty but between two calls of [`Client::poll`].
+    /// Empty but between two calls of [`Client::poll`](super::Client::poll).
     pub(super) unasked: Vec<(Lane, u64)>,
     /// Requests that lanes share and that are not answered by all, in the order of their index.
     pub(super) splits: VecDeque<Split>,

@@ -22,7 +22,8 @@ pub struct Load {
     pub elapsed_ns: Nanos,
     /// Bytes sent.
     pub bytes: u64,
-    /// What the servers said with errors, and how often; at most [`MESSAGES_KEPT`] different messages.
+    /// What the servers said with errors, and how often; at most
+    /// [`MESSAGES_KEPT`](crate::measure::measurement::MESSAGES_KEPT) different messages.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub messages: BTreeMap<String, u64>,
 }
