@@ -17,7 +17,7 @@ const HELP: &str = "\
 Commands of the project:
 
   cargo xtask floors              what may know what, and which calls are banned where
-  cargo xtask floors --circles    circles of files that name each other's items, as a report
+  cargo xtask floors --circles    circles of files that name each other's items, of every crate, as a report
   cargo xtask ci [--no-tests]     formatting, lints, floors, tests; --no-tests where they have just been run
   cargo xtask bench [OPTIONS]     CPU, throughput and memory beside the floor, on this machine
                                   (`cargo xtask bench --help` lists the options)

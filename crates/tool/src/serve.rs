@@ -277,7 +277,7 @@ impl std::str::FromStr for ServiceTime {
             Some(_) => return Err(ACCEPTED.to_owned()),
             None => in_seconds(text).ok_or(ACCEPTED)?,
         };
-        bare.parse().map(ServiceTime).map_err(|error: dist::Error| format!("{error}; {ACCEPTED}"))
+        bare.parse().map(ServiceTime).map_err(|error: dist::DistError| format!("{error}; {ACCEPTED}"))
     }
 }
 

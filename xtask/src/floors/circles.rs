@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 
 use super::paths::{self, Path};
-use super::place::Place;
+use super::place::{Finding, Place};
 use super::tokens::{self, Kind, Token};
 
 /// Files each of which can be reached from each other one by the items that they name.
@@ -34,6 +34,14 @@ impl Circle {
     /// The files, in the order of their names.
     pub fn files(&self) -> BTreeSet<&str> {
         self.edges.iter().map(|edge| edge.from.as_str()).collect()
+    }
+
+    /// The circle as something that the law forbids, found where its first file names an item of another.
+    pub fn finding(&self) -> Finding {
+        let (file, line) = self.edges.first().map_or((String::new(), 0), |edge| {
+            (edge.from.clone(), edge.items.values().copied().min().unwrap_or(0))
+        });
+        Finding { file, line, sentence: self.to_string() }
     }
 }
 

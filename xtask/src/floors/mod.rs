@@ -13,7 +13,7 @@ use std::io;
 use std::path::Path;
 
 use circles::Circle;
-use law::FLOORS;
+use law::{FLOORS, WITHOUT_CIRCLES};
 use place::{Finding, Place};
 
 /// Checks the whole repository at `root`; returns the findings and the number of files that were read.
@@ -33,6 +33,9 @@ pub fn check(root: &Path) -> io::Result<(Vec<Finding>, usize)> {
             findings.extend(source::check(floor, place, text));
         }
         count += 1 + files.len();
+    }
+    for directory in WITHOUT_CIRCLES {
+        findings.extend(circles_in(root, directory)?.iter().map(Circle::finding));
     }
     Ok((findings, count))
 }
@@ -55,7 +58,8 @@ fn circles_in(root: &Path, directory: &str) -> io::Result<Vec<Circle>> {
     Ok(circles::find(&files))
 }
 
-/// Prints the circles of files of every crate, with the edges that close them. They are a report and no verdict.
+/// Prints the circles of files of every crate, with the edges that close them. They are a report; the
+/// verdict is that of [`check`], for the crates in [`WITHOUT_CIRCLES`].
 ///
 /// # Errors
 /// Returns an error when a directory or a source cannot be read.
@@ -160,6 +164,28 @@ mod tests {
         let circles = circles_in(root, "xtask").unwrap();
         let files: Vec<Vec<_>> = circles.iter().map(|circle| circle.files().into_iter().collect()).collect();
         assert_eq!(files, [["xtask/src/a/mod.rs", "xtask/src/b.rs"]]);
+    }
+
+    #[test]
+    fn a_circle_is_a_finding_where_the_law_allows_none() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        for floor in &FLOORS {
+            let source = root.join(floor.directory).join("src");
+            fs::create_dir_all(&source).unwrap();
+            fs::write(root.join(floor.directory).join("Cargo.toml"), "[dependencies]\n").unwrap();
+            fs::write(source.join("plan.rs"), "//! Plans.\npub struct Plan(crate::time::Time);\n").unwrap();
+            fs::write(
+                source.join("time.rs"),
+                "//! Times.\npub fn f(_: crate::plan::Plan) {}\npub struct Time;\n",
+            )
+            .unwrap();
+        }
+        let (findings, _) = check(root).unwrap();
+        let circles: Vec<_> = findings.iter().filter(|finding| finding.sentence.contains("circle")).collect();
+        assert_eq!(circles.len(), WITHOUT_CIRCLES.len(), "{findings:?}");
+        assert_eq!((circles[0].file.as_str(), circles[0].line), ("crates/logic/src/plan.rs", 2));
+        assert!(circles[0].sentence.contains("crates/logic/src/time.rs"), "{}", circles[0]);
     }
 
     #[test]

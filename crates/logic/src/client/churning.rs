@@ -1,6 +1,7 @@
 //! Clients that come and go, and requests whose keys are counted.
 
-use super::{Client, LaneState, Wish};
+use super::lane_socket::LaneState;
+use super::{Client, Wish};
 use crate::arrival::{Passed, Schedule};
 use crate::connection::inflight::{AnswerUse, CheckState, Origin, Ticket};
 use crate::time::Nanos;

@@ -5,88 +5,16 @@
 //! again at the first attempt, while another lane is open, it is counted as unsent. In closed loop the client waits, as
 //! its user would, and is done when the lane is lost for good.
 
-use std::collections::VecDeque;
-
-use super::windowed::Tasks;
-use super::{Client, Lane, LaneState, Next, Request, Socket, Wish};
+use super::lane_socket::{LaneState, Socket};
+use super::next::{Next, Request};
+use super::split::{Many, Split, Whole};
+use super::{Client, Lane, Wish};
+use crate::connection::answer::{Answer, Stamp};
 use crate::connection::inflight::{AnswerUse, CheckState, Origin, Ticket};
-use crate::connection::session::{Answer, Stamp};
 use crate::protocol::{Outcome, Verb};
 use crate::time::{NEVER, Nanos};
 use crate::workload::key::Space;
 use crate::workload::request::Shared;
-
-/// What only clients with several lanes have.
-#[derive(Debug, Default)]
-pub(super) struct Many {
-    /// Lanes from 1 on.
-    others: Vec<Socket>,
-    /// Lanes and keys of the parts that were not asked yet, of the newest of `splits`; those of a lane are neighbours.
-    /// Empty but between two calls of [`Client::poll`].
-    unasked: Vec<(Lane, u64)>,
-    /// Requests that lanes share and that are not answered by all, in the order of their index.
-    splits: VecDeque<Split>,
-    /// The window that it works on, if it does.
-    pub(super) tasks: Option<Box<Tasks>>,
-}
-
-/// A request that several lanes share.
-#[derive(Debug)]
-struct Split {
-    /// Parts without an end.
-    parts: u16,
-    whole: Whole,
-}
-
-/// The end of a request that several lanes shared: sent with its first part, arrived with its last, an error when one
-/// part is.
-#[derive(Debug)]
-pub struct Whole {
-    ticket: Ticket,
-    outcome: Outcome,
-    sent: Nanos,
-    arrived: Nanos,
-    read: Nanos,
-    hits: u32,
-    stamp: Stamp,
-    /// What the server said with the first error.
-    message: Vec<u8>,
-}
-
-impl Whole {
-    /// It as one answer.
-    pub fn answer(&self) -> Answer<'_> {
-        let &Whole { ref ticket, outcome, sent, arrived, read, hits, stamp, .. } = self;
-        Answer { ticket, outcome, sent, arrived, read, hits, stamp }
-    }
-
-    /// What the server said beyond the outcome.
-    pub fn message(&self) -> &[u8] {
-        &self.message
-    }
-
-    /// A part has ended.
-    fn add(&mut self, part: &Answer<'_>, message: &[u8]) {
-        self.outcome = match (self.outcome, part.outcome) {
-            (Outcome::Error(_), _) => self.outcome,
-            (_, error @ Outcome::Error(_)) => {
-                self.message.extend_from_slice(message);
-                error
-            }
-            (Outcome::Hit, _) | (_, Outcome::Hit) => Outcome::Hit,
-            (_, other) => other,
-        };
-        self.hits += part.hits;
-        if part.sent < self.sent {
-            // What held up the others was not the generator, as long as this one was sent.
-            (self.sent, self.ticket.ready) = (part.sent, part.ticket.ready);
-        }
-        if part.arrived >= self.arrived {
-            (self.arrived, self.stamp) = (part.arrived, part.stamp);
-        }
-        self.read = self.read.max(part.read);
-    }
-}
 
 /// Whether a request can go where it has to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,16 +34,6 @@ impl Passage {
             (Passage::Open(since), Passage::Open(other)) => Passage::Open(since.max(other)),
             (Passage::Never, _) | (_, Passage::Never) => Passage::Never,
             _ => Passage::Later,
-        }
-    }
-}
-
-impl Wish<'_> {
-    /// The same over another lane.
-    fn over(self, lane: Lane) -> Self {
-        match self {
-            Wish::Ask { op, ticket, .. } => Wish::Ask { lane, op, ticket },
-            other => other,
         }
     }
 }

@@ -1,11 +1,11 @@
-//! A session over datagrams: each request is one, each reply is found by the number in front of it, whatever became of
-//! the others.
+//! Requests and replies over datagrams: each request is one, and each reply is found by the number in front of it.
 
 use std::collections::BTreeMap;
 use std::io::IoSlice;
 
-use super::session::{Answer, Chunk, Item, Session, Sink, Stamp, UNFIT, arrived, ended, ending, pass_item};
-use crate::connection::inflight::{AnswerUse, Ticket};
+use super::answer::{Answer, Chunk, Item, Sink, Stamp, UNFIT, arrived, ended, ending, pass_item};
+use crate::connection::inflight::{AnswerUse, Inflight, Ticket};
+use crate::connection::outbox::Outbox;
 use crate::protocol::udp::{
     Abandoned, Counts, DATAGRAM_MAX_BYTES, Frame, Gathered, Gathering, Shape, Taken, shape,
 };
@@ -38,6 +38,11 @@ impl Datagrams {
         self.gatherings.clear();
     }
 
+    /// What became of datagrams so far.
+    pub(super) fn counts(&self) -> Counts {
+        self.counts
+    }
+
     fn gathering(&mut self) -> Box<Gathering> {
         self.spare.pop().unwrap_or_default()
     }
@@ -53,34 +58,40 @@ const TOO_LARGE: Refused = Refused("a request over UDP has to fit in one datagra
 
 const BROKEN: Malformed = Malformed("a reply is not what its length says, or goes on behind its end");
 
-impl<C: Codec> Session<C> {
-    /// Whether requests and replies are datagrams, so that a late one harms no other.
-    #[inline]
-    pub fn is_over_datagrams(&self) -> bool {
-        self.datagrams.is_some()
-    }
+/// The next datagram to send: all of it lies in one piece, since it is too short for ranges of the shared block. Returns
+/// the number of `parts` that are set, 0 or 1.
+pub(super) fn next_datagram<'a>(owed: &Inflight, outbox: &'a Outbox, parts: &mut [IoSlice<'a>; 3]) -> usize {
+    let Some((len, _)) = owed.next_unsent().filter(|(_, place)| *place < WINDOW) else { return 0 };
+    parts[0] = IoSlice::new(&outbox.own()[..len]);
+    1
+}
 
-    /// What became of datagrams so far, over all connections of this session.
-    pub fn datagram_counts(&self) -> Counts {
-        self.datagrams.as_ref().map_or_else(Counts::default, |datagrams| datagrams.counts)
-    }
+/// What requests and replies over datagrams change of their connection.
+pub(super) struct DatagramExchange<'s, C> {
+    pub(super) codec: &'s mut C,
+    pub(super) outbox: &'s mut Outbox,
+    pub(super) owed: &'s mut Inflight,
+    /// Bytes that were ever taken from the outbox.
+    pub(super) taken: &'s mut u64,
+    pub(super) datagrams: &'s mut Datagrams,
+}
 
-    /// Over datagrams: gives up every request that has taken `timeout` or longer, and returns how many those are.
+impl<C: Codec> DatagramExchange<'_, C> {
+    /// Gives up every request that has taken `timeout` or longer, and returns how many those are.
     /// Replies that come all the same are recognised and dropped.
-    pub fn handle_overdue(&mut self, timeout: Nanos, at: Nanos, sink: &mut impl Sink) -> u32 {
-        let Some(datagrams) = &mut self.datagrams else { return 0 };
+    pub(super) fn handle_overdue(&mut self, timeout: Nanos, at: Nanos, sink: &mut impl Sink) -> u32 {
         let mut count = 0;
         let unsent = self.owed.abandon(at.saturating_sub(timeout), at, |tag, owed| {
             count += 1;
-            datagrams.counts.udp_timeout += 1;
-            let gathering = datagrams.gatherings.remove(&tag);
+            self.datagrams.counts.udp_timeout += 1;
+            let gathering = self.datagrams.gatherings.remove(&tag);
             if owed.was_sent() {
-                datagrams.abandoned.insert(tag as u16);
+                self.datagrams.abandoned.insert(tag as u16);
                 let missing = gathering.as_ref().map_or(0, |gathering| gathering.missing());
-                datagrams.counts.packet_drop += missing.max(1);
+                self.datagrams.counts.packet_drop += missing.max(1);
             }
             if let Some(gathering) = gathering {
-                datagrams.put_back(gathering);
+                self.datagrams.put_back(gathering);
             }
             sink.answer(&ended(owed, Outcome::Error(Fault::Timeout), at, Stamp::Nothing), &[]);
         });
@@ -88,13 +99,12 @@ impl<C: Codec> Session<C> {
         count
     }
 
-    #[inline(never)]
-    pub(super) fn request_datagram(&mut self, op: &Op<'_>, ticket: Ticket) -> Result<usize, Refused> {
-        let Some(datagrams) = &mut self.datagrams else { return Ok(0) };
+    /// Queues a request as a datagram, and returns how many bytes wait to be sent now.
+    pub(super) fn request(&mut self, op: &Op<'_>, ticket: Ticket) -> Result<usize, Refused> {
         if op.value.len() > DATAGRAM_MAX_BYTES {
             return Err(TOO_LARGE);
         }
-        while datagrams.abandoned.contains(self.owed.next_tag() as u16) {
+        while self.datagrams.abandoned.contains(self.owed.next_tag() as u16) {
             self.owed.skip();
         }
         let tag = self.owed.next_tag();
@@ -110,24 +120,17 @@ impl<C: Codec> Session<C> {
             }
         };
         if op.verb.reads() && op.keys.count() > 1 {
-            let mut gathering = datagrams.gathering();
+            let mut gathering = self.datagrams.gathering();
             gathering.begin(Some(&op.keys));
-            datagrams.gatherings.insert(tag, gathering);
+            self.datagrams.gatherings.insert(tag, gathering);
         }
         let waiting_bytes = self.outbox.len();
-        self.owed.push(ticket, self.taken + waiting_bytes as u64, expect == Expect::Nothing);
+        self.owed.push(ticket, *self.taken + waiting_bytes as u64, expect == Expect::Nothing);
         Ok(waiting_bytes)
     }
 
-    /// The next datagram: all of it lies in one piece, since it is too short for ranges of the shared block.
-    pub(super) fn datagram_parts<'a>(&'a self, parts: &mut [IoSlice<'a>; 3]) -> usize {
-        let Some((len, _)) = self.owed.next_unsent().filter(|(_, place)| *place < WINDOW) else { return 0 };
-        parts[0] = IoSlice::new(&self.outbox.own()[..len]);
-        1
-    }
-
-    #[inline(never)]
-    pub(super) fn handle_datagram_sent(&mut self, count: usize, at: Nanos, sink: &mut impl Sink) {
+    /// A datagram of `count` bytes was taken by a system call that began at `at`.
+    pub(super) fn handle_sent(&mut self, count: usize, at: Nanos, sink: &mut impl Sink) {
         if count == 0 {
             return;
         }
@@ -141,42 +144,39 @@ impl<C: Codec> Session<C> {
     /// The next bytes were sent, or are not to be.
     fn leave_out(&mut self, bytes: u64) {
         self.outbox.take(bytes as usize);
-        self.taken += bytes;
+        *self.taken += bytes;
     }
 
     /// A datagram came. Returns how many requests it answered: 0 or 1. Whatever is wrong with it concerns at most the
     /// request that it names.
-    #[inline(never)]
-    pub(super) fn handle_datagram(&mut self, chunk: Chunk<'_>, sink: &mut impl Sink) -> u32 {
-        let Some(datagrams) = &mut self.datagrams else { return 0 };
+    pub(super) fn handle_received(&mut self, chunk: Chunk<'_>, sink: &mut impl Sink) -> u32 {
         let waiting = Frame::decode(chunk.bytes).and_then(|(frame, payload)| {
             let tag = self.owed.tag_of(frame.request);
             let owed = self.owed.find(Some(tag))?;
             Some((frame, payload, tag, owed.ticket.verb.reads()))
         });
         let Some((frame, payload, tag, reads)) = waiting else {
-            datagrams.counts.stray += 1;
-            datagrams.counts.packet_disorder += 1;
+            self.datagrams.counts.stray += 1;
+            self.datagrams.counts.packet_disorder += 1;
             return 0;
         };
-        let known = datagrams.gatherings.remove(&tag);
+        let known = self.datagrams.gatherings.remove(&tag);
         if known.is_none() && frame == Frame::single(frame.request) && is_whole(payload, reads) {
             return self.answer_whole(tag, payload, chunk, sink);
         }
         let mut gathering = known.unwrap_or_else(|| {
-            let mut gathering = datagrams.gathering();
+            let mut gathering = self.datagrams.gathering();
             gathering.begin(None);
             gathering
         });
         if gathering.take(frame, payload) != Taken::InOrder {
-            datagrams.counts.packet_disorder += 1;
+            self.datagrams.counts.packet_disorder += 1;
         }
         let answered = self.answer_gathered(tag, &mut gathering, chunk, sink);
-        let Some(datagrams) = &mut self.datagrams else { return answered };
         if answered == 0 {
-            datagrams.gatherings.insert(tag, gathering);
+            self.datagrams.gatherings.insert(tag, gathering);
         } else {
-            datagrams.put_back(gathering);
+            self.datagrams.put_back(gathering);
         }
         answered
     }
@@ -194,7 +194,8 @@ impl<C: Codec> Session<C> {
             Gathered::Whole { bytes, sure, in_order, messages, items } => {
                 // Where nothing was ever out of order, what looks as if it were in order is.
                 let mut sure = sure;
-                if let (Some(datagrams), Some(owed)) = (&mut self.datagrams, self.owed.find(Some(tag))) {
+                if let Some(owed) = self.owed.find(Some(tag)) {
+                    let datagrams = &mut *self.datagrams;
                     datagrams.is_stream = messages <= 1 && (datagrams.is_stream || items > 1);
                     let keys = usize::from(owed.ticket.keys);
                     sure |= messages > 1 && in_order && datagrams.counts.packet_disorder == 0;
@@ -212,7 +213,7 @@ impl<C: Codec> Session<C> {
 
     /// A whole reply came: the same bytes as over TCP.
     fn answer_whole(&mut self, tag: Tag, mut bytes: &[u8], chunk: Chunk<'_>, sink: &mut impl Sink) -> u32 {
-        self.codec = self.codec.renew();
+        *self.codec = self.codec.renew();
         let mut wanted = false;
         loop {
             let step = self.codec.decode(&mut bytes);

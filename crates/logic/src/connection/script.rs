@@ -2,7 +2,8 @@
 
 use std::io::IoSlice;
 
-use super::session::{Answer, Chunk, Item, Session, Sink, Stamp};
+use super::session::Session;
+use crate::connection::answer::{Answer, Chunk, Item, Sink, Stamp};
 use crate::connection::inflight::{AnswerUse, CheckState, Origin, Ticket};
 use crate::protocol::udp::{DATAGRAM_MAX_BYTES, Frame};
 use crate::protocol::{Codec, Fault, Keys, Malformed, Op, Value, Verb};

@@ -6,62 +6,8 @@ use std::str::FromStr;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
+use super::error::{DistError, NUMBER_MAX, WEIGHTED, refused};
 use super::{Dist, Range, Weighted};
-
-/// The greatest magnitude of a number in a distribution: far from where arithmetic overflows.
-pub(super) const NUMBER_MAX: f64 = 1e18;
-
-/// The greatest whole number that stands exactly in a `f64` with all below it.
-pub(super) const INTEGER_MAX: u64 = 1 << 53;
-
-/// Why text or numbers are not a distribution.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Error {
-    /// Not a distribution that pummel knows, or not with these parameters.
-    Refused {
-        /// What was given.
-        given: String,
-        /// What would have been accepted.
-        accepted: &'static str,
-    },
-    /// `file:PATH` where the values themselves are needed.
-    Unread {
-        /// The file.
-        path: String,
-    },
-    /// A line of a file of values is not a number.
-    Line {
-        /// The file.
-        path: String,
-        /// Which line, from 1 on.
-        line: usize,
-        /// What stands there.
-        given: String,
-    },
-    /// A file of values without a value.
-    Empty {
-        /// The file.
-        path: String,
-    },
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Refused { given, accepted } => write!(out, "{accepted}, not '{given}'"),
-            Error::Unread { path } => write!(out, "the values of 'file:{path}' have to be read first"),
-            Error::Line { path, line, given } => {
-                write!(
-                    out,
-                    "line {line} of '{path}' is to hold one number between -1e18 and 1e18, not '{given}'"
-                )
-            }
-            Error::Empty { path } => write!(out, "'{path}' is to hold one number a line, and holds none"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 /// What a distribution's text stands for: all forms but `file:PATH` say everything themselves.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,9 +19,9 @@ pub enum Spec {
 }
 
 impl FromStr for Spec {
-    type Err = Error;
+    type Err = DistError;
 
-    fn from_str(text: &str) -> Result<Spec, Error> {
+    fn from_str(text: &str) -> Result<Spec, DistError> {
         match text.strip_prefix("file:") {
             Some("") => Err(refused(text, "file:PATH with one number a line in the file")),
             Some(path) => Ok(Spec::File(path.to_owned())),
@@ -86,14 +32,14 @@ impl FromStr for Spec {
 
 /// `fixed:V` or `V`, `uniform:LO,HI`, `normal:MEAN,SD`, `exponential:MEAN`, `pareto:LOC,SCALE,SHAPE`,
 /// `gev:LOC,SCALE,SHAPE`, `etc-key`, `etc-value`, `etc-arrival`, `weighted:LO-HI@P,...`. Numbers are bare, without
-/// units. `file:PATH` is [`Error::Unread`] here and known to [`Spec`].
+/// units. `file:PATH` is [`DistError::Unread`] here and known to [`Spec`].
 impl FromStr for Dist {
-    type Err = Error;
+    type Err = DistError;
 
-    fn from_str(text: &str) -> Result<Dist, Error> {
+    fn from_str(text: &str) -> Result<Dist, DistError> {
         match text.parse()? {
             Spec::Ready(dist) => Ok(dist),
-            Spec::File(path) => Err(Error::Unread { path }),
+            Spec::File(path) => Err(DistError::Unread { path }),
         }
     }
 }
@@ -111,7 +57,7 @@ impl fmt::Display for Dist {
             Dist::EtcKey => out.write_str("etc-key"),
             Dist::EtcValue => out.write_str("etc-value"),
             Dist::EtcArrival => out.write_str("etc-arrival"),
-            Dist::Weighted(weighted) => out.write_str(&ranges_text(weighted.ranges())),
+            Dist::Weighted(weighted) => weighted.fmt(out),
             Dist::File { path, .. } => write!(out, "file:{path}"),
         }
     }
@@ -122,15 +68,16 @@ impl Dist {
     /// count. `path` says where the text came from.
     ///
     /// # Errors
-    /// Returns [`Error::Line`] for the first line that is no number, and [`Error::Empty`] for a text without numbers.
-    pub fn from_lines(path: &str, text: &str) -> Result<Dist, Error> {
+    /// Returns [`DistError::Line`] for the first line that is no number, and [`DistError::Empty`] for a text without numbers.
+    pub fn from_lines(path: &str, text: &str) -> Result<Dist, DistError> {
         let mut values = Vec::new();
         for (index, line) in text.lines().enumerate() {
             let given = line.split('#').next().unwrap_or_default().trim();
             if given.is_empty() {
                 continue;
             }
-            let wrong = || Error::Line { path: path.to_owned(), line: index + 1, given: given.to_owned() };
+            let wrong =
+                || DistError::Line { path: path.to_owned(), line: index + 1, given: given.to_owned() };
             values.push(number(given).ok_or_else(wrong)?);
         }
         Dist::from_values(path, values)
@@ -139,10 +86,10 @@ impl Dist {
     /// The empirical distribution of these values, in any order.
     ///
     /// # Errors
-    /// Returns [`Error::Empty`] without values, and [`Error::Refused`] for a value that is not finite or too large.
-    pub fn from_values(path: &str, mut values: Vec<f64>) -> Result<Dist, Error> {
+    /// Returns [`DistError::Empty`] without values, and [`DistError::Refused`] for a value that is not finite or too large.
+    pub fn from_values(path: &str, mut values: Vec<f64>) -> Result<Dist, DistError> {
         if values.is_empty() {
-            return Err(Error::Empty { path: path.to_owned() });
+            return Err(DistError::Empty { path: path.to_owned() });
         }
         values.sort_by(f64::total_cmp);
         Dist::File { path: path.to_owned(), values }.checked()
@@ -151,8 +98,8 @@ impl Dist {
     /// The distribution itself where its parameters are legal; for those that were built by hand.
     ///
     /// # Errors
-    /// Returns [`Error::Refused`] for a parameter that is out of its bounds, not finite or too large.
-    pub fn checked(self) -> Result<Dist, Error> {
+    /// Returns [`DistError::Refused`] for a parameter that is out of its bounds, not finite or too large.
+    pub fn checked(self) -> Result<Dist, DistError> {
         let (parameters, legal) = match &self {
             Dist::Fixed(value) => (vec![*value], true),
             Dist::Uniform { low, high } => (vec![*low, *high], low <= high),
@@ -172,7 +119,7 @@ impl Dist {
     }
 }
 
-fn parse(text: &str) -> Result<Dist, Error> {
+fn parse(text: &str) -> Result<Dist, DistError> {
     if let Some(value) = number(text) {
         return Ok(Dist::Fixed(value));
     }
@@ -216,7 +163,7 @@ fn of_numbers(name: &str, numbers: &[f64]) -> Dist {
     }
 }
 
-fn parse_ranges(text: &str, ranges: &str) -> Result<Dist, Error> {
+fn parse_ranges(text: &str, ranges: &str) -> Result<Dist, DistError> {
     let ranges: Option<Vec<Range>> = ranges.split(',').map(parse_range).collect();
     let weighted = Weighted::new(ranges.unwrap_or_default()).map_err(|_| refused(text, WEIGHTED))?;
     Ok(Dist::Weighted(weighted))
@@ -229,31 +176,13 @@ fn parse_range(text: &str) -> Option<Range> {
     Some(Range { low: low.parse().ok()?, high: high.parse().ok()?, weight: number(weight)? })
 }
 
-/// The text of ranges, legal or not.
-fn ranges_text(ranges: &[Range]) -> String {
-    let each: Vec<String> =
-        ranges.iter().map(|Range { low, high, weight }| format!("{low}-{high}@{weight}")).collect();
-    format!("weighted:{}", each.join(","))
-}
-
-/// The error of ranges that are not legal.
-pub(super) fn refused_ranges(ranges: &[Range]) -> Error {
-    refused(&ranges_text(ranges), WEIGHTED)
-}
-
 /// A number that can be a parameter: neither infinite nor NaN, nor beyond [`NUMBER_MAX`].
 fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|value: &f64| value.abs() <= NUMBER_MAX)
 }
 
-fn refused(given: &str, accepted: &'static str) -> Error {
-    Error::Refused { given: given.to_owned(), accepted }
-}
-
 const ANY: &str = "a number, fixed:V, uniform:LO,HI, normal:MEAN,SD, exponential:MEAN, pareto:LOC,SCALE,SHAPE, \
                    gev:LOC,SCALE,SHAPE, etc-key, etc-value, etc-arrival, weighted:LO-HI@P,... or file:PATH";
-
-const WEIGHTED: &str = "weighted:LO-HI@P,... with whole numbers LO <= HI up to 2^53 and weights P above 0";
 
 /// What each distribution accepts.
 fn accepted(dist: &Dist) -> &'static str {

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::measure::figures::Figures;
 use crate::measure::recorder::{Counts, Span};
-use crate::measure::summary::Figures;
 use crate::time::{MILLISECOND, Nanos};
 
 /// Clocks that are further apart are worth a word.

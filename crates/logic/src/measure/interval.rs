@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use crate::measure::counters::Bytes;
 use crate::measure::histogram::Histogram;
-use crate::measure::measurement::{Bytes, Stamps};
 use crate::measure::recorder::{Counts, Recorder};
 use crate::protocol::Verb;
 use crate::time::Nanos;
 use crate::workload::window::WindowCounts;
+
+pub use crate::measure::counters::Turns;
 
 /// One slice of time. A worker records into it, hands it over at the tick and gets an empty one back; slices of
 /// different workers with the same index are merged.
@@ -31,21 +33,6 @@ pub struct Interval {
     pub outstanding: Option<Box<Histogram>>,
     /// Number of the worker whose memory the slice is; merging and restarting leave it.
     pub worker: usize,
-}
-
-/// How a worker's loop went.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Turns {
-    /// Turns of the loop.
-    pub turns: u64,
-    /// Time in turns that had something to do.
-    pub busy_ns: Nanos,
-    /// Turns that took above 1 ms.
-    pub stalls: u64,
-    /// Time in those.
-    pub stalled_ns: Nanos,
-    /// Receive stamps that were not what they should be.
-    pub stamps: Stamps,
 }
 
 impl Interval {
@@ -175,17 +162,6 @@ pub fn take_whole(
         spare(part);
     }
     Some(whole)
-}
-
-impl Turns {
-    /// Adds another worker's, or another slice's, figures.
-    pub fn merge(&mut self, other: &Turns) {
-        self.turns += other.turns;
-        self.busy_ns += other.busy_ns;
-        self.stalls += other.stalls;
-        self.stalled_ns += other.stalled_ns;
-        self.stamps.merge(&other.stamps);
-    }
 }
 
 #[cfg(test)]

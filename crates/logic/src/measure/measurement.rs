@@ -1,22 +1,28 @@
 //! Everything that a run leaves behind: merged over its workers, saved, loaded, and the one source of all reports.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::measure::agents::Agents;
-use crate::measure::churn::Churn;
 use crate::measure::histogram::Histogram;
-use crate::measure::interval::{Interval, Turns};
-use crate::measure::recorder::{Counts, Ops, Span, Tally};
-use crate::measure::summary::{Figures, Unanswered};
+use crate::measure::interval::Interval;
+use crate::measure::messages::count_message;
+use crate::measure::recorder::{Ops, Tally};
+use crate::plan::Clock;
 use crate::plan::memory::INTERVALS_KEPT_MAX;
-use crate::plan::{Backend, Clock};
-use crate::protocol::{Verb, udp};
-use crate::rng::mix;
+use crate::protocol::udp;
 use crate::time::Nanos;
 use crate::workload::window::WindowCounts;
+
+pub use crate::measure::connections::Connections;
+pub use crate::measure::counters::{Bytes, Samples, Stamps};
+pub use crate::measure::generator::{Generator, WorkerTime};
+pub use crate::measure::load::Load;
+pub use crate::measure::messages::MESSAGES_KEPT;
+pub use crate::measure::slice::{Keep, Slice, SliceOp};
+pub use crate::measure::verify::{FAILED_KEYS_KEPT, FAILURES_SHOWN, Failure, Verify};
 
 /// The layout of a saved measurement that this version writes, and the only one that it reads.
 pub const SCHEMA: u32 = 1;
@@ -105,30 +111,6 @@ pub enum Status {
     Interrupted,
 }
 
-/// What became of requests that were to be written one by one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Samples {
-    /// Requests that were written.
-    pub written: u64,
-    /// Requests that were not, because the place for them did not take them in time.
-    pub dropped: u64,
-}
-
-impl Samples {
-    /// Adds another worker's, or another process', counts.
-    pub fn merge(&mut self, other: &Samples) {
-        self.written += other.written;
-        self.dropped += other.dropped;
-    }
-
-    /// So many of those that were written were dropped after all.
-    pub fn drop_written(&mut self, rows: u64) {
-        self.written = self.written.saturating_sub(rows);
-        self.dropped += rows;
-    }
-}
-
 /// What was measured of one group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -137,184 +119,6 @@ pub struct Group {
     pub name: String,
     /// Its requests.
     pub ops: Ops,
-}
-
-/// Bytes over the wire, as the protocol counts them (without the headers of TCP and below).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Bytes {
-    /// To the servers.
-    pub sent: u64,
-    /// From the servers.
-    pub received: u64,
-}
-
-/// A slice of the measured phase, all workers and groups together.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Slice {
-    /// Number of the slice, from 0.
-    pub index: u64,
-    /// Where it begins, from the start of the measured phase.
-    pub start_ns: Nanos,
-    /// Where it ends.
-    pub end_ns: Nanos,
-    /// Its requests, by verb. Boxed, since a map takes room for eleven where there is one, and there are many slices.
-    pub ops: BTreeMap<Verb, Box<SliceOp>>,
-    /// What went over the wire.
-    pub bytes: Bytes,
-    /// How the generator fared.
-    pub turns: Turns,
-}
-
-/// What a slice keeps of one verb.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SliceOp {
-    /// How its requests ended.
-    pub counts: Counts,
-    /// Its times, by [`Span`].
-    pub figures: [Figures; Span::COUNT],
-    /// Its histograms, by [`Span`], in HdrHistogram's V2 encoding; only where they were asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub histograms: Option<[String; Span::COUNT]>,
-}
-
-/// What is kept of a slice beside its counts and figures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keep {
-    /// Nothing.
-    Figures,
-    /// The histograms, some kilobytes for each verb.
-    Histograms,
-}
-
-/// How populating went.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Load {
-    /// Records that were to be stored.
-    pub records: u64,
-    /// Records that were.
-    pub stored: u64,
-    /// Requests that failed, or that the server answered without storing the record. A request that was never sent, or
-    /// whose answer did not come before the run was interrupted, is not among them.
-    pub errors: u64,
-    /// How long it took.
-    pub elapsed_ns: Nanos,
-    /// Bytes sent.
-    pub bytes: u64,
-    /// What the servers said with errors, and how often; at most [`MESSAGES_KEPT`] different messages.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub messages: BTreeMap<String, u64>,
-}
-
-/// What became of the connections.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Connections {
-    /// How many the Plan asks for.
-    pub asked: u64,
-    /// How many were open when the measured phase began.
-    pub open: u64,
-    /// Attempts to open one that failed.
-    pub failed: u64,
-    /// Open ones that broke, or had to be closed.
-    pub lost: u64,
-    /// Lost ones that were opened again.
-    pub reconnected: u64,
-    /// How long opening took; with TLS, until the handshake was over.
-    pub connect: Histogram,
-    /// How long TLS handshakes took, which is a part of opening; empty without TLS.
-    #[serde(default)]
-    pub handshake: Histogram,
-    /// How many handshakes resumed a session.
-    #[serde(default)]
-    pub resumed: u64,
-    /// What came of clients that come and go; `None` where all stay.
-    #[serde(default)]
-    pub churn: Option<Box<Churn>>,
-}
-
-/// What checking the answers found.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Verify {
-    /// Values that were checked; misses are not among them.
-    pub checked: u64,
-    /// Values that were wrong.
-    pub failed: u64,
-    /// Values that were right, but certainly older than one that the same client had stored before.
-    pub stale: u64,
-    /// Values too short to carry a frame: their bytes were compared, but not which write they are of.
-    pub short: u64,
-    /// The first keys with a wrong value, at most [`FAILURES_SHOWN`].
-    pub first: Vec<Failure>,
-    /// Hashes of the keys with a wrong value, at most [`FAILED_KEYS_KEPT`].
-    pub keys: BTreeSet<u64>,
-}
-
-/// A key whose value was wrong.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Failure {
-    /// The key, with what is no text replaced.
-    pub key: String,
-    /// What was wrong, in a few words.
-    pub why: String,
-}
-
-/// How many wrong keys are shown.
-pub const FAILURES_SHOWN: usize = 10;
-
-/// How many wrong keys are told apart; beyond, their number is a lower bound.
-pub const FAILED_KEYS_KEPT: usize = 1 << 20;
-
-/// How many of the servers' messages are kept.
-pub const MESSAGES_KEPT: usize = 16;
-
-/// How the generator itself fared.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Generator {
-    /// CPU time outside the kernel.
-    pub cpu_user_ns: Nanos,
-    /// CPU time inside the kernel.
-    pub cpu_system_ns: Nanos,
-    /// The workers' loops, all together.
-    pub turns: Turns,
-    /// Every worker's busy time and the time it ran.
-    pub workers: Vec<WorkerTime>,
-    /// Most memory that the process had.
-    pub peak_rss_bytes: u64,
-    /// The kernel interfaces that were used: one in each process. Empty in runs without a kernel.
-    #[serde(default)]
-    pub backends: BTreeSet<Backend>,
-    /// Why they are not the ones that were asked for, where they are not.
-    #[serde(default)]
-    pub fallbacks: BTreeSet<String>,
-}
-
-/// How busy one worker was.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct WorkerTime {
-    /// Time in turns that had something to do.
-    pub busy_ns: Nanos,
-    /// Time altogether.
-    pub wall_ns: Nanos,
-}
-
-/// Receive stamps that were not what they should be.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Stamps {
-    /// Replies without a stamp.
-    pub missing: u64,
-    /// Replies that shared a read with a later one, so that their stamp is an upper bound.
-    pub shared: u64,
-    /// Replies whose stamp could not be true.
-    pub rejected: u64,
 }
 
 /// Everything that was asked, in all phases.
@@ -493,222 +297,6 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-impl Slice {
-    fn of(interval: &mut Interval, timeout_ns: Nanos, keep: Keep) -> Slice {
-        let mut slice = Slice {
-            index: interval.index,
-            start_ns: interval.start_ns,
-            end_ns: interval.end_ns,
-            ops: BTreeMap::new(),
-            bytes: interval.bytes,
-            turns: interval.turns,
-        };
-        if let [recorder] = interval.groups.as_mut_slice() {
-            slice.keep(recorder.ops(), timeout_ns, keep);
-        } else {
-            let mut together = Ops::default();
-            interval.groups.iter_mut().for_each(|recorder| together.merge(recorder.ops()));
-            slice.keep(&together, timeout_ns, keep);
-        }
-        slice
-    }
-
-    fn keep(&mut self, ops: &Ops, timeout_ns: Nanos, keep: Keep) {
-        for (verb, op) in ops.iter() {
-            let kept = SliceOp {
-                counts: op.counts,
-                figures: Figures::of_op(op, timeout_ns),
-                histograms: matches!(keep, Keep::Histograms)
-                    .then(|| Span::ALL.map(|span| op.times.of(span).to_base64())),
-            };
-            self.ops.insert(verb, Box::new(kept));
-        }
-    }
-
-    /// Length in nanoseconds.
-    pub fn length_ns(&self) -> Nanos {
-        self.end_ns.saturating_sub(self.start_ns)
-    }
-
-    /// The counts of all verbs together.
-    pub fn counts(&self) -> Counts {
-        let mut all = Counts::default();
-        self.ops.values().for_each(|op| all.merge(&op.counts));
-        all
-    }
-
-    fn merge(&mut self, other: &Slice, timeout_ns: Nanos) {
-        self.start_ns = self.start_ns.min(other.start_ns);
-        self.end_ns = self.end_ns.max(other.end_ns);
-        for (verb, more) in &other.ops {
-            match self.ops.get_mut(verb) {
-                Some(op) => op.merge(more, timeout_ns),
-                None => drop(self.ops.insert(*verb, more.clone())),
-            }
-        }
-        self.bytes.merge(&other.bytes);
-        self.turns.merge(&other.turns);
-    }
-}
-
-impl SliceOp {
-    fn merge(&mut self, other: &SliceOp, timeout_ns: Nanos) {
-        self.counts.merge(&other.counts);
-        let histograms = self.histograms().zip(other.histograms()).map(|(mut merged, more)| {
-            merged.iter_mut().zip(&more).for_each(|(histogram, more)| histogram.merge(more));
-            merged
-        });
-        match histograms {
-            Some(merged) => {
-                self.figures = Span::ALL.map(|span| {
-                    let times = &merged[span as usize];
-                    Figures::of(span, times, &Unanswered::of(&self.counts, span, times, timeout_ns))
-                });
-                self.histograms = Some(merged.each_ref().map(Histogram::to_base64));
-            }
-            None => {
-                self.figures
-                    .iter_mut()
-                    .zip(&other.figures)
-                    .for_each(|(figures, more)| figures.merge_exact(more));
-                self.histograms = None;
-            }
-        }
-    }
-
-    /// The histograms that were kept, with what is exact beside them. `None` also where a text is not one.
-    pub fn histograms(&self) -> Option<[Histogram; Span::COUNT]> {
-        let texts = self.histograms.as_ref()?;
-        let mut histograms: [Histogram; Span::COUNT] = Default::default();
-        for (at, histogram) in histograms.iter_mut().enumerate() {
-            *histogram = Histogram::from_parts(&texts[at], self.figures[at].exact).ok()?;
-        }
-        Some(histograms)
-    }
-}
-
-impl Bytes {
-    /// Adds.
-    pub fn merge(&mut self, other: &Bytes) {
-        self.sent += other.sent;
-        self.received += other.received;
-    }
-}
-
-impl Load {
-    /// Adds what another worker stored at the same time.
-    pub fn merge(&mut self, other: &Load) {
-        self.records += other.records;
-        self.stored += other.stored;
-        self.errors += other.errors;
-        self.elapsed_ns = self.elapsed_ns.max(other.elapsed_ns);
-        self.bytes += other.bytes;
-        for (message, count) in &other.messages {
-            self.message(message.as_bytes(), *count);
-        }
-    }
-
-    /// Counts what a server said with an error.
-    pub fn message(&mut self, message: &[u8], count: u64) {
-        count_message(&mut self.messages, message, count);
-    }
-}
-
-impl Connections {
-    /// Adds another worker's.
-    pub fn merge(&mut self, other: &Connections) {
-        self.asked += other.asked;
-        self.open += other.open;
-        self.failed += other.failed;
-        self.lost += other.lost;
-        self.reconnected += other.reconnected;
-        self.connect.merge(&other.connect);
-        self.handshake.merge(&other.handshake);
-        self.resumed += other.resumed;
-        if let Some(churn) = &other.churn {
-            self.churn.get_or_insert_default().merge(churn);
-        }
-    }
-}
-
-impl Verify {
-    /// Counts a wrong value.
-    pub fn fail(&mut self, key: &[u8], why: &str) {
-        self.failed += 1;
-        self.keep(hash(key));
-        if self.first.len() < FAILURES_SHOWN {
-            let key = printable(key);
-            if self.first.iter().all(|failure| failure.key != key) {
-                self.first.push(Failure { key, why: why.to_owned() });
-            }
-        }
-    }
-
-    /// Number of different keys with a wrong value; a lower bound when [`Verify::more_keys`].
-    pub fn failed_keys(&self) -> u64 {
-        self.keys.len() as u64
-    }
-
-    /// Whether more keys may have failed than were told apart.
-    pub fn more_keys(&self) -> bool {
-        self.keys.len() >= FAILED_KEYS_KEPT
-    }
-
-    /// Adds what another worker found.
-    pub fn merge(&mut self, other: &Verify) {
-        self.checked += other.checked;
-        self.failed += other.failed;
-        self.stale += other.stale;
-        self.short += other.short;
-        other.keys.iter().for_each(|key| self.keep(*key));
-        for failure in &other.first {
-            if self.first.len() < FAILURES_SHOWN && self.first.iter().all(|known| known.key != failure.key) {
-                self.first.push(failure.clone());
-            }
-        }
-    }
-
-    fn keep(&mut self, key: u64) {
-        if self.keys.len() < FAILED_KEYS_KEPT {
-            self.keys.insert(key);
-        }
-    }
-}
-
-impl Generator {
-    /// Adds another worker's; memory is the most that one process had.
-    pub fn merge(&mut self, other: &Generator) {
-        self.cpu_user_ns += other.cpu_user_ns;
-        self.cpu_system_ns += other.cpu_system_ns;
-        self.turns.merge(&other.turns);
-        self.workers.extend_from_slice(&other.workers);
-        self.peak_rss_bytes = self.peak_rss_bytes.max(other.peak_rss_bytes);
-        self.backends.extend(&other.backends);
-        self.fallbacks.extend(other.fallbacks.iter().cloned());
-    }
-
-    /// Share of its time that the busiest worker was busy; 0 when there was none.
-    pub fn busy_share_max(&self) -> f64 {
-        self.workers.iter().map(WorkerTime::busy_share).fold(0.0, f64::max)
-    }
-}
-
-impl WorkerTime {
-    /// Share of the time that the worker was busy.
-    pub fn busy_share(&self) -> f64 {
-        if self.wall_ns == 0 { 0.0 } else { self.busy_ns as f64 / self.wall_ns as f64 }
-    }
-}
-
-impl Stamps {
-    /// Adds.
-    pub fn merge(&mut self, other: &Stamps) {
-        self.missing += other.missing;
-        self.shared += other.shared;
-        self.rejected += other.rejected;
-    }
-}
-
 impl WholeRun {
     /// Adds another worker's, or another phase's.
     pub fn merge(&mut self, other: &WholeRun) {
@@ -717,36 +305,12 @@ impl WholeRun {
     }
 }
 
-/// Adds what a server said to what is kept of such messages.
-fn count_message(kept: &mut BTreeMap<String, u64>, message: &[u8], count: u64) {
-    let text = printable(message);
-    if let Some(present) = kept.get_mut(&text) {
-        *present += count;
-    } else if kept.len() < MESSAGES_KEPT {
-        kept.insert(text, count);
-    }
-}
-
-/// Bytes as text that does nothing to a terminal: what is no text, and control characters, are replaced.
-fn printable(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    text.replace(char::is_control, "\u{fffd}")
-}
-
-/// 64 bits of a key, so that a million different ones almost surely stay different.
-fn hash(key: &[u8]) -> u64 {
-    key.chunks(8).fold(mix(&[key.len() as u64]), |state, chunk| {
-        let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        mix(&[state, u64::from_le_bytes(word)])
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::recorder::Sample;
-    use crate::protocol::{Fault, Outcome};
+    use crate::measure::counters::Turns;
+    use crate::measure::recorder::{Counts, Sample, Span};
+    use crate::protocol::{Fault, Outcome, Verb};
     use crate::time::{MILLISECOND, SECOND};
 
     fn sample(service: Nanos) -> Sample {
@@ -958,21 +522,6 @@ mod tests {
         measurement.mark(Status::Partial, "third");
         assert_eq!(measurement.status, Status::Interrupted);
         assert_eq!(measurement.reason.as_deref(), Some("ended by the user"));
-    }
-
-    #[test]
-    fn a_key_that_fails_often_is_one_failed_key() {
-        let mut verify = Verify::default();
-        for round in 0..3 {
-            for key in 0..100 {
-                verify.fail(format!("key{key}").as_bytes(), if round == 0 { "flipped" } else { "again" });
-            }
-        }
-        assert_eq!((verify.failed, verify.failed_keys(), verify.first.len()), (300, 100, FAILURES_SHOWN));
-        assert_eq!(verify.first[9], Failure { key: "key9".to_owned(), why: "flipped".to_owned() });
-        let twin = verify.clone();
-        verify.merge(&twin);
-        assert_eq!((verify.failed, verify.failed_keys()), (600, 100));
     }
 
     #[test]

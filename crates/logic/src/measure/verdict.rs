@@ -18,9 +18,9 @@
 //!
 //! A visible wait otherwise accuses the server or the number of connections, and so do requests without an answer.
 
+use crate::measure::figures::{Figures, QUANTILES, Quantile, Unanswered, time_text};
 use crate::measure::measurement::Measurement;
 use crate::measure::recorder::{Op, Span};
-use crate::measure::summary::{Figures, QUANTILES, Quantile, Unanswered, time_text};
 use crate::plan::{Arrivals, Clock, Depth, Plan};
 use crate::time::{MICROSECOND, Nanos};
 

@@ -93,6 +93,22 @@ impl Plan {
         self.groups.iter().find_map(|group| group.crowd.as_ref()?.sequence.as_ref())
     }
 
+    /// What its clients do with windows, if they do.
+    pub fn window(&self) -> Option<&Window> {
+        self.phases.iter().find_map(|phase| match &phase.work {
+            Work::Window(window) => Some(window),
+            _ => None,
+        })
+    }
+
+    /// How many lanes each client has.
+    pub fn lanes(&self) -> usize {
+        match self.window() {
+            Some(window) => window.pool.lanes(self.servers.len()),
+            None => self.route.lanes(self.servers.len()),
+        }
+    }
+
     /// Whether the time of a recorded phase before this one is not over when this one begins, since a deletion divides
     /// it: so it is for the deletion, and for a recorded phase behind that. [`Stop::time_ns`] of such a phase counts from
     /// the beginning of the first part.

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Plan, Work};
 use crate::protocol::udp::Frame;
 
 /// Setting and getting objects of a window that each client has of its own and that moves on.
@@ -63,7 +62,7 @@ pub struct Pool {
     /// So many clients, one after the other, talk to one server; the servers are dealt to such blocks in turn.
     pub block: u32,
     /// One more, by UDP, which gets take; sets take the others.
-    #[serde(default, skip_serializing_if = "super::is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub datagrams: bool,
     /// Every client talks to all servers, which replicate among themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -112,24 +111,6 @@ impl Pool {
         match self.replication {
             Some(_) => (0..lanes).map(|lane| (lane % servers) as u32).collect(),
             None => vec![(number / u64::from(self.block) % servers as u64) as u32; lanes],
-        }
-    }
-}
-
-impl Plan {
-    /// What its clients do with windows, if they do.
-    pub fn window(&self) -> Option<&Window> {
-        self.phases.iter().find_map(|phase| match &phase.work {
-            Work::Window(window) => Some(window),
-            _ => None,
-        })
-    }
-
-    /// How many lanes each client has.
-    pub fn lanes(&self) -> usize {
-        match self.window() {
-            Some(window) => window.pool.lanes(self.servers.len()),
-            None => self.route.lanes(self.servers.len()),
         }
     }
 }

@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use super::contract::{Dialect, Silence};
 use super::store::{ExpiryPolicy, Store};
-use super::talk::{Dialect, Silence};
 use crate::rng::{Stream, below, mix};
 use crate::time::{Nanos, SECOND, from_seconds, seconds};
 

@@ -8,56 +8,45 @@
 //! keeps the answers until they are due. All dialects share what is stored, the counters and the faults.
 
 mod binary;
+mod context;
+mod contract;
 mod copies;
+mod dialects;
 pub mod fault;
+mod lines;
 mod meta;
 mod owed;
 mod post;
 mod resp;
+mod stats;
 pub mod store;
-mod talk;
 mod text;
 pub mod truth;
 
-use std::fmt;
 use std::io::IoSlice;
 
+pub use contract::{Dialect, Login, VERSION};
 pub use copies::{Copies, NoPeer};
 pub use fault::Fault;
 pub use owed::PARTS_MAX;
 pub use post::{Framing, Letter, Post};
 pub use store::{Counts, Limits, Store};
-pub use talk::Dialect;
-pub use text::VERSION;
 pub use truth::Note;
 
 use crate::dist::Dist;
 use crate::rng::{Stream, mix};
 use crate::time::{NEVER, Nanos, SECOND, from_seconds};
+use context::{Context, Gauges, Session};
+use contract::{ParserStep, Silence};
+use dialects::{DialectParser, DialectRequest};
 use fault::{Faults, SLOW_BYTE_GAP_NS, Verdict};
 use owed::{Debt, Owing, Reply};
 use resp::Calls;
-use talk::{Context, Gauges, Parser, Request, Session, Silence, Step};
 
 /// A connection with more unsent bytes or replies than these should not be read from: the peer asks faster than it
 /// listens.
 const BACKLOG_MAX_BYTES: u64 = 1 << 20;
 const BACKLOG_MAX_REPLIES: usize = 1 << 16;
-
-/// Who may come in.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Login {
-    /// The user.
-    pub user: Vec<u8>,
-    /// The password.
-    pub password: Vec<u8>,
-}
-
-impl fmt::Debug for Login {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.debug_struct("Login").finish_non_exhaustive()
-    }
-}
 
 /// Whether what happens is written down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -114,7 +103,7 @@ pub struct Host {
 #[derive(Debug)]
 pub struct Guest {
     session: Session,
-    parser: Parser,
+    parser: DialectParser,
     owing: Owing,
     ending: Option<Ending>,
     /// Set where replies leave byte by byte: when the next byte may.
@@ -232,7 +221,7 @@ impl Host {
         }
         Guest {
             session: Session { connection, ..Session::default() },
-            parser: Parser::new(self.dialect),
+            parser: DialectParser::new(self.dialect),
             owing: Owing::default(),
             ending: self.faults.refuse.then_some(Ending::Reset),
             next_byte: self.faults.slow_bytes.then_some(0),
@@ -246,9 +235,9 @@ impl Host {
         let Guest { session, parser, owing, ending, .. } = guest;
         while ending.is_none() {
             match parser.next(&mut input, self.store.limits().item_max_bytes) {
-                Step::Need => return,
-                Step::HangUp => *ending = Some(Ending::Fin),
-                Step::Request(request) => {
+                ParserStep::Need => return,
+                ParserStep::HangUp => *ending = Some(Ending::Fin),
+                ParserStep::Request(request) => {
                     let (verdict, debt) = self.carry_out(&request, session, now);
                     self.owe(&request, verdict, debt, session.connection, owing);
                     let ends = session.leaving || verdict == Verdict::Close;
@@ -324,7 +313,7 @@ impl Host {
 
     /// Copies what the last request stored, unless it was a copy itself. Returns the number of the copy that its reply
     /// waits for, 0 for none.
-    fn copy_changes(&mut self, request: &Request<'_>) -> u64 {
+    fn copy_changes(&mut self, request: &DialectRequest<'_>) -> u64 {
         let changes = self.store.take_changes();
         if changes.is_empty() || request.is_copy() {
             return 0;
@@ -343,7 +332,12 @@ impl Host {
     }
 
     /// Carries out one request, and leaves what is to be sent in `self.reply`.
-    fn carry_out(&mut self, request: &Request<'_>, session: &mut Session, now: Nanos) -> (Verdict, Debt) {
+    fn carry_out(
+        &mut self,
+        request: &DialectRequest<'_>,
+        session: &mut Session,
+        now: Nanos,
+    ) -> (Verdict, Debt) {
         self.requests += 1;
         let number = self.requests;
         let verdict = self.faults.judge(number, request.silence());
@@ -374,7 +368,7 @@ impl Host {
     }
 
     /// Puts what is no reply in the place of one, where that was asked for.
-    fn replace_reply(&mut self, verdict: Verdict, number: u64, request: &Request<'_>) {
+    fn replace_reply(&mut self, verdict: Verdict, number: u64, request: &DialectRequest<'_>) {
         match verdict {
             Verdict::Garbage => {
                 let garbage = self.faults.garbage(number, self.reply.len());
@@ -396,7 +390,7 @@ impl Host {
     /// Adds the reply to what a connection is owed.
     fn owe(
         &mut self,
-        request: &Request<'_>,
+        request: &DialectRequest<'_>,
         verdict: Verdict,
         debt: Debt,
         connection: u64,
@@ -502,6 +496,6 @@ pub fn fuzz_guest(bytes: &[u8], step: usize) {
 }
 
 #[cfg(test)]
-mod dialects_tests;
+mod dialect_tests;
 #[cfg(test)]
 mod tests;

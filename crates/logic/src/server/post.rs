@@ -4,9 +4,11 @@
 
 use std::collections::BTreeMap;
 
+use super::context::Session;
+use super::contract::{Dialect, ParserStep, Silence};
+use super::dialects::DialectParser;
 use super::fault::{DatagramFault, Verdict};
 use super::owed::{Debt, Reply};
-use super::talk::{Dialect, Parser, Session, Silence, Step};
 use super::{Host, ended};
 use crate::protocol::udp::{DATAGRAM_MAX_BYTES, Frame};
 use crate::time::{MILLISECOND, NEVER, Nanos};
@@ -74,10 +76,10 @@ impl Host {
         if frame.total != 1 || self.faults.refuse {
             return;
         }
-        let (mut parser, mut session) = (Parser::new(Dialect::Text), Session::default());
+        let (mut parser, mut session) = (DialectParser::new(Dialect::Text), Session::default());
         let item_max_bytes = self.store.limits().item_max_bytes;
         let (mut message, mut debts) = (Vec::new(), Vec::new());
-        while let Step::Request(request) = parser.next(&mut input, item_max_bytes) {
+        while let ParserStep::Request(request) = parser.next(&mut input, item_max_bytes) {
             let (verdict, debt) = self.carry_out(&request, &mut session, now);
             if request.silence() == Silence::Always || self.reply.is_empty() {
                 self.note(ended(NO_CONNECTION, Debt { asked_ns: 0, ..debt }, None));

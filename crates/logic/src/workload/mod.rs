@@ -6,6 +6,7 @@ pub mod popularity;
 pub mod request;
 pub mod sequence;
 pub mod shuffle;
+mod task;
 pub mod trace;
 pub mod value;
 pub mod verify;

@@ -6,16 +6,16 @@ use crate::client::route::{Lane, Rounds, Router};
 use crate::connection::inflight::AnswerUse;
 use crate::dist::Dist;
 use crate::plan::share::{delete_records, rank_among_mates};
-use crate::plan::{Data, Load, Mix, Replay, Work};
+use crate::plan::{Data, Work};
 use crate::protocol::lines;
 use crate::protocol::{Keys, MetaAsk, Op, PairList, PairValue, Pairs, Value, Verb};
 use crate::rng::{Stream, mix, unit};
 use crate::time::Nanos;
 use crate::workload::key::{KEY_MAX_BYTES, KeyBuffer, KeyMaker, Space, Spaces};
-use crate::workload::mix::{MixTable, store_of};
-use crate::workload::popularity::{Chooser, Popularity};
-use crate::workload::sequence::{Sequencer, Step};
+use crate::workload::mix::store_of;
+use crate::workload::sequence::{SequenceStep, Sequencer};
 use crate::workload::shuffle::Shuffle;
+use crate::workload::task::{Asking, Task, TraceCursor, TraceShare, load_spaces};
 use crate::workload::trace::Trace;
 use crate::workload::value::{COUNTER, HEADER_BYTES, HeaderBuffer, PIECES_LIMIT_BYTES, ValueMaker, Version};
 use crate::workload::verify::stale::{RunMark, Witness};
@@ -63,63 +63,6 @@ pub struct Shared {
     /// What clients with windows counted and found since somebody took it.
     pub(crate) window_counts: WindowCounts,
     pub(crate) findings: Vec<Finding>,
-}
-
-/// The work of a phase, made ready.
-#[derive(Debug)]
-enum Task {
-    /// Nothing: connections are opened.
-    Rest,
-    /// The indexes to store: `spaces[n / records]` and so on, dealt to the clients in turn.
-    Load(Vec<Space>),
-    Mix(Box<Asking>),
-    /// What the sequencer says.
-    Sequence {
-        verb: Verb,
-        noreply: bool,
-    },
-    /// A window of each client; whether every object is set once, and nothing else done.
-    Window {
-        preset: bool,
-    },
-    Replay(TraceCursor),
-    /// Which records are deleted: those at the first places of an order.
-    Delete {
-        order: Shuffle,
-        records: u64,
-    },
-}
-
-/// A worker's part of a trace: every row that leaves `first` when divided by `step`.
-#[derive(Clone, Debug)]
-struct TraceShare {
-    trace: Arc<Trace>,
-    first: u64,
-    step: u64,
-}
-
-/// A trace that is being replayed.
-#[derive(Debug)]
-struct TraceCursor {
-    trace: Arc<Trace>,
-    /// The row that is asked next.
-    next: u64,
-    step: u64,
-    read_through: Option<Nanos>,
-}
-
-#[derive(Debug)]
-struct Asking {
-    table: MixTable,
-    chooser: Chooser,
-    sequential: bool,
-    multiget: u16,
-    multiset: u16,
-    /// Draws of keys that belong to one request.
-    stride: u64,
-    meta: MetaAsk,
-    read_through: Option<Nanos>,
-    noreply: bool,
 }
 
 /// The request that is being made.
@@ -272,19 +215,19 @@ impl Shared {
     /// Whether nothing is left to ask, whoever comes.
     #[inline]
     pub(crate) fn is_exhausted(&self) -> bool {
-        matches!(&self.task, Task::Replay(cursor) if cursor.next >= cursor.trace.len())
+        matches!(&self.task, Task::Replay(cursor) if cursor.is_exhausted())
     }
 
     /// How many rows of a trace wait to be asked here; `None` where nothing is replayed.
     pub(crate) fn rows_left(&self) -> Option<u64> {
         let Task::Replay(cursor) = &self.task else { return None };
-        Some(cursor.trace.len().saturating_sub(cursor.next).div_ceil(cursor.step))
+        Some(cursor.rows_left())
     }
 
     /// So many rows of a trace are not asked: the requests that were due for them are unsent.
     pub(crate) fn pass_rows(&mut self, rows: u64) {
         if let Task::Replay(cursor) = &mut self.task {
-            cursor.next += rows * cursor.step;
+            cursor.pass(rows);
         }
     }
 
@@ -617,13 +560,13 @@ impl Shared {
     }
 
     /// What the next request of a sequence is about, and how long after it its client's next one is due.
-    pub(crate) fn step(&mut self) -> (Step, Nanos) {
+    pub(crate) fn step(&mut self) -> (SequenceStep, Nanos) {
         let Some(sequencer) = &mut self.sequencer else { unreachable!("only a sequence has steps") };
         (sequencer.step(), sequencer.gap_ns())
     }
 
     /// A request of a sequence.
-    pub(crate) fn ask_step(&mut self, step: Step) -> Op<'_> {
+    pub(crate) fn ask_step(&mut self, step: SequenceStep) -> Op<'_> {
         let Task::Sequence { verb, noreply } = self.task else { unreachable!("only a sequence has steps") };
         let expiry_s = self.expiry_of(verb, 0);
         let Some(sequencer) = &mut self.sequencer else { unreachable!("only a sequence has steps") };
@@ -738,50 +681,6 @@ fn windows(window: &Option<WindowMaker>) -> &WindowMaker {
 /// Whether text protocols can carry every key: none has a blank or a control character, which only the prefix could bring.
 fn are_text(keys: &KeyMaker) -> bool {
     keys.prefix().is_empty() || lines::is_key(keys.prefix())
-}
-
-impl Asking {
-    fn new(mix: &Mix, records: u64) -> Asking {
-        Asking {
-            table: MixTable::new(mix),
-            // Which client asks matters for sequential popularity alone, and is put into the number of the draw there.
-            chooser: Chooser::new(&mix.popularity, records, 0, 1),
-            sequential: mix.popularity == Popularity::Sequential,
-            multiget: mix.multiget as u16,
-            multiset: mix.multiset as u16,
-            stride: u64::from(mix.multiget.max(mix.multiset)),
-            meta: mix.meta,
-            read_through: mix.read_through_ns,
-            noreply: mix.noreply,
-        }
-    }
-}
-
-impl TraceCursor {
-    /// The next row, as what it asks and its number.
-    #[inline]
-    fn take(&mut self) -> (Verb, u64) {
-        let row = self.next;
-        self.next += self.step;
-        (if self.trace.stores(row) { Verb::Set } else { Verb::Get }, row)
-    }
-
-    fn new(replay: &Replay, trace_share: Option<&TraceShare>) -> TraceCursor {
-        let TraceShare { trace, first, step } =
-            trace_share.expect("whoever plans a replay brings the trace").clone();
-        TraceCursor { trace, next: first, step, read_through: replay.read_through_ns }
-    }
-}
-
-fn load_spaces(load: &Load) -> Vec<Space> {
-    let wanted = |space: &Space| match space {
-        Space::Plain => !load.no_plain,
-        Space::Pieces => load.pieces,
-        Space::Counters => load.counters,
-        Space::Hashes => load.hashes,
-        Space::Commands => load.commands,
-    };
-    Space::ALL.into_iter().filter(wanted).collect()
 }
 
 #[cfg(test)]

@@ -105,7 +105,7 @@ pub fn largest(sizes: Gap, draws: u64) -> u64 {
 
 /// What the next request is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct SequenceStep {
     /// Its number, which its key is made of.
     pub number: u64,
     /// Length of its value in bytes, or the number that incr and decr take.
@@ -140,9 +140,9 @@ impl Sequencer {
     }
 
     /// Goes on to the next request.
-    pub fn step(&mut self) -> Step {
+    pub fn step(&mut self) -> SequenceStep {
         self.number = self.number.wrapping_add(self.stride);
-        Step { number: self.number, size: self.sizes.draw_bytes() }
+        SequenceStep { number: self.number, size: self.sizes.draw_bytes() }
     }
 
     /// When the call after one is due, after that.

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::fs;
 
-use pummel_logic::dist::{Dist, Error, Spec};
+use pummel_logic::dist::{Dist, DistError, Spec};
 use pummel_logic::plan::Goal;
 use pummel_logic::plan::address::{self, AddressError};
 pub use pummel_logic::plan::address::{PORT, RESP_PORT};
@@ -274,7 +274,7 @@ pub fn dist(text: &str, measure: Measure) -> Read<Dist> {
     match dist {
         Ok(Ok(dist)) => Ok(dist),
         Ok(Err(unreadable)) => accepted(unreadable),
-        Err(Error::Refused { accepted: form, .. }) => {
+        Err(DistError::Refused { accepted: form, .. }) => {
             accepted(format!("{form} is accepted{}", units_text(measure)))
         }
         Err(error) => accepted(error.to_string()),

@@ -1,6 +1,6 @@
 //! The slots of a Redis cluster (Redis cluster specification, "Key distribution model" and "Hash tags").
 
-use super::Lane;
+use super::lane::Lane;
 
 /// Slots that keys are spread over.
 pub const SLOTS: usize = 16_384;

@@ -6,7 +6,7 @@
 
 use md5::{Digest, Md5};
 
-use super::Lane;
+use super::lane::Lane;
 use super::modulo::one_at_a_time;
 
 /// The port that is left out of the names of points.

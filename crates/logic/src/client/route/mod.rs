@@ -2,17 +2,13 @@
 
 pub mod crc16;
 pub mod ketama;
+mod lane;
 pub mod modulo;
 
 use self::crc16::Deal;
 use self::ketama::Ring;
+pub use self::lane::{LANES_MAX, Lane};
 use crate::plan::Route;
-
-/// One of a client's sockets, by number.
-pub type Lane = u16;
-
-/// Most lanes that a client can have.
-pub const LANES_MAX: usize = Lane::MAX as usize;
 
 /// The lanes of every client, and the rule by which requests are dealt to them.
 ///

@@ -173,6 +173,15 @@ pub(super) fn fault(words: &[u8]) -> Fault {
     }
 }
 
+/// Whether the line of a reply says more than its outcome.
+pub(super) fn said(head: Head, outcome: Outcome) -> bool {
+    match (head, outcome) {
+        (Head::Status(ok), _) => !ok,
+        (Head::Error(_), _) | (Head::Integer(_), Outcome::Ok) => true,
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{push_bulk, push_bulk_number};
+use super::encode::{push_bulk, push_bulk_number};
 use crate::connection::outbox::Outbox;
 use crate::protocol::{Keys, Op, Refused};
 
@@ -109,7 +109,7 @@ impl Template {
                 Piece::Fixed(bytes) => out.push(bytes),
                 Piece::Place(Part::Key) => push_bulk(out, key),
                 Piece::Place(Part::Number) => push_bulk_number(out, op.delta),
-                Piece::Place(Part::Value) => super::push_value(out, &op.value),
+                Piece::Place(Part::Value) => super::encode::push_value(out, &op.value),
                 Piece::Place(Part::Text(text)) => push_bulk(out, text),
                 Piece::Word(parts) => push_word(parts, key, op, out),
             }

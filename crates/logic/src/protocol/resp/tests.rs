@@ -5,7 +5,7 @@ use crate::protocol::contract::{
     Seen, cut_in_turn_with, encoded, every_cut, every_cut_with, fuzz_decode, fuzz_decode_with, fuzz_prefixes,
     read_from, reply, sent,
 };
-use crate::protocol::{PairList, PairValue, Pairs};
+use crate::protocol::{Fault, PairList, PairValue, Pairs, Value, lines};
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_assert_eq, prop_oneof, proptest};
 

@@ -1,11 +1,12 @@
 //! memcached's binary protocol from the server's side: requests are carried out and become packets.
 
-use super::{Body, Command, HEADER_BYTES, Header, Kind, Request};
+use super::request::{Body, Command, HEADER_BYTES, Header, Kind, Request};
 use crate::protocol::{Outcome, Verb};
+use crate::server::context::Context;
+use crate::server::contract::{ASKED_FOR_ERROR, VERSION};
 use crate::server::owed::Reply;
+use crate::server::stats::figures;
 use crate::server::store::{Incoming, Item, Match};
-use crate::server::talk::Context;
-use crate::server::text::{ASKED_FOR_ERROR, VERSION, figures};
 
 /// What a response begins with.
 const RESPONSE: u8 = 0x81;

@@ -1,9 +1,10 @@
-//! The commands that the built-in server knows: their names, how many words they take, how often they were called.
+//! The commands that the built-in server knows: their names, how many words they take, what carries them out.
 
-use super::answer::{self, Call};
+use super::call::Call;
+use super::{connection, hashes, keys, strings};
 
 /// A command.
-pub(in crate::server) struct Command {
+pub(super) struct Command {
     /// In lower case.
     pub(super) name: &'static str,
     /// Number of words with the name, as COMMAND counts them: negative for at least so many.
@@ -16,53 +17,53 @@ const fn command(name: &'static str, arity: i32, run: fn(&mut Call<'_, '_, '_>))
 }
 
 const COMMANDS: &[Command] = &[
-    command("get", 2, answer::get),
-    command("set", -3, answer::set),
-    command("append", 3, answer::append),
-    command("auth", -2, answer::auth),
-    command("client", -2, answer::client),
-    command("command", -1, answer::command),
-    command("config", -2, answer::config),
-    command("dbsize", 1, answer::dbsize),
-    command("decr", 2, answer::decr),
-    command("decrby", 3, answer::decrby),
-    command("del", -2, answer::del),
-    command("echo", 2, answer::echo),
-    command("exists", -2, answer::exists),
-    command("expire", -3, answer::expire),
-    command("expireat", -3, answer::expireat),
-    command("flushall", -1, answer::flush),
-    command("flushdb", -1, answer::flush),
-    command("getdel", 2, answer::getdel),
-    command("getex", -2, answer::getex),
-    command("hdel", -3, answer::hdel),
-    command("hello", -1, answer::hello),
-    command("hget", 3, answer::hget),
-    command("hgetall", 2, answer::hgetall),
-    command("hset", -4, answer::hset),
-    command("incr", 2, answer::incr),
-    command("incrby", 3, answer::incrby),
-    command("info", -1, answer::info),
-    command("mget", -2, answer::mget),
-    command("mset", -3, answer::mset),
-    command("persist", 2, answer::persist),
-    command("pexpire", -3, answer::pexpire),
-    command("pexpireat", -3, answer::pexpireat),
-    command("ping", -1, answer::ping),
-    command("pttl", 2, answer::pttl),
-    command("quit", -1, answer::quit),
-    command("select", 2, answer::select),
-    command("setex", 4, answer::setex),
-    command("setnx", 3, answer::setnx),
-    command("strlen", 2, answer::strlen),
-    command("ttl", 2, answer::ttl),
-    command("type", 2, answer::kind_of),
-    command("unlink", -2, answer::del),
+    command("get", 2, strings::get),
+    command("set", -3, strings::set),
+    command("append", 3, strings::append),
+    command("auth", -2, connection::auth),
+    command("client", -2, connection::client),
+    command("command", -1, connection::command),
+    command("config", -2, connection::config),
+    command("dbsize", 1, connection::dbsize),
+    command("decr", 2, strings::decr),
+    command("decrby", 3, strings::decrby),
+    command("del", -2, keys::del),
+    command("echo", 2, connection::echo),
+    command("exists", -2, keys::exists),
+    command("expire", -3, keys::expire),
+    command("expireat", -3, keys::expireat),
+    command("flushall", -1, connection::flush),
+    command("flushdb", -1, connection::flush),
+    command("getdel", 2, strings::getdel),
+    command("getex", -2, strings::getex),
+    command("hdel", -3, hashes::hdel),
+    command("hello", -1, connection::hello),
+    command("hget", 3, hashes::hget),
+    command("hgetall", 2, hashes::hgetall),
+    command("hset", -4, hashes::hset),
+    command("incr", 2, strings::incr),
+    command("incrby", 3, strings::incrby),
+    command("info", -1, connection::info),
+    command("mget", -2, strings::mget),
+    command("mset", -3, strings::mset),
+    command("persist", 2, keys::persist),
+    command("pexpire", -3, keys::pexpire),
+    command("pexpireat", -3, keys::pexpireat),
+    command("ping", -1, connection::ping),
+    command("pttl", 2, keys::pttl),
+    command("quit", -1, connection::quit),
+    command("select", 2, connection::select),
+    command("setex", 4, strings::setex),
+    command("setnx", 3, strings::setnx),
+    command("strlen", 2, strings::strlen),
+    command("ttl", 2, keys::ttl),
+    command("type", 2, keys::kind_of),
+    command("unlink", -2, keys::del),
 ];
 
-/// The command of that name, whatever its case.
-pub(super) fn find(word: &[u8]) -> Option<&'static Command> {
-    COMMANDS.iter().find(|command| command.name.as_bytes().eq_ignore_ascii_case(word))
+/// The command of that name, whatever its case, and its place in the table.
+pub(super) fn find(word: &[u8]) -> Option<(usize, &'static Command)> {
+    COMMANDS.iter().enumerate().find(|(_, command)| command.name.as_bytes().eq_ignore_ascii_case(word))
 }
 
 impl Command {
@@ -72,28 +73,5 @@ impl Command {
             exactly @ 0.. => words == exactly as usize,
             at_least => words >= at_least.unsigned_abs() as usize,
         }
-    }
-}
-
-/// How often each command was carried out, as INFO commandstats says it.
-#[derive(Debug)]
-pub(in crate::server) struct Calls([u64; COMMANDS.len()]);
-
-impl Default for Calls {
-    fn default() -> Calls {
-        Calls([0; COMMANDS.len()])
-    }
-}
-
-impl Calls {
-    pub(super) fn count(&mut self, command: &Command) {
-        if let Some(place) = COMMANDS.iter().position(|known| known.name == command.name) {
-            self.0[place] += 1;
-        }
-    }
-
-    /// Those that were called.
-    pub(super) fn all(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        COMMANDS.iter().map(|command| command.name).zip(self.0).filter(|(_, calls)| *calls > 0)
     }
 }

@@ -1,25 +1,16 @@
 //! memcached's text protocol from the server's side: requests are carried out and become replies.
 
-use super::{BAD_CHUNK, BAD_EXPIRY, BAD_FORMAT, Command, ERROR};
+use super::request::{BAD_EXPIRY, Command};
 use crate::protocol::{Outcome, Verb};
+use crate::server::context::Context;
+use crate::server::contract::{ASKED_FOR_ERROR, REPLY_MAX_BYTES, VERSION};
+use crate::server::lines::{BAD_CHUNK, BAD_FORMAT, ERROR, NOT_A_NUMBER, TOO_LARGE, say};
 use crate::server::meta;
 use crate::server::owed::Reply;
+use crate::server::stats::figures;
 use crate::server::store::{Item, KEY_MAX_BYTES, Match};
-use crate::server::talk::Context;
-use crate::time::SECOND;
 
-/// What the server calls itself: the version of memcached whose behaviour it has, and who it is.
-pub const VERSION: &str = "1.6.18-pummel";
-
-/// A reply may take so much memory beside the values that are stored anyway; memcached too has a bound there.
-pub(in crate::server) const REPLY_MAX_BYTES: usize = 32 << 20;
-
-pub(in crate::server) const NOT_A_NUMBER: &str =
-    "CLIENT_ERROR cannot increment or decrement non-numeric value";
 const TOO_MUCH: &str = "SERVER_ERROR out of memory writing get response";
-pub(in crate::server) const TOO_LARGE: &str = "SERVER_ERROR object too large for cache";
-/// The words of [`Fault::ErrorEvery`](crate::server::fault::Fault::ErrorEvery).
-pub(in crate::server) const ASKED_FOR_ERROR: &str = "this request was chosen to fail";
 
 const SHUT_OUT: &str = "CLIENT_ERROR unauthenticated";
 const WRONG_LOGIN: &str = "CLIENT_ERROR authentication failure";
@@ -103,12 +94,6 @@ fn login(command: &Command<'_>, context: &mut Context<'_>) -> &'static str {
         }
         _ => SHUT_OUT,
     }
-}
-
-/// Writes a line.
-pub(in crate::server) fn say(line: &str, reply: &mut Reply) {
-    reply.push(line.as_bytes());
-    reply.push(b"\r\n");
 }
 
 fn word_of(outcome: Outcome) -> &'static str {
@@ -209,52 +194,4 @@ fn stat(name: &str, figure: &str, reply: &mut Reply) {
         reply.push(word.as_bytes());
     }
     say(figure, reply);
-}
-
-/// The figures of memcached's `stats` that this server has, under memcached's names and in memcached's order.
-pub(in crate::server) fn figures(context: &Context<'_>) -> Vec<(&'static str, String)> {
-    let Context { gauges, now, .. } = *context;
-    let store = &*context.store;
-    let counts = store.counts;
-    let mut figures = vec![
-        ("uptime", (now.saturating_sub(gauges.started) / SECOND).to_string()),
-        ("time", (gauges.unix_ns_at_zero.saturating_add(now) / SECOND).to_string()),
-        ("version", VERSION.to_owned()),
-    ];
-    let numbers = [
-        ("pointer_size", u64::from(usize::BITS)),
-        ("curr_connections", gauges.connections),
-        ("total_connections", counts.total_connections),
-        ("cmd_get", counts.cmd_get),
-        ("cmd_set", counts.cmd_set),
-        ("cmd_flush", counts.cmd_flush),
-        ("cmd_touch", counts.cmd_touch),
-        ("cmd_meta", counts.cmd_meta),
-        ("get_hits", counts.get_hits),
-        ("get_misses", counts.get_misses),
-        ("get_expired", counts.get_expired),
-        ("get_flushed", counts.get_flushed),
-        ("delete_misses", counts.delete_misses),
-        ("delete_hits", counts.delete_hits),
-        ("incr_misses", counts.incr_misses),
-        ("incr_hits", counts.incr_hits),
-        ("decr_misses", counts.decr_misses),
-        ("decr_hits", counts.decr_hits),
-        ("cas_misses", counts.cas_misses),
-        ("cas_hits", counts.cas_hits),
-        ("cas_badval", counts.cas_badval),
-        ("touch_hits", counts.touch_hits),
-        ("touch_misses", counts.touch_misses),
-        ("store_too_large", counts.store_too_large),
-        ("bytes_read", counts.bytes_read),
-        ("bytes_written", counts.bytes_written),
-        ("limit_maxbytes", store.limits().memory_max_bytes as u64),
-        ("threads", 1),
-        ("bytes", store.len_bytes() as u64),
-        ("curr_items", store.len() as u64),
-        ("total_items", counts.total_items),
-        ("evictions", counts.evictions),
-    ];
-    figures.extend(numbers.map(|(name, number)| (name, number.to_string())));
-    figures
 }

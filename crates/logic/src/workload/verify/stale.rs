@@ -146,7 +146,7 @@ impl Writer {
 
 /// A key on a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct RecordPlace {
     /// Number of the server in the run: what one server stored says nothing about another.
     pub server: u32,
     /// Index of the key.
@@ -173,7 +173,7 @@ pub struct Witness {
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Slot {
-    place: Place,
+    place: RecordPlace,
     /// Its version.
     version: Version,
     known: Known,
@@ -190,7 +190,7 @@ impl Witness {
     fn with_slots(run: RunMark, slots: usize) -> Witness {
         assert!(slots.is_power_of_two());
         let empty = Slot {
-            place: Place { server: 0, index: 0 },
+            place: RecordPlace { server: 0, index: 0 },
             version: Version::LOADED,
             known: Known { until: 0, lost: Lost::default() },
             stored: 0,
@@ -206,7 +206,7 @@ impl Witness {
 
     /// A write was answered: it is stored.
     #[inline]
-    pub fn handle_stored(&mut self, writer: &mut Writer, place: Place, version: Version) {
+    pub fn handle_stored(&mut self, writer: &mut Writer, place: RecordPlace, version: Version) {
         let Some(known) = writer.answer(version) else { return };
         self.stored += 1;
         let at = self.slot_of(place);
@@ -225,7 +225,7 @@ impl Witness {
 
     /// Whether a value that a read returned was certainly overwritten before the read was sent.
     #[inline]
-    pub fn is_stale(&self, place: Place, version: Version, mark: Mark) -> bool {
+    pub fn is_stale(&self, place: RecordPlace, version: Version, mark: Mark) -> bool {
         let slot = &self.slots[self.slot_of(place)];
         let count = version.count();
         slot.place == place
@@ -237,7 +237,7 @@ impl Witness {
     }
 
     #[inline]
-    fn slot_of(&self, place: Place) -> usize {
+    fn slot_of(&self, place: RecordPlace) -> usize {
         mix(&[u64::from(place.server), place.index]) as usize & (self.slots.len() - 1)
     }
 }
@@ -252,7 +252,7 @@ mod tests {
     use super::*;
     use crate::rng::below;
 
-    const KEY: Place = Place { server: 0, index: 7 };
+    const KEY: RecordPlace = RecordPlace { server: 0, index: 7 };
 
     /// A worker with two clients.
     struct Story {
@@ -268,20 +268,20 @@ mod tests {
         }
 
         /// Anna writes, and it is stored before anything else happens.
-        fn anna_stores(&mut self, place: Place) -> Version {
+        fn anna_stores(&mut self, place: RecordPlace) -> Version {
             let version = self.anna.send();
             self.witness.handle_stored(&mut self.anna, place, version);
             version
         }
 
-        fn bert_stores(&mut self, place: Place) -> Version {
+        fn bert_stores(&mut self, place: RecordPlace) -> Version {
             let version = self.bert.send();
             self.witness.handle_stored(&mut self.bert, place, version);
             version
         }
 
         /// Whether a read that is sent now may not return this version.
-        fn stale_now(&self, place: Place, version: Version) -> bool {
+        fn stale_now(&self, place: RecordPlace, version: Version) -> bool {
             self.witness.is_stale(place, version, self.witness.mark())
         }
     }
@@ -392,12 +392,12 @@ mod tests {
         let annas = story.anna_stores(KEY);
         let berts = story.bert_stores(KEY);
         assert!(!story.stale_now(KEY, annas), "only a client's own writes have an order in its eyes");
-        story.anna_stores(Place { index: 8, ..KEY });
-        story.anna_stores(Place { server: 1, ..KEY });
+        story.anna_stores(RecordPlace { index: 8, ..KEY });
+        story.anna_stores(RecordPlace { server: 1, ..KEY });
         assert!(!story.stale_now(KEY, annas));
         story.bert_stores(KEY);
         assert!(story.stale_now(KEY, berts));
-        assert!(!story.stale_now(Place { server: 1, ..KEY }, berts));
+        assert!(!story.stale_now(RecordPlace { server: 1, ..KEY }, berts));
     }
 
     #[test]
@@ -427,7 +427,7 @@ mod tests {
         let first = story.anna_stores(KEY);
         story.anna_stores(KEY);
         assert!(story.stale_now(KEY, first));
-        story.bert_stores(Place { index: 8, ..KEY });
+        story.bert_stores(RecordPlace { index: 8, ..KEY });
         assert!(!story.stale_now(KEY, first));
     }
 
@@ -511,7 +511,7 @@ mod tests {
         for stranger in
             [first, second, story.bert.send(), Version(second.0 + 1), Version::LOADED, Version(u64::MAX)]
         {
-            story.witness.handle_stored(&mut story.anna, Place { index: 9, ..KEY }, stranger);
+            story.witness.handle_stored(&mut story.anna, RecordPlace { index: 9, ..KEY }, stranger);
             story.anna.handle_lost(stranger);
         }
         assert_eq!(story.witness.mark(), Mark(2));
@@ -587,8 +587,8 @@ mod tests {
             }
         }
 
-        fn place(place: usize) -> Place {
-            Place { server: 0, index: place as u64 }
+        fn place(place: usize) -> RecordPlace {
+            RecordPlace { server: 0, index: place as u64 }
         }
 
         fn replace(&mut self, place: usize, value: Option<Version>) {

@@ -5,11 +5,12 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
-use super::owed::Reply;
-use super::store::{Ask, Glance, Incoming, KEY_MAX_BYTES, Match, item_len_bytes};
-use super::talk::Context;
-use super::text::{BAD_CHUNK, BAD_FORMAT, ERROR, NOT_A_NUMBER, TOO_LARGE, say, signed, unsigned};
+use super::request::{Meta, Payload, words};
 use crate::protocol::{Outcome, Verb, lines};
+use crate::server::context::Context;
+use crate::server::lines::{BAD_CHUNK, BAD_FORMAT, ERROR, NOT_A_NUMBER, TOO_LARGE, say, signed, unsigned};
+use crate::server::owed::Reply;
+use crate::server::store::{Ask, Glance, Incoming, KEY_MAX_BYTES, Match, item_len_bytes};
 use crate::time::{NEVER, Nanos, SECOND};
 
 /// Longest opaque, with its letter.
@@ -25,71 +26,8 @@ const MODE_LENGTH: &str = "CLIENT_ERROR incorrect length for M token";
 const STORE_MODE: &str = "CLIENT_ERROR invalid mode for ms M token";
 const COUNT_MODE: &str = "CLIENT_ERROR invalid mode for ma M token";
 
-/// One of the meta commands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Meta {
-    Get,
-    Set,
-    Delete,
-    Arithmetic,
-    Noop,
-    Debug,
-}
-
-/// The value that a command came with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Payload<'a> {
-    /// The command has none.
-    None,
-    /// The value.
-    Value(&'a [u8]),
-    /// It did not end as it should.
-    Spoiled,
-    /// It was too large, and skipped.
-    TooLarge,
-}
-
-impl Meta {
-    /// The command that a line begins with.
-    pub(super) fn from_word(word: &[u8]) -> Option<Meta> {
-        Some(match word {
-            b"mg" => Meta::Get,
-            b"ms" => Meta::Set,
-            b"md" => Meta::Delete,
-            b"ma" => Meta::Arithmetic,
-            b"mn" => Meta::Noop,
-            b"me" => Meta::Debug,
-            _ => return None,
-        })
-    }
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Meta::Get => "mg",
-            Meta::Set => "ms",
-            Meta::Delete => "md",
-            Meta::Arithmetic => "ma",
-            Meta::Noop => "mn",
-            Meta::Debug => "me",
-        }
-    }
-}
-
-/// Length of the value that an ms line announces, and of its item; or what answers a line without any.
-pub(super) fn announced(line: &[u8]) -> Result<(usize, usize), &'static str> {
-    let mut words = words(line).skip(1);
-    let key = words.next().ok_or(ERROR)?;
-    let len =
-        words.next().and_then(signed).filter(|len| (0..=i32::MAX - 2).contains(len)).ok_or(BAD_FORMAT)?;
-    if key.len() > KEY_MAX_BYTES {
-        return Err(BAD_FORMAT);
-    }
-    let flags = words.find_map(|word| unsigned(word.strip_prefix(b"F")?)).unwrap_or(0) as u32;
-    Ok((len as usize, item_len_bytes(key.len(), flags, len as usize)))
-}
-
 /// Carries out the command of `line` and writes its reply.
-pub(super) fn answer(
+pub(in crate::server) fn answer(
     meta: Meta,
     line: &[u8],
     payload: Payload<'_>,
@@ -110,10 +48,6 @@ pub(super) fn answer(
         Meta::Arithmetic => request.count(context, reply),
         Meta::Debug | Meta::Noop => request.debug(context, reply),
     }
-}
-
-fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    line.split(|&byte| byte == b' ').filter(|word| !word.is_empty())
 }
 
 /// A line, read.

@@ -1,0 +1,101 @@
+//! Rates of requests: their bounds, which of them can be kept, and their periods without rounding.
+
+use std::fmt;
+
+use crate::dist::Dist;
+use crate::plan::Arrivals;
+use crate::time::{NEVER, Nanos, SECOND};
+
+/// The least rate of a group in requests per second.
+pub const RATE_MIN: f64 = 1e-6;
+
+/// The greatest rate of a group in requests per second.
+pub const RATE_MAX: f64 = 1e12;
+
+/// Arrivals that cannot be scheduled.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ArrivalError {
+    /// Gaps of this shape cannot be scaled to fit a rate.
+    Shape(Dist),
+    /// No rate that can be kept.
+    Rate(f64),
+}
+
+impl fmt::Display for ArrivalError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ArrivalError::Shape(dist) => {
+                write!(out, "gaps need a distribution with a mean above 0 that is not infinite, not '{dist}'")
+            }
+            ArrivalError::Rate(rate) => {
+                write!(out, "a rate is between 1e-6 and 1e12 requests per second, not {rate}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ArrivalError {}
+
+/// Whether these arrivals can be scheduled: a shape needs a mean above 0 that is not infinite.
+///
+/// # Errors
+/// Returns [`ArrivalError::Shape`] for a shape whose mean is 0 or infinite.
+pub fn check(arrivals: &Arrivals) -> Result<(), ArrivalError> {
+    match arrivals {
+        Arrivals::Shape(dist) if dist.factor_to_mean(1.0).is_none() => Err(ArrivalError::Shape(dist.clone())),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a group's rate in requests per second is one that can be kept.
+///
+/// # Errors
+/// Returns [`ArrivalError::Rate`] for a rate below 1e-6 or above 1e12 requests per second.
+pub fn check_rate(rate: f64) -> Result<(), ArrivalError> {
+    if (RATE_MIN..=RATE_MAX).contains(&rate) { Ok(()) } else { Err(ArrivalError::Rate(rate)) }
+}
+
+/// A number of nanoseconds as `whole` + `rest` / `divisor`, without any rounding.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Ratio {
+    pub(super) whole: u64,
+    pub(super) rest: u64,
+    pub(super) divisor: u64,
+}
+
+impl Ratio {
+    /// One second divided by the exact value of `rate`, which lies between [`RATE_MIN`] and [`RATE_MAX`].
+    pub(super) fn period_ns(rate: f64) -> Ratio {
+        // rate = mantissa * 2^exponent, with an odd mantissa; IEEE 754's layout of a normal number.
+        let bits = rate.to_bits();
+        let mantissa = (bits & ((1 << 52) - 1)) | (1 << 52);
+        let assignment = mantissa.trailing_zeros();
+        let mantissa = mantissa >> assignment;
+        let exponent = ((bits >> 52) & 0x7FF) as i64 - 1075 + i64::from(assignment);
+        // At RATE_MIN the exponent is -72, at RATE_MAX below 40: both products fit.
+        let (dividend, divisor) = if exponent < 0 {
+            (u128::from(SECOND) << -exponent, mantissa)
+        } else {
+            (u128::from(SECOND), mantissa << exponent)
+        };
+        let whole = (dividend / u128::from(divisor)) as u64;
+        let rest = (dividend % u128::from(divisor)) as u64;
+        Ratio { whole, rest, divisor }
+    }
+
+    /// How many of its multiples, from 0 times on, are below `time_ns` when they are cut off to whole nanoseconds.
+    pub(super) fn count_before(&self, time_ns: Nanos) -> u128 {
+        // Cut off, a multiple is below a whole number exactly when it is so uncut. The dividend is 10^9 * 2^72 at most.
+        let dividend = u128::from(self.whole) * u128::from(self.divisor) + u128::from(self.rest);
+        (u128::from(time_ns) * u128::from(self.divisor)).div_ceil(dividend)
+    }
+
+    /// The product with `count` (below 2^75), cut off to whole nanoseconds; [`NEVER`] where it does not fit.
+    pub(super) fn times(&self, count: u128) -> Nanos {
+        let mut product = count * u128::from(self.whole);
+        if self.rest > 0 {
+            product += count * u128::from(self.rest) / u128::from(self.divisor);
+        }
+        Nanos::try_from(product).unwrap_or(NEVER)
+    }
+}

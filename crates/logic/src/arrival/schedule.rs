@@ -1,0 +1,217 @@
+//! The schedule of one client, and the pace that it shares with the clients of its group.
+//!
+//! Closed loop has no schedule; the three open ones are functions of the place of the client and the number of the
+//! request, whoever asks and when.
+
+use std::sync::Arc;
+
+use super::gap::{Passed, estimated_count, later};
+use super::rate::{Ratio, check_rate};
+use crate::dist::Dist;
+use crate::plan::Arrivals;
+use crate::rng::{Place, Stream, Use};
+use crate::time::{NEVER, Nanos, SECOND};
+
+/// What the schedules of a group's clients have in common; made once for a group, cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Pace {
+    clients: u64,
+    gaps: Gaps,
+}
+
+#[derive(Clone, Debug)]
+enum Gaps {
+    Constant(Ratio),
+    /// Mean gap of one client, in nanoseconds.
+    Poisson(f64),
+    /// The shape, and the factor that makes nanoseconds of its draws.
+    Shape(Arc<Dist>, f64),
+}
+
+impl Pace {
+    /// The mean time between two requests of one client.
+    pub fn mean_gap_ns(group_rate: f64, clients: u64) -> Nanos {
+        (clients as f64 * SECOND as f64 / group_rate) as Nanos
+    }
+
+    /// The pace of a group with this many clients that together make `group_rate` requests per second. The arrivals
+    /// are open ones, and [`check`](super::check) and [`check_rate`] have passed.
+    pub fn new(arrivals: &Arrivals, group_rate: f64, clients: u64) -> Pace {
+        assert!(check_rate(group_rate).is_ok(), "rate {group_rate}");
+        assert!(clients > 0, "a group without clients has no pace");
+        let mean_ns = clients as f64 * SECOND as f64 / group_rate;
+        let gaps = match arrivals {
+            Arrivals::Closed => panic!("closed loop has no schedule"),
+            Arrivals::Constant => Gaps::Constant(Ratio::period_ns(group_rate)),
+            Arrivals::Poisson => Gaps::Poisson(mean_ns),
+            Arrivals::Shape(dist) => {
+                let factor = dist.factor_to_mean(mean_ns).expect("the shape was checked");
+                Gaps::Shape(Arc::new(dist.clone()), factor)
+            }
+        };
+        Pace { clients, gaps }
+    }
+
+    /// The schedule of one client, whose index in the group is `place.client`.
+    pub fn schedule(&self, place: Place) -> Schedule {
+        assert!(place.client < self.clients, "client {} of {}", place.client, self.clients);
+        let stream = Stream::new(place, Use::Gap);
+        let process = match &self.gaps {
+            Gaps::Constant(period) => {
+                Process::Constant { period: *period, clients: self.clients, client: place.client }
+            }
+            Gaps::Poisson(mean_ns) => Process::Poisson { stream, mean_ns: *mean_ns, fraction: 0 },
+            Gaps::Shape(dist, factor) => {
+                Process::Shape { stream, dist: Arc::clone(dist), factor: *factor, fraction: 0 }
+            }
+        };
+        let mut schedule = Schedule { process, i: 0, due_ns: 0 };
+        schedule.due_ns = schedule.due();
+        schedule
+    }
+}
+
+/// When the requests of one client are due, as offsets from the start of the phase, in ascending order.
+///
+/// * Constant: request i of client k of C is due at (i + k/C) periods of C/rate seconds, calculated from i in whole
+///   numbers and cut off to the nanosecond; nothing is summed.
+/// * Poisson: exponential gaps of mean C/rate, the first one before the first request.
+/// * Shape: gaps drawn from the distribution, below 0 as 0, times the factor that makes their mean C/rate.
+///
+/// Drawn gaps are summed in whole nanoseconds and 2^-64ths of one, so that the sum stays as exact as its parts.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    process: Process,
+    /// Number of the next request.
+    i: u64,
+    /// When it is due.
+    due_ns: Nanos,
+}
+
+#[derive(Clone, Debug)]
+enum Process {
+    Constant {
+        period: Ratio,
+        clients: u64,
+        client: u64,
+    },
+    Poisson {
+        stream: Stream,
+        mean_ns: f64,
+        fraction: u64,
+    },
+    Shape {
+        stream: Stream,
+        dist: Arc<Dist>,
+        factor: f64,
+        fraction: u64,
+    },
+    /// Whoever asks a request says when the next one is due.
+    Told,
+}
+
+impl Schedule {
+    /// The schedule of client `client` of `clients`, for one that has no [`Pace`] to share. Draws come from `place`,
+    /// the assignment of constant arrivals from `client`.
+    pub fn new(arrivals: &Arrivals, group_rate: f64, client: u64, clients: u64, place: Place) -> Schedule {
+        assert_eq!(client, place.client, "a client's place bears its index");
+        Pace::new(arrivals, group_rate, clients).schedule(place)
+    }
+
+    /// A schedule whose first request is due at once, and each other one when [`Schedule::put_off`] says.
+    pub fn told() -> Schedule {
+        Schedule { process: Process::Told, i: 0, due_ns: 0 }
+    }
+
+    /// Whether [`Schedule::put_off`] says when its requests are due.
+    pub fn is_told(&self) -> bool {
+        matches!(self.process, Process::Told)
+    }
+
+    /// The next request is due so much later.
+    pub fn put_off(&mut self, gap_ns: Nanos) {
+        self.due_ns = self.due_ns.saturating_add(gap_ns);
+    }
+
+    /// A schedule on which nothing is due for the next 146 years.
+    pub fn never() -> Schedule {
+        let period = Ratio { whole: NEVER / 4, rest: 0, divisor: 1 };
+        let process = Process::Constant { period, clients: 1, client: 1 };
+        Schedule { process, i: 0, due_ns: NEVER / 4 }
+    }
+
+    /// When the next request is due, in nanoseconds from the start of the phase; [`NEVER`] after 584 years.
+    #[inline]
+    pub fn peek(&self) -> Nanos {
+        self.due_ns
+    }
+
+    /// The number of the next request, from 0 on.
+    #[inline]
+    pub fn number(&self) -> u64 {
+        self.i
+    }
+
+    /// Takes the next request: returns when it is due, and goes on to the one after it.
+    #[inline]
+    #[allow(clippy::should_implement_trait)] // A schedule never ends, so there is no Option to return.
+    pub fn next(&mut self) -> Nanos {
+        let due_ns = self.due_ns;
+        self.i += 1;
+        self.due_ns = self.due();
+        due_ns
+    }
+
+    /// Passes over every request that is due before `until_ns` (from the start of the phase), but over at most
+    /// `requests_max`. Constant arrivals are counted by arithmetic, whatever their number. Of drawn gaps at most
+    /// `draws_max` are drawn; where those do not reach, the rest is estimated from the mean gap, and the schedule goes on
+    /// behind `until_ns`. A schedule that is told when its requests are due passes over nothing.
+    pub fn pass(&mut self, until_ns: Nanos, requests_max: u64, draws_max: u64) -> Passed {
+        let mean_ns = match &self.process {
+            Process::Told => return Passed::default(),
+            Process::Constant { period, clients, client } => {
+                let before = period.count_before(until_ns).saturating_sub(u128::from(*client));
+                let first = u64::try_from(before.div_ceil(u128::from(*clients))).unwrap_or(u64::MAX);
+                let requests = first.saturating_sub(self.i).min(requests_max);
+                self.i += requests;
+                self.due_ns = self.due();
+                return Passed::exactly(requests);
+            }
+            Process::Poisson { mean_ns, .. } => *mean_ns,
+            Process::Shape { dist, factor, .. } => dist.mean_from_zero() * *factor,
+        };
+        let mut passed = Passed::default();
+        while passed.requests < requests_max && self.due_ns < until_ns {
+            if passed.requests == draws_max {
+                let all = estimated_count(until_ns - self.due_ns, mean_ns);
+                passed.estimated = all.min(requests_max - passed.requests);
+                passed.requests += passed.estimated;
+                self.i = self.i.saturating_add(passed.estimated);
+                self.due_ns = until_ns;
+                self.due_ns = self.due();
+                break;
+            }
+            self.next();
+            passed.requests += 1;
+        }
+        passed
+    }
+
+    /// When request `i` is due, given that `due_ns` and the fraction are those of the one before it.
+    fn due(&mut self) -> Nanos {
+        match &mut self.process {
+            Process::Constant { period, clients, client } => {
+                period.times(u128::from(self.i) * u128::from(*clients) + u128::from(*client))
+            }
+            Process::Poisson { stream, mean_ns, fraction } => {
+                let gap_ns = Dist::Exponential { mean: *mean_ns }.draw(stream.draw(self.i));
+                later(self.due_ns, fraction, gap_ns)
+            }
+            Process::Shape { stream, dist, factor, fraction } => {
+                let gap_ns = dist.draw(stream.draw(self.i)).max(0.0) * *factor;
+                later(self.due_ns, fraction, gap_ns)
+            }
+            Process::Told => self.due_ns,
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! What a client does with replies: items are found among its keys, and what an answer asks for follows.
+
+use super::next::FollowUp;
+use super::{Client, Lane};
+use crate::connection::answer::{Answer, Item};
+use crate::connection::inflight::{CheckState, Origin, Ticket};
+use crate::protocol::{Fault, Outcome, Verb};
+use crate::time::Nanos;
+use crate::workload::key::Space;
+use crate::workload::request::Shared;
+use crate::workload::value::Version;
+use crate::workload::verify::stale::RecordPlace;
+
+impl Client {
+    /// An item of a reply passes by. Returns the index of its key; `None` where the request did not ask for the key, or
+    /// not as often. Servers send items in the order of the keys, or in another.
+    pub fn handle_item(
+        &mut self,
+        lane: Lane,
+        ticket: &Ticket,
+        item: &Item<'_>,
+        shared: &mut Shared,
+    ) -> Option<u64> {
+        let socket = self.socket_mut(lane);
+        socket.cas = item.cas;
+        if ticket.keys == 1 {
+            return shared.is_key(ticket.key, item.key).then_some(ticket.key);
+        }
+        let (first, end) = (socket.cursor, places_of(ticket, shared));
+        let passed_over = socket.missed.len();
+        for place in first..end {
+            let key = self.read_key(ticket.index, u64::from(place), shared);
+            if ticket.origin == Origin::Part && shared.lane_of(0, key) != lane {
+                continue;
+            }
+            if shared.is_key(key, item.key) {
+                self.socket_mut(lane).cursor = place + 1;
+                return Some(key);
+            }
+            // What is skipped is a miss; whether it matters is known when the answer is whole.
+            self.socket_mut(lane).missed.push(key);
+        }
+        let socket = self.socket_mut(lane);
+        socket.cursor = end;
+        let late = socket.missed[..passed_over].iter().position(|&key| shared.is_key(key, item.key))?;
+        Some(socket.missed.remove(late))
+    }
+
+    /// Whether a value of this version, which a read with this check_state returned for the key with this index, was certainly
+    /// overwritten before the read was sent.
+    pub fn is_stale(
+        &self,
+        lane: Lane,
+        check_state: CheckState,
+        key: u64,
+        version: Version,
+        shared: &Shared,
+    ) -> bool {
+        let CheckState::Read(mark) = check_state else { return false };
+        shared.witness.is_stale(RecordPlace { server: self.socket(lane).server, index: key }, version, mark)
+    }
+
+    /// A request ended: its slot is free, and what follows from its answer is remembered. Not for parts of a request,
+    /// which [`Client::handle_part`] takes.
+    #[inline]
+    pub fn handle_answer(&mut self, lane: Lane, answer: &Answer<'_>, shared: &mut Shared) {
+        self.slots.free(answer.arrived);
+        if self.has_window() {
+            return self.handle_window_answer(lane, &{ *answer }, shared);
+        }
+        let ticket = answer.ticket;
+        let is_plain = match answer.outcome {
+            Outcome::Hit => ticket.keys == 1 && ticket.origin != Origin::BeforeCas,
+            Outcome::Stored => ticket.check_state == CheckState::None,
+            _ => false,
+        };
+        if !is_plain {
+            self.follow_answer(lane, &{ *answer }, shared);
+        }
+    }
+
+    /// What follows from an answer.
+    #[inline(never)]
+    pub(super) fn follow_answer(&mut self, lane: Lane, answer: &Answer<'_>, shared: &mut Shared) {
+        let ticket = answer.ticket;
+        if let CheckState::Write(version) = ticket.check_state {
+            self.settle(lane, version, answer, shared);
+        }
+        if self.repeats.left > 0 && ticket.verb == Verb::Set && answer.outcome == LOST {
+            self.repeats.left -= 1;
+            self.repeats.made += 1;
+            let (due, key, index) = (answer.read, ticket.key, ticket.index);
+            self.follow(FollowUp { lane, due, verb: Verb::Set, key, cas: 0, index }, answer.read);
+        }
+        if ticket.origin == Origin::BeforeCas {
+            self.follow_cas(lane, answer);
+        } else if ticket.verb.reads() {
+            self.follow_read(lane, answer, shared);
+        }
+        self.end_reply(lane);
+    }
+
+    /// What becomes of the versions of a write, of which this is the first: one for each of its keys.
+    pub(super) fn settle(&mut self, lane: Lane, first: Version, answer: &Answer<'_>, shared: &mut Shared) {
+        let Some(mut writer) = self.writer.take() else { return };
+        let ticket = answer.ticket;
+        let server = self.socket(lane).server;
+        let mut version = first;
+        let places = if ticket.keys == 1 { 1 } else { places_of(ticket, shared) };
+        for place in 0..places {
+            let index = match place {
+                // The first key of a part may be any of the whole.
+                0 if ticket.keys == 1 || ticket.origin != Origin::Part => ticket.key,
+                _ => self.record(ticket.index, u64::from(place), Space::Plain, shared),
+            };
+            if ticket.origin == Origin::Part && shared.lane_of(0, index) != lane {
+                continue;
+            }
+            let spot = RecordPlace { server, index };
+            match answer.outcome {
+                Outcome::Stored => shared.witness.handle_stored(&mut writer, spot, version),
+                Outcome::NotStored | Outcome::Exists | Outcome::NotFound => writer.handle_not_stored(version),
+                _ => writer.handle_lost(version),
+            }
+            version = Version(version.0 + 1);
+        }
+        self.writer = Some(writer);
+    }
+
+    /// A read for a cas was answered.
+    pub(super) fn follow_cas(&mut self, lane: Lane, answer: &Answer<'_>) {
+        let ticket = answer.ticket;
+        let (verb, cas) = match (answer.outcome, answer.hits, self.socket(lane).cas) {
+            (Outcome::Error(_) | Outcome::Miss, ..) => return,
+            (Outcome::Win, 0, _) => (Verb::Set, 0),
+            (_, 0, _) => return,
+            // What a server sends decides on it: 0 is no CAS unique, and a cas is not asked with it.
+            (_, _, 0) => return,
+            (_, _, cas) => (Verb::Cas, cas),
+        };
+        self.follow(
+            FollowUp { lane, due: answer.read, verb, key: ticket.key, cas, index: ticket.index },
+            answer.read,
+        );
+    }
+
+    /// A read was answered that is not for a cas.
+    pub(super) fn follow_read(&mut self, lane: Lane, answer: &Answer<'_>, shared: &mut Shared) {
+        if answer.outcome == Outcome::Win {
+            let (key, index) = (answer.ticket.key, answer.ticket.index);
+            let due = answer.read.saturating_add(shared.read_through().unwrap_or(0));
+            return self.follow(
+                FollowUp { lane, due, verb: shared.store_verb(key), key, cas: 0, index },
+                answer.read,
+            );
+        }
+        self.read_through(lane, answer, shared);
+    }
+
+    /// A reply has passed.
+    #[inline]
+    pub(super) fn end_reply(&mut self, lane: Lane) {
+        let socket = self.socket_mut(lane);
+        socket.cursor = 0;
+        socket.missed.clear();
+    }
+
+    pub(super) fn follow(&mut self, follow: FollowUp, read: Nanos) {
+        self.seen = self.seen.max(read);
+        // Nearly always the last place: only a store with a delay is due later than what comes after it.
+        let place = self.follow_ups.partition_point(|other| other.due <= follow.due);
+        self.follow_ups.insert(place, follow);
+    }
+
+    pub(super) fn read_through(&mut self, lane: Lane, answer: &Answer<'_>, shared: &mut Shared) {
+        let Some(delay) = shared.read_through() else { return };
+        let ticket = answer.ticket;
+        if !matches!(answer.outcome, Outcome::Hit | Outcome::Miss) {
+            return;
+        }
+        let mut missed = std::mem::take(&mut self.socket_mut(lane).missed);
+        if ticket.keys > 1 {
+            for place in self.socket(lane).cursor..places_of(ticket, shared) {
+                let key = self.read_key(ticket.index, u64::from(place), shared);
+                if ticket.origin != Origin::Part || shared.lane_of(0, key) == lane {
+                    missed.push(key);
+                }
+            }
+        } else if answer.outcome == Outcome::Miss {
+            missed.push(ticket.key);
+        }
+        let (due, index) = (answer.read.saturating_add(delay), ticket.index);
+        for &key in &missed {
+            self.follow(
+                FollowUp { lane, due, verb: shared.store_verb(key), key, cas: 0, index },
+                answer.read,
+            );
+        }
+        self.socket_mut(lane).missed = missed;
+    }
+}
+
+/// A request that got no answer in time.
+const LOST: Outcome = Outcome::Error(Fault::Timeout);
+
+/// How many keys the request has that this ticket is for, or for a part of.
+#[inline]
+fn places_of(ticket: &Ticket, shared: &Shared) -> u16 {
+    if ticket.origin == Origin::Part { shared.keys_of(ticket.verb) } else { ticket.keys }
+}

@@ -1,0 +1,39 @@
+//! The random draws of one client in one phase, one stream for each purpose.
+
+use crate::connection::inflight::{AnswerUse, CheckState, Ticket};
+use crate::rng::{Place, Stream, Use};
+use crate::workload::request::Shared;
+
+/// Draws of one client in one phase.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Draws {
+    pub(super) op: Stream,
+    pub(super) key: Stream,
+    pub(super) verify: Stream,
+    pub(super) expiry: Stream,
+    pub(super) size: Stream,
+}
+
+impl Draws {
+    pub(super) fn new(place: Place) -> Draws {
+        let stream = |purpose| Stream::new(place, purpose);
+        Draws {
+            op: stream(Use::Op),
+            key: stream(Use::Key),
+            verify: stream(Use::Verify),
+            expiry: stream(Use::Expiry),
+            size: stream(Use::Size),
+        }
+    }
+
+    /// Decides what is to be done with the answer to a read.
+    #[inline(always)]
+    pub(super) fn care_for(&self, ticket: &mut Ticket, shared: &Shared) {
+        if shared.reads_items(ticket.keys) {
+            ticket.answer_use = shared.answer_use(ticket.keys, self.verify.draw(ticket.index));
+        }
+        if ticket.answer_use == AnswerUse::Verify {
+            ticket.check_state = CheckState::Read(shared.witness.mark());
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! One of a client's sockets as the client knows it: whether it is open, and what reply is passing by on it.
+
+use crate::time::Nanos;
+
+/// The state of a lane, as far as its client knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LaneState {
+    /// Not open and not asked for.
+    Closed,
+    Opening,
+    /// Open since.
+    Open(Nanos),
+    /// Not to be opened again.
+    Lost,
+}
+
+/// One of a client's sockets, as far as the client knows it.
+#[derive(Debug)]
+pub(super) struct Socket {
+    pub(super) state: LaneState,
+    /// Number of its server in the Plan.
+    pub(super) server: u32,
+    /// The last attempt to open it failed, after it had been open.
+    pub(super) down: bool,
+    /// Which of a multi-get's keys is looked for next in the reply that is passing by.
+    pub(super) cursor: u16,
+    /// Keys that the reply passed over so far: other clients' replies may come before its end.
+    pub(super) missed: Vec<u64>,
+    /// CAS unique of the item that passed by for a cas.
+    pub(super) cas: u64,
+}
+
+impl Socket {
+    pub(super) fn new(server: u32) -> Socket {
+        Socket { state: LaneState::Closed, server, down: false, cursor: 0, missed: Vec::new(), cas: 0 }
+    }
+}

@@ -1,0 +1,47 @@
+//! What a client does next: an arrival of its schedule, a request that an answer asked for, or to wait.
+
+use crate::client::route::Lane;
+use crate::connection::inflight::Origin;
+use crate::protocol::Verb;
+use crate::time::Nanos;
+
+/// A request that an answer asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FollowUp {
+    /// The lane that the answer came on.
+    pub(super) lane: Lane,
+    pub(super) due: Nanos,
+    pub(super) verb: Verb,
+    pub(super) key: u64,
+    pub(super) cas: u64,
+    pub(super) index: u64,
+}
+
+/// A request about to be asked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request {
+    pub(super) verb: Verb,
+    /// Number of its draw.
+    pub(super) index: u64,
+    /// Index of its (first) key.
+    pub(super) key: u64,
+    pub(super) cas: u64,
+    pub(super) origin: Origin,
+}
+
+impl FollowUp {
+    #[inline]
+    pub(super) fn request(self) -> Request {
+        let FollowUp { verb, key, cas, index, .. } = self;
+        Request { verb, index, key, cas, origin: Origin::FollowUp }
+    }
+}
+
+/// What a client has to do next.
+pub(super) enum Next {
+    Open,
+    Wait(Nanos),
+    FollowUp { follow: FollowUp, ready: Nanos },
+    Arrival { due: Nanos, ready: Nanos },
+    Done,
+}

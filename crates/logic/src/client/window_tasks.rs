@@ -1,0 +1,293 @@
+//! The window of objects of one client (memaslap): what is known of each object, and what is set and got next.
+
+use crate::plan::Replication;
+use crate::rng::below;
+use crate::time::Nanos;
+use crate::workload::request::Shared;
+use crate::workload::window::{Finding, Flaw, Slot, WindowMaker, judge_expiry, step};
+
+/// Sets with a smaller weight are none.
+pub(super) const LEAST_WEIGHT: f64 = 0.001;
+
+/// A client's window, and how far it is.
+#[derive(Debug)]
+pub(super) struct Tasks {
+    pub(super) rules: Rules,
+    pub(super) objects: Vec<Object>,
+    /// Objects that were set for the first time or anew; the next is at this number, modulo their count.
+    pub(super) filled: u64,
+    /// Objects that hold a value.
+    pub(super) present: u64,
+    /// Gets and sets that were chosen.
+    pub(super) gets: u64,
+    pub(super) sets: u64,
+    /// Sets that were stored, and how many of them stored another value under the same key.
+    pub(super) stored: u64,
+    pub(super) overwritten: u64,
+    /// Gets that are to be verified.
+    pub(super) verified: u64,
+    /// Objects that got another key.
+    pub(super) renewed: u64,
+    /// Number of the next draw.
+    pub(super) draw: u64,
+    /// The lane whose turn it is.
+    pub(super) turn: usize,
+    /// Gets that wait for others, by the server that took their objects; without replication there is one list.
+    pub(super) collected: Vec<Vec<Pick>>,
+    pub(super) asked: Asked,
+    /// The gets that are asked.
+    pub(super) picks: Vec<Pick>,
+    /// Where in `picks` the next item is looked for, and which one passes by.
+    pub(super) cursor: usize,
+    pub(super) passing: Option<usize>,
+    pub(super) lanes: Lanes,
+}
+
+/// What the Plan says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
+    pub(super) set: f64,
+    pub(super) get: f64,
+    pub(super) multiget: usize,
+    pub(super) overwrite: f64,
+    pub(super) verify: f64,
+    pub(super) verbose: bool,
+    pub(super) replication: Option<Replication>,
+    /// The last lane is by UDP, and gets take it.
+    pub(super) split: bool,
+    pub(super) clients: u64,
+}
+
+/// How many of the lanes stand where.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Lanes {
+    pub(super) count: usize,
+    pub(super) closed: usize,
+    pub(super) open: usize,
+    pub(super) lost: usize,
+    /// All were open once.
+    pub(super) began: bool,
+}
+
+/// One object of the window.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Object {
+    /// Number of its key among those of all clients.
+    pub(super) number: u64,
+    /// When its last set began.
+    pub(super) set_at: Nanos,
+    pub(super) key_at: u32,
+    pub(super) value_at: u32,
+    /// The server that took it.
+    pub(super) server: u32,
+    pub(super) state: State,
+    /// Another value was stored under its key before.
+    pub(super) overwritten: bool,
+}
+
+/// What is known of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// No set was asked under its key.
+    Fresh,
+    /// The server holds it, unless it was thrown out or has expired.
+    Present,
+    /// Nobody knows.
+    Unknown,
+}
+
+/// What is outstanding, or was last.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Asked {
+    Set { slot: u32, value_at: u32, overwrites: bool },
+    Get,
+}
+
+/// A get that was chosen.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pick {
+    pub(super) slot: u32,
+    /// Its value is to be compared.
+    pub(super) verify: bool,
+    pub(super) found: bool,
+    /// What passed by so far is the value, or that of before.
+    pub(super) right: bool,
+    pub(super) right_before: bool,
+    /// Bytes that passed by.
+    pub(super) passed: u32,
+    /// They themselves, where they are to be shown.
+    pub(super) received: Vec<u8>,
+}
+
+/// What is done next.
+pub(super) enum Command {
+    Set { slot: u32, overwrites: bool },
+    Get(Pick),
+}
+
+impl Tasks {
+    pub(super) fn new(maker: &WindowMaker, number: u64, clients: u64, lanes: usize) -> Tasks {
+        let plan = maker.plan();
+        let object = |(at, slot): (usize, &Slot)| Object {
+            number: number * maker.slots().len() as u64 + at as u64,
+            set_at: 0,
+            key_at: slot.key_at,
+            value_at: slot.key_at,
+            server: 0,
+            state: State::Fresh,
+            overwritten: false,
+        };
+        Tasks {
+            rules: Rules {
+                set: plan.set,
+                get: plan.get,
+                multiget: plan.multiget as usize,
+                overwrite: plan.overwrite,
+                verify: plan.verify,
+                verbose: plan.verbose,
+                replication: plan.pool.replication,
+                split: plan.pool.datagrams,
+                clients,
+            },
+            objects: maker.slots().iter().enumerate().map(object).collect(),
+            filled: 0,
+            present: 0,
+            gets: 0,
+            sets: 0,
+            stored: 0,
+            overwritten: 0,
+            verified: 0,
+            renewed: 0,
+            draw: 0,
+            turn: 0,
+            collected: Vec::new(),
+            asked: Asked::Get,
+            picks: Vec::new(),
+            cursor: 0,
+            passing: None,
+            lanes: Lanes { count: lanes, closed: lanes, ..Lanes::default() },
+        }
+    }
+
+    /// Another key for an object: nothing of what was set under the old one matters any more.
+    pub(super) fn renew(&mut self, slot: u32, client: u64) {
+        let objects = self.objects.len() as u64;
+        let object = &mut self.objects[slot as usize];
+        if object.state == State::Present {
+            self.present -= 1;
+        }
+        object.number = self.rules.clients * objects + self.renewed * self.rules.clients + client;
+        object.key_at = step(object.key_at);
+        object.value_at = object.key_at;
+        (object.state, object.set_at, object.overwritten) = (State::Fresh, 0, false);
+        self.renewed += 1;
+    }
+
+    /// A set was stored.
+    pub(super) fn store(&mut self, slot: u32, value_at: u32, server: u32, overwrites: bool) {
+        let object = &mut self.objects[slot as usize];
+        if object.state != State::Present {
+            self.present += 1;
+        }
+        (object.state, object.value_at, object.server) = (State::Present, value_at, server);
+        object.overwritten |= overwrites;
+        self.stored += 1;
+        if overwrites {
+            self.overwritten += 1;
+        } else {
+            self.filled += 1;
+        }
+    }
+
+    /// Nobody knows what is stored under an object's key.
+    pub(super) fn forget(&mut self, slot: u32) {
+        let object = &mut self.objects[slot as usize];
+        if object.state == State::Present {
+            self.present -= 1;
+        }
+        object.state = State::Unknown;
+    }
+
+    /// An object that holds a value, found from a place that chance decides on.
+    pub(super) fn find_present(&self, bits: u64) -> Option<u32> {
+        if self.present == 0 {
+            return None;
+        }
+        let objects = self.objects.len();
+        let bound = (self.filled.max(1)).min(objects as u64);
+        let first = below(bits, bound) as usize;
+        // So it is nearly always.
+        if self.objects[first].state == State::Present {
+            return Some(first as u32);
+        }
+        (0..objects)
+            .map(|on| (first + on) % objects)
+            .find(|&at| self.objects[at].state == State::Present)
+            .map(|at| at as u32)
+    }
+
+    /// The list that gets of objects of this server are collected in.
+    pub(super) fn list_of(&mut self, server: u32) -> usize {
+        let list = if self.rules.replication.is_some() { server as usize } else { 0 };
+        if self.collected.len() <= list {
+            self.collected.resize_with(list + 1, Vec::new);
+        }
+        list
+    }
+
+    pub(super) fn overwrites_now(&self) -> bool {
+        let rules = &self.rules;
+        let due = (self.overwritten as f64) < rules.overwrite * self.stored as f64;
+        let full = self.filled >= self.objects.len() as u64;
+        due && self.present > 0 && (rules.overwrite < 1.0 || full)
+    }
+}
+
+impl Tasks {
+    /// What became of one get.
+    pub(super) fn judge(&self, pick: &Pick, read: Nanos, shared: &mut Shared) {
+        let object = &self.objects[pick.slot as usize];
+        let flaw = if pick.verify {
+            shared.window_counts.verified += u64::from(pick.found);
+            // Where servers replicate, one that is behind has the value of before.
+            let may_lag = self.rules.replication.is_some() && object.overwritten;
+            match pick.found {
+                false => Some(Flaw::Missing),
+                true if pick.right && pick.passed == shared.window_value_bytes(pick.slot) => None,
+                true if may_lag && pick.right_before => None,
+                true => Some(Flaw::Differs),
+            }
+        } else if shared.expires(pick.slot) {
+            judge_expiry(pick.found, object.set_at, read)
+        } else {
+            None
+        };
+        let Some(flaw) = flaw else { return };
+        let counts = &mut shared.window_counts;
+        match flaw {
+            Flaw::Differs => counts.verify_failed += 1,
+            Flaw::Missing => counts.verify_misses += 1,
+            Flaw::Expired => counts.expired_get += 1,
+            Flaw::Vanished => counts.unexpired_unget += 1,
+        }
+        if self.rules.verbose {
+            let (prefix, suffix) = shared.window_key_parts(pick.slot, object.number, object.key_at);
+            let expected = match flaw {
+                Flaw::Expired => Vec::new(),
+                _ => {
+                    let whole = shared.window_value_bytes(pick.slot) as usize;
+                    shared.window_text(object.value_at, whole).to_vec()
+                }
+            };
+            shared.findings.push(Finding {
+                flaw,
+                prefix,
+                suffix,
+                expected,
+                received: pick.found.then(|| pick.received.clone()),
+                set_at: object.set_at,
+                read_at: read,
+            });
+        }
+    }
+}

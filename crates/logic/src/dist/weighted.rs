@@ -1,0 +1,117 @@
+//! Whole numbers from weighted ranges, as a distribution with a quantile function.
+
+use std::fmt;
+
+use super::error::{DistError, INTEGER_MAX, NUMBER_MAX, WEIGHTED, refused};
+
+/// A range of a [`Weighted`] distribution: whole numbers from `low` to `high`, both included.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Range {
+    /// The least.
+    pub low: u64,
+    /// The greatest, at least `low`, at most 2^53.
+    pub high: u64,
+    /// How likely the range is, above 0; relative to the sum over all ranges.
+    pub weight: f64,
+}
+
+/// Whole numbers from weighted ranges: a range by its weight, then any number of it alike. Ranges may overlap.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Weighted {
+    ranges: Vec<Range>,
+    /// The same distribution as steps that ascend and do not overlap, so that there is a quantile to look up.
+    steps: Vec<Step>,
+}
+
+/// Numbers of equal likelihood in a [`Weighted`] distribution.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Step {
+    low: u64,
+    high: u64,
+    /// Share of the distribution up to `high`; 1 in the last step.
+    until: f64,
+}
+
+impl Weighted {
+    /// The distribution over these ranges. An error where there is none, or one is not as [`Range`] demands.
+    ///
+    /// # Errors
+    /// Returns [`DistError::Refused`] without a range, and for a range that is turned round, beyond 2^53, or of no
+    /// weight.
+    pub fn new(ranges: Vec<Range>) -> Result<Weighted, DistError> {
+        let legal = |range: &Range| {
+            range.low <= range.high
+                && range.high <= INTEGER_MAX
+                && range.weight > 0.0
+                && range.weight <= NUMBER_MAX
+        };
+        if ranges.is_empty() || !ranges.iter().all(legal) {
+            return Err(refused(&ranges_text(&ranges), WEIGHTED));
+        }
+        let steps = steps_of(&ranges);
+        Ok(Weighted { ranges, steps })
+    }
+
+    /// The ranges as they were given.
+    pub fn ranges(&self) -> &[Range] {
+        &self.ranges
+    }
+
+    pub(super) fn quantile(&self, u: f64) -> f64 {
+        let index = self.steps.partition_point(|step| step.until <= u).min(self.steps.len() - 1);
+        let from = if index == 0 { 0.0 } else { self.steps[index - 1].until };
+        let Step { low, high, until } = self.steps[index];
+        let share = (u - from) / (until - from);
+        let ahead = (share * (high - low + 1) as f64) as u64;
+        (low + ahead.min(high - low)) as f64
+    }
+
+    pub(super) fn mean(&self) -> f64 {
+        let total: f64 = self.ranges.iter().map(|range| range.weight).sum();
+        let middle = |range: &Range| (range.low as f64 + range.high as f64) / 2.0;
+        self.ranges.iter().map(|range| middle(range) * (range.weight / total)).sum()
+    }
+
+    pub(super) fn support(&self) -> (f64, f64) {
+        (self.steps[0].low as f64, self.steps[self.steps.len() - 1].high as f64)
+    }
+}
+
+/// Cuts legal ranges at each other's ends: between two neighbouring cuts all numbers are equally likely.
+fn steps_of(ranges: &[Range]) -> Vec<Step> {
+    let mut cuts: Vec<u64> = ranges.iter().flat_map(|range| [range.low, range.high + 1]).collect();
+    cuts.sort_unstable();
+    cuts.dedup();
+    let mut steps = Vec::new();
+    let mut sum = 0.0;
+    for cut in cuts.windows(2) {
+        let (low, high) = (cut[0], cut[1] - 1);
+        let count = (high - low + 1) as f64;
+        let mass: f64 = ranges
+            .iter()
+            .filter(|range| range.low <= low && high <= range.high)
+            .map(|range| range.weight * (count / (range.high - range.low + 1) as f64))
+            .sum();
+        if mass > 0.0 {
+            sum += mass;
+            steps.push(Step { low, high, until: sum });
+        }
+    }
+    for step in &mut steps {
+        step.until /= sum;
+    }
+    steps
+}
+
+/// The text that parses to the same ranges, legal or not.
+fn ranges_text(ranges: &[Range]) -> String {
+    let each: Vec<String> =
+        ranges.iter().map(|Range { low, high, weight }| format!("{low}-{high}@{weight}")).collect();
+    format!("weighted:{}", each.join(","))
+}
+
+impl fmt::Display for Weighted {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&ranges_text(&self.ranges))
+    }
+}

@@ -1,0 +1,50 @@
+//! What became of the connections: how many were opened, failed, were lost, and how long opening took.
+
+use serde::{Deserialize, Serialize};
+
+use crate::measure::churn::Churn;
+use crate::measure::histogram::Histogram;
+
+/// What became of the connections.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Connections {
+    /// How many the Plan asks for.
+    pub asked: u64,
+    /// How many were open when the measured phase began.
+    pub open: u64,
+    /// Attempts to open one that failed.
+    pub failed: u64,
+    /// Open ones that broke, or had to be closed.
+    pub lost: u64,
+    /// Lost ones that were opened again.
+    pub reconnected: u64,
+    /// How long opening took; with TLS, until the handshake was over.
+    pub connect: Histogram,
+    /// How long TLS handshakes took, which is a part of opening; empty without TLS.
+    #[serde(default)]
+    pub handshake: Histogram,
+    /// How many handshakes resumed a session.
+    #[serde(default)]
+    pub resumed: u64,
+    /// What came of clients that come and go; `None` where all stay.
+    #[serde(default)]
+    pub churn: Option<Box<Churn>>,
+}
+
+impl Connections {
+    /// Adds another worker's.
+    pub fn merge(&mut self, other: &Connections) {
+        self.asked += other.asked;
+        self.open += other.open;
+        self.failed += other.failed;
+        self.lost += other.lost;
+        self.reconnected += other.reconnected;
+        self.connect.merge(&other.connect);
+        self.handshake.merge(&other.handshake);
+        self.resumed += other.resumed;
+        if let Some(churn) = &other.churn {
+            self.churn.get_or_insert_default().merge(churn);
+        }
+    }
+}

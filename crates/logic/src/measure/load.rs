@@ -1,0 +1,48 @@
+//! How populating went: records, errors, and what the servers said with them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::measure::messages::count_message;
+use crate::time::Nanos;
+
+/// How populating went.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Load {
+    /// Records that were to be stored.
+    pub records: u64,
+    /// Records that were.
+    pub stored: u64,
+    /// Requests that failed, or that the server answered without storing the record. A request that was never sent, or
+    /// whose answer did not come before the run was interrupted, is not among them.
+    pub errors: u64,
+    /// How long it took.
+    pub elapsed_ns: Nanos,
+    /// Bytes sent.
+    pub bytes: u64,
+    /// What the servers said with errors, and how often; at most
+    /// [`MESSAGES_KEPT`](crate::measure::measurement::MESSAGES_KEPT) different messages.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub messages: BTreeMap<String, u64>,
+}
+
+impl Load {
+    /// Adds what another worker stored at the same time.
+    pub fn merge(&mut self, other: &Load) {
+        self.records += other.records;
+        self.stored += other.stored;
+        self.errors += other.errors;
+        self.elapsed_ns = self.elapsed_ns.max(other.elapsed_ns);
+        self.bytes += other.bytes;
+        for (message, count) in &other.messages {
+            self.message(message.as_bytes(), *count);
+        }
+    }
+
+    /// Counts what a server said with an error.
+    pub fn message(&mut self, message: &[u8], count: u64) {
+        count_message(&mut self.messages, message, count);
+    }
+}

@@ -1,0 +1,125 @@
+//! What is known of requests by verb: counts, and a histogram of each span of their lives.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::measure::counts::Counts;
+use crate::measure::histogram::Histogram;
+use crate::measure::sample::Span;
+use crate::protocol::Verb;
+
+/// The five histograms of a verb, by [`Span`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Times(pub(super) [Histogram; Span::COUNT]);
+
+/// Everything that is known of the requests of one verb.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Op {
+    /// How they ended.
+    pub counts: Counts,
+    /// Their times. Response, service and reaction are those of completed requests with an answer; wait and lag those of
+    /// all that were sent.
+    pub times: Times,
+}
+
+/// What is known of requests, by verb. Verbs that nothing was asked with may be absent.
+#[derive(Clone, Debug, Default)]
+pub struct Ops(pub(super) [Option<Box<Op>>; Verb::COUNT]);
+
+impl Times {
+    /// The histogram of one span.
+    pub fn of(&self, span: Span) -> &Histogram {
+        &self.0[span as usize]
+    }
+
+    /// Adds everything that `other` holds.
+    pub fn merge(&mut self, other: &Times) {
+        for (histogram, more) in self.0.iter_mut().zip(&other.0) {
+            histogram.merge(more);
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.iter_mut().for_each(Histogram::clear);
+    }
+}
+
+impl Op {
+    /// Adds everything that `other` holds.
+    pub fn merge(&mut self, other: &Op) {
+        self.counts.merge(&other.counts);
+        self.times.merge(&other.times);
+    }
+}
+
+impl Ops {
+    /// The verbs that something was asked with, in the order of reports.
+    pub fn iter(&self) -> impl Iterator<Item = (Verb, &Op)> {
+        let present = Verb::ALL.into_iter().zip(&self.0);
+        present.filter_map(|(verb, op)| Some((verb, op.as_deref().filter(|op| op.counts.requests() > 0)?)))
+    }
+
+    /// What is known of one verb.
+    pub fn get(&self, verb: Verb) -> Option<&Op> {
+        self.0[verb as usize].as_deref()
+    }
+
+    /// Adds everything that `other` holds.
+    pub fn merge(&mut self, other: &Ops) {
+        for (verb, op) in other.iter() {
+            self.entry(verb).merge(op);
+        }
+    }
+
+    /// All verbs together.
+    pub fn all(&self) -> Op {
+        let mut all = Op::default();
+        self.iter().for_each(|(_, op)| all.merge(op));
+        all
+    }
+
+    #[inline]
+    pub(super) fn entry(&mut self, verb: Verb) -> &mut Op {
+        self.0[verb as usize].get_or_insert_with(Ops::begin)
+    }
+
+    /// Takes the memory for a verb; apart, so that it is not in the way of recording.
+    #[cold]
+    #[inline(never)]
+    fn begin() -> Box<Op> {
+        Box::default()
+    }
+
+    pub(super) fn clear(&mut self) {
+        for op in self.0.iter_mut().flatten() {
+            op.counts = Counts::default();
+            op.times.clear();
+        }
+    }
+}
+
+impl PartialEq for Ops {
+    fn eq(&self, other: &Ops) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Ops {}
+
+impl Serialize for Ops {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.iter().collect::<BTreeMap<_, _>>().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Ops {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Ops, D::Error> {
+        let saved = BTreeMap::<Verb, Box<Op>>::deserialize(deserializer)?;
+        let mut ops = Ops::default();
+        for (verb, op) in saved {
+            ops.0[verb as usize] = Some(op);
+        }
+        Ok(ops)
+    }
+}

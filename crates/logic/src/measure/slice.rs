@@ -1,0 +1,147 @@
+//! A slice of the measured phase as it is saved: counts and figures by verb, histograms where they are wanted.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::measure::counters::{Bytes, Turns};
+use crate::measure::figures::{Figures, Unanswered};
+use crate::measure::histogram::Histogram;
+use crate::measure::interval::Interval;
+use crate::measure::recorder::{Counts, Ops, Span};
+use crate::protocol::Verb;
+use crate::time::Nanos;
+
+/// A slice of the measured phase, all workers and groups together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Slice {
+    /// Number of the slice, from 0.
+    pub index: u64,
+    /// Where it begins, from the start of the measured phase.
+    pub start_ns: Nanos,
+    /// Where it ends.
+    pub end_ns: Nanos,
+    /// Its requests, by verb. Boxed, since a map takes room for eleven where there is one, and there are many slices.
+    pub ops: BTreeMap<Verb, Box<SliceOp>>,
+    /// What went over the wire.
+    pub bytes: Bytes,
+    /// How the generator fared.
+    pub turns: Turns,
+}
+
+/// What a slice keeps of one verb.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SliceOp {
+    /// How its requests ended.
+    pub counts: Counts,
+    /// Its times, by [`Span`].
+    pub figures: [Figures; Span::COUNT],
+    /// Its histograms, by [`Span`], in HdrHistogram's V2 encoding; only where they were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub histograms: Option<[String; Span::COUNT]>,
+}
+
+/// What is kept of a slice beside its counts and figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// Nothing.
+    Figures,
+    /// The histograms, some kilobytes for each verb.
+    Histograms,
+}
+
+impl Slice {
+    pub(super) fn of(interval: &mut Interval, timeout_ns: Nanos, keep: Keep) -> Slice {
+        let mut slice = Slice {
+            index: interval.index,
+            start_ns: interval.start_ns,
+            end_ns: interval.end_ns,
+            ops: BTreeMap::new(),
+            bytes: interval.bytes,
+            turns: interval.turns,
+        };
+        if let [recorder] = interval.groups.as_mut_slice() {
+            slice.keep(recorder.ops(), timeout_ns, keep);
+        } else {
+            let mut together = Ops::default();
+            interval.groups.iter_mut().for_each(|recorder| together.merge(recorder.ops()));
+            slice.keep(&together, timeout_ns, keep);
+        }
+        slice
+    }
+
+    fn keep(&mut self, ops: &Ops, timeout_ns: Nanos, keep: Keep) {
+        for (verb, op) in ops.iter() {
+            let kept = SliceOp {
+                counts: op.counts,
+                figures: Figures::of_op(op, timeout_ns),
+                histograms: matches!(keep, Keep::Histograms)
+                    .then(|| Span::ALL.map(|span| op.times.of(span).to_base64())),
+            };
+            self.ops.insert(verb, Box::new(kept));
+        }
+    }
+
+    /// Length in nanoseconds.
+    pub fn length_ns(&self) -> Nanos {
+        self.end_ns.saturating_sub(self.start_ns)
+    }
+
+    /// The counts of all verbs together.
+    pub fn counts(&self) -> Counts {
+        let mut all = Counts::default();
+        self.ops.values().for_each(|op| all.merge(&op.counts));
+        all
+    }
+
+    pub(super) fn merge(&mut self, other: &Slice, timeout_ns: Nanos) {
+        self.start_ns = self.start_ns.min(other.start_ns);
+        self.end_ns = self.end_ns.max(other.end_ns);
+        for (verb, more) in &other.ops {
+            match self.ops.get_mut(verb) {
+                Some(op) => op.merge(more, timeout_ns),
+                None => drop(self.ops.insert(*verb, more.clone())),
+            }
+        }
+        self.bytes.merge(&other.bytes);
+        self.turns.merge(&other.turns);
+    }
+}
+
+impl SliceOp {
+    pub(super) fn merge(&mut self, other: &SliceOp, timeout_ns: Nanos) {
+        self.counts.merge(&other.counts);
+        let histograms = self.histograms().zip(other.histograms()).map(|(mut merged, more)| {
+            merged.iter_mut().zip(&more).for_each(|(histogram, more)| histogram.merge(more));
+            merged
+        });
+        match histograms {
+            Some(merged) => {
+                self.figures = Span::ALL.map(|span| {
+                    let times = &merged[span as usize];
+                    Figures::of(span, times, &Unanswered::of(&self.counts, span, times, timeout_ns))
+                });
+                self.histograms = Some(merged.each_ref().map(Histogram::to_base64));
+            }
+            None => {
+                self.figures
+                    .iter_mut()
+                    .zip(&other.figures)
+                    .for_each(|(figures, more)| figures.merge_exact(more));
+                self.histograms = None;
+            }
+        }
+    }
+
+    /// The histograms that were kept, with what is exact beside them. `None` also where a text is not one.
+    pub fn histograms(&self) -> Option<[Histogram; Span::COUNT]> {
+        let texts = self.histograms.as_ref()?;
+        let mut histograms: [Histogram; Span::COUNT] = Default::default();
+        for (at, histogram) in histograms.iter_mut().enumerate() {
+            *histogram = Histogram::from_parts(&texts[at], self.figures[at].exact).ok()?;
+        }
+        Some(histograms)
+    }
+}

@@ -1,0 +1,85 @@
+//! Counts of requests by verb without their times: for requests that are not measured.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::measure::counts::Counts;
+use crate::measure::ops::Ops;
+use crate::measure::sample::Sample;
+use crate::protocol::Verb;
+
+/// The counts of a recorder without its times: for requests that are not measured.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally([Counts; Verb::COUNT]);
+
+impl Tally {
+    /// Counts how a request ended.
+    #[inline]
+    pub fn record(&mut self, sample: &Sample) {
+        self.0[sample.verb as usize].count(sample);
+    }
+
+    /// Counts requests that were sent and never answered.
+    pub fn unfinished(&mut self, verb: Verb, requests: u64) {
+        self.0[verb as usize].unfinished += requests;
+    }
+
+    /// Counts requests that were due and never sent.
+    pub fn unsent(&mut self, verb: Verb, requests: u64) {
+        self.0[verb as usize].unsent += requests;
+    }
+
+    /// Says of requests that were counted by [`Tally::unsent`] that they were estimated.
+    pub fn estimated(&mut self, verb: Verb, requests: u64) {
+        self.0[verb as usize].unsent_estimated += requests;
+    }
+
+    /// Adds the counts of measured requests.
+    pub fn add(&mut self, ops: &Ops) {
+        for (verb, op) in ops.iter() {
+            self.0[verb as usize].merge(&op.counts);
+        }
+    }
+
+    /// Adds what `other` counted.
+    pub fn merge(&mut self, other: &Tally) {
+        for (counts, more) in self.0.iter_mut().zip(&other.0) {
+            counts.merge(more);
+        }
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        *self = Tally::default();
+    }
+
+    /// The verbs that something was asked with, in the order of reports.
+    pub fn iter(&self) -> impl Iterator<Item = (Verb, &Counts)> {
+        Verb::ALL.into_iter().zip(&self.0).filter(|(_, counts)| counts.requests() > 0)
+    }
+
+    /// All verbs together.
+    pub fn all(&self) -> Counts {
+        let mut all = Counts::default();
+        self.0.iter().for_each(|counts| all.merge(counts));
+        all
+    }
+}
+
+impl Serialize for Tally {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.iter().collect::<BTreeMap<_, _>>().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Tally {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Tally, D::Error> {
+        let saved = BTreeMap::<Verb, Counts>::deserialize(deserializer)?;
+        let mut tally = Tally::default();
+        for (verb, counts) in saved {
+            tally.0[verb as usize] = counts;
+        }
+        Ok(tally)
+    }
+}

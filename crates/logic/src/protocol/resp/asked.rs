@@ -1,0 +1,87 @@
+//! What was asked over RESP and is not answered, as far as the replies depend on it.
+
+use std::collections::VecDeque;
+
+use crate::protocol::{Keys, lines};
+
+/// What was asked, as far as the reply depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// GET and its like: a string, or null.
+    Value,
+    /// MGET: an array of those, one for each key.
+    Values,
+    /// SET: OK, or null where its condition did not hold.
+    Stored,
+    /// APPEND and HSET: a number that does not matter.
+    Grown,
+    /// DEL: how many keys it removed.
+    Removed,
+    /// EXPIRE: whether the key is there.
+    Touched,
+    /// INCRBY and DECRBY: the number.
+    Counted,
+    /// PING: words.
+    Pong,
+    /// A command that nobody knows here.
+    Any,
+}
+
+/// What only some connections need.
+#[derive(Debug, Default)]
+pub(super) struct Rare {
+    /// Keys of the multi-gets that are not answered, oldest first.
+    pub(super) reads: VecDeque<Read>,
+    /// One that was answered, for its memory.
+    pub(super) spare: Option<Read>,
+    /// Whether the array of the oldest has begun.
+    pub(super) reading: bool,
+    /// How many of its elements have passed.
+    pub(super) passed: usize,
+    /// Whether one of them was a value.
+    pub(super) found: bool,
+    /// An error that is sent as a string.
+    pub(super) words: Vec<u8>,
+}
+
+/// The keys of a multi-get: replies do not repeat them.
+#[derive(Debug, Default)]
+pub(super) struct Read {
+    pub(super) bytes: Vec<u8>,
+    pub(super) ends: Vec<u32>,
+}
+
+impl Rare {
+    /// A multi-get was written.
+    pub(super) fn ask(&mut self, keys: &Keys<'_>) {
+        let mut read = self.spare.take().unwrap_or_default();
+        for n in 0..keys.count() {
+            read.bytes.extend_from_slice(keys.key(n));
+            read.ends.push(read.bytes.len() as u32);
+        }
+        self.reads.push_back(read);
+    }
+
+    /// The oldest multi-get was answered.
+    pub(super) fn answer(&mut self) {
+        self.reading = false;
+        if let Some(mut read) = self.reads.pop_front() {
+            read.bytes.clear();
+            read.ends.clear();
+            self.spare = Some(read);
+        }
+    }
+
+    /// The key of the value that passes.
+    pub(super) fn key(&self) -> &[u8] {
+        self.reads
+            .front()
+            .map_or(&[], |read| Keys::Many { bytes: &read.bytes, ends: &read.ends }.key(self.passed))
+    }
+
+    /// Keeps some of an error that is sent as a string.
+    pub(super) fn keep_words(&mut self, bytes: &[u8]) {
+        let room = lines::LINE_MAX_BYTES - self.words.len();
+        self.words.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+}

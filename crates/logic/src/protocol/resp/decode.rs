@@ -1,0 +1,239 @@
+//! Replies of RESP, value by value: what each means to the oldest request.
+
+use super::asked::Kind;
+use super::reply::{self, Head};
+use super::{Meaning, Passing, Place, Resp};
+use crate::protocol::lines::{self, Line};
+use crate::protocol::{Fault, Malformed, Outcome, Step};
+
+impl<const VERSION: u8> Resp<VERSION> {
+    /// Takes the first line of a value.
+    #[inline]
+    pub(super) fn take_line<'i>(&mut self, input: &mut &'i [u8]) -> Result<Option<Line<'i>>, Malformed> {
+        let Some(&first) = input.first() else { return Ok(None) };
+        if self.lines.at_start() {
+            reply::check_first(first, VERSION)?;
+        }
+        self.lines.advance(input, reply::may_be_long)
+    }
+
+    #[inline]
+    pub(super) fn take_body<'i>(&mut self, input: &mut &'i [u8]) -> &'i [u8] {
+        let (body, rest) = input.split_at(input.len().min(self.left as usize));
+        *input = rest;
+        self.left -= body.len() as u32;
+        if self.left == 0 {
+            self.place = Place::Return;
+        }
+        body
+    }
+
+    /// Takes the line end after a string; false where it is not all there.
+    #[inline]
+    pub(super) fn take_body_end(&mut self, input: &mut &[u8]) -> Result<bool, Malformed> {
+        for (place, next, wanted) in [(Place::Return, Place::Feed, b'\r'), (Place::Feed, Place::Line, b'\n')]
+        {
+            if self.place != place {
+                continue;
+            }
+            let Some((&byte, rest)) = input.split_first() else { return Ok(false) };
+            if byte != wanted {
+                return Err(lines::NO_VALUE_END);
+            }
+            *input = rest;
+            self.place = next;
+        }
+        Ok(true)
+    }
+
+    /// What a value means, now that its first line has come.
+    #[inline]
+    pub(super) fn meaning(&mut self, head: Head) -> Result<Meaning, Malformed> {
+        if let Head::Attribute(values) = head {
+            self.skip = self.skip.checked_add(values).ok_or(TOO_MANY)?;
+            return Ok(Meaning::Nothing);
+        }
+        if self.skip > 0 {
+            return self.pass_over(head);
+        }
+        if self.rare.as_ref().is_some_and(|rare| rare.reading) {
+            return self.element(head);
+        }
+        if let Head::Push(values) = head {
+            self.skip = values;
+            return Ok(Meaning::Nothing);
+        }
+        self.answer(head)
+    }
+
+    /// A value that answers the oldest request.
+    #[inline]
+    pub(super) fn answer(&mut self, head: Head) -> Result<Meaning, Malformed> {
+        // Where nothing was asked, the caller has nobody to give a reply to, and says so.
+        let kind = self.asked.front().copied().unwrap_or(Kind::Any);
+        let outcome = match (kind, head) {
+            (_, Head::Error(fault)) => return Ok(self.fails(fault)),
+            (_, Head::ErrorString(size)) => return Ok(self.begin_string(size, Passing::Words)),
+            (Kind::Value, Head::String(size)) => return Ok(self.begin_string(size, Passing::Whole)),
+            (Kind::Value, Head::Null) => Outcome::Miss,
+            (Kind::Values, Head::Array(values)) => return self.begin_read(values),
+            (Kind::Stored, Head::Status(true)) => Outcome::Stored,
+            (Kind::Stored, Head::Null) => Outcome::NotStored,
+            (Kind::Grown, Head::Integer(_)) => Outcome::Stored,
+            (Kind::Removed, Head::Integer(count)) if count > 0 => Outcome::Deleted,
+            (Kind::Touched, Head::Integer(count)) if count > 0 => Outcome::Touched,
+            (Kind::Removed | Kind::Touched, Head::Integer(_)) => Outcome::NotFound,
+            (Kind::Counted | Kind::Any, Head::Integer(number)) => number_of(number),
+            (Kind::Pong, Head::Status(false)) => Outcome::Ok,
+            (Kind::Any, Head::Null) => Outcome::NotFound,
+            (Kind::Any, Head::Status(_) | Head::Plain | Head::Array(0) | Head::Group(0)) => Outcome::Ok,
+            (Kind::Any, Head::Array(values) | Head::Group(values)) => {
+                (self.skip, self.ending) = (values, Some(Outcome::Ok));
+                return Ok(Meaning::Nothing);
+            }
+            (Kind::Any, Head::String(size) | Head::Verbatim(size)) => {
+                (self.skip, self.ending) = (1, Some(Outcome::Ok));
+                return Ok(self.begin_string(size, Passing::Dropped));
+            }
+            _ => return Err(UNFIT),
+        };
+        self.asked.pop_front();
+        Ok(Meaning::Reply(outcome))
+    }
+
+    /// The array of a multi-get begins.
+    pub(super) fn begin_read(&mut self, values: u64) -> Result<Meaning, Malformed> {
+        let rare = self.rare.get_or_insert_default();
+        if rare.reads.front().is_none_or(|read| read.ends.len() as u64 != values) {
+            return Err(Malformed("the reply to a multi-get has not one value for each key"));
+        }
+        (rare.reading, rare.passed, rare.found) = (true, 0, false);
+        Ok(Meaning::Nothing)
+    }
+
+    /// A value of the array that answers a multi-get. An error there, which proxies send for the keys of a server that
+    /// they cannot reach, ends the request; the rest of the array is nobody's.
+    pub(super) fn element(&mut self, head: Head) -> Result<Meaning, Malformed> {
+        match head {
+            Head::String(size) => Ok(self.begin_string(size, Passing::Part)),
+            Head::Null => Ok(self.element_passed(false).map_or(Meaning::Nothing, Meaning::Over)),
+            Head::Error(fault) => Ok(self.fails(fault)),
+            Head::ErrorString(size) => Ok(self.begin_string(size, Passing::Words)),
+            _ => Err(UNFIT),
+        }
+    }
+
+    /// A value of a multi-get has passed; says how the request ends if it was the last.
+    pub(super) fn element_passed(&mut self, found: bool) -> Option<Outcome> {
+        let rare = self.rare.as_mut()?;
+        rare.passed += 1;
+        rare.found |= found;
+        if rare.passed < rare.reads.front()?.ends.len() {
+            return None;
+        }
+        let outcome = if rare.found { Outcome::Hit } else { Outcome::Miss };
+        rare.answer();
+        self.asked.pop_front();
+        Some(outcome)
+    }
+
+    /// The oldest request has failed.
+    pub(super) fn fails(&mut self, fault: Fault) -> Meaning {
+        if self.asked.pop_front() == Some(Kind::Values)
+            && let Some(rare) = &mut self.rare
+        {
+            if rare.reading {
+                let values = rare.reads.front().map_or(0, |read| read.ends.len());
+                self.skip = (values - rare.passed - 1) as u64;
+            }
+            rare.answer();
+        }
+        Meaning::Reply(Outcome::Error(fault))
+    }
+
+    /// A value that nobody wants.
+    pub(super) fn pass_over(&mut self, head: Head) -> Result<Meaning, Malformed> {
+        match head {
+            Head::String(size) | Head::Verbatim(size) | Head::ErrorString(size) => {
+                return Ok(self.begin_string(size, Passing::Dropped));
+            }
+            Head::Array(values) | Head::Group(values) | Head::Push(values) => {
+                self.skip = self.skip.checked_add(values).ok_or(TOO_MANY)?;
+            }
+            _ => {}
+        }
+        Ok(self.passed_over().map_or(Meaning::Nothing, Meaning::Over))
+    }
+
+    /// A value that nobody wants has passed; says how the oldest request ends if that was the last of its reply.
+    pub(super) fn passed_over(&mut self) -> Option<Outcome> {
+        self.skip -= 1;
+        if self.skip > 0 {
+            return None;
+        }
+        let outcome = self.ending.take()?;
+        self.asked.pop_front();
+        Some(outcome)
+    }
+
+    /// A string begins.
+    #[inline]
+    pub(super) fn begin_string(&mut self, size: u32, passing: Passing) -> Meaning {
+        self.left = size;
+        self.place = if size > 0 { Place::Body } else { Place::Return };
+        self.passing = passing;
+        match passing {
+            Passing::Whole | Passing::Part => return Meaning::Item(size),
+            Passing::Words => self.rare.get_or_insert_default().words.clear(),
+            Passing::Dropped => {}
+        }
+        Meaning::Nothing
+    }
+
+    /// A string has passed; says how the oldest request ends, if it does.
+    #[inline]
+    pub(super) fn string_ends(&mut self) -> Option<Outcome> {
+        match self.passing {
+            Passing::Whole => {
+                self.asked.pop_front();
+                Some(Outcome::Hit)
+            }
+            Passing::Part => self.element_passed(true),
+            Passing::Dropped => self.passed_over(),
+            Passing::Words => {
+                let fault = self.rare.as_ref().map_or(Fault::Server, |rare| reply::fault(&rare.words));
+                self.fails(fault);
+                Some(Outcome::Error(fault))
+            }
+        }
+    }
+
+    /// An item; its key is known for a multi-get.
+    #[inline]
+    pub(super) fn item(&self, size: u32) -> Step<'_> {
+        let key = match (self.passing, &self.rare) {
+            (Passing::Part, Some(rare)) => rare.key(),
+            _ => &[],
+        };
+        Step::Item { tag: None, key, size: u64::from(size), cas: 0, flags: 0 }
+    }
+
+    /// A reply with the words of its line, or of the string that has passed.
+    #[inline]
+    pub(super) fn reply<'s>(&'s self, outcome: Outcome, line: Option<Line<'s>>) -> Step<'s> {
+        let message = match (line, outcome, &self.rare) {
+            (Some(line), ..) => &self.lines.line(line)[1..],
+            (None, Outcome::Error(_), Some(rare)) => &rare.words[..],
+            _ => &[],
+        };
+        Step::Reply { tag: None, outcome, message }
+    }
+}
+
+const UNFIT: Malformed = Malformed("the type of a RESP reply does not fit its request");
+
+const TOO_MANY: Malformed = Malformed("a RESP reply says that it has more values than there can be");
+
+fn number_of(number: i64) -> Outcome {
+    u64::try_from(number).map_or(Outcome::Ok, Outcome::Number)
+}

@@ -1,0 +1,254 @@
+//! Replies of memcached's text protocol, line by line.
+
+use crate::protocol::lines;
+use crate::protocol::{Fault, Malformed, Outcome, Step};
+
+/// How far the reply that is being read has come.
+#[derive(Debug)]
+pub(super) struct Reply {
+    /// Bytes of the value that are still to come.
+    pub(super) body_left: u32,
+    pub(super) place: Place,
+    /// Whether it has had an item.
+    pub(super) found: bool,
+}
+
+/// Where in the stream of replies the next byte stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In a line.
+    Line,
+    /// In the bytes of a value.
+    Body,
+    /// Before the carriage return after a value.
+    Return,
+    /// Before the line feed after a value.
+    Feed,
+}
+
+impl Reply {
+    /// Takes the replies that make up nearly all of a run, where they are whole, at the price of one comparison. Anything
+    /// else is left to the full reading of a line, which finds the same in these.
+    #[inline]
+    pub(super) fn take_common<'i>(&mut self, first: u8, input: &mut &'i [u8]) -> Option<Step<'i>> {
+        match first {
+            b'V' => {
+                let (item, rest) = item(input)?;
+                *input = rest.strip_prefix(b"\r\n")?;
+                Some(self.begin(item))
+            }
+            b'E' => {
+                *input = input.strip_prefix(b"END\r\n")?;
+                Some(self.end())
+            }
+            b'S' if !self.found => {
+                *input = input.strip_prefix(b"STORED\r\n")?;
+                Some(plain(Outcome::Stored))
+            }
+            _ => None,
+        }
+    }
+
+    /// Reads any line.
+    ///
+    /// More than the protocol document shows is taken in three places: errors without or with a text (memcached has both
+    /// for ERROR, and proxies leave out the text of the others), a colon after SERVER_ERROR (memcached's own `shutdown`
+    /// does that), and blanks after a number (the document allows them, and old servers sent them).
+    pub(super) fn take_line<'l>(&mut self, line: &'l [u8]) -> Result<Step<'l>, Malformed> {
+        let word_bytes = line.iter().position(|&byte| byte == b' ').unwrap_or(line.len());
+        let (word, text) = line.split_at(word_bytes);
+        if let Some(outcome) = fault(word) {
+            self.found = false;
+            return Ok(Step::Reply { tag: None, outcome, message: line });
+        }
+        match word {
+            b"END" if text.is_empty() => return Ok(self.end()),
+            b"VALUE" => {
+                return match item(line) {
+                    Some((item, [])) => Ok(self.begin(item)),
+                    _ => Err(Malformed("a VALUE line is not of the form `VALUE key flags bytes [cas]`")),
+                };
+            }
+            _ if self.found => return Err(Malformed("items are not followed by END")),
+            b"VERSION" if text.len() > 1 => {
+                return Ok(Step::Reply { tag: None, outcome: Outcome::Ok, message: &text[1..] });
+            }
+            [b'0'..=b'9', ..] => return number(word, text),
+            _ => {}
+        }
+        match outcome(word) {
+            Some(outcome) if text.is_empty() => Ok(plain(outcome)),
+            Some(_) => Err(Malformed("a reply has more words than the protocol knows")),
+            None => Err(unknown(word)),
+        }
+    }
+
+    /// An item begins.
+    #[inline]
+    fn begin<'l>(&mut self, item: Item<'l>) -> Step<'l> {
+        self.found = true;
+        self.body_left = item.size;
+        self.place = if item.size > 0 { Place::Body } else { Place::Return };
+        Step::Item { tag: None, key: item.key, size: u64::from(item.size), cas: item.cas, flags: item.flags }
+    }
+
+    /// A read ends.
+    #[inline]
+    fn end(&mut self) -> Step<'static> {
+        let found = std::mem::replace(&mut self.found, false);
+        plain(if found { Outcome::Hit } else { Outcome::Miss })
+    }
+
+    #[inline]
+    pub(super) fn take_body<'i>(&mut self, input: &mut &'i [u8]) -> Step<'i> {
+        if input.is_empty() {
+            return Step::Need;
+        }
+        let (body, rest) = input.split_at(input.len().min(self.body_left as usize));
+        *input = rest;
+        self.body_left -= body.len() as u32;
+        if self.body_left == 0 {
+            self.place = Place::Return;
+        }
+        Step::Body(body)
+    }
+
+    /// Takes the line end after a value; false where it is not all there.
+    #[inline]
+    pub(super) fn take_body_end(&mut self, input: &mut &[u8]) -> Result<bool, Malformed> {
+        if self.place == Place::Return {
+            let Some((&byte, rest)) = input.split_first() else { return Ok(false) };
+            if byte != b'\r' {
+                return Err(lines::NO_VALUE_END);
+            }
+            *input = rest;
+            self.place = Place::Feed;
+        }
+        let Some((&byte, rest)) = input.split_first() else { return Ok(false) };
+        if byte != b'\n' {
+            return Err(lines::NO_VALUE_END);
+        }
+        *input = rest;
+        self.place = Place::Line;
+        Ok(true)
+    }
+}
+
+/// What follows the item that `bytes` begin with, if all of it is there.
+#[inline]
+pub(super) fn after_item(bytes: &[u8]) -> Option<&[u8]> {
+    let rest = bytes.strip_prefix(b"VALUE ")?;
+    let key_bytes = lines::key_len(rest);
+    if key_bytes == 0 || key_bytes > lines::KEY_MAX_BYTES {
+        return None;
+    }
+    // Flags are nearly always 0, and a CAS unique is there only for those who asked for it.
+    let (size, digits) = lines::decimal(rest.get(key_bytes..)?.strip_prefix(b" 0 ")?)?;
+    let value = rest.get(key_bytes + 3 + digits..)?.strip_prefix(b"\r\n")?;
+    value.get(usize::try_from(u32::try_from(size).ok()?).ok()?..)?.strip_prefix(b"\r\n")
+}
+
+/// What a VALUE line says.
+struct Item<'a> {
+    key: &'a [u8],
+    flags: u32,
+    size: u32,
+    cas: u64,
+}
+
+/// Reads `VALUE <key> <flags> <bytes> [<cas unique>]` and returns what follows: the line end, or nothing where `line` has
+/// none. Exactly one blank stands between two words; no server is known that sends more. A size above 32 bits is no
+/// answer of a server whose items are at most 1 GiB.
+#[inline]
+fn item(line: &[u8]) -> Option<(Item<'_>, &[u8])> {
+    let rest = line.strip_prefix(b"VALUE ")?;
+    let key_bytes = lines::key_len(rest);
+    if key_bytes == 0 || key_bytes > lines::KEY_MAX_BYTES {
+        return None;
+    }
+    let (key, rest) = rest.split_at(key_bytes);
+    let (flags, rest) = number_after_blank(rest)?;
+    let (size, rest) = number_after_blank(rest)?;
+    let (cas, rest) = if rest.first() == Some(&b' ') { number_after_blank(rest)? } else { (0, rest) };
+    Some((Item { key, flags: u32::try_from(flags).ok()?, size: u32::try_from(size).ok()?, cas }, rest))
+}
+
+#[inline]
+fn number_after_blank(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let rest = bytes.strip_prefix(b" ")?;
+    let (number, digits) = lines::decimal(rest)?;
+    Some((number, &rest[digits..]))
+}
+
+#[inline]
+fn plain(outcome: Outcome) -> Step<'static> {
+    Step::Reply { tag: None, outcome, message: &[] }
+}
+
+/// Whether a line that begins so has a text for people at its end, which may be of any length.
+pub(super) fn is_error(line: &[u8]) -> bool {
+    [&b"ERROR "[..], b"CLIENT_ERROR ", b"SERVER_ERROR "].iter().any(|word| line.starts_with(word))
+}
+
+/// The words that are a whole reply.
+fn outcome(word: &[u8]) -> Option<Outcome> {
+    Some(match word {
+        b"STORED" => Outcome::Stored,
+        b"NOT_STORED" => Outcome::NotStored,
+        b"EXISTS" => Outcome::Exists,
+        b"NOT_FOUND" => Outcome::NotFound,
+        b"DELETED" => Outcome::Deleted,
+        b"TOUCHED" => Outcome::Touched,
+        b"OK" | b"RESET" => Outcome::Ok,
+        _ => return None,
+    })
+}
+
+/// The words that say that a request failed. The second line answers `slabs` and `lru_crawler`, which pummel sends
+/// nobody; they are here because the protocol names them.
+fn fault(word: &[u8]) -> Option<Outcome> {
+    let fault = match word {
+        b"ERROR" => Fault::Protocol,
+        b"CLIENT_ERROR" | b"BADCLASS" | b"SAME" => Fault::Client,
+        b"SERVER_ERROR" | b"SERVER_ERROR:" | b"BUSY" | b"NOSPARE" | b"NOTFULL" | b"UNSAFE" => Fault::Server,
+        _ => return None,
+    };
+    Some(Outcome::Error(fault))
+}
+
+fn number(word: &[u8], text: &[u8]) -> Result<Step<'static>, Malformed> {
+    if text.iter().any(|&byte| byte != b' ') {
+        return Err(Malformed("a number is followed by words"));
+    }
+    match lines::whole_decimal(word) {
+        Some(number) => Ok(plain(Outcome::Number(number))),
+        None => Err(Malformed("a number is no decimal of 64 bits")),
+    }
+}
+
+/// Why a line that begins with this byte is none of ours. Said at the first byte, since the rest may never come.
+#[cold]
+pub(super) fn foreign(first: u8) -> Malformed {
+    Malformed(match first {
+        b'-' | b'+' | b'$' | b':' | b'*' | b'_' | b'#' | b',' | b'(' | b'!' | b'=' | b'%' | b'~' | b'>'
+        | b'|' => "the reply looks like RESP (Redis, Valkey), not like memcached's text protocol",
+        0x80 | 0x81 => "the reply looks like memcached's binary protocol, not like its text protocol",
+        0x15 | 0x16 => "the reply looks like TLS, and this connection has none",
+        _ => "a reply begins with a byte that memcached's text protocol does not have there",
+    })
+}
+
+/// Why a line with this first word is none of ours.
+#[cold]
+fn unknown(word: &[u8]) -> Malformed {
+    Malformed(match word {
+        b"END" => "an END line has more words than the protocol knows",
+        b"VERSION" => "a VERSION line names no version",
+        b"HD" | b"VA" | b"EN" | b"NF" | b"NS" | b"EX" | b"MN" | b"ME" => {
+            "the reply looks like memcached's meta protocol, not like its classic text protocol"
+        }
+        b"STAT" | b"ITEM" => "the server sends statistics that nobody asked for",
+        word if word.starts_with(b"HTTP/") => "the reply looks like HTTP, not like memcached's text protocol",
+        _ => "a reply line begins with a word that the protocol does not know",
+    })
+}

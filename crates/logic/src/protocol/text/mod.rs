@@ -1,0 +1,129 @@
+//! memcached's classic text protocol, as its `protocol.txt` describes it.
+
+mod decode;
+mod encode;
+
+use self::decode::{Place, Reply, after_item, foreign, is_error};
+pub use self::encode::BOGUS_WORD;
+use self::encode::{Style, encode_change, encode_read};
+use super::lines::{self, Lines};
+use super::{Codec, Expect, Malformed, NOT_MEMCACHED, Op, Outcome, Refused, Skimmed, Step, Tag, Verb};
+use crate::connection::outbox::Outbox;
+
+/// The text protocol on one connection. Replies come in the order of requests and carry no tag.
+///
+/// The codec does not know what was asked: a reply that does not fit the request is the caller's to notice, and so is an
+/// error line that answers a request without reply.
+#[derive(Debug)]
+pub struct Text {
+    lines: Lines,
+    reply: Reply,
+    style: Style,
+}
+
+impl Codec for Text {
+    const ERRORS_END_ANYWHERE: bool = true;
+
+    fn new() -> Text {
+        let reply = Reply { body_left: 0, place: Place::Line, found: false };
+        Text { lines: Lines::default(), reply, style: Style::Plain }
+    }
+
+    fn renew(&self) -> Text {
+        Text { style: self.style, ..Text::new() }
+    }
+
+    #[inline(always)]
+    fn encode(&mut self, op: &Op<'_>, _tag: Tag, out: &mut Outbox) -> Result<Expect, Refused> {
+        match op.verb {
+            Verb::Get | Verb::Gets | Verb::Gat | Verb::Gats => encode_read(op, out),
+            Verb::Version if op.noreply => Err(Refused("version cannot be asked for without a reply")),
+            Verb::Version => {
+                out.push(b"version\r\n");
+                Ok(Expect::Reply)
+            }
+            verb if verb.is_resp_only() => Err(NOT_MEMCACHED),
+            // A copy, so that the fields of a read need no place in memory.
+            _ => encode_change(&{ *op }, self.style, out),
+        }
+    }
+
+    #[inline]
+    fn decode<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Result<Step<'s>, Malformed> {
+        match self.reply.place {
+            Place::Line => {}
+            Place::Body => return Ok(self.reply.take_body(input)),
+            Place::Return | Place::Feed => {
+                if !self.reply.take_body_end(input)? {
+                    return Ok(Step::Need);
+                }
+            }
+        }
+        if self.lines.at_start() {
+            let Some(&first) = input.first() else { return Ok(Step::Need) };
+            if let Some(step) = self.reply.take_common(first, input) {
+                return Ok(step);
+            }
+            if !first.is_ascii_uppercase() && !first.is_ascii_digit() {
+                return Err(foreign(first));
+            }
+        }
+        match self.lines.take(input, is_error)? {
+            None => Ok(Step::Need),
+            Some(line) => self.reply.take_line(line),
+        }
+    }
+
+    #[inline(always)]
+    fn skim(&mut self, _oldest: Tag, input: &mut &[u8]) -> Option<Skimmed> {
+        if self.reply.place != Place::Line || self.reply.found || !self.lines.at_start() {
+            return None;
+        }
+        let (mut rest, mut items) = (*input, 0);
+        while rest.first() == Some(&b'V') {
+            rest = after_item(rest)?;
+            items += 1;
+        }
+        let outcome = if let Some(after) = rest.strip_prefix(b"END\r\n") {
+            rest = after;
+            if items > 0 { Outcome::Hit } else { Outcome::Miss }
+        } else {
+            rest = rest.strip_prefix(b"STORED\r\n").filter(|_| items == 0)?;
+            Outcome::Stored
+        };
+        *input = rest;
+        Some(Skimmed { outcome, items })
+    }
+}
+
+impl Text {
+    /// The same, with a blank before the end of every command line that is not a read's and asks for a reply: mcperf's
+    /// requests, byte by byte.
+    pub fn with_blanks() -> Text {
+        Text { style: Style::Blank, ..Text::new() }
+    }
+
+    /// The same as [`Text::with_blanks`], with [`BOGUS_WORD`] for `set`.
+    pub fn with_bogus_sets() -> Text {
+        Text { style: Style::Bogus, ..Text::new() }
+    }
+
+    /// Writes what proves who we are to a server that was started with a file of users, at the beginning of a
+    /// connection: `Stored` is a yes, a fault of the client a no.
+    ///
+    /// # Errors
+    /// Returns [`Refused`] for a user that is empty or has blanks, control characters or colons, and for a password
+    /// with control characters.
+    pub fn encode_auth(
+        &mut self,
+        user: &[u8],
+        password: &[u8],
+        _tag: Tag,
+        out: &mut Outbox,
+    ) -> Result<Expect, Refused> {
+        lines::push_auth(user, password, out)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,56 @@
+//! All that the answer to a request depends on: the store, the faults, the counters and the session of its connection.
+
+use super::contract::Login;
+use super::fault::Faults;
+use super::resp::Calls;
+use super::store::Store;
+use crate::time::Nanos;
+
+/// What is known of a connection beside what it is owed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Session {
+    /// It has proved who it is.
+    pub(super) welcome: bool,
+    /// It asked for RESP3.
+    pub(super) resp3: bool,
+    /// It is to be closed when all is sent.
+    pub(super) leaving: bool,
+    /// Its number.
+    pub(super) connection: u64,
+}
+
+/// Figures of `stats` that the store does not know.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Gauges {
+    pub(super) started: Nanos,
+    pub(super) unix_ns_at_zero: u64,
+    pub(super) connections: u64,
+    /// Requests that came, this one included.
+    pub(super) requests: u64,
+}
+
+/// All that an answer depends on.
+pub(super) struct Context<'c> {
+    pub(super) store: &'c mut Store,
+    pub(super) faults: &'c mut Faults,
+    pub(super) calls: &'c mut Calls,
+    pub(super) session: &'c mut Session,
+    /// Who may come in; everybody where it is absent.
+    pub(super) login: Option<&'c Login>,
+    pub(super) gauges: Gauges,
+    pub(super) now: Nanos,
+}
+
+impl Context<'_> {
+    /// Whether this connection has yet to prove who it is.
+    pub(super) fn is_shut_out(&self) -> bool {
+        self.login.is_some() && !self.session.welcome
+    }
+
+    /// Lets the connection in if user and password are right, and says whether they are.
+    pub(super) fn try_login(&mut self, user: &[u8], password: &[u8]) -> bool {
+        let right = self.login.is_some_and(|login| login.user == user && login.password == password);
+        self.session.welcome |= right;
+        right
+    }
+}

@@ -1,0 +1,109 @@
+//! The dialects of the built-in server behind one parser and one request.
+
+use super::context::Context;
+use super::contract::{Dialect, ParserStep, Silence};
+use super::owed::Reply;
+use super::{binary, resp, text};
+
+/// The parser of the dialect that a connection speaks.
+#[derive(Debug)]
+pub(super) enum DialectParser {
+    /// Nothing came yet.
+    Unknown,
+    Text(text::Parser),
+    Binary(binary::Parser),
+    Resp(resp::Parser),
+}
+
+/// One request.
+#[derive(Debug)]
+pub(super) enum DialectRequest<'a> {
+    Text(text::Request<'a>),
+    Binary(binary::Request<'a>),
+    Resp(resp::Request<'a>),
+}
+
+impl DialectParser {
+    pub(super) fn new(dialect: Dialect) -> DialectParser {
+        match dialect {
+            Dialect::Auto => DialectParser::Unknown,
+            Dialect::Text => DialectParser::Text(text::Parser::default()),
+            Dialect::Binary => DialectParser::Binary(binary::Parser::default()),
+            Dialect::Resp => DialectParser::Resp(resp::Parser::default()),
+        }
+    }
+
+    /// Takes the next step; what it returns does not depend on how the input is cut.
+    pub(super) fn next<'s, 'i: 's>(
+        &'s mut self,
+        input: &mut &'i [u8],
+        item_max_bytes: usize,
+    ) -> ParserStep<DialectRequest<'s>> {
+        if let DialectParser::Unknown = self {
+            let dialect = match input.first() {
+                None => return ParserStep::Need,
+                Some(&binary::REQUEST) => Dialect::Binary,
+                Some(b'*') => Dialect::Resp,
+                Some(_) => Dialect::Text,
+            };
+            *self = DialectParser::new(dialect);
+        }
+        match self {
+            DialectParser::Unknown => ParserStep::Need,
+            DialectParser::Text(parser) => parser.next(input, item_max_bytes).map(DialectRequest::Text),
+            DialectParser::Binary(parser) => parser.next(input, item_max_bytes).map(DialectRequest::Binary),
+            DialectParser::Resp(parser) => parser.next(input).map(DialectRequest::Resp),
+        }
+    }
+}
+
+impl DialectRequest<'_> {
+    /// Its first word or the name of its code; `error` for one that is not understood.
+    pub(super) fn verb(&self) -> &'static str {
+        match self {
+            DialectRequest::Text(request) => request.verb,
+            DialectRequest::Binary(request) => request.verb(),
+            DialectRequest::Resp(request) => resp::verb(request),
+        }
+    }
+
+    pub(super) fn silence(&self) -> Silence {
+        match self {
+            DialectRequest::Text(request) if request.noreply => Silence::Always,
+            DialectRequest::Text(_) | DialectRequest::Resp(_) => Silence::Never,
+            DialectRequest::Binary(request) => request.silence(),
+        }
+    }
+
+    /// Whether it is the copy of what was stored elsewhere.
+    pub(super) fn is_copy(&self) -> bool {
+        matches!(self, DialectRequest::Binary(request) if request.is_copy())
+    }
+
+    /// In which dialect it was asked.
+    pub(super) fn dialect(&self) -> Dialect {
+        match self {
+            DialectRequest::Text(_) => Dialect::Text,
+            DialectRequest::Binary(_) => Dialect::Binary,
+            DialectRequest::Resp(_) => Dialect::Resp,
+        }
+    }
+
+    /// Carries it out and writes its reply, for text also where it asked for none.
+    pub(super) fn answer(&self, context: &mut Context<'_>, reply: &mut Reply) {
+        match self {
+            DialectRequest::Text(request) => text::answer(&request.command, context, reply),
+            DialectRequest::Binary(request) => binary::answer(request, context, reply),
+            DialectRequest::Resp(request) => resp::answer(request, context, reply),
+        }
+    }
+
+    /// Writes the answer to a request that was chosen to fail.
+    pub(super) fn fail(&self, reply: &mut Reply) {
+        match self {
+            DialectRequest::Text(_) => text::fail(reply),
+            DialectRequest::Binary(request) => binary::fail(request, reply),
+            DialectRequest::Resp(_) => resp::fail(reply),
+        }
+    }
+}
