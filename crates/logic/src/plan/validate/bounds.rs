@@ -2,7 +2,8 @@
 
 use std::fmt::Display;
 
-use super::{FieldPath, Invalid};
+use super::field::FieldPath;
+use super::invalid::Invalid;
 use crate::dist::Dist;
 use crate::time::{MILLISECOND, Nanos, SECOND};
 
@@ -14,6 +15,12 @@ pub const CLIENTS_MAX: u64 = 1_000_000;
 
 /// Most requests outstanding on one connection.
 pub const DEPTH_MAX: u64 = 1_000_000;
+
+/// The longest interval of a result, and the longest delay of a store after a miss.
+pub const HOUR: Nanos = 3_600 * SECOND;
+
+/// The longest timeout, but for the one that stands for none.
+pub const DAY: Nanos = 24 * HOUR;
 
 /// Longest time that is accepted anywhere but in the timeout: a year.
 pub const YEAR: Nanos = 365 * 24 * 3_600 * SECOND;
@@ -56,6 +63,16 @@ pub fn size(path: FieldPath, dist: &Dist) -> Result<(), Invalid> {
         Ok(_) if dist.support().1 < 0.0 => refuse(path, dist, "numbers of 0 or more are accepted"),
         Ok(_) => Ok(()),
     }
+}
+
+/// Refuses a distribution of gaps that no factor scales to a mean of `mean_ns`.
+pub fn shape(path: FieldPath, dist: &Dist, mean_ns: f64) -> Result<(), Invalid> {
+    let scales = |dist: &Dist| dist.factor_to_mean(mean_ns).is_some_and(f64::is_finite);
+    if dist.clone().checked().is_ok_and(|dist| scales(&dist)) {
+        return Ok(());
+    }
+    let why = "a distribution with a finite mean above 0 is accepted: gaps are scaled until it fits the rate";
+    refuse(path, dist, why)
 }
 
 /// A time in the largest unit that keeps it a whole number.

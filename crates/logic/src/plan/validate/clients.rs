@@ -1,9 +1,10 @@
 //! Whether the groups of clients make sense: how many there are, how deep and when they ask, and on how many threads.
 
-use super::bounds::{CLIENTS_MAX, DEPTH_MAX, refuse, within};
-use super::{Field, FieldPath, Invalid, crowds};
+use super::bounds::{CLIENTS_MAX, DEPTH_MAX, refuse, shape, within};
+use super::crowds;
+use super::field::Field;
+use super::invalid::Invalid;
 use crate::arrival::check_rate;
-use crate::dist::Dist;
 use crate::plan::{Arrivals, ClientPolicy, Depth, Group, Phase, Plan, Route, ValueStyle, Work};
 use crate::time::SECOND;
 
@@ -68,16 +69,6 @@ fn group(index: usize, group: &Group) -> Result<(), Invalid> {
         (_, Some(_)) => Ok(()),
         (_, None) => refuse(Field::Arrivals.of(index), "", "arrivals are accepted only with --rate"),
     }
-}
-
-/// Refuses a distribution of gaps that no factor scales to a mean of `mean_ns`.
-pub fn shape(path: FieldPath, dist: &Dist, mean_ns: f64) -> Result<(), Invalid> {
-    let scales = |dist: &Dist| dist.factor_to_mean(mean_ns).is_some_and(f64::is_finite);
-    if dist.clone().checked().is_ok_and(|dist| scales(&dist)) {
-        return Ok(());
-    }
-    let why = "a distribution with a finite mean above 0 is accepted: gaps are scaled until it fits the rate";
-    refuse(path, dist, why)
 }
 
 /// Whether requests are due by a process of each connection's own, whatever the others are due by.

@@ -2,10 +2,10 @@
 
 use std::fmt::Display;
 
-use super::bounds::{NUMBER_MAX, refuse, within};
-use super::clients::shape;
+use super::bounds::{NUMBER_MAX, refuse, shape, within};
+use super::field::Field;
+use super::invalid::Invalid;
 use super::records::KEY_SIZE_MAX;
-use super::{Field, Invalid};
 use crate::arrival::check_rate;
 use crate::dist::Dist;
 use crate::plan::{

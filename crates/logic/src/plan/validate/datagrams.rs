@@ -3,8 +3,9 @@
 use std::fmt::Display;
 
 use super::bounds::refuse;
+use super::field::Field;
+use super::invalid::Invalid;
 use super::records::{EXPIRY_MAX_S, longest_key};
-use super::{Field, Invalid};
 use crate::dist::Dist;
 use crate::plan::{Mix, Plan, Protocol, Window, Work};
 use crate::protocol::Verb;

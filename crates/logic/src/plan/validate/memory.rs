@@ -1,7 +1,8 @@
 //! Whether a Plan fits into the memory that a run may take.
 
 use super::bounds::refuse;
-use super::{Field, Invalid};
+use super::field::Field;
+use super::invalid::Invalid;
 use crate::plan::{Depth, Plan, memory};
 
 /// Refuses a plan that needs more memory than any may.

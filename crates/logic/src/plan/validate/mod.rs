@@ -7,6 +7,7 @@ mod clients;
 mod crowds;
 mod datagrams;
 mod field;
+mod invalid;
 mod memory;
 mod phases;
 mod records;
@@ -15,13 +16,13 @@ mod resp;
 mod targets;
 mod windows;
 
-use std::fmt;
 use std::ops::Deref;
 
 use serde::{Serialize, Serializer};
 
-pub use self::bounds::time_text;
+use self::bounds::{DAY, HOUR};
 pub use self::field::{Field, FieldPath};
+pub use self::invalid::Invalid;
 use super::{Plan, SCHEMA, Transport};
 use crate::time::{MILLISECOND, Nanos, SECOND};
 
@@ -50,31 +51,6 @@ impl Serialize for ValidPlan {
         self.0.serialize(serializer)
     }
 }
-
-/// A value in a Plan that cannot be run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Invalid {
-    /// Where it stands.
-    pub path: FieldPath,
-    /// What stands there, in the words of the Plan.
-    pub value: String,
-    /// What is accepted there, or why this is not.
-    pub expected: String,
-}
-
-impl fmt::Display for Invalid {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "{} is '{}', but {}", self.path, self.value, self.expected)
-    }
-}
-
-impl std::error::Error for Invalid {}
-
-/// The longest interval of a result, and the longest delay of a store after a miss.
-const HOUR: Nanos = 3_600 * SECOND;
-
-/// The longest timeout, but for the one that stands for none.
-const DAY: Nanos = 24 * HOUR;
 
 /// The timeout that stands for none: 31 years. Only a sequence of requests may have one beyond a day.
 pub const NO_TIMEOUT_NS: Nanos = 1_000_000_000 * SECOND;

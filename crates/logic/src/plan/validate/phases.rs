@@ -1,7 +1,9 @@
 //! Whether each phase has work that can be done, and an end.
 
-use super::bounds::{DEPTH_MAX, NUMBER_MAX, YEAR, refuse, span, within};
-use super::{Field, HOUR, Invalid, requests, windows};
+use super::bounds::{DEPTH_MAX, HOUR, NUMBER_MAX, YEAR, refuse, span, within};
+use super::field::Field;
+use super::invalid::Invalid;
+use super::{requests, windows};
 use crate::plan::{Delete, Load, Pause, Phase, Plan, Replay, Stop, Work};
 use crate::time::MILLISECOND;
 

@@ -1,7 +1,8 @@
 //! Whether keys and values of the records can be made: their number, their lengths, their expiry.
 
 use super::bounds::{NUMBER_MAX, refuse, size, within};
-use super::{Field, Invalid};
+use super::field::Field;
+use super::invalid::Invalid;
 use crate::dist::Dist;
 use crate::plan::{Data, KeyStyle, Plan};
 use crate::workload::key::digits_of;

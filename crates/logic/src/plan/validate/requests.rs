@@ -1,8 +1,9 @@
 //! Whether requests can be drawn from the mixes, and whether the protocol can say each of them.
 
-use super::bounds::{refuse, span, time_text, within};
+use super::bounds::{HOUR, refuse, span, time_text, within};
+use super::field::Field;
+use super::invalid::Invalid;
 use super::records::{EXPIRY_MAX_S, longest_key};
-use super::{Field, HOUR, Invalid};
 use crate::plan::{Mix, Plan, Protocol, Work};
 use crate::protocol::Verb;
 use crate::workload::popularity::Popularity;

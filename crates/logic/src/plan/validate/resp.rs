@@ -1,8 +1,9 @@
 //! Whether what only RESP servers have is asked of RESP servers: databases, hashes, and commands of the user's own.
 
 use super::bounds::{refuse, within};
+use super::field::Field;
+use super::invalid::Invalid;
 use super::requests::{asks, mixes};
-use super::{Field, Invalid};
 use crate::plan::{Plan, Work};
 use crate::protocol::Verb;
 use crate::protocol::resp::template::Template;

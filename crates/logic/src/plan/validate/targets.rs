@@ -1,7 +1,8 @@
 //! Whether the servers can be named and reached as the Plan says: names, lanes, sockets, source addresses, TLS; and goals.
 
 use super::bounds::{YEAR, refuse, span, within};
-use super::{Field, Invalid};
+use super::field::Field;
+use super::invalid::Invalid;
 use crate::client::route::LANES_MAX;
 use crate::plan::address::{self, PORT};
 use crate::plan::{Plan, Socket};

@@ -2,8 +2,9 @@
 //! words before; these are for saved plans.
 
 use super::bounds::{CLIENTS_MAX, refuse, share, within};
+use super::field::Field;
+use super::invalid::Invalid;
 use super::records::KEY_SIZE_MAX;
-use super::{Field, Invalid};
 use crate::client::route::LANES_MAX;
 use crate::plan::{Plan, Protocol, Window, Work};
 use crate::protocol::udp::DATAGRAM_MAX_BYTES;
