@@ -233,7 +233,10 @@ mod tests {
         let queue = Queue::default();
         queue.add("first\n", 8);
         queue.add("two\nlines\n", 8);
-        assert_eq!((queue.state().dropped_lines, &queue.state().waiting[..]), (2, &b"first\n"[..]));
+        {
+            let state = queue.state();
+            assert_eq!((state.dropped_lines, &state.waiting[..]), (2, &b"first\n"[..]));
+        }
         queue.add("report\n", usize::MAX);
         assert_eq!(queue.state().waiting, b"first\nreport\n");
     }
