@@ -478,7 +478,7 @@ fn a_saved_plan_that_makes_no_sense_is_refused_with_the_field() {
         ("threads = 1", "threads = 51", &["engine.threads is '51'", "(50)"][..]),
         ("schema = 1", "schema = 2", &["schema 2", "reads schema 1"][..]),
         ("wait = \"auto\"", "wait = \"auto\"\nnice = 5", &["nice"][..]),
-        ("\"a:11211\"", "\"a\"", &["servers is 'a'", "a:11211"][..]),
+        ("\"a:11211\"", "\"a\"", &["servers[0] is 'a'", "a:11211"][..]),
         ("recorded = true", "recorded = maybe", &["recorded"][..]),
         ("key_size = \"30\"", "key_size = \"3\"", &["data.key_size is '3'", "at least 5 bytes"][..]),
         ("popularity = \"uniform\"", "popularity = \"zipf:4\"", &["from 0 to 3"][..]),
