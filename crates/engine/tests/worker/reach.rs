@@ -128,7 +128,7 @@ fn clients_that_cannot_be_had_are_counted_and_do_not_hold_up_the_end() {
 fn drawn_clients_that_cannot_be_had_are_estimated() {
     let sequence =
         Sequence { instance: 0, calls: None, sizes: Gap::Fixed(1.0), stride: 1, offset: 0, bogus: false };
-    for gap in [Gap::Fixed(0.0), Gap::Fixed(1e-9), Gap::Exponential(1e-10), Gap::Uniform(0.0, 1e-9)] {
+    for gap in [Gap::Fixed(1e-300), Gap::Fixed(1e-9), Gap::Exponential(1e-10), Gap::Uniform(1e-300, 1e-9)] {
         let mut plan = crowded(Births::Drawn(gap));
         plan.phases[0] = measuring(mix(&[(Verb::Set, 1.0)]), time(LENGTH_NS));
         plan.groups[0].crowd.as_mut().expect("a crowd").sequence = Some(sequence.clone());
