@@ -1,5 +1,10 @@
 //! What the built-in server keeps: values under keys, with memcached's rules for expiry, CAS uniques and counters.
 
+mod counts;
+mod item;
+mod meta;
+mod number;
+
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
@@ -8,15 +13,10 @@ use crate::protocol::{Outcome, Verb};
 use crate::rng::below;
 use crate::time::{NEVER, Nanos, SECOND};
 
-/// Longest key in bytes (memcached's `protocol.txt`, "Keys").
-pub const KEY_MAX_BYTES: usize = 250;
-
-/// What memcached 1.6 on a 64-bit machine adds to key and value of an item: header, CAS unique, the zero byte after the
-/// key and the line end after the value.
-const ITEM_OVERHEAD_BYTES: usize = 59;
-
-/// What an item needs on top where its flags are not zero.
-const FLAGS_BYTES: usize = 4;
+pub use self::counts::Counts;
+pub(super) use self::item::{Form, item_len_bytes};
+pub use self::item::{Item, KEY_MAX_BYTES};
+pub(super) use self::meta::{Ask, Glance};
 
 /// Expiry times above this are points in unix time (`protocol.txt`, "Expiration times").
 const RELATIVE_MAX_S: i32 = 60 * 60 * 24 * 30;
@@ -58,106 +58,6 @@ pub struct Lapse {
     pub expires: Nanos,
 }
 
-/// What the server counted; names and meaning are those of memcached's `stats` (`protocol.txt`, "General-purpose
-/// statistics").
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "each field is the counter of that name in memcached's protocol document")]
-pub struct Counts {
-    pub cmd_get: u64,
-    pub cmd_set: u64,
-    pub cmd_flush: u64,
-    pub cmd_touch: u64,
-    pub cmd_meta: u64,
-    pub get_hits: u64,
-    pub get_misses: u64,
-    pub get_expired: u64,
-    pub get_flushed: u64,
-    pub delete_misses: u64,
-    pub delete_hits: u64,
-    pub incr_misses: u64,
-    pub incr_hits: u64,
-    pub decr_misses: u64,
-    pub decr_hits: u64,
-    pub cas_misses: u64,
-    pub cas_hits: u64,
-    pub cas_badval: u64,
-    pub touch_hits: u64,
-    pub touch_misses: u64,
-    pub store_too_large: u64,
-    pub total_items: u64,
-    pub evictions: u64,
-    pub bytes_read: u64,
-    pub bytes_written: u64,
-    pub total_connections: u64,
-}
-
-/// A stored item.
-#[derive(Clone, Debug)]
-pub struct Item {
-    key: Arc<[u8]>,
-    /// The value.
-    pub value: Arc<[u8]>,
-    /// What the client stored beside it.
-    pub flags: u32,
-    /// CAS unique: changes with every store.
-    pub cas: u64,
-    /// When it ought to expire.
-    pub(super) expires: Nanos,
-    /// Whether it was asked for since the evicting hand last passed.
-    used: bool,
-    form: Form,
-    marks: Marks,
-    last_read: Nanos,
-}
-
-/// What the bytes of a value are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Form {
-    /// A string.
-    #[default]
-    Plain,
-    /// The fields of a hash, as `resp::hash` writes them.
-    Hash,
-}
-
-/// What the meta commands know of an item.
-#[derive(Clone, Copy, Debug, Default)]
-struct Marks {
-    /// Somebody read it.
-    read: bool,
-    /// It was declared out of date.
-    stale: bool,
-    /// Somebody was told to renew it.
-    token_sent: bool,
-    /// Its key came in base64.
-    key_encoded: bool,
-}
-
-/// What a meta read may do beside reading.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Ask {
-    /// Make an empty item with this expiry where there is none.
-    pub(super) vivify_s: Option<i32>,
-    /// Let somebody renew an item that expires in less than this.
-    pub(super) recache_s: Option<i32>,
-    /// Set this expiry.
-    pub(super) expiry_s: Option<i32>,
-}
-
-/// What a meta read found.
-#[derive(Clone, Debug)]
-pub(super) struct Glance {
-    pub(super) item: Item,
-    /// Whether it had been read before.
-    pub(super) read_before: bool,
-    /// When it was read before this, or else stored.
-    pub(super) last_read: Nanos,
-    /// The reader is the one to renew it.
-    pub(super) won: bool,
-    /// Somebody else is.
-    pub(super) recaching: bool,
-}
-
 /// Which item is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Match {
@@ -173,47 +73,6 @@ impl Match {
             Match::Any => true,
             Match::Only(wanted) => wanted == cas,
         }
-    }
-}
-
-impl Item {
-    fn new(key: Arc<[u8]>, value: Arc<[u8]>, flags: u32, cas: u64, expires: Nanos, now: Nanos) -> Item {
-        let (form, marks) = (Form::default(), Marks::default());
-        Item { key, value, flags, cas, expires, used: false, form, marks, last_read: now }
-    }
-
-    /// Where it is stored.
-    pub fn key(&self) -> &[u8] {
-        &self.key
-    }
-
-    /// Whether it was declared out of date.
-    pub(super) fn is_stale(&self) -> bool {
-        self.marks.stale
-    }
-
-    /// Whether its key came in base64.
-    pub(super) fn is_key_encoded(&self) -> bool {
-        self.marks.key_encoded
-    }
-
-    /// Whether somebody read it.
-    pub(super) fn was_read(&self) -> bool {
-        self.marks.read
-    }
-
-    /// When it was last read, or else stored.
-    pub(super) fn last_read(&self) -> Nanos {
-        self.last_read
-    }
-
-    /// What its bytes are.
-    pub(super) fn form(&self) -> Form {
-        self.form
-    }
-
-    fn len_bytes(&self) -> usize {
-        item_len_bytes(self.key.len(), self.flags, self.value.len())
     }
 }
 
@@ -345,46 +204,6 @@ impl Store {
         self.items[place].as_ref()
     }
 
-    /// mg.
-    pub(super) fn glance(&mut self, key: &[u8], ask: &Ask, now: Nanos) -> Option<Glance> {
-        let Some(place) = self.find(key, now) else {
-            self.counts.cmd_get += 1;
-            let Some(expiry_s) = ask.vivify_s else {
-                self.counts.get_misses += 1;
-                return None;
-            };
-            self.counts.get_hits += 1;
-            let expires = self.expires_at(expiry_s, now);
-            self.store(None, key, Arc::from(&b""[..]), 0, expires, now);
-            let place = self.find(key, now)?;
-            let item = self.item_mut(place);
-            item.marks.token_sent = true;
-            let item = item.clone();
-            return Some(Glance { item, read_before: false, last_read: now, won: true, recaching: false });
-        };
-        match ask.expiry_s {
-            None => {
-                self.counts.cmd_get += 1;
-                self.counts.get_hits += 1;
-            }
-            Some(expiry_s) => {
-                self.counts.cmd_touch += 1;
-                self.counts.touch_hits += 1;
-                self.item_mut(place).expires = self.expires_at(expiry_s, now);
-            }
-        }
-        let item = self.item_mut(place);
-        let (read_before, last_read) = (item.marks.read, item.last_read);
-        let soon = ask.recache_s.is_some_and(|span_s| {
-            item.expires != NEVER && item.expires.saturating_sub(now) < span_s.max(0) as u64 * SECOND
-        });
-        let recaching = item.marks.token_sent;
-        let won = !recaching && (item.marks.stale || soon);
-        item.marks.token_sent |= won;
-        let item = self.mark_read(place, now).clone();
-        Some(Glance { item, read_before, last_read, won, recaching })
-    }
-
     /// touch.
     pub fn touch(&mut self, key: &[u8], expiry_s: i32, now: Nanos) -> Outcome {
         match self.read_and_touch(key, expiry_s, now) {
@@ -419,37 +238,12 @@ impl Store {
         }
     }
 
-    /// ms with a CAS unique that may be old: what it stores in place of something newer is marked as stale and keeps
-    /// the expiry of that.
-    pub(super) fn put_stale(&mut self, incoming: &Incoming<'_>, now: Nanos) -> Outcome {
-        let older = self.peek(incoming.key, now).filter(|item| incoming.cas < item.cas);
-        let Some(Item { expires, marks, .. }) = older.cloned() else {
-            return self.put(Verb::Cas, incoming, now);
-        };
-        self.counts.cmd_set += 1;
-        self.counts.cas_hits += 1;
-        let place = self.find(incoming.key, now);
-        self.store(place, incoming.key, Arc::from(incoming.value), incoming.flags, expires, now);
-        if let Some(place) = place {
-            self.item_mut(place).marks =
-                Marks { stale: true, token_sent: marks.token_sent, ..Marks::default() };
-        }
-        Outcome::Stored
-    }
-
     /// Stores what a RESP command makes, whatever was there, without counting a command.
     pub(super) fn write(&mut self, key: &[u8], value: Arc<[u8]>, form: Form, expires: Nanos, now: Nanos) {
         let place = self.find(key, now);
         self.store(place, key, value, 0, expires, now);
         if let Some(place) = self.find(key, now) {
             self.item_mut(place).form = form;
-        }
-    }
-
-    /// Remembers that the key of an item came in base64.
-    pub(super) fn mark_key_encoded(&mut self, key: &[u8]) {
-        if let Some(&place) = self.places.get(key) {
-            self.item_mut(place as usize).marks.key_encoded = true;
         }
     }
 
@@ -462,32 +256,6 @@ impl Store {
     pub(super) fn set_expiry(&mut self, key: &[u8], expiry_s: i32, now: Nanos) -> bool {
         let expires = self.expires_at(expiry_s, now);
         self.find(key, now).map(|place| self.item_mut(place).expires = expires).is_some()
-    }
-
-    /// Marks an item as out of date: it is still read, and one of its readers is to renew it.
-    pub(super) fn invalidate(
-        &mut self,
-        key: &[u8],
-        wanted: Match,
-        expiry_s: Option<i32>,
-        now: Nanos,
-    ) -> Outcome {
-        let Some(place) = self.find(key, now) else {
-            self.counts.delete_misses += 1;
-            return Outcome::NotFound;
-        };
-        if !wanted.is_met_by(self.item_mut(place).cas) {
-            return Outcome::Exists;
-        }
-        self.last_cas += 1;
-        let cas = self.last_cas;
-        let expires = expiry_s.map(|expiry_s| self.expires_at(expiry_s, now));
-        let item = self.item_mut(place);
-        item.cas = cas;
-        item.marks.stale = true;
-        item.marks.token_sent = false;
-        item.expires = expires.unwrap_or(item.expires);
-        Outcome::Deleted
     }
 
     /// A storing command whose data block did not end as it should.
@@ -509,59 +277,6 @@ impl Store {
         {
             self.remove(place);
         }
-    }
-
-    /// incr and decr. [`Outcome::NotStored`]: the value is not a number.
-    pub(super) fn count(&mut self, verb: Verb, key: &[u8], delta: u64, wanted: Match, now: Nanos) -> Outcome {
-        let Some(place) = self.find(key, now) else {
-            *self.count_of(verb, false) += 1;
-            return Outcome::NotFound;
-        };
-        let item = self.item_mut(place);
-        if !wanted.is_met_by(item.cas) {
-            return Outcome::Exists;
-        }
-        let Some(number) = leading_number(&item.value) else { return Outcome::NotStored };
-        let (flags, expires, len) = (item.flags, item.expires, item.value.len());
-        *self.count_of(verb, true) += 1;
-        let number = match verb {
-            Verb::Incr => number.wrapping_add(delta),
-            _ => number.saturating_sub(delta),
-        };
-        // A number that became shorter keeps the value's length: memcached writes it in place and pads it with spaces.
-        let text = format!("{number:<len$}");
-        if text.len() == len {
-            self.last_cas += 1;
-            let cas = self.last_cas;
-            let item = self.item_mut(place);
-            item.value = Arc::from(text.as_bytes());
-            item.cas = cas;
-            let key = item.key.clone();
-            self.note_change(key);
-        } else {
-            self.store(Some(place), key, Arc::from(text.as_bytes()), flags, expires, now);
-        }
-        Outcome::Number(number)
-    }
-
-    /// incr and decr that make an item of `initial` where there is none.
-    #[allow(clippy::too_many_arguments, reason = "each is a field of the one request that asks for this")]
-    pub(super) fn count_or_make(
-        &mut self,
-        verb: Verb,
-        key: &[u8],
-        delta: u64,
-        wanted: Match,
-        initial: u64,
-        expiry_s: i32,
-        now: Nanos,
-    ) -> Outcome {
-        if self.find(key, now).is_some() {
-            return self.count(verb, key, delta, wanted, now);
-        }
-        let expires = self.expires_at(expiry_s, now);
-        self.store(None, key, Arc::from(initial.to_string().as_bytes()), 0, expires, now);
-        Outcome::Number(initial)
     }
 
     /// delete.
@@ -773,15 +488,6 @@ impl Store {
         self.items[place].as_mut().expect("the index names only places that hold an item")
     }
 
-    fn count_of(&mut self, verb: Verb, hit: bool) -> &mut u64 {
-        match (verb, hit) {
-            (Verb::Incr, true) => &mut self.counts.incr_hits,
-            (Verb::Incr, false) => &mut self.counts.incr_misses,
-            (_, true) => &mut self.counts.decr_hits,
-            (_, false) => &mut self.counts.decr_misses,
-        }
-    }
-
     /// `protocol.txt`, "Expiration times": 0 is never, negative at once, up to 30 days from now, above in unix time.
     pub(super) fn expires_at(&self, expiry_s: i32, now: Nanos) -> Nanos {
         match expiry_s {
@@ -791,22 +497,6 @@ impl Store {
             _ => (expiry_s as u64 * SECOND).saturating_sub(self.unix_ns_at_zero).max(now),
         }
     }
-}
-
-pub(super) fn item_len_bytes(key_len: usize, flags: u32, value_len: usize) -> usize {
-    ITEM_OVERHEAD_BYTES + key_len + value_len + if flags == 0 { 0 } else { FLAGS_BYTES }
-}
-
-/// The number that memcached reads in a value: after white space and a sign, up to white space or the end.
-fn leading_number(value: &[u8]) -> Option<u64> {
-    let space = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
-    let start = value.iter().position(|byte| !space(byte))?;
-    let word = value[start..].split(space).next()?;
-    let digits = word.strip_prefix(b"+").unwrap_or(word);
-    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -912,25 +602,6 @@ mod tests {
         }
         assert!(store.counts.evictions > 800);
         assert_eq!(store.counts.evictions as usize + store.len(), 1001);
-    }
-
-    #[test]
-    fn numbers_in_values_are_read_as_memcached_reads_them() {
-        for (text, number) in [
-            ("0", Some(0)),
-            ("  7", Some(7)),
-            ("12 ab", Some(12)),
-            ("+5", Some(5)),
-            ("18446744073709551615", Some(u64::MAX)),
-            ("18446744073709551616", None),
-            ("", None),
-            ("   ", None),
-            ("-5", None),
-            ("12ab", None),
-            ("+", None),
-        ] {
-            assert_eq!(leading_number(text.as_bytes()), number, "{text:?}");
-        }
     }
 
     #[test]
