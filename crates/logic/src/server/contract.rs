@@ -8,7 +8,7 @@ pub const VERSION: &str = "1.6.18-pummel";
 /// A reply may take so much memory beside the values that are stored anyway; memcached too has a bound there.
 pub(super) const REPLY_MAX_BYTES: usize = 32 << 20;
 
-/// The words of [`Fault::ErrorEvery`](super::fault::Fault::ErrorEvery).
+/// The words of [`ServerFault::ErrorEvery`](super::fault::ServerFault::ErrorEvery).
 pub(super) const ASKED_FOR_ERROR: &str = "this request was chosen to fail";
 
 /// What is spoken.
@@ -33,7 +33,7 @@ pub(super) enum ParserStep<R> {
     Need,
     Request(R),
     /// The connection is to be closed: the peer does not speak this protocol.
-    HangUp,
+    Close,
 }
 
 /// Whether a request has a reply.
@@ -49,16 +49,16 @@ pub(super) enum Silence {
 
 /// Who may come in.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Login {
+pub struct ServerLogin {
     /// The user.
     pub user: Vec<u8>,
     /// The password.
     pub password: Vec<u8>,
 }
 
-impl fmt::Debug for Login {
+impl fmt::Debug for ServerLogin {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.debug_struct("Login").finish_non_exhaustive()
+        to.debug_struct("ServerLogin").finish_non_exhaustive()
     }
 }
 
@@ -68,7 +68,7 @@ impl<R> ParserStep<R> {
         match self {
             ParserStep::Need => ParserStep::Need,
             ParserStep::Request(request) => ParserStep::Request(turn(request)),
-            ParserStep::HangUp => ParserStep::HangUp,
+            ParserStep::Close => ParserStep::Close,
         }
     }
 }

@@ -4,7 +4,7 @@
 //! two servers can be peers of each other. Any memcached takes copies too. A peer that comes gets everything there is,
 //! by adds: what it has already may be newer.
 
-use super::store::{Form, Item, KEY_MAX_BYTES};
+use super::store::{Form, KEY_MAX_BYTES, StoredItem};
 use crate::time::{NEVER, Nanos, SECOND};
 
 /// The opaque of a copy.
@@ -143,16 +143,16 @@ impl Copies {
     }
 
     /// Copies an item that was stored just now.
-    pub(super) fn set(&mut self, item: &Item, unix_ns_at_zero: u64) {
+    pub(super) fn set(&mut self, item: &StoredItem, unix_ns_at_zero: u64) {
         self.push(SET, item, unix_ns_at_zero);
     }
 
     /// Copies an item that was there already.
-    pub(super) fn add(&mut self, item: &Item, unix_ns_at_zero: u64) {
+    pub(super) fn add(&mut self, item: &StoredItem, unix_ns_at_zero: u64) {
         self.push(ADD, item, unix_ns_at_zero);
     }
 
-    fn push(&mut self, code: u8, item: &Item, unix_ns_at_zero: u64) {
+    fn push(&mut self, code: u8, item: &StoredItem, unix_ns_at_zero: u64) {
         let (key, value) = (item.key(), &item.value);
         // What only RESP knows has no form in memcached's protocol.
         if !self.open || item.form() != Form::Plain || key.is_empty() || key.len() > KEY_MAX_BYTES {
@@ -190,7 +190,7 @@ fn unix_expiry_s(expires: Nanos, unix_ns_at_zero: u64) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Guest, Host, HostConfig};
+    use super::super::{Host, HostConfig, ServerConnection};
     use super::*;
 
     /// 2026, so that points in unix time are what they should be.
@@ -201,12 +201,12 @@ mod tests {
     }
 
     /// What a guest hears that says this.
-    fn say(host: &mut Host, guest: &mut Guest, words: &str, now: Nanos) -> String {
+    fn say(host: &mut Host, guest: &mut ServerConnection, words: &str, now: Nanos) -> String {
         host.handle_received(guest, words.as_bytes(), now);
         heard(host, guest, now)
     }
 
-    fn heard(host: &mut Host, guest: &mut Guest, now: Nanos) -> String {
+    fn heard(host: &mut Host, guest: &mut ServerConnection, now: Nanos) -> String {
         let due = host.poll_send(guest, now);
         let bytes: Vec<u8> = due.parts().iter().flat_map(|part| part.iter().copied()).collect();
         host.handle_sent(guest, bytes.len(), now);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     /// Carries everything from one to the other and back, in pieces of `step` bytes.
-    fn carry(from: &mut Host, to: &mut Host, link: &mut Guest, step: usize, now: Nanos) {
+    fn carry(from: &mut Host, to: &mut Host, link: &mut ServerConnection, step: usize, now: Nanos) {
         let out = from.copies().poll_send().to_vec();
         from.copies().handle_sent(out.len());
         for piece in out.chunks(step) {
@@ -237,7 +237,7 @@ mod tests {
     fn a_set_is_answered_when_the_peer_has_it() {
         for step in [1, 7, 24, 1000] {
             let (mut one, mut other) = (host(), host());
-            let (mut guest, mut link, mut reader) = (one.greet(), other.greet(), other.greet());
+            let (mut guest, mut link, mut reader) = (one.accept(), other.accept(), other.accept());
             one.open_peer(0);
             assert_eq!(say(&mut one, &mut guest, "set k 5 0 3\r\nabc\r\nget k\r\n", 10), "");
             assert!(guest.waits_for_copy() && guest.next_due() == NEVER);
@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn copies_are_not_copied_again() {
         let (mut one, mut other) = (host(), host());
-        let (mut guest, mut link) = (one.greet(), other.greet());
+        let (mut guest, mut link) = (one.accept(), other.accept());
         one.open_peer(0);
         other.open_peer(0);
         say(&mut one, &mut guest, "set k 0 0 3\r\nabc\r\nincr k 1\r\n", 0);
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn nobody_waits_for_a_peer_that_is_gone_and_one_that_comes_gets_everything() {
         let (mut one, mut other) = (host(), host());
-        let (mut guest, mut link, mut reader) = (one.greet(), other.greet(), other.greet());
+        let (mut guest, mut link, mut reader) = (one.accept(), other.accept(), other.accept());
         assert_eq!(say(&mut one, &mut guest, "set a 0 0 1\r\n1\r\n", 0), "STORED\r\n");
         one.open_peer(0);
         one.copies().close();
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn what_is_refused_is_counted_and_what_is_no_reply_ends_the_link() {
         let mut one = host();
-        let mut guest = one.greet();
+        let mut guest = one.accept();
         one.open_peer(0);
         say(&mut one, &mut guest, "set a 0 0 1\r\n1\r\n", 0);
         let mut reply = [0u8; 24];

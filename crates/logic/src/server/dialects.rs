@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::contract::{Dialect, ParserStep, Silence};
-use super::owed::Reply;
+use super::owed::ReplyBuffer;
 use super::{binary, resp, text};
 
 /// The parser of the dialect that a connection speaks.
@@ -90,7 +90,7 @@ impl DialectRequest<'_> {
     }
 
     /// Carries it out and writes its reply, for text also where it asked for none.
-    pub(super) fn answer(&self, context: &mut Context<'_>, reply: &mut Reply) {
+    pub(super) fn answer(&self, context: &mut Context<'_>, reply: &mut ReplyBuffer) {
         match self {
             DialectRequest::Text(request) => text::answer(&request.command, context, reply),
             DialectRequest::Binary(request) => binary::answer(request, context, reply),
@@ -99,7 +99,7 @@ impl DialectRequest<'_> {
     }
 
     /// Writes the answer to a request that was chosen to fail.
-    pub(super) fn fail(&self, reply: &mut Reply) {
+    pub(super) fn fail(&self, reply: &mut ReplyBuffer) {
         match self {
             DialectRequest::Text(_) => text::fail(reply),
             DialectRequest::Binary(request) => binary::fail(request, reply),

@@ -17,7 +17,7 @@ pub const PARTS_MAX: usize = 16;
 
 /// Bytes of one reply while it is written.
 #[derive(Debug, Default)]
-pub(super) struct Reply {
+pub(super) struct ReplyBuffer {
     own: Vec<u8>,
     /// Values, and before which own byte each goes.
     values: Vec<(usize, Arc<[u8]>)>,
@@ -27,7 +27,7 @@ pub(super) struct Reply {
     parts: Vec<usize>,
 }
 
-impl Reply {
+impl ReplyBuffer {
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.own.extend_from_slice(bytes);
     }
@@ -108,7 +108,7 @@ pub(super) struct Debt {
 }
 
 #[derive(Debug)]
-struct Owed {
+struct HeldReply {
     debt: Debt,
     due: Nanos,
     /// Where in the stream of all bytes of the connection the reply ends.
@@ -130,7 +130,7 @@ pub(super) struct Owing {
     own: Vec<u8>,
     own_taken: usize,
     pieces: VecDeque<Piece>,
-    owed: VecDeque<Owed>,
+    owed: VecDeque<HeldReply>,
     /// Bytes of the stream that were sent.
     sent: u64,
     /// Bytes of the stream that there are.
@@ -145,7 +145,7 @@ pub(super) struct Owing {
 
 impl Owing {
     /// Adds a reply that is held until `debt.arrived + debt.asked_ns`, and until all before it are due.
-    pub(super) fn add(&mut self, reply: &Reply, debt: Debt) {
+    pub(super) fn add(&mut self, reply: &ReplyBuffer, debt: Debt) {
         let mut from = 0;
         for (at, value) in &reply.values {
             self.add_own(&reply.own[from..*at]);
@@ -155,7 +155,7 @@ impl Owing {
         self.add_own(&reply.own[from..]);
         self.end += reply.len() as u64;
         self.last_due = self.last_due.max(debt.arrived.saturating_add(debt.asked_ns));
-        self.owed.push_back(Owed { debt, due: self.last_due, end: self.end });
+        self.owed.push_back(HeldReply { debt, due: self.last_due, end: self.end });
     }
 
     /// Cuts the newest reply to `len` bytes of its `full`.
@@ -216,7 +216,7 @@ impl Owing {
         parts: &mut [IoSlice<'a>; PARTS_MAX],
     ) -> usize {
         self.copied = copied;
-        let is_free = |owed: &&Owed| owed.due <= now && owed.debt.copy <= copied;
+        let is_free = |owed: &&HeldReply| owed.due <= now && owed.debt.copy <= copied;
         while let Some(owed) = self.owed.get(self.released).filter(is_free) {
             self.released += 1;
             self.released_end = owed.end;
@@ -313,8 +313,8 @@ mod tests {
         Debt { request, verb: "get", arrived, asked_ns, whole: true, copy: 0 }
     }
 
-    fn reply(parts: &[&[u8]]) -> Reply {
-        let mut reply = Reply::default();
+    fn reply(parts: &[&[u8]]) -> ReplyBuffer {
+        let mut reply = ReplyBuffer::default();
         for part in parts {
             reply.push(b"head ");
             reply.push_value(Arc::from(*part));

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::protocol::Keys;
 use crate::server::context::Context;
-use crate::server::owed::Reply;
+use crate::server::owed::ReplyBuffer;
 use crate::server::resp::request::signed;
-use crate::server::store::{Form, Item, item_len_bytes};
+use crate::server::store::{Form, StoredItem, item_len_bytes};
 use crate::time::{NEVER, Nanos};
 
 pub(super) const SYNTAX: &str = "ERR syntax error";
@@ -17,7 +17,7 @@ pub(super) const TOO_LARGE: &str = "ERR string exceeds maximum allowed size";
 pub(super) const WRONG_LOGIN: &str = "WRONGPASS invalid username-password pair or user is disabled.";
 
 /// Writes an error with these words.
-pub(super) fn error(words: &str, reply: &mut Reply) {
+pub(super) fn error(words: &str, reply: &mut ReplyBuffer) {
     reply.push(b"-");
     reply.push(words.as_bytes());
     reply.push(b"\r\n");
@@ -27,7 +27,7 @@ pub(super) fn error(words: &str, reply: &mut Reply) {
 pub(super) struct Call<'c, 'x, 'w> {
     pub(super) words: Keys<'w>,
     pub(super) context: &'c mut Context<'x>,
-    pub(super) reply: &'c mut Reply,
+    pub(super) reply: &'c mut ReplyBuffer,
 }
 
 impl<'w> Call<'_, '_, 'w> {
@@ -109,7 +109,7 @@ impl<'w> Call<'_, '_, 'w> {
     }
 
     /// What is stored under the key, if it is of the form that the command needs; says so if it is not.
-    pub(super) fn stored(&mut self, key: &[u8], form: Form) -> Result<Option<Item>, ()> {
+    pub(super) fn stored(&mut self, key: &[u8], form: Form) -> Result<Option<StoredItem>, ()> {
         match self.context.store.peek(key, self.context.now) {
             Some(item) if item.form() != form => {
                 self.error(WRONG_TYPE);

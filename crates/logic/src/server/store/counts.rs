@@ -4,7 +4,7 @@
 /// statistics").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each field is the counter of that name in memcached's protocol document")]
-pub struct Counts {
+pub struct StoreCounts {
     pub cmd_get: u64,
     pub cmd_set: u64,
     pub cmd_flush: u64,

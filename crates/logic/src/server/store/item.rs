@@ -16,7 +16,7 @@ const FLAGS_BYTES: usize = 4;
 
 /// A stored item.
 #[derive(Clone, Debug)]
-pub struct Item {
+pub struct StoredItem {
     pub(super) key: Arc<[u8]>,
     /// The value.
     pub value: Arc<[u8]>,
@@ -56,7 +56,7 @@ pub(super) struct Marks {
     pub(super) key_encoded: bool,
 }
 
-impl Item {
+impl StoredItem {
     pub(super) fn new(
         key: Arc<[u8]>,
         value: Arc<[u8]>,
@@ -64,9 +64,9 @@ impl Item {
         cas: u64,
         expires: Nanos,
         now: Nanos,
-    ) -> Item {
+    ) -> StoredItem {
         let (form, marks) = (Form::default(), Marks::default());
-        Item { key, value, flags, cas, expires, used: false, form, marks, last_read: now }
+        StoredItem { key, value, flags, cas, expires, used: false, form, marks, last_read: now }
     }
 
     /// Where it is stored.

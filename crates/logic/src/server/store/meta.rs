@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::item::{Item, Marks};
+use super::item::{Marks, StoredItem};
 use super::{Incoming, Match, Store};
 use crate::protocol::{Outcome, Verb};
 use crate::time::{NEVER, Nanos, SECOND};
 
 /// What a meta read may do beside reading.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::server) struct Ask {
+pub(in crate::server) struct MetaReadOptions {
     /// Make an empty item with this expiry where there is none.
     pub(in crate::server) vivify_s: Option<i32>,
     /// Let somebody renew an item that expires in less than this.
@@ -20,8 +20,8 @@ pub(in crate::server) struct Ask {
 
 /// What a meta read found.
 #[derive(Clone, Debug)]
-pub(in crate::server) struct Glance {
-    pub(in crate::server) item: Item,
+pub(in crate::server) struct MetaRead {
+    pub(in crate::server) item: StoredItem,
     /// Whether it had been read before.
     pub(in crate::server) read_before: bool,
     /// When it was read before this, or else stored.
@@ -34,7 +34,12 @@ pub(in crate::server) struct Glance {
 
 impl Store {
     /// mg.
-    pub(in crate::server) fn glance(&mut self, key: &[u8], ask: &Ask, now: Nanos) -> Option<Glance> {
+    pub(in crate::server) fn meta_read(
+        &mut self,
+        key: &[u8],
+        ask: &MetaReadOptions,
+        now: Nanos,
+    ) -> Option<MetaRead> {
         let Some(place) = self.find(key, now) else {
             self.counts.cmd_get += 1;
             let Some(expiry_s) = ask.vivify_s else {
@@ -48,7 +53,7 @@ impl Store {
             let item = self.item_mut(place);
             item.marks.token_sent = true;
             let item = item.clone();
-            return Some(Glance { item, read_before: false, last_read: now, won: true, recaching: false });
+            return Some(MetaRead { item, read_before: false, last_read: now, won: true, recaching: false });
         };
         match ask.expiry_s {
             None => {
@@ -70,14 +75,14 @@ impl Store {
         let won = !recaching && (item.marks.stale || soon);
         item.marks.token_sent |= won;
         let item = self.mark_read(place, now).clone();
-        Some(Glance { item, read_before, last_read, won, recaching })
+        Some(MetaRead { item, read_before, last_read, won, recaching })
     }
 
     /// ms with a CAS unique that may be old: what it stores in place of something newer is marked as stale and keeps
     /// the expiry of that.
     pub(in crate::server) fn put_stale(&mut self, incoming: &Incoming<'_>, now: Nanos) -> Outcome {
         let older = self.peek(incoming.key, now).filter(|item| incoming.cas < item.cas);
-        let Some(Item { expires, marks, .. }) = older.cloned() else {
+        let Some(StoredItem { expires, marks, .. }) = older.cloned() else {
             return self.put(Verb::Cas, incoming, now);
         };
         self.counts.cmd_set += 1;

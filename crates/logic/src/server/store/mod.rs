@@ -13,10 +13,10 @@ use crate::protocol::{Outcome, Verb};
 use crate::rng::below;
 use crate::time::{NEVER, Nanos, SECOND};
 
-pub use self::counts::Counts;
+pub use self::counts::StoreCounts;
 pub(super) use self::item::{Form, item_len_bytes};
-pub use self::item::{Item, KEY_MAX_BYTES};
-pub(super) use self::meta::{Ask, Glance};
+pub use self::item::{KEY_MAX_BYTES, StoredItem};
+pub(super) use self::meta::{MetaRead, MetaReadOptions};
 
 /// Expiry times above this are points in unix time (`protocol.txt`, "Expiration times").
 const RELATIVE_MAX_S: i32 = 60 * 60 * 24 * 30;
@@ -97,7 +97,7 @@ pub struct Store {
     limits: Limits,
     policy: ExpiryPolicy,
     unix_ns_at_zero: u64,
-    items: Vec<Option<Item>>,
+    items: Vec<Option<StoredItem>>,
     places: HashMap<Arc<[u8]>, u32, BuildHasherDefault<DefaultHasher>>,
     free: Vec<u32>,
     /// Where eviction goes on looking.
@@ -112,7 +112,7 @@ pub struct Store {
     /// Keys under which something was stored, where that is asked for.
     changes: Option<Vec<Arc<[u8]>>>,
     /// What was counted.
-    pub counts: Counts,
+    pub counts: StoreCounts,
 }
 
 impl Store {
@@ -133,7 +133,7 @@ impl Store {
             flush_due: NEVER,
             lapses: Vec::new(),
             changes: None,
-            counts: Counts::default(),
+            counts: StoreCounts::default(),
         }
     }
 
@@ -163,7 +163,7 @@ impl Store {
     }
 
     /// get, gets.
-    pub fn read(&mut self, key: &[u8], now: Nanos) -> Option<&Item> {
+    pub fn read(&mut self, key: &[u8], now: Nanos) -> Option<&StoredItem> {
         self.counts.cmd_get += 1;
         match self.find(key, now) {
             Some(place) => {
@@ -178,7 +178,7 @@ impl Store {
     }
 
     /// gat, gats; what touch does before it answers.
-    pub fn read_and_touch(&mut self, key: &[u8], expiry_s: i32, now: Nanos) -> Option<&Item> {
+    pub fn read_and_touch(&mut self, key: &[u8], expiry_s: i32, now: Nanos) -> Option<&StoredItem> {
         self.counts.cmd_touch += 1;
         let Some(place) = self.find(key, now) else {
             self.counts.touch_misses += 1;
@@ -190,7 +190,12 @@ impl Store {
     }
 
     /// Reads and touches as [`Store::read_and_touch`] does, with a moment of expiry.
-    pub(super) fn read_and_touch_until(&mut self, key: &[u8], expires: Nanos, now: Nanos) -> Option<&Item> {
+    pub(super) fn read_and_touch_until(
+        &mut self,
+        key: &[u8],
+        expires: Nanos,
+        now: Nanos,
+    ) -> Option<&StoredItem> {
         self.read_and_touch(key, 0, now)?;
         let place = self.find(key, now)?;
         let item = self.item_mut(place);
@@ -199,7 +204,7 @@ impl Store {
     }
 
     /// An item, without counting anything.
-    pub(super) fn peek(&mut self, key: &[u8], now: Nanos) -> Option<&Item> {
+    pub(super) fn peek(&mut self, key: &[u8], now: Nanos) -> Option<&StoredItem> {
         let place = self.find(key, now)?;
         self.items[place].as_ref()
     }
@@ -315,11 +320,11 @@ impl Store {
 
     /// Sets all counters to zero; items stay.
     pub fn reset_counts(&mut self) {
-        self.counts = Counts::default();
+        self.counts = StoreCounts::default();
     }
 
     /// Some item whose key is not `key`, chosen by `chance`; `None` when there is no other.
-    pub fn other_than(&self, key: &[u8], chance: u64) -> Option<&Item> {
+    pub fn other_than(&self, key: &[u8], chance: u64) -> Option<&StoredItem> {
         let start = below(chance, self.items.len().max(1) as u64) as usize;
         let (before, after) = self.items.split_at(start);
         after.iter().chain(before).flatten().find(|item| &*item.key != key)
@@ -336,12 +341,12 @@ impl Store {
     }
 
     /// What is stored under this key, whether it lives or not.
-    pub(super) fn stored(&self, key: &[u8]) -> Option<&Item> {
+    pub(super) fn stored(&self, key: &[u8]) -> Option<&StoredItem> {
         self.items[*self.places.get(key)? as usize].as_ref()
     }
 
     /// All that lives.
-    pub(super) fn living(&self, now: Nanos) -> impl Iterator<Item = &Item> {
+    pub(super) fn living(&self, now: Nanos) -> impl Iterator<Item = &StoredItem> {
         let flushed_cas = self.flushed_cas;
         self.items.iter().flatten().filter(move |item| item.cas > flushed_cas && item.expires > now)
     }
@@ -426,7 +431,7 @@ impl Store {
         if let Some(place) = place {
             let item = self.item_mut(place);
             let old_len = item.len_bytes();
-            *item = Item::new(item.key.clone(), value, flags, cas, expires, now);
+            *item = StoredItem::new(item.key.clone(), value, flags, cas, expires, now);
             item.used = true;
             let (new_len, key) = (item.len_bytes(), item.key.clone());
             self.len_bytes = self.len_bytes - old_len + new_len;
@@ -436,7 +441,7 @@ impl Store {
                 self.remove(dead as usize);
             }
             let key: Arc<[u8]> = Arc::from(key);
-            let item = Item::new(key.clone(), value, flags, cas, expires, now);
+            let item = StoredItem::new(key.clone(), value, flags, cas, expires, now);
             self.len_bytes += item.len_bytes();
             let place = match self.free.pop() {
                 Some(place) => place,
@@ -470,7 +475,7 @@ impl Store {
         }
     }
 
-    fn mark_read(&mut self, place: usize, now: Nanos) -> &Item {
+    fn mark_read(&mut self, place: usize, now: Nanos) -> &StoredItem {
         let item = self.item_mut(place);
         item.marks.read = true;
         item.last_read = now;
@@ -484,7 +489,7 @@ impl Store {
         self.len_bytes -= item.len_bytes();
     }
 
-    fn item_mut(&mut self, place: usize) -> &mut Item {
+    fn item_mut(&mut self, place: usize) -> &mut StoredItem {
         self.items[place].as_mut().expect("the index names only places that hold an item")
     }
 

@@ -5,7 +5,7 @@
 use crate::protocol::Verb;
 use crate::server::contract::ParserStep;
 use crate::server::lines::{
-    BAD_FORMAT, ERROR, LINE_MAX_BYTES, Line, signed, take_line, unsigned, without_end,
+    BAD_FORMAT, ERROR, LINE_MAX_BYTES, RequestLine, signed, take_line, unsigned, without_end,
 };
 use crate::server::meta::{self, Meta, Payload};
 use crate::server::store::{Incoming, KEY_MAX_BYTES, item_len_bytes};
@@ -142,10 +142,10 @@ impl Parser {
         self.block.forget_lent();
         if self.block.pending.is_none() {
             let line = match take_line(&mut self.line, input, line_max_bytes) {
-                Line::Need => return ParserStep::Need,
-                Line::TooLong => return ParserStep::HangUp,
-                Line::Whole(line) => line,
-                Line::Kept => {
+                RequestLine::Need => return ParserStep::Need,
+                RequestLine::TooLong => return ParserStep::Close,
+                RequestLine::Whole(line) => line,
+                RequestLine::Kept => {
                     self.line_done = true;
                     without_end(&self.line)
                 }
@@ -153,7 +153,7 @@ impl Parser {
             match parse_line(line, item_max_bytes) {
                 Parsed::Request(request) => return ParserStep::Request(request),
                 Parsed::Pending(pending) => self.block.pending = Some(pending),
-                Parsed::HangUp => return ParserStep::HangUp,
+                Parsed::Close => return ParserStep::Close,
             }
         }
         match self.block.take(input) {
@@ -236,7 +236,7 @@ fn line_max_bytes(line: &[u8]) -> usize {
 enum Parsed<'a> {
     Request(Request<'a>),
     Pending(Pending),
-    HangUp,
+    Close,
 }
 
 /// The words of a line; more than memcached looks at are counted, but not kept.
@@ -294,7 +294,7 @@ fn parse_line(line: &[u8], item_max_bytes: usize) -> Parsed<'_> {
             }
             b"quit" => Parsed::Request(Request { verb: "quit", command: Command::Quit, noreply: true }),
             b"shutdown" => said("ERROR: shutdown not enabled"),
-            _ if words.count >= 2 && words.last.starts_with(b"HTTP/") => Parsed::HangUp,
+            _ if words.count >= 2 && words.last.starts_with(b"HTTP/") => Parsed::Close,
             _ => said(ERROR),
         },
     }
