@@ -7,7 +7,7 @@ use super::answer::{Answer, Chunk, Item, Sink, Stamp, UNFIT, arrived, ended, end
 use crate::connection::inflight::{AnswerUse, Inflight, Ticket};
 use crate::connection::outbox::Outbox;
 use crate::protocol::udp::{
-    Abandoned, Counts, DATAGRAM_MAX_BYTES, Frame, Gathered, Gathering, Shape, Taken, shape,
+    Abandoned, DATAGRAM_MAX_BYTES, DatagramCounts, Frame, Gathered, Gathering, Shape, Taken, shape,
 };
 use crate::protocol::{Codec, Expect, Fault, Malformed, Op, Outcome, Refused, Step, Tag};
 use crate::time::Nanos;
@@ -27,7 +27,7 @@ pub(super) struct Datagrams {
     #[allow(clippy::vec_box)]
     spare: Vec<Box<Gathering>>,
     abandoned: Abandoned,
-    counts: Counts,
+    counts: DatagramCounts,
     /// The server numbers all datagrams of a multi-get's reply together.
     is_stream: bool,
 }
@@ -39,7 +39,7 @@ impl Datagrams {
     }
 
     /// What became of datagrams so far.
-    pub(super) fn counts(&self) -> Counts {
+    pub(super) fn counts(&self) -> DatagramCounts {
         self.counts
     }
 

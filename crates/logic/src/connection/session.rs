@@ -81,8 +81,8 @@ impl<C: Codec> Session<C> {
     }
 
     /// What became of datagrams so far, over all connections of this session.
-    pub fn datagram_counts(&self) -> udp::Counts {
-        self.datagrams.as_ref().map_or_else(udp::Counts::default, |datagrams| datagrams.counts())
+    pub fn datagram_counts(&self) -> udp::DatagramCounts {
+        self.datagrams.as_ref().map_or_else(udp::DatagramCounts::default, |datagrams| datagrams.counts())
     }
 
     /// Over datagrams: gives up every request that has taken `timeout` or longer, and returns how many those are.

@@ -11,7 +11,7 @@ use crate::connection::outbox::Outbox;
 
 /// A user and a password.
 #[derive(Clone, Copy)]
-pub struct Login<'a> {
+pub struct Credentials<'a> {
     /// The user; empty where the server has only a password (`requirepass` of Redis).
     pub user: &'a [u8],
     /// The password.
@@ -82,9 +82,9 @@ impl fmt::Debug for Handshake {
     }
 }
 
-impl fmt::Debug for Login<'_> {
+impl fmt::Debug for Credentials<'_> {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.debug_struct("Login").finish_non_exhaustive()
+        to.debug_struct("Credentials").finish_non_exhaustive()
     }
 }
 
@@ -96,11 +96,11 @@ impl Handshake {
 
     /// RESP2: AUTH with a login, SELECT of a database other than 0. An AUTH without user is understood by every version
     /// of Redis, one with a user since 6.0.
-    pub fn resp2(login: Option<Login<'_>>, database: u32) -> Handshake {
+    pub fn resp2(login: Option<Credentials<'_>>, database: u32) -> Handshake {
         let mut codec = Resp2::new();
         let mut out = Outbox::default();
         let mut replies = 0;
-        if let Some(Login { user, password }) = login {
+        if let Some(Credentials { user, password }) = login {
             let words: &[&[u8]] =
                 if user.is_empty() { &[b"AUTH", password] } else { &[b"AUTH", user, password] };
             codec.encode_command(words, &mut out);
@@ -115,12 +115,12 @@ impl Handshake {
 
     /// RESP3: HELLO 3, with the login in it, SELECT of a database other than 0. A login without user is that of the user
     /// `default`.
-    pub fn resp3(login: Option<Login<'_>>, database: u32) -> Handshake {
+    pub fn resp3(login: Option<Credentials<'_>>, database: u32) -> Handshake {
         let mut codec = Resp3::new();
         let mut out = Outbox::default();
         match login {
             None => codec.encode_command(&[b"HELLO", b"3"], &mut out),
-            Some(Login { user, password }) => {
+            Some(Credentials { user, password }) => {
                 let user = if user.is_empty() { b"default" } else { user };
                 codec.encode_command(&[b"HELLO", b"3", b"AUTH", user, password], &mut out)
             }
@@ -137,7 +137,7 @@ impl Handshake {
     /// # Errors
     /// Returns [`Refused`] for a user that is empty or has blanks, control characters or colons, and for a password
     /// with control characters.
-    pub fn text(login: Login<'_>) -> Result<Handshake, Refused> {
+    pub fn text(login: Credentials<'_>) -> Result<Handshake, Refused> {
         let mut out = Outbox::default();
         Text::new().encode_auth(login.user, login.password, 0, &mut out)?;
         Ok(Handshake { bytes: bytes_of(&out), replies: 1, dialect: Dialect::Text })
@@ -147,7 +147,7 @@ impl Handshake {
     ///
     /// # Errors
     /// Returns [`Refused`] for a user or a password with a zero byte.
-    pub fn binary(login: Login<'_>) -> Result<Handshake, Refused> {
+    pub fn binary(login: Credentials<'_>) -> Result<Handshake, Refused> {
         let mut out = Outbox::default();
         Binary::new().encode_auth(login.user, login.password, 0, &mut out)?;
         Ok(Handshake { bytes: bytes_of(&out), replies: 1, dialect: Dialect::Binary })
@@ -233,8 +233,8 @@ mod tests {
     use super::*;
     use proptest::prelude::{any, proptest};
 
-    const LOGIN: Login<'_> = Login { user: b"user", password: b"secret" };
-    const NO_USER: Login<'_> = Login { user: b"", password: b"secret" };
+    const LOGIN: Credentials<'_> = Credentials { user: b"user", password: b"secret" };
+    const NO_USER: Credentials<'_> = Credentials { user: b"", password: b"secret" };
 
     /// What Redis 7 answers HELLO 3 with.
     const HELLO: &[u8] = b"%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:3\r\n\
@@ -357,7 +357,7 @@ mod tests {
         assert_eq!(handshake.bytes(), [&head[..], b"PLAIN\0user\0secret"].concat());
         assert_eq!(heard(&handshake, &authenticated(0, b"Authenticated")), (Ok(HandshakeProgress::Done), 0));
         assert_eq!(heard(&handshake, &authenticated(0x20, b"Auth failure.")).0, refused("Auth failure."));
-        assert!(Handshake::binary(Login { user: b"a\0b", password: b"" }).is_err());
+        assert!(Handshake::binary(Credentials { user: b"a\0b", password: b"" }).is_err());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Packets of memcached's binary protocol as replies: what a header means, and what stands behind it.
 
-use super::packets::{Header, opcode, status};
+use super::packets::{ReplyHeader, opcode, status};
 use crate::protocol::{Fault, Outcome, Skimmed, Step, Tag};
 
 /// What the header of a packet means to the codec.
@@ -16,7 +16,7 @@ pub(super) enum Meaning {
 }
 
 #[inline]
-pub(super) fn item<'a>(tag: Option<Tag>, header: &Header, kept: &'a [u8]) -> Step<'a> {
+pub(super) fn item<'a>(tag: Option<Tag>, header: &ReplyHeader, kept: &'a [u8]) -> Step<'a> {
     let Some((flags, key)) = kept.split_first_chunk::<4>() else {
         unreachable!("the check of the header kept four bytes of flags");
     };
@@ -30,19 +30,24 @@ pub(super) fn item<'a>(tag: Option<Tag>, header: &Header, kept: &'a [u8]) -> Ste
 }
 
 /// What the answer to a request without reply means: a condition that did not hold is no error.
-pub(super) fn quiet_change(header: &Header) -> Meaning {
+pub(super) fn quiet_change(header: &ReplyHeader) -> Meaning {
     if matches!(outcome(header), Outcome::Error(_)) { Meaning::QuietError } else { Meaning::Nothing }
 }
 
 /// What stands behind extras and key.
 #[inline]
-pub(super) fn words<'a>(header: &Header, kept: &'a [u8]) -> &'a [u8] {
+pub(super) fn words<'a>(header: &ReplyHeader, kept: &'a [u8]) -> &'a [u8] {
     kept.get(header.fixed_bytes()..).unwrap_or_default()
 }
 
 /// A reply. The words are kept of errors, of version, and of the end of an authentication.
 #[inline]
-pub(super) fn reply<'a>(tag: Option<Tag>, outcome: Outcome, header: &Header, kept: &'a [u8]) -> Step<'a> {
+pub(super) fn reply<'a>(
+    tag: Option<Tag>,
+    outcome: Outcome,
+    header: &ReplyHeader,
+    kept: &'a [u8],
+) -> Step<'a> {
     let text = &kept[header.fixed_bytes()..];
     let (outcome, message) = match outcome {
         Outcome::Number(_) => match text.first_chunk::<8>() {
@@ -57,7 +62,7 @@ pub(super) fn reply<'a>(tag: Option<Tag>, outcome: Outcome, header: &Header, kep
 
 /// How the request ended that a whole packet with this header answers, where it is one of those that nearly all are.
 #[inline]
-pub(super) fn skimmed(header: &Header) -> Option<Skimmed> {
+pub(super) fn skimmed(header: &ReplyHeader) -> Option<Skimmed> {
     match (header.opcode, header.status) {
         (opcode::GET | opcode::GAT, status::DONE) => Some(Skimmed { outcome: Outcome::Hit, items: 1 }),
         (opcode::GET | opcode::GAT, status::NOT_FOUND) => Some(Skimmed { outcome: Outcome::Miss, items: 0 }),
@@ -71,7 +76,7 @@ pub(super) fn skimmed(header: &Header) -> Option<Skimmed> {
 /// Where the condition of a verb did not hold, the status names the reason (the key exists, or does not), and the text
 /// protocol says NOT_STORED: that is taken for all protocols.
 #[inline]
-pub(super) fn outcome(header: &Header) -> Outcome {
+pub(super) fn outcome(header: &ReplyHeader) -> Outcome {
     match (header.status, header.opcode) {
         (status::DONE, opcode::SET | opcode::ADD | opcode::REPLACE | opcode::APPEND | opcode::PREPEND) => {
             Outcome::Stored

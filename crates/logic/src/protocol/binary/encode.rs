@@ -1,6 +1,6 @@
 //! Requests of memcached's binary protocol as packets.
 
-use super::packets::{Head, KEY_MAX_BYTES, opcode};
+use super::packets::{KEY_MAX_BYTES, RequestHeader, opcode};
 use crate::connection::outbox::Outbox;
 use crate::protocol::{Expect, NOT_MEMCACHED, Op, Refused, Tag, Verb};
 
@@ -15,7 +15,7 @@ pub(super) fn encode_auth(
         return Err(Refused("a user or password with a zero byte cannot be sent with SASL PLAIN"));
     }
     let mechanism = b"PLAIN";
-    let head = Head { opcode: opcode::SASL_AUTH, opaque: tag, cas: 0 };
+    let head = RequestHeader { opcode: opcode::SASL_AUTH, opaque: tag, cas: 0 };
     head.push(0, mechanism.len(), user.len() + password.len() + 2, out);
     for part in [mechanism, &b"\0"[..], user, b"\0", password] {
         out.push(part);
@@ -27,8 +27,11 @@ pub(super) fn encode_auth(
 #[inline]
 pub(super) fn encode_one(op: &Op<'_>, tag: Tag, out: &mut Outbox) -> Result<Expect, Refused> {
     let key = op.keys.key(0);
-    let head =
-        Head { opcode: opcode_of(op)?, opaque: tag, cas: if op.verb == Verb::Cas { op.cas } else { 0 } };
+    let head = RequestHeader {
+        opcode: opcode_of(op)?,
+        opaque: tag,
+        cas: if op.verb == Verb::Cas { op.cas } else { 0 },
+    };
     match op.verb {
         Verb::Version => head.push(0, 0, 0, out),
         Verb::Get | Verb::Gets | Verb::Gat | Verb::Gats | Verb::Touch => {
@@ -56,7 +59,7 @@ pub(super) fn encode_one(op: &Op<'_>, tag: Tag, out: &mut Outbox) -> Result<Expe
     Ok(if op.noreply { Expect::Nothing } else { Expect::Reply })
 }
 
-fn push_store(op: &Op<'_>, head: Head, key: &[u8], out: &mut Outbox) -> Result<(), Refused> {
+fn push_store(op: &Op<'_>, head: RequestHeader, key: &[u8], out: &mut Outbox) -> Result<(), Refused> {
     check_key(key)?;
     if op.value.len() > u32::MAX as usize - 1024 {
         return Err(Refused("a value must fit in 32 bits of length"));
@@ -80,7 +83,7 @@ fn push_store(op: &Op<'_>, head: Head, key: &[u8], out: &mut Outbox) -> Result<(
 
 /// Writes a request of a key that may set its expiry.
 #[inline]
-pub(super) fn push_read(head: Head, key: &[u8], expiry_s: i64, out: &mut Outbox) {
+pub(super) fn push_read(head: RequestHeader, key: &[u8], expiry_s: i64, out: &mut Outbox) {
     if matches!(head.opcode, opcode::GAT | opcode::GATKQ | opcode::TOUCH) {
         head.push(4, key.len(), 0, out);
         out.push(&expiry(expiry_s));

@@ -10,7 +10,7 @@ mod packets;
 
 use self::decode::{Meaning, item, outcome, quiet_change, reply, skimmed, words};
 use self::encode::{check_many, encode_auth, encode_one, push_read};
-use self::packets::{Event, Head, Header, Packets, opcode, status};
+use self::packets::{PacketEvent, Packets, ReplyHeader, RequestHeader, opcode, status};
 use super::batch::{Batches, Found};
 use super::{Codec, Expect, Keys, Malformed, Op, Outcome, Refused, Skimmed, Step, Tag};
 use crate::connection::outbox::Outbox;
@@ -22,14 +22,14 @@ use crate::connection::outbox::Outbox;
 pub struct Binary {
     packets: Packets,
     /// The multi-get whose replies are passing by.
-    group: Group,
+    group: MultigetState,
     /// The read that is answered when its value has passed.
     reading: Option<Tag>,
 }
 
 /// How far the replies to a multi-get have come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Group {
+enum MultigetState {
     /// There was nothing for any, or nothing yet.
     Empty,
     /// The one with this tag has had an item.
@@ -49,7 +49,7 @@ pub struct PlainBinary {
 
 impl Codec for Binary {
     fn new() -> Binary {
-        Binary { packets: Packets::new(), group: Group::Empty, reading: None }
+        Binary { packets: Packets::new(), group: MultigetState::Empty, reading: None }
     }
 
     #[inline]
@@ -59,14 +59,14 @@ impl Codec for Binary {
         }
         let read = check_many(op)?;
         for n in 0..op.keys.count() {
-            let head = Head {
+            let head = RequestHeader {
                 opcode: if read == opcode::GAT { opcode::GATKQ } else { opcode::GETKQ },
                 opaque: tag,
                 cas: 0,
             };
             push_read(head, op.keys.key(n), op.expiry_s, out);
         }
-        Head { opcode: opcode::NOOP, opaque: tag, cas: 0 }.push(0, 0, 0, out);
+        RequestHeader { opcode: opcode::NOOP, opaque: tag, cas: 0 }.push(0, 0, 0, out);
         Ok(Expect::Reply)
     }
 
@@ -74,14 +74,14 @@ impl Codec for Binary {
     fn decode<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Result<Step<'s>, Malformed> {
         loop {
             match self.packets.take(input)? {
-                Event::Need => return Ok(Step::Need),
-                Event::Value(bytes) => return Ok(Step::Body(bytes)),
-                Event::ValueEnd => {
+                PacketEvent::Need => return Ok(Step::Need),
+                PacketEvent::Value(bytes) => return Ok(Step::Body(bytes)),
+                PacketEvent::ValueEnd => {
                     if let Some(tag) = self.reading.take() {
                         return Ok(Step::Reply { tag: Some(tag), outcome: Outcome::Hit, message: &[] });
                     }
                 }
-                Event::Head(header, kept) => match self.meaning(&header) {
+                PacketEvent::Head(header, kept) => match self.meaning(&header) {
                     Meaning::Nothing => self.packets.drop_value(),
                     Meaning::Item => return Ok(item(Some(header.opaque), &header, self.packets.kept(kept))),
                     Meaning::QuietError => {
@@ -98,7 +98,7 @@ impl Codec for Binary {
     #[inline(always)]
     fn skim(&mut self, oldest: Tag, input: &mut &[u8]) -> Option<Skimmed> {
         // Between the values of a multi-get, everything is read step by step.
-        if self.group != Group::Empty {
+        if self.group != MultigetState::Empty {
             return None;
         }
         let (header, rest) = self.packets.whole(input)?;
@@ -124,25 +124,25 @@ impl Binary {
         encode_auth(user, password, tag, out)
     }
 
-    fn meaning(&mut self, header: &Header) -> Meaning {
+    fn meaning(&mut self, header: &ReplyHeader) -> Meaning {
         let tag = header.opaque;
         match header.opcode {
             opcode::GETKQ | opcode::GATKQ => match header.status {
-                _ if self.group == Group::Ended(tag) => Meaning::Nothing,
+                _ if self.group == MultigetState::Ended(tag) => Meaning::Nothing,
                 status::DONE => {
-                    self.group = Group::Found(tag);
+                    self.group = MultigetState::Found(tag);
                     Meaning::Item
                 }
                 status::NOT_FOUND => Meaning::Nothing,
                 _ => {
-                    self.group = Group::Ended(tag);
+                    self.group = MultigetState::Ended(tag);
                     Meaning::Reply(outcome(header))
                 }
             },
-            opcode::NOOP => match std::mem::replace(&mut self.group, Group::Empty) {
-                Group::Ended(ended) if ended == tag => Meaning::Nothing,
+            opcode::NOOP => match std::mem::replace(&mut self.group, MultigetState::Empty) {
+                MultigetState::Ended(ended) if ended == tag => Meaning::Nothing,
                 _ if header.status != status::DONE => Meaning::Reply(outcome(header)),
-                Group::Found(found) if found == tag => Meaning::Reply(Outcome::Hit),
+                MultigetState::Found(found) if found == tag => Meaning::Reply(Outcome::Hit),
                 _ => Meaning::Reply(Outcome::Miss),
             },
             _ if header.is_quiet_change() => quiet_change(header),
@@ -171,7 +171,7 @@ impl Codec for PlainBinary {
         }
         let read = check_many(op)?;
         for n in 0..op.keys.count() {
-            push_read(Head { opcode: read, opaque: 0, cas: 0 }, op.keys.key(n), op.expiry_s, out);
+            push_read(RequestHeader { opcode: read, opaque: 0, cas: 0 }, op.keys.key(n), op.expiry_s, out);
         }
         self.batches.ask_batch(tag, op.keys.count() as u32);
         Ok(Expect::Reply)
@@ -181,14 +181,14 @@ impl Codec for PlainBinary {
     fn decode<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Result<Step<'s>, Malformed> {
         loop {
             match self.packets.take(input)? {
-                Event::Need => return Ok(Step::Need),
-                Event::Value(bytes) => return Ok(Step::Body(bytes)),
-                Event::ValueEnd => {
+                PacketEvent::Need => return Ok(Step::Need),
+                PacketEvent::Value(bytes) => return Ok(Step::Body(bytes)),
+                PacketEvent::ValueEnd => {
                     if std::mem::take(&mut self.reading) {
                         return Ok(Step::Reply { tag: None, outcome: Outcome::Hit, message: &[] });
                     }
                 }
-                Event::Head(header, kept) => match self.meaning(&header) {
+                PacketEvent::Head(header, kept) => match self.meaning(&header) {
                     Meaning::Nothing => self.packets.drop_value(),
                     Meaning::Item => return Ok(item(None, &header, self.packets.kept(kept))),
                     Meaning::QuietError => {
@@ -232,7 +232,7 @@ impl PlainBinary {
         Ok(expect)
     }
 
-    fn meaning(&mut self, header: &Header) -> Meaning {
+    fn meaning(&mut self, header: &ReplyHeader) -> Meaning {
         if header.is_quiet_change() {
             return quiet_change(header);
         }

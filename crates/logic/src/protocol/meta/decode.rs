@@ -1,6 +1,6 @@
 //! Replies of memcached's meta protocol, and the requests that they answer.
 
-use super::reply::{self, Code, Kind, Reply};
+use super::reply::{self, MetaReply, OpaqueKind, ReplyCode};
 use crate::protocol::batch::{Batches, Blame, Found};
 use crate::protocol::lines::{self, Line, Lines};
 use crate::protocol::{Fault, Malformed, Outcome, Skimmed, Step, Tag};
@@ -18,13 +18,13 @@ pub(super) struct Decoder {
     tag: Tag,
     /// Bytes of it that are still to come.
     left: u32,
-    place: Place,
-    value: Value,
+    place: MetaPosition,
+    value: PassingValue,
 }
 
 /// Where in the stream of replies the next byte stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum MetaPosition {
     /// In a line.
     Line,
     /// In the line that is the number after incr or decr.
@@ -41,7 +41,7 @@ enum Place {
 
 /// Whose the value is that passes by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Value {
+enum PassingValue {
     /// That of a read of one key, which has found this.
     Whole(Found),
     /// One of a multi-get.
@@ -73,8 +73,8 @@ impl Decoder {
             key: None,
             tag: 0,
             left: 0,
-            place: Place::Line,
-            value: Value::Dropped,
+            place: MetaPosition::Line,
+            value: PassingValue::Dropped,
         }
     }
 
@@ -82,11 +82,11 @@ impl Decoder {
     pub(super) fn decode<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Result<Step<'s>, Malformed> {
         loop {
             match self.place {
-                Place::Line => {}
-                Place::Number => return self.take_number(input),
-                Place::Failed => match self.batches.next_failed() {
+                MetaPosition::Line => {}
+                MetaPosition::Number => return self.take_number(input),
+                MetaPosition::Failed => match self.batches.next_failed() {
                     None => {
-                        self.place = Place::Line;
+                        self.place = MetaPosition::Line;
                         continue;
                     }
                     Some(None) => return Ok(Step::QuietError { message: self.batches.failed_words() }),
@@ -95,19 +95,19 @@ impl Decoder {
                         return Ok(Step::Reply { tag: None, outcome, message });
                     }
                 },
-                Place::Body => match (self.take_body(input), self.value) {
+                MetaPosition::Body => match (self.take_body(input), self.value) {
                     ([], _) => return Ok(Step::Need),
-                    (_, Value::Dropped) => continue,
+                    (_, PassingValue::Dropped) => continue,
                     (bytes, _) => return Ok(Step::Body(bytes)),
                 },
-                Place::Return | Place::Feed => match (self.take_body_end(input)?, self.value) {
+                MetaPosition::Return | MetaPosition::Feed => match (self.take_body_end(input)?, self.value) {
                     (false, _) => return Ok(Step::Need),
-                    (true, Value::Whole(found)) => return Ok(self.answer(found.outcome())),
+                    (true, PassingValue::Whole(found)) => return Ok(self.answer(found.outcome())),
                     (true, _) => {}
                 },
             }
             let Some(line) = self.take_line(input)? else { return Ok(Step::Need) };
-            let reply = Reply::read(self.lines.line(line))?;
+            let reply = MetaReply::read(self.lines.line(line))?;
             match self.meaning(&reply)? {
                 Meaning::Nothing => {}
                 Meaning::Item(tag, size) => return self.item(&reply, tag, size, line),
@@ -128,7 +128,7 @@ impl Decoder {
     /// Takes a whole reply to the oldest request, as [`Codec::skim`](crate::protocol::Codec::skim) does.
     #[inline(always)]
     pub(super) fn skim(&mut self, oldest: Tag, input: &mut &[u8]) -> Option<Skimmed> {
-        let at_start = self.place == Place::Line && self.lines.at_start();
+        let at_start = self.place == MetaPosition::Line && self.lines.at_start();
         if !at_start || self.batches.current().is_some() {
             return None;
         }
@@ -160,7 +160,7 @@ impl Decoder {
             return Err(Malformed("a number is not as long as the server said"));
         }
         let number = lines::whole_decimal(digits).ok_or(Malformed("a number is no decimal of 64 bits"))?;
-        self.place = Place::Line;
+        self.place = MetaPosition::Line;
         Ok(self.answer(Outcome::Number(number)))
     }
 
@@ -177,7 +177,7 @@ impl Decoder {
         *input = rest;
         self.left -= body.len() as u32;
         if self.left == 0 {
-            self.place = Place::Return;
+            self.place = MetaPosition::Return;
         }
         body
     }
@@ -185,8 +185,10 @@ impl Decoder {
     /// Takes the line end after a value; false where it is not all there.
     #[inline]
     fn take_body_end(&mut self, input: &mut &[u8]) -> Result<bool, Malformed> {
-        for (place, next, wanted) in [(Place::Return, Place::Feed, b'\r'), (Place::Feed, Place::Line, b'\n')]
-        {
+        for (place, next, wanted) in [
+            (MetaPosition::Return, MetaPosition::Feed, b'\r'),
+            (MetaPosition::Feed, MetaPosition::Line, b'\n'),
+        ] {
             if self.place != place {
                 continue;
             }
@@ -202,15 +204,15 @@ impl Decoder {
 
     /// What a line means, now that it has come.
     #[inline]
-    fn meaning(&mut self, reply: &Reply) -> Result<Meaning, Malformed> {
+    fn meaning(&mut self, reply: &MetaReply) -> Result<Meaning, Malformed> {
         match (reply.code, reply.asked) {
-            (Code::Value(size), Some((kind, tag))) => self.value_begins(reply, size, kind, tag),
-            (Code::Plain(Outcome::Error(fault)), _) => Ok(self.failed(fault)),
-            (Code::Plain(outcome), _) => {
+            (ReplyCode::Value(size), Some((kind, tag))) => self.value_begins(reply, size, kind, tag),
+            (ReplyCode::Plain(Outcome::Error(fault)), _) => Ok(self.failed(fault)),
+            (ReplyCode::Plain(outcome), _) => {
                 self.batches.answer();
                 Ok(Meaning::Reply(None, outcome))
             }
-            (Code::End, _) => self.batch_ends(),
+            (ReplyCode::End, _) => self.batch_ends(),
             (_, Some((kind, tag))) => match reply.outcome(kind)? {
                 None => Ok(Meaning::Nothing),
                 Some(outcome) => {
@@ -219,7 +221,7 @@ impl Decoder {
                 }
             },
             // Also what me answers where there is no item.
-            (Code::Miss, None) => {
+            (ReplyCode::Miss, None) => {
                 self.batches.answer();
                 Ok(Meaning::Reply(None, Outcome::Miss))
             }
@@ -229,28 +231,34 @@ impl Decoder {
 
     /// A VA line: a value follows, or a number.
     #[inline]
-    fn value_begins(&mut self, reply: &Reply, size: u32, kind: Kind, tag: Tag) -> Result<Meaning, Malformed> {
+    fn value_begins(
+        &mut self,
+        reply: &MetaReply,
+        size: u32,
+        kind: OpaqueKind,
+        tag: Tag,
+    ) -> Result<Meaning, Malformed> {
         self.tag = tag;
         self.left = size;
-        self.place = if size > 0 { Place::Body } else { Place::Return };
+        self.place = if size > 0 { MetaPosition::Body } else { MetaPosition::Return };
         self.value = match kind {
-            Kind::Read => Value::Whole(reply.found()),
-            Kind::Quiet => Value::Dropped,
-            Kind::Count => {
-                self.place = Place::Number;
+            OpaqueKind::Read => PassingValue::Whole(reply.found()),
+            OpaqueKind::Quiet => PassingValue::Dropped,
+            OpaqueKind::Count => {
+                self.place = MetaPosition::Number;
                 return Ok(Meaning::Nothing);
             }
-            Kind::Part => match self.batches.batch_of(tag) {
-                Some(batch) if batch.ended => Value::Dropped,
+            OpaqueKind::Part => match self.batches.batch_of(tag) {
+                Some(batch) if batch.ended => PassingValue::Dropped,
                 Some(batch) => {
                     batch.found = batch.found.max(reply.found());
-                    Value::Part
+                    PassingValue::Part
                 }
                 None => return Err(Malformed("a value for a multi-get that nobody waits for")),
             },
             _ => return Err(Malformed("a value for a request that did not ask for one")),
         };
-        let shown = self.value != Value::Dropped && !reply.is_place(size);
+        let shown = self.value != PassingValue::Dropped && !reply.is_place(size);
         Ok(if shown { Meaning::Item(tag, size) } else { Meaning::Nothing })
     }
 
@@ -280,7 +288,7 @@ impl Decoder {
         let ended = self.batches.end_batch();
         let (batch, has_failed) = ended.ok_or(Malformed("an MN line that nobody asked for"))?;
         if has_failed {
-            self.place = Place::Failed;
+            self.place = MetaPosition::Failed;
         }
         let is_nothing = batch.ended || batch.is_inquiry;
         Ok(if is_nothing { Meaning::Nothing } else { Meaning::Reply(Some(batch.tag), batch.found.outcome()) })
@@ -289,7 +297,7 @@ impl Decoder {
     #[inline]
     fn item<'s>(
         &'s mut self,
-        reply: &Reply,
+        reply: &MetaReply,
         tag: Tag,
         size: u32,
         line: Line<'s>,

@@ -1,6 +1,6 @@
 //! Requests of memcached's meta protocol as command lines.
 
-use super::reply::Kind;
+use super::reply::OpaqueKind;
 use crate::connection::outbox::Outbox;
 use crate::protocol::{Op, Refused, Tag, Verb, lines};
 use base64::Engine;
@@ -61,7 +61,7 @@ fn push_encoded_key(key: &[u8], says_so: &[u8], out: &mut Outbox) {
 
 /// Writes the opaque and the end of the line.
 #[inline]
-fn push_opaque(kind: Kind, tag: Tag, out: &mut Outbox) {
+fn push_opaque(kind: OpaqueKind, tag: Tag, out: &mut Outbox) {
     out.push(&[b' ', b'O', kind as u8]);
     out.push_decimal(u64::from(tag));
     out.push(b"\r\n");
@@ -69,9 +69,9 @@ fn push_opaque(kind: Kind, tag: Tag, out: &mut Outbox) {
 
 /// Writes mg for a value. Flags come with it, the CAS unique where the verb asks, the key where several are asked for.
 #[inline]
-pub(super) fn push_read(key: &[u8], op: &Op<'_>, kind: Kind, tag: Tag, out: &mut Outbox) {
+pub(super) fn push_read(key: &[u8], op: &Op<'_>, kind: OpaqueKind, tag: Tag, out: &mut Outbox) {
     push_key(b"mg ", key, op.key_is_sure, out);
-    out.push(if kind == Kind::Part { b" v f k q" } else { b" v f" });
+    out.push(if kind == OpaqueKind::Part { b" v f k q" } else { b" v f" });
     if matches!(op.verb, Verb::Gets | Verb::Gats) {
         out.push(b" c");
     }
@@ -102,7 +102,7 @@ pub(super) fn push_many(op: &Op<'_>, tag: Tag, out: &mut Outbox) -> Result<(), R
         check_read(op.keys.key(n), op)?;
     }
     for n in 0..op.keys.count() {
-        push_read(op.keys.key(n), op, Kind::Part, tag, out);
+        push_read(op.keys.key(n), op, OpaqueKind::Part, tag, out);
     }
     out.push(b"mn\r\n");
     Ok(())
@@ -118,7 +118,7 @@ pub(super) fn push_change(key: &[u8], op: &Op<'_>, tag: Tag, out: &mut Outbox) -
         Verb::Incr | Verb::Decr => {
             push_key(b"ma ", key, op.key_is_sure, out);
             push_count(op, out);
-            Kind::Count
+            OpaqueKind::Count
         }
         Verb::Delete => {
             push_key(b"md ", key, op.key_is_sure, out);
@@ -126,23 +126,23 @@ pub(super) fn push_change(key: &[u8], op: &Op<'_>, tag: Tag, out: &mut Outbox) -
                 out.push(b" I T");
                 out.push_decimal(u64::from(stale_s));
             }
-            Kind::Delete
+            OpaqueKind::Delete
         }
         Verb::Touch => {
             push_key(b"mg ", key, op.key_is_sure, out);
             out.push(b" T");
             lines::push_signed(out, op.expiry_s);
-            Kind::Touch
+            OpaqueKind::Touch
         }
         _ => {
             push_store(key, op, out);
-            Kind::Store
+            OpaqueKind::Store
         }
     };
     if op.noreply {
         out.push(b" q");
     }
-    push_opaque(if op.noreply { Kind::Quiet } else { kind }, tag, out);
+    push_opaque(if op.noreply { OpaqueKind::Quiet } else { kind }, tag, out);
     if op.verb.stores() {
         out.push(op.value.own);
         out.push_shared(op.value.shared, op.value.shared_at);

@@ -10,7 +10,7 @@ mod reply;
 
 use self::decode::Decoder;
 use self::encode::{check_key, check_read, push_change, push_key, push_many, push_read};
-use self::reply::Kind;
+use self::reply::OpaqueKind;
 use super::lines;
 use super::{Codec, Expect, Keys, Malformed, NOT_MEMCACHED, Op, Refused, Skimmed, Step, Tag, Verb};
 use crate::connection::outbox::Outbox;
@@ -41,7 +41,7 @@ impl Codec for Meta {
             }
             (verb, Keys::One(key)) if verb.reads() => {
                 check_read(key, op)?;
-                push_read(key, op, Kind::Read, tag, out);
+                push_read(key, op, OpaqueKind::Read, tag, out);
             }
             (verb, Keys::Many { .. } | Keys::Pairs(_)) if verb.reads() => {
                 push_many(op, tag, out)?;

@@ -7,7 +7,7 @@ use crate::protocol::{Fault, Malformed, Outcome, Skimmed, Tag};
 /// What a request was, as the first letter of its opaque says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum OpaqueKind {
     /// A read of one key.
     Read = b'r',
     /// A read of one of the keys of a multi-get.
@@ -24,16 +24,24 @@ pub enum Kind {
     Quiet = b'q',
 }
 
-impl Kind {
-    fn of(letter: u8) -> Option<Kind> {
-        let all = [Kind::Read, Kind::Part, Kind::Store, Kind::Delete, Kind::Count, Kind::Touch, Kind::Quiet];
+impl OpaqueKind {
+    fn of(letter: u8) -> Option<OpaqueKind> {
+        let all = [
+            OpaqueKind::Read,
+            OpaqueKind::Part,
+            OpaqueKind::Store,
+            OpaqueKind::Delete,
+            OpaqueKind::Count,
+            OpaqueKind::Touch,
+            OpaqueKind::Quiet,
+        ];
         all.into_iter().find(|&kind| kind as u8 == letter)
     }
 }
 
 /// The first word of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Code {
+pub enum ReplyCode {
     /// `VA`: a value of this size follows.
     Value(u32),
     /// `HD`: done.
@@ -54,11 +62,11 @@ pub enum Code {
 
 /// A line.
 #[derive(Clone, Copy, Debug)]
-pub struct Reply {
+pub struct MetaReply {
     /// Its first word.
-    pub code: Code,
+    pub code: ReplyCode,
     /// What it answers; `None` where it carries no opaque.
-    pub asked: Option<(Kind, Tag)>,
+    pub asked: Option<(OpaqueKind, Tag)>,
     /// Where in the line the key stands; empty where it was not sent.
     pub key: (usize, usize),
     /// Whether the key is in base64.
@@ -105,30 +113,32 @@ fn opaque_end(bytes: &[u8], tag: Tag) -> Option<&[u8]> {
     bytes[digits..].strip_prefix(b"\r\n").filter(|_| number == u64::from(tag))
 }
 
-impl Reply {
+impl MetaReply {
     /// Reads a line.
     ///
     /// # Errors
     /// Returns [`Malformed`] for a line that is no reply of the meta commands.
     #[inline]
-    pub fn read(line: &[u8]) -> Result<Reply, Malformed> {
+    pub fn read(line: &[u8]) -> Result<MetaReply, Malformed> {
         let word_bytes = line.iter().position(|&byte| byte == b' ').unwrap_or(line.len());
         let (word, rest) = line.split_at(word_bytes);
-        let plain = |outcome, text_at| Ok(Reply { text_at, ..Reply::new(Code::Plain(outcome), line) });
+        let plain =
+            |outcome, text_at| Ok(MetaReply { text_at, ..MetaReply::new(ReplyCode::Plain(outcome), line) });
         let code = match word {
             b"VA" => {
                 let digits = rest.strip_prefix(b" ").and_then(lines::decimal);
                 let (size, digits) = digits.ok_or(Malformed("a VA line has no size"))?;
                 let size =
                     u32::try_from(size).map_err(|_| Malformed("a VA line has a size above 32 bits"))?;
-                return Reply::new(Code::Value(size), line).with_flags(line, word_bytes + 1 + digits);
+                return MetaReply::new(ReplyCode::Value(size), line)
+                    .with_flags(line, word_bytes + 1 + digits);
             }
-            b"HD" => Code::Done,
-            b"EN" => Code::Miss,
-            b"NF" => Code::NotFound,
-            b"NS" => Code::NotStored,
-            b"EX" => Code::Exists,
-            b"MN" if rest.is_empty() => return Ok(Reply::new(Code::End, line)),
+            b"HD" => ReplyCode::Done,
+            b"EN" => ReplyCode::Miss,
+            b"NF" => ReplyCode::NotFound,
+            b"NS" => ReplyCode::NotStored,
+            b"EX" => ReplyCode::Exists,
+            b"MN" if rest.is_empty() => return Ok(MetaReply::new(ReplyCode::End, line)),
             b"OK" if rest.is_empty() => return plain(Outcome::Ok, line.len()),
             b"STORED" if rest.is_empty() => return plain(Outcome::Stored, line.len()),
             b"ME" if rest.len() > 1 => return plain(Outcome::Hit, word_bytes + 1),
@@ -138,11 +148,11 @@ impl Reply {
             b"SERVER_ERROR" => return plain(Outcome::Error(Fault::Server), 0),
             word => return Err(unknown(word)),
         };
-        Reply::new(code, line).with_flags(line, word_bytes)
+        MetaReply::new(code, line).with_flags(line, word_bytes)
     }
 
-    fn new(code: Code, line: &[u8]) -> Reply {
-        Reply {
+    fn new(code: ReplyCode, line: &[u8]) -> MetaReply {
+        MetaReply {
             code,
             asked: None,
             key: (0, 0),
@@ -159,7 +169,7 @@ impl Reply {
     /// Reads the flags from `at` to the end of the line. A blank too many between them does no harm. A flag that is
     /// known and was not asked for is taken, an unknown one is not: what it changes cannot be known.
     #[inline]
-    fn with_flags(mut self, line: &[u8], mut at: usize) -> Result<Reply, Malformed> {
+    fn with_flags(mut self, line: &[u8], mut at: usize) -> Result<MetaReply, Malformed> {
         const WRONG: Malformed = Malformed("a flag of a meta reply is not of its form");
         while at < line.len() {
             if line[at] != b' ' {
@@ -215,26 +225,30 @@ impl Reply {
     ///
     /// # Errors
     /// Returns [`Malformed`] for a code that no request of this kind can have.
-    pub fn outcome(&self, kind: Kind) -> Result<Option<Outcome>, Malformed> {
+    pub fn outcome(&self, kind: OpaqueKind) -> Result<Option<Outcome>, Malformed> {
         Ok(Some(match (self.code, kind) {
-            (_, Kind::Quiet) | (Code::Miss, Kind::Part) => return Ok(None),
-            (Code::Done, Kind::Store) => Outcome::Stored,
-            (Code::Done, Kind::Delete) => Outcome::Deleted,
-            (Code::Done, Kind::Touch) => Outcome::Touched,
-            (Code::Miss, Kind::Read) => Outcome::Miss,
-            (Code::Miss, Kind::Touch) => Outcome::NotFound,
-            (Code::NotFound, Kind::Store | Kind::Delete | Kind::Count) => Outcome::NotFound,
-            (Code::NotStored, Kind::Store | Kind::Count) => Outcome::NotStored,
-            (Code::Exists, Kind::Store | Kind::Delete | Kind::Count) => Outcome::Exists,
+            (_, OpaqueKind::Quiet) | (ReplyCode::Miss, OpaqueKind::Part) => return Ok(None),
+            (ReplyCode::Done, OpaqueKind::Store) => Outcome::Stored,
+            (ReplyCode::Done, OpaqueKind::Delete) => Outcome::Deleted,
+            (ReplyCode::Done, OpaqueKind::Touch) => Outcome::Touched,
+            (ReplyCode::Miss, OpaqueKind::Read) => Outcome::Miss,
+            (ReplyCode::Miss, OpaqueKind::Touch) => Outcome::NotFound,
+            (ReplyCode::NotFound, OpaqueKind::Store | OpaqueKind::Delete | OpaqueKind::Count) => {
+                Outcome::NotFound
+            }
+            (ReplyCode::NotStored, OpaqueKind::Store | OpaqueKind::Count) => Outcome::NotStored,
+            (ReplyCode::Exists, OpaqueKind::Store | OpaqueKind::Delete | OpaqueKind::Count) => {
+                Outcome::Exists
+            }
             _ => return Err(Malformed("a meta reply does not fit the request that its opaque names")),
         }))
     }
 }
 
 #[inline]
-fn opaque(token: &[u8]) -> Option<(Kind, Tag)> {
+fn opaque(token: &[u8]) -> Option<(OpaqueKind, Tag)> {
     let (&letter, digits) = token.split_first()?;
-    Some((Kind::of(letter)?, Tag::try_from(lines::whole_decimal(digits)?).ok()?))
+    Some((OpaqueKind::of(letter)?, Tag::try_from(lines::whole_decimal(digits)?).ok()?))
 }
 
 #[inline]

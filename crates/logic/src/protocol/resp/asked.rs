@@ -6,7 +6,7 @@ use crate::protocol::{Keys, lines};
 
 /// What was asked, as far as the reply depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ExpectedReply {
     /// GET and its like: a string, or null.
     Value,
     /// MGET: an array of those, one for each key.

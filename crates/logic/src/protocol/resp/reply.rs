@@ -4,7 +4,7 @@ use crate::protocol::{Fault, Malformed, Outcome, Skimmed, lines};
 
 /// What a value is, as its first line says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Head {
+pub(super) enum ValueHead {
     /// A simple string, and whether it is `OK`.
     Status(bool),
     /// A simple error.
@@ -63,18 +63,18 @@ fn foreign(first: u8) -> Malformed {
 
 /// Reads the first line of a value, whose first byte was checked.
 #[inline]
-pub(super) fn head(line: &[u8]) -> Result<Head, Malformed> {
+pub(super) fn head(line: &[u8]) -> Result<ValueHead, Malformed> {
     let Some((&first, rest)) = line.split_first() else {
         return Err(Malformed("an empty line, where a reply begins"));
     };
     match first {
-        b'$' if rest == b"-1" => Ok(Head::Null),
-        b'$' => string_len(rest).map(Head::String),
-        b'+' => Ok(Head::Status(rest == b"OK")),
-        b':' => integer(rest).map(Head::Integer).ok_or(Malformed("an integer has not 64 bits")),
-        b'*' if rest == b"-1" => Ok(Head::Null),
-        b'*' => count(rest, 1).map(Head::Array),
-        b'-' => Ok(Head::Error(fault(rest))),
+        b'$' if rest == b"-1" => Ok(ValueHead::Null),
+        b'$' => string_len(rest).map(ValueHead::String),
+        b'+' => Ok(ValueHead::Status(rest == b"OK")),
+        b':' => integer(rest).map(ValueHead::Integer).ok_or(Malformed("an integer has not 64 bits")),
+        b'*' if rest == b"-1" => Ok(ValueHead::Null),
+        b'*' => count(rest, 1).map(ValueHead::Array),
+        b'-' => Ok(ValueHead::Error(fault(rest))),
         _ => newer_head(first, rest),
     }
 }
@@ -96,23 +96,23 @@ pub(super) fn whole_value(bytes: &[u8], version: u8) -> Option<(Skimmed, &[u8])>
 }
 
 /// The types that only RESP3 has.
-fn newer_head(first: u8, rest: &[u8]) -> Result<Head, Malformed> {
+fn newer_head(first: u8, rest: &[u8]) -> Result<ValueHead, Malformed> {
     let plain = |well_formed| match well_formed {
-        true => Ok(Head::Plain),
+        true => Ok(ValueHead::Plain),
         false => Err(Malformed("a boolean, a double or a big number is not of its form")),
     };
     match first {
-        b'_' if rest.is_empty() => Ok(Head::Null),
+        b'_' if rest.is_empty() => Ok(ValueHead::Null),
         b'_' => Err(Malformed("a null is followed by words")),
         b'#' => plain(matches!(rest, b"t" | b"f")),
         b',' => plain(is_double(rest)),
         b'(' => plain(is_big_number(rest)),
-        b'!' => string_len(rest).map(Head::ErrorString),
-        b'=' => string_len(rest).map(Head::Verbatim),
-        b'~' => count(rest, 1).map(Head::Group),
-        b'%' => count(rest, 2).map(Head::Group),
-        b'|' => count(rest, 2).map(Head::Attribute),
-        _ => count(rest, 1).map(Head::Push),
+        b'!' => string_len(rest).map(ValueHead::ErrorString),
+        b'=' => string_len(rest).map(ValueHead::Verbatim),
+        b'~' => count(rest, 1).map(ValueHead::Group),
+        b'%' => count(rest, 2).map(ValueHead::Group),
+        b'|' => count(rest, 2).map(ValueHead::Attribute),
+        _ => count(rest, 1).map(ValueHead::Push),
     }
 }
 
@@ -174,10 +174,10 @@ pub(super) fn fault(words: &[u8]) -> Fault {
 }
 
 /// Whether the line of a reply says more than its outcome.
-pub(super) fn said(head: Head, outcome: Outcome) -> bool {
+pub(super) fn said(head: ValueHead, outcome: Outcome) -> bool {
     match (head, outcome) {
-        (Head::Status(ok), _) => !ok,
-        (Head::Error(_), _) | (Head::Integer(_), Outcome::Ok) => true,
+        (ValueHead::Status(ok), _) => !ok,
+        (ValueHead::Error(_), _) | (ValueHead::Integer(_), Outcome::Ok) => true,
         _ => false,
     }
 }

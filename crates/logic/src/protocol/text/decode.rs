@@ -5,17 +5,17 @@ use crate::protocol::{Fault, Malformed, Outcome, Step};
 
 /// How far the reply that is being read has come.
 #[derive(Debug)]
-pub(super) struct Reply {
+pub(super) struct ReplyReader {
     /// Bytes of the value that are still to come.
     pub(super) body_left: u32,
-    pub(super) place: Place,
+    pub(super) place: TextPosition,
     /// Whether it has had an item.
     pub(super) found: bool,
 }
 
 /// Where in the stream of replies the next byte stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum TextPosition {
     /// In a line.
     Line,
     /// In the bytes of a value.
@@ -26,7 +26,7 @@ pub(super) enum Place {
     Feed,
 }
 
-impl Reply {
+impl ReplyReader {
     /// Takes the replies that make up nearly all of a run, where they are whole, at the price of one comparison. Anything
     /// else is left to the full reading of a line, which finds the same in these.
     #[inline]
@@ -85,10 +85,10 @@ impl Reply {
 
     /// An item begins.
     #[inline]
-    fn begin<'l>(&mut self, item: Item<'l>) -> Step<'l> {
+    fn begin<'l>(&mut self, item: ItemLine<'l>) -> Step<'l> {
         self.found = true;
         self.body_left = item.size;
-        self.place = if item.size > 0 { Place::Body } else { Place::Return };
+        self.place = if item.size > 0 { TextPosition::Body } else { TextPosition::Return };
         Step::Item { tag: None, key: item.key, size: u64::from(item.size), cas: item.cas, flags: item.flags }
     }
 
@@ -108,7 +108,7 @@ impl Reply {
         *input = rest;
         self.body_left -= body.len() as u32;
         if self.body_left == 0 {
-            self.place = Place::Return;
+            self.place = TextPosition::Return;
         }
         Step::Body(body)
     }
@@ -116,20 +116,20 @@ impl Reply {
     /// Takes the line end after a value; false where it is not all there.
     #[inline]
     pub(super) fn take_body_end(&mut self, input: &mut &[u8]) -> Result<bool, Malformed> {
-        if self.place == Place::Return {
+        if self.place == TextPosition::Return {
             let Some((&byte, rest)) = input.split_first() else { return Ok(false) };
             if byte != b'\r' {
                 return Err(lines::NO_VALUE_END);
             }
             *input = rest;
-            self.place = Place::Feed;
+            self.place = TextPosition::Feed;
         }
         let Some((&byte, rest)) = input.split_first() else { return Ok(false) };
         if byte != b'\n' {
             return Err(lines::NO_VALUE_END);
         }
         *input = rest;
-        self.place = Place::Line;
+        self.place = TextPosition::Line;
         Ok(true)
     }
 }
@@ -149,7 +149,7 @@ pub(super) fn after_item(bytes: &[u8]) -> Option<&[u8]> {
 }
 
 /// What a VALUE line says.
-struct Item<'a> {
+struct ItemLine<'a> {
     key: &'a [u8],
     flags: u32,
     size: u32,
@@ -160,7 +160,7 @@ struct Item<'a> {
 /// none. Exactly one blank stands between two words; no server is known that sends more. A size above 32 bits is no
 /// answer of a server whose items are at most 1 GiB.
 #[inline]
-fn item(line: &[u8]) -> Option<(Item<'_>, &[u8])> {
+fn item(line: &[u8]) -> Option<(ItemLine<'_>, &[u8])> {
     let rest = line.strip_prefix(b"VALUE ")?;
     let key_bytes = lines::key_len(rest);
     if key_bytes == 0 || key_bytes > lines::KEY_MAX_BYTES {
@@ -170,7 +170,7 @@ fn item(line: &[u8]) -> Option<(Item<'_>, &[u8])> {
     let (flags, rest) = number_after_blank(rest)?;
     let (size, rest) = number_after_blank(rest)?;
     let (cas, rest) = if rest.first() == Some(&b' ') { number_after_blank(rest)? } else { (0, rest) };
-    Some((Item { key, flags: u32::try_from(flags).ok()?, size: u32::try_from(size).ok()?, cas }, rest))
+    Some((ItemLine { key, flags: u32::try_from(flags).ok()?, size: u32::try_from(size).ok()?, cas }, rest))
 }
 
 #[inline]

@@ -1,7 +1,7 @@
 //! The datagrams of one reply, put together in whichever order they come.
 
 use super::frame::Frame;
-use super::shape::{END, Item, Shape, shape};
+use super::shape::{END, ItemExtent, Shape, shape};
 use crate::protocol::Keys;
 
 /// What a datagram brought.
@@ -155,7 +155,9 @@ impl Gathering {
     /// Which of the keys asked for the item of a first piece has, and its length; `Some(None)` for what is no item,
     /// `None` when that has come before.
     fn place_item(&mut self, total: u16, payload: &[u8], copy: bool) -> Option<Option<(usize, usize)>> {
-        let Some(Item { key, len_bytes }) = Item::of(payload) else { return (!copy).then_some(None) };
+        let Some(ItemExtent { key, len_bytes }) = ItemExtent::of(payload) else {
+            return (!copy).then_some(None);
+        };
         if !self.is_multiget() {
             return (!copy).then_some(Some((0, len_bytes)));
         }
@@ -186,7 +188,7 @@ impl Gathering {
                 // A datagram that came twice may have taken the place of this one.
                 let bytes = &self.bytes;
                 let is_copy = |piece: &Piece| {
-                    let own = Item::of(&bytes[piece.start..piece.end]);
+                    let own = ItemExtent::of(&bytes[piece.start..piece.end]);
                     piece.copy && piece.sequence == 0 && own.is_some_and(|item| item.key == key)
                 };
                 let at = self.pieces.iter().rposition(is_copy)?;

@@ -24,7 +24,7 @@ pub const DATAGRAM_MAX_BYTES: usize = 1400;
 /// What became of datagrams, as memaslap counts it, and a little more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Counts {
+pub struct DatagramCounts {
     /// Datagrams that were missing when a request was given up: those that are known to be missing, at least one for
     /// each request.
     pub packet_drop: u64,
@@ -39,9 +39,9 @@ pub struct Counts {
     pub unclear_misses: u64,
 }
 
-impl Counts {
+impl DatagramCounts {
     /// Adds those of another connection.
-    pub fn merge(&mut self, other: &Counts) {
+    pub fn merge(&mut self, other: &DatagramCounts) {
         self.packet_drop += other.packet_drop;
         self.packet_disorder += other.packet_disorder;
         self.udp_timeout += other.udp_timeout;

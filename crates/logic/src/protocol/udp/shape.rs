@@ -23,7 +23,7 @@ pub enum Shape {
 pub fn shape(mut bytes: &[u8]) -> Shape {
     let mut items = 0;
     while bytes.starts_with(b"VALUE ") {
-        let Some(item) = Item::of(bytes) else { return Shape::Ended { items } };
+        let Some(item) = ItemExtent::of(bytes) else { return Shape::Ended { items } };
         let Some(rest) = bytes.get(item.len_bytes..) else { return Shape::Cut };
         bytes = rest;
         items += 1;
@@ -38,15 +38,15 @@ pub fn shape(mut bytes: &[u8]) -> Shape {
 }
 
 /// An item's first line.
-pub(super) struct Item<'a> {
+pub(super) struct ItemExtent<'a> {
     pub(super) key: &'a [u8],
     /// Bytes of the item, with its first line and the line end behind the value.
     pub(super) len_bytes: usize,
 }
 
-impl<'a> Item<'a> {
+impl<'a> ItemExtent<'a> {
     /// Reads `VALUE <key> <flags> <bytes> [<cas unique>]` and its line end; `None` when it is not of that form.
-    pub(super) fn of(bytes: &'a [u8]) -> Option<Item<'a>> {
+    pub(super) fn of(bytes: &'a [u8]) -> Option<ItemExtent<'a>> {
         let rest = bytes.strip_prefix(b"VALUE ")?;
         let (key, rest) = rest.split_at(lines::key_len(rest));
         let (_, digits) = lines::decimal(rest.strip_prefix(b" ")?)?;
@@ -60,6 +60,6 @@ impl<'a> Item<'a> {
         let rest = rest.strip_prefix(b"\r\n")?;
         let first_line = bytes.len() - rest.len();
         let len_bytes = usize::try_from(size).ok()?.checked_add(first_line + 2)?;
-        Some(Item { key, len_bytes })
+        Some(ItemExtent { key, len_bytes })
     }
 }
