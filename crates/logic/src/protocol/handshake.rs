@@ -1,4 +1,4 @@
-//! What is said on a new connection before the first request: who we are, which version of the protocol, which database.
+//! The exchange on a new connection before the first request: login, version of the protocol, database.
 
 use std::fmt;
 use std::io::IoSlice;
@@ -18,10 +18,11 @@ pub struct Credentials<'a> {
     pub password: &'a [u8],
 }
 
-/// What is said on every new connection of a run, all of it at once, and what answers it.
+/// The bytes that are sent on every new connection of a run, all at once, and the replies that they get.
 ///
-/// It is the engine's to send [`Handshake::bytes`] as soon as a connection is open, and to give [`HandshakeReader`] what arrives
-/// until that is done; the time of it belongs to no request. Bytes of a handshake are secret: they are not shown.
+/// The engine sends [`Handshake::bytes`] as soon as a connection is open, and gives [`HandshakeReader`] what arrives
+/// until the handshake is done. The time of a handshake belongs to no request. The bytes are secret and are not shown
+/// by `Debug`.
 #[derive(Clone, Default)]
 pub struct Handshake {
     bytes: Vec<u8>,
@@ -29,7 +30,7 @@ pub struct Handshake {
     dialect: Dialect,
 }
 
-/// Whose replies answer a handshake.
+/// The protocol of the replies to a handshake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Dialect {
     #[default]
@@ -52,9 +53,9 @@ pub enum HandshakeProgress {
 /// Why a connection cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HandshakeRefused {
-    /// The server refused; its own words.
+    /// The server refused; the server's words.
     Refused(String),
-    /// What it said is none of the protocol's.
+    /// The server sent bytes that the protocol does not allow.
     Malformed(Malformed),
 }
 
@@ -89,7 +90,7 @@ impl fmt::Debug for Credentials<'_> {
 }
 
 impl Handshake {
-    /// Nothing: the connection is ready as soon as it is open.
+    /// The empty handshake: the connection is ready as soon as it is open.
     pub fn none() -> Handshake {
         Handshake::default()
     }
@@ -113,8 +114,8 @@ impl Handshake {
         Handshake { bytes: bytes_of(&out), replies, dialect: Dialect::Resp2 }
     }
 
-    /// RESP3: HELLO 3, with the login in it, SELECT of a database other than 0. A login without user is that of the user
-    /// `default`.
+    /// RESP3: HELLO 3, with the login in it, SELECT of a database other than 0. A login without user is that of the
+    /// user `default`.
     pub fn resp3(login: Option<Credentials<'_>>, database: u32) -> Handshake {
         let mut codec = Resp3::new();
         let mut out = Outbox::default();
@@ -153,17 +154,17 @@ impl Handshake {
         Ok(Handshake { bytes: bytes_of(&out), replies: 1, dialect: Dialect::Binary })
     }
 
-    /// Whether nothing is to be said, and nothing comes.
+    /// Whether the handshake is empty: nothing is sent, and no reply comes.
     pub fn is_none(&self) -> bool {
         self.replies == 0
     }
 
-    /// What to send.
+    /// The bytes to send.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// What waits for the answers on one connection.
+    /// A reader of the replies on one connection.
     pub fn reader(&self) -> HandshakeReader {
         let state = match self.dialect {
             Dialect::Resp2 => ReaderState::Resp2(Resp2::new()),
@@ -175,7 +176,7 @@ impl Handshake {
     }
 }
 
-/// What waits for the answers to a handshake on one connection.
+/// Reads the replies to a handshake on one connection.
 #[derive(Debug)]
 pub struct HandshakeReader {
     state: ReaderState,
@@ -192,12 +193,12 @@ enum ReaderState {
 }
 
 impl HandshakeReader {
-    /// Takes the answers off the front of `input`, which may end anywhere. Where they are complete, what follows them is
-    /// left in `input` for whoever reads the connection from then on.
+    /// Takes the answers off the front of `input`, which may end anywhere. Where the answers are complete, the bytes
+    /// behind them are left in `input` for the session.
     ///
     /// # Errors
-    /// Returns [`HandshakeRefused::Refused`] when the server refuses, and [`HandshakeRefused::Malformed`] for bytes that the
-    /// protocol does not allow. The connection cannot be used then.
+    /// Returns [`HandshakeRefused::Refused`] when the server refuses, and [`HandshakeRefused::Malformed`] for bytes
+    /// that the protocol does not allow. The connection cannot be used then.
     pub fn handle_received(&mut self, input: &mut &[u8]) -> Result<HandshakeProgress, HandshakeRefused> {
         while self.left > 0 {
             let step = match &mut self.state {

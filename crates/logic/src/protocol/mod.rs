@@ -1,4 +1,4 @@
-//! The contract of all protocols: an [`Op`] becomes bytes, bytes become [`Step`]s; nobody here owns a connection.
+//! The contract of all protocols: an [`Op`] becomes bytes, and bytes become [`Step`]s.
 
 use crate::connection::outbox::Outbox;
 
@@ -23,52 +23,53 @@ pub use self::verb::Verb;
 /// Number that a request carries and its reply repeats, in protocols that have one.
 pub type Tag = u32;
 
-/// What an encoded request is going to get.
+/// Whether an encoded request gets a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
-    /// One reply.
+    /// The server sends one reply.
     Reply,
-    /// None: complete when handed over.
+    /// The server sends no reply; the request is complete when it was sent.
     Nothing,
 }
 
-/// A request that the protocol cannot express; a mistake in the plan, found before anything is sent.
+/// The reason why the protocol cannot express a request. The mistake lies in the plan and is found before anything is
+/// sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused(pub &'static str);
 
-/// Why a verb of RESP is none of memcached's.
+/// The reason why a codec of memcached's refuses a verb of RESP.
 const NOT_MEMCACHED: Refused =
     Refused("hget, hset, mset and command are asked of servers that speak RESP; memcached has none of them");
 
-/// Bytes that the protocol does not allow; the connection cannot be used any more.
+/// The reason why the protocol does not allow the bytes that a peer sent. The connection cannot be used any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed(pub &'static str);
 
 /// What a codec found in the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<'a> {
-    /// All input was taken; more is needed.
+    /// All input was taken, and more is needed.
     Need,
     /// An item begins; its `size` bytes follow as [`Step::Body`], in as many pieces as they arrive in.
     Item {
-        /// Which request it belongs to; `None`: the oldest.
+        /// Tag of the request that the item belongs to; `None` for the oldest request.
         tag: Option<Tag>,
         /// The key as the server sent it; empty where the protocol does not repeat it.
         key: &'a [u8],
         /// Length of the value in bytes.
         size: u64,
-        /// CAS unique, 0 if none was sent.
+        /// The CAS unique; 0 if the server sent none.
         cas: u64,
-        /// Flags.
+        /// The flags that the server stored beside the value.
         flags: u32,
     },
-    /// Some of the item's bytes, as they pass; never empty.
+    /// Some bytes of the item's value; never empty.
     Body(&'a [u8]),
     /// A request is answered.
     Reply {
-        /// Which request; `None`: the oldest.
+        /// Tag of the request; `None` for the oldest request.
         tag: Option<Tag>,
-        /// How it ended. For reads: [`Outcome::Hit`] when an item came before.
+        /// How the request ended. A read ends with [`Outcome::Hit`] when an item came before.
         outcome: Outcome,
         /// The server's words, without line end, where it said something beyond the outcome (errors, version); may be
         /// cut off where they are long.
@@ -86,7 +87,7 @@ pub enum Step<'a> {
 pub struct Skimmed {
     /// How the request ended.
     pub outcome: Outcome,
-    /// Items that the reply had.
+    /// Number of items in the reply.
     pub items: u32,
 }
 
@@ -96,15 +97,15 @@ pub struct Skimmed {
 /// [`Step::Need`] only when `input` is empty; the sequence of steps, with the pieces of a body joined, is the same for
 /// every way of cutting the stream; no input makes it panic; after [`Malformed`] it is not called again.
 pub trait Codec {
-    /// Whether an error line ends a reply wherever it stands, so that what a server sends of that reply all the same is
-    /// taken for the next one.
+    /// Whether an error line ends a reply wherever it stands, so that bytes of the reply that follow the error line are
+    /// taken for the next reply.
     const ERRORS_END_ANYWHERE: bool = false;
 
-    /// A codec at the beginning of a connection, with nothing set.
+    /// A codec with default settings at the beginning of a connection.
     fn new() -> Self;
 
-    /// A codec at the beginning of another connection, with what was set on this one. Codecs with settings have their
-    /// own.
+    /// A codec with the settings of this one at the beginning of another connection. A codec with settings overrides
+    /// the default.
     fn renew(&self) -> Self
     where
         Self: Sized,
@@ -124,15 +125,15 @@ pub trait Codec {
     /// Returns [`Malformed`] for bytes that the protocol does not allow. The connection cannot be used any more.
     fn decode<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Result<Step<'s>, Malformed>;
 
-    /// Writes what the codec itself has to ask, to learn which request an error was for that it has decoded. The answer
-    /// gives no [`Step`] of its own.
+    /// Writes the question by which the codec learns which request a decoded error belongs to, where it has to ask. The
+    /// answer gives no [`Step`] of its own.
     #[inline]
     fn inquire(&mut self, _out: &mut Outbox) {}
 
-    /// Takes a whole reply to the oldest request, whose tag is `oldest`, off the front of `input`, for a caller that looks
-    /// at none of its items: a short cut through the steps up to its [`Step::Reply`], which has that tag or none, and no
-    /// message. `None`, and nothing is taken, where there is no short cut: in the middle of a reply, and for what is not
-    /// whole, not common or not right.
+    /// Takes a whole reply to the oldest request, whose tag is `oldest`, off the front of `input`, for a caller that
+    /// looks at none of its items. The result equals that of all steps up to the [`Step::Reply`], which has that tag or
+    /// none, and no message. Returns `None` and takes nothing in the middle of a reply, and where the reply is
+    /// incomplete, uncommon or malformed.
     #[inline]
     fn skim(&mut self, _oldest: Tag, _input: &mut &[u8]) -> Option<Skimmed> {
         None

@@ -1,4 +1,4 @@
-//! One request as a codec sees it: its verb, its keys, its value, and what else it asks for.
+//! One request as a codec sees it: its verb, its keys, its value, and its options.
 
 use super::verb::Verb;
 
@@ -18,7 +18,7 @@ pub enum Keys<'a> {
     Pairs(Pairs<'a>),
 }
 
-/// Several keys, and what to store under each.
+/// Several keys, and the value to store under each.
 #[derive(Clone, Copy, Debug)]
 pub struct Pairs<'a> {
     /// Keys and values.
@@ -27,7 +27,7 @@ pub struct Pairs<'a> {
     pub block: &'a [u8],
 }
 
-/// Keys and values that lie side by side.
+/// Several keys and values in shared memory.
 #[derive(Clone, Debug, Default)]
 pub struct PairList {
     /// All keys, end to end.
@@ -38,19 +38,19 @@ pub struct PairList {
     pub values: Vec<PairValue>,
 }
 
-/// Most bytes that a value in a list has of its own.
+/// Most own bytes of a value in a list.
 const OWN_MAX_BYTES: usize = 24;
 
-/// A value that lies in a list of them.
+/// A value in a [`PairList`].
 #[derive(Clone, Copy, Debug)]
 pub struct PairValue {
-    /// Room for its first bytes.
+    /// Room for the value's own bytes, which come first.
     pub own: [u8; OWN_MAX_BYTES],
-    /// How many of them it has.
+    /// Number of own bytes.
     pub own_bytes: u8,
-    /// Where in the shared block the rest begins.
+    /// Where in the shared block the rest of the value begins.
     pub shared_at: usize,
-    /// How long the rest is.
+    /// Length of the rest of the value in bytes.
     pub shared_bytes: usize,
 }
 
@@ -67,10 +67,10 @@ impl<'a> Pairs<'a> {
 }
 
 impl PairValue {
-    /// This value, so that it can lie in a list.
+    /// The form of `value` that lies in a [`PairList`].
     ///
     /// # Panics
-    /// When more than 24 of its bytes are its own.
+    /// When the value has more than 24 own bytes.
     pub fn of(value: &Value<'_>) -> PairValue {
         let mut own = [0; OWN_MAX_BYTES];
         own[..value.own.len()].copy_from_slice(value.own);
@@ -130,7 +130,7 @@ impl<'a> Value<'a> {
         self.own.len() + self.shared.len()
     }
 
-    /// Whether it has no bytes.
+    /// Whether the value has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -139,11 +139,11 @@ impl<'a> Value<'a> {
 /// One request, as a codec sees it. Fields that the verb does not use are ignored.
 #[derive(Clone, Copy, Debug)]
 pub struct Op<'a> {
-    /// What is asked.
+    /// The verb.
     pub verb: Verb,
-    /// Of which key, or keys.
+    /// The key or keys of the request.
     pub keys: Keys<'a>,
-    /// What to store.
+    /// The value to store.
     pub value: Value<'a>,
     /// Flags stored beside the value.
     pub flags: u32,
@@ -152,18 +152,19 @@ pub struct Op<'a> {
     pub expiry_s: i64,
     /// CAS unique, for [`Verb::Cas`].
     pub cas: u64,
-    /// Amount, for [`Verb::Incr`] and [`Verb::Decr`]; the number of a [`Verb::Command`], for which pummel takes
-    /// that of the record.
+    /// Amount, for [`Verb::Incr`] and [`Verb::Decr`]; for [`Verb::Command`] the number that fills `__number__`, which
+    /// is the index of the record.
     pub delta: u64,
-    /// Ask the server not to answer.
+    /// Whether the server is asked not to answer.
     pub noreply: bool,
-    /// What only the meta protocol can ask.
+    /// Options that only the meta protocol can express.
     pub meta: MetaAsk,
-    /// The key, if it is one, is known to be one of the text protocols: whoever makes keys has looked once for all.
+    /// Whether a single key is known to be valid in the text protocols, because the maker of keys has checked all of
+    /// them.
     pub key_is_sure: bool,
 }
 
-/// Wishes that only memcached's meta protocol can express; other codecs ignore them.
+/// Options that only memcached's meta protocol can express; other codecs ignore them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MetaAsk {
@@ -182,7 +183,7 @@ pub struct MetaAsk {
 }
 
 impl MetaAsk {
-    /// Whether nothing is asked for.
+    /// Whether no option is set.
     pub fn is_nothing(&self) -> bool {
         *self == MetaAsk::default()
     }

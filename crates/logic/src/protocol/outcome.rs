@@ -12,7 +12,7 @@ pub enum Fault {
     Client,
     /// The server does not know the command (`ERROR`), or answered what the protocol does not allow.
     Protocol,
-    /// No answer in time.
+    /// No answer came in time.
     Timeout,
     /// The connection was refused.
     Refused,
@@ -71,7 +71,7 @@ pub enum Outcome {
     Stored,
     /// Not stored, because the verb's condition did not hold.
     NotStored,
-    /// Not stored, because somebody else stored since the CAS unique was read.
+    /// Not stored, because another client stored since the CAS unique was read.
     Exists,
     /// The key does not exist.
     NotFound,
@@ -83,7 +83,7 @@ pub enum Outcome {
     Number(u64),
     /// Done; also a request without reply that was handed over.
     Ok,
-    /// It failed.
+    /// The request failed.
     Error(Fault),
     /// A read found a value that was marked as stale, and another client has been told to renew it.
     Stale,
@@ -94,7 +94,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Its number among the outcomes, whatever it carries.
+    /// The number of the outcome's variant, without regard to what the variant carries.
     #[inline]
     const fn kind(&self) -> u32 {
         match self {
@@ -117,14 +117,15 @@ impl Outcome {
 }
 
 impl Verb {
-    /// Whether a request of this verb can end so: an answer of another kind belongs to another request, or to none.
+    /// Whether a request of this verb can end with `outcome`. An answer with another outcome belongs to another
+    /// request, or to none.
     #[inline]
     pub fn can_end(self, outcome: &Outcome) -> bool {
         ENDS[self as usize] >> outcome.kind() & 1 != 0
     }
 }
 
-/// How requests of each verb can end: bit k stands for the outcome of kind k.
+/// The outcomes that requests of each verb can have: bit k stands for the outcome of kind k.
 const ENDS: [u16; Verb::COUNT] = {
     const READ: &[Outcome] = &[Outcome::Hit, Outcome::Miss, Outcome::Stale, Outcome::Win, Outcome::Recaching];
     const STORE: &[Outcome] = &[Outcome::Stored, Outcome::NotStored, Outcome::Exists, Outcome::NotFound];

@@ -1,6 +1,6 @@
-//! What is asked of a server: the verbs, and what each has and does.
+//! The verbs of requests, and what each verb carries and does.
 
-/// What is asked of the server. Figures are kept apart by verb.
+/// What a request asks of the server. Figures are kept apart by verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[repr(u8)]
@@ -23,7 +23,7 @@ pub enum Verb {
     Append,
     /// Add bytes at the beginning of a value.
     Prepend,
-    /// Store where nobody else stored since the CAS unique was read.
+    /// Store where no other client stored since the CAS unique was read.
     Cas,
     /// Add to a decimal value.
     Incr,
@@ -97,7 +97,7 @@ impl Verb {
         }
     }
 
-    /// The verb of that name.
+    /// The verb with this name; `None` if no verb has it.
     pub fn from_name(name: &str) -> Option<Verb> {
         Verb::ALL.into_iter().find(|verb| verb.name() == name)
     }
@@ -107,7 +107,8 @@ impl Verb {
         matches!(self, Verb::Get | Verb::Gets | Verb::Gat | Verb::Gats | Verb::Hget)
     }
 
-    /// Whether the request stores a value. [`Verb::Command`] may carry one, and nobody knows what becomes of it.
+    /// Whether the request stores a value. [`Verb::Command`] may carry a value too, but its use of the value is not
+    /// known.
     pub fn stores(self) -> bool {
         matches!(self, Verb::Set | Verb::Add | Verb::Replace | Verb::Append | Verb::Prepend | Verb::Cas)
             || matches!(self, Verb::Hset | Verb::Mset)
@@ -119,7 +120,7 @@ impl Verb {
         self.stores() && !self.is_resp_only() || matches!(self, Verb::Gat | Verb::Gats | Verb::Touch)
     }
 
-    /// Whether only servers that speak RESP know it.
+    /// Whether only servers that speak RESP know the verb.
     pub fn is_resp_only(self) -> bool {
         matches!(self, Verb::Hget | Verb::Hset | Verb::Mset | Verb::Command)
     }

@@ -5,7 +5,7 @@ use crate::protocol::{Fault, Outcome, Skimmed, Step, Tag};
 
 /// What the header of a packet means to the codec.
 pub(super) enum Meaning {
-    /// Nobody waits for it.
+    /// The packet is dropped.
     Nothing,
     /// A value follows.
     Item,

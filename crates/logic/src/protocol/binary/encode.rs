@@ -4,7 +4,7 @@ use super::packets::{KEY_MAX_BYTES, RequestHeader, opcode};
 use crate::connection::outbox::Outbox;
 use crate::protocol::{Expect, NOT_MEMCACHED, Op, Refused, Tag, Verb};
 
-/// Writes the exchange that proves who we are with SASL's PLAIN (RFC 4616).
+/// Writes the authentication with SASL's PLAIN (RFC 4616).
 pub(super) fn encode_auth(
     user: &[u8],
     password: &[u8],

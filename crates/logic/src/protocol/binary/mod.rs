@@ -17,24 +17,25 @@ use crate::connection::outbox::Outbox;
 
 /// The binary protocol with an opaque of its own for each request.
 ///
-/// A quiet request that fails is answered by the server all the same: errors are told, the rest is dropped.
+/// A quiet request that fails is answered by the server all the same. Errors are reported, other answers are dropped.
 #[derive(Debug)]
 pub struct Binary {
     packets: Packets,
-    /// The multi-get whose replies are passing by.
+    /// The state of the multi-get whose replies are being received.
     group: MultigetState,
-    /// The read that is answered when its value has passed.
+    /// Tag of the read that is answered when its value is complete.
     reading: Option<Tag>,
 }
 
 /// How far the replies to a multi-get have come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MultigetState {
-    /// There was nothing for any, or nothing yet.
+    /// No item has come.
     Empty,
-    /// The one with this tag has had an item.
+    /// An item has come for the multi-get with this tag.
     Found(Tag),
-    /// The one with this tag has ended with an error: what still comes for it, up to its noop, is nobody's.
+    /// The multi-get with this tag has ended with an error; replies that still come for it, up to its noop, are
+    /// dropped.
     Ended(Tag),
 }
 
@@ -43,7 +44,7 @@ enum MultigetState {
 pub struct PlainBinary {
     packets: Packets,
     batches: Batches,
-    /// Whether the request is answered when the value that passes has passed.
+    /// Whether the request is answered when the value being received is complete.
     reading: bool,
 }
 
@@ -109,8 +110,8 @@ impl Codec for Binary {
 }
 
 impl Binary {
-    /// Writes the exchange that proves who we are with SASL's PLAIN (RFC 4616), at the beginning of a connection. Its
-    /// answer is `Ok`, or a fault of the client; both with the server's words.
+    /// Writes the authentication with SASL's PLAIN (RFC 4616), at the beginning of a connection. The reply ends with
+    /// `Ok` or with a fault of the client, both with the server's words.
     ///
     /// # Errors
     /// Returns [`Refused`] for a user or a password with a zero byte, which SASL's PLAIN cannot carry.
@@ -216,7 +217,7 @@ impl Codec for PlainBinary {
 }
 
 impl PlainBinary {
-    /// The same as [`Binary::encode_auth`]; the tag is not sent.
+    /// Writes the authentication as [`Binary::encode_auth`] does, without the tag.
     ///
     /// # Errors
     /// Returns [`Refused`] for a user or a password with a zero byte, which SASL's PLAIN cannot carry.

@@ -179,7 +179,7 @@ pub(super) struct Packets {
 #[derive(Debug, Default)]
 pub(super) struct Cut {
     bytes: Vec<u8>,
-    /// Whether it was complete and shown: the bytes are only kept for whoever reads them.
+    /// Whether the beginning is complete and was shown; its bytes are kept until the next packet begins.
     shown: bool,
 }
 
@@ -190,7 +190,7 @@ pub(super) enum PacketPosition {
     Head,
     /// In a value that is passed on.
     Value,
-    /// In bytes that nobody wants.
+    /// In bytes that are dropped.
     Rest,
 }
 
@@ -292,7 +292,7 @@ impl Packets {
         self.place = if header.is_item() { PacketPosition::Value } else { PacketPosition::Rest };
     }
 
-    /// Lets the value that follows pass unseen.
+    /// Drops the value that follows.
     pub(super) fn drop_value(&mut self) {
         self.place = PacketPosition::Rest;
     }
@@ -314,7 +314,8 @@ impl Cut {
     }
 }
 
-/// Why a packet that begins with this byte is none of ours. Said at the first byte, since the rest may never come.
+/// The reason why no packet of the protocol begins with this byte. The check looks at the first byte alone, since the
+/// rest may never come.
 #[cold]
 fn foreign(first: u8) -> Malformed {
     Malformed(match first {

@@ -7,16 +7,16 @@ use crate::protocol::{Fault, Malformed, Outcome, Skimmed, Step, Tag};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
-/// How far the replies of one connection have come.
+/// The state of the replies on one connection.
 #[derive(Debug)]
 pub(super) struct Decoder {
     lines: Lines,
     pub(super) batches: Batches,
     /// A key that was sent in base64.
     key: Option<Box<[u8; lines::KEY_MAX_BYTES]>>,
-    /// Tag of the request whose value or number is passing by.
+    /// Tag of the request whose value or number is being received.
     tag: Tag,
-    /// Bytes of it that are still to come.
+    /// Bytes of the value or number that are still to come.
     left: u32,
     place: MetaPosition,
     value: PassingValue,
@@ -35,24 +35,24 @@ enum MetaPosition {
     Return,
     /// Before the line feed after a value.
     Feed,
-    /// In a line, as soon as errors are told of which it is known now whose they are.
+    /// In a line, after the errors whose requests have become known are reported.
     Failed,
 }
 
-/// Whose the value is that passes by.
+/// The request that the value being received belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PassingValue {
-    /// That of a read of one key, which has found this.
+    /// A read of one key with this finding.
     Whole(Found),
-    /// One of a multi-get.
+    /// A multi-get.
     Part,
-    /// Nobody's.
+    /// None: the value is dropped.
     Dropped,
 }
 
 /// What a line means to the codec.
 enum Meaning {
-    /// Nobody waits for it, or more has to be read.
+    /// The line is dropped, or more has to be read.
     Nothing,
     /// A value follows.
     Item(Tag, u32),
@@ -182,7 +182,7 @@ impl Decoder {
         body
     }
 
-    /// Takes the line end after a value; false where it is not all there.
+    /// Takes the line end after a value. Returns false where more bytes are needed.
     #[inline]
     fn take_body_end(&mut self, input: &mut &[u8]) -> Result<bool, Malformed> {
         for (place, next, wanted) in [
@@ -202,7 +202,7 @@ impl Decoder {
         Ok(true)
     }
 
-    /// What a line means, now that it has come.
+    /// What a whole line means.
     #[inline]
     fn meaning(&mut self, reply: &MetaReply) -> Result<Meaning, Malformed> {
         match (reply.code, reply.asked) {
@@ -262,7 +262,7 @@ impl Decoder {
         Ok(if shown { Meaning::Item(tag, size) } else { Meaning::Nothing })
     }
 
-    /// An error line. It ends a multi-get at once; what still comes for that, up to the end mark, is nobody's.
+    /// An error line. It ends a multi-get at once; replies that still come for that, up to the end mark, are dropped.
     fn failed(&mut self, fault: Fault) -> Meaning {
         let outcome = Outcome::Error(fault);
         match self.batches.blame() {

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 /// Longest key of which base64 makes no more than 250 characters.
 const ENCODED_KEY_MAX_BYTES: usize = lines::KEY_MAX_BYTES / 4 * 3;
 
-/// Keys that the text protocol cannot carry go in base64, which must fit in 250 characters.
+/// Checks a key. A key that the text protocol cannot carry is sent in base64, which must fit in 250 characters.
 #[inline]
 pub(super) fn check_key(key: &[u8]) -> Result<(), Refused> {
     if lines::is_key(key) {
@@ -49,7 +49,7 @@ pub(super) fn push_key(word: &[u8], key: &[u8], sure: bool, out: &mut Outbox) {
     }
 }
 
-/// Writes a key in base64, and what says so.
+/// Writes a key in base64, and `says_so` behind it.
 fn push_encoded_key(key: &[u8], says_so: &[u8], out: &mut Outbox) {
     let mut encoded = [0; lines::KEY_MAX_BYTES];
     let Ok(length) = BASE64.encode_slice(key, &mut encoded[..]) else {

@@ -17,7 +17,8 @@ use crate::connection::outbox::Outbox;
 
 /// The meta protocol on one connection.
 ///
-/// Requests without reply are answered where they fail, by lines without an opaque: [`Batches`] finds out whose they are.
+/// Requests without reply are answered where they fail, by lines without an opaque; [`Batches`] finds out which request
+/// each line belongs to.
 #[derive(Debug)]
 pub struct Meta {
     decoder: Decoder,
@@ -77,8 +78,9 @@ impl Codec for Meta {
 }
 
 impl Meta {
-    /// Writes what proves who we are to a server that was started with a file of users, at the beginning of a
-    /// connection: `Stored` is a yes, a fault of the client a no. The reply carries no tag.
+    /// Writes the authentication for a server that was started with a file of users, at the beginning of a connection.
+    /// The reply ends with `Stored` where the server accepts it, and with a fault of the client where it does not. The
+    /// reply carries no tag.
     ///
     /// # Errors
     /// Returns [`Refused`] for a user that is empty or has blanks, control characters or colons, and for a password

@@ -4,7 +4,7 @@ use crate::protocol::batch::Found;
 use crate::protocol::lines;
 use crate::protocol::{Fault, Malformed, Outcome, Skimmed, Tag};
 
-/// What a request was, as the first letter of its opaque says.
+/// The kind of a request, as the first letter of its opaque names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum OpaqueKind {
@@ -20,7 +20,7 @@ pub enum OpaqueKind {
     Count = b'c',
     /// A new expiry.
     Touch = b't',
-    /// Anything that nobody waits for: a quiet request is answered where its end is out of the ordinary.
+    /// A request without reply, which the server answers only where it ends in an unusual way.
     Quiet = b'q',
 }
 
@@ -60,12 +60,12 @@ pub enum ReplyCode {
     Plain(Outcome),
 }
 
-/// A line.
+/// A line of a reply.
 #[derive(Clone, Copy, Debug)]
 pub struct MetaReply {
-    /// Its first word.
+    /// The first word of the line.
     pub code: ReplyCode,
-    /// What it answers; `None` where it carries no opaque.
+    /// The kind and the tag of the request that the line answers; `None` where it carries no opaque.
     pub asked: Option<(OpaqueKind, Tag)>,
     /// Where in the line the key stands; empty where it was not sent.
     pub key: (usize, usize),
@@ -87,9 +87,9 @@ pub fn is_error(line: &[u8]) -> bool {
     [&b"ERROR "[..], b"CLIENT_ERROR ", b"SERVER_ERROR "].iter().any(|word| line.starts_with(word))
 }
 
-/// Takes the replies that make up nearly all of a run, where they are whole: a value for the read with this tag, with the
-/// flags that nearly all have, a store that was stored, and a miss. Returns what follows. Anything else is left to the
-/// reading of a line, which finds the same in these.
+/// Takes the replies that make up nearly all of a run, where they are whole: a value for the read with this tag, with
+/// the flags that nearly all have, a store that was stored, and a miss. Returns what follows. Anything else is left to
+/// the reading of a line, which finds the same in these.
 #[inline]
 pub fn whole(bytes: &[u8], tag: Tag) -> Option<(Skimmed, &[u8])> {
     if let Some(rest) = bytes.strip_prefix(b"VA ") {
@@ -204,7 +204,7 @@ impl MetaReply {
         Ok(self)
     }
 
-    /// What a read has found of which this is the VA line.
+    /// What the read has found whose VA line this is.
     #[inline]
     pub fn found(&self) -> Found {
         match (self.won, self.stale, self.recaching) {
@@ -221,7 +221,7 @@ impl MetaReply {
         size == 0 && (self.won || self.recaching)
     }
 
-    /// How a request of this kind ended that was answered by this code alone; `None` where nobody waits for it.
+    /// The outcome of a request of this kind that was answered by this code alone; `None` where the answer is dropped.
     ///
     /// # Errors
     /// Returns [`Malformed`] for a code that no request of this kind can have.
@@ -256,7 +256,8 @@ fn number(token: &[u8]) -> Option<u64> {
     lines::whole_decimal(token)
 }
 
-/// Why a line that begins with this byte is none of ours. Said at the first byte, since the rest may never come.
+/// The reason why no line of the protocol begins with this byte. The check looks at the first byte alone, since the
+/// rest may never come.
 #[cold]
 pub fn foreign(first: u8) -> Malformed {
     Malformed(match first {
@@ -268,7 +269,7 @@ pub fn foreign(first: u8) -> Malformed {
     })
 }
 
-/// Why a line with this first word is none of ours.
+/// The reason why no line of the protocol begins with this word.
 #[cold]
 fn unknown(word: &[u8]) -> Malformed {
     Malformed(match word {

@@ -28,7 +28,7 @@ impl<const VERSION: u8> Resp<VERSION> {
         body
     }
 
-    /// Takes the line end after a string; false where it is not all there.
+    /// Takes the line end after a string. Returns false where more bytes are needed.
     #[inline]
     pub(super) fn take_body_end(&mut self, input: &mut &[u8]) -> Result<bool, Malformed> {
         for (place, next, wanted) in [
@@ -48,7 +48,7 @@ impl<const VERSION: u8> Resp<VERSION> {
         Ok(true)
     }
 
-    /// What a value means, now that its first line has come.
+    /// What a value means whose first line has come.
     #[inline]
     pub(super) fn meaning(&mut self, head: ValueHead) -> Result<Meaning, Malformed> {
         if let ValueHead::Attribute(values) = head {
@@ -71,7 +71,7 @@ impl<const VERSION: u8> Resp<VERSION> {
     /// A value that answers the oldest request.
     #[inline]
     pub(super) fn answer(&mut self, head: ValueHead) -> Result<Meaning, Malformed> {
-        // Where nothing was asked, the caller has nobody to give a reply to, and says so.
+        // Where no request waits, the caller rejects the reply.
         let kind = self.asked.front().copied().unwrap_or(ExpectedReply::Any);
         let outcome = match (kind, head) {
             (_, ValueHead::Error(fault)) => return Ok(self.fails(fault)),
@@ -119,7 +119,7 @@ impl<const VERSION: u8> Resp<VERSION> {
     }
 
     /// A value of the array that answers a multi-get. An error there, which proxies send for the keys of a server that
-    /// they cannot reach, ends the request; the rest of the array is nobody's.
+    /// they cannot reach, ends the request; the rest of the array is dropped.
     pub(super) fn element(&mut self, head: ValueHead) -> Result<Meaning, Malformed> {
         match head {
             ValueHead::String(size) => Ok(self.begin_string(size, Passing::Part)),
@@ -130,7 +130,7 @@ impl<const VERSION: u8> Resp<VERSION> {
         }
     }
 
-    /// A value of a multi-get has passed; says how the request ends if it was the last.
+    /// Takes in that a value of a multi-get is complete. Returns how the request ends if it was the last value.
     pub(super) fn element_passed(&mut self, found: bool) -> Option<Outcome> {
         let rare = self.rare.as_mut()?;
         rare.passed += 1;
@@ -158,7 +158,7 @@ impl<const VERSION: u8> Resp<VERSION> {
         Meaning::Reply(Outcome::Error(fault))
     }
 
-    /// A value that nobody wants.
+    /// A value that is dropped.
     pub(super) fn pass_over(&mut self, head: ValueHead) -> Result<Meaning, Malformed> {
         match head {
             ValueHead::String(size) | ValueHead::Verbatim(size) | ValueHead::ErrorString(size) => {
@@ -172,7 +172,8 @@ impl<const VERSION: u8> Resp<VERSION> {
         Ok(self.passed_over().map_or(Meaning::Nothing, Meaning::Over))
     }
 
-    /// A value that nobody wants has passed; says how the oldest request ends if that was the last of its reply.
+    /// Takes in that a dropped value is complete. Returns how the oldest request ends if that was the last value of its
+    /// reply.
     pub(super) fn passed_over(&mut self) -> Option<Outcome> {
         self.skip -= 1;
         if self.skip > 0 {
@@ -197,7 +198,7 @@ impl<const VERSION: u8> Resp<VERSION> {
         Meaning::Nothing
     }
 
-    /// A string has passed; says how the oldest request ends, if it does.
+    /// Takes in that a string is complete. Returns how the oldest request ends, if it does.
     #[inline]
     pub(super) fn string_ends(&mut self) -> Option<Outcome> {
         match self.passing {

@@ -14,7 +14,7 @@ const SPAN_MAX_S: u64 = 30 * 24 * 60 * 60;
 /// key without expiry as for no key.
 const FOR_EVER_S: u64 = 100 * 365 * 24 * 60 * 60;
 
-/// Writes what is asked less often.
+/// Writes the requests of the less common verbs.
 pub(super) fn encode_other(op: &Op<'_>, key: &[u8], out: &mut Outbox) -> Result<ExpectedReply, Refused> {
     match op.verb {
         Verb::Gat => push_read_and_touch(op, key, out),
@@ -141,8 +141,8 @@ enum Expiry {
     At(u64),
 }
 
-/// An expiry, as [`Op::expiry_s`] has it. Redis takes no date before 1970, and no span below a second: expired at once is
-/// the first second after that.
+/// An expiry, as [`Op::expiry_s`] has it. Redis takes no date before 1970, and no span below a second: expired at once
+/// is the first second after that.
 #[inline]
 fn expiry(op: &Op<'_>) -> Result<Expiry, Refused> {
     lines::check_expiry(op.expiry_s)?;

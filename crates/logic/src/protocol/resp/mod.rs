@@ -26,8 +26,8 @@ pub type Resp3 = Resp<3>;
 /// RESP on one connection. Replies come in the order of requests and carry no tag; what was asked is kept, because a
 /// reply does not say what it answers.
 ///
-/// Where Redis differs from memcached, Redis' answer stands: append and incr make the key where there is none, decr goes
-/// below 0 (the answer is then [`Outcome::Ok`], with the number as words).
+/// Where Redis differs from memcached, Redis' answer stands: append and incr make the key where there is none, decr
+/// goes below 0 (the answer is then [`Outcome::Ok`], with the number as words).
 #[derive(Debug)]
 pub struct Resp<const VERSION: u8> {
     lines: Lines,
@@ -39,11 +39,11 @@ pub struct Resp<const VERSION: u8> {
     template: Option<Arc<Template>>,
     /// Longer keys than one byte more than this are hashes, with so many last bytes as the field; 0: none is.
     field_bytes: u32,
-    /// Values that are still to come of what nobody wants.
+    /// Values that are still to come and are dropped.
     skip: u64,
-    /// How the oldest request ends when they have passed.
+    /// How the oldest request ends when the dropped values have come.
     ending: Option<Outcome>,
-    /// Bytes of the string that is passing by which are still to come.
+    /// Bytes of the string being received that are still to come.
     left: u32,
     place: RespPosition,
     passing: Passing,
@@ -62,16 +62,16 @@ enum RespPosition {
     Feed,
 }
 
-/// Whose the string is that passes by.
+/// What the string being received belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Passing {
-    /// That of a read of one key.
+    /// A read of one key.
     Whole,
-    /// One of a multi-get.
+    /// A multi-get.
     Part,
     /// An error.
     Words,
-    /// Nobody's.
+    /// Nothing: the string is dropped.
     Dropped,
 }
 
@@ -186,8 +186,8 @@ impl<const VERSION: u8> Resp<VERSION> {
         Resp { template: Some(template), ..Resp::new() }
     }
 
-    /// The same, which keeps values in hashes: a key of more than `field_bytes` bytes and one is cut, its last bytes
-    /// being the field that is read, stored or deleted. Shorter keys stay what they are.
+    /// A codec with this template that keeps values in hashes: a key of more than `field_bytes` bytes and one is cut,
+    /// its last bytes being the field that is read, stored or deleted. Shorter keys stay what they are.
     pub fn keeping_hashes(self, field_bytes: u32) -> Resp<VERSION> {
         Resp { field_bytes, ..self }
     }

@@ -25,9 +25,9 @@ pub(super) enum ValueHead {
     Array(u64),
     /// A set or a map in which there are so many values.
     Group(u64),
-    /// So many values that say something about the value after them.
+    /// Attributes, as this number of values, of the value that follows them.
     Attribute(u64),
-    /// So many values that nobody asked for.
+    /// A push of this number of values, which answers no request.
     Push(u64),
 }
 
@@ -36,7 +36,7 @@ pub(super) fn may_be_long(line: &[u8]) -> bool {
     matches!(line.first(), Some(b'+' | b'-' | b'('))
 }
 
-/// Checks the byte that a value begins with. Said at the first byte, since the rest may never come.
+/// Checks the byte that a value begins with. The check looks at the first byte alone, since the rest may never come.
 #[inline]
 pub(super) fn check_first(first: u8, version: u8) -> Result<(), Malformed> {
     match first {
@@ -46,7 +46,7 @@ pub(super) fn check_first(first: u8, version: u8) -> Result<(), Malformed> {
     }
 }
 
-/// Why a value that begins with this byte is none of ours.
+/// The reason why no value of the protocol begins with this byte.
 #[cold]
 fn foreign(first: u8) -> Malformed {
     Malformed(match first {
@@ -79,8 +79,8 @@ pub(super) fn head(line: &[u8]) -> Result<ValueHead, Malformed> {
     }
 }
 
-/// Takes the answer to a read of one key, where it is whole: a string, or nothing. Returns what follows. Anything else is
-/// left to the reading of a line, which finds the same in these.
+/// Takes the answer to a read of one key, where it is whole: a string, or nothing. Returns what follows. Anything else
+/// is left to the reading of a line, which finds the same in these.
 #[inline]
 pub(super) fn whole_value(bytes: &[u8], version: u8) -> Option<(Skimmed, &[u8])> {
     let miss = Skimmed { outcome: Outcome::Miss, items: 0 };

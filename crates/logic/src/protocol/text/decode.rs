@@ -3,13 +3,13 @@
 use crate::protocol::lines;
 use crate::protocol::{Fault, Malformed, Outcome, Step};
 
-/// How far the reply that is being read has come.
+/// The state of the reply that is being read.
 #[derive(Debug)]
 pub(super) struct ReplyReader {
     /// Bytes of the value that are still to come.
     pub(super) body_left: u32,
     pub(super) place: TextPosition,
-    /// Whether it has had an item.
+    /// Whether an item of the reply has come.
     pub(super) found: bool,
 }
 
@@ -27,8 +27,8 @@ pub(super) enum TextPosition {
 }
 
 impl ReplyReader {
-    /// Takes the replies that make up nearly all of a run, where they are whole, at the price of one comparison. Anything
-    /// else is left to the full reading of a line, which finds the same in these.
+    /// Takes the replies that make up nearly all of a run, where they are whole, at the price of one comparison.
+    /// Anything else is left to the full reading of a line, which finds the same in these.
     #[inline]
     pub(super) fn take_common<'i>(&mut self, first: u8, input: &mut &'i [u8]) -> Option<Step<'i>> {
         match first {
@@ -51,9 +51,9 @@ impl ReplyReader {
 
     /// Reads any line.
     ///
-    /// More than the protocol document shows is taken in three places: errors without or with a text (memcached has both
-    /// for ERROR, and proxies leave out the text of the others), a colon after SERVER_ERROR (memcached's own `shutdown`
-    /// does that), and blanks after a number (the document allows them, and old servers sent them).
+    /// More than the protocol document shows is taken in three places: errors without or with a text (memcached has
+    /// both for ERROR, and proxies leave out the text of the others), a colon after SERVER_ERROR (memcached's own
+    /// `shutdown` does that), and blanks after a number (the document allows them, and old servers sent them).
     pub(super) fn take_line<'l>(&mut self, line: &'l [u8]) -> Result<Step<'l>, Malformed> {
         let word_bytes = line.iter().position(|&byte| byte == b' ').unwrap_or(line.len());
         let (word, text) = line.split_at(word_bytes);
@@ -113,7 +113,7 @@ impl ReplyReader {
         Step::Body(body)
     }
 
-    /// Takes the line end after a value; false where it is not all there.
+    /// Takes the line end after a value. Returns false where more bytes are needed.
     #[inline]
     pub(super) fn take_body_end(&mut self, input: &mut &[u8]) -> Result<bool, Malformed> {
         if self.place == TextPosition::Return {
@@ -156,8 +156,8 @@ struct ItemLine<'a> {
     cas: u64,
 }
 
-/// Reads `VALUE <key> <flags> <bytes> [<cas unique>]` and returns what follows: the line end, or nothing where `line` has
-/// none. Exactly one blank stands between two words; no server is known that sends more. A size above 32 bits is no
+/// Reads `VALUE <key> <flags> <bytes> [<cas unique>]` and returns what follows: the line end, or nothing where `line`
+/// has none. Exactly one blank stands between two words; no server is known that sends more. A size above 32 bits is no
 /// answer of a server whose items are at most 1 GiB.
 #[inline]
 fn item(line: &[u8]) -> Option<(ItemLine<'_>, &[u8])> {
@@ -204,8 +204,8 @@ fn outcome(word: &[u8]) -> Option<Outcome> {
     })
 }
 
-/// The words that say that a request failed. The second line answers `slabs` and `lru_crawler`, which pummel sends
-/// nobody; they are here because the protocol names them.
+/// The words that say that a request failed. The second line of words answers `slabs` and `lru_crawler`, which pummel
+/// never sends; they are here because the protocol names them.
 fn fault(word: &[u8]) -> Option<Outcome> {
     let fault = match word {
         b"ERROR" => Fault::Protocol,
@@ -226,7 +226,8 @@ fn number(word: &[u8], text: &[u8]) -> Result<Step<'static>, Malformed> {
     }
 }
 
-/// Why a line that begins with this byte is none of ours. Said at the first byte, since the rest may never come.
+/// The reason why no line of the protocol begins with this byte. The check looks at the first byte alone, since the
+/// rest may never come.
 #[cold]
 pub(super) fn foreign(first: u8) -> Malformed {
     Malformed(match first {
@@ -238,7 +239,7 @@ pub(super) fn foreign(first: u8) -> Malformed {
     })
 }
 
-/// Why a line with this first word is none of ours.
+/// The reason why no line of the protocol begins with this word.
 #[cold]
 fn unknown(word: &[u8]) -> Malformed {
     Malformed(match word {

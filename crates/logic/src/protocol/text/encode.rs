@@ -13,7 +13,7 @@ pub(super) enum CommandStyle {
     Plain,
     /// With a blank at their end, as mcperf writes them.
     Blank,
-    /// The same, and `set` is called `xxx`.
+    /// With a blank at their end, and `xxx` for `set`.
     Bogus,
 }
 

@@ -12,8 +12,8 @@ use crate::connection::outbox::Outbox;
 
 /// The text protocol on one connection. Replies come in the order of requests and carry no tag.
 ///
-/// The codec does not know what was asked: a reply that does not fit the request is the caller's to notice, and so is an
-/// error line that answers a request without reply.
+/// The codec does not know what was asked. The caller has to notice a reply that does not fit its request, and an error
+/// line that answers a request without reply.
 #[derive(Debug)]
 pub struct Text {
     lines: Lines,
@@ -97,19 +97,19 @@ impl Codec for Text {
 }
 
 impl Text {
-    /// The same, with a blank before the end of every command line that is not a read's and asks for a reply: mcperf's
-    /// requests, byte by byte.
+    /// A codec that writes a blank before the end of every command line that is not a read's and asks for a reply, as
+    /// mcperf does byte by byte.
     pub fn with_blanks() -> Text {
         Text { style: CommandStyle::Blank, ..Text::new() }
     }
 
-    /// The same as [`Text::with_blanks`], with [`BOGUS_WORD`] for `set`.
+    /// A codec that writes what [`Text::with_blanks`] writes, with [`BOGUS_WORD`] for `set`.
     pub fn with_bogus_sets() -> Text {
         Text { style: CommandStyle::Bogus, ..Text::new() }
     }
 
-    /// Writes what proves who we are to a server that was started with a file of users, at the beginning of a
-    /// connection: `Stored` is a yes, a fault of the client a no.
+    /// Writes the authentication for a server that was started with a file of users, at the beginning of a connection.
+    /// The reply ends with `Stored` where the server accepts it, and with a fault of the client where it does not.
     ///
     /// # Errors
     /// Returns [`Refused`] for a user that is empty or has blanks, control characters or colons, and for a password

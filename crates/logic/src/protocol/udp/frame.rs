@@ -3,7 +3,7 @@
 /// The frame in front of every datagram: four numbers of 16 bits, the highest byte first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// What the client numbered the request with; each datagram of the reply repeats it.
+    /// Number that the client gave the request; each datagram of the reply repeats it.
     pub request: u16,
     /// Place of this datagram among those of its message, from 0 on.
     pub sequence: u16,
@@ -20,7 +20,7 @@ impl Frame {
         Frame { request, sequence: 0, total: 1 }
     }
 
-    /// The bytes of it, with the reserved ones 0.
+    /// The bytes of the frame, with 0 in the reserved ones.
     #[inline]
     pub fn encode(self) -> [u8; Frame::LEN_BYTES] {
         let [a, b] = self.request.to_be_bytes();
@@ -29,7 +29,7 @@ impl Frame {
         [a, b, c, d, e, f, 0, 0]
     }
 
-    /// The frame of a datagram, and what it carries; `None` for a datagram shorter than a frame.
+    /// The frame of a datagram and the bytes behind it; `None` for a datagram shorter than a frame.
     #[inline]
     pub fn decode(datagram: &[u8]) -> Option<(Frame, &[u8])> {
         let (&[a, b, c, d, e, f, _, _], payload) = datagram.split_first_chunk::<{ Frame::LEN_BYTES }>()?;

@@ -4,58 +4,58 @@ use super::frame::Frame;
 use super::shape::{END, ItemExtent, Shape, shape};
 use crate::protocol::Keys;
 
-/// What a datagram brought.
+/// What a datagram added to a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// What comes next.
+    /// The datagram is the next one of its message.
     InOrder,
-    /// Something that has to wait for what should have come before, or that was overtaken.
+    /// The datagram came before one that precedes it, or after one that follows it.
     OutOfOrder,
-    /// Nothing that was not there already, or nonsense.
+    /// The datagram added nothing: it is a copy, or its numbers are impossible.
     Nothing,
 }
 
-/// What the datagrams that came make together.
+/// The reply as far as its datagrams have come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gathered<'a> {
-    /// Not all of the reply.
+    /// Parts of the reply are missing.
     Parts,
-    /// All of it.
+    /// The reply is complete.
     Whole {
-        /// The bytes of it, as over TCP.
+        /// The bytes of the reply, as over TCP.
         bytes: &'a [u8],
         /// Whether each value certainly has its own bytes. Values of several datagrams carry no mark of their key, and
         /// after losses or disorder two of one length cannot be told apart.
         sure: bool,
-        /// Whether its values have their own bytes if nothing was overtaken: all keys were found, and the datagrams came
-        /// in an order in which they may have been sent.
+        /// Whether its values have their own bytes if nothing was overtaken: all keys were found, and the datagrams
+        /// came in an order in which they may have been sent.
         in_order: bool,
-        /// How many messages it came in: one for each key, or one for all.
+        /// Number of messages that the reply came in: one for each key, or one for all.
         messages: usize,
-        /// Items in it.
+        /// Number of items in the reply.
         items: usize,
     },
-    /// Everything that was announced, and it is no whole reply.
+    /// All announced datagrams have come, and they are no whole reply.
     Broken,
 }
 
-/// The datagrams of one reply, as they come.
+/// The datagrams of one reply that have come so far.
 #[derive(Debug, Default)]
 pub struct Gathering {
     /// The keys of a multi-get, end to end; empty for other requests.
     keys: Vec<u8>,
-    /// Where each ends, and whether its item came.
+    /// Where each key ends, and whether its item came.
     asked: Vec<(u32, bool)>,
     /// What the datagrams carry, in the order in which they came.
     bytes: Vec<u8>,
     pieces: Vec<Piece>,
-    /// How many of them are no copies.
+    /// Number of pieces that are no copies.
     distinct: usize,
     /// Datagrams that the messages take whose first one is there and no copy.
     announced: usize,
-    /// The end came in a datagram of its own.
+    /// Whether the end of the reply came in a datagram of its own.
     ended: bool,
-    /// Something did not come where it would if nothing had been lost or overtaken.
+    /// Whether a datagram came out of the order in which datagrams are sent.
     disordered: bool,
     /// The reply, put together.
     joined: Vec<u8>,
@@ -69,9 +69,10 @@ struct Piece {
     /// Where it lies in the bytes.
     start: usize,
     end: usize,
-    /// The same bytes came before in this place: another value that is equal, or the same datagram again.
+    /// Whether equal bytes came before in this place, from another value that is equal or from a datagram that came
+    /// twice.
     copy: bool,
-    /// It has a place in the reply that is being put together.
+    /// Whether the piece has a place in the reply that is being put together.
     placed: bool,
     /// For first pieces that begin an item: the place of its key among those asked for, and the length of the item.
     item: Option<(usize, usize)>,
@@ -195,7 +196,7 @@ impl Gathering {
                 let (rank, _) = self.pieces.remove(at).item?;
                 Some(Some((rank, len_bytes)))
             }
-            // A key that nobody asked for: whoever checks replies will say so.
+            // A key that was not asked for; the check of the reply rejects it.
             None => Some(Some((self.asked.len(), len_bytes))),
         }
     }
@@ -216,7 +217,7 @@ impl Gathering {
         missing
     }
 
-    /// Puts the reply together, if it is all there.
+    /// Puts the reply together, if all of it has come.
     pub fn gathered(&mut self) -> Gathered<'_> {
         if self.pieces.len() < self.announced {
             return Gathered::Parts;

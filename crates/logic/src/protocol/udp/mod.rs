@@ -1,8 +1,8 @@
 //! memcached's UDP: the frame in front of every datagram (`protocol.txt`, section "UDP protocol"), and replies put
 //! together from datagrams that come in any order.
 //!
-//! A reply to a read of several keys has one of two framings. Servers before 1.6 cut it as one stream into datagrams that
-//! are numbered together. Since 1.6 each key that was found is a message of its own, numbered for itself, with the
+//! A reply to a read of several keys has one of two framings. Servers before 1.6 cut it as one stream into datagrams
+//! that are numbered together. Since 1.6 each key that was found is a message of its own, numbered for itself, with the
 //! `END` behind the last of them or, where the last key was not found, alone; a first key that was not found leaves a
 //! datagram without bytes and with a total of 0. What a reply consists of says which of the two it is, so that nothing
 //! has to be known of the server.
@@ -21,7 +21,7 @@ pub use self::shape::{Shape, shape};
 /// memcached cuts replies so, and takes a request only when it is whole in one datagram.
 pub const DATAGRAM_MAX_BYTES: usize = 1400;
 
-/// What became of datagrams, as memaslap counts it, and a little more.
+/// Counters of datagrams: those of memaslap, stray datagrams and unclear misses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DatagramCounts {
@@ -40,7 +40,7 @@ pub struct DatagramCounts {
 }
 
 impl DatagramCounts {
-    /// Adds those of another connection.
+    /// Adds the counters of another connection.
     pub fn merge(&mut self, other: &DatagramCounts) {
         self.packet_drop += other.packet_drop;
         self.packet_disorder += other.packet_disorder;
@@ -51,11 +51,11 @@ impl DatagramCounts {
 }
 
 /// Request numbers that are not used again, because a late reply to a request that was given up may still come. The
-/// oldest is let go when there are too many of them.
+/// oldest number is released when there are more than [`Abandoned::MAX`].
 #[derive(Debug, Default)]
 pub struct Abandoned {
     order: VecDeque<u16>,
-    /// One bit for each number; made with the first.
+    /// One bit for each number; allocated when the first number is kept back.
     bits: Option<Box<[u64; 1024]>>,
 }
 

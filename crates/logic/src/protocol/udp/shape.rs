@@ -2,7 +2,7 @@
 
 use crate::protocol::lines;
 
-/// What a read that has everything ends with.
+/// The last line of a whole reply to a read.
 pub(super) const END: &[u8] = b"END\r\n";
 
 /// How far bytes of a reply go, looked at without a codec.
@@ -13,9 +13,9 @@ pub enum Shape {
         /// How many items.
         items: usize,
     },
-    /// Whole items, and nothing behind them.
+    /// The bytes are whole items, and nothing follows them.
     Open,
-    /// They stop in the middle.
+    /// The bytes end in the middle of an item or a line.
     Cut,
 }
 

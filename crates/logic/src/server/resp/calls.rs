@@ -5,7 +5,7 @@
 pub(in crate::server) struct Calls(Vec<(&'static str, u64)>);
 
 impl Calls {
-    /// StoreCounts a call of the command with this name, which stands at `place` of the table.
+    /// Counts a call of the command with this name, which stands at `place` of the table.
     pub(super) fn count(&mut self, place: usize, name: &'static str) {
         if self.0.len() <= place {
             self.0.resize(place + 1, ("", 0));
