@@ -6,16 +6,16 @@ use super::resp::Calls;
 use super::store::Store;
 use crate::time::Nanos;
 
-/// What is known of a connection beside what it is owed.
+/// What is known of a connection beside its replies.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ServerSession {
-    /// It has proved who it is.
+    /// Whether the connection has sent the right login.
     pub(super) is_logged_in: bool,
-    /// It asked for RESP3.
+    /// Whether the connection asked for RESP3.
     pub(super) resp3: bool,
-    /// It is to be closed when all is sent.
+    /// Whether the connection is to be closed when all replies are sent.
     pub(super) is_closing: bool,
-    /// Its number.
+    /// Number of the connection, from 1.
     pub(super) connection: u64,
 }
 
@@ -35,19 +35,19 @@ pub(super) struct Context<'c> {
     pub(super) faults: &'c mut Faults,
     pub(super) calls: &'c mut Calls,
     pub(super) session: &'c mut ServerSession,
-    /// Who may come in; everybody where it is absent.
+    /// The login that connections need; `None` where they need none.
     pub(super) login: Option<&'c ServerLogin>,
     pub(super) gauges: Gauges,
     pub(super) now: Nanos,
 }
 
 impl Context<'_> {
-    /// Whether this connection has yet to prove who it is.
+    /// Whether the connection has yet to send the right login.
     pub(super) fn needs_login(&self) -> bool {
         self.login.is_some() && !self.session.is_logged_in
     }
 
-    /// Lets the connection in if user and password are right, and says whether they are.
+    /// Logs the connection in if user and password are right. Returns whether they are.
     pub(super) fn try_login(&mut self, user: &[u8], password: &[u8]) -> bool {
         let right = self.login.is_some_and(|login| login.user == user && login.password == password);
         self.session.is_logged_in |= right;

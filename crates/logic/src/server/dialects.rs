@@ -8,7 +8,7 @@ use super::{binary, resp, text};
 /// The parser of the dialect that a connection speaks.
 #[derive(Debug)]
 pub(super) enum DialectParser {
-    /// Nothing came yet.
+    /// No byte has come yet.
     Unknown,
     Text(text::Parser),
     Binary(binary::Parser),
@@ -58,7 +58,7 @@ impl DialectParser {
 }
 
 impl DialectRequest<'_> {
-    /// Its first word or the name of its code; `error` for one that is not understood.
+    /// The first word of the request or the name of its code; `error` for a request that is not understood.
     pub(super) fn verb(&self) -> &'static str {
         match self {
             DialectRequest::Text(request) => request.verb,
@@ -75,12 +75,12 @@ impl DialectRequest<'_> {
         }
     }
 
-    /// Whether it is the copy of what was stored elsewhere.
+    /// Whether the request is a copy of an item that was stored on another server.
     pub(super) fn is_copy(&self) -> bool {
         matches!(self, DialectRequest::Binary(request) if request.is_copy())
     }
 
-    /// In which dialect it was asked.
+    /// The dialect of the request.
     pub(super) fn dialect(&self) -> Dialect {
         match self {
             DialectRequest::Text(_) => Dialect::Text,
@@ -89,7 +89,7 @@ impl DialectRequest<'_> {
         }
     }
 
-    /// Carries it out and writes its reply, for text also where it asked for none.
+    /// Carries the request out and writes its reply; a text request gets a reply here even where it asked for none.
     pub(super) fn answer(&self, context: &mut Context<'_>, reply: &mut ReplyBuffer) {
         match self {
             DialectRequest::Text(request) => text::answer(&request.command, context, reply),

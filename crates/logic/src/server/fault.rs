@@ -1,4 +1,4 @@
-//! What the built-in server does wrong on request, so that tests and people can see what a client makes of it.
+//! The faults that the built-in server makes on request, to show how a client handles them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -74,7 +74,7 @@ impl ServerFault {
         }
     }
 
-    /// Whether it befalls datagrams alone.
+    /// Whether the fault concerns datagrams alone.
     pub fn is_of_datagrams(self) -> bool {
         matches!(self, ServerFault::UdpDrop(_) | ServerFault::UdpReorder(_) | ServerFault::UdpDuplicate(_))
     }
@@ -154,19 +154,19 @@ fn seconds_of(kind: &str, number: Option<&str>) -> Result<Nanos, String> {
 /// What becomes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FaultVerdict {
-    /// It is carried out and answered.
+    /// The request is carried out and answered.
     Serve,
-    /// It is not carried out; the answer is an error.
+    /// The request is not carried out; the answer is an error.
     Fail,
-    /// It is carried out and answered with garbage.
+    /// The request is carried out and answered with garbage.
     Garbage,
-    /// It is carried out and answered in another dialect.
+    /// The request is carried out and answered in another dialect.
     Foreign,
-    /// It is carried out, and its reply ends in the middle.
+    /// The request is carried out, and its reply ends in the middle.
     Half,
-    /// It is neither carried out nor answered.
+    /// The request is neither carried out nor answered.
     Silence,
-    /// Its connection is closed.
+    /// The connection of the request is closed.
     Close,
 }
 
@@ -188,7 +188,7 @@ impl DatagramFault {
     }
 }
 
-/// What a value was tampered with; goes into the truth.
+/// The fault that a value was sent with, as the truth file records it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tampering {
     pub(super) kind: &'static str,
@@ -302,7 +302,7 @@ impl Faults {
         }
     }
 
-    /// In which dialect request `number` is answered that was asked in `dialect`: the others in turn.
+    /// The dialect of the answer to request `number`, which came in `dialect`: each of the other dialects in turn.
     pub(super) fn other_dialect(&self, number: u64, dialect: Dialect) -> Dialect {
         let others = match dialect {
             Dialect::Auto | Dialect::Text => [Dialect::Resp, Dialect::Binary],
@@ -313,7 +313,7 @@ impl Faults {
         others[(nth % 2) as usize]
     }
 
-    /// Whether the reply that ends in its middle is behind us.
+    /// Whether the reply that ends in its middle was sent.
     pub(super) fn is_half_done(&self) -> bool {
         self.half_done
     }

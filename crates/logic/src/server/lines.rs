@@ -11,13 +11,13 @@ pub(super) const ERROR: &str = "ERROR";
 pub(super) const BAD_FORMAT: &str = "CLIENT_ERROR bad command line format";
 pub(super) const BAD_CHUNK: &str = "CLIENT_ERROR bad data chunk";
 
-/// How far a line has come.
+/// The state of the line at the front of the input.
 pub(super) enum RequestLine<'i> {
     Need,
     TooLong,
-    /// It lies in the input.
+    /// The line is complete and lies in the input.
     Whole(&'i [u8]),
-    /// It lies in the parser.
+    /// The line is complete and lies in the parser's buffer.
     Kept,
 }
 

@@ -1,11 +1,12 @@
-//! The other side of the wire: the core of a small server of memcached's and Redis' protocols, without sockets.
+//! The core of a small server of memcached's and Redis' protocols, without sockets.
 //!
 //! `pummel serve` puts sockets around it; tests of workers put a simulated network around it. A [`Host`] is the whole
 //! server and is shared by its connections; a [`ServerConnection`] is one connection. Bytes that came go into
 //! [`Host::handle_received`]; bytes that are due come out of [`Host::poll_send`]. A request takes effect when its last
 //! byte is handed over; its reply is held for a time drawn from the service-time distribution, counted from then, and
-//! never overtakes an earlier reply of its connection. Datagrams go into [`Host::handle_datagram`], with a [`DatagramQueue`] that
-//! keeps the answers until they are due. All dialects share what is stored, the counters and the faults.
+//! never overtakes an earlier reply of its connection. Datagrams go into [`Host::handle_datagram`], with a
+//! [`DatagramQueue`] that keeps the answers until they are due. All dialects share what is stored, the counters and the
+//! faults.
 
 mod binary;
 mod context;
@@ -43,12 +44,12 @@ use fault::{FaultVerdict, Faults, SLOW_BYTE_GAP_NS};
 use owed::{Debt, Owing, ReplyBuffer};
 use resp::Calls;
 
-/// A connection with more unsent bytes or replies than these should not be read from: the peer asks faster than it
-/// listens.
+/// Limits of unsent bytes and replies above which a connection should not be read from, since the peer sends requests
+/// faster than it reads replies.
 const BACKLOG_MAX_BYTES: u64 = 1 << 20;
 const BACKLOG_MAX_REPLIES: usize = 1 << 16;
 
-/// Whether what happens is written down.
+/// Whether the server keeps notes of requests and faults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Truth {
     /// Notes are kept until [`Host::take_notes`] takes them.
@@ -61,21 +62,21 @@ pub enum Truth {
 /// Everything that a server needs to know at its start.
 #[derive(Clone, Debug, Default)]
 pub struct HostConfig {
-    /// What is spoken.
+    /// The protocol that the server speaks.
     pub dialect: Dialect,
-    /// Who may come in; everybody where it is absent.
+    /// The login that connections need; `None` where they need none.
     pub login: Option<ServerLogin>,
-    /// For how long replies are held, in seconds; absent: not at all.
+    /// For how long replies are held, in seconds; `None` where they are not held.
     pub service_time: Option<Dist>,
     /// Seed of service times and of the chance in faults.
     pub seed: u64,
-    /// What is done wrong.
+    /// The faults that the server makes.
     pub faults: Vec<ServerFault>,
     /// Bounds of what is stored.
     pub limits: Limits,
     /// Unix time, in nanoseconds, at time 0 of the clock that all `now`s are read from.
     pub unix_ns_at_zero: u64,
-    /// Whether what happens is written down.
+    /// Whether the server keeps notes of requests and faults.
     pub truth: Truth,
 }
 
@@ -91,7 +92,7 @@ pub struct Host {
     gauges: Gauges,
     calls: Calls,
     copies: Copies,
-    /// Connections that there were.
+    /// Number of connections that were accepted.
     connections: u64,
     requests: u64,
     reply: ReplyBuffer,
@@ -99,23 +100,23 @@ pub struct Host {
     notes: Vec<Note>,
 }
 
-/// One connection: the cut end of a request, and the replies that it is owed.
+/// One connection: the incomplete request at the end of its input, and the replies that wait to be sent.
 #[derive(Debug)]
 pub struct ServerConnection {
     session: ServerSession,
     parser: DialectParser,
     owing: Owing,
     ending: Option<Ending>,
-    /// Set where replies leave byte by byte: when the next byte may.
+    /// When the next byte may leave, in nanoseconds, where replies leave byte by byte.
     next_byte: Option<Nanos>,
 }
 
 /// How the server wants a connection to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// In order.
+    /// The server closes the connection with a FIN.
     Fin,
-    /// By reset.
+    /// The server resets the connection.
     Reset,
 }
 
@@ -149,7 +150,7 @@ impl ServerConnection {
         self.session.connection
     }
 
-    /// When the next byte may leave; [`NEVER`] if nothing is owed.
+    /// When the next byte may leave, in nanoseconds; [`NEVER`] if no reply waits.
     pub fn next_due(&self) -> Nanos {
         let due = self.owing.next_due();
         match self.next_byte {
@@ -158,12 +159,12 @@ impl ServerConnection {
         }
     }
 
-    /// Whether so much waits to be sent that nothing more should be read before some of it is.
+    /// Whether so many bytes or replies wait to be sent that no more input should be read before some of them are.
     pub fn is_stuffed(&self) -> bool {
         self.owing.len_bytes() > BACKLOG_MAX_BYTES || self.owing.len() > BACKLOG_MAX_REPLIES
     }
 
-    /// Whether replies wait until the peer has what they are about.
+    /// Whether replies wait until the peer has answered the copy of what they stored.
     pub fn waits_for_copy(&self) -> bool {
         self.owing.waits_for_copy()
     }
@@ -179,7 +180,7 @@ impl Host {
     pub fn new(config: HostConfig, now: Nanos) -> Host {
         let faults = Faults::new(&config.faults, config.seed);
         let mut store = Store::new(config.limits, faults.expiry, config.unix_ns_at_zero);
-        // memcached counts its listening socket among the connections that there were.
+        // memcached counts its listening socket among all connections.
         store.counts.total_connections = 1;
         Host {
             dialect: config.dialect,
@@ -228,7 +229,7 @@ impl Host {
         }
     }
 
-    /// Takes all of `bytes`, which came at `now`, and carries out the requests that they complete.
+    /// Takes all of `bytes`, which arrived at `now`, and carries out the requests that they complete.
     pub fn handle_received(&mut self, guest: &mut ServerConnection, bytes: &[u8], now: Nanos) {
         self.store.counts.bytes_read += bytes.len() as u64;
         let mut input = bytes;
@@ -247,7 +248,8 @@ impl Host {
         }
     }
 
-    /// What is due by `now`. Send as much of it as goes, and say how much with [`Host::handle_sent`].
+    /// The bytes that are due by `now`. The caller sends as many of them as the socket takes, and reports their number
+    /// with [`Host::handle_sent`].
     pub fn poll_send<'g>(&self, guest: &'g mut ServerConnection, now: Nanos) -> Due<'g> {
         let mut parts = [IoSlice::new(&[]); PARTS_MAX];
         let max = match guest.next_byte {
@@ -258,7 +260,7 @@ impl Host {
         Due { parts, count }
     }
 
-    /// The first `count` bytes of what was due were sent, at `at`.
+    /// Takes in that the first `count` bytes of those due were sent at `at`.
     pub fn handle_sent(&mut self, guest: &mut ServerConnection, count: usize, at: Nanos) {
         self.store.counts.bytes_written += count as u64;
         if let Some(next_byte) = &mut guest.next_byte {
@@ -272,7 +274,7 @@ impl Host {
         });
     }
 
-    /// The connection is gone, whoever closed it.
+    /// Takes in that the connection is closed, by the peer or by the server.
     pub fn handle_closed(&mut self, guest: ServerConnection) {
         self.gauges.connections -= 1;
         for debt in guest.owing.debts() {
@@ -285,23 +287,23 @@ impl Host {
         self.requests
     }
 
-    /// What was counted, by the meaning of memcached's `stats`.
+    /// The counters, with the meaning of memcached's `stats`.
     pub fn counts(&self) -> &StoreCounts {
         &self.store.counts
     }
 
-    /// What is stored.
+    /// The store.
     pub fn store(&mut self) -> &mut Store {
         &mut self.store
     }
 
-    /// Copies of what is stored, on their way to the peer.
+    /// The copies that are sent to the peer.
     pub fn copies(&mut self) -> &mut Copies {
         &mut self.copies
     }
 
-    /// A peer is there that is to hold what is stored here: all of it, and then whatever is stored. A reply to a request
-    /// that stores is held until the peer has answered the copy.
+    /// Begins to copy to a peer: first all stored items, then each item when it is stored. A reply to a request that
+    /// stores is held until the peer has answered the copy.
     pub fn open_peer(&mut self, now: Nanos) {
         self.store.keep_changes();
         self.store.take_changes();
@@ -326,12 +328,12 @@ impl Host {
         self.copies.newest()
     }
 
-    /// Takes what was noted since the last time.
+    /// Takes the notes that were made since the last call.
     pub fn take_notes(&mut self) -> impl Iterator<Item = Note> + '_ {
         self.notes.drain(..)
     }
 
-    /// Carries out one request, and leaves what is to be sent in `self.reply`.
+    /// Carries out one request, and leaves its reply in `self.reply`.
     fn carry_out(
         &mut self,
         request: &DialectRequest<'_>,
@@ -367,7 +369,7 @@ impl Host {
         (verdict, Debt { request: number, verb: request.verb(), arrived: now, asked_ns, whole, copy })
     }
 
-    /// Puts what is no reply in the place of one, where that was asked for.
+    /// Replaces the reply by garbage or by another dialect's reply where the verdict asks for it.
     fn replace_reply(&mut self, verdict: FaultVerdict, number: u64, request: &DialectRequest<'_>) {
         match verdict {
             FaultVerdict::Garbage => {
@@ -391,7 +393,7 @@ impl Host {
         }
     }
 
-    /// Adds the reply to what a connection is owed.
+    /// Adds the reply to those that wait on a connection.
     fn owe(
         &mut self,
         request: &DialectRequest<'_>,
@@ -468,11 +470,11 @@ fn ended(connection: u64, debt: Debt, sent: Option<Nanos>) -> Note {
     Note::Request { connection, request, verb, arrived, sent, asked_ns }
 }
 
-/// Lets a connection have `bytes` at once, and another on a server of its own the same in pieces of `step`: both must
-/// hear the same, whatever the bytes are. What the counters of bytes say depends on the pieces.
+/// Gives `bytes` to a connection at once, and to a connection of another server in pieces of `step` bytes. Asserts that
+/// both connections get equal replies, except where replies show counters of bytes, which depend on the pieces.
 ///
 /// # Panics
-/// When they do not.
+/// When the replies differ.
 #[cfg(any(test, fuzzing))]
 pub fn fuzz_guest(bytes: &[u8], step: usize) {
     let run = |pieces: &mut dyn Iterator<Item = &[u8]>| {

@@ -1,6 +1,6 @@
-//! The built-in server over UDP: what a datagram asks is carried out, and the replies become framed datagrams.
+//! The built-in server over UDP: requests in datagrams are carried out, and the replies become framed datagrams.
 //!
-//! Follows memcached's `protocol.txt`, "UDP protocol", and what memcached 1.6.18 and its elders send.
+//! Follows memcached's `protocol.txt`, "UDP protocol", and what memcached 1.6.18 and earlier versions send.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::{Host, ended};
 use crate::protocol::udp::{DATAGRAM_MAX_BYTES, Frame};
 use crate::time::{MILLISECOND, NEVER, Nanos};
 
-/// How much later than it is due a datagram leaves that is to be overtaken.
+/// How much later than its due time a reordered datagram leaves, in nanoseconds.
 const OVERTAKEN_NS: Nanos = 2 * MILLISECOND;
 
 /// A datagram belongs to no connection; the truth says this number.
@@ -30,7 +30,7 @@ pub enum Framing {
     PerKey,
 }
 
-/// Datagrams on their way, to peers of whatever kind the caller has.
+/// Datagrams that wait to be sent. `P` is the caller's name of a peer.
 #[derive(Debug)]
 pub struct DatagramQueue<P> {
     framing: Framing,
@@ -39,24 +39,24 @@ pub struct DatagramQueue<P> {
     written: u64,
 }
 
-/// A datagram on its way.
+/// A datagram that waits to be sent.
 #[derive(Clone, Debug)]
 pub struct OutgoingDatagram<P> {
-    /// To whom it goes.
+    /// The peer that the datagram is sent to.
     pub to: P,
     /// The datagram, with its frame.
     pub bytes: Vec<u8>,
-    /// What is answered when it has left.
+    /// The replies that are complete when the datagram was sent.
     debts: Vec<Debt>,
 }
 
 impl<P> DatagramQueue<P> {
-    /// Nothing is to be sent yet.
+    /// An empty queue.
     pub fn new(framing: Framing) -> DatagramQueue<P> {
         DatagramQueue { framing, letters: BTreeMap::new(), written: 0 }
     }
 
-    /// When the next datagram may leave; [`NEVER`] if none waits.
+    /// When the next datagram may leave, in nanoseconds; [`NEVER`] if none waits.
     pub fn next_due(&self) -> Nanos {
         self.letters.first_key_value().map_or(NEVER, |((due, _), _)| *due)
     }
@@ -68,8 +68,8 @@ impl<P> DatagramQueue<P> {
 }
 
 impl Host {
-    /// Carries out what a datagram asks that came at `now`. One that has no frame or is not all of its request is
-    /// dropped, as memcached does.
+    /// Carries out the requests of a datagram that arrived at `now`. A datagram without a frame or with a part of a
+    /// request is dropped, as memcached does.
     pub fn handle_datagram<P: Clone>(
         &mut self,
         post: &mut DatagramQueue<P>,
@@ -123,7 +123,7 @@ impl Host {
         Some(letter)
     }
 
-    /// Cuts messages into datagrams and does with those what was asked for.
+    /// Cuts messages into datagrams and applies the faults of datagrams.
     fn send<P: Clone>(
         &mut self,
         post: &mut DatagramQueue<P>,

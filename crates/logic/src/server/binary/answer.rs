@@ -60,7 +60,7 @@ pub(in crate::server) fn fail(request: &Request<'_>, reply: &mut ReplyBuffer) {
     Out { header: request.header, reply }.fail(FAILED);
 }
 
-/// A packet for somebody who speaks another dialect.
+/// A packet that answers a request of another dialect.
 pub(in crate::server) fn foreign(reply: &mut ReplyBuffer) {
     let header =
         PacketHeader { opcode: 0, key_bytes: 0, extras_bytes: 0, body_bytes: 0, opaque: [0; 4], cas: 0 };

@@ -151,7 +151,7 @@ impl Request<'_> {
         }
     }
 
-    /// Whether it carries the mark of copies.
+    /// Whether the request carries the mark of copies.
     pub(in crate::server) fn is_copy(&self) -> bool {
         self.header.opaque == MARK
     }
@@ -202,7 +202,7 @@ impl Parser {
         self.next_cut(input, item_max_bytes)
     }
 
-    /// The same for a packet that arrives in pieces, or of which something is skipped.
+    /// Takes the next step of a packet that arrives in pieces, or of which bytes are skipped.
     fn next_cut<'s>(&'s mut self, input: &mut &[u8], item_max_bytes: usize) -> ParserStep<Request<'s>> {
         self.fill(HEADER_BYTES, input);
         let Some(head) = self.bytes.first_chunk::<HEADER_BYTES>() else { return ParserStep::Need };

@@ -1,4 +1,5 @@
-//! memcached's meta commands (mg, ms, md, ma, mn, me) from the server's side: lines of the text protocol become replies.
+//! memcached's meta commands (mg, ms, md, ma, mn, me) from the server's side: lines of the text protocol become
+//! replies.
 //!
 //! Follows memcached's `protocol.txt` and, where that is silent, what memcached 1.6.18 does.
 
@@ -50,13 +51,13 @@ pub(in crate::server) fn answer(
     }
 }
 
-/// A line, read.
+/// The parsed line of a meta command.
 struct Request<'a> {
     /// The key as it was sent.
     sent: &'a [u8],
     /// The key.
     key: Vec<u8>,
-    /// All after the key, and after the length of a value.
+    /// The flags: all words after the key, and after the length of a value.
     flags: Vec<&'a [u8]>,
     encoded: bool,
     quiet: bool,
@@ -348,7 +349,7 @@ impl<'a> Request<'a> {
         reply.push(b"\r\n");
     }
 
-    /// The same, with the CAS unique and the remaining time.
+    /// Writes a line of a code and the flags to be repeated, with the CAS unique and the remaining time.
     fn end_with(&self, code: &[u8], cas: u64, expires: Nanos, now: Nanos, reply: &mut ReplyBuffer) {
         reply.push(code);
         for flag in &self.flags {
@@ -397,7 +398,7 @@ fn push_remaining(expires: Nanos, now: Nanos, reply: &mut ReplyBuffer) {
     }
 }
 
-/// Begun seconds count.
+/// The remaining time in seconds, rounded up.
 fn remaining_s(expires: Nanos, now: Nanos) -> u64 {
     expires.saturating_sub(now).div_ceil(SECOND)
 }

@@ -1,4 +1,4 @@
-//! One command on its way: its words, what its answer depends on, and the ways in which it is answered.
+//! One command that is being carried out: its words, the context of its answer, and the ways in which it is answered.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(super) fn error(words: &str, reply: &mut ReplyBuffer) {
     reply.push(b"\r\n");
 }
 
-/// A command on its way.
+/// A command that is being carried out.
 pub(super) struct Call<'c, 'x, 'w> {
     pub(super) words: Keys<'w>,
     pub(super) context: &'c mut Context<'x>,
@@ -108,7 +108,7 @@ impl<'w> Call<'_, '_, 'w> {
         }
     }
 
-    /// What is stored under the key, if it is of the form that the command needs; says so if it is not.
+    /// The item under the key, if it has the form that the command needs; writes an error if it has another.
     pub(super) fn stored(&mut self, key: &[u8], form: Form) -> Result<Option<StoredItem>, ()> {
         match self.context.store.peek(key, self.context.now) {
             Some(item) if item.form() != form => {
@@ -119,13 +119,13 @@ impl<'w> Call<'_, '_, 'w> {
         }
     }
 
-    /// Stores as a command that sets, or says why that cannot be.
+    /// Stores a value as a setting command does, or writes the error that forbids it.
     pub(super) fn write(&mut self, key: &[u8], value: &[u8], form: Form, expires: Nanos) -> Result<(), ()> {
         self.context.store.counts.cmd_set += 1;
         self.keep(key, value, form, expires)
     }
 
-    /// Stores, or says why that cannot be.
+    /// Stores a value, or writes the error that forbids it.
     pub(super) fn keep(&mut self, key: &[u8], value: &[u8], form: Form, expires: Nanos) -> Result<(), ()> {
         if item_len_bytes(key.len(), 0, value.len()) > self.context.store.limits().item_max_bytes {
             self.context.store.counts.store_too_large += 1;

@@ -5,7 +5,7 @@ use super::{connection, hashes, keys, strings};
 
 /// A command.
 pub(super) struct RespCommand {
-    /// In lower case.
+    /// The name in lower case.
     pub(super) name: &'static str,
     /// Number of words with the name, as COMMAND counts them: negative for at least so many.
     pub(super) arity: i32,

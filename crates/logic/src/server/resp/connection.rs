@@ -5,7 +5,7 @@ use crate::server::context::Context;
 use crate::server::contract::VERSION;
 use crate::time::SECOND;
 
-/// What the server calls itself where Redis is asked for.
+/// The version that the server reports to clients of Redis.
 const REDIS_VERSION: &str = "7.0.15";
 
 const DATABASES: i64 = 16;

@@ -26,9 +26,9 @@ const KEEP_BYTES: usize = 64 * 1024;
 pub(super) enum RespRequest<'a> {
     /// A command of at least one word.
     Words(Keys<'a>),
-    /// Its words are too long to be kept.
+    /// A command whose words are too long to be kept.
     TooLong,
-    /// The peer does not keep to the protocol; this is said before the connection is closed.
+    /// Bytes that the protocol does not allow; this error is sent before the connection is closed.
     Broken(&'static str),
 }
 
@@ -52,7 +52,7 @@ pub(in crate::server) struct Parser {
     lent: bool,
 }
 
-/// What is found out about a line.
+/// The result of reading a line.
 enum Found {
     /// More has to be read.
     More,
@@ -140,7 +140,7 @@ impl Parser {
     fn take_word(&mut self, left: u64, input: &mut &[u8]) -> Found {
         let (bytes, rest) = input.split_at(input.len().min(usize::try_from(left).unwrap_or(usize::MAX)));
         *input = rest;
-        // The last two bytes are the line end; what they are is not looked at, as in Redis.
+        // The last two bytes are the line end; like Redis, the parser does not check them.
         let own = bytes.len().min(left.saturating_sub(2) as usize);
         if !self.too_long {
             self.bytes.extend_from_slice(&bytes[..own]);

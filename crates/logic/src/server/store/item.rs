@@ -20,13 +20,13 @@ pub struct StoredItem {
     pub(super) key: Arc<[u8]>,
     /// The value.
     pub value: Arc<[u8]>,
-    /// What the client stored beside it.
+    /// The flags that the client stored beside the value.
     pub flags: u32,
-    /// CAS unique: changes with every store.
+    /// The CAS unique, which changes with every store.
     pub cas: u64,
-    /// When it ought to expire.
+    /// When the item ought to expire, in nanoseconds.
     pub(in crate::server) expires: Nanos,
-    /// Whether it was asked for since the evicting hand last passed.
+    /// Whether the item was asked for since eviction last looked at it.
     pub(super) used: bool,
     pub(super) form: Form,
     pub(super) marks: Marks,
@@ -46,13 +46,13 @@ pub(in crate::server) enum Form {
 /// What the meta commands know of an item.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Marks {
-    /// Somebody read it.
+    /// Whether a client read the item.
     pub(super) read: bool,
-    /// It was declared out of date.
+    /// Whether the item was marked as stale.
     pub(super) stale: bool,
-    /// Somebody was told to renew it.
+    /// Whether a client was told to renew the item.
     pub(super) token_sent: bool,
-    /// Its key came in base64.
+    /// Whether the item's key came in base64.
     pub(super) key_encoded: bool,
 }
 
@@ -69,32 +69,32 @@ impl StoredItem {
         StoredItem { key, value, flags, cas, expires, used: false, form, marks, last_read: now }
     }
 
-    /// Where it is stored.
+    /// The key of the item.
     pub fn key(&self) -> &[u8] {
         &self.key
     }
 
-    /// Whether it was declared out of date.
+    /// Whether the item was marked as stale.
     pub(in crate::server) fn is_stale(&self) -> bool {
         self.marks.stale
     }
 
-    /// Whether its key came in base64.
+    /// Whether the item's key came in base64.
     pub(in crate::server) fn is_key_encoded(&self) -> bool {
         self.marks.key_encoded
     }
 
-    /// Whether somebody read it.
+    /// Whether a client read the item.
     pub(in crate::server) fn was_read(&self) -> bool {
         self.marks.read
     }
 
-    /// When it was last read, or else stored.
+    /// When the item was last read, or else stored, in nanoseconds.
     pub(in crate::server) fn last_read(&self) -> Nanos {
         self.last_read
     }
 
-    /// What its bytes are.
+    /// The form of the value's bytes.
     pub(in crate::server) fn form(&self) -> Form {
         self.form
     }

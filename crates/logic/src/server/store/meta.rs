@@ -10,11 +10,11 @@ use crate::time::{NEVER, Nanos, SECOND};
 /// What a meta read may do beside reading.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::server) struct MetaReadOptions {
-    /// Make an empty item with this expiry where there is none.
+    /// The expiry in seconds of the empty item that the read makes where there is none.
     pub(in crate::server) vivify_s: Option<i32>,
-    /// Let somebody renew an item that expires in less than this.
+    /// The remaining time in seconds below which a reader of the item is told to renew it.
     pub(in crate::server) recache_s: Option<i32>,
-    /// Set this expiry.
+    /// The expiry in seconds that the read sets.
     pub(in crate::server) expiry_s: Option<i32>,
 }
 
@@ -22,18 +22,18 @@ pub(in crate::server) struct MetaReadOptions {
 #[derive(Clone, Debug)]
 pub(in crate::server) struct MetaRead {
     pub(in crate::server) item: StoredItem,
-    /// Whether it had been read before.
+    /// Whether the item had been read before.
     pub(in crate::server) read_before: bool,
-    /// When it was read before this, or else stored.
+    /// When the item was last read before this read, or else stored, in nanoseconds.
     pub(in crate::server) last_read: Nanos,
-    /// The reader is the one to renew it.
+    /// Whether this reader is told to renew the item.
     pub(in crate::server) won: bool,
-    /// Somebody else is.
+    /// Whether another client is told to renew the item.
     pub(in crate::server) recaching: bool,
 }
 
 impl Store {
-    /// mg.
+    /// Carries out mg.
     pub(in crate::server) fn meta_read(
         &mut self,
         key: &[u8],
@@ -78,8 +78,8 @@ impl Store {
         Some(MetaRead { item, read_before, last_read, won, recaching })
     }
 
-    /// ms with a CAS unique that may be old: what it stores in place of something newer is marked as stale and keeps
-    /// the expiry of that.
+    /// Carries out ms with a CAS unique that may be old. An item that is stored in place of a newer one is marked as
+    /// stale and keeps the newer one's expiry.
     pub(in crate::server) fn put_stale(&mut self, incoming: &Incoming<'_>, now: Nanos) -> Outcome {
         let older = self.peek(incoming.key, now).filter(|item| incoming.cas < item.cas);
         let Some(StoredItem { expires, marks, .. }) = older.cloned() else {

@@ -1,4 +1,4 @@
-//! What the built-in server keeps: values under keys, with memcached's rules for expiry, CAS uniques and counters.
+//! The store of the built-in server: values under keys, with memcached's rules for expiry, CAS uniques and counters.
 
 mod counts;
 mod item;
@@ -40,30 +40,30 @@ impl Default for Limits {
 /// How expiry times are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ExpiryPolicy {
-    /// As asked.
+    /// Items expire at their time.
     #[default]
     Kept,
     /// Items never expire.
     Ignored,
-    /// Items expire so many nanoseconds before their time.
+    /// Items expire this number of nanoseconds before their time.
     Early(Nanos),
 }
 
-/// A moment at which expiry was not kept: whose it was.
+/// A read at which an item was treated as living or expired against its expiry time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lapse {
     /// The item's key.
     pub key: Vec<u8>,
-    /// When it ought to expire, or ought to have.
+    /// The item's expiry time in nanoseconds.
     pub expires: Nanos,
 }
 
-/// Which item is meant.
+/// The condition on the CAS unique of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Match {
-    /// Whatever it is.
+    /// Any CAS unique.
     Any,
-    /// The one with this CAS unique.
+    /// This CAS unique only.
     Only(u64),
 }
 
@@ -76,16 +76,16 @@ impl Match {
     }
 }
 
-/// What a storing command brings.
+/// The arguments of a storing command.
 #[derive(Clone, Copy, Debug)]
 pub struct Incoming<'a> {
-    /// Where it goes.
+    /// The key.
     pub key: &'a [u8],
-    /// Stored beside the value.
+    /// The flags stored beside the value.
     pub flags: u32,
-    /// As the client wrote it.
+    /// The expiry in seconds, as the client wrote it.
     pub expiry_s: i32,
-    /// What `cas` compares with.
+    /// The CAS unique that `cas` compares with.
     pub cas: u64,
     /// The value.
     pub value: &'a [u8],
@@ -100,18 +100,18 @@ pub struct Store {
     items: Vec<Option<StoredItem>>,
     places: HashMap<Arc<[u8]>, u32, BuildHasherDefault<DefaultHasher>>,
     free: Vec<u32>,
-    /// Where eviction goes on looking.
+    /// Index at which eviction continues.
     hand: usize,
     len_bytes: usize,
     last_cas: u64,
     /// Items with a CAS unique up to this were flushed.
     flushed_cas: u64,
-    /// When a delayed `flush_all` comes into force.
+    /// When a delayed `flush_all` takes effect, in nanoseconds.
     flush_due: Nanos,
     lapses: Vec<Lapse>,
-    /// Keys under which something was stored, where that is asked for.
+    /// Keys under which an item was stored, where changes are recorded.
     changes: Option<Vec<Arc<[u8]>>>,
-    /// What was counted.
+    /// The counters.
     pub counts: StoreCounts,
 }
 
@@ -152,7 +152,7 @@ impl Store {
         self.len_bytes
     }
 
-    /// The bounds.
+    /// The limits of the store.
     pub fn limits(&self) -> Limits {
         self.limits
     }
@@ -162,7 +162,7 @@ impl Store {
         item_len_bytes(key_len, flags, value_len) <= self.limits.item_max_bytes
     }
 
-    /// get, gets.
+    /// Carries out get and gets.
     pub fn read(&mut self, key: &[u8], now: Nanos) -> Option<&StoredItem> {
         self.counts.cmd_get += 1;
         match self.find(key, now) {
@@ -177,7 +177,7 @@ impl Store {
         }
     }
 
-    /// gat, gats; what touch does before it answers.
+    /// Carries out gat and gats, and the part of touch before its answer.
     pub fn read_and_touch(&mut self, key: &[u8], expiry_s: i32, now: Nanos) -> Option<&StoredItem> {
         self.counts.cmd_touch += 1;
         let Some(place) = self.find(key, now) else {
@@ -203,13 +203,13 @@ impl Store {
         Some(item)
     }
 
-    /// An item, without counting anything.
+    /// The living item of a key; no counter changes.
     pub(super) fn peek(&mut self, key: &[u8], now: Nanos) -> Option<&StoredItem> {
         let place = self.find(key, now)?;
         self.items[place].as_ref()
     }
 
-    /// touch.
+    /// Carries out touch.
     pub fn touch(&mut self, key: &[u8], expiry_s: i32, now: Nanos) -> Outcome {
         match self.read_and_touch(key, expiry_s, now) {
             Some(_) => Outcome::Touched,
@@ -217,7 +217,7 @@ impl Store {
         }
     }
 
-    /// set, add, replace, append, prepend and cas.
+    /// Carries out set, add, replace, append, prepend and cas.
     pub fn put(&mut self, verb: Verb, incoming: &Incoming<'_>, now: Nanos) -> Outcome {
         self.counts.cmd_set += 1;
         let place = self.find(incoming.key, now);
@@ -243,7 +243,7 @@ impl Store {
         }
     }
 
-    /// Stores what a RESP command makes, whatever was there, without counting a command.
+    /// Stores the value that a RESP command makes in place of any other, without counting a command.
     pub(super) fn write(&mut self, key: &[u8], value: Arc<[u8]>, form: Form, expires: Nanos, now: Nanos) {
         let place = self.find(key, now);
         self.store(place, key, value, 0, expires, now);
@@ -257,25 +257,26 @@ impl Store {
         self.last_cas
     }
 
-    /// Sets an expiry, without counting; whether there is such an item.
+    /// Sets an expiry without counting. Returns whether there is such an item.
     pub(super) fn set_expiry(&mut self, key: &[u8], expiry_s: i32, now: Nanos) -> bool {
         let expires = self.expires_at(expiry_s, now);
         self.find(key, now).map(|place| self.item_mut(place).expires = expires).is_some()
     }
 
-    /// A storing command whose data block did not end as it should.
+    /// Counts a storing command whose data block did not end as it should.
     pub fn put_spoiled(&mut self) {
         self.counts.cmd_set += 1;
     }
 
-    /// A storing command whose item is too large; `set` then removes what was there, as memcached does, so that nobody
-    /// reads what its owner believes replaced.
+    /// Counts a storing command whose item is too large. `set` then removes the old item, as memcached does, so that no
+    /// client reads a value that its writer believes replaced.
     pub fn put_too_large(&mut self, verb: Verb, key: &[u8], now: Nanos) {
         self.counts.store_too_large += 1;
         self.forget_replaced(verb, key, now);
     }
 
-    /// The same without counting: the binary protocol of memcached does not.
+    /// Removes the item that a too large `set` would have replaced, without counting; memcached's binary protocol does
+    /// not count it.
     pub(super) fn forget_replaced(&mut self, verb: Verb, key: &[u8], now: Nanos) {
         if verb == Verb::Set
             && let Some(place) = self.find(key, now)
@@ -284,10 +285,10 @@ impl Store {
         }
     }
 
-    /// delete.
+    /// Carries out delete.
     pub(super) fn delete(&mut self, key: &[u8], wanted: Match, now: Nanos) -> Outcome {
         match self.find(key, now) {
-            // What this counts as is not the same in all dialects of memcached.
+            // The dialects of memcached count this case differently.
             Some(place) if !wanted.is_met_by(self.item_mut(place).cas) => Outcome::Exists,
             Some(place) => {
                 self.counts.delete_hits += 1;
@@ -301,7 +302,7 @@ impl Store {
         }
     }
 
-    /// flush_all, at once or after a delay; a later call takes the place of one that still waits.
+    /// Carries out flush_all, at once or after a delay; a later call replaces one that still waits.
     pub fn flush(&mut self, delay_s: i32, now: Nanos) {
         self.counts.cmd_flush += 1;
         if delay_s > 0 {
@@ -313,7 +314,7 @@ impl Store {
         }
     }
 
-    /// A flush_all whose delay is no number: memcached counts it, and flushes nothing.
+    /// Counts a flush_all whose delay is no number; like memcached, the store flushes nothing.
     pub fn flush_refused(&mut self) {
         self.counts.cmd_flush += 1;
     }
@@ -330,22 +331,22 @@ impl Store {
         after.iter().chain(before).flatten().find(|item| &*item.key != key)
     }
 
-    /// From now on, the keys are kept under which something is stored.
+    /// Begins to record the keys under which items are stored.
     pub(super) fn keep_changes(&mut self) {
         self.changes.get_or_insert_default();
     }
 
-    /// Takes the keys under which something was stored since the last time.
+    /// Takes the keys under which items were stored since the last call.
     pub(super) fn take_changes(&mut self) -> Vec<Arc<[u8]>> {
         self.changes.as_mut().map_or(Vec::new(), std::mem::take)
     }
 
-    /// What is stored under this key, whether it lives or not.
+    /// The item under this key, whether it is living or expired.
     pub(super) fn stored(&self, key: &[u8]) -> Option<&StoredItem> {
         self.items[*self.places.get(key)? as usize].as_ref()
     }
 
-    /// All that lives.
+    /// All living items.
     pub(super) fn living(&self, now: Nanos) -> impl Iterator<Item = &StoredItem> {
         let flushed_cas = self.flushed_cas;
         self.items.iter().flatten().filter(move |item| item.cas > flushed_cas && item.expires > now)
@@ -356,8 +357,8 @@ impl Store {
         std::mem::take(&mut self.lapses)
     }
 
-    /// Where the living item of this key is; one that is dead is removed on the way, unless it died too early: everybody
-    /// who misses it is to be told of.
+    /// The index of the living item of this key. An expired item is removed, unless it expired too early: every read
+    /// that misses such an item is recorded.
     fn find(&mut self, key: &[u8], now: Nanos) -> Option<usize> {
         self.carry_out_flush(now);
         let place = *self.places.get(key)? as usize;
@@ -397,7 +398,7 @@ impl Store {
         }
     }
 
-    /// append and prepend: flags and expiry stay those of the item.
+    /// Carries out append and prepend, which keep the flags and the expiry of the item.
     fn extend(&mut self, verb: Verb, place: usize, piece: &[u8], now: Nanos) -> Outcome {
         let item = self.item_mut(place);
         let (key, flags, expires) = (item.key.clone(), item.flags, item.expires);
@@ -457,8 +458,8 @@ impl Store {
         self.evict(cas);
     }
 
-    /// Second chance: the hand passes over items that were used since its last visit, and takes the first that was
-    /// not. The item with the CAS unique `newest` stays.
+    /// Evicts items by the second-chance rule: the search passes over items that were used since its last visit, and
+    /// removes the first that was not. The item with the CAS unique `newest` stays.
     fn evict(&mut self, newest: u64) {
         while self.len_bytes > self.limits.memory_max_bytes && self.places.len() > 1 {
             let place = self.hand % self.items.len();
@@ -493,7 +494,8 @@ impl Store {
         self.items[place].as_mut().expect("the index names only places that hold an item")
     }
 
-    /// `protocol.txt`, "Expiration times": 0 is never, negative at once, up to 30 days from now, above in unix time.
+    /// The expiry time in nanoseconds by `protocol.txt`, "Expiration times": 0 is never, a negative number is at once,
+    /// up to 30 days count from now, larger numbers are unix time.
     pub(super) fn expires_at(&self, expiry_s: i32, now: Nanos) -> Nanos {
         match expiry_s {
             0 => NEVER,

@@ -7,7 +7,7 @@ use crate::protocol::{Outcome, Verb};
 use crate::time::Nanos;
 
 impl Store {
-    /// incr and decr. [`Outcome::NotStored`]: the value is not a number.
+    /// Carries out incr and decr. Returns [`Outcome::NotStored`] when the value is not a number.
     pub(in crate::server) fn count(
         &mut self,
         verb: Verb,
@@ -47,7 +47,7 @@ impl Store {
         Outcome::Number(number)
     }
 
-    /// incr and decr that make an item of `initial` where there is none.
+    /// Carries out incr and decr, which make an item with the value `initial` where there is none.
     #[allow(clippy::too_many_arguments, reason = "each is a field of the one request that asks for this")]
     pub(in crate::server) fn count_or_make(
         &mut self,

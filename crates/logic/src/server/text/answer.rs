@@ -15,7 +15,7 @@ const TOO_MUCH: &str = "SERVER_ERROR out of memory writing get response";
 const SHUT_OUT: &str = "CLIENT_ERROR unauthenticated";
 const WRONG_LOGIN: &str = "CLIENT_ERROR authentication failure";
 
-/// Carries out `command` and writes its reply, also where it asked for none.
+/// Carries out `command` and writes its reply, even where the request asked for none.
 pub(in crate::server) fn answer(command: &Command<'_>, context: &mut Context<'_>, reply: &mut ReplyBuffer) {
     if context.needs_login() {
         return say(login(command, context), reply);
@@ -76,8 +76,7 @@ pub(in crate::server) fn fail(reply: &mut ReplyBuffer) {
     say(ASKED_FOR_ERROR, reply);
 }
 
-/// What is said to those who have to prove who they are: the value of a set does it (`protocol.txt`,
-/// "Authentication").
+/// Answers a connection that has to log in, which the value of a set does (`protocol.txt`, "Authentication").
 fn login(command: &Command<'_>, context: &mut Context<'_>) -> &'static str {
     match command {
         Command::Store { verb: Verb::Set, incoming } => {

@@ -10,7 +10,7 @@ use crate::server::lines::{
 use crate::server::meta::{self, Meta, Payload};
 use crate::server::store::{Incoming, KEY_MAX_BYTES, item_len_bytes};
 
-/// Longest line that asks for many keys; others have [`LINE_MAX_BYTES`].
+/// Longest line of a request for many keys; other lines have at most [`LINE_MAX_BYTES`].
 const KEYS_LINE_MAX_BYTES: usize = 8 << 20;
 
 /// A buffer that was needed once is kept up to this size.
@@ -49,7 +49,7 @@ pub(in crate::server) enum Command<'a> {
         key: &'a [u8],
         expiry_s: i32,
     },
-    /// `None`: the delay is no number.
+    /// The delay; `None` where it is no number.
     Flush {
         delay_s: Option<i32>,
     },
@@ -64,14 +64,14 @@ pub(in crate::server) enum Command<'a> {
     },
     Version,
     Quit,
-    /// Whatever is stored, this line is the answer.
+    /// This line is the answer, and the store is not asked.
     Say(&'static str),
 }
 
 /// One request.
 #[derive(Debug)]
 pub(in crate::server) struct Request<'a> {
-    /// Its first word, `error` for one that is not understood.
+    /// The first word of the request; `error` for a request that is not understood.
     pub(in crate::server) verb: &'static str,
     pub(in crate::server) command: Command<'a>,
     pub(in crate::server) noreply: bool,
@@ -104,7 +104,7 @@ enum What {
 #[derive(Debug, PartialEq, Eq)]
 enum Fate {
     Keep,
-    /// Too large: the block is skipped; so many bytes are left.
+    /// The value is too large and its block is skipped; this number of bytes is left.
     Skip(usize),
 }
 
@@ -117,12 +117,12 @@ pub(in crate::server) struct Parser {
     block: Block,
 }
 
-/// A data block on its way.
+/// A data block that is being received.
 #[derive(Debug, Default)]
 struct Block {
     /// The command that waits for it.
     pending: Option<Pending>,
-    /// The command that has it; the last step lent it out.
+    /// The command of a complete data block, which the last step lent out.
     complete: Option<Pending>,
     bytes: Vec<u8>,
 }
