@@ -252,7 +252,10 @@ mod tests {
     }
 
     /// How a handshake ends when `stream` arrives, and what is left of it; the same for every cut in three.
-    fn heard(handshake: &Handshake, stream: &[u8]) -> (Result<HandshakeProgress, HandshakeRefused>, usize) {
+    fn progress(
+        handshake: &Handshake,
+        stream: &[u8],
+    ) -> (Result<HandshakeProgress, HandshakeRefused>, usize) {
         let take = |pieces: &[&[u8]]| {
             let mut reader = handshake.reader();
             let mut last = Ok(HandshakeProgress::NeedMore);
@@ -285,11 +288,11 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_where_nothing_has_to_be() {
+    fn an_empty_handshake_is_done_at_once() {
         for handshake in [Handshake::none(), Handshake::resp2(None, 0)] {
             assert!(handshake.is_none() && handshake.bytes().is_empty());
             assert_eq!(
-                heard(&handshake, b"+OK\r\n"),
+                progress(&handshake, b"+OK\r\n"),
                 (Ok(HandshakeProgress::Done), 5),
                 "all is left to the session"
             );
@@ -304,18 +307,18 @@ mod tests {
             (Handshake::resp2(None, 15), b"*2\r\n$6\r\nSELECT\r\n$2\r\n15\r\n"),
         ] {
             assert_eq!(handshake.bytes(), bytes);
-            assert_eq!(heard(&handshake, b"+OK\r\n$-1\r\n"), (Ok(HandshakeProgress::Done), 5));
+            assert_eq!(progress(&handshake, b"+OK\r\n$-1\r\n"), (Ok(HandshakeProgress::Done), 5));
         }
         let both = Handshake::resp2(Some(NO_USER), 3);
         let bytes = b"*2\r\n$4\r\nAUTH\r\n$6\r\nsecret\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n3\r\n";
         assert_eq!(both.bytes(), bytes);
-        assert_eq!(heard(&both, b"+OK\r\n").0, Ok(HandshakeProgress::NeedMore));
-        assert_eq!(heard(&both, b"+OK\r\n+OK\r\n"), (Ok(HandshakeProgress::Done), 0));
+        assert_eq!(progress(&both, b"+OK\r\n").0, Ok(HandshakeProgress::NeedMore));
+        assert_eq!(progress(&both, b"+OK\r\n+OK\r\n"), (Ok(HandshakeProgress::Done), 0));
         let wrong = "WRONGPASS invalid username-password pair or user is disabled.";
         let stream = format!("-{wrong}\r\n-NOAUTH Authentication required.\r\n");
-        assert_eq!(heard(&both, stream.as_bytes()).0, refused(wrong), "the first refusal is the reason");
+        assert_eq!(progress(&both, stream.as_bytes()).0, refused(wrong), "the first refusal is the reason");
         let range = "ERR DB index is out of range";
-        assert_eq!(heard(&both, format!("+OK\r\n-{range}\r\n").as_bytes()).0, refused(range));
+        assert_eq!(progress(&both, format!("+OK\r\n-{range}\r\n").as_bytes()).0, refused(range));
     }
 
     #[test]
@@ -333,45 +336,51 @@ mod tests {
             let handshake = Handshake::resp3(login, database);
             assert_eq!(handshake.bytes(), bytes);
             let replies = if database == 0 { HELLO.to_vec() } else { [HELLO, b"+OK\r\n"].concat() };
-            assert_eq!(heard(&handshake, &replies[..replies.len() - 1]).0, Ok(HandshakeProgress::NeedMore));
-            assert_eq!(heard(&handshake, &replies), (Ok(HandshakeProgress::Done), 0));
+            assert_eq!(
+                progress(&handshake, &replies[..replies.len() - 1]).0,
+                Ok(HandshakeProgress::NeedMore)
+            );
+            assert_eq!(progress(&handshake, &replies), (Ok(HandshakeProgress::Done), 0));
         }
         let old = "ERR unknown command `HELLO`, with args beginning with: `3`, ";
         let handshake = Handshake::resp3(None, 0);
-        assert_eq!(heard(&handshake, format!("-{old}\r\n").as_bytes()).0, refused(old));
+        assert_eq!(progress(&handshake, format!("-{old}\r\n").as_bytes()).0, refused(old));
     }
 
     #[test]
     fn text_says_a_set() {
-        let handshake = Handshake::text(LOGIN).expect("this can be said");
+        let handshake = Handshake::text(LOGIN).expect("the login can be written");
         assert_eq!(handshake.bytes(), b"set auth 0 0 11\r\nuser secret\r\n");
-        assert_eq!(heard(&handshake, b"STORED\r\nEND\r\n"), (Ok(HandshakeProgress::Done), 5));
+        assert_eq!(progress(&handshake, b"STORED\r\nEND\r\n"), (Ok(HandshakeProgress::Done), 5));
         let words = "CLIENT_ERROR authentication failure";
-        assert_eq!(heard(&handshake, format!("{words}\r\n").as_bytes()).0, refused(words));
+        assert_eq!(progress(&handshake, format!("{words}\r\n").as_bytes()).0, refused(words));
         assert!(Handshake::text(NO_USER).is_err());
     }
 
     #[test]
     fn binary_says_sasl_plain() {
-        let handshake = Handshake::binary(LOGIN).expect("this can be said");
+        let handshake = Handshake::binary(LOGIN).expect("the login can be written");
         let head = [0x80, 0x21, 0, 5, 0, 0, 0, 0, 0, 0, 0, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         assert_eq!(handshake.bytes(), [&head[..], b"PLAIN\0user\0secret"].concat());
-        assert_eq!(heard(&handshake, &authenticated(0, b"Authenticated")), (Ok(HandshakeProgress::Done), 0));
-        assert_eq!(heard(&handshake, &authenticated(0x20, b"Auth failure.")).0, refused("Auth failure."));
+        assert_eq!(
+            progress(&handshake, &authenticated(0, b"Authenticated")),
+            (Ok(HandshakeProgress::Done), 0)
+        );
+        assert_eq!(progress(&handshake, &authenticated(0x20, b"Auth failure.")).0, refused("Auth failure."));
         assert!(Handshake::binary(Credentials { user: b"a\0b", password: b"" }).is_err());
     }
 
     #[test]
-    fn another_dialect_is_no_welcome() {
-        let text = Handshake::text(LOGIN).expect("this can be said");
+    fn a_reply_of_another_dialect_ends_the_handshake() {
+        let text = Handshake::text(LOGIN).expect("the login can be written");
         for (handshake, stream, part) in [
             (Handshake::resp3(None, 0), &b"ERROR\r\n"[..], "memcached's text"),
             (Handshake::resp2(Some(LOGIN), 0), b"HTTP/1.1 400\r\n", "HTTP"),
             (text.clone(), b"-ERR unknown command 'set'\r\n", "RESP"),
             (text, b"VALUE a 0 0\r\n", "a value answers"),
         ] {
-            let (end, _) = heard(&handshake, stream);
-            let why = end.expect_err("this is no welcome").to_string();
+            let (end, _) = progress(&handshake, stream);
+            let why = end.expect_err("the handshake fails").to_string();
             assert!(why.contains(part), "{stream:?}: {why}");
         }
     }

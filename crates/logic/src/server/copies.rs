@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_peer_that_is_gone_and_one_that_comes_gets_everything() {
+    fn replies_do_not_wait_for_a_closed_peer_and_a_new_peer_gets_all_items() {
         let (mut one, mut other) = (host(), host());
         let (mut guest, mut link, mut reader) = (one.accept(), other.accept(), other.accept());
         assert_eq!(say(&mut one, &mut guest, "set a 0 0 1\r\n1\r\n", 0), "STORED\r\n");

@@ -119,8 +119,8 @@ fn every_verb_has_its_code_its_extras_and_its_quiet_form() {
 #[test]
 fn an_expiry_that_has_passed_stays_one_that_has_passed() {
     for (expiry_s, field) in [(0, 0), (-1, 2_592_001), (i64::MIN, 2_592_001), (4_294_967_295, u32::MAX)] {
-        let written =
-            request::<Binary>(&Op { expiry_s, ..Op::new(Verb::Touch, b"k") }).expect("it can be said");
+        let written = request::<Binary>(&Op { expiry_s, ..Op::new(Verb::Touch, b"k") })
+            .expect("the request can be written");
         assert_eq!(written[24..28], u32::to_be_bytes(field), "{expiry_s}");
     }
 }
@@ -249,7 +249,7 @@ fn a_multi_get_ends_once_at_its_noop() {
     let mut expected = shows(Some(TAG), b"one", 0, b"1");
     expected.push(ends(Some(TAG), Outcome::Error(Fault::Server), "Out of memory"));
     expected.push(ends(Some(TAG), Outcome::Miss, ""));
-    assert_eq!(every_cut::<Binary>(&stream), expected, "what follows an error, up to the noop, is nobody's");
+    assert_eq!(every_cut::<Binary>(&stream), expected, "what follows an error, up to the noop, is dropped");
 }
 
 fn after_a_multi_get_of_three() -> PlainBinary {
@@ -257,7 +257,7 @@ fn after_a_multi_get_of_three() -> PlainBinary {
     let mut out = Outbox::default();
     let three = Op { keys: Keys::Many { bytes: b"abc", ends: &[1, 2, 3] }, ..Op::new(Verb::Get, b"") };
     for op in [Op::new(Verb::Set, b"a"), three, Op::new(Verb::Get, b"a")] {
-        codec.encode(&op, TAG, &mut out).expect("these can be said");
+        codec.encode(&op, TAG, &mut out).expect("the request can be written");
     }
     codec
 }
@@ -290,7 +290,7 @@ fn a_plain_multi_get_ends_once_with_its_last_reply() {
 }
 
 #[test]
-fn nobody_waits_for_the_failure_of_a_quiet_request() {
+fn an_unmet_condition_of_a_quiet_request_is_dropped() {
     for code in [0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x19, 0x1a] {
         let stream =
             [answers(code, 2, [b"", b"", b"Data exists for key."]), answers(0x01, 0, [b""; 3])].concat();
@@ -300,7 +300,7 @@ fn nobody_waits_for_the_failure_of_a_quiet_request() {
 }
 
 #[test]
-fn an_error_of_a_quiet_request_is_told_with_its_words() {
+fn an_error_of_a_quiet_request_is_reported_with_its_words() {
     let stream = [answers(0x11, 3, [b"", b"", b"Too large."]), answers(0x01, 0, [b""; 3])].concat();
     let told = Seen::QuietError(b"Too large.".to_vec());
     let expected = |tag| vec![told.clone(), ends(tag, Outcome::Stored, "")];

@@ -211,7 +211,7 @@ fn after_two_multi_gets() -> Meta {
     let mut out = Outbox::default();
     let two = Op { keys: Keys::Many { bytes: b"ab", ends: &[1, 2] }, ..Op::new(Verb::Get, b"") };
     for (op, tag) in [Op::new(Verb::Set, b"a"), two, Op::new(Verb::Get, b"a"), two].into_iter().zip(6..) {
-        codec.encode(&op, tag, &mut out).expect("these can be said");
+        codec.encode(&op, tag, &mut out).expect("the request can be written");
     }
     codec
 }
@@ -242,12 +242,12 @@ fn a_multi_get_ends_once_at_its_mark() {
     assert_eq!(
         first(broken),
         [&a[..], &[error]].concat(),
-        "what follows an error, up to the mark, is nobody's"
+        "what follows an error, up to the mark, is dropped"
     );
 }
 
 #[test]
-fn nobody_waits_for_what_a_quiet_request_is_answered() {
+fn the_answers_to_quiet_requests_are_dropped() {
     let stream = b"NS Oq1\r\nEX Oq2\r\nNF Oq3\r\nHD Oq4\r\nEN Oq5\r\nVA 2 Oq6\r\n42\r\nHD Os7\r\n";
     assert_eq!(every_cut::<Meta>(stream), ended(Outcome::Stored));
 }
@@ -263,10 +263,10 @@ fn after_quiet_stores(reads: u32) -> Meta {
     codec
 }
 
-/// The same after an error, and what it asks then.
+/// A codec that has received an error after quiet stores, and the question that it asks then.
 fn after_an_error(reads: u32, stream: &[u8]) -> (Meta, Vec<u8>) {
     let mut codec = after_quiet_stores(reads);
-    assert_eq!(read_from(&mut codec, &[stream]), vec![], "nothing is said before it is known");
+    assert_eq!(read_from(&mut codec, &[stream]), vec![], "no error is reported before its request is known");
     let mut out = Outbox::default();
     codec.inquire(&mut out);
     let asked = sent(&out);

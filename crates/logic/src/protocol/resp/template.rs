@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_template_is_said() {
+    fn a_text_that_is_no_template_is_refused_with_its_reason() {
         for (text, error) in [
             ("", TemplateError::Empty),
             ("  ", TemplateError::Empty),
