@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use pummel_logic::connection::outbox::Outbox;
-use pummel_logic::protocol::handshake::{Handshake, HandshakeProgress, HandshakeRefused, Login};
+use pummel_logic::protocol::handshake::{Credentials, Handshake, HandshakeProgress, HandshakeRefused};
 use pummel_logic::protocol::resp::Resp;
 use pummel_logic::protocol::resp::template::Template;
 use pummel_logic::protocol::text::Text;
@@ -82,7 +82,7 @@ impl Drop for Redis {
 }
 
 /// The handshake of a version of the protocol.
-fn handshake<const VERSION: u8>(login: Option<Login<'_>>, database: u32) -> Handshake {
+fn handshake<const VERSION: u8>(login: Option<Credentials<'_>>, database: u32) -> Handshake {
     if VERSION == 3 { Handshake::resp3(login, database) } else { Handshake::resp2(login, database) }
 }
 
@@ -420,7 +420,7 @@ fn what_the_server_pushes_is_passed_over() {
 
 fn logs_in<const VERSION: u8>(redis: &Redis) {
     let login = |user: &'static str, password: &'static str| {
-        Some(Login { user: user.as_bytes(), password: password.as_bytes() })
+        Some(Credentials { user: user.as_bytes(), password: password.as_bytes() })
     };
     let open = |login| redis.connect(Resp::<VERSION>::new(), &handshake::<VERSION>(login, 0));
     let refused = |login| match open(login) {
@@ -497,7 +497,7 @@ fn a_redis_that_is_asked_in_memcacheds_text_is_recognised() {
     to.send(&out);
     let Err(Malformed(why)) = to.receive() else { panic!("redis-server speaks memcached's text protocol") };
     assert!(why.contains("RESP"), "{why}");
-    let login = Login { user: b"user", password: b"secret" };
+    let login = Credentials { user: b"user", password: b"secret" };
     let handshake = Handshake::text(login).expect("this can be said");
     let refused = redis.connect(Text::new(), &handshake).err();
     assert!(matches!(refused, Some(HandshakeRefused::Malformed(Malformed(why))) if why.contains("RESP")));

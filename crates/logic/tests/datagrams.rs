@@ -68,7 +68,7 @@ fn reply(number: u16, framing: Framing, found: &[(&str, Option<Vec<u8>>)]) -> Ve
     datagrams
 }
 
-/// A connection whose requests are numbered from 0, and everything that it told.
+/// A connection whose requests are numbered from 0, and everything that its sink received.
 struct Story {
     session: Session<Text>,
     asked: u64,
@@ -79,7 +79,7 @@ struct Story {
 
 #[derive(Default)]
 struct Told {
-    /// By request: outcome, hits and what the server said.
+    /// Of each request: outcome, hits and the message of the server.
     answers: Vec<(u64, Outcome, u32, String)>,
     stamps: Vec<Stamp>,
     /// Of items that were to be checked: key and bytes.
@@ -177,7 +177,7 @@ impl Story {
     }
 }
 
-/// Every order of so many things.
+/// Every order of this number of things.
 fn orders(count: usize) -> Vec<Vec<usize>> {
     if count == 0 {
         return vec![Vec::new()];
@@ -266,7 +266,7 @@ fn a_reply_is_the_same_for_every_order_of_its_datagrams_in_both_framings() {
                     panic!("{what}: not one answer")
                 };
                 assert_eq!(*outcome, if *count > 0 { Outcome::Hit } else { Outcome::Miss }, "{what}");
-                // The message with the end may overtake another, which then nobody waits for.
+                // The message with the end may overtake another, which then is dropped as stray.
                 let overtook = framing == Framing::PerKey && answered.last() == Some(&0);
                 if !overtook {
                     assert_eq!(story.told.items, hits, "{what}: in the order in which they were asked for");

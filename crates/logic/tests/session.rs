@@ -14,7 +14,7 @@ use pummel_logic::time::{MICROSECOND, NEVER, Nanos};
 /// One microsecond: the unit of all times in the scripts.
 const US: Nanos = MICROSECOND;
 
-/// A connection whose requests are numbered from 0, and everything that it said.
+/// A connection whose requests are numbered from 0, and everything that its sink received.
 struct Story {
     session: Session<Text>,
     block: Vec<u8>,
@@ -37,7 +37,7 @@ struct Ended {
     stamp: Stamp,
 }
 
-/// What a session tells.
+/// What the sink of a session received.
 #[derive(Default)]
 struct Told {
     answers: Vec<(Ended, String)>,
@@ -45,7 +45,7 @@ struct Told {
     body: Vec<u8>,
     /// Of each item, whether its ticket knows what was stored when the read was asked.
     memos: Vec<bool>,
-    /// What was said of requests without reply that failed.
+    /// The messages of requests without reply that failed.
     quiet_errors: Vec<String>,
 }
 
@@ -83,7 +83,7 @@ impl Story {
         }
     }
 
-    /// Asks something that is due and ready at `at`.
+    /// Makes a request that is due and ready at `at`.
     fn ask(&mut self, op: Op<'_>, at: Nanos) -> &mut Story {
         let ticket = Ticket {
             due: at,
@@ -121,7 +121,7 @@ impl Story {
         parts[..count].iter().flat_map(|part| part.iter().copied()).collect()
     }
 
-    /// The socket takes `count` of the bytes that are offered.
+    /// Lets the socket take `count` of the bytes that are offered.
     fn sent(&mut self, count: usize, at: Nanos) -> &mut Story {
         let offered = self.offered();
         self.wire.extend_from_slice(&offered[..count]);
@@ -129,7 +129,7 @@ impl Story {
         self
     }
 
-    /// The socket takes everything that is offered.
+    /// Lets the socket take everything that is offered.
     fn sent_all(&mut self, at: Nanos) -> &mut Story {
         let count = self.offered().len();
         self.sent(count, at)
@@ -154,7 +154,7 @@ impl Story {
         self
     }
 
-    /// What was told since this was asked last: number, outcome, and times in microseconds.
+    /// The answers since the last call: number, outcome, and times in microseconds.
     fn answers(&mut self) -> Vec<String> {
         let at = |time: Nanos| match time {
             NEVER => "never".to_string(),
@@ -169,7 +169,7 @@ impl Story {
         std::mem::take(&mut self.told.answers).into_iter().map(line).collect()
     }
 
-    /// The one answer that was told since this was asked last.
+    /// The one answer since the last call.
     fn answer(&mut self) -> Ended {
         let mut answers = std::mem::take(&mut self.told.answers);
         assert_eq!(answers.len(), 1);
@@ -648,7 +648,7 @@ fn an_error_within_a_reply_leaves_no_proof_for_what_follows_in_its_connection() 
     assert_eq!(story.told.memos, [true, false], "which values can be stale");
 }
 
-/// What a session says of these bytes when it waits for the answer to one request.
+/// The result of a session that receives these bytes while it waits for the answer to one request.
 fn heard<C: Codec>(op: Op<'_>, reply: &[u8]) -> Result<u32, Malformed> {
     exchange(&mut Session::<C>::new(1), op, Origin::Arrival, reply, &mut Told::default())
 }

@@ -15,7 +15,7 @@ use clap::{Args, ValueEnum};
 use pummel_engine::backend::tls;
 use pummel_engine::sys;
 use pummel_logic::dist::{self, Dist, Spec};
-use pummel_logic::server::{Dialect, Fault, Framing, Host, HostConfig, Login, Truth};
+use pummel_logic::server::{Dialect, Framing, Host, HostConfig, ServerFault, ServerLogin, Truth};
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND, from_seconds};
 use rustls::ServerConfig;
 
@@ -92,7 +92,7 @@ pub struct ServeArgs {
     /// --udp-framing also udp-drop=N, udp-reorder=N and udp-duplicate=N. Repeatable; N counts requests (for flip and
     /// wrong-key: values; for udp-...: datagrams) over the whole server
     #[arg(long, value_name = "KIND[=N]", allow_hyphen_values = true)]
-    pub fault: Vec<Fault>,
+    pub fault: Vec<ServerFault>,
 
     /// How to wait for requests and due replies: auto sleeps, and spins before a due reply; spin never sleeps, and takes
     /// a whole CPU for the truest times
@@ -204,13 +204,13 @@ impl ServeArgs {
         Some(("--udp-framing", framing, accepted))
     }
 
-    fn login(&self) -> Result<Option<Login>, ServeError> {
+    fn login(&self) -> Result<Option<ServerLogin>, ServeError> {
         let (Some(user), Some(path)) = (&self.user, &self.password_file) else { return Ok(None) };
         let wrap =
             |cause| ServeError::new(format!("cannot read the password from {}", path.display()), cause);
         let text = fs::read_to_string(path).map_err(wrap)?;
         let password = text.lines().next().unwrap_or_default().as_bytes().to_vec();
-        Ok(Some(Login { user: user.as_bytes().to_vec(), password }))
+        Ok(Some(ServerLogin { user: user.as_bytes().to_vec(), password }))
     }
 
     fn tls(&self) -> Result<Option<Arc<ServerConfig>>, ServeError> {

@@ -89,7 +89,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         measurement.unix_socket = context.servers.iter().any(Server::is_unix);
         measurement.connections.asked = context.part.clients() * plan.lanes() as u64;
         measurement.samples = context.wants.rows.then(Samples::default);
-        measurement.udp = plan.uses_datagrams().then(udp::Counts::default);
+        measurement.udp = plan.uses_datagrams().then(udp::DatagramCounts::default);
         // A result that is written before the end says so, and may be the last that is written.
         measurement.mark(Status::Partial, "the run is not over");
         Collector {

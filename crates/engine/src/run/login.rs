@@ -10,7 +10,7 @@ use super::inputs::Inputs;
 /// What is said on every new connection of a plan.
 pub(super) fn handshake_of(plan: &Plan, inputs: &Inputs) -> Result<Handshake, RunError> {
     let password = inputs.password.clone().map_or_else(|| password_of(plan), |known| Ok(Some(known)))?;
-    let login = plan.login.as_ref().zip(password.as_ref()).map(|(login, password)| handshake::Login {
+    let login = plan.login.as_ref().zip(password.as_ref()).map(|(login, password)| handshake::Credentials {
         user: login.user.as_bytes(),
         password: password.as_bytes(),
     });

@@ -230,7 +230,7 @@ pub struct WorkerEnd {
     /// What checking the answers found.
     pub verify: Verify,
     /// What became of datagrams.
-    pub udp: udp::Counts,
+    pub udp: udp::DatagramCounts,
     /// Errors of requests that asked for no reply.
     pub noreply_errors: u64,
     /// What servers said with errors, but for loads that are not recorded.

@@ -664,7 +664,7 @@ impl WorkerReporter {
     }
 
     /// What became of datagrams on a connection.
-    pub fn add_datagrams(&mut self, counts: &udp::Counts) {
+    pub fn add_datagrams(&mut self, counts: &udp::DatagramCounts) {
         self.end.udp.merge(counts);
     }
 

@@ -13,7 +13,7 @@ use pummel_engine::run::Inputs;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Phase, Plan, Protocol, TlsOptions, Work};
 use pummel_logic::protocol::Verb;
-use pummel_logic::server::{HostConfig, Login};
+use pummel_logic::server::{HostConfig, ServerLogin};
 use pummel_logic::workload::trace::Trace;
 use rustls::ServerConfig;
 
@@ -170,10 +170,10 @@ const PASSWORD: &str = "secret";
 /// What the servers are.
 fn config(plan: &Plan, mischief: &Mischief, draws: &mut Draws) -> HostConfig {
     let password = if mischief.refuses_greetings() { "another" } else { PASSWORD };
-    let login = plan
-        .login
-        .as_ref()
-        .map(|login| Login { user: login.user.clone().into_bytes(), password: password.as_bytes().to_vec() });
+    let login = plan.login.as_ref().map(|login| ServerLogin {
+        user: login.user.clone().into_bytes(),
+        password: password.as_bytes().to_vec(),
+    });
     let service_time = draws.one_of(&[0.000_05, 0.000_2, 0.001]);
     HostConfig {
         login,

@@ -7,7 +7,7 @@ use pummel_logic::dist::Dist;
 use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::plan::{Depth, Plan};
 use pummel_logic::protocol::{Fault, Verb};
-use pummel_logic::server::{Fault as ServerFault, HostConfig};
+use pummel_logic::server::{HostConfig, ServerFault};
 use pummel_logic::time::MILLISECOND;
 
 use crate::peer::Server;

@@ -5,7 +5,7 @@ use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::plan::{Depth, Plan, Route};
 use pummel_logic::protocol::{Fault, Verb};
-use pummel_logic::server::{Fault as ServerFault, HostConfig};
+use pummel_logic::server::{HostConfig, ServerFault};
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 
 use crate::peer::{Cluster, Server};

@@ -13,7 +13,7 @@ use pummel_logic::dist::Dist;
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::plan::{Plan, Work};
 use pummel_logic::protocol::Verb;
-use pummel_logic::server::{Fault as ServerFault, HostConfig, Limits};
+use pummel_logic::server::{HostConfig, Limits, ServerFault};
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 
 use crate::peer::{Cluster, Server, ServerPeer};

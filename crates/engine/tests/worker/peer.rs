@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use pummel_engine::backend::sim::{Admission, Next, Peer, datagram_to_client};
 use pummel_engine::backend::{ConnId, Target};
-use pummel_logic::server::{Ending, Framing, Guest, Host, HostConfig, Post};
+use pummel_logic::server::{DatagramQueue, Ending, Framing, Host, HostConfig, ServerConnection};
 use pummel_logic::time::Nanos;
 
 /// A server that the test can look into, during a run and after it.
@@ -25,10 +25,10 @@ pub struct ServerPeer {
 
 /// A guest, and what came for it while the server was frozen.
 struct Seat {
-    guest: Guest,
+    guest: ServerConnection,
     unread: Vec<u8>,
     /// Where requests and replies are datagrams: those that came, and those that are owed.
-    datagrams: Option<(Vec<Vec<u8>>, Post<()>)>,
+    datagrams: Option<(Vec<Vec<u8>>, DatagramQueue<()>)>,
 }
 
 impl Server {
@@ -56,9 +56,9 @@ impl Server {
 
 impl Peer for ServerPeer {
     fn handle_connect(&mut self, conn: ConnId, target: &Target, _now: Nanos) -> Admission {
-        let guest = self.server.host().greet();
+        let guest = self.server.host().accept();
         let is_udp = matches!(target, Target::Udp { .. });
-        let datagrams = is_udp.then(|| (Vec::new(), Post::new(Framing::PerKey)));
+        let datagrams = is_udp.then(|| (Vec::new(), DatagramQueue::new(Framing::PerKey)));
         self.guests.insert((conn.slot, conn.generation), Seat { guest, unread: Vec::new(), datagrams });
         Admission::Accept
     }

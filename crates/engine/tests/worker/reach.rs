@@ -7,7 +7,7 @@ use pummel_engine::run::{Run, Watch};
 use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::plan::{Arrivals, Births, Crowd, Depth, Gap, Late, Plan, Route, Sequence};
 use pummel_logic::protocol::Verb;
-use pummel_logic::server::{Fault, HostConfig};
+use pummel_logic::server::{HostConfig, ServerFault};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 
 use crate::peer::{Cluster, Server};
@@ -88,7 +88,8 @@ fn requests_that_are_left_out_because_they_are_late_do_not_hold_up_the_turn() {
 #[test]
 fn requests_whose_server_is_lost_do_not_hold_up_the_turn() {
     let mut servers: Vec<Server> = (0..3).map(|_| server()).collect();
-    servers[1] = Server::new(HostConfig { faults: vec![Fault::CloseAfter(5)], ..HostConfig::default() });
+    servers[1] =
+        Server::new(HostConfig { faults: vec![ServerFault::CloseAfter(5)], ..HostConfig::default() });
     let names = (0..3).map(|n| format!("127.0.0.{n}:11211")).collect();
     let plan = Plan { servers: names, route: Route::Modulo, ..far(Arrivals::Constant, Depth::Limit(4)) };
     let outcome = run(&plan, 1, Weather::calm(), || Cluster::new(&servers));

@@ -11,7 +11,7 @@ use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::plan::{Depth, Plan};
 use pummel_logic::protocol::{Fault, Outcome as End, Verb};
-use pummel_logic::server::{Fault as ServerFault, HostConfig};
+use pummel_logic::server::{HostConfig, ServerFault};
 use pummel_logic::time::{MICROSECOND, MILLISECOND, NEVER, Nanos, SECOND};
 
 use crate::peer::{Server, ServerPeer};

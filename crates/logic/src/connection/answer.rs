@@ -7,34 +7,35 @@ use crate::time::Nanos;
 /// A stamp may lie this far outside of [sent, read], the slack of comparing two clocks.
 const STAMP_SLACK_NS: Nanos = 1_000;
 
-/// Where an answer's `arrived` comes from.
+/// Where the `arrived` time of an [`Answer`] comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stamp {
     /// The kernel's receive stamp.
     Kernel,
-    /// There was none: the time of the read.
+    /// The kernel gave no receive stamp; `arrived` is the time of the read.
     Missing,
-    /// There was one that cannot be true: the time of the read.
+    /// The kernel's receive stamp cannot be true; `arrived` is the time of the read.
     Rejected,
-    /// Nothing arrived: the request ended without an answer, or wants none.
+    /// Nothing arrived, because the request ended without an answer or asked for none.
     Nothing,
 }
 
 /// The end of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer<'a> {
-    /// What it was.
+    /// The request that ended.
     pub ticket: &'a Ticket,
-    /// How it ended.
+    /// How the request ended.
     pub outcome: Outcome,
-    /// The clock before the system call that took its first byte; [`NEVER`](crate::time::NEVER) if none did.
+    /// The clock before the system call that took the request's first byte, in nanoseconds;
+    /// [`NEVER`](crate::time::NEVER) if no byte of it was taken.
     pub sent: Nanos,
-    /// When the kernel received the segment with the reply's last byte; for a request without an answer, when it was
-    /// given up.
+    /// The time in nanoseconds at which the kernel received the segment with the reply's last byte; for a request
+    /// without an answer, the time at which it was given up.
     pub arrived: Nanos,
-    /// The clock when the worker took that read's result.
+    /// The clock when the worker took the result of the read that brought the reply, in nanoseconds.
     pub read: Nanos,
-    /// Items that it brought.
+    /// Number of items that the reply brought.
     pub hits: u32,
     /// Where `arrived` comes from.
     pub stamp: Stamp,
@@ -47,74 +48,80 @@ pub struct Item<'a> {
     pub key: &'a [u8],
     /// Length of the value in bytes.
     pub size: u64,
-    /// CAS unique, 0 if none was sent.
+    /// The CAS unique; 0 if the server sent none.
     pub cas: u64,
-    /// Flags.
+    /// The flags that the server stored beside the value.
     pub flags: u32,
 }
 
-/// Who is told what came.
+/// Receives the replies of one connection in the order in which they were decoded.
 pub trait Sink {
-    /// An item of a reply to the request begins. Returns whether its bytes are wanted; the bytes of other items are not
-    /// looked at. Items for requests that do not answer_use ([`Ticket::reads_items`]) may pass without a word.
+    /// Receives the first line of an item in the reply to the request `ticket`. Returns whether the item's bytes are to
+    /// be handed to [`Sink::body`]; the bytes of other items are skipped. Items for requests that do not read their
+    /// items ([`Ticket::reads_items`]) may be skipped without this call.
     ///
     /// # Errors
-    /// When the request did not ask for the item, or has had it already: the connection cannot be used any more.
+    /// Returns [`Malformed`] when the request did not ask for the item, or has received it already. The connection
+    /// cannot be used any more.
     fn item(&mut self, ticket: &Ticket, item: Item<'_>) -> Result<bool, Malformed>;
 
-    /// Some of that item's bytes, if they are wanted.
+    /// Receives some bytes of the item that [`Sink::item`] received last and asked the bytes of.
     fn body(&mut self, ticket: &Ticket, bytes: &[u8]);
 
-    /// The request ended; `message` is what the server said beyond the outcome.
+    /// Receives the end of a request; `message` is what the server said beyond the outcome.
     fn answer(&mut self, answer: &Answer<'_>, message: &[u8]);
 
-    /// The item that is passing by, if any, does not end. Said before [`Sink::answer`] where a reply breaks off; otherwise
-    /// every item is whole when the next item begins or its request ends, with an error as well as without.
+    /// Receives the news that the item whose bytes arrive, if there is one, stays incomplete. The call comes before
+    /// [`Sink::answer`] where a reply breaks off; otherwise every item is complete when the next item begins or when
+    /// its request ends, with an error or without.
     #[inline]
     fn broken_off(&mut self) {}
 
-    /// A request that asked for no reply, and has ended with its sending, has failed; `message` is what the server said.
+    /// Receives the failure of a request that asked for no reply and ended when it was sent; `message` is what the
+    /// server said.
     #[inline]
     fn quiet_error(&mut self, _message: &[u8]) {}
 
-    /// Said before [`Sink::answer`]: so many bytes of the chunk lie behind the reply.
+    /// Receives, before [`Sink::answer`], the number of bytes of the chunk that lie behind the reply.
     #[inline]
     fn passed(&mut self, _left_bytes: usize) {}
 
-    /// Said before [`Sink::answer`] for a request that ends with its connection: whether all its bytes were taken.
+    /// Receives, before [`Sink::answer`], whether all bytes of a request that ends with its connection were taken by
+    /// the socket.
     #[inline]
     fn parted(&mut self, _whole: bool) {}
 }
 
-/// A read: its bytes and times.
+/// The result of one read from a socket: its bytes and times.
 #[derive(Clone, Copy, Debug)]
 pub struct Chunk<'a> {
-    /// The bytes.
+    /// The bytes that were read.
     pub bytes: &'a [u8],
-    /// When the kernel received the newest of them, where it said.
+    /// The kernel's receive stamp of the newest byte, in nanoseconds; `None` where the kernel gave none.
     pub stamp: Option<Nanos>,
-    /// The clock when they were taken.
+    /// The clock when the bytes were taken, in nanoseconds.
     pub read: Nanos,
 }
 
 /// A reply that belongs to no request.
 pub(super) const UNASKED: Malformed = Malformed("a reply that nobody asked for");
 
-/// A reply to another request than the one that it is for, by its place or its tag.
+/// A reply whose form does not fit the request that its place or its tag names.
 pub(super) const UNFIT: Malformed = Malformed("the server answers something else than it was asked");
 
-/// What is kept as the server's words where a read for a cas brought no CAS unique.
+/// The message of a read for a cas that brought no CAS unique.
 const NO_UNIQUE: &[u8] = b"an item without a CAS unique, so that no cas can follow (memcached -C gives none)";
 
-/// How many hits an item with this CAS unique is. A read for a cas finds nothing of use without one: 0 is none in every
-/// protocol, and in the binary protocol a store with 0 would be carried out unchecked.
+/// The number of hits, 0 or 1, that an item with the CAS unique `cas` counts as. An item without a CAS unique (0 in
+/// every protocol) is useless to a read that prepares a cas: in the binary protocol, a store with the CAS unique 0 is
+/// carried out unchecked.
 #[inline]
 fn hits_of(ticket: &Ticket, cas: u64) -> u32 {
     u32::from(cas != 0 || ticket.origin != Origin::BeforeCas)
 }
 
-/// How a request ends whose reply says this: a read for a cas that brought an item, but no CAS unique, is the server's
-/// error.
+/// The outcome and the message of a request whose reply has `outcome` and `message`. A read for a cas that brought an
+/// item without a CAS unique ends with a server error.
 #[inline]
 pub(super) fn ending<'a>(owed: &Owed, outcome: Outcome, message: &'a [u8]) -> (Outcome, &'a [u8]) {
     let has_item = matches!(outcome, Outcome::Hit | Outcome::Stale);
@@ -127,8 +134,8 @@ pub(super) fn ending<'a>(owed: &Owed, outcome: Outcome, message: &'a [u8]) -> (O
 /// More items than the request that they are for has keys.
 pub(super) const TOO_MANY: Malformed = Malformed("more values than keys were asked for");
 
-/// Hands on an item, which counts as a hit of its request. Where it is `doubtful` which request it answers, the time from
-/// which on the server had to know newer values is not known, and none is called stale.
+/// Hands an item to the sink and counts it as a hit of its request. `doubtful` says that the item may answer another
+/// request; the sink then receives a ticket without a check state, so that no value is reported as stale.
 #[inline]
 pub(super) fn pass_item(
     owed: &mut Owed,
@@ -146,12 +153,13 @@ pub(super) fn pass_item(
     sink.item(&owed.ticket, item)
 }
 
-/// A request that ended without an arrival.
+/// The answer of a request that ended at `at` without a reply.
 pub(super) fn ended(owed: &Owed, outcome: Outcome, at: Nanos, stamp: Stamp) -> Answer<'_> {
     Answer { ticket: &owed.ticket, outcome, sent: owed.sent, arrived: at, read: at, hits: owed.hits, stamp }
 }
 
-/// A request whose reply arrived. The stamp is believed when it lies between sending and reading.
+/// The answer of a request whose reply arrived. The receive stamp is used when it lies between sending and reading,
+/// give or take the slack between two clocks.
 #[inline]
 pub(super) fn arrived(owed: &Owed, outcome: Outcome, stamp: Option<Nanos>, read: Nanos) -> Answer<'_> {
     let (arrived, stamp) = match stamp {
@@ -162,7 +170,7 @@ pub(super) fn arrived(owed: &Owed, outcome: Outcome, stamp: Option<Nanos>, read:
     Answer { ticket: &owed.ticket, outcome, sent: owed.sent, arrived, read, hits: owed.hits, stamp }
 }
 
-/// Whether a reply can have arrived at `at`.
+/// Whether a reply to a request that was sent at `sent` can have arrived at `at` when it was read at `read`.
 #[inline]
 fn is_possible(at: Nanos, sent: Nanos, read: Nanos) -> bool {
     at.saturating_add(STAMP_SLACK_NS) >= sent && at <= read.saturating_add(STAMP_SLACK_NS)

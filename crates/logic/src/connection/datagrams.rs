@@ -1,4 +1,5 @@
-//! Requests and replies over datagrams: each request is one, and each reply is found by the number in front of it.
+//! Requests and replies over datagrams: each request is one datagram, and a number in front of each reply names its
+//! request.
 
 use std::collections::BTreeMap;
 use std::io::IoSlice;
@@ -7,39 +8,39 @@ use super::answer::{Answer, Chunk, Item, Sink, Stamp, UNFIT, arrived, ended, end
 use crate::connection::inflight::{AnswerUse, Inflight, Ticket};
 use crate::connection::outbox::Outbox;
 use crate::protocol::udp::{
-    Abandoned, Counts, DATAGRAM_MAX_BYTES, Frame, Gathered, Gathering, Shape, Taken, shape,
+    Abandoned, DATAGRAM_MAX_BYTES, DatagramCounts, Frame, Gathered, Gathering, Shape, Taken, shape,
 };
 use crate::protocol::{Codec, Expect, Fault, Malformed, Op, Outcome, Refused, Step, Tag};
 use crate::time::Nanos;
 
-/// Most requests from the oldest unanswered one on that are sent: the rest waits, so that a number of 16 bits always
-/// says which of them is meant.
+/// Most requests from the oldest unanswered one on that are sent; later ones wait, so that a number of 16 bits always
+/// names one request.
 const WINDOW: usize = 1 << 15;
 
-/// Memory of replies that is kept for others.
+/// Most buffers of finished replies that are kept for later ones.
 const SPARE_MAX: usize = 64;
 
-/// What a session over datagrams has beside the others.
+/// The state of a session over datagrams beside that of every session.
 #[derive(Debug, Default)]
 pub(super) struct Datagrams {
-    /// Replies of which something came, and those to multi-gets from their request on.
+    /// Replies that have begun to arrive, and replies to multi-gets from their request on.
     gatherings: BTreeMap<Tag, Box<Gathering>>,
     #[allow(clippy::vec_box)]
     spare: Vec<Box<Gathering>>,
     abandoned: Abandoned,
-    counts: Counts,
+    counts: DatagramCounts,
     /// The server numbers all datagrams of a multi-get's reply together.
     is_stream: bool,
 }
 
 impl Datagrams {
-    /// Nothing is waited for any more.
+    /// Drops all replies that have begun to arrive.
     pub(super) fn forget(&mut self) {
         self.gatherings.clear();
     }
 
-    /// What became of datagrams so far.
-    pub(super) fn counts(&self) -> Counts {
+    /// The counters of datagrams.
+    pub(super) fn counts(&self) -> DatagramCounts {
         self.counts
     }
 
@@ -58,15 +59,15 @@ const TOO_LARGE: Refused = Refused("a request over UDP has to fit in one datagra
 
 const BROKEN: Malformed = Malformed("a reply is not what its length says, or goes on behind its end");
 
-/// The next datagram to send: all of it lies in one piece, since it is too short for ranges of the shared block. Returns
-/// the number of `parts` that are set, 0 or 1.
+/// The next datagram to send: all of it lies in one piece, since it is too short for ranges of the shared block.
+/// Returns the number of `parts` that are set, 0 or 1.
 pub(super) fn next_datagram<'a>(owed: &Inflight, outbox: &'a Outbox, parts: &mut [IoSlice<'a>; 3]) -> usize {
     let Some((len, _)) = owed.next_unsent().filter(|(_, place)| *place < WINDOW) else { return 0 };
     parts[0] = IoSlice::new(&outbox.own()[..len]);
     1
 }
 
-/// What requests and replies over datagrams change of their connection.
+/// The parts of a session that requests and replies over datagrams change.
 pub(super) struct DatagramExchange<'s, C> {
     pub(super) codec: &'s mut C,
     pub(super) outbox: &'s mut Outbox,
@@ -77,8 +78,8 @@ pub(super) struct DatagramExchange<'s, C> {
 }
 
 impl<C: Codec> DatagramExchange<'_, C> {
-    /// Gives up every request that has taken `timeout` or longer, and returns how many those are.
-    /// Replies that come all the same are recognised and dropped.
+    /// Gives up every request that has taken `timeout` nanoseconds or longer at `at`, and returns their number. Replies
+    /// that come later are recognised and dropped.
     pub(super) fn handle_overdue(&mut self, timeout: Nanos, at: Nanos, sink: &mut impl Sink) -> u32 {
         let mut count = 0;
         let unsent = self.owed.abandon(at.saturating_sub(timeout), at, |tag, owed| {
@@ -99,7 +100,7 @@ impl<C: Codec> DatagramExchange<'_, C> {
         count
     }
 
-    /// Queues a request as a datagram, and returns how many bytes wait to be sent now.
+    /// Queues a request as a datagram, and returns the number of bytes that wait to be sent.
     pub(super) fn request(&mut self, op: &Op<'_>, ticket: Ticket) -> Result<usize, Refused> {
         if op.value.len() > DATAGRAM_MAX_BYTES {
             return Err(TOO_LARGE);
@@ -129,7 +130,7 @@ impl<C: Codec> DatagramExchange<'_, C> {
         Ok(waiting_bytes)
     }
 
-    /// A datagram of `count` bytes was taken by a system call that began at `at`.
+    /// Takes in that a system call which began at `at` took a datagram of `count` bytes.
     pub(super) fn handle_sent(&mut self, count: usize, at: Nanos, sink: &mut impl Sink) {
         if count == 0 {
             return;
@@ -141,14 +142,14 @@ impl<C: Codec> DatagramExchange<'_, C> {
         self.leave_out(unsent);
     }
 
-    /// The next bytes were sent, or are not to be.
+    /// Removes the next bytes from the output, which were sent or are not to be sent.
     fn leave_out(&mut self, bytes: u64) {
         self.outbox.take(bytes as usize);
         *self.taken += bytes;
     }
 
-    /// A datagram came. Returns how many requests it answered: 0 or 1. Whatever is wrong with it concerns at most the
-    /// request that it names.
+    /// Decodes a datagram that arrived, and returns the number of requests that it answered: 0 or 1. A malformed
+    /// datagram fails at most the request that it names.
     pub(super) fn handle_received(&mut self, chunk: Chunk<'_>, sink: &mut impl Sink) -> u32 {
         let waiting = Frame::decode(chunk.bytes).and_then(|(frame, payload)| {
             let tag = self.owed.tag_of(frame.request);
@@ -211,7 +212,8 @@ impl<C: Codec> DatagramExchange<'_, C> {
         }
     }
 
-    /// A whole reply came: the same bytes as over TCP.
+    /// Decodes a whole reply, whose bytes are those of a reply over TCP, and returns the number of requests that it
+    /// answered.
     fn answer_whole(&mut self, tag: Tag, mut bytes: &[u8], chunk: Chunk<'_>, sink: &mut impl Sink) -> u32 {
         *self.codec = self.codec.renew();
         let mut wanted = false;
@@ -249,7 +251,8 @@ impl<C: Codec> DatagramExchange<'_, C> {
         }
     }
 
-    /// What came is no reply of the protocol: the request that it names has failed.
+    /// Ends the request that a malformed reply names with a protocol error, and returns the number of requests that
+    /// ended.
     fn answer_broken(&mut self, tag: Tag, why: Malformed, chunk: Chunk<'_>, sink: &mut impl Sink) -> u32 {
         let Some(owed) = self.owed.find(Some(tag)) else { return 0 };
         let outcome = Outcome::Error(Fault::Protocol);
@@ -260,13 +263,13 @@ impl<C: Codec> DatagramExchange<'_, C> {
     }
 }
 
-/// Whether a message of one datagram is the whole reply to a request that has none of its own gathered.
+/// Whether a message of one datagram is the whole reply to a request, where no other part of the reply has arrived.
 #[inline]
 fn is_whole(payload: &[u8], reads: bool) -> bool {
     !reads || matches!(shape(payload), Shape::Ended { .. })
 }
 
-/// Hands on a reply in which values may have got each other's bytes: they are not checked.
+/// Hands a reply on without the check of its values, since the values may have each other's bytes.
 struct Unsure<'a, S>(&'a mut S);
 
 impl<S: Sink> Sink for Unsure<'_, S> {

@@ -7,45 +7,46 @@ use crate::time::{NEVER, Nanos};
 use crate::workload::value::Version;
 use crate::workload::verify::stale::Mark;
 
-/// What a request is, beside its bytes: kept while it is unanswered, handed back with the answer.
+/// What pummel knows of a request beside its bytes. The ticket is kept while the request is unanswered and handed back
+/// with the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket {
-    /// When the arrival process asked for it.
+    /// The time in nanoseconds at which the arrival process asked for the request.
     pub due: Nanos,
-    /// When only the generator still stood in its way.
+    /// The time in nanoseconds from which on only the generator delayed the request.
     pub ready: Nanos,
-    /// Number of the draw that it came from, in its client and phase.
+    /// Number of the draw that made the request, counted within its client and phase.
     pub index: u64,
-    /// Index of its (first) key.
+    /// Index of the request's first key.
     pub key: u64,
-    /// What a later check needs.
+    /// What a check of the answer needs to know of the request.
     pub check_state: CheckState,
-    /// What is asked.
+    /// The verb of the request.
     pub verb: Verb,
-    /// Why it was asked.
+    /// Why the request was made.
     pub origin: Origin,
-    /// What is to be done with its answer.
+    /// What is to be done with the answer, beside measuring it.
     pub answer_use: AnswerUse,
     /// Number of keys.
     pub keys: u16,
 }
 
 impl Ticket {
-    /// Whether somebody looks at the items of its answer, one by one.
+    /// Whether the client looks at the items of the answer one by one.
     #[inline]
     pub fn reads_items(&self) -> bool {
         self.answer_use != AnswerUse::None || self.origin == Origin::BeforeCas
     }
 }
 
-/// What a request remembers for checks.
+/// What a check of the answer needs to know of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckState {
     /// Nothing.
     None,
     /// The version that it writes.
     Write(Version),
-    /// How many writes were known to be stored when this read was asked.
+    /// How many writes were known to be stored when the read was made.
     Read(Mark),
     /// Length of the value, or the number, of a request of a sequence.
     Length(u64),
@@ -55,13 +56,13 @@ pub enum CheckState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Origin {
-    /// Its arrival was due.
+    /// The arrival of the request was due.
     Arrival,
-    /// The arrival of a request was due that lanes share, of which this is what one of them does.
+    /// The arrival of a request was due that several lanes share; this request is the part of one lane.
     Part,
-    /// To learn the CAS unique for a cas that follows.
+    /// The request reads the CAS unique for a cas that follows.
     BeforeCas,
-    /// Another answer asked for it.
+    /// The answer to another request made it necessary.
     FollowUp,
 }
 
@@ -71,36 +72,37 @@ pub enum Origin {
 pub enum AnswerUse {
     /// Nothing.
     None,
-    /// Its items are told apart, since the client acts on what is missing.
+    /// Items are told apart, since the client acts on missing ones.
     Items,
-    /// Its values are checked too.
+    /// Items are told apart, and their values are checked.
     Verify,
-    /// Its client has a window and looks at them itself.
+    /// The client has a window of objects and looks at the items itself.
     Window,
 }
 
 /// An unanswered request.
 #[derive(Clone, Copy, Debug)]
 pub struct Owed {
-    /// What it is.
+    /// What pummel knows of the request.
     pub ticket: Ticket,
-    /// The clock before the system call that took its first byte; [`NEVER`] until then.
+    /// The clock before the system call that took the request's first byte, in nanoseconds; [`NEVER`] until then.
     pub sent: Nanos,
-    /// Position in the connection's stream behind its last byte.
+    /// Position in the connection's stream behind the request's last byte.
     pub end: u64,
-    /// Items that came for it.
+    /// Number of items that came for the request.
     pub hits: u32,
     state: State,
 }
 
 impl Owed {
-    /// Since when it waits for the server: sent, or ready to be.
+    /// The time in nanoseconds since which the request waits for the server: when it was sent, or else when it was
+    /// ready.
     #[inline]
     pub fn since(&self) -> Nanos {
         if self.sent == NEVER { self.ticket.ready } else { self.sent }
     }
 
-    /// Whether its first byte was sent.
+    /// Whether the request's first byte was sent.
     #[inline]
     pub fn was_sent(&self) -> bool {
         self.sent != NEVER
@@ -121,11 +123,11 @@ pub struct Inflight {
     ring: VecDeque<Owed>,
     /// Number of the request at the front of the ring.
     front: Tag,
-    /// How many at the front of the ring had their first byte sent.
+    /// Number of requests at the front of the ring whose first byte was sent.
     sent: u32,
     /// Position in the connection's stream of the first byte of the request at the front.
     start: u64,
-    /// How many in the ring want no reply and are not sent whole.
+    /// Number of requests in the ring that ask for no reply and are not sent whole.
     silent: u32,
 }
 
@@ -153,7 +155,7 @@ impl Inflight {
         self.front
     }
 
-    /// Adds a request whose bytes end at `end`; `silent`: no reply will come.
+    /// Adds a request whose bytes end at the position `end`; `silent` says that no reply will come.
     #[inline]
     pub fn push(&mut self, ticket: Ticket, end: u64, silent: bool) {
         let state = if silent { State::Silent } else { State::Waiting };
@@ -171,7 +173,7 @@ impl Inflight {
         self.ring.get_mut(place).filter(|owed| owed.state == State::Waiting && owed.sent != NEVER)
     }
 
-    /// Takes the request that [`Inflight::find`] finds out of the ring: it is answered.
+    /// Removes the request that [`Inflight::find`] finds, since it is answered.
     #[inline]
     pub fn finish(&mut self, tag: Option<Tag>) {
         if let Some(owed) = self.find(tag) {
@@ -180,13 +182,13 @@ impl Inflight {
         }
     }
 
-    /// The oldest request, if it waits for a reply.
+    /// The oldest request, if it was sent and waits for a reply.
     #[inline]
     pub fn first(&mut self) -> Option<&mut Owed> {
         self.ring.front_mut().filter(|owed| owed.state == State::Waiting && owed.sent != NEVER)
     }
 
-    /// Takes the request that [`Inflight::first`] finds out of the ring: it is answered.
+    /// Removes the request that [`Inflight::first`] finds, since it is answered.
     #[inline]
     pub fn finish_first(&mut self) {
         let Some(owed) = self.ring.pop_front() else { return };
@@ -196,8 +198,8 @@ impl Inflight {
         }
     }
 
-    /// Marks requests as sent whose first byte lies before `taken`, and hands over those without reply whose last byte
-    /// does too.
+    /// Marks requests as sent at `at` whose first byte lies before the position `taken`, and hands to `done` those that
+    /// ask for no reply and whose last byte lies before it too.
     #[inline]
     pub fn handle_sent(&mut self, taken: u64, at: Nanos, done: impl FnMut(&Owed)) {
         let is_all = self.ring.back().is_some_and(|owed| owed.end <= taken);
@@ -210,7 +212,7 @@ impl Inflight {
         }
     }
 
-    /// The same where not all was taken, or not all want a reply.
+    /// Does the work of [`Inflight::handle_sent`] where not all bytes were taken, or where a request asks for no reply.
     #[inline(never)]
     fn handle_sent_partly(&mut self, taken: u64, at: Nanos, mut done: impl FnMut(&Owed)) {
         // Only the last of those sent before can have bytes that were not taken yet.
@@ -239,14 +241,14 @@ impl Inflight {
         }
     }
 
-    /// The socket takes bytes again: what was not sent so far was not ready before.
+    /// Takes in that the socket accepts bytes again at `at`: requests that are not sent yet were not ready before.
     pub fn handle_writable(&mut self, at: Nanos) {
         for owed in self.ring.iter_mut().skip(self.sent as usize) {
             owed.ticket.ready = owed.ticket.ready.max(at);
         }
     }
 
-    /// So many bytes that belong to no request follow those of the last one.
+    /// Takes in that `bytes` bytes that belong to no request follow those of the newest request.
     pub fn skip_bytes(&mut self, bytes: u64) {
         match self.ring.back_mut() {
             Some(last) => last.end += bytes,
@@ -254,25 +256,28 @@ impl Inflight {
         }
     }
 
-    /// Leaves out the number that the next request would get.
+    /// Skips the tag that the next request would get.
     pub fn skip(&mut self) {
         let Some(last) = self.ring.back() else {
             self.front = self.front.wrapping_add(1);
             return;
         };
-        // A request without bytes that has ended already, and was sent with the one before it. It never is at the front.
+        // The placeholder has no bytes, has ended already and was sent with the request before it. It is never at the
+        // front.
         let nobody = Owed { state: State::Finished, hits: 0, ..*last };
         self.sent += u32::from(nobody.sent != NEVER);
         self.ring.push_back(nobody);
     }
 
-    /// The tag with these low bits. Certain where less than 2^16 requests are in the ring, as datagrams have it.
+    /// The tag whose low 16 bits are `low`. The tag is unique where fewer than 2^16 requests are in the ring, as is the
+    /// case over datagrams.
     #[inline]
     pub fn tag_of(&self, low: u16) -> Tag {
         self.front.wrapping_add(u32::from(low.wrapping_sub(self.front as u16)))
     }
 
-    /// For requests that are sent one by one: bytes of the next one to be sent, and how many are in the ring before it.
+    /// The length in bytes of the next request to be sent, and the number of requests in the ring before it; for
+    /// requests that are sent one by one.
     #[inline]
     pub fn next_unsent(&self) -> Option<(usize, usize)> {
         let place = self.sent as usize;
@@ -284,8 +289,8 @@ impl Inflight {
         if place == 0 { self.start } else { self.ring[place - 1].end }
     }
 
-    /// The next request was sent, whole. Hands it over if no reply will come, and returns the bytes of requests behind it
-    /// that are not to be sent any more.
+    /// Takes in that the next request was sent whole at `at`. Hands it to `done` if no reply will come, and returns the
+    /// number of bytes of requests behind it that are not to be sent any more.
     pub fn handle_one_sent(&mut self, at: Nanos, done: impl FnOnce(&Owed)) -> u64 {
         let owed = &mut self.ring[self.sent as usize];
         owed.sent = at;
@@ -297,8 +302,8 @@ impl Inflight {
         self.pass_over(at)
     }
 
-    /// Ends every request that waits since `since` or longer, each with its tag. Returns the bytes of those that are not
-    /// to be sent any more.
+    /// Ends every request that has waited since `since` or longer, and hands each to `done` with its tag. Returns the
+    /// number of bytes of requests that are not to be sent any more.
     pub fn abandon(&mut self, since: Nanos, at: Nanos, mut done: impl FnMut(Tag, &Owed)) -> u64 {
         for (place, owed) in self.ring.iter_mut().enumerate() {
             // Requests are sent in the order of the ring.
@@ -313,7 +318,7 @@ impl Inflight {
         self.pass_over(at)
     }
 
-    /// Requests that have ended before they were sent, and come next, count as sent.
+    /// Counts requests as sent that come next and ended before they were sent. Returns their length in bytes.
     fn pass_over(&mut self, at: Nanos) -> u64 {
         let from = self.sent as usize;
         let mut place = from;
@@ -327,18 +332,18 @@ impl Inflight {
         bytes
     }
 
-    /// Goes on numbering at `tag`; the ring is empty.
+    /// Continues the numbering of requests at `tag`; the ring must be empty.
     pub fn restart_at(&mut self, tag: Tag) {
         self.front = tag;
     }
 
-    /// Since when the oldest request waits; [`NEVER`] if none does.
+    /// The time in nanoseconds since which the oldest request waits; [`NEVER`] if none does.
     #[inline]
     pub fn oldest(&self) -> Nanos {
         self.ring.front().map_or(NEVER, Owed::since)
     }
 
-    /// Takes everything out, for the end of a connection.
+    /// Removes all requests at the end of a connection, and returns those that have not ended.
     pub fn drain(&mut self) -> impl Iterator<Item = Owed> + '_ {
         (self.front, self.sent, self.start, self.silent) = (0, 0, 0, 0);
         self.ring.drain(..).filter(|owed| owed.state != State::Finished)
@@ -353,7 +358,7 @@ impl Inflight {
         }
     }
 
-    /// The request at the front, which ended at `end`, was taken out of the ring.
+    /// Takes in that the request at the front, which ended at the position `end`, was removed.
     #[inline]
     fn pass(&mut self, end: u64) {
         self.start = end;

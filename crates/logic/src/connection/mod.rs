@@ -1,4 +1,5 @@
-//! One connection of a client: what waits to be sent, what is owed, and what came, without a socket.
+//! One connection of a client without a socket: bytes that wait to be sent, requests that wait for a reply, and
+//! replies.
 
 pub mod answer;
 mod datagrams;

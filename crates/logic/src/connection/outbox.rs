@@ -1,4 +1,4 @@
-//! Bytes that wait to be sent on one connection: its own, with holes where ranges of the shared value block go.
+//! Bytes that wait to be sent on one connection: its own bytes, and ranges of the shared value block among them.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -17,11 +17,12 @@ struct Hole {
     len: usize,
 }
 
-/// Bytes to send. Small: three words, one block, and a second block only after a large value was sent.
+/// Bytes that wait to be sent. An outbox is three words and one block of memory, and a second block after a large value
+/// was sent.
 #[derive(Debug, Default)]
 pub struct Outbox {
     bytes: Vec<u8>,
-    /// How many of `bytes` were taken.
+    /// Number of bytes at the front of `bytes` that were taken.
     taken: usize,
     /// Boxed, so that the many connections that never send a large value stay small.
     holes: Option<Box<Holes>>,
@@ -47,7 +48,7 @@ impl Outbox {
         self.taken == self.bytes.len() && self.holes.as_ref().is_none_or(|holes| holes.list.is_empty())
     }
 
-    /// Bytes that wait.
+    /// The number of bytes that wait to be sent.
     #[inline]
     pub fn len(&self) -> usize {
         self.bytes.len() - self.taken + self.holes.as_ref().map_or(0, |holes| holes.len)
@@ -62,7 +63,7 @@ impl Outbox {
     /// Adds a decimal number.
     #[inline]
     pub fn push_decimal(&mut self, mut number: u64) {
-        // Flags, expiries and counters mostly are.
+        // Most flags, expiries and counters have one digit.
         if number < 10 {
             return self.bytes.push(b'0' + number as u8);
         }
@@ -119,13 +120,14 @@ impl Outbox {
         count
     }
 
-    /// The own bytes that wait, without what is only pointed at.
+    /// The own bytes that wait, without the ranges of the shared block.
     #[inline]
     pub fn own(&self) -> &[u8] {
         &self.bytes[self.taken..]
     }
 
-    /// What to send next, if no range of the block is among what waits; `None` also where nothing waits.
+    /// The bytes to send next, if all of them are own bytes; `None` if a range of the shared block is among them, or
+    /// nothing waits.
     #[inline]
     pub fn plain(&self) -> Option<&[u8]> {
         let has_holes = self.holes.as_ref().is_some_and(|holes| !holes.list.is_empty());
@@ -198,7 +200,7 @@ impl Outbox {
     /// Forgets what was added since there were `len_bytes` bytes, all of them own bytes or copied.
     ///
     /// # Panics
-    /// When more than that was pointed at, or taken.
+    /// When a range of the shared block waits.
     pub fn cut_back(&mut self, len_bytes: usize) {
         assert!(self.holes.as_ref().is_none_or(|holes| holes.list.is_empty()), "only own bytes are cut back");
         self.bytes.truncate(self.taken + len_bytes);

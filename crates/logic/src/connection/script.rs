@@ -1,4 +1,4 @@
-//! What holds for every session, whatever happens to it, as a function that tests and the fuzz target run.
+//! The invariants of every session as a function that tests and the fuzz target run.
 
 use std::io::IoSlice;
 
@@ -32,7 +32,7 @@ const REPLIES: [&[u8]; 12] = [
 /// sockets, timeouts, closes. At its end the connection is closed.
 ///
 /// # Panics
-/// When a request ends twice, or never, or at times that cannot be.
+/// When a request ends twice, or never, or at impossible times.
 pub fn play<C: Codec>(script: &[u8]) {
     let mut stage = Stage::<C> {
         script,
@@ -49,12 +49,12 @@ pub fn play<C: Codec>(script: &[u8]) {
     stage.close(Fault::Closed);
 }
 
-/// Plays a script on a session over datagrams: asks for one key and for several, sends, answers with datagrams (parts of
-/// true replies, and any bytes) under numbers near those outstanding, gives up what is late. At its end everything is
-/// late.
+/// Plays a script on a session over datagrams: asks for one key and for several, sends, answers with datagrams (parts
+/// of true replies, and any bytes) under numbers near those outstanding, gives up what is late. At its end everything
+/// is late.
 ///
 /// # Panics
-/// As [`play`].
+/// When a request ends twice, or never, or at impossible times.
 pub fn play_datagrams<C: Codec>(script: &[u8]) {
     let mut stage = Stage::<C> {
         script,

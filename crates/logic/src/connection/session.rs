@@ -1,4 +1,4 @@
-//! One connection: what waits to be sent, what is owed, what is late. It never sees a socket.
+//! One connection without a socket: bytes that wait to be sent, requests that wait for a reply, requests that are late.
 
 use std::io::IoSlice;
 
@@ -11,11 +11,11 @@ use crate::time::{NEVER, Nanos};
 
 pub use super::answer::{Answer, Chunk, Item, Sink, Stamp};
 
-/// A connection with more bytes than this to send takes no new request before its socket has taken some: below it, the
-/// memory of what waits; beyond it at most one request more.
+/// The number of waiting bytes above which a connection takes no new request before its socket has taken some. The
+/// waiting bytes therefore exceed the limit by at most one request.
 pub const OUTBOX_MAX_BYTES: usize = 256 * 1024;
 
-/// One connection's whole memory.
+/// The state of one connection.
 #[derive(Debug)]
 pub struct Session<C> {
     codec: C,
@@ -23,25 +23,25 @@ pub struct Session<C> {
     owed: Inflight,
     /// Bytes that were ever taken from the outbox.
     taken: u64,
-    /// Tag of the request whose item is passing by.
+    /// Tag of the request whose item is being received.
     passing: Option<Tag>,
     /// Whether the item's bytes are wanted.
     wanted: bool,
-    /// An error may have ended a reply in its middle, so that which request an item answers is not certain any more.
+    /// An error may have ended a reply in its middle, so that an item may answer another request than it seems to.
     doubtful: bool,
     /// A request without reply was sent.
     is_quiet: bool,
-    /// What speaking in datagrams takes; `None` on a stream.
+    /// The state of a connection over datagrams; `None` on a stream.
     datagrams: Option<Box<Datagrams>>,
 }
 
 impl<C: Codec> Session<C> {
-    /// A connection on which nothing was said yet, made for `depth` outstanding requests.
+    /// A session at the beginning of a connection, with room for `depth` outstanding requests.
     pub fn new(depth: usize) -> Session<C> {
         Session::with_codec(C::new(), depth)
     }
 
-    /// The same, with a codec that something was set on.
+    /// A session at the beginning of a connection that uses `codec`, with room for `depth` outstanding requests.
     pub fn with_codec(codec: C, depth: usize) -> Session<C> {
         Session {
             codec,
@@ -56,12 +56,12 @@ impl<C: Codec> Session<C> {
         }
     }
 
-    /// The same over datagrams.
+    /// A session over datagrams, with room for `depth` outstanding requests.
     pub fn over_datagrams(depth: usize) -> Session<C> {
         Session { datagrams: Some(Box::default()), ..Session::new(depth) }
     }
 
-    /// Speaks over datagrams from now on, or over a stream, and begins anew; to be said where nothing is owed.
+    /// Switches the session to datagrams or to a stream, and resets it. No request may be outstanding.
     pub fn carry_by_datagrams(&mut self, datagrams: bool) {
         debug_assert!(self.is_idle());
         if datagrams == self.datagrams.is_some() {
@@ -80,13 +80,13 @@ impl<C: Codec> Session<C> {
         self.datagrams.is_some()
     }
 
-    /// What became of datagrams so far, over all connections of this session.
-    pub fn datagram_counts(&self) -> udp::Counts {
-        self.datagrams.as_ref().map_or_else(udp::Counts::default, |datagrams| datagrams.counts())
+    /// The counters of datagrams, over all connections of this session.
+    pub fn datagram_counts(&self) -> udp::DatagramCounts {
+        self.datagrams.as_ref().map_or_else(udp::DatagramCounts::default, |datagrams| datagrams.counts())
     }
 
-    /// Over datagrams: gives up every request that has taken `timeout` or longer, and returns how many those are.
-    /// Replies that come all the same are recognised and dropped.
+    /// Gives up every request over datagrams that has taken `timeout` nanoseconds or longer at `at`, and returns their
+    /// number. Replies that come later are recognised and dropped.
     pub fn handle_overdue(&mut self, timeout: Nanos, at: Nanos, sink: &mut impl Sink) -> u32 {
         self.datagram_exchange().map_or(0, |mut exchange| exchange.handle_overdue(timeout, at, sink))
     }
@@ -108,20 +108,20 @@ impl<C: Codec> Session<C> {
         self.datagram_exchange().map_or(0, |mut exchange| exchange.handle_received(chunk, sink))
     }
 
-    /// What requests and replies over datagrams change; `None` on a stream.
+    /// The parts of the session that requests and replies over datagrams change; `None` on a stream.
     fn datagram_exchange(&mut self) -> Option<DatagramExchange<'_, C>> {
         let Session { codec, outbox, owed, taken, datagrams, .. } = self;
         let datagrams = datagrams.as_mut()?;
         Some(DatagramExchange { codec, outbox, owed, taken, datagrams })
     }
 
-    /// Forgets what was sent and what was passing by.
+    /// Forgets the position in the stream of requests and the item that is being received.
     fn forget(&mut self) {
         (self.taken, self.passing) = (0, None);
         (self.wanted, self.doubtful, self.is_quiet) = (false, false, false);
     }
 
-    /// Speaks with this codec from now on; to be said before the first request.
+    /// Replaces the codec. No request may have been queued.
     pub fn speak(&mut self, codec: C) {
         debug_assert!(self.is_idle() && self.outbox.is_empty());
         self.codec = codec;
@@ -149,7 +149,7 @@ impl<C: Codec> Session<C> {
         Ok(waiting_bytes)
     }
 
-    /// How many bytes wait to be sent.
+    /// The number of bytes that wait to be sent.
     pub fn waiting_bytes(&self) -> usize {
         self.outbox.len()
     }
@@ -160,7 +160,8 @@ impl<C: Codec> Session<C> {
         !self.outbox.is_empty()
     }
 
-    /// What to send next: own bytes and a range of `block`, as [`Outbox::parts`] gives them.
+    /// Fills `parts` with the bytes to send next, own bytes and a range of `block`, and returns the number of parts as
+    /// [`Outbox::parts`] does.
     #[inline]
     pub fn poll_send<'a>(&'a self, block: &'a [u8], parts: &mut [IoSlice<'a>; 3]) -> usize {
         match self.datagrams {
@@ -169,13 +170,14 @@ impl<C: Codec> Session<C> {
         }
     }
 
-    /// The same where it is one piece of own bytes, which it nearly always is.
+    /// The bytes to send next where they are one piece of own bytes on a stream, as in nearly all cases; `None`
+    /// otherwise.
     #[inline]
     pub fn poll_send_plain(&self) -> Option<&[u8]> {
         if self.datagrams.is_some() { None } else { self.outbox.plain() }
     }
 
-    /// `count` bytes were taken by a system call that began at `at`.
+    /// Takes in that a system call which began at `at` took `count` bytes of the output.
     #[inline(always)]
     pub fn handle_sent(&mut self, count: usize, at: Nanos, sink: &mut impl Sink) {
         if self.datagrams.is_some() {
@@ -190,12 +192,13 @@ impl<C: Codec> Session<C> {
         });
     }
 
-    /// The socket takes bytes again after it was full.
+    /// Takes in that the socket accepts bytes again at `at`, after it was full.
     pub fn handle_writable(&mut self, at: Nanos) {
         self.owed.handle_writable(at);
     }
 
-    /// Bytes came. Returns how many requests they answered.
+    /// Decodes bytes that arrived, hands items and answers to `sink`, and returns the number of requests that were
+    /// answered.
     ///
     /// # Errors
     /// Returns [`Malformed`] for bytes that the protocol does not allow, and for a reply that no outstanding request
@@ -238,7 +241,7 @@ impl<C: Codec> Session<C> {
         }
     }
 
-    /// Reads step by step up to the end of a reply; false where more bytes are needed.
+    /// Decodes step by step up to the end of a reply. Returns false where more bytes are needed.
     #[inline(never)]
     fn read_reply(
         &mut self,
@@ -253,7 +256,7 @@ impl<C: Codec> Session<C> {
                     return Ok(false);
                 }
                 Step::QuietError { message } => sink.quiet_error(message),
-                // A server in front of which nothing waits has nothing else to speak of.
+                // Where no request waits for a reply, an error can only be about a request without reply.
                 Step::Reply { tag, outcome: Outcome::Error(_), message }
                     if C::ERRORS_END_ANYWHERE && self.is_quiet && self.owed.find(tag).is_none() =>
                 {
@@ -292,7 +295,7 @@ impl<C: Codec> Session<C> {
         }
     }
 
-    /// Lets the codec ask what it has to know.
+    /// Lets the codec write a question of its own, and accounts for the bytes.
     #[inline]
     fn inquire(&mut self) {
         let before = self.outbox.len();
@@ -303,14 +306,14 @@ impl<C: Codec> Session<C> {
         }
     }
 
-    /// The connection is gone: everything owed ends with `fault`. The session begins anew.
+    /// Ends every outstanding request with `fault`, since the connection is closed, and resets the session.
     pub fn handle_closed(&mut self, fault: Fault, at: Nanos, sink: &mut impl Sink) {
         self.end_all(at, |_| fault, sink);
     }
 
-    /// The connection is given up because its oldest request took longer than `timeout`: what did so ends as a timeout,
-    /// what waited behind it as closed. Replies are matched by order, so nothing can be read from it any more. The
-    /// session begins anew.
+    /// Ends every outstanding request, since the oldest one took longer than `timeout` nanoseconds: late requests end
+    /// with [`Fault::Timeout`], the others with [`Fault::Closed`]. Replies are matched by order, so nothing can be read
+    /// from the connection any more. The session is reset.
     pub fn handle_timeout(&mut self, timeout: Nanos, at: Nanos, sink: &mut impl Sink) {
         let late = |owed: &Owed| owed.since().saturating_add(timeout) <= at;
         self.end_all(at, |owed| if late(owed) { Fault::Timeout } else { Fault::Closed }, sink);
@@ -332,7 +335,8 @@ impl<C: Codec> Session<C> {
         }
     }
 
-    /// When the oldest unanswered request has taken `timeout`; [`NEVER`] if none is unanswered.
+    /// The time in nanoseconds at which the oldest unanswered request has taken `timeout`; [`NEVER`] if no request is
+    /// unanswered.
     pub fn deadline(&self, timeout: Nanos) -> Nanos {
         match self.owed.oldest() {
             NEVER => NEVER,

@@ -77,7 +77,7 @@ pub struct Measurement {
     pub connections: Connections,
     /// What became of datagrams in the whole run; `None` where nothing was spoken over UDP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub udp: Option<udp::Counts>,
+    pub udp: Option<udp::DatagramCounts>,
     /// Answers that were checked.
     pub verify: Verify,
     /// Errors that servers sent all the same for requests without a reply, in the whole run. Such a request is completed

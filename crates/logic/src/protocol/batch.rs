@@ -7,7 +7,8 @@
 use super::{Fault, Outcome, Tag};
 use std::collections::VecDeque;
 
-/// What a read has found so far, the weakest first: one answer for many keys is the strongest of theirs.
+/// What a read has found so far, the weakest finding first. The outcome of a read of many keys is the strongest finding
+/// among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Found {
     /// Nothing.
@@ -23,7 +24,7 @@ pub enum Found {
 }
 
 impl Found {
-    /// How a read ends that found this.
+    /// The outcome of a read with this finding.
     #[inline]
     pub fn outcome(self) -> Outcome {
         match self {
@@ -39,17 +40,17 @@ impl Found {
 /// A request with several replies.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch {
-    /// Its number among the requests that get a reply.
+    /// The request's number among those that get a reply.
     number: u32,
     /// Replies that are still to come, where their number is known.
     pub left: u32,
-    /// Its tag.
+    /// The request's tag.
     pub tag: Tag,
-    /// What was found for it so far.
+    /// What the request has found so far.
     pub found: Found,
-    /// Whether it has ended already, with an error: what still comes for it is nobody's.
+    /// Whether the request has ended with an error; replies that still come for it are dropped.
     pub ended: bool,
-    /// It is no request but the question of the codec itself whether all that came before is answered.
+    /// Whether this is no request, but the codec's own question whether everything before it is answered.
     pub is_inquiry: bool,
 }
 
@@ -59,35 +60,35 @@ const WORDS_MAX_BYTES: usize = 200;
 /// Requests that get no reply but errors, which do not name them.
 ///
 /// A server answers in order, so an error is that of a request without reply which was written since the last answered
-/// request, or that of the oldest request which waits. Where both are there, the codec asks whether all that came before
-/// is answered. So many requests as are not when the server says yes have failed; the other errors were those of requests
-/// without reply.
+/// request, or that of the oldest request which waits. Where both are there, the codec asks whether all that came
+/// before is answered. So many requests as are not when the server says yes have failed; the other errors were those of
+/// requests without reply.
 #[derive(Debug, Default)]
 struct Quiet {
     /// How many were written in a row, by the number of the next request that gets a reply. As many entries at most as
     /// requests wait, and one.
     runs: VecDeque<(u32, u32)>,
-    /// Errors of which it is not known whom they are for.
+    /// Number of errors whose request is not known yet.
     unclear: u32,
-    /// What the first of them said.
+    /// The words of the first of these errors.
     fault: Option<Fault>,
     words: Vec<u8>,
     /// There was one at least.
     was_asked: bool,
-    /// The codec has to ask.
+    /// Whether the codec has to ask.
     inquires: bool,
     /// Errors that are known now and not told: of requests without reply, and of others.
     failed: (u32, u32),
 }
 
-/// Whose an error is that does not name its request.
+/// The request that an error belongs to which names none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blame {
-    /// That of the oldest request that waits.
+    /// The oldest request that waits for a reply.
     Oldest,
-    /// That of a request that gets no reply.
+    /// A request without reply.
     Quiet,
-    /// That of one or the other.
+    /// Either the oldest request that waits or a request without reply.
     Unclear,
 }
 
@@ -138,7 +139,7 @@ impl Batches {
         }
     }
 
-    /// Whose the error is that has come.
+    /// Takes in an error that names no request, and returns the request that it belongs to.
     pub fn blame(&mut self) -> Blame {
         let (asked, answered) = (self.asked, self.answered);
         let Some(waiting) = &mut self.waiting else { return Blame::Oldest };
@@ -172,7 +173,7 @@ impl Batches {
         Blame::Unclear
     }
 
-    /// Keeps what an error said of which it is not known whom it is for.
+    /// Keeps the words of an error whose request is not known yet.
     pub fn keep(&mut self, fault: Fault, words: &[u8]) {
         let Some(waiting) = &mut self.waiting else { return };
         let quiet = &mut waiting.quiet;
@@ -183,7 +184,7 @@ impl Batches {
         }
     }
 
-    /// Whether the codec has to ask whether all that came before is answered; says so once.
+    /// Whether the codec has to ask whether everything before is answered. Returns true once for each question.
     pub fn inquires(&mut self) -> bool {
         let Some(waiting) = &mut self.waiting else { return false };
         let inquires = std::mem::take(&mut waiting.quiet.inquires);
@@ -193,8 +194,8 @@ impl Batches {
         inquires
     }
 
-    /// The oldest batch has its end mark, and everything before it is answered: what waits still has failed. Returns the
-    /// batch, and whether there are errors of which it is known now whom they are for; `None` where it cannot end.
+    /// The oldest batch has its end mark, and everything before it is answered: what waits still has failed. Returns
+    /// the batch, and whether there are errors of which it is known now whom they are for; `None` where it cannot end.
     pub fn end_batch(&mut self) -> Option<(Batch, bool)> {
         let waiting = self.waiting.as_mut()?;
         let batch = *waiting.batches.front()?;
@@ -223,12 +224,13 @@ impl Batches {
         Some(None)
     }
 
-    /// What the first of those errors said.
+    /// The words of the first error whose request was not known.
     pub fn failed_words(&self) -> &[u8] {
         self.waiting.as_ref().map_or(&[], |waiting| &waiting.quiet.words)
     }
 
-    /// The batch that a value with this tag belongs to: the oldest request, or one behind requests that may have failed.
+    /// The batch that a value with this tag belongs to: the oldest request, or one behind requests that may have
+    /// failed.
     #[inline]
     pub fn batch_of(&mut self, tag: Tag) -> Option<&mut Batch> {
         let answered = self.answered;

@@ -1,4 +1,4 @@
-//! What holds for every codec, as functions that tests and fuzz targets run: see [`Codec`].
+//! The contract of [`Codec`] as functions that tests and fuzz targets run.
 
 use super::{Codec, Expect, Malformed, Op, Outcome, Refused, Skimmed, Step, Tag};
 use crate::connection::outbox::Outbox;
@@ -45,7 +45,8 @@ pub fn reply(outcome: Outcome) -> Seen {
 /// Everything that `codec` finds when the stream arrives in these pieces.
 ///
 /// # Panics
-/// When the codec breaks its contract: it leaves input and asks for more, shows an empty or too long body, or never ends.
+/// When the codec breaks its contract: it leaves input and asks for more, shows an empty or too long body, or never
+/// ends.
 pub fn read_from<C: Codec>(codec: &mut C, pieces: &[&[u8]]) -> Vec<Seen> {
     let mut seen = Vec::new();
     let mut body_left = 0;
@@ -82,8 +83,8 @@ struct Ended {
     items: u32,
 }
 
-/// The ends of all replies for a caller that looks at no item: without the codec's short cut, or with it wherever it takes
-/// one, for the requests whose replies come in the order of these ends.
+/// The ends of all replies for a caller that looks at no item: without the codec's short cut, or with it wherever it
+/// takes one, for the requests whose replies come in the order of these ends.
 fn ends_of<C: Codec>(codec: &mut C, pieces: &[&[u8]], order: Option<&[Ended]>) -> Vec<Ended> {
     let (mut ends, mut items) = (Vec::<Ended>::new(), 0);
     for piece in pieces {
@@ -159,12 +160,12 @@ pub fn read<C: Codec>(stream: &[u8]) -> Vec<Seen> {
 /// Asserts that every cut of `stream` in two and in three, and single bytes, read the same as the whole; returns that.
 ///
 /// # Panics
-/// When they do not.
+/// When a cut reads differently.
 pub fn every_cut<C: Codec>(stream: &[u8]) -> Vec<Seen> {
     every_cut_with(C::new, stream)
 }
 
-/// The same, with codecs that have written something before.
+/// Asserts what [`every_cut`] asserts, for codecs that `codec` makes and that may have written requests.
 ///
 /// # Panics
 /// When a cut reads differently.
@@ -185,12 +186,12 @@ pub fn every_cut_with<C: Codec>(codec: impl Fn() -> C, stream: &[u8]) -> Vec<See
 /// Asserts that `stream` reads the same when it is cut into pieces of these lengths, in turn, as whole.
 ///
 /// # Panics
-/// When it does not.
+/// When the pieces read differently.
 pub fn cut_in_turn<C: Codec>(stream: &[u8], lengths: &[u8]) {
     cut_in_turn_with(C::new, stream, lengths);
 }
 
-/// The same, with codecs that have written something before.
+/// Asserts what [`cut_in_turn`] asserts, for codecs that `codec` makes and that may have written requests.
 ///
 /// # Panics
 /// When the pieces read differently.
@@ -209,8 +210,8 @@ pub fn cut_in_turn_with<C: Codec>(codec: impl Fn() -> C, stream: &[u8], lengths:
     skims_alike(&codec, &[stream]);
 }
 
-/// The body of a fuzz target: the first byte says how many of the next bytes are lengths of pieces, the rest is what the
-/// server sent.
+/// The body of a fuzz target: the first byte says how many of the next bytes are lengths of pieces, the rest is what
+/// the server sent.
 ///
 /// # Panics
 /// When the codec breaks its contract.
@@ -218,7 +219,7 @@ pub fn fuzz_decode<C: Codec>(data: &[u8]) {
     fuzz_decode_with(C::new, data);
 }
 
-/// The same, with codecs that have written something before.
+/// Runs [`fuzz_decode`] on codecs that `codec` makes and that may have written requests.
 ///
 /// # Panics
 /// When the codec breaks its contract.
@@ -252,7 +253,7 @@ pub fn sent(out: &Outbox) -> Vec<u8> {
 /// Returns [`Refused`] when the codec does not write the request.
 ///
 /// # Panics
-/// When it refuses and has written something.
+/// When the codec refuses the request and has written something.
 pub fn encoded<C: Codec>(op: &Op<'_>, tag: Tag) -> Result<(Vec<u8>, Expect), Refused> {
     let mut out = Outbox::default();
     let expect = C::new().encode(op, tag, &mut out);

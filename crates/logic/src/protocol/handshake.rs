@@ -1,4 +1,4 @@
-//! What is said on a new connection before the first request: who we are, which version of the protocol, which database.
+//! The exchange on a new connection before the first request: login, version of the protocol, database.
 
 use std::fmt;
 use std::io::IoSlice;
@@ -11,17 +11,18 @@ use crate::connection::outbox::Outbox;
 
 /// A user and a password.
 #[derive(Clone, Copy)]
-pub struct Login<'a> {
+pub struct Credentials<'a> {
     /// The user; empty where the server has only a password (`requirepass` of Redis).
     pub user: &'a [u8],
     /// The password.
     pub password: &'a [u8],
 }
 
-/// What is said on every new connection of a run, all of it at once, and what answers it.
+/// The bytes that are sent on every new connection of a run, all at once, and the replies that they get.
 ///
-/// It is the engine's to send [`Handshake::bytes`] as soon as a connection is open, and to give [`HandshakeReader`] what arrives
-/// until that is done; the time of it belongs to no request. Bytes of a handshake are secret: they are not shown.
+/// The engine sends [`Handshake::bytes`] as soon as a connection is open, and gives [`HandshakeReader`] what arrives
+/// until the handshake is done. The time of a handshake belongs to no request. The bytes are secret and are not shown
+/// by `Debug`.
 #[derive(Clone, Default)]
 pub struct Handshake {
     bytes: Vec<u8>,
@@ -29,7 +30,7 @@ pub struct Handshake {
     dialect: Dialect,
 }
 
-/// Whose replies answer a handshake.
+/// The protocol of the replies to a handshake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Dialect {
     #[default]
@@ -52,9 +53,9 @@ pub enum HandshakeProgress {
 /// Why a connection cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HandshakeRefused {
-    /// The server refused; its own words.
+    /// The server refused; the server's words.
     Refused(String),
-    /// What it said is none of the protocol's.
+    /// The server sent bytes that the protocol does not allow.
     Malformed(Malformed),
 }
 
@@ -82,25 +83,25 @@ impl fmt::Debug for Handshake {
     }
 }
 
-impl fmt::Debug for Login<'_> {
+impl fmt::Debug for Credentials<'_> {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.debug_struct("Login").finish_non_exhaustive()
+        to.debug_struct("Credentials").finish_non_exhaustive()
     }
 }
 
 impl Handshake {
-    /// Nothing: the connection is ready as soon as it is open.
+    /// The empty handshake: the connection is ready as soon as it is open.
     pub fn none() -> Handshake {
         Handshake::default()
     }
 
     /// RESP2: AUTH with a login, SELECT of a database other than 0. An AUTH without user is understood by every version
     /// of Redis, one with a user since 6.0.
-    pub fn resp2(login: Option<Login<'_>>, database: u32) -> Handshake {
+    pub fn resp2(login: Option<Credentials<'_>>, database: u32) -> Handshake {
         let mut codec = Resp2::new();
         let mut out = Outbox::default();
         let mut replies = 0;
-        if let Some(Login { user, password }) = login {
+        if let Some(Credentials { user, password }) = login {
             let words: &[&[u8]] =
                 if user.is_empty() { &[b"AUTH", password] } else { &[b"AUTH", user, password] };
             codec.encode_command(words, &mut out);
@@ -113,14 +114,14 @@ impl Handshake {
         Handshake { bytes: bytes_of(&out), replies, dialect: Dialect::Resp2 }
     }
 
-    /// RESP3: HELLO 3, with the login in it, SELECT of a database other than 0. A login without user is that of the user
-    /// `default`.
-    pub fn resp3(login: Option<Login<'_>>, database: u32) -> Handshake {
+    /// RESP3: HELLO 3, with the login in it, SELECT of a database other than 0. A login without user is that of the
+    /// user `default`.
+    pub fn resp3(login: Option<Credentials<'_>>, database: u32) -> Handshake {
         let mut codec = Resp3::new();
         let mut out = Outbox::default();
         match login {
             None => codec.encode_command(&[b"HELLO", b"3"], &mut out),
-            Some(Login { user, password }) => {
+            Some(Credentials { user, password }) => {
                 let user = if user.is_empty() { b"default" } else { user };
                 codec.encode_command(&[b"HELLO", b"3", b"AUTH", user, password], &mut out)
             }
@@ -137,7 +138,7 @@ impl Handshake {
     /// # Errors
     /// Returns [`Refused`] for a user that is empty or has blanks, control characters or colons, and for a password
     /// with control characters.
-    pub fn text(login: Login<'_>) -> Result<Handshake, Refused> {
+    pub fn text(login: Credentials<'_>) -> Result<Handshake, Refused> {
         let mut out = Outbox::default();
         Text::new().encode_auth(login.user, login.password, 0, &mut out)?;
         Ok(Handshake { bytes: bytes_of(&out), replies: 1, dialect: Dialect::Text })
@@ -147,23 +148,23 @@ impl Handshake {
     ///
     /// # Errors
     /// Returns [`Refused`] for a user or a password with a zero byte.
-    pub fn binary(login: Login<'_>) -> Result<Handshake, Refused> {
+    pub fn binary(login: Credentials<'_>) -> Result<Handshake, Refused> {
         let mut out = Outbox::default();
         Binary::new().encode_auth(login.user, login.password, 0, &mut out)?;
         Ok(Handshake { bytes: bytes_of(&out), replies: 1, dialect: Dialect::Binary })
     }
 
-    /// Whether nothing is to be said, and nothing comes.
+    /// Whether the handshake is empty: nothing is sent, and no reply comes.
     pub fn is_none(&self) -> bool {
         self.replies == 0
     }
 
-    /// What to send.
+    /// The bytes to send.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// What waits for the answers on one connection.
+    /// A reader of the replies on one connection.
     pub fn reader(&self) -> HandshakeReader {
         let state = match self.dialect {
             Dialect::Resp2 => ReaderState::Resp2(Resp2::new()),
@@ -175,7 +176,7 @@ impl Handshake {
     }
 }
 
-/// What waits for the answers to a handshake on one connection.
+/// Reads the replies to a handshake on one connection.
 #[derive(Debug)]
 pub struct HandshakeReader {
     state: ReaderState,
@@ -192,12 +193,12 @@ enum ReaderState {
 }
 
 impl HandshakeReader {
-    /// Takes the answers off the front of `input`, which may end anywhere. Where they are complete, what follows them is
-    /// left in `input` for whoever reads the connection from then on.
+    /// Takes the answers off the front of `input`, which may end anywhere. Where the answers are complete, the bytes
+    /// behind them are left in `input` for the session.
     ///
     /// # Errors
-    /// Returns [`HandshakeRefused::Refused`] when the server refuses, and [`HandshakeRefused::Malformed`] for bytes that the
-    /// protocol does not allow. The connection cannot be used then.
+    /// Returns [`HandshakeRefused::Refused`] when the server refuses, and [`HandshakeRefused::Malformed`] for bytes
+    /// that the protocol does not allow. The connection cannot be used then.
     pub fn handle_received(&mut self, input: &mut &[u8]) -> Result<HandshakeProgress, HandshakeRefused> {
         while self.left > 0 {
             let step = match &mut self.state {
@@ -233,8 +234,8 @@ mod tests {
     use super::*;
     use proptest::prelude::{any, proptest};
 
-    const LOGIN: Login<'_> = Login { user: b"user", password: b"secret" };
-    const NO_USER: Login<'_> = Login { user: b"", password: b"secret" };
+    const LOGIN: Credentials<'_> = Credentials { user: b"user", password: b"secret" };
+    const NO_USER: Credentials<'_> = Credentials { user: b"", password: b"secret" };
 
     /// What Redis 7 answers HELLO 3 with.
     const HELLO: &[u8] = b"%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:3\r\n\
@@ -251,7 +252,10 @@ mod tests {
     }
 
     /// How a handshake ends when `stream` arrives, and what is left of it; the same for every cut in three.
-    fn heard(handshake: &Handshake, stream: &[u8]) -> (Result<HandshakeProgress, HandshakeRefused>, usize) {
+    fn progress(
+        handshake: &Handshake,
+        stream: &[u8],
+    ) -> (Result<HandshakeProgress, HandshakeRefused>, usize) {
         let take = |pieces: &[&[u8]]| {
             let mut reader = handshake.reader();
             let mut last = Ok(HandshakeProgress::NeedMore);
@@ -284,11 +288,11 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_where_nothing_has_to_be() {
+    fn an_empty_handshake_is_done_at_once() {
         for handshake in [Handshake::none(), Handshake::resp2(None, 0)] {
             assert!(handshake.is_none() && handshake.bytes().is_empty());
             assert_eq!(
-                heard(&handshake, b"+OK\r\n"),
+                progress(&handshake, b"+OK\r\n"),
                 (Ok(HandshakeProgress::Done), 5),
                 "all is left to the session"
             );
@@ -303,18 +307,18 @@ mod tests {
             (Handshake::resp2(None, 15), b"*2\r\n$6\r\nSELECT\r\n$2\r\n15\r\n"),
         ] {
             assert_eq!(handshake.bytes(), bytes);
-            assert_eq!(heard(&handshake, b"+OK\r\n$-1\r\n"), (Ok(HandshakeProgress::Done), 5));
+            assert_eq!(progress(&handshake, b"+OK\r\n$-1\r\n"), (Ok(HandshakeProgress::Done), 5));
         }
         let both = Handshake::resp2(Some(NO_USER), 3);
         let bytes = b"*2\r\n$4\r\nAUTH\r\n$6\r\nsecret\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n3\r\n";
         assert_eq!(both.bytes(), bytes);
-        assert_eq!(heard(&both, b"+OK\r\n").0, Ok(HandshakeProgress::NeedMore));
-        assert_eq!(heard(&both, b"+OK\r\n+OK\r\n"), (Ok(HandshakeProgress::Done), 0));
+        assert_eq!(progress(&both, b"+OK\r\n").0, Ok(HandshakeProgress::NeedMore));
+        assert_eq!(progress(&both, b"+OK\r\n+OK\r\n"), (Ok(HandshakeProgress::Done), 0));
         let wrong = "WRONGPASS invalid username-password pair or user is disabled.";
         let stream = format!("-{wrong}\r\n-NOAUTH Authentication required.\r\n");
-        assert_eq!(heard(&both, stream.as_bytes()).0, refused(wrong), "the first refusal is the reason");
+        assert_eq!(progress(&both, stream.as_bytes()).0, refused(wrong), "the first refusal is the reason");
         let range = "ERR DB index is out of range";
-        assert_eq!(heard(&both, format!("+OK\r\n-{range}\r\n").as_bytes()).0, refused(range));
+        assert_eq!(progress(&both, format!("+OK\r\n-{range}\r\n").as_bytes()).0, refused(range));
     }
 
     #[test]
@@ -332,45 +336,51 @@ mod tests {
             let handshake = Handshake::resp3(login, database);
             assert_eq!(handshake.bytes(), bytes);
             let replies = if database == 0 { HELLO.to_vec() } else { [HELLO, b"+OK\r\n"].concat() };
-            assert_eq!(heard(&handshake, &replies[..replies.len() - 1]).0, Ok(HandshakeProgress::NeedMore));
-            assert_eq!(heard(&handshake, &replies), (Ok(HandshakeProgress::Done), 0));
+            assert_eq!(
+                progress(&handshake, &replies[..replies.len() - 1]).0,
+                Ok(HandshakeProgress::NeedMore)
+            );
+            assert_eq!(progress(&handshake, &replies), (Ok(HandshakeProgress::Done), 0));
         }
         let old = "ERR unknown command `HELLO`, with args beginning with: `3`, ";
         let handshake = Handshake::resp3(None, 0);
-        assert_eq!(heard(&handshake, format!("-{old}\r\n").as_bytes()).0, refused(old));
+        assert_eq!(progress(&handshake, format!("-{old}\r\n").as_bytes()).0, refused(old));
     }
 
     #[test]
     fn text_says_a_set() {
-        let handshake = Handshake::text(LOGIN).expect("this can be said");
+        let handshake = Handshake::text(LOGIN).expect("the login can be written");
         assert_eq!(handshake.bytes(), b"set auth 0 0 11\r\nuser secret\r\n");
-        assert_eq!(heard(&handshake, b"STORED\r\nEND\r\n"), (Ok(HandshakeProgress::Done), 5));
+        assert_eq!(progress(&handshake, b"STORED\r\nEND\r\n"), (Ok(HandshakeProgress::Done), 5));
         let words = "CLIENT_ERROR authentication failure";
-        assert_eq!(heard(&handshake, format!("{words}\r\n").as_bytes()).0, refused(words));
+        assert_eq!(progress(&handshake, format!("{words}\r\n").as_bytes()).0, refused(words));
         assert!(Handshake::text(NO_USER).is_err());
     }
 
     #[test]
     fn binary_says_sasl_plain() {
-        let handshake = Handshake::binary(LOGIN).expect("this can be said");
+        let handshake = Handshake::binary(LOGIN).expect("the login can be written");
         let head = [0x80, 0x21, 0, 5, 0, 0, 0, 0, 0, 0, 0, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         assert_eq!(handshake.bytes(), [&head[..], b"PLAIN\0user\0secret"].concat());
-        assert_eq!(heard(&handshake, &authenticated(0, b"Authenticated")), (Ok(HandshakeProgress::Done), 0));
-        assert_eq!(heard(&handshake, &authenticated(0x20, b"Auth failure.")).0, refused("Auth failure."));
-        assert!(Handshake::binary(Login { user: b"a\0b", password: b"" }).is_err());
+        assert_eq!(
+            progress(&handshake, &authenticated(0, b"Authenticated")),
+            (Ok(HandshakeProgress::Done), 0)
+        );
+        assert_eq!(progress(&handshake, &authenticated(0x20, b"Auth failure.")).0, refused("Auth failure."));
+        assert!(Handshake::binary(Credentials { user: b"a\0b", password: b"" }).is_err());
     }
 
     #[test]
-    fn another_dialect_is_no_welcome() {
-        let text = Handshake::text(LOGIN).expect("this can be said");
+    fn a_reply_of_another_dialect_ends_the_handshake() {
+        let text = Handshake::text(LOGIN).expect("the login can be written");
         for (handshake, stream, part) in [
             (Handshake::resp3(None, 0), &b"ERROR\r\n"[..], "memcached's text"),
             (Handshake::resp2(Some(LOGIN), 0), b"HTTP/1.1 400\r\n", "HTTP"),
             (text.clone(), b"-ERR unknown command 'set'\r\n", "RESP"),
             (text, b"VALUE a 0 0\r\n", "a value answers"),
         ] {
-            let (end, _) = heard(&handshake, stream);
-            let why = end.expect_err("this is no welcome").to_string();
+            let (end, _) = progress(&handshake, stream);
+            let why = end.expect_err("the handshake fails").to_string();
             assert!(why.contains(part), "{stream:?}: {why}");
         }
     }

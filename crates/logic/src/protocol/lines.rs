@@ -1,4 +1,4 @@
-//! What text protocols share: where a key ends, decimal numbers, and lines that arrive in pieces.
+//! Shared parts of the text protocols: the end of a key, decimal numbers, and lines that arrive in pieces.
 
 use super::{Expect, Malformed, Refused};
 use crate::connection::outbox::Outbox;
@@ -9,7 +9,7 @@ pub const KEY_MAX_BYTES: usize = 250;
 /// Longest line that is kept, with its carriage return. A key, four numbers and every error text of memcached fit.
 pub const LINE_MAX_BYTES: usize = 2048;
 
-/// The same byte eight times.
+/// A word of eight copies of `byte`.
 const fn eight(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; 8])
 }
@@ -20,8 +20,8 @@ const fn eight(byte: u8) -> u64 {
 /// `protocol.txt` allows no control characters, but memcached itself takes all that do not end a word or a line, and
 /// memaslap's keys have those from 0x10 on.
 ///
-/// Looks at eight bytes at a time, because it runs twice for each request. `(word - n) & !word` has the high bit set
-/// in the lowest byte that is below n; bytes above that one may be wrong, which does no harm.
+/// The function looks at eight bytes at a time, because it runs twice for each request. `(word - n) & !word` has the
+/// high bit set in the lowest byte that is below n; bytes above that one may be wrong, which does no harm.
 #[inline]
 pub fn key_len(bytes: &[u8]) -> usize {
     let mut at = 0;
@@ -85,7 +85,7 @@ fn is_free_of(key: &[u8], word: impl Fn(u64) -> u64, ends_at: impl Fn(u8) -> boo
 /// Most digits of a 64-bit number.
 const DIGITS_MAX: usize = 20;
 
-/// So many digits make no number above 64 bits.
+/// Most digits that always make a number within 64 bits.
 const DIGITS_SURE: usize = 19;
 
 /// The decimal number that `bytes` begin with, and how many digits it has. `None` without a digit, above 64 bits, and
@@ -95,8 +95,8 @@ pub fn decimal(bytes: &[u8]) -> Option<(u64, usize)> {
     short_decimal(bytes).or_else(|| any_decimal(bytes))
 }
 
-/// A number of up to seven digits, with at least eight bytes to look at: all digits at once. They are moved to the upper
-/// end of the word, so that zeros stand before them, and put together in pairs, then fours, then all.
+/// A number of up to seven digits, with at least eight bytes to look at: all digits at once. They are moved to the
+/// upper end of the word, so that zeros stand before them, and put together in pairs, then fours, then all.
 #[inline]
 fn short_decimal(bytes: &[u8]) -> Option<(u64, usize)> {
     let digits = u64::from_le_bytes(*bytes.first_chunk()?) ^ eight(b'0');
@@ -112,7 +112,7 @@ fn short_decimal(bytes: &[u8]) -> Option<(u64, usize)> {
     Some(((fours * 10_000 + (fours >> 32)) & 0xffff_ffff, count))
 }
 
-/// The same for numbers of any length.
+/// The decimal number of any length that `bytes` begin with, and its number of digits, as [`decimal`] returns them.
 fn any_decimal(bytes: &[u8]) -> Option<(u64, usize)> {
     let (mut number, mut digits) = (0u64, 0);
     for byte in bytes.iter().take(DIGITS_SURE) {
@@ -161,8 +161,8 @@ pub fn check_expiry(expiry_s: i64) -> Result<(), Refused> {
     }
 }
 
-/// Writes what proves who we are to a memcached that has a file of users (`protocol.txt`, "Authentication"): a set whose
-/// value is user and password. `STORED` is a yes, `CLIENT_ERROR` a no.
+/// Writes the authentication for a memcached that has a file of users (`protocol.txt`, "Authentication"): a set whose
+/// value is user and password. The server answers `STORED` where it accepts them and `CLIENT_ERROR` where it does not.
 ///
 /// # Errors
 /// Returns [`Refused`] for a user that is empty or has blanks, control characters or colons, and for a password with
@@ -207,11 +207,11 @@ pub struct Lines {
 struct Cut {
     /// Its first bytes, up to [`LINE_MAX_BYTES`].
     bytes: Vec<u8>,
-    /// Whether there was more than that.
+    /// Whether the line was longer than [`LINE_MAX_BYTES`].
     long: bool,
     /// Whether the last byte was a carriage return.
     returned: bool,
-    /// Whether the line has ended: the bytes are only kept for whoever reads them.
+    /// Whether the line has ended; its bytes are kept until the next line begins.
     ended: bool,
 }
 
@@ -240,8 +240,8 @@ impl Lines {
         Ok(self.advance(input, may_be_long)?.map(|line| self.line(line)))
     }
 
-    /// The same for a caller who has to look at a line before it decides whether to show it: the line is handed out
-    /// only where it lies in the input, and is to be had from [`Lines::line`].
+    /// Takes a line as [`Lines::take`] does, for a caller that looks at the line before it decides whether to show it.
+    /// The result is a handle whose bytes [`Lines::line`] returns.
     ///
     /// # Errors
     /// Returns [`Malformed`] for a line without a carriage return at its end, and for one that is longer than

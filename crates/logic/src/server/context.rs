@@ -1,21 +1,21 @@
 //! All that the answer to a request depends on: the store, the faults, the counters and the session of its connection.
 
-use super::contract::Login;
+use super::contract::ServerLogin;
 use super::fault::Faults;
 use super::resp::Calls;
 use super::store::Store;
 use crate::time::Nanos;
 
-/// What is known of a connection beside what it is owed.
+/// What is known of a connection beside its replies.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Session {
-    /// It has proved who it is.
-    pub(super) welcome: bool,
-    /// It asked for RESP3.
+pub(super) struct ServerSession {
+    /// Whether the connection has sent the right login.
+    pub(super) is_logged_in: bool,
+    /// Whether the connection asked for RESP3.
     pub(super) resp3: bool,
-    /// It is to be closed when all is sent.
-    pub(super) leaving: bool,
-    /// Its number.
+    /// Whether the connection is to be closed when all replies are sent.
+    pub(super) is_closing: bool,
+    /// Number of the connection, from 1.
     pub(super) connection: u64,
 }
 
@@ -34,23 +34,23 @@ pub(super) struct Context<'c> {
     pub(super) store: &'c mut Store,
     pub(super) faults: &'c mut Faults,
     pub(super) calls: &'c mut Calls,
-    pub(super) session: &'c mut Session,
-    /// Who may come in; everybody where it is absent.
-    pub(super) login: Option<&'c Login>,
+    pub(super) session: &'c mut ServerSession,
+    /// The login that connections need; `None` where they need none.
+    pub(super) login: Option<&'c ServerLogin>,
     pub(super) gauges: Gauges,
     pub(super) now: Nanos,
 }
 
 impl Context<'_> {
-    /// Whether this connection has yet to prove who it is.
-    pub(super) fn is_shut_out(&self) -> bool {
-        self.login.is_some() && !self.session.welcome
+    /// Whether the connection has yet to send the right login.
+    pub(super) fn needs_login(&self) -> bool {
+        self.login.is_some() && !self.session.is_logged_in
     }
 
-    /// Lets the connection in if user and password are right, and says whether they are.
+    /// Logs the connection in if user and password are right. Returns whether they are.
     pub(super) fn try_login(&mut self, user: &[u8], password: &[u8]) -> bool {
         let right = self.login.is_some_and(|login| login.user == user && login.password == password);
-        self.session.welcome |= right;
+        self.session.is_logged_in |= right;
         right
     }
 }

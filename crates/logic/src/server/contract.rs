@@ -1,21 +1,22 @@
-//! What every dialect of the built-in server keeps to: its name, its login, what a parser finds, whether there is a reply.
+//! The contract of every dialect of the built-in server: its name, its login, the steps of its parser, whether a
+//! request has a reply.
 
 use std::fmt;
 
-/// What the server calls itself: the version of memcached whose behaviour it has, and who it is.
+/// The version that the server reports: the version of memcached whose behaviour it has, and its own name.
 pub const VERSION: &str = "1.6.18-pummel";
 
-/// A reply may take so much memory beside the values that are stored anyway; memcached too has a bound there.
+/// Most memory that a reply takes beside the values in the store; memcached has such a limit too.
 pub(super) const REPLY_MAX_BYTES: usize = 32 << 20;
 
-/// The words of [`Fault::ErrorEvery`](super::fault::Fault::ErrorEvery).
+/// The words of [`ServerFault::ErrorEvery`](super::fault::ServerFault::ErrorEvery).
 pub(super) const ASKED_FOR_ERROR: &str = "this request was chosen to fail";
 
-/// What is spoken.
+/// The protocol that a connection speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dialect {
-    /// Whatever the first byte of a connection says: 0x80 is memcached's binary protocol, `*` is RESP, all else is
-    /// memcached's text protocol.
+    /// The protocol that the first byte of a connection names: 0x80 is memcached's binary protocol, `*` is RESP, all
+    /// else is memcached's text protocol.
     #[default]
     Auto,
     /// memcached's text protocol, with its meta commands.
@@ -33,32 +34,32 @@ pub(super) enum ParserStep<R> {
     Need,
     Request(R),
     /// The connection is to be closed: the peer does not speak this protocol.
-    HangUp,
+    Close,
 }
 
 /// Whether a request has a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Silence {
-    /// It has one.
+    /// The request has a reply.
     Never,
-    /// It has one where it ends in a way that is worth saying.
+    /// The request has a reply only where it ends in an unusual way.
     Quiet,
-    /// It has none, however it ends.
+    /// The request has no reply, however it ends.
     Always,
 }
 
-/// Who may come in.
+/// The user and the password that connections must send.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Login {
+pub struct ServerLogin {
     /// The user.
     pub user: Vec<u8>,
     /// The password.
     pub password: Vec<u8>,
 }
 
-impl fmt::Debug for Login {
+impl fmt::Debug for ServerLogin {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.debug_struct("Login").finish_non_exhaustive()
+        to.debug_struct("ServerLogin").finish_non_exhaustive()
     }
 }
 
@@ -68,7 +69,7 @@ impl<R> ParserStep<R> {
         match self {
             ParserStep::Need => ParserStep::Need,
             ParserStep::Request(request) => ParserStep::Request(turn(request)),
-            ParserStep::HangUp => ParserStep::HangUp,
+            ParserStep::Close => ParserStep::Close,
         }
     }
 }

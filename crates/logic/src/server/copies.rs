@@ -1,10 +1,10 @@
-//! Copies of what is stored, on their way to a peer that is to hold the same: binary sets, counted by their replies.
+//! Copies of stored items that are sent to a peer as binary sets and counted by their replies.
 //!
 //! A copy carries a mark as its opaque, by which the built-in server knows that it need not be copied again, so that
-//! two servers can be peers of each other. Any memcached takes copies too. A peer that comes gets everything there is,
-//! by adds: what it has already may be newer.
+//! two servers can be peers of each other. Any memcached takes copies too. A new peer gets all stored items by adds,
+//! since its own items may be newer.
 
-use super::store::{Form, Item, KEY_MAX_BYTES};
+use super::store::{Form, KEY_MAX_BYTES, StoredItem};
 use crate::time::{NEVER, Nanos, SECOND};
 
 /// The opaque of a copy.
@@ -21,21 +21,21 @@ const REPLY: u8 = 0x81;
 const HEADER_BYTES: usize = 24;
 const EXTRAS_BYTES: usize = 8;
 
-/// The status of a reply that means that all is as it should be: stored, or something newer is there.
+/// The status values of replies to copies that succeeded: the item is stored, or the peer has a newer one.
 const DONE: u16 = 0x00;
 const EXISTS: u16 = 0x02;
 
-/// Bytes that were sent are given back when they are more than this.
+/// The memory of sent bytes is released when there are more than this.
 const COMPACT_BYTES: usize = 64 * 1024;
 
-/// What a peer said that is no reply to a copy.
+/// The error of a peer that sent bytes which are no reply to a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoPeer;
 
-/// Copies on their way to the peer, and how far it has taken them.
+/// Copies that are sent to the peer, and the state of their replies.
 #[derive(Debug, Default)]
 pub struct Copies {
-    /// The peer is there.
+    /// Whether the peer is connected.
     open: bool,
     out: Vec<u8>,
     /// Bytes of `out` that were sent.
@@ -46,26 +46,26 @@ pub struct Copies {
     taken: u64,
     /// Copies that the peer refused.
     refused: u64,
-    /// Why it refused the first of them: the status of its reply.
+    /// The status of the reply to the first copy that the peer refused.
     why: Option<u16>,
-    /// The cut head of a reply.
+    /// The incomplete header of a reply.
     head: Vec<u8>,
     /// Bytes of a reply's body that are still to come.
     body: usize,
 }
 
 impl Copies {
-    /// Whether the peer is there.
+    /// Whether the peer is connected.
     pub fn is_open(&self) -> bool {
         self.open
     }
 
-    /// What is to be sent to the peer.
+    /// The bytes to send to the peer.
     pub fn poll_send(&self) -> &[u8] {
         &self.out[self.sent..]
     }
 
-    /// The first `count` of those bytes were sent.
+    /// Takes in that the first `count` bytes of [`Copies::poll_send`] were sent.
     pub fn handle_sent(&mut self, count: usize) {
         self.sent += count;
         if self.sent == self.out.len() {
@@ -78,7 +78,7 @@ impl Copies {
         }
     }
 
-    /// Takes in what the peer said. Whether it has answered copies.
+    /// Takes in bytes from the peer. Returns whether they answer copies.
     ///
     /// # Errors
     /// Returns [`NoPeer`] for bytes that are no reply of the binary protocol; the connection is of no use then.
@@ -118,12 +118,12 @@ impl Copies {
         (self.refused, self.why)
     }
 
-    /// The peer is there, and takes copies from now on.
+    /// Begins to make copies, since the peer is connected.
     pub(super) fn open(&mut self) {
         self.open = true;
     }
 
-    /// The peer is gone: nobody waits for what it has not answered.
+    /// Takes in that the peer's connection is closed, and gives up the copies that the peer has not answered.
     pub fn close(&mut self) {
         self.open = false;
         self.taken = self.made;
@@ -132,7 +132,7 @@ impl Copies {
         self.head.clear();
     }
 
-    /// The number of the newest copy; 0 where the peer is not there.
+    /// The number of the newest copy; 0 where no peer is connected.
     pub(super) fn newest(&self) -> u64 {
         if self.open { self.made } else { 0 }
     }
@@ -143,18 +143,18 @@ impl Copies {
     }
 
     /// Copies an item that was stored just now.
-    pub(super) fn set(&mut self, item: &Item, unix_ns_at_zero: u64) {
+    pub(super) fn set(&mut self, item: &StoredItem, unix_ns_at_zero: u64) {
         self.push(SET, item, unix_ns_at_zero);
     }
 
-    /// Copies an item that was there already.
-    pub(super) fn add(&mut self, item: &Item, unix_ns_at_zero: u64) {
+    /// Copies an item that was stored before the peer was connected.
+    pub(super) fn add(&mut self, item: &StoredItem, unix_ns_at_zero: u64) {
         self.push(ADD, item, unix_ns_at_zero);
     }
 
-    fn push(&mut self, code: u8, item: &Item, unix_ns_at_zero: u64) {
+    fn push(&mut self, code: u8, item: &StoredItem, unix_ns_at_zero: u64) {
         let (key, value) = (item.key(), &item.value);
-        // What only RESP knows has no form in memcached's protocol.
+        // A hash, which only RESP knows, has no form in memcached's protocol.
         if !self.open || item.form() != Form::Plain || key.is_empty() || key.len() > KEY_MAX_BYTES {
             return;
         }
@@ -180,7 +180,7 @@ impl Copies {
     }
 }
 
-/// When an item expires, as a second of unix time that is not before it; 0: never.
+/// The expiry of an item as a second of unix time, rounded up; 0 where the item never expires.
 fn unix_expiry_s(expires: Nanos, unix_ns_at_zero: u64) -> u32 {
     match expires {
         NEVER => 0,
@@ -190,7 +190,7 @@ fn unix_expiry_s(expires: Nanos, unix_ns_at_zero: u64) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Guest, Host, HostConfig};
+    use super::super::{Host, HostConfig, ServerConnection};
     use super::*;
 
     /// 2026, so that points in unix time are what they should be.
@@ -201,12 +201,12 @@ mod tests {
     }
 
     /// What a guest hears that says this.
-    fn say(host: &mut Host, guest: &mut Guest, words: &str, now: Nanos) -> String {
+    fn say(host: &mut Host, guest: &mut ServerConnection, words: &str, now: Nanos) -> String {
         host.handle_received(guest, words.as_bytes(), now);
         heard(host, guest, now)
     }
 
-    fn heard(host: &mut Host, guest: &mut Guest, now: Nanos) -> String {
+    fn heard(host: &mut Host, guest: &mut ServerConnection, now: Nanos) -> String {
         let due = host.poll_send(guest, now);
         let bytes: Vec<u8> = due.parts().iter().flat_map(|part| part.iter().copied()).collect();
         host.handle_sent(guest, bytes.len(), now);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     /// Carries everything from one to the other and back, in pieces of `step` bytes.
-    fn carry(from: &mut Host, to: &mut Host, link: &mut Guest, step: usize, now: Nanos) {
+    fn carry(from: &mut Host, to: &mut Host, link: &mut ServerConnection, step: usize, now: Nanos) {
         let out = from.copies().poll_send().to_vec();
         from.copies().handle_sent(out.len());
         for piece in out.chunks(step) {
@@ -237,7 +237,7 @@ mod tests {
     fn a_set_is_answered_when_the_peer_has_it() {
         for step in [1, 7, 24, 1000] {
             let (mut one, mut other) = (host(), host());
-            let (mut guest, mut link, mut reader) = (one.greet(), other.greet(), other.greet());
+            let (mut guest, mut link, mut reader) = (one.accept(), other.accept(), other.accept());
             one.open_peer(0);
             assert_eq!(say(&mut one, &mut guest, "set k 5 0 3\r\nabc\r\nget k\r\n", 10), "");
             assert!(guest.waits_for_copy() && guest.next_due() == NEVER);
@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn copies_are_not_copied_again() {
         let (mut one, mut other) = (host(), host());
-        let (mut guest, mut link) = (one.greet(), other.greet());
+        let (mut guest, mut link) = (one.accept(), other.accept());
         one.open_peer(0);
         other.open_peer(0);
         say(&mut one, &mut guest, "set k 0 0 3\r\nabc\r\nincr k 1\r\n", 0);
@@ -261,9 +261,9 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_peer_that_is_gone_and_one_that_comes_gets_everything() {
+    fn replies_do_not_wait_for_a_closed_peer_and_a_new_peer_gets_all_items() {
         let (mut one, mut other) = (host(), host());
-        let (mut guest, mut link, mut reader) = (one.greet(), other.greet(), other.greet());
+        let (mut guest, mut link, mut reader) = (one.accept(), other.accept(), other.accept());
         assert_eq!(say(&mut one, &mut guest, "set a 0 0 1\r\n1\r\n", 0), "STORED\r\n");
         one.open_peer(0);
         one.copies().close();
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn what_is_refused_is_counted_and_what_is_no_reply_ends_the_link() {
         let mut one = host();
-        let mut guest = one.greet();
+        let mut guest = one.accept();
         one.open_peer(0);
         say(&mut one, &mut guest, "set a 0 0 1\r\n1\r\n", 0);
         let mut reply = [0u8; 24];

@@ -2,7 +2,9 @@
 //! codec reads it.
 
 use super::tests::hear;
-use super::{Dialect, Fault, Framing, Guest, Host, HostConfig, Login, Post, Truth};
+use super::{
+    DatagramQueue, Dialect, Framing, Host, HostConfig, ServerConnection, ServerFault, ServerLogin, Truth,
+};
 use crate::connection::outbox::Outbox;
 use crate::protocol::binary::{Binary, PlainBinary};
 use crate::protocol::contract::sent;
@@ -26,7 +28,7 @@ struct Answer {
 /// A server and one client that speaks `C`; bytes pass between them in pieces of `step`.
 struct Table<C> {
     host: Host,
-    guest: Guest,
+    guest: ServerConnection,
     codec: C,
     step: usize,
     now: Nanos,
@@ -39,7 +41,7 @@ impl<C: Codec> Table<C> {
 
     fn with(step: usize, config: HostConfig) -> Table<C> {
         let mut host = Host::new(HostConfig { truth: Truth::Kept, ..config }, 0);
-        let guest = host.greet();
+        let guest = host.accept();
         Table { host, guest, codec: C::new(), step, now: 0 }
     }
 
@@ -231,7 +233,7 @@ fn keys_of_any_bytes_go_by_base64_and_by_binary() {
     let mut pair = Table::<Meta>::new(4);
     assert_eq!(pair.outcome(&store(Verb::Set, key, b"x")), Outcome::Stored);
     assert_eq!(pair.value(&op(Verb::Get, key)), b"x");
-    let mut second = pair.host.greet();
+    let mut second = pair.host.accept();
     let mut out = Outbox::default();
     Binary::new().encode(&op(Verb::Get, key), 1, &mut out).expect("binary keys have no form");
     pair.host.handle_received(&mut second, &sent(&out), 0);
@@ -321,7 +323,7 @@ fn what_is_no_resp_is_said_and_closes() {
 
 #[test]
 fn each_dialect_asks_for_the_login_in_its_own_way() {
-    let login = Login { user: b"me".to_vec(), password: b"secret".to_vec() };
+    let login = ServerLogin { user: b"me".to_vec(), password: b"secret".to_vec() };
     let config = HostConfig { login: Some(login), ..HostConfig::default() };
     let plain = |password: &[u8]| {
         let mut out = Outbox::default();
@@ -354,16 +356,16 @@ fn each_dialect_asks_for_the_login_in_its_own_way() {
     assert!(!format!("{config:?}").contains("115, 101"), "the password is shown nowhere");
 }
 
-fn faulty<C: Codec>(fault: Fault) -> Table<C> {
+fn faulty<C: Codec>(fault: ServerFault) -> Table<C> {
     Table::with(11, HostConfig { faults: vec![fault], ..HostConfig::default() })
 }
 
 fn fails_in<C: Codec>() {
-    let mut pair = faulty::<C>(Fault::ErrorEvery(2));
+    let mut pair = faulty::<C>(ServerFault::ErrorEvery(2));
     assert_eq!(pair.outcome(&store(Verb::Set, b"a", b"x")), Outcome::Stored);
     assert_eq!(pair.outcome(&op(Verb::Delete, b"a")), Outcome::Error(protocol::Fault::Server));
     assert_eq!(pair.value(&op(Verb::Get, b"a")), b"x");
-    let mut pair = faulty::<C>(Fault::Flip(1));
+    let mut pair = faulty::<C>(ServerFault::Flip(1));
     pair.outcome(&store(Verb::Set, b"a", &[0; 2000]));
     let ones: u32 = pair.value(&op(Verb::Get, b"a")).iter().map(|byte| byte.count_ones()).sum();
     assert_eq!(ones, 1);
@@ -382,7 +384,7 @@ fn faults_are_the_same_in_every_dialect() {
 fn mixed_up<C: Codec>() {
     let mut reasons = Vec::new();
     for period in [1, 2] {
-        let mut pair = faulty::<C>(Fault::Mix(period));
+        let mut pair = faulty::<C>(ServerFault::Mix(period));
         let mut out = Outbox::default();
         for tag in 0..2 {
             pair.codec.encode(&op(Verb::Get, b"a"), tag, &mut out).expect("it can be written");
@@ -414,7 +416,7 @@ fn a_mixed_up_reply_is_recognised_by_every_codec_that_can() {
 }
 
 fn datagrams(host: &mut Host, framing: Framing, question: &[u8], now: Nanos) -> Vec<(Frame, Vec<u8>)> {
-    let mut post: Post<u8> = Post::new(framing);
+    let mut post: DatagramQueue<u8> = DatagramQueue::new(framing);
     let datagram = [&Frame::single(7).encode()[..], question].concat();
     host.handle_datagram(&mut post, &1, &datagram, now);
     let mut heard = Vec::new();
@@ -429,10 +431,10 @@ fn numbers(heard: &[(Frame, Vec<u8>)]) -> Vec<(u16, u16, usize)> {
     heard.iter().map(|(frame, payload)| (frame.sequence, frame.total, payload.len() + 8)).collect()
 }
 
-fn udp_host(faults: &[Fault]) -> Host {
+fn udp_host(faults: &[ServerFault]) -> Host {
     let config = HostConfig { faults: faults.to_vec(), truth: Truth::Kept, ..HostConfig::default() };
     let mut host = Host::new(config, 0);
-    let mut guest = host.greet();
+    let mut guest = host.accept();
     let large = [&b"set s2 0 0 1500\r\n"[..], &[b'x'; 1500], b"\r\n"].concat();
     for set in [&b"set s1 0 0 3\r\nabc\r\n"[..], &large, b"set s3 0 0 3\r\nxyz\r\n"] {
         host.handle_received(&mut guest, set, 0);
@@ -486,9 +488,9 @@ fn datagrams_are_lost_late_and_doubled_as_asked() {
         let notes = host.take_notes().filter(|note| note.to_string().starts_with("fault udp-")).count();
         (numbers(&heard).iter().map(|(_, _, len)| *len).collect::<Vec<_>>(), notes)
     };
-    assert_eq!(requests(Fault::UdpDrop(2)), (vec![27, 27], 2));
-    assert_eq!(requests(Fault::UdpDuplicate(3)), (vec![27, 27, 27, 27, 32], 1));
-    let mut host = udp_host(&[Fault::UdpReorder(2)]);
+    assert_eq!(requests(ServerFault::UdpDrop(2)), (vec![27, 27], 2));
+    assert_eq!(requests(ServerFault::UdpDuplicate(3)), (vec![27, 27, 27, 27, 32], 1));
+    let mut host = udp_host(&[ServerFault::UdpReorder(2)]);
     let heard = datagrams(&mut host, Framing::Stream, b"get s2\r\n", 0);
     assert_eq!(numbers(&heard), [(0, 2, 1400), (1, 2, 140)], "the last is late, and nothing follows it");
     let heard = datagrams(&mut host, Framing::Stream, b"get s2 s2 s2\r\n", 0);
@@ -498,7 +500,7 @@ fn datagrams_are_lost_late_and_doubled_as_asked() {
 #[test]
 fn datagrams_without_a_frame_or_in_pieces_are_dropped() {
     let mut host = udp_host(&[]);
-    let mut post: Post<u8> = Post::new(Framing::PerKey);
+    let mut post: DatagramQueue<u8> = DatagramQueue::new(Framing::PerKey);
     for total in [0, 2] {
         let frame = Frame { request: 1, sequence: 0, total };
         host.handle_datagram(&mut post, &1, &[&frame.encode()[..], b"get s1\r\n"].concat(), 0);

@@ -2,13 +2,13 @@
 
 use super::context::Context;
 use super::contract::{Dialect, ParserStep, Silence};
-use super::owed::Reply;
+use super::owed::ReplyBuffer;
 use super::{binary, resp, text};
 
 /// The parser of the dialect that a connection speaks.
 #[derive(Debug)]
 pub(super) enum DialectParser {
-    /// Nothing came yet.
+    /// No byte has come yet.
     Unknown,
     Text(text::Parser),
     Binary(binary::Parser),
@@ -58,7 +58,7 @@ impl DialectParser {
 }
 
 impl DialectRequest<'_> {
-    /// Its first word or the name of its code; `error` for one that is not understood.
+    /// The first word of the request or the name of its code; `error` for a request that is not understood.
     pub(super) fn verb(&self) -> &'static str {
         match self {
             DialectRequest::Text(request) => request.verb,
@@ -75,12 +75,12 @@ impl DialectRequest<'_> {
         }
     }
 
-    /// Whether it is the copy of what was stored elsewhere.
+    /// Whether the request is a copy of an item that was stored on another server.
     pub(super) fn is_copy(&self) -> bool {
         matches!(self, DialectRequest::Binary(request) if request.is_copy())
     }
 
-    /// In which dialect it was asked.
+    /// The dialect of the request.
     pub(super) fn dialect(&self) -> Dialect {
         match self {
             DialectRequest::Text(_) => Dialect::Text,
@@ -89,8 +89,8 @@ impl DialectRequest<'_> {
         }
     }
 
-    /// Carries it out and writes its reply, for text also where it asked for none.
-    pub(super) fn answer(&self, context: &mut Context<'_>, reply: &mut Reply) {
+    /// Carries the request out and writes its reply; a text request gets a reply here even where it asked for none.
+    pub(super) fn answer(&self, context: &mut Context<'_>, reply: &mut ReplyBuffer) {
         match self {
             DialectRequest::Text(request) => text::answer(&request.command, context, reply),
             DialectRequest::Binary(request) => binary::answer(request, context, reply),
@@ -99,7 +99,7 @@ impl DialectRequest<'_> {
     }
 
     /// Writes the answer to a request that was chosen to fail.
-    pub(super) fn fail(&self, reply: &mut Reply) {
+    pub(super) fn fail(&self, reply: &mut ReplyBuffer) {
         match self {
             DialectRequest::Text(_) => text::fail(reply),
             DialectRequest::Binary(request) => binary::fail(request, reply),

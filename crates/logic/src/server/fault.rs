@@ -1,4 +1,4 @@
-//! What the built-in server does wrong on request, so that tests and people can see what a client makes of it.
+//! The faults that the built-in server makes on request, to show how a client handles them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use crate::time::{Nanos, SECOND, from_seconds, seconds};
 /// A fault, as `--fault` names it. N counts over the whole server, from 1: requests (all that it understood the end of,
 /// those that ask for no reply included), or values of at least one byte that it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum ServerFault {
     /// `close-after=N`: every Nth request closes its connection in place of an answer; what is owed before it is sent.
     CloseAfter(u64),
     /// `stall-after=N`: from the Nth request on, no request is carried out or answered, on any connection.
@@ -45,70 +45,70 @@ pub enum Fault {
     SlowBytes,
 }
 
-/// Time between two bytes of [`Fault::SlowBytes`].
+/// Time between two bytes of [`ServerFault::SlowBytes`].
 pub const SLOW_BYTE_GAP_NS: Nanos = 100_000;
 
 /// The kinds, as `--fault` accepts them.
 pub const FAULT_KINDS: &str = "close-after=N, stall-after=N, garbage-after=N, half-reply-after=N, error-every=N, flip=N, \
      wrong-key=N, mix=N, ignore-expiry, early-expiry=SECONDS, refuse, slow-bytes, udp-drop=N, udp-reorder=N, udp-duplicate=N";
 
-impl Fault {
+impl ServerFault {
     /// The word before the `=`.
     pub fn kind(self) -> &'static str {
         match self {
-            Fault::CloseAfter(_) => "close-after",
-            Fault::StallAfter(_) => "stall-after",
-            Fault::GarbageAfter(_) => "garbage-after",
-            Fault::HalfReplyAfter(_) => "half-reply-after",
-            Fault::ErrorEvery(_) => "error-every",
-            Fault::Flip(_) => "flip",
-            Fault::WrongKey(_) => "wrong-key",
-            Fault::Mix(_) => "mix",
-            Fault::UdpDrop(_) => DatagramFault::Lost.kind(),
-            Fault::UdpReorder(_) => DatagramFault::Late.kind(),
-            Fault::UdpDuplicate(_) => DatagramFault::Twice.kind(),
-            Fault::IgnoreExpiry => "ignore-expiry",
-            Fault::EarlyExpiry(_) => "early-expiry",
-            Fault::Refuse => "refuse",
-            Fault::SlowBytes => "slow-bytes",
+            ServerFault::CloseAfter(_) => "close-after",
+            ServerFault::StallAfter(_) => "stall-after",
+            ServerFault::GarbageAfter(_) => "garbage-after",
+            ServerFault::HalfReplyAfter(_) => "half-reply-after",
+            ServerFault::ErrorEvery(_) => "error-every",
+            ServerFault::Flip(_) => "flip",
+            ServerFault::WrongKey(_) => "wrong-key",
+            ServerFault::Mix(_) => "mix",
+            ServerFault::UdpDrop(_) => DatagramFault::Lost.kind(),
+            ServerFault::UdpReorder(_) => DatagramFault::Late.kind(),
+            ServerFault::UdpDuplicate(_) => DatagramFault::Twice.kind(),
+            ServerFault::IgnoreExpiry => "ignore-expiry",
+            ServerFault::EarlyExpiry(_) => "early-expiry",
+            ServerFault::Refuse => "refuse",
+            ServerFault::SlowBytes => "slow-bytes",
         }
     }
 
-    /// Whether it befalls datagrams alone.
+    /// Whether the fault concerns datagrams alone.
     pub fn is_of_datagrams(self) -> bool {
-        matches!(self, Fault::UdpDrop(_) | Fault::UdpReorder(_) | Fault::UdpDuplicate(_))
+        matches!(self, ServerFault::UdpDrop(_) | ServerFault::UdpReorder(_) | ServerFault::UdpDuplicate(_))
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ServerFault {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = self.kind();
         match *self {
-            Fault::CloseAfter(n)
-            | Fault::StallAfter(n)
-            | Fault::GarbageAfter(n)
-            | Fault::HalfReplyAfter(n)
-            | Fault::ErrorEvery(n)
-            | Fault::Flip(n)
-            | Fault::WrongKey(n)
-            | Fault::Mix(n)
-            | Fault::UdpDrop(n)
-            | Fault::UdpReorder(n)
-            | Fault::UdpDuplicate(n) => write!(out, "{kind}={n}"),
-            Fault::EarlyExpiry(early_ns) => write!(out, "{kind}={}", seconds(early_ns)),
-            Fault::IgnoreExpiry | Fault::Refuse | Fault::SlowBytes => out.write_str(kind),
+            ServerFault::CloseAfter(n)
+            | ServerFault::StallAfter(n)
+            | ServerFault::GarbageAfter(n)
+            | ServerFault::HalfReplyAfter(n)
+            | ServerFault::ErrorEvery(n)
+            | ServerFault::Flip(n)
+            | ServerFault::WrongKey(n)
+            | ServerFault::Mix(n)
+            | ServerFault::UdpDrop(n)
+            | ServerFault::UdpReorder(n)
+            | ServerFault::UdpDuplicate(n) => write!(out, "{kind}={n}"),
+            ServerFault::EarlyExpiry(early_ns) => write!(out, "{kind}={}", seconds(early_ns)),
+            ServerFault::IgnoreExpiry | ServerFault::Refuse | ServerFault::SlowBytes => out.write_str(kind),
         }
     }
 }
 
-impl FromStr for Fault {
+impl FromStr for ServerFault {
     type Err = String;
 
     /// Reads `KIND` or `KIND=N`.
     ///
     /// # Errors
     /// Returns a sentence that says which faults and numbers are accepted.
-    fn from_str(text: &str) -> Result<Fault, String> {
+    fn from_str(text: &str) -> Result<ServerFault, String> {
         let (kind, number) = match text.split_once('=') {
             Some((kind, number)) => (kind, Some(number)),
             None => (text, None),
@@ -118,25 +118,25 @@ impl FromStr for Fault {
             _ => Err(format!("{kind} needs a whole number of at least 1, as in {kind}=100")),
         };
         let fault = match kind {
-            "close-after" => Fault::CloseAfter(counted()?),
-            "stall-after" => Fault::StallAfter(counted()?),
-            "garbage-after" => Fault::GarbageAfter(counted()?),
-            "half-reply-after" => Fault::HalfReplyAfter(counted()?),
-            "error-every" => Fault::ErrorEvery(counted()?),
-            "flip" => Fault::Flip(counted()?),
-            "wrong-key" => Fault::WrongKey(counted()?),
-            "mix" => Fault::Mix(counted()?),
-            "udp-drop" => Fault::UdpDrop(counted()?),
-            "udp-reorder" => Fault::UdpReorder(counted()?),
-            "udp-duplicate" => Fault::UdpDuplicate(counted()?),
-            "early-expiry" => Fault::EarlyExpiry(seconds_of(kind, number)?),
-            "ignore-expiry" => Fault::IgnoreExpiry,
-            "refuse" => Fault::Refuse,
-            "slow-bytes" => Fault::SlowBytes,
+            "close-after" => ServerFault::CloseAfter(counted()?),
+            "stall-after" => ServerFault::StallAfter(counted()?),
+            "garbage-after" => ServerFault::GarbageAfter(counted()?),
+            "half-reply-after" => ServerFault::HalfReplyAfter(counted()?),
+            "error-every" => ServerFault::ErrorEvery(counted()?),
+            "flip" => ServerFault::Flip(counted()?),
+            "wrong-key" => ServerFault::WrongKey(counted()?),
+            "mix" => ServerFault::Mix(counted()?),
+            "udp-drop" => ServerFault::UdpDrop(counted()?),
+            "udp-reorder" => ServerFault::UdpReorder(counted()?),
+            "udp-duplicate" => ServerFault::UdpDuplicate(counted()?),
+            "early-expiry" => ServerFault::EarlyExpiry(seconds_of(kind, number)?),
+            "ignore-expiry" => ServerFault::IgnoreExpiry,
+            "refuse" => ServerFault::Refuse,
+            "slow-bytes" => ServerFault::SlowBytes,
             _ => return Err(format!("there is no such fault; there are {FAULT_KINDS}")),
         };
         match (fault, number) {
-            (Fault::IgnoreExpiry | Fault::Refuse | Fault::SlowBytes, Some(_)) => {
+            (ServerFault::IgnoreExpiry | ServerFault::Refuse | ServerFault::SlowBytes, Some(_)) => {
                 Err(format!("{kind} takes no number"))
             }
             _ => Ok(fault),
@@ -153,20 +153,20 @@ fn seconds_of(kind: &str, number: Option<&str>) -> Result<Nanos, String> {
 
 /// What becomes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// It is carried out and answered.
+pub(super) enum FaultVerdict {
+    /// The request is carried out and answered.
     Serve,
-    /// It is not carried out; the answer is an error.
+    /// The request is not carried out; the answer is an error.
     Fail,
-    /// It is carried out and answered with garbage.
+    /// The request is carried out and answered with garbage.
     Garbage,
-    /// It is carried out and answered in another dialect.
+    /// The request is carried out and answered in another dialect.
     Foreign,
-    /// It is carried out, and its reply ends in the middle.
+    /// The request is carried out, and its reply ends in the middle.
     Half,
-    /// It is neither carried out nor answered.
+    /// The request is neither carried out nor answered.
     Silence,
-    /// Its connection is closed.
+    /// The connection of the request is closed.
     Close,
 }
 
@@ -188,7 +188,7 @@ impl DatagramFault {
     }
 }
 
-/// What a value was tampered with; goes into the truth.
+/// The fault that a value was sent with, as the truth file records it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tampering {
     pub(super) kind: &'static str,
@@ -222,7 +222,7 @@ pub(super) struct Faults {
 
 impl Faults {
     /// The faults asked for; of two of one kind the later counts.
-    pub(super) fn new(asked: &[Fault], seed: u64) -> Faults {
+    pub(super) fn new(asked: &[ServerFault], seed: u64) -> Faults {
         let mut faults = Faults {
             close_every: None,
             stall_from: None,
@@ -246,47 +246,47 @@ impl Faults {
         };
         for &fault in asked {
             match fault {
-                Fault::CloseAfter(n) => faults.close_every = Some(n),
-                Fault::StallAfter(n) => faults.stall_from = Some(n),
-                Fault::GarbageAfter(n) => faults.garbage_from = Some(n),
-                Fault::HalfReplyAfter(n) => faults.half_from = Some(n),
-                Fault::ErrorEvery(n) => faults.error_every = Some(n),
-                Fault::Flip(n) => faults.flip_every = Some(n),
-                Fault::WrongKey(n) => faults.wrong_key_every = Some(n),
-                Fault::Mix(n) => faults.mix_every = Some(n),
-                Fault::UdpDrop(n) => faults.lost_every = Some(n),
-                Fault::UdpReorder(n) => faults.late_every = Some(n),
-                Fault::UdpDuplicate(n) => faults.twice_every = Some(n),
-                Fault::IgnoreExpiry => faults.expiry = ExpiryPolicy::Ignored,
-                Fault::EarlyExpiry(early_ns) => faults.expiry = ExpiryPolicy::Early(early_ns),
-                Fault::Refuse => faults.refuse = true,
-                Fault::SlowBytes => faults.slow_bytes = true,
+                ServerFault::CloseAfter(n) => faults.close_every = Some(n),
+                ServerFault::StallAfter(n) => faults.stall_from = Some(n),
+                ServerFault::GarbageAfter(n) => faults.garbage_from = Some(n),
+                ServerFault::HalfReplyAfter(n) => faults.half_from = Some(n),
+                ServerFault::ErrorEvery(n) => faults.error_every = Some(n),
+                ServerFault::Flip(n) => faults.flip_every = Some(n),
+                ServerFault::WrongKey(n) => faults.wrong_key_every = Some(n),
+                ServerFault::Mix(n) => faults.mix_every = Some(n),
+                ServerFault::UdpDrop(n) => faults.lost_every = Some(n),
+                ServerFault::UdpReorder(n) => faults.late_every = Some(n),
+                ServerFault::UdpDuplicate(n) => faults.twice_every = Some(n),
+                ServerFault::IgnoreExpiry => faults.expiry = ExpiryPolicy::Ignored,
+                ServerFault::EarlyExpiry(early_ns) => faults.expiry = ExpiryPolicy::Early(early_ns),
+                ServerFault::Refuse => faults.refuse = true,
+                ServerFault::SlowBytes => faults.slow_bytes = true,
             }
         }
         faults
     }
 
     /// What becomes of request `number`, counted from 1.
-    pub(super) fn judge(&mut self, number: u64, silence: Silence) -> Verdict {
+    pub(super) fn judge(&mut self, number: u64, silence: Silence) -> FaultVerdict {
         let from = |bound: Option<u64>| bound.is_some_and(|bound| number >= bound);
         let every = |period: Option<u64>| period.is_some_and(|period| number.is_multiple_of(period));
         if from(self.stall_from) || self.half_done {
-            return Verdict::Silence;
+            return FaultVerdict::Silence;
         }
         if from(self.half_from) && silence == Silence::Never {
             self.half_done = true;
-            return Verdict::Half;
+            return FaultVerdict::Half;
         }
         if every(self.close_every) {
-            Verdict::Close
+            FaultVerdict::Close
         } else if from(self.garbage_from) && silence != Silence::Always {
-            Verdict::Garbage
+            FaultVerdict::Garbage
         } else if every(self.mix_every) && silence != Silence::Always {
-            Verdict::Foreign
+            FaultVerdict::Foreign
         } else if every(self.error_every) {
-            Verdict::Fail
+            FaultVerdict::Fail
         } else {
-            Verdict::Serve
+            FaultVerdict::Serve
         }
     }
 
@@ -302,7 +302,7 @@ impl Faults {
         }
     }
 
-    /// In which dialect request `number` is answered that was asked in `dialect`: the others in turn.
+    /// The dialect of the answer to request `number`, which came in `dialect`: each of the other dialects in turn.
     pub(super) fn other_dialect(&self, number: u64, dialect: Dialect) -> Dialect {
         let others = match dialect {
             Dialect::Auto | Dialect::Text => [Dialect::Resp, Dialect::Binary],
@@ -313,7 +313,7 @@ impl Faults {
         others[(nth % 2) as usize]
     }
 
-    /// Whether the reply that ends in its middle is behind us.
+    /// Whether the reply that ends in its middle was sent.
     pub(super) fn is_half_done(&self) -> bool {
         self.half_done
     }
@@ -378,7 +378,7 @@ mod tests {
             "refuse",
             "slow-bytes",
         ] {
-            assert_eq!(text.parse::<Fault>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<ServerFault>().unwrap().to_string(), text);
         }
     }
 
@@ -394,18 +394,18 @@ mod tests {
             ("early-expiry=NaN", "above 0"),
             ("explode", "close-after=N"),
         ] {
-            let error = text.parse::<Fault>().unwrap_err();
+            let error = text.parse::<ServerFault>().unwrap_err();
             assert!(error.contains(word), "{text}: {error}");
         }
     }
 
     #[test]
     fn a_half_reply_waits_for_a_request_that_has_a_reply() {
-        let mut faults = Faults::new(&[Fault::HalfReplyAfter(2)], 0);
-        assert_eq!(faults.judge(1, Silence::Never), Verdict::Serve);
-        assert_eq!(faults.judge(2, Silence::Always), Verdict::Serve);
-        assert_eq!(faults.judge(3, Silence::Never), Verdict::Half);
-        assert_eq!(faults.judge(4, Silence::Always), Verdict::Silence);
+        let mut faults = Faults::new(&[ServerFault::HalfReplyAfter(2)], 0);
+        assert_eq!(faults.judge(1, Silence::Never), FaultVerdict::Serve);
+        assert_eq!(faults.judge(2, Silence::Always), FaultVerdict::Serve);
+        assert_eq!(faults.judge(3, Silence::Never), FaultVerdict::Half);
+        assert_eq!(faults.judge(4, Silence::Always), FaultVerdict::Silence);
     }
 
     #[test]

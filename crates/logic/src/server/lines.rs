@@ -1,6 +1,6 @@
 //! Lines of text from the server's side: taken off the input in pieces, read as numbers, and written as answers.
 
-use super::owed::Reply;
+use super::owed::ReplyBuffer;
 
 /// A line that is longer and has no end yet closes the connection, unless it asks for many keys.
 pub(super) const LINE_MAX_BYTES: usize = 16 * 1024;
@@ -11,13 +11,13 @@ pub(super) const ERROR: &str = "ERROR";
 pub(super) const BAD_FORMAT: &str = "CLIENT_ERROR bad command line format";
 pub(super) const BAD_CHUNK: &str = "CLIENT_ERROR bad data chunk";
 
-/// How far a line has come.
-pub(super) enum Line<'i> {
+/// The state of the line at the front of the input.
+pub(super) enum RequestLine<'i> {
     Need,
     TooLong,
-    /// It lies in the input.
+    /// The line is complete and lies in the input.
     Whole(&'i [u8]),
-    /// It lies in the parser.
+    /// The line is complete and lies in the parser's buffer.
     Kept,
 }
 
@@ -26,7 +26,7 @@ pub(super) fn take_line<'i>(
     kept: &mut Vec<u8>,
     input: &mut &'i [u8],
     max_bytes: fn(&[u8]) -> usize,
-) -> Line<'i> {
+) -> RequestLine<'i> {
     let end = input.iter().position(|&byte| byte == b'\n');
     if kept.is_empty()
         && let Some(end) = end
@@ -34,9 +34,9 @@ pub(super) fn take_line<'i>(
         let (line, rest) = input.split_at(end + 1);
         *input = rest;
         return if end > LINE_MAX_BYTES && end > max_bytes(line) {
-            Line::TooLong
+            RequestLine::TooLong
         } else {
-            Line::Whole(without_end(line))
+            RequestLine::Whole(without_end(line))
         };
     }
     let taken = end.map_or(input.len(), |end| end + 1);
@@ -44,11 +44,11 @@ pub(super) fn take_line<'i>(
     *input = &input[taken..];
     let len = kept.len() - usize::from(end.is_some());
     if len > LINE_MAX_BYTES && len > max_bytes(kept) {
-        Line::TooLong
+        RequestLine::TooLong
     } else if end.is_some() {
-        Line::Kept
+        RequestLine::Kept
     } else {
-        Line::Need
+        RequestLine::Need
     }
 }
 
@@ -82,7 +82,7 @@ fn decimal(digits: &[u8]) -> Option<u64> {
 }
 
 /// Writes a line.
-pub(super) fn say(line: &str, reply: &mut Reply) {
+pub(super) fn say(line: &str, reply: &mut ReplyBuffer) {
     reply.push(line.as_bytes());
     reply.push(b"\r\n");
 }

@@ -1,11 +1,12 @@
-//! The other side of the wire: the core of a small server of memcached's and Redis' protocols, without sockets.
+//! The core of a small server of memcached's and Redis' protocols, without sockets.
 //!
 //! `pummel serve` puts sockets around it; tests of workers put a simulated network around it. A [`Host`] is the whole
-//! server and is shared by its connections; a [`Guest`] is one connection. Bytes that came go into
+//! server and is shared by its connections; a [`ServerConnection`] is one connection. Bytes that came go into
 //! [`Host::handle_received`]; bytes that are due come out of [`Host::poll_send`]. A request takes effect when its last
 //! byte is handed over; its reply is held for a time drawn from the service-time distribution, counted from then, and
-//! never overtakes an earlier reply of its connection. Datagrams go into [`Host::handle_datagram`], with a [`Post`] that
-//! keeps the answers until they are due. All dialects share what is stored, the counters and the faults.
+//! never overtakes an earlier reply of its connection. Datagrams go into [`Host::handle_datagram`], with a
+//! [`DatagramQueue`] that keeps the answers until they are due. All dialects share what is stored, the counters and the
+//! faults.
 
 mod binary;
 mod context;
@@ -25,30 +26,30 @@ pub mod truth;
 
 use std::io::IoSlice;
 
-pub use contract::{Dialect, Login, VERSION};
+pub use contract::{Dialect, ServerLogin, VERSION};
 pub use copies::{Copies, NoPeer};
-pub use fault::Fault;
+pub use fault::ServerFault;
 pub use owed::PARTS_MAX;
-pub use post::{Framing, Letter, Post};
-pub use store::{Counts, Limits, Store};
+pub use post::{DatagramQueue, Framing, OutgoingDatagram};
+pub use store::{Limits, Store, StoreCounts};
 pub use truth::Note;
 
 use crate::dist::Dist;
 use crate::rng::{Stream, mix};
 use crate::time::{NEVER, Nanos, SECOND, from_seconds};
-use context::{Context, Gauges, Session};
+use context::{Context, Gauges, ServerSession};
 use contract::{ParserStep, Silence};
 use dialects::{DialectParser, DialectRequest};
-use fault::{Faults, SLOW_BYTE_GAP_NS, Verdict};
-use owed::{Debt, Owing, Reply};
+use fault::{FaultVerdict, Faults, SLOW_BYTE_GAP_NS};
+use owed::{Debt, Owing, ReplyBuffer};
 use resp::Calls;
 
-/// A connection with more unsent bytes or replies than these should not be read from: the peer asks faster than it
-/// listens.
+/// Limits of unsent bytes and replies above which a connection should not be read from, since the peer sends requests
+/// faster than it reads replies.
 const BACKLOG_MAX_BYTES: u64 = 1 << 20;
 const BACKLOG_MAX_REPLIES: usize = 1 << 16;
 
-/// Whether what happens is written down.
+/// Whether the server keeps notes of requests and faults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Truth {
     /// Notes are kept until [`Host::take_notes`] takes them.
@@ -61,21 +62,21 @@ pub enum Truth {
 /// Everything that a server needs to know at its start.
 #[derive(Clone, Debug, Default)]
 pub struct HostConfig {
-    /// What is spoken.
+    /// The protocol that the server speaks.
     pub dialect: Dialect,
-    /// Who may come in; everybody where it is absent.
-    pub login: Option<Login>,
-    /// For how long replies are held, in seconds; absent: not at all.
+    /// The login that connections need; `None` where they need none.
+    pub login: Option<ServerLogin>,
+    /// For how long replies are held, in seconds; `None` where they are not held.
     pub service_time: Option<Dist>,
     /// Seed of service times and of the chance in faults.
     pub seed: u64,
-    /// What is done wrong.
-    pub faults: Vec<Fault>,
+    /// The faults that the server makes.
+    pub faults: Vec<ServerFault>,
     /// Bounds of what is stored.
     pub limits: Limits,
     /// Unix time, in nanoseconds, at time 0 of the clock that all `now`s are read from.
     pub unix_ns_at_zero: u64,
-    /// Whether what happens is written down.
+    /// Whether the server keeps notes of requests and faults.
     pub truth: Truth,
 }
 
@@ -83,7 +84,7 @@ pub struct HostConfig {
 #[derive(Debug)]
 pub struct Host {
     dialect: Dialect,
-    login: Option<Login>,
+    login: Option<ServerLogin>,
     store: Store,
     faults: Faults,
     service_time: Option<Dist>,
@@ -91,31 +92,31 @@ pub struct Host {
     gauges: Gauges,
     calls: Calls,
     copies: Copies,
-    /// Connections that there were.
+    /// Number of connections that were accepted.
     connections: u64,
     requests: u64,
-    reply: Reply,
+    reply: ReplyBuffer,
     truth: Truth,
     notes: Vec<Note>,
 }
 
-/// One connection: the cut end of a request, and the replies that it is owed.
+/// One connection: the incomplete request at the end of its input, and the replies that wait to be sent.
 #[derive(Debug)]
-pub struct Guest {
-    session: Session,
+pub struct ServerConnection {
+    session: ServerSession,
     parser: DialectParser,
     owing: Owing,
     ending: Option<Ending>,
-    /// Set where replies leave byte by byte: when the next byte may.
+    /// When the next byte may leave, in nanoseconds, where replies leave byte by byte.
     next_byte: Option<Nanos>,
 }
 
 /// How the server wants a connection to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// In order.
+    /// The server closes the connection with a FIN.
     Fin,
-    /// By reset.
+    /// The server resets the connection.
     Reset,
 }
 
@@ -143,13 +144,13 @@ impl<'a> Due<'a> {
     }
 }
 
-impl Guest {
+impl ServerConnection {
     /// Number of the connection, from 1.
     pub fn connection(&self) -> u64 {
         self.session.connection
     }
 
-    /// When the next byte may leave; [`NEVER`] if nothing is owed.
+    /// When the next byte may leave, in nanoseconds; [`NEVER`] if no reply waits.
     pub fn next_due(&self) -> Nanos {
         let due = self.owing.next_due();
         match self.next_byte {
@@ -158,12 +159,12 @@ impl Guest {
         }
     }
 
-    /// Whether so much waits to be sent that nothing more should be read before some of it is.
+    /// Whether so many bytes or replies wait to be sent that no more input should be read before some of them are.
     pub fn is_stuffed(&self) -> bool {
         self.owing.len_bytes() > BACKLOG_MAX_BYTES || self.owing.len() > BACKLOG_MAX_REPLIES
     }
 
-    /// Whether replies wait until the peer has what they are about.
+    /// Whether replies wait until the peer has answered the copy of what they stored.
     pub fn waits_for_copy(&self) -> bool {
         self.owing.waits_for_copy()
     }
@@ -179,7 +180,7 @@ impl Host {
     pub fn new(config: HostConfig, now: Nanos) -> Host {
         let faults = Faults::new(&config.faults, config.seed);
         let mut store = Store::new(config.limits, faults.expiry, config.unix_ns_at_zero);
-        // memcached counts its listening socket among the connections that there were.
+        // memcached counts its listening socket among all connections.
         store.counts.total_connections = 1;
         Host {
             dialect: config.dialect,
@@ -198,14 +199,14 @@ impl Host {
             copies: Copies::default(),
             connections: 0,
             requests: 0,
-            reply: Reply::default(),
+            reply: ReplyBuffer::default(),
             truth: config.truth,
             notes: Vec::new(),
         }
     }
 
-    /// Takes in a new connection. With the fault `refuse`, [`Guest::poll_close`] asks for its reset at once.
-    pub fn greet(&mut self) -> Guest {
+    /// Takes in a new connection. With the fault `refuse`, [`ServerConnection::poll_close`] asks for its reset at once.
+    pub fn accept(&mut self) -> ServerConnection {
         self.connections += 1;
         self.store.counts.total_connections += 1;
         self.gauges.connections += 1;
@@ -219,8 +220,8 @@ impl Host {
                 detail: String::new(),
             });
         }
-        Guest {
-            session: Session { connection, ..Session::default() },
+        ServerConnection {
+            session: ServerSession { connection, ..ServerSession::default() },
             parser: DialectParser::new(self.dialect),
             owing: Owing::default(),
             ending: self.faults.refuse.then_some(Ending::Reset),
@@ -228,27 +229,28 @@ impl Host {
         }
     }
 
-    /// Takes all of `bytes`, which came at `now`, and carries out the requests that they complete.
-    pub fn handle_received(&mut self, guest: &mut Guest, bytes: &[u8], now: Nanos) {
+    /// Takes all of `bytes`, which arrived at `now`, and carries out the requests that they complete.
+    pub fn handle_received(&mut self, guest: &mut ServerConnection, bytes: &[u8], now: Nanos) {
         self.store.counts.bytes_read += bytes.len() as u64;
         let mut input = bytes;
-        let Guest { session, parser, owing, ending, .. } = guest;
+        let ServerConnection { session, parser, owing, ending, .. } = guest;
         while ending.is_none() {
             match parser.next(&mut input, self.store.limits().item_max_bytes) {
                 ParserStep::Need => return,
-                ParserStep::HangUp => *ending = Some(Ending::Fin),
+                ParserStep::Close => *ending = Some(Ending::Fin),
                 ParserStep::Request(request) => {
                     let (verdict, debt) = self.carry_out(&request, session, now);
                     self.owe(&request, verdict, debt, session.connection, owing);
-                    let ends = session.leaving || verdict == Verdict::Close;
+                    let ends = session.is_closing || verdict == FaultVerdict::Close;
                     *ending = ends.then_some(Ending::Fin);
                 }
             }
         }
     }
 
-    /// What is due by `now`. Send as much of it as goes, and say how much with [`Host::handle_sent`].
-    pub fn poll_send<'g>(&self, guest: &'g mut Guest, now: Nanos) -> Due<'g> {
+    /// The bytes that are due by `now`. The caller sends as many of them as the socket takes, and reports their number
+    /// with [`Host::handle_sent`].
+    pub fn poll_send<'g>(&self, guest: &'g mut ServerConnection, now: Nanos) -> Due<'g> {
         let mut parts = [IoSlice::new(&[]); PARTS_MAX];
         let max = match guest.next_byte {
             None => u64::MAX,
@@ -258,8 +260,8 @@ impl Host {
         Due { parts, count }
     }
 
-    /// The first `count` bytes of what was due were sent, at `at`.
-    pub fn handle_sent(&mut self, guest: &mut Guest, count: usize, at: Nanos) {
+    /// Takes in that the first `count` bytes of those due were sent at `at`.
+    pub fn handle_sent(&mut self, guest: &mut ServerConnection, count: usize, at: Nanos) {
         self.store.counts.bytes_written += count as u64;
         if let Some(next_byte) = &mut guest.next_byte {
             *next_byte = at + SLOW_BYTE_GAP_NS;
@@ -272,8 +274,8 @@ impl Host {
         });
     }
 
-    /// The connection is gone, whoever closed it.
-    pub fn handle_closed(&mut self, guest: Guest) {
+    /// Takes in that the connection is closed, by the peer or by the server.
+    pub fn handle_closed(&mut self, guest: ServerConnection) {
         self.gauges.connections -= 1;
         for debt in guest.owing.debts() {
             self.note(ended(guest.session.connection, debt, None));
@@ -285,23 +287,23 @@ impl Host {
         self.requests
     }
 
-    /// What was counted, by the meaning of memcached's `stats`.
-    pub fn counts(&self) -> &Counts {
+    /// The counters, with the meaning of memcached's `stats`.
+    pub fn counts(&self) -> &StoreCounts {
         &self.store.counts
     }
 
-    /// What is stored.
+    /// The store.
     pub fn store(&mut self) -> &mut Store {
         &mut self.store
     }
 
-    /// Copies of what is stored, on their way to the peer.
+    /// The copies that are sent to the peer.
     pub fn copies(&mut self) -> &mut Copies {
         &mut self.copies
     }
 
-    /// A peer is there that is to hold what is stored here: all of it, and then whatever is stored. A reply to a request
-    /// that stores is held until the peer has answered the copy.
+    /// Begins to copy to a peer: first all stored items, then each item when it is stored. A reply to a request that
+    /// stores is held until the peer has answered the copy.
     pub fn open_peer(&mut self, now: Nanos) {
         self.store.keep_changes();
         self.store.take_changes();
@@ -326,26 +328,26 @@ impl Host {
         self.copies.newest()
     }
 
-    /// Takes what was noted since the last time.
+    /// Takes the notes that were made since the last call.
     pub fn take_notes(&mut self) -> impl Iterator<Item = Note> + '_ {
         self.notes.drain(..)
     }
 
-    /// Carries out one request, and leaves what is to be sent in `self.reply`.
+    /// Carries out one request, and leaves its reply in `self.reply`.
     fn carry_out(
         &mut self,
         request: &DialectRequest<'_>,
-        session: &mut Session,
+        session: &mut ServerSession,
         now: Nanos,
-    ) -> (Verdict, Debt) {
+    ) -> (FaultVerdict, Debt) {
         self.requests += 1;
         let number = self.requests;
         let verdict = self.faults.judge(number, request.silence());
         self.reply.clear();
         match verdict {
-            Verdict::Silence | Verdict::Close => {}
-            Verdict::Fail => request.fail(&mut self.reply),
-            Verdict::Serve | Verdict::Garbage | Verdict::Foreign | Verdict::Half => {
+            FaultVerdict::Silence | FaultVerdict::Close => {}
+            FaultVerdict::Fail => request.fail(&mut self.reply),
+            FaultVerdict::Serve | FaultVerdict::Garbage | FaultVerdict::Foreign | FaultVerdict::Half => {
                 let mut context = Context {
                     store: &mut self.store,
                     faults: &mut self.faults,
@@ -362,20 +364,20 @@ impl Host {
             self.replace_reply(verdict, number, request);
         }
         self.note_faults(verdict, session.connection, number, now);
-        let whole = verdict != Verdict::Half;
+        let whole = verdict != FaultVerdict::Half;
         let (asked_ns, copy) = (self.hold_ns(number), self.copy_changes(request));
         (verdict, Debt { request: number, verb: request.verb(), arrived: now, asked_ns, whole, copy })
     }
 
-    /// Puts what is no reply in the place of one, where that was asked for.
-    fn replace_reply(&mut self, verdict: Verdict, number: u64, request: &DialectRequest<'_>) {
+    /// Replaces the reply by garbage or by another dialect's reply where the verdict asks for it.
+    fn replace_reply(&mut self, verdict: FaultVerdict, number: u64, request: &DialectRequest<'_>) {
         match verdict {
-            Verdict::Garbage => {
+            FaultVerdict::Garbage => {
                 let garbage = self.faults.garbage(number, self.reply.len());
                 self.reply.clear();
                 self.reply.push(&garbage);
             }
-            Verdict::Foreign => {
+            FaultVerdict::Foreign => {
                 self.reply.clear();
                 match self.faults.other_dialect(number, request.dialect()) {
                     Dialect::Auto | Dialect::Text => self.reply.push(b"ERROR\r\n"),
@@ -383,15 +385,19 @@ impl Host {
                     Dialect::Resp => self.reply.push(b"-ERR unknown command\r\n"),
                 }
             }
-            Verdict::Serve | Verdict::Fail | Verdict::Half | Verdict::Silence | Verdict::Close => {}
+            FaultVerdict::Serve
+            | FaultVerdict::Fail
+            | FaultVerdict::Half
+            | FaultVerdict::Silence
+            | FaultVerdict::Close => {}
         }
     }
 
-    /// Adds the reply to what a connection is owed.
+    /// Adds the reply to those that wait on a connection.
     fn owe(
         &mut self,
         request: &DialectRequest<'_>,
-        verdict: Verdict,
+        verdict: FaultVerdict,
         debt: Debt,
         connection: u64,
         owing: &mut Owing,
@@ -400,7 +406,7 @@ impl Host {
             return self.note(ended(connection, Debt { asked_ns: 0, ..debt }, None));
         }
         owing.add(&self.reply, debt);
-        if verdict == Verdict::Half {
+        if verdict == FaultVerdict::Half {
             let full = self.reply.len();
             owing.cut_newest(full, full / 2);
         }
@@ -413,16 +419,16 @@ impl Host {
         self.service_time.as_ref().map_or(0, |dist| from_seconds(dist.draw(self.service_chance.draw(number))))
     }
 
-    fn note_faults(&mut self, verdict: Verdict, connection: u64, request: u64, now: Nanos) {
+    fn note_faults(&mut self, verdict: FaultVerdict, connection: u64, request: u64, now: Nanos) {
         let kind = match verdict {
-            Verdict::Serve => None,
-            Verdict::Fail => Some("error-every"),
-            Verdict::Garbage => Some("garbage-after"),
-            Verdict::Foreign => Some("mix"),
-            Verdict::Half => Some("half-reply-after"),
-            Verdict::Silence if self.faults.is_half_done() => Some("half-reply-after"),
-            Verdict::Silence => Some("stall-after"),
-            Verdict::Close => Some("close-after"),
+            FaultVerdict::Serve => None,
+            FaultVerdict::Fail => Some("error-every"),
+            FaultVerdict::Garbage => Some("garbage-after"),
+            FaultVerdict::Foreign => Some("mix"),
+            FaultVerdict::Half => Some("half-reply-after"),
+            FaultVerdict::Silence if self.faults.is_half_done() => Some("half-reply-after"),
+            FaultVerdict::Silence => Some("stall-after"),
+            FaultVerdict::Close => Some("close-after"),
         };
         if let Some(kind) = kind {
             self.note_fault(kind, connection, request, None, String::new());
@@ -464,16 +470,16 @@ fn ended(connection: u64, debt: Debt, sent: Option<Nanos>) -> Note {
     Note::Request { connection, request, verb, arrived, sent, asked_ns }
 }
 
-/// Lets a connection have `bytes` at once, and another on a server of its own the same in pieces of `step`: both must
-/// hear the same, whatever the bytes are. What the counters of bytes say depends on the pieces.
+/// Gives `bytes` to a connection at once, and to a connection of another server in pieces of `step` bytes. Asserts that
+/// both connections get equal replies, except where replies show counters of bytes, which depend on the pieces.
 ///
 /// # Panics
-/// When they do not.
+/// When the replies differ.
 #[cfg(any(test, fuzzing))]
 pub fn fuzz_guest(bytes: &[u8], step: usize) {
     let run = |pieces: &mut dyn Iterator<Item = &[u8]>| {
         let mut host = Host::new(HostConfig::default(), 0);
-        let mut guest = host.greet();
+        let mut guest = host.accept();
         for piece in pieces {
             host.handle_received(&mut guest, piece, 0);
         }

@@ -1,4 +1,4 @@
-//! What a connection of the built-in server is owed: replies in their order, each held until it is due.
+//! The replies that wait on a connection of the built-in server, in their order, each held until it is due.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -9,7 +9,7 @@ use crate::time::{NEVER, Nanos};
 /// Values up to this length are copied among the other bytes; longer ones are shared with the store.
 const COPY_MAX_BYTES: usize = 1024;
 
-/// Own bytes that were sent are given back when they are more than this.
+/// The memory of sent bytes is released when there are more than this.
 const COMPACT_BYTES: usize = 64 * 1024;
 
 /// The most parts that one send is offered.
@@ -17,17 +17,17 @@ pub const PARTS_MAX: usize = 16;
 
 /// Bytes of one reply while it is written.
 #[derive(Debug, Default)]
-pub(super) struct Reply {
+pub(super) struct ReplyBuffer {
     own: Vec<u8>,
     /// Values, and before which own byte each goes.
     values: Vec<(usize, Arc<[u8]>)>,
     /// Bytes of those values.
     value_bytes: usize,
-    /// Where, in all bytes, a part begins that goes in datagrams of its own.
+    /// Positions among all bytes at which a part begins that is sent in datagrams of its own.
     parts: Vec<usize>,
 }
 
-impl Reply {
+impl ReplyBuffer {
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.own.extend_from_slice(bytes);
     }
@@ -46,7 +46,7 @@ impl Reply {
         }
     }
 
-    /// What follows goes in datagrams of its own, where replies are sent so.
+    /// Begins a part that is sent in datagrams of its own, where replies are sent in datagrams.
     pub(super) fn begin_part(&mut self) {
         self.parts.push(self.len());
     }
@@ -86,20 +86,20 @@ impl Reply {
         self.values.shrink_to(COMPACT_BYTES / size_of::<(usize, Arc<[u8]>)>());
     }
 
-    /// Memory that it takes itself, without the values that the store holds anyway.
+    /// The memory of the reply in bytes, without the values in the store.
     pub(super) fn own_bytes(&self) -> usize {
         self.own.len() + size_of_val(&*self.values)
     }
 }
 
-/// Who is owed a reply, and since when.
+/// The request that a reply answers, and the times of the reply.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Debt {
     /// Number of the request over the whole server, from 1.
     pub(super) request: u64,
     pub(super) verb: &'static str,
     pub(super) arrived: Nanos,
-    /// For how long it is held.
+    /// For how long the reply is held, in nanoseconds.
     pub(super) asked_ns: Nanos,
     /// Whether the reply ends as it should.
     pub(super) whole: bool,
@@ -108,7 +108,7 @@ pub(super) struct Debt {
 }
 
 #[derive(Debug)]
-struct Owed {
+struct HeldReply {
     debt: Debt,
     due: Nanos,
     /// Where in the stream of all bytes of the connection the reply ends.
@@ -118,9 +118,9 @@ struct Owed {
 /// Some bytes of the stream.
 #[derive(Debug)]
 enum Piece {
-    /// The next so many own bytes.
+    /// This number of own bytes, which follow those of earlier pieces.
     Own(usize),
-    /// A value, from here on.
+    /// A value, from this index on.
     Value(Arc<[u8]>, usize),
 }
 
@@ -130,22 +130,22 @@ pub(super) struct Owing {
     own: Vec<u8>,
     own_taken: usize,
     pieces: VecDeque<Piece>,
-    owed: VecDeque<Owed>,
+    owed: VecDeque<HeldReply>,
     /// Bytes of the stream that were sent.
     sent: u64,
-    /// Bytes of the stream that there are.
+    /// Bytes that were added to the stream.
     end: u64,
     /// How many of `owed` are known to be due, and where the last of them ends.
     released: usize,
     released_end: u64,
     last_due: Nanos,
-    /// Copies up to this were answered when it was asked last.
+    /// Copies up to this number were answered at the last call of [`Owing::parts`].
     copied: u64,
 }
 
 impl Owing {
     /// Adds a reply that is held until `debt.arrived + debt.asked_ns`, and until all before it are due.
-    pub(super) fn add(&mut self, reply: &Reply, debt: Debt) {
+    pub(super) fn add(&mut self, reply: &ReplyBuffer, debt: Debt) {
         let mut from = 0;
         for (at, value) in &reply.values {
             self.add_own(&reply.own[from..*at]);
@@ -155,7 +155,7 @@ impl Owing {
         self.add_own(&reply.own[from..]);
         self.end += reply.len() as u64;
         self.last_due = self.last_due.max(debt.arrived.saturating_add(debt.asked_ns));
-        self.owed.push_back(Owed { debt, due: self.last_due, end: self.end });
+        self.owed.push_back(HeldReply { debt, due: self.last_due, end: self.end });
     }
 
     /// Cuts the newest reply to `len` bytes of its `full`.
@@ -186,7 +186,7 @@ impl Owing {
         }
     }
 
-    /// When there is something to send; [`NEVER`] if nothing is owed, or a copy has to be answered first.
+    /// When bytes are due, in nanoseconds; [`NEVER`] if no reply waits, or a copy has to be answered first.
     pub(super) fn next_due(&self) -> Nanos {
         self.owed.front().filter(|owed| owed.debt.copy <= self.copied).map_or(NEVER, |owed| owed.due)
     }
@@ -216,7 +216,7 @@ impl Owing {
         parts: &mut [IoSlice<'a>; PARTS_MAX],
     ) -> usize {
         self.copied = copied;
-        let is_free = |owed: &&Owed| owed.due <= now && owed.debt.copy <= copied;
+        let is_free = |owed: &&HeldReply| owed.due <= now && owed.debt.copy <= copied;
         while let Some(owed) = self.owed.get(self.released).filter(is_free) {
             self.released += 1;
             self.released_end = owed.end;
@@ -243,7 +243,8 @@ impl Owing {
         count
     }
 
-    /// The first `count` of the offered bytes were sent; `done` is told of every reply that is through with that.
+    /// Takes in that the first `count` of the offered bytes were sent, and hands every reply that is complete with them
+    /// to `done`.
     pub(super) fn take(&mut self, count: usize, mut done: impl FnMut(Debt)) {
         self.sent += count as u64;
         assert!(self.sent <= self.released_end, "more was sent than was due");
@@ -277,7 +278,7 @@ impl Owing {
         }
     }
 
-    /// What is still owed, oldest first.
+    /// The replies that still wait, oldest first.
     pub(super) fn debts(&self) -> impl Iterator<Item = Debt> + '_ {
         self.owed.iter().map(|owed| owed.debt)
     }
@@ -313,8 +314,8 @@ mod tests {
         Debt { request, verb: "get", arrived, asked_ns, whole: true, copy: 0 }
     }
 
-    fn reply(parts: &[&[u8]]) -> Reply {
-        let mut reply = Reply::default();
+    fn reply(parts: &[&[u8]]) -> ReplyBuffer {
+        let mut reply = ReplyBuffer::default();
         for part in parts {
             reply.push(b"head ");
             reply.push_value(Arc::from(*part));

@@ -1,19 +1,19 @@
-//! The built-in server over UDP: what a datagram asks is carried out, and the replies become framed datagrams.
+//! The built-in server over UDP: requests in datagrams are carried out, and the replies become framed datagrams.
 //!
-//! Follows memcached's `protocol.txt`, "UDP protocol", and what memcached 1.6.18 and its elders send.
+//! Follows memcached's `protocol.txt`, "UDP protocol", and what memcached 1.6.18 and earlier versions send.
 
 use std::collections::BTreeMap;
 
-use super::context::Session;
+use super::context::ServerSession;
 use super::contract::{Dialect, ParserStep, Silence};
 use super::dialects::DialectParser;
-use super::fault::{DatagramFault, Verdict};
-use super::owed::{Debt, Reply};
+use super::fault::{DatagramFault, FaultVerdict};
+use super::owed::{Debt, ReplyBuffer};
 use super::{Host, ended};
 use crate::protocol::udp::{DATAGRAM_MAX_BYTES, Frame};
 use crate::time::{MILLISECOND, NEVER, Nanos};
 
-/// How much later than it is due a datagram leaves that is to be overtaken.
+/// How much later than its due time a reordered datagram leaves, in nanoseconds.
 const OVERTAKEN_NS: Nanos = 2 * MILLISECOND;
 
 /// A datagram belongs to no connection; the truth says this number.
@@ -30,53 +30,59 @@ pub enum Framing {
     PerKey,
 }
 
-/// Datagrams on their way, to peers of whatever kind the caller has.
+/// Datagrams that wait to be sent. `P` is the caller's name of a peer.
 #[derive(Debug)]
-pub struct Post<P> {
+pub struct DatagramQueue<P> {
     framing: Framing,
     /// By when they are due and in which order they were written.
-    letters: BTreeMap<(Nanos, u64), Letter<P>>,
+    letters: BTreeMap<(Nanos, u64), OutgoingDatagram<P>>,
     written: u64,
 }
 
-/// A datagram on its way.
+/// A datagram that waits to be sent.
 #[derive(Clone, Debug)]
-pub struct Letter<P> {
-    /// To whom it goes.
+pub struct OutgoingDatagram<P> {
+    /// The peer that the datagram is sent to.
     pub to: P,
     /// The datagram, with its frame.
     pub bytes: Vec<u8>,
-    /// What is answered when it has left.
+    /// The replies that are complete when the datagram was sent.
     debts: Vec<Debt>,
 }
 
-impl<P> Post<P> {
-    /// Nothing is to be sent yet.
-    pub fn new(framing: Framing) -> Post<P> {
-        Post { framing, letters: BTreeMap::new(), written: 0 }
+impl<P> DatagramQueue<P> {
+    /// An empty queue.
+    pub fn new(framing: Framing) -> DatagramQueue<P> {
+        DatagramQueue { framing, letters: BTreeMap::new(), written: 0 }
     }
 
-    /// When the next datagram may leave; [`NEVER`] if none waits.
+    /// When the next datagram may leave, in nanoseconds; [`NEVER`] if none waits.
     pub fn next_due(&self) -> Nanos {
         self.letters.first_key_value().map_or(NEVER, |((due, _), _)| *due)
     }
 
-    fn write(&mut self, due: Nanos, letter: Letter<P>) {
+    fn write(&mut self, due: Nanos, letter: OutgoingDatagram<P>) {
         self.written += 1;
         self.letters.insert((due, self.written), letter);
     }
 }
 
 impl Host {
-    /// Carries out what a datagram asks that came at `now`. One that has no frame or is not all of its request is
-    /// dropped, as memcached does.
-    pub fn handle_datagram<P: Clone>(&mut self, post: &mut Post<P>, from: &P, datagram: &[u8], now: Nanos) {
+    /// Carries out the requests of a datagram that arrived at `now`. A datagram without a frame or with a part of a
+    /// request is dropped, as memcached does.
+    pub fn handle_datagram<P: Clone>(
+        &mut self,
+        post: &mut DatagramQueue<P>,
+        from: &P,
+        datagram: &[u8],
+        now: Nanos,
+    ) {
         self.store.counts.bytes_read += datagram.len() as u64;
         let Some((frame, mut input)) = Frame::decode(datagram) else { return };
         if frame.total != 1 || self.faults.refuse {
             return;
         }
-        let (mut parser, mut session) = (DialectParser::new(Dialect::Text), Session::default());
+        let (mut parser, mut session) = (DialectParser::new(Dialect::Text), ServerSession::default());
         let item_max_bytes = self.store.limits().item_max_bytes;
         let (mut message, mut debts) = (Vec::new(), Vec::new());
         while let ParserStep::Request(request) = parser.next(&mut input, item_max_bytes) {
@@ -86,7 +92,7 @@ impl Host {
                 continue;
             }
             let mut bytes = self.reply.to_bytes();
-            if verdict == Verdict::Half {
+            if verdict == FaultVerdict::Half {
                 bytes.truncate(bytes.len() / 2);
             }
             if post.framing == Framing::Stream {
@@ -103,7 +109,11 @@ impl Host {
     }
 
     /// The next datagram that is due by `now`, which counts as sent at `now`.
-    pub fn poll_datagram<P>(&mut self, post: &mut Post<P>, now: Nanos) -> Option<Letter<P>> {
+    pub fn poll_datagram<P>(
+        &mut self,
+        post: &mut DatagramQueue<P>,
+        now: Nanos,
+    ) -> Option<OutgoingDatagram<P>> {
         let entry = post.letters.first_entry().filter(|entry| entry.key().0 <= now)?;
         let letter = entry.remove();
         self.store.counts.bytes_written += letter.bytes.len() as u64;
@@ -113,10 +123,10 @@ impl Host {
         Some(letter)
     }
 
-    /// Cuts messages into datagrams and does with those what was asked for.
+    /// Cuts messages into datagrams and applies the faults of datagrams.
     fn send<P: Clone>(
         &mut self,
-        post: &mut Post<P>,
+        post: &mut DatagramQueue<P>,
         request: u16,
         to: &P,
         messages: &[&[u8]],
@@ -129,7 +139,7 @@ impl Host {
         let mut debts = Some(debts);
         for (n, bytes) in datagrams.drain(..).enumerate() {
             let debts = debts.take_if(|_| n == last).unwrap_or_default();
-            let letter = Letter { to: to.clone(), bytes, debts };
+            let letter = OutgoingDatagram { to: to.clone(), bytes, debts };
             let fault = self.faults.judge_datagram();
             if let Some(fault) = fault {
                 self.note_fault(fault.kind(), NO_CONNECTION, number, None, String::new());
@@ -138,7 +148,7 @@ impl Host {
                 None => post.write(due, letter),
                 Some(DatagramFault::Late) => post.write(due.saturating_add(OVERTAKEN_NS), letter),
                 Some(DatagramFault::Twice) => {
-                    let again = Letter { debts: Vec::new(), ..letter.clone() };
+                    let again = OutgoingDatagram { debts: Vec::new(), ..letter.clone() };
                     post.write(due, letter);
                     post.write(due, again);
                 }
@@ -153,7 +163,7 @@ impl Host {
 }
 
 /// The messages that a reply is where each key is one.
-fn parts_of<'b>(reply: &Reply, bytes: &'b [u8]) -> Vec<&'b [u8]> {
+fn parts_of<'b>(reply: &ReplyBuffer, bytes: &'b [u8]) -> Vec<&'b [u8]> {
     let ends = reply.parts().iter().copied().chain([bytes.len()]);
     let mut from = 0;
     ends.map(|end| {

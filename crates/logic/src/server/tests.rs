@@ -7,18 +7,18 @@ use crate::time::{MICROSECOND, MILLISECOND, SECOND};
 /// A server with one client, at a time that the test sets.
 struct Story {
     host: Host,
-    guest: Guest,
+    guest: ServerConnection,
     now: Nanos,
 }
 
 impl Story {
     fn with(config: HostConfig) -> Story {
         let mut host = Host::new(HostConfig { truth: Truth::Kept, ..config }, 0);
-        let guest = host.greet();
+        let guest = host.accept();
         Story { host, guest, now: 0 }
     }
 
-    fn faulty(faults: &[Fault]) -> Story {
+    fn faulty(faults: &[ServerFault]) -> Story {
         Story::with(HostConfig { faults: faults.to_vec(), ..HostConfig::default() })
     }
 
@@ -51,7 +51,7 @@ impl Story {
     }
 }
 
-pub(super) fn hear(host: &mut Host, guest: &mut Guest, now: Nanos, step: usize) -> Vec<u8> {
+pub(super) fn hear(host: &mut Host, guest: &mut ServerConnection, now: Nanos, step: usize) -> Vec<u8> {
     let mut heard = Vec::new();
     loop {
         let due = host.poll_send(guest, now);
@@ -299,11 +299,11 @@ fn service_times_follow_the_distribution_and_the_seed() {
 
 #[test]
 fn close_after_closes_in_place_of_the_answer() {
-    let mut story = Story::faulty(&[Fault::CloseAfter(3)]);
+    let mut story = Story::faulty(&[ServerFault::CloseAfter(3)]);
     assert_eq!(story.text("get a\r\nget a\r\nget a\r\nget a\r\n"), "END\r\nEND\r\n");
     assert_eq!(story.guest.poll_close(), Some(Ending::Fin));
     assert_eq!(story.host.requests(), 3, "what comes after it is not read");
-    let mut second = story.host.greet();
+    let mut second = story.host.accept();
     story.host.handle_received(&mut second, b"get a\r\nget a\r\nget a\r\n", 0);
     assert_eq!(hear(&mut story.host, &mut second, 0, usize::MAX), b"END\r\nEND\r\n");
     assert_eq!(second.poll_close(), Some(Ending::Fin), "every third request");
@@ -315,9 +315,9 @@ fn close_after_closes_in_place_of_the_answer() {
 
 #[test]
 fn stall_after_silences_the_whole_server() {
-    let mut story = Story::faulty(&[Fault::StallAfter(2)]);
+    let mut story = Story::faulty(&[ServerFault::StallAfter(2)]);
     assert_eq!(story.text("set a 0 0 1\r\nx\r\nset a 0 0 1\r\ny\r\n"), "STORED\r\n");
-    let mut second = story.host.greet();
+    let mut second = story.host.accept();
     story.host.handle_received(&mut second, b"get a\r\n", 0);
     assert!(hear(&mut story.host, &mut second, SECOND, usize::MAX).is_empty());
     assert_eq!(second.next_due(), NEVER);
@@ -327,7 +327,7 @@ fn stall_after_silences_the_whole_server() {
 
 #[test]
 fn garbage_after_answers_what_is_no_reply() {
-    let mut story = Story::faulty(&[Fault::GarbageAfter(2)]);
+    let mut story = Story::faulty(&[ServerFault::GarbageAfter(2)]);
     assert_eq!(story.ask(b"get a\r\n"), b"END\r\n");
     for _ in 0..10 {
         let reply = story.ask(b"get a\r\n");
@@ -337,7 +337,7 @@ fn garbage_after_answers_what_is_no_reply() {
 
 #[test]
 fn a_half_reply_is_the_last_word() {
-    let mut story = Story::faulty(&[Fault::HalfReplyAfter(2)]);
+    let mut story = Story::faulty(&[ServerFault::HalfReplyAfter(2)]);
     assert_eq!(story.text("version\r\nversion\r\nversion\r\n"), "VERSION 1.6.18-pummel\r\nVERSION 1.6");
     assert_eq!(story.text("version\r\n"), "");
     let truth: Vec<String> = story.host.take_notes().map(|note| note.to_string()).collect();
@@ -346,7 +346,7 @@ fn a_half_reply_is_the_last_word() {
 
 #[test]
 fn error_every_does_not_carry_out_the_request() {
-    let mut story = Story::faulty(&[Fault::ErrorEvery(2)]);
+    let mut story = Story::faulty(&[ServerFault::ErrorEvery(2)]);
     let replies = story.text("set a 0 0 1\r\nx\r\nset a 0 0 1\r\ny\r\nget a\r\n");
     assert_eq!(
         replies,
@@ -356,7 +356,7 @@ fn error_every_does_not_carry_out_the_request() {
 
 #[test]
 fn flip_changes_one_bit_of_every_nth_value() {
-    let mut story = Story::faulty(&[Fault::Flip(3)]);
+    let mut story = Story::faulty(&[ServerFault::Flip(3)]);
     let value = vec![0u8; 2000];
     story.ask(&[&b"set a 0 0 2000\r\n"[..], &value, b"\r\n"].concat());
     let ones: Vec<u32> = (0..9)
@@ -373,7 +373,7 @@ fn flip_changes_one_bit_of_every_nth_value() {
 
 #[test]
 fn wrong_key_sends_what_another_key_holds() {
-    let mut story = Story::faulty(&[Fault::WrongKey(2)]);
+    let mut story = Story::faulty(&[ServerFault::WrongKey(2)]);
     assert_eq!(
         story.text("set a 0 0 1\r\nx\r\nget a a\r\n").matches('x').count(),
         2,
@@ -387,13 +387,13 @@ fn wrong_key_sends_what_another_key_holds() {
 
 #[test]
 fn expiry_faults_are_told() {
-    let mut story = Story::faulty(&[Fault::IgnoreExpiry]);
+    let mut story = Story::faulty(&[ServerFault::IgnoreExpiry]);
     story.text("set a 0 1 1\r\nx\r\n");
     story.now = 2 * SECOND;
     assert!(story.text("get a\r\n").starts_with("VALUE"));
     assert_eq!(story.faults_done(), ["fault ignore-expiry connection=1 request=2 key=a left_s=-1.000000"]);
 
-    let mut story = Story::faulty(&[Fault::EarlyExpiry(4 * SECOND)]);
+    let mut story = Story::faulty(&[ServerFault::EarlyExpiry(4 * SECOND)]);
     story.text("set a 0 10 1\r\nx\r\n");
     story.now = 6 * SECOND;
     assert_eq!(story.text("get a\r\n"), "END\r\n");
@@ -402,7 +402,7 @@ fn expiry_faults_are_told() {
 
 #[test]
 fn refuse_resets_at_once() {
-    let mut story = Story::faulty(&[Fault::Refuse]);
+    let mut story = Story::faulty(&[ServerFault::Refuse]);
     assert_eq!(story.guest.poll_close(), Some(Ending::Reset));
     assert_eq!(story.text("version\r\n"), "");
     assert_eq!(story.faults_done(), ["fault refuse connection=1 request=0"]);
@@ -410,7 +410,7 @@ fn refuse_resets_at_once() {
 
 #[test]
 fn slow_bytes_leave_one_at_a_time() {
-    let mut story = Story::faulty(&[Fault::SlowBytes]);
+    let mut story = Story::faulty(&[ServerFault::SlowBytes]);
     let mut heard = story.ask(b"get a\r\n");
     assert_eq!(heard, b"E");
     while story.guest.next_due() != NEVER {

@@ -1,4 +1,4 @@
-//! What the built-in server really did, as one line per request and per fault.
+//! The true acts of the built-in server, as one line per request and per fault.
 
 use std::fmt;
 
@@ -20,26 +20,27 @@ pub enum Note {
         connection: u64,
         /// Number of the request over the whole server, from 1.
         request: u64,
-        /// Its first word.
+        /// The first word of the request.
         verb: &'static str,
-        /// When it was complete, on the server's clock.
+        /// When the request was complete, in nanoseconds on the server's clock.
         arrived: Nanos,
-        /// When the last byte of its reply was handed over; `None` when there was no reply, or not all of one.
+        /// When the last byte of the reply was handed to the socket, in nanoseconds; `None` when there was no reply, or
+        /// not all of one.
         sent: Option<Nanos>,
-        /// For how long the reply was to be held.
+        /// For how long the reply was to be held, in nanoseconds.
         asked_ns: Nanos,
     },
-    /// Something was done wrong on purpose.
+    /// The server made a fault on purpose.
     Fault {
         /// The word of `--fault`.
         kind: &'static str,
-        /// On which connection.
+        /// Number of the connection.
         connection: u64,
-        /// At which request; 0 where none came yet.
+        /// Number of the request; 0 where none has come.
         request: u64,
-        /// Whose value, where it is about one.
+        /// The key of the value that the fault concerns, where it concerns one.
         key: Option<Vec<u8>>,
-        /// What exactly, as `name=value`; may be empty.
+        /// Details as `name=value`; may be empty.
         detail: String,
     },
 }

@@ -56,7 +56,7 @@ struct Root<'a> {
     connections: ConnectionsOut<'a>,
     /// Absent without UDP.
     #[serde(skip_serializing_if = "Option::is_none")]
-    udp: Option<udp::Counts>,
+    udp: Option<udp::DatagramCounts>,
     /// Absent where no file of requests was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     samples: Option<Samples>,

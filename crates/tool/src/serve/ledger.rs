@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use pummel_logic::server::truth::TRUTH_HEADER;
-use pummel_logic::server::{Fault, Host};
+use pummel_logic::server::{Host, ServerFault};
 
 use super::error::ServeError;
 
@@ -16,7 +16,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    pub(super) fn create(path: &Path, faults: &[Fault]) -> Result<Ledger, ServeError> {
+    pub(super) fn create(path: &Path, faults: &[ServerFault]) -> Result<Ledger, ServeError> {
         let wrap = |cause| ServeError::new(format!("cannot write the truth to {}", path.display()), cause);
         let mut out = BufWriter::with_capacity(1 << 18, File::create(path).map_err(wrap)?);
         out.write_all(TRUTH_HEADER.as_bytes()).map_err(wrap)?;

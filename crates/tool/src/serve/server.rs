@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use pummel_logic::server::{Ending, Framing, Guest, Host, Post};
+use pummel_logic::server::{DatagramQueue, Ending, Framing, Host, ServerConnection};
 use pummel_logic::time::{MICROSECOND, NEVER, Nanos, SECOND};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -88,7 +88,7 @@ enum Stage {
 #[derive(Debug)]
 struct Seat {
     line: Line,
-    guest: Guest,
+    guest: ServerConnection,
     /// Which use of the seat this is; what is left over from an earlier one is recognised by it.
     generation: u64,
     interest: EventFlags,
@@ -102,7 +102,7 @@ struct Seat {
 #[derive(Debug)]
 struct Window {
     socket: UdpSocket,
-    post: Post<SocketAddr>,
+    post: DatagramQueue<SocketAddr>,
 }
 
 /// All that connections and datagrams come in by.
@@ -179,7 +179,7 @@ impl Server {
             windows: house
                 .windows
                 .into_iter()
-                .map(|(socket, framing)| Window { socket, post: Post::new(framing) })
+                .map(|(socket, framing)| Window { socket, post: DatagramQueue::new(framing) })
                 .collect(),
             tls: house.tls,
             peer: house.peer,
@@ -445,7 +445,7 @@ impl Server {
     }
 
     fn seat(&mut self, line: Line) {
-        let guest = self.host.greet();
+        let guest = self.host.accept();
         let place = self.free.pop().unwrap_or_else(|| {
             self.seats.push(None);
             self.seats.len() - 1

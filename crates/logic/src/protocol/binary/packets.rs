@@ -63,13 +63,13 @@ pub(super) mod status {
 
 /// The parts of a request's header that differ in kind.
 #[derive(Clone, Copy)]
-pub(super) struct Head {
+pub(super) struct RequestHeader {
     pub(super) opcode: u8,
     pub(super) opaque: u32,
     pub(super) cas: u64,
 }
 
-impl Head {
+impl RequestHeader {
     /// Writes the header of a request whose extras, key and value have these lengths.
     #[inline]
     pub(super) fn push(self, extras_bytes: u8, key_bytes: usize, value_bytes: usize, out: &mut Outbox) {
@@ -88,7 +88,7 @@ impl Head {
 
 /// The header of a response.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Header {
+pub(super) struct ReplyHeader {
     pub(super) opcode: u8,
     extras_bytes: u8,
     key_bytes: u16,
@@ -98,11 +98,11 @@ pub(super) struct Header {
     pub(super) cas: u64,
 }
 
-impl Header {
+impl ReplyHeader {
     #[inline]
-    fn read(bytes: &[u8; HEADER_BYTES]) -> Header {
+    fn read(bytes: &[u8; HEADER_BYTES]) -> ReplyHeader {
         let [_, opcode, k0, k1, extras_bytes, _, s0, s1, b0, b1, b2, b3, o0, o1, o2, o3, cas @ ..] = *bytes;
-        Header {
+        ReplyHeader {
             opcode,
             extras_bytes,
             key_bytes: u16::from_be_bytes([k0, k1]),
@@ -173,33 +173,33 @@ pub(super) struct Packets {
     cut: Option<Box<Cut>>,
     /// Bytes of the packet that are still to come.
     left: u32,
-    place: Place,
+    place: PacketPosition,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Cut {
     bytes: Vec<u8>,
-    /// Whether it was complete and shown: the bytes are only kept for whoever reads them.
+    /// Whether the beginning is complete and was shown; its bytes are kept until the next packet begins.
     shown: bool,
 }
 
 /// Where in the stream of packets the next byte stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum PacketPosition {
     /// In a header or what belongs to it.
     Head,
     /// In a value that is passed on.
     Value,
-    /// In bytes that nobody wants.
+    /// In bytes that are dropped.
     Rest,
 }
 
 /// What comes next.
-pub(super) enum Event<'i> {
+pub(super) enum PacketEvent<'i> {
     /// All input was taken.
     Need,
     /// A packet begins. The bytes after the header are here where they lie in the input, else in [`Packets::kept`].
-    Head(Header, Option<&'i [u8]>),
+    Head(ReplyHeader, Option<&'i [u8]>),
     /// Some bytes of its value.
     Value(&'i [u8]),
     /// Its value is complete.
@@ -208,45 +208,45 @@ pub(super) enum Event<'i> {
 
 impl Packets {
     pub(super) fn new() -> Packets {
-        Packets { cut: None, left: 0, place: Place::Head }
+        Packets { cut: None, left: 0, place: PacketPosition::Head }
     }
 
     #[inline]
-    pub(super) fn take<'i>(&mut self, input: &mut &'i [u8]) -> Result<Event<'i>, Malformed> {
-        if self.place != Place::Head {
+    pub(super) fn take<'i>(&mut self, input: &mut &'i [u8]) -> Result<PacketEvent<'i>, Malformed> {
+        if self.place != PacketPosition::Head {
             if self.left > 0 && input.is_empty() {
-                return Ok(Event::Need);
+                return Ok(PacketEvent::Need);
             }
             let (bytes, rest) = input.split_at(input.len().min(self.left as usize));
             *input = rest;
             self.left -= bytes.len() as u32;
             match (self.place, bytes.is_empty()) {
-                (Place::Value, false) => return Ok(Event::Value(bytes)),
-                (Place::Value, true) => {
-                    self.place = Place::Head;
-                    return Ok(Event::ValueEnd);
+                (PacketPosition::Value, false) => return Ok(PacketEvent::Value(bytes)),
+                (PacketPosition::Value, true) => {
+                    self.place = PacketPosition::Head;
+                    return Ok(PacketEvent::ValueEnd);
                 }
-                _ if self.left > 0 => return Ok(Event::Need),
-                _ => self.place = Place::Head,
+                _ if self.left > 0 => return Ok(PacketEvent::Need),
+                _ => self.place = PacketPosition::Head,
             }
         }
         self.take_head(input)
     }
 
     #[inline]
-    fn take_head<'i>(&mut self, input: &mut &'i [u8]) -> Result<Event<'i>, Malformed> {
+    fn take_head<'i>(&mut self, input: &mut &'i [u8]) -> Result<PacketEvent<'i>, Malformed> {
         if self.cut.as_ref().is_none_or(|cut| cut.shown) {
-            let Some(&first) = input.first() else { return Ok(Event::Need) };
+            let Some(&first) = input.first() else { return Ok(PacketEvent::Need) };
             if first != RESPONSE {
                 return Err(foreign(first));
             }
             if let Some((head, rest)) = input.split_first_chunk::<HEADER_BYTES>() {
-                let header = Header::read(head);
+                let header = ReplyHeader::read(head);
                 let kept_bytes = header.check()?;
                 if let Some((kept, rest)) = rest.split_at_checked(kept_bytes) {
                     *input = rest;
                     self.begin(&header, kept_bytes);
-                    return Ok(Event::Head(header, Some(kept)));
+                    return Ok(PacketEvent::Head(header, Some(kept)));
                 }
             }
         }
@@ -255,46 +255,46 @@ impl Packets {
 
     /// A packet that lies in `input` as a whole, where no other has begun: its header, and what follows it.
     #[inline]
-    pub(super) fn whole<'i>(&self, input: &&'i [u8]) -> Option<(Header, &'i [u8])> {
-        if self.place != Place::Head || self.cut.as_ref().is_some_and(|cut| !cut.shown) {
+    pub(super) fn whole<'i>(&self, input: &&'i [u8]) -> Option<(ReplyHeader, &'i [u8])> {
+        if self.place != PacketPosition::Head || self.cut.as_ref().is_some_and(|cut| !cut.shown) {
             return None;
         }
         let (head, rest) =
             input.split_first_chunk::<HEADER_BYTES>().filter(|(head, _)| head[0] == RESPONSE)?;
-        let header = Header::read(head);
+        let header = ReplyHeader::read(head);
         header.check().ok()?;
         Some((header, rest.get(header.body_bytes as usize..)?))
     }
 
     /// Takes the beginning of a packet that arrives in pieces.
-    fn take_cut_head<'i>(&mut self, input: &mut &'i [u8]) -> Result<Event<'i>, Malformed> {
+    fn take_cut_head<'i>(&mut self, input: &mut &'i [u8]) -> Result<PacketEvent<'i>, Malformed> {
         let cut = self.cut.get_or_insert_default();
         if cut.shown {
             cut.shown = false;
             cut.bytes.clear();
         }
         cut.fill(HEADER_BYTES, input);
-        let Some(head) = cut.bytes.first_chunk::<HEADER_BYTES>() else { return Ok(Event::Need) };
-        let header = Header::read(head);
+        let Some(head) = cut.bytes.first_chunk::<HEADER_BYTES>() else { return Ok(PacketEvent::Need) };
+        let header = ReplyHeader::read(head);
         let kept_bytes = header.check()?;
         cut.fill(HEADER_BYTES + kept_bytes, input);
         if cut.bytes.len() < HEADER_BYTES + kept_bytes {
-            return Ok(Event::Need);
+            return Ok(PacketEvent::Need);
         }
         cut.shown = true;
         self.begin(&header, kept_bytes);
-        Ok(Event::Head(header, None))
+        Ok(PacketEvent::Head(header, None))
     }
 
     #[inline]
-    fn begin(&mut self, header: &Header, kept_bytes: usize) {
+    fn begin(&mut self, header: &ReplyHeader, kept_bytes: usize) {
         self.left = header.body_bytes - kept_bytes as u32;
-        self.place = if header.is_item() { Place::Value } else { Place::Rest };
+        self.place = if header.is_item() { PacketPosition::Value } else { PacketPosition::Rest };
     }
 
-    /// Lets the value that follows pass unseen.
+    /// Drops the value that follows.
     pub(super) fn drop_value(&mut self) {
-        self.place = Place::Rest;
+        self.place = PacketPosition::Rest;
     }
 
     /// The bytes after the header, of the packet that [`Packets::take`] showed last.
@@ -314,7 +314,8 @@ impl Cut {
     }
 }
 
-/// Why a packet that begins with this byte is none of ours. Said at the first byte, since the rest may never come.
+/// The reason why no packet of the protocol begins with this byte. The check looks at the first byte alone, since the
+/// rest may never come.
 #[cold]
 fn foreign(first: u8) -> Malformed {
     Malformed(match first {

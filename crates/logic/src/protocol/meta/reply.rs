@@ -4,10 +4,10 @@ use crate::protocol::batch::Found;
 use crate::protocol::lines;
 use crate::protocol::{Fault, Malformed, Outcome, Skimmed, Tag};
 
-/// What a request was, as the first letter of its opaque says.
+/// The kind of a request, as the first letter of its opaque names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum OpaqueKind {
     /// A read of one key.
     Read = b'r',
     /// A read of one of the keys of a multi-get.
@@ -20,20 +20,28 @@ pub enum Kind {
     Count = b'c',
     /// A new expiry.
     Touch = b't',
-    /// Anything that nobody waits for: a quiet request is answered where its end is out of the ordinary.
+    /// A request without reply, which the server answers only where it ends in an unusual way.
     Quiet = b'q',
 }
 
-impl Kind {
-    fn of(letter: u8) -> Option<Kind> {
-        let all = [Kind::Read, Kind::Part, Kind::Store, Kind::Delete, Kind::Count, Kind::Touch, Kind::Quiet];
+impl OpaqueKind {
+    fn of(letter: u8) -> Option<OpaqueKind> {
+        let all = [
+            OpaqueKind::Read,
+            OpaqueKind::Part,
+            OpaqueKind::Store,
+            OpaqueKind::Delete,
+            OpaqueKind::Count,
+            OpaqueKind::Touch,
+            OpaqueKind::Quiet,
+        ];
         all.into_iter().find(|&kind| kind as u8 == letter)
     }
 }
 
 /// The first word of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Code {
+pub enum ReplyCode {
     /// `VA`: a value of this size follows.
     Value(u32),
     /// `HD`: done.
@@ -52,13 +60,13 @@ pub enum Code {
     Plain(Outcome),
 }
 
-/// A line.
+/// A line of a reply.
 #[derive(Clone, Copy, Debug)]
-pub struct Reply {
-    /// Its first word.
-    pub code: Code,
-    /// What it answers; `None` where it carries no opaque.
-    pub asked: Option<(Kind, Tag)>,
+pub struct MetaReply {
+    /// The first word of the line.
+    pub code: ReplyCode,
+    /// The kind and the tag of the request that the line answers; `None` where it carries no opaque.
+    pub asked: Option<(OpaqueKind, Tag)>,
     /// Where in the line the key stands; empty where it was not sent.
     pub key: (usize, usize),
     /// Whether the key is in base64.
@@ -79,9 +87,9 @@ pub fn is_error(line: &[u8]) -> bool {
     [&b"ERROR "[..], b"CLIENT_ERROR ", b"SERVER_ERROR "].iter().any(|word| line.starts_with(word))
 }
 
-/// Takes the replies that make up nearly all of a run, where they are whole: a value for the read with this tag, with the
-/// flags that nearly all have, a store that was stored, and a miss. Returns what follows. Anything else is left to the
-/// reading of a line, which finds the same in these.
+/// Takes the replies that make up nearly all of a run, where they are whole: a value for the read with this tag, with
+/// the flags that nearly all have, a store that was stored, and a miss. Returns what follows. Anything else is left to
+/// the reading of a line, which finds the same in these.
 #[inline]
 pub fn whole(bytes: &[u8], tag: Tag) -> Option<(Skimmed, &[u8])> {
     if let Some(rest) = bytes.strip_prefix(b"VA ") {
@@ -105,30 +113,32 @@ fn opaque_end(bytes: &[u8], tag: Tag) -> Option<&[u8]> {
     bytes[digits..].strip_prefix(b"\r\n").filter(|_| number == u64::from(tag))
 }
 
-impl Reply {
+impl MetaReply {
     /// Reads a line.
     ///
     /// # Errors
     /// Returns [`Malformed`] for a line that is no reply of the meta commands.
     #[inline]
-    pub fn read(line: &[u8]) -> Result<Reply, Malformed> {
+    pub fn read(line: &[u8]) -> Result<MetaReply, Malformed> {
         let word_bytes = line.iter().position(|&byte| byte == b' ').unwrap_or(line.len());
         let (word, rest) = line.split_at(word_bytes);
-        let plain = |outcome, text_at| Ok(Reply { text_at, ..Reply::new(Code::Plain(outcome), line) });
+        let plain =
+            |outcome, text_at| Ok(MetaReply { text_at, ..MetaReply::new(ReplyCode::Plain(outcome), line) });
         let code = match word {
             b"VA" => {
                 let digits = rest.strip_prefix(b" ").and_then(lines::decimal);
                 let (size, digits) = digits.ok_or(Malformed("a VA line has no size"))?;
                 let size =
                     u32::try_from(size).map_err(|_| Malformed("a VA line has a size above 32 bits"))?;
-                return Reply::new(Code::Value(size), line).with_flags(line, word_bytes + 1 + digits);
+                return MetaReply::new(ReplyCode::Value(size), line)
+                    .with_flags(line, word_bytes + 1 + digits);
             }
-            b"HD" => Code::Done,
-            b"EN" => Code::Miss,
-            b"NF" => Code::NotFound,
-            b"NS" => Code::NotStored,
-            b"EX" => Code::Exists,
-            b"MN" if rest.is_empty() => return Ok(Reply::new(Code::End, line)),
+            b"HD" => ReplyCode::Done,
+            b"EN" => ReplyCode::Miss,
+            b"NF" => ReplyCode::NotFound,
+            b"NS" => ReplyCode::NotStored,
+            b"EX" => ReplyCode::Exists,
+            b"MN" if rest.is_empty() => return Ok(MetaReply::new(ReplyCode::End, line)),
             b"OK" if rest.is_empty() => return plain(Outcome::Ok, line.len()),
             b"STORED" if rest.is_empty() => return plain(Outcome::Stored, line.len()),
             b"ME" if rest.len() > 1 => return plain(Outcome::Hit, word_bytes + 1),
@@ -138,11 +148,11 @@ impl Reply {
             b"SERVER_ERROR" => return plain(Outcome::Error(Fault::Server), 0),
             word => return Err(unknown(word)),
         };
-        Reply::new(code, line).with_flags(line, word_bytes)
+        MetaReply::new(code, line).with_flags(line, word_bytes)
     }
 
-    fn new(code: Code, line: &[u8]) -> Reply {
-        Reply {
+    fn new(code: ReplyCode, line: &[u8]) -> MetaReply {
+        MetaReply {
             code,
             asked: None,
             key: (0, 0),
@@ -159,7 +169,7 @@ impl Reply {
     /// Reads the flags from `at` to the end of the line. A blank too many between them does no harm. A flag that is
     /// known and was not asked for is taken, an unknown one is not: what it changes cannot be known.
     #[inline]
-    fn with_flags(mut self, line: &[u8], mut at: usize) -> Result<Reply, Malformed> {
+    fn with_flags(mut self, line: &[u8], mut at: usize) -> Result<MetaReply, Malformed> {
         const WRONG: Malformed = Malformed("a flag of a meta reply is not of its form");
         while at < line.len() {
             if line[at] != b' ' {
@@ -194,7 +204,7 @@ impl Reply {
         Ok(self)
     }
 
-    /// What a read has found of which this is the VA line.
+    /// What the read has found whose VA line this is.
     #[inline]
     pub fn found(&self) -> Found {
         match (self.won, self.stale, self.recaching) {
@@ -211,30 +221,34 @@ impl Reply {
         size == 0 && (self.won || self.recaching)
     }
 
-    /// How a request of this kind ended that was answered by this code alone; `None` where nobody waits for it.
+    /// The outcome of a request of this kind that was answered by this code alone; `None` where the answer is dropped.
     ///
     /// # Errors
     /// Returns [`Malformed`] for a code that no request of this kind can have.
-    pub fn outcome(&self, kind: Kind) -> Result<Option<Outcome>, Malformed> {
+    pub fn outcome(&self, kind: OpaqueKind) -> Result<Option<Outcome>, Malformed> {
         Ok(Some(match (self.code, kind) {
-            (_, Kind::Quiet) | (Code::Miss, Kind::Part) => return Ok(None),
-            (Code::Done, Kind::Store) => Outcome::Stored,
-            (Code::Done, Kind::Delete) => Outcome::Deleted,
-            (Code::Done, Kind::Touch) => Outcome::Touched,
-            (Code::Miss, Kind::Read) => Outcome::Miss,
-            (Code::Miss, Kind::Touch) => Outcome::NotFound,
-            (Code::NotFound, Kind::Store | Kind::Delete | Kind::Count) => Outcome::NotFound,
-            (Code::NotStored, Kind::Store | Kind::Count) => Outcome::NotStored,
-            (Code::Exists, Kind::Store | Kind::Delete | Kind::Count) => Outcome::Exists,
+            (_, OpaqueKind::Quiet) | (ReplyCode::Miss, OpaqueKind::Part) => return Ok(None),
+            (ReplyCode::Done, OpaqueKind::Store) => Outcome::Stored,
+            (ReplyCode::Done, OpaqueKind::Delete) => Outcome::Deleted,
+            (ReplyCode::Done, OpaqueKind::Touch) => Outcome::Touched,
+            (ReplyCode::Miss, OpaqueKind::Read) => Outcome::Miss,
+            (ReplyCode::Miss, OpaqueKind::Touch) => Outcome::NotFound,
+            (ReplyCode::NotFound, OpaqueKind::Store | OpaqueKind::Delete | OpaqueKind::Count) => {
+                Outcome::NotFound
+            }
+            (ReplyCode::NotStored, OpaqueKind::Store | OpaqueKind::Count) => Outcome::NotStored,
+            (ReplyCode::Exists, OpaqueKind::Store | OpaqueKind::Delete | OpaqueKind::Count) => {
+                Outcome::Exists
+            }
             _ => return Err(Malformed("a meta reply does not fit the request that its opaque names")),
         }))
     }
 }
 
 #[inline]
-fn opaque(token: &[u8]) -> Option<(Kind, Tag)> {
+fn opaque(token: &[u8]) -> Option<(OpaqueKind, Tag)> {
     let (&letter, digits) = token.split_first()?;
-    Some((Kind::of(letter)?, Tag::try_from(lines::whole_decimal(digits)?).ok()?))
+    Some((OpaqueKind::of(letter)?, Tag::try_from(lines::whole_decimal(digits)?).ok()?))
 }
 
 #[inline]
@@ -242,7 +256,8 @@ fn number(token: &[u8]) -> Option<u64> {
     lines::whole_decimal(token)
 }
 
-/// Why a line that begins with this byte is none of ours. Said at the first byte, since the rest may never come.
+/// The reason why no line of the protocol begins with this byte. The check looks at the first byte alone, since the
+/// rest may never come.
 #[cold]
 pub fn foreign(first: u8) -> Malformed {
     Malformed(match first {
@@ -254,7 +269,7 @@ pub fn foreign(first: u8) -> Malformed {
     })
 }
 
-/// Why a line with this first word is none of ours.
+/// The reason why no line of the protocol begins with this word.
 #[cold]
 fn unknown(word: &[u8]) -> Malformed {
     Malformed(match word {

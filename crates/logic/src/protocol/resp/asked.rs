@@ -1,12 +1,12 @@
-//! What was asked over RESP and is not answered, as far as the replies depend on it.
+//! The unanswered requests of a RESP connection, as far as their replies depend on them.
 
 use std::collections::VecDeque;
 
 use crate::protocol::{Keys, lines};
 
-/// What was asked, as far as the reply depends on it.
+/// The reply that a request expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ExpectedReply {
     /// GET and its like: a string, or null.
     Value,
     /// MGET: an array of those, one for each key.
@@ -23,22 +23,22 @@ pub(super) enum Kind {
     Counted,
     /// PING: words.
     Pong,
-    /// A command that nobody knows here.
+    /// A command of a template, whose reply may have any form.
     Any,
 }
 
-/// What only some connections need.
+/// The state that only connections with multi-gets or errors in strings need.
 #[derive(Debug, Default)]
 pub(super) struct Rare {
     /// Keys of the multi-gets that are not answered, oldest first.
     pub(super) reads: VecDeque<Read>,
-    /// One that was answered, for its memory.
+    /// The keys of an answered multi-get, kept for their memory.
     pub(super) spare: Option<Read>,
     /// Whether the array of the oldest has begun.
     pub(super) reading: bool,
-    /// How many of its elements have passed.
+    /// Number of its elements that have come.
     pub(super) passed: usize,
-    /// Whether one of them was a value.
+    /// Whether one of its elements was a value.
     pub(super) found: bool,
     /// An error that is sent as a string.
     pub(super) words: Vec<u8>,
@@ -52,7 +52,7 @@ pub(super) struct Read {
 }
 
 impl Rare {
-    /// A multi-get was written.
+    /// Takes in that a multi-get was written.
     pub(super) fn ask(&mut self, keys: &Keys<'_>) {
         let mut read = self.spare.take().unwrap_or_default();
         for n in 0..keys.count() {
@@ -62,7 +62,7 @@ impl Rare {
         self.reads.push_back(read);
     }
 
-    /// The oldest multi-get was answered.
+    /// Takes in that the oldest multi-get was answered.
     pub(super) fn answer(&mut self) {
         self.reading = false;
         if let Some(mut read) = self.reads.pop_front() {
@@ -72,7 +72,7 @@ impl Rare {
         }
     }
 
-    /// The key of the value that passes.
+    /// The key of the value being received.
     pub(super) fn key(&self) -> &[u8] {
         self.reads
             .front()

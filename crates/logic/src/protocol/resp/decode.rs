@@ -1,8 +1,8 @@
 //! Replies of RESP, value by value: what each means to the oldest request.
 
-use super::asked::Kind;
-use super::reply::{self, Head};
-use super::{Meaning, Passing, Place, Resp};
+use super::asked::ExpectedReply;
+use super::reply::{self, ValueHead};
+use super::{Meaning, Passing, Resp, RespPosition};
 use crate::protocol::lines::{self, Line};
 use crate::protocol::{Fault, Malformed, Outcome, Step};
 
@@ -23,16 +23,18 @@ impl<const VERSION: u8> Resp<VERSION> {
         *input = rest;
         self.left -= body.len() as u32;
         if self.left == 0 {
-            self.place = Place::Return;
+            self.place = RespPosition::Return;
         }
         body
     }
 
-    /// Takes the line end after a string; false where it is not all there.
+    /// Takes the line end after a string. Returns false where more bytes are needed.
     #[inline]
     pub(super) fn take_body_end(&mut self, input: &mut &[u8]) -> Result<bool, Malformed> {
-        for (place, next, wanted) in [(Place::Return, Place::Feed, b'\r'), (Place::Feed, Place::Line, b'\n')]
-        {
+        for (place, next, wanted) in [
+            (RespPosition::Return, RespPosition::Feed, b'\r'),
+            (RespPosition::Feed, RespPosition::Line, b'\n'),
+        ] {
             if self.place != place {
                 continue;
             }
@@ -46,10 +48,10 @@ impl<const VERSION: u8> Resp<VERSION> {
         Ok(true)
     }
 
-    /// What a value means, now that its first line has come.
+    /// What a value means whose first line has come.
     #[inline]
-    pub(super) fn meaning(&mut self, head: Head) -> Result<Meaning, Malformed> {
-        if let Head::Attribute(values) = head {
+    pub(super) fn meaning(&mut self, head: ValueHead) -> Result<Meaning, Malformed> {
+        if let ValueHead::Attribute(values) = head {
             self.skip = self.skip.checked_add(values).ok_or(TOO_MANY)?;
             return Ok(Meaning::Nothing);
         }
@@ -59,7 +61,7 @@ impl<const VERSION: u8> Resp<VERSION> {
         if self.rare.as_ref().is_some_and(|rare| rare.reading) {
             return self.element(head);
         }
-        if let Head::Push(values) = head {
+        if let ValueHead::Push(values) = head {
             self.skip = values;
             return Ok(Meaning::Nothing);
         }
@@ -68,30 +70,35 @@ impl<const VERSION: u8> Resp<VERSION> {
 
     /// A value that answers the oldest request.
     #[inline]
-    pub(super) fn answer(&mut self, head: Head) -> Result<Meaning, Malformed> {
-        // Where nothing was asked, the caller has nobody to give a reply to, and says so.
-        let kind = self.asked.front().copied().unwrap_or(Kind::Any);
+    pub(super) fn answer(&mut self, head: ValueHead) -> Result<Meaning, Malformed> {
+        // Where no request waits, the caller rejects the reply.
+        let kind = self.asked.front().copied().unwrap_or(ExpectedReply::Any);
         let outcome = match (kind, head) {
-            (_, Head::Error(fault)) => return Ok(self.fails(fault)),
-            (_, Head::ErrorString(size)) => return Ok(self.begin_string(size, Passing::Words)),
-            (Kind::Value, Head::String(size)) => return Ok(self.begin_string(size, Passing::Whole)),
-            (Kind::Value, Head::Null) => Outcome::Miss,
-            (Kind::Values, Head::Array(values)) => return self.begin_read(values),
-            (Kind::Stored, Head::Status(true)) => Outcome::Stored,
-            (Kind::Stored, Head::Null) => Outcome::NotStored,
-            (Kind::Grown, Head::Integer(_)) => Outcome::Stored,
-            (Kind::Removed, Head::Integer(count)) if count > 0 => Outcome::Deleted,
-            (Kind::Touched, Head::Integer(count)) if count > 0 => Outcome::Touched,
-            (Kind::Removed | Kind::Touched, Head::Integer(_)) => Outcome::NotFound,
-            (Kind::Counted | Kind::Any, Head::Integer(number)) => number_of(number),
-            (Kind::Pong, Head::Status(false)) => Outcome::Ok,
-            (Kind::Any, Head::Null) => Outcome::NotFound,
-            (Kind::Any, Head::Status(_) | Head::Plain | Head::Array(0) | Head::Group(0)) => Outcome::Ok,
-            (Kind::Any, Head::Array(values) | Head::Group(values)) => {
+            (_, ValueHead::Error(fault)) => return Ok(self.fails(fault)),
+            (_, ValueHead::ErrorString(size)) => return Ok(self.begin_string(size, Passing::Words)),
+            (ExpectedReply::Value, ValueHead::String(size)) => {
+                return Ok(self.begin_string(size, Passing::Whole));
+            }
+            (ExpectedReply::Value, ValueHead::Null) => Outcome::Miss,
+            (ExpectedReply::Values, ValueHead::Array(values)) => return self.begin_read(values),
+            (ExpectedReply::Stored, ValueHead::Status(true)) => Outcome::Stored,
+            (ExpectedReply::Stored, ValueHead::Null) => Outcome::NotStored,
+            (ExpectedReply::Grown, ValueHead::Integer(_)) => Outcome::Stored,
+            (ExpectedReply::Removed, ValueHead::Integer(count)) if count > 0 => Outcome::Deleted,
+            (ExpectedReply::Touched, ValueHead::Integer(count)) if count > 0 => Outcome::Touched,
+            (ExpectedReply::Removed | ExpectedReply::Touched, ValueHead::Integer(_)) => Outcome::NotFound,
+            (ExpectedReply::Counted | ExpectedReply::Any, ValueHead::Integer(number)) => number_of(number),
+            (ExpectedReply::Pong, ValueHead::Status(false)) => Outcome::Ok,
+            (ExpectedReply::Any, ValueHead::Null) => Outcome::NotFound,
+            (
+                ExpectedReply::Any,
+                ValueHead::Status(_) | ValueHead::Plain | ValueHead::Array(0) | ValueHead::Group(0),
+            ) => Outcome::Ok,
+            (ExpectedReply::Any, ValueHead::Array(values) | ValueHead::Group(values)) => {
                 (self.skip, self.ending) = (values, Some(Outcome::Ok));
                 return Ok(Meaning::Nothing);
             }
-            (Kind::Any, Head::String(size) | Head::Verbatim(size)) => {
+            (ExpectedReply::Any, ValueHead::String(size) | ValueHead::Verbatim(size)) => {
                 (self.skip, self.ending) = (1, Some(Outcome::Ok));
                 return Ok(self.begin_string(size, Passing::Dropped));
             }
@@ -112,18 +119,18 @@ impl<const VERSION: u8> Resp<VERSION> {
     }
 
     /// A value of the array that answers a multi-get. An error there, which proxies send for the keys of a server that
-    /// they cannot reach, ends the request; the rest of the array is nobody's.
-    pub(super) fn element(&mut self, head: Head) -> Result<Meaning, Malformed> {
+    /// they cannot reach, ends the request; the rest of the array is dropped.
+    pub(super) fn element(&mut self, head: ValueHead) -> Result<Meaning, Malformed> {
         match head {
-            Head::String(size) => Ok(self.begin_string(size, Passing::Part)),
-            Head::Null => Ok(self.element_passed(false).map_or(Meaning::Nothing, Meaning::Over)),
-            Head::Error(fault) => Ok(self.fails(fault)),
-            Head::ErrorString(size) => Ok(self.begin_string(size, Passing::Words)),
+            ValueHead::String(size) => Ok(self.begin_string(size, Passing::Part)),
+            ValueHead::Null => Ok(self.element_passed(false).map_or(Meaning::Nothing, Meaning::Over)),
+            ValueHead::Error(fault) => Ok(self.fails(fault)),
+            ValueHead::ErrorString(size) => Ok(self.begin_string(size, Passing::Words)),
             _ => Err(UNFIT),
         }
     }
 
-    /// A value of a multi-get has passed; says how the request ends if it was the last.
+    /// Takes in that a value of a multi-get is complete. Returns how the request ends if it was the last value.
     pub(super) fn element_passed(&mut self, found: bool) -> Option<Outcome> {
         let rare = self.rare.as_mut()?;
         rare.passed += 1;
@@ -139,7 +146,7 @@ impl<const VERSION: u8> Resp<VERSION> {
 
     /// The oldest request has failed.
     pub(super) fn fails(&mut self, fault: Fault) -> Meaning {
-        if self.asked.pop_front() == Some(Kind::Values)
+        if self.asked.pop_front() == Some(ExpectedReply::Values)
             && let Some(rare) = &mut self.rare
         {
             if rare.reading {
@@ -151,13 +158,13 @@ impl<const VERSION: u8> Resp<VERSION> {
         Meaning::Reply(Outcome::Error(fault))
     }
 
-    /// A value that nobody wants.
-    pub(super) fn pass_over(&mut self, head: Head) -> Result<Meaning, Malformed> {
+    /// A value that is dropped.
+    pub(super) fn pass_over(&mut self, head: ValueHead) -> Result<Meaning, Malformed> {
         match head {
-            Head::String(size) | Head::Verbatim(size) | Head::ErrorString(size) => {
+            ValueHead::String(size) | ValueHead::Verbatim(size) | ValueHead::ErrorString(size) => {
                 return Ok(self.begin_string(size, Passing::Dropped));
             }
-            Head::Array(values) | Head::Group(values) | Head::Push(values) => {
+            ValueHead::Array(values) | ValueHead::Group(values) | ValueHead::Push(values) => {
                 self.skip = self.skip.checked_add(values).ok_or(TOO_MANY)?;
             }
             _ => {}
@@ -165,7 +172,8 @@ impl<const VERSION: u8> Resp<VERSION> {
         Ok(self.passed_over().map_or(Meaning::Nothing, Meaning::Over))
     }
 
-    /// A value that nobody wants has passed; says how the oldest request ends if that was the last of its reply.
+    /// Takes in that a dropped value is complete. Returns how the oldest request ends if that was the last value of its
+    /// reply.
     pub(super) fn passed_over(&mut self) -> Option<Outcome> {
         self.skip -= 1;
         if self.skip > 0 {
@@ -180,7 +188,7 @@ impl<const VERSION: u8> Resp<VERSION> {
     #[inline]
     pub(super) fn begin_string(&mut self, size: u32, passing: Passing) -> Meaning {
         self.left = size;
-        self.place = if size > 0 { Place::Body } else { Place::Return };
+        self.place = if size > 0 { RespPosition::Body } else { RespPosition::Return };
         self.passing = passing;
         match passing {
             Passing::Whole | Passing::Part => return Meaning::Item(size),
@@ -190,7 +198,7 @@ impl<const VERSION: u8> Resp<VERSION> {
         Meaning::Nothing
     }
 
-    /// A string has passed; says how the oldest request ends, if it does.
+    /// Takes in that a string is complete. Returns how the oldest request ends, if it does.
     #[inline]
     pub(super) fn string_ends(&mut self) -> Option<Outcome> {
         match self.passing {

@@ -1,6 +1,6 @@
 //! Requests as the commands of Redis that do what memcached's verbs do.
 
-use super::asked::Kind;
+use super::asked::ExpectedReply;
 use crate::connection::outbox::Outbox;
 use crate::protocol::{Keys, Op, Refused, Value, Verb, lines};
 
@@ -14,8 +14,8 @@ const SPAN_MAX_S: u64 = 30 * 24 * 60 * 60;
 /// key without expiry as for no key.
 const FOR_EVER_S: u64 = 100 * 365 * 24 * 60 * 60;
 
-/// Writes what is asked less often.
-pub(super) fn encode_other(op: &Op<'_>, key: &[u8], out: &mut Outbox) -> Result<Kind, Refused> {
+/// Writes the requests of the less common verbs.
+pub(super) fn encode_other(op: &Op<'_>, key: &[u8], out: &mut Outbox) -> Result<ExpectedReply, Refused> {
     match op.verb {
         Verb::Gat => push_read_and_touch(op, key, out),
         Verb::Touch => push_touch(op, key, out),
@@ -25,22 +25,22 @@ pub(super) fn encode_other(op: &Op<'_>, key: &[u8], out: &mut Outbox) -> Result<
             out.push(b"*3\r\n$6\r\nAPPEND\r\n");
             push_bulk(out, key);
             push_value(out, &op.value);
-            Ok(Kind::Grown)
+            Ok(ExpectedReply::Grown)
         }
         Verb::Delete => {
             out.push(b"*2\r\n$3\r\nDEL\r\n");
             push_bulk(out, key);
-            Ok(Kind::Removed)
+            Ok(ExpectedReply::Removed)
         }
         Verb::Version => {
             out.push(b"*1\r\n$4\r\nPING\r\n");
-            Ok(Kind::Pong)
+            Ok(ExpectedReply::Pong)
         }
         Verb::Hget => {
             out.push(b"*3\r\n$4\r\nHGET\r\n");
             push_bulk(out, key);
             push_bulk(out, FIELD);
-            Ok(Kind::Value)
+            Ok(ExpectedReply::Value)
         }
         Verb::Hset => {
             check_flags(op)?;
@@ -48,32 +48,37 @@ pub(super) fn encode_other(op: &Op<'_>, key: &[u8], out: &mut Outbox) -> Result<
             push_bulk(out, key);
             push_bulk(out, FIELD);
             push_value(out, &op.value);
-            Ok(Kind::Grown)
+            Ok(ExpectedReply::Grown)
         }
         Verb::Mset => {
             check_flags(op)?;
             out.push(b"*3\r\n$4\r\nMSET\r\n");
             push_bulk(out, key);
             push_value(out, &op.value);
-            Ok(Kind::Stored)
+            Ok(ExpectedReply::Stored)
         }
         _ => Err(refused(op.verb)),
     }
 }
 
 /// Reads, stores or deletes a field of a hash.
-pub(super) fn push_field(op: &Op<'_>, name: &[u8], field: &[u8], out: &mut Outbox) -> Result<Kind, Refused> {
-    let (head, kind): (&[u8], Kind) = match op.verb {
-        Verb::Get | Verb::Hget => (b"*3\r\n$4\r\nHGET\r\n", Kind::Value),
-        Verb::Set | Verb::Hset => (b"*4\r\n$4\r\nHSET\r\n", Kind::Grown),
-        Verb::Delete => (b"*3\r\n$4\r\nHDEL\r\n", Kind::Removed),
+pub(super) fn push_field(
+    op: &Op<'_>,
+    name: &[u8],
+    field: &[u8],
+    out: &mut Outbox,
+) -> Result<ExpectedReply, Refused> {
+    let (head, kind): (&[u8], ExpectedReply) = match op.verb {
+        Verb::Get | Verb::Hget => (b"*3\r\n$4\r\nHGET\r\n", ExpectedReply::Value),
+        Verb::Set | Verb::Hset => (b"*4\r\n$4\r\nHSET\r\n", ExpectedReply::Grown),
+        Verb::Delete => (b"*3\r\n$4\r\nHDEL\r\n", ExpectedReply::Removed),
         _ => return Err(Refused("keys that are hashes can be read, stored and deleted")),
     };
     check_flags(op)?;
     out.push(head);
     push_bulk(out, name);
     push_bulk(out, field);
-    if kind == Kind::Grown {
+    if kind == ExpectedReply::Grown {
         push_value(out, &op.value);
     }
     Ok(kind)
@@ -89,11 +94,11 @@ fn refused(verb: Verb) -> Refused {
 }
 
 /// Writes a request that has several keys.
-pub(super) fn encode_many(op: &Op<'_>, out: &mut Outbox) -> Result<Kind, Refused> {
+pub(super) fn encode_many(op: &Op<'_>, out: &mut Outbox) -> Result<ExpectedReply, Refused> {
     let count = op.keys.count();
     let (word, words, kind): (&[u8], _, _) = match op.verb {
-        Verb::Get => (b"\r\n$4\r\nMGET\r\n", 1 + count, Kind::Values),
-        Verb::Mset => (b"\r\n$4\r\nMSET\r\n", 1 + 2 * count, Kind::Stored),
+        Verb::Get => (b"\r\n$4\r\nMGET\r\n", 1 + count, ExpectedReply::Values),
+        Verb::Mset => (b"\r\n$4\r\nMSET\r\n", 1 + 2 * count, ExpectedReply::Stored),
         Verb::Gat => return Err(Refused("GETEX, which reads and sets an expiry, takes one key")),
         Verb::Hget => return Err(Refused("HGET takes one key")),
         Verb::Gets | Verb::Gats => return Err(refused(op.verb)),
@@ -136,8 +141,8 @@ enum Expiry {
     At(u64),
 }
 
-/// An expiry, as [`Op::expiry_s`] has it. Redis takes no date before 1970, and no span below a second: expired at once is
-/// the first second after that.
+/// An expiry, as [`Op::expiry_s`] has it. Redis takes no date before 1970, and no span below a second: expired at once
+/// is the first second after that.
 #[inline]
 fn expiry(op: &Op<'_>) -> Result<Expiry, Refused> {
     lines::check_expiry(op.expiry_s)?;
@@ -151,7 +156,7 @@ fn expiry(op: &Op<'_>) -> Result<Expiry, Refused> {
 
 /// Writes SET, with its condition and expiry. EXAT came with Redis 6.2.
 #[inline]
-pub(super) fn push_set(op: &Op<'_>, key: &[u8], out: &mut Outbox) -> Result<Kind, Refused> {
+pub(super) fn push_set(op: &Op<'_>, key: &[u8], out: &mut Outbox) -> Result<ExpectedReply, Refused> {
     check_flags(op)?;
     let expiry = expiry(op)?;
     let conditional = op.verb != Verb::Set;
@@ -167,7 +172,7 @@ pub(super) fn push_set(op: &Op<'_>, key: &[u8], out: &mut Outbox) -> Result<Kind
         Verb::Replace => out.push(b"$2\r\nXX\r\n"),
         _ => {}
     }
-    Ok(Kind::Stored)
+    Ok(ExpectedReply::Stored)
 }
 
 /// Writes the two words that set an expiry.
@@ -187,7 +192,7 @@ fn push_expiry(expiry: Expiry, out: &mut Outbox) {
 }
 
 /// Writes GETEX, which came with Redis 6.2.
-fn push_read_and_touch(op: &Op<'_>, key: &[u8], out: &mut Outbox) -> Result<Kind, Refused> {
+fn push_read_and_touch(op: &Op<'_>, key: &[u8], out: &mut Outbox) -> Result<ExpectedReply, Refused> {
     let expiry = expiry(op)?;
     let never = matches!(expiry, Expiry::Never);
     out.push(if never { b"*3\r\n$5\r\nGETEX\r\n" } else { b"*4\r\n$5\r\nGETEX\r\n" });
@@ -196,10 +201,10 @@ fn push_read_and_touch(op: &Op<'_>, key: &[u8], out: &mut Outbox) -> Result<Kind
         out.push(b"$7\r\nPERSIST\r\n");
     }
     push_expiry(expiry, out);
-    Ok(Kind::Value)
+    Ok(ExpectedReply::Value)
 }
 
-fn push_touch(op: &Op<'_>, key: &[u8], out: &mut Outbox) -> Result<Kind, Refused> {
+fn push_touch(op: &Op<'_>, key: &[u8], out: &mut Outbox) -> Result<ExpectedReply, Refused> {
     let (word, number): (&[u8], _) = match expiry(op)? {
         Expiry::Never => (b"*3\r\n$6\r\nEXPIRE\r\n", FOR_EVER_S),
         Expiry::In(span_s) => (b"*3\r\n$6\r\nEXPIRE\r\n", span_s),
@@ -208,10 +213,10 @@ fn push_touch(op: &Op<'_>, key: &[u8], out: &mut Outbox) -> Result<Kind, Refused
     out.push(word);
     push_bulk(out, key);
     push_bulk_number(out, number);
-    Ok(Kind::Touched)
+    Ok(ExpectedReply::Touched)
 }
 
-fn push_count(op: &Op<'_>, key: &[u8], out: &mut Outbox) -> Result<Kind, Refused> {
+fn push_count(op: &Op<'_>, key: &[u8], out: &mut Outbox) -> Result<ExpectedReply, Refused> {
     if op.delta > i64::MAX as u64 {
         return Err(Refused("RESP servers count with 64 bits and a sign: the amount is too large"));
     }
@@ -219,7 +224,7 @@ fn push_count(op: &Op<'_>, key: &[u8], out: &mut Outbox) -> Result<Kind, Refused
     out.push(if adds { b"*3\r\n$6\r\nINCRBY\r\n" } else { b"*3\r\n$6\r\nDECRBY\r\n" });
     push_bulk(out, key);
     push_bulk_number(out, op.delta);
-    Ok(Kind::Counted)
+    Ok(ExpectedReply::Counted)
 }
 
 /// Writes a word.

@@ -10,7 +10,7 @@ pub mod template;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use self::asked::{Kind, Rare};
+use self::asked::{ExpectedReply, Rare};
 use self::encode::{encode_many, encode_other, push_bulk, push_field, push_set};
 use self::template::Template;
 use super::lines::Lines;
@@ -26,32 +26,32 @@ pub type Resp3 = Resp<3>;
 /// RESP on one connection. Replies come in the order of requests and carry no tag; what was asked is kept, because a
 /// reply does not say what it answers.
 ///
-/// Where Redis differs from memcached, Redis' answer stands: append and incr make the key where there is none, decr goes
-/// below 0 (the answer is then [`Outcome::Ok`], with the number as words).
+/// Where Redis differs from memcached, Redis' answer stands: append and incr make the key where there is none, decr
+/// goes below 0 (the answer is then [`Outcome::Ok`], with the number as words).
 #[derive(Debug)]
 pub struct Resp<const VERSION: u8> {
     lines: Lines,
     /// What was asked and is not answered, oldest first.
-    asked: VecDeque<Kind>,
+    asked: VecDeque<ExpectedReply>,
     /// What only some connections need.
     rare: Option<Box<Rare>>,
     /// The command of [`Verb::Command`].
     template: Option<Arc<Template>>,
     /// Longer keys than one byte more than this are hashes, with so many last bytes as the field; 0: none is.
     field_bytes: u32,
-    /// Values that are still to come of what nobody wants.
+    /// Values that are still to come and are dropped.
     skip: u64,
-    /// How the oldest request ends when they have passed.
+    /// How the oldest request ends when the dropped values have come.
     ending: Option<Outcome>,
-    /// Bytes of the string that is passing by which are still to come.
+    /// Bytes of the string being received that are still to come.
     left: u32,
-    place: Place,
+    place: RespPosition,
     passing: Passing,
 }
 
 /// Where in the stream of replies the next byte stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum RespPosition {
     /// In the first line of a value.
     Line,
     /// In the bytes of a string.
@@ -62,16 +62,16 @@ enum Place {
     Feed,
 }
 
-/// Whose the string is that passes by.
+/// What the string being received belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Passing {
-    /// That of a read of one key.
+    /// A read of one key.
     Whole,
-    /// One of a multi-get.
+    /// A multi-get.
     Part,
     /// An error.
     Words,
-    /// Nobody's.
+    /// Nothing: the string is dropped.
     Dropped,
 }
 
@@ -98,7 +98,7 @@ impl<const VERSION: u8> Codec for Resp<VERSION> {
             skip: 0,
             ending: None,
             left: 0,
-            place: Place::Line,
+            place: RespPosition::Line,
             passing: Passing::Dropped,
         }
     }
@@ -116,7 +116,7 @@ impl<const VERSION: u8> Codec for Resp<VERSION> {
             Keys::One(key) => self.encode_one(op, key, out)?,
             Keys::Many { .. } | Keys::Pairs(_) => {
                 let kind = encode_many(op, out)?;
-                if kind == Kind::Values {
+                if kind == ExpectedReply::Values {
                     self.rare.get_or_insert_default().ask(&op.keys);
                 }
                 kind
@@ -130,14 +130,14 @@ impl<const VERSION: u8> Codec for Resp<VERSION> {
     fn decode<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Result<Step<'s>, Malformed> {
         loop {
             match self.place {
-                Place::Line => {}
-                Place::Body => match (self.take_body(input), self.passing) {
+                RespPosition::Line => {}
+                RespPosition::Body => match (self.take_body(input), self.passing) {
                     ([], _) => return Ok(Step::Need),
                     (bytes, Passing::Whole | Passing::Part) => return Ok(Step::Body(bytes)),
                     (bytes, Passing::Words) => self.rare.get_or_insert_default().keep_words(bytes),
                     (_, Passing::Dropped) => {}
                 },
-                Place::Return | Place::Feed => {
+                RespPosition::Return | RespPosition::Feed => {
                     if !self.take_body_end(input)? {
                         return Ok(Step::Need);
                     }
@@ -146,7 +146,7 @@ impl<const VERSION: u8> Codec for Resp<VERSION> {
                     }
                 }
             }
-            if self.place != Place::Line {
+            if self.place != RespPosition::Line {
                 continue;
             }
             let Some(line) = self.take_line(input)? else { return Ok(Step::Need) };
@@ -164,12 +164,14 @@ impl<const VERSION: u8> Codec for Resp<VERSION> {
 
     #[inline(always)]
     fn skim(&mut self, _oldest: Tag, input: &mut &[u8]) -> Option<Skimmed> {
-        if self.place != Place::Line || self.skip > 0 || !self.lines.at_start() {
+        if self.place != RespPosition::Line || self.skip > 0 || !self.lines.at_start() {
             return None;
         }
         let (skimmed, rest) = match self.asked.front()? {
-            Kind::Value => reply::whole_value(input, VERSION)?,
-            Kind::Stored => (Skimmed { outcome: Outcome::Stored, items: 0 }, input.strip_prefix(b"+OK\r\n")?),
+            ExpectedReply::Value => reply::whole_value(input, VERSION)?,
+            ExpectedReply::Stored => {
+                (Skimmed { outcome: Outcome::Stored, items: 0 }, input.strip_prefix(b"+OK\r\n")?)
+            }
             _ => return None,
         };
         self.asked.pop_front();
@@ -184,8 +186,8 @@ impl<const VERSION: u8> Resp<VERSION> {
         Resp { template: Some(template), ..Resp::new() }
     }
 
-    /// The same, which keeps values in hashes: a key of more than `field_bytes` bytes and one is cut, its last bytes
-    /// being the field that is read, stored or deleted. Shorter keys stay what they are.
+    /// A codec with this template that keeps values in hashes: a key of more than `field_bytes` bytes and one is cut,
+    /// its last bytes being the field that is read, stored or deleted. Shorter keys stay what they are.
     pub fn keeping_hashes(self, field_bytes: u32) -> Resp<VERSION> {
         Resp { field_bytes, ..self }
     }
@@ -198,13 +200,13 @@ impl<const VERSION: u8> Resp<VERSION> {
         for word in words {
             push_bulk(out, word);
         }
-        self.asked.push_back(Kind::Any);
+        self.asked.push_back(ExpectedReply::Any);
         Expect::Reply
     }
 
     /// Writes a request that has one key, or none.
     #[inline]
-    fn encode_one(&self, op: &Op<'_>, key: &[u8], out: &mut Outbox) -> Result<Kind, Refused> {
+    fn encode_one(&self, op: &Op<'_>, key: &[u8], out: &mut Outbox) -> Result<ExpectedReply, Refused> {
         if self.field_bytes > 0 && key.len() > self.field_bytes as usize + 1 {
             let (name, field) = key.split_at(key.len() - self.field_bytes as usize);
             return push_field(op, name, field, out);
@@ -213,13 +215,13 @@ impl<const VERSION: u8> Resp<VERSION> {
             Verb::Get => {
                 out.push(b"*2\r\n$3\r\nGET\r\n");
                 push_bulk(out, key);
-                Ok(Kind::Value)
+                Ok(ExpectedReply::Value)
             }
             Verb::Set | Verb::Add | Verb::Replace => push_set(op, key, out),
             Verb::Command => {
                 let template = self.template.as_ref();
                 template.ok_or(Refused("a command needs a template that says what it is"))?.push(op, out)?;
-                Ok(Kind::Any)
+                Ok(ExpectedReply::Any)
             }
             _ => encode_other(op, key, out),
         }

@@ -4,7 +4,7 @@ use crate::protocol::{Fault, Malformed, Outcome, Skimmed, lines};
 
 /// What a value is, as its first line says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Head {
+pub(super) enum ValueHead {
     /// A simple string, and whether it is `OK`.
     Status(bool),
     /// A simple error.
@@ -25,9 +25,9 @@ pub(super) enum Head {
     Array(u64),
     /// A set or a map in which there are so many values.
     Group(u64),
-    /// So many values that say something about the value after them.
+    /// Attributes, as this number of values, of the value that follows them.
     Attribute(u64),
-    /// So many values that nobody asked for.
+    /// A push of this number of values, which answers no request.
     Push(u64),
 }
 
@@ -36,7 +36,7 @@ pub(super) fn may_be_long(line: &[u8]) -> bool {
     matches!(line.first(), Some(b'+' | b'-' | b'('))
 }
 
-/// Checks the byte that a value begins with. Said at the first byte, since the rest may never come.
+/// Checks the byte that a value begins with. The check looks at the first byte alone, since the rest may never come.
 #[inline]
 pub(super) fn check_first(first: u8, version: u8) -> Result<(), Malformed> {
     match first {
@@ -46,7 +46,7 @@ pub(super) fn check_first(first: u8, version: u8) -> Result<(), Malformed> {
     }
 }
 
-/// Why a value that begins with this byte is none of ours.
+/// The reason why no value of the protocol begins with this byte.
 #[cold]
 fn foreign(first: u8) -> Malformed {
     Malformed(match first {
@@ -63,24 +63,24 @@ fn foreign(first: u8) -> Malformed {
 
 /// Reads the first line of a value, whose first byte was checked.
 #[inline]
-pub(super) fn head(line: &[u8]) -> Result<Head, Malformed> {
+pub(super) fn head(line: &[u8]) -> Result<ValueHead, Malformed> {
     let Some((&first, rest)) = line.split_first() else {
         return Err(Malformed("an empty line, where a reply begins"));
     };
     match first {
-        b'$' if rest == b"-1" => Ok(Head::Null),
-        b'$' => string_len(rest).map(Head::String),
-        b'+' => Ok(Head::Status(rest == b"OK")),
-        b':' => integer(rest).map(Head::Integer).ok_or(Malformed("an integer has not 64 bits")),
-        b'*' if rest == b"-1" => Ok(Head::Null),
-        b'*' => count(rest, 1).map(Head::Array),
-        b'-' => Ok(Head::Error(fault(rest))),
+        b'$' if rest == b"-1" => Ok(ValueHead::Null),
+        b'$' => string_len(rest).map(ValueHead::String),
+        b'+' => Ok(ValueHead::Status(rest == b"OK")),
+        b':' => integer(rest).map(ValueHead::Integer).ok_or(Malformed("an integer has not 64 bits")),
+        b'*' if rest == b"-1" => Ok(ValueHead::Null),
+        b'*' => count(rest, 1).map(ValueHead::Array),
+        b'-' => Ok(ValueHead::Error(fault(rest))),
         _ => newer_head(first, rest),
     }
 }
 
-/// Takes the answer to a read of one key, where it is whole: a string, or nothing. Returns what follows. Anything else is
-/// left to the reading of a line, which finds the same in these.
+/// Takes the answer to a read of one key, where it is whole: a string, or nothing. Returns what follows. Anything else
+/// is left to the reading of a line, which finds the same in these.
 #[inline]
 pub(super) fn whole_value(bytes: &[u8], version: u8) -> Option<(Skimmed, &[u8])> {
     let miss = Skimmed { outcome: Outcome::Miss, items: 0 };
@@ -96,23 +96,23 @@ pub(super) fn whole_value(bytes: &[u8], version: u8) -> Option<(Skimmed, &[u8])>
 }
 
 /// The types that only RESP3 has.
-fn newer_head(first: u8, rest: &[u8]) -> Result<Head, Malformed> {
+fn newer_head(first: u8, rest: &[u8]) -> Result<ValueHead, Malformed> {
     let plain = |well_formed| match well_formed {
-        true => Ok(Head::Plain),
+        true => Ok(ValueHead::Plain),
         false => Err(Malformed("a boolean, a double or a big number is not of its form")),
     };
     match first {
-        b'_' if rest.is_empty() => Ok(Head::Null),
+        b'_' if rest.is_empty() => Ok(ValueHead::Null),
         b'_' => Err(Malformed("a null is followed by words")),
         b'#' => plain(matches!(rest, b"t" | b"f")),
         b',' => plain(is_double(rest)),
         b'(' => plain(is_big_number(rest)),
-        b'!' => string_len(rest).map(Head::ErrorString),
-        b'=' => string_len(rest).map(Head::Verbatim),
-        b'~' => count(rest, 1).map(Head::Group),
-        b'%' => count(rest, 2).map(Head::Group),
-        b'|' => count(rest, 2).map(Head::Attribute),
-        _ => count(rest, 1).map(Head::Push),
+        b'!' => string_len(rest).map(ValueHead::ErrorString),
+        b'=' => string_len(rest).map(ValueHead::Verbatim),
+        b'~' => count(rest, 1).map(ValueHead::Group),
+        b'%' => count(rest, 2).map(ValueHead::Group),
+        b'|' => count(rest, 2).map(ValueHead::Attribute),
+        _ => count(rest, 1).map(ValueHead::Push),
     }
 }
 
@@ -174,10 +174,10 @@ pub(super) fn fault(words: &[u8]) -> Fault {
 }
 
 /// Whether the line of a reply says more than its outcome.
-pub(super) fn said(head: Head, outcome: Outcome) -> bool {
+pub(super) fn said(head: ValueHead, outcome: Outcome) -> bool {
     match (head, outcome) {
-        (Head::Status(ok), _) => !ok,
-        (Head::Error(_), _) | (Head::Integer(_), Outcome::Ok) => true,
+        (ValueHead::Status(ok), _) => !ok,
+        (ValueHead::Error(_), _) | (ValueHead::Integer(_), Outcome::Ok) => true,
         _ => false,
     }
 }

@@ -21,7 +21,7 @@ pub struct Template {
     pieces: Vec<Piece>,
 }
 
-/// Some of a command.
+/// A piece of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
     /// Bytes of the protocol that are the same in every request.
@@ -32,7 +32,7 @@ enum Piece {
     Word(Vec<Part>),
 }
 
-/// Some of a word.
+/// A part of a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
     Text(Vec<u8>),
@@ -52,7 +52,7 @@ pub enum TemplateError {
     Glued,
     /// The first word is a place, or has one in it.
     NoCommand,
-    /// A place that nobody fills.
+    /// A place with an unknown name.
     Place(String),
     /// A command whose replies cannot be told apart from those of other requests.
     Unsuitable(&'static str),
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_template_is_said() {
+    fn a_text_that_is_no_template_is_refused_with_its_reason() {
         for (text, error) in [
             ("", TemplateError::Empty),
             ("  ", TemplateError::Empty),

@@ -3,19 +3,19 @@
 use crate::protocol::lines;
 use crate::protocol::{Fault, Malformed, Outcome, Step};
 
-/// How far the reply that is being read has come.
+/// The state of the reply that is being read.
 #[derive(Debug)]
-pub(super) struct Reply {
+pub(super) struct ReplyReader {
     /// Bytes of the value that are still to come.
     pub(super) body_left: u32,
-    pub(super) place: Place,
-    /// Whether it has had an item.
+    pub(super) place: TextPosition,
+    /// Whether an item of the reply has come.
     pub(super) found: bool,
 }
 
 /// Where in the stream of replies the next byte stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum TextPosition {
     /// In a line.
     Line,
     /// In the bytes of a value.
@@ -26,9 +26,9 @@ pub(super) enum Place {
     Feed,
 }
 
-impl Reply {
-    /// Takes the replies that make up nearly all of a run, where they are whole, at the price of one comparison. Anything
-    /// else is left to the full reading of a line, which finds the same in these.
+impl ReplyReader {
+    /// Takes the replies that make up nearly all of a run, where they are whole, at the price of one comparison.
+    /// Anything else is left to the full reading of a line, which finds the same in these.
     #[inline]
     pub(super) fn take_common<'i>(&mut self, first: u8, input: &mut &'i [u8]) -> Option<Step<'i>> {
         match first {
@@ -51,9 +51,9 @@ impl Reply {
 
     /// Reads any line.
     ///
-    /// More than the protocol document shows is taken in three places: errors without or with a text (memcached has both
-    /// for ERROR, and proxies leave out the text of the others), a colon after SERVER_ERROR (memcached's own `shutdown`
-    /// does that), and blanks after a number (the document allows them, and old servers sent them).
+    /// More than the protocol document shows is taken in three places: errors without or with a text (memcached has
+    /// both for ERROR, and proxies leave out the text of the others), a colon after SERVER_ERROR (memcached's own
+    /// `shutdown` does that), and blanks after a number (the document allows them, and old servers sent them).
     pub(super) fn take_line<'l>(&mut self, line: &'l [u8]) -> Result<Step<'l>, Malformed> {
         let word_bytes = line.iter().position(|&byte| byte == b' ').unwrap_or(line.len());
         let (word, text) = line.split_at(word_bytes);
@@ -85,10 +85,10 @@ impl Reply {
 
     /// An item begins.
     #[inline]
-    fn begin<'l>(&mut self, item: Item<'l>) -> Step<'l> {
+    fn begin<'l>(&mut self, item: ItemLine<'l>) -> Step<'l> {
         self.found = true;
         self.body_left = item.size;
-        self.place = if item.size > 0 { Place::Body } else { Place::Return };
+        self.place = if item.size > 0 { TextPosition::Body } else { TextPosition::Return };
         Step::Item { tag: None, key: item.key, size: u64::from(item.size), cas: item.cas, flags: item.flags }
     }
 
@@ -108,28 +108,28 @@ impl Reply {
         *input = rest;
         self.body_left -= body.len() as u32;
         if self.body_left == 0 {
-            self.place = Place::Return;
+            self.place = TextPosition::Return;
         }
         Step::Body(body)
     }
 
-    /// Takes the line end after a value; false where it is not all there.
+    /// Takes the line end after a value. Returns false where more bytes are needed.
     #[inline]
     pub(super) fn take_body_end(&mut self, input: &mut &[u8]) -> Result<bool, Malformed> {
-        if self.place == Place::Return {
+        if self.place == TextPosition::Return {
             let Some((&byte, rest)) = input.split_first() else { return Ok(false) };
             if byte != b'\r' {
                 return Err(lines::NO_VALUE_END);
             }
             *input = rest;
-            self.place = Place::Feed;
+            self.place = TextPosition::Feed;
         }
         let Some((&byte, rest)) = input.split_first() else { return Ok(false) };
         if byte != b'\n' {
             return Err(lines::NO_VALUE_END);
         }
         *input = rest;
-        self.place = Place::Line;
+        self.place = TextPosition::Line;
         Ok(true)
     }
 }
@@ -149,18 +149,18 @@ pub(super) fn after_item(bytes: &[u8]) -> Option<&[u8]> {
 }
 
 /// What a VALUE line says.
-struct Item<'a> {
+struct ItemLine<'a> {
     key: &'a [u8],
     flags: u32,
     size: u32,
     cas: u64,
 }
 
-/// Reads `VALUE <key> <flags> <bytes> [<cas unique>]` and returns what follows: the line end, or nothing where `line` has
-/// none. Exactly one blank stands between two words; no server is known that sends more. A size above 32 bits is no
+/// Reads `VALUE <key> <flags> <bytes> [<cas unique>]` and returns what follows: the line end, or nothing where `line`
+/// has none. Exactly one blank stands between two words; no server is known that sends more. A size above 32 bits is no
 /// answer of a server whose items are at most 1 GiB.
 #[inline]
-fn item(line: &[u8]) -> Option<(Item<'_>, &[u8])> {
+fn item(line: &[u8]) -> Option<(ItemLine<'_>, &[u8])> {
     let rest = line.strip_prefix(b"VALUE ")?;
     let key_bytes = lines::key_len(rest);
     if key_bytes == 0 || key_bytes > lines::KEY_MAX_BYTES {
@@ -170,7 +170,7 @@ fn item(line: &[u8]) -> Option<(Item<'_>, &[u8])> {
     let (flags, rest) = number_after_blank(rest)?;
     let (size, rest) = number_after_blank(rest)?;
     let (cas, rest) = if rest.first() == Some(&b' ') { number_after_blank(rest)? } else { (0, rest) };
-    Some((Item { key, flags: u32::try_from(flags).ok()?, size: u32::try_from(size).ok()?, cas }, rest))
+    Some((ItemLine { key, flags: u32::try_from(flags).ok()?, size: u32::try_from(size).ok()?, cas }, rest))
 }
 
 #[inline]
@@ -204,8 +204,8 @@ fn outcome(word: &[u8]) -> Option<Outcome> {
     })
 }
 
-/// The words that say that a request failed. The second line answers `slabs` and `lru_crawler`, which pummel sends
-/// nobody; they are here because the protocol names them.
+/// The words that say that a request failed. The second line of words answers `slabs` and `lru_crawler`, which pummel
+/// never sends; they are here because the protocol names them.
 fn fault(word: &[u8]) -> Option<Outcome> {
     let fault = match word {
         b"ERROR" => Fault::Protocol,
@@ -226,7 +226,8 @@ fn number(word: &[u8], text: &[u8]) -> Result<Step<'static>, Malformed> {
     }
 }
 
-/// Why a line that begins with this byte is none of ours. Said at the first byte, since the rest may never come.
+/// The reason why no line of the protocol begins with this byte. The check looks at the first byte alone, since the
+/// rest may never come.
 #[cold]
 pub(super) fn foreign(first: u8) -> Malformed {
     Malformed(match first {
@@ -238,7 +239,7 @@ pub(super) fn foreign(first: u8) -> Malformed {
     })
 }
 
-/// Why a line with this first word is none of ours.
+/// The reason why no line of the protocol begins with this word.
 #[cold]
 fn unknown(word: &[u8]) -> Malformed {
     Malformed(match word {

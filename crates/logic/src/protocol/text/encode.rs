@@ -8,12 +8,12 @@ const COMMAND_MAX_BYTES: usize = 2048;
 
 /// How command lines other than those of reads are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Style {
+pub(super) enum CommandStyle {
     /// As the protocol document has them.
     Plain,
     /// With a blank at their end, as mcperf writes them.
     Blank,
-    /// The same, and `set` is called `xxx`.
+    /// With a blank at their end, and `xxx` for `set`.
     Bogus,
 }
 
@@ -78,13 +78,13 @@ fn push_touching(word: &[u8], expiry_s: i64, out: &mut Outbox) {
 
 /// Writes everything that has exactly one key and may go without a reply.
 #[inline(never)]
-pub(super) fn encode_change(op: &Op<'_>, style: Style, out: &mut Outbox) -> Result<Expect, Refused> {
+pub(super) fn encode_change(op: &Op<'_>, style: CommandStyle, out: &mut Outbox) -> Result<Expect, Refused> {
     let Keys::One(key) = op.keys else { return Err(Refused("only reads take several keys")) };
     check_made_key(key, op)?;
     if op.verb.stores() || op.verb == Verb::Touch {
         lines::check_expiry(op.expiry_s)?;
     }
-    let is_bogus = style == Style::Bogus && op.verb == Verb::Set;
+    let is_bogus = style == CommandStyle::Bogus && op.verb == Verb::Set;
     out.push(if is_bogus { BOGUS_WORD } else { op.verb.name() }.as_bytes());
     out.push(b" ");
     out.push(key);
@@ -113,8 +113,8 @@ pub(super) fn encode_change(op: &Op<'_>, style: Style, out: &mut Outbox) -> Resu
     }
     out.push(match (op.noreply, style) {
         (true, _) => b" noreply\r\n",
-        (false, Style::Plain) => b"\r\n",
-        (false, Style::Blank | Style::Bogus) => b" \r\n",
+        (false, CommandStyle::Plain) => b"\r\n",
+        (false, CommandStyle::Blank | CommandStyle::Bogus) => b" \r\n",
     });
     if op.verb.stores() {
         out.push(op.value.own);

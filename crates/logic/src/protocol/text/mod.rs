@@ -3,30 +3,30 @@
 mod decode;
 mod encode;
 
-use self::decode::{Place, Reply, after_item, foreign, is_error};
+use self::decode::{ReplyReader, TextPosition, after_item, foreign, is_error};
 pub use self::encode::BOGUS_WORD;
-use self::encode::{Style, encode_change, encode_read};
+use self::encode::{CommandStyle, encode_change, encode_read};
 use super::lines::{self, Lines};
 use super::{Codec, Expect, Malformed, NOT_MEMCACHED, Op, Outcome, Refused, Skimmed, Step, Tag, Verb};
 use crate::connection::outbox::Outbox;
 
 /// The text protocol on one connection. Replies come in the order of requests and carry no tag.
 ///
-/// The codec does not know what was asked: a reply that does not fit the request is the caller's to notice, and so is an
-/// error line that answers a request without reply.
+/// The codec does not know what was asked. The caller has to notice a reply that does not fit its request, and an error
+/// line that answers a request without reply.
 #[derive(Debug)]
 pub struct Text {
     lines: Lines,
-    reply: Reply,
-    style: Style,
+    reply: ReplyReader,
+    style: CommandStyle,
 }
 
 impl Codec for Text {
     const ERRORS_END_ANYWHERE: bool = true;
 
     fn new() -> Text {
-        let reply = Reply { body_left: 0, place: Place::Line, found: false };
-        Text { lines: Lines::default(), reply, style: Style::Plain }
+        let reply = ReplyReader { body_left: 0, place: TextPosition::Line, found: false };
+        Text { lines: Lines::default(), reply, style: CommandStyle::Plain }
     }
 
     fn renew(&self) -> Text {
@@ -51,9 +51,9 @@ impl Codec for Text {
     #[inline]
     fn decode<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Result<Step<'s>, Malformed> {
         match self.reply.place {
-            Place::Line => {}
-            Place::Body => return Ok(self.reply.take_body(input)),
-            Place::Return | Place::Feed => {
+            TextPosition::Line => {}
+            TextPosition::Body => return Ok(self.reply.take_body(input)),
+            TextPosition::Return | TextPosition::Feed => {
                 if !self.reply.take_body_end(input)? {
                     return Ok(Step::Need);
                 }
@@ -76,7 +76,7 @@ impl Codec for Text {
 
     #[inline(always)]
     fn skim(&mut self, _oldest: Tag, input: &mut &[u8]) -> Option<Skimmed> {
-        if self.reply.place != Place::Line || self.reply.found || !self.lines.at_start() {
+        if self.reply.place != TextPosition::Line || self.reply.found || !self.lines.at_start() {
             return None;
         }
         let (mut rest, mut items) = (*input, 0);
@@ -97,19 +97,19 @@ impl Codec for Text {
 }
 
 impl Text {
-    /// The same, with a blank before the end of every command line that is not a read's and asks for a reply: mcperf's
-    /// requests, byte by byte.
+    /// A codec that writes a blank before the end of every command line that is not a read's and asks for a reply, as
+    /// mcperf does byte by byte.
     pub fn with_blanks() -> Text {
-        Text { style: Style::Blank, ..Text::new() }
+        Text { style: CommandStyle::Blank, ..Text::new() }
     }
 
-    /// The same as [`Text::with_blanks`], with [`BOGUS_WORD`] for `set`.
+    /// A codec that writes what [`Text::with_blanks`] writes, with [`BOGUS_WORD`] for `set`.
     pub fn with_bogus_sets() -> Text {
-        Text { style: Style::Bogus, ..Text::new() }
+        Text { style: CommandStyle::Bogus, ..Text::new() }
     }
 
-    /// Writes what proves who we are to a server that was started with a file of users, at the beginning of a
-    /// connection: `Stored` is a yes, a fault of the client a no.
+    /// Writes the authentication for a server that was started with a file of users, at the beginning of a connection.
+    /// The reply ends with `Stored` where the server accepts it, and with a fault of the client where it does not.
     ///
     /// # Errors
     /// Returns [`Refused`] for a user that is empty or has blanks, control characters or colons, and for a password

@@ -1,12 +1,12 @@
 //! memcached's binary protocol from the server's side: requests are carried out and become packets.
 
-use super::request::{Body, Command, HEADER_BYTES, Header, Kind, Request};
+use super::request::{BinaryCommand, Body, CommandKind, HEADER_BYTES, PacketHeader, Request};
 use crate::protocol::{Outcome, Verb};
 use crate::server::context::Context;
 use crate::server::contract::{ASKED_FOR_ERROR, VERSION};
-use crate::server::owed::Reply;
+use crate::server::owed::ReplyBuffer;
 use crate::server::stats::figures;
-use crate::server::store::{Incoming, Item, Match};
+use crate::server::store::{Incoming, Match, StoredItem};
 
 /// What a response begins with.
 const RESPONSE: u8 = 0x81;
@@ -29,44 +29,48 @@ const UNKNOWN: Status = Status(0x81, "Unknown command");
 const FAILED: Status = Status(0x84, ASKED_FOR_ERROR);
 
 /// Carries out `request` and writes its reply, if it has one.
-pub(in crate::server) fn answer(request: &Request<'_>, context: &mut Context<'_>, reply: &mut Reply) {
+pub(in crate::server) fn answer(request: &Request<'_>, context: &mut Context<'_>, reply: &mut ReplyBuffer) {
     let out = Out { header: request.header, reply };
     let (extras, key, value) = match request.body {
         Body::Whole { extras, key, value } => (extras, key, value),
         Body::TooLarge { key } => return too_large(request, key, context, out),
         Body::Broken => {
-            context.session.leaving = true;
+            context.session.is_closing = true;
             return out.fail(UNKNOWN);
         }
     };
     let Some(command) = request.command else { return out.fail(UNKNOWN) };
-    let open = matches!(command.kind, Kind::SaslList | Kind::SaslAuth | Kind::SaslStep | Kind::Version);
-    if context.is_shut_out() && !open {
-        context.session.leaving = true;
+    let open = matches!(
+        command.kind,
+        CommandKind::SaslList | CommandKind::SaslAuth | CommandKind::SaslStep | CommandKind::Version
+    );
+    if context.needs_login() && !open {
+        context.session.is_closing = true;
         return out.fail(SHUT_OUT);
     }
     if !is_well_formed(command, extras, key, value) {
-        context.session.leaving = true;
+        context.session.is_closing = true;
         return out.fail(INVALID);
     }
     carry_out(command, extras, key, value, context, out);
 }
 
 /// The answer to a request that was chosen to fail.
-pub(in crate::server) fn fail(request: &Request<'_>, reply: &mut Reply) {
+pub(in crate::server) fn fail(request: &Request<'_>, reply: &mut ReplyBuffer) {
     Out { header: request.header, reply }.fail(FAILED);
 }
 
-/// A packet for somebody who speaks another dialect.
-pub(in crate::server) fn foreign(reply: &mut Reply) {
-    let header = Header { opcode: 0, key_bytes: 0, extras_bytes: 0, body_bytes: 0, opaque: [0; 4], cas: 0 };
+/// A packet that answers a request of another dialect.
+pub(in crate::server) fn foreign(reply: &mut ReplyBuffer) {
+    let header =
+        PacketHeader { opcode: 0, key_bytes: 0, extras_bytes: 0, body_bytes: 0, opaque: [0; 4], cas: 0 };
     Out { header, reply }.fail(UNKNOWN);
 }
 
 /// Where the reply to one request goes.
 struct Out<'r> {
-    header: Header,
-    reply: &'r mut Reply,
+    header: PacketHeader,
+    reply: &'r mut ReplyBuffer,
 }
 
 impl Out<'_> {
@@ -97,23 +101,25 @@ impl Out<'_> {
 }
 
 /// Whether the request has the parts that its command needs, and no others.
-fn is_well_formed(command: Command, extras: &[u8], key: &[u8], value: &[u8]) -> bool {
+fn is_well_formed(command: BinaryCommand, extras: &[u8], key: &[u8], value: &[u8]) -> bool {
     let parts = (extras.len(), !key.is_empty(), !value.is_empty());
     match command.kind {
-        Kind::Get | Kind::Delete => matches!(parts, (0, true, false)),
-        Kind::GetAndTouch | Kind::Touch => matches!(parts, (4, true, false)),
-        Kind::Set | Kind::Add | Kind::Replace => matches!(parts, (8, true, _)),
-        Kind::Append | Kind::Prepend => matches!(parts, (0, true, _)),
-        Kind::Increment | Kind::Decrement => matches!(parts, (20, true, false)),
-        Kind::Flush => matches!(parts, (0 | 4, false, false)),
-        Kind::Noop | Kind::Version | Kind::Quit | Kind::SaslList => matches!(parts, (0, false, false)),
-        Kind::Stat => matches!(parts, (0, _, false)),
-        Kind::SaslAuth | Kind::SaslStep => matches!(parts, (0, true, _)),
+        CommandKind::Get | CommandKind::Delete => matches!(parts, (0, true, false)),
+        CommandKind::GetAndTouch | CommandKind::Touch => matches!(parts, (4, true, false)),
+        CommandKind::Set | CommandKind::Add | CommandKind::Replace => matches!(parts, (8, true, _)),
+        CommandKind::Append | CommandKind::Prepend => matches!(parts, (0, true, _)),
+        CommandKind::Increment | CommandKind::Decrement => matches!(parts, (20, true, false)),
+        CommandKind::Flush => matches!(parts, (0 | 4, false, false)),
+        CommandKind::Noop | CommandKind::Version | CommandKind::Quit | CommandKind::SaslList => {
+            matches!(parts, (0, false, false))
+        }
+        CommandKind::Stat => matches!(parts, (0, _, false)),
+        CommandKind::SaslAuth | CommandKind::SaslStep => matches!(parts, (0, true, _)),
     }
 }
 
 fn carry_out(
-    command: Command,
+    command: BinaryCommand,
     extras: &[u8],
     key: &[u8],
     value: &[u8],
@@ -121,12 +127,18 @@ fn carry_out(
     mut out: Out<'_>,
 ) {
     match command.kind {
-        Kind::Get | Kind::GetAndTouch | Kind::Touch => read(command, extras, key, context, out),
-        Kind::Set | Kind::Add | Kind::Replace | Kind::Append | Kind::Prepend => {
+        CommandKind::Get | CommandKind::GetAndTouch | CommandKind::Touch => {
+            read(command, extras, key, context, out)
+        }
+        CommandKind::Set
+        | CommandKind::Add
+        | CommandKind::Replace
+        | CommandKind::Append
+        | CommandKind::Prepend => {
             put(command, extras, key, value, context, out);
         }
-        Kind::Increment | Kind::Decrement => count(command, extras, key, context, out),
-        Kind::Delete => {
+        CommandKind::Increment | CommandKind::Decrement => count(command, extras, key, context, out),
+        CommandKind::Delete => {
             let wanted = if out.header.cas == 0 { Match::Any } else { Match::Only(out.header.cas) };
             match context.store.delete(key, wanted, context.now) {
                 Outcome::Deleted if command.quiet => {}
@@ -135,24 +147,26 @@ fn carry_out(
                 _ => out.fail(NOT_FOUND),
             }
         }
-        Kind::Flush => {
+        CommandKind::Flush => {
             context.store.flush(number(extras) as i32, context.now);
             if !command.quiet {
                 out.done(&[], 0);
             }
         }
-        Kind::Noop => out.done(&[], 0),
-        Kind::Version => out.done(VERSION.as_bytes(), 0),
-        Kind::Stat => stat(key, context, out),
-        Kind::Quit => {
-            context.session.leaving = true;
+        CommandKind::Noop => out.done(&[], 0),
+        CommandKind::Version => out.done(VERSION.as_bytes(), 0),
+        CommandKind::Stat => stat(key, context, out),
+        CommandKind::Quit => {
+            context.session.is_closing = true;
             if !command.quiet {
                 out.done(&[], 0);
             }
         }
-        Kind::SaslList | Kind::SaslAuth | Kind::SaslStep if context.login.is_none() => out.fail(UNKNOWN),
-        Kind::SaslList => out.done(b"PLAIN", 0),
-        Kind::SaslAuth | Kind::SaslStep => {
+        CommandKind::SaslList | CommandKind::SaslAuth | CommandKind::SaslStep if context.login.is_none() => {
+            out.fail(UNKNOWN)
+        }
+        CommandKind::SaslList => out.done(b"PLAIN", 0),
+        CommandKind::SaslAuth | CommandKind::SaslStep => {
             // RFC 4616: an identity to act as, which is ignored, then user and password, apart by zero bytes.
             let mut parts = value.splitn(3, |&byte| byte == 0).skip(1);
             let (user, password) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
@@ -172,15 +186,15 @@ fn number(extras: &[u8]) -> u32 {
     extras.first_chunk::<4>().map_or(0, |bytes| u32::from_be_bytes(*bytes))
 }
 
-fn read(command: Command, extras: &[u8], key: &[u8], context: &mut Context<'_>, mut out: Out<'_>) {
+fn read(command: BinaryCommand, extras: &[u8], key: &[u8], context: &mut Context<'_>, mut out: Out<'_>) {
     let now = context.now;
     let store = &mut *context.store;
     let item = match command.kind {
-        Kind::Get => store.read(key, now),
+        CommandKind::Get => store.read(key, now),
         _ => store.read_and_touch(key, number(extras) as i32, now),
     };
     let shown_key = if command.with_key { key } else { &[] };
-    let Some(Item { value, flags, cas, .. }) = item.cloned() else {
+    let Some(StoredItem { value, flags, cas, .. }) = item.cloned() else {
         if command.quiet {
             return;
         }
@@ -190,7 +204,7 @@ fn read(command: Command, extras: &[u8], key: &[u8], context: &mut Context<'_>, 
         out.head(NOT_FOUND.0, [0, key.len(), 0], 0);
         return out.reply.push(key);
     };
-    if command.kind == Kind::Touch {
+    if command.kind == CommandKind::Touch {
         out.head(0, [4, 0, 0], cas);
         return out.reply.push(&flags.to_be_bytes());
     }
@@ -201,7 +215,14 @@ fn read(command: Command, extras: &[u8], key: &[u8], context: &mut Context<'_>, 
     out.reply.push_value(value);
 }
 
-fn put(command: Command, extras: &[u8], key: &[u8], value: &[u8], context: &mut Context<'_>, out: Out<'_>) {
+fn put(
+    command: BinaryCommand,
+    extras: &[u8],
+    key: &[u8],
+    value: &[u8],
+    context: &mut Context<'_>,
+    out: Out<'_>,
+) {
     let cas = out.header.cas;
     let flags = number(extras);
     let expiry_s = number(extras.get(4..).unwrap_or_default()) as i32;
@@ -217,36 +238,38 @@ fn put(command: Command, extras: &[u8], key: &[u8], value: &[u8], context: &mut 
         Outcome::Exists => out.fail(EXISTS),
         Outcome::NotFound => out.fail(NOT_FOUND),
         _ => out.fail(match command.kind {
-            Kind::Add => EXISTS,
-            Kind::Replace => NOT_FOUND,
+            CommandKind::Add => EXISTS,
+            CommandKind::Replace => NOT_FOUND,
             _ => NOT_STORED,
         }),
     }
 }
 
-fn verb_of(kind: Kind, cas: u64) -> Verb {
+fn verb_of(kind: CommandKind, cas: u64) -> Verb {
     match kind {
-        Kind::Add => Verb::Add,
-        Kind::Append => Verb::Append,
-        Kind::Prepend => Verb::Prepend,
+        CommandKind::Add => Verb::Add,
+        CommandKind::Append => Verb::Append,
+        CommandKind::Prepend => Verb::Prepend,
         _ if cas != 0 => Verb::Cas,
-        Kind::Replace => Verb::Replace,
+        CommandKind::Replace => Verb::Replace,
         _ => Verb::Set,
     }
 }
 
 fn too_large(request: &Request<'_>, key: &[u8], context: &mut Context<'_>, out: Out<'_>) {
-    if context.is_shut_out() {
-        context.session.leaving = true;
+    if context.needs_login() {
+        context.session.is_closing = true;
         return out.fail(SHUT_OUT);
     }
-    if request.command.is_some_and(|command| matches!(command.kind, Kind::Set | Kind::Add | Kind::Replace)) {
+    if request.command.is_some_and(|command| {
+        matches!(command.kind, CommandKind::Set | CommandKind::Add | CommandKind::Replace)
+    }) {
         context.store.forget_replaced(Verb::Set, key, context.now);
     }
     out.fail(TOO_LARGE);
 }
 
-fn count(command: Command, extras: &[u8], key: &[u8], context: &mut Context<'_>, out: Out<'_>) {
+fn count(command: BinaryCommand, extras: &[u8], key: &[u8], context: &mut Context<'_>, out: Out<'_>) {
     let long = |from: usize| {
         extras
             .get(from..)
@@ -254,7 +277,7 @@ fn count(command: Command, extras: &[u8], key: &[u8], context: &mut Context<'_>,
             .map_or(0, |bytes| u64::from_be_bytes(*bytes))
     };
     let (delta, initial, expiry) = (long(0), long(8), number(&extras[16..]));
-    let verb = if command.kind == Kind::Increment { Verb::Incr } else { Verb::Decr };
+    let verb = if command.kind == CommandKind::Increment { Verb::Incr } else { Verb::Decr };
     let wanted = if out.header.cas == 0 { Match::Any } else { Match::Only(out.header.cas) };
     let (store, now) = (&mut *context.store, context.now);
     let outcome = match expiry {

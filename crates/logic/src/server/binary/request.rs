@@ -16,7 +16,7 @@ const KEEP_BYTES: usize = 64 * 1024;
 
 /// What a command does; its quiet form and the one that repeats the key are kept apart from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum CommandKind {
     Get,
     GetAndTouch,
     Touch,
@@ -40,54 +40,54 @@ pub(super) enum Kind {
 
 /// What is known of a code.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Command {
-    pub(super) kind: Kind,
+pub(super) struct BinaryCommand {
+    pub(super) kind: CommandKind,
     pub(super) name: &'static str,
     pub(super) quiet: bool,
     pub(super) with_key: bool,
 }
 
-impl Command {
-    fn of(opcode: u8) -> Option<Command> {
-        let command = |kind, name, quiet, with_key| Some(Command { kind, name, quiet, with_key });
+impl BinaryCommand {
+    fn of(opcode: u8) -> Option<BinaryCommand> {
+        let command = |kind, name, quiet, with_key| Some(BinaryCommand { kind, name, quiet, with_key });
         let loud = |kind, name| command(kind, name, false, false);
         let quiet = |kind, name| command(kind, name, true, false);
         match opcode {
-            0x00 => loud(Kind::Get, "get"),
-            0x01 => loud(Kind::Set, "set"),
-            0x02 => loud(Kind::Add, "add"),
-            0x03 => loud(Kind::Replace, "replace"),
-            0x04 => loud(Kind::Delete, "delete"),
-            0x05 => loud(Kind::Increment, "incr"),
-            0x06 => loud(Kind::Decrement, "decr"),
-            0x07 => loud(Kind::Quit, "quit"),
-            0x08 => loud(Kind::Flush, "flush_all"),
-            0x09 => quiet(Kind::Get, "getq"),
-            0x0a => loud(Kind::Noop, "noop"),
-            0x0b => loud(Kind::Version, "version"),
-            0x0c => command(Kind::Get, "getk", false, true),
-            0x0d => command(Kind::Get, "getkq", true, true),
-            0x0e => loud(Kind::Append, "append"),
-            0x0f => loud(Kind::Prepend, "prepend"),
-            0x10 => loud(Kind::Stat, "stats"),
-            0x11 => quiet(Kind::Set, "setq"),
-            0x12 => quiet(Kind::Add, "addq"),
-            0x13 => quiet(Kind::Replace, "replaceq"),
-            0x14 => quiet(Kind::Delete, "deleteq"),
-            0x15 => quiet(Kind::Increment, "incrq"),
-            0x16 => quiet(Kind::Decrement, "decrq"),
-            0x17 => quiet(Kind::Quit, "quitq"),
-            0x18 => quiet(Kind::Flush, "flush_allq"),
-            0x19 => quiet(Kind::Append, "appendq"),
-            0x1a => quiet(Kind::Prepend, "prependq"),
-            0x1c => loud(Kind::Touch, "touch"),
-            0x1d => loud(Kind::GetAndTouch, "gat"),
-            0x1e => quiet(Kind::GetAndTouch, "gatq"),
-            0x20 => loud(Kind::SaslList, "sasl_list"),
-            0x21 => loud(Kind::SaslAuth, "sasl_auth"),
-            0x22 => loud(Kind::SaslStep, "sasl_step"),
-            0x23 => command(Kind::GetAndTouch, "gatk", false, true),
-            0x24 => command(Kind::GetAndTouch, "gatkq", true, true),
+            0x00 => loud(CommandKind::Get, "get"),
+            0x01 => loud(CommandKind::Set, "set"),
+            0x02 => loud(CommandKind::Add, "add"),
+            0x03 => loud(CommandKind::Replace, "replace"),
+            0x04 => loud(CommandKind::Delete, "delete"),
+            0x05 => loud(CommandKind::Increment, "incr"),
+            0x06 => loud(CommandKind::Decrement, "decr"),
+            0x07 => loud(CommandKind::Quit, "quit"),
+            0x08 => loud(CommandKind::Flush, "flush_all"),
+            0x09 => quiet(CommandKind::Get, "getq"),
+            0x0a => loud(CommandKind::Noop, "noop"),
+            0x0b => loud(CommandKind::Version, "version"),
+            0x0c => command(CommandKind::Get, "getk", false, true),
+            0x0d => command(CommandKind::Get, "getkq", true, true),
+            0x0e => loud(CommandKind::Append, "append"),
+            0x0f => loud(CommandKind::Prepend, "prepend"),
+            0x10 => loud(CommandKind::Stat, "stats"),
+            0x11 => quiet(CommandKind::Set, "setq"),
+            0x12 => quiet(CommandKind::Add, "addq"),
+            0x13 => quiet(CommandKind::Replace, "replaceq"),
+            0x14 => quiet(CommandKind::Delete, "deleteq"),
+            0x15 => quiet(CommandKind::Increment, "incrq"),
+            0x16 => quiet(CommandKind::Decrement, "decrq"),
+            0x17 => quiet(CommandKind::Quit, "quitq"),
+            0x18 => quiet(CommandKind::Flush, "flush_allq"),
+            0x19 => quiet(CommandKind::Append, "appendq"),
+            0x1a => quiet(CommandKind::Prepend, "prependq"),
+            0x1c => loud(CommandKind::Touch, "touch"),
+            0x1d => loud(CommandKind::GetAndTouch, "gat"),
+            0x1e => quiet(CommandKind::GetAndTouch, "gatq"),
+            0x20 => loud(CommandKind::SaslList, "sasl_list"),
+            0x21 => loud(CommandKind::SaslAuth, "sasl_auth"),
+            0x22 => loud(CommandKind::SaslStep, "sasl_step"),
+            0x23 => command(CommandKind::GetAndTouch, "gatk", false, true),
+            0x24 => command(CommandKind::GetAndTouch, "gatkq", true, true),
             _ => None,
         }
     }
@@ -95,7 +95,7 @@ impl Command {
 
 /// The header of a request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Header {
+pub(super) struct PacketHeader {
     pub(super) opcode: u8,
     pub(super) key_bytes: usize,
     pub(super) extras_bytes: usize,
@@ -105,10 +105,10 @@ pub(super) struct Header {
     pub(super) cas: u64,
 }
 
-impl Header {
-    fn read(bytes: &[u8; HEADER_BYTES]) -> Header {
+impl PacketHeader {
+    fn read(bytes: &[u8; HEADER_BYTES]) -> PacketHeader {
         let [_, opcode, k0, k1, extras, _, _, _, b0, b1, b2, b3, o0, o1, o2, o3, cas @ ..] = *bytes;
-        Header {
+        PacketHeader {
             opcode,
             key_bytes: usize::from(u16::from_be_bytes([k0, k1])),
             extras_bytes: usize::from(extras),
@@ -138,8 +138,8 @@ pub(super) enum Body<'a> {
 /// One request.
 #[derive(Debug)]
 pub(in crate::server) struct Request<'a> {
-    pub(super) header: Header,
-    pub(super) command: Option<Command>,
+    pub(super) header: PacketHeader,
+    pub(super) command: Option<BinaryCommand>,
     pub(super) body: Body<'a>,
 }
 
@@ -151,7 +151,7 @@ impl Request<'_> {
         }
     }
 
-    /// Whether it carries the mark of copies.
+    /// Whether the request carries the mark of copies.
     pub(in crate::server) fn is_copy(&self) -> bool {
         self.header.opaque == MARK
     }
@@ -186,10 +186,10 @@ impl Parser {
             match input.first() {
                 None => return ParserStep::Need,
                 Some(&REQUEST) => {}
-                Some(_) => return ParserStep::HangUp,
+                Some(_) => return ParserStep::Close,
             }
             if let Some(head) = input.first_chunk::<HEADER_BYTES>() {
-                let header = Header::read(head);
+                let header = PacketHeader::read(head);
                 let (kept_bytes, skip) = extent(&header, item_max_bytes);
                 if skip == 0
                     && let Some((packet, rest)) = input.split_at_checked(kept_bytes)
@@ -202,11 +202,11 @@ impl Parser {
         self.next_cut(input, item_max_bytes)
     }
 
-    /// The same for a packet that arrives in pieces, or of which something is skipped.
+    /// Takes the next step of a packet that arrives in pieces, or of which bytes are skipped.
     fn next_cut<'s>(&'s mut self, input: &mut &[u8], item_max_bytes: usize) -> ParserStep<Request<'s>> {
         self.fill(HEADER_BYTES, input);
         let Some(head) = self.bytes.first_chunk::<HEADER_BYTES>() else { return ParserStep::Need };
-        let header = Header::read(head);
+        let header = PacketHeader::read(head);
         let (kept_bytes, skip) = extent(&header, item_max_bytes);
         if self.bytes.len() < kept_bytes {
             self.fill(kept_bytes, input);
@@ -237,7 +237,7 @@ impl Parser {
 }
 
 /// How many bytes of a packet are kept, and how many after them are skipped.
-fn extent(header: &Header, item_max_bytes: usize) -> (usize, usize) {
+fn extent(header: &PacketHeader, item_max_bytes: usize) -> (usize, usize) {
     if header.is_broken() {
         return (HEADER_BYTES, 0);
     }
@@ -249,7 +249,7 @@ fn extent(header: &Header, item_max_bytes: usize) -> (usize, usize) {
     }
 }
 
-fn request(header: Header, packet: &[u8], skipped: bool) -> Request<'_> {
+fn request(header: PacketHeader, packet: &[u8], skipped: bool) -> Request<'_> {
     let body = if header.is_broken() {
         Body::Broken
     } else {
@@ -257,5 +257,5 @@ fn request(header: Header, packet: &[u8], skipped: bool) -> Request<'_> {
         let (key, value) = rest.split_at(header.key_bytes);
         if skipped { Body::TooLarge { key } } else { Body::Whole { extras, key, value } }
     };
-    Request { header, command: Command::of(header.opcode), body }
+    Request { header, command: BinaryCommand::of(header.opcode), body }
 }

@@ -1,4 +1,5 @@
-//! memcached's meta commands (mg, ms, md, ma, mn, me) from the server's side: lines of the text protocol become replies.
+//! memcached's meta commands (mg, ms, md, ma, mn, me) from the server's side: lines of the text protocol become
+//! replies.
 //!
 //! Follows memcached's `protocol.txt` and, where that is silent, what memcached 1.6.18 does.
 
@@ -9,8 +10,8 @@ use super::request::{Meta, Payload, words};
 use crate::protocol::{Outcome, Verb, lines};
 use crate::server::context::Context;
 use crate::server::lines::{BAD_CHUNK, BAD_FORMAT, ERROR, NOT_A_NUMBER, TOO_LARGE, say, signed, unsigned};
-use crate::server::owed::Reply;
-use crate::server::store::{Ask, Glance, Incoming, KEY_MAX_BYTES, Match, item_len_bytes};
+use crate::server::owed::ReplyBuffer;
+use crate::server::store::{Incoming, KEY_MAX_BYTES, Match, MetaRead, MetaReadOptions, item_len_bytes};
 use crate::time::{NEVER, Nanos, SECOND};
 
 /// Longest opaque, with its letter.
@@ -32,7 +33,7 @@ pub(in crate::server) fn answer(
     line: &[u8],
     payload: Payload<'_>,
     context: &mut Context<'_>,
-    reply: &mut Reply,
+    reply: &mut ReplyBuffer,
 ) {
     if meta == Meta::Noop {
         return say("MN", reply);
@@ -50,13 +51,13 @@ pub(in crate::server) fn answer(
     }
 }
 
-/// A line, read.
+/// The parsed line of a meta command.
 struct Request<'a> {
     /// The key as it was sent.
     sent: &'a [u8],
     /// The key.
     key: Vec<u8>,
-    /// All after the key, and after the length of a value.
+    /// The flags: all words after the key, and after the length of a value.
     flags: Vec<&'a [u8]>,
     encoded: bool,
     quiet: bool,
@@ -157,15 +158,16 @@ impl<'a> Request<'a> {
         Ok(())
     }
 
-    fn get(&self, context: &mut Context<'_>, reply: &mut Reply) {
-        let ask = Ask { vivify_s: self.vivify_s, recache_s: self.recache_s, expiry_s: self.expiry_s };
-        let Some(glance) = context.store.glance(&self.key, &ask, context.now) else {
+    fn get(&self, context: &mut Context<'_>, reply: &mut ReplyBuffer) {
+        let ask =
+            MetaReadOptions { vivify_s: self.vivify_s, recache_s: self.recache_s, expiry_s: self.expiry_s };
+        let Some(meta_read) = context.store.meta_read(&self.key, &ask, context.now) else {
             if !self.quiet {
                 self.end(b"EN", reply);
             }
             return;
         };
-        let value = glance.item.value.clone();
+        let value = meta_read.item.value.clone();
         let value = self.wants_value.then(|| context.faults.tamper(context.store, &self.key, value));
         match &value {
             Some(value) => {
@@ -174,8 +176,9 @@ impl<'a> Request<'a> {
             }
             None => reply.push(b"HD"),
         }
-        self.push_item_flags(&glance, context.now, reply);
-        for (set, letter) in [(glance.recaching, b" Z"), (glance.item.is_stale(), b" X"), (glance.won, b" W")]
+        self.push_item_flags(&meta_read, context.now, reply);
+        for (set, letter) in
+            [(meta_read.recaching, b" Z"), (meta_read.item.is_stale(), b" X"), (meta_read.won, b" W")]
         {
             if set {
                 reply.push(letter);
@@ -189,15 +192,15 @@ impl<'a> Request<'a> {
     }
 
     /// Writes what a read asked to know, in the order in which it asked.
-    fn push_item_flags(&self, glance: &Glance, now: Nanos, reply: &mut Reply) {
-        let item = &glance.item;
+    fn push_item_flags(&self, meta_read: &MetaRead, now: Nanos, reply: &mut ReplyBuffer) {
+        let item = &meta_read.item;
         for flag in &self.flags {
             let number = match flag[0] {
                 b'f' => u64::from(item.flags),
                 b'c' => item.cas,
                 b's' => item.value.len() as u64,
-                b'h' => u64::from(glance.read_before),
-                b'l' => now.saturating_sub(glance.last_read) / SECOND,
+                b'h' => u64::from(meta_read.read_before),
+                b'l' => now.saturating_sub(meta_read.last_read) / SECOND,
                 b't' => {
                     push_remaining(item.expires, now, reply);
                     continue;
@@ -217,7 +220,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    fn set(&self, payload: Payload<'_>, context: &mut Context<'_>, reply: &mut Reply) {
+    fn set(&self, payload: Payload<'_>, context: &mut Context<'_>, reply: &mut ReplyBuffer) {
         let verb = match (self.mode, self.cas) {
             (None | Some(b'S'), None) => Verb::Set,
             (None | Some(b'S'), Some(_)) => Verb::Cas,
@@ -262,7 +265,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    fn delete(&self, context: &mut Context<'_>, reply: &mut Reply) {
+    fn delete(&self, context: &mut Context<'_>, reply: &mut ReplyBuffer) {
         let wanted = self.cas.map_or(Match::Any, Match::Only);
         let outcome = match self.invalidate {
             true => context.store.invalidate(&self.key, wanted, self.expiry_s, context.now),
@@ -279,7 +282,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    fn count(&self, context: &mut Context<'_>, reply: &mut Reply) {
+    fn count(&self, context: &mut Context<'_>, reply: &mut ReplyBuffer) {
         let verb = match self.mode {
             None | Some(b'I' | b'+') => Verb::Incr,
             Some(b'D' | b'-') => Verb::Decr,
@@ -316,7 +319,7 @@ impl<'a> Request<'a> {
         say(&digits, reply);
     }
 
-    fn debug(&self, context: &mut Context<'_>, reply: &mut Reply) {
+    fn debug(&self, context: &mut Context<'_>, reply: &mut ReplyBuffer) {
         let now = context.now;
         context.store.counts.cmd_meta += 1;
         let Some(item) = context.store.peek(&self.key, now) else { return say("EN", reply) };
@@ -334,7 +337,7 @@ impl<'a> Request<'a> {
     }
 
     /// Writes a line of a code, and what was sent to be repeated.
-    fn end(&self, code: &[u8], reply: &mut Reply) {
+    fn end(&self, code: &[u8], reply: &mut ReplyBuffer) {
         reply.push(code);
         for flag in &self.flags {
             match flag[0] {
@@ -346,8 +349,8 @@ impl<'a> Request<'a> {
         reply.push(b"\r\n");
     }
 
-    /// The same, with the CAS unique and the remaining time.
-    fn end_with(&self, code: &[u8], cas: u64, expires: Nanos, now: Nanos, reply: &mut Reply) {
+    /// Writes a line of a code and the flags to be repeated, with the CAS unique and the remaining time.
+    fn end_with(&self, code: &[u8], cas: u64, expires: Nanos, now: Nanos, reply: &mut ReplyBuffer) {
         reply.push(code);
         for flag in &self.flags {
             match flag[0] {
@@ -365,12 +368,12 @@ impl<'a> Request<'a> {
     }
 }
 
-fn push_word(word: &[u8], reply: &mut Reply) {
+fn push_word(word: &[u8], reply: &mut ReplyBuffer) {
     reply.push(b" ");
     reply.push(word);
 }
 
-fn push_sent_key(sent: &[u8], encoded: bool, reply: &mut Reply) {
+fn push_sent_key(sent: &[u8], encoded: bool, reply: &mut ReplyBuffer) {
     reply.push(b" k");
     reply.push(sent);
     if encoded {
@@ -378,7 +381,7 @@ fn push_sent_key(sent: &[u8], encoded: bool, reply: &mut Reply) {
     }
 }
 
-fn push_key(key: &[u8], encoded: bool, reply: &mut Reply) {
+fn push_key(key: &[u8], encoded: bool, reply: &mut ReplyBuffer) {
     if encoded {
         push_sent_key(BASE64.encode(key).as_bytes(), true, reply);
     } else {
@@ -386,7 +389,7 @@ fn push_key(key: &[u8], encoded: bool, reply: &mut Reply) {
     }
 }
 
-fn push_remaining(expires: Nanos, now: Nanos, reply: &mut Reply) {
+fn push_remaining(expires: Nanos, now: Nanos, reply: &mut ReplyBuffer) {
     if expires == NEVER {
         reply.push(b" t-1");
     } else {
@@ -395,7 +398,7 @@ fn push_remaining(expires: Nanos, now: Nanos, reply: &mut Reply) {
     }
 }
 
-/// Begun seconds count.
+/// The remaining time in seconds, rounded up.
 fn remaining_s(expires: Nanos, now: Nanos) -> u64 {
     expires.saturating_sub(now).div_ceil(SECOND)
 }

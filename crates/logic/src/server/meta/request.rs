@@ -1,4 +1,4 @@
-//! memcached's meta commands as they are asked: which one, and the value that it came with.
+//! memcached's meta commands as requests: the command, and the value that it came with.
 
 use crate::server::lines::{BAD_FORMAT, ERROR, signed, unsigned};
 use crate::server::store::{KEY_MAX_BYTES, item_len_bytes};
@@ -21,9 +21,9 @@ pub(in crate::server) enum Payload<'a> {
     None,
     /// The value.
     Value(&'a [u8]),
-    /// It did not end as it should.
+    /// The value did not end as it should.
     Spoiled,
-    /// It was too large, and skipped.
+    /// The value was too large, and was skipped.
     TooLarge,
 }
 

@@ -2,20 +2,20 @@
 
 use super::call::{Call, TOO_LARGE, error};
 use super::command;
-use super::request::{Asked, Request};
+use super::request::{Request, RespRequest};
 use crate::server::context::Context;
 use crate::server::contract::ASKED_FOR_ERROR;
-use crate::server::owed::Reply;
+use crate::server::owed::ReplyBuffer;
 
 const SHUT_OUT: &str = "NOAUTH Authentication required.";
 
 /// Carries out `request` and writes its reply.
-pub(in crate::server) fn answer(request: &Request<'_>, context: &mut Context<'_>, reply: &mut Reply) {
+pub(in crate::server) fn answer(request: &Request<'_>, context: &mut Context<'_>, reply: &mut ReplyBuffer) {
     let words = match request.0 {
-        Asked::Words(words) => words,
-        Asked::TooLong => return error(TOO_LARGE, reply),
-        Asked::Broken(why) => {
-            context.session.leaving = true;
+        RespRequest::Words(words) => words,
+        RespRequest::TooLong => return error(TOO_LARGE, reply),
+        RespRequest::Broken(why) => {
+            context.session.is_closing = true;
             return error(&format!("ERR Protocol error: {why}"), reply);
         }
     };
@@ -29,7 +29,7 @@ pub(in crate::server) fn answer(request: &Request<'_>, context: &mut Context<'_>
         let words = format!("ERR wrong number of arguments for '{}' command", command.name);
         return error(&words, reply);
     }
-    if context.is_shut_out() && !matches!(command.name, "auth" | "hello" | "quit") {
+    if context.needs_login() && !matches!(command.name, "auth" | "hello" | "quit") {
         return error(SHUT_OUT, reply);
     }
     context.calls.count(place, command.name);
@@ -37,14 +37,14 @@ pub(in crate::server) fn answer(request: &Request<'_>, context: &mut Context<'_>
 }
 
 /// The answer to a request that was chosen to fail. Its first word is one that says that the server is at fault.
-pub(in crate::server) fn fail(reply: &mut Reply) {
+pub(in crate::server) fn fail(reply: &mut ReplyBuffer) {
     error(&format!("TRYAGAIN {ASKED_FOR_ERROR}"), reply);
 }
 
 /// The name of the command that is asked for; `error` for one that is not understood.
 pub(in crate::server) fn verb(request: &Request<'_>) -> &'static str {
     match request.0 {
-        Asked::Words(words) => command::find(words.key(0)).map_or("error", |(_, command)| command.name),
-        Asked::TooLong | Asked::Broken(_) => "error",
+        RespRequest::Words(words) => command::find(words.key(0)).map_or("error", |(_, command)| command.name),
+        RespRequest::TooLong | RespRequest::Broken(_) => "error",
     }
 }

@@ -1,12 +1,12 @@
-//! One command on its way: its words, what its answer depends on, and the ways in which it is answered.
+//! One command that is being carried out: its words, the context of its answer, and the ways in which it is answered.
 
 use std::sync::Arc;
 
 use crate::protocol::Keys;
 use crate::server::context::Context;
-use crate::server::owed::Reply;
+use crate::server::owed::ReplyBuffer;
 use crate::server::resp::request::signed;
-use crate::server::store::{Form, Item, item_len_bytes};
+use crate::server::store::{Form, StoredItem, item_len_bytes};
 use crate::time::{NEVER, Nanos};
 
 pub(super) const SYNTAX: &str = "ERR syntax error";
@@ -17,17 +17,17 @@ pub(super) const TOO_LARGE: &str = "ERR string exceeds maximum allowed size";
 pub(super) const WRONG_LOGIN: &str = "WRONGPASS invalid username-password pair or user is disabled.";
 
 /// Writes an error with these words.
-pub(super) fn error(words: &str, reply: &mut Reply) {
+pub(super) fn error(words: &str, reply: &mut ReplyBuffer) {
     reply.push(b"-");
     reply.push(words.as_bytes());
     reply.push(b"\r\n");
 }
 
-/// A command on its way.
+/// A command that is being carried out.
 pub(super) struct Call<'c, 'x, 'w> {
     pub(super) words: Keys<'w>,
     pub(super) context: &'c mut Context<'x>,
-    pub(super) reply: &'c mut Reply,
+    pub(super) reply: &'c mut ReplyBuffer,
 }
 
 impl<'w> Call<'_, '_, 'w> {
@@ -108,8 +108,8 @@ impl<'w> Call<'_, '_, 'w> {
         }
     }
 
-    /// What is stored under the key, if it is of the form that the command needs; says so if it is not.
-    pub(super) fn stored(&mut self, key: &[u8], form: Form) -> Result<Option<Item>, ()> {
+    /// The item under the key, if it has the form that the command needs; writes an error if it has another.
+    pub(super) fn stored(&mut self, key: &[u8], form: Form) -> Result<Option<StoredItem>, ()> {
         match self.context.store.peek(key, self.context.now) {
             Some(item) if item.form() != form => {
                 self.error(WRONG_TYPE);
@@ -119,13 +119,13 @@ impl<'w> Call<'_, '_, 'w> {
         }
     }
 
-    /// Stores as a command that sets, or says why that cannot be.
+    /// Stores a value as a setting command does, or writes the error that forbids it.
     pub(super) fn write(&mut self, key: &[u8], value: &[u8], form: Form, expires: Nanos) -> Result<(), ()> {
         self.context.store.counts.cmd_set += 1;
         self.keep(key, value, form, expires)
     }
 
-    /// Stores, or says why that cannot be.
+    /// Stores a value, or writes the error that forbids it.
     pub(super) fn keep(&mut self, key: &[u8], value: &[u8], form: Form, expires: Nanos) -> Result<(), ()> {
         if item_len_bytes(key.len(), 0, value.len()) > self.context.store.limits().item_max_bytes {
             self.context.store.counts.store_too_large += 1;

@@ -4,19 +4,19 @@ use super::call::Call;
 use super::{connection, hashes, keys, strings};
 
 /// A command.
-pub(super) struct Command {
-    /// In lower case.
+pub(super) struct RespCommand {
+    /// The name in lower case.
     pub(super) name: &'static str,
     /// Number of words with the name, as COMMAND counts them: negative for at least so many.
     pub(super) arity: i32,
     pub(super) run: fn(&mut Call<'_, '_, '_>),
 }
 
-const fn command(name: &'static str, arity: i32, run: fn(&mut Call<'_, '_, '_>)) -> Command {
-    Command { name, arity, run }
+const fn command(name: &'static str, arity: i32, run: fn(&mut Call<'_, '_, '_>)) -> RespCommand {
+    RespCommand { name, arity, run }
 }
 
-const COMMANDS: &[Command] = &[
+const COMMANDS: &[RespCommand] = &[
     command("get", 2, strings::get),
     command("set", -3, strings::set),
     command("append", 3, strings::append),
@@ -62,11 +62,11 @@ const COMMANDS: &[Command] = &[
 ];
 
 /// The command of that name, whatever its case, and its place in the table.
-pub(super) fn find(word: &[u8]) -> Option<(usize, &'static Command)> {
+pub(super) fn find(word: &[u8]) -> Option<(usize, &'static RespCommand)> {
     COMMANDS.iter().enumerate().find(|(_, command)| command.name.as_bytes().eq_ignore_ascii_case(word))
 }
 
-impl Command {
+impl RespCommand {
     /// Whether it takes so many words, its name included.
     pub(super) fn takes(&self, words: usize) -> bool {
         match self.arity {

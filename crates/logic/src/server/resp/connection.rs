@@ -5,7 +5,7 @@ use crate::server::context::Context;
 use crate::server::contract::VERSION;
 use crate::time::SECOND;
 
-/// What the server calls itself where Redis is asked for.
+/// The version that the server reports to clients of Redis.
 const REDIS_VERSION: &str = "7.0.15";
 
 const DATABASES: i64 = 16;
@@ -23,7 +23,7 @@ pub(super) fn echo(call: &mut Call<'_, '_, '_>) {
 }
 
 pub(super) fn quit(call: &mut Call<'_, '_, '_>) {
-    call.context.session.leaving = true;
+    call.context.session.is_closing = true;
     call.ok();
 }
 
@@ -69,7 +69,7 @@ pub(super) fn hello(call: &mut Call<'_, '_, '_>) {
             return call.error("ERR Syntax error in HELLO option");
         }
     }
-    if call.context.is_shut_out() {
+    if call.context.needs_login() {
         return call.error(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH \
              <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the \

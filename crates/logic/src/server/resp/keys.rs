@@ -2,7 +2,7 @@
 
 use super::call::Call;
 use crate::protocol::Outcome;
-use crate::server::store::{Form, Item, Match};
+use crate::server::store::{Form, Match, StoredItem};
 use crate::time::{MILLISECOND, NEVER, Nanos, SECOND};
 
 pub(super) fn del(call: &mut Call<'_, '_, '_>) {
@@ -20,7 +20,7 @@ pub(super) fn exists(call: &mut Call<'_, '_, '_>) {
 }
 
 pub(super) fn kind_of(call: &mut Call<'_, '_, '_>) {
-    let form = call.context.store.peek(call.word(1), call.context.now).map(Item::form);
+    let form = call.context.store.peek(call.word(1), call.context.now).map(StoredItem::form);
     call.status(match form {
         None => "none",
         Some(Form::Plain) => "string",

@@ -4,7 +4,7 @@
 
 use crate::protocol::{Keys, lines};
 use crate::server::contract::ParserStep;
-use crate::server::lines::{Line, take_line, without_end};
+use crate::server::lines::{RequestLine, take_line, without_end};
 
 /// Most words of a command.
 const WORDS_MAX: u64 = 1 << 20;
@@ -23,18 +23,18 @@ const KEEP_BYTES: usize = 64 * 1024;
 
 /// What is asked.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Asked<'a> {
+pub(super) enum RespRequest<'a> {
     /// A command of at least one word.
     Words(Keys<'a>),
-    /// Its words are too long to be kept.
+    /// A command whose words are too long to be kept.
     TooLong,
-    /// The peer does not keep to the protocol; this is said before the connection is closed.
+    /// Bytes that the protocol does not allow; this error is sent before the connection is closed.
     Broken(&'static str),
 }
 
 /// One request.
 #[derive(Debug)]
-pub(in crate::server) struct Request<'a>(pub(super) Asked<'a>);
+pub(in crate::server) struct Request<'a>(pub(super) RespRequest<'a>);
 
 /// The state of one connection's parser: the words of a command that have come.
 #[derive(Debug, Default)]
@@ -52,7 +52,7 @@ pub(in crate::server) struct Parser {
     lent: bool,
 }
 
-/// What is found out about a line.
+/// The result of reading a line.
 enum Found {
     /// More has to be read.
     More,
@@ -82,9 +82,9 @@ impl Parser {
             };
             let asked = match found {
                 Found::More => continue,
-                Found::Broken(why) => Asked::Broken(why),
-                Found::Command if self.too_long => Asked::TooLong,
-                Found::Command => Asked::Words(Keys::Many { bytes: &self.bytes, ends: &self.ends }),
+                Found::Broken(why) => RespRequest::Broken(why),
+                Found::Command if self.too_long => RespRequest::TooLong,
+                Found::Command => RespRequest::Words(Keys::Many { bytes: &self.bytes, ends: &self.ends }),
             };
             self.lent = true;
             return ParserStep::Request(Request(asked));
@@ -94,10 +94,10 @@ impl Parser {
     fn take_line(&mut self, input: &mut &[u8]) -> Option<Found> {
         let mut line = std::mem::take(&mut self.line);
         let found = match take_line(&mut line, input, |_| LINE_MAX_BYTES) {
-            Line::Need => None,
-            Line::TooLong => Some(Found::Broken("too big inline request")),
-            Line::Whole(line) => Some(self.read_line(line)),
-            Line::Kept => {
+            RequestLine::Need => None,
+            RequestLine::TooLong => Some(Found::Broken("too big inline request")),
+            RequestLine::Whole(line) => Some(self.read_line(line)),
+            RequestLine::Kept => {
                 let found = self.read_line(without_end(&line));
                 line.clear();
                 Some(found)
@@ -140,7 +140,7 @@ impl Parser {
     fn take_word(&mut self, left: u64, input: &mut &[u8]) -> Found {
         let (bytes, rest) = input.split_at(input.len().min(usize::try_from(left).unwrap_or(usize::MAX)));
         *input = rest;
-        // The last two bytes are the line end; what they are is not looked at, as in Redis.
+        // The last two bytes are the line end; like Redis, the parser does not check them.
         let own = bytes.len().min(left.saturating_sub(2) as usize);
         if !self.too_long {
             self.bytes.extend_from_slice(&bytes[..own]);

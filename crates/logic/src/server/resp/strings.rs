@@ -71,7 +71,7 @@ impl Options {
     const SET: &'static [&'static str] = &["EX", "PX", "EXAT", "PXAT", "KEEPTTL", "NX", "XX", "GET"];
     const GETEX: &'static [&'static str] = &["EX", "PX", "EXAT", "PXAT", "PERSIST"];
 
-    /// Reads them; what is wrong is said.
+    /// Reads the options; writes an error for a wrong one.
     fn read(call: &mut Call<'_, '_, '_>, from: usize, allowed: &[&str]) -> Result<Options, ()> {
         let mut options = Options::default();
         let mut at = from;

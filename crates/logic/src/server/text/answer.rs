@@ -6,18 +6,18 @@ use crate::server::context::Context;
 use crate::server::contract::{ASKED_FOR_ERROR, REPLY_MAX_BYTES, VERSION};
 use crate::server::lines::{BAD_CHUNK, BAD_FORMAT, ERROR, NOT_A_NUMBER, TOO_LARGE, say};
 use crate::server::meta;
-use crate::server::owed::Reply;
+use crate::server::owed::ReplyBuffer;
 use crate::server::stats::figures;
-use crate::server::store::{Item, KEY_MAX_BYTES, Match};
+use crate::server::store::{KEY_MAX_BYTES, Match, StoredItem};
 
 const TOO_MUCH: &str = "SERVER_ERROR out of memory writing get response";
 
 const SHUT_OUT: &str = "CLIENT_ERROR unauthenticated";
 const WRONG_LOGIN: &str = "CLIENT_ERROR authentication failure";
 
-/// Carries out `command` and writes its reply, also where it asked for none.
-pub(in crate::server) fn answer(command: &Command<'_>, context: &mut Context<'_>, reply: &mut Reply) {
-    if context.is_shut_out() {
+/// Carries out `command` and writes its reply, even where the request asked for none.
+pub(in crate::server) fn answer(command: &Command<'_>, context: &mut Context<'_>, reply: &mut ReplyBuffer) {
+    if context.needs_login() {
         return say(login(command, context), reply);
     }
     let now = context.now;
@@ -29,7 +29,7 @@ pub(in crate::server) fn answer(command: &Command<'_>, context: &mut Context<'_>
         Command::Stats { topic } => return stats(topic, context, reply),
         Command::Meta { meta, line, payload } => return meta::answer(meta, line, payload, context, reply),
         Command::Quit => {
-            context.session.leaving = true;
+            context.session.is_closing = true;
             return;
         }
         Command::Say(line) => return say(line, reply),
@@ -71,13 +71,12 @@ pub(in crate::server) fn answer(command: &Command<'_>, context: &mut Context<'_>
 }
 
 /// The answer to a request that was chosen to fail.
-pub(in crate::server) fn fail(reply: &mut Reply) {
+pub(in crate::server) fn fail(reply: &mut ReplyBuffer) {
     reply.push(b"SERVER_ERROR ");
     say(ASKED_FOR_ERROR, reply);
 }
 
-/// What is said to those who have to prove who they are: the value of a set does it (`protocol.txt`,
-/// "Authentication").
+/// Answers a connection that has to log in, which the value of a set does (`protocol.txt`, "Authentication").
 fn login(command: &Command<'_>, context: &mut Context<'_>) -> &'static str {
     match command {
         Command::Store { verb: Verb::Set, incoming } => {
@@ -89,7 +88,7 @@ fn login(command: &Command<'_>, context: &mut Context<'_>) -> &'static str {
             }
         }
         Command::Quit => {
-            context.session.leaving = true;
+            context.session.is_closing = true;
             SHUT_OUT
         }
         _ => SHUT_OUT,
@@ -117,7 +116,7 @@ fn word_of(outcome: Outcome) -> &'static str {
     }
 }
 
-fn read(verb: Verb, expiry_s: i32, keys: &[u8], context: &mut Context<'_>, reply: &mut Reply) {
+fn read(verb: Verb, expiry_s: i32, keys: &[u8], context: &mut Context<'_>, reply: &mut ReplyBuffer) {
     let now = context.now;
     let store = &mut *context.store;
     let mut found_last = true;
@@ -136,7 +135,7 @@ fn read(verb: Verb, expiry_s: i32, keys: &[u8], context: &mut Context<'_>, reply
             _ => store.read_and_touch(key, expiry_s, now),
         };
         found_last = n == 0 || item.is_some();
-        let Some(Item { value, flags, cas, .. }) = item.cloned() else { continue };
+        let Some(StoredItem { value, flags, cas, .. }) = item.cloned() else { continue };
         let value = context.faults.tamper(store, key, value);
         if n > 0 {
             reply.begin_part();
@@ -161,7 +160,7 @@ fn read(verb: Verb, expiry_s: i32, keys: &[u8], context: &mut Context<'_>, reply
     reply.push(b"END\r\n");
 }
 
-fn stats(topic: &[u8], context: &mut Context<'_>, reply: &mut Reply) {
+fn stats(topic: &[u8], context: &mut Context<'_>, reply: &mut ReplyBuffer) {
     let limits = context.store.limits();
     match topic {
         b"" => {
@@ -189,7 +188,7 @@ fn stats(topic: &[u8], context: &mut Context<'_>, reply: &mut Reply) {
     }
 }
 
-fn stat(name: &str, figure: &str, reply: &mut Reply) {
+fn stat(name: &str, figure: &str, reply: &mut ReplyBuffer) {
     for word in ["STAT ", name, " "] {
         reply.push(word.as_bytes());
     }

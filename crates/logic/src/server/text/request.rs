@@ -5,12 +5,12 @@
 use crate::protocol::Verb;
 use crate::server::contract::ParserStep;
 use crate::server::lines::{
-    BAD_FORMAT, ERROR, LINE_MAX_BYTES, Line, signed, take_line, unsigned, without_end,
+    BAD_FORMAT, ERROR, LINE_MAX_BYTES, RequestLine, signed, take_line, unsigned, without_end,
 };
 use crate::server::meta::{self, Meta, Payload};
 use crate::server::store::{Incoming, KEY_MAX_BYTES, item_len_bytes};
 
-/// Longest line that asks for many keys; others have [`LINE_MAX_BYTES`].
+/// Longest line of a request for many keys; other lines have at most [`LINE_MAX_BYTES`].
 const KEYS_LINE_MAX_BYTES: usize = 8 << 20;
 
 /// A buffer that was needed once is kept up to this size.
@@ -49,7 +49,7 @@ pub(in crate::server) enum Command<'a> {
         key: &'a [u8],
         expiry_s: i32,
     },
-    /// `None`: the delay is no number.
+    /// The delay; `None` where it is no number.
     Flush {
         delay_s: Option<i32>,
     },
@@ -64,14 +64,14 @@ pub(in crate::server) enum Command<'a> {
     },
     Version,
     Quit,
-    /// Whatever is stored, this line is the answer.
+    /// This line is the answer, and the store is not asked.
     Say(&'static str),
 }
 
 /// One request.
 #[derive(Debug)]
 pub(in crate::server) struct Request<'a> {
-    /// Its first word, `error` for one that is not understood.
+    /// The first word of the request; `error` for a request that is not understood.
     pub(in crate::server) verb: &'static str,
     pub(in crate::server) command: Command<'a>,
     pub(in crate::server) noreply: bool,
@@ -104,7 +104,7 @@ enum What {
 #[derive(Debug, PartialEq, Eq)]
 enum Fate {
     Keep,
-    /// Too large: the block is skipped; so many bytes are left.
+    /// The value is too large and its block is skipped; this number of bytes is left.
     Skip(usize),
 }
 
@@ -117,12 +117,12 @@ pub(in crate::server) struct Parser {
     block: Block,
 }
 
-/// A data block on its way.
+/// A data block that is being received.
 #[derive(Debug, Default)]
 struct Block {
     /// The command that waits for it.
     pending: Option<Pending>,
-    /// The command that has it; the last step lent it out.
+    /// The command of a complete data block, which the last step lent out.
     complete: Option<Pending>,
     bytes: Vec<u8>,
 }
@@ -142,10 +142,10 @@ impl Parser {
         self.block.forget_lent();
         if self.block.pending.is_none() {
             let line = match take_line(&mut self.line, input, line_max_bytes) {
-                Line::Need => return ParserStep::Need,
-                Line::TooLong => return ParserStep::HangUp,
-                Line::Whole(line) => line,
-                Line::Kept => {
+                RequestLine::Need => return ParserStep::Need,
+                RequestLine::TooLong => return ParserStep::Close,
+                RequestLine::Whole(line) => line,
+                RequestLine::Kept => {
                     self.line_done = true;
                     without_end(&self.line)
                 }
@@ -153,7 +153,7 @@ impl Parser {
             match parse_line(line, item_max_bytes) {
                 Parsed::Request(request) => return ParserStep::Request(request),
                 Parsed::Pending(pending) => self.block.pending = Some(pending),
-                Parsed::HangUp => return ParserStep::HangUp,
+                Parsed::Close => return ParserStep::Close,
             }
         }
         match self.block.take(input) {
@@ -236,7 +236,7 @@ fn line_max_bytes(line: &[u8]) -> usize {
 enum Parsed<'a> {
     Request(Request<'a>),
     Pending(Pending),
-    HangUp,
+    Close,
 }
 
 /// The words of a line; more than memcached looks at are counted, but not kept.
@@ -294,7 +294,7 @@ fn parse_line(line: &[u8], item_max_bytes: usize) -> Parsed<'_> {
             }
             b"quit" => Parsed::Request(Request { verb: "quit", command: Command::Quit, noreply: true }),
             b"shutdown" => said("ERROR: shutdown not enabled"),
-            _ if words.count >= 2 && words.last.starts_with(b"HTTP/") => Parsed::HangUp,
+            _ if words.count >= 2 && words.last.starts_with(b"HTTP/") => Parsed::Close,
             _ => said(ERROR),
         },
     }

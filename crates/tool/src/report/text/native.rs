@@ -491,7 +491,7 @@ fn crew(page: &mut Page, report: &Report<'_>) {
 }
 
 /// What became of datagrams.
-fn datagrams(udp: &udp::Counts) -> String {
+fn datagrams(udp: &udp::DatagramCounts) -> String {
     let mut text = format!(
         "{} given up, {} missing then, {} out of order or for nothing",
         counted(udp.udp_timeout, "request"),

@@ -1,4 +1,9 @@
-//! What the built-in server keeps: values under keys, with memcached's rules for expiry, CAS uniques and counters.
+//! The store of the built-in server: values under keys, with memcached's rules for expiry, CAS uniques and counters.
+
+mod counts;
+mod item;
+mod meta;
+mod number;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, DefaultHasher};
@@ -8,15 +13,10 @@ use crate::protocol::{Outcome, Verb};
 use crate::rng::below;
 use crate::time::{NEVER, Nanos, SECOND};
 
-/// Longest key in bytes (memcached's `protocol.txt`, "Keys").
-pub const KEY_MAX_BYTES: usize = 250;
-
-/// What memcached 1.6 on a 64-bit machine adds to key and value of an item: header, CAS unique, the zero byte after the
-/// key and the line end after the value.
-const ITEM_OVERHEAD_BYTES: usize = 59;
-
-/// What an item needs on top where its flags are not zero.
-const FLAGS_BYTES: usize = 4;
+pub use self::counts::StoreCounts;
+pub(super) use self::item::{Form, item_len_bytes};
+pub use self::item::{KEY_MAX_BYTES, StoredItem};
+pub(super) use self::meta::{MetaRead, MetaReadOptions};
 
 /// Expiry times above this are points in unix time (`protocol.txt`, "Expiration times").
 const RELATIVE_MAX_S: i32 = 60 * 60 * 24 * 30;
@@ -40,130 +40,30 @@ impl Default for Limits {
 /// How expiry times are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ExpiryPolicy {
-    /// As asked.
+    /// Items expire at their time.
     #[default]
     Kept,
     /// Items never expire.
     Ignored,
-    /// Items expire so many nanoseconds before their time.
+    /// Items expire this number of nanoseconds before their time.
     Early(Nanos),
 }
 
-/// A moment at which expiry was not kept: whose it was.
+/// A read at which an item was treated as living or expired against its expiry time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lapse {
     /// The item's key.
     pub key: Vec<u8>,
-    /// When it ought to expire, or ought to have.
+    /// The item's expiry time in nanoseconds.
     pub expires: Nanos,
 }
 
-/// What the server counted; names and meaning are those of memcached's `stats` (`protocol.txt`, "General-purpose
-/// statistics").
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "each field is the counter of that name in memcached's protocol document")]
-pub struct Counts {
-    pub cmd_get: u64,
-    pub cmd_set: u64,
-    pub cmd_flush: u64,
-    pub cmd_touch: u64,
-    pub cmd_meta: u64,
-    pub get_hits: u64,
-    pub get_misses: u64,
-    pub get_expired: u64,
-    pub get_flushed: u64,
-    pub delete_misses: u64,
-    pub delete_hits: u64,
-    pub incr_misses: u64,
-    pub incr_hits: u64,
-    pub decr_misses: u64,
-    pub decr_hits: u64,
-    pub cas_misses: u64,
-    pub cas_hits: u64,
-    pub cas_badval: u64,
-    pub touch_hits: u64,
-    pub touch_misses: u64,
-    pub store_too_large: u64,
-    pub total_items: u64,
-    pub evictions: u64,
-    pub bytes_read: u64,
-    pub bytes_written: u64,
-    pub total_connections: u64,
-}
-
-/// A stored item.
-#[derive(Clone, Debug)]
-pub struct Item {
-    key: Arc<[u8]>,
-    /// The value.
-    pub value: Arc<[u8]>,
-    /// What the client stored beside it.
-    pub flags: u32,
-    /// CAS unique: changes with every store.
-    pub cas: u64,
-    /// When it ought to expire.
-    pub(super) expires: Nanos,
-    /// Whether it was asked for since the evicting hand last passed.
-    used: bool,
-    form: Form,
-    marks: Marks,
-    last_read: Nanos,
-}
-
-/// What the bytes of a value are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Form {
-    /// A string.
-    #[default]
-    Plain,
-    /// The fields of a hash, as `resp::hash` writes them.
-    Hash,
-}
-
-/// What the meta commands know of an item.
-#[derive(Clone, Copy, Debug, Default)]
-struct Marks {
-    /// Somebody read it.
-    read: bool,
-    /// It was declared out of date.
-    stale: bool,
-    /// Somebody was told to renew it.
-    token_sent: bool,
-    /// Its key came in base64.
-    key_encoded: bool,
-}
-
-/// What a meta read may do beside reading.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Ask {
-    /// Make an empty item with this expiry where there is none.
-    pub(super) vivify_s: Option<i32>,
-    /// Let somebody renew an item that expires in less than this.
-    pub(super) recache_s: Option<i32>,
-    /// Set this expiry.
-    pub(super) expiry_s: Option<i32>,
-}
-
-/// What a meta read found.
-#[derive(Clone, Debug)]
-pub(super) struct Glance {
-    pub(super) item: Item,
-    /// Whether it had been read before.
-    pub(super) read_before: bool,
-    /// When it was read before this, or else stored.
-    pub(super) last_read: Nanos,
-    /// The reader is the one to renew it.
-    pub(super) won: bool,
-    /// Somebody else is.
-    pub(super) recaching: bool,
-}
-
-/// Which item is meant.
+/// The condition on the CAS unique of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Match {
-    /// Whatever it is.
+    /// Any CAS unique.
     Any,
-    /// The one with this CAS unique.
+    /// This CAS unique only.
     Only(u64),
 }
 
@@ -176,57 +76,16 @@ impl Match {
     }
 }
 
-impl Item {
-    fn new(key: Arc<[u8]>, value: Arc<[u8]>, flags: u32, cas: u64, expires: Nanos, now: Nanos) -> Item {
-        let (form, marks) = (Form::default(), Marks::default());
-        Item { key, value, flags, cas, expires, used: false, form, marks, last_read: now }
-    }
-
-    /// Where it is stored.
-    pub fn key(&self) -> &[u8] {
-        &self.key
-    }
-
-    /// Whether it was declared out of date.
-    pub(super) fn is_stale(&self) -> bool {
-        self.marks.stale
-    }
-
-    /// Whether its key came in base64.
-    pub(super) fn is_key_encoded(&self) -> bool {
-        self.marks.key_encoded
-    }
-
-    /// Whether somebody read it.
-    pub(super) fn was_read(&self) -> bool {
-        self.marks.read
-    }
-
-    /// When it was last read, or else stored.
-    pub(super) fn last_read(&self) -> Nanos {
-        self.last_read
-    }
-
-    /// What its bytes are.
-    pub(super) fn form(&self) -> Form {
-        self.form
-    }
-
-    fn len_bytes(&self) -> usize {
-        item_len_bytes(self.key.len(), self.flags, self.value.len())
-    }
-}
-
-/// What a storing command brings.
+/// The arguments of a storing command.
 #[derive(Clone, Copy, Debug)]
 pub struct Incoming<'a> {
-    /// Where it goes.
+    /// The key.
     pub key: &'a [u8],
-    /// Stored beside the value.
+    /// The flags stored beside the value.
     pub flags: u32,
-    /// As the client wrote it.
+    /// The expiry in seconds, as the client wrote it.
     pub expiry_s: i32,
-    /// What `cas` compares with.
+    /// The CAS unique that `cas` compares with.
     pub cas: u64,
     /// The value.
     pub value: &'a [u8],
@@ -238,22 +97,22 @@ pub struct Store {
     limits: Limits,
     policy: ExpiryPolicy,
     unix_ns_at_zero: u64,
-    items: Vec<Option<Item>>,
+    items: Vec<Option<StoredItem>>,
     places: HashMap<Arc<[u8]>, u32, BuildHasherDefault<DefaultHasher>>,
     free: Vec<u32>,
-    /// Where eviction goes on looking.
+    /// Index at which eviction continues.
     hand: usize,
     len_bytes: usize,
     last_cas: u64,
     /// Items with a CAS unique up to this were flushed.
     flushed_cas: u64,
-    /// When a delayed `flush_all` comes into force.
+    /// When a delayed `flush_all` takes effect, in nanoseconds.
     flush_due: Nanos,
     lapses: Vec<Lapse>,
-    /// Keys under which something was stored, where that is asked for.
+    /// Keys under which an item was stored, where changes are recorded.
     changes: Option<Vec<Arc<[u8]>>>,
-    /// What was counted.
-    pub counts: Counts,
+    /// The counters.
+    pub counts: StoreCounts,
 }
 
 impl Store {
@@ -274,7 +133,7 @@ impl Store {
             flush_due: NEVER,
             lapses: Vec::new(),
             changes: None,
-            counts: Counts::default(),
+            counts: StoreCounts::default(),
         }
     }
 
@@ -293,7 +152,7 @@ impl Store {
         self.len_bytes
     }
 
-    /// The bounds.
+    /// The limits of the store.
     pub fn limits(&self) -> Limits {
         self.limits
     }
@@ -303,8 +162,8 @@ impl Store {
         item_len_bytes(key_len, flags, value_len) <= self.limits.item_max_bytes
     }
 
-    /// get, gets.
-    pub fn read(&mut self, key: &[u8], now: Nanos) -> Option<&Item> {
+    /// Carries out get and gets.
+    pub fn read(&mut self, key: &[u8], now: Nanos) -> Option<&StoredItem> {
         self.counts.cmd_get += 1;
         match self.find(key, now) {
             Some(place) => {
@@ -318,8 +177,8 @@ impl Store {
         }
     }
 
-    /// gat, gats; what touch does before it answers.
-    pub fn read_and_touch(&mut self, key: &[u8], expiry_s: i32, now: Nanos) -> Option<&Item> {
+    /// Carries out gat and gats, and the part of touch before its answer.
+    pub fn read_and_touch(&mut self, key: &[u8], expiry_s: i32, now: Nanos) -> Option<&StoredItem> {
         self.counts.cmd_touch += 1;
         let Some(place) = self.find(key, now) else {
             self.counts.touch_misses += 1;
@@ -331,7 +190,12 @@ impl Store {
     }
 
     /// Reads and touches as [`Store::read_and_touch`] does, with a moment of expiry.
-    pub(super) fn read_and_touch_until(&mut self, key: &[u8], expires: Nanos, now: Nanos) -> Option<&Item> {
+    pub(super) fn read_and_touch_until(
+        &mut self,
+        key: &[u8],
+        expires: Nanos,
+        now: Nanos,
+    ) -> Option<&StoredItem> {
         self.read_and_touch(key, 0, now)?;
         let place = self.find(key, now)?;
         let item = self.item_mut(place);
@@ -339,53 +203,13 @@ impl Store {
         Some(item)
     }
 
-    /// An item, without counting anything.
-    pub(super) fn peek(&mut self, key: &[u8], now: Nanos) -> Option<&Item> {
+    /// The living item of a key; no counter changes.
+    pub(super) fn peek(&mut self, key: &[u8], now: Nanos) -> Option<&StoredItem> {
         let place = self.find(key, now)?;
         self.items[place].as_ref()
     }
 
-    /// mg.
-    pub(super) fn glance(&mut self, key: &[u8], ask: &Ask, now: Nanos) -> Option<Glance> {
-        let Some(place) = self.find(key, now) else {
-            self.counts.cmd_get += 1;
-            let Some(expiry_s) = ask.vivify_s else {
-                self.counts.get_misses += 1;
-                return None;
-            };
-            self.counts.get_hits += 1;
-            let expires = self.expires_at(expiry_s, now);
-            self.store(None, key, Arc::from(&b""[..]), 0, expires, now);
-            let place = self.find(key, now)?;
-            let item = self.item_mut(place);
-            item.marks.token_sent = true;
-            let item = item.clone();
-            return Some(Glance { item, read_before: false, last_read: now, won: true, recaching: false });
-        };
-        match ask.expiry_s {
-            None => {
-                self.counts.cmd_get += 1;
-                self.counts.get_hits += 1;
-            }
-            Some(expiry_s) => {
-                self.counts.cmd_touch += 1;
-                self.counts.touch_hits += 1;
-                self.item_mut(place).expires = self.expires_at(expiry_s, now);
-            }
-        }
-        let item = self.item_mut(place);
-        let (read_before, last_read) = (item.marks.read, item.last_read);
-        let soon = ask.recache_s.is_some_and(|span_s| {
-            item.expires != NEVER && item.expires.saturating_sub(now) < span_s.max(0) as u64 * SECOND
-        });
-        let recaching = item.marks.token_sent;
-        let won = !recaching && (item.marks.stale || soon);
-        item.marks.token_sent |= won;
-        let item = self.mark_read(place, now).clone();
-        Some(Glance { item, read_before, last_read, won, recaching })
-    }
-
-    /// touch.
+    /// Carries out touch.
     pub fn touch(&mut self, key: &[u8], expiry_s: i32, now: Nanos) -> Outcome {
         match self.read_and_touch(key, expiry_s, now) {
             Some(_) => Outcome::Touched,
@@ -393,7 +217,7 @@ impl Store {
         }
     }
 
-    /// set, add, replace, append, prepend and cas.
+    /// Carries out set, add, replace, append, prepend and cas.
     pub fn put(&mut self, verb: Verb, incoming: &Incoming<'_>, now: Nanos) -> Outcome {
         self.counts.cmd_set += 1;
         let place = self.find(incoming.key, now);
@@ -419,25 +243,7 @@ impl Store {
         }
     }
 
-    /// ms with a CAS unique that may be old: what it stores in place of something newer is marked as stale and keeps
-    /// the expiry of that.
-    pub(super) fn put_stale(&mut self, incoming: &Incoming<'_>, now: Nanos) -> Outcome {
-        let older = self.peek(incoming.key, now).filter(|item| incoming.cas < item.cas);
-        let Some(Item { expires, marks, .. }) = older.cloned() else {
-            return self.put(Verb::Cas, incoming, now);
-        };
-        self.counts.cmd_set += 1;
-        self.counts.cas_hits += 1;
-        let place = self.find(incoming.key, now);
-        self.store(place, incoming.key, Arc::from(incoming.value), incoming.flags, expires, now);
-        if let Some(place) = place {
-            self.item_mut(place).marks =
-                Marks { stale: true, token_sent: marks.token_sent, ..Marks::default() };
-        }
-        Outcome::Stored
-    }
-
-    /// Stores what a RESP command makes, whatever was there, without counting a command.
+    /// Stores the value that a RESP command makes in place of any other, without counting a command.
     pub(super) fn write(&mut self, key: &[u8], value: Arc<[u8]>, form: Form, expires: Nanos, now: Nanos) {
         let place = self.find(key, now);
         self.store(place, key, value, 0, expires, now);
@@ -446,63 +252,31 @@ impl Store {
         }
     }
 
-    /// Remembers that the key of an item came in base64.
-    pub(super) fn mark_key_encoded(&mut self, key: &[u8]) {
-        if let Some(&place) = self.places.get(key) {
-            self.item_mut(place as usize).marks.key_encoded = true;
-        }
-    }
-
     /// The CAS unique that was given out last.
     pub(super) fn last_cas(&self) -> u64 {
         self.last_cas
     }
 
-    /// Sets an expiry, without counting; whether there is such an item.
+    /// Sets an expiry without counting. Returns whether there is such an item.
     pub(super) fn set_expiry(&mut self, key: &[u8], expiry_s: i32, now: Nanos) -> bool {
         let expires = self.expires_at(expiry_s, now);
         self.find(key, now).map(|place| self.item_mut(place).expires = expires).is_some()
     }
 
-    /// Marks an item as out of date: it is still read, and one of its readers is to renew it.
-    pub(super) fn invalidate(
-        &mut self,
-        key: &[u8],
-        wanted: Match,
-        expiry_s: Option<i32>,
-        now: Nanos,
-    ) -> Outcome {
-        let Some(place) = self.find(key, now) else {
-            self.counts.delete_misses += 1;
-            return Outcome::NotFound;
-        };
-        if !wanted.is_met_by(self.item_mut(place).cas) {
-            return Outcome::Exists;
-        }
-        self.last_cas += 1;
-        let cas = self.last_cas;
-        let expires = expiry_s.map(|expiry_s| self.expires_at(expiry_s, now));
-        let item = self.item_mut(place);
-        item.cas = cas;
-        item.marks.stale = true;
-        item.marks.token_sent = false;
-        item.expires = expires.unwrap_or(item.expires);
-        Outcome::Deleted
-    }
-
-    /// A storing command whose data block did not end as it should.
+    /// Counts a storing command whose data block did not end as it should.
     pub fn put_spoiled(&mut self) {
         self.counts.cmd_set += 1;
     }
 
-    /// A storing command whose item is too large; `set` then removes what was there, as memcached does, so that nobody
-    /// reads what its owner believes replaced.
+    /// Counts a storing command whose item is too large. `set` then removes the old item, as memcached does, so that no
+    /// client reads a value that its writer believes replaced.
     pub fn put_too_large(&mut self, verb: Verb, key: &[u8], now: Nanos) {
         self.counts.store_too_large += 1;
         self.forget_replaced(verb, key, now);
     }
 
-    /// The same without counting: the binary protocol of memcached does not.
+    /// Removes the item that a too large `set` would have replaced, without counting; memcached's binary protocol does
+    /// not count it.
     pub(super) fn forget_replaced(&mut self, verb: Verb, key: &[u8], now: Nanos) {
         if verb == Verb::Set
             && let Some(place) = self.find(key, now)
@@ -511,63 +285,10 @@ impl Store {
         }
     }
 
-    /// incr and decr. [`Outcome::NotStored`]: the value is not a number.
-    pub(super) fn count(&mut self, verb: Verb, key: &[u8], delta: u64, wanted: Match, now: Nanos) -> Outcome {
-        let Some(place) = self.find(key, now) else {
-            *self.count_of(verb, false) += 1;
-            return Outcome::NotFound;
-        };
-        let item = self.item_mut(place);
-        if !wanted.is_met_by(item.cas) {
-            return Outcome::Exists;
-        }
-        let Some(number) = leading_number(&item.value) else { return Outcome::NotStored };
-        let (flags, expires, len) = (item.flags, item.expires, item.value.len());
-        *self.count_of(verb, true) += 1;
-        let number = match verb {
-            Verb::Incr => number.wrapping_add(delta),
-            _ => number.saturating_sub(delta),
-        };
-        // A number that became shorter keeps the value's length: memcached writes it in place and pads it with spaces.
-        let text = format!("{number:<len$}");
-        if text.len() == len {
-            self.last_cas += 1;
-            let cas = self.last_cas;
-            let item = self.item_mut(place);
-            item.value = Arc::from(text.as_bytes());
-            item.cas = cas;
-            let key = item.key.clone();
-            self.note_change(key);
-        } else {
-            self.store(Some(place), key, Arc::from(text.as_bytes()), flags, expires, now);
-        }
-        Outcome::Number(number)
-    }
-
-    /// incr and decr that make an item of `initial` where there is none.
-    #[allow(clippy::too_many_arguments, reason = "each is a field of the one request that asks for this")]
-    pub(super) fn count_or_make(
-        &mut self,
-        verb: Verb,
-        key: &[u8],
-        delta: u64,
-        wanted: Match,
-        initial: u64,
-        expiry_s: i32,
-        now: Nanos,
-    ) -> Outcome {
-        if self.find(key, now).is_some() {
-            return self.count(verb, key, delta, wanted, now);
-        }
-        let expires = self.expires_at(expiry_s, now);
-        self.store(None, key, Arc::from(initial.to_string().as_bytes()), 0, expires, now);
-        Outcome::Number(initial)
-    }
-
-    /// delete.
+    /// Carries out delete.
     pub(super) fn delete(&mut self, key: &[u8], wanted: Match, now: Nanos) -> Outcome {
         match self.find(key, now) {
-            // What this counts as is not the same in all dialects of memcached.
+            // The dialects of memcached count this case differently.
             Some(place) if !wanted.is_met_by(self.item_mut(place).cas) => Outcome::Exists,
             Some(place) => {
                 self.counts.delete_hits += 1;
@@ -581,7 +302,7 @@ impl Store {
         }
     }
 
-    /// flush_all, at once or after a delay; a later call takes the place of one that still waits.
+    /// Carries out flush_all, at once or after a delay; a later call replaces one that still waits.
     pub fn flush(&mut self, delay_s: i32, now: Nanos) {
         self.counts.cmd_flush += 1;
         if delay_s > 0 {
@@ -593,40 +314,40 @@ impl Store {
         }
     }
 
-    /// A flush_all whose delay is no number: memcached counts it, and flushes nothing.
+    /// Counts a flush_all whose delay is no number; like memcached, the store flushes nothing.
     pub fn flush_refused(&mut self) {
         self.counts.cmd_flush += 1;
     }
 
     /// Sets all counters to zero; items stay.
     pub fn reset_counts(&mut self) {
-        self.counts = Counts::default();
+        self.counts = StoreCounts::default();
     }
 
     /// Some item whose key is not `key`, chosen by `chance`; `None` when there is no other.
-    pub fn other_than(&self, key: &[u8], chance: u64) -> Option<&Item> {
+    pub fn other_than(&self, key: &[u8], chance: u64) -> Option<&StoredItem> {
         let start = below(chance, self.items.len().max(1) as u64) as usize;
         let (before, after) = self.items.split_at(start);
         after.iter().chain(before).flatten().find(|item| &*item.key != key)
     }
 
-    /// From now on, the keys are kept under which something is stored.
+    /// Begins to record the keys under which items are stored.
     pub(super) fn keep_changes(&mut self) {
         self.changes.get_or_insert_default();
     }
 
-    /// Takes the keys under which something was stored since the last time.
+    /// Takes the keys under which items were stored since the last call.
     pub(super) fn take_changes(&mut self) -> Vec<Arc<[u8]>> {
         self.changes.as_mut().map_or(Vec::new(), std::mem::take)
     }
 
-    /// What is stored under this key, whether it lives or not.
-    pub(super) fn stored(&self, key: &[u8]) -> Option<&Item> {
+    /// The item under this key, whether it is living or expired.
+    pub(super) fn stored(&self, key: &[u8]) -> Option<&StoredItem> {
         self.items[*self.places.get(key)? as usize].as_ref()
     }
 
-    /// All that lives.
-    pub(super) fn living(&self, now: Nanos) -> impl Iterator<Item = &Item> {
+    /// All living items.
+    pub(super) fn living(&self, now: Nanos) -> impl Iterator<Item = &StoredItem> {
         let flushed_cas = self.flushed_cas;
         self.items.iter().flatten().filter(move |item| item.cas > flushed_cas && item.expires > now)
     }
@@ -636,8 +357,8 @@ impl Store {
         std::mem::take(&mut self.lapses)
     }
 
-    /// Where the living item of this key is; one that is dead is removed on the way, unless it died too early: everybody
-    /// who misses it is to be told of.
+    /// The index of the living item of this key. An expired item is removed, unless it expired too early: every read
+    /// that misses such an item is recorded.
     fn find(&mut self, key: &[u8], now: Nanos) -> Option<usize> {
         self.carry_out_flush(now);
         let place = *self.places.get(key)? as usize;
@@ -677,7 +398,7 @@ impl Store {
         }
     }
 
-    /// append and prepend: flags and expiry stay those of the item.
+    /// Carries out append and prepend, which keep the flags and the expiry of the item.
     fn extend(&mut self, verb: Verb, place: usize, piece: &[u8], now: Nanos) -> Outcome {
         let item = self.item_mut(place);
         let (key, flags, expires) = (item.key.clone(), item.flags, item.expires);
@@ -711,7 +432,7 @@ impl Store {
         if let Some(place) = place {
             let item = self.item_mut(place);
             let old_len = item.len_bytes();
-            *item = Item::new(item.key.clone(), value, flags, cas, expires, now);
+            *item = StoredItem::new(item.key.clone(), value, flags, cas, expires, now);
             item.used = true;
             let (new_len, key) = (item.len_bytes(), item.key.clone());
             self.len_bytes = self.len_bytes - old_len + new_len;
@@ -721,7 +442,7 @@ impl Store {
                 self.remove(dead as usize);
             }
             let key: Arc<[u8]> = Arc::from(key);
-            let item = Item::new(key.clone(), value, flags, cas, expires, now);
+            let item = StoredItem::new(key.clone(), value, flags, cas, expires, now);
             self.len_bytes += item.len_bytes();
             let place = match self.free.pop() {
                 Some(place) => place,
@@ -737,8 +458,8 @@ impl Store {
         self.evict(cas);
     }
 
-    /// Second chance: the hand passes over items that were used since its last visit, and takes the first that was
-    /// not. The item with the CAS unique `newest` stays.
+    /// Evicts items by the second-chance rule: the search passes over items that were used since its last visit, and
+    /// removes the first that was not. The item with the CAS unique `newest` stays.
     fn evict(&mut self, newest: u64) {
         while self.len_bytes > self.limits.memory_max_bytes && self.places.len() > 1 {
             let place = self.hand % self.items.len();
@@ -755,7 +476,7 @@ impl Store {
         }
     }
 
-    fn mark_read(&mut self, place: usize, now: Nanos) -> &Item {
+    fn mark_read(&mut self, place: usize, now: Nanos) -> &StoredItem {
         let item = self.item_mut(place);
         item.marks.read = true;
         item.last_read = now;
@@ -769,20 +490,12 @@ impl Store {
         self.len_bytes -= item.len_bytes();
     }
 
-    fn item_mut(&mut self, place: usize) -> &mut Item {
+    fn item_mut(&mut self, place: usize) -> &mut StoredItem {
         self.items[place].as_mut().expect("the index names only places that hold an item")
     }
 
-    fn count_of(&mut self, verb: Verb, hit: bool) -> &mut u64 {
-        match (verb, hit) {
-            (Verb::Incr, true) => &mut self.counts.incr_hits,
-            (Verb::Incr, false) => &mut self.counts.incr_misses,
-            (_, true) => &mut self.counts.decr_hits,
-            (_, false) => &mut self.counts.decr_misses,
-        }
-    }
-
-    /// `protocol.txt`, "Expiration times": 0 is never, negative at once, up to 30 days from now, above in unix time.
+    /// The expiry time in nanoseconds by `protocol.txt`, "Expiration times": 0 is never, a negative number is at once,
+    /// up to 30 days count from now, larger numbers are unix time.
     pub(super) fn expires_at(&self, expiry_s: i32, now: Nanos) -> Nanos {
         match expiry_s {
             0 => NEVER,
@@ -791,22 +504,6 @@ impl Store {
             _ => (expiry_s as u64 * SECOND).saturating_sub(self.unix_ns_at_zero).max(now),
         }
     }
-}
-
-pub(super) fn item_len_bytes(key_len: usize, flags: u32, value_len: usize) -> usize {
-    ITEM_OVERHEAD_BYTES + key_len + value_len + if flags == 0 { 0 } else { FLAGS_BYTES }
-}
-
-/// The number that memcached reads in a value: after white space and a sign, up to white space or the end.
-fn leading_number(value: &[u8]) -> Option<u64> {
-    let space = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
-    let start = value.iter().position(|byte| !space(byte))?;
-    let word = value[start..].split(space).next()?;
-    let digits = word.strip_prefix(b"+").unwrap_or(word);
-    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -912,25 +609,6 @@ mod tests {
         }
         assert!(store.counts.evictions > 800);
         assert_eq!(store.counts.evictions as usize + store.len(), 1001);
-    }
-
-    #[test]
-    fn numbers_in_values_are_read_as_memcached_reads_them() {
-        for (text, number) in [
-            ("0", Some(0)),
-            ("  7", Some(7)),
-            ("12 ab", Some(12)),
-            ("+5", Some(5)),
-            ("18446744073709551615", Some(u64::MAX)),
-            ("18446744073709551616", None),
-            ("", None),
-            ("   ", None),
-            ("-5", None),
-            ("12ab", None),
-            ("+", None),
-        ] {
-            assert_eq!(leading_number(text.as_bytes()), number, "{text:?}");
-        }
     }
 
     #[test]

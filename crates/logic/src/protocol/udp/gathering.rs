@@ -1,240 +1,61 @@
-//! memcached's UDP: the frame in front of every datagram (`protocol.txt`, section "UDP protocol"), and replies put
-//! together from datagrams that come in any order.
-//!
-//! A reply to a read of several keys has one of two framings. Servers before 1.6 cut it as one stream into datagrams that
-//! are numbered together. Since 1.6 each key that was found is a message of its own, numbered for itself, with the
-//! `END` behind the last of them or, where the last key was not found, alone; a first key that was not found leaves a
-//! datagram without bytes and with a total of 0. What a reply consists of says which of the two it is, so that nothing
-//! has to be known of the server.
+//! The datagrams of one reply, put together in whichever order they come.
 
-use std::collections::VecDeque;
+use super::frame::Frame;
+use super::shape::{END, ItemExtent, Shape, shape};
+use crate::protocol::Keys;
 
-use super::{Keys, lines};
-
-/// Longest datagram that servers send and that is sent to them, frame included: what fits in one Ethernet frame.
-/// memcached cuts replies so, and takes a request only when it is whole in one datagram.
-pub const DATAGRAM_MAX_BYTES: usize = 1400;
-
-/// The frame in front of every datagram: four numbers of 16 bits, the highest byte first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frame {
-    /// What the client numbered the request with; each datagram of the reply repeats it.
-    pub request: u16,
-    /// Place of this datagram among those of its message, from 0 on.
-    pub sequence: u16,
-    /// Datagrams of the message. A server of the 1.6 line also sends 0, for a message without bytes.
-    pub total: u16,
-}
-
-impl Frame {
-    /// Length on the wire. The last two bytes are reserved and mean nothing.
-    pub const LEN_BYTES: usize = 8;
-
-    /// The frame of a message that is one datagram, as every request is.
-    pub fn single(request: u16) -> Frame {
-        Frame { request, sequence: 0, total: 1 }
-    }
-
-    /// The bytes of it, with the reserved ones 0.
-    #[inline]
-    pub fn encode(self) -> [u8; Frame::LEN_BYTES] {
-        let [a, b] = self.request.to_be_bytes();
-        let [c, d] = self.sequence.to_be_bytes();
-        let [e, f] = self.total.to_be_bytes();
-        [a, b, c, d, e, f, 0, 0]
-    }
-
-    /// The frame of a datagram, and what it carries; `None` for a datagram shorter than a frame.
-    #[inline]
-    pub fn decode(datagram: &[u8]) -> Option<(Frame, &[u8])> {
-        let (&[a, b, c, d, e, f, _, _], payload) = datagram.split_first_chunk::<{ Frame::LEN_BYTES }>()?;
-        let number = |high, low| u16::from_be_bytes([high, low]);
-        Some((Frame { request: number(a, b), sequence: number(c, d), total: number(e, f) }, payload))
-    }
-}
-
-/// What became of datagrams, as memaslap counts it, and a little more.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Counts {
-    /// Datagrams that were missing when a request was given up: those that are known to be missing, at least one for
-    /// each request.
-    pub packet_drop: u64,
-    /// Datagrams that brought nothing in order when they came: too early, for the second time, or astray.
-    pub packet_disorder: u64,
-    /// Requests that were given up because their replies were not whole in time.
-    pub udp_timeout: u64,
-    /// Datagrams that belonged to no request that was waiting, most of them because it had been given up.
-    pub stray: u64,
-    /// Keys that count as misses although a lost datagram would have looked the same: replies in messages for each key
-    /// do not say how many there are.
-    pub unclear_misses: u64,
-}
-
-impl Counts {
-    /// Adds those of another connection.
-    pub fn merge(&mut self, other: &Counts) {
-        self.packet_drop += other.packet_drop;
-        self.packet_disorder += other.packet_disorder;
-        self.udp_timeout += other.udp_timeout;
-        self.stray += other.stray;
-        self.unclear_misses += other.unclear_misses;
-    }
-}
-
-/// Request numbers that are not used again, because a late reply to a request that was given up may still come. The
-/// oldest is let go when there are too many of them.
-#[derive(Debug, Default)]
-pub struct Abandoned {
-    order: VecDeque<u16>,
-    /// One bit for each number; made with the first.
-    bits: Option<Box<[u64; 1024]>>,
-}
-
-impl Abandoned {
-    /// Most numbers that are kept back.
-    pub const MAX: usize = 1 << 15;
-
-    /// Keeps a number back.
-    pub fn insert(&mut self, number: u16) {
-        if self.contains(number) {
-            return;
-        }
-        if self.order.len() == Abandoned::MAX
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.flip(oldest);
-        }
-        self.order.push_back(number);
-        self.flip(number);
-    }
-
-    /// Whether a number is kept back.
-    #[inline]
-    pub fn contains(&self, number: u16) -> bool {
-        let bit = 1 << (number % 64);
-        self.bits.as_ref().is_some_and(|bits| bits[usize::from(number / 64)] & bit != 0)
-    }
-
-    fn flip(&mut self, number: u16) {
-        self.bits.get_or_insert_with(|| Box::new([0; 1024]))[usize::from(number / 64)] ^= 1 << (number % 64);
-    }
-}
-
-/// What a read that has everything ends with.
-const END: &[u8] = b"END\r\n";
-
-/// How far bytes of a reply go, looked at without a codec.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
-    /// Whole items, then the end of the reply; also any reply that is no read's, and what only a codec can judge.
-    Ended {
-        /// How many items.
-        items: usize,
-    },
-    /// Whole items, and nothing behind them.
-    Open,
-    /// They stop in the middle.
-    Cut,
-}
-
-/// How far these bytes of a reply go.
-pub fn shape(mut bytes: &[u8]) -> Shape {
-    let mut items = 0;
-    while bytes.starts_with(b"VALUE ") {
-        let Some(item) = Item::of(bytes) else { return Shape::Ended { items } };
-        let Some(rest) = bytes.get(item.len_bytes..) else { return Shape::Cut };
-        bytes = rest;
-        items += 1;
-    }
-    let is_line = items == 0
-        || [END, b"SERVER_ERROR", b"CLIENT_ERROR", b"ERROR"].iter().any(|word| bytes.starts_with(word));
-    match bytes {
-        [] if items > 0 => Shape::Open,
-        _ if is_line && bytes.ends_with(b"\r\n") => Shape::Ended { items },
-        _ => Shape::Cut,
-    }
-}
-
-/// An item's first line.
-struct Item<'a> {
-    key: &'a [u8],
-    /// Bytes of the item, with its first line and the line end behind the value.
-    len_bytes: usize,
-}
-
-impl<'a> Item<'a> {
-    /// Reads `VALUE <key> <flags> <bytes> [<cas unique>]` and its line end; `None` when it is not of that form.
-    fn of(bytes: &'a [u8]) -> Option<Item<'a>> {
-        let rest = bytes.strip_prefix(b"VALUE ")?;
-        let (key, rest) = rest.split_at(lines::key_len(rest));
-        let (_, digits) = lines::decimal(rest.strip_prefix(b" ")?)?;
-        let rest = &rest[1 + digits..];
-        let (size, digits) = lines::decimal(rest.strip_prefix(b" ")?)?;
-        let rest = &rest[1 + digits..];
-        let rest = match rest.strip_prefix(b" ") {
-            Some(cas) => &cas[lines::decimal(cas)?.1..],
-            None => rest,
-        };
-        let rest = rest.strip_prefix(b"\r\n")?;
-        let first_line = bytes.len() - rest.len();
-        let len_bytes = usize::try_from(size).ok()?.checked_add(first_line + 2)?;
-        Some(Item { key, len_bytes })
-    }
-}
-
-/// What a datagram brought.
+/// What a datagram added to a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// What comes next.
+    /// The datagram is the next one of its message.
     InOrder,
-    /// Something that has to wait for what should have come before, or that was overtaken.
+    /// The datagram came before one that precedes it, or after one that follows it.
     OutOfOrder,
-    /// Nothing that was not there already, or nonsense.
+    /// The datagram added nothing: it is a copy, or its numbers are impossible.
     Nothing,
 }
 
-/// What the datagrams that came make together.
+/// The reply as far as its datagrams have come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gathered<'a> {
-    /// Not all of the reply.
+    /// Parts of the reply are missing.
     Parts,
-    /// All of it.
+    /// The reply is complete.
     Whole {
-        /// The bytes of it, as over TCP.
+        /// The bytes of the reply, as over TCP.
         bytes: &'a [u8],
         /// Whether each value certainly has its own bytes. Values of several datagrams carry no mark of their key, and
         /// after losses or disorder two of one length cannot be told apart.
         sure: bool,
-        /// Whether its values have their own bytes if nothing was overtaken: all keys were found, and the datagrams came
-        /// in an order in which they may have been sent.
+        /// Whether its values have their own bytes if nothing was overtaken: all keys were found, and the datagrams
+        /// came in an order in which they may have been sent.
         in_order: bool,
-        /// How many messages it came in: one for each key, or one for all.
+        /// Number of messages that the reply came in: one for each key, or one for all.
         messages: usize,
-        /// Items in it.
+        /// Number of items in the reply.
         items: usize,
     },
-    /// Everything that was announced, and it is no whole reply.
+    /// All announced datagrams have come, and they are no whole reply.
     Broken,
 }
 
-/// The datagrams of one reply, as they come.
+/// The datagrams of one reply that have come so far.
 #[derive(Debug, Default)]
 pub struct Gathering {
     /// The keys of a multi-get, end to end; empty for other requests.
     keys: Vec<u8>,
-    /// Where each ends, and whether its item came.
+    /// Where each key ends, and whether its item came.
     asked: Vec<(u32, bool)>,
     /// What the datagrams carry, in the order in which they came.
     bytes: Vec<u8>,
     pieces: Vec<Piece>,
-    /// How many of them are no copies.
+    /// Number of pieces that are no copies.
     distinct: usize,
     /// Datagrams that the messages take whose first one is there and no copy.
     announced: usize,
-    /// The end came in a datagram of its own.
+    /// Whether the end of the reply came in a datagram of its own.
     ended: bool,
-    /// Something did not come where it would if nothing had been lost or overtaken.
+    /// Whether a datagram came out of the order in which datagrams are sent.
     disordered: bool,
     /// The reply, put together.
     joined: Vec<u8>,
@@ -248,9 +69,10 @@ struct Piece {
     /// Where it lies in the bytes.
     start: usize,
     end: usize,
-    /// The same bytes came before in this place: another value that is equal, or the same datagram again.
+    /// Whether equal bytes came before in this place, from another value that is equal or from a datagram that came
+    /// twice.
     copy: bool,
-    /// It has a place in the reply that is being put together.
+    /// Whether the piece has a place in the reply that is being put together.
     placed: bool,
     /// For first pieces that begin an item: the place of its key among those asked for, and the length of the item.
     item: Option<(usize, usize)>,
@@ -334,7 +156,9 @@ impl Gathering {
     /// Which of the keys asked for the item of a first piece has, and its length; `Some(None)` for what is no item,
     /// `None` when that has come before.
     fn place_item(&mut self, total: u16, payload: &[u8], copy: bool) -> Option<Option<(usize, usize)>> {
-        let Some(Item { key, len_bytes }) = Item::of(payload) else { return (!copy).then_some(None) };
+        let Some(ItemExtent { key, len_bytes }) = ItemExtent::of(payload) else {
+            return (!copy).then_some(None);
+        };
         if !self.is_multiget() {
             return (!copy).then_some(Some((0, len_bytes)));
         }
@@ -365,14 +189,14 @@ impl Gathering {
                 // A datagram that came twice may have taken the place of this one.
                 let bytes = &self.bytes;
                 let is_copy = |piece: &Piece| {
-                    let own = Item::of(&bytes[piece.start..piece.end]);
+                    let own = ItemExtent::of(&bytes[piece.start..piece.end]);
                     piece.copy && piece.sequence == 0 && own.is_some_and(|item| item.key == key)
                 };
                 let at = self.pieces.iter().rposition(is_copy)?;
                 let (rank, _) = self.pieces.remove(at).item?;
                 Some(Some((rank, len_bytes)))
             }
-            // A key that nobody asked for: whoever checks replies will say so.
+            // A key that was not asked for; the check of the reply rejects it.
             None => Some(Some((self.asked.len(), len_bytes))),
         }
     }
@@ -393,7 +217,7 @@ impl Gathering {
         missing
     }
 
-    /// Puts the reply together, if it is all there.
+    /// Puts the reply together, if all of it has come.
     pub fn gathered(&mut self) -> Gathered<'_> {
         if self.pieces.len() < self.announced {
             return Gathered::Parts;
@@ -503,42 +327,5 @@ impl Gathering {
         let piece = &mut self.pieces[at];
         piece.placed = true;
         self.joined.extend_from_slice(&self.bytes[piece.start..piece.end]);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::{prop_assert_eq, proptest};
-
-    #[test]
-    fn a_frame_is_four_numbers_with_the_highest_byte_first() {
-        let frame = Frame { request: 0x0102, sequence: 0x0304, total: 0x0506 };
-        assert_eq!(frame.encode(), [1, 2, 3, 4, 5, 6, 0, 0]);
-        assert_eq!(Frame::single(258).encode(), [1, 2, 0, 0, 0, 1, 0, 0]);
-    }
-
-    #[test]
-    fn the_reserved_bytes_say_nothing() {
-        let datagram = b"\x00\x07\x00\x00\x00\x01\x01\x00get a\r\n";
-        assert_eq!(Frame::decode(datagram), Some((Frame::single(7), &b"get a\r\n"[..])));
-    }
-
-    #[test]
-    fn what_is_shorter_than_a_frame_is_none() {
-        let bytes = Frame::single(1).encode();
-        for len in 0..bytes.len() {
-            assert_eq!(Frame::decode(&bytes[..len]), None);
-        }
-        assert_eq!(Frame::decode(&bytes), Some((Frame::single(1), &[][..])), "an empty message");
-    }
-
-    proptest! {
-        #[test]
-        fn frames_read_as_they_are_written(request: u16, sequence: u16, total: u16, payload: Vec<u8>) {
-            let frame = Frame { request, sequence, total };
-            let datagram = [&frame.encode()[..], &payload].concat();
-            prop_assert_eq!(Frame::decode(&datagram), Some((frame, &payload[..])));
-        }
     }
 }

@@ -1,0 +1,321 @@
+//! Replies of memcached's meta protocol, and the requests that they answer.
+
+use super::reply::{self, MetaReply, OpaqueKind, ReplyCode};
+use crate::protocol::batch::{Batches, Blame, Found};
+use crate::protocol::lines::{self, Line, Lines};
+use crate::protocol::{Fault, Malformed, Outcome, Skimmed, Step, Tag};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+
+/// The state of the replies on one connection.
+#[derive(Debug)]
+pub(super) struct Decoder {
+    lines: Lines,
+    pub(super) batches: Batches,
+    /// A key that was sent in base64.
+    key: Option<Box<[u8; lines::KEY_MAX_BYTES]>>,
+    /// Tag of the request whose value or number is being received.
+    tag: Tag,
+    /// Bytes of the value or number that are still to come.
+    left: u32,
+    place: MetaPosition,
+    value: PassingValue,
+}
+
+/// Where in the stream of replies the next byte stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MetaPosition {
+    /// In a line.
+    Line,
+    /// In the line that is the number after incr or decr.
+    Number,
+    /// In the bytes of a value.
+    Body,
+    /// Before the carriage return after a value.
+    Return,
+    /// Before the line feed after a value.
+    Feed,
+    /// In a line, after the errors whose requests have become known are reported.
+    Failed,
+}
+
+/// The request that the value being received belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PassingValue {
+    /// A read of one key with this finding.
+    Whole(Found),
+    /// A multi-get.
+    Part,
+    /// None: the value is dropped.
+    Dropped,
+}
+
+/// What a line means to the codec.
+enum Meaning {
+    /// The line is dropped, or more has to be read.
+    Nothing,
+    /// A value follows.
+    Item(Tag, u32),
+    /// A request ended.
+    Reply(Option<Tag>, Outcome),
+    /// A request without reply failed.
+    QuietError,
+    /// An error whose request is not known yet.
+    Unclear(Fault),
+}
+
+impl Decoder {
+    /// A decoder at the beginning of a connection.
+    pub(super) fn new() -> Decoder {
+        Decoder {
+            lines: Lines::default(),
+            batches: Batches::default(),
+            key: None,
+            tag: 0,
+            left: 0,
+            place: MetaPosition::Line,
+            value: PassingValue::Dropped,
+        }
+    }
+
+    #[inline]
+    pub(super) fn decode<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Result<Step<'s>, Malformed> {
+        loop {
+            match self.place {
+                MetaPosition::Line => {}
+                MetaPosition::Number => return self.take_number(input),
+                MetaPosition::Failed => match self.batches.next_failed() {
+                    None => {
+                        self.place = MetaPosition::Line;
+                        continue;
+                    }
+                    Some(None) => return Ok(Step::QuietError { message: self.batches.failed_words() }),
+                    Some(Some(fault)) => {
+                        let (outcome, message) = (Outcome::Error(fault), self.batches.failed_words());
+                        return Ok(Step::Reply { tag: None, outcome, message });
+                    }
+                },
+                MetaPosition::Body => match (self.take_body(input), self.value) {
+                    ([], _) => return Ok(Step::Need),
+                    (_, PassingValue::Dropped) => continue,
+                    (bytes, _) => return Ok(Step::Body(bytes)),
+                },
+                MetaPosition::Return | MetaPosition::Feed => match (self.take_body_end(input)?, self.value) {
+                    (false, _) => return Ok(Step::Need),
+                    (true, PassingValue::Whole(found)) => return Ok(self.answer(found.outcome())),
+                    (true, _) => {}
+                },
+            }
+            let Some(line) = self.take_line(input)? else { return Ok(Step::Need) };
+            let reply = MetaReply::read(self.lines.line(line))?;
+            match self.meaning(&reply)? {
+                Meaning::Nothing => {}
+                Meaning::Item(tag, size) => return self.item(&reply, tag, size, line),
+                Meaning::Reply(tag, outcome) => {
+                    let message = &self.lines.line(line)[reply.text_at..];
+                    return Ok(Step::Reply { tag, outcome, message });
+                }
+                Meaning::QuietError => {
+                    return Ok(Step::QuietError { message: &self.lines.line(line)[reply.text_at..] });
+                }
+                Meaning::Unclear(fault) => {
+                    self.batches.keep(fault, &self.lines.line(line)[reply.text_at..]);
+                }
+            }
+        }
+    }
+
+    /// Takes a whole reply to the oldest request, as [`Codec::skim`](crate::protocol::Codec::skim) does.
+    #[inline(always)]
+    pub(super) fn skim(&mut self, oldest: Tag, input: &mut &[u8]) -> Option<Skimmed> {
+        let at_start = self.place == MetaPosition::Line && self.lines.at_start();
+        if !at_start || self.batches.current().is_some() {
+            return None;
+        }
+        let (skimmed, rest) = reply::whole(input, oldest)?;
+        self.batches.answer();
+        *input = rest;
+        Some(skimmed)
+    }
+
+    #[inline]
+    fn take_line<'i>(&mut self, input: &mut &'i [u8]) -> Result<Option<Line<'i>>, Malformed> {
+        if self.lines.at_start() {
+            let Some(&first) = input.first() else { return Ok(None) };
+            if !first.is_ascii_uppercase() {
+                return Err(reply::foreign(first));
+            }
+        }
+        self.lines.advance(input, reply::is_error)
+    }
+
+    /// Takes the line after the VA line of an incr or decr.
+    fn take_number(&mut self, input: &mut &[u8]) -> Result<Step<'static>, Malformed> {
+        if input.is_empty() {
+            return Ok(Step::Need);
+        }
+        let Some(line) = self.lines.advance(input, |_| false)? else { return Ok(Step::Need) };
+        let digits = self.lines.line(line);
+        if digits.len() != self.left as usize {
+            return Err(Malformed("a number is not as long as the server said"));
+        }
+        let number = lines::whole_decimal(digits).ok_or(Malformed("a number is no decimal of 64 bits"))?;
+        self.place = MetaPosition::Line;
+        Ok(self.answer(Outcome::Number(number)))
+    }
+
+    /// The request whose value or number has passed is answered.
+    #[inline]
+    fn answer(&mut self, outcome: Outcome) -> Step<'static> {
+        self.batches.answer();
+        Step::Reply { tag: Some(self.tag), outcome, message: &[] }
+    }
+
+    #[inline]
+    fn take_body<'i>(&mut self, input: &mut &'i [u8]) -> &'i [u8] {
+        let (body, rest) = input.split_at(input.len().min(self.left as usize));
+        *input = rest;
+        self.left -= body.len() as u32;
+        if self.left == 0 {
+            self.place = MetaPosition::Return;
+        }
+        body
+    }
+
+    /// Takes the line end after a value. Returns false where more bytes are needed.
+    #[inline]
+    fn take_body_end(&mut self, input: &mut &[u8]) -> Result<bool, Malformed> {
+        for (place, next, wanted) in [
+            (MetaPosition::Return, MetaPosition::Feed, b'\r'),
+            (MetaPosition::Feed, MetaPosition::Line, b'\n'),
+        ] {
+            if self.place != place {
+                continue;
+            }
+            let Some((&byte, rest)) = input.split_first() else { return Ok(false) };
+            if byte != wanted {
+                return Err(lines::NO_VALUE_END);
+            }
+            *input = rest;
+            self.place = next;
+        }
+        Ok(true)
+    }
+
+    /// What a whole line means.
+    #[inline]
+    fn meaning(&mut self, reply: &MetaReply) -> Result<Meaning, Malformed> {
+        match (reply.code, reply.asked) {
+            (ReplyCode::Value(size), Some((kind, tag))) => self.value_begins(reply, size, kind, tag),
+            (ReplyCode::Plain(Outcome::Error(fault)), _) => Ok(self.failed(fault)),
+            (ReplyCode::Plain(outcome), _) => {
+                self.batches.answer();
+                Ok(Meaning::Reply(None, outcome))
+            }
+            (ReplyCode::End, _) => self.batch_ends(),
+            (_, Some((kind, tag))) => match reply.outcome(kind)? {
+                None => Ok(Meaning::Nothing),
+                Some(outcome) => {
+                    self.batches.answer();
+                    Ok(Meaning::Reply(Some(tag), outcome))
+                }
+            },
+            // Also what me answers where there is no item.
+            (ReplyCode::Miss, None) => {
+                self.batches.answer();
+                Ok(Meaning::Reply(None, Outcome::Miss))
+            }
+            (_, None) => Err(Malformed("a meta reply does not repeat the opaque of its request")),
+        }
+    }
+
+    /// A VA line: a value follows, or a number.
+    #[inline]
+    fn value_begins(
+        &mut self,
+        reply: &MetaReply,
+        size: u32,
+        kind: OpaqueKind,
+        tag: Tag,
+    ) -> Result<Meaning, Malformed> {
+        self.tag = tag;
+        self.left = size;
+        self.place = if size > 0 { MetaPosition::Body } else { MetaPosition::Return };
+        self.value = match kind {
+            OpaqueKind::Read => PassingValue::Whole(reply.found()),
+            OpaqueKind::Quiet => PassingValue::Dropped,
+            OpaqueKind::Count => {
+                self.place = MetaPosition::Number;
+                return Ok(Meaning::Nothing);
+            }
+            OpaqueKind::Part => match self.batches.batch_of(tag) {
+                Some(batch) if batch.ended => PassingValue::Dropped,
+                Some(batch) => {
+                    batch.found = batch.found.max(reply.found());
+                    PassingValue::Part
+                }
+                None => return Err(Malformed("a value for a multi-get that nobody waits for")),
+            },
+            _ => return Err(Malformed("a value for a request that did not ask for one")),
+        };
+        let shown = self.value != PassingValue::Dropped && !reply.is_place(size);
+        Ok(if shown { Meaning::Item(tag, size) } else { Meaning::Nothing })
+    }
+
+    /// An error line. It ends a multi-get at once; replies that still come for that, up to the end mark, are dropped.
+    fn failed(&mut self, fault: Fault) -> Meaning {
+        let outcome = Outcome::Error(fault);
+        match self.batches.blame() {
+            Blame::Oldest => {}
+            Blame::Quiet => return Meaning::QuietError,
+            Blame::Unclear => return Meaning::Unclear(fault),
+        }
+        match self.batches.current() {
+            None => {
+                self.batches.answer();
+                Meaning::Reply(None, outcome)
+            }
+            Some(batch) if batch.ended => Meaning::Nothing,
+            Some(batch) => {
+                batch.ended = true;
+                Meaning::Reply(Some(batch.tag), outcome)
+            }
+        }
+    }
+
+    /// The end mark of a multi-get, or the answer to the question of the codec itself.
+    fn batch_ends(&mut self) -> Result<Meaning, Malformed> {
+        let ended = self.batches.end_batch();
+        let (batch, has_failed) = ended.ok_or(Malformed("an MN line that nobody asked for"))?;
+        if has_failed {
+            self.place = MetaPosition::Failed;
+        }
+        let is_nothing = batch.ended || batch.is_inquiry;
+        Ok(if is_nothing { Meaning::Nothing } else { Meaning::Reply(Some(batch.tag), batch.found.outcome()) })
+    }
+
+    #[inline]
+    fn item<'s>(
+        &'s mut self,
+        reply: &MetaReply,
+        tag: Tag,
+        size: u32,
+        line: Line<'s>,
+    ) -> Result<Step<'s>, Malformed> {
+        let sent = &self.lines.line(line)[reply.key.0..reply.key.1];
+        let key = if reply.key_encoded {
+            let decoded = self.key.get_or_insert_with(|| Box::new([0; lines::KEY_MAX_BYTES]));
+            let length = BASE64.decode_slice(sent, &mut decoded[..]);
+            &decoded[..length.map_err(|_| Malformed("a key is not in base64"))?]
+        } else {
+            sent
+        };
+        Ok(Step::Item {
+            tag: Some(tag),
+            key,
+            size: u64::from(size),
+            cas: reply.cas,
+            flags: reply.client_flags,
+        })
+    }
+}

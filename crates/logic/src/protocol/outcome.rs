@@ -1,0 +1,156 @@
+//! How a request ended: the outcomes, the faults among them, and which of them each verb can have.
+
+use super::verb::Verb;
+
+/// Why a request has no good answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Fault {
+    /// The server said that it failed (`SERVER_ERROR`).
+    Server,
+    /// The server said that the request was wrong, or not allowed (`CLIENT_ERROR`).
+    Client,
+    /// The server does not know the command (`ERROR`), or answered what the protocol does not allow.
+    Protocol,
+    /// No answer came in time.
+    Timeout,
+    /// The connection was refused.
+    Refused,
+    /// The connection was reset.
+    Reset,
+    /// The connection was closed, by the peer or because another request on it failed.
+    Closed,
+    /// The server said that another one has the key (`MOVED` and `ASK` of a Redis cluster).
+    Moved,
+}
+
+impl Fault {
+    /// Every fault, in the order of reports. `ALL[f as usize] == f`.
+    pub const ALL: [Fault; 8] = [
+        Fault::Server,
+        Fault::Client,
+        Fault::Protocol,
+        Fault::Timeout,
+        Fault::Refused,
+        Fault::Reset,
+        Fault::Closed,
+        Fault::Moved,
+    ];
+
+    /// Number of faults.
+    pub const COUNT: usize = Fault::ALL.len();
+
+    /// The word of the JSON result.
+    pub fn name(self) -> &'static str {
+        match self {
+            Fault::Server => "server",
+            Fault::Client => "client",
+            Fault::Protocol => "protocol",
+            Fault::Timeout => "timeout",
+            Fault::Refused => "refused",
+            Fault::Reset => "reset",
+            Fault::Closed => "closed",
+            Fault::Moved => "moved",
+        }
+    }
+
+    /// Whether the request ended without any answer, so that its true duration is not known.
+    pub fn unanswered(self) -> bool {
+        matches!(self, Fault::Timeout | Fault::Refused | Fault::Reset | Fault::Closed)
+    }
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A read found at least one key.
+    Hit,
+    /// A read found nothing.
+    Miss,
+    /// Stored.
+    Stored,
+    /// Not stored, because the verb's condition did not hold.
+    NotStored,
+    /// Not stored, because another client stored since the CAS unique was read.
+    Exists,
+    /// The key does not exist.
+    NotFound,
+    /// Removed.
+    Deleted,
+    /// A new expiry is set.
+    Touched,
+    /// The value after incr or decr.
+    Number(u64),
+    /// Done; also a request without reply that was handed over.
+    Ok,
+    /// The request failed.
+    Error(Fault),
+    /// A read found a value that was marked as stale, and another client has been told to renew it.
+    Stale,
+    /// A read won the right to renew what it found, or to make what it did not find.
+    Win,
+    /// A read found a value, or a place for one, that another client has been told to renew.
+    Recaching,
+}
+
+impl Outcome {
+    /// The number of the outcome's variant, without regard to what the variant carries.
+    #[inline]
+    const fn kind(&self) -> u32 {
+        match self {
+            Outcome::Hit => 0,
+            Outcome::Miss => 1,
+            Outcome::Stored => 2,
+            Outcome::NotStored => 3,
+            Outcome::Exists => 4,
+            Outcome::NotFound => 5,
+            Outcome::Deleted => 6,
+            Outcome::Touched => 7,
+            Outcome::Number(_) => 8,
+            Outcome::Ok => 9,
+            Outcome::Error(_) => 10,
+            Outcome::Stale => 11,
+            Outcome::Win => 12,
+            Outcome::Recaching => 13,
+        }
+    }
+}
+
+impl Verb {
+    /// Whether a request of this verb can end with `outcome`. An answer with another outcome belongs to another
+    /// request, or to none.
+    #[inline]
+    pub fn can_end(self, outcome: &Outcome) -> bool {
+        ENDS[self as usize] >> outcome.kind() & 1 != 0
+    }
+}
+
+/// The outcomes that requests of each verb can have: bit k stands for the outcome of kind k.
+const ENDS: [u16; Verb::COUNT] = {
+    const READ: &[Outcome] = &[Outcome::Hit, Outcome::Miss, Outcome::Stale, Outcome::Win, Outcome::Recaching];
+    const STORE: &[Outcome] = &[Outcome::Stored, Outcome::NotStored, Outcome::Exists, Outcome::NotFound];
+    const COUNT: &[Outcome] =
+        &[Outcome::Number(0), Outcome::Ok, Outcome::NotFound, Outcome::NotStored, Outcome::Exists];
+    let mut all = [0; Verb::COUNT];
+    let mut v = 0;
+    while v < Verb::COUNT {
+        let ends = match Verb::ALL[v] {
+            Verb::Get | Verb::Gets | Verb::Gat | Verb::Gats | Verb::Hget => READ,
+            Verb::Set | Verb::Add | Verb::Replace | Verb::Append | Verb::Prepend | Verb::Cas => STORE,
+            Verb::Hset | Verb::Mset => STORE,
+            Verb::Incr | Verb::Decr => COUNT,
+            Verb::Delete => &[Outcome::Deleted, Outcome::NotFound, Outcome::Exists],
+            Verb::Touch => &[Outcome::Touched, Outcome::NotFound],
+            Verb::Version => &[Outcome::Ok],
+            Verb::Command => &[Outcome::Ok, Outcome::Number(0), Outcome::NotFound],
+        };
+        all[v] = 1 << Outcome::Error(Fault::Server).kind();
+        let mut n = 0;
+        while n < ends.len() {
+            all[v] |= 1 << ends[n].kind();
+            n += 1;
+        }
+        v += 1;
+    }
+    all
+};

@@ -1,0 +1,90 @@
+//! memcached's UDP: the frame in front of every datagram (`protocol.txt`, section "UDP protocol"), and replies put
+//! together from datagrams that come in any order.
+//!
+//! A reply to a read of several keys has one of two framings. Servers before 1.6 cut it as one stream into datagrams
+//! that are numbered together. Since 1.6 each key that was found is a message of its own, numbered for itself, with the
+//! `END` behind the last of them or, where the last key was not found, alone; a first key that was not found leaves a
+//! datagram without bytes and with a total of 0. What a reply consists of says which of the two it is, so that nothing
+//! has to be known of the server.
+
+mod frame;
+mod gathering;
+mod shape;
+
+use std::collections::VecDeque;
+
+pub use self::frame::Frame;
+pub use self::gathering::{Gathered, Gathering, Taken};
+pub use self::shape::{Shape, shape};
+
+/// Longest datagram that servers send and that is sent to them, frame included: what fits in one Ethernet frame.
+/// memcached cuts replies so, and takes a request only when it is whole in one datagram.
+pub const DATAGRAM_MAX_BYTES: usize = 1400;
+
+/// Counters of datagrams: those of memaslap, stray datagrams and unclear misses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DatagramCounts {
+    /// Datagrams that were missing when a request was given up: those that are known to be missing, at least one for
+    /// each request.
+    pub packet_drop: u64,
+    /// Datagrams that brought nothing in order when they came: too early, for the second time, or astray.
+    pub packet_disorder: u64,
+    /// Requests that were given up because their replies were not whole in time.
+    pub udp_timeout: u64,
+    /// Datagrams that belonged to no request that was waiting, most of them because it had been given up.
+    pub stray: u64,
+    /// Keys that count as misses although a lost datagram would have looked the same: replies in messages for each key
+    /// do not say how many there are.
+    pub unclear_misses: u64,
+}
+
+impl DatagramCounts {
+    /// Adds the counters of another connection.
+    pub fn merge(&mut self, other: &DatagramCounts) {
+        self.packet_drop += other.packet_drop;
+        self.packet_disorder += other.packet_disorder;
+        self.udp_timeout += other.udp_timeout;
+        self.stray += other.stray;
+        self.unclear_misses += other.unclear_misses;
+    }
+}
+
+/// Request numbers that are not used again, because a late reply to a request that was given up may still come. The
+/// oldest number is released when there are more than [`Abandoned::MAX`].
+#[derive(Debug, Default)]
+pub struct Abandoned {
+    order: VecDeque<u16>,
+    /// One bit for each number; allocated when the first number is kept back.
+    bits: Option<Box<[u64; 1024]>>,
+}
+
+impl Abandoned {
+    /// Most numbers that are kept back.
+    pub const MAX: usize = 1 << 15;
+
+    /// Keeps a number back.
+    pub fn insert(&mut self, number: u16) {
+        if self.contains(number) {
+            return;
+        }
+        if self.order.len() == Abandoned::MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.flip(oldest);
+        }
+        self.order.push_back(number);
+        self.flip(number);
+    }
+
+    /// Whether a number is kept back.
+    #[inline]
+    pub fn contains(&self, number: u16) -> bool {
+        let bit = 1 << (number % 64);
+        self.bits.as_ref().is_some_and(|bits| bits[usize::from(number / 64)] & bit != 0)
+    }
+
+    fn flip(&mut self, number: u16) {
+        self.bits.get_or_insert_with(|| Box::new([0; 1024]))[usize::from(number / 64)] ^= 1 << (number % 64);
+    }
+}
