@@ -6,6 +6,7 @@
 pub mod address;
 mod defaults;
 pub mod memory;
+mod popularity;
 pub mod share;
 pub mod timing;
 pub mod validate;
@@ -13,12 +14,12 @@ mod window;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::popularity::{Popularity, PopularityError};
 pub use self::window::{Lengths, Pool, Replication, Window};
 use crate::dist::Dist;
 use crate::protocol::text::BOGUS_WORD;
 use crate::protocol::{MetaAsk, Verb};
 use crate::time::Nanos;
-use crate::workload::popularity::Popularity;
 
 /// The layout of the Plan that this version writes, and the only one that it reads.
 pub const SCHEMA: u32 = 1;

@@ -4,9 +4,8 @@ use super::bounds::{HOUR, refuse, span, time_text, within};
 use super::field::Field;
 use super::invalid::Invalid;
 use super::records::{EXPIRY_MAX_S, longest_key};
-use crate::plan::{Mix, Plan, Protocol, Work};
+use crate::plan::{Mix, Plan, Popularity, Protocol, Work};
 use crate::protocol::Verb;
-use crate::workload::popularity::Popularity;
 
 /// Most keys of one read, and of one mset.
 const MULTIGET_MAX: u64 = 1_000;

@@ -9,13 +9,12 @@ use crate::dist::Dist;
 use crate::plan::share;
 use crate::plan::{
     Arrivals, Births, Crowd, Delete, Depth, Gap, Goal, Group, Lengths, Load, Mix, Pause, Phase, Pool,
-    Protocol, Replay, Replication, Route, Sequence, Stop, TlsOptions, Window, Work,
+    Popularity, Protocol, Replay, Replication, Route, Sequence, Stop, TlsOptions, Window, Work,
 };
 use crate::protocol::Verb;
 use crate::protocol::resp::template::Template;
 use crate::rng::Place;
 use crate::workload::key::KeyMaker;
-use crate::workload::popularity::Popularity;
 use crate::workload::request::Shared;
 use crate::workload::sequence::{Sequencer, largest};
 use crate::workload::value::ValueMaker;

@@ -8,11 +8,10 @@ use pummel_logic::dist::Dist;
 use pummel_logic::plan::validate::{Field, Invalid, NO_TIMEOUT_NS};
 use pummel_logic::plan::{
     self, Arrivals, Backend, Births, Clock, Crowd, Data, Depth, Engine, Gap, Group, Mix, Phase, Plan,
-    Protocol, Route, SCHEMA, Sequence, Socket, Stop, Style, Transport, Wait, Work,
+    Popularity, Protocol, Route, SCHEMA, Sequence, Socket, Stop, Style, Transport, Wait, Work,
 };
 use pummel_logic::protocol::{MetaAsk, Verb};
 use pummel_logic::time::{Nanos, SECOND, from_seconds};
-use pummel_logic::workload::popularity::Popularity;
 use pummel_logic::workload::sequence::{SIZE_MAX_BYTES, largest};
 
 use super::c_numbers::{percent_g, strtod, strtol};

@@ -1,10 +1,9 @@
 //! What each command line means: golden tables from words to Plans, without a server.
 
 use pummel_logic::dist::Dist;
-use pummel_logic::plan::Goal;
+use pummel_logic::plan::{Goal, Popularity};
 use pummel_logic::protocol::MetaAsk;
 use pummel_logic::time::{MICROSECOND, MILLISECOND};
-use pummel_logic::workload::popularity::Popularity;
 
 use super::*;
 
