@@ -48,7 +48,7 @@ pub enum Use {
 
 /// Where a stream belongs: the seed of the run and whose draws these are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct StreamOwner {
     /// Seed of the run.
     pub seed: u64,
     /// Index of the group of clients in the Plan.
@@ -67,7 +67,7 @@ pub struct Stream {
 
 impl Stream {
     /// The stream for one use at one place.
-    pub fn new(place: Place, purpose: Use) -> Stream {
+    pub fn new(place: StreamOwner, purpose: Use) -> Stream {
         Stream { base: mix(&[place.seed, place.group, place.phase, place.client, purpose as u64]) }
     }
 
@@ -116,13 +116,13 @@ mod tests {
 
     #[test]
     fn streams_of_different_places_and_uses_differ() {
-        let place = Place { seed: 1, group: 0, phase: 2, client: 3 };
+        let place = StreamOwner { seed: 1, group: 0, phase: 2, client: 3 };
         let first = Stream::new(place, Use::Key).draw(0);
         assert_ne!(first, Stream::new(place, Use::Op).draw(0));
-        assert_ne!(first, Stream::new(Place { client: 4, ..place }, Use::Key).draw(0));
-        assert_ne!(first, Stream::new(Place { phase: 3, ..place }, Use::Key).draw(0));
-        assert_ne!(first, Stream::new(Place { seed: 2, ..place }, Use::Key).draw(0));
-        assert_ne!(first, Stream::new(Place { group: 1, ..place }, Use::Key).draw(0));
+        assert_ne!(first, Stream::new(StreamOwner { client: 4, ..place }, Use::Key).draw(0));
+        assert_ne!(first, Stream::new(StreamOwner { phase: 3, ..place }, Use::Key).draw(0));
+        assert_ne!(first, Stream::new(StreamOwner { seed: 2, ..place }, Use::Key).draw(0));
+        assert_ne!(first, Stream::new(StreamOwner { group: 1, ..place }, Use::Key).draw(0));
     }
 
     #[test]

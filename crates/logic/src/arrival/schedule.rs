@@ -9,7 +9,7 @@ use super::gap::{Passed, estimated_count, later};
 use super::rate::{Ratio, check_rate};
 use crate::dist::Dist;
 use crate::plan::Arrivals;
-use crate::rng::{Place, Stream, Use};
+use crate::rng::{Stream, StreamOwner, Use};
 use crate::time::{NEVER, Nanos, SECOND};
 
 /// What the schedules of a group's clients have in common; made once for a group, cheap to clone.
@@ -53,7 +53,7 @@ impl Pace {
     }
 
     /// The schedule of one client, whose index in the group is `place.client`.
-    pub fn schedule(&self, place: Place) -> Schedule {
+    pub fn schedule(&self, place: StreamOwner) -> Schedule {
         assert!(place.client < self.clients, "client {} of {}", place.client, self.clients);
         let stream = Stream::new(place, Use::Gap);
         let process = match &self.gaps {
@@ -113,7 +113,13 @@ enum Process {
 impl Schedule {
     /// The schedule of client `client` of `clients`, for one that has no [`Pace`] to share. Draws come from `place`,
     /// the assignment of constant arrivals from `client`.
-    pub fn new(arrivals: &Arrivals, group_rate: f64, client: u64, clients: u64, place: Place) -> Schedule {
+    pub fn new(
+        arrivals: &Arrivals,
+        group_rate: f64,
+        client: u64,
+        clients: u64,
+        place: StreamOwner,
+    ) -> Schedule {
         assert_eq!(client, place.client, "a client's place bears its index");
         Pace::new(arrivals, group_rate, clients).schedule(place)
     }

@@ -76,7 +76,7 @@ impl Agents {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::recorder::Op;
+    use crate::measure::recorder::OpRecord;
 
     #[test]
     fn a_spread_needs_two() {
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn only_offsets_that_are_certain_are_large() {
         let member = |offset, error| {
-            let idle = Op::default();
+            let idle = OpRecord::default();
             Member {
                 name: format!("{offset}"),
                 clients: 1,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::churn::Churn;
-use super::measurement::{Connections, Load, Measurement};
+use super::measurement::{Connections, LoadResult, Measurement};
 use super::recorder::Span;
 use crate::plan::{Plan, Transport};
 use crate::time::{MILLISECOND, Nanos, seconds};
@@ -36,7 +36,7 @@ impl Loaded {
 /// Why a run is not complete whose load ended like this, as a sentence without its full stop; `None` where the load takes
 /// nothing from it. `allow_partial` is the Plan's `allow_partial_load`, which never excuses a load that stored nothing.
 /// `trouble` says what happened to connections, for loads that no server answered with an error.
-pub fn load_shortfall(load: &Load, allow_partial: bool, trouble: Option<&str>) -> Option<String> {
+pub fn load_shortfall(load: &LoadResult, allow_partial: bool, trouble: Option<&str>) -> Option<String> {
     let missing = load.records.saturating_sub(load.stored);
     let what = match load.stored {
         _ if missing == 0 => return None,
@@ -201,7 +201,7 @@ fn complaint(measurement: &Measurement) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::churn::Failures;
+    use crate::measure::churn::ConnectionFailures;
     use crate::measure::recorder::{Recorder, Sample};
     use crate::plan::{Clock, Mix, Phase, Stop, Work};
     use crate::protocol::{Outcome, Verb};
@@ -211,9 +211,9 @@ mod tests {
     type Row<'a> = (u64, &'a [(&'a str, u64)], bool, Option<&'a str>, Option<&'a str>);
 
     /// A load of ten records, and what servers said while it went on.
-    fn load(stored: u64, said: &[(&str, u64)]) -> Load {
+    fn load(stored: u64, said: &[(&str, u64)]) -> LoadResult {
         let messages = said.iter().map(|&(words, count)| (words.to_owned(), count)).collect();
-        Load { records: 10, stored, errors: 10 - stored, messages, ..Load::default() }
+        LoadResult { records: 10, stored, errors: 10 - stored, messages, ..LoadResult::default() }
     }
 
     #[test]
@@ -263,7 +263,7 @@ mod tests {
             let reason = load_shortfall(&load(stored, said), allow_partial, trouble);
             assert_eq!(reason.as_deref(), expected, "{stored} stored, {said:?}, {allow_partial}");
         }
-        assert_eq!(load_shortfall(&Load::default(), false, trouble), None, "nothing was to be stored");
+        assert_eq!(load_shortfall(&LoadResult::default(), false, trouble), None, "nothing was to be stored");
     }
 
     #[test]
@@ -431,7 +431,7 @@ mod tests {
         let churn = |descriptors, files, refused| Churn {
             begun: 100,
             alive_max: 20,
-            failures: Failures { descriptors, files, refused, ..Failures::default() },
+            failures: ConnectionFailures { descriptors, files, refused, ..ConnectionFailures::default() },
             ..Churn::default()
         };
         let room = "this machine let no more than 20 connections be open at one time, and";

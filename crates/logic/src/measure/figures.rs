@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::measure::histogram::{Histogram, Moments, rank};
-use crate::measure::recorder::{Counts, Op, Span};
+use crate::measure::recorder::{Counts, OpRecord, Span};
 use crate::protocol::Fault;
 use crate::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 
@@ -132,7 +132,7 @@ impl Figures {
     }
 
     /// The figures of all spans of a verb.
-    pub fn of_op(op: &Op, timeout_ns: Nanos) -> [Figures; Span::COUNT] {
+    pub fn of_op(op: &OpRecord, timeout_ns: Nanos) -> [Figures; Span::COUNT] {
         Span::ALL.map(|span| {
             let times = op.times.of(span);
             Figures::of(span, times, &Unanswered::of(&op.counts, span, times, timeout_ns))

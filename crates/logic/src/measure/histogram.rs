@@ -46,7 +46,7 @@ pub struct Moments {
 /// A histogram on its way to another process: the cells that were counted in, and what is exact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sparse {
+pub struct SparseHistogram {
     exact: Moments,
     /// For each cell that was counted in, how many cells lie between it and the one before, and its count.
     cells: Vec<(u32, u64)>,
@@ -190,7 +190,7 @@ impl Histogram {
     }
 
     /// The same, for the way to another process.
-    pub fn to_sparse(&self) -> Sparse {
+    pub fn to_sparse(&self) -> SparseHistogram {
         let mut cells = Vec::new();
         let mut gap = 0;
         for cell in &self.cells[self.touched()] {
@@ -199,7 +199,7 @@ impl Histogram {
                 count => cells.push((std::mem::take(&mut gap), *count)),
             }
         }
-        Sparse { exact: self.moments(), cells }
+        SparseHistogram { exact: self.moments(), cells }
     }
 
     /// As [`Histogram::merge`], from another process.
@@ -207,9 +207,9 @@ impl Histogram {
     /// # Errors
     /// Returns [`NotAHistogram`] when the figures and the cells of `other` do not belong to each other; nothing was
     /// added then.
-    pub fn merge_sparse(&mut self, other: &Sparse) -> Result<(), NotAHistogram> {
+    pub fn merge_sparse(&mut self, other: &SparseHistogram) -> Result<(), NotAHistogram> {
         let wrong = |what: &str| NotAHistogram(what.to_owned());
-        let Sparse { exact, cells } = other;
+        let SparseHistogram { exact, cells } = other;
         if exact.count == 0 && cells.is_empty() {
             return Ok(());
         }
@@ -394,9 +394,9 @@ impl Histogram {
     }
 }
 
-impl Sparse {
+impl SparseHistogram {
     /// Adds everything that `other` counted, as if both had been one histogram from the start.
-    pub fn merge(&mut self, other: &Sparse) {
+    pub fn merge(&mut self, other: &SparseHistogram) {
         let mut cells = Vec::with_capacity(self.cells.len().max(other.cells.len()));
         let (mut ours, mut theirs) = (self.places().peekable(), other.places().peekable());
         let mut last = None;

@@ -10,7 +10,7 @@ use crate::time::Nanos;
 /// How populating went.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Load {
+pub struct LoadResult {
     /// Records that were to be stored.
     pub records: u64,
     /// Records that were.
@@ -28,9 +28,9 @@ pub struct Load {
     pub messages: BTreeMap<String, u64>,
 }
 
-impl Load {
+impl LoadResult {
     /// Adds what another worker stored at the same time.
-    pub fn merge(&mut self, other: &Load) {
+    pub fn merge(&mut self, other: &LoadResult) {
         self.records += other.records;
         self.stored += other.stored;
         self.errors += other.errors;

@@ -19,10 +19,10 @@ use crate::workload::window::WindowCounts;
 pub use crate::measure::connections::Connections;
 pub use crate::measure::counters::{Bytes, Samples, Stamps};
 pub use crate::measure::generator::{Generator, WorkerTime};
-pub use crate::measure::load::Load;
+pub use crate::measure::load::LoadResult;
 pub use crate::measure::messages::MESSAGES_KEPT;
 pub use crate::measure::slice::{Keep, Slice, SliceOp};
-pub use crate::measure::verify::{FAILED_KEYS_KEPT, FAILURES_SHOWN, Failure, Verify};
+pub use crate::measure::verify::{FAILED_KEYS_KEPT, FAILURES_SHOWN, Verify, WrongKey};
 
 /// The layout of a saved measurement that this version writes, and the only one that it reads.
 pub const SCHEMA: u32 = 1;
@@ -52,7 +52,7 @@ pub struct Measurement {
     /// After this time a request without an answer was given up.
     pub timeout_ns: Nanos,
     /// What was measured, by group of the Plan.
-    pub groups: Vec<Group>,
+    pub groups: Vec<GroupMeasurement>,
     /// The measured phase in slices, at most [`INTERVALS_KEPT_MAX`] of them.
     pub intervals: Vec<Slice>,
     /// How many slices were merged into their neighbours, to keep within that limit. Where slices are kept without their
@@ -72,7 +72,7 @@ pub struct Measurement {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<Samples>,
     /// Populating; `None` when there was none.
-    pub load: Option<Load>,
+    pub load: Option<LoadResult>,
     /// Connections.
     pub connections: Connections,
     /// What became of datagrams in the whole run; `None` where nothing was spoken over UDP.
@@ -114,7 +114,7 @@ pub enum Status {
 /// What was measured of one group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Group {
+pub struct GroupMeasurement {
     /// Its name in the Plan.
     pub name: String,
     /// Its requests.
@@ -144,7 +144,7 @@ impl Measurement {
             clock,
             unix_socket: false,
             timeout_ns,
-            groups: groups.into_iter().map(|name| Group { name, ops: Ops::default() }).collect(),
+            groups: groups.into_iter().map(|name| GroupMeasurement { name, ops: Ops::default() }).collect(),
             intervals: Vec::new(),
             intervals_merged: 0,
             bytes: Bytes::default(),
@@ -355,8 +355,14 @@ mod tests {
         }
         part.started_unix_ns = 1_000 + seed;
         part.measured_ns = 3 * SECOND;
-        let mut load =
-            Load { records: 10, stored: 9, errors: 1, elapsed_ns: seed, bytes: 1_000, ..Load::default() };
+        let mut load = LoadResult {
+            records: 10,
+            stored: 9,
+            errors: 1,
+            elapsed_ns: seed,
+            bytes: 1_000,
+            ..LoadResult::default()
+        };
         load.message(b"SERVER_ERROR object too large for cache", 1);
         part.load = Some(load);
         part.connections.asked = 25;

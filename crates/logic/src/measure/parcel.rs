@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::measure::histogram::{NotAHistogram, Sparse};
+use crate::measure::histogram::{NotAHistogram, SparseHistogram};
 use crate::measure::interval::{Interval, Turns};
 use crate::measure::measurement::Bytes;
 use crate::measure::recorder::{Counts, Span};
@@ -27,7 +27,7 @@ pub struct Parcel {
     #[serde(default, skip_serializing_if = "WindowCounts::is_zero")]
     window: WindowCounts,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    outstanding: Option<Sparse>,
+    outstanding: Option<SparseHistogram>,
 }
 
 /// Requests of one verb.
@@ -35,7 +35,7 @@ pub struct Parcel {
 #[serde(deny_unknown_fields)]
 struct Packed {
     counts: Counts,
-    times: [Sparse; Span::COUNT],
+    times: [SparseHistogram; Span::COUNT],
 }
 
 /// Why a parcel does not belong to the slices that it came for.

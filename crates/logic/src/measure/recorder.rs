@@ -1,11 +1,11 @@
 //! What one worker writes the ends of its requests into; no locks, and nothing allocated while it records.
 
-use crate::measure::histogram::{NotAHistogram, Sparse};
+use crate::measure::histogram::{NotAHistogram, SparseHistogram};
 use crate::protocol::{Outcome, Verb};
 use crate::time::{NEVER, Nanos};
 
 pub use crate::measure::counts::{Counts, Outcomes};
-pub use crate::measure::ops::{Op, Ops, Times};
+pub use crate::measure::ops::{OpRecord, Ops, Times};
 pub use crate::measure::sample::{Sample, Span};
 pub use crate::measure::tally::Tally;
 
@@ -117,7 +117,7 @@ impl Recorder {
         &mut self,
         verb: Verb,
         counts: &Counts,
-        times: &[Sparse; Span::COUNT],
+        times: &[SparseHistogram; Span::COUNT],
     ) -> Result<(), NotAHistogram> {
         let op = self.ops.entry(verb);
         op.counts.merge(counts);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     /// The greatest value and the number of values of every span.
-    fn spans(op: &Op) -> [(Nanos, u64); Span::COUNT] {
+    fn spans(op: &OpRecord) -> [(Nanos, u64); Span::COUNT] {
         Span::ALL.map(|span| (op.times.of(span).moments().max, op.times.of(span).count()))
     }
 

@@ -1,7 +1,7 @@
 //! From a measurement to the figures that reports print, and to the verdict on what limited the run.
 
 use crate::measure::measurement::{Measurement, Status};
-use crate::measure::recorder::{Counts, Op, Ops, Span};
+use crate::measure::recorder::{Counts, OpRecord, Ops, Span};
 use crate::measure::verdict::Verdict;
 use crate::plan::{Goal, Plan};
 use crate::protocol::Verb;
@@ -119,7 +119,7 @@ impl Summary {
 }
 
 impl Totals {
-    fn of(op: &Op, measured_s: f64, timeout_ns: Nanos) -> Totals {
+    fn of(op: &OpRecord, measured_s: f64, timeout_ns: Nanos) -> Totals {
         Totals {
             counts: op.counts,
             rate: if measured_s > 0.0 { op.counts.completed as f64 / measured_s } else { 0.0 },
@@ -137,7 +137,7 @@ impl OpSummary {
 }
 
 impl GoalResult {
-    fn of(goal: Goal, all: &Op, timeout_ns: Nanos) -> GoalResult {
+    fn of(goal: Goal, all: &OpRecord, timeout_ns: Nanos) -> GoalResult {
         let times = all.times.of(Span::Response);
         let unanswered = Unanswered::of(&all.counts, Span::Response, times, timeout_ns);
         let reached = quantile(Span::Response, times, &unanswered, goal.quantile);
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_goal_beyond_what_is_known_is_missed() {
-        let mut op = Op::default();
+        let mut op = OpRecord::default();
         op.counts.errors[Fault::Timeout as usize] = 100;
         let goal = Goal { quantile: 0.99, limit_ns: 10_000 };
         let result = GoalResult::of(goal, &op, 5_000);

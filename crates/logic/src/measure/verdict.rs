@@ -20,7 +20,7 @@
 
 use crate::measure::figures::{Figures, QUANTILES, Quantile, Unanswered, time_text};
 use crate::measure::measurement::Measurement;
-use crate::measure::recorder::{Op, Span};
+use crate::measure::recorder::{OpRecord, Span};
 use crate::plan::{Arrivals, Clock, Depth, Plan};
 use crate::time::{MICROSECOND, Nanos};
 
@@ -84,7 +84,7 @@ impl Verdict {
     }
 
     /// The verdict on a measurement that was made after `plan`; `all` are its requests, all together.
-    pub fn of(measurement: &Measurement, plan: &Plan, all: &Op) -> Verdict {
+    pub fn of(measurement: &Measurement, plan: &Plan, all: &OpRecord) -> Verdict {
         let closed = plan.groups.iter().all(|group| group.arrivals == Arrivals::Closed);
         let evidence = Evidence { measurement, plan, all, closed };
         if all.counts.completed == 0 {
@@ -113,7 +113,7 @@ impl Verdict {
 struct Evidence<'a> {
     measurement: &'a Measurement,
     plan: &'a Plan,
-    all: &'a Op,
+    all: &'a OpRecord,
     closed: bool,
 }
 

@@ -20,7 +20,7 @@ pub struct Verify {
     /// Values too short to carry a frame: their bytes were compared, but not which write they are of.
     pub short: u64,
     /// The first keys with a wrong value, at most [`FAILURES_SHOWN`].
-    pub first: Vec<Failure>,
+    pub first: Vec<WrongKey>,
     /// Hashes of the keys with a wrong value, at most [`FAILED_KEYS_KEPT`].
     pub keys: BTreeSet<u64>,
 }
@@ -28,7 +28,7 @@ pub struct Verify {
 /// A key whose value was wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Failure {
+pub struct WrongKey {
     /// The key, with what is no text replaced.
     pub key: String,
     /// What was wrong, in a few words.
@@ -49,7 +49,7 @@ impl Verify {
         if self.first.len() < FAILURES_SHOWN {
             let key = printable(key);
             if self.first.iter().all(|failure| failure.key != key) {
-                self.first.push(Failure { key, why: why.to_owned() });
+                self.first.push(WrongKey { key, why: why.to_owned() });
             }
         }
     }
@@ -107,7 +107,7 @@ mod tests {
             }
         }
         assert_eq!((verify.failed, verify.failed_keys(), verify.first.len()), (300, 100, FAILURES_SHOWN));
-        assert_eq!(verify.first[9], Failure { key: "key9".to_owned(), why: "flipped".to_owned() });
+        assert_eq!(verify.first[9], WrongKey { key: "key9".to_owned(), why: "flipped".to_owned() });
         let twin = verify.clone();
         verify.merge(&twin);
         assert_eq!((verify.failed, verify.failed_keys()), (600, 100));

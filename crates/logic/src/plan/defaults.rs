@@ -82,7 +82,7 @@ impl Default for Group {
             depth: Depth::Limit(1),
             arrivals: Arrivals::Closed,
             rate: None,
-            crowd: None,
+            churn: None,
             policy: ClientPolicy::default(),
         }
     }

@@ -105,7 +105,7 @@ fn requests_at_once(plan: &Plan, group: &Group) -> u64 {
         Work::Delete(delete) => u64::from(delete.depth),
         Work::Window(_) | Work::Pause(_) => 1,
         Work::Mix(_) | Work::Replay(_) => {
-            let calls = group.crowd.as_ref().map_or(u64::MAX, |crowd| crowd.calls);
+            let calls = group.churn.as_ref().map_or(u64::MAX, |churn| churn.calls);
             u64::from(depth_of(group)).min(calls)
         }
     };

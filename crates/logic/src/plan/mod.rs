@@ -91,7 +91,7 @@ impl Plan {
 
     /// The sequence that all requests are of, if they are.
     pub fn sequence(&self) -> Option<&Sequence> {
-        self.groups.iter().find_map(|group| group.crowd.as_ref()?.sequence.as_ref())
+        self.groups.iter().find_map(|group| group.churn.as_ref()?.sequence.as_ref())
     }
 
     /// What its clients do with windows, if they do.
@@ -419,8 +419,8 @@ pub struct Group {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
     /// Clients come and go; absent: all are there from the beginning to the end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub crowd: Option<Crowd>,
+    #[serde(rename = "crowd", default, skip_serializing_if = "Option::is_none")]
+    pub churn: Option<ChurningClients>,
     /// What else sets these clients apart.
     #[serde(rename = "manner", default, skip_serializing_if = "is_default")]
     pub policy: ClientPolicy,
@@ -476,9 +476,10 @@ pub enum Late {
 /// many may be there at one time; in phases that load, so many are there all the time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Crowd {
+pub struct ChurningClients {
     /// When they come.
-    pub births: Births,
+    #[serde(rename = "births")]
+    pub spawns: Spawns,
     /// Requests that each of them makes, at least 1.
     pub calls: u64,
     /// What they ask and when, as mcperf decides it; absent: as clients do that stay.
@@ -489,7 +490,7 @@ pub struct Crowd {
 /// When the clients of a crowd come.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Births {
+pub enum Spawns {
     /// As soon as there is room for another.
     Closed,
     /// At a rate, whether those before them have gone or not.

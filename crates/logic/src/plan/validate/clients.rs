@@ -1,7 +1,7 @@
 //! Whether the groups of clients make sense: how many there are, how deep and when they ask, and on how many threads.
 
 use super::bounds::{CLIENTS_MAX, DEPTH_MAX, refuse, shape, within};
-use super::crowds;
+use super::churning;
 use super::field::Field;
 use super::invalid::Invalid;
 use crate::arrival::check_rate;
@@ -31,7 +31,7 @@ pub fn groups(plan: &Plan) -> Result<(), Invalid> {
         );
         return refuse(Field::Threads.path(), threads, why);
     }
-    crowds::fits(plan)?;
+    churning::fits(plan)?;
     if plan.route == Route::All && plan.window().is_none() && clients < plan.servers.len() as u64 {
         let why =
             format!("at least one connection for each of the {} servers is accepted", plan.servers.len());
@@ -73,7 +73,7 @@ fn group(index: usize, group: &Group) -> Result<(), Invalid> {
 
 /// Whether requests are due by a process of each connection's own, whatever the others are due by.
 fn has_calls(group: &Group) -> bool {
-    let sequence = group.crowd.as_ref().and_then(|crowd| crowd.sequence.as_ref());
+    let sequence = group.churn.as_ref().and_then(|churn| churn.sequence.as_ref());
     sequence.is_some_and(|sequence| sequence.calls.is_some())
 }
 

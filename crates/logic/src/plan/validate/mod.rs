@@ -3,8 +3,8 @@
 //! What floors 1 and 2 assert of a Plan holds of every [`ValidPlan`], and [`Plan::validate`] is the only way to one.
 
 mod bounds;
+mod churning;
 mod clients;
-mod crowds;
 mod datagrams;
 mod field;
 mod invalid;

@@ -8,12 +8,12 @@ use crate::client::route::Router;
 use crate::dist::Dist;
 use crate::plan::share;
 use crate::plan::{
-    Arrivals, Births, Crowd, Delete, Depth, Gap, Goal, Group, Lengths, Load, Mix, Pause, Phase, Pool,
-    Popularity, Protocol, Replay, Replication, Route, Sequence, Stop, TlsOptions, Window, Work,
+    Arrivals, ChurningClients, Delete, Depth, Gap, Goal, Group, Lengths, Load, Mix, Pause, Phase, Pool,
+    Popularity, Protocol, Replay, Replication, Route, Sequence, Spawns, Stop, TlsOptions, Window, Work,
 };
 use crate::protocol::Verb;
 use crate::protocol::resp::template::Template;
-use crate::rng::Place;
+use crate::rng::StreamOwner;
 use crate::workload::key::KeyMaker;
 use crate::workload::request::Shared;
 use crate::workload::sequence::{Sequencer, largest};
@@ -59,11 +59,11 @@ fn mixed() -> Plan {
     plan
 }
 
-fn crowded() -> Plan {
+fn churning() -> Plan {
     let mut plan = measuring(Work::Mix(Mix::of(&[(Verb::Get, 1.0)])), for_a_second());
     let arrivals = Arrivals::Shape(Dist::Exponential { mean: 1.0 });
-    let births = Births::Open { arrivals, rate: 100.0 };
-    plan.groups[0].crowd = Some(Crowd { births, calls: 5, sequence: None });
+    let spawns = Spawns::Open { arrivals, rate: 100.0 };
+    plan.groups[0].churn = Some(ChurningClients { spawns, calls: 5, sequence: None });
     plan
 }
 
@@ -78,8 +78,8 @@ fn sequence() -> Plan {
         offset: 1,
         bogus: false,
     };
-    let births = Births::Drawn(Gap::Exponential(0.001));
-    plan.groups[0].crowd = Some(Crowd { births, calls: 5, sequence: Some(sequence) });
+    let spawns = Spawns::Drawn(Gap::Exponential(0.001));
+    plan.groups[0].churn = Some(ChurningClients { spawns, calls: 5, sequence: Some(sequence) });
     plan.timeout_ns = NO_TIMEOUT_NS;
     plan
 }
@@ -128,7 +128,7 @@ fn divided() -> Plan {
 fn valid() -> Vec<Plan> {
     let mut over_udp = Plan { transport: Transport::Udp, ..mixed() };
     over_udp.socket.linger_s = None;
-    vec![mixed(), over_udp, crowded(), sequence(), windowed(), of_resp(), of_meta(), divided()]
+    vec![mixed(), over_udp, churning(), sequence(), windowed(), of_resp(), of_meta(), divided()]
 }
 
 fn mix_of(plan: &mut Plan) -> &mut Mix {
@@ -143,8 +143,8 @@ fn window_of(plan: &mut Plan) -> &mut Window {
 }
 
 fn sequence_of(plan: &mut Plan) -> &mut Sequence {
-    let crowd = plan.groups[0].crowd.as_mut();
-    crowd.and_then(|crowd| crowd.sequence.as_mut()).expect("the plan is a sequence")
+    let churn = plan.groups[0].churn.as_mut();
+    churn.and_then(|churn| churn.sequence.as_mut()).expect("the plan is a sequence")
 }
 
 fn named(mut plan: Plan, change: fn(&mut Plan)) -> String {
@@ -205,27 +205,27 @@ fn what_is_wrong_is_named_by_its_path() {
         (mixed(), "groups[0].manner.block", |plan| plan.groups[0].policy.block = 11),
         (mixed(), "engine.threads", |plan| plan.engine.threads = 0),
         (mixed(), "engine.threads", |plan| plan.engine.threads = 11),
-        (crowded(), "groups[0].crowd.calls", |plan| {
-            plan.groups[0].crowd.as_mut().expect("a crowd").calls = 0;
+        (churning(), "groups[0].crowd.calls", |plan| {
+            plan.groups[0].churn.as_mut().expect("clients that come and go").calls = 0;
         }),
-        (crowded(), "groups[0].crowd.births.open.rate", |plan| {
-            let births = Births::Open { arrivals: Arrivals::Constant, rate: 0.0 };
-            plan.groups[0].crowd.as_mut().expect("a crowd").births = births;
+        (churning(), "groups[0].crowd.births.open.rate", |plan| {
+            let spawns = Spawns::Open { arrivals: Arrivals::Constant, rate: 0.0 };
+            plan.groups[0].churn.as_mut().expect("clients that come and go").spawns = spawns;
         }),
-        (crowded(), "groups[0].crowd.births.open.rate", |plan| {
+        (churning(), "groups[0].crowd.births.open.rate", |plan| {
             let delete = Work::Delete(Delete { share: 0.5, depth: 1 });
             plan.phases.push(phase("delete", delete, Stop::default()));
         }),
         (sequence(), "groups[0].crowd.births.open.rate", |plan| {
-            let births = Births::Open { arrivals: Arrivals::Constant, rate: f64::NAN };
-            plan.groups[0].crowd.as_mut().expect("a crowd").births = births;
+            let spawns = Spawns::Open { arrivals: Arrivals::Constant, rate: f64::NAN };
+            plan.groups[0].churn.as_mut().expect("clients that come and go").spawns = spawns;
         }),
         (sequence(), "groups[0].crowd.sequence", |plan| sequence_of(plan).sizes = Gap::Fixed(2e9)),
         (sequence(), "groups[0].crowd.sequence", |plan| sequence_of(plan).sizes = Gap::Uniform(9.0, 1.0)),
         (sequence(), "groups[0].crowd.sequence", |plan| sequence_of(plan).calls = Some(Gap::Fixed(ENDLESS))),
         (sequence(), "groups[0].crowd.sequence", |plan| {
-            let births = Births::Drawn(Gap::Exponential(0.0));
-            plan.groups[0].crowd.as_mut().expect("a crowd").births = births;
+            let spawns = Spawns::Drawn(Gap::Exponential(0.0));
+            plan.groups[0].churn.as_mut().expect("clients that come and go").spawns = spawns;
         }),
         (mixed(), "phases", |plan| plan.phases.clear()),
         (mixed(), "phases[0].work.load.depth", |plan| {
@@ -297,13 +297,13 @@ fn build(plan: &ValidPlan) {
     const BYTES: u64 = 1 << 20;
     let group = &plan.groups[0];
     let clients = u64::from(group.clients);
-    let place = Place { seed: plan.seed, group: 0, phase: 0, client: clients - 1 };
+    let place = StreamOwner { seed: plan.seed, group: 0, phase: 0, client: clients - 1 };
     if let Some(rate) = group.rate {
         Pace::new(&group.arrivals, rate, clients).schedule(place).next();
     }
-    let crowd = group.crowd.as_ref();
-    if let Some(Births::Open { arrivals, rate }) = crowd.map(|crowd| &crowd.births) {
-        Pace::new(arrivals, *rate, 1).schedule(Place { client: 0, ..place }).next();
+    let churn = group.churn.as_ref();
+    if let Some(Spawns::Open { arrivals, rate }) = churn.map(|churn| &churn.spawns) {
+        Pace::new(arrivals, *rate, 1).schedule(StreamOwner { client: 0, ..place }).next();
     }
     if let Some(command) = &plan.command {
         Template::parse(command).expect("the command was read");

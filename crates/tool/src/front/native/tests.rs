@@ -76,7 +76,7 @@ fn defaults() -> Plan {
             depth: Depth::Limit(1),
             arrivals: Arrivals::Closed,
             rate: None,
-            crowd: None,
+            churn: None,
             policy: ClientPolicy::default(),
         }],
         phases: vec![
