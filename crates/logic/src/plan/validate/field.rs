@@ -25,6 +25,7 @@ pub enum Field {
     Source,
     TlsCert,
     TlsKey,
+    User,
     Database,
     Command,
     Records,
@@ -73,7 +74,7 @@ pub enum Field {
 }
 
 /// Every field with its path; `[]` stands for the number of an item in a list.
-const PATHS: [(Field, &str); 64] = [
+const PATHS: [(Field, &str); 65] = [
     (Field::Schema, "schema"),
     (Field::Servers, "servers"),
     (Field::Server, "servers[]"),
@@ -93,6 +94,7 @@ const PATHS: [(Field, &str); 64] = [
     (Field::Source, "socket.source[]"),
     (Field::TlsCert, "tls.cert"),
     (Field::TlsKey, "tls.key"),
+    (Field::User, "login.user"),
     (Field::Database, "database"),
     (Field::Command, "command"),
     (Field::Records, "data.records"),

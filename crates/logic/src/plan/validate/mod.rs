@@ -72,6 +72,7 @@ impl Plan {
         targets::socket(&self.socket)?;
         targets::source(&self)?;
         targets::tls(&self)?;
+        targets::login(&self)?;
         records::data(&self.data)?;
         if self.sequence().is_none() {
             records::expiry(&self.data.expiry_s)?;

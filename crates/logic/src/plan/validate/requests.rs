@@ -125,7 +125,7 @@ pub fn verbs_fit(plan: &Plan) -> Result<(), Invalid> {
 
 /// Refuses operations that do not work on fields of hashes, where records are such fields.
 fn fields_fit(plan: &Plan) -> Result<(), Invalid> {
-    if plan.data.style.field_bytes.is_none_or(|bytes| bytes == 0) {
+    if !has_fields(plan) {
         return Ok(());
     }
     let mut verbs = mixes(plan).flat_map(|(index, mix)| mix.ops.iter().map(move |&(verb, _)| (index, verb)));
@@ -136,6 +136,11 @@ fn fields_fit(plan: &Plan) -> Result<(), Invalid> {
         }
         None => Ok(()),
     }
+}
+
+/// Whether records are fields of hashes.
+fn has_fields(plan: &Plan) -> bool {
+    plan.data.style.field_bytes.is_some_and(|bytes| bytes > 0)
 }
 
 fn names(verbs: &[Verb]) -> String {
@@ -158,6 +163,10 @@ fn form_fits(plan: &Plan, index: usize, mix: &Mix) -> Result<(), Invalid> {
         }
         Protocol::Resp2 | Protocol::Resp3 if gats => {
             let expected = "1 is accepted where the mix has gat: RESP's GETEX takes one key";
+            refuse(multiget, mix.multiget, expected)
+        }
+        Protocol::Resp2 | Protocol::Resp3 if mix.multiget > 1 && has_fields(plan) => {
+            let expected = "1 is accepted where records are fields of hashes: MGET finds no fields";
             refuse(multiget, mix.multiget, expected)
         }
         Protocol::Resp2 | Protocol::Resp3 if mix.multiget > 1 && !has(Verb::Get) => {

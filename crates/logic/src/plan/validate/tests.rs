@@ -8,8 +8,8 @@ use crate::client::route::Router;
 use crate::dist::Dist;
 use crate::plan::share;
 use crate::plan::{
-    Arrivals, ChurningClients, Delete, Depth, Gap, Goal, Group, Lengths, Load, Mix, Pause, Phase, Pool,
-    Popularity, Protocol, Replay, Replication, Route, Sequence, Spawns, Stop, TlsOptions, Window, Work,
+    Arrivals, ChurningClients, Delete, Depth, Gap, Goal, Group, Lengths, Load, Login, Mix, Pause, Phase,
+    Pool, Popularity, Protocol, Replay, Replication, Route, Sequence, Spawns, Stop, TlsOptions, Window, Work,
 };
 use crate::protocol::Verb;
 use crate::protocol::resp::template::Template;
@@ -147,6 +147,10 @@ fn sequence_of(plan: &mut Plan) -> &mut Sequence {
     churn.and_then(|churn| churn.sequence.as_mut()).expect("the plan is a sequence")
 }
 
+fn user(user: &str) -> Option<Login> {
+    Some(Login { user: user.to_owned(), password_file: None })
+}
+
 fn named(mut plan: Plan, change: fn(&mut Plan)) -> String {
     change(&mut plan);
     match plan.validate() {
@@ -167,7 +171,7 @@ fn plans_of_every_kind_are_valid() {
 
 #[test]
 fn what_is_wrong_is_named_by_its_path() {
-    let rows: [(Plan, &str, fn(&mut Plan)); 52] = [
+    let rows: [(Plan, &str, fn(&mut Plan)); 56] = [
         (mixed(), "schema", |plan| plan.schema = 2),
         (mixed(), "servers", |plan| plan.servers.clear()),
         (mixed(), "servers[1]", |plan| plan.servers.push("a".to_owned())),
@@ -186,6 +190,9 @@ fn what_is_wrong_is_named_by_its_path() {
         (mixed(), "tls.cert", |plan| {
             plan.tls = Some(TlsOptions { cert: Some("a".to_owned()), ..TlsOptions::default() });
         }),
+        (mixed(), "login.user", |plan| plan.login = user("")),
+        (of_meta(), "login.user", |plan| plan.login = user("jo:e")),
+        (mixed(), "login.user", |plan| (plan.protocol, plan.login) = (Protocol::Binary, user("jo\0e"))),
         (mixed(), "data.records", |plan| plan.data.records = 0),
         (mixed(), "data.key_size", |plan| plan.data.key_size = Dist::Fixed(3.0)),
         (mixed(), "data.value_size", |plan| plan.data.value_size = Dist::Fixed(f64::NAN)),
@@ -245,6 +252,10 @@ fn what_is_wrong_is_named_by_its_path() {
             (plan.command, plan.data.style.field_bytes) = (None, Some(4));
             mix_of(plan).ops = vec![(Verb::Incr, 1.0), (Verb::Mset, 1.0)];
         }),
+        (of_resp(), "phases[0].work.mix.multiget", |plan| {
+            (plan.command, plan.data.style.field_bytes) = (None, Some(4));
+            *mix_of(plan) = Mix { multiget: 2, ..Mix::of(&[(Verb::Get, 1.0)]) };
+        }),
         (windowed(), "phases[0].work.window", |plan| window_of(plan).pool.sockets = 65_535),
         (windowed(), "phases[0].work.window", |plan| window_of(plan).multiget = 1_000),
         (windowed(), "phases[0].work.window", |plan| window_of(plan).keys[0].share = ENDLESS),
@@ -263,6 +274,15 @@ fn what_is_wrong_is_named_by_its_path() {
     ];
     for (number, (plan, path, change)) in rows.into_iter().enumerate() {
         assert_eq!(named(plan, change), path, "row {number}");
+    }
+}
+
+#[test]
+fn every_user_that_a_protocol_can_name_is_accepted() {
+    for (protocol, name) in [(Protocol::Text, "joe"), (Protocol::Binary, "jo e"), (Protocol::Resp2, "")] {
+        let plan = measuring(Work::Mix(Mix::of(&[(Verb::Get, 1.0)])), for_a_second());
+        let plan = Plan { protocol, login: user(name), ..plan };
+        assert_eq!(plan.validate().err(), None, "{name:?}");
     }
 }
 

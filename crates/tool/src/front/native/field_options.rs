@@ -24,6 +24,7 @@ pub fn flag_of(field: Field, is_recorded: bool) -> &'static str {
         Field::Sources | Field::Source => "--source",
         Field::TlsCert => "--tls-cert",
         Field::TlsKey => "--tls-key",
+        Field::User => "--user",
         Field::Database => "--database",
         Field::Command => "--command",
         Field::Records => "--records",
