@@ -1,4 +1,4 @@
-//! Who had which part of a run of several processes, and how well they were in step.
+//! The processes of a distributed run: the share of each, and how well they were in step.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub struct Agents {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Member {
-    /// Its address.
+    /// Address of the agent.
     pub name: String,
     /// Its clients.
     pub clients: u64,
@@ -47,7 +47,7 @@ pub struct Member {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lost {
-    /// When it was last heard, after the beginning of the measured phase; absent before that.
+    /// When the last message of the process came, after the beginning of the measured phase; absent before that.
     pub at_ns: Option<Nanos>,
     /// What happened.
     pub why: String,

@@ -1,4 +1,4 @@
-//! What came of clients that come and go: their connections, why some failed, and the bytes of their requests.
+//! The account of clients that come and go: their connections, why some failed, and the bytes of their requests.
 
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +31,7 @@ pub struct Churn {
     pub request_bytes: Moments,
     /// Bytes of each reply.
     pub reply_bytes: Moments,
-    /// What the replies were.
+    /// Counts of the replies by their first word.
     pub replies: Replies,
     /// From sending to arrival, for every reply.
     pub service: Histogram,
@@ -90,7 +90,7 @@ impl ConnectionFailure {
         matches!(self, ConnectionFailure::Descriptors | ConnectionFailure::Files)
     }
 
-    /// What it was, for people.
+    /// The reason in the words of reports.
     pub fn name(self) -> &'static str {
         match self {
             ConnectionFailure::Timeout => "timed out",
@@ -105,7 +105,7 @@ impl ConnectionFailure {
     }
 }
 
-/// What replies were, by their first word.
+/// Counts of replies by their first word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Replies {
@@ -135,23 +135,23 @@ pub struct Replies {
     pub other: u64,
 }
 
-/// A request that ended, as far as this account is concerned.
+/// The part of an ended request that this account keeps.
 #[derive(Clone, Copy, Debug)]
 pub struct Ended {
     /// Bytes of the request, where they are known and it was handed over whole.
     pub request_bytes: Option<u64>,
     /// From due to sent; `None` when it was not sent.
     pub late_ns: Option<Nanos>,
-    /// Its reply; `None` when there was none.
+    /// The reply; `None` where none came.
     pub reply: Option<ChurnReply>,
 }
 
-/// A reply.
+/// A reply to a client that comes and goes.
 #[derive(Clone, Copy, Debug)]
 pub struct ChurnReply {
-    /// What it says.
+    /// The outcome of the request.
     pub outcome: Outcome,
-    /// How long it is; 0 where that is not known.
+    /// Length of the reply in bytes; 0 where it is not known.
     pub bytes: u64,
     /// From sending to arrival.
     pub service_ns: Nanos,
@@ -160,12 +160,12 @@ pub struct ChurnReply {
 }
 
 impl Churn {
-    /// A connection failed.
+    /// Counts a connection that failed.
     pub fn fail(&mut self, failure: ConnectionFailure) {
         *self.failures.of(failure) += 1;
     }
 
-    /// A request ended.
+    /// Records a request that ended.
     pub fn end(&mut self, ended: &Ended) {
         if let Some(bytes) = ended.request_bytes {
             self.request_bytes.record(bytes);
@@ -181,7 +181,7 @@ impl Churn {
         }
     }
 
-    /// Adds another worker's.
+    /// Adds the account of another worker.
     pub fn merge(&mut self, other: &Churn) {
         self.begun += other.begun;
         self.ended += other.ended;
@@ -229,7 +229,7 @@ impl ConnectionFailures {
         ]
     }
 
-    /// All together.
+    /// The number of all failed connections.
     pub fn total(&self) -> u64 {
         self.named().iter().map(|(_, count)| count).sum()
     }

@@ -1,4 +1,4 @@
-//! Whether a run came to what its Plan asks for, and why not.
+//! Whether a run did what its Plan asks for, and what is missing from one that did not.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::time::{MILLISECOND, Nanos, seconds};
 /// A server that answered nothing for less than this may still be there.
 const SILENCE_MIN_NS: Nanos = 100 * MILLISECOND;
 
-/// How much of what was to be stored was stored, in one phase that loads.
+/// The records that one phase that loads was to store, and those that it stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Loaded {
     /// Records that were to be stored, counted once for each server that holds them.
@@ -145,7 +145,7 @@ fn gone_at_the_end(plan: &Plan, measurement: &Measurement, end: &RunEnd) -> Opti
 fn long_silence_ns(plan: &Plan, measurement: &Measurement) -> Nanos {
     let timeout_ns = plan.timeout_ns;
     if plan.uses_datagrams() {
-        // A single connection hears nothing for a whole timeout where one datagram is lost.
+        // A single connection receives nothing for a whole timeout where one datagram is lost.
         return timeout_ns.saturating_mul(2).max(SILENCE_MIN_NS);
     }
     let slowest_ns = measurement.groups.iter().filter_map(|group| {

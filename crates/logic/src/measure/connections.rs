@@ -9,9 +9,9 @@ use crate::measure::histogram::Histogram;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Connections {
-    /// How many the Plan asks for.
+    /// Number of connections that the Plan asks for.
     pub asked: u64,
-    /// How many were open when the measured phase began.
+    /// Number of connections that were open when the measured phase began.
     pub open: u64,
     /// Attempts to open one that failed.
     pub failed: u64,
@@ -19,12 +19,12 @@ pub struct Connections {
     pub lost: u64,
     /// Lost ones that were opened again.
     pub reconnected: u64,
-    /// How long opening took; with TLS, until the handshake was over.
+    /// Time that opening a connection took; with TLS, until the handshake was over.
     pub connect: Histogram,
     /// How long TLS handshakes took, which is a part of opening; empty without TLS.
     #[serde(default)]
     pub handshake: Histogram,
-    /// How many handshakes resumed a session.
+    /// Number of TLS handshakes that resumed a session.
     #[serde(default)]
     pub resumed: u64,
     /// What came of clients that come and go; `None` where all stay.

@@ -37,7 +37,7 @@ pub struct Outcomes {
     pub stored: u64,
     /// Not stored, because the verb's condition did not hold.
     pub not_stored: u64,
-    /// Not stored, because somebody else stored in between.
+    /// Not stored, because another client stored in between.
     pub exists: u64,
     /// The key did not exist.
     pub not_found: u64,

@@ -1,4 +1,4 @@
-//! How the generator itself fared: CPU time, memory, and how busy its workers were.
+//! The generator's own CPU time and memory, and how busy its workers were.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::measure::counters::Turns;
 use crate::plan::Backend;
 use crate::time::Nanos;
 
-/// How the generator itself fared.
+/// The CPU time, memory and turns of the generator.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Generator {
@@ -41,7 +41,7 @@ pub struct WorkerTime {
 }
 
 impl Generator {
-    /// Adds another worker's; memory is the most that one process had.
+    /// Adds the figures of another worker; memory is the most that one process had.
     pub fn merge(&mut self, other: &Generator) {
         self.cpu_user_ns += other.cpu_user_ns;
         self.cpu_system_ns += other.cpu_system_ns;

@@ -25,11 +25,12 @@ pub struct Interval {
     pub groups: Vec<Recorder>,
     /// What went over the wire.
     pub bytes: Bytes,
-    /// How the worker itself fared.
+    /// Turns of the worker's loop.
     pub turns: Turns,
     /// What clients with windows counted.
     pub window: WindowCounts,
-    /// How many requests its client had outstanding with each new one, that one included; only where it is wanted.
+    /// Number of requests that a client had outstanding with each new one, that one included; `None` where this is not
+    /// counted.
     pub outstanding: Option<Box<Histogram>>,
     /// Number of the worker whose memory the slice is; merging and restarting leave it.
     pub worker: usize,
@@ -51,12 +52,12 @@ impl Interval {
         }
     }
 
-    /// The same, whose memory is this worker's.
+    /// Marks the memory of the slice as that of this worker.
     pub fn of_worker(self, worker: usize) -> Interval {
         Interval { worker, ..self }
     }
 
-    /// The same, which also counts outstanding requests where that is wanted.
+    /// Makes the slice also count outstanding requests where `outstanding` says so.
     pub fn counting(self, outstanding: bool) -> Interval {
         Interval { outstanding: outstanding.then(Box::default), ..self }
     }
@@ -64,7 +65,7 @@ impl Interval {
     /// Adds another worker's part of the same slice.
     ///
     /// # Panics
-    /// When it is another slice, or has other groups.
+    /// Panics when `other` is another slice, or has other groups.
     pub fn merge(&mut self, other: &mut Interval) {
         assert_eq!(self.index, other.index, "only parts of the same slice are merged");
         assert_eq!(self.groups.len(), other.groups.len(), "all workers have the same groups");
@@ -90,7 +91,7 @@ impl Interval {
         all
     }
 
-    /// Makes it empty again and the slice `index` from `start_ns` on; the memory stays.
+    /// Makes the slice empty again, with the number `index` and the beginning `start_ns`, and keeps its memory.
     pub fn restart(&mut self, index: u64, start_ns: Nanos) {
         self.index = index;
         self.start_ns = start_ns;

@@ -1,4 +1,4 @@
-//! What is known of requests by verb: counts, and a histogram of each span of their lives.
+//! The record of requests by verb: counts, and a histogram of each span.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +13,17 @@ use crate::protocol::Verb;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Times(pub(super) [Histogram; Span::COUNT]);
 
-/// Everything that is known of the requests of one verb.
+/// The record of the requests of one verb.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpRecord {
-    /// How they ended.
+    /// How the requests ended.
     pub counts: Counts,
-    /// Their times. Response, service and reaction are those of completed requests with an answer; wait and lag those of
-    /// all that were sent.
+    /// The times of the requests. Response, service and reaction are those of completed requests with an answer; wait and
+    /// lag those of all that were sent.
     pub times: Times,
 }
 
-/// What is known of requests, by verb. Verbs that nothing was asked with may be absent.
+/// The record of requests, by verb. Verbs without requests may be absent.
 #[derive(Clone, Debug, Default)]
 pub struct Ops(pub(super) [Option<Box<OpRecord>>; Verb::COUNT]);
 
@@ -54,13 +54,13 @@ impl OpRecord {
 }
 
 impl Ops {
-    /// The verbs that something was asked with, in the order of reports.
+    /// The verbs with requests, in the order of reports.
     pub fn iter(&self) -> impl Iterator<Item = (Verb, &OpRecord)> {
         let present = Verb::ALL.into_iter().zip(&self.0);
         present.filter_map(|(verb, op)| Some((verb, op.as_deref().filter(|op| op.counts.requests() > 0)?)))
     }
 
-    /// What is known of one verb.
+    /// The record of one verb; `None` where no request had it.
     pub fn get(&self, verb: Verb) -> Option<&OpRecord> {
         self.0[verb as usize].as_deref()
     }
@@ -84,7 +84,7 @@ impl Ops {
         self.0[verb as usize].get_or_insert_with(Ops::begin)
     }
 
-    /// Takes the memory for a verb; apart, so that it is not in the way of recording.
+    /// Allocates the record of a verb. It is not inlined, so that recording stays small.
     #[cold]
     #[inline(never)]
     fn begin() -> Box<OpRecord> {

@@ -1,4 +1,4 @@
-//! What one worker writes the ends of its requests into; no locks, and nothing allocated while it records.
+//! The recorder of one worker: it counts requests and their times, without locks or allocations.
 
 use crate::measure::histogram::{NotAHistogram, SparseHistogram};
 use crate::protocol::{Outcome, Verb};
@@ -9,7 +9,7 @@ pub use crate::measure::ops::{OpRecord, Ops, Times};
 pub use crate::measure::sample::{Sample, Span};
 pub use crate::measure::tally::Tally;
 
-/// What one worker records of one group.
+/// The record that one worker keeps of one group.
 #[derive(Debug)]
 pub struct Recorder {
     ops: Ops,
@@ -30,7 +30,7 @@ struct Batch {
 }
 
 impl Recorder {
-    /// A recorder whose memory for `verbs` is there from the start; for others it is taken when they are first seen.
+    /// A recorder that has memory for `verbs` from the start; for other verbs it allocates with their first request.
     pub fn new(verbs: impl Iterator<Item = Verb>) -> Recorder {
         let mut ops = Ops::default();
         let mut batches = [const { None }; Verb::COUNT];
@@ -89,12 +89,12 @@ impl Recorder {
         self.ops.entry(verb).counts.unsent += requests;
     }
 
-    /// Says of requests that were counted by [`Recorder::unsent`] that they were estimated.
+    /// Marks requests that [`Recorder::unsent`] counted as estimated.
     pub fn estimated(&mut self, verb: Verb, requests: u64) {
         self.ops.entry(verb).counts.unsent_estimated += requests;
     }
 
-    /// What was recorded so far.
+    /// Everything that was recorded so far.
     pub fn ops(&mut self) -> &Ops {
         for (batch, op) in self.batches.iter_mut().zip(&mut self.ops.0) {
             if let (Some(batch), Some(op)) = (batch, op) {
@@ -124,7 +124,7 @@ impl Recorder {
         op.times.0.iter_mut().zip(times).try_for_each(|(histogram, more)| histogram.merge_sparse(more))
     }
 
-    /// Forgets everything; the memory stays.
+    /// Makes the recorder empty and keeps its memory.
     pub fn clear(&mut self) {
         self.batches.iter_mut().flatten().for_each(|batch| (batch.len, batch.repeats) = (0, 0));
         self.ops.clear();
@@ -132,7 +132,7 @@ impl Recorder {
 }
 
 impl Batch {
-    /// Takes the memory; apart, so that it is not in the way of recording.
+    /// Allocates a batch. It is not inlined, so that recording stays small.
     #[cold]
     #[inline(never)]
     fn begin() -> Box<Batch> {

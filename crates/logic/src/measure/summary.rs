@@ -14,7 +14,7 @@ pub use crate::measure::figures::{Figures, QUANTILES, Quantile, Unanswered, quan
 pub struct Summary {
     /// How the run ended.
     pub status: Status,
-    /// Why it is not complete.
+    /// Why the run is not complete; `None` where it is.
     pub reason: Option<String>,
     /// Length of the measured phase, without its drain.
     pub seconds: f64,
@@ -28,7 +28,7 @@ pub struct Summary {
     pub connect: Figures,
     /// How long TLS handshakes took; empty without TLS.
     pub handshake: Figures,
-    /// What the run was held to, and whether it held.
+    /// The goals of the Plan, and whether the run met them.
     pub goals: Vec<GoalResult>,
     /// CPU time of the generator for each completed request; `None` when nothing was completed.
     pub cpu_us_per_request: Option<f64>,
@@ -39,7 +39,7 @@ pub struct Summary {
 /// Requests of several verbs together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Totals {
-    /// How they ended.
+    /// How the requests ended.
     pub counts: Counts,
     /// Completed requests per second of the measured phase; 0 when it has no length.
     pub rate: f64,
@@ -69,7 +69,7 @@ pub struct GroupSummary {
     pub ops: Vec<OpSummary>,
 }
 
-/// A goal of the Plan and what became of it.
+/// A goal of the Plan and its outcome.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GoalResult {
     /// The goal.

@@ -1,4 +1,4 @@
-//! What checking the answers found: counts, the first wrong keys, and how many different keys were wrong.
+//! The findings of the checks of answers: counts, the first wrong keys, and how many different keys were wrong.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::measure::messages::printable;
 use crate::rng::mix;
 
-/// What checking the answers found.
+/// The findings of the checks of answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Verify {
@@ -31,14 +31,14 @@ pub struct Verify {
 pub struct WrongKey {
     /// The key, with what is no text replaced.
     pub key: String,
-    /// What was wrong, in a few words.
+    /// The fault, in a few words.
     pub why: String,
 }
 
-/// How many wrong keys are shown.
+/// The number of wrong keys that are shown.
 pub const FAILURES_SHOWN: usize = 10;
 
-/// How many wrong keys are told apart; beyond, their number is a lower bound.
+/// The number of wrong keys that are told apart; where there are more, the number is a lower bound.
 pub const FAILED_KEYS_KEPT: usize = 1 << 20;
 
 impl Verify {
@@ -64,7 +64,7 @@ impl Verify {
         self.keys.len() >= FAILED_KEYS_KEPT
     }
 
-    /// Adds what another worker found.
+    /// Adds the findings of another worker.
     pub fn merge(&mut self, other: &Verify) {
         self.checked += other.checked;
         self.failed += other.failed;

@@ -25,25 +25,26 @@ pub struct Data {
     pub value_size: Dist,
     /// Expiry in seconds, 0 for none.
     pub expiry_s: Dist,
-    /// How keys and values are made.
+    /// The rules by which keys and values are made.
     #[serde(default, skip_serializing_if = "is_default")]
     pub style: Style,
 }
 
-/// How keys and values are made.
+/// The rules by which keys and values are made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Style {
-    /// Keys.
+    /// The rule for keys.
     pub keys: KeyStyle,
-    /// Values.
+    /// The rule for values.
     pub values: ValueStyle,
-    /// On RESP servers, a key of more than so many bytes and one is a hash, with so many last bytes as the field.
+    /// Length of a field's name in bytes, on RESP servers: a key that is longer by at least 2 bytes is a hash, and its
+    /// last bytes name the field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field_bytes: Option<u32>,
 }
 
-/// How keys are made from their indexes.
+/// The rule by which a key is made from its index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KeyStyle {
@@ -55,11 +56,11 @@ pub enum KeyStyle {
     Fnv,
 }
 
-/// How long values are.
+/// The rule for the lengths of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ValueStyle {
-    /// Always the same for one key, so that any process can check it.
+    /// One length for each key, so that any process can check the value.
     #[default]
     Stable,
     /// Drawn for every write, fractions cut off. Such values are not checked.

@@ -1,4 +1,4 @@
-//! What a Plan has where nobody says anything.
+//! The defaults of a Plan and of its parts.
 
 use super::{
     Arrivals, Backend, ClientPolicy, Clock, Data, Depth, Engine, Group, Mix, Plan, Popularity, Protocol,

@@ -20,31 +20,31 @@ pub struct Group {
     /// Requests per second of the whole group; absent exactly when `arrivals` is closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
-    /// Clients come and go; absent: all are there from the beginning to the end.
+    /// The clients come and go; absent: all clients stay from the beginning to the end.
     #[serde(rename = "crowd", default, skip_serializing_if = "Option::is_none")]
     pub churn: Option<ChurningClients>,
-    /// What else sets these clients apart.
+    /// The rules of these clients beside their pace.
     #[serde(rename = "manner", default, skip_serializing_if = "is_default")]
     pub policy: ClientPolicy,
 }
 
-/// What sets clients apart beside their pace.
+/// The rules of clients beside their pace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ClientPolicy {
-    /// So many clients, one after the other, talk to one server and are on one worker, at least 1; the servers are dealt
-    /// to blocks of clients in turn.
+    /// Number of neighbouring clients, at least 1, that share one server and one worker; the servers are dealt to such
+    /// blocks of clients in turn.
     pub block: u32,
-    /// What becomes of requests that could not be asked when they were due.
+    /// The treatment of requests that could not be made when they were due.
     pub late: Late,
     /// Between two requests of a client lies at least the mean gap of its arrivals.
     pub spaced: bool,
     /// Only the times of reads that found something, and of stores that stored, are recorded; everything is counted.
     pub successes_only: bool,
-    /// The run ends when one of their connections is lost for good.
+    /// The run ends when a connection of the group is lost for good.
     #[serde(skip_serializing_if = "is_false")]
     pub whole: bool,
-    /// They are in the process that the run is led from, and not on its agents.
+    /// The clients run in the controller's process, and not on its agents.
     #[serde(skip_serializing_if = "is_false")]
     pub here: bool,
 }
@@ -62,11 +62,11 @@ impl Default for ClientPolicy {
     }
 }
 
-/// What becomes of requests that could not be asked when they were due.
+/// The treatment of requests that could not be made when they were due.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Late {
-    /// They are asked as soon as possible.
+    /// Late requests are made as soon as possible.
     #[default]
     Kept,
     /// A client that is more than 5 ms late when all its slots are taken leaves out what was due up to 4 ms ago. This is
@@ -74,36 +74,36 @@ pub enum Late {
     Skipped,
 }
 
-/// Clients that come, make their requests on a connection of their own, close it and go. `clients` of the group is how
-/// many may be there at one time; in phases that load, so many are there all the time.
+/// Clients that come, make their requests on a connection of their own, close it and go. [`Group::clients`] is the most
+/// that exist at one time; in phases that load, that many exist all the time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChurningClients {
-    /// When they come.
+    /// When the clients come.
     #[serde(rename = "births")]
     pub spawns: Spawns,
-    /// Requests that each of them makes, at least 1.
+    /// Requests that each client makes, at least 1.
     pub calls: u64,
-    /// What they ask and when, as mcperf decides it; absent: as clients do that stay.
+    /// The requests of mcperf; absent: the clients make the requests that clients make that stay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence: Option<Sequence>,
 }
 
-/// When the clients of a crowd come.
+/// When clients come that come and go.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Spawns {
-    /// As soon as there is room for another.
+    /// The next client comes as soon as there is room for it.
     Closed,
-    /// At a rate, whether those before them have gone or not.
+    /// Clients come at a rate, whether earlier clients have gone or not.
     Open {
         /// The process; not closed.
         arrivals: Arrivals,
         /// Clients per second of the whole group.
         rate: f64,
     },
-    /// The first at the beginning, each other one such a gap after the one before, in seconds, from the first stream of
-    /// the sequence.
+    /// The first client comes at the beginning of the phase, each other one a drawn gap in seconds after the one before,
+    /// from the first stream of the sequence.
     Drawn(Gap),
 }
 
@@ -132,17 +132,17 @@ pub struct Sequence {
     pub bogus: bool,
 }
 
-/// How a gap or a size is drawn.
+/// The distribution of a gap or a size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Gap {
-    /// Always this.
+    /// Always this number.
     Fixed(f64),
     /// Between the first, which is included, and the second.
     Uniform(f64, f64),
-    /// With this mean.
+    /// The exponential distribution with this mean.
     Exponential(f64),
-    /// This, then 1 more each time.
+    /// This number first, then 1 more each time.
     Rising(f64),
 }
 
@@ -150,9 +150,9 @@ pub enum Gap {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Depth {
-    /// At most so many, at least 1.
+    /// This number of requests, at least 1.
     Limit(u32),
-    /// As many as are due, up to the client's share of what memory allows ([`depth_of`](super::memory::depth_of)).
+    /// All requests that are due, up to the client's share of what memory allows ([`depth_of`](super::memory::depth_of)).
     Unlimited,
 }
 
@@ -160,12 +160,12 @@ pub enum Depth {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Arrivals {
-    /// The next when a slot is free: closed loop.
+    /// The next request is due when a slot is free: closed loop.
     Closed,
-    /// At equal distances; clients are shifted against each other.
+    /// Requests are due at equal distances; clients are shifted against each other.
     Constant,
-    /// With exponential gaps.
+    /// Requests are due with exponential gaps.
     Poisson,
-    /// With gaps of this shape, scaled so that their mean fits the rate.
+    /// Requests are due with gaps of this shape, scaled so that their mean fits the rate.
     Shape(Dist),
 }

@@ -12,9 +12,9 @@ pub struct Engine {
     pub cpus: Vec<usize>,
     /// Kernel interface.
     pub backend: Backend,
-    /// How a worker waits for the next due time.
+    /// The way in which a worker waits for the next due time.
     pub wait: Wait,
-    /// What says when a reply arrived.
+    /// The clock that decides when a reply arrived.
     pub clock: Clock,
 }
 
@@ -31,7 +31,7 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// Its name in command lines and results.
+    /// The name of the backend in command lines and results.
     pub fn name(self) -> &'static str {
         match self {
             Backend::Auto => "auto",
@@ -41,7 +41,7 @@ impl Backend {
     }
 }
 
-/// How a worker waits.
+/// The way in which a worker waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Wait {
@@ -55,7 +55,7 @@ pub enum Wait {
     Brief,
 }
 
-/// What says when a reply arrived.
+/// The clock that decides when a reply arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Clock {
@@ -84,7 +84,7 @@ pub struct Socket {
     pub source: Vec<String>,
 }
 
-/// TLS: whom to trust, and who we are.
+/// TLS: the authorities that are trusted, and the certificate of this side.
 ///
 /// Files are named by their paths and read where the run takes place, so that neither a saved Plan nor a result holds
 /// a private key; an agent needs them at the same paths.

@@ -45,30 +45,30 @@ pub struct Plan {
     /// Which server holds a record and is asked for it.
     #[serde(default, skip_serializing_if = "Route::is_default")]
     pub route: Route,
-    /// What is spoken there.
+    /// The protocol that the servers speak.
     pub protocol: Protocol,
-    /// What carries it.
+    /// The transport that carries requests and replies.
     #[serde(default, skip_serializing_if = "Transport::is_stream")]
     pub transport: Transport,
     /// Seed of arrivals and of the choice of operations and keys.
     pub seed: u64,
     /// The least time between two intervals of the result.
     pub interval_ns: Nanos,
-    /// How long a request may take from `ready` on (DESIGN: the latest of due, slot free, connection open, socket
-    /// writable), and a connection to open.
+    /// The longest time in nanoseconds that a request may take from `ready` on (the latest of due, slot free, connection
+    /// open, socket writable), and a connection to open.
     pub timeout_ns: Nanos,
     /// Open connections again that the server closed. A connection that a timed-out request had to close is always
     /// opened again.
     pub reconnect: bool,
     /// Share of the answers with values that are checked, 0 to 1.
     pub verify: f64,
-    /// What the run is held to.
+    /// Bounds that the response times of the run have to keep.
     pub goals: Vec<Goal>,
     /// Threads, CPUs, kernel interfaces.
     pub engine: Engine,
     /// Options of every socket.
     pub socket: Socket,
-    /// Who logs in; absent: nobody.
+    /// The user that logs in on every connection; absent: no login.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub login: Option<Login>,
     /// Encryption of every connection; absent: none.
@@ -86,9 +86,9 @@ pub struct Plan {
     /// partial and ends with its load, whatever stands here.
     #[serde(default, skip_serializing_if = "is_false")]
     pub allow_partial_load: bool,
-    /// The clients.
+    /// The groups of clients.
     pub groups: Vec<Group>,
-    /// What they do, one after the other.
+    /// The phases of the run, one after the other.
     pub phases: Vec<Phase>,
 }
 
@@ -99,12 +99,12 @@ impl Plan {
         if bogus && verb == Verb::Set { BOGUS_WORD } else { verb.name() }
     }
 
-    /// The sequence that all requests are of, if they are.
+    /// The sequence that all requests belong to; `None` where the plan has none.
     pub fn sequence(&self) -> Option<&Sequence> {
         self.groups.iter().find_map(|group| group.churn.as_ref()?.sequence.as_ref())
     }
 
-    /// What its clients do with windows, if they do.
+    /// The work of clients with windows; `None` where the plan has none.
     pub fn window(&self) -> Option<&Window> {
         self.phases.iter().find_map(|phase| match &phase.work {
             Work::Window(window) => Some(window),
@@ -112,7 +112,7 @@ impl Plan {
         })
     }
 
-    /// How many lanes each client has.
+    /// The number of lanes of each client.
     pub fn lanes(&self) -> usize {
         match self.window() {
             Some(window) => window.pool.lanes(self.servers.len()),
@@ -147,7 +147,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Whether it is one of RESP servers, and not of memcached.
+    /// Whether the protocol is one of RESP servers, and not of memcached.
     pub fn is_resp(self) -> bool {
         matches!(self, Protocol::Resp2 | Protocol::Resp3)
     }
@@ -165,7 +165,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// Whether it is [`Transport::Stream`].
+    /// Whether the transport is [`Transport::Stream`].
     pub fn is_stream(&self) -> bool {
         *self == Transport::Stream
     }
@@ -193,7 +193,7 @@ pub enum Route {
 }
 
 impl Route {
-    /// What it is called on a command line and in a Plan.
+    /// The word of the route on a command line and in a Plan.
     pub fn name(self) -> &'static str {
         match self {
             Route::All => "all",
@@ -210,24 +210,24 @@ impl Route {
         matches!(self, Route::Modulo | Route::Ketama | Route::KetamaWeighted | Route::Crc16)
     }
 
-    /// How many lanes each client has: one socket for each server that its requests may go to.
+    /// The number of lanes of each client: one socket for each server that its requests may go to.
     pub fn lanes(self, servers: usize) -> usize {
         if self == Route::All { 1 } else { servers }
     }
 
-    /// Whether it is what a Plan means that does not say.
+    /// Whether the route is the default of a Plan.
     fn is_default(&self) -> bool {
         *self == Route::All
     }
 }
 
-/// Who logs in on every connection. The password is not part of a Plan: it is read where the run takes place.
+/// The login on every connection. The password is not part of a Plan: it is read where the run takes place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Login {
     /// The user.
     pub user: String,
-    /// File whose first line is the password; absent: the environment variable PUMMEL_PASSWORD is.
+    /// File whose first line is the password; absent: the environment variable PUMMEL_PASSWORD holds the password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password_file: Option<String>,
 }
@@ -238,6 +238,6 @@ pub struct Login {
 pub struct Goal {
     /// Which quantile, above 0 and below 1.
     pub quantile: f64,
-    /// What it may be at most.
+    /// The greatest value that meets the goal, in nanoseconds.
     pub limit_ns: Nanos,
 }

@@ -12,42 +12,42 @@ use crate::time::Nanos;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Phase {
-    /// What the phase is called.
+    /// Name of the phase.
     pub name: String,
-    /// What is done.
+    /// The work of the clients.
     pub work: Work,
-    /// When it ends.
+    /// When the phase ends.
     pub stop: Stop,
     /// Whether its requests count in the result (all requests count in `whole_run`).
     pub recorded: bool,
 }
 
-/// What clients do in a phase.
+/// The work of clients in a phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Work {
     /// Store every record of every key space that `spaces` asks for, once, as fast as it goes.
     Load(Load),
-    /// Ask what a mix of operations says.
+    /// Make requests that are drawn from a mix of operations.
     Mix(Mix),
     /// Set and get objects of a window that moves on (memaslap).
     Window(Window),
-    /// Ask what a recording says, as fast as the arrivals allow.
+    /// Make the requests of a recording, as fast as the arrivals allow.
     Replay(Replay),
     /// Delete some of the plain records, as fast as it goes.
     Delete(Delete),
-    /// Ask nothing; connections stay open.
+    /// Make no requests; connections stay open.
     Pause(Pause),
 }
 
-/// Asking again what was recorded.
+/// Making the requests of a recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Replay {
     /// File with the requests, read where the run takes place. Every line is asked once, by whichever client of its
     /// worker is free; lines are dealt to the workers in turn.
     pub path: String,
-    /// How its lines are to be read: the number of mutilate's option `--twitter_trace`, 0 to 2.
+    /// The format of the lines: the number of mutilate's option `--twitter_trace`, 0 to 2.
     pub format: u32,
     /// After a miss, store the missed key after this delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,42 +64,42 @@ pub struct Delete {
     pub depth: u32,
 }
 
-/// Waiting.
+/// A phase without requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pause {
-    /// Until so long after the beginning of the run.
+    /// When the pause ends, in nanoseconds from the beginning of the run.
     pub until_ns: Nanos,
 }
 
-/// Populating the server.
+/// Storing the records before they are asked for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Load {
     /// Most requests outstanding on one connection.
     pub depth: u32,
-    /// Also the values that append and prepend work on.
+    /// Also stores the values that append and prepend work on.
     pub pieces: bool,
-    /// Also the values that incr and decr work on.
+    /// Also stores the values that incr and decr work on.
     pub counters: bool,
-    /// Also the hashes that hget and hset work on.
+    /// Also stores the hashes that hget and hset work on.
     #[serde(default, skip_serializing_if = "is_false")]
     pub hashes: bool,
-    /// Also a plain value under each key of [`Verb::Command`].
+    /// Also stores a plain value under each key of [`Verb::Command`].
     #[serde(default, skip_serializing_if = "is_false")]
     pub commands: bool,
-    /// Leave out the plain records, which are stored otherwise.
+    /// Leaves out the plain records, which a load stores by default.
     #[serde(default, skip_serializing_if = "is_false")]
     pub no_plain: bool,
 }
 
-/// Which operations, on which records.
+/// Operations that are drawn by weight, and the records that they are for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mix {
     /// Operations and their weights; weights are above 0 and need not sum to anything.
     pub ops: Vec<(Verb, f64)>,
-    /// Which records.
+    /// The popularity of the records.
     pub popularity: Popularity,
     /// Keys of each read, 1 or more.
     pub multiget: u32,

@@ -1,25 +1,25 @@
-//! How requests spread over the records: the text in a Plan and on a command line, and what it stands for.
+//! The popularity of records: how the requests of a mix spread over them, and the text for it.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// How requests spread over the records. Where some are asked for more often than others, record 0 is the hottest.
+/// The spread of requests over the records. Where the records are not equally popular, record 0 is the hottest.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Popularity {
-    /// Every record alike.
+    /// All records are equally popular.
     Uniform,
     /// Record r is asked for in proportion to (r + 1)^-`exponent`.
     Zipf {
-        /// 0 (every record alike) to 3.
+        /// 0 (all records equally popular) to 3.
         exponent: f64,
     },
-    /// The first records are hot, the others cold; within both, every record alike.
+    /// The first records are hot, the others cold; within both parts all records are equally popular.
     Hot {
         /// Share of the records that are hot, above 0 and at most 1; rounded up to a whole number of records.
         keys: f64,
-        /// Share of the requests that go there, 0 to 1. All go there where no record is cold.
+        /// Share of the requests for hot records, 0 to 1. All requests are for hot records where no record is cold.
         requests: f64,
     },
     /// One after the other, all clients together: client k of C asks for records k, C + k, 2C + k and so on, and

@@ -17,11 +17,11 @@ use crate::time::{Nanos, SECOND};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotAHistogram(pub(super) String);
 
-/// What other implementations are told to be the greatest value, unless there is a greater one.
+/// The greatest value that the encoding names, unless a greater one was recorded.
 const NOMINAL_HIGHEST: Nanos = 3_600 * SECOND;
 
 impl Histogram {
-    /// The same counts as the HdrHistogram library has them. What is exact here beyond the cells does not go along.
+    /// The counts as a histogram of the HdrHistogram library. The exact figures are not part of it.
     pub fn to_hdr(&self) -> hdrhistogram::Histogram<u64> {
         let highest = NOMINAL_HIGHEST.max(self.max);
         let mut hdr = hdrhistogram::Histogram::new_with_bounds(1, highest, 3)

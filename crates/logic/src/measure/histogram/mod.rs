@@ -1,4 +1,4 @@
-//! A histogram of nanoseconds that costs a few of them to record into.
+//! A histogram of nanoseconds; recording into it takes a few of them.
 //!
 //! The layout is that of HdrHistogram with three significant digits and a lowest value of 1: values below 2,048 have a
 //! cell each, and every doubling above has 1,024 cells, so that a cell is never wider than 0.1 % of its values. The
@@ -23,15 +23,15 @@ pub use self::sparse::SparseHistogram;
 pub struct Histogram {
     cells: Box<[u64; CELLS]>,
     count: u64,
-    /// Also where the touched cells begin; `u64::MAX` when there are none.
+    /// The least value, which is also in the first touched cell; `u64::MAX` when nothing was recorded.
     min: Nanos,
-    /// Also where the touched cells end.
+    /// The greatest value, which is also in the last touched cell.
     max: Nanos,
     sum: u128,
     sum_squares: u128,
 }
 
-/// Values up to this have squares that can be added up in 128 bits as often as anybody has memory for them.
+/// The sum of the squares of values up to this one fits into 128 bits for any number of them that fits into memory.
 const SMALL: Nanos = (1 << 40) - 1;
 
 /// Cells that share a page of memory.
@@ -83,8 +83,8 @@ impl Histogram {
         self.sum_squares = self.sum_squares.saturating_add(squares);
     }
 
-    /// Counts each of `values` once: the same as recording them one by one, at half the price, since what is kept exactly
-    /// is brought up to date once for all of them.
+    /// Counts each of `values` once, at half the price of recording them one by one: the exact figures are brought up to
+    /// date once for all of them.
     pub fn record_all(&mut self, values: &[Nanos]) {
         let all = values.iter().fold(0, |all, value| all | value);
         if all == 0 {
@@ -125,7 +125,7 @@ impl Histogram {
         self.sum_squares = self.sum_squares.saturating_add(other.sum_squares);
     }
 
-    /// Forgets everything; only cells that were counted in are written.
+    /// Makes the histogram empty; only pages with counts are written.
     pub fn clear(&mut self) {
         let touched = self.touched();
         for page in self.cells[touched].chunks_mut(PAGE) {
@@ -145,7 +145,7 @@ impl Histogram {
         self.count
     }
 
-    /// What is known exactly.
+    /// The figures that are known exactly.
     pub fn moments(&self) -> Moments {
         Moments {
             count: self.count,
@@ -165,7 +165,7 @@ impl Histogram {
     /// [`Histogram::at_rank`] of several ascending ranks in one pass.
     ///
     /// # Panics
-    /// When the ranks do not ascend.
+    /// Panics when the ranks do not ascend.
     pub fn at_ranks<const N: usize>(&self, ranks: [u64; N]) -> [Option<Nanos>; N] {
         assert!(ranks.is_sorted(), "ranks ascend");
         let mut values = [None; N];

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Nanos;
 
-/// What a histogram knows exactly. All zero but for `min` when nothing was recorded.
+/// The exact figures of a histogram. All are zero but for `min` when nothing was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moments {
     /// Number of values.
@@ -50,7 +50,7 @@ impl Moments {
         self.sum_squares = self.sum_squares.saturating_add(u128::from(value) * u128::from(value));
     }
 
-    /// Adds what `other` knows.
+    /// Adds the values that `other` is about.
     pub fn merge(&mut self, other: &Moments) {
         self.count += other.count;
         self.min = self.min.min(other.min);

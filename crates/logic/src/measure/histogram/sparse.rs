@@ -17,7 +17,7 @@ pub struct SparseHistogram {
 }
 
 impl Histogram {
-    /// The same, for the way to another process.
+    /// The histogram in the form that is sent to another process.
     pub fn to_sparse(&self) -> SparseHistogram {
         let mut cells = Vec::new();
         let mut gap = 0;
@@ -30,7 +30,7 @@ impl Histogram {
         SparseHistogram { exact: self.moments(), cells }
     }
 
-    /// As [`Histogram::merge`], from another process.
+    /// Adds everything that a histogram of another process counted, as if it had been recorded here.
     ///
     /// # Errors
     /// Returns [`NotAHistogram`] when the figures and the cells of `other` do not belong to each other; nothing was
