@@ -8,7 +8,7 @@ use super::recorder::Span;
 use crate::plan::{Plan, Transport};
 use crate::time::{MILLISECOND, Nanos, seconds};
 
-/// A server that answered nothing for less than this may still be there.
+/// The least silence in nanoseconds after which a server counts as gone.
 const SILENCE_MIN_NS: Nanos = 100 * MILLISECOND;
 
 /// The records that one phase that loads was to store, and those that it stored.
@@ -48,18 +48,18 @@ pub fn load_shortfall(load: &LoadResult, allow_partial: bool, trouble: Option<&s
     Some(why.map_or(what.clone(), |why| format!("{what}: {why}")))
 }
 
-/// What servers said most often with errors, as a part of a sentence; `None` where they said nothing.
+/// The commonest message that servers sent with errors, as a part of a sentence; `None` where they sent none.
 pub fn most_said(messages: &BTreeMap<String, u64>) -> Option<String> {
     let (message, count) = messages.iter().max_by_key(|(_, count)| **count)?;
     Some(format!("the server said \"{message}\" ({count} times)"))
 }
 
-/// What is known of a run, beside its measurement, when all workers of a process are through with it.
+/// The end of a run in one process, beside its measurement: what its workers found when all were through with it.
 #[derive(Clone, Debug, Default)]
 pub struct RunEnd {
     /// The process has all clients of the run. Otherwise the controller judges the load, and whether anything completed.
     pub is_whole: bool,
-    /// Why a worker could not go on; `None` where all did.
+    /// Why a worker could not go on; `None` where all workers came to their end.
     pub worker_failure: Option<String>,
     /// A load of the run stored nothing although something was to be stored, and every worker saw it to its end.
     pub load_failed: bool,
@@ -74,18 +74,18 @@ pub struct RunEnd {
     /// Servers with the time in nanoseconds for which each had answered nothing at the end of the last recorded phase in
     /// which it was talked to.
     pub silent: Vec<(String, Nanos)>,
-    /// How the system says that this process may not have more descriptors, and what can be done about it.
+    /// The system's message that this process may not have more descriptors, with a remedy.
     pub no_descriptor: String,
-    /// How the system says that it has no room for more open files, and what can be done about it.
+    /// The system's message that it has no room for more open files, with a remedy.
     pub no_file: String,
 }
 
-/// What went wrong with a connection.
+/// A failure of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerTrouble {
     /// The server's name.
     pub server: String,
-    /// What went wrong, as a part of a sentence.
+    /// The failure, as a part of a sentence.
     pub what: String,
 }
 
@@ -140,7 +140,7 @@ fn gone_at_the_end(plan: &Plan, measurement: &Measurement, end: &RunEnd) -> Opti
     ))
 }
 
-/// For how long a server answers nothing that is gone, in nanoseconds: half of what a request or the drain may take, unless
+/// The silence in nanoseconds after which a server counts as gone: half of what a request or the drain may take, unless
 /// the slowest answer of the run took longer.
 fn long_silence_ns(plan: &Plan, measurement: &Measurement) -> Nanos {
     let timeout_ns = plan.timeout_ns;

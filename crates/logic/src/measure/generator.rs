@@ -12,11 +12,11 @@ use crate::time::Nanos;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Generator {
-    /// CPU time outside the kernel.
+    /// CPU time outside the kernel, in nanoseconds.
     pub cpu_user_ns: Nanos,
-    /// CPU time inside the kernel.
+    /// CPU time inside the kernel, in nanoseconds.
     pub cpu_system_ns: Nanos,
-    /// The workers' loops, all together.
+    /// Turns of the loops of all workers together.
     pub turns: Turns,
     /// Every worker's busy time and the time it ran.
     pub workers: Vec<WorkerTime>,
@@ -25,18 +25,18 @@ pub struct Generator {
     /// The kernel interfaces that were used: one in each process. Empty in runs without a kernel.
     #[serde(default)]
     pub backends: BTreeSet<Backend>,
-    /// Why they are not the ones that were asked for, where they are not.
+    /// Why a kernel interface is not the one that was asked for; `None` where all are.
     #[serde(default)]
     pub fallbacks: BTreeSet<String>,
 }
 
-/// How busy one worker was.
+/// The busy time of one worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkerTime {
     /// Time in turns that had something to do.
     pub busy_ns: Nanos,
-    /// Time altogether.
+    /// Time for which the worker ran, in nanoseconds.
     pub wall_ns: Nanos,
 }
 

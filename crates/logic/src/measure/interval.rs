@@ -17,17 +17,17 @@ pub use crate::measure::counters::Turns;
 pub struct Interval {
     /// Number of the slice, from 0.
     pub index: u64,
-    /// Where it begins, from the start of the measured phase.
+    /// Where the slice begins, in nanoseconds from the start of the measured phase.
     pub start_ns: Nanos,
-    /// Where it ends. The last one ends with the drain.
+    /// Where the slice ends. The last slice ends with the drain.
     pub end_ns: Nanos,
-    /// What was recorded, by group of the Plan.
+    /// The recorders, by group of the Plan.
     pub groups: Vec<Recorder>,
-    /// What went over the wire.
+    /// Bytes over the wire.
     pub bytes: Bytes,
     /// Turns of the worker's loop.
     pub turns: Turns,
-    /// What clients with windows counted.
+    /// Counts of clients with windows.
     pub window: WindowCounts,
     /// Number of requests that a client had outstanding with each new one, that one included; `None` where this is not
     /// counted.
@@ -82,7 +82,7 @@ impl Interval {
         }
     }
 
-    /// How the requests of the slice ended, of all verbs and groups together.
+    /// The counts of all verbs and groups of the slice together.
     pub fn counts(&mut self) -> Counts {
         let mut all = Counts::default();
         for recorder in &mut self.groups {
@@ -106,9 +106,9 @@ impl Interval {
     }
 }
 
-/// Adds a worker's part of a slice to `open`, which has slices by number, none of which overlap. What it overlaps is
-/// merged with it, under the least number; the memory of all but one of those parts is handed to `spare` at once, so that
-/// a worker that is behind the others never waits for its own memory.
+/// Adds a worker's part of a slice to `open`, which has slices by number, none of which overlap. Slices that the part
+/// overlaps are merged with it, under the least number; the memory of all but one of those parts is handed to `spare`
+/// at once, so that a worker that is behind the others never waits for its own memory.
 pub fn add_part(
     open: &mut BTreeMap<u64, Box<Interval>>,
     mut part: Box<Interval>,

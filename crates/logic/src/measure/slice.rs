@@ -18,11 +18,12 @@ use crate::time::Nanos;
 pub struct Slice {
     /// Number of the slice, from 0.
     pub index: u64,
-    /// Where it begins, from the start of the measured phase.
+    /// Where the slice begins, in nanoseconds from the start of the measured phase.
     pub start_ns: Nanos,
-    /// Where it ends.
+    /// Where the slice ends, in nanoseconds from the start of the measured phase.
     pub end_ns: Nanos,
-    /// Its requests, by verb. Boxed, since a map takes room for eleven where there is one, and there are many slices.
+    /// Requests of the slice, by verb. Boxed, since a map takes room for eleven where there is one, and there are many
+    /// slices.
     pub ops: BTreeMap<Verb, Box<SliceOp>>,
     /// Bytes over the wire.
     pub bytes: Bytes,

@@ -1,4 +1,4 @@
-//! From a measurement to the figures that reports print, and to the verdict on what limited the run.
+//! The summary of a measurement: the figures that reports print, and the verdict on what limited the run.
 
 use crate::measure::measurement::{Measurement, Status};
 use crate::measure::recorder::{Counts, OpRecord, Ops, Span};
@@ -24,9 +24,9 @@ pub struct Summary {
     pub ops: Vec<OpSummary>,
     /// The groups one by one.
     pub groups: Vec<GroupSummary>,
-    /// How long connections took to open.
+    /// Time that opening a connection took.
     pub connect: Figures,
-    /// How long TLS handshakes took; empty without TLS.
+    /// Time that TLS handshakes took; empty without TLS.
     pub handshake: Figures,
     /// The goals of the Plan, and whether the run met them.
     pub goals: Vec<GoalResult>,
@@ -43,25 +43,25 @@ pub struct Totals {
     pub counts: Counts,
     /// Completed requests per second of the measured phase; 0 when it has no length.
     pub rate: f64,
-    /// Their times, by [`Span`].
+    /// The times of the requests, by [`Span`].
     pub figures: [Figures; Span::COUNT],
 }
 
 /// Requests of one verb.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpSummary {
-    /// What was asked.
+    /// The verb.
     pub verb: Verb,
     /// How the requests ended.
     pub counts: Counts,
-    /// Their times, by [`Span`].
+    /// The times of the requests, by [`Span`].
     pub figures: [Figures; Span::COUNT],
 }
 
 /// The requests of one group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupSummary {
-    /// Its name in the Plan.
+    /// Name of the group in the Plan.
     pub name: String,
     /// All verbs together.
     pub totals: Totals,
@@ -76,7 +76,7 @@ pub struct GoalResult {
     pub goal: Goal,
     /// The quantile of the response time of all requests.
     pub reached: Quantile,
-    /// Whether it is known and within the limit.
+    /// Whether the quantile is known and within the limit.
     pub met: bool,
 }
 

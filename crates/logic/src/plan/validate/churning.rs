@@ -1,4 +1,4 @@
-//! Whether clients can come and go as the Plan says, and ask what mcperf's clients ask.
+//! Whether clients can come and go as the Plan asks for, and make the requests of mcperf.
 
 use std::fmt::Display;
 
@@ -15,7 +15,7 @@ use crate::protocol::Verb;
 use crate::time::SECOND;
 use crate::workload::sequence::{SIZE_MAX_BYTES, largest};
 
-/// Refuses clients that come and go where they cannot. There is at most one group of them, the only group.
+/// Refuses clients that come and go where the rest of the plan excludes them. They are accepted only in the only group.
 pub fn fits(plan: &Plan) -> Result<(), Invalid> {
     let found = plan.groups.iter().enumerate();
     let mut found = found.filter_map(|(index, group)| Some((index, group, group.churn.as_ref()?)));
@@ -29,7 +29,8 @@ pub fn fits(plan: &Plan) -> Result<(), Invalid> {
     }
 }
 
-/// Refuses what the rest of the plan excludes. Named is what made the clients come and go, and has been typed.
+/// Refuses clients that come and go beside plans of another kind. The error names the field that made the clients come
+/// and go, since the user asked for that.
 fn place(plan: &Plan, index: usize, group: &Group, churn: &ChurningClients) -> Result<(), Invalid> {
     let (path, value) = match &churn.spawns {
         Spawns::Open { rate, .. } => (Field::SpawnsRate.of(index), rate.to_string()),

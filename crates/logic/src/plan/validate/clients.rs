@@ -11,7 +11,7 @@ use crate::time::SECOND;
 /// Most threads.
 const THREADS_MAX: u64 = 1_024;
 
-/// Refuses groups without clients, names that are there twice, and threads without clients.
+/// Refuses groups without clients, names that two groups share, and threads without clients.
 pub fn groups(plan: &Plan) -> Result<(), Invalid> {
     if plan.groups.is_empty() {
         return refuse(Field::Groups.path(), "[]", "at least one group is accepted");
@@ -71,7 +71,7 @@ fn group(index: usize, group: &Group) -> Result<(), Invalid> {
     }
 }
 
-/// Whether requests are due by a process of each connection's own, whatever the others are due by.
+/// Whether each connection has a process of its own by which its requests are due.
 fn has_calls(group: &Group) -> bool {
     let sequence = group.churn.as_ref().and_then(|churn| churn.sequence.as_ref());
     sequence.is_some_and(|sequence| sequence.calls.is_some())

@@ -143,7 +143,7 @@ const PATHS: [(Field, &str); 65] = [
 ];
 
 impl Field {
-    /// Its path, with `[]` in place of the number of an item.
+    /// The path of the field, with `[]` in place of the number of an item.
     fn pattern(self) -> &'static str {
         PATHS[self as usize].1
     }

@@ -26,13 +26,13 @@ pub use self::invalid::Invalid;
 use super::{Plan, SCHEMA, Transport};
 use crate::time::{MILLISECOND, Nanos, SECOND};
 
-/// A Plan that can be run, as far as the Plan alone tells. It cannot be changed, and is never read from a file: what is
-/// read is a [`Plan`].
+/// A Plan that can be run, as far as the Plan alone tells. It cannot be changed, and is never read from a file: a
+/// file holds a [`Plan`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValidPlan(Plan);
 
 impl ValidPlan {
-    /// The Plan, to be changed and validated again.
+    /// The Plan, which can be changed and validated again.
     pub fn into_plan(self) -> Plan {
         self.0
     }

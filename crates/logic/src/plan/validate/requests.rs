@@ -35,7 +35,7 @@ const FIELD_VERBS: [Verb; 6] = [Verb::Get, Verb::Hget, Verb::Set, Verb::Hset, Ve
 /// Longest line of a gat in the text protocol: memcached may close a connection that sends more without a line end.
 const GAT_LINE_MAX: u64 = 2048;
 
-/// What such a line has beside its keys and the blanks before them: the word, the longest expiry, the line end.
+/// Bytes of a gat's line beside its keys and the blanks before them: the word, the longest expiry, the line end.
 const GAT_LINE_FRAME: u64 = "gats -2147483648\r\n".len() as u64;
 
 /// The mixes of a plan, with the numbers of their phases.
@@ -103,7 +103,8 @@ fn extras(index: usize, mix: &Mix) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// Refuses operations that the protocol does not have. Of a command, its own option says that it does not fit.
+/// Refuses operations that the protocol does not have. A command that does not fit is refused by the check of its own
+/// option.
 pub fn verbs_fit(plan: &Plan) -> Result<(), Invalid> {
     let says_itself = |verb| verb == Verb::Command && plan.command.is_some();
     let unfit = |verb: Verb| match plan.protocol {
@@ -148,7 +149,7 @@ fn names(verbs: &[Verb]) -> String {
     format!("{} are accepted", names.join(", "))
 }
 
-/// Refuses what the codec of the protocol would refuse in the middle of a run: operations in a form that it cannot say.
+/// Refuses operations in a form that the protocol does not have, which its codec would refuse in the middle of a run.
 pub fn forms_fit(plan: &Plan) -> Result<(), Invalid> {
     mixes(plan).try_for_each(|(index, mix)| form_fits(plan, index, mix))
 }
@@ -192,7 +193,7 @@ fn form_fits(plan: &Plan, index: usize, mix: &Mix) -> Result<(), Invalid> {
     }
 }
 
-/// Refuses what only memcached's meta protocol can ask, where that cannot be asked.
+/// Refuses options of memcached's meta protocol beside other protocols, and where they have no effect.
 pub fn meta(plan: &Plan) -> Result<(), Invalid> {
     for (index, mix) in mixes(plan).filter(|(_, mix)| !mix.meta.is_nothing()) {
         let ask = &mix.meta;

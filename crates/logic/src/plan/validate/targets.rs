@@ -78,8 +78,8 @@ pub fn source(plan: &Plan) -> Result<(), Invalid> {
     refuse(Field::Sources.path(), source.join(","), expected)
 }
 
-/// Refuses half an identity, and servers whose certificates have no name to be for. What the files of TLS hold is no
-/// affair of the Plan: they are read where it is run.
+/// Refuses a certificate without its key or a key without its certificate, and servers whose certificates have no name
+/// to be for. The files of TLS are not read here, but where the Plan is run.
 pub fn tls(plan: &Plan) -> Result<(), Invalid> {
     let Some(options) = &plan.tls else { return Ok(()) };
     match (&options.cert, &options.key) {
@@ -104,7 +104,7 @@ pub fn tls(plan: &Plan) -> Result<(), Invalid> {
     }
 }
 
-/// Refuses a user that the protocol has no words for. The password is not part of the Plan, so any stands for it here.
+/// Refuses a user that the protocol cannot name. The password is not part of the Plan; the check takes any.
 pub fn login(plan: &Plan) -> Result<(), Invalid> {
     let Some(login) = &plan.login else { return Ok(()) };
     let asked = Login { user: login.user.as_bytes(), password: b"password" };
