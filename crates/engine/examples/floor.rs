@@ -24,9 +24,10 @@ use std::time::Duration;
 
 use pummel_engine::clock;
 use pummel_engine::sys::{self, Poller, Ready, WaitLimit};
+use pummel_logic::plan::Popularity;
 use pummel_logic::rng::{Stream, below, scramble};
 use pummel_logic::time::{Nanos, SECOND, from_seconds, seconds};
-use pummel_logic::workload::popularity::{Chooser, Popularity};
+use pummel_logic::workload::popularity::Chooser;
 
 /// Number of requests in the table.
 const TABLE: usize = 8192;

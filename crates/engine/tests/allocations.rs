@@ -10,7 +10,7 @@ use std::thread;
 use pummel_engine::run::{Run, Watch};
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::plan::{
-    Arrivals, Backend, Births, Crowd, Depth, Engine, Group, Mix, Phase, Plan, Stop, Work,
+    Arrivals, Backend, ChurningClients, Depth, Engine, Group, Mix, Phase, Plan, Spawns, Stop, Work,
 };
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::SECOND;
@@ -128,7 +128,8 @@ fn requests_of_clients_that_come_and_go_allocate_nothing() {
     for depth in [1, 4] {
         assert_flat(&format!("clients that come and go, depth {depth}"), |requests| {
             let mut plan = plan(&server, requests, depth, None);
-            plan.groups[0].crowd = Some(Crowd { births: Births::Closed, calls: 20, sequence: None });
+            plan.groups[0].churn =
+                Some(ChurningClients { spawns: Spawns::Closed, calls: 20, sequence: None });
             plan
         });
     }

@@ -3,9 +3,9 @@
 //! Nothing here opens a socket, reads a clock, starts a thread, prints or draws from a global source of chance. Bytes,
 //! times and seeds come in as arguments; wishes and figures go out as values.
 //!
-//! The way of a request through this crate: [`plan`] says what is wanted; [`arrival`] says when a request is due and
-//! [`workload`] what it asks; [`client`] is the virtual user who wants it; [`connection`] is the connection that owes it,
-//! with the bytes made and read by a codec of [`protocol`]; [`measure`] is where its times end up. [`server`] is the other
+//! The way of a request through this crate: [`plan`] describes the run; [`arrival`] computes when a request is due and
+//! [`workload`] draws what it asks; [`client`] is the virtual user that makes it; [`connection`] carries it, with bytes
+//! that a codec of [`protocol`] writes and reads; [`measure`] records its times. [`server`] is the other
 //! side of the wire: a small server core, for tests and for `pummel serve`.
 
 #![forbid(unsafe_code)]

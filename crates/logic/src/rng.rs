@@ -25,7 +25,7 @@ pub fn mix(words: &[u64]) -> u64 {
     state
 }
 
-/// What a stream of draws is used for. Separate streams keep separate choices independent: a change of the value
+/// The purpose of a stream of draws. Separate streams keep separate choices independent: a change of the value
 /// sizes does not change the choice of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
@@ -46,9 +46,9 @@ pub enum Use {
     Extra = 7,
 }
 
-/// Where a stream belongs: the seed of the run and whose draws these are.
+/// The client, phase and run whose draws a stream holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct StreamOwner {
     /// Seed of the run.
     pub seed: u64,
     /// Index of the group of clients in the Plan.
@@ -66,9 +66,9 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The stream for one use at one place.
-    pub fn new(place: Place, purpose: Use) -> Stream {
-        Stream { base: mix(&[place.seed, place.group, place.phase, place.client, purpose as u64]) }
+    /// The stream of one owner for one purpose.
+    pub fn new(owner: StreamOwner, purpose: Use) -> Stream {
+        Stream { base: mix(&[owner.seed, owner.group, owner.phase, owner.client, purpose as u64]) }
     }
 
     /// A stream from a bare seed.
@@ -115,14 +115,14 @@ mod tests {
     }
 
     #[test]
-    fn streams_of_different_places_and_uses_differ() {
-        let place = Place { seed: 1, group: 0, phase: 2, client: 3 };
-        let first = Stream::new(place, Use::Key).draw(0);
-        assert_ne!(first, Stream::new(place, Use::Op).draw(0));
-        assert_ne!(first, Stream::new(Place { client: 4, ..place }, Use::Key).draw(0));
-        assert_ne!(first, Stream::new(Place { phase: 3, ..place }, Use::Key).draw(0));
-        assert_ne!(first, Stream::new(Place { seed: 2, ..place }, Use::Key).draw(0));
-        assert_ne!(first, Stream::new(Place { group: 1, ..place }, Use::Key).draw(0));
+    fn streams_of_different_owners_and_uses_differ() {
+        let owner = StreamOwner { seed: 1, group: 0, phase: 2, client: 3 };
+        let first = Stream::new(owner, Use::Key).draw(0);
+        assert_ne!(first, Stream::new(owner, Use::Op).draw(0));
+        assert_ne!(first, Stream::new(StreamOwner { client: 4, ..owner }, Use::Key).draw(0));
+        assert_ne!(first, Stream::new(StreamOwner { phase: 3, ..owner }, Use::Key).draw(0));
+        assert_ne!(first, Stream::new(StreamOwner { seed: 2, ..owner }, Use::Key).draw(0));
+        assert_ne!(first, Stream::new(StreamOwner { group: 1, ..owner }, Use::Key).draw(0));
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! Time as plain numbers: nobody on this floor can ask what time it is.
+//! Time as plain numbers, given by the caller: this crate reads no clock.
 
 /// A point in time or a span, in nanoseconds of the run's monotonic clock.
 pub type Nanos = u64;
 
-/// A time that does not come.
+/// The time of an event that never happens.
 pub const NEVER: Nanos = u64::MAX;
 
 /// One microsecond in nanoseconds.

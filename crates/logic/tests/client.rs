@@ -7,13 +7,12 @@ use pummel_logic::client::{Client, PhaseAssignment, Wish};
 use pummel_logic::connection::inflight::{AnswerUse, Origin, Ticket};
 use pummel_logic::connection::session::{Answer, Item, Stamp};
 use pummel_logic::dist::Dist;
-use pummel_logic::plan::{Arrivals, Data, Late, Load, Mix, Style, Work};
+use pummel_logic::plan::{Arrivals, Data, Late, Load, Mix, Popularity, Style, Work};
 use pummel_logic::protocol::{Fault, MetaAsk, Outcome, Verb};
-use pummel_logic::rng::Place;
+use pummel_logic::rng::StreamOwner;
 use pummel_logic::time::{MICROSECOND, NEVER, Nanos, SECOND};
 use pummel_logic::unsent::{DRAWS_MAX, draws_of_client};
 use pummel_logic::workload::key::{KEY_MAX_BYTES, KeyMaker};
-use pummel_logic::workload::popularity::Popularity;
 use pummel_logic::workload::request::Shared;
 use pummel_logic::workload::value::{PIECES_LIMIT_BYTES, ValueMaker};
 use pummel_logic::workload::verify::stale::RunMark;
@@ -115,7 +114,7 @@ impl Story {
         shared.begin(&task.work, 1);
         let begin = |number| {
             let mut client = Client::new(0, number, 0, None);
-            let place = Place { seed: task.seed, group: 0, phase: 1, client: number };
+            let place = StreamOwner { seed: task.seed, group: 0, phase: 1, client: number };
             let assignment = PhaseAssignment {
                 place,
                 begin: BEGIN,
@@ -502,7 +501,7 @@ fn loading_deals_every_record_of_every_space_to_exactly_one_client() {
     let mut keys = BTreeSet::new();
     for number in 0..clients {
         let requests = records / clients + u64::from(number < records % clients);
-        let place = Place { seed: 1, group: 0, phase: 0, client: number };
+        let place = StreamOwner { seed: 1, group: 0, phase: 0, client: number };
         let assignment = PhaseAssignment {
             end: NEVER,
             requests,
@@ -574,7 +573,7 @@ fn what_is_due_after_the_end_of_time_is_not_due_before_the_phase() {
     for end in [NEVER, BEGIN + SECOND] {
         for late in [Late::Kept, Late::Skipped] {
             let mut story = Story::new(1, &Task { requests: 3, end, late, ..Task::of(Verb::Get) });
-            let place = Place { seed: 1, group: 0, phase: 1, client: 0 };
+            let place = StreamOwner { seed: 1, group: 0, phase: 1, client: 0 };
             let assignment =
                 PhaseAssignment { begin: BEGIN, end, requests: 3, late, ..PhaseAssignment::nothing(place) };
             story.clients[0].begin(assignment, Some(schedule.clone()));

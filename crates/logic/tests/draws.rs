@@ -3,8 +3,9 @@
 //! Every sample has a fixed seed, so a test gives the same verdict on every machine and at every time.
 
 use pummel_logic::dist::{Dist, ETC_ARRIVAL, ETC_HEAD, ETC_KEY};
+use pummel_logic::plan::Popularity;
 use pummel_logic::rng::Stream;
-use pummel_logic::workload::popularity::{Chooser, Popularity};
+use pummel_logic::workload::popularity::Chooser;
 use rand::SeedableRng;
 use rand::distr::Distribution;
 use rand::rngs::StdRng;

@@ -3,7 +3,7 @@
 use pummel_logic::arrival::{Pace, Passed, Schedule};
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Arrivals, Gap};
-use pummel_logic::rng::Place;
+use pummel_logic::rng::StreamOwner;
 use pummel_logic::time::{NEVER, SECOND};
 use pummel_logic::unsent::{DRAWS_MAX, calls_of_waiting, draws_of_client, draws_to_mark, pass_drawn};
 use pummel_logic::workload::sequence::Draws;
@@ -11,7 +11,7 @@ use pummel_logic::workload::sequence::Draws;
 const HOUR_NS: u64 = 3_600 * SECOND;
 
 fn schedule(arrivals: &Arrivals, rate: f64, client: u64, clients: u64) -> Schedule {
-    let place = Place { seed: 1, group: 0, phase: 0, client };
+    let place = StreamOwner { seed: 1, group: 0, phase: 0, client };
     Pace::new(arrivals, rate, clients).schedule(place)
 }
 

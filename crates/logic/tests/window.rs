@@ -8,7 +8,7 @@ use pummel_logic::connection::session::{Answer, Item, Stamp};
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Data, Lengths, Pool, Replication, Style, Window, Work};
 use pummel_logic::protocol::{Fault, Outcome, Verb};
-use pummel_logic::rng::Place;
+use pummel_logic::rng::StreamOwner;
 use pummel_logic::time::{NEVER, Nanos, SECOND};
 use pummel_logic::workload::key::KeyMaker;
 use pummel_logic::workload::request::Shared;
@@ -73,7 +73,7 @@ impl Story {
             client.handle_opened(lane, 0);
         }
         shared.begin(&Work::Window(window.clone()), 1);
-        let place = Place { seed: 1, group: 0, phase: 0, client: 0 };
+        let place = StreamOwner { seed: 1, group: 0, phase: 0, client: 0 };
         let assignment = PhaseAssignment { place, begin: 0, end: NEVER, requests, depth: 1, ..RESTING };
         client.begin(assignment, None);
         Story {
@@ -149,7 +149,7 @@ impl Story {
 }
 
 const RESTING: PhaseAssignment = PhaseAssignment {
-    place: Place { seed: 1, group: 0, phase: 0, client: 0 },
+    place: StreamOwner { seed: 1, group: 0, phase: 0, client: 0 },
     begin: 0,
     end: NEVER,
     requests: 0,

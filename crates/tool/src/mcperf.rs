@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use pummel_engine::run::{self, RunError, Wants, Watch};
 use pummel_engine::sys;
 use pummel_engine::worker::messages::{Departure, Row};
-use pummel_logic::measure::churn::Failure;
+use pummel_logic::measure::churn::ConnectionFailure;
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::Phase;
@@ -205,7 +205,7 @@ impl<'a> Desk<'a> {
         let asked = self.asked.job.plan.phases[0].stop.requests.unwrap_or(0);
         let failed = churn.failures.total();
         let without_socket = churn.failures.descriptors + churn.failures.files;
-        let calls = self.asked.job.plan.groups[0].crowd.as_ref().map_or(1, |crowd| crowd.calls);
+        let calls = self.asked.job.plan.groups[0].churn.as_ref().map_or(1, |churn| churn.calls);
         if churn.failures.addresses > 0 {
             self.log.line(
                 WARNINGS,
@@ -296,7 +296,7 @@ fn end_line(departure: &Departure, began: Nanos) -> String {
         None if made < of => "interrupted".to_owned(),
         None => "done".to_owned(),
         Some((failure, None)) => failure.name().to_owned(),
-        Some((Failure::Other, Some(trouble))) => format!("other: {trouble}"),
+        Some((ConnectionFailure::Other, Some(trouble))) => format!("other: {trouble}"),
         Some((failure, Some(trouble))) => format!("{}: {trouble}", failure.name()),
     };
     format!(
@@ -316,7 +316,11 @@ mod tests {
 
     use super::*;
 
-    fn departure(made: u64, was_open: bool, failure: Option<(Failure, Option<Trouble>)>) -> Departure {
+    fn departure(
+        made: u64,
+        was_open: bool,
+        failure: Option<(ConnectionFailure, Option<Trouble>)>,
+    ) -> Departure {
         let (asked_at, ended_at) = (2_000, 3_004_900);
         Departure { client: 4, asked_at, ended_at, was_open, calls: (made, 10), failure }
     }
@@ -327,17 +331,17 @@ mod tests {
         for (departure, line) in [
             (departure(10, true, None), "open, 10 of 10 calls: done"),
             (departure(3, true, None), "open, 3 of 10 calls: interrupted"),
-            (departure(3, true, Some((Failure::Reset, None))), "open, 3 of 10 calls: reset"),
+            (departure(3, true, Some((ConnectionFailure::Reset, None))), "open, 3 of 10 calls: reset"),
             (
                 departure(
                     3,
                     true,
-                    Some((Failure::Other, Some(Trouble::Lost(Reason::new(Fault::Closed, 0))))),
+                    Some((ConnectionFailure::Other, Some(Trouble::Lost(Reason::new(Fault::Closed, 0))))),
                 ),
                 "open, 3 of 10 calls: other: the server closed the connection",
             ),
             (
-                departure(0, false, Some((Failure::Refused, Some(refused)))),
+                departure(0, false, Some((ConnectionFailure::Refused, Some(refused)))),
                 "never open, 0 of 10 calls: refused: Connection refused (os error 111); nothing listens there",
             ),
         ] {

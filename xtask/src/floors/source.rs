@@ -285,14 +285,14 @@ mod tests {
 
     #[test]
     fn a_part_of_a_module_can_stand_lower_than_the_whole() {
-        passes("crates/logic/src/plan/mod.rs", "use crate::workload::popularity::Popularity;");
-        caught("crates/logic/src/plan/mod.rs", "use crate::workload::Mix;", 1, "may not use `workload`");
+        passes("crates/logic/src/protocol/mod.rs", "use crate::connection::outbox::Outbox;");
         caught(
-            "crates/logic/src/workload/popularity.rs",
-            "use super::mix::Mix;",
+            "crates/logic/src/protocol/mod.rs",
+            "use crate::connection::Wish;",
             1,
-            "may not use `workload`",
+            "may not use `connection`",
         );
+        caught("crates/logic/src/connection/outbox.rs", "use super::Wish;", 1, "may not use `connection`");
     }
 
     #[test]

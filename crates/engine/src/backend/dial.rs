@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
-use pummel_logic::measure::churn::Failure;
+use pummel_logic::measure::churn::ConnectionFailure;
 use pummel_logic::plan::Socket;
 use pummel_logic::protocol::Fault;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
@@ -177,16 +177,16 @@ pub fn answered(socket: BorrowedFd<'_>, bits: u32) -> Answered {
 }
 
 /// What a connection failed of, as runs count it whose clients come and go.
-pub fn failure_of(reason: &Reason) -> Failure {
+pub fn failure_of(reason: &Reason) -> ConnectionFailure {
     match reason.errno {
-        0 if reason.fault == Fault::Timeout => Failure::Timeout,
-        libc::ETIMEDOUT => Failure::Unreachable,
-        libc::ECONNREFUSED => Failure::Refused,
-        libc::ECONNRESET | libc::EPIPE => Failure::Reset,
-        libc::EMFILE => Failure::Descriptors,
-        libc::ENFILE => Failure::Files,
-        libc::EADDRNOTAVAIL => Failure::Addresses,
-        _ => Failure::Other,
+        0 if reason.fault == Fault::Timeout => ConnectionFailure::Timeout,
+        libc::ETIMEDOUT => ConnectionFailure::Unreachable,
+        libc::ECONNREFUSED => ConnectionFailure::Refused,
+        libc::ECONNRESET | libc::EPIPE => ConnectionFailure::Reset,
+        libc::EMFILE => ConnectionFailure::Descriptors,
+        libc::ENFILE => ConnectionFailure::Files,
+        libc::EADDRNOTAVAIL => ConnectionFailure::Addresses,
+        _ => ConnectionFailure::Other,
     }
 }
 

@@ -11,7 +11,7 @@ use pummel_logic::plan::share::{Part, PhaseShare};
 use pummel_logic::plan::{Phase, Plan, Transport, Work};
 use pummel_logic::protocol::handshake::Handshake;
 use pummel_logic::protocol::resp::template::Template;
-use pummel_logic::rng::Place;
+use pummel_logic::rng::StreamOwner;
 use pummel_logic::time::Nanos;
 use pummel_logic::workload::key::{KeyMaker, PrefixTooLong};
 use pummel_logic::workload::sequence;
@@ -150,8 +150,8 @@ impl<'a> RunContext<'a> {
     }
 
     /// Where a client of a phase draws from.
-    pub(super) fn place_of(&self, phase: usize, group: usize, client: u64) -> Place {
-        Place { seed: self.plan.seed, group: group as u64, phase: phase as u64, client }
+    pub(super) fn place_of(&self, phase: usize, group: usize, client: u64) -> StreamOwner {
+        StreamOwner { seed: self.plan.seed, group: group as u64, phase: phase as u64, client }
     }
 
     /// Whether clients of the plan check what they stored.

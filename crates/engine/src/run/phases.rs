@@ -171,8 +171,8 @@ impl<C: Codec, B: Backend> PhaseRunner<'_, C, B> {
             };
             entry.client.begin(assignment, schedule);
         }
-        if let (Work::Mix(_), Some((group, crowd))) = (&phase.work, plan.churning_group()) {
-            self.worker.begin_churn(churn_phase_of(context, share, (group, crowd), times));
+        if let (Work::Mix(_), Some((group, churn))) = (&phase.work, plan.churning_group()) {
+            self.worker.begin_churn(churn_phase_of(context, share, (group, churn), times));
         }
         if self.number == 0 {
             let began =
@@ -231,17 +231,17 @@ fn mean_gap_ns(group: &plan::Group) -> Nanos {
 fn churn_phase_of(
     context: &RunContext<'_>,
     share: &PhaseShare<'_>,
-    (group, crowd): (usize, &plan::Crowd),
+    (group, churn): (usize, &plan::ChurningClients),
     times: PhaseTimes,
 ) -> ChurnPhase {
     let place = context.place_of(share.number, group, 0);
-    let sequence = crowd.sequence.as_ref();
-    let spawns = match &crowd.births {
-        plan::Births::Closed => SpawnSchedule::Closed,
-        plan::Births::Open { arrivals, rate } => {
+    let sequence = churn.sequence.as_ref();
+    let spawns = match &churn.spawns {
+        plan::Spawns::Closed => SpawnSchedule::Closed,
+        plan::Spawns::Open { arrivals, rate } => {
             SpawnSchedule::Scheduled(Pace::new(arrivals, *rate, 1).schedule(place))
         }
-        plan::Births::Drawn(gap) => {
+        plan::Spawns::Drawn(gap) => {
             SpawnSchedule::Drawn(Draws::new(*gap, sequence.map_or(0, |sequence| sequence.instance)))
         }
     };
@@ -251,8 +251,8 @@ fn churn_phase_of(
         end: times.end,
         spawns,
         requests: share.requests.unwrap_or(u64::MAX),
-        calls: crowd.calls,
-        depth: share.churning_depth(group, crowd.calls),
+        calls: churn.calls,
+        depth: share.churning_depth(group, churn.calls),
         told: sequence.is_some_and(|sequence| sequence.calls.is_some()),
         // mcperf's connections come when they are due and fail for themselves.
         paced: sequence.is_none(),

@@ -2,7 +2,7 @@
 
 use pummel_logic::connection::inflight::CheckState;
 use pummel_logic::connection::session::{Answer, Stamp};
-use pummel_logic::measure::churn::{Churn, Ended, Reply};
+use pummel_logic::measure::churn::{Churn, ChurnReply, Ended};
 use pummel_logic::time::NEVER;
 use pummel_logic::workload::sequence::Weight;
 
@@ -37,7 +37,7 @@ impl ChurnAccount {
             }
             _ => None,
         };
-        let reply = (answer.stamp != Stamp::Nothing).then(|| Reply {
+        let reply = (answer.stamp != Stamp::Nothing).then(|| ChurnReply {
             outcome: answer.outcome,
             bytes,
             service_ns: answer.arrived.saturating_sub(answer.sent),

@@ -48,11 +48,11 @@ impl Departures {
 
 #[cfg(test)]
 mod tests {
-    use pummel_logic::measure::churn::Failure;
+    use pummel_logic::measure::churn::ConnectionFailure;
 
     use super::*;
 
-    fn departure(client: u64, failure: Option<Failure>) -> Departure {
+    fn departure(client: u64, failure: Option<ConnectionFailure>) -> Departure {
         let failure = failure.map(|failure| (failure, None));
         Departure { client, asked_at: 1, ended_at: 2, was_open: true, calls: (3, 4), failure }
     }
@@ -62,9 +62,9 @@ mod tests {
         let mut departures = Departures::default();
         departures.note(&Trouble::TimedOut);
         departures.failed(7);
-        assert_eq!(departures.add(6, departure(0, Some(Failure::Reset))), None);
-        assert_eq!(departures.add(7, departure(1, Some(Failure::Timeout))), None);
-        assert_eq!(departures.add(7, departure(2, Some(Failure::Timeout))), None);
+        assert_eq!(departures.add(6, departure(0, Some(ConnectionFailure::Reset))), None);
+        assert_eq!(departures.add(7, departure(1, Some(ConnectionFailure::Timeout))), None);
+        assert_eq!(departures.add(7, departure(2, Some(ConnectionFailure::Timeout))), None);
         let troubles: Vec<Option<Trouble>> =
             departures.take().into_iter().map(|one| one.failure.unwrap().1).collect();
         assert_eq!(troubles, [None, Some(Trouble::TimedOut), None]);

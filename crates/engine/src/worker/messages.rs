@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
-use pummel_logic::measure::churn::{Churn, Failure};
+use pummel_logic::measure::churn::{Churn, ConnectionFailure};
 use pummel_logic::measure::histogram::Histogram;
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::{Bytes, Verify, WorkerTime};
@@ -66,7 +66,7 @@ pub struct Departure {
     /// Requests that it made, and those that it was to make.
     pub calls: (u64, u64),
     /// Why its connection failed, with what is known beyond that; `None`: it was closed in order.
-    pub failure: Option<(Failure, Option<Trouble>)>,
+    pub failure: Option<(ConnectionFailure, Option<Trouble>)>,
 }
 
 /// What servers said with errors, and how often.

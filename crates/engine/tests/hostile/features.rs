@@ -2,8 +2,8 @@
 
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
-    Arrivals, Births, Crowd, Data, Delete, Depth, Gap, Group, Lengths, Load, Login, Mix, Phase, Plan, Pool,
-    Protocol, Replay, Route, Sequence, Stop, TlsOptions, Transport, Window, Work,
+    Arrivals, ChurningClients, Data, Delete, Depth, Gap, Group, Lengths, Load, Login, Mix, Phase, Plan, Pool,
+    Protocol, Replay, Route, Sequence, Spawns, Stop, TlsOptions, Transport, Window, Work,
 };
 use pummel_logic::protocol::Verb;
 use pummel_logic::rng::{Stream, below, mix};
@@ -272,10 +272,10 @@ fn protocols(pair: Pair, model: Model) -> Vec<Protocol> {
 fn arrive(plan: &mut Plan, model: Model, is_crowd: bool, draws: &mut Draws) {
     let arrivals = draws.one_of(&[Arrivals::Constant, Arrivals::Poisson].each_ref()).clone();
     let group = &mut plan.groups[0];
-    let crowd = |births, sequence| Some(Crowd { births, calls: CALLS, sequence });
+    let crowd = |births, sequence| Some(ChurningClients { spawns: births, calls: CALLS, sequence });
     match model {
         // A pair that is refused has both.
-        Model::Windowed if is_crowd => group.crowd = crowd(Births::Closed, None),
+        Model::Windowed if is_crowd => group.churn = crowd(Spawns::Closed, None),
         Model::Closed | Model::Timed | Model::Windowed => {}
         Model::Replay if draws.once_in(2) => {}
         Model::Open | Model::Unlimited | Model::Replay => {
@@ -284,8 +284,8 @@ fn arrive(plan: &mut Plan, model: Model, is_crowd: bool, draws: &mut Draws) {
                 group.depth = Depth::Unlimited;
             }
         }
-        Model::ChurnClosed => group.crowd = crowd(Births::Closed, None),
-        Model::ChurnOpen => group.crowd = crowd(Births::Open { arrivals, rate: BIRTHS_RATE }, None),
+        Model::ChurnClosed => group.churn = crowd(Spawns::Closed, None),
+        Model::ChurnOpen => group.churn = crowd(Spawns::Open { arrivals, rate: BIRTHS_RATE }, None),
         Model::Sequence => {
             let calls = if draws.once_in(2) { Some(Gap::Fixed(0.001)) } else { None };
             let sequence = Sequence {
@@ -299,7 +299,7 @@ fn arrive(plan: &mut Plan, model: Model, is_crowd: bool, draws: &mut Draws) {
             plan.data.key_prefix = "mcp:".to_owned();
             group.clients = 1_000;
             group.depth = if calls.is_some() { Depth::Unlimited } else { Depth::Limit(1) };
-            group.crowd = crowd(Births::Drawn(Gap::Exponential(0.001)), Some(sequence));
+            group.churn = crowd(Spawns::Drawn(Gap::Exponential(0.001)), Some(sequence));
         }
     }
 }
@@ -314,7 +314,7 @@ fn work(pair: Pair, plan: &Plan, model: Model, draws: &mut Draws) -> Work {
             return Work::Replay(Replay { path: "recorded".to_owned(), format: 0, read_through_ns });
         }
         Model::Sequence => {
-            let crowd = plan.groups[0].crowd.as_ref().and_then(|crowd| crowd.sequence.as_ref());
+            let crowd = plan.groups[0].churn.as_ref().and_then(|crowd| crowd.sequence.as_ref());
             let bogus = crowd.is_some_and(|sequence| sequence.bogus);
             let verb = if bogus || has(Feature::Noreply) {
                 Verb::Set

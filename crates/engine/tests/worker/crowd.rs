@@ -11,7 +11,9 @@ use pummel_engine::backend::{Backend, Close, ConnId, Event, Handed, Target};
 use pummel_engine::worker::messages::Trouble;
 use pummel_logic::measure::churn::Churn;
 use pummel_logic::measure::measurement::Status;
-use pummel_logic::plan::{Arrivals, Births, Crowd, Depth, Gap, Login, Plan, Protocol, Sequence, Stop};
+use pummel_logic::plan::{
+    Arrivals, ChurningClients, Depth, Gap, Login, Plan, Protocol, Sequence, Spawns, Stop,
+};
 use pummel_logic::protocol::Verb;
 use pummel_logic::server::HostConfig;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
@@ -24,9 +26,9 @@ fn server() -> Server {
 }
 
 /// At most four clients at one time, each with five requests.
-fn coming(births: Births, stop: Stop) -> Plan {
+fn coming(births: Spawns, stop: Stop) -> Plan {
     let mut plan = loaded(plan());
-    plan.groups[0].crowd = Some(Crowd { births, calls: 5, sequence: None });
+    plan.groups[0].churn = Some(ChurningClients { spawns: births, calls: 5, sequence: None });
     plan.phases[1] = measuring(mix_of_all(), stop);
     plan
 }
@@ -35,8 +37,8 @@ fn churn(outcome: &Outcome) -> &Churn {
     outcome.measurement.connections.churn.as_ref().expect("clients come and go")
 }
 
-fn a_thousand_a_second() -> Births {
-    Births::Open { arrivals: Arrivals::Constant, rate: 1_000.0 }
+fn a_thousand_a_second() -> Spawns {
+    Spawns::Open { arrivals: Arrivals::Constant, rate: 1_000.0 }
 }
 
 /// The requests of a sequence, one byte each; connections a millisecond apart.
@@ -50,11 +52,11 @@ fn counted(calls: u64, gap: Option<Gap>, count: u64) -> Plan {
         offset: 0,
         bogus: false,
     };
-    let births = Births::Drawn(Gap::Fixed(0.001));
+    let births = Spawns::Drawn(Gap::Fixed(0.001));
     plan.data.key_prefix = "mcp:".to_owned();
     plan.groups[0].clients = 1_000;
     plan.groups[0].depth = if gap.is_some() { Depth::Unlimited } else { Depth::Limit(1) };
-    plan.groups[0].crowd = Some(Crowd { births, calls, sequence: Some(sequence) });
+    plan.groups[0].churn = Some(ChurningClients { spawns: births, calls, sequence: Some(sequence) });
     plan.phases = vec![measuring(mix(&[(Verb::Set, 1.0)]), requests(count))];
     plan
 }
@@ -62,7 +64,7 @@ fn counted(calls: u64, gap: Option<Gap>, count: u64) -> Plan {
 #[test]
 fn each_client_makes_its_requests_on_a_connection_of_its_own() {
     let server = server();
-    let outcome = run(&coming(Births::Closed, requests(502)), 1, Weather::calm(), || server.peer());
+    let outcome = run(&coming(Spawns::Closed, requests(502)), 1, Weather::calm(), || server.peer());
     assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
     let churn = churn(&outcome);
     assert_eq!((churn.begun, churn.asked, churn.established), (101, 101, 101));
@@ -235,7 +237,7 @@ fn clients_of_a_sequence_come_by_the_millisecond_and_never_early() {
         (MILLISECOND / 500, vec![0, 1_000, 1_000, 1_000, 1_000, 1_000]),
     ] {
         let mut plan = counted(1, None, 6);
-        plan.groups[0].crowd.as_mut().unwrap().births = Births::Drawn(Gap::Fixed(gap_ns as f64 / 1e9));
+        plan.groups[0].churn.as_mut().unwrap().spawns = Spawns::Drawn(Gap::Fixed(gap_ns as f64 / 1e9));
         let outcome = run(&plan, 1, Weather::calm(), || server.peer());
         let mut asked: Vec<u64> =
             outcome.departures.iter().map(|gone| (gone.asked_at - outcome.begin) / 1_000).collect();
@@ -247,9 +249,9 @@ fn clients_of_a_sequence_come_by_the_millisecond_and_never_early() {
 }
 
 /// Four clients at one time that get five records each, from a server that holds nothing.
-fn getting(births: Births, stop: Stop) -> Plan {
+fn getting(births: Spawns, stop: Stop) -> Plan {
     let mut plan = plan();
-    plan.groups[0].crowd = Some(Crowd { births, calls: 5, sequence: None });
+    plan.groups[0].churn = Some(ChurningClients { spawns: births, calls: 5, sequence: None });
     plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), stop)];
     plan
 }
@@ -318,7 +320,7 @@ fn a_greeting_that_is_refused_ends_each_client_and_closes_its_connection() {
     ];
     for (protocol, login, words) in refusals {
         for closes in [false, true] {
-            for births in [Births::Closed, a_thousand_a_second()] {
+            for births in [Spawns::Closed, a_thousand_a_second()] {
                 for weather in [Weather::calm(), Weather::rough()] {
                     let doorman = Doorman::new(words, closes);
                     let plan =
@@ -344,7 +346,7 @@ fn a_greeting_that_is_refused_ends_each_client_and_closes_its_connection() {
 #[test]
 fn seats_rest_longer_after_each_connection_that_fails() {
     let refused = Weather { refuse: 1.0, ..Weather::calm() };
-    for births in [Births::Closed, a_thousand_a_second()] {
+    for births in [Spawns::Closed, a_thousand_a_second()] {
         let server = server();
         let outcome = run(&getting(births, time(2 * SECOND)), 1, refused, || server.peer());
         let churn = assert_accounted(&outcome);
@@ -352,7 +354,7 @@ fn seats_rest_longer_after_each_connection_that_fails() {
         assert_eq!((churn.failures.refused, churn.begun), (4 * 8, 4 * 8));
     }
     // A server that takes connections and closes them without an answer.
-    for births in [Births::Closed, a_thousand_a_second()] {
+    for births in [Spawns::Closed, a_thousand_a_second()] {
         let outcome = run(&getting(births, time(2 * SECOND)), 1, Weather::calm(), || Doorman::new(b"", true));
         let churn = assert_accounted(&outcome);
         assert_eq!((churn.failures.other, churn.begun), (4 * 8, 4 * 8));
@@ -363,14 +365,14 @@ fn seats_rest_longer_after_each_connection_that_fails() {
 fn a_connection_that_fails_after_an_answer_is_followed_by_the_next_at_once() {
     let server = server();
     let weather = Weather { reset: 0.2, ..Weather::calm() };
-    let outcome = run(&getting(Births::Closed, time(SECOND / 10)), 1, weather, || server.peer());
+    let outcome = run(&getting(Spawns::Closed, time(SECOND / 10)), 1, weather, || server.peer());
     let churn = assert_accounted(&outcome);
     assert!(churn.failures.reset > 100, "{:?}", churn.failures);
 }
 
 #[test]
 fn a_silent_server_is_given_up_where_no_time_ends_the_run() {
-    for births in [Births::Closed, a_thousand_a_second()] {
+    for births in [Spawns::Closed, a_thousand_a_second()] {
         for threads in [1, 3] {
             let server = server().freezing(0, NEVER);
             let mut plan = getting(births.clone(), requests(1_000_003));
@@ -393,7 +395,7 @@ fn a_silent_server_is_given_up_where_no_time_ends_the_run() {
 #[test]
 fn clients_of_a_server_that_answers_come_when_another_one_was_given_up() {
     let servers = [server(), server().freezing(0, NEVER)];
-    let mut plan = getting(Births::Closed, requests(10_000));
+    let mut plan = getting(Spawns::Closed, requests(10_000));
     plan.servers = (0..2).map(|n| format!("127.0.0.{n}:11211")).collect();
     let outcome = run(&plan, 1, Weather::calm(), || Cluster::new(&servers));
     let churn = assert_accounted(&outcome);
@@ -454,7 +456,7 @@ impl Backend for Scarce {
 
 #[test]
 fn a_machine_without_more_descriptors_bounds_the_clients_and_is_named() {
-    for births in [Births::Closed, Births::Open { arrivals: Arrivals::Constant, rate: 1e6 }] {
+    for births in [Spawns::Closed, Spawns::Open { arrivals: Arrivals::Constant, rate: 1e6 }] {
         let server = server();
         let mut plan = getting(births, time(3 * SECOND));
         plan.groups[0].clients = 1_000;

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use pummel_engine::backend::sim::{Sim, Weather};
 use pummel_engine::run::{Run, Watch};
 use pummel_logic::measure::measurement::{Measurement, Status};
-use pummel_logic::plan::{Arrivals, Births, Crowd, Depth, Gap, Late, Plan, Route, Sequence};
+use pummel_logic::plan::{Arrivals, ChurningClients, Depth, Gap, Late, Plan, Route, Sequence, Spawns};
 use pummel_logic::protocol::Verb;
 use pummel_logic::server::{HostConfig, ServerFault};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
@@ -99,9 +99,9 @@ fn requests_whose_server_is_lost_do_not_hold_up_the_turn() {
 }
 
 /// Four seats for clients that come faster than any machine can have them, five requests each.
-fn crowded(births: Births) -> Plan {
+fn crowded(births: Spawns) -> Plan {
     let mut plan = Plan { timeout_ns: LENGTH_NS, ..plan() };
-    plan.groups[0].crowd = Some(Crowd { births, calls: 5, sequence: None });
+    plan.groups[0].churn = Some(ChurningClients { spawns: births, calls: 5, sequence: None });
     plan.phases[0] = measuring(mix(&[(Verb::Get, 1.0)]), time(LENGTH_NS));
     plan
 }
@@ -109,7 +109,7 @@ fn crowded(births: Births) -> Plan {
 #[test]
 fn clients_that_cannot_be_had_are_counted_and_do_not_hold_up_the_end() {
     for threads in [1, 3] {
-        let births = Births::Open { arrivals: Arrivals::Constant, rate: RATE };
+        let births = Spawns::Open { arrivals: Arrivals::Constant, rate: RATE };
         let plan =
             Plan { engine: pummel_logic::plan::Engine { threads, ..Default::default() }, ..crowded(births) };
         for server in [server(), server().freezing(0, NEVER)] {
@@ -130,9 +130,9 @@ fn drawn_clients_that_cannot_be_had_are_estimated() {
     let sequence =
         Sequence { instance: 0, calls: None, sizes: Gap::Fixed(1.0), stride: 1, offset: 0, bogus: false };
     for gap in [Gap::Fixed(1e-300), Gap::Fixed(1e-9), Gap::Exponential(1e-10), Gap::Uniform(1e-300, 1e-9)] {
-        let mut plan = crowded(Births::Drawn(gap));
+        let mut plan = crowded(Spawns::Drawn(gap));
         plan.phases[0] = measuring(mix(&[(Verb::Set, 1.0)]), time(LENGTH_NS));
-        plan.groups[0].crowd.as_mut().expect("a crowd").sequence = Some(sequence.clone());
+        plan.groups[0].churn.as_mut().expect("a crowd").sequence = Some(sequence.clone());
         let server = server();
         let outcome = run(&plan, 1, Weather::calm(), || server.peer());
         assert!(outcome.counts().unsent > 1_000_000, "{gap:?}: {:?}", outcome.counts());
@@ -161,7 +161,7 @@ fn interrupted(plan: &Plan, slices: u64, server: &Server) -> Measurement {
 #[test]
 fn clients_that_waited_for_a_place_are_counted_when_a_run_is_interrupted() {
     for rate in [1_000.0, RATE] {
-        let births = Births::Open { arrivals: Arrivals::Constant, rate };
+        let births = Spawns::Open { arrivals: Arrivals::Constant, rate };
         let mut plan = Plan { timeout_ns: 3_600 * SECOND, interval_ns: 100 * MILLISECOND, ..crowded(births) };
         plan.phases[0].stop = time(1_000_000 * SECOND);
         let measurement = interrupted(&plan, 10, &server().freezing(0, NEVER));

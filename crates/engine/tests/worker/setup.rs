@@ -10,7 +10,7 @@ use pummel_logic::measure::measurement::{Keep, Measurement};
 use pummel_logic::measure::recorder::{Counts, Span};
 use pummel_logic::plan::{Arrivals, Data, Group, Load, Mix, Phase, Plan, Stop, Work};
 use pummel_logic::protocol::Verb;
-use pummel_logic::rng::Place;
+use pummel_logic::rng::StreamOwner;
 use pummel_logic::time::{MILLISECOND, Nanos};
 
 /// Four clients that get the same few records in closed loop for a tenth of a second, from a server that holds nothing.
@@ -165,7 +165,7 @@ pub fn schedule(plan: &Plan, length_ns: Nanos) -> Vec<Vec<Nanos>> {
     let pace = Pace::new(&group.arrivals, group.rate.expect("the plan is in open loop"), clients);
     let phase = plan.phases.len() as u64 - 1;
     let times = |client| {
-        let mut schedule = pace.schedule(Place { seed: plan.seed, group: 0, phase, client });
+        let mut schedule = pace.schedule(StreamOwner { seed: plan.seed, group: 0, phase, client });
         std::iter::repeat_with(|| schedule.next()).take_while(|&due| due < length_ns).collect()
     };
     (0..clients).map(times).collect()

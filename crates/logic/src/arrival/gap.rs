@@ -6,14 +6,14 @@ use crate::time::{Nanos, SECOND};
 /// How many requests a schedule passed over without asking them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
-    /// All of them.
+    /// All requests that were passed over.
     pub requests: u64,
-    /// Those of them that follow from the mean gap, and were not counted one by one or by exact arithmetic.
+    /// The part of `requests` that was estimated from the mean gap instead of counted.
     pub estimated: u64,
 }
 
 impl Passed {
-    /// A number that is exact.
+    /// Requests that were all counted.
     pub fn exactly(requests: u64) -> Passed {
         Passed { requests, estimated: 0 }
     }

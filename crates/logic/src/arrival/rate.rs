@@ -17,7 +17,7 @@ pub const RATE_MAX: f64 = 1e12;
 pub enum ArrivalError {
     /// Gaps of this shape cannot be scaled to fit a rate.
     Shape(Dist),
-    /// No rate that can be kept.
+    /// The rate is below [`RATE_MIN`] or above [`RATE_MAX`].
     Rate(f64),
 }
 
@@ -69,9 +69,9 @@ impl Ratio {
         // rate = mantissa * 2^exponent, with an odd mantissa; IEEE 754's layout of a normal number.
         let bits = rate.to_bits();
         let mantissa = (bits & ((1 << 52) - 1)) | (1 << 52);
-        let assignment = mantissa.trailing_zeros();
-        let mantissa = mantissa >> assignment;
-        let exponent = ((bits >> 52) & 0x7FF) as i64 - 1075 + i64::from(assignment);
+        let shift = mantissa.trailing_zeros();
+        let mantissa = mantissa >> shift;
+        let exponent = ((bits >> 52) & 0x7FF) as i64 - 1075 + i64::from(shift);
         // At RATE_MIN the exponent is -72, at RATE_MAX below 40: both products fit.
         let (dividend, divisor) = if exponent < 0 {
             (u128::from(SECOND) << -exponent, mantissa)
@@ -83,14 +83,14 @@ impl Ratio {
         Ratio { whole, rest, divisor }
     }
 
-    /// How many of its multiples, from 0 times on, are below `time_ns` when they are cut off to whole nanoseconds.
+    /// The number of multiples of the ratio, from 0 times on, that are below `time_ns` after their fractions are cut off.
     pub(super) fn count_before(&self, time_ns: Nanos) -> u128 {
         // Cut off, a multiple is below a whole number exactly when it is so uncut. The dividend is 10^9 * 2^72 at most.
         let dividend = u128::from(self.whole) * u128::from(self.divisor) + u128::from(self.rest);
         (u128::from(time_ns) * u128::from(self.divisor)).div_ceil(dividend)
     }
 
-    /// The product with `count` (below 2^75), cut off to whole nanoseconds; [`NEVER`] where it does not fit.
+    /// The product of the ratio and `count` (below 2^75), cut off to whole nanoseconds; [`NEVER`] where it does not fit.
     pub(super) fn times(&self, count: u128) -> Nanos {
         let mut product = count * u128::from(self.whole);
         if self.rest > 0 {

@@ -1,7 +1,6 @@
 //! The schedule of one client, and the pace that it shares with the clients of its group.
 //!
-//! Closed loop has no schedule; the three open ones are functions of the place of the client and the number of the
-//! request, whoever asks and when.
+//! Closed loop has no schedule; the three open ones are functions of the client and of the number of the request alone.
 
 use std::sync::Arc;
 
@@ -9,7 +8,7 @@ use super::gap::{Passed, estimated_count, later};
 use super::rate::{Ratio, check_rate};
 use crate::dist::Dist;
 use crate::plan::Arrivals;
-use crate::rng::{Place, Stream, Use};
+use crate::rng::{Stream, StreamOwner, Use};
 use crate::time::{NEVER, Nanos, SECOND};
 
 /// What the schedules of a group's clients have in common; made once for a group, cheap to clone.
@@ -52,13 +51,13 @@ impl Pace {
         Pace { clients, gaps }
     }
 
-    /// The schedule of one client, whose index in the group is `place.client`.
-    pub fn schedule(&self, place: Place) -> Schedule {
-        assert!(place.client < self.clients, "client {} of {}", place.client, self.clients);
-        let stream = Stream::new(place, Use::Gap);
+    /// The schedule of the client `owner.client` of the group.
+    pub fn schedule(&self, owner: StreamOwner) -> Schedule {
+        assert!(owner.client < self.clients, "client {} of {}", owner.client, self.clients);
+        let stream = Stream::new(owner, Use::Gap);
         let process = match &self.gaps {
             Gaps::Constant(period) => {
-                Process::Constant { period: *period, clients: self.clients, client: place.client }
+                Process::Constant { period: *period, clients: self.clients, client: owner.client }
             }
             Gaps::Poisson(mean_ns) => Process::Poisson { stream, mean_ns: *mean_ns, fraction: 0 },
             Gaps::Shape(dist, factor) => {
@@ -106,29 +105,35 @@ enum Process {
         factor: f64,
         fraction: u64,
     },
-    /// Whoever asks a request says when the next one is due.
+    /// The caller sets when the next request is due.
     Told,
 }
 
 impl Schedule {
-    /// The schedule of client `client` of `clients`, for one that has no [`Pace`] to share. Draws come from `place`,
-    /// the assignment of constant arrivals from `client`.
-    pub fn new(arrivals: &Arrivals, group_rate: f64, client: u64, clients: u64, place: Place) -> Schedule {
-        assert_eq!(client, place.client, "a client's place bears its index");
-        Pace::new(arrivals, group_rate, clients).schedule(place)
+    /// The schedule of client `client` of `clients`, for one that has no [`Pace`] to share. Draws come from `owner`,
+    /// the offset of constant arrivals from `client`.
+    pub fn new(
+        arrivals: &Arrivals,
+        group_rate: f64,
+        client: u64,
+        clients: u64,
+        owner: StreamOwner,
+    ) -> Schedule {
+        assert_eq!(client, owner.client, "the owner of the stream is the client");
+        Pace::new(arrivals, group_rate, clients).schedule(owner)
     }
 
-    /// A schedule whose first request is due at once, and each other one when [`Schedule::put_off`] says.
+    /// A schedule whose first request is due at once, and each other one when [`Schedule::put_off`] sets it.
     pub fn told() -> Schedule {
         Schedule { process: Process::Told, i: 0, due_ns: 0 }
     }
 
-    /// Whether [`Schedule::put_off`] says when its requests are due.
+    /// Whether [`Schedule::put_off`] sets when the requests of the schedule are due.
     pub fn is_told(&self) -> bool {
         matches!(self.process, Process::Told)
     }
 
-    /// The next request is due so much later.
+    /// Makes the next request due `gap_ns` nanoseconds later.
     pub fn put_off(&mut self, gap_ns: Nanos) {
         self.due_ns = self.due_ns.saturating_add(gap_ns);
     }

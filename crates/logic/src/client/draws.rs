@@ -1,7 +1,7 @@
 //! The random draws of one client in one phase, one stream for each purpose.
 
 use crate::connection::inflight::{AnswerUse, CheckState, Ticket};
-use crate::rng::{Place, Stream, Use};
+use crate::rng::{Stream, StreamOwner, Use};
 use crate::workload::request::Shared;
 
 /// Draws of one client in one phase.
@@ -15,7 +15,7 @@ pub(super) struct Draws {
 }
 
 impl Draws {
-    pub(super) fn new(place: Place) -> Draws {
+    pub(super) fn new(place: StreamOwner) -> Draws {
         let stream = |purpose| Stream::new(place, purpose);
         Draws {
             op: stream(Use::Op),

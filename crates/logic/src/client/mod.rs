@@ -31,7 +31,7 @@ pub use crate::client::route::Lane;
 use crate::connection::inflight::{AnswerUse, CheckState, Origin, Ticket};
 use crate::plan::Late;
 use crate::protocol::Op;
-use crate::rng::Place;
+use crate::rng::StreamOwner;
 use crate::time::{MILLISECOND, NEVER, Nanos};
 use crate::unsent::{self, Unsent};
 use crate::workload::request::Shared;
@@ -101,7 +101,7 @@ impl Client {
     /// anything to do. Where values are checked, its `writer` gives its writes their versions; without one, it writes
     /// what loading writes.
     pub fn new(group: usize, number: u64, server: u32, writer: Option<Writer>) -> Client {
-        let place = Place { seed: 0, group: group as u64, phase: 0, client: number };
+        let place = StreamOwner { seed: 0, group: group as u64, phase: 0, client: number };
         Client {
             number,
             first: Socket::new(server),

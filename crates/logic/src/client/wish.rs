@@ -4,7 +4,7 @@ use crate::client::route::Lane;
 use crate::connection::inflight::Ticket;
 use crate::plan::Late;
 use crate::protocol::{Op, Verb};
-use crate::rng::Place;
+use crate::rng::StreamOwner;
 use crate::time::{NEVER, Nanos};
 
 /// All that a client can want.
@@ -37,7 +37,7 @@ pub enum Wish<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct PhaseAssignment {
     /// Seed, group, phase and client: where its draws come from.
-    pub place: Place,
+    pub place: StreamOwner,
     /// When the phase begins.
     pub begin: Nanos,
     /// When it ends: requests that are due later are not part of it. Those that were due before and had to wait are sent
@@ -57,7 +57,7 @@ pub struct PhaseAssignment {
 
 impl PhaseAssignment {
     /// Nothing to do, until the next phase.
-    pub fn nothing(place: Place) -> PhaseAssignment {
+    pub fn nothing(place: StreamOwner) -> PhaseAssignment {
         PhaseAssignment {
             place,
             begin: 0,

@@ -13,12 +13,13 @@ pub use self::error::DistError;
 pub use self::text::Spec;
 pub use self::weighted::{Range, Weighted};
 
-/// A distribution of numbers. What they are (bytes, seconds, microseconds) is the user's affair; no unit is stored.
+/// A distribution of numbers. No unit is stored: the caller decides whether they are bytes,
+/// seconds or microseconds.
 ///
-/// Parsing gives only legal parameters. Whoever builds a variant by hand passes it through [`Dist::checked`].
+/// Parsing gives only legal parameters. A variant that is built by hand has to pass [`Dist::checked`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Dist {
-    /// Always the same.
+    /// One number.
     Fixed(f64),
     /// Every number between two bounds alike.
     Uniform {
@@ -65,9 +66,9 @@ pub enum Dist {
     EtcArrival,
     /// Whole numbers from weighted ranges.
     Weighted(Weighted),
-    /// The values that a file holds, each as likely as the others. This floor reads no files: the values come with it.
+    /// The values that a file holds, each as likely as the others. This crate reads no files: the caller reads the values.
     File {
-        /// Where the values came from, for people.
+        /// The path of the file, for messages and reports.
         path: String,
         /// The values in ascending order, at least one.
         values: Vec<f64>,

@@ -1,4 +1,4 @@
-//! Distributions as text: what people type, what a saved plan holds, and what is said about text that is neither.
+//! Distributions as text: parsing, printing, saving, and the messages for text that is no distribution.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,12 +9,12 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 use super::error::{DistError, NUMBER_MAX, WEIGHTED, refused};
 use super::{Dist, Range, Weighted};
 
-/// What a distribution's text stands for: all forms but `file:PATH` say everything themselves.
+/// A distribution's text after parsing. All forms but `file:PATH` are complete in themselves.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Spec {
     /// A whole distribution.
     Ready(Dist),
-    /// `file:PATH`: to be read by whoever may read files, and passed to [`Dist::from_lines`].
+    /// The path in `file:PATH`. The caller reads the file and passes its text to [`Dist::from_lines`].
     File(String),
 }
 
@@ -201,7 +201,8 @@ fn accepted(dist: &Dist) -> &'static str {
     }
 }
 
-/// As its text; a distribution from a file as a table of `path` and `values`, so that a saved plan is whole.
+/// A distribution is serialized as its text; one from a file as a table of `path` and `values`, so that a saved plan is
+/// complete.
 impl Serialize for Dist {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Dist::File { path, values } = self else { return serializer.collect_str(self) };
@@ -212,7 +213,7 @@ impl Serialize for Dist {
     }
 }
 
-/// From its text, a bare number, or the table of a file.
+/// A distribution is read from its text, a bare number, or the table of `path` and `values`.
 impl<'de> Deserialize<'de> for Dist {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Dist, D::Error> {
         deserializer.deserialize_any(DistVisitor)

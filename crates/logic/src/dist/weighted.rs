@@ -19,7 +19,7 @@ pub struct Range {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Weighted {
     ranges: Vec<Range>,
-    /// The same distribution as steps that ascend and do not overlap, so that there is a quantile to look up.
+    /// The distribution as steps that ascend and do not overlap, in which quantiles are looked up.
     steps: Vec<Step>,
 }
 
@@ -33,7 +33,7 @@ struct Step {
 }
 
 impl Weighted {
-    /// The distribution over these ranges. An error where there is none, or one is not as [`Range`] demands.
+    /// The distribution over these ranges.
     ///
     /// # Errors
     /// Returns [`DistError::Refused`] without a range, and for a range that is turned round, beyond 2^53, or of no

@@ -1,4 +1,4 @@
-//! Who had which part of a run of several processes, and how well they were in step.
+//! The processes of a distributed run: the share of each, and how well they were in step.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,16 +6,17 @@ use crate::measure::figures::Figures;
 use crate::measure::recorder::{Counts, Span};
 use crate::time::{MILLISECOND, Nanos};
 
-/// Clocks that are further apart are worth a word.
+/// The difference of clocks above which reports mention them, in nanoseconds.
 pub const CLOCK_OFFSET_LARGE_NS: Nanos = MILLISECOND;
 
 /// The processes of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Agents {
-    /// From the first that began the measured phase to the last; absent where fewer than two are known to have begun it.
+    /// Time from the first process that began the measured phase to the last; absent where fewer than two are known to
+    /// have begun it.
     pub start_spread_ns: Option<Nanos>,
-    /// Each of them; the controller is the last where it measures too.
+    /// The processes; the controller is the last where it measures too.
     pub members: Vec<Member>,
 }
 
@@ -23,23 +24,23 @@ pub struct Agents {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Member {
-    /// Its address.
+    /// Address of the agent.
     pub name: String,
-    /// Its clients.
+    /// Clients of the process.
     pub clients: u64,
-    /// Its threads.
+    /// Threads of the process.
     pub threads: u32,
-    /// How far its wall clock is ahead of the controller's.
+    /// Difference in nanoseconds by which the wall clock of the process is ahead of the controller's.
     pub clock_offset_ns: i64,
-    /// The truth about the clocks lies within so much of what was measured.
+    /// Greatest error of the measured difference of the clocks, in nanoseconds.
     pub clock_error_ns: Nanos,
-    /// When it began the measured phase, after the moment that was agreed on.
+    /// When the process began the measured phase, after the moment that was agreed on.
     pub late_ns: Option<Nanos>,
-    /// When it was lost, if it was.
+    /// The loss of the process; absent where it stayed to the end.
     pub lost: Option<Lost>,
-    /// Its requests of the measured phase.
+    /// Requests of the process in the measured phase.
     pub counts: Counts,
-    /// Their times, by [`Span`].
+    /// The times of the requests, by [`Span`].
     pub figures: [Figures; Span::COUNT],
 }
 
@@ -47,9 +48,9 @@ pub struct Member {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lost {
-    /// When it was last heard, after the beginning of the measured phase; absent before that.
+    /// When the last message of the process came, after the beginning of the measured phase; absent before that.
     pub at_ns: Option<Nanos>,
-    /// What happened.
+    /// The reason of the loss.
     pub why: String,
 }
 
@@ -62,7 +63,7 @@ impl Agents {
         })
     }
 
-    /// The spread of these moments, where there are at least two.
+    /// The time from the first to the last of these moments; `None` where there are fewer than two.
     pub fn spread(moments: impl IntoIterator<Item = Nanos>) -> Option<Nanos> {
         let mut range: Option<(Nanos, Nanos, u32)> = None;
         for at in moments {
@@ -76,7 +77,7 @@ impl Agents {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::recorder::Op;
+    use crate::measure::recorder::OpRecord;
 
     #[test]
     fn a_spread_needs_two() {
@@ -88,7 +89,7 @@ mod tests {
     #[test]
     fn only_offsets_that_are_certain_are_large() {
         let member = |offset, error| {
-            let idle = Op::default();
+            let idle = OpRecord::default();
             Member {
                 name: format!("{offset}"),
                 clients: 1,

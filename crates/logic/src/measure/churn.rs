@@ -1,4 +1,4 @@
-//! What came of clients that come and go: their connections, why some failed, and the bytes of their requests.
+//! The account of clients that come and go: their connections, why some failed, and the bytes of their requests.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,7 @@ pub struct Churn {
     /// Most that were open at one time; with several workers the sum of what each saw.
     pub alive_max: u64,
     /// Why connections ended early, or were not opened.
-    pub failures: Failures,
+    pub failures: ConnectionFailures,
     /// From asking for a connection to its end, for those that were open.
     pub life: Histogram,
     /// From asking for a connection until it was open.
@@ -31,7 +31,7 @@ pub struct Churn {
     pub request_bytes: Moments,
     /// Bytes of each reply.
     pub reply_bytes: Moments,
-    /// What the replies were.
+    /// Counts of the replies by their first word.
     pub replies: Replies,
     /// From sending to arrival, for every reply.
     pub service: Histogram,
@@ -44,7 +44,7 @@ pub struct Churn {
 /// Connections that failed, by the reason; each is counted once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Failures {
+pub struct ConnectionFailures {
     /// The run's own timeout.
     pub timeout: u64,
     /// ETIMEDOUT: the kernel gave up.
@@ -65,7 +65,7 @@ pub struct Failures {
 
 /// Why a connection failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum ConnectionFailure {
     /// The run's own timeout.
     Timeout,
     /// ETIMEDOUT.
@@ -84,28 +84,28 @@ pub enum Failure {
     Other,
 }
 
-impl Failure {
+impl ConnectionFailure {
     /// Whether no connection was asked for at all.
     pub fn is_before_asking(self) -> bool {
-        matches!(self, Failure::Descriptors | Failure::Files)
+        matches!(self, ConnectionFailure::Descriptors | ConnectionFailure::Files)
     }
 
-    /// What it was, for people.
+    /// The reason in the words of reports.
     pub fn name(self) -> &'static str {
         match self {
-            Failure::Timeout => "timed out",
-            Failure::Unreachable => "unreachable",
-            Failure::Refused => "refused",
-            Failure::Reset => "reset",
-            Failure::Descriptors => "no descriptor",
-            Failure::Files => "no file",
-            Failure::Addresses => "no local port",
-            Failure::Other => "closed or malformed",
+            ConnectionFailure::Timeout => "timed out",
+            ConnectionFailure::Unreachable => "unreachable",
+            ConnectionFailure::Refused => "refused",
+            ConnectionFailure::Reset => "reset",
+            ConnectionFailure::Descriptors => "no descriptor",
+            ConnectionFailure::Files => "no file",
+            ConnectionFailure::Addresses => "no local port",
+            ConnectionFailure::Other => "closed or malformed",
         }
     }
 }
 
-/// What replies were, by their first word.
+/// Counts of replies by their first word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Replies {
@@ -135,23 +135,23 @@ pub struct Replies {
     pub other: u64,
 }
 
-/// A request that ended, as far as this account is concerned.
+/// The part of an ended request that this account keeps.
 #[derive(Clone, Copy, Debug)]
 pub struct Ended {
     /// Bytes of the request, where they are known and it was handed over whole.
     pub request_bytes: Option<u64>,
     /// From due to sent; `None` when it was not sent.
     pub late_ns: Option<Nanos>,
-    /// Its reply; `None` when there was none.
-    pub reply: Option<Reply>,
+    /// The reply; `None` where none came.
+    pub reply: Option<ChurnReply>,
 }
 
-/// A reply.
+/// A reply to a client that comes and goes.
 #[derive(Clone, Copy, Debug)]
-pub struct Reply {
-    /// What it says.
+pub struct ChurnReply {
+    /// The outcome of the request.
     pub outcome: Outcome,
-    /// How long it is; 0 where that is not known.
+    /// Length of the reply in bytes; 0 where it is not known.
     pub bytes: u64,
     /// From sending to arrival.
     pub service_ns: Nanos,
@@ -160,12 +160,12 @@ pub struct Reply {
 }
 
 impl Churn {
-    /// A connection failed.
-    pub fn fail(&mut self, failure: Failure) {
+    /// Counts a connection that failed.
+    pub fn fail(&mut self, failure: ConnectionFailure) {
         *self.failures.of(failure) += 1;
     }
 
-    /// A request ended.
+    /// Records a request that ended.
     pub fn end(&mut self, ended: &Ended) {
         if let Some(bytes) = ended.request_bytes {
             self.request_bytes.record(bytes);
@@ -181,7 +181,7 @@ impl Churn {
         }
     }
 
-    /// Adds another worker's.
+    /// Adds the account of another worker.
     pub fn merge(&mut self, other: &Churn) {
         self.begun += other.begun;
         self.ended += other.ended;
@@ -200,41 +200,41 @@ impl Churn {
     }
 }
 
-impl Failures {
+impl ConnectionFailures {
     /// The counter of a failure.
-    pub fn of(&mut self, failure: Failure) -> &mut u64 {
+    pub fn of(&mut self, failure: ConnectionFailure) -> &mut u64 {
         match failure {
-            Failure::Timeout => &mut self.timeout,
-            Failure::Unreachable => &mut self.unreachable,
-            Failure::Refused => &mut self.refused,
-            Failure::Reset => &mut self.reset,
-            Failure::Descriptors => &mut self.descriptors,
-            Failure::Files => &mut self.files,
-            Failure::Addresses => &mut self.addresses,
-            Failure::Other => &mut self.other,
+            ConnectionFailure::Timeout => &mut self.timeout,
+            ConnectionFailure::Unreachable => &mut self.unreachable,
+            ConnectionFailure::Refused => &mut self.refused,
+            ConnectionFailure::Reset => &mut self.reset,
+            ConnectionFailure::Descriptors => &mut self.descriptors,
+            ConnectionFailure::Files => &mut self.files,
+            ConnectionFailure::Addresses => &mut self.addresses,
+            ConnectionFailure::Other => &mut self.other,
         }
     }
 
     /// Every counter with what it counts.
-    pub fn named(&self) -> [(Failure, u64); 8] {
+    pub fn named(&self) -> [(ConnectionFailure, u64); 8] {
         [
-            (Failure::Timeout, self.timeout),
-            (Failure::Unreachable, self.unreachable),
-            (Failure::Refused, self.refused),
-            (Failure::Reset, self.reset),
-            (Failure::Descriptors, self.descriptors),
-            (Failure::Files, self.files),
-            (Failure::Addresses, self.addresses),
-            (Failure::Other, self.other),
+            (ConnectionFailure::Timeout, self.timeout),
+            (ConnectionFailure::Unreachable, self.unreachable),
+            (ConnectionFailure::Refused, self.refused),
+            (ConnectionFailure::Reset, self.reset),
+            (ConnectionFailure::Descriptors, self.descriptors),
+            (ConnectionFailure::Files, self.files),
+            (ConnectionFailure::Addresses, self.addresses),
+            (ConnectionFailure::Other, self.other),
         ]
     }
 
-    /// All together.
+    /// The number of all failed connections.
     pub fn total(&self) -> u64 {
         self.named().iter().map(|(_, count)| count).sum()
     }
 
-    fn merge(&mut self, other: &Failures) {
+    fn merge(&mut self, other: &ConnectionFailures) {
         other.named().into_iter().for_each(|(failure, count)| *self.of(failure) += count);
     }
 }
@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     fn ended(outcome: Outcome) -> Ended {
-        let reply = Reply { outcome, bytes: 8, service_ns: 5, response_ns: 7 };
+        let reply = ChurnReply { outcome, bytes: 8, service_ns: 5, response_ns: 7 };
         Ended { request_bytes: Some(28), late_ns: Some(2), reply: Some(reply) }
     }
 
@@ -288,7 +288,7 @@ mod tests {
         one.end(&ended(Outcome::Stored));
         one.end(&ended(Outcome::Error(Fault::Protocol)));
         one.end(&Ended { request_bytes: Some(28), late_ns: Some(2), reply: None });
-        one.fail(Failure::Refused);
+        one.fail(ConnectionFailure::Refused);
         let mut both = one.clone();
         both.merge(&one);
         assert_eq!((one.request_bytes.count, one.reply_bytes.count, one.service.count()), (3, 2, 2));

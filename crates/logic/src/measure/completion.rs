@@ -1,17 +1,17 @@
-//! Whether a run came to what its Plan asks for, and why not.
+//! Whether a run did what its Plan asks for, and what is missing from one that did not.
 
 use std::collections::BTreeMap;
 
 use super::churn::Churn;
-use super::measurement::{Connections, Load, Measurement};
+use super::measurement::{Connections, LoadResult, Measurement};
 use super::recorder::Span;
 use crate::plan::{Plan, Transport};
 use crate::time::{MILLISECOND, Nanos, seconds};
 
-/// A server that answered nothing for less than this may still be there.
+/// The least silence in nanoseconds after which a server counts as gone.
 const SILENCE_MIN_NS: Nanos = 100 * MILLISECOND;
 
-/// How much of what was to be stored was stored, in one phase that loads.
+/// The records that one phase that loads was to store, and those that it stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Loaded {
     /// Records that were to be stored, counted once for each server that holds them.
@@ -36,7 +36,7 @@ impl Loaded {
 /// Why a run is not complete whose load ended like this, as a sentence without its full stop; `None` where the load takes
 /// nothing from it. `allow_partial` is the Plan's `allow_partial_load`, which never excuses a load that stored nothing.
 /// `trouble` says what happened to connections, for loads that no server answered with an error.
-pub fn load_shortfall(load: &Load, allow_partial: bool, trouble: Option<&str>) -> Option<String> {
+pub fn load_shortfall(load: &LoadResult, allow_partial: bool, trouble: Option<&str>) -> Option<String> {
     let missing = load.records.saturating_sub(load.stored);
     let what = match load.stored {
         _ if missing == 0 => return None,
@@ -48,18 +48,18 @@ pub fn load_shortfall(load: &Load, allow_partial: bool, trouble: Option<&str>) -
     Some(why.map_or(what.clone(), |why| format!("{what}: {why}")))
 }
 
-/// What servers said most often with errors, as a part of a sentence; `None` where they said nothing.
+/// The commonest message that servers sent with errors, as a part of a sentence; `None` where they sent none.
 pub fn most_said(messages: &BTreeMap<String, u64>) -> Option<String> {
     let (message, count) = messages.iter().max_by_key(|(_, count)| **count)?;
     Some(format!("the server said \"{message}\" ({count} times)"))
 }
 
-/// What is known of a run, beside its measurement, when all workers of a process are through with it.
+/// The end of a run in one process, beside its measurement: what its workers found when all were through with it.
 #[derive(Clone, Debug, Default)]
 pub struct RunEnd {
     /// The process has all clients of the run. Otherwise the controller judges the load, and whether anything completed.
     pub is_whole: bool,
-    /// Why a worker could not go on; `None` where all did.
+    /// Why a worker could not go on; `None` where all workers came to their end.
     pub worker_failure: Option<String>,
     /// A load of the run stored nothing although something was to be stored, and every worker saw it to its end.
     pub load_failed: bool,
@@ -74,18 +74,18 @@ pub struct RunEnd {
     /// Servers with the time in nanoseconds for which each had answered nothing at the end of the last recorded phase in
     /// which it was talked to.
     pub silent: Vec<(String, Nanos)>,
-    /// How the system says that this process may not have more descriptors, and what can be done about it.
+    /// The system's message that this process may not have more descriptors, with a remedy.
     pub no_descriptor: String,
-    /// How the system says that it has no room for more open files, and what can be done about it.
+    /// The system's message that it has no room for more open files, with a remedy.
     pub no_file: String,
 }
 
-/// What went wrong with a connection.
+/// A failure of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerTrouble {
     /// The server's name.
     pub server: String,
-    /// What went wrong, as a part of a sentence.
+    /// The failure, as a part of a sentence.
     pub what: String,
 }
 
@@ -140,12 +140,12 @@ fn gone_at_the_end(plan: &Plan, measurement: &Measurement, end: &RunEnd) -> Opti
     ))
 }
 
-/// For how long a server answers nothing that is gone, in nanoseconds: half of what a request or the drain may take, unless
+/// The silence in nanoseconds after which a server counts as gone: half of what a request or the drain may take, unless
 /// the slowest answer of the run took longer.
 fn long_silence_ns(plan: &Plan, measurement: &Measurement) -> Nanos {
     let timeout_ns = plan.timeout_ns;
     if plan.uses_datagrams() {
-        // A single connection hears nothing for a whole timeout where one datagram is lost.
+        // A single connection receives nothing for a whole timeout where one datagram is lost.
         return timeout_ns.saturating_mul(2).max(SILENCE_MIN_NS);
     }
     let slowest_ns = measurement.groups.iter().filter_map(|group| {
@@ -201,7 +201,7 @@ fn complaint(measurement: &Measurement) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::churn::Failures;
+    use crate::measure::churn::ConnectionFailures;
     use crate::measure::recorder::{Recorder, Sample};
     use crate::plan::{Clock, Mix, Phase, Stop, Work};
     use crate::protocol::{Outcome, Verb};
@@ -211,9 +211,9 @@ mod tests {
     type Row<'a> = (u64, &'a [(&'a str, u64)], bool, Option<&'a str>, Option<&'a str>);
 
     /// A load of ten records, and what servers said while it went on.
-    fn load(stored: u64, said: &[(&str, u64)]) -> Load {
+    fn load(stored: u64, said: &[(&str, u64)]) -> LoadResult {
         let messages = said.iter().map(|&(words, count)| (words.to_owned(), count)).collect();
-        Load { records: 10, stored, errors: 10 - stored, messages, ..Load::default() }
+        LoadResult { records: 10, stored, errors: 10 - stored, messages, ..LoadResult::default() }
     }
 
     #[test]
@@ -263,7 +263,7 @@ mod tests {
             let reason = load_shortfall(&load(stored, said), allow_partial, trouble);
             assert_eq!(reason.as_deref(), expected, "{stored} stored, {said:?}, {allow_partial}");
         }
-        assert_eq!(load_shortfall(&Load::default(), false, trouble), None, "nothing was to be stored");
+        assert_eq!(load_shortfall(&LoadResult::default(), false, trouble), None, "nothing was to be stored");
     }
 
     #[test]
@@ -431,7 +431,7 @@ mod tests {
         let churn = |descriptors, files, refused| Churn {
             begun: 100,
             alive_max: 20,
-            failures: Failures { descriptors, files, refused, ..Failures::default() },
+            failures: ConnectionFailures { descriptors, files, refused, ..ConnectionFailures::default() },
             ..Churn::default()
         };
         let room = "this machine let no more than 20 connections be open at one time, and";

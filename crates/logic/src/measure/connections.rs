@@ -1,39 +1,39 @@
-//! What became of the connections: how many were opened, failed, were lost, and how long opening took.
+//! The account of connections: how many were opened, failed and were lost, and how long opening took.
 
 use serde::{Deserialize, Serialize};
 
 use crate::measure::churn::Churn;
 use crate::measure::histogram::Histogram;
 
-/// What became of the connections.
+/// The account of the connections of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Connections {
-    /// How many the Plan asks for.
+    /// Number of connections that the Plan asks for.
     pub asked: u64,
-    /// How many were open when the measured phase began.
+    /// Number of connections that were open when the measured phase began.
     pub open: u64,
-    /// Attempts to open one that failed.
+    /// Attempts to open a connection that failed.
     pub failed: u64,
-    /// Open ones that broke, or had to be closed.
+    /// Open connections that broke, or had to be closed.
     pub lost: u64,
-    /// Lost ones that were opened again.
+    /// Lost connections that were opened again.
     pub reconnected: u64,
-    /// How long opening took; with TLS, until the handshake was over.
+    /// Time that opening a connection took; with TLS, until the handshake was over.
     pub connect: Histogram,
-    /// How long TLS handshakes took, which is a part of opening; empty without TLS.
+    /// Time that TLS handshakes took, which is a part of opening; empty without TLS.
     #[serde(default)]
     pub handshake: Histogram,
-    /// How many handshakes resumed a session.
+    /// Number of TLS handshakes that resumed a session.
     #[serde(default)]
     pub resumed: u64,
-    /// What came of clients that come and go; `None` where all stay.
+    /// The account of clients that come and go; `None` where all clients stay.
     #[serde(default)]
     pub churn: Option<Box<Churn>>,
 }
 
 impl Connections {
-    /// Adds another worker's.
+    /// Adds the account of another worker.
     pub fn merge(&mut self, other: &Connections) {
         self.asked += other.asked;
         self.open += other.open;

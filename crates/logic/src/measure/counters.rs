@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Nanos;
 
-/// What became of requests that were to be written one by one.
+/// Counts of requests that were to be written one by one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Samples {
@@ -21,7 +21,7 @@ impl Samples {
         self.dropped += other.dropped;
     }
 
-    /// So many of those that were written were dropped after all.
+    /// Moves `rows` requests from the written to the dropped ones.
     pub fn drop_written(&mut self, rows: u64) {
         self.written = self.written.saturating_sub(rows);
         self.dropped += rows;
@@ -51,7 +51,7 @@ pub struct Stamps {
 }
 
 impl Bytes {
-    /// Adds.
+    /// Adds the bytes of another part of the run.
     pub fn merge(&mut self, other: &Bytes) {
         self.sent += other.sent;
         self.received += other.received;
@@ -59,7 +59,7 @@ impl Bytes {
 }
 
 impl Stamps {
-    /// Adds.
+    /// Adds the counts of another part of the run.
     pub fn merge(&mut self, other: &Stamps) {
         self.missing += other.missing;
         self.shared += other.shared;
@@ -67,7 +67,7 @@ impl Stamps {
     }
 }
 
-/// How a worker's loop went.
+/// Turns of a worker's loop, and the time that they took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turns {
     /// Turns of the loop.
@@ -76,7 +76,7 @@ pub struct Turns {
     pub busy_ns: Nanos,
     /// Turns that took above 1 ms.
     pub stalls: u64,
-    /// Time in those.
+    /// Time in turns that took above 1 ms.
     pub stalled_ns: Nanos,
     /// Receive stamps that were not what they should be.
     pub stamps: Stamps,

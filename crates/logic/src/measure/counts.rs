@@ -1,14 +1,14 @@
-//! How the requests of one verb ended, as counts.
+//! Counts of the requests of one verb by the way in which they ended.
 
 use serde::{Deserialize, Serialize};
 
 use crate::measure::sample::Sample;
 use crate::protocol::{Fault, Outcome};
 
-/// How requests of one verb ended.
+/// Counts of the requests of one verb by the way in which they ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Answered without an error, or handed over where no answer was asked for.
+    /// Requests that were answered without an error, or handed over where no answer was asked for.
     pub completed: u64,
     /// Keys of the completed requests.
     pub keys: u64,
@@ -16,28 +16,28 @@ pub struct Counts {
     pub hits: u64,
     /// Keys that reads did not find.
     pub misses: u64,
-    /// What the completed requests did.
+    /// The completed requests by their outcome.
     pub outcomes: Outcomes,
     /// Requests that failed, by [`Fault`].
     pub errors: [u64; Fault::COUNT],
-    /// Sent, but without an answer when the phase and its drain had ended.
+    /// Requests that were sent, but without an answer when the phase and its drain had ended.
     pub unfinished: u64,
-    /// Due, but never sent.
+    /// Requests that were due, but never sent.
     pub unsent: u64,
-    /// Those of `unsent` that were not counted one by one: their number follows from the mean rate, or their verb from
+    /// The part of `unsent` that was not counted one by one: their number follows from the mean rate, or their verb from
     /// the weights of the mix.
     #[serde(default)]
     pub unsent_estimated: u64,
 }
 
-/// Completed requests by what they did. Reads are counted by key, as hits and misses, and not here.
+/// Completed requests by their outcome. Reads are counted by key, as hits and misses, and not here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcomes {
     /// Stored.
     pub stored: u64,
     /// Not stored, because the verb's condition did not hold.
     pub not_stored: u64,
-    /// Not stored, because somebody else stored in between.
+    /// Not stored, because another client stored in between.
     pub exists: u64,
     /// The key did not exist.
     pub not_found: u64,

@@ -1,9 +1,9 @@
-//! What reports print of one histogram: its exact figures, and its quantiles where unanswered requests leave them known.
+//! The figures of one histogram in reports: the exact ones, and the quantiles where unanswered requests leave them known.
 
 use serde::{Deserialize, Serialize};
 
 use crate::measure::histogram::{Histogram, Moments, rank};
-use crate::measure::recorder::{Counts, Op, Span};
+use crate::measure::recorder::{Counts, OpRecord, Span};
 use crate::protocol::Fault;
 use crate::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 
@@ -15,11 +15,11 @@ pub const QUANTILES: [(&str, f64); 6] =
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Quantile {
-    /// It is this.
+    /// The value of the quantile, in nanoseconds.
     Known(Nanos),
-    /// It falls among the requests without an answer: all that is known is that it is more than this.
+    /// The quantile falls among the requests without an answer: it is more than this, in nanoseconds.
     Above(Nanos),
-    /// There was no request at all.
+    /// There was no request.
     Absent,
 }
 
@@ -30,11 +30,11 @@ pub struct Unanswered {
     pub timeouts: u64,
     /// Without an answer for another reason: refused, reset, closed, unfinished, unsent.
     pub others: u64,
-    /// How long a timeout is.
+    /// The timeout in nanoseconds.
     pub timeout_ns: Nanos,
 }
 
-/// What reports print of one histogram.
+/// The figures of one histogram in reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figures {
@@ -132,7 +132,7 @@ impl Figures {
     }
 
     /// The figures of all spans of a verb.
-    pub fn of_op(op: &Op, timeout_ns: Nanos) -> [Figures; Span::COUNT] {
+    pub fn of_op(op: &OpRecord, timeout_ns: Nanos) -> [Figures; Span::COUNT] {
         Span::ALL.map(|span| {
             let times = op.times.of(span);
             Figures::of(span, times, &Unanswered::of(&op.counts, span, times, timeout_ns))

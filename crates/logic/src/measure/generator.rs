@@ -1,4 +1,4 @@
-//! How the generator itself fared: CPU time, memory, and how busy its workers were.
+//! The generator's own CPU time and memory, and how busy its workers were.
 
 use std::collections::BTreeSet;
 
@@ -8,15 +8,15 @@ use crate::measure::counters::Turns;
 use crate::plan::Backend;
 use crate::time::Nanos;
 
-/// How the generator itself fared.
+/// The CPU time, memory and turns of the generator.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Generator {
-    /// CPU time outside the kernel.
+    /// CPU time outside the kernel, in nanoseconds.
     pub cpu_user_ns: Nanos,
-    /// CPU time inside the kernel.
+    /// CPU time inside the kernel, in nanoseconds.
     pub cpu_system_ns: Nanos,
-    /// The workers' loops, all together.
+    /// Turns of the loops of all workers together.
     pub turns: Turns,
     /// Every worker's busy time and the time it ran.
     pub workers: Vec<WorkerTime>,
@@ -25,23 +25,23 @@ pub struct Generator {
     /// The kernel interfaces that were used: one in each process. Empty in runs without a kernel.
     #[serde(default)]
     pub backends: BTreeSet<Backend>,
-    /// Why they are not the ones that were asked for, where they are not.
+    /// Why a kernel interface is not the one that was asked for; `None` where all are.
     #[serde(default)]
     pub fallbacks: BTreeSet<String>,
 }
 
-/// How busy one worker was.
+/// The busy time of one worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkerTime {
     /// Time in turns that had something to do.
     pub busy_ns: Nanos,
-    /// Time altogether.
+    /// Time for which the worker ran, in nanoseconds.
     pub wall_ns: Nanos,
 }
 
 impl Generator {
-    /// Adds another worker's; memory is the most that one process had.
+    /// Adds the figures of another worker; memory is the most that one process had.
     pub fn merge(&mut self, other: &Generator) {
         self.cpu_user_ns += other.cpu_user_ns;
         self.cpu_system_ns += other.cpu_system_ns;

@@ -17,19 +17,20 @@ pub use crate::measure::counters::Turns;
 pub struct Interval {
     /// Number of the slice, from 0.
     pub index: u64,
-    /// Where it begins, from the start of the measured phase.
+    /// Where the slice begins, in nanoseconds from the start of the measured phase.
     pub start_ns: Nanos,
-    /// Where it ends. The last one ends with the drain.
+    /// Where the slice ends. The last slice ends with the drain.
     pub end_ns: Nanos,
-    /// What was recorded, by group of the Plan.
+    /// The recorders, by group of the Plan.
     pub groups: Vec<Recorder>,
-    /// What went over the wire.
+    /// Bytes over the wire.
     pub bytes: Bytes,
-    /// How the worker itself fared.
+    /// Turns of the worker's loop.
     pub turns: Turns,
-    /// What clients with windows counted.
+    /// Counts of clients with windows.
     pub window: WindowCounts,
-    /// How many requests its client had outstanding with each new one, that one included; only where it is wanted.
+    /// Number of requests that a client had outstanding with each new one, that one included; `None` where this is not
+    /// counted.
     pub outstanding: Option<Box<Histogram>>,
     /// Number of the worker whose memory the slice is; merging and restarting leave it.
     pub worker: usize,
@@ -51,12 +52,12 @@ impl Interval {
         }
     }
 
-    /// The same, whose memory is this worker's.
+    /// Marks the memory of the slice as that of this worker.
     pub fn of_worker(self, worker: usize) -> Interval {
         Interval { worker, ..self }
     }
 
-    /// The same, which also counts outstanding requests where that is wanted.
+    /// Makes the slice also count outstanding requests where `outstanding` says so.
     pub fn counting(self, outstanding: bool) -> Interval {
         Interval { outstanding: outstanding.then(Box::default), ..self }
     }
@@ -64,7 +65,7 @@ impl Interval {
     /// Adds another worker's part of the same slice.
     ///
     /// # Panics
-    /// When it is another slice, or has other groups.
+    /// Panics when `other` is another slice, or has other groups.
     pub fn merge(&mut self, other: &mut Interval) {
         assert_eq!(self.index, other.index, "only parts of the same slice are merged");
         assert_eq!(self.groups.len(), other.groups.len(), "all workers have the same groups");
@@ -81,7 +82,7 @@ impl Interval {
         }
     }
 
-    /// How the requests of the slice ended, of all verbs and groups together.
+    /// The counts of all verbs and groups of the slice together.
     pub fn counts(&mut self) -> Counts {
         let mut all = Counts::default();
         for recorder in &mut self.groups {
@@ -90,7 +91,7 @@ impl Interval {
         all
     }
 
-    /// Makes it empty again and the slice `index` from `start_ns` on; the memory stays.
+    /// Makes the slice empty again, with the number `index` and the beginning `start_ns`, and keeps its memory.
     pub fn restart(&mut self, index: u64, start_ns: Nanos) {
         self.index = index;
         self.start_ns = start_ns;
@@ -105,9 +106,9 @@ impl Interval {
     }
 }
 
-/// Adds a worker's part of a slice to `open`, which has slices by number, none of which overlap. What it overlaps is
-/// merged with it, under the least number; the memory of all but one of those parts is handed to `spare` at once, so that
-/// a worker that is behind the others never waits for its own memory.
+/// Adds a worker's part of a slice to `open`, which has slices by number, none of which overlap. Slices that the part
+/// overlaps are merged with it, under the least number; the memory of all but one of those parts is handed to `spare`
+/// at once, so that a worker that is behind the others never waits for its own memory.
 pub fn add_part(
     open: &mut BTreeMap<u64, Box<Interval>>,
     mut part: Box<Interval>,

@@ -1,4 +1,4 @@
-//! How populating went: records, errors, and what the servers said with them.
+//! The result of a load: records, errors, and the messages of servers with them.
 
 use std::collections::BTreeMap;
 
@@ -7,30 +7,30 @@ use serde::{Deserialize, Serialize};
 use crate::measure::messages::count_message;
 use crate::time::Nanos;
 
-/// How populating went.
+/// The result of a load.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Load {
+pub struct LoadResult {
     /// Records that were to be stored.
     pub records: u64,
-    /// Records that were.
+    /// Records that were stored.
     pub stored: u64,
     /// Requests that failed, or that the server answered without storing the record. A request that was never sent, or
     /// whose answer did not come before the run was interrupted, is not among them.
     pub errors: u64,
-    /// How long it took.
+    /// Length of the load in nanoseconds.
     pub elapsed_ns: Nanos,
     /// Bytes sent.
     pub bytes: u64,
-    /// What the servers said with errors, and how often; at most
+    /// Messages of servers with errors, and how often each came; at most
     /// [`MESSAGES_KEPT`](crate::measure::measurement::MESSAGES_KEPT) different messages.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub messages: BTreeMap<String, u64>,
 }
 
-impl Load {
-    /// Adds what another worker stored at the same time.
-    pub fn merge(&mut self, other: &Load) {
+impl LoadResult {
+    /// Adds the load of another worker at the same time.
+    pub fn merge(&mut self, other: &LoadResult) {
         self.records += other.records;
         self.stored += other.stored;
         self.errors += other.errors;
@@ -41,7 +41,7 @@ impl Load {
         }
     }
 
-    /// Counts what a server said with an error.
+    /// Counts a message that a server sent with an error.
     pub fn message(&mut self, message: &[u8], count: u64) {
         count_message(&mut self.messages, message, count);
     }

@@ -19,10 +19,10 @@ use crate::workload::window::WindowCounts;
 pub use crate::measure::connections::Connections;
 pub use crate::measure::counters::{Bytes, Samples, Stamps};
 pub use crate::measure::generator::{Generator, WorkerTime};
-pub use crate::measure::load::Load;
+pub use crate::measure::load::LoadResult;
 pub use crate::measure::messages::MESSAGES_KEPT;
 pub use crate::measure::slice::{Keep, Slice, SliceOp};
-pub use crate::measure::verify::{FAILED_KEYS_KEPT, FAILURES_SHOWN, Failure, Verify};
+pub use crate::measure::verify::{FAILED_KEYS_KEPT, FAILURES_SHOWN, Verify, WrongKey};
 
 /// The layout of a saved measurement that this version writes, and the only one that it reads.
 pub const SCHEMA: u32 = 1;
@@ -36,7 +36,7 @@ pub struct Measurement {
     pub schema: u32,
     /// How the run ended.
     pub status: Status,
-    /// Why it is not complete.
+    /// Why the run is not complete; `None` where it is.
     pub reason: Option<String>,
     /// When the measured phase began, in nanoseconds since 1970; 0 where it is not known.
     pub started_unix_ns: u64,
@@ -45,37 +45,38 @@ pub struct Measurement {
     /// From its beginning to the last answer: longer than the phase when a backlog was worked off in the drain.
     #[serde(default)]
     pub answered_ns: Nanos,
-    /// What said when replies arrived.
+    /// The clock that decided when replies arrived.
     pub clock: Clock,
     /// Some servers were reached by a unix socket, where the kernel gives no receive stamps: `arrived` is `read` there.
     pub unix_socket: bool,
     /// After this time a request without an answer was given up.
     pub timeout_ns: Nanos,
-    /// What was measured, by group of the Plan.
-    pub groups: Vec<Group>,
+    /// The measured requests, by group of the Plan.
+    pub groups: Vec<GroupMeasurement>,
     /// The measured phase in slices, at most [`INTERVALS_KEPT_MAX`] of them.
     pub intervals: Vec<Slice>,
-    /// How many slices were merged into their neighbours, to keep within that limit. Where slices are kept without their
-    /// histograms, the quantiles of merged ones are not known; everything else of them is exact.
+    /// Number of slices that were merged into their neighbours, to keep within the limit of `intervals`. Where slices are
+    /// kept without their histograms, the quantiles of merged ones are not known; everything else of them is exact.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub intervals_merged: u64,
-    /// What went over the wire in the measured phase.
+    /// Bytes over the wire in the measured phase.
     pub bytes: Bytes,
     /// Requests that were left out because they would have been late, where the Plan says so. They are not among the
     /// requests.
     #[serde(default)]
     pub skipped: u64,
-    /// How many requests its client had outstanding with each new one, that one included; where it was asked for.
+    /// Number of requests that a client had outstanding with each new one, that one included; `None` where this was not
+    /// asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outstanding: Option<Histogram>,
     /// Requests of the measured phase that were to be written one by one; `None` where that was not asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<Samples>,
-    /// Populating; `None` when there was none.
-    pub load: Option<Load>,
+    /// The load; `None` where the run had none.
+    pub load: Option<LoadResult>,
     /// Connections.
     pub connections: Connections,
-    /// What became of datagrams in the whole run; `None` where nothing was spoken over UDP.
+    /// Counts of datagrams in the whole run; `None` where no server was reached over UDP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub udp: Option<udp::DatagramCounts>,
     /// Answers that were checked.
@@ -84,15 +85,15 @@ pub struct Measurement {
     /// when it is handed over, and stays so.
     #[serde(default)]
     pub noreply_errors: u64,
-    /// What the servers said with errors, and how often; only some of it when there is much. What they said in loads that
-    /// are not recorded stands in `load`.
+    /// Messages of servers with errors, and how often each came; at most [`MESSAGES_KEPT`] different ones. The messages of
+    /// loads that are not recorded stand in `load`.
     pub messages: BTreeMap<String, u64>,
-    /// What clients with windows counted.
+    /// Counts of clients with windows.
     #[serde(default, skip_serializing_if = "WindowCounts::is_zero")]
     pub window: WindowCounts,
-    /// How the generator itself fared.
+    /// CPU time, memory and turns of the generator.
     pub generator: Generator,
-    /// Everything that was asked in all phases, and their bytes.
+    /// All requests of all phases, and their bytes.
     pub whole_run: WholeRun,
     /// The processes that took part; `None` where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -105,34 +106,34 @@ pub struct Measurement {
 pub enum Status {
     /// The asked time or number of requests was covered with the asked connections.
     Complete,
-    /// It was not.
+    /// The asked time, requests or connections were not covered.
     Partial,
-    /// The user ended it.
+    /// The user ended the run.
     Interrupted,
 }
 
-/// What was measured of one group.
+/// The measured requests of one group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Group {
-    /// Its name in the Plan.
+pub struct GroupMeasurement {
+    /// Name of the group in the Plan.
     pub name: String,
-    /// Its requests.
+    /// Requests of the group, by verb.
     pub ops: Ops,
 }
 
-/// Everything that was asked, in all phases.
+/// All requests of all phases.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WholeRun {
     /// How the requests ended.
     pub ops: Tally,
-    /// What went over the wire.
+    /// Bytes over the wire.
     pub bytes: Bytes,
 }
 
 impl Measurement {
-    /// A measurement of nothing yet, for these groups.
+    /// An empty measurement of these groups.
     pub fn new(groups: impl IntoIterator<Item = String>, clock: Clock, timeout_ns: Nanos) -> Measurement {
         Measurement {
             schema: SCHEMA,
@@ -144,7 +145,7 @@ impl Measurement {
             clock,
             unix_socket: false,
             timeout_ns,
-            groups: groups.into_iter().map(|name| Group { name, ops: Ops::default() }).collect(),
+            groups: groups.into_iter().map(|name| GroupMeasurement { name, ops: Ops::default() }).collect(),
             intervals: Vec::new(),
             intervals_merged: 0,
             bytes: Bytes::default(),
@@ -220,7 +221,7 @@ impl Measurement {
         }
     }
 
-    /// Counts what a server said with an error.
+    /// Counts a message that a server sent with an error.
     pub fn message(&mut self, message: &[u8], count: u64) {
         count_message(&mut self.messages, message, count);
     }
@@ -231,7 +232,7 @@ impl Measurement {
     /// since there is no way to merge them.
     ///
     /// # Panics
-    /// When the other has other groups.
+    /// Panics when `other` has other groups.
     pub fn merge(&mut self, other: &Measurement) {
         let names = |of: &Measurement| of.groups.iter().map(|group| group.name.clone()).collect::<Vec<_>>();
         assert_eq!(names(self), names(other), "only parts of one run are merged");
@@ -285,7 +286,7 @@ impl Measurement {
     }
 }
 
-/// What is said once to the user of a run whose slices are merged; a sentence without its full stop.
+/// The notice that the user of a run gets once when its slices are merged; a sentence without its full stop.
 pub fn intervals_merged_notice() -> String {
     format!(
         "the run has more than {INTERVALS_KEPT_MAX} intervals: neighbours become one in the result, and lose their quantiles \
@@ -298,7 +299,7 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl WholeRun {
-    /// Adds another worker's, or another phase's.
+    /// Adds the requests and bytes of another worker or phase.
     pub fn merge(&mut self, other: &WholeRun) {
         self.ops.merge(&other.ops);
         self.bytes.merge(&other.bytes);
@@ -355,8 +356,14 @@ mod tests {
         }
         part.started_unix_ns = 1_000 + seed;
         part.measured_ns = 3 * SECOND;
-        let mut load =
-            Load { records: 10, stored: 9, errors: 1, elapsed_ns: seed, bytes: 1_000, ..Load::default() };
+        let mut load = LoadResult {
+            records: 10,
+            stored: 9,
+            errors: 1,
+            elapsed_ns: seed,
+            bytes: 1_000,
+            ..LoadResult::default()
+        };
         load.message(b"SERVER_ERROR object too large for cache", 1);
         part.load = Some(load);
         part.connections.asked = 25;

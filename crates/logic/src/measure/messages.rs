@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// How many of the servers' messages are kept.
+/// The number of different messages of servers that are kept.
 pub const MESSAGES_KEPT: usize = 16;
 
 /// Adds what a server said to what is kept of such messages.

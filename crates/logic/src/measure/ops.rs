@@ -1,4 +1,4 @@
-//! What is known of requests by verb: counts, and a histogram of each span of their lives.
+//! The record of requests by verb: counts, and a histogram of each span.
 
 use std::collections::BTreeMap;
 
@@ -13,19 +13,19 @@ use crate::protocol::Verb;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Times(pub(super) [Histogram; Span::COUNT]);
 
-/// Everything that is known of the requests of one verb.
+/// The record of the requests of one verb.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Op {
-    /// How they ended.
+pub struct OpRecord {
+    /// How the requests ended.
     pub counts: Counts,
-    /// Their times. Response, service and reaction are those of completed requests with an answer; wait and lag those of
-    /// all that were sent.
+    /// The times of the requests. Response, service and reaction are those of completed requests with an answer; wait and
+    /// lag those of all that were sent.
     pub times: Times,
 }
 
-/// What is known of requests, by verb. Verbs that nothing was asked with may be absent.
+/// The record of requests, by verb. Verbs without requests may be absent.
 #[derive(Clone, Debug, Default)]
-pub struct Ops(pub(super) [Option<Box<Op>>; Verb::COUNT]);
+pub struct Ops(pub(super) [Option<Box<OpRecord>>; Verb::COUNT]);
 
 impl Times {
     /// The histogram of one span.
@@ -45,23 +45,23 @@ impl Times {
     }
 }
 
-impl Op {
+impl OpRecord {
     /// Adds everything that `other` holds.
-    pub fn merge(&mut self, other: &Op) {
+    pub fn merge(&mut self, other: &OpRecord) {
         self.counts.merge(&other.counts);
         self.times.merge(&other.times);
     }
 }
 
 impl Ops {
-    /// The verbs that something was asked with, in the order of reports.
-    pub fn iter(&self) -> impl Iterator<Item = (Verb, &Op)> {
+    /// The verbs with requests, in the order of reports.
+    pub fn iter(&self) -> impl Iterator<Item = (Verb, &OpRecord)> {
         let present = Verb::ALL.into_iter().zip(&self.0);
         present.filter_map(|(verb, op)| Some((verb, op.as_deref().filter(|op| op.counts.requests() > 0)?)))
     }
 
-    /// What is known of one verb.
-    pub fn get(&self, verb: Verb) -> Option<&Op> {
+    /// The record of one verb; `None` where no request had it.
+    pub fn get(&self, verb: Verb) -> Option<&OpRecord> {
         self.0[verb as usize].as_deref()
     }
 
@@ -73,21 +73,21 @@ impl Ops {
     }
 
     /// All verbs together.
-    pub fn all(&self) -> Op {
-        let mut all = Op::default();
+    pub fn all(&self) -> OpRecord {
+        let mut all = OpRecord::default();
         self.iter().for_each(|(_, op)| all.merge(op));
         all
     }
 
     #[inline]
-    pub(super) fn entry(&mut self, verb: Verb) -> &mut Op {
+    pub(super) fn entry(&mut self, verb: Verb) -> &mut OpRecord {
         self.0[verb as usize].get_or_insert_with(Ops::begin)
     }
 
-    /// Takes the memory for a verb; apart, so that it is not in the way of recording.
+    /// Allocates the record of a verb. It is not inlined, so that recording stays small.
     #[cold]
     #[inline(never)]
-    fn begin() -> Box<Op> {
+    fn begin() -> Box<OpRecord> {
         Box::default()
     }
 
@@ -115,7 +115,7 @@ impl Serialize for Ops {
 
 impl<'de> Deserialize<'de> for Ops {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Ops, D::Error> {
-        let saved = BTreeMap::<Verb, Box<Op>>::deserialize(deserializer)?;
+        let saved = BTreeMap::<Verb, Box<OpRecord>>::deserialize(deserializer)?;
         let mut ops = Ops::default();
         for (verb, op) in saved {
             ops.0[verb as usize] = Some(op);

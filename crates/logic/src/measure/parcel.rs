@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::measure::histogram::{NotAHistogram, Sparse};
+use crate::measure::histogram::{NotAHistogram, SparseHistogram};
 use crate::measure::interval::{Interval, Turns};
 use crate::measure::measurement::Bytes;
 use crate::measure::recorder::{Counts, Span};
@@ -27,7 +27,7 @@ pub struct Parcel {
     #[serde(default, skip_serializing_if = "WindowCounts::is_zero")]
     window: WindowCounts,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    outstanding: Option<Sparse>,
+    outstanding: Option<SparseHistogram>,
 }
 
 /// Requests of one verb.
@@ -35,20 +35,20 @@ pub struct Parcel {
 #[serde(deny_unknown_fields)]
 struct Packed {
     counts: Counts,
-    times: [Sparse; Span::COUNT],
+    times: [SparseHistogram; Span::COUNT],
 }
 
 /// Why a parcel does not belong to the slices that it came for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Misfit {
-    /// It has other groups.
+    /// The parcel has other groups.
     Groups,
-    /// Its times are no histograms.
+    /// The times of the parcel are no histograms.
     Times(NotAHistogram),
 }
 
 impl Parcel {
-    /// The whole slice.
+    /// The parcel of a whole slice.
     pub fn of(interval: &mut Interval) -> Parcel {
         let groups = interval.groups.iter_mut().map(|recorder| {
             let packed = recorder.ops().iter().map(|(verb, op)| {
@@ -69,7 +69,8 @@ impl Parcel {
         }
     }
 
-    /// Adds it to what others have of the same slice; to an empty slice, it is that slice.
+    /// Adds the parcel to the parts of the same slice from other processes. `is_first` gives an empty slice the number and
+    /// the times of the parcel.
     ///
     /// # Errors
     /// Returns [`Misfit::Groups`] for a parcel of another plan, and [`Misfit::Times`] for one whose times are no

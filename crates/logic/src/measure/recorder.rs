@@ -1,15 +1,15 @@
-//! What one worker writes the ends of its requests into; no locks, and nothing allocated while it records.
+//! The recorder of one worker: it counts requests and their times, without locks or allocations.
 
-use crate::measure::histogram::{NotAHistogram, Sparse};
+use crate::measure::histogram::{NotAHistogram, SparseHistogram};
 use crate::protocol::{Outcome, Verb};
 use crate::time::{NEVER, Nanos};
 
 pub use crate::measure::counts::{Counts, Outcomes};
-pub use crate::measure::ops::{Op, Ops, Times};
+pub use crate::measure::ops::{OpRecord, Ops, Times};
 pub use crate::measure::sample::{Sample, Span};
 pub use crate::measure::tally::Tally;
 
-/// What one worker records of one group.
+/// The record that one worker keeps of one group.
 #[derive(Debug)]
 pub struct Recorder {
     ops: Ops,
@@ -30,7 +30,7 @@ struct Batch {
 }
 
 impl Recorder {
-    /// A recorder whose memory for `verbs` is there from the start; for others it is taken when they are first seen.
+    /// A recorder that has memory for `verbs` from the start; for other verbs it allocates with their first request.
     pub fn new(verbs: impl Iterator<Item = Verb>) -> Recorder {
         let mut ops = Ops::default();
         let mut batches = [const { None }; Verb::COUNT];
@@ -89,12 +89,12 @@ impl Recorder {
         self.ops.entry(verb).counts.unsent += requests;
     }
 
-    /// Says of requests that were counted by [`Recorder::unsent`] that they were estimated.
+    /// Marks requests that [`Recorder::unsent`] counted as estimated.
     pub fn estimated(&mut self, verb: Verb, requests: u64) {
         self.ops.entry(verb).counts.unsent_estimated += requests;
     }
 
-    /// What was recorded so far.
+    /// Everything that was recorded so far.
     pub fn ops(&mut self) -> &Ops {
         for (batch, op) in self.batches.iter_mut().zip(&mut self.ops.0) {
             if let (Some(batch), Some(op)) = (batch, op) {
@@ -117,14 +117,14 @@ impl Recorder {
         &mut self,
         verb: Verb,
         counts: &Counts,
-        times: &[Sparse; Span::COUNT],
+        times: &[SparseHistogram; Span::COUNT],
     ) -> Result<(), NotAHistogram> {
         let op = self.ops.entry(verb);
         op.counts.merge(counts);
         op.times.0.iter_mut().zip(times).try_for_each(|(histogram, more)| histogram.merge_sparse(more))
     }
 
-    /// Forgets everything; the memory stays.
+    /// Makes the recorder empty and keeps its memory.
     pub fn clear(&mut self) {
         self.batches.iter_mut().flatten().for_each(|batch| (batch.len, batch.repeats) = (0, 0));
         self.ops.clear();
@@ -132,7 +132,7 @@ impl Recorder {
 }
 
 impl Batch {
-    /// Takes the memory; apart, so that it is not in the way of recording.
+    /// Allocates a batch. It is not inlined, so that recording stays small.
     #[cold]
     #[inline(never)]
     fn begin() -> Box<Batch> {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     /// The greatest value and the number of values of every span.
-    fn spans(op: &Op) -> [(Nanos, u64); Span::COUNT] {
+    fn spans(op: &OpRecord) -> [(Nanos, u64); Span::COUNT] {
         Span::ALL.map(|span| (op.times.of(span).moments().max, op.times.of(span).count()))
     }
 

@@ -1,30 +1,30 @@
-//! How one request ended, when it passed which point, and the spans between those points.
+//! The sample of one request: how it ended, its five times, and the spans between them.
 
 use crate::protocol::{Outcome, Verb};
 use crate::time::Nanos;
 
-/// How one request ended, and when it passed which point (all on the monotonic clock).
+/// The outcome of one request and its five times, all on the monotonic clock.
 ///
 /// For a request without reply `arrived` and `read` mean nothing; for an error no time does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// What was asked.
+    /// Verb of the request.
     pub verb: Verb,
-    /// How it ended.
+    /// Outcome of the request.
     pub outcome: Outcome,
     /// Number of keys asked for.
     pub keys: u32,
-    /// How many of them were found; only looked at for verbs that read.
+    /// Number of keys that were found; only of verbs that read.
     pub hits: u32,
-    /// When the arrival process asked for it.
+    /// When the arrival process asked for the request.
     pub due: Nanos,
-    /// When only the generator still stood in the way.
+    /// When only the generator still stood in the way of the request.
     pub ready: Nanos,
-    /// The clock before the system call that took its first byte.
+    /// The clock before the system call that took the first byte of the request.
     pub sent: Nanos,
-    /// When the last byte of its reply arrived.
+    /// When the last byte of the reply arrived.
     pub arrived: Nanos,
-    /// When the worker read that.
+    /// When the worker read the last byte of the reply.
     pub read: Nanos,
     /// The server was asked not to answer.
     pub noreply: bool,
@@ -53,7 +53,7 @@ impl Span {
     /// Number of spans.
     pub const COUNT: usize = Span::ALL.len();
 
-    /// The word of reports.
+    /// The word of the span in reports.
     pub fn name(self) -> &'static str {
         match self {
             Span::Response => "response",
@@ -66,8 +66,8 @@ impl Span {
 }
 
 impl Sample {
-    /// How long each span was. A point that lies before the one that it follows (two clocks are involved) is taken to be
-    /// at the same time, so that response = wait + lag + service always holds.
+    /// The length of each span in nanoseconds. A time that lies before the one that it follows (two clocks are involved) is
+    /// taken to be equal to it, so that response = wait + lag + service always holds.
     #[inline]
     pub(super) fn spans(&self) -> [Nanos; Span::COUNT] {
         let ready = self.ready.max(self.due);

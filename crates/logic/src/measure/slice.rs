@@ -18,37 +18,38 @@ use crate::time::Nanos;
 pub struct Slice {
     /// Number of the slice, from 0.
     pub index: u64,
-    /// Where it begins, from the start of the measured phase.
+    /// Where the slice begins, in nanoseconds from the start of the measured phase.
     pub start_ns: Nanos,
-    /// Where it ends.
+    /// Where the slice ends, in nanoseconds from the start of the measured phase.
     pub end_ns: Nanos,
-    /// Its requests, by verb. Boxed, since a map takes room for eleven where there is one, and there are many slices.
+    /// Requests of the slice, by verb. Boxed, since a map takes room for eleven where there is one, and there are many
+    /// slices.
     pub ops: BTreeMap<Verb, Box<SliceOp>>,
-    /// What went over the wire.
+    /// Bytes over the wire.
     pub bytes: Bytes,
-    /// How the generator fared.
+    /// Turns of the workers' loops.
     pub turns: Turns,
 }
 
-/// What a slice keeps of one verb.
+/// The requests of one verb in a slice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SliceOp {
-    /// How its requests ended.
+    /// How the requests ended.
     pub counts: Counts,
-    /// Its times, by [`Span`].
+    /// The figures of their times, by [`Span`].
     pub figures: [Figures; Span::COUNT],
-    /// Its histograms, by [`Span`], in HdrHistogram's V2 encoding; only where they were asked for.
+    /// The histograms of their times, by [`Span`], in HdrHistogram's V2 encoding; `None` where they are not kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histograms: Option<[String; Span::COUNT]>,
 }
 
-/// What is kept of a slice beside its counts and figures.
+/// Whether the histograms of a slice are kept beside its counts and figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// Nothing.
+    /// No histograms are kept.
     Figures,
-    /// The histograms, some kilobytes for each verb.
+    /// The histograms are kept, some kilobytes for each verb.
     Histograms,
 }
 

@@ -1,7 +1,7 @@
-//! From a measurement to the figures that reports print, and to the verdict on what limited the run.
+//! The summary of a measurement: the figures that reports print, and the verdict on what limited the run.
 
 use crate::measure::measurement::{Measurement, Status};
-use crate::measure::recorder::{Counts, Op, Ops, Span};
+use crate::measure::recorder::{Counts, OpRecord, Ops, Span};
 use crate::measure::verdict::Verdict;
 use crate::plan::{Goal, Plan};
 use crate::protocol::Verb;
@@ -14,7 +14,7 @@ pub use crate::measure::figures::{Figures, QUANTILES, Quantile, Unanswered, quan
 pub struct Summary {
     /// How the run ended.
     pub status: Status,
-    /// Why it is not complete.
+    /// Why the run is not complete; `None` where it is.
     pub reason: Option<String>,
     /// Length of the measured phase, without its drain.
     pub seconds: f64,
@@ -24,11 +24,11 @@ pub struct Summary {
     pub ops: Vec<OpSummary>,
     /// The groups one by one.
     pub groups: Vec<GroupSummary>,
-    /// How long connections took to open.
+    /// Time that opening a connection took.
     pub connect: Figures,
-    /// How long TLS handshakes took; empty without TLS.
+    /// Time that TLS handshakes took; empty without TLS.
     pub handshake: Figures,
-    /// What the run was held to, and whether it held.
+    /// The goals of the Plan, and whether the run met them.
     pub goals: Vec<GoalResult>,
     /// CPU time of the generator for each completed request; `None` when nothing was completed.
     pub cpu_us_per_request: Option<f64>,
@@ -39,29 +39,29 @@ pub struct Summary {
 /// Requests of several verbs together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Totals {
-    /// How they ended.
+    /// How the requests ended.
     pub counts: Counts,
     /// Completed requests per second of the measured phase; 0 when it has no length.
     pub rate: f64,
-    /// Their times, by [`Span`].
+    /// The times of the requests, by [`Span`].
     pub figures: [Figures; Span::COUNT],
 }
 
 /// Requests of one verb.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpSummary {
-    /// What was asked.
+    /// The verb.
     pub verb: Verb,
     /// How the requests ended.
     pub counts: Counts,
-    /// Their times, by [`Span`].
+    /// The times of the requests, by [`Span`].
     pub figures: [Figures; Span::COUNT],
 }
 
 /// The requests of one group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupSummary {
-    /// Its name in the Plan.
+    /// Name of the group in the Plan.
     pub name: String,
     /// All verbs together.
     pub totals: Totals,
@@ -69,14 +69,14 @@ pub struct GroupSummary {
     pub ops: Vec<OpSummary>,
 }
 
-/// A goal of the Plan and what became of it.
+/// A goal of the Plan and its outcome.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GoalResult {
     /// The goal.
     pub goal: Goal,
     /// The quantile of the response time of all requests.
     pub reached: Quantile,
-    /// Whether it is known and within the limit.
+    /// Whether the quantile is known and within the limit.
     pub met: bool,
 }
 
@@ -119,7 +119,7 @@ impl Summary {
 }
 
 impl Totals {
-    fn of(op: &Op, measured_s: f64, timeout_ns: Nanos) -> Totals {
+    fn of(op: &OpRecord, measured_s: f64, timeout_ns: Nanos) -> Totals {
         Totals {
             counts: op.counts,
             rate: if measured_s > 0.0 { op.counts.completed as f64 / measured_s } else { 0.0 },
@@ -137,7 +137,7 @@ impl OpSummary {
 }
 
 impl GoalResult {
-    fn of(goal: Goal, all: &Op, timeout_ns: Nanos) -> GoalResult {
+    fn of(goal: Goal, all: &OpRecord, timeout_ns: Nanos) -> GoalResult {
         let times = all.times.of(Span::Response);
         let unanswered = Unanswered::of(&all.counts, Span::Response, times, timeout_ns);
         let reached = quantile(Span::Response, times, &unanswered, goal.quantile);
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_goal_beyond_what_is_known_is_missed() {
-        let mut op = Op::default();
+        let mut op = OpRecord::default();
         op.counts.errors[Fault::Timeout as usize] = 100;
         let goal = Goal { quantile: 0.99, limit_ns: 10_000 };
         let result = GoalResult::of(goal, &op, 5_000);

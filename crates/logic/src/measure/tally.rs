@@ -30,7 +30,7 @@ impl Tally {
         self.0[verb as usize].unsent += requests;
     }
 
-    /// Says of requests that were counted by [`Tally::unsent`] that they were estimated.
+    /// Marks requests that [`Tally::unsent`] counted as estimated.
     pub fn estimated(&mut self, verb: Verb, requests: u64) {
         self.0[verb as usize].unsent_estimated += requests;
     }
@@ -49,12 +49,12 @@ impl Tally {
         }
     }
 
-    /// Forgets everything.
+    /// Sets all counts to 0.
     pub fn clear(&mut self) {
         *self = Tally::default();
     }
 
-    /// The verbs that something was asked with, in the order of reports.
+    /// The verbs with requests, in the order of reports.
     pub fn iter(&self) -> impl Iterator<Item = (Verb, &Counts)> {
         Verb::ALL.into_iter().zip(&self.0).filter(|(_, counts)| counts.requests() > 0)
     }

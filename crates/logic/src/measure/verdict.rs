@@ -1,4 +1,5 @@
-//! Who set the limit: the generator, so that its figures are partly its own, or the server and the connections.
+//! The verdict on what limited a run: the generator, so that its figures are partly its own, or the server and the
+//! connections.
 //!
 //! Lag and reaction are the generator's, wait and service are not. Four things accuse the generator:
 //!
@@ -20,25 +21,25 @@
 
 use crate::measure::figures::{Figures, QUANTILES, Quantile, Unanswered, time_text};
 use crate::measure::measurement::Measurement;
-use crate::measure::recorder::{Op, Span};
+use crate::measure::recorder::{OpRecord, Span};
 use crate::plan::{Arrivals, Clock, Depth, Plan};
 use crate::time::{MICROSECOND, Nanos};
 
 /// What limited the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// Who.
+    /// The limit of the run.
     pub limit: Limit,
-    /// What accuses the generator, where it was the limit.
+    /// The evidence against the generator; `None` where it was not the limit.
     pub why: Option<String>,
     /// The verdict in sentences.
     pub says: String,
 }
 
-/// Who can limit a run.
+/// The limits that a run can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// Nobody: every request found its way at once.
+    /// No limit: every request was sent when it was due.
     Nobody,
     /// The generator.
     Generator,
@@ -84,7 +85,7 @@ impl Verdict {
     }
 
     /// The verdict on a measurement that was made after `plan`; `all` are its requests, all together.
-    pub fn of(measurement: &Measurement, plan: &Plan, all: &Op) -> Verdict {
+    pub fn of(measurement: &Measurement, plan: &Plan, all: &OpRecord) -> Verdict {
         let closed = plan.groups.iter().all(|group| group.arrivals == Arrivals::Closed);
         let evidence = Evidence { measurement, plan, all, closed };
         if all.counts.completed == 0 {
@@ -113,7 +114,7 @@ impl Verdict {
 struct Evidence<'a> {
     measurement: &'a Measurement,
     plan: &'a Plan,
-    all: &'a Op,
+    all: &'a OpRecord,
     closed: bool,
 }
 
@@ -338,7 +339,7 @@ impl Evidence<'_> {
         load < 1.0 && moments(Span::Wait).sum as f64 > OUTWEIGHED * explained
     }
 
-    /// How long the server took at most, as far as it is known.
+    /// The longest service time as words, as far as it is known.
     fn longest_service(&self) -> String {
         match Figures::of(Span::Service, self.all.times.of(Span::Service), &self.unanswered()).max {
             Quantile::Known(longest) => format!("up to {}", time_text(longest)),

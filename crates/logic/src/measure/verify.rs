@@ -1,4 +1,4 @@
-//! What checking the answers found: counts, the first wrong keys, and how many different keys were wrong.
+//! The findings of the checks of answers: counts, the first wrong keys, and how many different keys were wrong.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::measure::messages::printable;
 use crate::rng::mix;
 
-/// What checking the answers found.
+/// The findings of the checks of answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Verify {
@@ -20,7 +20,7 @@ pub struct Verify {
     /// Values too short to carry a frame: their bytes were compared, but not which write they are of.
     pub short: u64,
     /// The first keys with a wrong value, at most [`FAILURES_SHOWN`].
-    pub first: Vec<Failure>,
+    pub first: Vec<WrongKey>,
     /// Hashes of the keys with a wrong value, at most [`FAILED_KEYS_KEPT`].
     pub keys: BTreeSet<u64>,
 }
@@ -28,17 +28,17 @@ pub struct Verify {
 /// A key whose value was wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Failure {
+pub struct WrongKey {
     /// The key, with what is no text replaced.
     pub key: String,
-    /// What was wrong, in a few words.
+    /// The fault, in a few words.
     pub why: String,
 }
 
-/// How many wrong keys are shown.
+/// The number of wrong keys that are shown.
 pub const FAILURES_SHOWN: usize = 10;
 
-/// How many wrong keys are told apart; beyond, their number is a lower bound.
+/// The number of wrong keys that are told apart; where there are more, the number is a lower bound.
 pub const FAILED_KEYS_KEPT: usize = 1 << 20;
 
 impl Verify {
@@ -49,7 +49,7 @@ impl Verify {
         if self.first.len() < FAILURES_SHOWN {
             let key = printable(key);
             if self.first.iter().all(|failure| failure.key != key) {
-                self.first.push(Failure { key, why: why.to_owned() });
+                self.first.push(WrongKey { key, why: why.to_owned() });
             }
         }
     }
@@ -64,7 +64,7 @@ impl Verify {
         self.keys.len() >= FAILED_KEYS_KEPT
     }
 
-    /// Adds what another worker found.
+    /// Adds the findings of another worker.
     pub fn merge(&mut self, other: &Verify) {
         self.checked += other.checked;
         self.failed += other.failed;
@@ -107,7 +107,7 @@ mod tests {
             }
         }
         assert_eq!((verify.failed, verify.failed_keys(), verify.first.len()), (300, 100, FAILURES_SHOWN));
-        assert_eq!(verify.first[9], Failure { key: "key9".to_owned(), why: "flipped".to_owned() });
+        assert_eq!(verify.first[9], WrongKey { key: "key9".to_owned(), why: "flipped".to_owned() });
         let twin = verify.clone();
         verify.merge(&twin);
         assert_eq!((verify.failed, verify.failed_keys()), (600, 100));

@@ -1,13 +1,12 @@
-//! What a Plan has where nobody says anything.
+//! The defaults of a Plan and of its parts.
 
 use super::{
-    Arrivals, Backend, ClientPolicy, Clock, Data, Depth, Engine, Group, Mix, Plan, Protocol, Route, SCHEMA,
-    Socket, Style, Transport, Wait,
+    Arrivals, Backend, ClientPolicy, Clock, Data, Depth, Engine, Group, Mix, Plan, Popularity, Protocol,
+    Route, SCHEMA, Socket, Style, Transport, Wait,
 };
 use crate::dist::Dist;
 use crate::protocol::{MetaAsk, Verb};
 use crate::time::SECOND;
-use crate::workload::popularity::Popularity;
 
 impl Default for Plan {
     /// In memcached's text protocol, with a timeout and intervals of a second. It lacks servers, groups and phases, without
@@ -83,7 +82,7 @@ impl Default for Group {
             depth: Depth::Limit(1),
             arrivals: Arrivals::Closed,
             rate: None,
-            crowd: None,
+            churn: None,
             policy: ClientPolicy::default(),
         }
     }

@@ -1,9 +1,9 @@
-//! How much memory a plan needs where it is run, from the plan alone.
+//! The memory that a plan needs where it is run, computed from the plan alone.
 
 use super::{Depth, Group, Plan, Work};
 
 /// Most memory that a plan may need, in bytes. A million connections with one request each fit, and a thousand threads;
-/// what needs more is a depth that was mistyped.
+/// a plan that needs more has a mistyped depth.
 pub const LIMIT_BYTES: u64 = 16 << 30;
 
 /// Requests that all clients of a group with unlimited depth have outstanding together, at most.
@@ -28,10 +28,10 @@ const REQUEST_BYTES: u64 = 256;
 /// The longest value that is copied to be sent; longer ones are ranges of one block.
 const COPIED_VALUE_MAX_BYTES: f64 = 2_048.0;
 
-/// What is remembered of a value that is being checked, for each connection.
+/// Bytes of a value that is being checked, for each connection.
 const CHECK_BYTES: u64 = 256;
 
-/// What a worker remembers of stored versions where values are checked.
+/// Bytes of the stored versions that a worker keeps where values are checked.
 const WITNESS_BYTES: u64 = 8 << 20;
 
 /// A worker: its thread, its backend with its buffers, its queues.
@@ -53,7 +53,7 @@ const KEPT_VERB_BYTES: u64 = 3 * 1_024;
 /// An object of a window.
 const OBJECT_BYTES: u64 = 48;
 
-/// What all workers share: the block that values are ranges of, the program itself.
+/// Bytes that all workers share: the block that values are ranges of, the program itself.
 const PROCESS_BYTES: u64 = 64 << 20;
 
 /// The most requests that a client of a group has outstanding: its depth. Where the depth is unlimited, the clients of the
@@ -86,7 +86,7 @@ pub fn need_bytes(plan: &Plan) -> u64 {
         .saturating_add(PROCESS_BYTES)
 }
 
-/// What all clients of a group need.
+/// Bytes that all clients of a group need.
 fn client_bytes(plan: &Plan, group: &Group) -> u64 {
     let lanes = plan.lanes() as u64;
     let tls = if plan.tls.is_some() { TLS_BYTES } else { 0 };
@@ -105,14 +105,14 @@ fn requests_at_once(plan: &Plan, group: &Group) -> u64 {
         Work::Delete(delete) => u64::from(delete.depth),
         Work::Window(_) | Work::Pause(_) => 1,
         Work::Mix(_) | Work::Replay(_) => {
-            let calls = group.crowd.as_ref().map_or(u64::MAX, |crowd| crowd.calls);
+            let calls = group.churn.as_ref().map_or(u64::MAX, |churn| churn.calls);
             u64::from(depth_of(group)).min(calls)
         }
     };
     plan.phases.iter().map(|phase| depth_in(&phase.work)).max().unwrap_or(1)
 }
 
-/// A request with what it stores, as far as that is copied.
+/// Bytes of a request with its value, where the value is copied.
 fn request_bytes(plan: &Plan) -> u64 {
     let stores = plan.phases.iter().any(|phase| match &phase.work {
         Work::Mix(mix) => mix.read_through_ns.is_some() || mix.ops.iter().any(|(verb, _)| verb.stores()),
@@ -124,7 +124,7 @@ fn request_bytes(plan: &Plan) -> u64 {
     REQUEST_BYTES + copied
 }
 
-/// How many verbs the requests of a phase have at most, with those that answers ask for.
+/// The most verbs that the requests of a phase have, with those of requests that follow from answers.
 fn verbs_of(work: &Work) -> u64 {
     match work {
         Work::Mix(mix) => 2 * mix.ops.len() as u64,

@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Arrivals, Crowd, Delete, Depth, Group, Load, Phase, Plan, Route, Transport, Work, memory};
+use super::{
+    Arrivals, ChurningClients, Delete, Depth, Group, Load, Phase, Plan, Route, Transport, Work, memory,
+};
 
 /// Most clients of a server that load it over UDP, and most requests that they have outstanding together: a burst of
 /// more fills the buffer of the server's socket, which then loses them.
@@ -78,7 +80,7 @@ impl Part {
         let loads = plan.phases.iter().any(|phase| matches!(phase.work, Work::Load(_)));
         let mut clients = Vec::new();
         for (at, (group, here)) in plan.groups.iter().zip(&self.clients).enumerate() {
-            if group.crowd.is_some() && !loads {
+            if group.churn.is_some() && !loads {
                 continue;
             }
             let block = block_of(group);
@@ -347,8 +349,8 @@ impl Plan {
     }
 
     /// The group whose clients come and go, with its index; `None` where all clients stay.
-    pub fn churning_group(&self) -> Option<(usize, &Crowd)> {
-        self.groups.iter().enumerate().find_map(|(at, group)| Some((at, group.crowd.as_ref()?)))
+    pub fn churning_group(&self) -> Option<(usize, &ChurningClients)> {
+        self.groups.iter().enumerate().find_map(|(at, group)| Some((at, group.churn.as_ref()?)))
     }
 
     /// Whether some requests go by datagrams, or all.
@@ -592,8 +594,8 @@ mod tests {
     #[test]
     fn clients_that_come_and_go_are_dealt_to_the_workers_of_a_process() {
         let mut plan = plan(1, Route::All, group(10, 1), mix(), None);
-        let births = crate::plan::Births::Closed;
-        plan.groups[0].crowd = Some(Crowd { births, calls: 1, sequence: None });
+        let spawns = crate::plan::Spawns::Closed;
+        plan.groups[0].churn = Some(ChurningClients { spawns, calls: 1, sequence: None });
         assert_eq!(plan.churning_group().map(|(group, _)| group), Some(0));
         for threads in 1..=12 {
             plan.engine.threads = threads;

@@ -6,7 +6,7 @@ use crate::time::{NEVER, Nanos, SECOND};
 /// The drain of a phase lasts at most this long, and at most as long as a request may take.
 const DRAIN_MAX_NS: Nanos = SECOND;
 
-/// How long a server may be silent: a number of timeouts, and at least a time.
+/// The longest silence of a server that is waited for: a number of timeouts, and at least a time.
 struct Patience {
     timeouts: u64,
     least_ns: Nanos,
@@ -20,17 +20,18 @@ const LOAD_PATIENCE: Patience = Patience { timeouts: 3, least_ns: 3 * SECOND };
 const PATIENCE: Patience = Patience { timeouts: 10, least_ns: 10 * SECOND };
 
 impl Plan {
-    /// How long a phase waits for its last answers.
+    /// The longest time in nanoseconds that a phase waits for its last answers.
     pub fn drain_ns(&self) -> Nanos {
         self.timeout_ns.min(DRAIN_MAX_NS)
     }
 
-    /// For how long a server may answer nothing in a load that only its number of requests ends.
+    /// The longest time in nanoseconds that a server may answer nothing in a load that only its number of requests ends.
     pub fn load_patience_ns(&self) -> Nanos {
         self.wait_ns(if self.reconnect { PATIENCE } else { LOAD_PATIENCE })
     }
 
-    /// For how long a server may answer nothing in any other phase that only its number of requests ends.
+    /// The longest time in nanoseconds that a server may answer nothing in any other phase that only its number of
+    /// requests ends.
     pub fn patience_ns(&self) -> Nanos {
         self.wait_ns(PATIENCE)
     }
@@ -43,9 +44,9 @@ impl Plan {
 /// When a phase begins and ends, on the monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhaseTimes {
-    /// When it begins.
+    /// When the phase begins.
     pub begin: Nanos,
-    /// When its time is over, `begin` or later; [`NEVER`] where only its requests end it.
+    /// When the time of the phase is over, `begin` or later; [`NEVER`] where only its requests end it.
     pub end: Nanos,
     /// Where its time counts from: `begin`, or the beginning of the recorded phase that it goes on with.
     since: Nanos,

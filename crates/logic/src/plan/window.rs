@@ -57,9 +57,9 @@ pub struct Lengths {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pool {
-    /// So many, which requests take in turn; where there is replication, so many to each server.
+    /// Number of sockets, which requests take in turn; where there is replication, the number to each server.
     pub sockets: u32,
-    /// So many clients, one after the other, talk to one server; the servers are dealt to such blocks in turn.
+    /// Number of neighbouring clients that share one server; the servers are dealt to such blocks in turn.
     pub block: u32,
     /// One more, by UDP, which gets take; sets take the others.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -73,7 +73,7 @@ pub struct Pool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Replication {
-    /// So many servers are written to, the first of the Plan.
+    /// Number of servers that are written to, the first ones of the Plan.
     pub writers: u32,
 }
 
@@ -99,7 +99,7 @@ fn longest(ranges: &[Lengths]) -> usize {
 }
 
 impl Pool {
-    /// How many sockets each client has, where the Plan has so many servers.
+    /// The number of sockets of each client, where the Plan has `servers` servers.
     pub fn lanes(&self, servers: usize) -> usize {
         let sockets = self.sockets as usize + usize::from(self.datagrams);
         if self.replication.is_some() { sockets * servers } else { sockets }

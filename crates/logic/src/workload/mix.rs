@@ -141,9 +141,9 @@ fn space_shares(mix: &Mix) -> [u64; SHARED_SPACES] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Popularity;
     use crate::protocol::MetaAsk;
     use crate::rng::Stream;
-    use crate::workload::popularity::Popularity;
 
     fn mix(ops: &[(Verb, f64)]) -> Mix {
         Mix {

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::plan::{Load, Mix, Replay};
+use crate::plan::{Load, Mix, Popularity, Replay};
 use crate::protocol::{MetaAsk, Verb};
 use crate::time::Nanos;
 use crate::workload::key::Space;
 use crate::workload::mix::MixTable;
-use crate::workload::popularity::{Chooser, Popularity};
+use crate::workload::popularity::Chooser;
 use crate::workload::shuffle::Shuffle;
 use crate::workload::trace::Trace;
 

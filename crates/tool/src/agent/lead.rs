@@ -15,7 +15,7 @@ use pummel_logic::measure::completion::{Loaded, load_shortfall};
 use pummel_logic::measure::interval::{Interval, take_whole};
 use pummel_logic::measure::measurement::{Keep, Measurement, Status, intervals_merged_notice};
 use pummel_logic::measure::parcel::Parcel;
-use pummel_logic::measure::recorder::{Counts, Op, Span};
+use pummel_logic::measure::recorder::{Counts, OpRecord, Span};
 use pummel_logic::measure::summary::{Figures, time_text};
 use pummel_logic::plan::share::{Part, deal};
 use pummel_logic::plan::validate::ValidPlan;
@@ -239,7 +239,7 @@ fn chance() -> u64 {
 fn share(plan: &Plan, agents: usize) -> Result<Parts, String> {
     let own_work = |work: &Work| matches!(work, Work::Window(_));
     let sequence =
-        plan.groups.iter().any(|group| group.crowd.as_ref().is_some_and(|crowd| crowd.sequence.is_some()));
+        plan.groups.iter().any(|group| group.churn.as_ref().is_some_and(|churn| churn.sequence.is_some()));
     if sequence || plan.phases.iter().any(|phase| own_work(&phase.work)) {
         return Err("plans of mcperf and memaslap are run by one process: --agents is not accepted for them"
             .to_owned());
@@ -700,7 +700,7 @@ impl<'a> Voyage<'a> {
             self.because = Some(format!("{}: {reason}", seat.title()));
         }
         measurement.status = Status::Complete;
-        let mut op = Op::default();
+        let mut op = OpRecord::default();
         measurement.groups.iter().for_each(|group| op.merge(&group.ops.all()));
         seat.figures = Some((op.counts, Figures::of_op(&op, self.plan.timeout_ns)));
         seat.sum = None;
@@ -807,7 +807,7 @@ impl<'a> Voyage<'a> {
 
     /// The members, with what is known of them.
     fn members(&self) -> Vec<Member> {
-        let idle = (Counts::default(), Figures::of_op(&Op::default(), self.plan.timeout_ns));
+        let idle = (Counts::default(), Figures::of_op(&OpRecord::default(), self.plan.timeout_ns));
         let member = |seat: &Seat| {
             let fit = seat.link.as_ref().map(Link::fit);
             Member {

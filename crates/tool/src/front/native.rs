@@ -13,8 +13,8 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, FromArgMatches, Parser};
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::plan::{
-    Arrivals, Backend, Births, ClientPolicy, Clock, Crowd, Data, Depth, Engine, Group, Load, Login, Mix,
-    Phase, Plan, Protocol, Route, SCHEMA, Socket, Stop, Style, TlsOptions, Transport, Wait, Work,
+    Arrivals, Backend, ChurningClients, ClientPolicy, Clock, Data, Depth, Engine, Group, Load, Login, Mix,
+    Phase, Plan, Protocol, Route, SCHEMA, Socket, Spawns, Stop, Style, TlsOptions, Transport, Wait, Work,
 };
 use pummel_logic::protocol::{MetaAsk, Verb};
 use pummel_logic::time::SECOND;
@@ -185,7 +185,7 @@ pub fn load(typed: &Typed<LoadArgs>, edge: &Edge) -> Result<Job, UsageError> {
         depth: Depth::Limit(pace.depth),
         arrivals: Arrivals::Closed,
         rate: None,
-        crowd: None,
+        churn: None,
         policy: ClientPolicy::default(),
     };
     let plan = Plan {
@@ -423,25 +423,25 @@ fn group(pace: &PaceArgs) -> Group {
             (Some(ArrivalsName::Shape(dist)), _) => Arrivals::Shape(dist.clone()),
         },
         rate: pace.rate,
-        crowd: crowd(pace),
+        churn: churn(pace),
         policy: ClientPolicy::default(),
     }
 }
 
 /// Clients that come and go, where they are asked for.
-fn crowd(pace: &PaceArgs) -> Option<Crowd> {
-    let births = match (pace.conn_rate, &pace.arrivals) {
+fn churn(pace: &PaceArgs) -> Option<ChurningClients> {
+    let spawns = match (pace.conn_rate, &pace.arrivals) {
         (None, _) if pace.calls_per_connection.is_none() => return None,
-        (None, _) => Births::Closed,
+        (None, _) => Spawns::Closed,
         (Some(rate), None | Some(ArrivalsName::Poisson)) => {
-            Births::Open { arrivals: Arrivals::Poisson, rate }
+            Spawns::Open { arrivals: Arrivals::Poisson, rate }
         }
-        (Some(rate), Some(ArrivalsName::Constant)) => Births::Open { arrivals: Arrivals::Constant, rate },
+        (Some(rate), Some(ArrivalsName::Constant)) => Spawns::Open { arrivals: Arrivals::Constant, rate },
         (Some(rate), Some(ArrivalsName::Shape(dist))) => {
-            Births::Open { arrivals: Arrivals::Shape(dist.clone()), rate }
+            Spawns::Open { arrivals: Arrivals::Shape(dist.clone()), rate }
         }
     };
-    Some(Crowd { births, calls: pace.calls_per_connection.unwrap_or(1), sequence: None })
+    Some(ChurningClients { spawns, calls: pace.calls_per_connection.unwrap_or(1), sequence: None })
 }
 
 /// Loading, warm-up, measuring: the first two where they are wanted.

@@ -1,7 +1,7 @@
 //! Runs in miniature, so that tests of reports need no server.
 
 use pummel_logic::measure::interval::Interval;
-use pummel_logic::measure::measurement::{Bytes, Keep, Load, Measurement, WorkerTime};
+use pummel_logic::measure::measurement::{Bytes, Keep, LoadResult, Measurement, WorkerTime};
 use pummel_logic::measure::recorder::Sample;
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::{Arrivals, Backend, Data, Group, Mix, Phase, Plan, Stop, Work};
@@ -26,13 +26,13 @@ impl Run {
         let mut measurement = Measurement::new(names, plan.engine.clock, plan.timeout_ns);
         measurement.started_unix_ns = 1_700_000_000 * SECOND;
         measurement.measured_ns = 2 * SECOND;
-        measurement.load = Some(Load {
+        measurement.load = Some(LoadResult {
             records: 1_000,
             stored: 1_000,
             errors: 0,
             elapsed_ns: 12 * MILLISECOND,
             bytes: 265_000,
-            ..Load::default()
+            ..LoadResult::default()
         });
         measurement.connections.asked = 10;
         measurement.connections.open = 10;

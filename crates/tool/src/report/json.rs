@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use pummel_logic::measure::agents::{Agents, Member};
-use pummel_logic::measure::churn::{Churn, Failures};
+use pummel_logic::measure::churn::{Churn, ConnectionFailures};
 use pummel_logic::measure::histogram::Histogram;
 use pummel_logic::measure::measurement::{
-    Bytes, Failure, Measurement, Samples, Slice, SliceOp, Stamps, Status,
+    Bytes, Measurement, Samples, Slice, SliceOp, Stamps, Status, WrongKey,
 };
 use pummel_logic::measure::recorder::{Counts, Ops, Span, Times};
 use pummel_logic::measure::summary::{
@@ -469,7 +469,7 @@ struct ChurnOut {
     asked: u64,
     established: u64,
     alive_max: u64,
-    failures: Failures,
+    failures: ConnectionFailures,
     life_us: WholeOut,
     connect_us: WholeOut,
 }
@@ -515,7 +515,7 @@ struct VerifyOut<'a> {
     failed_keys_or_more: bool,
     stale: u64,
     short: u64,
-    first: &'a [Failure],
+    first: &'a [WrongKey],
 }
 
 impl<'a> VerifyOut<'a> {

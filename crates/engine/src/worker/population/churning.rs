@@ -6,7 +6,7 @@
 use pummel_logic::arrival::{Passed, Schedule};
 use pummel_logic::client::{Client, Lane, Wish};
 use pummel_logic::connection::session::Chunk;
-use pummel_logic::measure::churn::Failure;
+use pummel_logic::measure::churn::ConnectionFailure;
 use pummel_logic::protocol::{Codec, Fault, Malformed};
 use pummel_logic::rng::{Stream, Use};
 use pummel_logic::time::{NEVER, Nanos};
@@ -441,8 +441,8 @@ impl Churning {
             return resident::lose::<Churning, C>(state, slot, cause, again, now);
         }
         let failure = match cause {
-            CloseCause::TimedOut => Failure::Timeout,
-            CloseCause::Closed(_) => Failure::Other,
+            CloseCause::TimedOut => ConnectionFailure::Timeout,
+            CloseCause::Closed(_) => ConnectionFailure::Other,
         };
         self.fail(state, slot, failure, cause, now);
     }
@@ -452,7 +452,7 @@ impl Churning {
         &mut self,
         state: &mut WorkerState<C>,
         slot: usize,
-        failure: Failure,
+        failure: ConnectionFailure,
         cause: CloseCause,
         now: Nanos,
     ) {

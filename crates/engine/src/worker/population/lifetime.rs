@@ -1,6 +1,6 @@
 //! One churning client from its coming to its going, and how its end is accounted for.
 
-use pummel_logic::measure::churn::Failure;
+use pummel_logic::measure::churn::ConnectionFailure;
 use pummel_logic::time::Nanos;
 
 use crate::worker::messages::Departure;
@@ -21,7 +21,7 @@ pub struct Lifetime {
     /// Its connection was open.
     pub was_open: bool,
     /// What its connection failed of, if it did.
-    pub failure: Option<Failure>,
+    pub failure: Option<ConnectionFailure>,
     /// Addresses that were tried.
     pub tries: u32,
     /// Bytes of a reply that is not whole yet.

@@ -3,7 +3,7 @@
 use pummel_logic::arrival::{Passed, Schedule};
 use pummel_logic::client::PhaseAssignment;
 use pummel_logic::plan::{Late, Transport};
-use pummel_logic::rng::Place;
+use pummel_logic::rng::StreamOwner;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 use pummel_logic::unsent;
 use pummel_logic::workload::sequence::Draws;
@@ -35,7 +35,7 @@ pub struct ChurnLimits {
 #[derive(Debug)]
 pub struct ChurnPhase {
     /// Seed, group and phase of the draws; the client is filled in.
-    pub place: Place,
+    pub place: StreamOwner,
     /// When the phase begins.
     pub begin: Nanos,
     /// When the phase ends: clients that are due later do not come, and those that are there go.
@@ -103,8 +103,8 @@ impl Spawner {
     }
 
     /// Where the draws of client `number` come from.
-    pub fn place_of(&self, number: u64) -> Place {
-        Place { client: number, ..self.phase.place }
+    pub fn place_of(&self, number: u64) -> StreamOwner {
+        StreamOwner { client: number, ..self.phase.place }
     }
 
     /// Goes on to the next client that is this worker's.

@@ -1,4 +1,4 @@
-//! What the checks of a Plan have in common: bounds of numbers, times, shares and sizes.
+//! Bounds of numbers, times, shares and sizes that several checks of a Plan share.
 
 use std::fmt::Display;
 
@@ -7,7 +7,7 @@ use super::invalid::Invalid;
 use crate::dist::Dist;
 use crate::time::{MILLISECOND, Nanos, SECOND};
 
-/// Largest number of the forms that plans are saved in.
+/// Largest number that every format of saved plans can hold.
 pub const NUMBER_MAX: u64 = i64::MAX as u64;
 
 /// Most clients of a group.
@@ -51,8 +51,8 @@ pub fn share(path: FieldPath, value: f64) -> Result<(), Invalid> {
     if (0.0..=1.0).contains(&value) { Ok(()) } else { refuse(path, value, "a share from 0 to 1 is accepted") }
 }
 
-/// Refuses what bytes and whole seconds cannot be drawn from. Distributions that reach below 0 only by their nature are
-/// cut off there; a bound below 0 is a mistake.
+/// Refuses distributions that numbers of bytes or whole seconds cannot be drawn from. Unbounded distributions are cut off
+/// at 0; a bound below 0 is a mistake.
 pub fn size(path: FieldPath, dist: &Dist) -> Result<(), Invalid> {
     match dist.clone().checked() {
         Err(error) => refuse(path, dist, error.to_string()),

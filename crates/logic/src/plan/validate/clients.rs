@@ -1,7 +1,7 @@
 //! Whether the groups of clients make sense: how many there are, how deep and when they ask, and on how many threads.
 
 use super::bounds::{CLIENTS_MAX, DEPTH_MAX, refuse, shape, within};
-use super::crowds;
+use super::churning;
 use super::field::Field;
 use super::invalid::Invalid;
 use crate::arrival::check_rate;
@@ -11,7 +11,7 @@ use crate::time::SECOND;
 /// Most threads.
 const THREADS_MAX: u64 = 1_024;
 
-/// Refuses groups without clients, names that are there twice, and threads without clients.
+/// Refuses groups without clients, names that two groups share, and threads without clients.
 pub fn groups(plan: &Plan) -> Result<(), Invalid> {
     if plan.groups.is_empty() {
         return refuse(Field::Groups.path(), "[]", "at least one group is accepted");
@@ -31,7 +31,7 @@ pub fn groups(plan: &Plan) -> Result<(), Invalid> {
         );
         return refuse(Field::Threads.path(), threads, why);
     }
-    crowds::fits(plan)?;
+    churning::fits(plan)?;
     if plan.route == Route::All && plan.window().is_none() && clients < plan.servers.len() as u64 {
         let why =
             format!("at least one connection for each of the {} servers is accepted", plan.servers.len());
@@ -71,9 +71,9 @@ fn group(index: usize, group: &Group) -> Result<(), Invalid> {
     }
 }
 
-/// Whether requests are due by a process of each connection's own, whatever the others are due by.
+/// Whether each connection has a process of its own by which its requests are due.
 fn has_calls(group: &Group) -> bool {
-    let sequence = group.crowd.as_ref().and_then(|crowd| crowd.sequence.as_ref());
+    let sequence = group.churn.as_ref().and_then(|churn| churn.sequence.as_ref());
     sequence.is_some_and(|sequence| sequence.calls.is_some())
 }
 

@@ -15,10 +15,10 @@ use crate::workload::value::{COUNTER_MAX_BYTES, HEADER_BYTES, PIECE_MAX_BYTES, l
 /// Digits of the longest CAS unique.
 const CAS_DIGITS: u64 = 20;
 
-/// Digits of what counters are changed by, at most.
+/// Most digits of the number that a counter is changed by.
 const DELTA_DIGITS: u64 = 20;
 
-/// Refuses what UDP cannot do, and requests that may not fit in one datagram: memcached takes no others.
+/// Refuses options that UDP does not have, and requests that may not fit in one datagram: memcached takes no others.
 pub fn fits(plan: &Plan) -> Result<(), Invalid> {
     let refused = |expected: &str| refuse(Field::Transport.path(), "udp", expected);
     if plan.protocol != Protocol::Text {
@@ -110,7 +110,8 @@ fn store_fits(plan: &Plan, verb: Verb, noreply: bool, value_bytes: u64) -> Resul
     fit(plan, verb, noreply, line.iter().sum(), value_bytes + "\r\n".len() as u64)
 }
 
-/// Refuses a request that does not fit: the words behind its first take `words_bytes`, and what follows its line takes `rest_bytes`.
+/// Refuses a request that does not fit in one datagram: the words behind its first take `words_bytes`, and the part after
+/// its line takes `rest_bytes`.
 fn fit(plan: &Plan, verb: Verb, noreply: bool, words_bytes: u64, rest_bytes: u64) -> Result<(), Invalid> {
     let noreply = if noreply { " noreply".len() as u64 } else { 0 };
     let line = verb.name().len() as u64 + words_bytes + noreply + "\r\n".len() as u64;

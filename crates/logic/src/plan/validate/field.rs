@@ -25,6 +25,7 @@ pub enum Field {
     Source,
     TlsCert,
     TlsKey,
+    User,
     Database,
     Command,
     Records,
@@ -42,9 +43,9 @@ pub enum Field {
     Arrivals,
     Rate,
     Calls,
-    Births,
-    BirthsRate,
-    BirthsArrivals,
+    Spawns,
+    SpawnsRate,
+    SpawnsArrivals,
     Sequence,
     Block,
     Phases,
@@ -73,7 +74,7 @@ pub enum Field {
 }
 
 /// Every field with its path; `[]` stands for the number of an item in a list.
-const PATHS: [(Field, &str); 64] = [
+const PATHS: [(Field, &str); 65] = [
     (Field::Schema, "schema"),
     (Field::Servers, "servers"),
     (Field::Server, "servers[]"),
@@ -93,6 +94,7 @@ const PATHS: [(Field, &str); 64] = [
     (Field::Source, "socket.source[]"),
     (Field::TlsCert, "tls.cert"),
     (Field::TlsKey, "tls.key"),
+    (Field::User, "login.user"),
     (Field::Database, "database"),
     (Field::Command, "command"),
     (Field::Records, "data.records"),
@@ -110,9 +112,9 @@ const PATHS: [(Field, &str); 64] = [
     (Field::Arrivals, "groups[].arrivals"),
     (Field::Rate, "groups[].rate"),
     (Field::Calls, "groups[].crowd.calls"),
-    (Field::Births, "groups[].crowd.births"),
-    (Field::BirthsRate, "groups[].crowd.births.open.rate"),
-    (Field::BirthsArrivals, "groups[].crowd.births.open.arrivals"),
+    (Field::Spawns, "groups[].crowd.births"),
+    (Field::SpawnsRate, "groups[].crowd.births.open.rate"),
+    (Field::SpawnsArrivals, "groups[].crowd.births.open.arrivals"),
     (Field::Sequence, "groups[].crowd.sequence"),
     (Field::Block, "groups[].manner.block"),
     (Field::Phases, "phases"),
@@ -141,7 +143,7 @@ const PATHS: [(Field, &str); 64] = [
 ];
 
 impl Field {
-    /// Its path, with `[]` in place of the number of an item.
+    /// The path of the field, with `[]` in place of the number of an item.
     fn pattern(self) -> &'static str {
         PATHS[self as usize].1
     }

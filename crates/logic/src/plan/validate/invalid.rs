@@ -1,4 +1,4 @@
-//! What is said of a Plan that cannot be run.
+//! The error of a Plan that cannot be run.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use super::field::FieldPath;
 /// A value in a Plan that cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid {
-    /// Where it stands.
+    /// The field that holds the value.
     pub path: FieldPath,
-    /// What stands there, in the words of the Plan.
+    /// The value, in the words of the Plan.
     pub value: String,
-    /// What is accepted there, or why this is not.
+    /// The values that are accepted, or why this one is not.
     pub expected: String,
 }
 

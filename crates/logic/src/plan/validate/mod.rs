@@ -3,8 +3,8 @@
 //! What floors 1 and 2 assert of a Plan holds of every [`ValidPlan`], and [`Plan::validate`] is the only way to one.
 
 mod bounds;
+mod churning;
 mod clients;
-mod crowds;
 mod datagrams;
 mod field;
 mod invalid;
@@ -26,13 +26,13 @@ pub use self::invalid::Invalid;
 use super::{Plan, SCHEMA, Transport};
 use crate::time::{MILLISECOND, Nanos, SECOND};
 
-/// A Plan that can be run, as far as the Plan alone tells. It cannot be changed, and is never read from a file: what is
-/// read is a [`Plan`].
+/// A Plan that can be run, as far as the Plan alone tells. It cannot be changed, and is never read from a file: a
+/// file holds a [`Plan`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValidPlan(Plan);
 
 impl ValidPlan {
-    /// The Plan, to be changed and validated again.
+    /// The Plan, which can be changed and validated again.
     pub fn into_plan(self) -> Plan {
         self.0
     }
@@ -72,6 +72,7 @@ impl Plan {
         targets::socket(&self.socket)?;
         targets::source(&self)?;
         targets::tls(&self)?;
+        targets::login(&self)?;
         records::data(&self.data)?;
         if self.sequence().is_none() {
             records::expiry(&self.data.expiry_s)?;

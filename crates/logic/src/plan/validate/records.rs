@@ -11,7 +11,7 @@ use crate::workload::popularity::RECORDS_MAX;
 /// Longest key: memcached's protocol document.
 pub const KEY_SIZE_MAX: u64 = 250;
 
-/// Largest value: the limit that memcached's `-I` itself has. What a server really takes is its own affair.
+/// Largest value: the limit that memcached's `-I` itself has. A server may take less.
 const VALUE_SIZE_MAX: u64 = 1 << 30;
 
 /// Largest expiry in seconds that memcached takes as a span; beyond it is a date (protocol document, "Expiration times").

@@ -4,9 +4,8 @@ use super::bounds::{HOUR, refuse, span, time_text, within};
 use super::field::Field;
 use super::invalid::Invalid;
 use super::records::{EXPIRY_MAX_S, longest_key};
-use crate::plan::{Mix, Plan, Protocol, Work};
+use crate::plan::{Mix, Plan, Popularity, Protocol, Work};
 use crate::protocol::Verb;
-use crate::workload::popularity::Popularity;
 
 /// Most keys of one read, and of one mset.
 const MULTIGET_MAX: u64 = 1_000;
@@ -36,7 +35,7 @@ const FIELD_VERBS: [Verb; 6] = [Verb::Get, Verb::Hget, Verb::Set, Verb::Hset, Ve
 /// Longest line of a gat in the text protocol: memcached may close a connection that sends more without a line end.
 const GAT_LINE_MAX: u64 = 2048;
 
-/// What such a line has beside its keys and the blanks before them: the word, the longest expiry, the line end.
+/// Bytes of a gat's line beside its keys and the blanks before them: the word, the longest expiry, the line end.
 const GAT_LINE_FRAME: u64 = "gats -2147483648\r\n".len() as u64;
 
 /// The mixes of a plan, with the numbers of their phases.
@@ -104,7 +103,8 @@ fn extras(index: usize, mix: &Mix) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// Refuses operations that the protocol does not have. Of a command, its own option says that it does not fit.
+/// Refuses operations that the protocol does not have. A command that does not fit is refused by the check of its own
+/// option.
 pub fn verbs_fit(plan: &Plan) -> Result<(), Invalid> {
     let says_itself = |verb| verb == Verb::Command && plan.command.is_some();
     let unfit = |verb: Verb| match plan.protocol {
@@ -126,7 +126,7 @@ pub fn verbs_fit(plan: &Plan) -> Result<(), Invalid> {
 
 /// Refuses operations that do not work on fields of hashes, where records are such fields.
 fn fields_fit(plan: &Plan) -> Result<(), Invalid> {
-    if plan.data.style.field_bytes.is_none_or(|bytes| bytes == 0) {
+    if !has_fields(plan) {
         return Ok(());
     }
     let mut verbs = mixes(plan).flat_map(|(index, mix)| mix.ops.iter().map(move |&(verb, _)| (index, verb)));
@@ -139,12 +139,17 @@ fn fields_fit(plan: &Plan) -> Result<(), Invalid> {
     }
 }
 
+/// Whether records are fields of hashes.
+fn has_fields(plan: &Plan) -> bool {
+    plan.data.style.field_bytes.is_some_and(|bytes| bytes > 0)
+}
+
 fn names(verbs: &[Verb]) -> String {
     let names: Vec<&str> = verbs.iter().map(|verb| verb.name()).collect();
     format!("{} are accepted", names.join(", "))
 }
 
-/// Refuses what the codec of the protocol would refuse in the middle of a run: operations in a form that it cannot say.
+/// Refuses operations in a form that the protocol does not have, which its codec would refuse in the middle of a run.
 pub fn forms_fit(plan: &Plan) -> Result<(), Invalid> {
     mixes(plan).try_for_each(|(index, mix)| form_fits(plan, index, mix))
 }
@@ -159,6 +164,10 @@ fn form_fits(plan: &Plan, index: usize, mix: &Mix) -> Result<(), Invalid> {
         }
         Protocol::Resp2 | Protocol::Resp3 if gats => {
             let expected = "1 is accepted where the mix has gat: RESP's GETEX takes one key";
+            refuse(multiget, mix.multiget, expected)
+        }
+        Protocol::Resp2 | Protocol::Resp3 if mix.multiget > 1 && has_fields(plan) => {
+            let expected = "1 is accepted where records are fields of hashes: MGET finds no fields";
             refuse(multiget, mix.multiget, expected)
         }
         Protocol::Resp2 | Protocol::Resp3 if mix.multiget > 1 && !has(Verb::Get) => {
@@ -184,7 +193,7 @@ fn form_fits(plan: &Plan, index: usize, mix: &Mix) -> Result<(), Invalid> {
     }
 }
 
-/// Refuses what only memcached's meta protocol can ask, where that cannot be asked.
+/// Refuses options of memcached's meta protocol beside other protocols, and where they have no effect.
 pub fn meta(plan: &Plan) -> Result<(), Invalid> {
     for (index, mix) in mixes(plan).filter(|(_, mix)| !mix.meta.is_nothing()) {
         let ask = &mix.meta;

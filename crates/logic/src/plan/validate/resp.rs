@@ -1,4 +1,4 @@
-//! Whether what only RESP servers have is asked of RESP servers: databases, hashes, and commands of the user's own.
+//! Whether databases, hashes and commands of the user's own, which only RESP servers have, are asked of RESP servers.
 
 use super::bounds::{refuse, within};
 use super::field::Field;
@@ -8,7 +8,7 @@ use crate::plan::{Plan, Work};
 use crate::protocol::Verb;
 use crate::protocol::resp::template::Template;
 
-/// Largest number of a database: what a server really has is its own affair.
+/// Largest number of a database: a server may have fewer.
 const DATABASE_MAX: u64 = i32::MAX as u64;
 
 /// Refuses databases, hashes and commands where no RESP server is asked, and commands that cannot be read.

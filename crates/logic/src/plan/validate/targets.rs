@@ -5,7 +5,9 @@ use super::field::Field;
 use super::invalid::Invalid;
 use crate::client::route::LANES_MAX;
 use crate::plan::address::{self, PORT};
-use crate::plan::{Plan, Socket};
+use crate::plan::{Plan, Protocol, Socket};
+use crate::protocol::Refused;
+use crate::protocol::handshake::{Handshake, Login};
 
 /// Refuses servers that are not in the form that Plans have.
 pub fn servers(servers: &[String]) -> Result<(), Invalid> {
@@ -76,8 +78,8 @@ pub fn source(plan: &Plan) -> Result<(), Invalid> {
     refuse(Field::Sources.path(), source.join(","), expected)
 }
 
-/// Refuses half an identity, and servers whose certificates have no name to be for. What the files of TLS hold is no
-/// affair of the Plan: they are read where it is run.
+/// Refuses a certificate without its key or a key without its certificate, and servers whose certificates have no name
+/// to be for. The files of TLS are not read here, but where the Plan is run.
 pub fn tls(plan: &Plan) -> Result<(), Invalid> {
     let Some(options) = &plan.tls else { return Ok(()) };
     match (&options.cert, &options.key) {
@@ -99,5 +101,20 @@ pub fn tls(plan: &Plan) -> Result<(), Invalid> {
             refuse(Field::Server.of(index), socket, why)
         }
         None => Ok(()),
+    }
+}
+
+/// Refuses a user that the protocol cannot name. The password is not part of the Plan; the check takes any.
+pub fn login(plan: &Plan) -> Result<(), Invalid> {
+    let Some(login) = &plan.login else { return Ok(()) };
+    let asked = Login { user: login.user.as_bytes(), password: b"password" };
+    let handshake = match plan.protocol {
+        Protocol::Text | Protocol::Meta => Handshake::text(asked),
+        Protocol::Binary => Handshake::binary(asked),
+        Protocol::Resp2 | Protocol::Resp3 => return Ok(()),
+    };
+    match handshake {
+        Ok(_) => Ok(()),
+        Err(Refused(why)) => refuse(Field::User.path(), &login.user, why),
     }
 }

@@ -8,14 +8,13 @@ use crate::client::route::Router;
 use crate::dist::Dist;
 use crate::plan::share;
 use crate::plan::{
-    Arrivals, Births, Crowd, Delete, Depth, Gap, Goal, Group, Lengths, Load, Mix, Pause, Phase, Pool,
-    Protocol, Replay, Replication, Route, Sequence, Stop, TlsOptions, Window, Work,
+    Arrivals, ChurningClients, Delete, Depth, Gap, Goal, Group, Lengths, Load, Login, Mix, Pause, Phase,
+    Pool, Popularity, Protocol, Replay, Replication, Route, Sequence, Spawns, Stop, TlsOptions, Window, Work,
 };
 use crate::protocol::Verb;
 use crate::protocol::resp::template::Template;
-use crate::rng::Place;
+use crate::rng::StreamOwner;
 use crate::workload::key::KeyMaker;
-use crate::workload::popularity::Popularity;
 use crate::workload::request::Shared;
 use crate::workload::sequence::{Sequencer, largest};
 use crate::workload::value::ValueMaker;
@@ -60,11 +59,11 @@ fn mixed() -> Plan {
     plan
 }
 
-fn crowded() -> Plan {
+fn churning() -> Plan {
     let mut plan = measuring(Work::Mix(Mix::of(&[(Verb::Get, 1.0)])), for_a_second());
     let arrivals = Arrivals::Shape(Dist::Exponential { mean: 1.0 });
-    let births = Births::Open { arrivals, rate: 100.0 };
-    plan.groups[0].crowd = Some(Crowd { births, calls: 5, sequence: None });
+    let spawns = Spawns::Open { arrivals, rate: 100.0 };
+    plan.groups[0].churn = Some(ChurningClients { spawns, calls: 5, sequence: None });
     plan
 }
 
@@ -79,8 +78,8 @@ fn sequence() -> Plan {
         offset: 1,
         bogus: false,
     };
-    let births = Births::Drawn(Gap::Exponential(0.001));
-    plan.groups[0].crowd = Some(Crowd { births, calls: 5, sequence: Some(sequence) });
+    let spawns = Spawns::Drawn(Gap::Exponential(0.001));
+    plan.groups[0].churn = Some(ChurningClients { spawns, calls: 5, sequence: Some(sequence) });
     plan.timeout_ns = NO_TIMEOUT_NS;
     plan
 }
@@ -129,7 +128,7 @@ fn divided() -> Plan {
 fn valid() -> Vec<Plan> {
     let mut over_udp = Plan { transport: Transport::Udp, ..mixed() };
     over_udp.socket.linger_s = None;
-    vec![mixed(), over_udp, crowded(), sequence(), windowed(), of_resp(), of_meta(), divided()]
+    vec![mixed(), over_udp, churning(), sequence(), windowed(), of_resp(), of_meta(), divided()]
 }
 
 fn mix_of(plan: &mut Plan) -> &mut Mix {
@@ -144,8 +143,12 @@ fn window_of(plan: &mut Plan) -> &mut Window {
 }
 
 fn sequence_of(plan: &mut Plan) -> &mut Sequence {
-    let crowd = plan.groups[0].crowd.as_mut();
-    crowd.and_then(|crowd| crowd.sequence.as_mut()).expect("the plan is a sequence")
+    let churn = plan.groups[0].churn.as_mut();
+    churn.and_then(|churn| churn.sequence.as_mut()).expect("the plan is a sequence")
+}
+
+fn user(user: &str) -> Option<Login> {
+    Some(Login { user: user.to_owned(), password_file: None })
 }
 
 fn named(mut plan: Plan, change: fn(&mut Plan)) -> String {
@@ -168,7 +171,7 @@ fn plans_of_every_kind_are_valid() {
 
 #[test]
 fn what_is_wrong_is_named_by_its_path() {
-    let rows: [(Plan, &str, fn(&mut Plan)); 52] = [
+    let rows: [(Plan, &str, fn(&mut Plan)); 56] = [
         (mixed(), "schema", |plan| plan.schema = 2),
         (mixed(), "servers", |plan| plan.servers.clear()),
         (mixed(), "servers[1]", |plan| plan.servers.push("a".to_owned())),
@@ -187,6 +190,9 @@ fn what_is_wrong_is_named_by_its_path() {
         (mixed(), "tls.cert", |plan| {
             plan.tls = Some(TlsOptions { cert: Some("a".to_owned()), ..TlsOptions::default() });
         }),
+        (mixed(), "login.user", |plan| plan.login = user("")),
+        (of_meta(), "login.user", |plan| plan.login = user("jo:e")),
+        (mixed(), "login.user", |plan| (plan.protocol, plan.login) = (Protocol::Binary, user("jo\0e"))),
         (mixed(), "data.records", |plan| plan.data.records = 0),
         (mixed(), "data.key_size", |plan| plan.data.key_size = Dist::Fixed(3.0)),
         (mixed(), "data.value_size", |plan| plan.data.value_size = Dist::Fixed(f64::NAN)),
@@ -206,27 +212,27 @@ fn what_is_wrong_is_named_by_its_path() {
         (mixed(), "groups[0].manner.block", |plan| plan.groups[0].policy.block = 11),
         (mixed(), "engine.threads", |plan| plan.engine.threads = 0),
         (mixed(), "engine.threads", |plan| plan.engine.threads = 11),
-        (crowded(), "groups[0].crowd.calls", |plan| {
-            plan.groups[0].crowd.as_mut().expect("a crowd").calls = 0;
+        (churning(), "groups[0].crowd.calls", |plan| {
+            plan.groups[0].churn.as_mut().expect("clients that come and go").calls = 0;
         }),
-        (crowded(), "groups[0].crowd.births.open.rate", |plan| {
-            let births = Births::Open { arrivals: Arrivals::Constant, rate: 0.0 };
-            plan.groups[0].crowd.as_mut().expect("a crowd").births = births;
+        (churning(), "groups[0].crowd.births.open.rate", |plan| {
+            let spawns = Spawns::Open { arrivals: Arrivals::Constant, rate: 0.0 };
+            plan.groups[0].churn.as_mut().expect("clients that come and go").spawns = spawns;
         }),
-        (crowded(), "groups[0].crowd.births.open.rate", |plan| {
+        (churning(), "groups[0].crowd.births.open.rate", |plan| {
             let delete = Work::Delete(Delete { share: 0.5, depth: 1 });
             plan.phases.push(phase("delete", delete, Stop::default()));
         }),
         (sequence(), "groups[0].crowd.births.open.rate", |plan| {
-            let births = Births::Open { arrivals: Arrivals::Constant, rate: f64::NAN };
-            plan.groups[0].crowd.as_mut().expect("a crowd").births = births;
+            let spawns = Spawns::Open { arrivals: Arrivals::Constant, rate: f64::NAN };
+            plan.groups[0].churn.as_mut().expect("clients that come and go").spawns = spawns;
         }),
         (sequence(), "groups[0].crowd.sequence", |plan| sequence_of(plan).sizes = Gap::Fixed(2e9)),
         (sequence(), "groups[0].crowd.sequence", |plan| sequence_of(plan).sizes = Gap::Uniform(9.0, 1.0)),
         (sequence(), "groups[0].crowd.sequence", |plan| sequence_of(plan).calls = Some(Gap::Fixed(ENDLESS))),
         (sequence(), "groups[0].crowd.sequence", |plan| {
-            let births = Births::Drawn(Gap::Exponential(0.0));
-            plan.groups[0].crowd.as_mut().expect("a crowd").births = births;
+            let spawns = Spawns::Drawn(Gap::Exponential(0.0));
+            plan.groups[0].churn.as_mut().expect("clients that come and go").spawns = spawns;
         }),
         (mixed(), "phases", |plan| plan.phases.clear()),
         (mixed(), "phases[0].work.load.depth", |plan| {
@@ -246,6 +252,10 @@ fn what_is_wrong_is_named_by_its_path() {
             (plan.command, plan.data.style.field_bytes) = (None, Some(4));
             mix_of(plan).ops = vec![(Verb::Incr, 1.0), (Verb::Mset, 1.0)];
         }),
+        (of_resp(), "phases[0].work.mix.multiget", |plan| {
+            (plan.command, plan.data.style.field_bytes) = (None, Some(4));
+            *mix_of(plan) = Mix { multiget: 2, ..Mix::of(&[(Verb::Get, 1.0)]) };
+        }),
         (windowed(), "phases[0].work.window", |plan| window_of(plan).pool.sockets = 65_535),
         (windowed(), "phases[0].work.window", |plan| window_of(plan).multiget = 1_000),
         (windowed(), "phases[0].work.window", |plan| window_of(plan).keys[0].share = ENDLESS),
@@ -264,6 +274,15 @@ fn what_is_wrong_is_named_by_its_path() {
     ];
     for (number, (plan, path, change)) in rows.into_iter().enumerate() {
         assert_eq!(named(plan, change), path, "row {number}");
+    }
+}
+
+#[test]
+fn every_user_that_a_protocol_can_name_is_accepted() {
+    for (protocol, name) in [(Protocol::Text, "joe"), (Protocol::Binary, "jo e"), (Protocol::Resp2, "")] {
+        let plan = measuring(Work::Mix(Mix::of(&[(Verb::Get, 1.0)])), for_a_second());
+        let plan = Plan { protocol, login: user(name), ..plan };
+        assert_eq!(plan.validate().err(), None, "{name:?}");
     }
 }
 
@@ -298,13 +317,13 @@ fn build(plan: &ValidPlan) {
     const BYTES: u64 = 1 << 20;
     let group = &plan.groups[0];
     let clients = u64::from(group.clients);
-    let place = Place { seed: plan.seed, group: 0, phase: 0, client: clients - 1 };
+    let place = StreamOwner { seed: plan.seed, group: 0, phase: 0, client: clients - 1 };
     if let Some(rate) = group.rate {
         Pace::new(&group.arrivals, rate, clients).schedule(place).next();
     }
-    let crowd = group.crowd.as_ref();
-    if let Some(Births::Open { arrivals, rate }) = crowd.map(|crowd| &crowd.births) {
-        Pace::new(arrivals, *rate, 1).schedule(Place { client: 0, ..place }).next();
+    let churn = group.churn.as_ref();
+    if let Some(Spawns::Open { arrivals, rate }) = churn.map(|churn| &churn.spawns) {
+        Pace::new(arrivals, *rate, 1).schedule(StreamOwner { client: 0, ..place }).next();
     }
     if let Some(command) = &plan.command {
         Template::parse(command).expect("the command was read");

@@ -1,5 +1,5 @@
-//! Whether clients can have windows of objects, as memaslap's have. memaslap's own front says these things in memaslap's
-//! words before; these are for saved plans.
+//! Whether clients can have windows of objects, as memaslap's have. The front of memaslap
+//! checks its options in memaslap's words; these checks are for saved plans.
 
 use super::bounds::{CLIENTS_MAX, refuse, share, within};
 use super::field::Field;

@@ -7,12 +7,11 @@ use std::path::PathBuf;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::validate::{Field, Invalid, NO_TIMEOUT_NS};
 use pummel_logic::plan::{
-    self, Arrivals, Backend, Births, Clock, Crowd, Data, Depth, Engine, Gap, Group, Mix, Phase, Plan,
-    Protocol, Route, SCHEMA, Sequence, Socket, Stop, Style, Transport, Wait, Work,
+    self, Arrivals, Backend, ChurningClients, Clock, Data, Depth, Engine, Gap, Group, Mix, Phase, Plan,
+    Popularity, Protocol, Route, SCHEMA, Sequence, Socket, Spawns, Stop, Style, Transport, Wait, Work,
 };
 use pummel_logic::protocol::{MetaAsk, Verb};
 use pummel_logic::time::{Nanos, SECOND, from_seconds};
-use pummel_logic::workload::popularity::Popularity;
 use pummel_logic::workload::sequence::{SIZE_MAX_BYTES, largest};
 
 use super::c_numbers::{percent_g, strtod, strtol};
@@ -408,12 +407,13 @@ impl Settings {
     fn plan(self, sequence: Sequence, requests: u64) -> Plan {
         // More from the key with the number 2^32 on.
         let key_bytes = self.prefix.len() + 8;
-        let births = self.conn_rate.map_or(Births::Closed, Births::Drawn);
-        let alive = if births == Births::Closed { 1 } else { self.conns.min(ALIVE_MAX) };
-        let alone = births == Births::Closed && self.call_rate.is_none();
+        let spawns = self.conn_rate.map_or(Spawns::Closed, Spawns::Drawn);
+        let alive = if spawns == Spawns::Closed { 1 } else { self.conns.min(ALIVE_MAX) };
+        let alone = spawns == Spawns::Closed && self.call_rate.is_none();
         let arrivals = Arrivals::Closed;
         let depth = if self.call_rate.is_some() { Depth::Unlimited } else { Depth::Limit(1) };
-        let crowd = Crowd { births, calls: u64::from(self.calls), sequence: Some(sequence.clone()) };
+        let churn =
+            ChurningClients { spawns, calls: u64::from(self.calls), sequence: Some(sequence.clone()) };
         let mix = Mix {
             ops: vec![(self.verb, 1.0)],
             popularity: Popularity::Sequential,
@@ -465,7 +465,7 @@ impl Settings {
                 depth,
                 arrivals,
                 rate: None,
-                crowd: Some(crowd),
+                churn: Some(churn),
                 policy: plan::ClientPolicy::default(),
             }],
             phases: vec![Phase {
@@ -491,7 +491,7 @@ fn unfit(invalid: Invalid) -> Refusal {
         Field::Expiry => Some(Name::Expiry),
         Field::TotalClients | Field::Clients | Field::StopRequests => Some(Name::Conns),
         Field::Calls => Some(Name::Calls),
-        Field::Births | Field::BirthsRate => Some(Name::ConnRate),
+        Field::Spawns | Field::SpawnsRate => Some(Name::ConnRate),
         Field::Depth => Some(Name::CallRate),
         Field::Operations => Some(Name::Method),
         Field::Noreply => Some(Name::NoReply),

@@ -23,8 +23,8 @@ fn told(line: &str) -> String {
     let Run { job, manner } = run(line);
     let plan = &job.plan;
     let (group, Work::Mix(mix)) = (&plan.groups[0], &plan.phases[0].work) else { panic!("{line}: no mix") };
-    let crowd = group.crowd.as_ref().unwrap();
-    let sequence = crowd.sequence.as_ref().unwrap();
+    let churn = group.churn.as_ref().unwrap();
+    let sequence = churn.sequence.as_ref().unwrap();
     let timeout =
         if plan.timeout_ns == NO_TIMEOUT_NS { "never".to_owned() } else { plan.timeout_ns.to_string() };
     let pieces = [
@@ -43,8 +43,8 @@ fn told(line: &str) -> String {
         ("seed", sequence.instance.to_string(), "0"),
         ("shard", format!("{}+{}", sequence.offset, sequence.stride), "0+1"),
         ("requests", plan.phases[0].stop.requests.unwrap().to_string(), "1"),
-        ("calls", crowd.calls.to_string(), "1"),
-        ("births", format!("{:?}", crowd.births), "Closed"),
+        ("calls", churn.calls.to_string(), "1"),
+        ("births", format!("{:?}", churn.spawns), "Closed"),
         ("gaps", format!("{:?}", sequence.calls), "None"),
         ("depth", format!("{:?}", group.depth), "Limit(1)"),
         ("alive", group.clients.to_string(), "1"),

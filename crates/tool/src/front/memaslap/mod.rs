@@ -343,7 +343,7 @@ fn plan(options: &Options, ground: &Ground<'_>, servers: Vec<String>, config: &C
             arrivals: if rate.is_some() { Arrivals::Constant } else { Arrivals::Closed },
             rate,
             policy: ClientPolicy::default(),
-            crowd: None,
+            churn: None,
         }],
         phases: phases(options, config, seed),
     }

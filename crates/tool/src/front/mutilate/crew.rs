@@ -147,7 +147,7 @@ fn group(
         depth: Depth::Limit(depth as u32),
         arrivals,
         rate,
-        crowd: None,
+        churn: None,
         policy: ClientPolicy {
             block: share.block,
             late: if late { Late::Skipped } else { Late::Kept },

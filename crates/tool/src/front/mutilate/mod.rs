@@ -14,12 +14,11 @@ use std::path::PathBuf;
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::plan::{
-    Backend, Clock, Data, Delete, Engine, KeyStyle, Load, Login, Mix, Pause, Phase, Plan, Protocol, Replay,
-    Route, SCHEMA, Socket, Stop, Style, Transport, ValueStyle, Wait, Work,
+    Backend, Clock, Data, Delete, Engine, KeyStyle, Load, Login, Mix, Pause, Phase, Plan, Popularity,
+    Protocol, Replay, Route, SCHEMA, Socket, Stop, Style, Transport, ValueStyle, Wait, Work,
 };
 use pummel_logic::protocol::{MetaAsk, Verb};
 use pummel_logic::time::{Nanos, SECOND};
-use pummel_logic::workload::popularity::Popularity;
 
 use self::dists::Form;
 use self::options::{Given, Options, fatal};

@@ -171,7 +171,7 @@ pub fn measuring(
             arrivals => arrivals.clone(),
         },
         rate: Some(args.measure_rate.unwrap_or(MEASURE_RATE)),
-        crowd: None,
+        churn: None,
         policy: ClientPolicy { here: true, ..ClientPolicy::default() },
     }))
 }

@@ -4,10 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 use pummel_logic::dist::Dist;
-use pummel_logic::plan::{Depth, Goal, Plan};
+use pummel_logic::plan::{Depth, Goal, Plan, Popularity};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::Nanos;
-use pummel_logic::workload::popularity::Popularity;
 
 #[cfg(feature = "agents")]
 use super::agents::{AgentsArgs, MeasuringArgs};
@@ -544,7 +543,7 @@ fn arrivals(text: &str) -> Result<ArrivalsName, ValueError> {
 }
 
 fn popularity(text: &str) -> Result<Popularity, ValueError> {
-    text.parse().map_err(|error: pummel_logic::workload::popularity::Error| {
+    text.parse().map_err(|error: pummel_logic::plan::PopularityError| {
         ValueError(format!("{} is accepted", error.accepted))
     })
 }

@@ -24,6 +24,7 @@ pub fn flag_of(field: Field, is_recorded: bool) -> &'static str {
         Field::Sources | Field::Source => "--source",
         Field::TlsCert => "--tls-cert",
         Field::TlsKey => "--tls-key",
+        Field::User => "--user",
         Field::Database => "--database",
         Field::Command => "--command",
         Field::Records => "--records",
@@ -35,10 +36,10 @@ pub fn flag_of(field: Field, is_recorded: bool) -> &'static str {
         Field::FieldBytes => "--protocol",
         Field::TotalClients | Field::Clients => "--connections",
         Field::Depth | Field::LoadDepth | Field::DeleteDepth => "--depth",
-        Field::Arrivals | Field::BirthsArrivals => "--arrivals",
+        Field::Arrivals | Field::SpawnsArrivals => "--arrivals",
         Field::Rate => "--rate",
         Field::Calls => "--calls-per-connection",
-        Field::BirthsRate => "--conn-rate",
+        Field::SpawnsRate => "--conn-rate",
         Field::Stop | Field::StopTime if is_recorded => "--time",
         Field::Stop | Field::StopTime => "--warmup",
         Field::StopRequests => "--requests",
@@ -55,7 +56,7 @@ pub fn flag_of(field: Field, is_recorded: bool) -> &'static str {
         Field::Schema
         | Field::Groups
         | Field::GroupName
-        | Field::Births
+        | Field::Spawns
         | Field::Sequence
         | Field::Block
         | Field::Phases

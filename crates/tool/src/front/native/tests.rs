@@ -1,10 +1,9 @@
 //! What each command line means: golden tables from words to Plans, without a server.
 
 use pummel_logic::dist::Dist;
-use pummel_logic::plan::Goal;
+use pummel_logic::plan::{Goal, Popularity};
 use pummel_logic::protocol::MetaAsk;
 use pummel_logic::time::{MICROSECOND, MILLISECOND};
-use pummel_logic::workload::popularity::Popularity;
 
 use super::*;
 
@@ -77,7 +76,7 @@ fn defaults() -> Plan {
             depth: Depth::Limit(1),
             arrivals: Arrivals::Closed,
             rate: None,
-            crowd: None,
+            churn: None,
             policy: ClientPolicy::default(),
         }],
         phases: vec![

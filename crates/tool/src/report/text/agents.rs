@@ -84,7 +84,7 @@ fn cell(quantile: Quantile) -> String {
 mod tests {
     use super::*;
     use pummel_logic::measure::agents::Lost;
-    use pummel_logic::measure::recorder::{Counts, Op};
+    use pummel_logic::measure::recorder::{Counts, OpRecord};
     use pummel_logic::measure::summary::Figures;
 
     fn member(name: &str, lost: Option<Lost>) -> Member {
@@ -97,7 +97,7 @@ mod tests {
             late_ns: Some(3),
             lost,
             counts: Counts { completed: 1_200, ..Counts::default() },
-            figures: Figures::of_op(&Op::default(), 0),
+            figures: Figures::of_op(&OpRecord::default(), 0),
         }
     }
 

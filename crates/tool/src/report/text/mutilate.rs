@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use pummel_logic::measure::histogram::Histogram;
 use pummel_logic::measure::measurement::Measurement;
-use pummel_logic::measure::recorder::{Counts, Op, Ops, Span, Times};
+use pummel_logic::measure::recorder::{Counts, OpRecord, Ops, Span, Times};
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::Plan;
 use pummel_logic::protocol::Verb;
@@ -108,8 +108,8 @@ fn at(times: &Histogram, share: f64) -> f64 {
 struct Figures {
     read_rows: Times,
     update_rows: Times,
-    reads: Op,
-    updates: Op,
+    reads: OpRecord,
+    updates: OpRecord,
     /// Only reads that found something and stores that stored are counted.
     successes_only: bool,
     seconds: f64,
@@ -170,8 +170,8 @@ impl Figures {
     }
 }
 
-fn together(ops: &Ops, which: fn(Verb) -> bool) -> Op {
-    let mut all = Op::default();
+fn together(ops: &Ops, which: fn(Verb) -> bool) -> OpRecord {
+    let mut all = OpRecord::default();
     for (_, op) in ops.iter().filter(|(verb, _)| which(*verb)) {
         all.merge(op);
     }

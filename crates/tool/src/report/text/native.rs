@@ -7,7 +7,7 @@ use pummel_logic::measure::measurement::{Status, Verify};
 use pummel_logic::measure::recorder::{Counts, Outcomes, Span};
 use pummel_logic::measure::summary::{Figures, OpSummary, QUANTILES, Quantile, Totals, time_text};
 use pummel_logic::plan::{
-    Arrivals, Births, Clock, Crowd, Depth, Group, Mix, Phase, Plan, Route, TlsOptions, Work,
+    Arrivals, ChurningClients, Clock, Depth, Group, Mix, Phase, Plan, Route, Spawns, TlsOptions, Work,
 };
 use pummel_logic::protocol::{Fault, udp};
 use pummel_logic::time::{MILLISECOND, Nanos};
@@ -161,10 +161,10 @@ fn trust(options: &TlsOptions) -> String {
 }
 
 /// Clients that come and go.
-fn comers(group: &Group, crowd: &Crowd) -> String {
-    let when = match &crowd.births {
-        Births::Closed => "as soon as there is room".to_owned(),
-        Births::Open { arrivals, rate } => {
+fn comers(group: &Group, churn: &ChurningClients) -> String {
+    let when = match &churn.spawns {
+        Spawns::Closed => "as soon as there is room".to_owned(),
+        Spawns::Open { arrivals, rate } => {
             let how = match arrivals {
                 Arrivals::Closed => "one after the other".to_owned(),
                 Arrivals::Constant => "constant gaps".to_owned(),
@@ -173,12 +173,12 @@ fn comers(group: &Group, crowd: &Crowd) -> String {
             };
             format!("{} a second, {how}", plain(*rate))
         }
-        Births::Drawn(gap) => format!("by drawn gaps, {gap:?}").to_lowercase(),
+        Spawns::Drawn(gap) => format!("by drawn gaps, {gap:?}").to_lowercase(),
     };
     format!(
         "come {when}, at most {} at one time, {} each",
         grouped(u64::from(group.clients)),
-        counted(crowd.calls, "request")
+        counted(churn.calls, "request")
     )
 }
 
@@ -210,8 +210,8 @@ fn clients(plan: &Plan, group: &Group) -> String {
         Depth::Unlimited => "unlimited depth".to_owned(),
     };
     let rate = group.rate.map_or_else(String::new, |rate| format!(" at {} req/s", plain(rate)));
-    if let Some(crowd) = &group.crowd {
-        return format!("{}, {depth}", comers(group, crowd));
+    if let Some(churn) = &group.churn {
+        return format!("{}, {depth}", comers(group, churn));
     }
     let load = match &group.arrivals {
         Arrivals::Closed => "closed loop".to_owned(),

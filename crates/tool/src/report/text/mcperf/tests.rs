@@ -1,5 +1,5 @@
 use super::*;
-use pummel_logic::measure::churn::{Ended, Failure, Reply};
+use pummel_logic::measure::churn::{ChurnReply, ConnectionFailure, Ended};
 use pummel_logic::protocol::Outcome;
 
 /// A run of `calls` stores that each took so many microseconds, on one connection.
@@ -8,7 +8,7 @@ fn figures(micros: &[u64]) -> Figures {
     churn.life.record(10 * MILLISECOND);
     churn.connect.record(MILLISECOND / 10);
     for &us in micros {
-        let reply = Reply {
+        let reply = ChurnReply {
             outcome: Outcome::Stored,
             bytes: 8,
             service_ns: us * 1_000,
@@ -64,7 +64,7 @@ fn without_responses_their_section_is_left_out() {
 #[test]
 fn refused_connections_are_counted_by_kind_and_nothing_is_infinite() {
     let mut churn = Churn { begun: 5, asked: 5, ..Churn::default() };
-    (0..5).for_each(|_| churn.fail(Failure::Refused));
+    (0..5).for_each(|_| churn.fail(ConnectionFailure::Refused));
     let text = render(&Figures { churn, ..Figures::default() }, Layout::default());
     let expected = "
 Total: connections 5 requests 0 responses 0 test-duration 0.000 s
@@ -85,7 +85,7 @@ CPU time [s]: user 0.00 system 0.00 (user 0.0% system 0.0% total 0.0%)
 #[test]
 fn without_any_attempt_there_is_no_connection_section() {
     let mut churn = Churn { begun: 3, ..Churn::default() };
-    for failure in [Failure::Descriptors, Failure::Files, Failure::Addresses] {
+    for failure in [ConnectionFailure::Descriptors, ConnectionFailure::Files, ConnectionFailure::Addresses] {
         churn.fail(failure);
     }
     let text = render(&Figures { churn, ..Figures::default() }, Layout::default());
@@ -97,7 +97,13 @@ fn without_any_attempt_there_is_no_connection_section() {
 #[test]
 fn each_kind_of_failure_has_its_word() {
     let mut churn = Churn { begun: 5, asked: 5, ..Churn::default() };
-    let kinds = [Failure::Timeout, Failure::Unreachable, Failure::Refused, Failure::Reset, Failure::Other];
+    let kinds = [
+        ConnectionFailure::Timeout,
+        ConnectionFailure::Unreachable,
+        ConnectionFailure::Refused,
+        ConnectionFailure::Reset,
+        ConnectionFailure::Other,
+    ];
     for (times, failure) in (1..).zip(kinds) {
         (0..times).for_each(|_| churn.fail(failure));
     }

@@ -1,4 +1,4 @@
-//! Whether clients can come and go as the Plan says, and ask what mcperf's clients ask.
+//! Whether clients can come and go as the Plan asks for, and make the requests of mcperf.
 
 use std::fmt::Display;
 
@@ -9,31 +9,32 @@ use super::records::KEY_SIZE_MAX;
 use crate::arrival::check_rate;
 use crate::dist::Dist;
 use crate::plan::{
-    Arrivals, Births, Crowd, Gap, Group, Phase, Plan, Protocol, Route, Sequence, Transport, Work,
+    Arrivals, ChurningClients, Gap, Group, Phase, Plan, Protocol, Route, Sequence, Spawns, Transport, Work,
 };
 use crate::protocol::Verb;
 use crate::time::SECOND;
 use crate::workload::sequence::{SIZE_MAX_BYTES, largest};
 
-/// Refuses clients that come and go where they cannot. There is at most one group of them, the only group.
+/// Refuses clients that come and go where the rest of the plan excludes them. They are accepted only in the only group.
 pub fn fits(plan: &Plan) -> Result<(), Invalid> {
     let found = plan.groups.iter().enumerate();
-    let mut found = found.filter_map(|(index, group)| Some((index, group, group.crowd.as_ref()?)));
-    let Some((index, group, crowd)) = found.next() else { return Ok(()) };
-    within(Field::Calls.of(index), crowd.calls, 1, NUMBER_MAX)?;
-    place(plan, index, group, crowd)?;
-    births(index, crowd)?;
-    match &crowd.sequence {
-        Some(sequence) => self::sequence(plan, index, crowd, sequence),
+    let mut found = found.filter_map(|(index, group)| Some((index, group, group.churn.as_ref()?)));
+    let Some((index, group, churn)) = found.next() else { return Ok(()) };
+    within(Field::Calls.of(index), churn.calls, 1, NUMBER_MAX)?;
+    place(plan, index, group, churn)?;
+    spawns(index, churn)?;
+    match &churn.sequence {
+        Some(sequence) => self::sequence(plan, index, churn, sequence),
         None => Ok(()),
     }
 }
 
-/// Refuses what the rest of the plan excludes. Named is what made the clients come and go, and has been typed.
-fn place(plan: &Plan, index: usize, group: &Group, crowd: &Crowd) -> Result<(), Invalid> {
-    let (path, value) = match &crowd.births {
-        Births::Open { rate, .. } => (Field::BirthsRate.of(index), rate.to_string()),
-        Births::Closed | Births::Drawn(_) => (Field::Calls.of(index), crowd.calls.to_string()),
+/// Refuses clients that come and go beside plans of another kind. The error names the field that made the clients come
+/// and go, since the user asked for that.
+fn place(plan: &Plan, index: usize, group: &Group, churn: &ChurningClients) -> Result<(), Invalid> {
+    let (path, value) = match &churn.spawns {
+        Spawns::Open { rate, .. } => (Field::SpawnsRate.of(index), rate.to_string()),
+        Spawns::Closed | Spawns::Drawn(_) => (Field::Calls.of(index), churn.calls.to_string()),
     };
     if plan.groups.len() > 1 {
         return refuse(path, value, "clients that come and go are accepted only in the only group");
@@ -60,30 +61,30 @@ fn place(plan: &Plan, index: usize, group: &Group, crowd: &Crowd) -> Result<(), 
     Ok(())
 }
 
-fn births(index: usize, crowd: &Crowd) -> Result<(), Invalid> {
-    match &crowd.births {
-        Births::Drawn(_) if crowd.sequence.is_none() => {
+fn spawns(index: usize, churn: &ChurningClients) -> Result<(), Invalid> {
+    match &churn.spawns {
+        Spawns::Drawn(_) if churn.sequence.is_none() => {
             let expected = "drawn births are accepted only with a sequence";
-            refuse(Field::Births.of(index), "drawn", expected)
+            refuse(Field::Spawns.of(index), "drawn", expected)
         }
-        Births::Closed | Births::Drawn(_) => Ok(()),
-        Births::Open { rate, .. } if check_rate(*rate).is_err() => refuse(
-            Field::BirthsRate.of(index),
+        Spawns::Closed | Spawns::Drawn(_) => Ok(()),
+        Spawns::Open { rate, .. } if check_rate(*rate).is_err() => refuse(
+            Field::SpawnsRate.of(index),
             rate,
             "from 0.000001 to 1000000000000 connections per second are accepted",
         ),
-        Births::Open { arrivals: Arrivals::Shape(dist), rate } => {
-            shape(Field::BirthsArrivals.of(index), dist, SECOND as f64 / rate)
+        Spawns::Open { arrivals: Arrivals::Shape(dist), rate } => {
+            shape(Field::SpawnsArrivals.of(index), dist, SECOND as f64 / rate)
         }
-        Births::Open { arrivals: Arrivals::Closed, .. } => {
-            refuse(Field::BirthsArrivals.of(index), "closed", "arrivals that are not closed are accepted")
+        Spawns::Open { arrivals: Arrivals::Closed, .. } => {
+            refuse(Field::SpawnsArrivals.of(index), "closed", "arrivals that are not closed are accepted")
         }
-        Births::Open { .. } => Ok(()),
+        Spawns::Open { .. } => Ok(()),
     }
 }
 
 /// Refuses a sequence that mcperf could not ask for; no option of `pummel run` asks for one.
-fn sequence(plan: &Plan, index: usize, crowd: &Crowd, sequence: &Sequence) -> Result<(), Invalid> {
+fn sequence(plan: &Plan, index: usize, churn: &ChurningClients, sequence: &Sequence) -> Result<(), Invalid> {
     let path = Field::Sequence.of(index);
     let wrong = |value: &dyn Display, expected: &str| refuse(path, value, expected);
     let one_op = |phase: &Phase| matches!(&phase.work, Work::Mix(mix) if mix.ops.len() == 1);
@@ -113,11 +114,11 @@ fn sequence(plan: &Plan, index: usize, crowd: &Crowd, sequence: &Sequence) -> Re
     if sequence.bogus && !mixes().all(|mix| mix.ops[0].0 == Verb::Set) {
         return wrong(&"bogus", "the word xxx is accepted in place of set alone");
     }
-    let births = match crowd.births {
-        Births::Drawn(gap) => Some(gap),
-        Births::Closed | Births::Open { .. } => None,
+    let spawns = match churn.spawns {
+        Spawns::Drawn(gap) => Some(gap),
+        Spawns::Closed | Spawns::Open { .. } => None,
     };
-    for gap in [Some(sequence.sizes), sequence.calls, births].into_iter().flatten() {
+    for gap in [Some(sequence.sizes), sequence.calls, spawns].into_iter().flatten() {
         let bounds = match gap {
             Gap::Fixed(value) | Gap::Exponential(value) | Gap::Rising(value) => [value, value],
             Gap::Uniform(low, high) => [low, high],

@@ -1,0 +1,173 @@
+//! Histograms as the HdrHistogram library has them, as text and in saved results.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Serialize};
+
+use super::Histogram;
+use super::cells::{HIGHEST, index_of};
+use super::moments::Moments;
+use crate::time::{Nanos, SECOND};
+
+/// A text that holds no histogram of this kind, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotAHistogram(pub(super) String);
+
+/// The greatest value that the encoding names, unless a greater one was recorded.
+const NOMINAL_HIGHEST: Nanos = 3_600 * SECOND;
+
+impl Histogram {
+    /// The counts as a histogram of the HdrHistogram library. The exact figures are not part of it.
+    pub fn to_hdr(&self) -> hdrhistogram::Histogram<u64> {
+        let highest = NOMINAL_HIGHEST.max(self.max);
+        let mut hdr = hdrhistogram::Histogram::new_with_bounds(1, highest, 3)
+            .expect("these bounds and digits are within what the library allows");
+        for (lowest, _, count) in self.cells() {
+            hdr.record_n(lowest, count).expect("the bounds include every value");
+        }
+        hdr
+    }
+
+    /// The counts of a histogram of the HdrHistogram library. Least, greatest, sum and sum of squares are as exact as
+    /// its cells.
+    pub fn from_hdr(hdr: &hdrhistogram::Histogram<u64>) -> Histogram {
+        let mut histogram = Histogram::new();
+        for cell in hdr.iter_recorded() {
+            let value = cell.value_iterated_to();
+            histogram.record_many(hdr.median_equivalent(value), cell.count_at_value());
+        }
+        if histogram.count > 0 {
+            histogram.min = hdr.lowest_equivalent(hdr.min()).min(HIGHEST);
+            histogram.max = hdr.max().min(HIGHEST);
+        }
+        histogram
+    }
+
+    /// HdrHistogram's V2 encoding, compressed and in base64: the form that HdrHistogram libraries of all languages read.
+    pub fn to_base64(&self) -> String {
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new()
+            .serialize(&self.to_hdr(), &mut bytes)
+            .expect("counts fit and memory does not fail to be written");
+        STANDARD.encode(bytes)
+    }
+
+    /// The histogram in a text of [`Histogram::to_base64`], or of another library's V2 encoding, compressed or not.
+    ///
+    /// # Errors
+    /// Returns [`NotAHistogram`] for a text that is not in base64, or holds no V2 encoding of a histogram.
+    pub fn from_base64(text: &str) -> Result<Histogram, NotAHistogram> {
+        let bytes = STANDARD.decode(text).map_err(|error| NotAHistogram(error.to_string()))?;
+        Deserializer::new()
+            .deserialize(&mut bytes.as_slice())
+            .map(|hdr| Histogram::from_hdr(&hdr))
+            .map_err(|error| NotAHistogram(error.to_string()))
+    }
+
+    /// The histogram whose cells are in a text of [`Histogram::to_base64`] and whose exact figures lie beside it.
+    ///
+    /// # Errors
+    /// Returns [`NotAHistogram`] for a text without a histogram, and for exact figures that are not those of its
+    /// cells.
+    pub fn from_parts(v2: &str, exact: Moments) -> Result<Histogram, NotAHistogram> {
+        let mut histogram = Histogram::from_base64(v2)?;
+        let fits = exact.count == histogram.count
+            && (exact.count == 0
+                || (exact.max <= HIGHEST
+                    && exact.min <= exact.max
+                    && index_of(exact.min) == index_of(histogram.min)
+                    && index_of(exact.max) == index_of(histogram.max)));
+        if !fits {
+            return Err(NotAHistogram("the exact figures do not belong to it".to_owned()));
+        }
+        (histogram.min, histogram.max) = (exact.min, exact.max);
+        (histogram.sum, histogram.sum_squares) = (exact.sum, exact.sum_squares);
+        Ok(histogram)
+    }
+}
+
+impl fmt::Display for NotAHistogram {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "not a histogram in HdrHistogram's V2 encoding: {}", self.0)
+    }
+}
+
+impl std::error::Error for NotAHistogram {}
+
+/// A histogram as it is saved: the cells in the common encoding, the exact figures beside it.
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    exact: Moments,
+    v2: String,
+}
+
+impl Serialize for Histogram {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Saved { exact: self.moments(), v2: self.to_base64() }.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Histogram {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Histogram, D::Error> {
+        let saved = Saved::deserialize(deserializer)?;
+        Histogram::from_parts(&saved.v2, saved.exact).map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::histogram::tests::{of, oracle, values};
+    use proptest::collection::vec;
+    use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
+
+    proptest! {
+        #[test]
+        fn the_library_and_its_encoding_get_the_same_cells_and_give_them_back(values in values()) {
+            let histogram = of(&values);
+            prop_assert_eq!(&histogram.to_hdr(), &oracle(&values));
+            prop_assert!(Histogram::from_hdr(&histogram.to_hdr()).cells().eq(histogram.cells()));
+            let back = Histogram::from_base64(&histogram.to_base64()).unwrap();
+            prop_assert!(back.cells().eq(histogram.cells()));
+        }
+
+        #[test]
+        fn no_text_makes_the_decoder_panic(text in "[A-Za-z0-9+/]{0,64}", bytes in vec(any::<u8>(), 0..64)) {
+            let _ = Histogram::from_base64(&text);
+            prop_assert!(Histogram::from_base64(&STANDARD.encode(bytes)).is_err());
+        }
+
+        #[test]
+        fn nothing_is_lost_on_the_way_through_json(values in values()) {
+            let histogram = of(&values);
+            let text = serde_json::to_string(&histogram).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Histogram>(&text).unwrap(), histogram);
+        }
+    }
+
+    #[test]
+    fn an_empty_histogram_has_no_quantile_and_survives_the_encoding() {
+        let empty = Histogram::new();
+        assert_eq!(empty.quantile(0.5), None);
+        assert_eq!(empty.at_ranks([0, 1, 2]), [None; 3]);
+        assert_eq!(empty.moments().mean_ns(), None);
+        assert_eq!(empty.moments().stddev_ns(), None);
+        assert_eq!(Histogram::from_base64(&empty.to_base64()).unwrap(), empty);
+        let text = serde_json::to_string(&empty).unwrap();
+        assert_eq!(serde_json::from_str::<Histogram>(&text).unwrap(), empty);
+    }
+
+    #[test]
+    fn exact_figures_that_belong_to_another_histogram_are_refused() {
+        let exact = of(&[1, 2, 3]).moments();
+        let v2 = of(&[1_000_000, 2, 3]).to_base64();
+        assert!(Histogram::from_parts(&v2, exact).is_err());
+        assert!(
+            Histogram::from_parts(&v2, Moments { count: 4, ..of(&[2, 3, 1_000_000]).moments() }).is_err()
+        );
+    }
+}

@@ -1,0 +1,26 @@
+//! The values of fields that a saved Plan leaves out.
+
+/// Whether a value is the default of its type.
+pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// Whether a number is 0.
+pub(super) fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// Whether a choice is not made.
+pub(super) fn is_false(choice: &bool) -> bool {
+    !choice
+}
+
+/// The default of numbers that are at least 1.
+pub(super) fn one() -> u32 {
+    1
+}
+
+/// Whether a number is 1.
+pub(super) fn is_one(number: &u32) -> bool {
+    *number == 1
+}

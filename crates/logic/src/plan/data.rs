@@ -1,0 +1,68 @@
+//! The records of a Plan: which keys there are and what is stored under them.
+
+use serde::{Deserialize, Serialize};
+
+use super::absent::is_default;
+use crate::dist::Dist;
+
+/// The records: which keys there are and what is stored under them.
+///
+/// Key spaces: indexes 0 to `records` - 1 are the plain records. Where a mix has append or prepend, a second space of
+/// the same size holds their values; where it has incr or decr, a third; where it has hget or hset, a fourth; where it
+/// has command, a fifth (see `workload::key`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Data {
+    /// Number of records, 1 to 2^40.
+    pub records: u64,
+    /// Seed of key sizes, value sizes and bytes.
+    pub seed: u64,
+    /// What every key begins with.
+    pub key_prefix: String,
+    /// Length of a key in bytes, prefix included.
+    pub key_size: Dist,
+    /// Length of a value in bytes.
+    pub value_size: Dist,
+    /// Expiry in seconds, 0 for none.
+    pub expiry_s: Dist,
+    /// The rules by which keys and values are made.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub style: Style,
+}
+
+/// The rules by which keys and values are made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Style {
+    /// The rule for keys.
+    pub keys: KeyStyle,
+    /// The rule for values.
+    pub values: ValueStyle,
+    /// Length of a field's name in bytes, on RESP servers: a key that is longer by at least 2 bytes is a hash, and its
+    /// last bytes name the field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field_bytes: Option<u32>,
+}
+
+/// The rule by which a key is made from its index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KeyStyle {
+    /// The prefix and the padded index; the length is drawn from the data's seed.
+    #[default]
+    Drawn,
+    /// mutilate's: the prefix and the padded index; the length without the prefix is the value of `key_size` at the
+    /// FNV-1a hash of the index, as a share of the greatest hash.
+    Fnv,
+}
+
+/// The rule for the lengths of values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ValueStyle {
+    /// One length for each key, so that any process can check the value.
+    #[default]
+    Stable,
+    /// Drawn for every write, fractions cut off. Such values are not checked.
+    Fresh,
+}

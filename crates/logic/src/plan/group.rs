@@ -1,0 +1,171 @@
+//! The clients of a Plan: how many there are, how deep they ask, and when.
+
+use serde::{Deserialize, Serialize};
+
+use super::absent::{is_default, is_false, is_one, is_zero, one};
+use crate::dist::Dist;
+
+/// Clients with one description. The result keeps groups apart.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Group {
+    /// What the group is called in the result.
+    pub name: String,
+    /// Number of clients, over all servers, threads and agents.
+    pub clients: u32,
+    /// Most requests that one client has outstanding.
+    pub depth: Depth,
+    /// When requests are due.
+    pub arrivals: Arrivals,
+    /// Requests per second of the whole group; absent exactly when `arrivals` is closed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
+    /// The clients come and go; absent: all clients stay from the beginning to the end.
+    #[serde(rename = "crowd", default, skip_serializing_if = "Option::is_none")]
+    pub churn: Option<ChurningClients>,
+    /// The rules of these clients beside their pace.
+    #[serde(rename = "manner", default, skip_serializing_if = "is_default")]
+    pub policy: ClientPolicy,
+}
+
+/// The rules of clients beside their pace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ClientPolicy {
+    /// Number of neighbouring clients, at least 1, that share one server and one worker; the servers are dealt to such
+    /// blocks of clients in turn.
+    pub block: u32,
+    /// The treatment of requests that could not be made when they were due.
+    pub late: Late,
+    /// Between two requests of a client lies at least the mean gap of its arrivals.
+    pub spaced: bool,
+    /// Only the times of reads that found something, and of stores that stored, are recorded; everything is counted.
+    pub successes_only: bool,
+    /// The run ends when a connection of the group is lost for good.
+    #[serde(skip_serializing_if = "is_false")]
+    pub whole: bool,
+    /// The clients run in the controller's process, and not on its agents.
+    #[serde(skip_serializing_if = "is_false")]
+    pub here: bool,
+}
+
+impl Default for ClientPolicy {
+    fn default() -> ClientPolicy {
+        ClientPolicy {
+            block: 1,
+            late: Late::Kept,
+            spaced: false,
+            successes_only: false,
+            whole: false,
+            here: false,
+        }
+    }
+}
+
+/// The treatment of requests that could not be made when they were due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Late {
+    /// Late requests are made as soon as possible.
+    #[default]
+    Kept,
+    /// A client that is more than 5 ms late when all its slots are taken leaves out what was due up to 4 ms ago. This is
+    /// mutilate's rule; what is left out is counted as skipped, and is not among the requests.
+    Skipped,
+}
+
+/// Clients that come, make their requests on a connection of their own, close it and go. [`Group::clients`] is the most
+/// that exist at one time; in phases that load, that many exist all the time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChurningClients {
+    /// When the clients come.
+    #[serde(rename = "births")]
+    pub spawns: Spawns,
+    /// Requests that each client makes, at least 1.
+    pub calls: u64,
+    /// The requests of mcperf; absent: the clients make the requests that clients make that stay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<Sequence>,
+}
+
+/// When clients come that come and go.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Spawns {
+    /// The next client comes as soon as there is room for it.
+    Closed,
+    /// Clients come at a rate, whether earlier clients have gone or not.
+    Open {
+        /// The process; not closed.
+        arrivals: Arrivals,
+        /// Clients per second of the whole group.
+        rate: f64,
+    },
+    /// The first client comes at the beginning of the phase, each other one a drawn gap in seconds after the one before,
+    /// from the first stream of the sequence.
+    Drawn(Gap),
+}
+
+/// mcperf's requests: keys are counted and sizes drawn in the order in which they are asked, over all clients of one
+/// worker. The key is the prefix and the number of the request, from 1 on, as 8 hexadecimal digits; the value is so many
+/// zeros (digits), which for incr and decr is the number itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sequence {
+    /// Seeds the three streams of gaps and sizes.
+    pub instance: u32,
+    /// The first request of a client is due when its connection is open, each other one such a gap after the one before,
+    /// in seconds; absent: closed loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<Gap>,
+    /// Length of a value in bytes, rounded to the nearest whole number, halves to the even one.
+    pub sizes: Gap,
+    /// The request's number is the one before it plus this, where instances share the keys out among them.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub stride: u32,
+    /// What is added to the request's number.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub offset: u32,
+    /// Stores have the word `xxx`, which no server knows, in place of `set`: mcperf's hidden method.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub bogus: bool,
+}
+
+/// The distribution of a gap or a size.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Gap {
+    /// Always this number.
+    Fixed(f64),
+    /// Between the first, which is included, and the second.
+    Uniform(f64, f64),
+    /// The exponential distribution with this mean.
+    Exponential(f64),
+    /// This number first, then 1 more each time.
+    Rising(f64),
+}
+
+/// Most requests that a client has outstanding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Depth {
+    /// This number of requests, at least 1.
+    Limit(u32),
+    /// All requests that are due, up to the client's share of what memory allows ([`depth_of`](super::memory::depth_of)).
+    Unlimited,
+}
+
+/// When the requests of a client are due.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Arrivals {
+    /// The next request is due when a slot is free: closed loop.
+    Closed,
+    /// Requests are due at equal distances; clients are shifted against each other.
+    Constant,
+    /// Requests are due with exponential gaps.
+    Poisson,
+    /// Requests are due with gaps of this shape, scaled so that their mean fits the rate.
+    Shape(Dist),
+}

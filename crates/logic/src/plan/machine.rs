@@ -1,0 +1,109 @@
+//! The part of a Plan that is about the machine: threads, kernel interfaces, sockets, TLS.
+
+use serde::{Deserialize, Serialize};
+
+/// Threads and what they use of the kernel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Engine {
+    /// Workers; each has one thread and one event loop.
+    pub threads: u32,
+    /// CPUs that workers are pinned to, in turn; empty: not pinned.
+    pub cpus: Vec<usize>,
+    /// Kernel interface.
+    pub backend: Backend,
+    /// The way in which a worker waits for the next due time.
+    pub wait: Wait,
+    /// The clock that decides when a reply arrived.
+    pub clock: Clock,
+}
+
+/// A kernel interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Backend {
+    /// The best that the kernel offers.
+    Auto,
+    /// epoll, edge-triggered.
+    Epoll,
+    /// io_uring, and epoll where the machine does not give it.
+    Uring,
+}
+
+impl Backend {
+    /// The name of the backend in command lines and results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Backend::Auto => "auto",
+            Backend::Epoll => "epoll",
+            Backend::Uring => "uring",
+        }
+    }
+}
+
+/// The way in which a worker waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Wait {
+    /// Sleep in the kernel up to shortly before the due time, then spin; only sleep where there is no due time.
+    Auto,
+    /// Never sleep.
+    Spin,
+    /// Only sleep.
+    Block,
+    /// Look for a moment before sleeping: for one request at a time, whose reply is nearly there.
+    Brief,
+}
+
+/// The clock that decides when a reply arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Clock {
+    /// The kernel's receive stamp.
+    Kernel,
+    /// The worker's own reading when it took the bytes; for comparison with other tools.
+    User,
+}
+
+/// Options of every socket.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Socket {
+    /// TCP_NODELAY.
+    pub nodelay: bool,
+    /// SO_LINGER in seconds; 0 makes closing send a reset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub linger_s: Option<u32>,
+    /// SO_SNDBUF in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_buffer: Option<u32>,
+    /// SO_RCVBUF in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recv_buffer: Option<u32>,
+    /// Addresses to connect from, in turn; empty: the kernel's choice.
+    pub source: Vec<String>,
+}
+
+/// TLS: the authorities that are trusted, and the certificate of this side.
+///
+/// Files are named by their paths and read where the run takes place, so that neither a saved Plan nor a result holds
+/// a private key; an agent needs them at the same paths.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsOptions {
+    /// PEM file with the certificates of the authorities that are trusted; absent: those of the system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca: Option<String>,
+    /// PEM file with our certificate, then those that lead to its authority; present exactly when `key` is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cert: Option<String>,
+    /// PEM file with the private key of our certificate, not encrypted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Name or IP address that servers' certificates must be for; absent: the host in the name of each server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_name: Option<String>,
+    /// Take every certificate: the connection is encrypted, but to whom is not known. `ca` has no effect then.
+    #[serde(default)]
+    pub insecure: bool,
+}

@@ -1,0 +1,131 @@
+//! The phases of a Plan: what clients do in each, and when it ends.
+
+use serde::{Deserialize, Serialize};
+
+use super::absent::{is_false, is_one, one};
+use super::popularity::Popularity;
+use super::window::Window;
+use crate::protocol::{MetaAsk, Verb};
+use crate::time::Nanos;
+
+/// A stretch of the run. Workers meet between phases; every request of a phase ends before the next begins.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Phase {
+    /// Name of the phase.
+    pub name: String,
+    /// The work of the clients.
+    pub work: Work,
+    /// When the phase ends.
+    pub stop: Stop,
+    /// Whether its requests count in the result (all requests count in `whole_run`).
+    pub recorded: bool,
+}
+
+/// The work of clients in a phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Work {
+    /// Store every record of every key space that `spaces` asks for, once, as fast as it goes.
+    Load(Load),
+    /// Make requests that are drawn from a mix of operations.
+    Mix(Mix),
+    /// Set and get objects of a window that moves on (memaslap).
+    Window(Window),
+    /// Make the requests of a recording, as fast as the arrivals allow.
+    Replay(Replay),
+    /// Delete some of the plain records, as fast as it goes.
+    Delete(Delete),
+    /// Make no requests; connections stay open.
+    Pause(Pause),
+}
+
+/// Making the requests of a recording.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Replay {
+    /// File with the requests, read where the run takes place. Every line is asked once, by whichever client of its
+    /// worker is free; lines are dealt to the workers in turn.
+    pub path: String,
+    /// The format of the lines: the number of mutilate's option `--twitter_trace`, 0 to 2.
+    pub format: u32,
+    /// After a miss, store the missed key after this delay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_through_ns: Option<Nanos>,
+}
+
+/// Deleting records.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Delete {
+    /// Share of the records of each server that are deleted, above 0 and at most 1; which ones, the seed decides.
+    pub share: f64,
+    /// Most requests outstanding on one connection.
+    pub depth: u32,
+}
+
+/// A phase without requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pause {
+    /// When the pause ends, in nanoseconds from the beginning of the run.
+    pub until_ns: Nanos,
+}
+
+/// Storing the records before they are asked for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Load {
+    /// Most requests outstanding on one connection.
+    pub depth: u32,
+    /// Also stores the values that append and prepend work on.
+    pub pieces: bool,
+    /// Also stores the values that incr and decr work on.
+    pub counters: bool,
+    /// Also stores the hashes that hget and hset work on.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub hashes: bool,
+    /// Also stores a plain value under each key of [`Verb::Command`].
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub commands: bool,
+    /// Leaves out the plain records, which a load stores by default.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub no_plain: bool,
+}
+
+/// Operations that are drawn by weight, and the records that they are for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mix {
+    /// Operations and their weights; weights are above 0 and need not sum to anything.
+    pub ops: Vec<(Verb, f64)>,
+    /// The popularity of the records.
+    pub popularity: Popularity,
+    /// Keys of each read, 1 or more.
+    pub multiget: u32,
+    /// After a miss, store the missed key after this delay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_through_ns: Option<Nanos>,
+    /// Ask the server not to answer writes.
+    pub noreply: bool,
+    /// Keys of each mset, 1 or more.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub multiset: u32,
+    /// What reads and deletes ask beside, which only the meta protocol can.
+    #[serde(default, skip_serializing_if = "MetaAsk::is_nothing")]
+    pub meta: MetaAsk,
+}
+
+/// When a phase ends: at the first of the two that is reached. [`Work::Load`], [`Work::Delete`] and [`Work::Pause`] end by
+/// themselves, [`Work::Replay`] also when everything was asked. Time runs on where a deletion divides a recorded phase
+/// ([`Plan::runs_on`](super::Plan::runs_on)).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stop {
+    /// After this time: requests due later are not part of the phase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_ns: Option<Nanos>,
+    /// After so many requests over all clients.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
+}

@@ -1,0 +1,108 @@
+//! The popularity of records: how the requests of a mix spread over them, and the text for it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// The spread of requests over the records. Where the records are not equally popular, record 0 is the hottest.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Popularity {
+    /// All records are equally popular.
+    Uniform,
+    /// Record r is asked for in proportion to (r + 1)^-`exponent`.
+    Zipf {
+        /// 0 (all records equally popular) to 3.
+        exponent: f64,
+    },
+    /// The first records are hot, the others cold; within both parts all records are equally popular.
+    Hot {
+        /// Share of the records that are hot, above 0 and at most 1; rounded up to a whole number of records.
+        keys: f64,
+        /// Share of the requests for hot records, 0 to 1. All requests are for hot records where no record is cold.
+        requests: f64,
+    },
+    /// One after the other, all clients together: client k of C asks for records k, C + k, 2C + k and so on, and
+    /// begins again behind the last one.
+    Sequential,
+}
+
+/// Text that is not a popularity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PopularityError {
+    /// What was given.
+    pub given: String,
+    /// What would have been accepted.
+    pub accepted: &'static str,
+}
+
+impl fmt::Display for PopularityError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}, not '{}'", self.accepted, self.given)
+    }
+}
+
+impl std::error::Error for PopularityError {}
+
+/// `uniform`, `zipf:EXPONENT`, `hot:KEYS,REQUESTS` or `sequential`.
+impl FromStr for Popularity {
+    type Err = PopularityError;
+
+    fn from_str(text: &str) -> Result<Popularity, PopularityError> {
+        let (name, parameters) = text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));
+        let numbers: Option<Vec<f64>> =
+            parameters.and_then(|rest| rest.split(',').map(|number| number.parse().ok()).collect());
+        let (found, accepted) = match name {
+            "uniform" => (parameters.is_none().then_some(Popularity::Uniform), "uniform without parameters"),
+            "sequential" => {
+                (parameters.is_none().then_some(Popularity::Sequential), "sequential without parameters")
+            }
+            "zipf" => (numbers.and_then(zipf), "zipf:EXPONENT with EXPONENT from 0 to 3"),
+            "hot" => {
+                (numbers.and_then(hot), "hot:KEYS,REQUESTS with shares 0 < KEYS <= 1 and 0 <= REQUESTS <= 1")
+            }
+            _ => (None, "uniform, zipf:EXPONENT, hot:KEYS,REQUESTS or sequential"),
+        };
+        found.ok_or_else(|| PopularityError { given: text.to_owned(), accepted })
+    }
+}
+
+fn zipf(numbers: Vec<f64>) -> Option<Popularity> {
+    match numbers[..] {
+        [exponent] if (0.0..=3.0).contains(&exponent) => Some(Popularity::Zipf { exponent }),
+        _ => None,
+    }
+}
+
+fn hot(numbers: Vec<f64>) -> Option<Popularity> {
+    match numbers[..] {
+        [keys, requests] if keys > 0.0 && keys <= 1.0 && (0.0..=1.0).contains(&requests) => {
+            Some(Popularity::Hot { keys, requests })
+        }
+        _ => None,
+    }
+}
+
+/// The text that parses to the same popularity.
+impl fmt::Display for Popularity {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Popularity::Uniform => out.write_str("uniform"),
+            Popularity::Zipf { exponent } => write!(out, "zipf:{exponent}"),
+            Popularity::Hot { keys, requests } => write!(out, "hot:{keys},{requests}"),
+            Popularity::Sequential => out.write_str("sequential"),
+        }
+    }
+}
+
+impl Serialize for Popularity {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Popularity {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Popularity, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
