@@ -7,7 +7,7 @@ use crate::client::route::LANES_MAX;
 use crate::plan::address::{self, PORT};
 use crate::plan::{Plan, Protocol, Socket};
 use crate::protocol::Refused;
-use crate::protocol::handshake::{Handshake, Login};
+use crate::protocol::handshake::{Credentials, Handshake};
 
 /// Refuses servers that are not in the form that Plans have.
 pub fn servers(servers: &[String]) -> Result<(), Invalid> {
@@ -107,7 +107,7 @@ pub fn tls(plan: &Plan) -> Result<(), Invalid> {
 /// Refuses a user that the protocol cannot name. The password is not part of the Plan; the check takes any.
 pub fn login(plan: &Plan) -> Result<(), Invalid> {
     let Some(login) = &plan.login else { return Ok(()) };
-    let asked = Login { user: login.user.as_bytes(), password: b"password" };
+    let asked = Credentials { user: login.user.as_bytes(), password: b"password" };
     let handshake = match plan.protocol {
         Protocol::Text | Protocol::Meta => Handshake::text(asked),
         Protocol::Binary => Handshake::binary(asked),
