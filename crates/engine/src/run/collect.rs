@@ -87,7 +87,7 @@ impl<'a, 'w> Collector<'a, 'w> {
             measurement.generator.fallbacks.extend(choice.fallback.clone());
         }
         measurement.unix_socket = context.servers.iter().any(Server::is_unix);
-        measurement.connections.asked = context.part.clients() * plan.lanes() as u64;
+        measurement.connections.asked = context.process_share.clients() * plan.lanes() as u64;
         measurement.samples = context.wants.rows.then(Samples::default);
         measurement.udp = plan.uses_datagrams().then(udp::Counts::default);
         // A result that is written before the end says so, and may be the last that is written.
@@ -224,7 +224,10 @@ impl<'a, 'w> Collector<'a, 'w> {
             let merged_before = self.measurement.intervals_merged;
             self.measurement.add(&mut interval, self.watch.wants().keep);
             // Where several processes run the plan, the controller has the intervals of the result.
-            if merged_before == 0 && self.measurement.intervals_merged > 0 && self.context.part.is_whole() {
+            if merged_before == 0
+                && self.measurement.intervals_merged > 0
+                && self.context.process_share.is_whole()
+            {
                 self.watch.notice(&intervals_merged_notice());
             }
             self.measurement.measured_ns = self.measurement.measured_ns.max(interval.end_ns);
@@ -358,7 +361,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         let name = |server: u32| context.servers[server as usize].name().to_string();
         let refused = |errno| Trouble::NotOpened(Reason::new(Fault::Closed, errno)).to_string();
         RunEnd {
-            is_whole: context.part.is_whole(),
+            is_whole: context.process_share.is_whole(),
             worker_failure: self.failures.first().map(io::Error::to_string),
             load_failed: loads_ended.map(|phase| context.loaded_by(phase)).any(Loaded::has_failed),
             ended_all_phases: self.through.iter().all(|&through| through == workers),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pummel_logic::client::route::Router;
 use pummel_logic::measure::completion::Loaded;
-use pummel_logic::plan::share::{Part, PhaseShare};
+use pummel_logic::plan::share::{PhaseShare, ProcessShare};
 use pummel_logic::plan::{Phase, Plan, Transport, Work};
 use pummel_logic::protocol::handshake::Handshake;
 use pummel_logic::protocol::resp::template::Template;
@@ -40,7 +40,7 @@ pub(super) struct HostSetup {
 /// One process of several that run a Plan together.
 #[derive(Clone, Copy)]
 pub(super) struct Process<'a> {
-    pub(super) part: &'a Part,
+    pub(super) share: &'a ProcessShare,
     pub(super) gate: &'a dyn Gate,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct RunContext<'a> {
     pub(super) handshake: Arc<Handshake>,
     pub(super) mark: RunMark,
     /// The clients and workers of this process.
-    pub(super) part: Cow<'a, Part>,
+    pub(super) process_share: Cow<'a, ProcessShare>,
     /// Where this process waits for the others; `None` where it is the only one.
     pub(super) gate: Option<&'a dyn Gate>,
     pub(super) meeting: Meeting,
@@ -91,11 +91,11 @@ impl<'a> RunContext<'a> {
         wants: Wants,
     ) -> Result<RunContext<'a>, RunError> {
         let template = template_of(plan)?;
-        let part = match process {
-            Some(process) => Cow::Borrowed(process.part),
-            None => Cow::Owned(Part::whole(plan, random_mark())),
+        let process_share = match process {
+            Some(process) => Cow::Borrowed(process.share),
+            None => Cow::Owned(ProcessShare::whole(plan, random_mark())),
         };
-        ensure_descriptors(plan, &part).map_err(RunError::Connect)?;
+        ensure_descriptors(plan, &process_share).map_err(RunError::Connect)?;
         let trace = trace_of(plan, inputs)?;
         let began = clock::now();
         let over_udp = host.servers.iter().any(|server| server.loading() == Transport::Udp);
@@ -107,7 +107,7 @@ impl<'a> RunContext<'a> {
         let longest_value = trace.as_ref().map_or(0, |trace| trace.longest_value());
         Ok(RunContext {
             plan,
-            requests_here: phases.iter().map(|phase| phase.requests_in(&part)).collect(),
+            requests_here: phases.iter().map(|phase| phase.requests_in(&process_share)).collect(),
             phases,
             began,
             template,
@@ -120,10 +120,10 @@ impl<'a> RunContext<'a> {
             routers: routers_of(plan),
             choice: host.choice,
             handshake: Arc::new(handshake_of(plan, inputs)?),
-            mark: RunMark::new(part.mark),
-            meeting: Meeting::new(part.threads as usize).among_others(!part.is_whole()),
+            mark: RunMark::new(process_share.mark),
+            meeting: Meeting::new(process_share.threads as usize).among_others(!process_share.is_whole()),
             gate: process.map(|process| process.gate),
-            part,
+            process_share,
             stored: plan.phases.iter().map(|_| AtomicU64::new(0)).collect(),
             wants,
         })

@@ -14,7 +14,7 @@ mod watch;
 use std::io;
 
 use pummel_logic::measure::measurement::Measurement;
-use pummel_logic::plan::share::Part;
+use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::validate::ValidPlan;
 
 use self::context::Process;
@@ -48,8 +48,8 @@ impl<'a> Run<'a> {
     }
 
     /// A run of the clients of one process, which waits at `gate` for the other processes before each phase.
-    pub fn in_part(self, part: &'a Part, gate: &'a dyn Gate) -> Run<'a> {
-        Run { process: Some(Process { part, gate }), ..self }
+    pub fn with_process_share(self, share: &'a ProcessShare, gate: &'a dyn Gate) -> Run<'a> {
+        Run { process: Some(Process { share, gate }), ..self }
     }
 
     /// Runs the plan to its end, or until `stop` says so (then what was measured so far is the result).
@@ -86,7 +86,7 @@ impl<'a> Run<'a> {
         watch: &'w mut dyn Watch,
         stop: &'w dyn Fn() -> bool,
     ) -> Result<Start<'w, 'w>, RunError> {
-        if self.process.is_some_and(|process| !process.part.fits(self.plan)) {
+        if self.process.is_some_and(|process| !process.share.fits(self.plan)) {
             return Err(RunError::Plan("the part is not one of this plan".to_owned()));
         }
         Ok(Start { plan: self.plan, inputs: &self.inputs, process: self.process, watch, stop })

@@ -69,7 +69,7 @@ fn worker_main<C: Codec, B: Backend>(
             return;
         }
     };
-    let clients = context.part.clients_of_worker(context.plan, number);
+    let clients = context.process_share.clients_of_worker(context.plan, number);
     let worker = worker_of::<C, B>(context, line, backend, &clients).speaking(codec);
     let mut runner = PhaseRunner { context, number, clients, worker };
     let result = runner.run();
@@ -133,7 +133,7 @@ impl<C: Codec, B: Backend> PhaseRunner<'_, C, B> {
         let loaded =
             share.number.checked_sub(1).map_or(Loaded::default(), |before| context.loaded_by(before));
         // Where the load is shared among processes, the controller decides.
-        let goes_on = !loaded.has_failed() || !context.part.is_whole();
+        let goes_on = !loaded.has_failed() || !context.process_share.is_whole();
         goes_on.then_some((ready, loaded))
     }
 

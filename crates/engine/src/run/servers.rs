@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use pummel_logic::plan::share::Part;
+use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::{Plan, Transport, Wait, Work};
 use pummel_logic::time::{Nanos, SECOND};
 
@@ -75,11 +75,11 @@ pub fn permitted(plan: &Plan, permit: &Permit) -> Result<(), RunError> {
 /// # Errors
 /// Returns [`ConnectError::Descriptors`] when the hard limit of descriptors is below what the process' connections
 /// need. Clients that come and go need no descriptor beforehand, so a plan with them is never refused.
-pub fn ensure_descriptors(plan: &Plan, part: &Part) -> Result<(), ConnectError> {
-    let connections = part.clients() * plan.lanes() as u64;
+pub fn ensure_descriptors(plan: &Plan, share: &ProcessShare) -> Result<(), ConnectError> {
+    let connections = share.clients() * plan.lanes() as u64;
     match plan.churning_group() {
-        Some(_) => resolve::allow_descriptors(connections, part.threads),
-        None => resolve::ensure_descriptors(connections, part.threads)?,
+        Some(_) => resolve::allow_descriptors(connections, share.threads),
+        None => resolve::ensure_descriptors(connections, share.threads)?,
     }
     Ok(())
 }

@@ -109,8 +109,8 @@ fn shared_of(context: &RunContext<'_>, worker: usize) -> Shared {
         .with_window(context.window.clone());
     match &context.trace {
         Some(trace) => {
-            let worker = u64::from(context.part.first_worker) + worker as u64;
-            shared.replaying(Arc::clone(trace), worker, context.part.workers.into())
+            let worker = u64::from(context.process_share.first_worker) + worker as u64;
+            shared.replaying(Arc::clone(trace), worker, context.process_share.workers.into())
         }
         None => shared,
     }
@@ -145,12 +145,12 @@ fn report_options_of(context: &RunContext<'_>, endpoints: &[Endpoint]) -> Report
 
 /// The clients of a worker that come and go; `None` where all clients stay.
 fn churn_limits_of(context: &RunContext<'_>, worker: usize) -> Option<ChurnLimits> {
-    let (plan, part) = (context.plan, &context.part);
+    let (plan, share) = (context.plan, &context.process_share);
     let (group, _) = plan.churning_group()?;
     Some(ChurnLimits {
         group,
-        limit: part.churning_clients_of_worker(group, worker) as usize,
-        turn: (u64::from(part.first_worker) + worker as u64, u64::from(part.workers)),
+        limit: share.churning_clients_of_worker(group, worker) as usize,
+        turn: (u64::from(share.first_worker) + worker as u64, u64::from(share.workers)),
         depth: depth_at_start(plan.groups[group].depth),
         mark: context.verifies().then_some(context.mark),
         transport: plan.transport,

@@ -43,7 +43,7 @@ impl Start<'_, '_> {
     pub(super) fn on_kernel(self) -> Result<Measurement, RunError> {
         let plan = self.plan;
         let servers = servers_of(plan, self.inputs.permit.as_ref(), |server| loading_of(plan, server))?;
-        let threads = self.process.map_or(plan.engine.threads, |process| process.part.threads);
+        let threads = self.process.map_or(plan.engine.threads, |process| process.share.threads);
         let wait = wait_of(plan.engine.wait, threads, &servers);
         let clock = plan.engine.clock;
         let choice = choice::choose(plan.engine.backend);
@@ -132,7 +132,7 @@ impl Threads<'_, '_> {
         codec: C,
     ) -> Result<Measurement, RunError> {
         let (context, codec) = (self.context, &codec);
-        let workers = context.part.threads as usize;
+        let workers = context.process_share.threads as usize;
         let (messages, inbox) = mpsc::channel();
         let mut spares = Vec::with_capacity(workers);
         thread::scope(|scope| {
