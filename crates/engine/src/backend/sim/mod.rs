@@ -3,148 +3,22 @@
 //! Nothing here waits or asks the kernel anything. Equal seeds, equal peers and equal calls give equal events, byte
 //! for byte and nanosecond for nanosecond.
 
+mod peer;
+mod weather;
+
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::io::IoSlice;
 
 use pummel_logic::protocol::Fault;
-use pummel_logic::rng::{Stream, below, unit};
-use pummel_logic::time::{MICROSECOND, NEVER, Nanos, SECOND};
+use pummel_logic::rng::below;
+use pummel_logic::time::{NEVER, Nanos, SECOND};
 
-use super::{Backend, Close, ConnId, Event, Handed, Reason, Target};
-
-/// The servers at the other end of all simulated connections.
-///
-/// After somebody connected or bytes came, and when a time that it named has come, the peer is asked by [`Peer::poll`]
-/// what it does.
-pub trait Peer {
-    /// Somebody connects to `target`.
-    fn handle_connect(&mut self, _conn: ConnId, _target: &Target, _now: Nanos) -> Admission {
-        Admission::Accept
-    }
-
-    /// Bytes came.
-    fn handle_received(&mut self, conn: ConnId, bytes: &[u8], now: Nanos);
-
-    /// The client's end is gone, or the network cut the connection; nothing more comes for it.
-    fn handle_closed(&mut self, _conn: ConnId, _now: Nanos) {}
-
-    /// Appends to `out` what is sent now, and says what comes then.
-    fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next;
-}
-
-impl Peer for Box<dyn Peer + '_> {
-    fn handle_connect(&mut self, conn: ConnId, target: &Target, now: Nanos) -> Admission {
-        (**self).handle_connect(conn, target, now)
-    }
-
-    fn handle_received(&mut self, conn: ConnId, bytes: &[u8], now: Nanos) {
-        (**self).handle_received(conn, bytes, now);
-    }
-
-    fn handle_closed(&mut self, conn: ConnId, now: Nanos) {
-        (**self).handle_closed(conn, now);
-    }
-
-    fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next {
-        (**self).poll(conn, now, out)
-    }
-}
-
-/// What a peer does with somebody who connects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Admission {
-    /// Takes the connection.
-    Accept,
-    /// Refuses it.
-    Refuse,
-    /// Says nothing, now or ever.
-    Ignore,
-}
-
-/// What a peer does next on a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// Nothing before this time, unless something is received ([`NEVER`]: only then).
-    At(Nanos),
-    /// Closes in order, after what it sent.
-    Close,
-    /// Breaks the connection, after what it sent.
-    Reset,
-}
-
-/// What the network does to connections. Chances are between 0 and 1.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Weather {
-    /// Shortest and longest time that bytes are on their way.
-    pub delay_ns: (Nanos, Nanos),
-    /// That bytes are cut: each time they are put on the way, and each time they are read.
-    pub cut: f64,
-    /// That a send is short although the socket has room.
-    pub short_send: f64,
-    /// What a socket holds of bytes that are on their way.
-    pub send_buffer_bytes: usize,
-    /// That a connection is refused.
-    pub refuse: f64,
-    /// That a piece on its way to the client is lost and the connection is reset instead.
-    pub reset: f64,
-    /// That a piece on its way to the client is lost and the connection is closed in order instead.
-    pub close: f64,
-    /// That a read has no stamp.
-    pub unstamped: f64,
-    /// That a datagram is lost, on its way there or back.
-    pub lose: f64,
-    /// That a datagram takes longer, so that others overtake it.
-    pub hold: f64,
-    /// That a datagram comes twice.
-    pub twice: f64,
-}
-
-impl Weather {
-    /// Nothing but a delay of 15 us: a loopback on a good day.
-    pub fn calm() -> Weather {
-        Weather {
-            delay_ns: (15 * MICROSECOND, 15 * MICROSECOND),
-            cut: 0.0,
-            short_send: 0.0,
-            send_buffer_bytes: 64 * 1024,
-            refuse: 0.0,
-            reset: 0.0,
-            close: 0.0,
-            unstamped: 0.0,
-            lose: 0.0,
-            hold: 0.0,
-            twice: 0.0,
-        }
-    }
-
-    /// Datagrams are lost, overtaken and doubled; streams do not notice.
-    pub fn leaky() -> Weather {
-        Weather {
-            delay_ns: (5 * MICROSECOND, 300 * MICROSECOND),
-            lose: 0.02,
-            hold: 0.05,
-            twice: 0.02,
-            ..Weather::calm()
-        }
-    }
-
-    /// Bytes come late, in pieces, and by small sends; nothing is lost.
-    pub fn rough() -> Weather {
-        Weather {
-            delay_ns: (5 * MICROSECOND, 300 * MICROSECOND),
-            cut: 0.4,
-            short_send: 0.3,
-            ..Weather::calm()
-        }
-    }
-
-    /// As [`Weather::rough`], and connections break.
-    pub fn storm() -> Weather {
-        Weather { refuse: 0.05, reset: 0.01, close: 0.01, unstamped: 0.01, ..Weather::rough() }
-    }
-}
+pub use self::peer::{Admission, Echo, Next, Peer, datagram_to_client};
+use self::weather::Fate;
+pub use self::weather::Weather;
+use crate::backend::{Backend, Close, ConnId, Event, Handed, Reason, Target};
 
 /// When the clock of every simulation starts.
 const START: Nanos = SECOND;
@@ -246,36 +120,6 @@ enum Happening {
     Room(ConnId),
 }
 
-/// All chance in a simulation, in the order of its use.
-struct Fate {
-    stream: Stream,
-    drawn: u64,
-}
-
-impl Fate {
-    fn bits(&mut self) -> u64 {
-        self.drawn += 1;
-        self.stream.draw(self.drawn)
-    }
-
-    fn happens(&mut self, chance: f64) -> bool {
-        chance > 0.0 && unit(self.bits()) < chance
-    }
-
-    fn between(&mut self, (low, high): (Nanos, Nanos)) -> Nanos {
-        if low == high { low } else { low + below(self.bits(), high - low + 1) }
-    }
-
-    /// How much of `len_bytes` goes at once: all, or with the chance `cut` at least 1 byte.
-    fn piece(&mut self, len_bytes: usize, cut: f64) -> usize {
-        if len_bytes > 1 && self.happens(cut) {
-            1 + below(self.bits(), len_bytes as u64 - 1) as usize
-        } else {
-            len_bytes
-        }
-    }
-}
-
 const REFUSED: Reason = Reason::new(Fault::Refused, libc::ECONNREFUSED);
 const RESET: Reason = Reason::new(Fault::Reset, libc::ECONNRESET);
 const CLOSED: Reason = Reason::new(Fault::Closed, 0);
@@ -286,7 +130,7 @@ impl<P: Peer> Sim<P> {
         Sim {
             peer,
             weather,
-            fate: Fate { stream: Stream::from_seed(seed), drawn: 0 },
+            fate: Fate::new(seed),
             clock: Cell::new(START),
             lines: Vec::new(),
             ends: BTreeMap::new(),
@@ -576,12 +420,6 @@ impl<P: Peer> Sim<P> {
     }
 }
 
-/// Adds to what [`Peer::poll`] gives a datagram for a client that speaks UDP.
-pub fn datagram_to_client(datagram: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(&(datagram.len() as u32).to_le_bytes());
-    out.extend_from_slice(datagram);
-}
-
 fn key(conn: ConnId) -> (u32, u32) {
     (conn.slot, conn.generation)
 }
@@ -691,53 +529,6 @@ impl<P: Peer> Backend for Sim<P> {
             let conn = self.ready.pop_front().expect("it was just counted");
             self.serve(conn, on);
         }
-    }
-}
-
-/// A peer that sends back what it gets, after a fixed time.
-#[derive(Debug, Default)]
-pub struct Echo {
-    /// How long it thinks about each piece.
-    pub think_ns: Nanos,
-    owed: BTreeMap<(u32, u32), VecDeque<Owed>>,
-}
-
-/// What an [`Echo`] will send back, and when.
-#[derive(Debug)]
-struct Owed {
-    at: Nanos,
-    bytes: Vec<u8>,
-}
-
-impl Echo {
-    /// One that takes `think_ns` for each piece.
-    pub fn new(think_ns: Nanos) -> Echo {
-        Echo { think_ns, ..Echo::default() }
-    }
-}
-
-impl Peer for Echo {
-    fn handle_received(&mut self, conn: ConnId, bytes: &[u8], now: Nanos) {
-        self.owed
-            .entry(key(conn))
-            .or_default()
-            .push_back(Owed { at: now + self.think_ns, bytes: bytes.to_vec() });
-    }
-
-    fn handle_closed(&mut self, conn: ConnId, _now: Nanos) {
-        self.owed.remove(&key(conn));
-    }
-
-    fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next {
-        let Some(owed) = self.owed.get_mut(&key(conn)) else { return Next::At(NEVER) };
-        while let Some(Owed { at, bytes }) = owed.front() {
-            if *at > now {
-                return Next::At(*at);
-            }
-            out.extend_from_slice(bytes);
-            owed.pop_front();
-        }
-        Next::At(NEVER)
     }
 }
 
