@@ -9,6 +9,7 @@
 mod cause;
 mod pool;
 mod ring;
+mod token;
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd};
@@ -26,9 +27,7 @@ use crate::clock;
 use crate::sys::{self, WaitLimit};
 use pool::Pool;
 use ring::{Completion, Ring};
-
-/// Slots that a token has room for.
-const SLOTS_MAX: u32 = 1 << 26;
+use token::{Kind, SLOTS_MAX};
 
 /// The block for what is read from a socket that a send found broken.
 const LAST_BYTES: usize = 16 * 1024;
@@ -69,33 +68,6 @@ const RECEIVING: u8 = 8;
 const ASKED: u8 = 16;
 /// Each receive is a datagram; one without bytes says nothing, least of all that there are no more.
 const DATAGRAMS: u8 = 32;
-
-/// What an operation is for: the upper bits of its token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// Its result is of no interest.
-    Quiet = 0,
-    Receive = 1,
-    Connect = 2,
-    Writable = 3,
-}
-
-impl Kind {
-    fn token(self, conn: ConnId) -> u64 {
-        (self as u64) << 58 | u64::from(conn.slot) << 32 | u64::from(conn.generation)
-    }
-
-    fn of(token: u64) -> (Kind, ConnId) {
-        let kind = match token >> 58 {
-            1 => Kind::Receive,
-            2 => Kind::Connect,
-            3 => Kind::Writable,
-            _ => Kind::Quiet,
-        };
-        let slot = (token >> 32) as u32 & (SLOTS_MAX - 1);
-        (kind, ConnId { slot, generation: token as u32 })
-    }
-}
 
 /// Of a connection's operations: that they are asked for by its number, or by its descriptor.
 enum Handle {
@@ -553,19 +525,6 @@ mod tests {
             });
         }
         received
-    }
-
-    #[test]
-    fn a_token_says_what_and_whose() {
-        for kind in [Kind::Quiet, Kind::Receive, Kind::Connect, Kind::Writable] {
-            for conn in [
-                ConnId { slot: 0, generation: 0 },
-                ConnId { slot: SLOTS_MAX - 1, generation: u32::MAX },
-                ConnId { slot: 77, generation: 3 },
-            ] {
-                assert_eq!(Kind::of(kind.token(conn)), (kind, conn));
-            }
-        }
     }
 
     #[test]
