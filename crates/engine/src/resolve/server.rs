@@ -1,107 +1,15 @@
-//! Where connections go: the Plan's servers and source addresses resolved, and the descriptors that they take.
+//! The servers of a Plan and the addresses to connect from, resolved.
 
-use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pummel_logic::plan::{Plan, Transport};
+use pummel_logic::plan::Transport;
 
 use crate::backend::Target;
-use crate::sys::{self, Address};
-
-/// Descriptors of a process that are not connections: the standard streams, result files, sockets of the name service
-/// and of libraries.
-const DESCRIPTORS_BESIDES: u64 = 32;
-
-/// Descriptors of a worker that are not connections: its poller and its alarm.
-const DESCRIPTORS_PER_WORKER: u64 = 2;
-
-/// Why connections cannot even be begun. Each says what can be done about it.
-#[derive(Debug)]
-pub enum ConnectError {
-    /// A server's name has no form that we know.
-    ServerForm {
-        /// What was written.
-        server: String,
-    },
-    /// The name service does not know the host, or does not answer.
-    Unresolved {
-        /// What was written.
-        server: String,
-        /// What the name service said.
-        error: io::Error,
-    },
-    /// The path of a unix socket is not one for the kernel.
-    SocketPath {
-        /// What was written.
-        server: String,
-    },
-    /// A source is no IP address.
-    SourceForm {
-        /// What was written.
-        source: String,
-    },
-    /// No source address is of the kind (IPv4 or IPv6) of any address of the server.
-    SourceKind {
-        /// The server.
-        server: String,
-    },
-    /// The system does not allow so many descriptors.
-    Descriptors {
-        /// Number of connections asked for.
-        connections: u64,
-        /// Number of descriptors that they take, all told.
-        needed: u64,
-        /// Number that is allowed.
-        allowed: u64,
-    },
-}
-
-impl fmt::Display for ConnectError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ConnectError::ServerForm { server } => write!(
-                out,
-                "{server:?} is no server: use HOST:PORT, [IPV6]:PORT with a port from 1 to 65535, or the path \
-                 of a unix socket, which begins with /"
-            ),
-            ConnectError::Unresolved { server, error } => write!(
-                out,
-                "the host of {server:?} could not be resolved ({error}): check the name, or use an IP address"
-            ),
-            ConnectError::SocketPath { server } => write!(
-                out,
-                "{server:?} cannot be the path of a unix socket: the kernel takes up to 107 bytes; use a \
-                 shorter path, for example through a symbolic link"
-            ),
-            ConnectError::SourceForm { source } => {
-                write!(out, "{source:?} is no source address: use an IPv4 or IPv6 address of this machine")
-            }
-            ConnectError::SourceKind { server } => write!(
-                out,
-                "no source address can reach {server:?}: one is IPv4 and the other IPv6; give a source of the \
-                 server's kind"
-            ),
-            ConnectError::Descriptors { connections, needed, allowed } => write!(
-                out,
-                "{connections} connections need {needed} open files, but the system allows this process only \
-                 {allowed}: raise the hard limit (as root: `ulimit -Hn {needed}`, or LimitNOFILE={needed} for \
-                 a service), or ask for fewer connections"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for ConnectError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            ConnectError::Unresolved { error, .. } => Some(error),
-            _ => None,
-        }
-    }
-}
+use crate::resolve::error::ConnectError;
+use crate::sys::Address;
 
 /// Addresses to connect from, in turn over the connections; may be empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -290,38 +198,6 @@ fn split(name: &str) -> Option<(&str, u16)> {
     (!host.is_empty()).then_some((host, port))
 }
 
-/// Number of connections that a Plan asks for in this process: one for each lane of each client.
-pub fn connections(plan: &Plan) -> u64 {
-    let clients: u64 = plan.groups.iter().map(|group| u64::from(group.clients)).sum();
-    clients * plan.lanes() as u64
-}
-
-/// Number of descriptors that `connections` on `workers` take, with everything else that a process has open.
-pub fn descriptors_needed(connections: u64, workers: u32) -> u64 {
-    connections + u64::from(workers) * DESCRIPTORS_PER_WORKER + DESCRIPTORS_BESIDES
-}
-
-/// Makes sure that so many connections can be open, raising the soft limit where that helps.
-///
-/// # Errors
-/// Returns [`ConnectError::Descriptors`] when the hard limit of descriptors is below what the connections need.
-pub fn ensure_descriptors(connections: u64, workers: u32) -> Result<(), ConnectError> {
-    let needed = descriptors_needed(connections, workers);
-    sys::raise_descriptor_limit(needed).map_err(|allowed| ConnectError::Descriptors {
-        connections,
-        needed,
-        allowed,
-    })
-}
-
-/// Makes room for so many connections, or for as many as the system allows: what is more is counted as it fails.
-pub fn allow_descriptors(connections: u64, workers: u32) {
-    if let Err(allowed) = sys::raise_descriptor_limit(descriptors_needed(connections, workers)) {
-        // What is allowed is taken whole; it was there before if this fails too.
-        let _ = sys::raise_descriptor_limit(allowed);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -403,13 +279,5 @@ mod tests {
         let error = Server::resolve("127.0.0.1:7", &sources(&["::1"])).unwrap_err();
         assert!(matches!(error, ConnectError::SourceKind { .. }));
         assert!(Sources::parse(&["eth0".to_string()]).unwrap_err().to_string().contains("\"eth0\""));
-    }
-
-    #[test]
-    fn too_many_connections_are_refused_with_the_number_needed() {
-        assert_eq!(descriptors_needed(10_000, 2), 10_036);
-        ensure_descriptors(1, 1).unwrap();
-        let error = ensure_descriptors(1 << 40, 1).unwrap_err().to_string();
-        assert!(error.contains("1099511627810"), "{error}");
     }
 }

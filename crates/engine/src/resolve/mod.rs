@@ -1,0 +1,9 @@
+//! Where connections go: the Plan's servers and source addresses resolved, and the descriptors that they take.
+
+mod descriptors;
+mod error;
+mod server;
+
+pub use self::descriptors::{allow_descriptors, connections, descriptors_needed, ensure_descriptors};
+pub use self::error::ConnectError;
+pub use self::server::{Server, Sources};
