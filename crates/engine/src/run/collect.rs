@@ -17,7 +17,9 @@ use crate::backend::Reason;
 use crate::clock;
 use crate::resolve::Server;
 use crate::sys::{self, CpuTime};
-use crate::worker::messages::{LoadEnd, PhaseEnd, Told, Trouble, WorkerEnd, WorkerMessage};
+use crate::worker::message_sender::QueuedMessage;
+use crate::worker::messages::{LoadEnd, PhaseEnd, WorkerEnd, WorkerMessage};
+use crate::worker::trouble::Trouble;
 
 /// How often the watching thread looks whether the run is to be stopped.
 const WATCH: Duration = Duration::from_millis(20);
@@ -118,10 +120,14 @@ impl<'a, 'w> Collector<'a, 'w> {
     }
 
     /// Listens until every worker is through.
-    pub(super) fn collect(mut self, messages: Receiver<Told>, stop: &dyn Fn() -> bool) -> Measurement {
+    pub(super) fn collect(
+        mut self,
+        messages: Receiver<QueuedMessage>,
+        stop: &dyn Fn() -> bool,
+    ) -> Measurement {
         loop {
             match messages.recv_timeout(WATCH) {
-                Ok(told) => self.handle_message(told),
+                Ok(queued) => self.handle_message(queued),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
@@ -139,9 +145,9 @@ impl<'a, 'w> Collector<'a, 'w> {
         self.finish()
     }
 
-    fn handle_message(&mut self, told: Told) {
+    fn handle_message(&mut self, queued: QueuedMessage) {
         let plan = self.context.plan;
-        match told.message {
+        match queued.message {
             WorkerMessage::Began { phase, at, cpu } => self.began(phase, at, cpu),
             WorkerMessage::Spent { phase, cpu } => {
                 if plan.phases[phase].recorded {

@@ -19,7 +19,8 @@ use super::setup::worker_of;
 use crate::backend::Backend;
 use crate::sys;
 use crate::worker::Worker;
-use crate::worker::messages::{Line, WorkerEnd, WorkerMessage};
+use crate::worker::message_sender::MessageSender;
+use crate::worker::messages::{WorkerEnd, WorkerMessage};
 use crate::worker::population::{ChurnPhase, SpawnSchedule};
 use crate::worker::reporter::Mode;
 
@@ -34,12 +35,12 @@ pub(super) type MakeBackend<'a, B> = dyn Fn(usize) -> io::Result<B> + Sync + 'a;
 /// error. Where panics abort the process, a worker's does so too.
 pub(super) fn run_worker<C: Codec, B: Backend>(
     context: &RunContext<'_>,
-    line: Line,
+    sender: MessageSender,
     backend: &MakeBackend<'_, B>,
     codec: &C,
 ) {
-    let (worker, say) = (line.worker, line.last_word());
-    let life = AssertUnwindSafe(|| worker_main::<C, B>(context, line, backend, codec));
+    let (worker, say) = (sender.worker, sender.last_word());
+    let life = AssertUnwindSafe(|| worker_main::<C, B>(context, sender, backend, codec));
     let Err(panic) = catch_unwind(life) else { return };
     context.meeting.leave();
     let words = panic.downcast_ref::<String>().map(String::as_str);
@@ -51,11 +52,11 @@ pub(super) fn run_worker<C: Codec, B: Backend>(
 /// Runs one worker on its CPU, with its backend, through all phases.
 fn worker_main<C: Codec, B: Backend>(
     context: &RunContext<'_>,
-    line: Line,
+    sender: MessageSender,
     backend: &MakeBackend<'_, B>,
     codec: &C,
 ) {
-    let number = line.worker;
+    let number = sender.worker;
     let pinned = match context.plan.engine.cpus.as_slice() {
         [] => Ok(()),
         cpus => sys::pin_to_cpu(cpus[number % cpus.len()]),
@@ -65,12 +66,12 @@ fn worker_main<C: Codec, B: Backend>(
         Err(error) => {
             context.meeting.leave();
             let end = WorkerEnd { worker: number, failure: Some(error), ..WorkerEnd::default() };
-            line.say(WorkerMessage::Done(Box::new(end)));
+            sender.say(WorkerMessage::Done(Box::new(end)));
             return;
         }
     };
     let clients = context.process_share.clients_of_worker(context.plan, number);
-    let worker = worker_of::<C, B>(context, line, backend, &clients).speaking(codec);
+    let worker = worker_of::<C, B>(context, sender, backend, &clients).speaking(codec);
     let mut runner = PhaseRunner { context, number, clients, worker };
     let result = runner.run();
     if result.is_err() {

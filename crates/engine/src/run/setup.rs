@@ -17,19 +17,19 @@ use pummel_logic::workload::verify::stale::Writer;
 use super::context::RunContext;
 use crate::backend::Backend;
 use crate::resolve::Server;
-use crate::worker::messages::Line;
+use crate::worker::message_sender::MessageSender;
 use crate::worker::population::ChurnLimits;
 use crate::worker::reporter::{ReportOptions, WorkerReporter};
 use crate::worker::{Endpoint, Worker, WorkerLimits, WorkerSetup};
 
-/// Makes the worker that `line` belongs to, with these clients, without a connection yet.
+/// Makes the worker that `sender` belongs to, with these clients, without a connection yet.
 pub(super) fn worker_of<C: Codec, B: Backend>(
     context: &RunContext<'_>,
-    line: Line,
+    sender: MessageSender,
     backend: B,
     clients: &[ClientId],
 ) -> Worker<C, B> {
-    let number = line.worker;
+    let number = sender.worker;
     let setup = setup_of(context, clients);
     let options = report_options_of(context, &setup.endpoints);
     let verbs = recorded_verbs(context.plan);
@@ -37,7 +37,7 @@ pub(super) fn worker_of<C: Codec, B: Backend>(
         let interval = Interval::new(context.plan.groups.iter().map(|_| verbs.iter().copied()));
         Box::new(interval.counting(context.wants.outstanding).of_worker(number))
     });
-    let reporter = WorkerReporter::new(line, intervals, options);
+    let reporter = WorkerReporter::new(sender, intervals, options);
     Worker::new(backend, setup, limits_of(context.plan), shared_of(context, number), reporter)
         .churn_limits(churn_limits_of(context, number))
 }

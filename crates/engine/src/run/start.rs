@@ -25,7 +25,7 @@ use crate::backend::epoll::Epoll;
 use crate::backend::tls::{Setup, Tls};
 use crate::backend::uring::Uring;
 use crate::worker::meeting::Meeting;
-use crate::worker::messages::Line;
+use crate::worker::message_sender::MessageSender;
 
 /// A run that is about to start.
 pub(super) struct Start<'a, 'w> {
@@ -139,10 +139,10 @@ impl Threads<'_, '_> {
             for worker in 0..workers {
                 let (spare, returned) = mpsc::channel();
                 spares.push(spare);
-                let line = Line::new(worker, messages.clone(), returned);
+                let sender = MessageSender::new(worker, messages.clone(), returned);
                 let spawned = thread::Builder::new()
                     .name(format!("worker-{worker}"))
-                    .spawn_scoped(scope, move || run_worker::<C, B>(context, line, backend, codec));
+                    .spawn_scoped(scope, move || run_worker::<C, B>(context, sender, backend, codec));
                 if let Err(error) = spawned {
                     (worker..workers).for_each(|_| context.meeting.leave());
                     return Err(RunError::Kernel("a thread could not be started", error));

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::worker::messages::{Departure, Trouble};
+use crate::worker::messages::Departure;
+use crate::worker::trouble::Trouble;
 
 /// Ends that are handed over together.
 const DEPARTURES: usize = 1024;

@@ -8,9 +8,9 @@ use pummel_logic::time::{NEVER, Nanos};
 
 use crate::backend::{Backend, Close, Reason};
 use crate::worker::connections::State;
-use crate::worker::messages::Trouble;
 use crate::worker::population::Population;
 use crate::worker::state::{CloseCause, WorkerState};
+use crate::worker::trouble::Trouble;
 
 /// Looks at the connections whose time in the wheel has come, and gives up those that are late.
 #[inline]

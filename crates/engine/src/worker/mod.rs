@@ -12,6 +12,7 @@ mod events;
 mod expiry;
 mod load_model;
 pub mod meeting;
+pub(crate) mod message_sender;
 pub mod messages;
 pub mod opening;
 pub mod population;
@@ -21,6 +22,7 @@ mod sending;
 mod setup;
 pub mod silence;
 mod state;
+pub mod trouble;
 
 use std::io;
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pummel_engine::backend::dial::{self, failure_of};
 use pummel_engine::backend::sim::{Admission, Next, Peer, Sim, Weather};
 use pummel_engine::backend::{Backend, Close, ConnId, Event, Handed, Target};
-use pummel_engine::worker::messages::Trouble;
+use pummel_engine::worker::trouble::Trouble;
 use pummel_logic::measure::churn::Churn;
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::plan::{Arrivals, Births, Crowd, Depth, Gap, Login, Plan, Protocol, Sequence, Stop};

@@ -17,7 +17,6 @@ use crate::backend::dial::failure_of;
 use crate::backend::{Backend, Close, ConnId, Reason};
 use crate::worker::connections::{Connection, State};
 use crate::worker::load_model::LoadModel;
-use crate::worker::messages::Trouble;
 use crate::worker::opening::retry_pause;
 use crate::worker::population::lifetime::{DEPARTURE_DRAWS_MAX, Lifetime};
 use crate::worker::population::resident;
@@ -26,6 +25,7 @@ use crate::worker::population::spawner::{ChurnLimits, ChurnPhase, Spawner};
 use crate::worker::replies::{Replies, ReplyAccount, WeighedReplies};
 use crate::worker::setup::Endpoint;
 use crate::worker::state::{ClientEntry, CloseCause, WorkerState};
+use crate::worker::trouble::Trouble;
 
 /// Clients that may come in one turn, so that those that are there get theirs.
 const SPAWNS_PER_TURN: usize = 64;

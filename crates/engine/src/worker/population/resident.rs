@@ -7,9 +7,9 @@ use pummel_logic::time::Nanos;
 
 use crate::backend::{Backend, Reason};
 use crate::worker::load_model::LoadModel;
-use crate::worker::messages::Trouble;
 use crate::worker::replies::{Replies, ReplyAccount};
 use crate::worker::state::{CloseCause, WorkerState};
+use crate::worker::trouble::Trouble;
 
 /// The model of clients that stay.
 #[derive(Debug)]

@@ -1,29 +1,26 @@
 //! Everything that one worker writes down while it works.
 
+mod connections;
+mod requests;
+mod value_checks;
+
 use pummel_logic::connection::inflight::CheckState;
-use pummel_logic::connection::session::{Answer, Stamp};
-use pummel_logic::measure::churn::Churn;
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::{Bytes, WorkerTime};
-use pummel_logic::measure::recorder::{Sample, Tally};
+use pummel_logic::measure::recorder::Tally;
 use pummel_logic::plan::memory::INTERVALS_PER_WORKER;
-use pummel_logic::protocol::udp;
-use pummel_logic::protocol::{Malformed, Outcome, Verb};
+use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
-use pummel_logic::unsent::Unsent;
-use pummel_logic::workload::key::KEY_MAX_BYTES;
 use pummel_logic::workload::request::Shared;
 use pummel_logic::workload::sequence::Weight;
 use pummel_logic::workload::value::Version;
-use pummel_logic::workload::verify::check::{Check, Verdict};
 
-use crate::backend::{Reason, TlsHandshake};
+use self::value_checks::ValueChecks;
 use crate::worker::churn_account::ChurnAccount;
 use crate::worker::departures::Departures;
-use crate::worker::messages::{
-    ConnectionEvent, Departure, Line, LoadEnd, Messages, PhaseEnd, PhaseFate, Row, Trouble, WorkerEnd,
-    WorkerMessage,
-};
+use crate::worker::message_sender::MessageSender;
+use crate::worker::messages::{Departure, LoadEnd, PhaseEnd, PhaseFate, Row, WorkerEnd, WorkerMessage};
+use crate::worker::trouble::Trouble;
 
 /// A turn that takes longer is a stall.
 const STALL_NS: Nanos = MILLISECOND;
@@ -38,15 +35,6 @@ pub const INTERVALS_AT_START: usize = 3;
 /// Rows that are handed over together.
 const ROWS: usize = 4096;
 
-/// Different messages of servers that are kept, and bytes of each.
-const MESSAGES: (usize, usize) = (8, 200);
-
-/// How often the same message of servers is passed on at once.
-const COMPLAINTS: u64 = 10;
-
-/// First bytes of a malformed reply that are kept.
-const MALFORMED_BYTES: usize = 40;
-
 /// How a phase is written down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -59,7 +47,7 @@ pub enum Mode {
 /// What one worker writes down.
 #[derive(Debug)]
 pub struct WorkerReporter {
-    line: Line,
+    sender: MessageSender,
     mode: Mode,
     phase: usize,
     begin: Nanos,
@@ -90,8 +78,7 @@ pub struct WorkerReporter {
     /// Whether stamps are to be expected.
     stamped: bool,
     mend: bool,
-    checks: Vec<Option<Passing>>,
-    checks_grow: bool,
+    checks: ValueChecks,
     first_connection: u64,
     rows: Option<Vec<Row>>,
     departures: Option<Box<Departures>>,
@@ -109,15 +96,6 @@ pub struct WorkerReporter {
     open: u64,
     /// The server of the first request over UDP that was given up.
     late: Option<u32>,
-}
-
-/// A value that is being checked as it passes.
-#[derive(Clone, Copy, Debug)]
-struct Passing {
-    key: u64,
-    check: Check,
-    /// What the read remembers that it was begun for.
-    check_state: CheckState,
 }
 
 /// What a worker is to write down.
@@ -145,9 +123,9 @@ pub struct ReportOptions {
 }
 
 impl WorkerReporter {
-    /// An empty reporter that hands over to `line`, and writes slices to these intervals at first.
+    /// An empty reporter that hands over to `sender`, and writes slices to these intervals at first.
     pub fn new(
-        line: Line,
+        sender: MessageSender,
         intervals: [Box<Interval>; INTERVALS_AT_START],
         options: ReportOptions,
     ) -> WorkerReporter {
@@ -155,7 +133,7 @@ impl WorkerReporter {
         stock.extend(intervals);
         let Some(interval) = stock.pop() else { unreachable!("there are several") };
         WorkerReporter {
-            line,
+            sender,
             mode: Mode::Count,
             phase: 0,
             begin: 0,
@@ -175,8 +153,7 @@ impl WorkerReporter {
             abandoning: false,
             stamped: options.stamped,
             mend: false,
-            checks: vec![None; options.checks],
-            checks_grow: options.checks_grow,
+            checks: ValueChecks::new(options.checks, options.checks_grow),
             first_connection: options.first_connection,
             rows: options.rows.then(|| Vec::with_capacity(ROWS)),
             departures: options.departures.then(Box::default),
@@ -242,7 +219,7 @@ impl WorkerReporter {
         match self.mode {
             Mode::Count => {
                 // What is not said now is said with the next progress.
-                if self.line.offer(WorkerMessage::Progress { phase: self.phase, ended: self.ended }) {
+                if self.sender.offer(WorkerMessage::Progress { phase: self.phase, ended: self.ended }) {
                     self.ended = 0;
                 }
                 self.next_tick = now + PROGRESS_NS;
@@ -273,7 +250,7 @@ impl WorkerReporter {
         });
         self.stored = load.as_ref().map_or(0, |load| load.counts.outcomes.stored);
         let elapsed_ns = now.saturating_sub(self.begin);
-        self.line.say(WorkerMessage::Phase(Box::new(PhaseEnd {
+        self.sender.say(WorkerMessage::Phase(Box::new(PhaseEnd {
             phase: self.phase,
             tally: std::mem::take(&mut self.tally),
             bytes: std::mem::take(&mut self.bytes),
@@ -293,22 +270,22 @@ impl WorkerReporter {
 
     /// Says something to the thread that watches that must not be lost.
     pub fn say(&self, note: WorkerMessage) {
-        self.line.say(note);
+        self.sender.say(note);
     }
 
     /// Says something to the thread that watches; it is counted as dropped where too much waits to be heard.
     fn offer(&mut self, note: WorkerMessage) {
-        self.end.messages_dropped += u64::from(!self.line.offer(note));
+        self.end.messages_dropped += u64::from(!self.sender.offer(note));
     }
 
     /// Ends the run.
     pub fn finish(mut self, failure: Option<std::io::Error>) {
         self.end.churn = self.churn_account.take().map(|churn_account| Box::new(churn_account.churn));
         self.end.failure = failure;
-        self.end.worker = self.line.worker;
+        self.end.worker = self.sender.worker;
         let late = self.late.map(|server| (server, Trouble::TimedOut));
         self.end.trouble = self.end.trouble.take().or(late);
-        self.line.say(WorkerMessage::Done(Box::new(self.end)));
+        self.sender.say(WorkerMessage::Done(Box::new(self.end)));
     }
 
     /// The last slice has no tick: what comes in the drain belongs to it.
@@ -319,7 +296,7 @@ impl WorkerReporter {
     /// Hands over the slice that ended at its tick, where there is an interval to go on with, and one more, which the end
     /// of the phase needs. Otherwise the worker goes on in the same interval.
     fn hand_over_if_spare(&mut self, end_ns: Nanos, next: u64) {
-        self.stock.extend(self.line.spares.try_iter());
+        self.stock.extend(self.sender.spares.try_iter());
         while self.stock.len() < 2 {
             let Some(spare) = self.another() else { return };
             self.stock.push(spare);
@@ -333,18 +310,18 @@ impl WorkerReporter {
     #[cold]
     fn another(&mut self) -> Option<Box<Interval>> {
         if self.owned == INTERVALS_PER_WORKER {
-            return if self.waits { self.line.spares.recv().ok() } else { None };
+            return if self.waits { self.sender.spares.recv().ok() } else { None };
         }
         self.owned += 1;
         let groups = self.interval.groups.iter().map(|_| std::iter::empty::<Verb>());
         let interval = Interval::new(groups).counting(self.interval.outstanding.is_some());
-        Some(Box::new(interval.of_worker(self.line.worker)))
+        Some(Box::new(interval.of_worker(self.sender.worker)))
     }
 
     /// Hands over the last slice of a phase. The interval that was kept for that may be missing only where those of the
     /// phase before are not back yet, which they are soon, since all workers are through with that phase.
     fn hand_over_last(&mut self, end_ns: Nanos) {
-        let spare = self.stock.pop().or_else(|| self.line.spares.recv().ok());
+        let spare = self.stock.pop().or_else(|| self.sender.spares.recv().ok());
         if let Some(spare) = spare {
             // No slice of this phase waits for this worker any more.
             self.hand_over(spare, end_ns, u64::MAX);
@@ -359,230 +336,7 @@ impl WorkerReporter {
             load.counts.merge(&full.counts());
             load.sent_bytes += full.bytes.sent;
         }
-        self.line.say(WorkerMessage::Slice { interval: full, worker: self.line.worker, next });
-    }
-
-    /// Hands over the rows that were gathered, or drops them where too many wait to be taken.
-    fn hand_over_rows(&mut self) {
-        let Some(rows) = self.rows.as_mut().filter(|rows| !rows.is_empty()) else { return };
-        let count = rows.len() as u64;
-        let list = match rows.len() {
-            ROWS => std::mem::replace(rows, Vec::with_capacity(ROWS)),
-            _ => {
-                // Few rows take the memory of few.
-                let few = rows.to_vec();
-                rows.clear();
-                few
-            }
-        };
-        if !self.line.offer(WorkerMessage::Rows(list)) {
-            self.end.rows_dropped += count;
-        }
-    }
-
-    /// Requests were handed to a connection, one after the other; its client has so many outstanding now.
-    #[inline]
-    pub fn asked(&mut self, requests: u32, outstanding: u32) {
-        self.busy = true;
-        if let Some(histogram) = &mut self.interval.outstanding {
-            (0..requests).for_each(|n| histogram.record(outstanding.saturating_sub(n).into()));
-        }
-    }
-
-    /// A connection was asked for, which is work of this turn.
-    pub fn dialled(&mut self) {
-        self.busy = true;
-    }
-
-    /// Bytes were handed to the kernel.
-    #[inline]
-    pub fn sent(&mut self, bytes: usize) {
-        match self.mode {
-            Mode::Record(_) => self.interval.bytes.sent += bytes as u64,
-            Mode::Count => self.bytes.sent += bytes as u64,
-        }
-    }
-
-    /// Bytes came that ended `answered` requests.
-    #[inline]
-    pub fn received(&mut self, bytes: usize, answered: u32) {
-        self.busy = true;
-        match self.mode {
-            Mode::Record(_) => {
-                self.interval.bytes.received += bytes as u64;
-                if self.stamped {
-                    self.interval.turns.stamps.shared += u64::from(answered.saturating_sub(1));
-                }
-            }
-            Mode::Count => self.bytes.received += bytes as u64,
-        }
-    }
-
-    /// A request ended.
-    #[inline(always)]
-    pub fn answer(&mut self, group: usize, client: u64, answer: &Answer<'_>, message: &[u8]) {
-        match self.mode {
-            Mode::Count => return self.count(&{ *answer }, message),
-            Mode::Record(_) if self.abandoning => self.give_up(group, &{ *answer }),
-            Mode::Record(_) if self.choosy[group] && !succeeded(answer.outcome) => {
-                self.interval.groups[group].record_slipped(&sample_of(answer));
-            }
-            Mode::Record(_) => self.interval.groups[group].record(&sample_of(answer)),
-        }
-        if answer.stamp != Stamp::Nothing {
-            self.answered_at = self.answered_at.max(answer.arrived);
-        }
-        match answer.stamp {
-            Stamp::Kernel | Stamp::Nothing => {}
-            Stamp::Missing => self.interval.turns.stamps.missing += u64::from(self.stamped),
-            Stamp::Rejected => {
-                self.interval.turns.stamps.rejected += 1;
-                self.mend = true;
-            }
-        }
-        if let Outcome::Error(_) = answer.outcome {
-            self.message(message);
-        }
-        if self.watched {
-            self.watch(group, client, &{ *answer });
-        }
-    }
-
-    /// Hands a request to those that read every single one: the rows and the account of churning clients.
-    #[inline(never)]
-    fn watch(&mut self, group: usize, client: u64, answer: &Answer<'_>) {
-        self.row(group, client, answer);
-        if let Some(churn_account) = &mut self.churn_account {
-            churn_account.answer(answer);
-        }
-    }
-
-    /// A request ended in a phase that is not recorded.
-    #[inline(never)]
-    fn count(&mut self, answer: &Answer<'_>, message: &[u8]) {
-        let verb = answer.ticket.verb;
-        self.ended += 1;
-        match (self.abandoning, answer.sent) {
-            (false, _) => self.tally.record(&sample_of(answer)),
-            (true, NEVER) => self.tally.unsent(verb, 1),
-            (true, _) => self.tally.unfinished(verb, 1),
-        }
-        if let Outcome::Error(_) = answer.outcome {
-            self.message(message);
-        }
-    }
-
-    /// A request ended because its phase is over.
-    #[cold]
-    fn give_up(&mut self, group: usize, answer: &Answer<'_>) {
-        let recorder = &mut self.interval.groups[group];
-        match answer.sent {
-            NEVER => recorder.unsent(answer.ticket.verb, 1),
-            _ => recorder.record_unfinished(&sample_of(answer)),
-        }
-    }
-
-    #[cold]
-    fn row(&mut self, group: usize, client: u64, answer: &Answer<'_>) {
-        let ticket = answer.ticket;
-        let Some(rows) = &mut self.rows else { return };
-        rows.push(Row {
-            due: ticket.due,
-            ready: ticket.ready,
-            sent: answer.sent,
-            arrived: if self.abandoning { NEVER } else { answer.arrived },
-            read: if answer.stamp == Stamp::Nothing { NEVER } else { answer.read },
-            verb: ticket.verb,
-            outcome: answer.outcome,
-            key: ticket.key,
-            client,
-            group: group as u16,
-        });
-        if rows.len() == ROWS {
-            self.hand_over_rows();
-        }
-    }
-
-    fn hand_over_departures(&mut self) {
-        let gone = self.departures.as_mut().map(|departures| departures.take());
-        if let Some(gone) = gone.filter(|gone| !gone.is_empty()) {
-            self.offer_departures(gone);
-        }
-    }
-
-    fn offer_departures(&mut self, gone: Vec<Departure>) {
-        let count = gone.len() as u64;
-        if !self.line.offer(WorkerMessage::Departures(gone)) {
-            self.end.messages_dropped += count;
-        }
-    }
-
-    /// The connection in this slot is the one that something went wrong with last.
-    pub fn failed(&mut self, slot: usize) {
-        if let Some(departures) = &mut self.departures {
-            departures.failed(slot);
-        }
-    }
-
-    /// The client in this slot is gone.
-    pub fn retired(&mut self, slot: usize, departure: impl FnOnce() -> Departure) {
-        let Some(departures) = &mut self.departures else { return };
-        let gone = departures.add(slot, departure());
-        match (self.mode, gone) {
-            (Mode::Count, _) => drop(departures.take()),
-            (Mode::Record(_), Some(gone)) => self.offer_departures(gone),
-            (Mode::Record(_), None) => {}
-        }
-    }
-
-    /// The account of clients that come and go, where they do and are measured.
-    pub fn churn(&mut self) -> Option<&mut Churn> {
-        match self.mode {
-            Mode::Record(_) => self.churn_account.as_mut().map(|churn_account| &mut churn_account.churn),
-            Mode::Count => None,
-        }
-    }
-
-    /// The reply that is handed over next has so many bytes.
-    pub fn weigh(&mut self, bytes: u64) {
-        if let Some(churn_account) = &mut self.churn_account {
-            churn_account.reply_bytes = bytes;
-        }
-    }
-
-    /// The request that is handed over next ends with its connection; `whole`: all of it was sent.
-    pub fn parted(&mut self, whole: bool) {
-        if let Some(churn_account) = &mut self.churn_account {
-            churn_account.cut = !whole;
-        }
-    }
-
-    /// Values are checked on so many connections.
-    pub fn make_room(&mut self, connections: usize) {
-        if !self.checks.is_empty() || self.checks_grow {
-            self.checks.resize(connections, None);
-        }
-    }
-
-    /// Requests that were due were never sent.
-    pub fn unsent(&mut self, group: usize, unsent: Unsent) {
-        let Unsent { verb, requests, estimated } = unsent;
-        match self.mode {
-            Mode::Record(_) => {
-                let recorder = &mut self.interval.groups[group];
-                recorder.unsent(verb, requests);
-                recorder.estimated(verb, estimated);
-            }
-            Mode::Count => {
-                self.tally.unsent(verb, requests);
-                self.tally.estimated(verb, estimated);
-            }
-        }
-    }
-
-    /// Requests that end are unfinished as long as `abandoning` is set.
-    pub fn abandon(&mut self, abandoning: bool) {
-        self.abandoning = abandoning;
+        self.sender.say(WorkerMessage::Slice { interval: full, worker: self.sender.worker, next });
     }
 
     /// Whether a receive stamp was impossible since this was asked last.
@@ -618,104 +372,45 @@ impl WorkerReporter {
         }
     }
 
-    /// A connection is open, `took` after it was asked for; `again`: it was open before.
-    pub fn opened(&mut self, server: u32, took: Nanos, again: bool) {
-        if again {
-            self.offer(WorkerMessage::Connection { server, event: ConnectionEvent::Back });
-        }
-        self.end.connect.record(took);
-        self.end.reconnected += u64::from(again);
-    }
-
-    /// A TLS handshake ended well.
-    pub fn shook_hands(&mut self, handshake: TlsHandshake) {
-        self.end.handshake.record(handshake.took);
-        self.end.resumed += u64::from(handshake.resumed);
-    }
-
-    /// A connection could not be opened.
-    pub fn not_opened(&mut self, server: u32, reason: Reason) {
-        self.end.failed += 1;
-        self.trouble(server, Trouble::NotOpened(reason));
-    }
-
-    /// An open connection is lost.
-    pub fn lost(&mut self, server: u32, trouble: Trouble) {
-        self.offer(WorkerMessage::Connection { server, event: ConnectionEvent::Lost });
-        self.end.lost += 1;
-        self.trouble(server, trouble);
-    }
-
-    fn trouble(&mut self, server: u32, trouble: Trouble) {
-        if let Some(departures) = &mut self.departures {
-            departures.note(&trouble);
-        }
-        self.end.trouble.get_or_insert((server, trouble));
-    }
-
-    /// A connection is not opened again.
-    pub fn gone(&mut self) {
-        self.line.say(WorkerMessage::Gone);
-    }
-
-    /// A request was given up whose connection goes on.
-    pub fn late(&mut self, server: u32) {
-        self.late.get_or_insert(server);
-    }
-
-    /// What became of datagrams on a connection.
-    pub fn add_datagrams(&mut self, counts: &udp::Counts) {
-        self.end.udp.merge(counts);
-    }
-
-    /// What the peer said is not what its protocol allows.
-    pub fn malformed(&mut self, server: u32, malformed: Malformed, bytes: &[u8]) {
-        let shown = bytes[..bytes.len().min(MALFORMED_BYTES)].to_vec();
-        self.lost(server, Trouble::Malformed(malformed.0, shown));
-    }
-
-    /// A request that asked for no reply has failed, after it was counted as handed over.
-    pub fn quiet_error(&mut self, message: &[u8]) {
-        self.end.noreply_errors += 1;
-        self.message(message);
-    }
-
-    fn message(&mut self, message: &[u8]) {
-        if message.is_empty() {
-            return;
-        }
-        let message = &message[..message.len().min(MESSAGES.1)];
-        if let Some(load) = &mut self.load {
-            note_message(&mut load.messages, message);
-        }
-        // A load that is recorded is measured as well.
-        if self.load.is_none() || self.mode != Mode::Count {
-            note_message(&mut self.end.messages, message);
+    /// Hands over the rows that were gathered, or drops them where too many wait to be taken.
+    fn hand_over_rows(&mut self) {
+        let Some(rows) = self.rows.as_mut().filter(|rows| !rows.is_empty()) else { return };
+        let count = rows.len() as u64;
+        let list = match rows.len() {
+            ROWS => std::mem::replace(rows, Vec::with_capacity(ROWS)),
+            _ => {
+                // Few rows take the memory of few.
+                let few = rows.to_vec();
+                rows.clear();
+                few
+            }
+        };
+        if !self.sender.offer(WorkerMessage::Rows(list)) {
+            self.end.rows_dropped += count;
         }
     }
 
-    /// What clients with windows counted and found, on this connection, and what the server said.
-    pub fn window(&mut self, slot: usize, shared: &mut Shared, message: &[u8]) {
-        let counts = shared.take_window_counts();
-        if let Mode::Record(_) = self.mode {
-            self.interval.window.merge(&counts);
-        }
-        let connection = self.first_connection + slot as u64;
-        for finding in shared.take_findings() {
-            self.offer(WorkerMessage::Finding { connection, finding: Box::new(finding) });
-        }
-        if message.is_empty() {
-            return;
-        }
-        let known = &self.end.messages;
-        let kept = &message[..message.len().min(MESSAGES.1)];
-        if known.iter().any(|(text, count)| text == kept && *count <= COMPLAINTS) {
-            self.offer(WorkerMessage::Complaint { connection, words: kept.to_vec() });
+    fn hand_over_departures(&mut self) {
+        let gone = self.departures.as_mut().map(|departures| departures.take());
+        if let Some(gone) = gone.filter(|gone| !gone.is_empty()) {
+            self.offer_departures(gone);
         }
     }
 
-    /// A value of `size` bytes begins to pass that is to be checked: that of the key with index `key`, which a read with
-    /// this check_state asked for.
+    fn offer_departures(&mut self, gone: Vec<Departure>) {
+        let count = gone.len() as u64;
+        if !self.sender.offer(WorkerMessage::Departures(gone)) {
+            self.end.messages_dropped += count;
+        }
+    }
+
+    /// Makes room for the checks of values on `connections` connections.
+    pub fn make_room(&mut self, connections: usize) {
+        self.checks.make_room(connections);
+    }
+
+    /// Begins the check of a value of `size` bytes on the connection in `slot`. `key` is the index of its key, and
+    /// `check_state` belongs to the read that asked for it.
     pub fn begin_check(
         &mut self,
         slot: usize,
@@ -724,78 +419,29 @@ impl WorkerReporter {
         size: u64,
         shared: &Shared,
     ) {
-        let check = Check::begin(shared.values(), key, size);
-        self.checks[slot] = Some(Passing { key, check, check_state });
+        self.checks.begin(slot, key, check_state, size, shared);
     }
 
-    /// Some of its bytes pass.
+    /// Checks the next bytes of the value on the connection in `slot`.
     #[inline]
     pub fn check(&mut self, slot: usize, bytes: &[u8], shared: &Shared) {
-        if let Some(passing) = &mut self.checks[slot] {
-            passing.check.body(shared.values(), bytes);
-        }
+        self.checks.check(slot, bytes, shared);
     }
 
-    /// It has passed. `is_stale` says whether its version was certainly overwritten when the read was sent.
+    /// Ends the check on the connection in `slot`, if there is one. `is_stale` says whether a version of a value was
+    /// certainly overwritten when the read of it was sent.
     pub fn end_check(
         &mut self,
         slot: usize,
         shared: &Shared,
         is_stale: impl Fn(CheckState, u64, Version) -> bool,
     ) {
-        let Some(passing) = self.checks.get_mut(slot).and_then(Option::take) else { return };
-        let verdict = passing.check.end(shared.values());
-        let verify = &mut self.end.verify;
-        verify.checked += 1;
-        match verdict {
-            Verdict::Good(version) => {
-                verify.stale += u64::from(is_stale(passing.check_state, passing.key, version))
-            }
-            Verdict::Pieces | Verdict::Counter => {}
-            Verdict::Short => verify.short += 1,
-            Verdict::Bad(damage) => {
-                let mut key = [0; KEY_MAX_BYTES];
-                verify.fail(shared.keys().key(passing.key, &mut key), damage.words());
-            }
-        }
+        self.checks.end(slot, shared, is_stale, &mut self.end.verify);
     }
 
-    /// What was passing by on a connection, if anything, has no end.
+    /// Drops the check on the connection in `slot`, if there is one, since its value has no end.
     pub fn drop_check(&mut self, slot: usize) {
-        if let Some(passing) = self.checks.get_mut(slot) {
-            *passing = None;
-        }
-    }
-}
-
-/// Counts what a server said, beside at most so many other messages.
-fn note_message(known: &mut Messages, message: &[u8]) {
-    if let Some((_, count)) = known.iter_mut().find(|(text, _)| text == message) {
-        *count += 1;
-    } else if known.len() < MESSAGES.0 {
-        known.push((message.to_vec(), 1));
-    }
-}
-
-/// Whether a read found something, or a store stored.
-fn succeeded(outcome: Outcome) -> bool {
-    matches!(outcome, Outcome::Hit | Outcome::Stored)
-}
-
-#[inline]
-fn sample_of(answer: &Answer<'_>) -> Sample {
-    let ticket = answer.ticket;
-    Sample {
-        verb: ticket.verb,
-        outcome: answer.outcome,
-        keys: u32::from(ticket.keys),
-        hits: answer.hits,
-        due: ticket.due,
-        ready: ticket.ready,
-        sent: answer.sent,
-        arrived: answer.arrived,
-        read: answer.read,
-        noreply: answer.stamp == Stamp::Nothing,
+        self.checks.drop_check(slot);
     }
 }
 
@@ -804,12 +450,14 @@ mod tests {
     use std::sync::mpsc::{Receiver, Sender, channel};
 
     use pummel_logic::connection::inflight::{AnswerUse, CheckState, Origin, Ticket};
+    use pummel_logic::connection::session::{Answer, Stamp};
+    use pummel_logic::protocol::Outcome;
 
     use super::*;
-    use crate::worker::messages::{ROWS_WAITING_MAX, Told};
+    use crate::worker::message_sender::{QueuedMessage, ROWS_WAITING_MAX};
 
     /// A reporter of one group, what it says, and where its intervals come back.
-    fn reporter(rows: bool) -> (WorkerReporter, Receiver<Told>, Sender<Box<Interval>>) {
+    fn reporter(rows: bool) -> (WorkerReporter, Receiver<QueuedMessage>, Sender<Box<Interval>>) {
         let ((messages, heard), (spare, spares)) = (channel(), channel());
         let options = ReportOptions {
             checks: 0,
@@ -823,7 +471,7 @@ mod tests {
             successes_only: vec![false],
         };
         let intervals = std::array::from_fn(|_| Box::new(Interval::new([[Verb::Get]]).of_worker(3)));
-        (WorkerReporter::new(Line::new(3, messages, spares), intervals, options), heard, spare)
+        (WorkerReporter::new(MessageSender::new(3, messages, spares), intervals, options), heard, spare)
     }
 
     fn fate() -> PhaseFate {
@@ -832,8 +480,8 @@ mod tests {
 
     /// The slices that were handed over.
     #[allow(clippy::vec_box, reason = "intervals go from hand to hand in their boxes")]
-    fn slices(heard: &Receiver<Told>) -> Vec<Box<Interval>> {
-        let slice = |told: Told| match told.message {
+    fn slices(heard: &Receiver<QueuedMessage>) -> Vec<Box<Interval>> {
+        let slice = |queued: QueuedMessage| match queued.message {
             WorkerMessage::Slice { interval, .. } => Some(interval),
             _ => None,
         };
@@ -910,7 +558,9 @@ mod tests {
         reporter.end_phase(1, fate());
         let dropped = reporter.end.rows_dropped;
         assert_eq!(dropped, 3 * ROWS as u64 + 5);
-        let rows = |told: Told| if let WorkerMessage::Rows(rows) = told.message { rows.len() } else { 0 };
+        let rows = |queued: QueuedMessage| {
+            if let WorkerMessage::Rows(rows) = queued.message { rows.len() } else { 0 }
+        };
         assert_eq!(heard.try_iter().map(rows).sum::<usize>(), ROWS_WAITING_MAX);
     }
 }

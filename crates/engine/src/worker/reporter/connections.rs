@@ -1,0 +1,167 @@
+//! What a worker writes down of its connections, of clients that come and go, and of what servers say.
+
+use pummel_logic::measure::churn::Churn;
+use pummel_logic::protocol::{Malformed, udp};
+use pummel_logic::time::Nanos;
+use pummel_logic::workload::request::Shared;
+
+use crate::backend::{Reason, TlsHandshake};
+use crate::worker::messages::{ConnectionEvent, Departure, Messages, WorkerMessage};
+use crate::worker::reporter::{Mode, WorkerReporter};
+use crate::worker::trouble::Trouble;
+
+/// Different messages of servers that are kept, and bytes of each.
+const MESSAGES: (usize, usize) = (8, 200);
+
+/// How often the same message of servers is passed on at once.
+const COMPLAINTS: u64 = 10;
+
+/// First bytes of a malformed reply that are kept.
+const MALFORMED_BYTES: usize = 40;
+
+impl WorkerReporter {
+    /// A connection is open, `took` after it was asked for; `again`: it was open before.
+    pub fn opened(&mut self, server: u32, took: Nanos, again: bool) {
+        if again {
+            self.offer(WorkerMessage::Connection { server, event: ConnectionEvent::Back });
+        }
+        self.end.connect.record(took);
+        self.end.reconnected += u64::from(again);
+    }
+
+    /// A TLS handshake ended well.
+    pub fn shook_hands(&mut self, handshake: TlsHandshake) {
+        self.end.handshake.record(handshake.took);
+        self.end.resumed += u64::from(handshake.resumed);
+    }
+
+    /// A connection could not be opened.
+    pub fn not_opened(&mut self, server: u32, reason: Reason) {
+        self.end.failed += 1;
+        self.trouble(server, Trouble::NotOpened(reason));
+    }
+
+    /// An open connection is lost.
+    pub fn lost(&mut self, server: u32, trouble: Trouble) {
+        self.offer(WorkerMessage::Connection { server, event: ConnectionEvent::Lost });
+        self.end.lost += 1;
+        self.trouble(server, trouble);
+    }
+
+    fn trouble(&mut self, server: u32, trouble: Trouble) {
+        if let Some(departures) = &mut self.departures {
+            departures.note(&trouble);
+        }
+        self.end.trouble.get_or_insert((server, trouble));
+    }
+
+    /// A connection is not opened again.
+    pub fn gone(&mut self) {
+        self.sender.say(WorkerMessage::Gone);
+    }
+
+    /// A request was given up whose connection goes on.
+    pub fn late(&mut self, server: u32) {
+        self.late.get_or_insert(server);
+    }
+
+    /// What became of datagrams on a connection.
+    pub fn add_datagrams(&mut self, counts: &udp::Counts) {
+        self.end.udp.merge(counts);
+    }
+
+    /// What the peer said is not what its protocol allows.
+    pub fn malformed(&mut self, server: u32, malformed: Malformed, bytes: &[u8]) {
+        let shown = bytes[..bytes.len().min(MALFORMED_BYTES)].to_vec();
+        self.lost(server, Trouble::Malformed(malformed.0, shown));
+    }
+
+    /// A request that asked for no reply has failed, after it was counted as handed over.
+    pub fn quiet_error(&mut self, message: &[u8]) {
+        self.end.noreply_errors += 1;
+        self.message(message);
+    }
+
+    pub(super) fn message(&mut self, message: &[u8]) {
+        if message.is_empty() {
+            return;
+        }
+        let message = &message[..message.len().min(MESSAGES.1)];
+        if let Some(load) = &mut self.load {
+            note_message(&mut load.messages, message);
+        }
+        // A load that is recorded is measured as well.
+        if self.load.is_none() || self.mode != Mode::Count {
+            note_message(&mut self.end.messages, message);
+        }
+    }
+
+    /// What clients with windows counted and found, on this connection, and what the server said.
+    pub fn window(&mut self, slot: usize, shared: &mut Shared, message: &[u8]) {
+        let counts = shared.take_window_counts();
+        if let Mode::Record(_) = self.mode {
+            self.interval.window.merge(&counts);
+        }
+        let connection = self.first_connection + slot as u64;
+        for finding in shared.take_findings() {
+            self.offer(WorkerMessage::Finding { connection, finding: Box::new(finding) });
+        }
+        if message.is_empty() {
+            return;
+        }
+        let known = &self.end.messages;
+        let kept = &message[..message.len().min(MESSAGES.1)];
+        if known.iter().any(|(text, count)| text == kept && *count <= COMPLAINTS) {
+            self.offer(WorkerMessage::Complaint { connection, words: kept.to_vec() });
+        }
+    }
+
+    /// The connection in this slot is the one that something went wrong with last.
+    pub fn failed(&mut self, slot: usize) {
+        if let Some(departures) = &mut self.departures {
+            departures.failed(slot);
+        }
+    }
+
+    /// The client in this slot is gone.
+    pub fn retired(&mut self, slot: usize, departure: impl FnOnce() -> Departure) {
+        let Some(departures) = &mut self.departures else { return };
+        let gone = departures.add(slot, departure());
+        match (self.mode, gone) {
+            (Mode::Count, _) => drop(departures.take()),
+            (Mode::Record(_), Some(gone)) => self.offer_departures(gone),
+            (Mode::Record(_), None) => {}
+        }
+    }
+
+    /// The account of clients that come and go, where they do and are measured.
+    pub fn churn(&mut self) -> Option<&mut Churn> {
+        match self.mode {
+            Mode::Record(_) => self.churn_account.as_mut().map(|churn_account| &mut churn_account.churn),
+            Mode::Count => None,
+        }
+    }
+
+    /// The reply that is handed over next has so many bytes.
+    pub fn weigh(&mut self, bytes: u64) {
+        if let Some(churn_account) = &mut self.churn_account {
+            churn_account.reply_bytes = bytes;
+        }
+    }
+
+    /// The request that is handed over next ends with its connection; `whole`: all of it was sent.
+    pub fn parted(&mut self, whole: bool) {
+        if let Some(churn_account) = &mut self.churn_account {
+            churn_account.cut = !whole;
+        }
+    }
+}
+
+/// Counts what a server said, beside at most so many other messages.
+fn note_message(known: &mut Messages, message: &[u8]) {
+    if let Some((_, count)) = known.iter_mut().find(|(text, _)| text == message) {
+        *count += 1;
+    } else if known.len() < MESSAGES.0 {
+        known.push((message.to_vec(), 1));
+    }
+}
