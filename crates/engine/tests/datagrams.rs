@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::thread::{self, JoinHandle};
 
 use pummel_engine::backend::epoll::Epoll;
-use pummel_engine::backend::sim::{Admission, Next, Peer, Sim, Weather, datagram_to_client};
+use pummel_engine::backend::sim::{Admission, NetworkConditions, Next, Peer, Sim, datagram_to_client};
 use pummel_engine::backend::uring::Uring;
 use pummel_engine::backend::{Backend, Close, ConnId, Event, Target};
 use pummel_logic::plan::{Clock, Socket, Wait};
@@ -157,9 +157,15 @@ impl Peer for Echo {
 fn datagrams_by_simulation() {
     let target = udp((Ipv4Addr::LOCALHOST, 1).into());
     for seed in 0..20 {
-        let late = Weather { cut: 0.5, reset: 0.5, hold: 0.5, delay_ns: (5, 90_000), ..Weather::calm() };
-        for weather in [Weather::calm(), late] {
-            check_echo(Sim::new(seed, weather, Echo::default()), &target);
+        let late = NetworkConditions {
+            cut: 0.5,
+            reset: 0.5,
+            hold: 0.5,
+            delay_ns: (5, 90_000),
+            ..NetworkConditions::calm()
+        };
+        for conditions in [NetworkConditions::calm(), late] {
+            check_echo(Sim::new(seed, conditions, Echo::default()), &target);
         }
     }
 }

@@ -27,28 +27,16 @@ pub struct Dialled {
     /// The socket stamps what it receives.
     pub stamped: bool,
     /// How far it came.
-    pub stage: Stage,
+    pub stage: DialStage,
 }
 
 /// How far a connection came that was begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum DialStage {
     /// It is being opened, or open: the socket takes bytes as soon as it is, or says why it will not be.
     Begun,
     /// The queue of the unix listener is full: to be begun anew, with another socket, after a while ([`UnixRetries`]).
     Full,
-}
-
-/// How far a backend's slot is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum State {
-    /// Nobody's.
-    #[default]
-    Free,
-    /// Its connection is being opened.
-    Connecting,
-    /// Its connection is open.
-    Open,
 }
 
 /// Connections to unix listeners whose queue was full, and when to try them again.
@@ -71,8 +59,8 @@ impl UnixRetries {
     }
 
     /// Waits from `now` on where `target` is a unix listener that stopped at this stage; says whether it does.
-    pub fn wait(&mut self, conn: ConnId, target: &Target, stage: Stage, now: Nanos) -> bool {
-        let (Stage::Full, Target::Unix(path)) = (stage, target) else { return false };
+    pub fn wait(&mut self, conn: ConnId, target: &Target, stage: DialStage, now: Nanos) -> bool {
+        let (DialStage::Full, Target::Unix(path)) = (stage, target) else { return false };
         self.waiting.push((conn, path.clone()));
         self.at = self.at.min(now + UNIX_RETRY_NS);
         true
@@ -112,9 +100,9 @@ pub fn dial(target: &Target, options: &Socket, stamps: bool) -> io::Result<Diall
         sys::set_receive_stamps(socket.as_fd())?;
     }
     let stage = match (sys::connect(socket.as_fd(), &address), target) {
-        (Ok(()), _) => Stage::Begun,
-        (Err(error), _) if error.raw_os_error() == Some(libc::EINPROGRESS) => Stage::Begun,
-        (Err(error), Target::Unix(_)) if error.kind() == io::ErrorKind::WouldBlock => Stage::Full,
+        (Ok(()), _) => DialStage::Begun,
+        (Err(error), _) if error.raw_os_error() == Some(libc::EINPROGRESS) => DialStage::Begun,
+        (Err(error), Target::Unix(_)) if error.kind() == io::ErrorKind::WouldBlock => DialStage::Full,
         (Err(error), _) => return Err(error),
     };
     Ok(Dialled { socket, stamped, stage })

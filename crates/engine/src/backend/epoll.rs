@@ -7,8 +7,8 @@ use std::os::fd::AsFd;
 use pummel_logic::plan::{Clock, Socket, Wait};
 use pummel_logic::time::Nanos;
 
-use super::dial::{self, Answered, State, UnixRetries, reason};
-use super::slot::{self, Slot};
+use super::dial::{self, Answered, UnixRetries, reason};
+use super::slot::{self, Slot, SlotState};
 use super::stamps::Stamps;
 use super::waiting::WaitStrategy;
 use super::{Backend, Close, ConnId, Event, Handed, Reason, Target};
@@ -61,13 +61,13 @@ pub struct Epoll {
     unix_retries: UnixRetries,
     scratch: Box<[u8]>,
     /// What the connection in slot 0 gave and lies in `scratch`, for [`Backend::drain`].
-    held: Option<Held>,
+    held: Option<HeldRead>,
     /// How often in a row the only connection was tried.
     tries: u32,
 }
 
 /// What the only connection gave while it was tried.
-struct Held {
+struct HeldRead {
     len: usize,
     stamp: Option<Nanos>,
     read: Nanos,
@@ -93,7 +93,7 @@ const STAMPED: u8 = 8;
 const DATAGRAMS: u8 = 16;
 
 /// What reading came to.
-enum Taken {
+enum ReadEnd {
     /// The socket is empty.
     All,
     /// There may be more.
@@ -187,7 +187,7 @@ impl Epoll {
     }
 
     /// Tries the full unix listeners again.
-    fn knock(&mut self) {
+    fn retry_unix(&mut self) {
         for (conn, path) in self.unix_retries.take() {
             if let Some(slot) = self.slot(conn) {
                 slot.fd = None;
@@ -230,7 +230,7 @@ impl Epoll {
     fn is_no_news(&self, ready: Ready) -> bool {
         let [slot] = &self.slots[..] else { return ready.token() == ALARM };
         ready.token() == ALARM
-            || ready.bits() == sys::WRITABLE && slot.state == State::Open && !slot.is(BLOCKED)
+            || ready.bits() == sys::WRITABLE && slot.state == SlotState::Open && !slot.is(BLOCKED)
     }
 
     /// Whether to try the socket instead of asking whether it is ready: who looks for the next bytes of one connection, and
@@ -239,7 +239,7 @@ impl Epoll {
     #[inline]
     fn tries_straight(&mut self, wait_limit: WaitLimit) -> bool {
         let [slot] = &self.slots[..] else { return false };
-        let plain = slot.state == State::Open && slot.flags & !STAMPED == 0 && slot.errno == 0;
+        let plain = slot.state == SlotState::Open && slot.flags & !STAMPED == 0 && slot.errno == 0;
         let looks = plain && wait_limit == WaitLimit::Look;
         self.tries = if looks { (self.tries + 1) % (TRIES + 1) } else { 0 };
         self.tries > 0
@@ -254,7 +254,7 @@ impl Epoll {
             // The end is told by the next reading, which finds it again.
             Ok((0, _)) => self.look_again(conn),
             Ok((len, stamp)) => {
-                self.held = Some(Held { len, stamp, read: clock::now() });
+                self.held = Some(HeldRead { len, stamp, read: clock::now() });
                 if len == self.scratch.len() {
                     self.look_again(conn);
                 }
@@ -271,7 +271,7 @@ impl Epoll {
     #[inline(always)]
     fn serve(&mut self, conn: ConnId, mut bits: u32, on: &mut impl FnMut(ConnId, Event<'_>)) {
         let Some(slot) = self.slot(conn) else { return };
-        if slot.state == State::Connecting {
+        if slot.state == SlotState::Connecting {
             match slot.finish_connect(bits) {
                 Ok(false) => return,
                 Ok(true) => on(conn, Event::Opened { at: clock::now() }),
@@ -295,9 +295,9 @@ impl Epoll {
             return;
         }
         match self.read(conn, on) {
-            Taken::All => {}
-            Taken::Some => self.look_again(conn),
-            Taken::End(reason) => {
+            ReadEnd::All => {}
+            ReadEnd::Some => self.look_again(conn),
+            ReadEnd::End(reason) => {
                 self.slots[conn.slot as usize].free();
                 on(conn, Event::Closed(reason));
             }
@@ -315,34 +315,34 @@ impl Epoll {
 
     /// Reads what is there, within the share of one connection.
     #[inline(always)]
-    fn read(&mut self, conn: ConnId, on: &mut impl FnMut(ConnId, Event<'_>)) -> Taken {
+    fn read(&mut self, conn: ConnId, on: &mut impl FnMut(ConnId, Event<'_>)) -> ReadEnd {
         let slot = &mut self.slots[conn.slot as usize];
         if slot.fd.is_none() {
-            return Taken::End(slot.reason());
+            return ReadEnd::End(slot.reason());
         }
         let datagrams = slot.is(DATAGRAMS);
         for _ in 0..if datagrams { DATAGRAMS_MAX } else { READS_MAX } {
             match receive(slot, self.stamps.as_ref(), &mut self.scratch) {
                 Ok((0, _)) if datagrams => {}
-                Ok((0, _)) => return Taken::End(slot.reason()),
+                Ok((0, _)) => return ReadEnd::End(slot.reason()),
                 Ok((len, stamp)) => {
                     let read = clock::now();
                     on(conn, Event::Received { bytes: &mut self.scratch[..len], stamp, read });
                     // A read shorter than the block has emptied the socket; what comes now makes a new edge.
                     if len < self.scratch.len() && !slot.is(ENDS) && !datagrams {
-                        return Taken::All;
+                        return ReadEnd::All;
                     }
                 }
                 // A socket that a send found broken reads nothing more and ends here too.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && slot.errno == 0 => {
-                    return Taken::All;
+                    return ReadEnd::All;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) if slot.errno != 0 => return Taken::End(slot.reason()),
-                Err(error) => return Taken::End(reason(sys::errno(&error))),
+                Err(_) if slot.errno != 0 => return ReadEnd::End(slot.reason()),
+                Err(error) => return ReadEnd::End(reason(sys::errno(&error))),
             }
         }
-        Taken::Some
+        ReadEnd::Some
     }
 }
 
@@ -371,7 +371,7 @@ impl Slot {
             Answered::Broken(errno) => self.errno = errno,
             Answered::Failed(errno) => return Err(reason(errno)),
         }
-        self.state = State::Open;
+        self.state = SlotState::Open;
         Ok(true)
     }
 }
@@ -410,7 +410,7 @@ impl Backend for Epoll {
     fn send(&mut self, conn: ConnId, parts: &[IoSlice<'_>]) -> Handed {
         let slot = &mut self.slots[conn.slot as usize];
         assert!(
-            slot.generation == conn.generation && slot.state == State::Open,
+            slot.generation == conn.generation && slot.state == SlotState::Open,
             "bytes are sent on connections that are open"
         );
         let Some(fd) = slot.fd.as_ref().filter(|_| slot.errno == 0) else {
@@ -455,7 +455,7 @@ impl Backend for Epoll {
         }
         loop {
             if now >= self.unix_retries.at() {
-                self.knock();
+                self.retry_unix();
             }
             if !self.again.is_empty() {
                 self.ask(WaitLimit::Look)?;
@@ -480,7 +480,7 @@ impl Backend for Epoll {
     }
 
     fn drain(&mut self, on: &mut impl FnMut(ConnId, Event<'_>)) {
-        if let Some(Held { len, stamp, read }) = self.held.take() {
+        if let Some(HeldRead { len, stamp, read }) = self.held.take() {
             let conn = ConnId { slot: 0, generation: self.slots[0].generation };
             on(conn, Event::Received { bytes: &mut self.scratch[..len], stamp, read });
         }
@@ -569,7 +569,7 @@ mod tests {
 
     #[test]
     fn a_full_unix_listener_is_tried_again_until_there_is_room() {
-        let path = std::env::temp_dir().join(format!("pummel-knock-{}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("pummel-retry_unix-{}", std::process::id()));
         let listener = UnixListener::bind(&path).unwrap();
         // SAFETY: listen() takes plain numbers; on a socket that listens already it changes the length of its queue.
         assert_eq!(unsafe { libc::listen(listener.as_raw_fd(), 1) }, 0);

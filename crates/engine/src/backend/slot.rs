@@ -2,9 +2,21 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use super::dial::{State, reason};
+use super::dial::reason;
 use super::{Close, ConnId, Reason};
 use crate::sys;
+
+/// The state of a slot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SlotState {
+    /// The slot has no connection.
+    #[default]
+    Free,
+    /// The connection is being opened.
+    Connecting,
+    /// The connection is open.
+    Open,
+}
 
 /// What is known of a connection: 12 bytes.
 #[derive(Default)]
@@ -16,7 +28,7 @@ pub struct Slot {
     /// The error that a system call used up before the connection's end was told; 0 for none.
     pub errno: u16,
     /// How far it is.
-    pub state: State,
+    pub state: SlotState,
     /// The backend's own notes, a bit each.
     pub flags: u8,
 }
@@ -46,7 +58,7 @@ impl Slot {
 #[inline]
 pub fn find(slots: &mut [Slot], conn: ConnId) -> Option<&mut Slot> {
     let slot = slots.get_mut(conn.slot as usize)?;
-    (slot.generation == conn.generation && slot.state != State::Free).then_some(slot)
+    (slot.generation == conn.generation && slot.state != SlotState::Free).then_some(slot)
 }
 
 /// Takes a slot, which nobody has, for a connection that is about to be opened.
@@ -56,8 +68,8 @@ pub fn take(slots: &mut Vec<Slot>, conn: ConnId) {
         slots.resize_with(index + 1, Slot::default);
     }
     let slot = &mut slots[index];
-    assert!(slot.state == State::Free, "slot {index} is in use");
-    *slot = Slot { generation: conn.generation, state: State::Connecting, ..Slot::default() };
+    assert!(slot.state == SlotState::Free, "slot {index} is in use");
+    *slot = Slot { generation: conn.generation, state: SlotState::Connecting, ..Slot::default() };
 }
 
 #[cfg(test)]

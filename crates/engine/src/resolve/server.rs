@@ -51,13 +51,13 @@ impl Sources {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     name: String,
-    place: Place,
+    address: ServerAddress,
     sources: Sources,
     loading: Transport,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
+enum ServerAddress {
     /// Not empty.
     Tcp(Vec<SocketAddr>),
     Unix(PathBuf),
@@ -73,9 +73,9 @@ impl Server {
     /// [`ConnectError::SourceKind`] when no source reaches one.
     pub fn resolve(name: &str, sources: &Sources) -> Result<Server, ConnectError> {
         let server = || name.to_string();
-        let place = if name.starts_with('/') {
+        let address = if name.starts_with('/') {
             Address::unix(Path::new(name)).map_err(|_| ConnectError::SocketPath { server: server() })?;
-            Place::Unix(PathBuf::from(name))
+            ServerAddress::Unix(PathBuf::from(name))
         } else {
             let (host, port) = split(name).ok_or_else(|| ConnectError::ServerForm { server: server() })?;
             let found = (host, port)
@@ -95,9 +95,9 @@ impl Server {
             if addresses.is_empty() {
                 return Err(ConnectError::SourceKind { server: server() });
             }
-            Place::Tcp(addresses)
+            ServerAddress::Tcp(addresses)
         };
-        Ok(Server { name: server(), place, sources: sources.clone(), loading: Transport::Stream })
+        Ok(Server { name: server(), address, sources: sources.clone(), loading: Transport::Stream })
     }
 
     /// A server that is loaded by this transport, whatever it is measured by.
@@ -122,14 +122,14 @@ impl Server {
 
     /// Whether it is reached by a unix socket, where the kernel gives no receive stamps.
     pub fn is_unix(&self) -> bool {
-        matches!(self.place, Place::Unix(_))
+        matches!(self.address, ServerAddress::Unix(_))
     }
 
     /// Whether it certainly runs on this machine: behind a unix socket or on a loopback address.
     pub fn is_here(&self) -> bool {
-        match &self.place {
-            Place::Tcp(addresses) => addresses.iter().all(|address| address.ip().is_loopback()),
-            Place::Unix(_) => true,
+        match &self.address {
+            ServerAddress::Tcp(addresses) => addresses.iter().all(|address| address.ip().is_loopback()),
+            ServerAddress::Unix(_) => true,
         }
     }
 
@@ -139,10 +139,10 @@ impl Server {
     /// # Errors
     /// Returns the first address that is not allowed; `None` for a unix socket when 127.0.0.1 is not allowed.
     pub fn permitted(&self, allows: impl Fn(IpAddr) -> bool) -> Result<(), Option<IpAddr>> {
-        match &self.place {
-            Place::Unix(_) if allows(Ipv4Addr::LOCALHOST.into()) => Ok(()),
-            Place::Unix(_) => Err(None),
-            Place::Tcp(addresses) => {
+        match &self.address {
+            ServerAddress::Unix(_) if allows(Ipv4Addr::LOCALHOST.into()) => Ok(()),
+            ServerAddress::Unix(_) => Err(None),
+            ServerAddress::Tcp(addresses) => {
                 let refused = addresses.iter().map(|address| address.ip()).find(|ip| !allows(*ip));
                 refused.map_or(Ok(()), |ip| Err(Some(ip)))
             }
@@ -151,9 +151,9 @@ impl Server {
 
     /// How many addresses there are to try: after so many attempts that were refused in a row, the server is not there.
     pub fn addresses(&self) -> usize {
-        match &self.place {
-            Place::Tcp(addresses) => addresses.len(),
-            Place::Unix(_) => 1,
+        match &self.address {
+            ServerAddress::Tcp(addresses) => addresses.len(),
+            ServerAddress::Unix(_) => 1,
         }
     }
 
@@ -167,7 +167,7 @@ impl Server {
 
     /// Whether the server takes TCP connections, as far as can be found out in `patience`.
     pub fn takes_streams(&self, patience: Duration) -> bool {
-        let Place::Tcp(addresses) = &self.place else { return true };
+        let ServerAddress::Tcp(addresses) = &self.address else { return true };
         let share = patience / addresses.len() as u32;
         addresses.iter().any(|address| TcpStream::connect_timeout(address, share).is_ok())
     }
@@ -175,12 +175,12 @@ impl Server {
     /// Where attempt number `attempt` of connection number `connection` goes: the addresses in turn over attempts
     /// (begin with 0, add 1 after a refusal, stay on what worked), the sources in turn over connections.
     pub fn target(&self, connection: u64, attempt: usize) -> Target {
-        match &self.place {
-            Place::Tcp(addresses) => {
+        match &self.address {
+            ServerAddress::Tcp(addresses) => {
                 let address = addresses[attempt % addresses.len()];
                 Target::Tcp { address, source: self.sources.pick(connection, &address) }
             }
-            Place::Unix(path) => Target::Unix(path.clone()),
+            ServerAddress::Unix(path) => Target::Unix(path.clone()),
         }
     }
 }
@@ -253,7 +253,7 @@ mod tests {
         let addresses = vec![address("[::1]:7"), address("127.0.0.1:7")];
         let server = Server {
             name: "localhost:7".to_string(),
-            place: Place::Tcp(addresses.clone()),
+            address: ServerAddress::Tcp(addresses.clone()),
             sources: Sources::default(),
             loading: Transport::Stream,
         };

@@ -22,7 +22,7 @@ use crate::worker::Worker;
 use crate::worker::message_sender::MessageSender;
 use crate::worker::messages::{WorkerEnd, WorkerMessage};
 use crate::worker::population::{ChurnPhase, SpawnSchedule};
-use crate::worker::reporter::Mode;
+use crate::worker::reporter::ReportMode;
 
 /// Time between the meeting of the workers and the beginning of a phase, so that none is late for it.
 const HEAD_START_NS: Nanos = 2 * MILLISECOND;
@@ -159,7 +159,7 @@ impl<C: Codec, B: Backend> PhaseRunner<'_, C, B> {
         let (plan, phase) = (context.plan, share.phase);
         let (entries, shared, reporter) = self.worker.parts();
         shared.begin(&phase.work, plan.seed);
-        let mode = if phase.recorded { Mode::Record(plan.interval_ns) } else { Mode::Count };
+        let mode = if phase.recorded { ReportMode::Record(plan.interval_ns) } else { ReportMode::Count };
         reporter.begin_phase(share.number, mode, times.begin, times.end);
         reporter.note_loads(matches!(phase.work, Work::Load(_)));
         reporter.note_open(entries.iter().map(|entry| entry.client.open_lanes()).sum());

@@ -7,7 +7,7 @@ use pummel_logic::protocol::Codec;
 use pummel_logic::time::Nanos;
 
 use crate::backend::Backend;
-use crate::worker::connections::State;
+use crate::worker::connections::ConnectionState;
 use crate::worker::opening::{OPENING_TURN, retry_pause};
 use crate::worker::setup::Endpoint;
 use crate::worker::state::WorkerState;
@@ -33,7 +33,7 @@ impl<C: Codec> WorkerState<C> {
             let slot = id.slot as usize;
             let connection = &self.connections[slot];
             let attempt = connection.history.attempt;
-            let is_waiting = connection.is(id) && connection.state() == State::Queued;
+            let is_waiting = connection.is(id) && connection.state() == ConnectionState::Queued;
             if !is_waiting || !self.dial(slot, attempt, backend.now(), now, backend) {
                 self.openings.end_one();
             }

@@ -17,7 +17,7 @@ const TICKS_PER_TIMEOUT: Nanos = 64;
 
 /// A wheel of connection numbers.
 #[derive(Debug)]
-pub struct Wheel {
+pub struct TimingWheel {
     tick_ns: Nanos,
     /// Number of the tick that is looked at next, and when that is.
     cursor: u64,
@@ -33,18 +33,26 @@ pub struct Wheel {
 /// No tick.
 const NONE: u64 = u64::MAX;
 
-impl Wheel {
+impl TimingWheel {
     /// A wheel for deadlines of about `timeout` ahead of the clock, which reads `now`.
-    pub fn new(timeout: Nanos, now: Nanos) -> Wheel {
+    pub fn new(timeout: Nanos, now: Nanos) -> TimingWheel {
         let tick_ns = (timeout / TICKS_PER_TIMEOUT).max(1);
         let slots = vec![Vec::new(); SLOTS];
-        Wheel { tick_ns, cursor: now / tick_ns, turn_at: now, slots, count: 0, first: NONE, exact: None }
+        TimingWheel {
+            tick_ns,
+            cursor: now / tick_ns,
+            turn_at: now,
+            slots,
+            count: 0,
+            first: NONE,
+            exact: None,
+        }
     }
 
     /// One for deadlines that are kept to the nanosecond, at the price of an order: for connections that time out one by
     /// one, and that runs count.
-    pub fn exact() -> Wheel {
-        Wheel { turn_at: NEVER, exact: Some(BinaryHeap::new()), ..Wheel::new(1, 0) }
+    pub fn exact() -> TimingWheel {
+        TimingWheel { turn_at: NEVER, exact: Some(BinaryHeap::new()), ..TimingWheel::new(1, 0) }
     }
 
     /// Enters a connection that is not in the wheel, to be looked at at `at` or up to a tick later.
@@ -61,7 +69,7 @@ impl Wheel {
         self.first = self.first.min(tick);
     }
 
-    /// When [`Wheel::expire`] will have something to look at; [`NEVER`] when the wheel is empty.
+    /// When [`TimingWheel::expire`] will have something to look at; [`NEVER`] when the wheel is empty.
     #[inline]
     pub fn next(&self) -> Nanos {
         if self.first == NONE { NEVER } else { self.first.saturating_mul(self.tick_ns) }
@@ -115,7 +123,7 @@ mod tests {
 
     #[test]
     fn an_exact_one_hands_over_each_deadline_when_it_comes() {
-        let mut wheel = Wheel::exact();
+        let mut wheel = TimingWheel::exact();
         assert_eq!(wheel.next(), NEVER);
         for (connection, at) in [(1, 7_000), (2, 5_000), (3, 5_001)] {
             wheel.insert(connection, at);
@@ -125,7 +133,7 @@ mod tests {
         assert_eq!((expired(&mut wheel, 9_000), wheel.next()), (vec![1], NEVER));
     }
 
-    fn expired(wheel: &mut Wheel, now: Nanos) -> Vec<u32> {
+    fn expired(wheel: &mut TimingWheel, now: Nanos) -> Vec<u32> {
         let mut list = Vec::new();
         wheel.expire(now, &mut list);
         list.sort_unstable();
@@ -134,7 +142,7 @@ mod tests {
 
     #[test]
     fn nothing_expires_early_and_nothing_later_than_a_tick() {
-        let mut wheel = Wheel::new(6400, 1_000_000);
+        let mut wheel = TimingWheel::new(6400, 1_000_000);
         wheel.insert(1, 1_006_400);
         wheel.insert(2, 1_003_250);
         assert!(expired(&mut wheel, 1_003_249).is_empty());
@@ -146,7 +154,7 @@ mod tests {
 
     #[test]
     fn the_next_look_is_never_later_than_a_tick_after_the_earliest_deadline() {
-        let mut wheel = Wheel::new(64_000, 0);
+        let mut wheel = TimingWheel::new(64_000, 0);
         wheel.insert(7, 64_000);
         wheel.insert(8, 32_500);
         assert!((32_500..=33_500).contains(&wheel.next()));
@@ -156,7 +164,7 @@ mod tests {
 
     #[test]
     fn deadlines_beyond_the_horizon_are_looked_at_early_and_a_long_pause_loses_none() {
-        let mut wheel = Wheel::new(64, 0);
+        let mut wheel = TimingWheel::new(64, 0);
         wheel.insert(1, 1_000_000);
         assert_eq!(expired(&mut wheel, 200), [1], "looked at early, to be entered again");
         wheel.insert(1, 1_000_000);

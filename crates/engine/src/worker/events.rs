@@ -8,7 +8,7 @@ use pummel_logic::protocol::{Codec, Fault};
 use pummel_logic::time::Nanos;
 
 use crate::backend::{ConnId, Event, Reason};
-use crate::worker::connections::State;
+use crate::worker::connections::ConnectionState;
 use crate::worker::population::Population;
 use crate::worker::state::{CloseCause, WorkerState};
 
@@ -27,10 +27,10 @@ pub fn handle<C: Codec>(
         return;
     }
     match event {
-        Event::Received { bytes, .. } if connection.state() == State::Handshake => {
+        Event::Received { bytes, .. } if connection.state() == ConnectionState::Handshake => {
             handle_handshake(state, population, id, bytes, now)
         }
-        Event::Writable if connection.state() == State::Handshake => state.openings.call(id),
+        Event::Writable if connection.state() == ConnectionState::Handshake => state.openings.call(id),
         Event::Received { bytes, stamp, read } => {
             state.read_at = read;
             let chunk = Chunk { bytes, stamp, read };

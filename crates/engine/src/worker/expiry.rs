@@ -7,7 +7,7 @@ use pummel_logic::protocol::{Codec, Fault};
 use pummel_logic::time::{NEVER, Nanos};
 
 use crate::backend::{Backend, Close, Reason};
-use crate::worker::connections::State;
+use crate::worker::connections::ConnectionState;
 use crate::worker::population::Population;
 use crate::worker::state::{CloseCause, WorkerState};
 use crate::worker::trouble::Trouble;
@@ -44,7 +44,7 @@ fn expire_one<C: Codec>(
     let id = connection.id(slot);
     let opening_since = connection.opening_since();
     let deadline = match (connection.state(), opening_since) {
-        (State::Closed | State::Queued, _) => return,
+        (ConnectionState::Closed | ConnectionState::Queued, _) => return,
         (_, Some(since)) => since.saturating_add(timeout_ns),
         (_, None) => connection.session.deadline(timeout_ns),
     };

@@ -8,19 +8,19 @@ use pummel_logic::time::Nanos;
 /// A meeting point for a fixed number of workers, used again for every phase.
 #[derive(Debug)]
 pub struct Meeting {
-    state: Mutex<State>,
+    state: Mutex<MeetingState>,
     changed: Condvar,
     /// Every worker reads it in every turn, while others write to the state.
-    stopped: Apart<AtomicBool>,
+    stopped: CachePadded<AtomicBool>,
 }
 
 /// Something on cache lines of its own: two of 64 bytes, since processors fetch neighbours in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Apart<T>(T);
+struct CachePadded<T>(T);
 
 #[derive(Debug, Default)]
-struct State {
+struct MeetingState {
     /// Workers that take part.
     workers: usize,
     arrived: usize,
@@ -39,8 +39,12 @@ struct State {
 impl Meeting {
     /// A meeting point for `workers` workers.
     pub fn new(workers: usize) -> Meeting {
-        let state = State { workers, able: true, ..State::default() };
-        Meeting { state: Mutex::new(state), changed: Condvar::new(), stopped: Apart(AtomicBool::new(false)) }
+        let state = MeetingState { workers, able: true, ..MeetingState::default() };
+        Meeting {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            stopped: CachePadded(AtomicBool::new(false)),
+        }
     }
 
     /// The meeting of a run that may have workers in other processes as well, where `others` is set: a phase is then never
@@ -93,9 +97,9 @@ impl Meeting {
     }
 
     /// All have arrived: tells them what comes, and begins the next round.
-    fn release(&self, state: &mut State) -> Option<Nanos> {
+    fn release(&self, state: &mut MeetingState) -> Option<Nanos> {
         let verdict = (state.able && !self.is_stopped()).then_some(state.latest);
-        *state = State {
+        *state = MeetingState {
             workers: state.workers,
             arrived: 0,
             idle: 0,
@@ -132,7 +136,7 @@ mod tests {
         assert_eq!(stopped % 128, 0);
         assert_ne!(line(stopped), line(std::mem::offset_of!(Meeting, state)));
         assert_ne!(line(stopped), line(std::mem::offset_of!(Meeting, changed)));
-        assert_eq!(size_of::<Apart<AtomicBool>>(), 128);
+        assert_eq!(size_of::<CachePadded<AtomicBool>>(), 128);
         // Nor does whatever lies beside a meeting share a line with it: it begins and ends with one.
         assert_eq!((align_of::<Meeting>(), size_of::<Meeting>() % 128), (128, 0));
     }

@@ -32,7 +32,7 @@ use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::workload::request::Shared;
 
 use crate::backend::{Backend, Close};
-use crate::worker::deadlines::Wheel;
+use crate::worker::deadlines::TimingWheel;
 use crate::worker::events::handle;
 use crate::worker::expiry::expire;
 use crate::worker::meeting::Meeting;
@@ -77,7 +77,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     /// The worker, whose clients come and go in phases for which [`Worker::begin_churn`] is called; `None`: in no phase.
     pub fn churn_limits(mut self, churn_limits: Option<ChurnLimits>) -> Worker<C, B> {
         if let Some(churn_limits) = churn_limits {
-            self.state.wheel = Wheel::exact();
+            self.state.wheel = TimingWheel::exact();
             self.population = Population::churning(churn_limits, self.state.entries.len());
         }
         self

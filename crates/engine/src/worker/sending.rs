@@ -10,7 +10,7 @@ use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::unsent::Unsent;
 
 use crate::backend::{Backend, ConnId, Handed};
-use crate::worker::connections::{Connection, State};
+use crate::worker::connections::{Connection, ConnectionState};
 use crate::worker::load_model::LoadModel;
 use crate::worker::replies::{Replies, ReplyAccount};
 use crate::worker::state::WorkerState;
@@ -137,7 +137,7 @@ impl<C: Codec> WorkerState<C> {
     fn flush<A: ReplyAccount>(&mut self, slot: usize, backend: &mut impl Backend) {
         let id = self.id(slot);
         let connection = &mut self.connections[slot];
-        while connection.state() == State::Open && connection.session.has_output() {
+        while connection.state() == ConnectionState::Open && connection.session.has_output() {
             let (handed, offered) = match connection.session.poll_send_plain() {
                 Some(bytes) => (backend.send(id, &[IoSlice::new(bytes)]), bytes.len()),
                 None => match send_parts(id, &connection.session, self.shared.block(), backend) {

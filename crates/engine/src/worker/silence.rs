@@ -5,11 +5,11 @@ use pummel_logic::time::{NEVER, Nanos};
 /// What one worker knows of every server of the plan.
 #[derive(Debug)]
 pub struct Silence {
-    servers: Vec<Server>,
+    servers: Vec<ServerSilence>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Server {
+struct ServerSilence {
     /// When its last answer came.
     heard: Nanos,
     /// Since when it has owed something that came to nothing; [`NEVER`] if it has not. Believed only where it is not
@@ -20,7 +20,7 @@ struct Server {
 impl Silence {
     /// Nothing was asked of these servers yet.
     pub fn new(servers: usize) -> Silence {
-        Silence { servers: vec![Server { heard: 0, missed: NEVER }; servers] }
+        Silence { servers: vec![ServerSilence { heard: 0, missed: NEVER }; servers] }
     }
 
     /// A server answered at `at`.
@@ -40,9 +40,9 @@ impl Silence {
     /// For how long a server has answered nothing of what it was asked; 0 when it answers, or nothing was asked.
     pub fn of(&self, server: u32, now: Nanos) -> Nanos {
         match self.servers[server as usize] {
-            Server { missed: NEVER, .. } => 0,
-            Server { heard, missed } if missed < heard => 0,
-            Server { missed, .. } => now.saturating_sub(missed),
+            ServerSilence { missed: NEVER, .. } => 0,
+            ServerSilence { heard, missed } if missed < heard => 0,
+            ServerSilence { missed, .. } => now.saturating_sub(missed),
         }
     }
 }

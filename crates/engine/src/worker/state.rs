@@ -12,7 +12,7 @@ use pummel_logic::workload::request::Shared;
 use crate::backend::{Backend, Close, ConnId};
 use crate::resolve::Server;
 use crate::worker::connections::Connection;
-use crate::worker::deadlines::Wheel;
+use crate::worker::deadlines::TimingWheel;
 use crate::worker::opening::Openings;
 use crate::worker::replies::{Replies, ReplyAccount};
 use crate::worker::reporter::WorkerReporter;
@@ -68,7 +68,7 @@ pub struct WorkerState<C> {
     pub due: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// Deadlines by slot. One entry serves all connections that the slot has one after the other: what it leads to is
     /// decided by the state that the connection is in when its time comes.
-    pub wheel: Wheel,
+    pub wheel: TimingWheel,
     /// Clients that wait to be polled. A client that comes into a slot of this list is polled once too often, which it
     /// does not notice.
     pub woken: Vec<u32>,
@@ -111,7 +111,7 @@ impl<C: Codec> WorkerState<C> {
         assert!(endpoints.len() == clients.len() * lanes, "every client has as many lanes");
         let count = endpoints.len();
         WorkerState {
-            wheel: Wheel::new(limits.timeout_ns, now),
+            wheel: TimingWheel::new(limits.timeout_ns, now),
             limits,
             connections: endpoints
                 .iter()

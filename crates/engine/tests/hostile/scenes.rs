@@ -7,7 +7,7 @@ use std::fmt;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Mutex, Once, OnceLock};
 
-use pummel_engine::backend::sim::{Peer, Sim, Weather};
+use pummel_engine::backend::sim::{NetworkConditions, Peer, Sim};
 use pummel_engine::backend::tls::{Setup, Tls};
 use pummel_engine::run::Inputs;
 use pummel_logic::dist::Dist;
@@ -196,7 +196,7 @@ fn outcome(
     let servers: Vec<Server> = plan.servers.iter().map(|_| Server::new(config.clone())).collect();
     // What is encrypted has lengths that are not the same in each run, so that fate would be another.
     let is_calm = plan.tls.is_some() || draws.once_in(2);
-    let weather = if is_calm { Weather::calm() } else { Weather::rough() };
+    let conditions = if is_calm { NetworkConditions::calm() } else { NetworkConditions::rough() };
     let limits = limits(plan, trace().len(), mischief.is_total());
     let wire = match plan.protocol {
         Protocol::Text | Protocol::Meta => Wire::Text,
@@ -215,7 +215,7 @@ fn outcome(
     // otherwise.
     let sim = |peer: Box<dyn Peer>| {
         CASE.set(Some(case));
-        Sim::new(case.seed, weather, peer)
+        Sim::new(case.seed, conditions, peer)
     };
     if plan.tls.is_none() {
         return run_with_inputs(plan, &supplies, |_| {

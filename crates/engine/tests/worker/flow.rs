@@ -3,7 +3,7 @@
 use std::io::{self, IoSlice};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pummel_engine::backend::sim::{Sim, Weather};
+use pummel_engine::backend::sim::{NetworkConditions, Sim};
 use pummel_engine::backend::{Backend, Close, ConnId, Event, Handed, Target};
 use pummel_logic::connection::session::OUTBOX_MAX_BYTES;
 use pummel_logic::dist::Dist;
@@ -51,9 +51,13 @@ impl<P: pummel_engine::backend::sim::Peer> Backend for Gauge<'_, P> {
 }
 
 /// A way on which 16 KiB go in each half millisecond.
-fn narrow() -> Weather {
+fn narrow() -> NetworkConditions {
     let delay_ns = 500 * MICROSECOND;
-    Weather { delay_ns: (delay_ns, delay_ns), send_buffer_bytes: 16 * 1024, ..Weather::calm() }
+    NetworkConditions {
+        delay_ns: (delay_ns, delay_ns),
+        send_buffer_bytes: 16 * 1024,
+        ..NetworkConditions::calm()
+    }
 }
 
 fn server() -> Server {

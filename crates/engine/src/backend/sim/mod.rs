@@ -3,8 +3,8 @@
 //! Nothing here waits or asks the kernel anything. Equal seeds, equal peers and equal calls give equal events, byte
 //! for byte and nanosecond for nanosecond.
 
+mod conditions;
 mod peer;
-mod weather;
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
@@ -15,9 +15,10 @@ use pummel_logic::protocol::Fault;
 use pummel_logic::rng::below;
 use pummel_logic::time::{NEVER, Nanos, SECOND};
 
+use self::conditions::Chance;
+pub use self::conditions::NetworkConditions;
 pub use self::peer::{Admission, Echo, Next, Peer, datagram_to_client};
-use self::weather::Fate;
-pub use self::weather::Weather;
+use crate::backend::slot::SlotState;
 use crate::backend::{Backend, Close, ConnId, Event, Handed, Reason, Target};
 
 /// When the clock of every simulation starts.
@@ -38,14 +39,14 @@ const READ_BYTES_MAX: usize = 64 * 1024;
 /// Simulated connections to a peer.
 pub struct Sim<P> {
     peer: P,
-    weather: Weather,
-    fate: Fate,
+    conditions: NetworkConditions,
+    chance: Chance,
     clock: Cell<Nanos>,
-    lines: Vec<Line>,
+    client_ends: Vec<ClientEnd>,
     /// The peer's ends that are open.
-    ends: BTreeMap<(u32, u32), End>,
+    server_ends: BTreeMap<(u32, u32), ServerEnd>,
     /// What will happen, by its time; among equal times in the order of scheduling.
-    agenda: BTreeMap<(Nanos, u64), Happening>,
+    agenda: BTreeMap<(Nanos, u64), NetworkEvent>,
     scheduled: u64,
     /// Slots with something for [`Backend::drain`].
     ready: VecDeque<ConnId>,
@@ -54,9 +55,9 @@ pub struct Sim<P> {
 
 /// The client's end of a connection.
 #[derive(Default)]
-struct Line {
+struct ClientEnd {
     generation: u32,
-    state: State,
+    state: SlotState,
     /// The target has a clock in its receive path.
     stamped: bool,
     /// Bytes travel as datagrams.
@@ -75,14 +76,6 @@ struct Line {
     queued: bool,
 }
 
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum State {
-    #[default]
-    Free,
-    Connecting,
-    Open,
-}
-
 /// Bytes that arrived together.
 struct Piece {
     bytes: Vec<u8>,
@@ -92,7 +85,7 @@ struct Piece {
 }
 
 /// The peer's end of a connection.
-struct End {
+struct ServerEnd {
     datagrams: bool,
     /// When the newest piece to the client arrives.
     sent_until: Nanos,
@@ -101,9 +94,9 @@ struct End {
 }
 
 /// What the network will do at some time.
-enum Happening {
+enum NetworkEvent {
     /// A wish to connect reaches the peer.
-    Knock(ConnId, Target),
+    Connect(ConnId, Target),
     /// The answer to it reaches the client.
     Opened(ConnId),
     /// Bytes reach the peer.
@@ -126,14 +119,14 @@ const CLOSED: Reason = Reason::new(Fault::Closed, 0);
 
 impl<P: Peer> Sim<P> {
     /// A network of its own, in which all targets are `peer`.
-    pub fn new(seed: u64, weather: Weather, peer: P) -> Sim<P> {
+    pub fn new(seed: u64, conditions: NetworkConditions, peer: P) -> Sim<P> {
         Sim {
             peer,
-            weather,
-            fate: Fate::new(seed),
+            conditions,
+            chance: Chance::new(seed),
             clock: Cell::new(START),
-            lines: Vec::new(),
-            ends: BTreeMap::new(),
+            client_ends: Vec::new(),
+            server_ends: BTreeMap::new(),
             agenda: BTreeMap::new(),
             scheduled: 0,
             ready: VecDeque::new(),
@@ -162,25 +155,25 @@ impl<P: Peer> Sim<P> {
         self.clock.get()
     }
 
-    fn schedule(&mut self, at: Nanos, happening: Happening) {
+    fn schedule(&mut self, at: Nanos, happening: NetworkEvent) {
         self.scheduled += 1;
         self.agenda.insert((at, self.scheduled), happening);
     }
 
     fn arrival(&mut self, not_before: Nanos, now: Nanos) -> Nanos {
-        (now + self.fate.between(self.weather.delay_ns)).max(not_before + 1)
+        (now + self.chance.between(self.conditions.delay_ns)).max(not_before + 1)
     }
 
-    fn line(&mut self, conn: ConnId) -> Option<&mut Line> {
-        let line = self.lines.get_mut(conn.slot as usize)?;
-        (line.generation == conn.generation && line.state != State::Free).then_some(line)
+    fn client_end(&mut self, conn: ConnId) -> Option<&mut ClientEnd> {
+        let client = self.client_ends.get_mut(conn.slot as usize)?;
+        (client.generation == conn.generation && client.state != SlotState::Free).then_some(client)
     }
 
     fn make_ready(&mut self, conn: ConnId) {
-        if let Some(line) = self.line(conn)
-            && !line.queued
+        if let Some(client) = self.client_end(conn)
+            && !client.queued
         {
-            line.queued = true;
+            client.queued = true;
             self.ready.push_back(conn);
         }
     }
@@ -202,54 +195,54 @@ impl<P: Peer> Sim<P> {
         }
     }
 
-    fn happen(&mut self, now: Nanos, happening: Happening) {
+    fn happen(&mut self, now: Nanos, happening: NetworkEvent) {
         match happening {
-            Happening::Knock(conn, target) => self.knock(conn, &target, now),
-            Happening::Opened(conn) => {
-                if let Some(line) = self.line(conn) {
-                    line.state = State::Open;
-                    line.opened_due = true;
+            NetworkEvent::Connect(conn, target) => self.connect(conn, &target, now),
+            NetworkEvent::Opened(conn) => {
+                if let Some(client) = self.client_end(conn) {
+                    client.state = SlotState::Open;
+                    client.opened_due = true;
                     self.make_ready(conn);
                 }
             }
-            Happening::ToPeer(conn, bytes) => {
-                if let Some(line) = self.line(conn) {
-                    line.sent_bytes -= bytes.len();
+            NetworkEvent::ToPeer(conn, bytes) => {
+                if let Some(client) = self.client_end(conn) {
+                    client.sent_bytes -= bytes.len();
                 }
-                if self.ends.contains_key(&key(conn)) {
+                if self.server_ends.contains_key(&key(conn)) {
                     self.peer.handle_received(conn, &bytes, now);
                     self.poll_peer(conn, now);
                 }
             }
-            Happening::Gone(conn) => self.tell_closed(conn, now),
-            Happening::Poll(conn) => {
-                if let Some(end) = self.ends.get_mut(&key(conn)).filter(|end| end.poll_at == now) {
+            NetworkEvent::Gone(conn) => self.tell_closed(conn, now),
+            NetworkEvent::Poll(conn) => {
+                if let Some(end) = self.server_ends.get_mut(&key(conn)).filter(|end| end.poll_at == now) {
                     end.poll_at = NEVER;
                     self.poll_peer(conn, now);
                 }
             }
-            Happening::ToClient(conn, bytes) => self.arrive(conn, bytes, now),
-            Happening::End(conn, reason) => self.end(conn, reason),
-            Happening::Room(conn) => self.make_room(conn, now),
+            NetworkEvent::ToClient(conn, bytes) => self.arrive(conn, bytes, now),
+            NetworkEvent::End(conn, reason) => self.end(conn, reason),
+            NetworkEvent::Room(conn) => self.make_room(conn, now),
         }
     }
 
-    fn knock(&mut self, conn: ConnId, target: &Target, now: Nanos) {
-        if self.line(conn).is_none() {
+    fn connect(&mut self, conn: ConnId, target: &Target, now: Nanos) {
+        if self.client_end(conn).is_none() {
             return;
         }
-        let admission = match self.fate.happens(self.weather.refuse) {
+        let admission = match self.chance.happens(self.conditions.refuse) {
             true => Admission::Refuse,
             false => self.peer.handle_connect(conn, target, now),
         };
         let at = self.arrival(now, now);
         match admission {
             Admission::Ignore => {}
-            Admission::Refuse => self.schedule(at, Happening::End(conn, REFUSED)),
+            Admission::Refuse => self.schedule(at, NetworkEvent::End(conn, REFUSED)),
             Admission::Accept => {
                 let datagrams = matches!(target, Target::Udp { .. });
-                self.ends.insert(key(conn), End { datagrams, sent_until: at, poll_at: NEVER });
-                self.schedule(at, Happening::Opened(conn));
+                self.server_ends.insert(key(conn), ServerEnd { datagrams, sent_until: at, poll_at: NEVER });
+                self.schedule(at, NetworkEvent::Opened(conn));
                 self.poll_peer(conn, now);
             }
         }
@@ -259,25 +252,25 @@ impl<P: Peer> Sim<P> {
     fn poll_peer(&mut self, conn: ConnId, now: Nanos) {
         let mut out = Vec::new();
         let next = self.peer.poll(conn, now, &mut out);
-        if self.ends[&key(conn)].datagrams {
+        if self.server_ends[&key(conn)].datagrams {
             self.send_datagrams(conn, &out, now);
             out.clear();
         }
         let mut rest = &out[..];
         while !rest.is_empty() {
-            let (piece, tail) = rest.split_at(self.fate.piece(rest.len(), self.weather.cut));
+            let (piece, tail) = rest.split_at(self.chance.piece(rest.len(), self.conditions.cut));
             let at = self.next_to_client(conn, now);
-            self.schedule(at, Happening::ToClient(conn, piece.to_vec()));
+            self.schedule(at, NetworkEvent::ToClient(conn, piece.to_vec()));
             rest = tail;
         }
         let reason = match next {
             Next::At(at) => {
-                let end = self.ends.get_mut(&key(conn)).expect("peers are polled on open ends");
+                let end = self.server_ends.get_mut(&key(conn)).expect("peers are polled on open ends");
                 // A wish for the past is one for the next moment.
                 let at = at.max(now + 1);
                 if at < end.poll_at {
                     end.poll_at = at;
-                    self.schedule(at, Happening::Poll(conn));
+                    self.schedule(at, NetworkEvent::Poll(conn));
                 }
                 return;
             }
@@ -285,8 +278,8 @@ impl<P: Peer> Sim<P> {
             Next::Reset => RESET,
         };
         let at = self.next_to_client(conn, now);
-        self.schedule(at, Happening::End(conn, reason));
-        self.ends.remove(&key(conn));
+        self.schedule(at, NetworkEvent::End(conn, reason));
+        self.server_ends.remove(&key(conn));
     }
 
     /// Puts the peer's datagrams on their way to the client, each framed by [`datagram_to_client`].
@@ -298,95 +291,95 @@ impl<P: Peer> Sim<P> {
                 continue;
             }
             for at in self.journeys(now) {
-                self.schedule(at, Happening::ToClient(conn, datagram.to_vec()));
+                self.schedule(at, NetworkEvent::ToClient(conn, datagram.to_vec()));
             }
         }
     }
 
     /// When a datagram that is sent now arrives: never, once or twice.
     fn journeys(&mut self, now: Nanos) -> Vec<Nanos> {
-        if self.fate.happens(self.weather.lose) {
+        if self.chance.happens(self.conditions.lose) {
             return Vec::new();
         }
-        let (_, longest) = self.weather.delay_ns;
-        let held = if self.fate.happens(self.weather.hold) { longest } else { 0 };
-        let count = if self.fate.happens(self.weather.twice) { 2 } else { 1 };
+        let (_, longest) = self.conditions.delay_ns;
+        let held = if self.chance.happens(self.conditions.hold) { longest } else { 0 };
+        let count = if self.chance.happens(self.conditions.twice) { 2 } else { 1 };
         (0..count).map(|_| self.arrival(now, now) + held).collect()
     }
 
     /// When the next piece to the client arrives: after the one before it.
     fn next_to_client(&mut self, conn: ConnId, now: Nanos) -> Nanos {
-        let not_before = self.ends[&key(conn)].sent_until;
+        let not_before = self.server_ends[&key(conn)].sent_until;
         let at = self.arrival(not_before, now);
-        self.ends.get_mut(&key(conn)).expect("it was just there").sent_until = at;
+        self.server_ends.get_mut(&key(conn)).expect("it was just there").sent_until = at;
         at
     }
 
     fn arrive(&mut self, conn: ConnId, bytes: Vec<u8>, now: Nanos) {
-        if self.line(conn).is_none_or(|line| line.end.is_some()) {
+        if self.client_end(conn).is_none_or(|client| client.end.is_some()) {
             return;
         }
-        let breaks = self.line(conn).is_some_and(|line| !line.datagrams);
-        for (chance, reason) in [(self.weather.reset, RESET), (self.weather.close, CLOSED)] {
-            if breaks && self.fate.happens(chance) {
+        let breaks = self.client_end(conn).is_some_and(|client| !client.datagrams);
+        for (chance, reason) in [(self.conditions.reset, RESET), (self.conditions.close, CLOSED)] {
+            if breaks && self.chance.happens(chance) {
                 self.end(conn, reason);
                 return self.tell_closed(conn, now);
             }
         }
-        let line = self.line(conn).expect("it was just there");
-        line.inbox.push_back(Piece { bytes, taken: 0, arrived: now });
+        let client = self.client_end(conn).expect("it was just there");
+        client.inbox.push_back(Piece { bytes, taken: 0, arrived: now });
         self.make_ready(conn);
     }
 
     fn end(&mut self, conn: ConnId, reason: Reason) {
-        if let Some(line) = self.line(conn) {
-            line.end.get_or_insert(reason);
+        if let Some(client) = self.client_end(conn) {
+            client.end.get_or_insert(reason);
             self.make_ready(conn);
         }
     }
 
     fn tell_closed(&mut self, conn: ConnId, now: Nanos) {
-        if self.ends.remove(&key(conn)).is_some() {
+        if self.server_ends.remove(&key(conn)).is_some() {
             self.peer.handle_closed(conn, now);
         }
     }
 
     /// Ends a short send once there is room.
     fn make_room(&mut self, conn: ConnId, now: Nanos) {
-        let room_bytes = self.weather.send_buffer_bytes;
-        let Some(line) = self.line(conn) else { return };
-        if line.sent_bytes < room_bytes {
-            line.blocked = false;
-            line.writable_due = true;
+        let room_bytes = self.conditions.send_buffer_bytes;
+        let Some(client) = self.client_end(conn) else { return };
+        if client.sent_bytes < room_bytes {
+            client.blocked = false;
+            client.writable_due = true;
             self.make_ready(conn);
         } else {
             let at = self.arrival(now, now);
-            self.schedule(at, Happening::Room(conn));
+            self.schedule(at, NetworkEvent::Room(conn));
         }
     }
 
     /// Reads once: as much as fate gives of what arrived, with the stamp of the newest byte in it.
     fn read(&mut self, conn: ConnId, on: &mut impl FnMut(ConnId, Event<'_>)) {
-        let line = &mut self.lines[conn.slot as usize];
-        let there: usize = match line.datagrams {
-            true => line.inbox[0].bytes.len(),
-            false => line.inbox.iter().map(|piece| piece.bytes.len() - piece.taken).sum(),
+        let client = &mut self.client_ends[conn.slot as usize];
+        let there: usize = match client.datagrams {
+            true => client.inbox[0].bytes.len(),
+            false => client.inbox.iter().map(|piece| piece.bytes.len() - piece.taken).sum(),
         };
-        let cut = if line.datagrams { 0.0 } else { self.weather.cut };
-        let len_bytes = self.fate.piece(there.min(READ_BYTES_MAX), cut);
+        let cut = if client.datagrams { 0.0 } else { self.conditions.cut };
+        let len_bytes = self.chance.piece(there.min(READ_BYTES_MAX), cut);
         let mut stamp = None;
         self.scratch.clear();
         while self.scratch.len() < len_bytes {
-            let piece = line.inbox.front_mut().expect("the inbox holds what was counted");
+            let piece = client.inbox.front_mut().expect("the inbox holds what was counted");
             let count = (len_bytes - self.scratch.len()).min(piece.bytes.len() - piece.taken);
             self.scratch.extend_from_slice(&piece.bytes[piece.taken..piece.taken + count]);
             piece.taken += count;
             stamp = Some(piece.arrived);
             if piece.taken == piece.bytes.len() {
-                line.inbox.pop_front();
+                client.inbox.pop_front();
             }
         }
-        if !line.stamped || self.fate.happens(self.weather.unstamped) {
+        if !client.stamped || self.chance.happens(self.conditions.unstamped) {
             stamp = None;
         }
         let read = self.spend(CALL_NS);
@@ -396,25 +389,25 @@ impl<P: Peer> Sim<P> {
     /// Tells what happened on one connection, within its share of reads.
     fn serve(&mut self, conn: ConnId, on: &mut impl FnMut(ConnId, Event<'_>)) {
         let at = self.now();
-        let Some(line) = self.line(conn) else { return };
-        line.queued = false;
-        if std::mem::take(&mut line.opened_due) {
+        let Some(client) = self.client_end(conn) else { return };
+        client.queued = false;
+        if std::mem::take(&mut client.opened_due) {
             on(conn, Event::Opened { at });
         }
-        if std::mem::take(&mut line.writable_due) && line.end.is_none() {
+        if std::mem::take(&mut client.writable_due) && client.end.is_none() {
             on(conn, Event::Writable);
         }
         for _ in 0..READS_MAX {
-            if self.lines[conn.slot as usize].inbox.is_empty() {
+            if self.client_ends[conn.slot as usize].inbox.is_empty() {
                 break;
             }
             self.read(conn, on);
         }
-        let line = &mut self.lines[conn.slot as usize];
-        if !line.inbox.is_empty() {
+        let client = &mut self.client_ends[conn.slot as usize];
+        if !client.inbox.is_empty() {
             self.make_ready(conn);
-        } else if let Some(reason) = line.end.clone() {
-            line.state = State::Free;
+        } else if let Some(reason) = client.end.clone() {
+            client.state = SlotState::Free;
             on(conn, Event::Closed(reason));
         }
     }
@@ -431,64 +424,67 @@ impl<P: Peer> Backend for Sim<P> {
 
     fn open(&mut self, conn: ConnId, target: &Target) {
         let index = conn.slot as usize;
-        if self.lines.len() <= index {
-            self.lines.resize_with(index + 1, Line::default);
+        if self.client_ends.len() <= index {
+            self.client_ends.resize_with(index + 1, ClientEnd::default);
         }
-        let line = &mut self.lines[index];
-        assert!(line.state == State::Free, "slot {index} is in use");
-        *line = Line {
+        let client = &mut self.client_ends[index];
+        assert!(client.state == SlotState::Free, "slot {index} is in use");
+        *client = ClientEnd {
             generation: conn.generation,
-            state: State::Connecting,
+            state: SlotState::Connecting,
             stamped: !matches!(target, Target::Unix(_)),
             datagrams: matches!(target, Target::Udp { .. }),
-            ..Line::default()
+            ..ClientEnd::default()
         };
         let now = self.spend(CALL_NS);
         let at = self.arrival(now, now);
-        self.schedule(at, Happening::Knock(conn, target.clone()));
+        self.schedule(at, NetworkEvent::Connect(conn, target.clone()));
     }
 
     fn send(&mut self, conn: ConnId, parts: &[IoSlice<'_>]) -> Handed {
         let at = self.spend(READING_NS);
         let offered: usize = parts.iter().map(|part| part.len()).sum();
-        let short = self.fate.happens(self.weather.short_send);
-        let share = if short { below(self.fate.bits(), offered as u64) as usize } else { offered };
-        let room_bytes = self.weather.send_buffer_bytes;
-        let datagrams = self.line(conn).is_some_and(|line| line.datagrams);
-        let line = self.line(conn).expect("bytes are sent on connections that exist");
-        assert!(line.state == State::Open && !line.opened_due, "bytes are sent on connections that are open");
-        assert!(!line.blocked && !line.writable_due, "after a short send, Writable comes first");
-        if line.end.is_some() {
+        let short = self.chance.happens(self.conditions.short_send);
+        let share = if short { below(self.chance.bits(), offered as u64) as usize } else { offered };
+        let room_bytes = self.conditions.send_buffer_bytes;
+        let datagrams = self.client_end(conn).is_some_and(|client| client.datagrams);
+        let client = self.client_end(conn).expect("bytes are sent on connections that exist");
+        assert!(
+            client.state == SlotState::Open && !client.opened_due,
+            "bytes are sent on connections that are open"
+        );
+        assert!(!client.blocked && !client.writable_due, "after a short send, Writable comes first");
+        if client.end.is_some() {
             return Handed { taken: 0, at };
         }
-        let taken = match share.min(room_bytes - line.sent_bytes) {
+        let taken = match share.min(room_bytes - client.sent_bytes) {
             taken if datagrams && taken < offered => 0,
             taken => taken,
         };
-        line.sent_bytes += taken;
-        line.blocked = taken < offered;
-        let (blocked, mut last) = (line.blocked, line.sent_until);
+        client.sent_bytes += taken;
+        client.blocked = taken < offered;
+        let (blocked, mut last) = (client.blocked, client.sent_until);
         let bytes: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).take(taken).collect();
         let mut rest = &bytes[..];
         if datagrams && taken > 0 {
             let journeys = self.journeys(at);
-            self.lines[conn.slot as usize].sent_bytes -= taken;
+            self.client_ends[conn.slot as usize].sent_bytes -= taken;
             for at in journeys {
-                self.lines[conn.slot as usize].sent_bytes += taken;
-                self.schedule(at, Happening::ToPeer(conn, bytes.clone()));
+                self.client_ends[conn.slot as usize].sent_bytes += taken;
+                self.schedule(at, NetworkEvent::ToPeer(conn, bytes.clone()));
             }
             rest = &[];
         }
         while !rest.is_empty() {
-            let (piece, tail) = rest.split_at(self.fate.piece(rest.len(), self.weather.cut));
+            let (piece, tail) = rest.split_at(self.chance.piece(rest.len(), self.conditions.cut));
             last = self.arrival(last, at);
-            self.schedule(last, Happening::ToPeer(conn, piece.to_vec()));
+            self.schedule(last, NetworkEvent::ToPeer(conn, piece.to_vec()));
             rest = tail;
         }
-        self.lines[conn.slot as usize].sent_until = last;
+        self.client_ends[conn.slot as usize].sent_until = last;
         if blocked {
             let room_at = self.arrival(at, at);
-            self.schedule(room_at, Happening::Room(conn));
+            self.schedule(room_at, NetworkEvent::Room(conn));
         }
         self.spend(CALL_NS);
         Handed { taken, at }
@@ -496,14 +492,14 @@ impl<P: Peer> Backend for Sim<P> {
 
     fn close(&mut self, conn: ConnId, how: Close) {
         let now = self.spend(CALL_NS);
-        let Some(line) = self.line(conn) else { return };
-        line.state = State::Free;
-        line.inbox.clear();
-        let sent_until = line.sent_until;
+        let Some(client) = self.client_end(conn) else { return };
+        client.state = SlotState::Free;
+        client.inbox.clear();
+        let sent_until = client.sent_until;
         match how {
             Close::Fin => {
                 let at = self.arrival(sent_until, now);
-                self.schedule(at, Happening::Gone(conn));
+                self.schedule(at, NetworkEvent::Gone(conn));
             }
             Close::Reset => self.tell_closed(conn, now),
         }
@@ -543,8 +539,8 @@ mod tests {
     }
 
     /// Everything that is seen of an exchange of some messages, as text.
-    fn history(seed: u64, weather: Weather) -> String {
-        let mut sim = Sim::new(seed, weather, Echo::new(10_000));
+    fn history(seed: u64, conditions: NetworkConditions) -> String {
+        let mut sim = Sim::new(seed, conditions, Echo::new(10_000));
         let mut seen = String::new();
         let (mut writable, mut unsent, mut over) = (false, vec![b'x'; 5000], false);
         sim.open(CONN, &target());
@@ -571,13 +567,13 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_events_to_the_nanosecond() {
-        assert_eq!(history(7, Weather::storm()), history(7, Weather::storm()));
-        assert_ne!(history(7, Weather::rough()), history(8, Weather::rough()));
+        assert_eq!(history(7, NetworkConditions::harsh()), history(7, NetworkConditions::harsh()));
+        assert_ne!(history(7, NetworkConditions::rough()), history(8, NetworkConditions::rough()));
     }
 
     #[test]
-    fn in_calm_weather_an_answer_takes_two_delays_and_the_thought() {
-        let mut sim = Sim::new(1, Weather::calm(), Echo::new(10_000));
+    fn under_calm_conditions_an_answer_takes_two_delays_and_the_thought() {
+        let mut sim = Sim::new(1, NetworkConditions::calm(), Echo::new(10_000));
         sim.open(CONN, &target());
         sim.wait(NEVER).unwrap();
         sim.drain(&mut |_, event| assert!(matches!(event, Event::Opened { .. })));
@@ -594,9 +590,9 @@ mod tests {
     }
 
     #[test]
-    fn weather_breaks_connections_as_often_as_it_says() {
-        let weather = Weather { refuse: 0.25, ..Weather::calm() };
-        let mut sim = Sim::new(3, weather, Echo::default());
+    fn conditions_break_connections_as_often_as_they_say() {
+        let conditions = NetworkConditions { refuse: 0.25, ..NetworkConditions::calm() };
+        let mut sim = Sim::new(3, conditions, Echo::default());
         let conns: Vec<ConnId> = (0..1000).map(|slot| ConnId { slot, generation: 0 }).collect();
         for &conn in &conns {
             sim.open(conn, &target());
@@ -616,7 +612,7 @@ mod tests {
 
     #[test]
     fn time_that_the_client_loses_shows_between_stamp_and_read() {
-        let mut sim = Sim::new(1, Weather::calm(), Echo::new(0));
+        let mut sim = Sim::new(1, NetworkConditions::calm(), Echo::new(0));
         sim.open(CONN, &target());
         sim.wait(NEVER).unwrap();
         sim.drain(&mut |_, _| {});
@@ -636,7 +632,7 @@ mod tests {
 
     #[test]
     fn waiting_for_ever_for_nothing_is_an_error_instead_of_a_hang() {
-        let mut sim = Sim::new(1, Weather::calm(), Echo::default());
+        let mut sim = Sim::new(1, NetworkConditions::calm(), Echo::default());
         assert!(sim.wait(NEVER).is_err());
     }
 }

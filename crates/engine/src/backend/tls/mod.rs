@@ -55,7 +55,7 @@ struct Links {
 /// One connection.
 struct Link {
     generation: u32,
-    stage: Stage,
+    state: LinkState,
     tls: ClientConnection,
     /// What is encrypted and was not taken; at most [`SEALED_MAX`] of it are bytes of the caller.
     backlog: Backlog,
@@ -74,11 +74,11 @@ struct Link {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum LinkState {
     /// The inner connection is being opened.
     Connecting,
     /// The handshake goes on.
-    Shaking,
+    Handshake,
     Open,
     /// Its end was told; the inner connection is still there.
     Over,
@@ -127,7 +127,7 @@ impl<B: Backend> Backend for Tls<B> {
     fn send(&mut self, conn: ConnId, parts: &[IoSlice<'_>]) -> Handed {
         let Links { slots, plain, sealed, again, .. } = &mut self.links;
         let link = find(slots, conn).expect("bytes are sent on connections that exist");
-        assert!(link.stage == Stage::Open, "bytes are sent on connections that are open");
+        assert!(link.state == LinkState::Open, "bytes are sent on connections that are open");
         if link.blocked {
             link.owes_writable = true;
             return Handed { taken: 0, at: self.inner.now() };
@@ -146,7 +146,7 @@ impl<B: Backend> Backend for Tls<B> {
 
     fn close(&mut self, conn: ConnId, how: Close) {
         if let Some(link) = find(&mut self.links.slots, conn) {
-            if how == Close::Fin && link.stage == Stage::Open {
+            if how == Close::Fin && link.state == LinkState::Open {
                 link.say_goodbye(conn, &mut self.links.sealed, &mut self.inner);
             }
             self.links.slots[conn.slot as usize] = None;
@@ -173,8 +173,8 @@ impl<B: Backend> Backend for Tls<B> {
 
     fn obstacle(&self, conn: ConnId) -> Option<&'static str> {
         let link = self.links.slots.get(conn.slot as usize)?.as_deref()?;
-        let shaking = link.generation == conn.generation && link.stage == Stage::Shaking;
-        shaking.then_some(words::SILENCE)
+        let in_handshake = link.generation == conn.generation && link.state == LinkState::Handshake;
+        in_handshake.then_some(words::SILENCE)
     }
 
     fn handshakes(&mut self, on: &mut impl FnMut(TlsHandshake)) {
@@ -202,11 +202,11 @@ impl Links {
     /// Tells what does not come from the inner backend.
     fn tell_again(&mut self, on: &mut impl FnMut(ConnId, Event<'_>)) {
         for conn in std::mem::take(&mut self.again) {
-            let Some(link) = find(&mut self.slots, conn).filter(|link| link.stage == Stage::Open) else {
+            let Some(link) = find(&mut self.slots, conn).filter(|link| link.state == LinkState::Open) else {
                 continue;
             };
             if let Some(ending) = link.ending.take() {
-                link.stage = Stage::Over;
+                link.state = LinkState::Over;
                 self.unsettle(conn);
                 on(conn, Event::Closed(ending.reason(false, &[])));
             } else if link.owes_writable && !link.blocked {
@@ -223,12 +223,12 @@ impl Links {
         match event {
             Event::Received { bytes, stamp, read } => self.receive(conn, bytes, stamp, read, on),
             Event::Opened { .. } => {
-                link.stage = Stage::Shaking;
+                link.state = LinkState::Handshake;
                 self.unsettle(conn);
             }
             Event::Writable => {
                 link.blocked = false;
-                if link.owes_writable && link.stage == Stage::Open {
+                if link.owes_writable && link.state == LinkState::Open {
                     link.owes_writable = false;
                     on(conn, Event::Writable);
                 } else {
@@ -236,12 +236,12 @@ impl Links {
                 }
             }
             Event::Closed(reason) => {
-                let stage = link.stage;
+                let state = link.state;
                 self.slots[conn.slot as usize] = None;
-                match stage {
-                    Stage::Over => {}
-                    Stage::Shaking => on(conn, Event::Closed(words::interrupted(reason))),
-                    Stage::Connecting | Stage::Open => on(conn, Event::Closed(reason)),
+                match state {
+                    LinkState::Over => {}
+                    LinkState::Handshake => on(conn, Event::Closed(words::interrupted(reason))),
+                    LinkState::Connecting | LinkState::Open => on(conn, Event::Closed(reason)),
                 }
             }
         }
@@ -258,7 +258,7 @@ impl Links {
         on: &mut impl FnMut(ConnId, Event<'_>),
     ) {
         let Links { slots, plain, handshakes, .. } = self;
-        let Some(link) = find(slots, conn).filter(|link| link.stage != Stage::Over) else { return };
+        let Some(link) = find(slots, conn).filter(|link| link.state != LinkState::Over) else { return };
         let first = if link.heard { &[] } else { bytes };
         link.heard = true;
         let mut input = bytes;
@@ -272,18 +272,18 @@ impl Links {
                 Progress::Full => {}
                 Progress::Opened => {
                     handshakes.push(link.handshake(stamp, read));
-                    link.stage = Stage::Open;
+                    link.state = LinkState::Open;
                     on(conn, Event::Opened { at: read });
                 }
                 Progress::End(ending) => {
-                    let shaking = link.stage == Stage::Shaking;
-                    link.stage = Stage::Over;
-                    on(conn, Event::Closed(ending.reason(shaking, first)));
+                    let in_handshake = link.state == LinkState::Handshake;
+                    link.state = LinkState::Over;
+                    on(conn, Event::Closed(ending.reason(in_handshake, first)));
                     break;
                 }
             }
         }
-        if link.stage == Stage::Over || link.tls.wants_write() {
+        if link.state == LinkState::Over || link.tls.wants_write() {
             self.unsettle(conn);
         }
     }
@@ -303,7 +303,7 @@ impl Links {
         for conn in self.unsettled.drain(..) {
             let Some(link) = find(&mut self.slots, conn) else { continue };
             link.is_unsettled = false;
-            if link.stage == Stage::Over {
+            if link.state == LinkState::Over {
                 link.say_goodbye(conn, &mut self.sealed, inner);
                 self.slots[conn.slot as usize] = None;
                 inner.close(conn, Close::Fin);
@@ -319,7 +319,7 @@ impl Link {
         let tls = ClientConnection::new(config, name).expect("the system gives random numbers");
         Link {
             generation: conn.generation,
-            stage: Stage::Connecting,
+            state: LinkState::Connecting,
             tls,
             backlog: Backlog::default(),
             blocked: false,
@@ -392,7 +392,7 @@ impl Link {
         sealed.clear();
         self.collect(0, sealed);
         let handed = self.push(conn, sealed, inner);
-        if self.stage == Stage::Shaking && self.began == NEVER {
+        if self.state == LinkState::Handshake && self.began == NEVER {
             self.began = handed.at;
         }
     }
@@ -434,8 +434,8 @@ impl Link {
                 Ok(_) => {}
                 Err(error) => self.ending = Some(Ending::Failed(error)),
             }
-            let shaking = self.stage == Stage::Shaking && self.ending.is_none();
-            if shaking && !self.tls.is_handshaking() {
+            let in_handshake = self.state == LinkState::Handshake && self.ending.is_none();
+            if in_handshake && !self.tls.is_handshaking() {
                 return (len, Progress::Opened);
             }
         }

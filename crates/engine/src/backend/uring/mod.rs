@@ -18,8 +18,8 @@ use io_uring::{opcode, squeue, types};
 use pummel_logic::plan::{Clock, Socket, Wait};
 use pummel_logic::time::Nanos;
 
-use super::dial::{self, Answered, State, UnixRetries, reason};
-use super::slot::{self, Slot, find};
+use super::dial::{self, Answered, UnixRetries, reason};
+use super::slot::{self, Slot, SlotState, find};
 use super::stamps::Stamps;
 use super::waiting::WaitStrategy;
 use super::{Backend, Close, ConnId, Event, Handed, Reason, Target};
@@ -27,7 +27,7 @@ use crate::clock;
 use crate::sys::{self, WaitLimit};
 use pool::Pool;
 use ring::{Completion, Ring};
-use token::{Kind, SLOTS_MAX};
+use token::{Operation, SLOTS_MAX};
 
 /// The block for what is read from a socket that a send found broken.
 const LAST_BYTES: usize = 16 * 1024;
@@ -138,9 +138,9 @@ impl Uring {
         slot.flags |= ASKED;
         if self.ring.has_index(conn.slot) {
             slot.flags |= REGISTERED;
-            self.ring.register(conn.slot, fd, Kind::Quiet.token(conn));
+            self.ring.register(conn.slot, fd, Operation::Quiet.token(conn));
         }
-        self.await_writable(conn, Kind::Connect);
+        self.await_writable(conn, Operation::Connect);
         Ok(())
     }
 
@@ -154,7 +154,7 @@ impl Uring {
         })
     }
 
-    fn await_writable(&mut self, conn: ConnId, kind: Kind) {
+    fn await_writable(&mut self, conn: ConnId, kind: Operation) {
         let operation = match self.handle(conn) {
             Some(Handle::Fixed(index)) => opcode::PollAdd::new(index, sys::WRITABLE).build(),
             Some(Handle::Fd(fd)) => opcode::PollAdd::new(fd, sys::WRITABLE).build(),
@@ -180,7 +180,7 @@ impl Uring {
         self.slots[conn.slot as usize].flags |= RECEIVING;
         // SAFETY: the message header never moves while the backend lives; the buffers are the pool's, which outlives
         // the ring.
-        unsafe { self.ring.ask(&operation.user_data(Kind::Receive.token(conn))) };
+        unsafe { self.ring.ask(&operation.user_data(Operation::Receive.token(conn))) };
     }
 
     /// Notes that a connection is broken; the next drain tells it, after what can still be read.
@@ -196,8 +196,10 @@ impl Uring {
         let index = conn.slot as usize;
         let slot = std::mem::take(&mut self.slots[index]);
         self.slots[index].generation = slot.generation;
-        let quiet = Kind::Quiet.token(conn);
-        for (flag, kind) in [(RECEIVING, Kind::Receive), (ASKED, Kind::Connect), (BLOCKED, Kind::Writable)] {
+        let quiet = Operation::Quiet.token(conn);
+        for (flag, kind) in
+            [(RECEIVING, Operation::Receive), (ASKED, Operation::Connect), (BLOCKED, Operation::Writable)]
+        {
             if slot.is(flag) {
                 self.ring.cancel(kind.token(conn), quiet);
             }
@@ -208,7 +210,7 @@ impl Uring {
     }
 
     /// Tries the full unix listeners again.
-    fn knock(&mut self) {
+    fn retry_unix(&mut self) {
         for (conn, path) in self.unix_retries.take() {
             if let Some(slot) = self.slot(conn) {
                 slot.fd = None;
@@ -233,8 +235,8 @@ impl Uring {
     fn take(&mut self) {
         let Uring { ring, pool, slots, done, .. } = self;
         ring.take(done, |completion| {
-            let (kind, conn) = Kind::of(completion.token);
-            let matters = kind != Kind::Quiet && find(slots, conn).is_some();
+            let (kind, conn) = Operation::of(completion.token);
+            let matters = kind != Operation::Quiet && find(slots, conn).is_some();
             if !matters {
                 discard(pool, completion);
             }
@@ -245,15 +247,15 @@ impl Uring {
     /// Tells what one operation came to.
     #[inline]
     fn serve(&mut self, completion: &Completion, on: &mut impl FnMut(ConnId, Event<'_>)) {
-        let (kind, conn) = Kind::of(completion.token);
+        let (kind, conn) = Operation::of(completion.token);
         if self.slot(conn).is_none() {
             return discard(&mut self.pool, completion);
         }
         match kind {
-            Kind::Receive => self.received(conn, completion, on),
-            Kind::Connect => self.answered(conn, completion.result, on),
-            Kind::Writable => self.writable(conn, completion.result, on),
-            Kind::Quiet => {}
+            Operation::Receive => self.received(conn, completion, on),
+            Operation::Connect => self.answered(conn, completion.result, on),
+            Operation::Writable => self.writable(conn, completion.result, on),
+            Operation::Quiet => {}
         }
     }
 
@@ -269,7 +271,7 @@ impl Uring {
         match answer {
             Answered::Wait => {
                 slot.flags |= ASKED;
-                return self.await_writable(conn, Kind::Connect);
+                return self.await_writable(conn, Operation::Connect);
             }
             Answered::Open => {}
             Answered::Broken(errno) => {
@@ -278,7 +280,7 @@ impl Uring {
             }
             Answered::Failed(errno) => return self.end(conn, reason(errno), on),
         }
-        self.slots[conn.slot as usize].state = State::Open;
+        self.slots[conn.slot as usize].state = SlotState::Open;
         on(conn, Event::Opened { at: clock::now() });
         self.receive(conn);
     }
@@ -344,7 +346,7 @@ impl Uring {
         let mut block = vec![0; LAST_BYTES];
         for conn in std::mem::take(&mut self.broken) {
             let Some(slot) = find(&mut self.slots, conn) else { continue };
-            if slot.state == State::Open
+            if slot.state == SlotState::Open
                 && let Some(fd) = &slot.fd
             {
                 loop {
@@ -397,7 +399,7 @@ impl Backend for Uring {
     #[inline]
     fn send(&mut self, conn: ConnId, parts: &[IoSlice<'_>]) -> Handed {
         let slot = find(&mut self.slots, conn).expect("bytes are sent on connections that exist");
-        assert!(slot.state == State::Open, "bytes are sent on connections that are open");
+        assert!(slot.state == SlotState::Open, "bytes are sent on connections that are open");
         let Some(fd) = slot.fd.as_ref().filter(|_| slot.errno == 0) else {
             return Handed { taken: 0, at: clock::now() };
         };
@@ -407,7 +409,7 @@ impl Backend for Uring {
             Ok(taken) if taken == offered => Handed { taken, at },
             Ok(taken) => {
                 self.slots[conn.slot as usize].flags |= BLOCKED;
-                self.await_writable(conn, Kind::Writable);
+                self.await_writable(conn, Operation::Writable);
                 Handed { taken, at }
             }
             Err(error) => {
@@ -434,7 +436,7 @@ impl Backend for Uring {
         }
         loop {
             if now >= self.unix_retries.at() {
-                self.knock();
+                self.retry_unix();
             }
             let wait_limit = match self.broken.is_empty() {
                 true => self.waiting.wait_limit(now, until.min(self.unix_retries.at())),

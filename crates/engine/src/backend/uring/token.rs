@@ -7,7 +7,7 @@ pub const SLOTS_MAX: u32 = 1 << 26;
 
 /// What an operation is for: the upper bits of its token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum Operation {
     /// Its result is of no interest.
     Quiet = 0,
     Receive = 1,
@@ -15,19 +15,19 @@ pub enum Kind {
     Writable = 3,
 }
 
-impl Kind {
+impl Operation {
     /// The token of an operation of this kind on a connection.
     pub fn token(self, conn: ConnId) -> u64 {
         (self as u64) << 58 | u64::from(conn.slot) << 32 | u64::from(conn.generation)
     }
 
     /// The kind of the operation with this token, and its connection.
-    pub fn of(token: u64) -> (Kind, ConnId) {
+    pub fn of(token: u64) -> (Operation, ConnId) {
         let kind = match token >> 58 {
-            1 => Kind::Receive,
-            2 => Kind::Connect,
-            3 => Kind::Writable,
-            _ => Kind::Quiet,
+            1 => Operation::Receive,
+            2 => Operation::Connect,
+            3 => Operation::Writable,
+            _ => Operation::Quiet,
         };
         let slot = (token >> 32) as u32 & (SLOTS_MAX - 1);
         (kind, ConnId { slot, generation: token as u32 })
@@ -40,13 +40,13 @@ mod tests {
 
     #[test]
     fn a_token_says_what_and_whose() {
-        for kind in [Kind::Quiet, Kind::Receive, Kind::Connect, Kind::Writable] {
+        for kind in [Operation::Quiet, Operation::Receive, Operation::Connect, Operation::Writable] {
             for conn in [
                 ConnId { slot: 0, generation: 0 },
                 ConnId { slot: SLOTS_MAX - 1, generation: u32::MAX },
                 ConnId { slot: 77, generation: 3 },
             ] {
-                assert_eq!(Kind::of(kind.token(conn)), (kind, conn));
+                assert_eq!(Operation::of(kind.token(conn)), (kind, conn));
             }
         }
     }

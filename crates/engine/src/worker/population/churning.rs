@@ -15,7 +15,7 @@ use pummel_logic::workload::verify::stale::Writer;
 
 use crate::backend::dial::failure_of;
 use crate::backend::{Backend, Close, ConnId, Reason};
-use crate::worker::connections::{Connection, State};
+use crate::worker::connections::{Connection, ConnectionState};
 use crate::worker::load_model::LoadModel;
 use crate::worker::opening::retry_pause;
 use crate::worker::population::lifetime::{DEPARTURE_DRAWS_MAX, Lifetime};
@@ -337,7 +337,7 @@ impl Churning {
     pub fn redial<C: Codec>(&mut self, state: &mut WorkerState<C>, backend: &mut impl Backend) {
         for id in std::mem::take(&mut self.redials) {
             let slot = id.slot as usize;
-            if state.id(slot) == id && state.connections[slot].state() == State::Queued {
+            if state.id(slot) == id && state.connections[slot].state() == ConnectionState::Queued {
                 self.dial(state, slot, backend);
             }
         }
@@ -460,7 +460,7 @@ impl Churning {
         state.reporter.failed(slot);
         self.lifetimes[slot].failure = Some(failure);
         let connection = &mut state.connections[slot];
-        if let State::Open | State::Full = connection.state() {
+        if let ConnectionState::Open | ConnectionState::Full = connection.state() {
             connection.note_end(matches!(cause, CloseCause::Closed(_)));
         }
         state.end_session::<Churning>(slot, cause, false, now);
@@ -480,7 +480,7 @@ impl Churning {
         }
         let id = state.id(slot);
         let connection = &mut state.connections[slot];
-        if connection.state() != State::Closed {
+        if connection.state() != ConnectionState::Closed {
             backend.close(id, Close::Fin);
             connection.reset();
         }

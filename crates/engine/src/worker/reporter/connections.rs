@@ -7,7 +7,7 @@ use pummel_logic::workload::request::Shared;
 
 use crate::backend::{Reason, TlsHandshake};
 use crate::worker::messages::{ConnectionEvent, Departure, Messages, WorkerMessage};
-use crate::worker::reporter::{Mode, WorkerReporter};
+use crate::worker::reporter::{ReportMode, WorkerReporter};
 use crate::worker::trouble::Trouble;
 
 /// Different messages of servers that are kept, and bytes of each.
@@ -91,7 +91,7 @@ impl WorkerReporter {
             note_message(&mut load.messages, message);
         }
         // A load that is recorded is measured as well.
-        if self.load.is_none() || self.mode != Mode::Count {
+        if self.load.is_none() || self.mode != ReportMode::Count {
             note_message(&mut self.end.messages, message);
         }
     }
@@ -99,7 +99,7 @@ impl WorkerReporter {
     /// What clients with windows counted and found, on this connection, and what the server said.
     pub fn window(&mut self, slot: usize, shared: &mut Shared, message: &[u8]) {
         let counts = shared.take_window_counts();
-        if let Mode::Record(_) = self.mode {
+        if let ReportMode::Record(_) = self.mode {
             self.interval.window.merge(&counts);
         }
         let connection = self.first_connection + slot as u64;
@@ -128,17 +128,19 @@ impl WorkerReporter {
         let Some(departures) = &mut self.departures else { return };
         let gone = departures.add(slot, departure());
         match (self.mode, gone) {
-            (Mode::Count, _) => drop(departures.take()),
-            (Mode::Record(_), Some(gone)) => self.offer_departures(gone),
-            (Mode::Record(_), None) => {}
+            (ReportMode::Count, _) => drop(departures.take()),
+            (ReportMode::Record(_), Some(gone)) => self.offer_departures(gone),
+            (ReportMode::Record(_), None) => {}
         }
     }
 
     /// The account of clients that come and go, where they do and are measured.
     pub fn churn(&mut self) -> Option<&mut Churn> {
         match self.mode {
-            Mode::Record(_) => self.churn_account.as_mut().map(|churn_account| &mut churn_account.churn),
-            Mode::Count => None,
+            ReportMode::Record(_) => {
+                self.churn_account.as_mut().map(|churn_account| &mut churn_account.churn)
+            }
+            ReportMode::Count => None,
         }
     }
 

@@ -37,7 +37,7 @@ const ROWS: usize = 4096;
 
 /// How a phase is written down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum ReportMode {
     /// Counted.
     Count,
     /// Measured, in slices of this length.
@@ -48,7 +48,7 @@ pub enum Mode {
 #[derive(Debug)]
 pub struct WorkerReporter {
     sender: MessageSender,
-    mode: Mode,
+    mode: ReportMode,
     phase: usize,
     begin: Nanos,
     /// When the phase was really begun.
@@ -87,7 +87,7 @@ pub struct WorkerReporter {
     /// Every request is looked at, for the rows or the churn_account.
     watched: bool,
     /// Groups of which only successes are timed.
-    choosy: Box<[bool]>,
+    successes_only: Box<[bool]>,
     end: WorkerEnd,
     /// What comes of the phase, where it stores records.
     load: Option<Box<LoadEnd>>,
@@ -134,7 +134,7 @@ impl WorkerReporter {
         let Some(interval) = stock.pop() else { unreachable!("there are several") };
         WorkerReporter {
             sender,
-            mode: Mode::Count,
+            mode: ReportMode::Count,
             phase: 0,
             begin: 0,
             begun_at: 0,
@@ -161,7 +161,7 @@ impl WorkerReporter {
                 .churn_account
                 .map(|churn_account| Box::new(ChurnAccount::new(churn_account))),
             watched: options.rows || options.churn_account.is_some(),
-            choosy: options.successes_only.into(),
+            successes_only: options.successes_only.into(),
             end: WorkerEnd::default(),
             load: None,
             stored: 0,
@@ -171,7 +171,7 @@ impl WorkerReporter {
     }
 
     /// Begins a phase that ends at `end`, but for its drain.
-    pub fn begin_phase(&mut self, phase: usize, mode: Mode, begin: Nanos, end: Nanos) {
+    pub fn begin_phase(&mut self, phase: usize, mode: ReportMode, begin: Nanos, end: Nanos) {
         self.phase = phase;
         self.mode = mode;
         self.begin = begin;
@@ -180,8 +180,8 @@ impl WorkerReporter {
         self.end_at = end;
         self.answered_at = begin;
         self.next_tick = match mode {
-            Mode::Count => begin.saturating_add(PROGRESS_NS),
-            Mode::Record(interval_ns) => self.tick_at(begin.saturating_add(interval_ns)),
+            ReportMode::Count => begin.saturating_add(PROGRESS_NS),
+            ReportMode::Record(interval_ns) => self.tick_at(begin.saturating_add(interval_ns)),
         };
     }
 
@@ -217,14 +217,14 @@ impl WorkerReporter {
             return;
         }
         match self.mode {
-            Mode::Count => {
+            ReportMode::Count => {
                 // What is not said now is said with the next progress.
                 if self.sender.offer(WorkerMessage::Progress { phase: self.phase, ended: self.ended }) {
                     self.ended = 0;
                 }
                 self.next_tick = now + PROGRESS_NS;
             }
-            Mode::Record(interval_ns) => {
+            ReportMode::Record(interval_ns) => {
                 // A slice ends at its tick even when the worker looked late.
                 let index = (now.min(self.end_at - 1) - self.begin) / interval_ns;
                 self.next_tick =
@@ -238,7 +238,7 @@ impl WorkerReporter {
 
     /// Ends the phase.
     pub fn end_phase(&mut self, now: Nanos, fate: PhaseFate) {
-        if let Mode::Record(_) = self.mode {
+        if let ReportMode::Record(_) = self.mode {
             self.hand_over_last(now.saturating_sub(self.begin));
             self.hand_over_rows();
             self.hand_over_departures();
@@ -264,7 +264,7 @@ impl WorkerReporter {
             load,
             fate,
         })));
-        self.mode = Mode::Count;
+        self.mode = ReportMode::Count;
         self.next_tick = NEVER;
     }
 
@@ -492,7 +492,7 @@ mod tests {
     fn a_worker_without_a_spare_interval_goes_on_in_the_one_that_it_has() {
         let (mut reporter, heard, spare) = reporter(false);
         for phase in 0..3 {
-            reporter.begin_phase(phase, Mode::Record(10), 0, 1_000);
+            reporter.begin_phase(phase, ReportMode::Record(10), 0, 1_000);
             (1..100).for_each(|tick| reporter.tick(tick * 10));
             reporter.end_phase(1_007, fate());
             let slices = slices(&heard);
@@ -517,7 +517,7 @@ mod tests {
     fn intervals_that_come_back_are_gone_on_with_and_no_other_is_made() {
         let (mut reporter, heard, spare) = reporter(false);
         let mut places = std::collections::BTreeSet::new();
-        reporter.begin_phase(0, Mode::Record(10), 0, 10_000);
+        reporter.begin_phase(0, ReportMode::Record(10), 0, 10_000);
         for tick in 1..1_000 {
             reporter.tick(tick * 10);
             let slices = slices(&heard);
@@ -533,7 +533,7 @@ mod tests {
     #[test]
     fn rows_that_are_not_taken_are_dropped_and_counted() {
         let (mut reporter, heard, _spare) = reporter(true);
-        reporter.begin_phase(0, Mode::Record(NEVER / 2), 0, NEVER);
+        reporter.begin_phase(0, ReportMode::Record(NEVER / 2), 0, NEVER);
         let ticket = Ticket {
             due: 0,
             ready: 0,

@@ -7,7 +7,7 @@ use pummel_logic::time::NEVER;
 use pummel_logic::unsent::Unsent;
 
 use crate::worker::messages::Row;
-use crate::worker::reporter::{Mode, ROWS, WorkerReporter};
+use crate::worker::reporter::{ROWS, ReportMode, WorkerReporter};
 
 impl WorkerReporter {
     /// Requests were handed to a connection, one after the other; its client has so many outstanding now.
@@ -28,8 +28,8 @@ impl WorkerReporter {
     #[inline]
     pub fn sent(&mut self, bytes: usize) {
         match self.mode {
-            Mode::Record(_) => self.interval.bytes.sent += bytes as u64,
-            Mode::Count => self.bytes.sent += bytes as u64,
+            ReportMode::Record(_) => self.interval.bytes.sent += bytes as u64,
+            ReportMode::Count => self.bytes.sent += bytes as u64,
         }
     }
 
@@ -38,13 +38,13 @@ impl WorkerReporter {
     pub fn received(&mut self, bytes: usize, answered: u32) {
         self.busy = true;
         match self.mode {
-            Mode::Record(_) => {
+            ReportMode::Record(_) => {
                 self.interval.bytes.received += bytes as u64;
                 if self.stamped {
                     self.interval.turns.stamps.shared += u64::from(answered.saturating_sub(1));
                 }
             }
-            Mode::Count => self.bytes.received += bytes as u64,
+            ReportMode::Count => self.bytes.received += bytes as u64,
         }
     }
 
@@ -52,12 +52,12 @@ impl WorkerReporter {
     #[inline(always)]
     pub fn answer(&mut self, group: usize, client: u64, answer: &Answer<'_>, message: &[u8]) {
         match self.mode {
-            Mode::Count => return self.count(&{ *answer }, message),
-            Mode::Record(_) if self.abandoning => self.give_up(group, &{ *answer }),
-            Mode::Record(_) if self.choosy[group] && !succeeded(answer.outcome) => {
+            ReportMode::Count => return self.count(&{ *answer }, message),
+            ReportMode::Record(_) if self.abandoning => self.give_up(group, &{ *answer }),
+            ReportMode::Record(_) if self.successes_only[group] && !succeeded(answer.outcome) => {
                 self.interval.groups[group].record_slipped(&sample_of(answer));
             }
-            Mode::Record(_) => self.interval.groups[group].record(&sample_of(answer)),
+            ReportMode::Record(_) => self.interval.groups[group].record(&sample_of(answer)),
         }
         if answer.stamp != Stamp::Nothing {
             self.answered_at = self.answered_at.max(answer.arrived);
@@ -137,12 +137,12 @@ impl WorkerReporter {
     pub fn unsent(&mut self, group: usize, unsent: Unsent) {
         let Unsent { verb, requests, estimated } = unsent;
         match self.mode {
-            Mode::Record(_) => {
+            ReportMode::Record(_) => {
                 let recorder = &mut self.interval.groups[group];
                 recorder.unsent(verb, requests);
                 recorder.estimated(verb, estimated);
             }
-            Mode::Count => {
+            ReportMode::Count => {
                 self.tally.unsent(verb, requests);
                 self.tally.estimated(verb, estimated);
             }

@@ -5,7 +5,7 @@ use pummel_logic::time::{MICROSECOND, Nanos};
 
 /// What the network does to connections. Chances are between 0 and 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Weather {
+pub struct NetworkConditions {
     /// Shortest and longest time that bytes are on their way.
     pub delay_ns: (Nanos, Nanos),
     /// That bytes are cut: each time they are put on the way, and each time they are read.
@@ -30,10 +30,10 @@ pub struct Weather {
     pub twice: f64,
 }
 
-impl Weather {
+impl NetworkConditions {
     /// Nothing but a delay of 15 us: a loopback on a good day.
-    pub fn calm() -> Weather {
-        Weather {
+    pub fn calm() -> NetworkConditions {
+        NetworkConditions {
             delay_ns: (15 * MICROSECOND, 15 * MICROSECOND),
             cut: 0.0,
             short_send: 0.0,
@@ -49,42 +49,48 @@ impl Weather {
     }
 
     /// Datagrams are lost, overtaken and doubled; streams do not notice.
-    pub fn leaky() -> Weather {
-        Weather {
+    pub fn lossy() -> NetworkConditions {
+        NetworkConditions {
             delay_ns: (5 * MICROSECOND, 300 * MICROSECOND),
             lose: 0.02,
             hold: 0.05,
             twice: 0.02,
-            ..Weather::calm()
+            ..NetworkConditions::calm()
         }
     }
 
     /// Bytes come late, in pieces, and by small sends; nothing is lost.
-    pub fn rough() -> Weather {
-        Weather {
+    pub fn rough() -> NetworkConditions {
+        NetworkConditions {
             delay_ns: (5 * MICROSECOND, 300 * MICROSECOND),
             cut: 0.4,
             short_send: 0.3,
-            ..Weather::calm()
+            ..NetworkConditions::calm()
         }
     }
 
-    /// As [`Weather::rough`], and connections break.
-    pub fn storm() -> Weather {
-        Weather { refuse: 0.05, reset: 0.01, close: 0.01, unstamped: 0.01, ..Weather::rough() }
+    /// As [`NetworkConditions::rough`], and connections break.
+    pub fn harsh() -> NetworkConditions {
+        NetworkConditions {
+            refuse: 0.05,
+            reset: 0.01,
+            close: 0.01,
+            unstamped: 0.01,
+            ..NetworkConditions::rough()
+        }
     }
 }
 
 /// All chance in a simulation, in the order of its use.
-pub(super) struct Fate {
+pub(super) struct Chance {
     stream: Stream,
     drawn: u64,
 }
 
-impl Fate {
+impl Chance {
     /// The chance of a simulation with this seed.
-    pub(super) fn new(seed: u64) -> Fate {
-        Fate { stream: Stream::from_seed(seed), drawn: 0 }
+    pub(super) fn new(seed: u64) -> Chance {
+        Chance { stream: Stream::from_seed(seed), drawn: 0 }
     }
 
     pub(super) fn bits(&mut self) -> u64 {
