@@ -70,58 +70,60 @@ impl ConnectionState {
         }
     }
 
-    /// Whether the connection is on its way: the backend was told to open it, and it takes no request yet.
+    /// Whether the connection is being opened: the backend was told to open it, and it takes no request yet.
     pub const fn is_opening(self) -> bool {
         matches!(self, ConnectionState::Opening | ConnectionState::Handshake)
     }
 }
 
 impl ConnectionChange {
-    /// Whether the slot has another connection after this change, so that what comes late for the one before is dropped.
+    /// Whether the slot has another connection after this change, so that late events of the connection before are
+    /// dropped.
     const fn renews(self) -> bool {
         matches!(self, ConnectionChange::Dial | ConnectionChange::Retry | ConnectionChange::Close)
     }
 }
 
-/// One connection: first what each send and each reply touches, then what only its opening and its end touch.
+/// One connection. The fields that each send and each reply touch stand before those that only its opening and its end
+/// touch.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Connection<C> {
-    /// What waits to be sent on it, and what it owes.
+    /// The bytes that wait to be sent, and the requests that are outstanding.
     pub session: Session<C>,
     generation: u32,
     /// Index of its client in the worker.
     pub client: u32,
-    /// Which of its client's lanes it is.
+    /// Which of its client's lanes the connection is.
     pub lane: Lane,
     state: ConnectionState,
-    /// The timing wheel has an entry for it.
+    /// The timing wheel has an entry for the slot.
     pub in_wheel: bool,
-    /// Its server has answered on it since it was opened.
+    /// The server has replied since the connection was opened.
     pub answered: bool,
-    /// Its outbox has reached its limit while its socket was full, and it was not relieved since.
+    /// The outbox has reached its limit while the socket was full, and was not relieved since.
     pub congested: bool,
-    /// How often it was opened, and failed to open.
+    /// The earlier attempts to open the connection.
     pub history: AttemptHistory,
-    /// When the backend was told to open it.
+    /// When the backend was told to open the connection.
     opening_since: Nanos,
     /// How far the handshake has come; only in [`ConnectionState::Handshake`].
     handshake: Option<Box<PendingHandshake>>,
 }
 
-/// What is remembered of a connection's earlier attempts.
+/// The earlier attempts to open a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AttemptHistory {
     /// Which of the server's addresses is tried next.
     pub attempt: u32,
     /// Failed attempts to open the connection since it was open.
     pub failures: u32,
-    /// How often in a row its server closed the connection without having answered on it.
+    /// How often in a row the server closed the connection without having replied on it.
     pub failures_without_reply: u32,
     /// The connection was open once.
     pub opened: bool,
-    /// This worker closed the connection between two phases, because its answers would have come in the next one: its
-    /// next opening is no reconnection.
+    /// This worker closed the connection between two phases, because its replies would have arrived in the next phase.
+    /// The next opening is no reconnection.
     pub closed_between_phases: bool,
 }
 
@@ -162,43 +164,44 @@ impl<C: Codec> Connection<C> {
         self
     }
 
-    /// Whether it takes no request before its socket has taken bytes.
+    /// Whether the connection takes no request until its socket takes bytes.
     pub fn is_congested(&self) -> bool {
         self.state == ConnectionState::Full && self.session.waiting_bytes() > OUTBOX_MAX_BYTES
     }
 }
 
 impl<C> Connection<C> {
-    /// Its state.
+    /// The state of the connection.
     #[inline(always)]
     pub fn state(&self) -> ConnectionState {
         self.state
     }
 
-    /// Its name, given its slot. A list that outlives a turn holds this name and not the slot alone.
+    /// The identity of the connection, given its slot. A list that outlives a turn holds this identity and not the slot
+    /// alone.
     #[inline(always)]
     pub fn id(&self, slot: usize) -> ConnId {
         ConnId { slot: slot as u32, generation: self.generation }
     }
 
-    /// Whether the connection in this slot is still the one that is meant.
+    /// Whether the connection in this slot is still the connection with this identity.
     #[inline(always)]
     pub fn is(&self, id: ConnId) -> bool {
         self.generation == id.generation
     }
 
-    /// Since when it is being opened; `None` where it is not.
+    /// Since when the connection is being opened; `None` where it is not being opened.
     pub fn opening_since(&self) -> Option<Nanos> {
         self.state.is_opening().then_some(self.opening_since)
     }
 
-    /// The handshake that its server has not agreed to yet, if there is one.
+    /// The handshake that the server has not agreed to yet, if there is one.
     pub fn handshake_mut(&mut self) -> Option<&mut PendingHandshake> {
         self.handshake.as_deref_mut()
     }
 
-    /// Changes the state, which nothing else does, and gives the slot a new generation where another connection begins
-    /// or this one ends. Returns the state before; `None` where the change is ignored.
+    /// Changes the state. No other function does. Gives the slot a new generation where another connection begins or
+    /// this one ends. Returns the state before; `None` where the change is ignored.
     #[inline(always)]
     fn change(&mut self, change: ConnectionChange) -> Option<ConnectionState> {
         let next = self.state.after(change)?;
@@ -209,12 +212,13 @@ impl<C> Connection<C> {
         Some(std::mem::replace(&mut self.state, next))
     }
 
-    /// The connection is to be opened when it is its turn. Returns whether it was closed until now.
+    /// Queues the connection to be opened. Returns whether the connection was closed before.
     pub fn enqueue(&mut self) -> bool {
         self.change(ConnectionChange::Enqueue).is_some()
     }
 
-    /// The backend is about to be told at `at` to open the connection. Returns whether that is possible.
+    /// Notes that the backend is told at `at` to open the connection. Returns whether the connection can be opened in
+    /// its state.
     pub fn dial(&mut self, at: Nanos) -> bool {
         let dialled = self.change(ConnectionChange::Dial).is_some();
         if dialled {
@@ -223,15 +227,16 @@ impl<C> Connection<C> {
         dialled
     }
 
-    /// The server has taken the connection, and has to agree to `handshake`. Ignored where the connection is not being opened.
+    /// Begins `handshake` on the connection, which the server has taken. Ignored where the connection is not being
+    /// opened.
     pub fn shake(&mut self, handshake: Box<PendingHandshake>) {
         if self.change(ConnectionChange::Shake).is_some() {
             self.handshake = Some(handshake);
         }
     }
 
-    /// The connection can be used. Returns since when it was being opened; `None`, and nothing changes, where it was
-    /// not.
+    /// Marks the connection as open. Returns since when it was being opened; `None`, without a change, where it was not
+    /// being opened.
     pub fn open(&mut self) -> Option<Nanos> {
         self.change(ConnectionChange::Open)?;
         self.handshake = None;
@@ -251,23 +256,24 @@ impl<C> Connection<C> {
         self.change(ConnectionChange::Drain);
     }
 
-    /// The attempt failed, and the connection waits to be opened by another address.
+    /// Queues the connection again after a failed attempt, to be opened by another address.
     pub fn retry(&mut self) {
         self.change(ConnectionChange::Retry);
     }
 
-    /// The connection is not there any more, or never came to be. Returns the state before.
+    /// Closes the connection, or gives up the attempt to open it. Returns the state before.
     pub fn close(&mut self) -> ConnectionState {
         self.change(ConnectionChange::Close).unwrap_or(ConnectionState::Closed)
     }
 
-    /// Closes the connection and forgets its failures, for a client that begins anew. Returns the state before.
+    /// Closes the connection and forgets its failures, for the next client of the slot. Returns the state before.
     pub fn reset(&mut self) -> ConnectionState {
         self.history = AttemptHistory { attempt: self.history.attempt, ..AttemptHistory::default() };
         self.close()
     }
 
-    /// The open connection ends, by its server's will where `by_server`: counts whether that was without a reply.
+    /// Counts the end of an open connection, which was the server's doing if `by_server` is set, and whether it was
+    /// without a reply.
     pub fn note_end(&mut self, by_server: bool) {
         match by_server {
             _ if self.answered => self.history.failures_without_reply = 0,

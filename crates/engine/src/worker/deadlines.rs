@@ -1,40 +1,40 @@
-//! Deadlines of many connections at the cost of none: each stands in a coarse wheel at most once.
+//! The deadlines of connections, in a coarse timing wheel in which each connection is at most once.
 //!
-//! A connection enters when it begins to owe something and is looked at again when its slot comes up; by then its
-//! oldest request is usually answered and the next deadline lies further ahead, so a connection is visited once per
-//! timeout and not once per request.
+//! A connection enters the wheel with its first outstanding request and is checked when its slot of the wheel comes up.
+//! By then its oldest request is usually answered and the next deadline lies further ahead, so that a connection is
+//! visited once per timeout and not once per request.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use pummel_logic::time::{NEVER, Nanos};
 
-/// Slots of the wheel; a deadline further ahead is looked at early and entered again.
+/// Slots of the wheel. A deadline beyond them is checked early and entered again.
 const SLOTS: usize = 128;
 
-/// A timeout is divided into so many ticks, so it ends at most that fraction late.
+/// Ticks of a timeout, which ends at most one tick late.
 const TICKS_PER_TIMEOUT: Nanos = 64;
 
-/// A wheel of connection numbers.
+/// A timing wheel of connections, by their slots.
 #[derive(Debug)]
 pub struct TimingWheel {
     tick_ns: Nanos,
-    /// Number of the tick that is looked at next, and when that is.
+    /// Number of the next tick.
     cursor: u64,
     turn_at: Nanos,
     slots: Vec<Vec<u32>>,
     count: usize,
-    /// The first tick from `cursor` on with a connection in it; no tick when there is none.
+    /// The first tick from `cursor` on with a connection in it; [`NONE`] when there is none.
     first: u64,
-    /// Deadlines in order, where each is to be looked at when it comes and not some time after it.
+    /// All deadlines in order, where each is checked to the nanosecond.
     exact: Option<BinaryHeap<Reverse<(Nanos, u32)>>>,
 }
 
-/// No tick.
+/// The number that stands for no tick.
 const NONE: u64 = u64::MAX;
 
 impl TimingWheel {
-    /// A wheel for deadlines of about `timeout` ahead of the clock, which reads `now`.
+    /// A wheel for deadlines of about `timeout` nanoseconds ahead of the clock, which reads `now`.
     pub fn new(timeout: Nanos, now: Nanos) -> TimingWheel {
         let tick_ns = (timeout / TICKS_PER_TIMEOUT).max(1);
         let slots = vec![Vec::new(); SLOTS];
@@ -49,13 +49,13 @@ impl TimingWheel {
         }
     }
 
-    /// One for deadlines that are kept to the nanosecond, at the price of an order: for connections that time out one by
-    /// one, and that runs count.
+    /// A wheel whose deadlines are kept to the nanosecond, at the cost of a heap: for clients that come and go, whose
+    /// timeouts are counted one by one.
     pub fn exact() -> TimingWheel {
         TimingWheel { turn_at: NEVER, exact: Some(BinaryHeap::new()), ..TimingWheel::new(1, 0) }
     }
 
-    /// Enters a connection that is not in the wheel, to be looked at at `at` or up to a tick later.
+    /// Enters a connection that is not in the wheel, to be checked at `at` or up to a tick later.
     pub fn insert(&mut self, connection: u32, at: Nanos) {
         if let Some(deadlines) = &mut self.exact {
             deadlines.push(Reverse((at, connection)));
@@ -69,13 +69,13 @@ impl TimingWheel {
         self.first = self.first.min(tick);
     }
 
-    /// When [`TimingWheel::expire`] will have something to look at; [`NEVER`] when the wheel is empty.
+    /// When [`TimingWheel::expire`] next takes out a connection; [`NEVER`] when the wheel is empty.
     #[inline]
     pub fn next(&self) -> Nanos {
         if self.first == NONE { NEVER } else { self.first.saturating_mul(self.tick_ns) }
     }
 
-    /// Takes out every connection whose time has come, at the end of `expired`.
+    /// Moves every connection whose deadline has come to the end of `expired`.
     #[inline]
     pub fn expire(&mut self, now: Nanos, expired: &mut Vec<u32>) {
         if now >= self.turn_at {
@@ -83,7 +83,7 @@ impl TimingWheel {
         }
     }
 
-    /// Turns the wheel to where it is to be at `now`.
+    /// Turns the wheel to `now`.
     #[inline(never)]
     fn turn(&mut self, now: Nanos, expired: &mut Vec<u32>) {
         if let Some(deadlines) = &mut self.exact {

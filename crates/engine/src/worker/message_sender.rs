@@ -8,23 +8,23 @@ use pummel_logic::measure::interval::Interval;
 
 use crate::worker::messages::WorkerMessage;
 
-/// Requests of one worker that wait to be taken from it as rows, at most; others are dropped and counted.
+/// Most requests of one worker that wait as rows to be received; others are dropped and counted.
 pub const ROWS_WAITING_MAX: usize = 128 * 1024;
 
-/// Notes of one worker that may be dropped and wait to be receiver, at most; others are dropped and counted. Of all other
-/// messages there are, by their construction, no more than phases, connections and the worker's intervals.
+/// Most droppable messages of one worker that wait to be received; others are dropped and counted. Messages that are
+/// never dropped are bounded by the numbers of phases, connections and the worker's intervals.
 pub const MESSAGES_WAITING_MAX: usize = 1024;
 
-/// A message on its way. While it is, it has a place among those that wait, if it may be dropped.
+/// A message that waits to be received. It takes room in the queue if it may be dropped.
 #[derive(Debug)]
 pub struct QueuedMessage {
-    /// What is said.
+    /// The message.
     pub message: WorkerMessage,
-    /// Given back when the message was receiver.
+    /// Room in the queue, given back when the message is dropped after it was received.
     _space: Option<QueueSpace>,
 }
 
-/// A place among what waits to be receiver.
+/// Room in the queue of messages that may be dropped.
 #[derive(Debug)]
 struct QueueSpace {
     waiting: Arc<AtomicUsize>,
@@ -32,7 +32,7 @@ struct QueueSpace {
 }
 
 impl QueueSpace {
-    /// Room for `count` more among those that wait, if there are at most `most` then. Only one thread takes places.
+    /// Takes room for `count` in the queue, if at most `most` are taken then. Only one thread takes room.
     fn take(waiting: &Arc<AtomicUsize>, count: usize, most: usize) -> Option<QueueSpace> {
         if waiting.load(Ordering::Relaxed) + count > most {
             return None;
@@ -48,21 +48,21 @@ impl Drop for QueueSpace {
     }
 }
 
-/// A worker's end of the sender.
+/// The worker's end of the queues: its messages go out, and its emptied intervals come back.
 #[derive(Debug)]
 pub struct MessageSender {
     /// Number of the worker.
     pub worker: usize,
-    /// Where its messages go.
+    /// The queue of messages.
     messages: Sender<QueuedMessage>,
-    /// Where its emptied intervals come back.
+    /// The queue of emptied intervals that come back.
     pub spares: Receiver<Box<Interval>>,
     rows_waiting: Arc<AtomicUsize>,
     messages_waiting: Arc<AtomicUsize>,
 }
 
 impl MessageSender {
-    /// The line of a worker on which nothing was said yet.
+    /// The sender of a worker that has sent no message.
     pub fn new(
         worker: usize,
         messages: Sender<QueuedMessage>,
@@ -77,12 +77,12 @@ impl MessageSender {
         }
     }
 
-    /// Sends a message that must not be lost. When its receiver is gone the run is over, and the message is lost.
+    /// Sends a message that is never dropped. When the receiver is gone the run is over, and the message is lost.
     pub fn say(&self, message: WorkerMessage) {
         let _ = self.messages.send(QueuedMessage { message, _space: None });
     }
 
-    /// Says one last thing for a worker that may be gone by then, and its line with it.
+    /// Returns a function that sends one last message for a worker that may be gone by then, together with its sender.
     pub fn last_word(&self) -> impl FnOnce(WorkerMessage) + use<> {
         let messages = self.messages.clone();
         move |message| {
@@ -90,8 +90,7 @@ impl MessageSender {
         }
     }
 
-    /// Says something if there is room for it among what waits to be receiver; otherwise it is not said, and the answer is
-    /// false.
+    /// Sends a message if there is room for it in the queue. Returns whether it was sent.
     pub fn offer(&self, message: WorkerMessage) -> bool {
         let space = match &message {
             WorkerMessage::Rows(rows) => QueueSpace::take(&self.rows_waiting, rows.len(), ROWS_WAITING_MAX),

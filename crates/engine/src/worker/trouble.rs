@@ -7,16 +7,16 @@ use pummel_logic::protocol::Fault;
 
 use crate::backend::Reason;
 
-/// The first thing that went wrong with a connection.
+/// Why a connection was not opened, was lost, or was closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// It could not be opened.
+    /// The connection could not be opened.
     NotOpened(Reason),
-    /// It broke, or was closed by the peer.
+    /// The connection broke, or was closed by the peer.
     Lost(Reason),
-    /// The peer said what the protocol does not allow; what it was, and the first bytes of it.
+    /// The peer sent what the protocol does not allow: a description, and the first bytes.
     Malformed(&'static str, Vec<u8>),
-    /// A request took too long.
+    /// A request took longer than the timeout.
     TimedOut,
 }
 
@@ -52,10 +52,10 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// What servers say, unasked, on a connection that is one too many for them: memcached, and Redis.
+/// What memcached and Redis send, unasked, on a connection beyond their limit of connections.
 const FULL: [&[u8]; 2] = [b"ERROR Too many open connections", b"-ERR max number of clients reached"];
 
-/// What can be done about the system's refusal, where it does not go without saying.
+/// What can be done about an error of the system, where that is not obvious.
 fn hint(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::EMFILE) => {

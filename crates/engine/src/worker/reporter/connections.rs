@@ -1,4 +1,4 @@
-//! What a worker writes down of its connections, of clients that come and go, and of what servers say.
+//! What a worker reports of its connections, of clients that come and go, and of the messages of servers.
 
 use pummel_logic::measure::churn::Churn;
 use pummel_logic::protocol::{Malformed, udp};
@@ -10,17 +10,17 @@ use crate::worker::messages::{ConnectionEvent, Departure, Messages, WorkerMessag
 use crate::worker::reporter::{ReportMode, WorkerReporter};
 use crate::worker::trouble::Trouble;
 
-/// Different messages of servers that are kept, and bytes of each.
+/// Most different messages of servers that are kept, and most bytes of each.
 const MESSAGES: (usize, usize) = (8, 200);
 
-/// How often the same message of servers is passed on at once.
+/// How often an equal message of servers is passed on at once.
 const COMPLAINTS: u64 = 10;
 
-/// First bytes of a malformed reply that are kept.
+/// Most first bytes of a malformed reply that are kept.
 const MALFORMED_BYTES: usize = 40;
 
 impl WorkerReporter {
-    /// A connection is open, `took` after it was asked for; `again`: it was open before.
+    /// Counts a connection that was opened within `took` nanoseconds. `again` says that it is a reconnection.
     pub fn opened(&mut self, server: u32, took: Nanos, again: bool) {
         if again {
             self.offer(WorkerMessage::Connection { server, event: ConnectionEvent::Back });
@@ -29,19 +29,19 @@ impl WorkerReporter {
         self.end.reconnected += u64::from(again);
     }
 
-    /// A TLS handshake ended well.
+    /// Counts a TLS handshake that has succeeded.
     pub fn shook_hands(&mut self, handshake: TlsHandshake) {
         self.end.handshake.record(handshake.took);
         self.end.resumed += u64::from(handshake.resumed);
     }
 
-    /// A connection could not be opened.
+    /// Counts an attempt to open a connection that has failed.
     pub fn not_opened(&mut self, server: u32, reason: Reason) {
         self.end.failed += 1;
         self.trouble(server, Trouble::NotOpened(reason));
     }
 
-    /// An open connection is lost.
+    /// Counts an open connection that is lost.
     pub fn lost(&mut self, server: u32, trouble: Trouble) {
         self.offer(WorkerMessage::Connection { server, event: ConnectionEvent::Lost });
         self.end.lost += 1;
@@ -55,28 +55,28 @@ impl WorkerReporter {
         self.end.trouble.get_or_insert((server, trouble));
     }
 
-    /// A connection is not opened again.
+    /// Reports that a connection is lost and is not opened again.
     pub fn gone(&mut self) {
         self.sender.say(WorkerMessage::Gone);
     }
 
-    /// A request was given up whose connection goes on.
+    /// Notes that a request was given up whose connection goes on.
     pub fn late(&mut self, server: u32) {
         self.late.get_or_insert(server);
     }
 
-    /// What became of datagrams on a connection.
+    /// Adds the counts of a connection's datagrams.
     pub fn add_datagrams(&mut self, counts: &udp::Counts) {
         self.end.udp.merge(counts);
     }
 
-    /// What the peer said is not what its protocol allows.
+    /// Counts a connection as lost whose peer sent what the protocol does not allow, and keeps the first bytes.
     pub fn malformed(&mut self, server: u32, malformed: Malformed, bytes: &[u8]) {
         let shown = bytes[..bytes.len().min(MALFORMED_BYTES)].to_vec();
         self.lost(server, Trouble::Malformed(malformed.0, shown));
     }
 
-    /// A request that asked for no reply has failed, after it was counted as handed over.
+    /// Counts an error of a request that asked for no reply and was counted as sent before.
     pub fn quiet_error(&mut self, message: &[u8]) {
         self.end.noreply_errors += 1;
         self.message(message);
@@ -90,13 +90,14 @@ impl WorkerReporter {
         if let Some(load) = &mut self.load {
             note_message(&mut load.messages, message);
         }
-        // A load that is recorded is measured as well.
+        // The messages of a recorded load belong to the measurement as well.
         if self.load.is_none() || self.mode != ReportMode::Count {
             note_message(&mut self.end.messages, message);
         }
     }
 
-    /// What clients with windows counted and found, on this connection, and what the server said.
+    /// Takes the counts and findings of clients with windows from `shared`, and reports the server's message on the
+    /// connection in `slot`.
     pub fn window(&mut self, slot: usize, shared: &mut Shared, message: &[u8]) {
         let counts = shared.take_window_counts();
         if let ReportMode::Record(_) = self.mode {
@@ -116,14 +117,14 @@ impl WorkerReporter {
         }
     }
 
-    /// The connection in this slot is the one that something went wrong with last.
+    /// Notes that the last trouble was that of the connection in `slot`.
     pub fn failed(&mut self, slot: usize) {
         if let Some(departures) = &mut self.departures {
             departures.failed(slot);
         }
     }
 
-    /// The client in this slot is gone.
+    /// Notes the departure of the client in `slot`.
     pub fn retired(&mut self, slot: usize, departure: impl FnOnce() -> Departure) {
         let Some(departures) = &mut self.departures else { return };
         let gone = departures.add(slot, departure());
@@ -134,7 +135,7 @@ impl WorkerReporter {
         }
     }
 
-    /// The account of clients that come and go, where they do and are measured.
+    /// The account of clients that come and go; `None` where no clients do, or where the phase is not measured.
     pub fn churn(&mut self) -> Option<&mut Churn> {
         match self.mode {
             ReportMode::Record(_) => {
@@ -144,14 +145,14 @@ impl WorkerReporter {
         }
     }
 
-    /// The reply that is handed over next has so many bytes.
+    /// Notes the bytes of the reply whose request ends next.
     pub fn weigh(&mut self, bytes: u64) {
         if let Some(churn_account) = &mut self.churn_account {
             churn_account.reply_bytes = bytes;
         }
     }
 
-    /// The request that is handed over next ends with its connection; `whole`: all of it was sent.
+    /// Notes that the request that ends next ends with its connection. `whole` says that all of the request was sent.
     pub fn parted(&mut self, whole: bool) {
         if let Some(churn_account) = &mut self.churn_account {
             churn_account.cut = !whole;
@@ -159,7 +160,7 @@ impl WorkerReporter {
     }
 }
 
-/// Counts what a server said, beside at most so many other messages.
+/// Counts a server's message among the known ones, or adds it while there is room.
 fn note_message(known: &mut Messages, message: &[u8]) {
     if let Some((_, count)) = known.iter_mut().find(|(text, _)| text == message) {
         *count += 1;

@@ -1,4 +1,4 @@
-//! Everything that one worker writes down while it works.
+//! The reporter of one worker: everything that the worker measures and counts, handed over in messages.
 
 mod connections;
 mod requests;
@@ -22,108 +22,109 @@ use crate::worker::message_sender::MessageSender;
 use crate::worker::messages::{Departure, LoadEnd, PhaseEnd, PhaseFate, Row, WorkerEnd, WorkerMessage};
 use crate::worker::trouble::Trouble;
 
-/// A turn that takes longer is a stall.
+/// The length of a turn, in nanoseconds, beyond which it counts as a stall.
 const STALL_NS: Nanos = MILLISECOND;
 
-/// How often a phase that is not recorded says how far it is.
+/// How often the progress of a phase that is not recorded is reported, in nanoseconds.
 const PROGRESS_NS: Nanos = 100 * MILLISECOND;
 
-/// Intervals that one worker has from the start: it writes to one, another is on its way to the watching thread and back,
-/// and one is kept for the end of a phase.
+/// Intervals that one worker has from the start: the worker writes to one, another is with the collecting thread, and
+/// one is kept for the end of a phase.
 pub const INTERVALS_AT_START: usize = 3;
 
-/// Rows that are handed over together.
+/// Rows that are handed over together at most.
 const ROWS: usize = 4096;
 
-/// How a phase is written down.
+/// How a phase is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReportMode {
-    /// Counted.
+    /// The phase is counted.
     Count,
-    /// Measured, in slices of this length.
+    /// The phase is measured, in slices of this many nanoseconds.
     Record(Nanos),
 }
 
-/// What one worker writes down.
+/// The reporter of one worker.
 #[derive(Debug)]
 pub struct WorkerReporter {
     sender: MessageSender,
     mode: ReportMode,
     phase: usize,
     begin: Nanos,
-    /// When the phase was really begun.
+    /// When the worker began the phase, which may be after `begin`.
     begun_at: Nanos,
     end_at: Nanos,
-    /// When the last answer arrived.
+    /// When the last reply arrived.
     answered_at: Nanos,
-    /// The slice that is written to.
+    /// The slice that the worker writes to.
     interval: Box<Interval>,
-    /// Emptied intervals, the last one used first, since its memory was touched last.
+    /// Emptied intervals. The last one is used first, since its memory was touched last.
     #[allow(clippy::vec_box, reason = "intervals go from hand to hand in their boxes")]
     stock: Vec<Box<Interval>>,
-    /// Intervals that are its memory, wherever they are.
+    /// Intervals of this worker, wherever they are.
     owned: usize,
-    /// Whether it waits for an interval to come back where there is none to go on with.
+    /// Whether the worker waits for an interval to come back where it has no spare one.
     waits: bool,
     next_tick: Nanos,
-    /// Of phases that are not recorded.
+    /// The requests of a phase that is not recorded.
     tally: Tally,
     bytes: Bytes,
     ended: u64,
-    /// Time in turns that had something to do.
+    /// Time of turns with work, in nanoseconds.
     busy_ns: Nanos,
-    /// This turn has something to do.
+    /// This turn has work.
     busy: bool,
     abandoning: bool,
-    /// Whether stamps are to be expected.
+    /// Whether receive stamps are expected.
     stamped: bool,
     mend: bool,
     checks: ValueChecks,
     first_connection: u64,
     rows: Option<Vec<Row>>,
     departures: Option<Box<Departures>>,
-    /// What comes of clients that come and go.
+    /// The account of clients that come and go.
     churn_account: Option<Box<ChurnAccount>>,
-    /// Every request is looked at, for the rows or the churn_account.
+    /// Every request is handed to the rows or to the churn account.
     watched: bool,
-    /// Groups of which only successes are timed.
+    /// For every group, whether only successes are timed.
     successes_only: Box<[bool]>,
     end: WorkerEnd,
-    /// What comes of the phase, where it stores records.
+    /// What the phase has stored, where it stores records.
     load: Option<Box<LoadEnd>>,
-    /// Records that the last phase which is over stored, where it was a load.
+    /// Records that the last phase stored, where it was a load.
     stored: u64,
     open: u64,
-    /// The server of the first request over UDP that was given up.
+    /// Index of the server of the first request over UDP that was given up.
     late: Option<u32>,
 }
 
-/// What a worker is to write down.
+/// What a worker reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportOptions {
-    /// Connections whose values are checked; 0 where none are.
+    /// Connections whose values are checked; 0 where no values are checked.
     pub checks: usize,
-    /// Keep every request of the measured phase.
+    /// Whether every request of the measured phase is handed over as a row.
     pub rows: bool,
-    /// Keep the end of every client that comes and goes in the measured phase.
+    /// Whether every departure of a client in the measured phase is handed over.
     pub departures: bool,
-    /// Clients come and go; with what their requests weigh, where that is known.
+    /// Present where clients come and go, with the sizes of their requests where those are known.
     pub churn_account: Option<Option<Weight>>,
-    /// Connections are added as they are needed, and values are checked on them.
+    /// Whether connections are added as they are needed, and values are checked on them.
     pub checks_grow: bool,
-    /// Number of its first connection over all threads, from 1; where clients have windows, the others follow it.
+    /// Number of the worker's first connection over all threads, from 1. Where clients have windows, the worker's other
+    /// connections have the following numbers.
     pub first_connection: u64,
-    /// The kernel's receive stamps are expected.
+    /// Whether the kernel's receive stamps are expected.
     pub stamped: bool,
-    /// The worker's clock is none of the machine's, and may run ahead of the watching thread: the worker waits for it
-    /// where it has no interval to go on with, so that slices do not depend on the machine.
+    /// Whether the worker waits for an interval to come back where it has no spare one. A simulated clock may run ahead
+    /// of the collecting thread; the worker then waits, so that slices do not depend on the machine.
     pub waits_for_intervals: bool,
     /// For every group, whether only the times of reads that found something and of stores that stored are recorded.
     pub successes_only: Vec<bool>,
 }
 
 impl WorkerReporter {
-    /// An empty reporter that hands over to `sender`, and writes slices to these intervals at first.
+    /// An empty reporter that hands over to `sender` and has `intervals` to write slices to.
     pub fn new(
         sender: MessageSender,
         intervals: [Box<Interval>; INTERVALS_AT_START],
@@ -170,7 +171,7 @@ impl WorkerReporter {
         }
     }
 
-    /// Begins a phase that ends at `end`, but for its drain.
+    /// Begins a phase, with its index in the Plan, whose time is from `begin` to `end`. Its drain follows.
     pub fn begin_phase(&mut self, phase: usize, mode: ReportMode, begin: Nanos, end: Nanos) {
         self.phase = phase;
         self.mode = mode;
@@ -185,32 +186,32 @@ impl WorkerReporter {
         };
     }
 
-    /// Whether the phase that begins stores records.
+    /// Notes whether the phase that begins stores records.
     pub fn note_loads(&mut self, loads: bool) {
         self.load = loads.then(Box::default);
     }
 
-    /// How many records the last phase that is over stored; 0 where it was no load.
+    /// Number of records that the last phase stored; 0 where it was no load.
     pub fn stored(&self) -> u64 {
         self.stored
     }
 
-    /// The worker begins the phase now.
+    /// Notes that the worker begins the phase at `now`.
     pub fn note_begun(&mut self, now: Nanos) {
         self.begun_at = now;
     }
 
-    /// How many connections are open now that a phase begins.
+    /// Notes how many connections are open at the beginning of a phase.
     pub fn note_open(&mut self, open: u64) {
         self.open = open;
     }
 
-    /// When [`WorkerReporter::tick`] has something to do.
+    /// When [`WorkerReporter::tick`] next hands something over.
     pub fn next_tick(&self) -> Nanos {
         self.next_tick
     }
 
-    /// Hands over what a slice of time brought, when it is over.
+    /// Hands over the progress or the slice that is over at `now`, if its tick has come.
     #[inline]
     pub fn tick(&mut self, now: Nanos) {
         if now < self.next_tick {
@@ -218,14 +219,14 @@ impl WorkerReporter {
         }
         match self.mode {
             ReportMode::Count => {
-                // What is not said now is said with the next progress.
+                // Progress that is not sent at this tick is part of the next message.
                 if self.sender.offer(WorkerMessage::Progress { phase: self.phase, ended: self.ended }) {
                     self.ended = 0;
                 }
                 self.next_tick = now + PROGRESS_NS;
             }
             ReportMode::Record(interval_ns) => {
-                // A slice ends at its tick even when the worker looked late.
+                // A slice ends at its tick even when the worker is late for it.
                 let index = (now.min(self.end_at - 1) - self.begin) / interval_ns;
                 self.next_tick =
                     self.tick_at(self.begin.saturating_add((index + 1).saturating_mul(interval_ns)));
@@ -236,7 +237,7 @@ impl WorkerReporter {
         }
     }
 
-    /// Ends the phase.
+    /// Ends the phase at `now`, and hands over its last slice and its figures.
     pub fn end_phase(&mut self, now: Nanos, fate: PhaseFate) {
         if let ReportMode::Record(_) = self.mode {
             self.hand_over_last(now.saturating_sub(self.begin));
@@ -268,17 +269,17 @@ impl WorkerReporter {
         self.next_tick = NEVER;
     }
 
-    /// Says something to the thread that watches that must not be lost.
+    /// Sends a message that is never dropped.
     pub fn say(&self, note: WorkerMessage) {
         self.sender.say(note);
     }
 
-    /// Says something to the thread that watches; it is counted as dropped where too much waits to be heard.
+    /// Sends a message, or counts it as dropped where too many messages wait to be received.
     fn offer(&mut self, note: WorkerMessage) {
         self.end.messages_dropped += u64::from(!self.sender.offer(note));
     }
 
-    /// Ends the run.
+    /// Ends the run: hands over what the worker knows at its end, with the error that ended it early, if there is one.
     pub fn finish(mut self, failure: Option<std::io::Error>) {
         self.end.churn = self.churn_account.take().map(|churn_account| Box::new(churn_account.churn));
         self.end.failure = failure;
@@ -288,13 +289,14 @@ impl WorkerReporter {
         self.sender.say(WorkerMessage::Done(Box::new(self.end)));
     }
 
-    /// The last slice has no tick: what comes in the drain belongs to it.
+    /// The time of the next tick, if it is before the end of the phase. The last slice has no tick, since the drain
+    /// belongs to it.
     fn tick_at(&self, at: Nanos) -> Nanos {
         if at < self.end_at { at } else { NEVER }
     }
 
-    /// Hands over the slice that ended at its tick, where there is an interval to go on with, and one more, which the end
-    /// of the phase needs. Otherwise the worker goes on in the same interval.
+    /// Hands over the slice that ended at its tick, if there is a spare interval beside the one that the end of the
+    /// phase needs. Otherwise the worker goes on writing to its interval.
     fn hand_over_if_spare(&mut self, end_ns: Nanos, next: u64) {
         self.stock.extend(self.sender.spares.try_iter());
         while self.stock.len() < 2 {
@@ -306,7 +308,7 @@ impl WorkerReporter {
         }
     }
 
-    /// An interval that the worker did not have at hand, if it may make one or waits for one.
+    /// Makes another interval, or waits for one to come back, within the limits of the worker.
     #[cold]
     fn another(&mut self) -> Option<Box<Interval>> {
         if self.owned == INTERVALS_PER_WORKER {
@@ -318,12 +320,12 @@ impl WorkerReporter {
         Some(Box::new(interval.of_worker(self.sender.worker)))
     }
 
-    /// Hands over the last slice of a phase. The interval that was kept for that may be missing only where those of the
-    /// phase before are not back yet, which they are soon, since all workers are through with that phase.
+    /// Hands over the last slice of a phase. The interval that is kept for that is missing only while those of the
+    /// phase before are not back, which does not last, since all workers have ended that phase.
     fn hand_over_last(&mut self, end_ns: Nanos) {
         let spare = self.stock.pop().or_else(|| self.sender.spares.recv().ok());
         if let Some(spare) = spare {
-            // No slice of this phase waits for this worker any more.
+            // No later slice of this phase waits for this worker.
             self.hand_over(spare, end_ns, u64::MAX);
         }
     }
@@ -372,14 +374,14 @@ impl WorkerReporter {
         }
     }
 
-    /// Hands over the rows that were gathered, or drops them where too many wait to be taken.
+    /// Hands over the gathered rows, or counts them as dropped where too many wait to be received.
     fn hand_over_rows(&mut self) {
         let Some(rows) = self.rows.as_mut().filter(|rows| !rows.is_empty()) else { return };
         let count = rows.len() as u64;
         let list = match rows.len() {
             ROWS => std::mem::replace(rows, Vec::with_capacity(ROWS)),
             _ => {
-                // Few rows take the memory of few.
+                // A short list is copied, so that it takes no more memory than it needs.
                 let few = rows.to_vec();
                 rows.clear();
                 few
@@ -456,7 +458,7 @@ mod tests {
     use super::*;
     use crate::worker::message_sender::{QueuedMessage, ROWS_WAITING_MAX};
 
-    /// A reporter of one group, what it says, and where its intervals come back.
+    /// A reporter of one group, the receiver of its messages, and the sender of its emptied intervals.
     fn reporter(rows: bool) -> (WorkerReporter, Receiver<QueuedMessage>, Sender<Box<Interval>>) {
         let ((messages, heard), (spare, spares)) = (channel(), channel());
         let options = ReportOptions {
@@ -478,7 +480,7 @@ mod tests {
         PhaseFate { dead: 0, missing: 0, skipped: 0, repeated: 0, silent: Vec::new() }
     }
 
-    /// The slices that were handed over.
+    /// The slices that a reporter has handed over.
     #[allow(clippy::vec_box, reason = "intervals go from hand to hand in their boxes")]
     fn slices(heard: &Receiver<QueuedMessage>) -> Vec<Box<Interval>> {
         let slice = |queued: QueuedMessage| match queued.message {

@@ -1,4 +1,4 @@
-//! What a worker writes down of each request.
+//! What a worker reports of each request.
 
 use pummel_logic::connection::session::{Answer, Stamp};
 use pummel_logic::measure::recorder::Sample;
@@ -10,7 +10,8 @@ use crate::worker::messages::Row;
 use crate::worker::reporter::{ROWS, ReportMode, WorkerReporter};
 
 impl WorkerReporter {
-    /// Requests were handed to a connection, one after the other; its client has so many outstanding now.
+    /// Counts requests that were handed to a connection one after the other. `outstanding` requests of the client are
+    /// outstanding after them.
     #[inline]
     pub fn asked(&mut self, requests: u32, outstanding: u32) {
         self.busy = true;
@@ -19,12 +20,12 @@ impl WorkerReporter {
         }
     }
 
-    /// A connection was asked for, which is work of this turn.
+    /// Notes that a connection was asked for, which is work of this turn.
     pub fn dialled(&mut self) {
         self.busy = true;
     }
 
-    /// Bytes were handed to the kernel.
+    /// Counts bytes that the kernel took.
     #[inline]
     pub fn sent(&mut self, bytes: usize) {
         match self.mode {
@@ -33,7 +34,7 @@ impl WorkerReporter {
         }
     }
 
-    /// Bytes came that ended `answered` requests.
+    /// Counts received bytes, which ended `answered` requests.
     #[inline]
     pub fn received(&mut self, bytes: usize, answered: u32) {
         self.busy = true;
@@ -48,7 +49,7 @@ impl WorkerReporter {
         }
     }
 
-    /// A request ended.
+    /// Records a request of client number `client` that has ended.
     #[inline(always)]
     pub fn answer(&mut self, group: usize, client: u64, answer: &Answer<'_>, message: &[u8]) {
         match self.mode {
@@ -78,7 +79,7 @@ impl WorkerReporter {
         }
     }
 
-    /// Hands a request to those that read every single one: the rows and the account of churning clients.
+    /// Hands a request to the rows and to the account of churning clients.
     #[inline(never)]
     fn watch(&mut self, group: usize, client: u64, answer: &Answer<'_>) {
         self.row(group, client, answer);
@@ -87,7 +88,7 @@ impl WorkerReporter {
         }
     }
 
-    /// A request ended in a phase that is not recorded.
+    /// Counts a request that has ended in a phase that is not recorded.
     #[inline(never)]
     fn count(&mut self, answer: &Answer<'_>, message: &[u8]) {
         let verb = answer.ticket.verb;
@@ -102,7 +103,7 @@ impl WorkerReporter {
         }
     }
 
-    /// A request ended because its phase is over.
+    /// Counts a request that ended because its phase is over.
     #[cold]
     fn give_up(&mut self, group: usize, answer: &Answer<'_>) {
         let recorder = &mut self.interval.groups[group];
@@ -133,7 +134,7 @@ impl WorkerReporter {
         }
     }
 
-    /// Requests that were due were never sent.
+    /// Counts requests that were due and were never sent.
     pub fn unsent(&mut self, group: usize, unsent: Unsent) {
         let Unsent { verb, requests, estimated } = unsent;
         match self.mode {
@@ -149,13 +150,13 @@ impl WorkerReporter {
         }
     }
 
-    /// Requests that end are unfinished as long as `abandoning` is set.
+    /// Makes requests that end count as unfinished, or as unsent, while `abandoning` is set.
     pub fn abandon(&mut self, abandoning: bool) {
         self.abandoning = abandoning;
     }
 }
 
-/// Whether a read found something, or a store stored.
+/// Whether a read found a value, or a store stored one.
 fn succeeded(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::Hit | Outcome::Stored)
 }
