@@ -1,37 +1,37 @@
-//! What a simulated network does to connections, and the chance that decides on it.
+//! The conditions of a simulated network, and the chance that decides on faults.
 
 use pummel_logic::rng::{Stream, below, unit};
 use pummel_logic::time::{MICROSECOND, Nanos};
 
-/// What the network does to connections. Chances are between 0 and 1.
+/// The delays and faults of a simulated network. Chances are between 0 and 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NetworkConditions {
-    /// Shortest and longest time that bytes are on their way.
+    /// Shortest and longest delay of bytes, in nanoseconds.
     pub delay_ns: (Nanos, Nanos),
-    /// That bytes are cut: each time they are put on the way, and each time they are read.
+    /// The chance that bytes are cut, each time they are sent and each time they are read.
     pub cut: f64,
-    /// That a send is short although the socket has room.
+    /// The chance that a send is short although the socket has room.
     pub short_send: f64,
-    /// What a socket holds of bytes that are on their way.
+    /// Most bytes on the way that a socket holds.
     pub send_buffer_bytes: usize,
-    /// That a connection is refused.
+    /// The chance that a connection is refused.
     pub refuse: f64,
-    /// That a piece on its way to the client is lost and the connection is reset instead.
+    /// The chance that a piece to the client is lost and the connection is reset.
     pub reset: f64,
-    /// That a piece on its way to the client is lost and the connection is closed in order instead.
+    /// The chance that a piece to the client is lost and the connection is closed in order.
     pub close: f64,
-    /// That a read has no stamp.
+    /// The chance that a read has no stamp.
     pub unstamped: f64,
-    /// That a datagram is lost, on its way there or back.
+    /// The chance that a datagram is lost, in either direction.
     pub lose: f64,
-    /// That a datagram takes longer, so that others overtake it.
+    /// The chance that a datagram is delayed, so that others overtake it.
     pub hold: f64,
-    /// That a datagram comes twice.
+    /// The chance that a datagram arrives twice.
     pub twice: f64,
 }
 
 impl NetworkConditions {
-    /// Nothing but a delay of 15 us: a loopback on a good day.
+    /// Conditions without faults, with a delay of 15 us, as on loopback.
     pub fn calm() -> NetworkConditions {
         NetworkConditions {
             delay_ns: (15 * MICROSECOND, 15 * MICROSECOND),
@@ -48,7 +48,7 @@ impl NetworkConditions {
         }
     }
 
-    /// Datagrams are lost, overtaken and doubled; streams do not notice.
+    /// Conditions in which datagrams are lost, overtaken and doubled, and streams have no faults.
     pub fn lossy() -> NetworkConditions {
         NetworkConditions {
             delay_ns: (5 * MICROSECOND, 300 * MICROSECOND),
@@ -59,7 +59,7 @@ impl NetworkConditions {
         }
     }
 
-    /// Bytes come late, in pieces, and by small sends; nothing is lost.
+    /// Conditions in which bytes come late, in pieces and by short sends, and none is lost.
     pub fn rough() -> NetworkConditions {
         NetworkConditions {
             delay_ns: (5 * MICROSECOND, 300 * MICROSECOND),
@@ -69,7 +69,7 @@ impl NetworkConditions {
         }
     }
 
-    /// As [`NetworkConditions::rough`], and connections break.
+    /// The conditions of [`NetworkConditions::rough`], in which connections also break.
     pub fn harsh() -> NetworkConditions {
         NetworkConditions {
             refuse: 0.05,
@@ -81,7 +81,7 @@ impl NetworkConditions {
     }
 }
 
-/// All chance in a simulation, in the order of its use.
+/// The chance of a simulation: its draws in the order of their use.
 pub(super) struct Chance {
     stream: Stream,
     drawn: u64,
@@ -106,7 +106,7 @@ impl Chance {
         if low == high { low } else { low + below(self.bits(), high - low + 1) }
     }
 
-    /// How much of `len_bytes` goes at once: all, or with the chance `cut` at least 1 byte.
+    /// How many of `len_bytes` go at once: all, or, with the chance `cut`, at least 1 and not all.
     pub(super) fn piece(&mut self, len_bytes: usize, cut: f64) -> usize {
         if len_bytes > 1 && self.happens(cut) {
             1 + below(self.bits(), len_bytes as u64 - 1) as usize

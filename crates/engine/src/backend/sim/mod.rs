@@ -1,7 +1,7 @@
-//! A simulated network: the same contract as the real ones, with a clock and a fate that come from a seed.
+//! A simulated network: a backend whose clock is simulated and whose chance comes from a seed.
 //!
-//! Nothing here waits or asks the kernel anything. Equal seeds, equal peers and equal calls give equal events, byte
-//! for byte and nanosecond for nanosecond.
+//! The simulation neither waits nor calls the kernel. Equal seeds, peers and calls give equal events, byte for byte and
+//! nanosecond for nanosecond.
 
 mod conditions;
 mod peer;
@@ -24,10 +24,10 @@ use crate::backend::{Backend, Close, ConnId, Event, Handed, Reason, Target};
 /// When the clock of every simulation starts.
 const START: Nanos = SECOND;
 
-/// What a look at the clock takes.
+/// The simulated cost of reading the clock, in nanoseconds.
 const READING_NS: Nanos = 25;
 
-/// What a system call takes.
+/// The simulated cost of a system call, in nanoseconds.
 const CALL_NS: Nanos = 400;
 
 /// Most reads of one connection in one [`Backend::drain`].
@@ -36,19 +36,19 @@ const READS_MAX: u32 = 4;
 /// Most bytes in one read.
 const READ_BYTES_MAX: usize = 64 * 1024;
 
-/// Simulated connections to a peer.
+/// A backend of simulated connections to a peer.
 pub struct Sim<P> {
     peer: P,
     conditions: NetworkConditions,
     chance: Chance,
     clock: Cell<Nanos>,
     client_ends: Vec<ClientEnd>,
-    /// The peer's ends that are open.
+    /// The open ends of the peer.
     server_ends: BTreeMap<(u32, u32), ServerEnd>,
-    /// What will happen, by its time; among equal times in the order of scheduling.
+    /// The events to come, by time, and among equal times in the order of scheduling.
     agenda: BTreeMap<(Nanos, u64), NetworkEvent>,
     scheduled: u64,
-    /// Slots with something for [`Backend::drain`].
+    /// Connections with events for [`Backend::drain`].
     ready: VecDeque<ConnId>,
     scratch: Vec<u8>,
 }
@@ -58,20 +58,20 @@ pub struct Sim<P> {
 struct ClientEnd {
     generation: u32,
     state: SlotState,
-    /// The target has a clock in its receive path.
+    /// Received segments have a stamp.
     stamped: bool,
-    /// Bytes travel as datagrams.
+    /// Whether bytes travel as datagrams.
     datagrams: bool,
     opened_due: bool,
     writable_due: bool,
     /// A send was short.
     blocked: bool,
-    /// Bytes on their way to the peer.
+    /// Bytes that are on the way to the peer.
     sent_bytes: usize,
     /// When the newest piece to the peer arrives.
     sent_until: Nanos,
     inbox: VecDeque<Piece>,
-    /// How it ended, for when the inbox is empty.
+    /// Why the connection ended, to be handed over when the inbox is empty.
     end: Option<Reason>,
     queued: bool,
 }
@@ -79,7 +79,7 @@ struct ClientEnd {
 /// Bytes that arrived together.
 struct Piece {
     bytes: Vec<u8>,
-    /// How many of them were read.
+    /// How many of the bytes were read.
     taken: usize,
     arrived: Nanos,
 }
@@ -89,25 +89,25 @@ struct ServerEnd {
     datagrams: bool,
     /// When the newest piece to the client arrives.
     sent_until: Nanos,
-    /// When the peer wants to be asked again.
+    /// When the peer is polled again.
     poll_at: Nanos,
 }
 
-/// What the network will do at some time.
+/// An event of the network at a point of time.
 enum NetworkEvent {
-    /// A wish to connect reaches the peer.
+    /// A request to connect reaches the peer.
     Connect(ConnId, Target),
-    /// The answer to it reaches the client.
+    /// The peer's acceptance reaches the client.
     Opened(ConnId),
     /// Bytes reach the peer.
     ToPeer(ConnId, Vec<u8>),
     /// The client's close reaches the peer.
     Gone(ConnId),
-    /// The peer wanted to be asked.
+    /// The peer is polled at the time that it named.
     Poll(ConnId),
     /// Bytes reach the client.
     ToClient(ConnId, Vec<u8>),
-    /// The end reaches the client.
+    /// The end of the connection reaches the client.
     End(ConnId, Reason),
     /// The client's socket may have room again.
     Room(ConnId),
@@ -118,7 +118,7 @@ const RESET: Reason = Reason::new(Fault::Reset, libc::ECONNRESET);
 const CLOSED: Reason = Reason::new(Fault::Closed, 0);
 
 impl<P: Peer> Sim<P> {
-    /// A network of its own, in which all targets are `peer`.
+    /// A network in which all targets lead to `peer`.
     pub fn new(seed: u64, conditions: NetworkConditions, peer: P) -> Sim<P> {
         Sim {
             peer,
@@ -139,17 +139,17 @@ impl<P: Peer> Sim<P> {
         &self.peer
     }
 
-    /// The peer, to change its mind.
+    /// The peer, to be changed.
     pub fn peer_mut(&mut self) -> &mut P {
         &mut self.peer
     }
 
-    /// Lets time pass during which the client does nothing: the worker was stopped, or is slow.
+    /// Lets `ns` nanoseconds pass in which the client does nothing, as if its worker was stopped.
     pub fn pause(&mut self, ns: Nanos) {
         self.clock.set(self.clock.get() + ns);
     }
 
-    /// The clock, after something that took so long.
+    /// Advances the clock by `ns` nanoseconds and returns it.
     fn spend(&self, ns: Nanos) -> Nanos {
         self.clock.set(self.clock.get() + ns);
         self.clock.get()
@@ -178,12 +178,12 @@ impl<P: Peer> Sim<P> {
         }
     }
 
-    /// When the next thing happens.
+    /// The time of the next event of the network.
     fn next_at(&self) -> Nanos {
         self.agenda.first_key_value().map_or(NEVER, |(&(at, _), _)| at)
     }
 
-    /// Lets everything happen whose time has come.
+    /// Lets all events happen whose time has come.
     fn catch_up(&mut self) {
         while let Some(entry) = self.agenda.first_entry() {
             let (at, _) = *entry.key();
@@ -248,7 +248,7 @@ impl<P: Peer> Sim<P> {
         }
     }
 
-    /// Asks the peer what it does on a connection, and puts it on its way.
+    /// Polls the peer on a connection, and schedules what it sends and does.
     fn poll_peer(&mut self, conn: ConnId, now: Nanos) {
         let mut out = Vec::new();
         let next = self.peer.poll(conn, now, &mut out);
@@ -266,7 +266,7 @@ impl<P: Peer> Sim<P> {
         let reason = match next {
             Next::At(at) => {
                 let end = self.server_ends.get_mut(&key(conn)).expect("peers are polled on open ends");
-                // A wish for the past is one for the next moment.
+                // A time in the past means the next nanosecond.
                 let at = at.max(now + 1);
                 if at < end.poll_at {
                     end.poll_at = at;
@@ -282,7 +282,7 @@ impl<P: Peer> Sim<P> {
         self.server_ends.remove(&key(conn));
     }
 
-    /// Puts the peer's datagrams on their way to the client, each framed by [`datagram_to_client`].
+    /// Schedules the peer's datagrams to the client, each framed by [`datagram_to_client`].
     fn send_datagrams(&mut self, conn: ConnId, mut framed: &[u8], now: Nanos) {
         while let Some((len, rest)) = framed.split_first_chunk::<4>() {
             let (datagram, rest) = rest.split_at(u32::from_le_bytes(*len) as usize);
@@ -296,7 +296,7 @@ impl<P: Peer> Sim<P> {
         }
     }
 
-    /// When a datagram that is sent now arrives: never, once or twice.
+    /// The arrivals of a datagram that is sent at `now`: none, one or two.
     fn journeys(&mut self, now: Nanos) -> Vec<Nanos> {
         if self.chance.happens(self.conditions.lose) {
             return Vec::new();
@@ -307,7 +307,7 @@ impl<P: Peer> Sim<P> {
         (0..count).map(|_| self.arrival(now, now) + held).collect()
     }
 
-    /// When the next piece to the client arrives: after the one before it.
+    /// The arrival of the next piece to the client, after the piece before it.
     fn next_to_client(&mut self, conn: ConnId, now: Nanos) -> Nanos {
         let not_before = self.server_ends[&key(conn)].sent_until;
         let at = self.arrival(not_before, now);
@@ -344,7 +344,7 @@ impl<P: Peer> Sim<P> {
         }
     }
 
-    /// Ends a short send once there is room.
+    /// Ends a short send when the socket has room.
     fn make_room(&mut self, conn: ConnId, now: Nanos) {
         let room_bytes = self.conditions.send_buffer_bytes;
         let Some(client) = self.client_end(conn) else { return };
@@ -358,7 +358,7 @@ impl<P: Peer> Sim<P> {
         }
     }
 
-    /// Reads once: as much as fate gives of what arrived, with the stamp of the newest byte in it.
+    /// Reads once: a piece of the arrived bytes, with the stamp of its newest byte.
     fn read(&mut self, conn: ConnId, on: &mut impl FnMut(ConnId, Event<'_>)) {
         let client = &mut self.client_ends[conn.slot as usize];
         let there: usize = match client.datagrams {
@@ -386,7 +386,7 @@ impl<P: Peer> Sim<P> {
         on(conn, Event::Received { bytes: &mut self.scratch, stamp, read });
     }
 
-    /// Tells what happened on one connection, within its share of reads.
+    /// Hands over the events of one connection, within its limit of reads.
     fn serve(&mut self, conn: ConnId, on: &mut impl FnMut(ConnId, Event<'_>)) {
         let at = self.now();
         let Some(client) = self.client_end(conn) else { return };
@@ -538,7 +538,7 @@ mod tests {
         Target::Tcp { address: ([127, 0, 0, 1], 11211).into(), source: None }
     }
 
-    /// Everything that is seen of an exchange of some messages, as text.
+    /// All events of an exchange of some messages, as text.
     fn history(seed: u64, conditions: NetworkConditions) -> String {
         let mut sim = Sim::new(seed, conditions, Echo::new(10_000));
         let mut seen = String::new();

@@ -1,4 +1,4 @@
-//! The servers of a simulated network: what a test says of them.
+//! The servers of a simulated network, as a test defines them.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,21 +8,21 @@ use crate::backend::{ConnId, Target};
 
 /// The servers at the other end of all simulated connections.
 ///
-/// After somebody connected or bytes came, and when a time that it named has come, the peer is asked by [`Peer::poll`]
-/// what it does.
+/// The network calls [`Peer::poll`] after each new connection, after received bytes, and at the times that the peer
+/// named.
 pub trait Peer {
-    /// Somebody connects to `target`.
+    /// Handles a request to connect to `target`.
     fn handle_connect(&mut self, _conn: ConnId, _target: &Target, _now: Nanos) -> Admission {
         Admission::Accept
     }
 
-    /// Bytes came.
+    /// Handles received bytes.
     fn handle_received(&mut self, conn: ConnId, bytes: &[u8], now: Nanos);
 
-    /// The client's end is gone, or the network cut the connection; nothing more comes for it.
+    /// Handles that the client or the network has ended a connection. No more calls follow for it.
     fn handle_closed(&mut self, _conn: ConnId, _now: Nanos) {}
 
-    /// Appends to `out` what is sent now, and says what comes then.
+    /// Appends the bytes to be sent at `now` to `out`. Returns what the peer does next.
     fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next;
 }
 
@@ -44,43 +44,44 @@ impl Peer for Box<dyn Peer + '_> {
     }
 }
 
-/// What a peer does with somebody who connects.
+/// What a peer does with a request to connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// Takes the connection.
+    /// The peer takes the connection.
     Accept,
-    /// Refuses it.
+    /// The peer refuses the connection.
     Refuse,
-    /// Says nothing, now or ever.
+    /// The peer never replies to the request.
     Ignore,
 }
 
 /// What a peer does next on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Nothing before this time, unless something is received ([`NEVER`]: only then).
+    /// The peer does nothing before this time unless bytes are received. [`NEVER`] stands for nothing at all until
+    /// then.
     At(Nanos),
-    /// Closes in order, after what it sent.
+    /// The peer closes the connection in order after the bytes that it sent.
     Close,
-    /// Breaks the connection, after what it sent.
+    /// The peer resets the connection after the bytes that it sent.
     Reset,
 }
 
-/// Adds to what [`Peer::poll`] gives a datagram for a client that speaks UDP.
+/// Appends a datagram to the bytes that [`Peer::poll`] returns for a client over UDP.
 pub fn datagram_to_client(datagram: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&(datagram.len() as u32).to_le_bytes());
     out.extend_from_slice(datagram);
 }
 
-/// A peer that sends back what it gets, after a fixed time.
+/// A peer that sends received bytes back after a fixed time.
 #[derive(Debug, Default)]
 pub struct Echo {
-    /// How long it thinks about each piece.
+    /// How long the peer takes for each piece, in nanoseconds.
     pub think_ns: Nanos,
     owed: BTreeMap<(u32, u32), VecDeque<Owed>>,
 }
 
-/// What an [`Echo`] will send back, and when.
+/// Bytes that an [`Echo`] will send back, and when.
 #[derive(Debug)]
 struct Owed {
     at: Nanos,
@@ -88,7 +89,7 @@ struct Owed {
 }
 
 impl Echo {
-    /// One that takes `think_ns` for each piece.
+    /// An echo that takes `think_ns` for each piece.
     pub fn new(think_ns: Nanos) -> Echo {
         Echo { think_ns, ..Echo::default() }
     }
