@@ -18,12 +18,12 @@ pub fn connections(plan: &Plan) -> u64 {
     clients * plan.lanes() as u64
 }
 
-/// Number of descriptors that `connections` on `workers` take, with everything else that a process has open.
+/// Number of descriptors that a process with so many connections and workers needs, its other open files included.
 pub fn descriptors_needed(connections: u64, workers: u32) -> u64 {
     connections + u64::from(workers) * DESCRIPTORS_PER_WORKER + DESCRIPTORS_BESIDES
 }
 
-/// Makes sure that so many connections can be open, raising the soft limit where that helps.
+/// Makes sure that `connections` connections can be open, and raises the soft limit of descriptors if necessary.
 ///
 /// # Errors
 /// Returns [`ConnectError::Descriptors`] when the hard limit of descriptors is below what the connections need.
@@ -36,10 +36,11 @@ pub fn ensure_descriptors(connections: u64, workers: u32) -> Result<(), ConnectE
     })
 }
 
-/// Makes room for so many connections, or for as many as the system allows: what is more is counted as it fails.
+/// Raises the soft limit of descriptors for `connections` connections, or to what the system allows. Connections beyond
+/// that fail and are counted.
 pub fn allow_descriptors(connections: u64, workers: u32) {
     if let Err(allowed) = sys::raise_descriptor_limit(descriptors_needed(connections, workers)) {
-        // What is allowed is taken whole; it was there before if this fails too.
+        // The limit is raised to what is allowed. If this fails too, the limit is unchanged.
         let _ = sys::raise_descriptor_limit(allowed);
     }
 }

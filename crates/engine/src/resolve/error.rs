@@ -3,29 +3,29 @@
 use std::fmt;
 use std::io;
 
-/// Why connections cannot even be begun. Each says what can be done about it.
+/// Why connections cannot be begun. The text of each variant says what can be done about it.
 #[derive(Debug)]
 pub enum ConnectError {
-    /// A server's name has no form that we know.
+    /// A server's name has none of the accepted forms.
     ServerForm {
-        /// What was written.
+        /// The text in the Plan.
         server: String,
     },
     /// The name service does not know the host, or does not answer.
     Unresolved {
-        /// What was written.
+        /// The text in the Plan.
         server: String,
-        /// What the name service said.
+        /// The error of the name service.
         error: io::Error,
     },
-    /// The path of a unix socket is not one for the kernel.
+    /// The kernel does not accept the path of a unix socket.
     SocketPath {
-        /// What was written.
+        /// The text in the Plan.
         server: String,
     },
-    /// A source is no IP address.
+    /// The text of a source is no IP address.
     SourceForm {
-        /// What was written.
+        /// The text in the Plan.
         source: String,
     },
     /// No source address is of the kind (IPv4 or IPv6) of any address of the server.
@@ -33,13 +33,13 @@ pub enum ConnectError {
         /// The server.
         server: String,
     },
-    /// The system does not allow so many descriptors.
+    /// The system allows fewer descriptors than the connections need.
     Descriptors {
         /// Number of connections asked for.
         connections: u64,
-        /// Number of descriptors that they take, all told.
+        /// Number of descriptors that the process needs.
         needed: u64,
-        /// Number that is allowed.
+        /// Number of descriptors that are allowed.
         allowed: u64,
     },
 }

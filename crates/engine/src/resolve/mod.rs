@@ -1,4 +1,4 @@
-//! Where connections go: the Plan's servers and source addresses resolved, and the descriptors that they take.
+//! The resolution of a Plan's servers and source addresses, and the descriptors that connections take.
 
 mod descriptors;
 mod error;

@@ -11,7 +11,7 @@ use crate::backend::Target;
 use crate::resolve::error::ConnectError;
 use crate::sys::Address;
 
-/// Addresses to connect from, in turn over the connections; may be empty.
+/// The addresses to connect from, which connections take in turn. May be empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sources {
     addresses: Vec<IpAddr>,
@@ -28,7 +28,7 @@ impl Sources {
         Ok(Sources { addresses: texts.iter().map(parse).collect::<Result<_, _>>()? })
     }
 
-    /// Whether there is a way from here to `address`.
+    /// Whether one of the sources can reach `address`.
     fn reaches(&self, address: &SocketAddr) -> bool {
         self.addresses.is_empty() || self.of_kind(address).next().is_some()
     }
@@ -38,8 +38,8 @@ impl Sources {
         self.addresses.iter().copied().filter(move |source| source.is_ipv4() == v4)
     }
 
-    /// The source of connection number `connection` to `address`; the kernel chooses the port, and without sources the
-    /// address too.
+    /// The source of connection number `connection` to `address`, with port 0 for a port of the kernel's choice; `None`
+    /// without sources.
     fn pick(&self, connection: u64, address: &SocketAddr) -> Option<SocketAddr> {
         let count = self.of_kind(address).count() as u64;
         let turn = connection.checked_rem(count)?;
@@ -47,7 +47,7 @@ impl Sources {
     }
 }
 
-/// A server of the Plan, with all its addresses.
+/// A server of the Plan with its addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     name: String,
@@ -64,8 +64,8 @@ enum ServerAddress {
 }
 
 impl Server {
-    /// Finds the addresses of a server as the Plan names it. A host's name is resolved here, once, which may take as
-    /// long as the system's name service does. Addresses that no source reaches are left out.
+    /// Resolves a server's name in the Plan. A host's name is resolved once, which takes as long as the system's name
+    /// service needs. Addresses that no source can reach are left out.
     ///
     /// # Errors
     /// Returns [`ConnectError::ServerForm`] for a name without the form of a server, [`ConnectError::SocketPath`] for
@@ -100,32 +100,32 @@ impl Server {
         Ok(Server { name: server(), address, sources: sources.clone(), loading: Transport::Stream })
     }
 
-    /// A server that is loaded by this transport, whatever it is measured by.
+    /// The server, with the transport over which records are loaded.
     pub fn loaded_by(self, loading: Transport) -> Server {
         Server { loading, ..self }
     }
 
-    /// What it is loaded by.
+    /// The transport over which records are loaded.
     pub fn loading(&self) -> Transport {
         self.loading
     }
 
-    /// The name in the Plan.
+    /// The server's name in the Plan.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The host in its name, without brackets; a unix socket has none.
+    /// The host in the server's name, without brackets; `None` for a unix socket.
     pub fn host(&self) -> Option<&str> {
         split(&self.name).map(|(host, _)| host)
     }
 
-    /// Whether it is reached by a unix socket, where the kernel gives no receive stamps.
+    /// Whether the server is reached by a unix socket, where the kernel has no receive stamps.
     pub fn is_unix(&self) -> bool {
         matches!(self.address, ServerAddress::Unix(_))
     }
 
-    /// Whether it certainly runs on this machine: behind a unix socket or on a loopback address.
+    /// Whether the server certainly runs on this machine: behind a unix socket or on a loopback address.
     pub fn is_here(&self) -> bool {
         match &self.address {
             ServerAddress::Tcp(addresses) => addresses.iter().all(|address| address.ip().is_loopback()),
@@ -133,8 +133,7 @@ impl Server {
         }
     }
 
-    /// Whether all its addresses are allowed; the first that is not is the error, absent for a unix socket, which is
-    /// taken to be at 127.0.0.1.
+    /// Checks that `allows` returns true for all addresses of the server. A unix socket counts as 127.0.0.1.
     ///
     /// # Errors
     /// Returns the first address that is not allowed; `None` for a unix socket when 127.0.0.1 is not allowed.
@@ -149,7 +148,7 @@ impl Server {
         }
     }
 
-    /// How many addresses there are to try: after so many attempts that were refused in a row, the server is not there.
+    /// Number of addresses to try. After so many refused attempts in a row, the server cannot be reached.
     pub fn addresses(&self) -> usize {
         match &self.address {
             ServerAddress::Tcp(addresses) => addresses.len(),
@@ -157,7 +156,7 @@ impl Server {
         }
     }
 
-    /// The target of a connection over this transport in place of its own.
+    /// The target of attempt number `attempt` of connection number `connection`, over this transport.
     pub fn target_over(&self, transport: Transport, connection: u64, attempt: usize) -> Target {
         match (transport, self.target(connection, attempt)) {
             (Transport::Udp, Target::Tcp { address, source }) => Target::Udp { address, source },
@@ -165,15 +164,16 @@ impl Server {
         }
     }
 
-    /// Whether the server takes TCP connections, as far as can be found out in `patience`.
+    /// Whether the server takes a TCP connection within `patience`.
     pub fn takes_streams(&self, patience: Duration) -> bool {
         let ServerAddress::Tcp(addresses) = &self.address else { return true };
         let share = patience / addresses.len() as u32;
         addresses.iter().any(|address| TcpStream::connect_timeout(address, share).is_ok())
     }
 
-    /// Where attempt number `attempt` of connection number `connection` goes: the addresses in turn over attempts
-    /// (begin with 0, add 1 after a refusal, stay on what worked), the sources in turn over connections.
+    /// The target of attempt number `attempt` of connection number `connection`. Attempts take the addresses in turn: a
+    /// caller begins with 0, adds 1 after a refusal, and keeps a number that worked. Connections take the sources in
+    /// turn.
     pub fn target(&self, connection: u64, attempt: usize) -> Target {
         match &self.address {
             ServerAddress::Tcp(addresses) => {
@@ -185,7 +185,8 @@ impl Server {
     }
 }
 
-/// Splits `host:port` and `[v6]:port`; an IPv6 address without brackets is not taken, since its end could be either.
+/// Splits `host:port` and `[v6]:port`; `None` for other forms. An IPv6 address without brackets is refused, since its
+/// last group could be a port.
 fn split(name: &str) -> Option<(&str, u16)> {
     let (host, port) = name.rsplit_once(':')?;
     let host = match host.strip_prefix('[') {

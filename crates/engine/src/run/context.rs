@@ -1,4 +1,4 @@
-//! What all workers of a run are made from: everything that follows from the Plan, its inputs and this machine.
+//! The context of a run: everything that follows from the Plan, its inputs and this machine, for all workers.
 
 use std::borrow::Cow;
 use std::hash::{BuildHasher, Hasher};
@@ -30,7 +30,7 @@ use crate::clock;
 use crate::resolve::Server;
 use crate::worker::meeting::Meeting;
 
-/// What a run finds on this machine before it begins.
+/// The servers and the kernel interface, as found on this machine before a run begins.
 pub(super) struct HostSetup {
     pub(super) servers: Arc<[Server]>,
     /// The kernel interface; `None` on backends of the caller's making.
@@ -60,16 +60,16 @@ pub(super) struct RunContext<'a> {
     pub(super) values: ValueMaker,
     pub(super) window: Option<WindowMaker>,
     pub(super) servers: Arc<[Server]>,
-    /// What loads go over; [`Transport::Udp`] where one of the servers is loaded by it.
+    /// The transport of loads: [`Transport::Udp`] where one of the servers is loaded over it.
     pub(super) loading: Transport,
-    /// For each group.
+    /// The router of each group.
     pub(super) routers: Vec<Router>,
     pub(super) choice: Option<Choice>,
     pub(super) handshake: Arc<Handshake>,
     pub(super) mark: RunMark,
     /// The clients and workers of this process.
     pub(super) process_share: Cow<'a, ProcessShare>,
-    /// Where this process waits for the others; `None` where it is the only one.
+    /// The gate at which this process waits for the others; `None` where it is the only process.
     pub(super) gate: Option<&'a dyn Gate>,
     pub(super) meeting: Meeting,
     /// Records that each phase stored here. Each worker adds its own before it meets the others for the next phase.
@@ -78,7 +78,7 @@ pub(super) struct RunContext<'a> {
 }
 
 impl<'a> RunContext<'a> {
-    /// Makes ready what a plan needs in this process, which is one of several where `process` says so.
+    /// The context of a plan in this process, which is one of several if `process` is present.
     ///
     /// # Errors
     /// Returns [`RunError::Plan`] for a plan whose command, keys, values or login cannot be sent, or whose password or
@@ -137,8 +137,8 @@ impl<'a> RunContext<'a> {
         }
     }
 
-    /// What phase `number` stored here, of what it was to store here: nothing of nothing where it is no load. It is known
-    /// when all workers have met for the phase after it.
+    /// The records that phase `number` was to store in this process, and those that it stored; both are 0 where the
+    /// phase is no load. The figures are final when all workers have met for the next phase.
     pub(super) fn loaded_by(&self, number: usize) -> Loaded {
         match self.phases[number].phase.work {
             Work::Load(_) => Loaded {
@@ -149,7 +149,7 @@ impl<'a> RunContext<'a> {
         }
     }
 
-    /// Where a client of a phase draws from.
+    /// The place of a client's random draws in a phase.
     pub(super) fn place_of(&self, phase: usize, group: usize, client: u64) -> Place {
         Place { seed: self.plan.seed, group: group as u64, phase: phase as u64, client }
     }
@@ -177,7 +177,8 @@ fn trace_of(plan: &Plan, inputs: &Inputs) -> Result<Option<Arc<Trace>>, RunError
     Ok(trace)
 }
 
-/// The values of a plan, the longest of which has `longest` bytes at least; zeros where requests are a sequence.
+/// The values of a plan, the longest of which has at least `longest` bytes. The values are zeros where requests are a
+/// sequence.
 fn values_of(plan: &Plan, longest: u64) -> Result<ValueMaker, RunError> {
     let values = ValueMaker::reaching(&plan.data, longest)
         .map_err(|error: ValueTooLarge| RunError::Plan(error.to_string()))?

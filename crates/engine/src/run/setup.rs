@@ -1,4 +1,4 @@
-//! One worker is made from what all workers of a run have in common: its clients, where each connects to, its limits.
+//! The making of one worker from the context of the run: its clients, their endpoints and its limits.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -96,7 +96,7 @@ fn client_of(context: &RunContext<'_>, id: ClientId, servers: &[u32]) -> Client 
     }
 }
 
-/// What the clients of a worker have in common.
+/// The state that the clients of a worker share.
 fn shared_of(context: &RunContext<'_>, worker: usize) -> Shared {
     let plan = context.plan;
     let clients = plan.groups.first().map_or(1, |group| u64::from(group.clients));
@@ -157,14 +157,14 @@ fn churn_limits_of(context: &RunContext<'_>, worker: usize) -> Option<ChurnLimit
     })
 }
 
-/// What requests of a sequence weigh.
+/// The sizes of a sequence's requests.
 fn weight_of(plan: &Plan) -> Weight {
     let noreply = plan.phases.iter().any(|phase| matches!(&phase.work, Work::Mix(mix) if mix.noreply));
     let expiry_s = plan.data.expiry_s.quantile(0.0) as i64;
     Weight { prefix_bytes: plan.data.key_prefix.len() as u64, expiry_s, noreply }
 }
 
-/// The verbs that recorded phases ask, so that memory for them is there from the start.
+/// The verbs of recorded phases, so that memory for them is taken at the start.
 fn recorded_verbs(plan: &Plan) -> Vec<Verb> {
     let mut verbs = Vec::new();
     for phase in plan.phases.iter().filter(|phase| phase.recorded) {
