@@ -24,10 +24,10 @@ use authority::{Authority, Secured};
 
 mod authority;
 
-/// Longest that anything may take before a test gives up.
+/// The longest wait before a test fails.
 const PATIENCE_NS: Nanos = 30 * SECOND;
 
-/// What a parting server says before it closes.
+/// The bytes that a parting server sends before it closes.
 const PARTING_BYTES: usize = 300_000;
 
 // ---- The worlds that backends are tried in ----
@@ -35,15 +35,15 @@ const PARTING_BYTES: usize = 300_000;
 /// How the other end of a connection behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Server {
-    /// Sends back what it gets.
+    /// The server sends received bytes back.
     Echo,
     /// As [`Server::Echo`], at an IPv6 address.
     EchoV6,
     /// As [`Server::Echo`], at a unix socket.
     EchoUnix,
-    /// Nobody listens.
+    /// No server listens.
     Nobody,
-    /// Nobody listens at a unix socket: its file does not exist.
+    /// No server listens at the unix socket, whose file does not exist.
     NobodyUnix,
     /// After the first byte it sends [`PARTING_BYTES`] and closes in order.
     Parting,
@@ -101,7 +101,7 @@ impl<B: Backend> World for Kernel<B> {
     }
 }
 
-/// Whether this machine gives io_uring, with a word of why where it does not: containers often forbid it.
+/// Whether io_uring can be used on this machine, which containers often forbid. Prints why it cannot.
 fn has_uring() -> bool {
     let obstacle = Uring::obstacle();
     if let Some(why) = &obstacle {
@@ -144,7 +144,7 @@ struct Listening {
     target: Target,
     stop: Arc<AtomicBool>,
     accepting: Option<JoinHandle<()>>,
-    /// Whose near end has the address where nobody listens, so that nobody else can.
+    /// A connection whose near end has the address at which no server listens, so that no other program takes it.
     _connection: Option<(TcpListener, TcpStream)>,
 }
 
@@ -436,7 +436,7 @@ impl Peer for Walled {
 
 // ---- The client of the tests ----
 
-/// What was seen of one connection.
+/// The events of one connection.
 #[derive(Default)]
 struct Seen {
     opened: bool,
@@ -508,7 +508,7 @@ impl<B: Backend> Client<B> {
         });
     }
 
-    /// Lets turns pass until something is so.
+    /// Takes turns until a condition holds.
     fn until(&mut self, so: impl Fn(&Client<B>) -> bool) {
         let give_up = self.backend.now() + PATIENCE_NS;
         while !so(self) {

@@ -559,7 +559,7 @@ mod tests {
                 assert!(epoll.wait(until).unwrap() >= until);
                 epoll.drain(&mut |conn, event| panic!("{conn:?} {event:?}"));
             }
-            // An event ends the wait as before, and the alarm that is still set disturbs nobody.
+            // An event ends the wait, and the alarm that is still set has no effect on it.
             let (listener, target) = listener();
             let (_, mut stream) = opened(&mut epoll, &listener, &target);
             stream.write_all(b"x").unwrap();

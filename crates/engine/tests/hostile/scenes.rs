@@ -162,7 +162,7 @@ fn read_for_a_cas(plan: &mut Plan) {
     }
 }
 
-/// Requests that nobody waits for.
+/// Requests of a phase that no run completes.
 const ENDLESS: u64 = 200_000;
 
 const PASSWORD: &str = "secret";
@@ -267,7 +267,7 @@ thread_local! {
 
 static PANICS: Mutex<BTreeMap<Case, String>> = Mutex::new(BTreeMap::new());
 
-/// Keeps the words of panics on workers' threads, which nobody sees otherwise.
+/// Keeps the words of panics on workers' threads, which are lost otherwise.
 fn watch_panics() {
     static WATCHED: Once = Once::new();
     WATCHED.call_once(|| {

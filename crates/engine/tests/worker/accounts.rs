@@ -124,7 +124,7 @@ fn many_workers_share_one_server_and_verify_everything_that_they_read() {
     assert_eq!((whole.requests(), whole.completed), (served, served));
 }
 
-/// Whether a connection was refused at the very beginning, as happens in storms.
+/// Whether a connection was refused at the very beginning, as happens under harsh conditions.
 fn nothing_began(outcome: &Outcome) -> bool {
     let begun = outcome.measurement.whole_run.ops.all().requests() > 0;
     assert!(begun || outcome.reason().contains("could not be opened"), "{}", outcome.reason());

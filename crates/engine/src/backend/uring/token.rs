@@ -2,13 +2,13 @@
 
 use crate::backend::ConnId;
 
-/// Slots that a token has room for.
+/// Number of slots that a token has room for.
 pub const SLOTS_MAX: u32 = 1 << 26;
 
-/// What an operation is for: the upper bits of its token.
+/// The kind of an operation of the ring, which is in the upper bits of its token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Its result is of no interest.
+    /// The result of the operation is ignored.
     Quiet = 0,
     Receive = 1,
     Connect = 2,

@@ -72,7 +72,7 @@ impl Population {
     /// Begins a phase in which clients come and go.
     ///
     /// # Panics
-    /// When clients do not come and go in this run.
+    /// Panics when clients do not come and go in this run.
     pub fn begin_churn<C: Codec>(
         &mut self,
         state: &mut WorkerState<C>,
