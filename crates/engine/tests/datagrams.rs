@@ -1,4 +1,4 @@
-//! What holds for datagrams on every backend: one for each send and each receive, and none of the habits of streams.
+//! Datagrams on every backend: each send is one datagram, each receive is one datagram, and an empty one is no end.
 
 use std::io::IoSlice;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -17,7 +17,7 @@ const CONN: ConnId = ConnId { slot: 3, generation: 9 };
 /// A datagram of this length ends the echo.
 const LAST_BYTES: usize = 7;
 
-/// Sends everything back, with a datagram without bytes before each.
+/// Sends each datagram back, after an empty datagram.
 fn echo() -> (SocketAddr, JoinHandle<()>) {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = socket.local_addr().unwrap();
@@ -39,7 +39,7 @@ fn udp(address: SocketAddr) -> Target {
     Target::Udp { address, source: None }
 }
 
-/// Turns until `enough` says so of what came: the bytes of datagrams with their stamps, and the end.
+/// Takes turns until `enough` holds of the received datagrams, with their stamps, and the end of the connection.
 fn turns(backend: &mut impl Backend, mut on: impl FnMut(Event<'_>), mut enough: impl FnMut() -> bool) {
     let end = backend.now() + 20 * SECOND;
     while !enough() {

@@ -1,4 +1,4 @@
-//! One run: the Plan of a pair, the server that misbehaves, the network between them, and what came of it.
+//! One run: the Plan of a pair, the server that misbehaves, the network between them, and the result.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -27,7 +27,7 @@ use crate::replies::Wire;
 use crate::secured::Secured;
 use crate::setup::{Outcome, run_with_inputs};
 
-/// Names a run: everything in it follows from these.
+/// The name of a run, from which everything in the run follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Case {
     pub pair: Pair,
@@ -36,7 +36,7 @@ pub struct Case {
 }
 
 impl fmt::Display for Case {
-    /// As `cargo xtask hostile` takes it.
+    /// The name in the form that `cargo xtask hostile` takes.
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (one, other) = self.pair;
         write!(
@@ -50,7 +50,7 @@ impl fmt::Display for Case {
     }
 }
 
-/// What came of several runs.
+/// The results of several runs.
 #[derive(Default)]
 pub struct Tally {
     runs: u64,
@@ -59,7 +59,7 @@ pub struct Tally {
     pub findings: Vec<String>,
 }
 
-/// What came of one run.
+/// The result of one run.
 pub struct Result {
     findings: Vec<String>,
     struck: bool,
@@ -85,7 +85,7 @@ impl Tally {
     }
 }
 
-/// A run, and what does not hold of it.
+/// Makes a run. Returns its result, with the invariants that do not hold.
 pub fn run(case: Case) -> Result {
     let (setting, mischief) = scene(case);
     let facts = Arc::new(Mutex::new(Facts::default()));
@@ -117,7 +117,7 @@ pub fn run(case: Case) -> Result {
     }
 }
 
-/// What a run gives that does not come from the real machine, as text.
+/// The figures of a run that do not depend on the real machine, as text.
 pub fn figures(case: Case) -> String {
     let (setting, mischief) = scene(case);
     let (facts, spent) = (Arc::default(), Arc::default());
@@ -162,7 +162,8 @@ fn read_for_a_cas(plan: &mut Plan) {
     }
 }
 
-/// Requests of a phase that no run completes.
+/// Requests of the last phase of a run whose servers all fall silent. The run gives the servers up before it makes so
+/// many.
 const ENDLESS: u64 = 200_000;
 
 const PASSWORD: &str = "secret";

@@ -23,7 +23,7 @@ fn server() -> Server {
     Server::new(HostConfig::default())
 }
 
-/// Loads, then asks everything that can be asked and checks every value.
+/// A plan that loads records, then makes requests of all kinds and checks every value.
 fn everything(asked: u64) -> Plan {
     let mut plan = loaded(plan());
     plan.verify = 1.0;
@@ -131,7 +131,7 @@ fn nothing_began(outcome: &Outcome) -> bool {
     !begun
 }
 
-/// All requests of a run that has no follow-ups, by every road there is.
+/// All requests of a run without follow-ups, however they ended.
 fn assert_accounted(outcome: &Outcome, asked: u64, context: &str) {
     let counts = outcome.counts();
     assert_eq!(

@@ -268,11 +268,11 @@ fn assert_accounted(outcome: &Outcome) -> &Churn {
     churn
 }
 
-/// A server that answers the first bytes of each connection by the same words.
+/// A server that answers the first bytes of each connection with a fixed message.
 #[derive(Clone)]
 struct Doorman {
     words: &'static [u8],
-    /// It closes behind its words.
+    /// Whether the server closes the connection after its message.
     closes: bool,
     /// Connections that came, and those that the client has closed.
     came: Arc<AtomicU64>,
@@ -408,7 +408,7 @@ fn clients_of_a_server_that_answers_come_when_another_one_was_given_up() {
     assert!(outcome.reason().ends_with(&format!("; {missing} requests were never made")));
 }
 
-/// A machine that lets a process have so many connections and no more.
+/// A machine that limits the connections of a process.
 struct Scarce {
     network: Sim<crate::peer::ServerPeer>,
     most: usize,

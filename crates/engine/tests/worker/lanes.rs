@@ -173,7 +173,7 @@ fn reading_through_stores_the_missed_keys_where_they_live() {
     }
 }
 
-/// All requests of a run without follow-ups, by every road there is.
+/// All requests of a run without follow-ups, however they ended.
 fn assert_accounted(outcome: &Outcome, asked: u64, context: &str) {
     let counts = outcome.counts();
     let ended = counts.completed + counts.failed();

@@ -1,4 +1,4 @@
-//! What becomes of a run whose load fails, wholly or in part, and what belongs to the load alone.
+//! Runs whose load fails, wholly or in part, and the figures of the load.
 
 use std::cell::RefCell;
 use std::net::TcpListener;
