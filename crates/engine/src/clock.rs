@@ -1,4 +1,4 @@
-//! The one place that reads the time.
+//! The clocks: the only file of the engine that reads the time for others.
 
 use pummel_logic::time::Nanos;
 

@@ -1,6 +1,6 @@
-//! Nothing is allocated for a request: a measured phase that is three times as long allocates no more often.
+//! A request allocates no memory: a measured phase that is three times as long allocates no more often.
 //!
-//! A program of its own, because what counts allocations stands in for the allocator of the whole program.
+//! The test is a program of its own, because the counting allocator is that of the whole program.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
 
 use pummel_engine::backend::epoll::Epoll;
-use pummel_engine::backend::sim::{Admission, Next, Peer, Sim, Weather};
+use pummel_engine::backend::sim::{Admission, NetworkConditions, Next, Peer, Sim};
 use pummel_engine::backend::tls::{Setup, Tls};
 use pummel_engine::backend::uring::Uring;
 use pummel_engine::backend::{Backend, Close, ConnId, Event, Handed, Reason, Target};
@@ -24,10 +24,10 @@ use authority::{Authority, Secured};
 
 mod authority;
 
-/// Longest that anything may take before a test gives up.
+/// The longest wait before a test fails.
 const PATIENCE_NS: Nanos = 30 * SECOND;
 
-/// What a parting server says before it closes.
+/// The bytes that a parting server sends before it closes.
 const PARTING_BYTES: usize = 300_000;
 
 // ---- The worlds that backends are tried in ----
@@ -35,15 +35,15 @@ const PARTING_BYTES: usize = 300_000;
 /// How the other end of a connection behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Server {
-    /// Sends back what it gets.
+    /// The server sends received bytes back.
     Echo,
     /// As [`Server::Echo`], at an IPv6 address.
     EchoV6,
     /// As [`Server::Echo`], at a unix socket.
     EchoUnix,
-    /// Nobody listens.
+    /// No server listens.
     Nobody,
-    /// Nobody listens at a unix socket: its file does not exist.
+    /// No server listens at the unix socket, whose file does not exist.
     NobodyUnix,
     /// After the first byte it sends [`PARTING_BYTES`] and closes in order.
     Parting,
@@ -101,7 +101,7 @@ impl<B: Backend> World for Kernel<B> {
     }
 }
 
-/// Whether this machine gives io_uring, with a word of why where it does not: containers often forbid it.
+/// Whether io_uring can be used on this machine, which containers often forbid. Prints why it cannot.
 fn has_uring() -> bool {
     let obstacle = Uring::obstacle();
     if let Some(why) = &obstacle {
@@ -144,7 +144,7 @@ struct Listening {
     target: Target,
     stop: Arc<AtomicBool>,
     accepting: Option<JoinHandle<()>>,
-    /// Whose near end has the address where nobody listens, so that nobody else can.
+    /// A connection whose near end has the address at which no server listens, so that no other program takes it.
     _connection: Option<(TcpListener, TcpStream)>,
 }
 
@@ -277,14 +277,14 @@ fn break_off(stream: &TcpStream) {
 /// The simulation; the port of a target says which server it is.
 struct Simulated {
     seed: u64,
-    weather: Weather,
+    conditions: NetworkConditions,
 }
 
 impl World for Simulated {
     type Backend = Sim<Village>;
 
     fn backend(&mut self) -> Sim<Village> {
-        Sim::new(self.seed, self.weather, Village::default())
+        Sim::new(self.seed, self.conditions, Village::default())
     }
 
     fn target(&mut self, server: Server) -> Target {
@@ -351,14 +351,14 @@ struct SimulatedEncrypted {
     authority: Authority,
     config: Arc<ServerConfig>,
     seed: u64,
-    weather: Weather,
+    conditions: NetworkConditions,
 }
 
 impl SimulatedEncrypted {
-    fn new(seed: u64, weather: Weather) -> SimulatedEncrypted {
+    fn new(seed: u64, conditions: NetworkConditions) -> SimulatedEncrypted {
         let authority = Authority::new();
         let config = authority.server();
-        SimulatedEncrypted { authority, config, seed, weather }
+        SimulatedEncrypted { authority, config, seed, conditions }
     }
 }
 
@@ -369,11 +369,11 @@ impl World for SimulatedEncrypted {
         let walled =
             Walled { village: Village::default(), gates: BTreeMap::new(), config: Arc::clone(&self.config) };
         let setup = Setup::new(&self.authority.options(), &[]).unwrap();
-        Tls::new(Sim::new(self.seed, self.weather, walled), &setup)
+        Tls::new(Sim::new(self.seed, self.conditions, walled), &setup)
     }
 
     fn target(&mut self, server: Server) -> Target {
-        Simulated { seed: self.seed, weather: self.weather }.target(server)
+        Simulated { seed: self.seed, conditions: self.conditions }.target(server)
     }
 }
 
@@ -436,7 +436,7 @@ impl Peer for Walled {
 
 // ---- The client of the tests ----
 
-/// What was seen of one connection.
+/// The events of one connection.
 #[derive(Default)]
 struct Seen {
     opened: bool,
@@ -508,7 +508,7 @@ impl<B: Backend> Client<B> {
         });
     }
 
-    /// Lets turns pass until something is so.
+    /// Takes turns until a condition holds.
     fn until(&mut self, so: impl Fn(&Client<B>) -> bool) {
         let give_up = self.backend.now() + PATIENCE_NS;
         while !so(self) {
@@ -820,25 +820,25 @@ macro_rules! contract {
         }
         mod tls_over_sim_when_calm {
             $(#[test] fn $test() {
-                super::$test(&mut super::SimulatedEncrypted::new(1, super::Weather::calm()))
+                super::$test(&mut super::SimulatedEncrypted::new(1, super::NetworkConditions::calm()))
             })+
         }
         mod tls_over_sim_when_rough {
             $(#[test] fn $test() {
                 for seed in 0..5 {
-                    super::$test(&mut super::SimulatedEncrypted::new(seed, super::Weather::rough()))
+                    super::$test(&mut super::SimulatedEncrypted::new(seed, super::NetworkConditions::rough()))
                 }
             })+
         }
         mod sim_when_calm {
             $(#[test] fn $test() {
-                super::$test(&mut super::Simulated { seed: 1, weather: super::Weather::calm() })
+                super::$test(&mut super::Simulated { seed: 1, conditions: super::NetworkConditions::calm() })
             })+
         }
         mod sim_when_rough {
             $(#[test] fn $test() {
                 for seed in 0..20 {
-                    super::$test(&mut super::Simulated { seed, weather: super::Weather::rough() })
+                    super::$test(&mut super::Simulated { seed, conditions: super::NetworkConditions::rough() })
                 }
             })+
         }
@@ -864,7 +864,7 @@ contract!(
 
 #[test]
 fn a_handshake_takes_as_long_as_the_way_there_and_back() {
-    let mut world = SimulatedEncrypted::new(1, Weather::calm());
+    let mut world = SimulatedEncrypted::new(1, NetworkConditions::calm());
     let target = world.target(Server::Echo);
     let mut client = Client::new(world.backend());
     let mut took = Vec::new();
@@ -874,7 +874,7 @@ fn a_handshake_takes_as_long_as_the_way_there_and_back() {
         // The server's tickets come before its first answer.
         exchange(&mut client, conn);
     }
-    let (way, _) = Weather::calm().delay_ns;
+    let (way, _) = NetworkConditions::calm().delay_ns;
     let resumed: Vec<bool> = took.iter().map(|(_, resumed)| *resumed).collect();
     assert_eq!(resumed, [false, true, true]);
     for (took, _) in took {
@@ -887,7 +887,7 @@ fn storms_break_connections_and_never_the_order_of_events() {
     let message = pattern(3_000);
     let (mut whole, mut broken) = (0, 0);
     for seed in 0..50 {
-        let mut world = Simulated { seed, weather: Weather::storm() };
+        let mut world = Simulated { seed, conditions: NetworkConditions::harsh() };
         let target = world.target(Server::Echo);
         let mut client = Client::new(world.backend());
         let conns: Vec<ConnId> = (0..20).map(|slot| client.open(slot, 1, &target)).collect();

@@ -1,11 +1,11 @@
-//! What holds for datagrams on every backend: one for each send and each receive, and none of the habits of streams.
+//! Datagrams on every backend: each send is one datagram, each receive is one datagram, and an empty one is no end.
 
 use std::io::IoSlice;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::thread::{self, JoinHandle};
 
 use pummel_engine::backend::epoll::Epoll;
-use pummel_engine::backend::sim::{Admission, Next, Peer, Sim, Weather, datagram_to_client};
+use pummel_engine::backend::sim::{Admission, NetworkConditions, Next, Peer, Sim, datagram_to_client};
 use pummel_engine::backend::uring::Uring;
 use pummel_engine::backend::{Backend, Close, ConnId, Event, Target};
 use pummel_logic::plan::{Clock, Socket, Wait};
@@ -17,7 +17,7 @@ const CONN: ConnId = ConnId { slot: 3, generation: 9 };
 /// A datagram of this length ends the echo.
 const LAST_BYTES: usize = 7;
 
-/// Sends everything back, with a datagram without bytes before each.
+/// Sends each datagram back, after an empty datagram.
 fn echo() -> (SocketAddr, JoinHandle<()>) {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = socket.local_addr().unwrap();
@@ -39,7 +39,7 @@ fn udp(address: SocketAddr) -> Target {
     Target::Udp { address, source: None }
 }
 
-/// Turns until `enough` says so of what came: the bytes of datagrams with their stamps, and the end.
+/// Takes turns until `enough` holds of the received datagrams, with their stamps, and the end of the connection.
 fn turns(backend: &mut impl Backend, mut on: impl FnMut(Event<'_>), mut enough: impl FnMut() -> bool) {
     let end = backend.now() + 20 * SECOND;
     while !enough() {
@@ -88,7 +88,7 @@ fn check_echo(mut backend: impl Backend, target: &Target) {
     backend.close(CONN, Close::Fin);
 }
 
-/// Where nobody listens a datagram comes to nothing, and the connection closes as refused.
+/// Where no server listens a datagram is lost, and the connection closes as refused.
 fn check_nobody(mut backend: impl Backend, target: &Target) {
     open(&mut backend, target);
     let handed = backend.send(CONN, &[IoSlice::new(b"anybody?")]);
@@ -157,9 +157,15 @@ impl Peer for Echo {
 fn datagrams_by_simulation() {
     let target = udp((Ipv4Addr::LOCALHOST, 1).into());
     for seed in 0..20 {
-        let late = Weather { cut: 0.5, reset: 0.5, hold: 0.5, delay_ns: (5, 90_000), ..Weather::calm() };
-        for weather in [Weather::calm(), late] {
-            check_echo(Sim::new(seed, weather, Echo::default()), &target);
+        let late = NetworkConditions {
+            cut: 0.5,
+            reset: 0.5,
+            hold: 0.5,
+            delay_ns: (5, 90_000),
+            ..NetworkConditions::calm()
+        };
+        for conditions in [NetworkConditions::calm(), late] {
+            check_echo(Sim::new(seed, conditions, Echo::default()), &target);
         }
     }
 }

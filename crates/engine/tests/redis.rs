@@ -1,4 +1,4 @@
-//! The RESP codecs and greetings against a real redis-server.
+//! The RESP codecs and handshakes against a real redis-server.
 
 use std::env;
 use std::fs;
@@ -165,13 +165,13 @@ impl<C: Codec> Connection<C> {
         self.receive().expect("redis-server speaks RESP")
     }
 
-    /// Asks for what has no items, and expects this.
+    /// Sends a request without items, and expects this outcome.
     fn expect(&mut self, op: &Op<'_>, outcome: Outcome) {
         let answer = self.ask(op);
         assert_eq!((answer.outcome, answer.items.len()), (outcome, 0), "{op:?}: {answer:?}");
     }
 
-    /// Asks for a value, and expects this.
+    /// Reads a value, and expects this outcome.
     fn expect_value(&mut self, op: &Op<'_>, value: &[u8]) {
         let answer = self.ask(op);
         assert_eq!(answer.outcome, Outcome::Hit, "{op:?}: {answer:?}");

@@ -1,5 +1,5 @@
-//! TLS against servers of the test's own, and against openssl's where it is installed: what is agreed on, what is
-//! refused and in which words, and what a run says of it.
+//! TLS against servers of the test, and against openssl's where it is installed: connections that are agreed on,
+//! refusals and their words, and the figures of a run.
 
 use std::io::{BufRead, BufReader, IoSlice, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -24,7 +24,7 @@ use authority::{Authority, Secured, Validity, server};
 
 mod authority;
 
-/// Longest that anything may take before a test gives up.
+/// The longest wait before a test fails.
 const PATIENCE_NS: Nanos = 30 * SECOND;
 
 // ---- Servers ----
@@ -146,7 +146,7 @@ impl Client {
     }
 }
 
-/// In which words a client with these options is told that it cannot talk to a server.
+/// The words in which a client with these options is refused.
 fn refusal(options: &TlsOptions, server: &Listening) -> String {
     let reason = Client::new(options).echo(server).expect_err("the server is not to be trusted");
     assert_eq!(reason.fault, Fault::Protocol);

@@ -311,7 +311,7 @@ fn end_line(departure: &Departure, began: Nanos) -> String {
 #[cfg(test)]
 mod tests {
     use pummel_engine::backend::Reason;
-    use pummel_engine::worker::messages::Trouble;
+    use pummel_engine::worker::trouble::Trouble;
     use pummel_logic::protocol::{Fault, Outcome, Verb};
 
     use super::*;

@@ -1,22 +1,23 @@
-//! Which kernel interface a run uses: the one asked for, where this machine gives it.
+//! The choice of the kernel interface of a run: the one that was asked for, where this machine has it.
 
 use pummel_logic::plan::Backend;
 
 use super::uring::Uring;
 
-/// What `auto` stands for: io_uring, which was never dearer than epoll and mostly cheaper (docs/PERFORMANCE.md).
+/// The interface that `auto` stands for. io_uring cost never more CPU time than epoll and mostly less
+/// (docs/PERFORMANCE.md).
 const AUTO: Backend = Backend::Uring;
 
-/// A kernel interface that this machine gives.
+/// The kernel interface of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// The interface: never [`Backend::Auto`].
     pub backend: Backend,
-    /// Why it is not the one that was wanted, as a clause.
+    /// Why it is not the interface that was asked for, as a clause.
     pub fallback: Option<String>,
 }
 
-/// The interface that `asked` comes to on this machine.
+/// The interface for `asked` on this machine.
 pub fn choose(asked: Backend) -> Choice {
     settle(asked, AUTO, Uring::obstacle)
 }

@@ -1,4 +1,4 @@
-//! The first steps of a connection, equal for every kernel interface: its socket, its options, and what its errors mean.
+//! The opening of a connection on every kernel interface: its socket, its options, and the meaning of its errors.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,43 +12,33 @@ use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 use super::{ConnId, Reason, Target};
 use crate::sys::{self, Address};
 
-/// How long to leave a unix listener alone whose queue is full.
+/// How long a full unix listener is left alone, in nanoseconds.
 const UNIX_RETRY_NS: Nanos = MILLISECOND;
 
-/// Room for datagrams that came, where the plan names none: what finds no room is lost, and a reply to a multi-get comes
-/// at once. The kernel gives as much of it as its own bound (net.core.rmem_max) allows, and takes memory only as needed.
+/// Receive buffer of a datagram socket where the plan names none. Datagrams beyond the buffer are lost, and all
+/// datagrams of a reply to a multi-get come at once. The kernel bounds the buffer by net.core.rmem_max and takes memory
+/// only as needed.
 const DATAGRAM_BUFFER_BYTES: u32 = 4 << 20;
 
 /// A connection that was begun.
 #[derive(Debug)]
 pub struct Dialled {
-    /// Its socket, non-blocking.
+    /// The socket, non-blocking.
     pub socket: OwnedFd,
     /// The socket stamps what it receives.
     pub stamped: bool,
-    /// How far it came.
-    pub stage: Stage,
+    /// How far the opening came.
+    pub stage: DialStage,
 }
 
-/// How far a connection came that was begun.
+/// How far the opening of a connection came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// It is being opened, or open: the socket takes bytes as soon as it is, or says why it will not be.
+pub enum DialStage {
+    /// The connection is being opened or is open: the socket becomes writable, or has an error.
     Begun,
-    /// The queue of the unix listener is full: to be begun anew, with another socket, after a while ([`UnixRetries`]).
+    /// The queue of the unix listener is full. The opening begins again with another socket after a pause
+    /// ([`UnixRetries`]).
     Full,
-}
-
-/// How far a backend's slot is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum State {
-    /// Nobody's.
-    #[default]
-    Free,
-    /// Its connection is being opened.
-    Connecting,
-    /// Its connection is open.
-    Open,
 }
 
 /// Connections to unix listeners whose queue was full, and when to try them again.
@@ -59,26 +49,27 @@ pub struct UnixRetries {
 }
 
 impl UnixRetries {
-    /// Nobody waits.
+    /// No connection waits.
     pub fn new() -> UnixRetries {
         UnixRetries { waiting: Vec::new(), at: NEVER }
     }
 
-    /// When to try again; [`NEVER`] if nobody waits.
+    /// When to try again; [`NEVER`] if no connection waits.
     #[inline]
     pub fn at(&self) -> Nanos {
         self.at
     }
 
-    /// Waits from `now` on where `target` is a unix listener that stopped at this stage; says whether it does.
-    pub fn wait(&mut self, conn: ConnId, target: &Target, stage: Stage, now: Nanos) -> bool {
-        let (Stage::Full, Target::Unix(path)) = (stage, target) else { return false };
+    /// Adds a connection that was tried at `now`, if `target` is a unix listener whose queue is full. Returns whether
+    /// it was added.
+    pub fn wait(&mut self, conn: ConnId, target: &Target, stage: DialStage, now: Nanos) -> bool {
+        let (DialStage::Full, Target::Unix(path)) = (stage, target) else { return false };
         self.waiting.push((conn, path.clone()));
         self.at = self.at.min(now + UNIX_RETRY_NS);
         true
     }
 
-    /// Those who wait, to be tried now.
+    /// Takes all waiting connections, to be tried again.
     pub fn take(&mut self) -> Vec<(ConnId, PathBuf)> {
         self.at = NEVER;
         std::mem::take(&mut self.waiting)
@@ -91,7 +82,8 @@ impl Default for UnixRetries {
     }
 }
 
-/// Makes the socket and begins to connect it; with receive stamps where `stamps` and where the kernel has them.
+/// Makes the socket of a connection and begins to connect it, with receive stamps if `stamps` is set and the target has
+/// them.
 ///
 /// # Errors
 /// Returns ENAMETOOLONG or EINVAL for a path that no unix socket has, and otherwise the error of `socket`, of
@@ -112,9 +104,9 @@ pub fn dial(target: &Target, options: &Socket, stamps: bool) -> io::Result<Diall
         sys::set_receive_stamps(socket.as_fd())?;
     }
     let stage = match (sys::connect(socket.as_fd(), &address), target) {
-        (Ok(()), _) => Stage::Begun,
-        (Err(error), _) if error.raw_os_error() == Some(libc::EINPROGRESS) => Stage::Begun,
-        (Err(error), Target::Unix(_)) if error.kind() == io::ErrorKind::WouldBlock => Stage::Full,
+        (Ok(()), _) => DialStage::Begun,
+        (Err(error), _) if error.raw_os_error() == Some(libc::EINPROGRESS) => DialStage::Begun,
+        (Err(error), Target::Unix(_)) if error.kind() == io::ErrorKind::WouldBlock => DialStage::Full,
         (Err(error), _) => return Err(error),
     };
     Ok(Dialled { socket, stamped, stage })
@@ -149,17 +141,17 @@ fn set_options(socket: BorrowedFd<'_>, options: &Socket, target: &Target) -> io:
     Ok(())
 }
 
-/// What a report of readiness says of a connection that is being opened.
+/// The state of a connection that is being opened, after a report of readiness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answered {
-    /// Nothing yet.
+    /// The connection is still being opened.
     Wait,
-    /// It is open.
+    /// The connection is open.
     Open,
-    /// It was open for a moment, and its end, with this error number, is still to be told: while it is being opened, a
-    /// reset counts as a refusal.
+    /// The connection was open and has ended with this error number. It is reported as opened and then closed, since a
+    /// reset before the opening would count as a refusal.
     Broken(u16),
-    /// It will not be open, for this error number.
+    /// The connection could not be opened, with this error number.
     Failed(i32),
 }
 
@@ -176,7 +168,7 @@ pub fn answered(socket: BorrowedFd<'_>, bits: u32) -> Answered {
     }
 }
 
-/// What a connection failed of, as runs count it whose clients come and go.
+/// The class of a connection's failure, as runs with churning clients count it.
 pub fn failure_of(reason: &Reason) -> ConnectionFailure {
     match reason.errno {
         0 if reason.fault == Fault::Timeout => ConnectionFailure::Timeout,
@@ -190,10 +182,10 @@ pub fn failure_of(reason: &Reason) -> ConnectionFailure {
     }
 }
 
-/// The class of an error number of a connection.
+/// The reason that stands for an error number of a connection.
 pub fn reason(errno: i32) -> Reason {
     let fault = match errno {
-        // Nobody listens under a path that does not exist, either.
+        // No server listens under a path that does not exist, either.
         libc::ECONNREFUSED | libc::ENOENT => Fault::Refused,
         libc::ECONNRESET | libc::EPIPE | libc::ECONNABORTED => Fault::Reset,
         libc::ETIMEDOUT => Fault::Timeout,

@@ -1,4 +1,5 @@
-//! Completions made from readiness: the epoll backend, edge-triggered, one registration for a connection's life.
+//! The epoll backend: edge-triggered, with one registration for a connection's life. It makes completions from
+//! readiness.
 
 use std::io;
 use std::io::IoSlice;
@@ -7,41 +8,41 @@ use std::os::fd::AsFd;
 use pummel_logic::plan::{Clock, Socket, Wait};
 use pummel_logic::time::Nanos;
 
-use super::dial::{self, Answered, State, UnixRetries, reason};
-use super::slot::{self, Slot};
+use super::dial::{self, Answered, UnixRetries, reason};
+use super::slot::{self, Slot, SlotState};
 use super::stamps::Stamps;
 use super::waiting::WaitStrategy;
 use super::{Backend, Close, ConnId, Event, Handed, Reason, Target};
 use crate::clock;
 use crate::sys::{self, Alarm, Poller, Ready, WaitLimit};
 
-/// The block that every receive of a worker goes into. A read that does not fill it has emptied the socket. Values of
-/// 100 KB cost a third more with a quarter of it; what is not touched is no memory (docs/PERFORMANCE.md).
+/// Size of the block into which a worker receives. A read that does not fill the block has emptied the socket. Values
+/// of 100 KB cost a third more with a quarter of this size, and untouched pages take no memory (docs/PERFORMANCE.md).
 const SCRATCH_BYTES: usize = 256 * 1024;
 
-/// Most reads of one connection in one [`Backend::drain`]; what is left waits behind the other connections.
+/// Most reads of one connection in one [`Backend::drain`]. The rest waits for the other connections.
 const READS_MAX: u32 = 4;
 
-/// The same for datagrams, each of which takes a read.
+/// Most reads of one connection over datagrams in one [`Backend::drain`]. Each datagram takes a read.
 const DATAGRAMS_MAX: u32 = 64;
 
 /// Most reports of readiness taken with one system call.
 const READY_MAX: usize = 256;
 
-/// How often in a row the socket of an only connection is tried before readiness is asked for again.
+/// How often in a row the socket of a worker's only connection is read without asking for readiness.
 const TRIES: u32 = 16;
 
-/// Token of the alarm; no connection has it, since there are never 2^32 slots.
+/// Token of the alarm. No connection has it, since there are never 2^32 slots.
 const ALARM: u64 = u64::MAX;
 
-/// What every connection is registered for. Writability costs nothing while sends are whole: the kernel says it again
-/// only after a send was refused or cut.
+/// The readiness that every connection is registered for. Writability costs nothing while sends are whole, since the
+/// kernel reports it again only after a send was refused or cut.
 const INTEREST: u32 = sys::READABLE | sys::WRITABLE | sys::PEER_CLOSED | sys::EDGES;
 
-/// The stream has ended or is about to: reading must go on until it says how.
+/// Readiness bits of a stream that has ended or is about to end, which is read until a read returns how.
 const ENDING: u32 = sys::PEER_CLOSED | sys::HUNG_UP | sys::FAILED;
 
-/// Moves bytes by epoll.
+/// A backend on epoll.
 pub struct Epoll {
     poller: Poller,
     sleeper: Sleeper,
@@ -53,50 +54,50 @@ pub struct Epoll {
     ready: Box<[Ready; READY_MAX]>,
     /// How many of `ready` wait for [`Backend::drain`].
     ready_count: usize,
-    /// Connections to look at in the next drain, whatever the kernel says: with more to read, or broken already.
+    /// Connections that the next drain serves without a report of the kernel: they have more to read, or are broken.
     again: Vec<ConnId>,
-    /// The list that `again` is exchanged with while it is gone through.
+    /// The list that `again` is exchanged with during a drain.
     again_spare: Vec<ConnId>,
     /// Connections to unix listeners whose queue was full.
     unix_retries: UnixRetries,
     scratch: Box<[u8]>,
-    /// What the connection in slot 0 gave and lies in `scratch`, for [`Backend::drain`].
-    held: Option<Held>,
-    /// How often in a row the only connection was tried.
+    /// A read of the connection in slot 0, whose bytes are in `scratch`, for the next [`Backend::drain`].
+    held: Option<HeldRead>,
+    /// How often in a row the only connection was read without asking for readiness.
     tries: u32,
 }
 
-/// What the only connection gave while it was tried.
-struct Held {
+/// A read of the only connection that was not handed over yet.
+struct HeldRead {
     len: usize,
     stamp: Option<Nanos>,
     read: Nanos,
 }
 
-/// How to sleep until a point of time.
+/// How the backend sleeps until a point of time.
 enum Sleeper {
-    /// The kernel takes nanoseconds.
+    /// The kernel's wait takes nanoseconds.
     Fine,
-    /// It does not; an alarm ends the sleep.
+    /// The kernel's wait takes milliseconds, and an alarm ends the sleep.
     Alarmed(Alarm),
 }
 
-/// A send was short; [`Event::Writable`] is owed.
+/// Flag: a send was short, and [`Event::Writable`] is owed.
 const BLOCKED: u8 = 1;
-/// The slot is in `again`.
+/// Flag: the slot is in `again`.
 const QUEUED: u8 = 2;
-/// The end of the stream is near; see [`ENDING`].
+/// Flag: the stream has ended or is about to end; see [`ENDING`].
 const ENDS: u8 = 4;
-/// The socket stamps what it receives.
+/// Flag: the socket stamps received segments.
 const STAMPED: u8 = 8;
-/// Each read is a datagram; one without bytes says nothing, least of all that there are no more.
+/// Flag: each read is a datagram. An empty datagram is no end of the stream.
 const DATAGRAMS: u8 = 16;
 
-/// What reading came to.
-enum Taken {
+/// The end of a series of reads.
+enum ReadEnd {
     /// The socket is empty.
     All,
-    /// There may be more.
+    /// The socket may have more bytes.
     Some,
     /// The stream is over.
     End(Reason),
@@ -135,7 +136,7 @@ impl Epoll {
         })
     }
 
-    /// The slot of a connection, unless that is over.
+    /// The slot of a connection; `None` when the connection is over.
     #[inline]
     fn slot(&mut self, conn: ConnId) -> Option<&mut Slot> {
         slot::find(&mut self.slots, conn)
@@ -150,7 +151,7 @@ impl Epoll {
         }
     }
 
-    /// Makes the socket, begins to connect it, and has it watched.
+    /// Makes the socket, begins to connect it, and registers it.
     fn begin(&mut self, conn: ConnId, target: &Target) -> io::Result<()> {
         let dialled = dial::dial(target, &self.options, self.stamps.is_some())?;
         let slot = &mut self.slots[conn.slot as usize];
@@ -164,11 +165,11 @@ impl Epoll {
         if self.unix_retries.wait(conn, target, dialled.stage, clock::now()) {
             return Ok(());
         }
-        // Only now: before connect() has begun, a socket reports that it is hung up.
+        // The socket is registered after connect(), since it reports before that it is hung up.
         self.poller.add(socket.as_fd(), INTEREST, token(conn))
     }
 
-    /// Nothing was sent: the socket is full, or the connection is broken.
+    /// Notes that no byte was sent: the socket is full, or the connection is broken.
     #[cold]
     fn not_sent(&mut self, conn: ConnId, error: &io::Error) {
         match error.kind() {
@@ -177,7 +178,7 @@ impl Epoll {
         }
     }
 
-    /// Notes that a connection is broken; the next drain tells it, after what can still be read.
+    /// Notes that a connection is broken. The next drain hands that over, after the bytes that can still be read.
     fn fail(&mut self, conn: ConnId, error: &io::Error) {
         if let Some(slot) = self.slot(conn) {
             slot.errno = sys::errno(error).try_into().unwrap_or(u16::MAX);
@@ -187,7 +188,7 @@ impl Epoll {
     }
 
     /// Tries the full unix listeners again.
-    fn knock(&mut self) {
+    fn retry_unix(&mut self) {
         for (conn, path) in self.unix_retries.take() {
             if let Some(slot) = self.slot(conn) {
                 slot.fd = None;
@@ -198,7 +199,7 @@ impl Epoll {
         }
     }
 
-    /// Asks the kernel what is ready. An interruption by a signal is an answer too: nothing is.
+    /// Asks the kernel which sockets are ready. Returns whether any is, or whether a signal interrupted the wait.
     #[inline]
     fn ask(&mut self, wait_limit: WaitLimit) -> io::Result<bool> {
         let ready = &mut self.ready[..];
@@ -224,37 +225,37 @@ impl Epoll {
         }
     }
 
-    /// Whether a report that came alone says nothing: the alarm, or that the only connection can be written to, which is
-    /// what is left of a report whose bytes were had by trying.
+    /// Whether a report that came alone needs no drain: the alarm, or the writability of the only connection, which is
+    /// left of a report whose bytes were read without asking.
     #[inline]
     fn is_no_news(&self, ready: Ready) -> bool {
         let [slot] = &self.slots[..] else { return ready.token() == ALARM };
         ready.token() == ALARM
-            || ready.bits() == sys::WRITABLE && slot.state == State::Open && !slot.is(BLOCKED)
+            || ready.bits() == sys::WRITABLE && slot.state == SlotState::Open && !slot.is(BLOCKED)
     }
 
-    /// Whether to try the socket instead of asking whether it is ready: who looks for the next bytes of one connection, and
-    /// never had another, so has them one system call sooner. Now and then readiness is asked for all the same, which tells
-    /// more than that bytes came.
+    /// Whether to read the socket without asking for readiness, which saves a system call where a worker has only ever
+    /// had one connection and spins for its bytes. Now and then readiness is asked for all the same, since it also
+    /// tells other events.
     #[inline]
     fn tries_straight(&mut self, wait_limit: WaitLimit) -> bool {
         let [slot] = &self.slots[..] else { return false };
-        let plain = slot.state == State::Open && slot.flags & !STAMPED == 0 && slot.errno == 0;
+        let plain = slot.state == SlotState::Open && slot.flags & !STAMPED == 0 && slot.errno == 0;
         let looks = plain && wait_limit == WaitLimit::Look;
         self.tries = if looks { (self.tries + 1) % (TRIES + 1) } else { 0 };
         self.tries > 0
     }
 
-    /// Tries the socket of the only connection. Returns whether there is something to tell.
+    /// Reads the socket of the only connection. Returns whether the next drain has something to hand over.
     #[inline]
     fn try_straight(&mut self) -> bool {
         let slot = &mut self.slots[0];
         let conn = ConnId { slot: 0, generation: slot.generation };
         match receive(slot, self.stamps.as_ref(), &mut self.scratch) {
-            // The end is told by the next reading, which finds it again.
+            // The next read finds the end again and hands it over.
             Ok((0, _)) => self.look_again(conn),
             Ok((len, stamp)) => {
-                self.held = Some(Held { len, stamp, read: clock::now() });
+                self.held = Some(HeldRead { len, stamp, read: clock::now() });
                 if len == self.scratch.len() {
                     self.look_again(conn);
                 }
@@ -267,11 +268,11 @@ impl Epoll {
         true
     }
 
-    /// Tells what the kernel's report or our own notes say of one connection.
+    /// Hands over the events of one connection, by the bits of a report and the flags of its slot.
     #[inline(always)]
     fn serve(&mut self, conn: ConnId, mut bits: u32, on: &mut impl FnMut(ConnId, Event<'_>)) {
         let Some(slot) = self.slot(conn) else { return };
-        if slot.state == State::Connecting {
+        if slot.state == SlotState::Connecting {
             match slot.finish_connect(bits) {
                 Ok(false) => return,
                 Ok(true) => on(conn, Event::Opened { at: clock::now() }),
@@ -295,16 +296,16 @@ impl Epoll {
             return;
         }
         match self.read(conn, on) {
-            Taken::All => {}
-            Taken::Some => self.look_again(conn),
-            Taken::End(reason) => {
+            ReadEnd::All => {}
+            ReadEnd::Some => self.look_again(conn),
+            ReadEnd::End(reason) => {
                 self.slots[conn.slot as usize].free();
                 on(conn, Event::Closed(reason));
             }
         }
     }
 
-    /// The same of connections that wait in `again`, apart: they are few.
+    /// Hands over the events of a connection in `again`. The function is not inlined, since such connections are few.
     #[inline(never)]
     fn serve_again(&mut self, conn: ConnId, on: &mut impl FnMut(ConnId, Event<'_>)) {
         if let Some(slot) = self.slot(conn) {
@@ -313,40 +314,40 @@ impl Epoll {
         }
     }
 
-    /// Reads what is there, within the share of one connection.
+    /// Reads the available bytes, within the limit of reads of one connection.
     #[inline(always)]
-    fn read(&mut self, conn: ConnId, on: &mut impl FnMut(ConnId, Event<'_>)) -> Taken {
+    fn read(&mut self, conn: ConnId, on: &mut impl FnMut(ConnId, Event<'_>)) -> ReadEnd {
         let slot = &mut self.slots[conn.slot as usize];
         if slot.fd.is_none() {
-            return Taken::End(slot.reason());
+            return ReadEnd::End(slot.reason());
         }
         let datagrams = slot.is(DATAGRAMS);
         for _ in 0..if datagrams { DATAGRAMS_MAX } else { READS_MAX } {
             match receive(slot, self.stamps.as_ref(), &mut self.scratch) {
                 Ok((0, _)) if datagrams => {}
-                Ok((0, _)) => return Taken::End(slot.reason()),
+                Ok((0, _)) => return ReadEnd::End(slot.reason()),
                 Ok((len, stamp)) => {
                     let read = clock::now();
                     on(conn, Event::Received { bytes: &mut self.scratch[..len], stamp, read });
-                    // A read shorter than the block has emptied the socket; what comes now makes a new edge.
+                    // A read shorter than the block has emptied the socket. Bytes that come later make a new edge.
                     if len < self.scratch.len() && !slot.is(ENDS) && !datagrams {
-                        return Taken::All;
+                        return ReadEnd::All;
                     }
                 }
-                // A socket that a send found broken reads nothing more and ends here too.
+                // A socket that a send found broken has no more bytes and ends here too.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && slot.errno == 0 => {
-                    return Taken::All;
+                    return ReadEnd::All;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) if slot.errno != 0 => return Taken::End(slot.reason()),
-                Err(error) => return Taken::End(reason(sys::errno(&error))),
+                Err(_) if slot.errno != 0 => return ReadEnd::End(slot.reason()),
+                Err(error) => return ReadEnd::End(reason(sys::errno(&error))),
             }
         }
-        Taken::Some
+        ReadEnd::Some
     }
 }
 
-/// Reads once, and when the last of it came where the socket stamps that.
+/// Reads once. Returns the number of bytes and their receive stamp on the monotonic clock, where the socket has stamps.
 #[inline(always)]
 fn receive(slot: &Slot, stamps: Option<&Stamps>, into: &mut [u8]) -> io::Result<(usize, Option<Nanos>)> {
     let fd = slot.fd.as_ref().expect("who reads has looked whether there is a socket").as_fd();
@@ -362,7 +363,7 @@ impl Slot {
         *self = Slot { generation: self.generation, ..Slot::default() };
     }
 
-    /// Whether the connection is open now, or why it will not be.
+    /// Whether the connection is open, or why it could not be opened.
     fn finish_connect(&mut self, bits: u32) -> Result<bool, Reason> {
         let Some(fd) = self.fd.as_ref().filter(|_| self.errno == 0) else { return Err(self.reason()) };
         match dial::answered(fd.as_fd(), bits) {
@@ -371,7 +372,7 @@ impl Slot {
             Answered::Broken(errno) => self.errno = errno,
             Answered::Failed(errno) => return Err(reason(errno)),
         }
-        self.state = State::Open;
+        self.state = SlotState::Open;
         Ok(true)
     }
 }
@@ -410,7 +411,7 @@ impl Backend for Epoll {
     fn send(&mut self, conn: ConnId, parts: &[IoSlice<'_>]) -> Handed {
         let slot = &mut self.slots[conn.slot as usize];
         assert!(
-            slot.generation == conn.generation && slot.state == State::Open,
+            slot.generation == conn.generation && slot.state == SlotState::Open,
             "bytes are sent on connections that are open"
         );
         let Some(fd) = slot.fd.as_ref().filter(|_| slot.errno == 0) else {
@@ -455,7 +456,7 @@ impl Backend for Epoll {
         }
         loop {
             if now >= self.unix_retries.at() {
-                self.knock();
+                self.retry_unix();
             }
             if !self.again.is_empty() {
                 self.ask(WaitLimit::Look)?;
@@ -480,7 +481,7 @@ impl Backend for Epoll {
     }
 
     fn drain(&mut self, on: &mut impl FnMut(ConnId, Event<'_>)) {
-        if let Some(Held { len, stamp, read }) = self.held.take() {
+        if let Some(HeldRead { len, stamp, read }) = self.held.take() {
             let conn = ConnId { slot: 0, generation: self.slots[0].generation };
             on(conn, Event::Received { bytes: &mut self.scratch[..len], stamp, read });
         }
@@ -558,7 +559,7 @@ mod tests {
                 assert!(epoll.wait(until).unwrap() >= until);
                 epoll.drain(&mut |conn, event| panic!("{conn:?} {event:?}"));
             }
-            // An event ends the wait as before, and the alarm that is still set disturbs nobody.
+            // An event ends the wait, and the alarm that is still set has no effect on it.
             let (listener, target) = listener();
             let (_, mut stream) = opened(&mut epoll, &listener, &target);
             stream.write_all(b"x").unwrap();
@@ -569,7 +570,7 @@ mod tests {
 
     #[test]
     fn a_full_unix_listener_is_tried_again_until_there_is_room() {
-        let path = std::env::temp_dir().join(format!("pummel-knock-{}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("pummel-retry_unix-{}", std::process::id()));
         let listener = UnixListener::bind(&path).unwrap();
         // SAFETY: listen() takes plain numbers; on a socket that listens already it changes the length of its queue.
         assert_eq!(unsafe { libc::listen(listener.as_raw_fd(), 1) }, 0);

@@ -1,4 +1,5 @@
-//! The contract between workers and the kernel: bytes move, and what happened comes back as completions.
+//! The contract between workers and the kernel: connections are opened, bytes are sent, and events come back as
+//! completions.
 
 pub mod choice;
 pub mod dial;
@@ -21,17 +22,17 @@ use std::sync::Arc;
 use pummel_logic::protocol::Fault;
 use pummel_logic::time::Nanos;
 
-/// Names a connection: the worker's slot and how often that slot was opened, so that what comes late for an older
+/// The identity of a connection: its slot in the worker and the use of that slot, so that a late event of an older
 /// connection is recognised and dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ConnId {
     /// Index in the worker's table; small and dense.
     pub slot: u32,
-    /// Which use of the slot.
+    /// Number of the slot's use.
     pub generation: u32,
 }
 
-/// Where a connection goes.
+/// The target of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// TCP, from `source` where it is given.
@@ -43,9 +44,10 @@ pub enum Target {
     },
     /// A unix stream socket.
     Unix(PathBuf),
-    /// UDP, from `source` where it is given. Open at once, whoever listens there or not. Each send is one datagram and is
-    /// taken whole or not at all; each [`Event::Received`] is one datagram with its own stamp, in the order in which they
-    /// came; datagrams without bytes are dropped. It closes when the peer's system says that nobody listens there.
+    /// UDP, from `source` where it is given. The connection is open at once, whether or not a server listens. Each send
+    /// is one datagram and is taken whole or not at all. Each [`Event::Received`] is one datagram with its own stamp,
+    /// in the order of arrival. Datagrams without bytes are dropped. The connection closes when the peer's system
+    /// reports that no socket listens on the port.
     Udp {
         /// The server's address.
         address: SocketAddr,
@@ -54,12 +56,12 @@ pub enum Target {
     },
 }
 
-/// What became of an attempt to send.
+/// The result of an attempt to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handed {
-    /// How many bytes the kernel took. Fewer than offered: the socket is full, and [`Event::Writable`] follows; the
-    /// next send then begins with the bytes that were not taken. 0 also when the connection broke; [`Event::Closed`]
-    /// follows then.
+    /// How many bytes the kernel took. When they are fewer than were offered, the socket is full and
+    /// [`Event::Writable`] follows; the next send begins with the bytes that were not taken. The number is also 0 when
+    /// the connection broke; [`Event::Closed`] follows then.
     pub taken: usize,
     /// The clock immediately before the system call.
     pub at: Nanos,
@@ -68,88 +70,91 @@ pub struct Handed {
 /// How to close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Close {
-    /// In order (or as the socket's linger option says).
+    /// The connection is closed in order, or as the socket's linger option says.
     Fin,
-    /// By reset.
+    /// The connection is reset.
     Reset,
 }
 
-/// Why a connection is not there (any more): the class that results count, and the system's word for it.
+/// Why a connection was closed or could not be opened: the class that results count, and the system's error number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
-    /// What is counted.
+    /// The class that results count.
     pub fault: Fault,
-    /// `errno`, 0 for an orderly close.
+    /// The system's error number (`errno`); 0 for an orderly close.
     pub errno: i32,
     /// The reason as a clause about the server, where more is known than the two above say.
     pub words: Option<Arc<str>>,
 }
 
 impl Reason {
-    /// A reason that its class and `errno` say all about.
+    /// A reason without words of its own.
     pub const fn new(fault: Fault, errno: i32) -> Reason {
         Reason { fault, errno, words: None }
     }
 }
 
-/// An encrypted connection was agreed on.
+/// A TLS handshake that has succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TlsHandshake {
-    /// From the system call that took our first message until the server's last one arrived (its receive stamp, or
-    /// when it was read where there is none): the server, and the ways there and back.
+    /// Nanoseconds from the system call that took the client's first message to the arrival of the server's last one,
+    /// by its receive stamp, or by when it was read where there is no stamp.
     pub took: Nanos,
-    /// An earlier session was resumed, which spares most of the work.
+    /// Whether an earlier session was resumed, which spares most of the work.
     pub resumed: bool,
 }
 
 /// What happened on a connection.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// It is open.
+    /// The connection is open.
     Opened {
-        /// The clock when that was seen; how long before it was so is not known.
+        /// The clock when the backend saw it, which may be later than the kernel's opening.
         at: Nanos,
     },
-    /// Bytes came.
+    /// Bytes were received.
     Received {
         /// The bytes; never empty.
         bytes: &'a mut [u8],
-        /// When the kernel received the newest of them, on the monotonic clock; `None` where it did not say.
+        /// When the kernel received the newest byte, on the monotonic clock; `None` without a receive stamp.
         stamp: Option<Nanos>,
-        /// The clock when the worker took them.
+        /// The clock when the worker read them.
         read: Nanos,
     },
     /// The socket takes bytes again after a short send.
     Writable,
-    /// It broke, was closed by the peer, or could not be opened. The slot is free; nothing more comes for this id.
+    /// The connection broke, was closed by the peer, or could not be opened. The slot is free, and no more events come
+    /// for this id.
     Closed(Reason),
 }
 
-/// A way to move bytes. Three exist (epoll, io_uring, and a simulation for tests) and pass one suite of tests.
+/// A kernel interface, or a simulation of one. Three exist (epoll, io_uring, and a simulation for tests), and all pass
+/// one suite of tests.
 pub trait Backend {
     /// The monotonic clock.
     fn now(&self) -> Nanos;
 
-    /// Begins to open a connection; [`Event::Opened`] or [`Event::Closed`] follows from [`Backend::drain`], never from
-    /// here. The slot is not in use.
+    /// Begins to open a connection in a slot that is not in use. [`Backend::drain`] hands over [`Event::Opened`] or
+    /// [`Event::Closed`] later.
     fn open(&mut self, conn: ConnId, target: &Target);
 
-    /// Tries to send now. Called only between [`Event::Opened`] and the end of the connection, with at least one byte,
-    /// and after a short send not before [`Event::Writable`].
+    /// Sends as many bytes of `parts` as the socket takes now. The caller offers at least one byte, only between
+    /// [`Event::Opened`] and the end of the connection, and after a short send not before [`Event::Writable`].
     fn send(&mut self, conn: ConnId, parts: &[IoSlice<'_>]) -> Handed;
 
-    /// Closes; no event follows for this id. Nothing happens when it is closed already.
+    /// Closes a connection. No event follows for this id. Closing a closed connection has no effect.
     fn close(&mut self, conn: ConnId, how: Close);
 
-    /// Waits until something happened or `until` has come ([`NEVER`](pummel_logic::time::NEVER): only an event helps;
-    /// a time in the past: only looks), and returns the time after it.
+    /// Waits for an event, at most until the time `until`, and returns the time after the wait. A time in the past only
+    /// checks for events; [`NEVER`](pummel_logic::time::NEVER) waits for an event without a limit.
     ///
     /// # Errors
     /// Returns the error of the system call that waits, when the kernel refuses it. Signals and the end of the time
     /// are no errors.
     fn wait(&mut self, until: Nanos) -> io::Result<Nanos>;
 
-    /// The same for a caller who has just read the clock, so that it need not be read again: it is `now`.
+    /// Waits as [`Backend::wait`] does, for a caller that has just read the clock as `now`, so that the clock is not
+    /// read again.
     ///
     /// # Errors
     /// Returns the error of the system call that waits, when the kernel refuses it. Signals and the end of the time
@@ -158,18 +163,18 @@ pub trait Backend {
         self.wait(until)
     }
 
-    /// Hands over what happened, every connection's events in their order.
+    /// Hands over all events since the last call, those of each connection in their order.
     fn drain(&mut self, on: &mut impl FnMut(ConnId, Event<'_>));
 
-    /// A stamp that cannot be true was seen: compares the clocks again.
+    /// Compares the wall clock and the monotonic clock again, after a receive stamp that is impossible.
     fn mend_stamps(&mut self) {}
 
-    /// What a connection that is being opened waits for, as a clause about the server, where more is known than that
-    /// it does not answer.
+    /// What a connection that is being opened waits for, as a clause about the server; `None` where only the silence of
+    /// the server is known.
     fn obstacle(&self, _conn: ConnId) -> Option<&'static str> {
         None
     }
 
-    /// Hands over the handshakes that ended since this was called last.
+    /// Hands over the TLS handshakes that have succeeded since the last call.
     fn handshakes(&mut self, _on: &mut impl FnMut(TlsHandshake)) {}
 }

@@ -1,63 +1,75 @@
-//! What a backend on the kernel knows of each of its connections.
+//! The slots of a backend on the kernel, one for each connection.
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use super::dial::{State, reason};
+use super::dial::reason;
 use super::{Close, ConnId, Reason};
 use crate::sys;
 
-/// What is known of a connection: 12 bytes.
+/// The state of a slot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SlotState {
+    /// The slot has no connection.
+    #[default]
+    Free,
+    /// The connection is being opened.
+    Connecting,
+    /// The connection is open.
+    Open,
+}
+
+/// A slot and its connection, in 12 bytes.
 #[derive(Default)]
 pub struct Slot {
-    /// Its socket, as long as it is open or being opened.
+    /// The socket, while the connection is open or being opened.
     pub fd: Option<OwnedFd>,
-    /// Which use of the slot this is.
+    /// Number of the slot's use.
     pub generation: u32,
-    /// The error that a system call used up before the connection's end was told; 0 for none.
+    /// The error number that a system call returned before the connection's end was handed over; 0 for none.
     pub errno: u16,
-    /// How far it is.
-    pub state: State,
-    /// The backend's own notes, a bit each.
+    /// The state of the slot.
+    pub state: SlotState,
+    /// Flags of the backend, one bit each.
     pub flags: u8,
 }
 
 impl Slot {
-    /// Whether one of the backend's notes stands there.
+    /// Whether a flag is set.
     #[inline]
     pub fn is(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }
 
-    /// Why the connection ends, when reading has nothing to say about it.
+    /// The reason of the connection's end by the error that is kept in the slot.
     pub fn reason(&self) -> Reason {
         reason(i32::from(self.errno))
     }
 
-    /// What has to be done to the socket before it is closed in this way.
+    /// Prepares the socket to be closed in this way.
     pub fn prepare_to_close(&self, how: Close) {
         if let (Close::Reset, Some(fd)) = (how, &self.fd) {
-            // Nothing can be done about a failure: the connection is closed then all the same, only politely.
+            // On a failure the connection is closed in order instead of by reset.
             let _ = sys::set_linger(fd.as_fd(), 0);
         }
     }
 }
 
-/// The slot of a connection, unless that is over.
+/// The slot of a connection; `None` when the connection is over.
 #[inline]
 pub fn find(slots: &mut [Slot], conn: ConnId) -> Option<&mut Slot> {
     let slot = slots.get_mut(conn.slot as usize)?;
-    (slot.generation == conn.generation && slot.state != State::Free).then_some(slot)
+    (slot.generation == conn.generation && slot.state != SlotState::Free).then_some(slot)
 }
 
-/// Takes a slot, which nobody has, for a connection that is about to be opened.
+/// Takes a free slot for a connection that is about to be opened.
 pub fn take(slots: &mut Vec<Slot>, conn: ConnId) {
     let index = conn.slot as usize;
     if slots.len() <= index {
         slots.resize_with(index + 1, Slot::default);
     }
     let slot = &mut slots[index];
-    assert!(slot.state == State::Free, "slot {index} is in use");
-    *slot = Slot { generation: conn.generation, state: State::Connecting, ..Slot::default() };
+    assert!(slot.state == SlotState::Free, "slot {index} is in use");
+    *slot = Slot { generation: conn.generation, state: SlotState::Connecting, ..Slot::default() };
 }
 
 #[cfg(test)]

@@ -9,22 +9,22 @@ use pummel_logic::time::{Nanos, SECOND};
 
 use crate::sys;
 
-/// How far apart the two readings around one of the wall clock may lie. A pair that was not checked so was seen to be
-/// wrong by up to 4.9 ms, where the thread was preempted between its readings.
+/// How far apart the two monotonic readings around a wall reading may lie, in nanoseconds. Without this check a
+/// comparison was wrong by up to 4.9 ms, where the thread was preempted between its readings.
 const BRACKET_NS: Nanos = 200;
 
-/// How often the comparison is tried before the narrowest is taken; that bounds its cost where clocks are slow.
+/// How often the comparison is tried before the narrowest is taken, which bounds its cost on slow clocks.
 const TRIES_MAX: u32 = 200;
 
-/// How long a comparison is trusted: the wall clock is slewed and set while a run goes on.
+/// How long a comparison is valid, in nanoseconds, since the wall clock is slewed and set during a run.
 const RENEW_NS: Nanos = SECOND;
 
-/// The socket that keeps the kernel stamping. The kernel begins to stamp some time after the first socket asked for
-/// it, and stops with the last; one that outlives all others makes it go on.
+/// The socket that keeps the kernel stamping. The kernel begins to stamp some time after the first socket asked for it,
+/// and stops when the last one is closed. This socket outlives all others.
 static KEEPER: Mutex<Option<OwnedFd>> = Mutex::new(None);
 
-/// Makes the kernel stamp what it receives, from now until the process ends. The earlier it is called before the
-/// first connection, the surer the first segment has its stamp.
+/// Makes the kernel stamp received segments until the process ends. The first segments of a run have stamps if this is
+/// called some time before the first connection.
 ///
 /// # Errors
 /// Returns the error of `socket` (EMFILE or ENFILE when no descriptor is left) or of `setsockopt` (ENOPROTOOPT when
@@ -39,18 +39,18 @@ pub fn keep_stamping() -> io::Result<()> {
     Ok(())
 }
 
-/// The distance between the two clocks, as one worker knows it.
+/// The offset between the wall clock and the monotonic clock, as one worker knows it.
 #[derive(Clone, Copy, Debug)]
 pub struct Stamps {
     /// Wall clock minus monotonic clock, in nanoseconds.
     offset_ns: i64,
-    /// When to compare again.
+    /// When the clocks are compared again.
     renew_at: Nanos,
 }
 
 impl Stamps {
-    /// What a worker needs that receives by this clock: nothing by the user's; by the kernel's, which stamps from now on,
-    /// the distance.
+    /// The offset for a worker whose receive times are taken by `clock`; `None` for the user's clock. For the kernel's
+    /// clock, the kernel stamps received segments from then on.
     ///
     /// # Errors
     /// Returns, for the kernel's clock, the error of `socket` (EMFILE or ENFILE when no descriptor is left) or of
@@ -65,20 +65,20 @@ impl Stamps {
         }
     }
 
-    /// Compares the clocks for the first time.
+    /// The offset by a first comparison of the clocks.
     pub fn new() -> Stamps {
         let mut stamps = Stamps { offset_ns: 0, renew_at: 0 };
         stamps.renew();
         stamps
     }
 
-    /// A stamp of the wall clock on the monotonic clock.
+    /// Converts a time of the wall clock to the monotonic clock.
     #[inline]
     pub fn to_monotonic(&self, wall: Nanos) -> Nanos {
         wall.wrapping_sub(self.offset_ns as Nanos)
     }
 
-    /// Compares again when the last time is long ago.
+    /// Compares the clocks again if the last comparison is no longer valid at `now`.
     #[inline]
     pub fn renew_when_due(&mut self, now: Nanos) {
         if now >= self.renew_at {
@@ -86,7 +86,7 @@ impl Stamps {
         }
     }
 
-    /// Compares again.
+    /// Compares the clocks again.
     pub fn renew(&mut self) {
         self.offset_ns = compare(sys::monotonic_ns, sys::wall_ns);
         self.renew_at = sys::monotonic_ns() + RENEW_NS;
@@ -99,8 +99,8 @@ impl Default for Stamps {
     }
 }
 
-/// Wall clock minus monotonic clock: each wall reading lies between two monotonic ones, and the first whose two lie
-/// close together counts, or the closest of many.
+/// Wall clock minus monotonic clock, in nanoseconds. Each wall reading lies between two monotonic readings. The first
+/// reading with a narrow pair counts, or the narrowest of many.
 fn compare(mut monotonic: impl FnMut() -> Nanos, mut wall: impl FnMut() -> Nanos) -> i64 {
     let mut best = (Nanos::MAX, 0);
     for _ in 0..TRIES_MAX {
@@ -125,7 +125,8 @@ mod tests {
 
     const OFFSET_NS: u64 = 1_700_000_000_000_000_000;
 
-    /// Both clocks of a machine that takes `steps[n]` after reading number n, and nothing once they are used up.
+    /// Compares the clocks of a machine that takes `steps[n]` nanoseconds after reading number n, and no time when all
+    /// steps are used up.
     fn compare_with_delays(steps: &[u64]) -> (i64, usize) {
         let (now, readings) = (Cell::new(5_000_000), Cell::new(0));
         let read = || {

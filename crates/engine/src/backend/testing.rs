@@ -1,5 +1,4 @@
-//! What the tests of backends have in common: a listener, an open connection, and what is true of each that the contract
-//! does not say.
+//! What the tests of backends share: a listener, an open connection, and checks beyond the contract.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -17,12 +16,12 @@ pub fn listener() -> (TcpListener, Target) {
     (listener, target)
 }
 
-/// Opens slot 0, and gives the other end of it.
+/// Opens a connection in slot 0. Returns it and the server's end of it.
 pub fn opened(backend: &mut impl Backend, listener: &TcpListener, target: &Target) -> (ConnId, TcpStream) {
     opened_in(0, backend, listener, target)
 }
 
-/// Opens a slot, and gives the other end of it.
+/// Opens a connection in `slot`. Returns it and the server's end of it.
 pub fn opened_in(
     slot: u32,
     backend: &mut impl Backend,
@@ -40,12 +39,12 @@ pub fn opened_in(
     (conn, stream)
 }
 
-/// Says that something cannot be tested on this machine, and why.
+/// Prints why something cannot be tested on this machine.
 pub fn untested(why: &str) {
     let _ = writeln!(io::stderr(), "not tested: {why}");
 }
 
-/// Closes in every way, and asks the peer which it was.
+/// Closes connections in every way, and checks what the peer reads.
 pub fn check_that_peers_see_how_we_close<B: Backend>(backend: impl Fn(&Socket) -> B) {
     let lingering = Socket { linger_s: Some(0), ..Socket::default() };
     for (options, how, reset) in [
@@ -57,7 +56,7 @@ pub fn check_that_peers_see_how_we_close<B: Backend>(backend: impl Fn(&Socket) -
         let (listener, target) = listener();
         let (conn, mut stream) = opened(&mut backend, &listener, &target);
         backend.close(conn, how);
-        // It may take effect with the next entry into the kernel only.
+        // The close may take effect only with the next entry into the kernel.
         backend.wait(0).unwrap();
         match stream.read(&mut [0]) {
             Ok(0) => assert!(!reset, "{how:?} {options:?}"),
@@ -69,7 +68,7 @@ pub fn check_that_peers_see_how_we_close<B: Backend>(backend: impl Fn(&Socket) -
     }
 }
 
-/// What a backend with the user's clock receives has no stamp, and was read when it came.
+/// Checks that bytes received with the user's clock have no stamp, and are read when they come.
 pub fn check_that_nothing_is_stamped(backend: &mut impl Backend) {
     let (listener, target) = listener();
     let (_, mut stream) = opened(backend, &listener, &target);

@@ -1,45 +1,46 @@
-//! How a worker waits for a point of time: asleep, spinning, asleep up to shortly before it and spinning the rest, or
-//! spinning for a moment and asleep the rest.
+//! How a worker waits for a point of time: it sleeps, spins, sleeps until shortly before it and spins for the rest, or
+//! spins for a moment and sleeps for the rest.
 
 use pummel_logic::plan::Wait;
 use pummel_logic::time::{MICROSECOND, MILLISECOND, NEVER, Nanos};
 
 use crate::sys::WaitLimit;
 
-/// Bounds of the margin: below the first even quick machines wake up late now and then; above the second one pays more
-/// for spinning than anybody wins by it.
+/// Bounds of the margin, in nanoseconds. Below the first, even quick machines wake up late now and then; above the
+/// second, spinning costs more than it gains.
 const MARGIN_NS: (Nanos, Nanos) = (50 * MICROSECOND, 200 * MICROSECOND);
 
-/// How long [`Wait::Brief`] looks before it sleeps. Who sleeps then wakes up so much too late that a twentieth of the time
-/// or less is lost; a virtual machine may take 50 us, and gives its core to others meanwhile.
+/// How long [`Wait::Brief`] spins before it sleeps, in nanoseconds. The late wake-up after that time, which may take 50
+/// us on a virtual machine, costs a twentieth of the time at most, and the core is free for others meanwhile.
 const BRIEF_NS: Nanos = MILLISECOND;
 
-/// The margin before anything is known.
+/// The margin before the first sleep, in nanoseconds.
 const MARGIN_FIRST_NS: Nanos = 100 * MICROSECOND;
 
-/// By how much a sleep that ended within the margin shortens it. One that did not lengthens it by 99 times as much, so
-/// that the margin comes to rest where one sleep in a hundred is longer: at the 99th percentile.
+/// By how many nanoseconds a sleep that ended within the margin shortens the margin. A longer sleep lengthens the
+/// margin by 99 times as much, so that it settles where one sleep in a hundred is longer: at the 99th percentile.
 const STEP_NS: Nanos = 100;
 const STEPS_LATE: Nanos = 99;
 
-/// What a worker does until a point of time, by its way of waiting and by how late the kernel woke it so far.
+/// Decides how long a worker sleeps before a point of time, by its way of waiting and by how late the kernel woke it so
+/// far.
 #[derive(Clone, Debug)]
 pub struct WaitStrategy {
     wait: Wait,
     /// How long before the time [`Wait::Auto`] stops sleeping: the 99th percentile of its own overshoot, bounded.
     margin_ns: Nanos,
-    /// When the sleep that was allowed last ends.
+    /// When the last allowed sleep ends.
     wake_at: Nanos,
-    /// Until when [`Wait::Brief`] looks.
+    /// Until when [`Wait::Brief`] spins.
     look_until: Nanos,
-    /// Nothing happened in what was allowed last, and nothing was to be done then either.
+    /// No event came in the last wait, and no request was due then.
     was_quiet: bool,
-    /// It was time already when something was allowed last.
+    /// The point of time had come when the last wait was allowed.
     was_due: bool,
 }
 
 impl WaitStrategy {
-    /// Nothing is known yet of how late this machine wakes up who sleeps.
+    /// A strategy that does not know yet how late this machine wakes a sleeping thread.
     pub fn new(wait: Wait) -> WaitStrategy {
         WaitStrategy {
             wait,
@@ -51,7 +52,7 @@ impl WaitStrategy {
         }
     }
 
-    /// How long to sleep at most, when it is `now` and nothing is to be missed at `until`.
+    /// How long to sleep at most at `now`, so that the worker is awake at `until`.
     #[inline]
     pub fn wait_limit(&mut self, now: Nanos, until: Nanos) -> WaitLimit {
         self.wake_at = NEVER;
@@ -76,7 +77,7 @@ impl WaitStrategy {
         WaitLimit::For(sleep_ns)
     }
 
-    /// Whether the moment of looking is not over, which begins when something has happened or was to be done.
+    /// Whether [`Wait::Brief`] still spins. The spinning begins with each event and each due request.
     fn looks(&mut self, now: Nanos) -> bool {
         if !std::mem::take(&mut self.was_quiet) {
             self.look_until = now + BRIEF_NS;
@@ -84,7 +85,7 @@ impl WaitStrategy {
         now < self.look_until
     }
 
-    /// What [`WaitStrategy::wait_limit`] allowed is over at `now`, and nothing happened meanwhile.
+    /// Notes that the wait which [`WaitStrategy::wait_limit`] allowed is over at `now` without an event.
     #[inline]
     pub fn slept(&mut self, now: Nanos) {
         self.was_quiet = !self.was_due;
@@ -100,22 +101,23 @@ impl WaitStrategy {
     }
 }
 
-/// Cores and who wants them, as far as it is known before a run.
+/// The cores of the machine, and the threads and servers that need them, as known before a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cores {
-    /// On this machine.
+    /// Cores of this machine.
     pub machine: usize,
-    /// That this process may use.
+    /// Cores that this process may use.
     pub allowed: usize,
-    /// Threads that want to spin, those of other generators on this machine included.
+    /// Threads that are to spin, those of other generators on this machine included.
     pub workers: usize,
-    /// Servers on this machine, each of which needs one at least.
+    /// Servers on this machine, each of which needs one core at least.
     pub servers: usize,
 }
 
 impl Cores {
-    /// What [`Wait::Auto`] and [`Wait::Brief`] come to: only sleeping, where the workers and the servers leave no core to spin on. Who spins
-    /// on the server's core slows down what is to be measured.
+    /// The way of waiting that `wait` stands for on these cores. [`Wait::Auto`] and [`Wait::Brief`] become
+    /// [`Wait::Block`] where the workers and the servers leave no core to spin on, since a thread that spins on a
+    /// server's core slows down what is measured.
     pub fn settle(self, wait: Wait) -> Wait {
         let has_room = self.workers <= self.allowed && self.workers + self.servers <= self.machine;
         match wait {
@@ -129,7 +131,7 @@ impl Cores {
 mod tests {
     use super::*;
 
-    /// The margin after many sleeps that were so much too long.
+    /// The margin after sleeps that each were longer than allowed by one of `overshoots` nanoseconds.
     fn margin_after(overshoots: impl IntoIterator<Item = Nanos>) -> Nanos {
         let mut waiting = WaitStrategy::new(Wait::Auto);
         let mut now = 0;
@@ -174,7 +176,7 @@ mod tests {
             let slept_to = begin + 2 * BRIEF_NS;
             waiting.slept(slept_to);
             assert_eq!(waiting.wait_limit(slept_to, slept_to + 700_000), WaitLimit::For(700_000));
-            // It is cut short: something happened.
+            // The sleep is cut short by an event.
         }
         assert_eq!(waiting.wait_limit(2_000_000_000, 2_000_000_000), WaitLimit::Look);
     }
@@ -184,7 +186,7 @@ mod tests {
         let mut waiting = WaitStrategy::new(Wait::Brief);
         assert_eq!(waiting.wait_limit(0, NEVER), WaitLimit::Look);
         waiting.slept(BRIEF_NS);
-        // Nothing has happened for as long as it looks when something is due, and a request goes out.
+        // No event has come for as long as the strategy spins when a request is due.
         assert_eq!(waiting.wait_limit(BRIEF_NS, BRIEF_NS), WaitLimit::Look);
         waiting.slept(BRIEF_NS + 1);
         assert_eq!(waiting.wait_limit(BRIEF_NS + 1, NEVER), WaitLimit::Look);

@@ -1,4 +1,4 @@
-//! The thread that watches over a run puts together what workers say, until all of them are through.
+//! The collecting thread of a run: it makes the measurement from the workers' messages until all workers have ended.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,32 +17,34 @@ use crate::backend::Reason;
 use crate::clock;
 use crate::resolve::Server;
 use crate::sys::{self, CpuTime};
-use crate::worker::messages::{LoadEnd, PhaseEnd, Told, Trouble, WorkerEnd, WorkerMessage};
+use crate::worker::message_sender::QueuedMessage;
+use crate::worker::messages::{LoadEnd, PhaseEnd, WorkerEnd, WorkerMessage};
+use crate::worker::trouble::Trouble;
 
-/// How often the watching thread looks whether the run is to be stopped.
+/// How often the collecting thread checks whether the run is to be stopped.
 const WATCH: Duration = Duration::from_millis(20);
 
-/// Gives an interval, emptied, back to the worker whose memory it is.
+/// Gives an emptied interval back to its worker.
 fn give_back(spares: &[Sender<Box<Interval>>], mut interval: Box<Interval>) {
     interval.restart(0, 0);
-    // A worker that is through does not listen any more.
+    // A worker that has ended receives nothing any more.
     let _ = spares[interval.worker].send(interval);
 }
 
-/// Puts together what workers say.
+/// Makes the measurement of a run from the messages of its workers.
 pub(super) struct Collector<'a, 'w> {
     context: &'a RunContext<'a>,
     watch: &'w mut dyn Watch,
     measurement: Measurement,
-    /// Where emptied intervals go back, by worker.
+    /// The queues of emptied intervals, by worker.
     spares: Vec<Sender<Box<Interval>>>,
     /// Slices that not all workers have given their part of.
     open: BTreeMap<u64, Box<Interval>>,
     /// The slice that each worker writes to.
     next: Vec<u64>,
-    /// Requests of each phase that have ended, where it is not recorded.
+    /// Requests that have ended, for each phase that is not recorded.
     ended: Vec<u64>,
-    /// How many workers are through with each phase.
+    /// How many workers have ended each phase.
     through: Vec<usize>,
     /// Connections of each phase that were lost and not replaced.
     dead: Vec<u64>,
@@ -50,7 +52,7 @@ pub(super) struct Collector<'a, 'w> {
     missing: u64,
     /// Length of the measured phase under way.
     elapsed_ns: Nanos,
-    /// How late the last worker began the phase under way.
+    /// How many nanoseconds late the last worker began the phase under way.
     late_ns: Nanos,
     /// Lengths of the measured phases before the one under way, together.
     before_ns: Nanos,
@@ -58,8 +60,8 @@ pub(super) struct Collector<'a, 'w> {
     before_slices: u64,
     /// The first thing that went wrong with a connection, and the index of its server in the Plan.
     trouble: Option<(u32, Trouble)>,
-    /// For every server, the last recorded phase in which it was talked to, and how long it had answered nothing at the
-    /// end of that phase.
+    /// For every server, the last recorded phase with connections to it, and how long it had been silent at the end of
+    /// that phase.
     silent: BTreeMap<u32, (usize, Nanos)>,
     /// Why workers could not go on.
     failures: Vec<io::Error>,
@@ -67,7 +69,7 @@ pub(super) struct Collector<'a, 'w> {
     messages_dropped: u64,
     /// When the run was ended before its time, on the monotonic clock; `None` where it was not.
     stopped_at: Option<Nanos>,
-    /// CPU time that the process had used when a recorded phase began, or a worker was through with it.
+    /// CPU time that the process had used when a recorded phase began, or when a worker ended it.
     cpu: CpuTime,
     /// The caller ended the run before its time.
     interrupted: bool,
@@ -87,10 +89,10 @@ impl<'a, 'w> Collector<'a, 'w> {
             measurement.generator.fallbacks.extend(choice.fallback.clone());
         }
         measurement.unix_socket = context.servers.iter().any(Server::is_unix);
-        measurement.connections.asked = context.part.clients() * plan.lanes() as u64;
+        measurement.connections.asked = context.process_share.clients() * plan.lanes() as u64;
         measurement.samples = context.wants.rows.then(Samples::default);
         measurement.udp = plan.uses_datagrams().then(udp::DatagramCounts::default);
-        // A result that is written before the end says so, and may be the last that is written.
+        // A result that is written before the end of the run says so, and may be the last one that is written.
         measurement.mark(Status::Partial, "the run is not over");
         Collector {
             context,
@@ -117,11 +119,15 @@ impl<'a, 'w> Collector<'a, 'w> {
         }
     }
 
-    /// Listens until every worker is through.
-    pub(super) fn collect(mut self, messages: Receiver<Told>, stop: &dyn Fn() -> bool) -> Measurement {
+    /// Collects messages until every worker has ended.
+    pub(super) fn collect(
+        mut self,
+        messages: Receiver<QueuedMessage>,
+        stop: &dyn Fn() -> bool,
+    ) -> Measurement {
         loop {
             match messages.recv_timeout(WATCH) {
-                Ok(told) => self.handle_message(told),
+                Ok(queued) => self.handle_message(queued),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
@@ -130,7 +136,7 @@ impl<'a, 'w> Collector<'a, 'w> {
                 self.stop();
             }
         }
-        // Others may have ended the run while all workers here waited for them.
+        // Another process may have ended the run while all workers here waited for it.
         let waited = self.context.gate.is_some() && self.through.contains(&0);
         if self.stopped_at.is_none() && waited && stop() {
             self.interrupted = true;
@@ -139,9 +145,9 @@ impl<'a, 'w> Collector<'a, 'w> {
         self.finish()
     }
 
-    fn handle_message(&mut self, told: Told) {
+    fn handle_message(&mut self, queued: QueuedMessage) {
         let plan = self.context.plan;
-        match told.message {
+        match queued.message {
             WorkerMessage::Began { phase, at, cpu } => self.began(phase, at, cpu),
             WorkerMessage::Spent { phase, cpu } => {
                 if plan.phases[phase].recorded {
@@ -170,7 +176,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         }
     }
 
-    /// A phase begins at `at`, when the process had used this CPU time.
+    /// Notes that a phase begins at `at`, when the process had used this CPU time.
     fn began(&mut self, phase: usize, at: Nanos, cpu: CpuTime) {
         let phase = &self.context.plan.phases[phase];
         self.cpu = cpu;
@@ -180,8 +186,8 @@ impl<'a, 'w> Collector<'a, 'w> {
         self.watch.begin(phase, at);
     }
 
-    /// A worker was through with a recorded phase when the process had used this CPU time. The last worker's word counts,
-    /// so that the drain of every worker is in it.
+    /// Notes that a worker ended a recorded phase when the process had used this CPU time. The message of the last
+    /// worker counts, so that the drains of all workers are included.
     fn spent(&mut self, cpu: CpuTime) {
         let generator = &mut self.measurement.generator;
         generator.cpu_user_ns += cpu.user_ns.saturating_sub(self.cpu.user_ns);
@@ -190,7 +196,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         self.cpu.system_ns = self.cpu.system_ns.max(cpu.system_ns);
     }
 
-    /// A connection is lost for good. Where nothing goes on without it, the run is over.
+    /// Counts a connection that is lost and is not opened again, and stops the run where it cannot go on without it.
     fn gone(&mut self) {
         if self.stopped_at.is_none() && self.context.plan.groups.iter().any(|group| group.policy.whole) {
             self.stop();
@@ -224,7 +230,10 @@ impl<'a, 'w> Collector<'a, 'w> {
             let merged_before = self.measurement.intervals_merged;
             self.measurement.add(&mut interval, self.watch.wants().keep);
             // Where several processes run the plan, the controller has the intervals of the result.
-            if merged_before == 0 && self.measurement.intervals_merged > 0 && self.context.part.is_whole() {
+            if merged_before == 0
+                && self.measurement.intervals_merged > 0
+                && self.context.process_share.is_whole()
+            {
                 self.watch.notice(&intervals_merged_notice());
             }
             self.measurement.measured_ns = self.measurement.measured_ns.max(interval.end_ns);
@@ -233,7 +242,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         }
     }
 
-    /// A worker is through with a phase.
+    /// Takes in the end of a phase on one worker.
     fn phase(&mut self, end: &PhaseEnd) {
         let phase = &self.context.plan.phases[end.phase];
         self.measurement.whole_run.ops.merge(&end.tally);
@@ -256,7 +265,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         }
     }
 
-    /// A worker is through with a phase that stores records.
+    /// Takes in the end of a phase that stores records on one worker.
     fn load(&mut self, end: &PhaseEnd, stored_here: &LoadEnd) {
         let load = self.measurement.load.get_or_insert_default();
         if self.through[end.phase] == 0 {
@@ -270,12 +279,12 @@ impl<'a, 'w> Collector<'a, 'w> {
         stored_here.messages.iter().for_each(|(message, count)| load.message(message, *count));
     }
 
-    /// A worker is through with a recorded phase.
+    /// Takes in the end of a recorded phase on one worker.
     fn recorded_phase(&mut self, end: &PhaseEnd) {
         let measurement = &mut self.measurement;
         measurement.connections.open += end.open;
         measurement.generator.workers.push(end.time);
-        // What was asked for, or what there was of it when the run was stopped.
+        // The time that was asked for, or the time until the run was stopped.
         let over = end.end.min(self.stopped_at.unwrap_or(NEVER));
         let elapsed = end.elapsed_ns.min(over.saturating_sub(end.begin));
         self.elapsed_ns = self.elapsed_ns.max(elapsed);
@@ -283,13 +292,13 @@ impl<'a, 'w> Collector<'a, 'w> {
         measurement.answered_ns = measurement.answered_ns.max(self.before_ns + end.answered_ns);
         for &(server, silent_ns) in &end.fate.silent {
             let known = self.silent.entry(server).or_insert((end.phase, silent_ns));
-            // It is silent when it is so to every worker.
+            // A server is silent for as long as it is to every worker.
             let least = if known.0 == end.phase { known.1.min(silent_ns) } else { silent_ns };
             *known = (end.phase, least);
         }
     }
 
-    /// All workers are through a recorded phase; the slices of another one follow behind its own.
+    /// Ends a recorded phase that all workers have ended. The slices of the next recorded phase follow its own.
     fn end_recorded_phase(&mut self) {
         self.add_slices(u64::MAX);
         self.next.fill(0);
@@ -298,7 +307,7 @@ impl<'a, 'w> Collector<'a, 'w> {
     }
 
     fn done(&mut self, end: WorkerEnd) {
-        // A worker that could not go on has left slices to the others.
+        // A worker that could not go on sends no more slices.
         self.next[end.worker] = u64::MAX;
         self.add_slices(self.next.iter().min().copied().unwrap_or(0));
         let connections = &mut self.measurement.connections;
@@ -327,7 +336,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         self.failures.extend(end.failure);
     }
 
-    /// Everything was said: the figures are whole, and what became of the run is known.
+    /// Completes the measurement after the last message: its figures, its status and its reason.
     fn finish(mut self) -> Measurement {
         self.add_slices(u64::MAX);
         self.measurement.measured_ns = self.before_ns + self.elapsed_ns;
@@ -350,7 +359,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         self.measurement
     }
 
-    /// What is known of the run beside its measurement.
+    /// How the run ended, for its status and its reason.
     fn run_end(&self) -> RunEnd {
         let context = self.context;
         let workers = self.spares.len();
@@ -358,7 +367,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         let name = |server: u32| context.servers[server as usize].name().to_string();
         let refused = |errno| Trouble::NotOpened(Reason::new(Fault::Closed, errno)).to_string();
         RunEnd {
-            is_whole: context.part.is_whole(),
+            is_whole: context.process_share.is_whole(),
             worker_failure: self.failures.first().map(io::Error::to_string),
             load_failed: loads_ended.map(|phase| context.loaded_by(phase)).any(Loaded::has_failed),
             ended_all_phases: self.through.iter().all(|&through| through == workers),

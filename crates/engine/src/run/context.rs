@@ -1,4 +1,4 @@
-//! What all workers of a run are made from: everything that follows from the Plan, its inputs and this machine.
+//! The context of a run: everything that follows from the Plan, its inputs and this machine, for all workers.
 
 use std::borrow::Cow;
 use std::hash::{BuildHasher, Hasher};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pummel_logic::client::route::Router;
 use pummel_logic::measure::completion::Loaded;
-use pummel_logic::plan::share::{Part, PhaseShare};
+use pummel_logic::plan::share::{PhaseShare, ProcessShare};
 use pummel_logic::plan::{Phase, Plan, Transport, Work};
 use pummel_logic::protocol::handshake::Handshake;
 use pummel_logic::protocol::resp::template::Template;
@@ -30,7 +30,7 @@ use crate::clock;
 use crate::resolve::Server;
 use crate::worker::meeting::Meeting;
 
-/// What a run finds on this machine before it begins.
+/// The servers and the kernel interface, as found on this machine before a run begins.
 pub(super) struct HostSetup {
     pub(super) servers: Arc<[Server]>,
     /// The kernel interface; `None` on backends of the caller's making.
@@ -40,7 +40,7 @@ pub(super) struct HostSetup {
 /// One process of several that run a Plan together.
 #[derive(Clone, Copy)]
 pub(super) struct Process<'a> {
-    pub(super) part: &'a Part,
+    pub(super) share: &'a ProcessShare,
     pub(super) gate: &'a dyn Gate,
 }
 
@@ -60,16 +60,16 @@ pub(super) struct RunContext<'a> {
     pub(super) values: ValueMaker,
     pub(super) window: Option<WindowMaker>,
     pub(super) servers: Arc<[Server]>,
-    /// What loads go over; [`Transport::Udp`] where one of the servers is loaded by it.
+    /// The transport of loads: [`Transport::Udp`] where one of the servers is loaded over it.
     pub(super) loading: Transport,
-    /// For each group.
+    /// The router of each group.
     pub(super) routers: Vec<Router>,
     pub(super) choice: Option<Choice>,
     pub(super) handshake: Arc<Handshake>,
     pub(super) mark: RunMark,
     /// The clients and workers of this process.
-    pub(super) part: Cow<'a, Part>,
-    /// Where this process waits for the others; `None` where it is the only one.
+    pub(super) process_share: Cow<'a, ProcessShare>,
+    /// The gate at which this process waits for the others; `None` where it is the only process.
     pub(super) gate: Option<&'a dyn Gate>,
     pub(super) meeting: Meeting,
     /// Records that each phase stored here. Each worker adds its own before it meets the others for the next phase.
@@ -78,7 +78,7 @@ pub(super) struct RunContext<'a> {
 }
 
 impl<'a> RunContext<'a> {
-    /// Makes ready what a plan needs in this process, which is one of several where `process` says so.
+    /// The context of a plan in this process, which is one of several if `process` is present.
     ///
     /// # Errors
     /// Returns [`RunError::Plan`] for a plan whose command, keys, values or login cannot be sent, or whose password or
@@ -91,11 +91,11 @@ impl<'a> RunContext<'a> {
         wants: Wants,
     ) -> Result<RunContext<'a>, RunError> {
         let template = template_of(plan)?;
-        let part = match process {
-            Some(process) => Cow::Borrowed(process.part),
-            None => Cow::Owned(Part::whole(plan, random_mark())),
+        let process_share = match process {
+            Some(process) => Cow::Borrowed(process.share),
+            None => Cow::Owned(ProcessShare::whole(plan, random_mark())),
         };
-        ensure_descriptors(plan, &part).map_err(RunError::Connect)?;
+        ensure_descriptors(plan, &process_share).map_err(RunError::Connect)?;
         let trace = trace_of(plan, inputs)?;
         let began = clock::now();
         let over_udp = host.servers.iter().any(|server| server.loading() == Transport::Udp);
@@ -107,7 +107,7 @@ impl<'a> RunContext<'a> {
         let longest_value = trace.as_ref().map_or(0, |trace| trace.longest_value());
         Ok(RunContext {
             plan,
-            requests_here: phases.iter().map(|phase| phase.requests_in(&part)).collect(),
+            requests_here: phases.iter().map(|phase| phase.requests_in(&process_share)).collect(),
             phases,
             began,
             template,
@@ -120,10 +120,10 @@ impl<'a> RunContext<'a> {
             routers: routers_of(plan),
             choice: host.choice,
             handshake: Arc::new(handshake_of(plan, inputs)?),
-            mark: RunMark::new(part.mark),
-            meeting: Meeting::new(part.threads as usize).among_others(!part.is_whole()),
+            mark: RunMark::new(process_share.mark),
+            meeting: Meeting::new(process_share.threads as usize).among_others(!process_share.is_whole()),
             gate: process.map(|process| process.gate),
-            part,
+            process_share,
             stored: plan.phases.iter().map(|_| AtomicU64::new(0)).collect(),
             wants,
         })
@@ -137,8 +137,8 @@ impl<'a> RunContext<'a> {
         }
     }
 
-    /// What phase `number` stored here, of what it was to store here: nothing of nothing where it is no load. It is known
-    /// when all workers have met for the phase after it.
+    /// The records that phase `number` was to store in this process, and those that it stored; both are 0 where the
+    /// phase is no load. The figures are final when all workers have met for the next phase.
     pub(super) fn loaded_by(&self, number: usize) -> Loaded {
         match self.phases[number].phase.work {
             Work::Load(_) => Loaded {
@@ -149,7 +149,7 @@ impl<'a> RunContext<'a> {
         }
     }
 
-    /// Where a client of a phase draws from.
+    /// The place of a client's random draws in a phase.
     pub(super) fn place_of(&self, phase: usize, group: usize, client: u64) -> StreamOwner {
         StreamOwner { seed: self.plan.seed, group: group as u64, phase: phase as u64, client }
     }
@@ -177,7 +177,8 @@ fn trace_of(plan: &Plan, inputs: &Inputs) -> Result<Option<Arc<Trace>>, RunError
     Ok(trace)
 }
 
-/// The values of a plan, the longest of which has `longest` bytes at least; zeros where requests are a sequence.
+/// The values of a plan, the longest of which has at least `longest` bytes. The values are zeros where requests are a
+/// sequence.
 fn values_of(plan: &Plan, longest: u64) -> Result<ValueMaker, RunError> {
     let values = ValueMaker::reaching(&plan.data, longest)
         .map_err(|error: ValueTooLarge| RunError::Plan(error.to_string()))?

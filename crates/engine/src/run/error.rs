@@ -10,20 +10,20 @@ use crate::resolve::ConnectError;
 /// Why a run did not begin.
 #[derive(Debug)]
 pub enum RunError {
-    /// The plan asks for what cannot be.
+    /// The plan cannot be run, for this reason.
     Plan(String),
-    /// Its connections cannot even be begun.
+    /// The connections of the plan cannot be begun.
     Connect(ConnectError),
-    /// Its connections cannot be encrypted as it says.
+    /// TLS cannot be set up as the plan says.
     Tls(TlsError),
-    /// Nothing may be sent to this server from here.
+    /// Requests may not be sent to this server from here.
     Forbidden {
         /// The server in the Plan.
         server: String,
-        /// Its address; absent for a unix socket.
+        /// The server's address; `None` for a unix socket.
         address: Option<IpAddr>,
     },
-    /// The kernel refused something; what it was.
+    /// The kernel refused an operation, with a description of the operation.
     Kernel(&'static str, io::Error),
 }
 

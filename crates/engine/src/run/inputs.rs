@@ -1,4 +1,4 @@
-//! What a run needs that no Plan holds.
+//! The inputs of a run that no Plan holds.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,18 +8,18 @@ use pummel_logic::measure::completion::Loaded;
 use pummel_logic::time::Nanos;
 use pummel_logic::workload::trace::Trace;
 
-/// What a Plan needs that no Plan holds.
+/// The inputs of a run that no Plan holds.
 #[derive(Clone, Default)]
 pub struct Inputs {
-    /// The password of its login; absent: it is read from where the Plan says.
+    /// The password of the login; `None` when it is to be read from where the Plan says.
     pub password: Option<String>,
     /// The requests of a Plan that replays a recording.
     pub trace: Option<Arc<Trace>>,
-    /// Which addresses requests may be sent to; absent: any.
+    /// The addresses to which requests may be sent; `None` for all addresses.
     pub permit: Option<Permit>,
 }
 
-/// Says of an address whether requests may be sent there; for a unix socket, the address is 127.0.0.1.
+/// A function that returns whether requests may be sent to an address. The address of a unix socket is 127.0.0.1.
 pub type Permit = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
 
 impl fmt::Debug for Inputs {
@@ -30,11 +30,11 @@ impl fmt::Debug for Inputs {
     }
 }
 
-/// Where a process waits, at the beginning of every phase, for the other processes of its run.
+/// The gate at which a process waits, at the beginning of every phase, for the other processes of its run.
 pub trait Gate: Sync {
-    /// Says when the next phase begins, on the monotonic clock, as soon as all processes are ready for it. All workers of
-    /// this process are ready since `ready`. `loaded` says what the phase before it stored here, which is nothing of
-    /// nothing where that was no load. Returns `None` where the next phase does not begin: one of the processes cannot go
-    /// on, the load of all of them has failed, or the run was stopped.
+    /// Waits until all processes are ready for the next phase. Returns when it begins, on the monotonic clock; `None`
+    /// when one of the processes cannot go on, the load of all of them has failed, or the run was stopped. All workers
+    /// of this process are ready since `ready`. `loaded` is what the phase before stored in this process, with 0 of 0
+    /// records where it was no load.
     fn pass(&self, ready: Nanos, loaded: Loaded) -> Option<Nanos>;
 }

@@ -1,4 +1,4 @@
-//! What is said on every new connection before the first request: the version of the protocol and the login.
+//! The handshake of every new connection: the version of the protocol and the login.
 
 use pummel_logic::plan::{Plan, Protocol};
 use pummel_logic::protocol::Refused;
@@ -7,7 +7,7 @@ use pummel_logic::protocol::handshake::{self, Handshake};
 use super::error::RunError;
 use super::inputs::Inputs;
 
-/// What is said on every new connection of a plan.
+/// The handshake of every new connection of a plan.
 pub(super) fn handshake_of(plan: &Plan, inputs: &Inputs) -> Result<Handshake, RunError> {
     let password = inputs.password.clone().map_or_else(|| password_of(plan), |known| Ok(Some(known)))?;
     let login = plan.login.as_ref().zip(password.as_ref()).map(|(login, password)| handshake::Credentials {
@@ -24,8 +24,9 @@ pub(super) fn handshake_of(plan: &Plan, inputs: &Inputs) -> Result<Handshake, Ru
     handshake.map_err(|Refused(why)| RunError::Plan(format!("the login cannot be sent: {why}")))
 }
 
-/// The password of the plan's user, which no Plan holds; `None` for a plan without a login. It is read from where the plan
-/// says, which may be a pipe that can be read once: hand it over as [`Inputs::password`].
+/// The password of the plan's user, which no Plan holds; `None` for a plan without a login. The password is read from
+/// where the plan says, which may be a pipe that can be read only once: a caller hands the password over as
+/// [`Inputs::password`].
 ///
 /// # Errors
 /// Returns [`RunError::Plan`] when the file of the password cannot be read, or when the plan names no file and the

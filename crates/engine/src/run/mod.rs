@@ -1,4 +1,4 @@
-//! A Plan becomes threads, and their work a measurement: [`Run`] is the one place that starts workers.
+//! The run of a plan: [`Run`] starts the workers and returns their measurement.
 
 mod collect;
 mod context;
@@ -14,7 +14,7 @@ mod watch;
 use std::io;
 
 use pummel_logic::measure::measurement::Measurement;
-use pummel_logic::plan::share::Part;
+use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::validate::ValidPlan;
 
 use self::context::Process;
@@ -28,7 +28,7 @@ use crate::backend::Backend;
 
 /// A run of a plan that has not started.
 ///
-/// What goes wrong after its beginning is in its measurement: the status, the reason and the counts.
+/// Failures after the beginning of a run are in its measurement: the status, the reason and the counts.
 #[derive(Clone)]
 pub struct Run<'a> {
     plan: &'a ValidPlan,
@@ -37,22 +37,22 @@ pub struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// A run of the whole plan in this process, without anything that no Plan holds.
+    /// A run of the whole plan in this process, with default inputs.
     pub fn new(plan: &'a ValidPlan) -> Run<'a> {
         Run { plan, inputs: Inputs::default(), process: None }
     }
 
-    /// A run with what no Plan holds.
+    /// The run, with these inputs.
     pub fn with_inputs(self, inputs: &Inputs) -> Run<'a> {
         Run { inputs: inputs.clone(), ..self }
     }
 
-    /// A run of the clients of one process, which waits at `gate` for the other processes before each phase.
-    pub fn in_part(self, part: &'a Part, gate: &'a dyn Gate) -> Run<'a> {
-        Run { process: Some(Process { part, gate }), ..self }
+    /// The run of one process's clients, which waits at `gate` for the other processes before each phase.
+    pub fn with_process_share(self, share: &'a ProcessShare, gate: &'a dyn Gate) -> Run<'a> {
+        Run { process: Some(Process { share, gate }), ..self }
     }
 
-    /// Runs the plan to its end, or until `stop` says so (then what was measured so far is the result).
+    /// Runs the plan to its end, or until `stop` returns true. The result is then what was measured so far.
     ///
     /// # Errors
     /// Returns [`RunError::Plan`] for a part that is not one of the plan, and for a plan whose command, keys, values or
@@ -86,7 +86,7 @@ impl<'a> Run<'a> {
         watch: &'w mut dyn Watch,
         stop: &'w dyn Fn() -> bool,
     ) -> Result<Start<'w, 'w>, RunError> {
-        if self.process.is_some_and(|process| !process.part.fits(self.plan)) {
+        if self.process.is_some_and(|process| !process.share.fits(self.plan)) {
             return Err(RunError::Plan("the part is not one of this plan".to_owned()));
         }
         Ok(Start { plan: self.plan, inputs: &self.inputs, process: self.process, watch, stop })

@@ -1,4 +1,4 @@
-//! What a worker's thread does, phase by phase, from its first connection to its last word.
+//! The phases of a worker's thread, from its first connection to its last message.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,27 +19,28 @@ use super::setup::worker_of;
 use crate::backend::Backend;
 use crate::sys;
 use crate::worker::Worker;
-use crate::worker::messages::{Line, WorkerEnd, WorkerMessage};
+use crate::worker::message_sender::MessageSender;
+use crate::worker::messages::{WorkerEnd, WorkerMessage};
 use crate::worker::population::{ChurnPhase, SpawnSchedule};
-use crate::worker::reporter::Mode;
+use crate::worker::reporter::ReportMode;
 
-/// Time between the meeting of the workers and the beginning of a phase, so that none is late for it.
+/// Nanoseconds between the meeting of the workers and the beginning of a phase, so that no worker is late for it.
 const HEAD_START_NS: Nanos = 2 * MILLISECOND;
 
-/// Makes the backend of a worker from the worker's number, on the worker's thread. It is no type parameter, so that each
-/// kind of backend is compiled once for each codec, whatever function makes it.
+/// A function that makes the backend of a worker from the worker's number, on the worker's thread. It is no type
+/// parameter, so that each kind of backend is compiled once for each codec.
 pub(super) type MakeBackend<'a, B> = dyn Fn(usize) -> io::Result<B> + Sync + 'a;
 
-/// Runs one worker on the calling thread. The others do not wait for a worker that panics: the run then ends with an
-/// error. Where panics abort the process, a worker's does so too.
+/// Runs one worker on the calling thread. When a worker panics, the others do not wait for it and the run ends with an
+/// error, unless panics abort the process.
 pub(super) fn run_worker<C: Codec, B: Backend>(
     context: &RunContext<'_>,
-    line: Line,
+    sender: MessageSender,
     backend: &MakeBackend<'_, B>,
     codec: &C,
 ) {
-    let (worker, say) = (line.worker, line.last_word());
-    let life = AssertUnwindSafe(|| worker_main::<C, B>(context, line, backend, codec));
+    let (worker, say) = (sender.worker, sender.last_word());
+    let life = AssertUnwindSafe(|| worker_main::<C, B>(context, sender, backend, codec));
     let Err(panic) = catch_unwind(life) else { return };
     context.meeting.leave();
     let words = panic.downcast_ref::<String>().map(String::as_str);
@@ -48,14 +49,14 @@ pub(super) fn run_worker<C: Codec, B: Backend>(
     say(WorkerMessage::Done(Box::new(WorkerEnd { worker, failure, ..WorkerEnd::default() })));
 }
 
-/// Runs one worker on its CPU, with its backend, through all phases.
+/// Runs one worker through all phases, on its CPU and with its backend.
 fn worker_main<C: Codec, B: Backend>(
     context: &RunContext<'_>,
-    line: Line,
+    sender: MessageSender,
     backend: &MakeBackend<'_, B>,
     codec: &C,
 ) {
-    let number = line.worker;
+    let number = sender.worker;
     let pinned = match context.plan.engine.cpus.as_slice() {
         [] => Ok(()),
         cpus => sys::pin_to_cpu(cpus[number % cpus.len()]),
@@ -65,12 +66,12 @@ fn worker_main<C: Codec, B: Backend>(
         Err(error) => {
             context.meeting.leave();
             let end = WorkerEnd { worker: number, failure: Some(error), ..WorkerEnd::default() };
-            line.say(WorkerMessage::Done(Box::new(end)));
+            sender.say(WorkerMessage::Done(Box::new(end)));
             return;
         }
     };
-    let clients = context.part.clients_of_worker(context.plan, number);
-    let worker = worker_of::<C, B>(context, line, backend, &clients).speaking(codec);
+    let clients = context.process_share.clients_of_worker(context.plan, number);
+    let worker = worker_of::<C, B>(context, sender, backend, &clients).speaking(codec);
     let mut runner = PhaseRunner { context, number, clients, worker };
     let result = runner.run();
     if result.is_err() {
@@ -89,7 +90,7 @@ struct PhaseRunner<'a, C, B> {
 }
 
 impl<C: Codec, B: Backend> PhaseRunner<'_, C, B> {
-    /// Works through all phases, or through those before the first that does not begin.
+    /// Works through all phases, or through those before the first phase that does not begin.
     fn run(&mut self) -> io::Result<()> {
         let context = self.context;
         self.worker.open(&context.meeting)?;
@@ -133,16 +134,16 @@ impl<C: Codec, B: Backend> PhaseRunner<'_, C, B> {
         let loaded =
             share.number.checked_sub(1).map_or(Loaded::default(), |before| context.loaded_by(before));
         // Where the load is shared among processes, the controller decides.
-        let goes_on = !loaded.has_failed() || !context.part.is_whole();
+        let goes_on = !loaded.has_failed() || !context.process_share.is_whole();
         goes_on.then_some((ready, loaded))
     }
 
-    /// When a phase begins, on the monotonic clock, for which all workers of this process are ready since `ready`, after a
-    /// phase that `loaded` so much; `None` when it does not.
+    /// When a phase begins, on the monotonic clock; `None` when it does not begin. All workers of this process are
+    /// ready since `ready`, and `loaded` is what the phase before stored.
     fn begin_of(&self, ready: Nanos, loaded: Loaded) -> Option<Nanos> {
         let Some(gate) = self.context.gate else { return Some(ready.saturating_add(HEAD_START_NS)) };
         let meeting = &self.context.meeting;
-        // One worker asks for all, and the others wait for its answer.
+        // Worker 0 passes the gate for all, and the others wait for the result.
         match self.number {
             0 => {
                 let begin = gate.pass(ready, loaded);
@@ -152,13 +153,13 @@ impl<C: Codec, B: Backend> PhaseRunner<'_, C, B> {
         }
     }
 
-    /// Tells every client what to do in a phase, and the run that the phase begins.
+    /// Gives every client its assignment for a phase, and reports that the phase begins.
     fn begin(&mut self, share: &PhaseShare<'_>, times: PhaseTimes) {
         let context = self.context;
         let (plan, phase) = (context.plan, share.phase);
         let (entries, shared, reporter) = self.worker.parts();
         shared.begin(&phase.work, plan.seed);
-        let mode = if phase.recorded { Mode::Record(plan.interval_ns) } else { Mode::Count };
+        let mode = if phase.recorded { ReportMode::Record(plan.interval_ns) } else { ReportMode::Count };
         reporter.begin_phase(share.number, mode, times.begin, times.end);
         reporter.note_loads(matches!(phase.work, Work::Load(_)));
         reporter.note_open(entries.iter().map(|entry| entry.client.open_lanes()).sum());
@@ -181,7 +182,7 @@ impl<C: Codec, B: Backend> PhaseRunner<'_, C, B> {
         }
     }
 
-    /// Tells every client to wait for a phase.
+    /// Gives every client an assignment without requests.
     fn idle(&mut self, share: &PhaseShare<'_>) {
         let context = self.context;
         let (entries, ..) = self.worker.parts();
@@ -192,7 +193,7 @@ impl<C: Codec, B: Backend> PhaseRunner<'_, C, B> {
     }
 }
 
-/// What a client does in a phase.
+/// The assignment of a client in a phase.
 fn assignment_of(
     context: &RunContext<'_>,
     share: &PhaseShare<'_>,
@@ -213,7 +214,7 @@ fn assignment_of(
     }
 }
 
-/// When the requests of each group are due in a phase; `None` in closed loop.
+/// The pace of each group's requests in a phase; `None` in closed loop.
 fn paces_of(plan: &Plan, share: &PhaseShare<'_>) -> Vec<Option<Pace>> {
     let pace = |group: usize| {
         let (arrivals, rate) = share.arrivals_of(group)?;
@@ -222,12 +223,12 @@ fn paces_of(plan: &Plan, share: &PhaseShare<'_>) -> Vec<Option<Pace>> {
     (0..plan.groups.len()).map(pace).collect()
 }
 
-/// The mean time between two requests of a client; 0 in closed loop.
+/// The mean time between two requests of a client, in nanoseconds; 0 in closed loop.
 fn mean_gap_ns(group: &plan::Group) -> Nanos {
     group.rate.map_or(0, |rate| Pace::mean_gap_ns(rate, u64::from(group.clients)))
 }
 
-/// What the clients of a group that come and go do in a phase.
+/// The phase of a group's clients that come and go.
 fn churn_phase_of(
     context: &RunContext<'_>,
     share: &PhaseShare<'_>,
@@ -254,7 +255,7 @@ fn churn_phase_of(
         calls: churn.calls,
         depth: share.churning_depth(group, churn.calls),
         told: sequence.is_some_and(|sequence| sequence.calls.is_some()),
-        // mcperf's connections come when they are due and fail for themselves.
+        // mcperf's connections come when they are due, and a failed one delays no other.
         paced: sequence.is_none(),
     }
 }

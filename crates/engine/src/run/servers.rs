@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use pummel_logic::plan::share::Part;
+use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::{Plan, Transport, Wait, Work};
 use pummel_logic::time::{Nanos, SECOND};
 
@@ -14,10 +14,11 @@ use crate::backend::waiting::Cores;
 use crate::resolve::{self, ConnectError, Server, Sources};
 use crate::sys;
 
-/// How long to wait for a server to take a TCP connection, by which it then is loaded although it is measured over UDP.
+/// How many nanoseconds to wait for a server that is measured over UDP to take a TCP connection, over which it is then
+/// loaded.
 const LISTEN_MAX_NS: Nanos = SECOND;
 
-/// Resolves the servers of a plan, each of which is loaded over what `loading` says.
+/// Resolves the servers of a plan, each of which is loaded over the transport that `loading` returns.
 pub(super) fn servers_of(
     plan: &Plan,
     permit: Option<&Permit>,
@@ -26,7 +27,7 @@ pub(super) fn servers_of(
     let sources = Sources::parse(&plan.socket.source).map_err(RunError::Connect)?;
     let resolve = |name: &String| {
         let server = Server::resolve(name, &sources).map_err(RunError::Connect)?;
-        // Of the addresses that are used from here on: a name may have others the next time.
+        // The permission is asked for the resolved addresses, since a name may have others the next time.
         if let Some(permit) = permit {
             server
                 .permitted(|address| permit(address))
@@ -38,7 +39,7 @@ pub(super) fn servers_of(
     plan.servers.iter().map(resolve).collect()
 }
 
-/// How a server is loaded: over TCP where it listens there, since nothing gets lost then.
+/// The transport over which a server is loaded: TCP where the server listens there, since TCP loses no requests.
 pub(super) fn loading_of(plan: &Plan, server: &Server) -> Transport {
     let loads = plan.phases.iter().any(|phase| matches!(phase.work, Work::Load(_)));
     let patience = Duration::from_nanos(plan.timeout_ns.min(LISTEN_MAX_NS));
@@ -48,11 +49,11 @@ pub(super) fn loading_of(plan: &Plan, server: &Server) -> Transport {
     }
 }
 
-/// How workers wait: spinning needs a core for each worker that no server uses.
+/// The way in which workers wait. Spinning needs a core for each worker that no server uses.
 pub(super) fn wait_of(wait: Wait, threads: u32, servers: &[Server]) -> Wait {
     let cores = Cores {
         machine: sys::online_cpus(),
-        // As few as affinity and the control group leave.
+        // The cores that the affinity and the control group of this process allow.
         allowed: thread::available_parallelism().map_or(1, |cpus| cpus.get()),
         workers: threads as usize,
         servers: servers.iter().filter(|server| server.is_here()).count(),
@@ -60,8 +61,7 @@ pub(super) fn wait_of(wait: Wait, threads: u32, servers: &[Server]) -> Wait {
     cores.settle(wait)
 }
 
-/// Whether requests may be sent to all servers of a plan, as far as their addresses are known: a run asks again, of the
-/// addresses that it uses.
+/// Checks that requests may be sent to all servers of a plan. A run checks again the addresses that it uses.
 ///
 /// # Errors
 /// Returns [`RunError::Forbidden`] for the first server with an address that is not permitted, and
@@ -70,16 +70,17 @@ pub fn permitted(plan: &Plan, permit: &Permit) -> Result<(), RunError> {
     servers_of(plan, Some(permit), |_| plan.transport).map(drop)
 }
 
-/// Makes sure that the connections of a process can be open here, raising the soft limit where that helps.
+/// Makes sure that the connections of a process can be open here, and raises the soft limit of descriptors if
+/// necessary.
 ///
 /// # Errors
 /// Returns [`ConnectError::Descriptors`] when the hard limit of descriptors is below what the process' connections
 /// need. Clients that come and go need no descriptor beforehand, so a plan with them is never refused.
-pub fn ensure_descriptors(plan: &Plan, part: &Part) -> Result<(), ConnectError> {
-    let connections = part.clients() * plan.lanes() as u64;
+pub fn ensure_descriptors(plan: &Plan, share: &ProcessShare) -> Result<(), ConnectError> {
+    let connections = share.clients() * plan.lanes() as u64;
     match plan.churning_group() {
-        Some(_) => resolve::allow_descriptors(connections, part.threads),
-        None => resolve::ensure_descriptors(connections, part.threads)?,
+        Some(_) => resolve::allow_descriptors(connections, share.threads),
+        None => resolve::ensure_descriptors(connections, share.threads)?,
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! One worker is made from what all workers of a run have in common: its clients, where each connects to, its limits.
+//! The making of one worker from the context of the run: its clients, their endpoints and its limits.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use pummel_logic::workload::verify::stale::Writer;
 use super::context::RunContext;
 use crate::backend::Backend;
 use crate::resolve::Server;
-use crate::worker::messages::Line;
+use crate::worker::message_sender::MessageSender;
 use crate::worker::population::ChurnLimits;
 use crate::worker::reporter::{ReportOptions, WorkerReporter};
 use crate::worker::{Endpoint, Worker, WorkerLimits, WorkerSetup};
 
-/// Makes the worker that `line` belongs to, with these clients, without a connection yet.
+/// Makes the worker that `sender` belongs to, with these clients, without a connection yet.
 pub(super) fn worker_of<C: Codec, B: Backend>(
     context: &RunContext<'_>,
-    line: Line,
+    sender: MessageSender,
     backend: B,
     clients: &[ClientId],
 ) -> Worker<C, B> {
-    let number = line.worker;
+    let number = sender.worker;
     let setup = setup_of(context, clients);
     let options = report_options_of(context, &setup.endpoints);
     let verbs = recorded_verbs(context.plan);
@@ -37,7 +37,7 @@ pub(super) fn worker_of<C: Codec, B: Backend>(
         let interval = Interval::new(context.plan.groups.iter().map(|_| verbs.iter().copied()));
         Box::new(interval.counting(context.wants.outstanding).of_worker(number))
     });
-    let reporter = WorkerReporter::new(line, intervals, options);
+    let reporter = WorkerReporter::new(sender, intervals, options);
     Worker::new(backend, setup, limits_of(context.plan), shared_of(context, number), reporter)
         .churn_limits(churn_limits_of(context, number))
 }
@@ -96,7 +96,7 @@ fn client_of(context: &RunContext<'_>, id: ClientId, servers: &[u32]) -> Client 
     }
 }
 
-/// What the clients of a worker have in common.
+/// The state that the clients of a worker share.
 fn shared_of(context: &RunContext<'_>, worker: usize) -> Shared {
     let plan = context.plan;
     let clients = plan.groups.first().map_or(1, |group| u64::from(group.clients));
@@ -109,8 +109,8 @@ fn shared_of(context: &RunContext<'_>, worker: usize) -> Shared {
         .with_window(context.window.clone());
     match &context.trace {
         Some(trace) => {
-            let worker = u64::from(context.part.first_worker) + worker as u64;
-            shared.replaying(Arc::clone(trace), worker, context.part.workers.into())
+            let worker = u64::from(context.process_share.first_worker) + worker as u64;
+            shared.replaying(Arc::clone(trace), worker, context.process_share.workers.into())
         }
         None => shared,
     }
@@ -145,26 +145,26 @@ fn report_options_of(context: &RunContext<'_>, endpoints: &[Endpoint]) -> Report
 
 /// The clients of a worker that come and go; `None` where all clients stay.
 fn churn_limits_of(context: &RunContext<'_>, worker: usize) -> Option<ChurnLimits> {
-    let (plan, part) = (context.plan, &context.part);
+    let (plan, share) = (context.plan, &context.process_share);
     let (group, _) = plan.churning_group()?;
     Some(ChurnLimits {
         group,
-        limit: part.churning_clients_of_worker(group, worker) as usize,
-        turn: (u64::from(part.first_worker) + worker as u64, u64::from(part.workers)),
+        limit: share.churning_clients_of_worker(group, worker) as usize,
+        turn: (u64::from(share.first_worker) + worker as u64, u64::from(share.workers)),
         depth: depth_at_start(plan.groups[group].depth),
         mark: context.verifies().then_some(context.mark),
         transport: plan.transport,
     })
 }
 
-/// What requests of a sequence weigh.
+/// The sizes of a sequence's requests.
 fn weight_of(plan: &Plan) -> Weight {
     let noreply = plan.phases.iter().any(|phase| matches!(&phase.work, Work::Mix(mix) if mix.noreply));
     let expiry_s = plan.data.expiry_s.quantile(0.0) as i64;
     Weight { prefix_bytes: plan.data.key_prefix.len() as u64, expiry_s, noreply }
 }
 
-/// The verbs that recorded phases ask, so that memory for them is there from the start.
+/// The verbs of recorded phases, so that memory for them is taken at the start.
 fn recorded_verbs(plan: &Plan) -> Vec<Verb> {
     let mut verbs = Vec::new();
     for phase in plan.phases.iter().filter(|phase| phase.recorded) {

@@ -1,4 +1,4 @@
-//! A run starts: the kernel interface and the codec are chosen, and every worker gets its thread.
+//! The start of a run: the choice of the kernel interface and the codec, and the threads of the workers.
 
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -25,25 +25,25 @@ use crate::backend::epoll::Epoll;
 use crate::backend::tls::{Setup, Tls};
 use crate::backend::uring::Uring;
 use crate::worker::meeting::Meeting;
-use crate::worker::messages::Line;
+use crate::worker::message_sender::MessageSender;
 
 /// A run that is about to start.
 pub(super) struct Start<'a, 'w> {
     pub(super) plan: &'a Plan,
     pub(super) inputs: &'a Inputs,
-    /// Which process this is; `None` where it runs the whole plan.
+    /// The share of this process; `None` where it runs the whole plan.
     pub(super) process: Option<Process<'a>>,
     pub(super) watch: &'w mut dyn Watch,
-    /// Says whether the run is to end before its time.
+    /// Returns whether the run is to end before its time.
     pub(super) stop: &'w dyn Fn() -> bool,
 }
 
 impl Start<'_, '_> {
-    /// Runs on the kernel interface that the plan asks for, or on the one that this machine has in place of it.
+    /// Runs on the kernel interface that the plan asks for, or on the one that this machine has instead.
     pub(super) fn on_kernel(self) -> Result<Measurement, RunError> {
         let plan = self.plan;
         let servers = servers_of(plan, self.inputs.permit.as_ref(), |server| loading_of(plan, server))?;
-        let threads = self.process.map_or(plan.engine.threads, |process| process.part.threads);
+        let threads = self.process.map_or(plan.engine.threads, |process| process.share.threads);
         let wait = wait_of(plan.engine.wait, threads, &servers);
         let clock = plan.engine.clock;
         let choice = choice::choose(plan.engine.backend);
@@ -65,7 +65,7 @@ impl Start<'_, '_> {
         self.speaking(HostSetup { servers, choice: None }, backend)
     }
 
-    /// Runs on backends that are encrypted where the plan says so.
+    /// Runs on backends with TLS where the plan asks for it.
     fn encrypted<B: Backend>(
         self,
         host: HostSetup,
@@ -92,7 +92,7 @@ impl Start<'_, '_> {
         match plan.protocol {
             Protocol::Text => threads.run(backend, text_of(plan)),
             Protocol::Meta => threads.run(backend, Meta::new()),
-            // memaslap numbers no requests, and a get of several keys is so many gets.
+            // memaslap numbers no requests, and sends a get of several keys as that many gets.
             Protocol::Binary if plan.window().is_some() => threads.run(backend, PlainBinary::new()),
             Protocol::Binary => threads.run(backend, Binary::new()),
             Protocol::Resp2 => threads.run(backend, resp_of::<2>(&context)),
@@ -109,7 +109,7 @@ fn text_of(plan: &Plan) -> Text {
     }
 }
 
-/// RESP with the command of the plan, if it has one.
+/// The RESP codec, with the plan's command if it has one.
 fn resp_of<const VERSION: u8>(context: &RunContext<'_>) -> Resp<VERSION> {
     let codec = match &context.template {
         None => Resp::new(),
@@ -118,7 +118,7 @@ fn resp_of<const VERSION: u8>(context: &RunContext<'_>) -> Resp<VERSION> {
     codec.keeping_hashes(context.plan.data.style.field_bytes.unwrap_or(0))
 }
 
-/// The threads of a run: one for each worker, and the calling one, which collects what they say.
+/// The threads of a run: one for each worker, and the calling one, which collects their messages.
 struct Threads<'a, 'w> {
     context: &'a RunContext<'a>,
     watch: &'w mut dyn Watch,
@@ -132,17 +132,17 @@ impl Threads<'_, '_> {
         codec: C,
     ) -> Result<Measurement, RunError> {
         let (context, codec) = (self.context, &codec);
-        let workers = context.part.threads as usize;
+        let workers = context.process_share.threads as usize;
         let (messages, inbox) = mpsc::channel();
         let mut spares = Vec::with_capacity(workers);
         thread::scope(|scope| {
             for worker in 0..workers {
                 let (spare, returned) = mpsc::channel();
                 spares.push(spare);
-                let line = Line::new(worker, messages.clone(), returned);
+                let sender = MessageSender::new(worker, messages.clone(), returned);
                 let spawned = thread::Builder::new()
                     .name(format!("worker-{worker}"))
-                    .spawn_scoped(scope, move || run_worker::<C, B>(context, line, backend, codec));
+                    .spawn_scoped(scope, move || run_worker::<C, B>(context, sender, backend, codec));
                 if let Err(error) = spawned {
                     (worker..workers).for_each(|_| context.meeting.leave());
                     return Err(RunError::Kernel("a thread could not be started", error));
@@ -155,7 +155,8 @@ impl Threads<'_, '_> {
     }
 }
 
-/// Ends the phase under way when the thread that watches panics, since it waits for the workers before it unwinds further.
+/// Ends the phase under way when the collecting thread panics, since that thread waits for the workers before it
+/// unwinds further.
 struct EndOnPanic<'a>(&'a Meeting);
 
 impl Drop for EndOnPanic<'_> {

@@ -8,26 +8,27 @@ use pummel_logic::workload::window::Finding;
 
 use crate::worker::messages::{ConnectionEvent, Departure, Row};
 
-/// Watches over a run while it goes on. All methods are called on the thread that runs the Plan.
+/// Receives the events of a run. All methods are called on the thread that runs the Plan.
 pub trait Watch {
-    /// What is wanted beside the figures.
+    /// What the run hands over beside the figures.
     fn wants(&self) -> Wants {
         Wants { rows: false, departures: false, keep: Keep::Figures, outstanding: false }
     }
 
-    /// Something is not as it was asked for; a sentence without its full stop.
+    /// Receives a notice that something is not as it was asked for: a sentence without its full stop.
     fn notice(&mut self, _words: &str) {}
 
-    /// A phase begins, at `at` on the monotonic clock.
+    /// A phase begins at `at`, on the monotonic clock.
     fn begin(&mut self, _phase: &Phase, _at: Nanos) {}
 
-    /// A phase is over for all workers of this process; the last of them had begun it `late_ns` after its beginning.
+    /// A phase is over for all workers of this process. The last of them had begun it `late_ns` nanoseconds after its
+    /// beginning.
     fn phase_over(&mut self, _phase: &Phase, _late_ns: Nanos) {}
 
-    /// So many requests of a phase that is not recorded have ended, of all that it makes where that is known.
+    /// `ended` requests of a phase that is not recorded have ended, of `of` requests where that number is known.
     fn progress(&mut self, _phase: &Phase, _ended: u64, _of: Option<u64>) {}
 
-    /// Another slice of the measured phase is there; it is the last one in the measurement, which has no status yet.
+    /// Another slice of the measured phase was added to the end of the measurement, which has no status yet.
     fn slice(&mut self, _so_far: &Measurement) {}
 
     /// A slice of the measured phase, whole, before it goes into the measurement.
@@ -36,28 +37,28 @@ pub trait Watch {
     /// A check of a client with a window failed, on this connection, counted from 1 over all threads.
     fn finding(&mut self, _connection: u64, _finding: &Finding) {}
 
-    /// A server said this with an error to a client with a window; only the first of each kind is told.
+    /// A server sent this error to a client with a window. Only the first messages of each kind are handed over.
     fn complaint(&mut self, _connection: u64, _words: &[u8]) {}
 
     /// A connection to a server of the Plan was lost, or is open again.
     fn connection(&mut self, _server: usize, _event: ConnectionEvent) {}
 
-    /// Requests of the measured phase, raw, in no particular order.
+    /// Requests of the measured phase were recorded, in no particular order.
     fn rows(&mut self, _rows: &[Row]) {}
 
-    /// Clients that came and went in the measured phase, in no particular order.
+    /// Clients departed in the measured phase, in no particular order.
     fn departures(&mut self, _gone: &[Departure]) {}
 }
 
-/// What a [`Watch`] wants.
+/// What a [`Watch`] asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wants {
-    /// Every request of the measured phase.
+    /// Whether every request of the measured phase is handed over.
     pub rows: bool,
-    /// The end of every client that comes and goes in the measured phase.
+    /// Whether every departure of a client in the measured phase is handed over.
     pub departures: bool,
     /// What the slices keep.
     pub keep: Keep,
-    /// How many requests clients have outstanding with each new one.
+    /// Whether the number of outstanding requests of a client is recorded with each new request.
     pub outstanding: bool,
 }

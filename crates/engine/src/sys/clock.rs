@@ -12,14 +12,14 @@ fn clock_ns(clock: libc::clockid_t) -> Nanos {
     time.tv_sec as Nanos * SECOND + time.tv_nsec as Nanos
 }
 
-/// The monotonic clock (CLOCK_MONOTONIC); a call of the vDSO, not of the kernel.
+/// The monotonic clock (CLOCK_MONOTONIC) in nanoseconds, read by a call of the vDSO.
 #[inline]
 pub fn monotonic_ns() -> Nanos {
     clock_ns(libc::CLOCK_MONOTONIC)
 }
 
-/// Whether what the kernel itself calls CLOCK_MONOTONIC is what this process is shown, so that io_uring, which knows no
-/// time namespaces (time_namespaces(7)), can be given points of time. Not where that cannot be told.
+/// Whether CLOCK_MONOTONIC of the kernel equals that of this process, so that io_uring, which ignores time namespaces
+/// (time_namespaces(7)), can be given points of time. Returns false where that cannot be found out.
 pub fn monotonic_is_the_kernels() -> bool {
     match fs::read_to_string("/proc/self/timens_offsets") {
         Ok(offsets) => !is_shifted(&offsets),
@@ -33,13 +33,13 @@ fn is_shifted(offsets: &str) -> bool {
     offsets.lines().any(|line| line.split_whitespace().skip(1).any(|number| number != "0"))
 }
 
-/// The wall clock (CLOCK_REALTIME), in nanoseconds since 1970; what receive stamps are taken with.
+/// The wall clock (CLOCK_REALTIME) in nanoseconds since 1970, with which receive stamps are taken.
 #[inline]
 pub fn wall_ns() -> Nanos {
     clock_ns(libc::CLOCK_REALTIME)
 }
 
-/// A moment by the clocks of the place where this machine stands.
+/// A date and time in the time zone of this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalTime {
     /// Year.
@@ -56,7 +56,7 @@ pub struct LocalTime {
     pub second: i32,
 }
 
-/// What local clocks show so many seconds after the beginning of 1970.
+/// The local date and time so many seconds after the beginning of 1970 (UTC).
 pub fn local_time(unix_s: u64) -> LocalTime {
     let time = unix_s as libc::time_t;
     // SAFETY: tm is numbers and a pointer that may be null; all zeroes is a value.

@@ -10,7 +10,7 @@ use pummel_logic::time::{Nanos, SECOND};
 
 use super::{check, own};
 
-/// The socket has bytes, or its end.
+/// The socket has bytes or the end of its stream to read.
 pub const READABLE: u32 = libc::EPOLLIN as u32;
 /// The socket takes bytes.
 pub const WRITABLE: u32 = libc::EPOLLOUT as u32;
@@ -20,7 +20,7 @@ pub const PEER_CLOSED: u32 = libc::EPOLLRDHUP as u32;
 pub const HUNG_UP: u32 = libc::EPOLLHUP as u32;
 /// The socket has an error.
 pub const FAILED: u32 = libc::EPOLLERR as u32;
-/// Say each change once.
+/// Each change is reported once.
 pub const EDGES: u32 = libc::EPOLLET as u32;
 
 /// One report of readiness.
@@ -29,10 +29,10 @@ pub const EDGES: u32 = libc::EPOLLET as u32;
 pub struct Ready(libc::epoll_event);
 
 impl Ready {
-    /// Nothing.
+    /// A report without bits.
     pub const NONE: Ready = Ready(libc::epoll_event { events: 0, u64: 0 });
 
-    /// Which bits are set.
+    /// The readiness bits of the report.
     pub fn bits(&self) -> u32 {
         self.0.events
     }
@@ -46,11 +46,11 @@ impl Ready {
 /// How long a wait for readiness may last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitLimit {
-    /// Not at all.
+    /// The wait only checks for readiness.
     Look,
-    /// So many nanoseconds.
+    /// The wait lasts this many nanoseconds at most.
     For(Nanos),
-    /// Until something is ready.
+    /// The wait lasts until a descriptor is ready.
     Endless,
 }
 
@@ -60,7 +60,7 @@ pub struct Poller {
 }
 
 impl Poller {
-    /// An empty set.
+    /// A set without descriptors.
     ///
     /// # Errors
     /// Returns the error of `epoll_create1`: EMFILE or ENFILE when no descriptor is left.
@@ -83,7 +83,7 @@ impl Poller {
         Ok(())
     }
 
-    /// Looks, or waits in steps of the millisecond-coarse old call: without end, or not at all.
+    /// Checks for readiness, or waits without a limit if `endless` is set. Returns the number of reports.
     ///
     /// # Errors
     /// Returns the error of `epoll_wait`: EINTR when a signal came.
@@ -110,8 +110,8 @@ impl Poller {
         };
         let limit = limit.map(timespec);
         let limit = limit.as_ref().map_or(ptr::null(), ptr::from_ref);
-        // By number, since C libraries before 2.35 have no function for it.
-        // SAFETY: the pointers are to `into` and to a timespec that lives until the call returns; no signal mask.
+        // The call is made by its number, since C libraries before 2.35 have no function for it. SAFETY: the pointers
+        // are to `into` and to a timespec that lives until the call returns; no signal mask.
         let found = unsafe {
             libc::syscall(
                 libc::SYS_epoll_pwait2,
@@ -153,7 +153,8 @@ impl Alarm {
         Ok(Alarm { fd: own(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) })? })
     }
 
-    /// Sets it to a time of the monotonic clock (at once when that has passed), or switches it off.
+    /// Sets the alarm to a time of the monotonic clock, or switches it off. The alarm goes off at once for a time in
+    /// the past.
     ///
     /// # Errors
     /// Returns the error of `timerfd_settime`, which no time of the monotonic clock gives.

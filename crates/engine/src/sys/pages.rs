@@ -1,19 +1,19 @@
-//! Memory of its own pages.
+//! Memory on pages of its own.
 
 use std::io;
 use std::ptr::{self, NonNull};
 
-/// Zeroed memory of its own pages, which take no room until they are touched.
+/// Zeroed memory on pages of its own, which take no physical memory until they are touched.
 pub struct Pages {
     begin: NonNull<u8>,
     len_bytes: usize,
 }
 
 impl Pages {
-    /// At least so many bytes, and not none.
+    /// Memory of at least `len_bytes` bytes, which is above 0.
     ///
     /// # Errors
-    /// Returns the error of `mmap`: ENOMEM when the memory is not to be had, EINVAL for 0 bytes.
+    /// Returns the error of `mmap`: ENOMEM when there is too little memory, EINVAL for 0 bytes.
     pub fn new(len_bytes: usize) -> io::Result<Pages> {
         let (protection, flags) =
             (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);

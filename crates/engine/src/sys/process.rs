@@ -1,4 +1,4 @@
-//! What the system allows this process and its threads: CPUs, limits, memory, standard output.
+//! The process and its threads: CPUs, CPU time, limits, memory, standard output.
 
 use std::ffi::c_int;
 use std::fs;
@@ -10,12 +10,12 @@ use pummel_logic::time::{Nanos, SECOND};
 
 use super::check;
 
-/// CPU time, split as the kernel splits it.
+/// CPU time, split into user and system time as by the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTime {
-    /// Spent in our own code.
+    /// Nanoseconds in user code.
     pub user_ns: Nanos,
-    /// Spent in the kernel for us.
+    /// Nanoseconds in the kernel.
     pub system_ns: Nanos,
 }
 
@@ -73,7 +73,7 @@ pub fn allowed_cpus() -> io::Result<Vec<usize>> {
     Ok((0..CPUS_MAX).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect())
 }
 
-/// Number of CPUs that the machine has in use, whether this process may run on them or not.
+/// Number of online CPUs of the machine, whether or not this process may run on them.
 pub fn online_cpus() -> usize {
     // SAFETY: sysconf takes a plain number.
     let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
@@ -90,7 +90,7 @@ pub fn sharpen_timers() -> io::Result<()> {
     Ok(())
 }
 
-/// Raises the soft limit of open descriptors to `needed` where it is below.
+/// Raises the soft limit of open descriptors to `needed` if it is lower.
 ///
 /// # Errors
 /// Returns the number of descriptors that the system allows this process, when that is below `needed`.
@@ -116,8 +116,8 @@ fn limit(resource: libc::__rlimit_resource_t) -> (u64, u64) {
     (limit.rlim_cur, limit.rlim_max)
 }
 
-/// The most memory that the process ever held (VmHWM of /proc/self/status); getrusage is no use here, since it starts
-/// with the parent's. `None` where /proc is not mounted.
+/// The most memory that the process ever held, in bytes (VmHWM of /proc/self/status); `None` where /proc is not
+/// mounted. The figure of getrusage begins with that of the parent process.
 pub fn peak_rss_bytes() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -160,10 +160,10 @@ static LOOK_AT_STDOUT: extern "C" fn() = {
     look_at_stdout
 };
 
-/// Whether what is written to standard output arrives somewhere.
+/// Checks that standard output can be written to.
 ///
 /// # Errors
-/// EBADF when standard output was closed, or open for reading alone, when the process began.
+/// Returns EBADF when standard output was closed, or open for reading alone, when the process began.
 pub fn check_stdout() -> io::Result<()> {
     match NO_STDOUT.load(Ordering::Relaxed) {
         true => Err(io::Error::from_raw_os_error(libc::EBADF)),
@@ -171,8 +171,8 @@ pub fn check_stdout() -> io::Result<()> {
     }
 }
 
-/// Lets a system call of the calling thread, and of threads that it starts, fail with this error from now on: a filter
-/// as containers have it.
+/// Makes a system call of the calling thread, and of threads that it starts, fail with this error, by a filter as
+/// containers have it.
 ///
 /// # Errors
 /// Returns the error of `prctl`: EINVAL when the kernel has no filters of system calls.

@@ -19,15 +19,15 @@ extern "C" fn handle_interrupt(_signal: c_int) {
     }
 }
 
-/// A terminal that goes away may say so more than once, which is no second wish.
+/// Counts SIGHUP. A terminal that is gone may send it more than once, which is no second request to end.
 extern "C" fn handle_hang_up(_signal: c_int) {
     INTERRUPTS.fetch_max(1, Ordering::Relaxed);
 }
 
-/// From now on SIGINT (Ctrl-C), SIGTERM and SIGHUP (the terminal is gone; unless it is ignored, as nohup has it) raise the
-/// returned counter instead of ending the process; a second one of the first two ends it at once with status 130. System
-/// calls that wait are cut short by the signal. A file that becomes larger than this process may make one is an error of
-/// writing from now on, and not the end of the process.
+/// Makes SIGINT (Ctrl-C), SIGTERM and SIGHUP (the terminal is gone) raise a counter instead of ending the process. A
+/// second SIGINT or SIGTERM ends the process at once with status 130. SIGHUP stays ignored where it is, as under nohup.
+/// Waiting system calls are cut short by the signals. Writing beyond the limit of file sizes becomes an error and does
+/// not end the process.
 ///
 /// # Errors
 /// Returns the error of `sigaction` when the kernel does not take a handler.
@@ -46,12 +46,12 @@ pub fn on_interrupt() -> io::Result<&'static AtomicU32> {
     Ok(&INTERRUPTS)
 }
 
-/// How often this process was asked to end, since [`on_interrupt`] was called.
+/// How often the process was asked to end since [`on_interrupt`] was called.
 pub fn interrupts() -> u32 {
     INTERRUPTS.load(Ordering::Relaxed)
 }
 
-/// From now on a signal calls `handler`, or is ignored where there is none.
+/// Makes a signal call `handler`, or ignores the signal where there is none.
 fn set_action(signal: c_int, handler: Option<extern "C" fn(c_int)>) -> io::Result<()> {
     // SAFETY: sigaction is plain data, for which all zeroes is a value: no flags, an empty mask.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
@@ -71,8 +71,7 @@ mod tests {
         // SAFETY: raise() takes a plain number; the signal has a handler now.
         assert_eq!(unsafe { libc::raise(libc::SIGTERM) }, 0);
         assert_eq!(interrupts.load(Ordering::Relaxed), 1);
-        // A terminal that goes away then is no second wish to end at once.
-        // SAFETY: as above.
+        // SIGHUP after it is no second request to end. SAFETY: as above.
         assert_eq!(unsafe { libc::raise(libc::SIGHUP) }, 0);
         assert_eq!(interrupts.load(Ordering::Relaxed), 1);
     }

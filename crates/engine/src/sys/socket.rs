@@ -1,4 +1,4 @@
-//! Sockets: made, set up, connected, sent to and received from.
+//! Sockets: their creation, options, connecting, sending and receiving.
 
 use std::ffi::{c_int, c_void};
 use std::io::{self, IoSlice};
@@ -53,7 +53,7 @@ pub fn bind(socket: BorrowedFd<'_>, address: &Address) -> io::Result<()> {
     Ok(())
 }
 
-/// Connects, or begins to (EINPROGRESS).
+/// Connects a socket, or begins to connect it (EINPROGRESS).
 ///
 /// # Errors
 /// Returns the error of `connect`: EINPROGRESS when the connection is being opened, ECONNREFUSED, ENETUNREACH and the
@@ -74,7 +74,7 @@ fn set_option<T>(socket: BorrowedFd<'_>, level: c_int, name: c_int, value: &T) -
     Ok(())
 }
 
-/// TCP_NODELAY: small segments leave at once.
+/// Sets TCP_NODELAY: small segments are sent at once.
 ///
 /// # Errors
 /// Returns the error of `setsockopt`: ENOPROTOOPT or EOPNOTSUPP when this kind of socket lacks the option.
@@ -82,7 +82,7 @@ pub fn set_nodelay(socket: BorrowedFd<'_>) -> io::Result<()> {
     set_option(socket, libc::IPPROTO_TCP, libc::TCP_NODELAY, &(1 as c_int))
 }
 
-/// SO_LINGER: how long closing waits for bytes to leave; 0 throws them away and sends a reset.
+/// Sets SO_LINGER: how many seconds closing waits for bytes to be sent. 0 discards the bytes and sends a reset.
 ///
 /// # Errors
 /// Returns the error of `setsockopt`: ENOPROTOOPT or EOPNOTSUPP when this kind of socket lacks the option.
@@ -91,7 +91,7 @@ pub fn set_linger(socket: BorrowedFd<'_>, seconds: u32) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_LINGER, &libc::linger { l_onoff: 1, l_linger: seconds })
 }
 
-/// SO_SNDBUF; the kernel doubles it and keeps it within its own bounds.
+/// Sets SO_SNDBUF in bytes. The kernel doubles the number and keeps it within its own bounds.
 ///
 /// # Errors
 /// Returns the error of `setsockopt`: ENOPROTOOPT or EOPNOTSUPP when this kind of socket lacks the option.
@@ -100,7 +100,7 @@ pub fn set_send_buffer(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_SNDBUF, &bytes)
 }
 
-/// SO_RCVBUF; the kernel doubles it and keeps it within its own bounds.
+/// Sets SO_RCVBUF in bytes. The kernel doubles the number and keeps it within its own bounds.
 ///
 /// # Errors
 /// Returns the error of `setsockopt`: ENOPROTOOPT or EOPNOTSUPP when this kind of socket lacks the option.
@@ -109,7 +109,8 @@ pub fn set_receive_buffer(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> 
     set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &bytes)
 }
 
-/// IP_BIND_ADDRESS_NO_PORT: binding to port 0 takes no port yet, so that each destination has all ports to itself.
+/// Sets IP_BIND_ADDRESS_NO_PORT: binding to port 0 takes no port yet, so that all ports are available for each
+/// destination.
 ///
 /// # Errors
 /// Returns the error of `setsockopt`: ENOPROTOOPT or EOPNOTSUPP when this kind of socket lacks the option.
@@ -117,7 +118,7 @@ pub fn set_bind_address_no_port(socket: BorrowedFd<'_>) -> io::Result<()> {
     set_option(socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, &(1 as c_int))
 }
 
-/// SO_TIMESTAMPNS: the kernel says of received bytes when they came.
+/// Sets SO_TIMESTAMPNS: the kernel stamps received segments with the wall clock.
 ///
 /// # Errors
 /// Returns the error of `setsockopt`: ENOPROTOOPT or EOPNOTSUPP when this kind of socket lacks the option.
@@ -145,7 +146,8 @@ pub fn take_socket_error(socket: BorrowedFd<'_>) -> io::Result<i32> {
     Ok(error)
 }
 
-/// Sends what fits without waiting, and without a SIGPIPE. `parts` may be any number up to IOV_MAX (1024).
+/// Sends as many bytes as the socket takes without waiting, and without a SIGPIPE. Returns their number. `parts` may
+/// have up to IOV_MAX (1024) elements.
 ///
 /// # Errors
 /// Returns the error of the send: EAGAIN when the socket is full, EMSGSIZE for a datagram that is too long,
@@ -155,9 +157,9 @@ pub fn send(socket: BorrowedFd<'_>, parts: &[IoSlice<'_>]) -> io::Result<usize> 
     let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
     if let [part] = parts {
         let no_address = ptr::null::<libc::sockaddr>();
-        // By number: in a program with threads, the C library's function also looks twice whether this one is to be
-        // cancelled.
-        // SAFETY: the pointer and the length describe `part`; no address is given, of length 0.
+        // The call is made by its number, since the C library's function checks twice in a program with threads whether
+        // the thread is to be cancelled. SAFETY: the pointer and the length describe `part`; no address is given, of
+        // length 0.
         let sent = unsafe {
             libc::syscall(
                 libc::SYS_sendto,
@@ -180,10 +182,10 @@ pub fn send(socket: BorrowedFd<'_>, parts: &[IoSlice<'_>]) -> io::Result<usize> 
     check_len(unsafe { libc::sendmsg(socket.as_raw_fd(), &message, flags) })
 }
 
-/// Receives what is there without waiting; 0 is the end of the stream.
+/// Receives available bytes without waiting. Returns their number; 0 is the end of the stream.
 ///
 /// # Errors
-/// Returns the error of the receive: EAGAIN when nothing is there, ECONNRESET and the like when the connection is
+/// Returns the error of the receive: EAGAIN when no byte is available, ECONNRESET and the like when the connection is
 /// broken.
 #[inline]
 pub fn receive(socket: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
@@ -196,11 +198,11 @@ pub fn receive(socket: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
 #[repr(C, align(8))]
 struct Control([MaybeUninit<u8>; 64]);
 
-/// Receives what is there without waiting, with the wall time at which the kernel received the newest segment of it,
-/// where the socket has [`set_receive_stamps`]. 0 bytes is the end of the stream.
+/// Receives available bytes without waiting. Returns their number, and the wall time at which the kernel received their
+/// newest segment if the socket has [`set_receive_stamps`]. 0 bytes is the end of the stream.
 ///
 /// # Errors
-/// Returns the error of the receive: EAGAIN when nothing is there, ECONNRESET and the like when the connection is
+/// Returns the error of the receive: EAGAIN when no byte is available, ECONNRESET and the like when the connection is
 /// broken.
 #[inline]
 pub fn receive_stamped(socket: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<(usize, Option<Nanos>)> {
@@ -212,8 +214,8 @@ pub fn receive_stamped(socket: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<(u
     message.msg_iovlen = 1;
     message.msg_control = ptr::from_mut(&mut control).cast();
     message.msg_controllen = size_of::<Control>() as _;
-    // By number, as in `send`.
-    // SAFETY: `message` describes `into` and `control`, which live until the call returns.
+    // The call is made by its number, as in `send`. SAFETY: `message` describes `into` and `control`, which live until
+    // the call returns.
     let received = unsafe {
         libc::syscall(libc::SYS_recvmsg, socket.as_raw_fd(), ptr::from_mut(&mut message), libc::MSG_DONTWAIT)
     };

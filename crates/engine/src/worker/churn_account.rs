@@ -1,4 +1,4 @@
-//! The account of clients that come and go: what each request and reply weighed, beside what all runs measure.
+//! The account of clients that come and go: the bytes of each request and reply, beside what all runs measure.
 
 use pummel_logic::connection::inflight::CheckState;
 use pummel_logic::connection::session::{Answer, Stamp};
@@ -6,26 +6,26 @@ use pummel_logic::measure::churn::{Churn, ChurnReply, Ended};
 use pummel_logic::time::NEVER;
 use pummel_logic::workload::sequence::Weight;
 
-/// One worker's account.
+/// The account of one worker.
 #[derive(Debug)]
 pub struct ChurnAccount {
-    /// What it comes to.
+    /// The counts so far.
     pub churn: Churn,
-    /// What requests weigh, where that is known.
+    /// The sizes of requests, where they are known.
     weight: Option<Weight>,
-    /// Bytes of the reply that is handed over next.
+    /// Bytes of the reply whose request ends next.
     pub reply_bytes: u64,
-    /// The request that is handed over next was not sent whole.
+    /// The request that ends next was not sent whole.
     pub cut: bool,
 }
 
 impl ChurnAccount {
-    /// An empty one.
+    /// An empty account.
     pub fn new(weight: Option<Weight>) -> ChurnAccount {
         ChurnAccount { churn: Churn::default(), weight, reply_bytes: 0, cut: false }
     }
 
-    /// A request ended.
+    /// Counts a request that has ended.
     pub fn answer(&mut self, answer: &Answer<'_>) {
         let ticket = answer.ticket;
         let cut = std::mem::take(&mut self.cut);

@@ -1,4 +1,4 @@
-//! How connections are opened: the queue, the call to the backend, and the handshake that is sent first.
+//! The opening of connections: the queue, the call to the backend, and the handshake that is sent first.
 
 use std::io::IoSlice;
 
@@ -7,13 +7,14 @@ use pummel_logic::protocol::Codec;
 use pummel_logic::time::Nanos;
 
 use crate::backend::Backend;
-use crate::worker::connections::State;
+use crate::worker::connections::ConnectionState;
 use crate::worker::opening::{OPENING_TURN, retry_pause};
 use crate::worker::setup::Endpoint;
 use crate::worker::state::WorkerState;
 
 impl<C: Codec> WorkerState<C> {
-    /// Has a lane of a client opened when it is its turn, after the pause that its failures demand.
+    /// Puts a lane of a client into the queue of connections to be opened, after the pause that its earlier failures
+    /// demand.
     pub fn enqueue(&mut self, number: usize, lane: Lane, now: Nanos) {
         let slot = number * self.lanes + usize::from(lane);
         let connection = &mut self.connections[slot];
@@ -26,22 +27,22 @@ impl<C: Codec> WorkerState<C> {
         }
     }
 
-    /// Opens what waits to be opened, as many connections at a time as is good.
+    /// Begins to open queued connections, within the limits of connections per turn and under way.
     pub fn open_queued(&mut self, backend: &mut impl Backend, now: Nanos) {
         for _ in 0..OPENING_TURN {
             let Some(id) = self.openings.begin_next(now) else { return };
             let slot = id.slot as usize;
             let connection = &self.connections[slot];
             let attempt = connection.history.attempt;
-            let is_waiting = connection.is(id) && connection.state() == State::Queued;
+            let is_waiting = connection.is(id) && connection.state() == ConnectionState::Queued;
             if !is_waiting || !self.dial(slot, attempt, backend.now(), now, backend) {
                 self.openings.end_one();
             }
         }
     }
 
-    /// Tells the backend at `at` to open a connection, by its server's address number `attempt`. The attempt times out
-    /// as if it had begun at `since`. Returns whether the connection was one to be opened.
+    /// Tells the backend at `at` to open a connection to its server's address number `attempt`. The attempt times out
+    /// as if it had begun at `since`. Returns whether the connection was in a state to be opened.
     pub fn dial(
         &mut self,
         slot: usize,
@@ -64,7 +65,7 @@ impl<C: Codec> WorkerState<C> {
         true
     }
 
-    /// Says on new connections what is said before the first request.
+    /// Sends the handshake on new connections.
     pub fn send_handshakes(&mut self, backend: &mut impl Backend) {
         for id in self.openings.take_called() {
             let connection = &mut self.connections[id.slot as usize];

@@ -11,7 +11,7 @@ use crate::worker::opening::PendingHandshake;
 
 /// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum ConnectionState {
     /// The connection is not open, and nothing is done to open it.
     Closed,
     /// The connection waits for its turn to be opened.
@@ -28,7 +28,7 @@ pub enum State {
 
 /// What happens to a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum ConnectionChange {
     /// The client asks for the connection, which has to wait for its turn.
     Enqueue,
     /// The backend is told to open the connection.
@@ -47,79 +47,87 @@ pub enum Change {
     Close,
 }
 
-impl State {
+impl ConnectionState {
     /// The state after `change`; `None` where the change means nothing in this state and is ignored.
     #[inline(always)]
-    pub const fn after(self, change: Change) -> Option<State> {
+    pub const fn after(self, change: ConnectionChange) -> Option<ConnectionState> {
         match (self, change) {
-            (State::Closed, Change::Enqueue) => Some(State::Queued),
-            (State::Closed | State::Queued, Change::Dial) => Some(State::Opening),
-            (State::Opening, Change::Shake) => Some(State::Handshake),
-            (State::Opening | State::Handshake, Change::Open) => Some(State::Open),
-            (State::Opening | State::Handshake, Change::Retry) => Some(State::Queued),
-            (State::Open, Change::Fill) => Some(State::Full),
-            (State::Full, Change::Drain) => Some(State::Open),
-            (_, Change::Close) => Some(State::Closed),
+            (ConnectionState::Closed, ConnectionChange::Enqueue) => Some(ConnectionState::Queued),
+            (ConnectionState::Closed | ConnectionState::Queued, ConnectionChange::Dial) => {
+                Some(ConnectionState::Opening)
+            }
+            (ConnectionState::Opening, ConnectionChange::Shake) => Some(ConnectionState::Handshake),
+            (ConnectionState::Opening | ConnectionState::Handshake, ConnectionChange::Open) => {
+                Some(ConnectionState::Open)
+            }
+            (ConnectionState::Opening | ConnectionState::Handshake, ConnectionChange::Retry) => {
+                Some(ConnectionState::Queued)
+            }
+            (ConnectionState::Open, ConnectionChange::Fill) => Some(ConnectionState::Full),
+            (ConnectionState::Full, ConnectionChange::Drain) => Some(ConnectionState::Open),
+            (_, ConnectionChange::Close) => Some(ConnectionState::Closed),
             _ => None,
         }
     }
 
-    /// Whether the connection is on its way: the backend was told to open it, and it takes no request yet.
+    /// Whether the connection is being opened: the backend was told to open it, and it takes no request yet.
     pub const fn is_opening(self) -> bool {
-        matches!(self, State::Opening | State::Handshake)
+        matches!(self, ConnectionState::Opening | ConnectionState::Handshake)
     }
 }
 
-impl Change {
-    /// Whether the slot has another connection after this change, so that what comes late for the one before is dropped.
+impl ConnectionChange {
+    /// Whether the slot has another connection after this change, so that late events of the connection before are
+    /// dropped.
     const fn renews(self) -> bool {
-        matches!(self, Change::Dial | Change::Retry | Change::Close)
+        matches!(self, ConnectionChange::Dial | ConnectionChange::Retry | ConnectionChange::Close)
     }
 }
 
-/// One connection: first what each send and each reply touches, then what only its opening and its end touch.
+/// One connection. The fields that each send and each reply touch stand before those that only its opening and its end
+/// touch.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Connection<C> {
-    /// What waits to be sent on it, and what it owes.
+    /// The bytes that wait to be sent, and the requests that are outstanding.
     pub session: Session<C>,
     generation: u32,
     /// Index of its client in the worker.
     pub client: u32,
-    /// Which of its client's lanes it is.
+    /// Which of its client's lanes the connection is.
     pub lane: Lane,
-    state: State,
-    /// The timing wheel has an entry for it.
+    state: ConnectionState,
+    /// The timing wheel has an entry for the slot.
     pub in_wheel: bool,
-    /// Its server has answered on it since it was opened.
+    /// The server has replied since the connection was opened.
     pub answered: bool,
-    /// Its outbox has reached its limit while its socket was full, and it was not relieved since.
+    /// The outbox has reached its limit while the socket was full, and was not relieved since.
     pub congested: bool,
-    /// How often it was opened, and failed to open.
-    pub history: History,
-    /// When the backend was told to open it.
+    /// The earlier attempts to open the connection.
+    pub history: AttemptHistory,
+    /// When the backend was told to open the connection.
     opening_since: Nanos,
-    /// How far the handshake has come; only in [`State::Handshake`].
+    /// How far the handshake has come; only in [`ConnectionState::Handshake`].
     handshake: Option<Box<PendingHandshake>>,
 }
 
-/// What is remembered of a connection's earlier attempts.
+/// The earlier attempts to open a connection.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct History {
+pub struct AttemptHistory {
     /// Which of the server's addresses is tried next.
     pub attempt: u32,
     /// Failed attempts to open the connection since it was open.
     pub failures: u32,
-    /// How often in a row its server closed the connection without having answered on it.
+    /// How often in a row the server closed the connection without having replied on it.
     pub failures_without_reply: u32,
     /// The connection was open once.
     pub opened: bool,
-    /// This worker closed the connection between two phases, because its answers would have come in the next one: its
-    /// next opening is no reconnection.
+    /// This worker closed the connection between two phases, because its replies would have arrived in the next phase.
+    /// The next opening is no reconnection.
     pub closed_between_phases: bool,
 }
 
-impl History {
+impl AttemptHistory {
     /// How many failures in a row decide how long a new attempt waits.
     pub fn failures_in_a_row(&self) -> u32 {
         self.failures.max(self.failures_without_reply)
@@ -140,11 +148,11 @@ impl<C: Codec> Connection<C> {
             generation: 0,
             client: (slot / lanes) as u32,
             lane: (slot % lanes) as Lane,
-            state: State::Closed,
+            state: ConnectionState::Closed,
             in_wheel: false,
             answered: false,
             congested: false,
-            history: History::default(),
+            history: AttemptHistory::default(),
             opening_since: 0,
             handshake: None,
         }
@@ -156,45 +164,46 @@ impl<C: Codec> Connection<C> {
         self
     }
 
-    /// Whether it takes no request before its socket has taken bytes.
+    /// Whether the connection takes no request until its socket takes bytes.
     pub fn is_congested(&self) -> bool {
-        self.state == State::Full && self.session.waiting_bytes() > OUTBOX_MAX_BYTES
+        self.state == ConnectionState::Full && self.session.waiting_bytes() > OUTBOX_MAX_BYTES
     }
 }
 
 impl<C> Connection<C> {
-    /// Its state.
+    /// The state of the connection.
     #[inline(always)]
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> ConnectionState {
         self.state
     }
 
-    /// Its name, given its slot. A list that outlives a turn holds this name and not the slot alone.
+    /// The identity of the connection, given its slot. A list that outlives a turn holds this identity and not the slot
+    /// alone.
     #[inline(always)]
     pub fn id(&self, slot: usize) -> ConnId {
         ConnId { slot: slot as u32, generation: self.generation }
     }
 
-    /// Whether the connection in this slot is still the one that is meant.
+    /// Whether the connection in this slot is still the connection with this identity.
     #[inline(always)]
     pub fn is(&self, id: ConnId) -> bool {
         self.generation == id.generation
     }
 
-    /// Since when it is being opened; `None` where it is not.
+    /// Since when the connection is being opened; `None` where it is not being opened.
     pub fn opening_since(&self) -> Option<Nanos> {
         self.state.is_opening().then_some(self.opening_since)
     }
 
-    /// The handshake that its server has not agreed to yet, if there is one.
+    /// The handshake that the server has not agreed to yet, if there is one.
     pub fn handshake_mut(&mut self) -> Option<&mut PendingHandshake> {
         self.handshake.as_deref_mut()
     }
 
-    /// Changes the state, which nothing else does, and gives the slot a new generation where another connection begins
-    /// or this one ends. Returns the state before; `None` where the change is ignored.
+    /// Changes the state. No other function does. Gives the slot a new generation where another connection begins or
+    /// this one ends. Returns the state before; `None` where the change is ignored.
     #[inline(always)]
-    fn change(&mut self, change: Change) -> Option<State> {
+    fn change(&mut self, change: ConnectionChange) -> Option<ConnectionState> {
         let next = self.state.after(change)?;
         if change.renews() {
             self.generation = self.generation.wrapping_add(1);
@@ -203,31 +212,33 @@ impl<C> Connection<C> {
         Some(std::mem::replace(&mut self.state, next))
     }
 
-    /// The connection is to be opened when it is its turn. Returns whether it was closed until now.
+    /// Queues the connection to be opened. Returns whether the connection was closed before.
     pub fn enqueue(&mut self) -> bool {
-        self.change(Change::Enqueue).is_some()
+        self.change(ConnectionChange::Enqueue).is_some()
     }
 
-    /// The backend is about to be told at `at` to open the connection. Returns whether that is possible.
+    /// Notes that the backend is told at `at` to open the connection. Returns whether the connection can be opened in
+    /// its state.
     pub fn dial(&mut self, at: Nanos) -> bool {
-        let dialled = self.change(Change::Dial).is_some();
+        let dialled = self.change(ConnectionChange::Dial).is_some();
         if dialled {
             self.opening_since = at;
         }
         dialled
     }
 
-    /// The server has taken the connection, and has to agree to `handshake`. Ignored where the connection is not being opened.
+    /// Begins `handshake` on the connection, which the server has taken. Ignored where the connection is not being
+    /// opened.
     pub fn shake(&mut self, handshake: Box<PendingHandshake>) {
-        if self.change(Change::Shake).is_some() {
+        if self.change(ConnectionChange::Shake).is_some() {
             self.handshake = Some(handshake);
         }
     }
 
-    /// The connection can be used. Returns since when it was being opened; `None`, and nothing changes, where it was
-    /// not.
+    /// Marks the connection as open. Returns since when it was being opened; `None`, without a change, where it was not
+    /// being opened.
     pub fn open(&mut self) -> Option<Nanos> {
-        self.change(Change::Open)?;
+        self.change(ConnectionChange::Open)?;
         self.handshake = None;
         (self.answered, self.history.failures) = (false, 0);
         Some(self.opening_since)
@@ -236,32 +247,33 @@ impl<C> Connection<C> {
     /// The socket took fewer bytes than it was offered.
     #[inline(always)]
     pub fn fill(&mut self) {
-        self.change(Change::Fill);
+        self.change(ConnectionChange::Fill);
     }
 
     /// The socket takes bytes again.
     #[inline(always)]
     pub fn drain(&mut self) {
-        self.change(Change::Drain);
+        self.change(ConnectionChange::Drain);
     }
 
-    /// The attempt failed, and the connection waits to be opened by another address.
+    /// Queues the connection again after a failed attempt, to be opened by another address.
     pub fn retry(&mut self) {
-        self.change(Change::Retry);
+        self.change(ConnectionChange::Retry);
     }
 
-    /// The connection is not there any more, or never came to be. Returns the state before.
-    pub fn close(&mut self) -> State {
-        self.change(Change::Close).unwrap_or(State::Closed)
+    /// Closes the connection, or gives up the attempt to open it. Returns the state before.
+    pub fn close(&mut self) -> ConnectionState {
+        self.change(ConnectionChange::Close).unwrap_or(ConnectionState::Closed)
     }
 
-    /// Closes the connection and forgets its failures, for a client that begins anew. Returns the state before.
-    pub fn reset(&mut self) -> State {
-        self.history = History { attempt: self.history.attempt, ..History::default() };
+    /// Closes the connection and forgets its failures, for the next client of the slot. Returns the state before.
+    pub fn reset(&mut self) -> ConnectionState {
+        self.history = AttemptHistory { attempt: self.history.attempt, ..AttemptHistory::default() };
         self.close()
     }
 
-    /// The open connection ends, by its server's will where `by_server`: counts whether that was without a reply.
+    /// Counts the end of an open connection, which was the server's doing if `by_server` is set, and whether it was
+    /// without a reply.
     pub fn note_end(&mut self, by_server: bool) {
         match by_server {
             _ if self.answered => self.history.failures_without_reply = 0,
@@ -281,21 +293,21 @@ mod tests {
     use super::*;
     use crate::worker::opening::Openings;
 
-    const CHANGES: [Change; 8] = [
-        Change::Enqueue,
-        Change::Dial,
-        Change::Shake,
-        Change::Open,
-        Change::Fill,
-        Change::Drain,
-        Change::Retry,
-        Change::Close,
+    const CHANGES: [ConnectionChange; 8] = [
+        ConnectionChange::Enqueue,
+        ConnectionChange::Dial,
+        ConnectionChange::Shake,
+        ConnectionChange::Open,
+        ConnectionChange::Fill,
+        ConnectionChange::Drain,
+        ConnectionChange::Retry,
+        ConnectionChange::Close,
     ];
 
     /// The next state for every state and every change, in the order of `CHANGES`; `None`: ignored.
     #[rustfmt::skip]
-    const TABLE: [(State, [Option<State>; 8]); 6] = {
-        use State::{Closed, Full, Handshake, Open, Opening, Queued};
+    const TABLE: [(ConnectionState, [Option<ConnectionState>; 8]); 6] = {
+        use ConnectionState::{Closed, Full, Handshake, Open, Opening, Queued};
         //           Enqueue       Dial           Shake            Open        Fill        Drain       Retry         Close
         [
             (Closed, [Some(Queued), Some(Opening), None,            None,       None,       None,       None,         Some(Closed)]),
@@ -307,7 +319,7 @@ mod tests {
         ]
     };
 
-    fn connection(state: State) -> Connection<Text> {
+    fn connection(state: ConnectionState) -> Connection<Text> {
         Connection { state, ..Connection::new(3, 2, 1) }
     }
 
@@ -325,7 +337,7 @@ mod tests {
 
     #[test]
     fn a_name_outlives_its_connection_and_never_means_another_one() {
-        let renewing = [Change::Dial, Change::Retry, Change::Close];
+        let renewing = [ConnectionChange::Dial, ConnectionChange::Retry, ConnectionChange::Close];
         for (state, nexts) in TABLE {
             for (change, next) in CHANGES.into_iter().zip(nexts) {
                 let mut connection = connection(state);
@@ -341,15 +353,15 @@ mod tests {
     fn the_handshake_ends_with_its_state() {
         let handshake = Handshake::resp2(None, 1);
         let mut openings = Openings::new(Arc::new(handshake), 1);
-        for end in [Change::Open, Change::Retry, Change::Close] {
-            let mut connection = connection(State::Opening);
+        for end in [ConnectionChange::Open, ConnectionChange::Retry, ConnectionChange::Close] {
+            let mut connection = connection(ConnectionState::Opening);
             let pending = openings.handshake(connection.id(3)).expect("there is something to say");
             connection.shake(pending);
             assert!(connection.handshake_mut().is_some());
             match end {
-                Change::Open => assert!(connection.open().is_some()),
-                Change::Retry => connection.retry(),
-                _ => assert_eq!(connection.close(), State::Handshake),
+                ConnectionChange::Open => assert!(connection.open().is_some()),
+                ConnectionChange::Retry => connection.retry(),
+                _ => assert_eq!(connection.close(), ConnectionState::Handshake),
             }
             assert!(connection.handshake_mut().is_none(), "{end:?}");
         }

@@ -1,53 +1,61 @@
-//! Deadlines of many connections at the cost of none: each stands in a coarse wheel at most once.
+//! The deadlines of connections, in a coarse timing wheel in which each connection is at most once.
 //!
-//! A connection enters when it begins to owe something and is looked at again when its slot comes up; by then its
-//! oldest request is usually answered and the next deadline lies further ahead, so a connection is visited once per
-//! timeout and not once per request.
+//! A connection enters the wheel with its first outstanding request and is checked when its slot of the wheel comes up.
+//! By then its oldest request is usually answered and the next deadline lies further ahead, so that a connection is
+//! visited once per timeout and not once per request.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use pummel_logic::time::{NEVER, Nanos};
 
-/// Slots of the wheel; a deadline further ahead is looked at early and entered again.
+/// Slots of the wheel. A deadline beyond them is checked early and entered again.
 const SLOTS: usize = 128;
 
-/// A timeout is divided into so many ticks, so it ends at most that fraction late.
+/// Ticks of a timeout, which ends at most one tick late.
 const TICKS_PER_TIMEOUT: Nanos = 64;
 
-/// A wheel of connection numbers.
+/// A timing wheel of connections, by their slots.
 #[derive(Debug)]
-pub struct Wheel {
+pub struct TimingWheel {
     tick_ns: Nanos,
-    /// Number of the tick that is looked at next, and when that is.
+    /// Number of the next tick.
     cursor: u64,
     turn_at: Nanos,
     slots: Vec<Vec<u32>>,
     count: usize,
-    /// The first tick from `cursor` on with a connection in it; no tick when there is none.
+    /// The first tick from `cursor` on with a connection in it; [`NONE`] when there is none.
     first: u64,
-    /// Deadlines in order, where each is to be looked at when it comes and not some time after it.
+    /// All deadlines in order, where each is checked to the nanosecond.
     exact: Option<BinaryHeap<Reverse<(Nanos, u32)>>>,
 }
 
-/// No tick.
+/// The number that stands for no tick.
 const NONE: u64 = u64::MAX;
 
-impl Wheel {
-    /// A wheel for deadlines of about `timeout` ahead of the clock, which reads `now`.
-    pub fn new(timeout: Nanos, now: Nanos) -> Wheel {
+impl TimingWheel {
+    /// A wheel for deadlines of about `timeout` nanoseconds ahead of the clock, which reads `now`.
+    pub fn new(timeout: Nanos, now: Nanos) -> TimingWheel {
         let tick_ns = (timeout / TICKS_PER_TIMEOUT).max(1);
         let slots = vec![Vec::new(); SLOTS];
-        Wheel { tick_ns, cursor: now / tick_ns, turn_at: now, slots, count: 0, first: NONE, exact: None }
+        TimingWheel {
+            tick_ns,
+            cursor: now / tick_ns,
+            turn_at: now,
+            slots,
+            count: 0,
+            first: NONE,
+            exact: None,
+        }
     }
 
-    /// One for deadlines that are kept to the nanosecond, at the price of an order: for connections that time out one by
-    /// one, and that runs count.
-    pub fn exact() -> Wheel {
-        Wheel { turn_at: NEVER, exact: Some(BinaryHeap::new()), ..Wheel::new(1, 0) }
+    /// A wheel whose deadlines are kept to the nanosecond, at the cost of a heap: for clients that come and go, whose
+    /// timeouts are counted one by one.
+    pub fn exact() -> TimingWheel {
+        TimingWheel { turn_at: NEVER, exact: Some(BinaryHeap::new()), ..TimingWheel::new(1, 0) }
     }
 
-    /// Enters a connection that is not in the wheel, to be looked at at `at` or up to a tick later.
+    /// Enters a connection that is not in the wheel, to be checked at `at` or up to a tick later.
     pub fn insert(&mut self, connection: u32, at: Nanos) {
         if let Some(deadlines) = &mut self.exact {
             deadlines.push(Reverse((at, connection)));
@@ -61,13 +69,13 @@ impl Wheel {
         self.first = self.first.min(tick);
     }
 
-    /// When [`Wheel::expire`] will have something to look at; [`NEVER`] when the wheel is empty.
+    /// When [`TimingWheel::expire`] next takes out a connection; [`NEVER`] when the wheel is empty.
     #[inline]
     pub fn next(&self) -> Nanos {
         if self.first == NONE { NEVER } else { self.first.saturating_mul(self.tick_ns) }
     }
 
-    /// Takes out every connection whose time has come, at the end of `expired`.
+    /// Moves every connection whose deadline has come to the end of `expired`.
     #[inline]
     pub fn expire(&mut self, now: Nanos, expired: &mut Vec<u32>) {
         if now >= self.turn_at {
@@ -75,7 +83,7 @@ impl Wheel {
         }
     }
 
-    /// Turns the wheel to where it is to be at `now`.
+    /// Turns the wheel to `now`.
     #[inline(never)]
     fn turn(&mut self, now: Nanos, expired: &mut Vec<u32>) {
         if let Some(deadlines) = &mut self.exact {
@@ -115,7 +123,7 @@ mod tests {
 
     #[test]
     fn an_exact_one_hands_over_each_deadline_when_it_comes() {
-        let mut wheel = Wheel::exact();
+        let mut wheel = TimingWheel::exact();
         assert_eq!(wheel.next(), NEVER);
         for (connection, at) in [(1, 7_000), (2, 5_000), (3, 5_001)] {
             wheel.insert(connection, at);
@@ -125,7 +133,7 @@ mod tests {
         assert_eq!((expired(&mut wheel, 9_000), wheel.next()), (vec![1], NEVER));
     }
 
-    fn expired(wheel: &mut Wheel, now: Nanos) -> Vec<u32> {
+    fn expired(wheel: &mut TimingWheel, now: Nanos) -> Vec<u32> {
         let mut list = Vec::new();
         wheel.expire(now, &mut list);
         list.sort_unstable();
@@ -134,7 +142,7 @@ mod tests {
 
     #[test]
     fn nothing_expires_early_and_nothing_later_than_a_tick() {
-        let mut wheel = Wheel::new(6400, 1_000_000);
+        let mut wheel = TimingWheel::new(6400, 1_000_000);
         wheel.insert(1, 1_006_400);
         wheel.insert(2, 1_003_250);
         assert!(expired(&mut wheel, 1_003_249).is_empty());
@@ -146,7 +154,7 @@ mod tests {
 
     #[test]
     fn the_next_look_is_never_later_than_a_tick_after_the_earliest_deadline() {
-        let mut wheel = Wheel::new(64_000, 0);
+        let mut wheel = TimingWheel::new(64_000, 0);
         wheel.insert(7, 64_000);
         wheel.insert(8, 32_500);
         assert!((32_500..=33_500).contains(&wheel.next()));
@@ -156,7 +164,7 @@ mod tests {
 
     #[test]
     fn deadlines_beyond_the_horizon_are_looked_at_early_and_a_long_pause_loses_none() {
-        let mut wheel = Wheel::new(64, 0);
+        let mut wheel = TimingWheel::new(64, 0);
         wheel.insert(1, 1_000_000);
         assert_eq!(expired(&mut wheel, 200), [1], "looked at early, to be entered again");
         wheel.insert(1, 1_000_000);

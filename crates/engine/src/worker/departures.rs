@@ -1,36 +1,38 @@
-//! The ends of clients that come and go, one by one.
+//! The departures of clients that come and go, one by one.
 
 use std::collections::HashMap;
 
-use crate::worker::messages::{Departure, Trouble};
+use crate::worker::messages::Departure;
+use crate::worker::trouble::Trouble;
 
-/// Ends that are handed over together.
+/// Departures that are handed over together.
 const DEPARTURES: usize = 1024;
 
-/// What one worker writes down of them.
+/// The departures that one worker has not handed over yet.
 #[derive(Debug, Default)]
 pub struct Departures {
     list: Vec<Departure>,
-    /// What went wrong last, until it is known whose trouble it is.
+    /// The last trouble, until the slot of its connection is known.
     last: Option<Trouble>,
-    /// The troubles of clients whose ends are not reported yet, by their slot.
+    /// The troubles of clients whose departures are not reported yet, by slot.
     troubles: HashMap<usize, Trouble>,
 }
 
 impl Departures {
-    /// Something went wrong with a connection.
+    /// Notes the trouble of a connection whose slot is not known yet.
     pub fn note(&mut self, trouble: &Trouble) {
         self.last = Some(trouble.clone());
     }
 
-    /// It was the connection in this slot.
+    /// Notes that the last trouble was that of the connection in `slot`.
     pub fn failed(&mut self, slot: usize) {
         if let Some(trouble) = self.last.take() {
             self.troubles.insert(slot, trouble);
         }
     }
 
-    /// The client in this slot is gone. Returns the ends that were not handed over yet, when they are many.
+    /// Adds the departure of the client in `slot`. Returns all departures since the last call that returned some, when
+    /// there are enough to hand over.
     pub fn add(&mut self, slot: usize, mut departure: Departure) -> Option<Vec<Departure>> {
         let trouble = self.troubles.remove(&slot);
         if let Some((_, known)) = &mut departure.failure {
@@ -40,7 +42,7 @@ impl Departures {
         (self.list.len() >= DEPARTURES).then(|| self.take())
     }
 
-    /// The ends since the last call.
+    /// Takes the departures that were not handed over yet.
     pub fn take(&mut self) -> Vec<Departure> {
         std::mem::take(&mut self.list)
     }

@@ -1,4 +1,4 @@
-//! How a worker takes in what happened on a connection.
+//! The handling of the events of connections.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use pummel_logic::protocol::{Codec, Fault};
 use pummel_logic::time::Nanos;
 
 use crate::backend::{ConnId, Event, Reason};
-use crate::worker::connections::State;
+use crate::worker::connections::ConnectionState;
 use crate::worker::population::Population;
 use crate::worker::state::{CloseCause, WorkerState};
 
-/// Takes in what happened on a connection; ignored where its slot is another's by then.
+/// Handles an event of a connection. The event is ignored where the slot has another connection by then.
 #[inline]
 pub fn handle<C: Codec>(
     state: &mut WorkerState<C>,
@@ -27,10 +27,10 @@ pub fn handle<C: Codec>(
         return;
     }
     match event {
-        Event::Received { bytes, .. } if connection.state() == State::Handshake => {
+        Event::Received { bytes, .. } if connection.state() == ConnectionState::Handshake => {
             handle_handshake(state, population, id, bytes, now)
         }
-        Event::Writable if connection.state() == State::Handshake => state.openings.call(id),
+        Event::Writable if connection.state() == ConnectionState::Handshake => state.openings.call(id),
         Event::Received { bytes, stamp, read } => {
             state.read_at = read;
             let chunk = Chunk { bytes, stamp, read };
@@ -43,7 +43,7 @@ pub fn handle<C: Codec>(
                         connection.answered = true;
                         state.silence.answered(state.endpoints[slot].server, read);
                     }
-                    // A codec may have asked something of its own.
+                    // A codec may have a request of its own to send.
                     if state.lanes > 1 && connection.session.has_output() {
                         state.to_flush.push(slot as u32);
                     }
@@ -78,8 +78,8 @@ pub fn handle<C: Codec>(
     }
 }
 
-/// Takes in what a server answers to the handshake. The connection counts as open when the server has agreed to
-/// everything.
+/// Handles a server's reply to the handshake. The connection counts as open when the server has agreed to the whole
+/// handshake.
 fn handle_handshake<C: Codec>(
     state: &mut WorkerState<C>,
     population: &mut Population,

@@ -1,5 +1,5 @@
-//! How connections time out: those whose deadline has come in the timing wheel are looked at, and given up if they are
-//! late.
+//! The timeouts of connections: a connection whose deadline has come in the timing wheel is checked, and given up if it
+//! is late.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use pummel_logic::protocol::{Codec, Fault};
 use pummel_logic::time::{NEVER, Nanos};
 
 use crate::backend::{Backend, Close, Reason};
-use crate::worker::connections::State;
-use crate::worker::messages::Trouble;
+use crate::worker::connections::ConnectionState;
 use crate::worker::population::Population;
 use crate::worker::state::{CloseCause, WorkerState};
+use crate::worker::trouble::Trouble;
 
-/// Looks at the connections whose time in the wheel has come, and gives up those that are late.
+/// Checks the connections whose deadline has come in the timing wheel, and gives up those that are late.
 #[inline]
 pub fn expire<C: Codec>(
     state: &mut WorkerState<C>,
@@ -44,7 +44,7 @@ fn expire_one<C: Codec>(
     let id = connection.id(slot);
     let opening_since = connection.opening_since();
     let deadline = match (connection.state(), opening_since) {
-        (State::Closed | State::Queued, _) => return,
+        (ConnectionState::Closed | ConnectionState::Queued, _) => return,
         (_, Some(since)) => since.saturating_add(timeout_ns),
         (_, None) => connection.session.deadline(timeout_ns),
     };
@@ -65,13 +65,13 @@ fn expire_one<C: Codec>(
         let reason = Reason { words, ..Reason::new(Fault::Timeout, 0) };
         return population.handle_closed(state, slot, reason, now);
     }
-    // The generator closed it, so that it is opened again whatever the limits say of servers that close.
+    // The generator closed the connection, so that it is opened again whatever the limits say of servers that close.
     state.reporter.lost(state.endpoints[slot].server, Trouble::TimedOut);
     population.lose(state, slot, CloseCause::TimedOut, true, now);
 }
 
-/// Over datagrams a late request harms no other: it alone is given up, and the connection stays, unless its server has
-/// been silent for too long.
+/// Gives up the late requests of a connection over datagrams. A late request delays no other there, so that the
+/// connection stays, unless its server has been silent for too long.
 fn give_up_overdue<C: Codec>(
     state: &mut WorkerState<C>,
     population: &mut Population,
@@ -88,7 +88,7 @@ fn give_up_overdue<C: Codec>(
         state.reporter.lost(server, Trouble::TimedOut);
         return population.lose(state, slot, CloseCause::TimedOut, false, now);
     }
-    // Flushing puts it into the wheel again.
+    // The next flush puts the connection into the timing wheel again.
     if state.lanes > 1 {
         state.to_flush.push(slot as u32);
     }

@@ -1,4 +1,5 @@
-//! What a load model decides while its clients are polled; the loop over clients is compiled for each model.
+//! The contract of a load model: what it decides while its clients are polled. The loop over clients is compiled for
+//! each model.
 
 use pummel_logic::client::Lane;
 use pummel_logic::time::Nanos;
@@ -7,13 +8,13 @@ use crate::backend::Backend;
 use crate::worker::replies::ReplyAccount;
 use crate::worker::state::WorkerState;
 
-/// A load model, as far as the loop over clients knows it.
+/// A load model, as the loop over clients sees it.
 pub trait LoadModel<C>: ReplyAccount {
-    /// A client wants this lane opened. Returns whether the client is polled on.
+    /// Handles a client's wish to open a lane. Returns whether the client is polled again in this turn.
     fn handle_open_wish(&mut self, state: &mut WorkerState<C>, client: usize, lane: Lane, now: Nanos)
     -> bool;
 
-    /// A client has nothing more to do in this phase.
+    /// Handles that a client has nothing left to do in this phase.
     fn handle_done(
         &mut self,
         state: &mut WorkerState<C>,

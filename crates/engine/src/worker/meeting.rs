@@ -1,35 +1,35 @@
-//! Where workers meet between phases, and agree on when the next one begins.
+//! The meeting of the workers between phases, at which they agree on when the next phase begins.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex};
 
 use pummel_logic::time::Nanos;
 
-/// A meeting point for a fixed number of workers, used again for every phase.
+/// A barrier for a fixed number of workers, used again for every phase.
 #[derive(Debug)]
 pub struct Meeting {
-    state: Mutex<State>,
+    state: Mutex<MeetingState>,
     changed: Condvar,
-    /// Every worker reads it in every turn, while others write to the state.
-    stopped: Apart<AtomicBool>,
+    /// Whether the run was stopped. Every worker reads it in every turn, while others write to the state.
+    stopped: CachePadded<AtomicBool>,
 }
 
-/// Something on cache lines of its own: two of 64 bytes, since processors fetch neighbours in pairs.
+/// A value on cache lines of its own: two of 64 bytes, since processors fetch neighbours in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Apart<T>(T);
+struct CachePadded<T>(T);
 
 #[derive(Debug, Default)]
-struct State {
+struct MeetingState {
     /// Workers that take part.
     workers: usize,
     arrived: usize,
     round: u64,
-    /// The latest time that anyone brought along.
+    /// The latest of the arrived workers' times.
     latest: Nanos,
-    /// Workers that cannot do anything more in the phase under way.
+    /// Workers that have nothing left to do in the phase under way.
     idle: usize,
-    /// The run has workers elsewhere, which are taken to go on.
+    /// The run has workers in other processes, which are assumed to go on.
     others: bool,
     /// All workers that arrived so far are able to go on.
     able: bool,
@@ -37,20 +37,24 @@ struct State {
 }
 
 impl Meeting {
-    /// A meeting point for `workers` workers.
+    /// A meeting for `workers` workers.
     pub fn new(workers: usize) -> Meeting {
-        let state = State { workers, able: true, ..State::default() };
-        Meeting { state: Mutex::new(state), changed: Condvar::new(), stopped: Apart(AtomicBool::new(false)) }
+        let state = MeetingState { workers, able: true, ..MeetingState::default() };
+        Meeting {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            stopped: CachePadded(AtomicBool::new(false)),
+        }
     }
 
-    /// The meeting of a run that may have workers in other processes as well, where `others` is set: a phase is then never
-    /// over because all workers here are idle.
+    /// The meeting of a run that has workers in other processes as well if `others` is set. A phase is then never over
+    /// because all workers here are idle.
     pub fn among_others(self, others: bool) -> Meeting {
         self.state.lock().unwrap_or_else(|broken| broken.into_inner()).others = others;
         self
     }
 
-    /// Waits for all workers. Each brings its clock's time and whether it can go on; all leave with the same answer:
+    /// Waits for all workers, each of which passes its clock's time and whether it can go on. Returns to all of them
     /// the latest of the times, or `None` when one of them cannot go on or the run was stopped.
     pub fn meet(&self, now: Nanos, able: bool) -> Option<Nanos> {
         let mut state = self.state.lock().unwrap_or_else(|broken| broken.into_inner());
@@ -67,35 +71,36 @@ impl Meeting {
         state.verdict
     }
 
-    /// A worker cannot do anything more in the phase under way: all its connections are lost. To be said once in a phase.
+    /// Notes that a worker has nothing left to do in the phase under way, since all its connections are lost. A worker
+    /// calls this once in a phase at most.
     pub fn fall_idle(&self, now: Nanos) {
         let mut state = self.state.lock().unwrap_or_else(|broken| broken.into_inner());
         state.idle += 1;
         state.latest = state.latest.max(now);
     }
 
-    /// Since when no worker has anything to do in the phase under way: the phase is over then, although its end has not
-    /// come. `None` as long as one worker goes on: the idle ones have to account for the time as well.
+    /// Since when no worker has anything left to do in the phase under way, which is then over before its end. `None`
+    /// as long as one worker goes on: the idle workers account for that time as well.
     pub fn all_idle(&self) -> Option<Nanos> {
         let state = self.state.lock().unwrap_or_else(|broken| broken.into_inner());
         (!state.others && state.idle + state.arrived >= state.workers).then_some(state.latest)
     }
 
-    /// Takes no part any more; the others cannot go on without.
+    /// Leaves the meeting for good and stops the run, since the other workers cannot go on without this one.
     pub fn leave(&self) {
         self.stop();
         let mut state = self.state.lock().unwrap_or_else(|broken| broken.into_inner());
-        // One that panics after it left says so twice.
+        // A worker that panics after it left calls this twice.
         state.workers = state.workers.saturating_sub(1);
         if state.arrived > 0 && state.arrived >= state.workers {
             self.release(&mut state);
         }
     }
 
-    /// All have arrived: tells them what comes, and begins the next round.
-    fn release(&self, state: &mut State) -> Option<Nanos> {
+    /// Releases all workers with their common result, and begins the next round.
+    fn release(&self, state: &mut MeetingState) -> Option<Nanos> {
         let verdict = (state.able && !self.is_stopped()).then_some(state.latest);
-        *state = State {
+        *state = MeetingState {
             workers: state.workers,
             arrived: 0,
             idle: 0,
@@ -109,7 +114,7 @@ impl Meeting {
         verdict
     }
 
-    /// Asks all workers to come to an end: no phase begins any more, and the one under way asks nothing more.
+    /// Stops the run: no phase begins any more, and the phase under way sends no more requests.
     pub fn stop(&self) {
         self.stopped.0.store(true, Ordering::Relaxed);
     }
@@ -132,8 +137,8 @@ mod tests {
         assert_eq!(stopped % 128, 0);
         assert_ne!(line(stopped), line(std::mem::offset_of!(Meeting, state)));
         assert_ne!(line(stopped), line(std::mem::offset_of!(Meeting, changed)));
-        assert_eq!(size_of::<Apart<AtomicBool>>(), 128);
-        // Nor does whatever lies beside a meeting share a line with it: it begins and ends with one.
+        assert_eq!(size_of::<CachePadded<AtomicBool>>(), 128);
+        // Data beside a meeting shares no cache line with it either, since a meeting begins and ends with a line.
         assert_eq!((align_of::<Meeting>(), size_of::<Meeting>() % 128), (128, 0));
     }
 

@@ -1,7 +1,8 @@
-//! One thread's whole work: the only loop there is.
+//! The worker: one thread, its clients and connections, and the loop in which it works.
 //!
-//! A turn: wake the clients whose time has come, send what they ask, wait, take in what happened. Nothing is sent from
-//! inside a completion: what happened is taken in first, then all that follows from it is sent.
+//! One turn of the loop wakes the clients that are due, sends their requests, waits for events and handles the events.
+//! No request is sent while an event is handled: all events of a turn are handled before the requests that follow from
+//! them are sent.
 
 mod churn_account;
 mod connecting;
@@ -12,6 +13,7 @@ mod events;
 mod expiry;
 mod load_model;
 pub mod meeting;
+pub(crate) mod message_sender;
 pub mod messages;
 pub mod opening;
 pub mod population;
@@ -21,6 +23,7 @@ mod sending;
 mod setup;
 pub mod silence;
 mod state;
+pub mod trouble;
 
 use std::io;
 
@@ -30,7 +33,7 @@ use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::workload::request::Shared;
 
 use crate::backend::{Backend, Close};
-use crate::worker::deadlines::Wheel;
+use crate::worker::deadlines::TimingWheel;
 use crate::worker::events::handle;
 use crate::worker::expiry::expire;
 use crate::worker::meeting::Meeting;
@@ -41,7 +44,7 @@ pub use crate::worker::setup::{Endpoint, WorkerLimits, WorkerSetup};
 pub use crate::worker::state::ClientEntry;
 use crate::worker::state::{CloseCause, WorkerState};
 
-/// One thread's clients, connections and measurements.
+/// One thread's backend, clients, connections and measurements.
 #[derive(Debug)]
 pub struct Worker<C, B> {
     backend: B,
@@ -50,7 +53,7 @@ pub struct Worker<C, B> {
 }
 
 impl<C: Codec, B: Backend> Worker<C, B> {
-    /// A worker for these clients, without a connection yet.
+    /// A worker for the clients of `setup`, without an open connection.
     pub fn new(
         backend: B,
         setup: WorkerSetup,
@@ -63,7 +66,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         Worker { backend, population, state }
     }
 
-    /// The worker, speaking with copies of this codec, which has settings.
+    /// The worker, with a copy of this codec on every connection, so that the codec's settings hold for all of them.
     pub fn speaking(mut self, codec: &C) -> Worker<C, B> {
         for connection in &mut self.state.connections {
             connection.session.speak(codec.renew());
@@ -72,33 +75,34 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         self
     }
 
-    /// The worker, whose clients come and go in phases for which [`Worker::begin_churn`] is called; `None`: in no phase.
+    /// The worker, whose clients come and go within these limits in the phases that [`Worker::begin_churn`] begins.
+    /// `None` stands for clients that stay in all phases.
     pub fn churn_limits(mut self, churn_limits: Option<ChurnLimits>) -> Worker<C, B> {
         if let Some(churn_limits) = churn_limits {
-            self.state.wheel = Wheel::exact();
+            self.state.wheel = TimingWheel::exact();
             self.population = Population::churning(churn_limits, self.state.entries.len());
         }
         self
     }
 
-    /// Opens every connection. Ends early when one of them is not going to be open, since the run then does not go on.
+    /// Opens every connection. Returns early when a connection cannot be opened, since the run then does not go on.
     ///
     /// # Errors
-    /// Returns the error of the backend when the kernel refuses to wait. A connection that cannot be opened is no
-    /// error here: the reporter has it.
+    /// Returns the error of the backend when the kernel refuses to wait. A connection that cannot be opened is counted
+    /// by the reporter and is no error here.
     pub fn open(&mut self, meeting: &Meeting) -> io::Result<()> {
         let lost_before = self.state.lanes_lost;
         self.open_until(meeting, |state| state.lanes_lost > lost_before)
     }
 
-    /// Whether the phase that is over closed connections that have to be opened again before the next one.
+    /// Whether the end of the last phase closed connections that have to be opened again before the next phase.
     pub fn has_shut(&self) -> bool {
         self.state.connections.iter().any(|connection| connection.history.closed_between_phases)
     }
 
-    /// Between phases: opens the connections again that the phase before closed, since their answers were late. Ends when
-    /// each of them is open or could not be opened at the first attempt, for which a timeout is the longest. Clients have
-    /// been told to wait.
+    /// Opens the connections again that the end of the last phase closed because their replies were late. Returns when
+    /// each of them is open or its first attempt has failed, which takes one timeout at most. All clients must have an
+    /// assignment without requests.
     ///
     /// # Errors
     /// Returns the error of the backend when the kernel refuses to wait.
@@ -106,7 +110,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         self.open_until(meeting, |state| !state.is_reopening())
     }
 
-    /// Turns until clients have the connections that they want, or `enough`.
+    /// Takes turns until all clients have the connections that they want, or until `enough` returns true.
     fn open_until(&mut self, meeting: &Meeting, enough: impl Fn(&WorkerState<C>) -> bool) -> io::Result<()> {
         self.population.wake_all(&mut self.state);
         let now = self.backend.now();
@@ -114,19 +118,19 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         Ok(())
     }
 
-    /// Before a phase in which clients come and go: all connections are closed, and all slots are free.
+    /// Prepares a phase in which clients come and go: closes all connections and frees all slots.
     ///
     /// # Panics
-    /// When clients do not come and go in this run.
+    /// Panics when clients do not come and go in this run.
     pub fn begin_churn(&mut self, churn_phase: ChurnPhase) {
         self.population.begin_churn(&mut self.state, churn_phase, &mut self.backend);
     }
 
-    /// Works one phase, for which every client has been told what to do, from `begin` on.
+    /// Works one phase from `begin` on. Every client must have its assignment for the phase.
     ///
     /// # Errors
-    /// Returns the error of the backend when the kernel refuses to wait. What servers do is no error here: it is
-    /// counted.
+    /// Returns the error of the backend when the kernel refuses to wait. Failures of servers are counted and are no
+    /// errors here.
     pub fn work(&mut self, meeting: &Meeting, begin: Nanos, end: Nanos) -> io::Result<()> {
         self.population.wake_all(&mut self.state);
         self.state.patience_ns = match (end, self.state.shared.is_load()) {
@@ -140,28 +144,28 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         Ok(())
     }
 
-    /// Whether the next phase can begin: all connections are open, or will be opened again.
+    /// Whether the next phase can begin: every connection is open or will be opened again.
     pub fn can_go_on(&self) -> bool {
         !self.state.has_lost()
     }
 
-    /// Where it writes down what it does.
+    /// The reporter of this worker.
     pub fn reporter(&self) -> &WorkerReporter {
         &self.state.reporter
     }
 
-    /// The clock.
+    /// The monotonic clock of the backend.
     pub fn now(&self) -> Nanos {
         self.backend.now()
     }
 
-    /// The clients, to be told what to do in the next phase, with what they share and where they are measured.
+    /// The clients, the state that they share, and the reporter: what the beginning of a phase changes.
     pub fn parts(&mut self) -> (&mut [ClientEntry], &mut Shared, &mut WorkerReporter) {
         (&mut self.state.entries, &mut self.state.shared, &mut self.state.reporter)
     }
 
-    /// Between phases: connections to servers to which `transport` leads by another one from now on are closed, to be
-    /// opened anew. Says whether there are any; their clients wait for their next work, without a connection.
+    /// Sets the transport of each server's connections, between phases, and closes the connections whose transport
+    /// changes. Returns whether there are any; their clients have no connection until it is opened again.
     pub fn change_transport(&mut self, transport: impl Fn(u32) -> Transport) -> bool {
         let mut any = false;
         let state = &mut self.state;
@@ -185,7 +189,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         any
     }
 
-    /// Closes every connection and hands over what was measured.
+    /// Closes every connection and returns the reporter.
     pub fn finish(mut self) -> WorkerReporter {
         for slot in 0..self.state.connections.len() {
             self.backend.close(self.state.id(slot), Close::Fin);
@@ -195,7 +199,8 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         self.state.reporter
     }
 
-    /// Turns until every client is done, the drain is over, or `enough`. Returns when that was.
+    /// Takes turns until every client is done, the drain is over, or `enough` returns true. Returns the time at which
+    /// that was the case.
     fn turns(
         &mut self,
         meeting: &Meeting,
@@ -214,8 +219,8 @@ impl<C: Codec, B: Backend> Worker<C, B> {
                 population.stop(state, now);
                 bounds = Bounds { end: now, drain_end: now.saturating_add(state.limits.drain_ns), ..bounds };
             }
-            // Without a stamp, a reply came when it was read, and what follows from it is due since then: now, and not
-            // after another look at what else is ready. Nothing else is as late, since what came meanwhile was not read.
+            // A reply without a receive stamp counts as arrived when it was read, which may be after `now`. The request
+            // that follows from it is due at that time, and is sent in this turn.
             let due_until = now.max(state.read_at);
             state.wake_due(due_until);
             if !state.relieved.is_empty() {
@@ -252,16 +257,16 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         }
     }
 
-    /// The end of a phase, which was over at `over`: what is still owed is unfinished, and what was due and was not sent
-    /// is unsent.
+    /// Ends a phase that was over at `over`: requests without a reply are unfinished, and requests that were due and
+    /// were not sent are unsent.
     fn settle(&mut self, over: Nanos) {
         let Worker { backend, population, state } = self;
         let now = backend.now();
         state.reporter.abandon(true);
         for slot in 0..state.connections.len() {
             if !state.connections[slot].session.is_idle() {
-                // Closed by this worker, because its answers would come in the next phase: it is neither lost nor, then,
-                // reconnected.
+                // This worker closes the connection because its replies would arrive in the next phase. The connection
+                // counts neither as lost nor as reconnected.
                 backend.close(state.id(slot), Close::Fin);
                 state.connections[slot].history.closed_between_phases = true;
                 state.miss(slot);
@@ -288,18 +293,18 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     }
 }
 
-/// When a phase ends, and when its last answers are given up.
+/// When a phase ends, and when its last replies are given up.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
     end: Nanos,
     drain_end: Nanos,
-    /// The others know that this worker cannot do anything more.
+    /// The other workers know that this worker has nothing left to do.
     idle: bool,
 }
 
-/// When the phase is over in which no client of this worker has anything left to do; `None` where it lasts, since other
-/// workers go on. Where connections were lost before its end, requests are due all the same for as long as other workers
-/// go on: all account for the same time.
+/// When a phase is over in which no client of this worker has anything left to do; `None` while the phase goes on.
+/// Where connections were lost before the end of the phase, the phase goes on as long as other workers go on, and
+/// requests are due in that time: all workers account for one interval.
 fn over_when_idle<C: Codec>(
     state: &WorkerState<C>,
     meeting: &Meeting,

@@ -1,4 +1,5 @@
-//! Connections on their way: the queue of those that wait, how many are being opened, and the handshake of each.
+//! The connections that are not open yet: the queue of those that wait, how many are being opened, and their
+//! handshakes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,30 +10,31 @@ use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 
 use crate::backend::ConnId;
 
-/// Connections that are being opened at one time; more would only fill the server's queue of new connections.
+/// Most connections that are being opened at one time; more would only fill the server's queue of new connections.
 const OPENING_MAX: usize = 256;
 
-/// Connections that one turn begins to open: each takes some time, in which the others would seem to be opening still.
+/// Most connections that one turn begins to open. Each takes some time, which would otherwise count as opening time of
+/// the others.
 pub const OPENING_TURN: usize = 8;
 
-/// First and longest pause before a connection is tried again.
+/// First and longest pause before a connection is tried again, in nanoseconds.
 const RETRY_NS: (Nanos, Nanos) = (10 * MILLISECOND, SECOND);
 
 /// The connections of a worker that are not open yet.
 #[derive(Debug)]
 pub struct Openings {
-    /// What is said on every new connection.
+    /// The handshake that is sent on every new connection.
     handshake: Arc<Handshake>,
-    /// New connections on which it is to be said.
+    /// New connections with bytes of the handshake to send.
     to_send: Vec<ConnId>,
-    /// Connections that wait to be opened: from when on, their slot, and the generation that they had then.
+    /// Queued connections: from when on each may be opened, its slot, and its generation when it was queued.
     queue: BinaryHeap<Reverse<(Nanos, u32, u32)>>,
-    /// How many are being opened.
+    /// How many connections are being opened.
     under_way: usize,
 }
 
 impl Openings {
-    /// Nothing to open yet, and room for so many connections.
+    /// An empty queue with room for `connections` connections.
     pub fn new(handshake: Arc<Handshake>, connections: usize) -> Openings {
         Openings {
             handshake,
@@ -42,13 +44,13 @@ impl Openings {
         }
     }
 
-    /// A connection waits to be opened, from `at` on.
+    /// Queues a connection to be opened from `at` on.
     pub fn enqueue(&mut self, conn: ConnId, at: Nanos) {
         self.queue.push(Reverse((at, conn.slot, conn.generation)));
     }
 
-    /// The next connection to be opened now, if there is one and not too many others are being opened. The caller
-    /// checks whether the connection still waits.
+    /// Takes the next connection to be opened at `now`, if there is one and not too many others are being opened. The
+    /// caller checks whether the connection is still queued.
     pub fn begin_next(&mut self, now: Nanos) -> Option<ConnId> {
         if self.under_way >= OPENING_MAX {
             return None;
@@ -59,17 +61,18 @@ impl Openings {
         Some(ConnId { slot, generation })
     }
 
-    /// A connection that was being opened is open, or is not going to be.
+    /// Notes that a connection that was being opened is open or has failed.
     pub fn end_one(&mut self) {
         self.under_way -= 1;
     }
 
-    /// Nothing that waits is opened any more.
+    /// Empties the queue.
     pub fn forget_waiting(&mut self) {
         self.queue.clear();
     }
 
-    /// When [`Openings::begin_next`] will have something to open; [`NEVER`] as long as others have to be opened first.
+    /// When [`Openings::begin_next`] has a connection to open; [`NEVER`] where the queue is empty or too many
+    /// connections are being opened.
     #[inline]
     pub fn next_time(&self) -> Nanos {
         match self.queue.peek() {
@@ -78,8 +81,8 @@ impl Openings {
         }
     }
 
-    /// The server has taken a connection. Returns what has to be said and heard on it before it counts as open, if
-    /// anything.
+    /// Begins the handshake on a connection that the server has taken; `None` where there is no handshake, so that the
+    /// connection counts as open.
     pub fn handshake(&mut self, conn: ConnId) -> Option<Box<PendingHandshake>> {
         if self.handshake.is_none() {
             return None;
@@ -92,38 +95,38 @@ impl Openings {
         }))
     }
 
-    /// There is something to be said on a new connection.
+    /// Notes that a new connection has bytes of the handshake to send.
     pub fn call(&mut self, conn: ConnId) {
         self.to_send.push(conn);
     }
 
-    /// The connections on which there is something to be said.
+    /// Takes the connections with bytes of the handshake to send.
     pub fn take_called(&mut self) -> Vec<ConnId> {
         std::mem::take(&mut self.to_send)
     }
 }
 
-/// How far the handshake on a connection has come.
+/// The progress of the handshake on one connection.
 #[derive(Debug)]
 pub struct PendingHandshake {
     handshake: Arc<Handshake>,
-    /// Bytes of it that were sent.
+    /// Bytes of the handshake that were sent.
     said: usize,
     reader: HandshakeReader,
 }
 
 impl PendingHandshake {
-    /// What has not been said yet.
+    /// The bytes of the handshake that were not sent yet.
     pub fn rest(&self) -> &[u8] {
         &self.handshake.bytes()[self.said..]
     }
 
-    /// So many bytes more were said.
+    /// Notes that `count` more bytes were sent.
     pub fn handle_sent(&mut self, count: usize) {
         self.said += count;
     }
 
-    /// Takes in what the server answers: whether it has agreed to everything.
+    /// Handles bytes of the server's reply. Returns whether the server has agreed to the whole handshake.
     ///
     /// # Errors
     /// Returns the server's words, or what is wrong with its answer, when the server refuses the handshake or says
@@ -139,7 +142,7 @@ impl PendingHandshake {
     }
 }
 
-/// How long to wait before a connection is tried again that failed so often.
+/// The pause before the next attempt of a connection after `failures` failures in a row, in nanoseconds.
 pub fn retry_pause(failures: u32) -> Nanos {
     match failures {
         0 => 0,

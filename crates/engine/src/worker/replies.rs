@@ -1,4 +1,4 @@
-//! Receives the replies of one connection, in the order in which they were decoded, and tells its client and its reporter.
+//! The replies of one connection: handed to its client and to the reporter in the order in which they were decoded.
 
 use std::marker::PhantomData;
 
@@ -10,30 +10,30 @@ use pummel_logic::workload::request::Shared;
 
 use crate::worker::reporter::WorkerReporter;
 
-/// An item that its request did not ask for, or not as often.
+/// What is wrong with an item that its request did not ask for, or not as often.
 const UNASKED_VALUE: Malformed = Malformed("a value that was not asked for, or not so often");
 
-/// What a load model counts of replies beside what every model counts. It is a type, so that a model without windows has
-/// no test for them on the way of a reply.
+/// What a load model counts of replies beside what every model counts. The choice is a type, so that a model without
+/// windows has no branch for them where a reply is handled.
 pub trait ReplyAccount {
     /// Whether clients have windows, whose counts and findings are reported with each answer.
     const HAS_WINDOWS: bool;
 }
 
-/// One connection's client and reporter, as its session tells them what came.
+/// The sink of one connection's session: hands its replies to its client and to the reporter.
 pub struct Replies<'a, A> {
     slot: usize,
     lane: Lane,
     client: &'a mut Client,
     shared: &'a mut Shared,
     reporter: &'a mut WorkerReporter,
-    /// A request ended, so that the client may have something to ask.
+    /// A request ended, so that the client may have a request to send.
     pub woken: bool,
     account: PhantomData<A>,
 }
 
 impl<'a, A: ReplyAccount> Replies<'a, A> {
-    /// The replies of the connection in `slot`, which is this lane of the client.
+    /// The sink of the connection in `slot`, which is lane `lane` of the client.
     #[inline]
     pub fn new(
         slot: usize,
@@ -45,20 +45,20 @@ impl<'a, A: ReplyAccount> Replies<'a, A> {
         Replies { slot, lane, client, shared, reporter, woken: false, account: PhantomData }
     }
 
-    /// A copy for a path that is rarely taken, so that the original needs no place in memory.
+    /// A copy for a rare path, so that the original can stay in registers.
     #[inline]
     fn copy(&mut self) -> Replies<'_, A> {
         Replies::new(self.slot, self.lane, self.client, self.shared, self.reporter)
     }
 
-    /// Judges the value that passed by, if any, by what the read knew that it was begun for.
+    /// Ends the check of the value that passed by, if there is one, with the check state of the read that asked for it.
     fn end_check(&mut self) {
         let (client, shared, lane) = (&*self.client, &*self.shared, self.lane);
         let is_stale = |check_state, key, version| client.is_stale(lane, check_state, key, version, shared);
         self.reporter.end_check(self.slot, shared, is_stale);
     }
 
-    /// Takes in the end of a part of a request, and reports the request when the part was its last.
+    /// Handles the end of a part of a request, and reports the request when the part was its last.
     #[cold]
     fn end_part(&mut self, part: &Answer<'_>, message: &[u8]) {
         if let Some(whole) = self.client.handle_part(self.lane, part, message, self.shared) {
@@ -110,7 +110,7 @@ impl<A: ReplyAccount> Sink for Replies<'_, A> {
 
     #[inline(always)]
     fn answer(&mut self, answer: &Answer<'_>, message: &[u8]) {
-        // The rare paths get copies, so that on the frequent one nothing needs a place in memory.
+        // The rare paths get copies, so that the values of the frequent path can stay in registers.
         if answer.ticket.answer_use == AnswerUse::Verify {
             self.copy().end_check();
         }
@@ -128,22 +128,23 @@ impl<A: ReplyAccount> Sink for Replies<'_, A> {
     }
 }
 
-/// Receives replies and weighs each of them, for the account of clients that come and go.
+/// A sink that also counts the bytes of each reply, for the account of clients that come and go.
 pub struct WeighedReplies<'a, A> {
     replies: Replies<'a, A>,
-    /// Bytes of the chunk that belong to no reply so far.
+    /// Bytes of the chunk that belong to no whole reply so far.
     left_bytes: usize,
     /// Bytes of the reply that came before this chunk.
     before_bytes: u64,
 }
 
 impl<'a, A: ReplyAccount> WeighedReplies<'a, A> {
-    /// Replies in a chunk of `chunk_bytes`; `before_bytes` of the first one came before the chunk.
+    /// A sink for a chunk of `chunk_bytes` bytes. `before_bytes` bytes of the chunk's first reply came before the
+    /// chunk.
     pub fn new(replies: Replies<'a, A>, chunk_bytes: usize, before_bytes: u64) -> WeighedReplies<'a, A> {
         WeighedReplies { replies, left_bytes: chunk_bytes, before_bytes }
     }
 
-    /// Bytes that came so far of the reply that is not whole yet.
+    /// Bytes received so far of the reply that is not whole yet.
     pub fn pending_bytes(&self) -> u64 {
         self.before_bytes + self.left_bytes as u64
     }

@@ -1,4 +1,4 @@
-//! How clients ask: those that were woken are polled, and what they ask is handed to the backend.
+//! The sending of requests: woken clients are polled, and the bytes of their requests are handed to the backend.
 
 use std::cmp::Reverse;
 use std::io::IoSlice;
@@ -10,23 +10,22 @@ use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::unsent::Unsent;
 
 use crate::backend::{Backend, ConnId, Handed};
-use crate::worker::connections::{Connection, State};
+use crate::worker::connections::{Connection, ConnectionState};
 use crate::worker::load_model::LoadModel;
 use crate::worker::replies::{Replies, ReplyAccount};
 use crate::worker::state::WorkerState;
 
-/// Why no request can be refused by its codec.
+/// Why a codec refuses no request of a valid plan.
 const SAYABLE: &str = "a plan holds only what its protocol can say";
 
-/// Requests that one client asks before the others get their turn.
+/// Most requests of one client in one turn.
 const ASK_MAX: usize = 64;
 
-/// Requests of one client that are given up in a turn, because their lane is not there, before the others get their
-/// turn.
+/// Most requests of one client that are given up in one turn because their lane is lost.
 const GIVE_UP_MAX: usize = 1_024;
 
 impl<C: Codec> WorkerState<C> {
-    /// Lets every woken client ask what it wants, and sends it.
+    /// Polls every woken client and sends its requests.
     #[inline]
     pub fn serve_woken<M: LoadModel<C>>(&mut self, model: &mut M, backend: &mut impl Backend, now: Nanos) {
         let mut woken = std::mem::take(&mut self.woken);
@@ -34,7 +33,7 @@ impl<C: Codec> WorkerState<C> {
             self.entries[client as usize].woken = false;
             self.serve(model, client as usize, backend, now);
         }
-        // Clients that have more to ask than one turn allows were woken again meanwhile.
+        // Clients with more requests than one turn allows were woken again meanwhile.
         std::mem::swap(&mut self.woken, &mut woken);
         self.woken.append(&mut woken);
     }
@@ -53,7 +52,7 @@ impl<C: Codec> WorkerState<C> {
         loop {
             let entry = &mut self.entries[number];
             if let Some((op, ticket)) = entry.client.poll_read(now, &mut self.shared) {
-                // Only clients with one lane are quick.
+                // Only clients with one lane have quick reads.
                 let waiting_bytes = self.connections[number].session.request(&op, ticket).expect(SAYABLE);
                 asked += 1;
                 is_crowded = waiting_bytes > OUTBOX_MAX_BYTES;
@@ -75,7 +74,7 @@ impl<C: Codec> WorkerState<C> {
                         self.to_flush.push(slot as u32);
                     }
                     asked += 1;
-                    // The answer that frees a slot wakes it.
+                    // The reply that frees one of its slots wakes the client.
                     if entry.client.is_full() {
                         break;
                     }
@@ -120,8 +119,8 @@ impl<C: Codec> WorkerState<C> {
         }
     }
 
-    /// Sends what waits on the connection of a client, or on all connections with something to send where clients have
-    /// several.
+    /// Sends the waiting bytes of a client's connection, or of all connections with waiting bytes where clients have
+    /// several lanes.
     #[inline]
     fn flush_client<A: ReplyAccount>(&mut self, number: usize, backend: &mut impl Backend) {
         if self.lanes == 1 {
@@ -132,12 +131,12 @@ impl<C: Codec> WorkerState<C> {
         self.to_flush = to_flush;
     }
 
-    /// Sends what waits on a connection, as far as the socket takes it.
+    /// Sends the waiting bytes of a connection, as many as the socket takes.
     #[inline]
     fn flush<A: ReplyAccount>(&mut self, slot: usize, backend: &mut impl Backend) {
         let id = self.id(slot);
         let connection = &mut self.connections[slot];
-        while connection.state() == State::Open && connection.session.has_output() {
+        while connection.state() == ConnectionState::Open && connection.session.has_output() {
             let (handed, offered) = match connection.session.poll_send_plain() {
                 Some(bytes) => (backend.send(id, &[IoSlice::new(bytes)]), bytes.len()),
                 None => match send_parts(id, &connection.session, self.shared.block(), backend) {
@@ -169,7 +168,7 @@ impl<C: Codec> WorkerState<C> {
         }
     }
 
-    /// Whether a connection of this client takes no request before its socket has taken bytes.
+    /// Whether one of this client's connections takes no request until its socket takes bytes.
     #[cold]
     fn is_congested(&self, client: usize) -> bool {
         self.connections[self.slots_of(client)].iter().any(Connection::is_congested)
@@ -186,8 +185,8 @@ impl<C: Codec> WorkerState<C> {
         }
     }
 
-    /// Sends what waits on congested connections whose sockets take bytes again, before their clients ask more. A client
-    /// that may ask again is woken; what it asks now was held up by the socket until `now`.
+    /// Sends the waiting bytes of congested connections whose sockets take bytes again, before their clients send more
+    /// requests. Wakes each client that may send again; its requests were held up by the socket until `now`.
     #[cold]
     pub fn relieve<A: ReplyAccount>(&mut self, backend: &mut impl Backend, now: Nanos) {
         for id in std::mem::take(&mut self.relieved) {
@@ -208,7 +207,8 @@ impl<C: Codec> WorkerState<C> {
     }
 }
 
-/// Sends the next parts of what waits on a connection, and says how many bytes those were; `None` where nothing waits.
+/// Sends the next parts of the waiting bytes of a connection. Returns what the backend took and how many bytes were
+/// offered; `None` where no bytes wait.
 #[inline(never)]
 fn send_parts<C: Codec>(
     id: ConnId,

@@ -1,4 +1,4 @@
-//! What a worker is made of: its limits, its clients and where their connections go.
+//! What a worker is made from: its limits, its clients and the endpoints of their connections.
 
 use std::sync::Arc;
 
@@ -9,47 +9,47 @@ use pummel_logic::time::Nanos;
 
 use crate::resolve::Server;
 
-/// What a worker needs to know beside its clients.
+/// The times and counts that bound what a worker does.
 #[derive(Clone, Debug)]
 pub struct WorkerLimits {
-    /// How long a request may take, and a connection to open.
+    /// How long a request may take, and the opening of a connection.
     pub timeout_ns: Nanos,
     /// Whether connections that the server closed are opened again.
     pub reconnect: bool,
-    /// How long a phase waits for its last answers.
+    /// How long a phase waits for its last replies.
     pub drain_ns: Nanos,
-    /// How long a server may answer nothing while records are stored.
+    /// How long a server may be silent while records are stored.
     pub load_patience_ns: Nanos,
-    /// How long a server may answer nothing in any other phase that ends by the number of its requests alone.
+    /// How long a server may be silent in any other phase that ends by the number of its requests alone.
     pub patience_ns: Nanos,
-    /// Draws that are made at most to count what a client was to send and did not.
+    /// Most random draws to count the requests that a client was to send and did not.
     pub unsent_draws_max: u64,
 }
 
-/// The clients of a worker and where their connections go.
+/// The clients of a worker and the endpoints of their connections.
 #[derive(Debug)]
 pub struct WorkerSetup {
-    /// The clients.
+    /// The clients of the worker.
     pub clients: Vec<Client>,
-    /// Lanes of each.
+    /// Lanes of each client.
     pub lanes: usize,
     /// The servers of the Plan.
     pub servers: Arc<[Server]>,
-    /// Where connections go: for each client its lanes in order.
+    /// The endpoints of the connections: for each client its lanes in order.
     pub endpoints: Vec<Endpoint>,
-    /// Most requests outstanding on a connection, to make room for.
+    /// Outstanding requests of a connection for which memory is taken beforehand.
     pub depth: usize,
-    /// What is said on every new connection.
+    /// The handshake of every new connection.
     pub handshake: Arc<Handshake>,
 }
 
 /// Where a connection goes.
 #[derive(Clone, Copy, Debug)]
 pub struct Endpoint {
-    /// Index of its server in the Plan.
+    /// Index of the server in the Plan.
     pub server: u32,
-    /// Its number over all threads, which decides on the address that it comes from.
+    /// Number of the connection over all threads, which selects its source address.
     pub connection: u64,
-    /// What it is made of.
+    /// What carries its requests.
     pub transport: Transport,
 }

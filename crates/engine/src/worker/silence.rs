@@ -1,35 +1,35 @@
-//! Which servers still answer, as one worker sees it: from this a run knows that a server is gone.
+//! How long each server has been silent, as one worker sees it. A run gives up a server that is silent for too long.
 
 use pummel_logic::time::{NEVER, Nanos};
 
-/// What one worker knows of every server of the plan.
+/// The silence of every server of the plan.
 #[derive(Debug)]
 pub struct Silence {
-    servers: Vec<Server>,
+    servers: Vec<ServerSilence>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Server {
-    /// When its last answer came.
+struct ServerSilence {
+    /// When the server's last reply came.
     heard: Nanos,
-    /// Since when it has owed something that came to nothing; [`NEVER`] if it has not. Believed only where it is not
-    /// before the last answer.
+    /// Since when the server owed a reply that did not come; [`NEVER`] if there is none. A time before the last reply
+    /// does not count.
     missed: Nanos,
 }
 
 impl Silence {
-    /// Nothing was asked of these servers yet.
+    /// The silence of `servers` servers, to which no request was sent yet.
     pub fn new(servers: usize) -> Silence {
-        Silence { servers: vec![Server { heard: 0, missed: NEVER }; servers] }
+        Silence { servers: vec![ServerSilence { heard: 0, missed: NEVER }; servers] }
     }
 
-    /// A server answered at `at`.
+    /// Notes a reply of a server at `at`.
     #[inline]
     pub fn answered(&mut self, server: u32, at: Nanos) {
         self.servers[server as usize].heard = at;
     }
 
-    /// What was asked of a server at `since` came to nothing.
+    /// Notes that a request to a server, sent at `since`, got no reply.
     pub fn missed(&mut self, server: u32, since: Nanos) {
         let known = &mut self.servers[server as usize];
         if known.missed == NEVER || known.missed < known.heard {
@@ -37,12 +37,12 @@ impl Silence {
         }
     }
 
-    /// For how long a server has answered nothing of what it was asked; 0 when it answers, or nothing was asked.
+    /// How long a server has sent no reply to its requests, in nanoseconds; 0 when it replies, or has no request.
     pub fn of(&self, server: u32, now: Nanos) -> Nanos {
         match self.servers[server as usize] {
-            Server { missed: NEVER, .. } => 0,
-            Server { heard, missed } if missed < heard => 0,
-            Server { missed, .. } => now.saturating_sub(missed),
+            ServerSilence { missed: NEVER, .. } => 0,
+            ServerSilence { heard, missed } if missed < heard => 0,
+            ServerSilence { missed, .. } => now.saturating_sub(missed),
         }
     }
 }

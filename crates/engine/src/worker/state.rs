@@ -1,4 +1,4 @@
-//! Everything of a worker but its backend and its load model: clients, connections, and what is remembered of them.
+//! The state of a worker without its backend and its load model: clients, connections, queues and deadlines.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,29 +12,29 @@ use pummel_logic::workload::request::Shared;
 use crate::backend::{Backend, Close, ConnId};
 use crate::resolve::Server;
 use crate::worker::connections::Connection;
-use crate::worker::deadlines::Wheel;
+use crate::worker::deadlines::TimingWheel;
 use crate::worker::opening::Openings;
 use crate::worker::replies::{Replies, ReplyAccount};
 use crate::worker::reporter::WorkerReporter;
 use crate::worker::setup::{Endpoint, WorkerLimits, WorkerSetup};
 use crate::worker::silence::Silence;
 
-/// The longest sleep: after it a worker looks whether the run was stopped.
+/// The longest wait, after which a worker checks whether the run was stopped.
 const SLEEP_MAX_NS: Nanos = 50 * pummel_logic::time::MILLISECOND;
 
-/// One client, and when it is its turn.
+/// A client, and when the worker polls it next.
 #[derive(Debug)]
 pub struct ClientEntry {
     /// The client.
     pub client: Client,
-    /// When it asked to be woken; [`NEVER`] if it is not in the queue of due times.
+    /// When the client asked to be woken; [`NEVER`] if the client is not in the queue of due times.
     pub(super) due: Nanos,
-    /// It waits to be polled.
+    /// The client is in the list of clients to be polled.
     pub(super) woken: bool,
 }
 
 impl ClientEntry {
-    /// The entry of a client that waits for nothing.
+    /// The entry of a client that is in no queue.
     pub(super) fn new(client: Client) -> ClientEntry {
         ClientEntry { client, due: NEVER, woken: false }
     }
@@ -49,52 +49,52 @@ pub enum CloseCause {
     TimedOut,
 }
 
-/// Everything of a worker but its backend and its load model, so that what the backend hands over can be worked on.
+/// Everything of a worker but its backend and its load model, which are borrowed apart while events are handled.
 #[derive(Debug)]
 pub struct WorkerState<C> {
     pub limits: WorkerLimits,
     pub entries: Vec<ClientEntry>,
-    /// Those of a client are neighbours, in the order of its lanes.
+    /// All connections by slot. The connections of a client have neighbouring slots, in the order of its lanes.
     pub connections: Vec<Connection<C>>,
     /// Connections of each client.
     pub lanes: usize,
     pub servers: Arc<[Server]>,
-    /// Where each connection goes.
+    /// The endpoint of each connection.
     pub endpoints: Vec<Endpoint>,
     pub shared: Shared,
     pub reporter: WorkerReporter,
-    /// When clients want to be woken. An entry is checked against the client's own due time, so that one that outlives
-    /// its client wakes none.
+    /// The times at which clients asked to be woken. Each time is compared with the client's own due time, so that an
+    /// entry that outlives its client wakes no other client.
     pub due: BinaryHeap<Reverse<(Nanos, u32)>>,
-    /// Deadlines by slot. One entry serves all connections that the slot has one after the other: what it leads to is
-    /// decided by the state that the connection is in when its time comes.
-    pub wheel: Wheel,
-    /// Clients that wait to be polled. A client that comes into a slot of this list is polled once too often, which it
-    /// does not notice.
+    /// The deadlines of connections by slot. One entry serves all connections that a slot has one after the other: the
+    /// state of the connection at that time decides what happens.
+    pub wheel: TimingWheel,
+    /// Clients to be polled. A client that takes a slot of this list is polled once too often, which has no effect.
     pub woken: Vec<u32>,
-    /// Slots of connections with something to send, where clients have several lanes: those keep their slots for the
-    /// whole run.
+    /// Slots of connections with something to send, where clients have several lanes. Such clients keep their slots for
+    /// the whole run.
     pub to_flush: Vec<u32>,
     /// Slots whose deadlines have come; empty between turns.
     pub expired: Vec<u32>,
-    /// At most so many connections are congested: their socket is full and their outbox has reached its limit, so that
-    /// their clients ask nothing.
+    /// An upper bound of the number of congested connections: the socket is full and the outbox has reached its limit,
+    /// so that the client sends no request.
     pub congested: usize,
     /// Congested connections whose socket takes bytes again.
     pub relieved: Vec<ConnId>,
     pub openings: Openings,
-    /// Connections whose peer said what its protocol does not allow, to be closed; their slots may be others' by then.
+    /// Connections to be closed because their peer sent what the protocol does not allow. Their slots may have other
+    /// connections by then.
     pub broken: Vec<ConnId>,
     /// Clients that have something left to do in this phase.
     pub active: usize,
     /// Lanes that were lost and are not opened again, in the whole run.
     pub lanes_lost: u64,
     pub silence: Silence,
-    /// What new connections speak copies of.
+    /// The codec that new connections get copies of.
     pub codec: C,
-    /// After so long without an answer, connections to a server are not opened again.
+    /// How long a server may be silent before its connections are not opened again.
     pub patience_ns: Nanos,
-    /// When bytes were read last.
+    /// When bytes were last read, on the monotonic clock.
     pub read_at: Nanos,
 }
 
@@ -111,7 +111,7 @@ impl<C: Codec> WorkerState<C> {
         assert!(endpoints.len() == clients.len() * lanes, "every client has as many lanes");
         let count = endpoints.len();
         WorkerState {
-            wheel: Wheel::new(limits.timeout_ns, now),
+            wheel: TimingWheel::new(limits.timeout_ns, now),
             limits,
             connections: endpoints
                 .iter()
@@ -181,7 +181,7 @@ impl<C: Codec> WorkerState<C> {
         }
     }
 
-    /// When something has to be done, if nothing happens before.
+    /// When the worker has to act next if no event comes before.
     #[inline]
     pub fn next_time(&self, now: Nanos) -> Nanos {
         if !self.woken.is_empty() {
@@ -194,7 +194,7 @@ impl<C: Codec> WorkerState<C> {
             .min(now + SLEEP_MAX_NS)
     }
 
-    /// Whether a connection that was closed between phases is on its way for the first time.
+    /// Whether a connection that was closed between phases is still in its first attempt to open.
     pub fn is_reopening(&self) -> bool {
         self.connections.iter().zip(&self.endpoints).any(|(connection, endpoint)| {
             let history = connection.history;
@@ -208,7 +208,7 @@ impl<C: Codec> WorkerState<C> {
         self.entries.iter().any(|entry| entry.client.lost_lanes() > 0)
     }
 
-    /// What a connection owes, if anything, will not come.
+    /// Notes that the replies that a connection owes, if any, will not come.
     pub fn miss(&mut self, slot: usize) {
         let since = self.connections[slot].session.deadline(0);
         if since != NEVER {
@@ -216,12 +216,12 @@ impl<C: Codec> WorkerState<C> {
         }
     }
 
-    /// Whether a server has been silent for too long to be asked again.
+    /// Whether a server has been silent for so long that no connection to it is opened again.
     pub fn gives_up(&self, server: u32, now: Nanos) -> bool {
         self.silence.of(server, now) >= self.patience_ns
     }
 
-    /// For every server that this worker talks to, how long it has been silent.
+    /// How long each server of this worker's connections has been silent, with the server's index in the Plan.
     pub fn silent(&self, now: Nanos) -> Vec<(u32, Nanos)> {
         let mut servers: Vec<u32> = self.endpoints.iter().map(|endpoint| endpoint.server).collect();
         servers.sort_unstable();
@@ -229,7 +229,8 @@ impl<C: Codec> WorkerState<C> {
         servers.into_iter().map(|server| (server, self.silence.of(server, now))).collect()
     }
 
-    /// Closes a connection and ends everything that it owes; `again`: its client may open it again.
+    /// Closes a connection and ends the requests that are outstanding on it. Its client may open it again if `again` is
+    /// set.
     pub fn end_session<A: ReplyAccount>(&mut self, slot: usize, cause: CloseCause, again: bool, now: Nanos) {
         let connection = &mut self.connections[slot];
         connection.close();
@@ -255,7 +256,7 @@ impl<C: Codec> WorkerState<C> {
         connection.session.handle_overdue(self.limits.timeout_ns, now, &mut replies);
     }
 
-    /// A lane is not open any more; `again`: its client may open it again.
+    /// Tells a client that one of its lanes is closed. The client may open the lane again if `again` is set.
     pub fn close_lane(&mut self, slot: usize, again: bool) {
         let (client, lane) = self.owner(slot);
         self.entries[client].client.handle_closed(lane, again, &mut self.shared);
@@ -266,7 +267,7 @@ impl<C: Codec> WorkerState<C> {
         self.wake(client);
     }
 
-    /// Closes the sockets of connections that were given up while events were taken in.
+    /// Closes the sockets of the connections that were given up while events were handled.
     pub fn close_broken(&mut self, backend: &mut impl Backend) {
         for id in self.broken.drain(..) {
             backend.close(id, Close::Fin);

@@ -19,7 +19,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, Stream, SupportedProtocolVersion};
 use tempfile::TempDir;
 
-/// Somebody who signs certificates.
+/// An authority that signs certificates.
 pub struct Authority {
     certificate: Certificate,
     issuer: Issuer<'static, KeyPair>,
@@ -140,7 +140,7 @@ pub fn server(
     Arc::new(config.unwrap())
 }
 
-/// The server's end of an encrypted connection; dropping it says goodbye.
+/// The server's end of an encrypted connection. Dropping it sends a close alert.
 pub struct Secured<S: Read + Write> {
     tls: ServerConnection,
     stream: Sips<S>,
@@ -161,7 +161,7 @@ impl<S: Read + Write> Secured<S> {
         Ok(Secured { tls, stream, polite: true })
     }
 
-    /// From now on there will be no goodbye.
+    /// Makes the end of the connection come without a close alert.
     pub fn turn_rude(&mut self) {
         self.polite = false;
     }

@@ -1,4 +1,4 @@
-//! A backend around a backend that ends a run which does not end by itself, and that knows what the run took.
+//! A backend around a backend: it ends a run that does not end by itself, and measures what the run took.
 
 use std::io::{self, IoSlice};
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use pummel_logic::time::Nanos;
 
 use crate::memory;
 
-/// What a run may take at most.
+/// The limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Simulated time.
@@ -17,22 +17,22 @@ pub struct Limits {
     pub turns: u64,
 }
 
-/// What it took.
+/// What a run took.
 #[derive(Clone, Debug, Default)]
 pub struct Spent {
     /// Simulated time.
     pub time_ns: Nanos,
     /// Turns of the worker.
     pub turns: u64,
-    /// Connections that it asked for.
+    /// Connections that the worker asked for.
     pub opens: u64,
     /// Most bytes of memory that the worker and its simulated servers had taken at one time, beyond the beginning.
     pub memory_bytes: i64,
-    /// It was ended, and by what.
+    /// The limit that ended the run, if one did.
     pub ended_by: Option<&'static str>,
 }
 
-/// Looks at the clock and calls between two waits, at most: beyond them the worker is in an endless loop.
+/// Most readings of the clock and calls between two waits. A worker with more is in an endless loop.
 const CALLS_MAX: u64 = 1_000_000;
 
 /// A bounded backend.

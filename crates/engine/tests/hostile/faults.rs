@@ -1,4 +1,4 @@
-//! What a server does wrong, at which of its messages: a peer around a peer.
+//! The faults of a server, and the messages at which they happen: a peer around a peer.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -10,22 +10,22 @@ use pummel_logic::time::{NEVER, Nanos};
 use crate::features::Draws;
 use crate::replies::{self, Kind, Wire};
 
-/// A way to misbehave.
+/// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Misbehaviour {
-    /// Connections, or greetings, are refused.
+    /// Connections, or handshakes, are refused.
     Refused,
     /// Connections end between two replies or in the middle of one.
     Closed,
-    /// Bytes come that are no reply.
+    /// Bytes are sent that are no reply.
     Garbage,
     /// An error takes the place of a value.
     ErrorForValue,
-    /// More replies come than were asked for.
+    /// More replies are sent than requests.
     Extra,
-    /// A value comes several times.
+    /// A value is sent several times.
     Repeated,
-    /// Nothing comes any more, or no connection is taken.
+    /// The server falls silent, or takes no connection.
     Silence,
     /// A reply stops in its middle.
     Half,
@@ -34,7 +34,7 @@ pub enum Misbehaviour {
 }
 
 impl Misbehaviour {
-    /// Every one.
+    /// Every kind of fault.
     pub const ALL: [Misbehaviour; 9] = [
         Misbehaviour::Refused,
         Misbehaviour::Closed,
@@ -47,7 +47,7 @@ impl Misbehaviour {
         Misbehaviour::Fields,
     ];
 
-    /// The word of command lines and tables.
+    /// The name of the fault on command lines and in tables.
     pub fn name(self) -> &'static str {
         match self {
             Misbehaviour::Refused => "refused",
@@ -63,47 +63,47 @@ impl Misbehaviour {
     }
 }
 
-/// What a server did, as it knows itself.
+/// The counts of a server.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     /// How often a connection was asked for.
     pub connects: u64,
-    /// How many of them it refused, or closed before they could be used.
+    /// How many connections the server refused, or closed before they could be used.
     pub refused: u64,
-    /// Bytes that it sent.
+    /// Bytes that the server sent.
     pub sent_bytes: u64,
-    /// Messages that it sent, before something was done to them.
+    /// Messages that the server sent, before faults were applied.
     pub messages: u64,
-    /// Values that it sent.
+    /// Values that the server sent.
     pub values: u64,
-    /// How often it misbehaved.
+    /// How many faults were applied.
     pub strikes: u64,
-    /// Replies came at the place of others, so that a value may be that of another request.
+    /// Whether replies were sent in the place of others, so that a value may be that of another request.
     pub shifted: bool,
-    /// Bytes of one value may have come as those of another.
+    /// Whether bytes of one value may have been sent as those of another.
     pub wrong: bool,
 }
 
-/// When a server misbehaves, and how exactly.
+/// Which faults a server has, and when.
 #[derive(Clone, Debug)]
 pub struct Mischief {
-    /// What it does.
+    /// The kind of fault.
     pub fault: Misbehaviour,
-    /// Which form of it, from 0 to 11.
+    /// The variant of the fault, from 0 to 11.
     pub style: u64,
-    /// The first message, or the first connection, that it befalls, from 0.
+    /// The first message, or the first connection, with a fault, counted from 0.
     from: u64,
-    /// Every so many from then on; 0: it alone.
+    /// The distance to the next message with a fault; 0 for one fault alone.
     every: u64,
-    /// Messages are counted over all connections, and not for each.
+    /// Whether messages are counted over all connections, and not for each.
     together: bool,
-    /// The server that misbehaves, by its number; absent: all do.
+    /// Number of the server that misbehaves; `None` for all servers.
     server: Option<u8>,
     seed: u64,
 }
 
 impl Mischief {
-    /// What comes of a seed.
+    /// The faults that follow from a seed.
     pub fn new(fault: Misbehaviour, seed: u64, servers: usize) -> Mischief {
         let mut draws = Draws::new(seed, 2 + fault as u64);
         let server = draws.below(servers as u64) as u8;
@@ -122,7 +122,7 @@ impl Mischief {
         }
     }
 
-    /// All servers fall silent for ever, soon.
+    /// Whether all servers fall silent for ever after a few messages.
     pub fn is_total(&self) -> bool {
         self.fault == Misbehaviour::Silence && self.seed % 5 == 4
     }
@@ -149,22 +149,22 @@ pub struct Hostile<P> {
     links: BTreeMap<(u32, u32), Link>,
     connects: u64,
     messages: u64,
-    /// No connection is answered any more.
+    /// Whether the server has fallen silent on all connections.
     mute: bool,
     draws: Draws,
     facts: Arc<Mutex<Facts>>,
 }
 
-/// One of its connections.
+/// A connection of a server that misbehaves.
 struct Link {
     datagrams: bool,
-    /// Its server is the one that misbehaves.
+    /// Whether the connection's server is the one that misbehaves.
     hostile: bool,
-    /// What the server sent, as far as no whole message was cut off it.
+    /// Bytes of the server that are no whole message yet.
     raw: Vec<u8>,
     messages: u64,
     mute: bool,
-    /// Messages are left out up to the end of a read.
+    /// Whether messages are left out up to the end of a read.
     skips: bool,
     ending: Option<Next>,
 }
@@ -189,7 +189,7 @@ impl<P: Peer> Hostile<P> {
         self.facts.lock().expect("nothing panics while it holds the facts")
     }
 
-    /// Cuts messages off what the server sent, and lets each pass.
+    /// Splits the server's bytes into messages, and passes each on.
     fn pass_all(&mut self, link: &mut Link, out: &mut Vec<u8>) {
         let mut at = 0;
         while link.ending.is_none() {
@@ -201,7 +201,8 @@ impl<P: Peer> Hostile<P> {
         link.raw.drain(..at);
     }
 
-    /// The same for datagrams, each of which keeps its frame. Parts of messages pass as they are.
+    /// Splits the server's datagrams into messages, each of which keeps its frame, and passes each on. Parts of
+    /// messages are passed on unchanged.
     fn pass_datagrams(&mut self, link: &mut Link, out: &mut Vec<u8>) {
         let raw = std::mem::take(&mut link.raw);
         let mut rest = &raw[..];
@@ -225,7 +226,7 @@ impl<P: Peer> Hostile<P> {
         }
     }
 
-    /// One message, on which something may be done.
+    /// Passes one message on, with a fault where one is due.
     fn pass(&mut self, link: &mut Link, message: &[u8], kind: Kind, out: &mut Vec<u8>) {
         if std::mem::take(&mut link.skips) && kind != Kind::Other {
             link.skips = kind != Kind::End;

@@ -1,4 +1,4 @@
-//! Which features a run has, and the Plan that has two of them.
+//! The features of a run, and the Plan that has two of them.
 
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{
@@ -9,7 +9,7 @@ use pummel_logic::protocol::Verb;
 use pummel_logic::rng::{Stream, below, mix};
 use pummel_logic::time::MILLISECOND;
 
-/// Something that a run does, or that its servers and connections are.
+/// A feature of a run, of its servers or of its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Feature {
     /// Every connection begins with a login, HELLO or SELECT.
@@ -30,9 +30,9 @@ pub enum Feature {
     Verify,
     /// A read asks for several keys.
     MultiGet,
-    /// What was missed is stored.
+    /// Values that were missed are stored.
     ReadThrough,
-    /// The server is asked not to answer writes.
+    /// Writes ask for no reply.
     Noreply,
     /// Records are loaded and a warm-up is made before the measured phase, which a deletion may divide.
     Phases,
@@ -55,7 +55,7 @@ impl Feature {
         Feature::Phases,
     ];
 
-    /// The word of command lines and tables.
+    /// The name of the feature on command lines and in tables.
     pub fn name(self) -> &'static str {
         match self {
             Feature::Handshake => "handshake",
@@ -74,7 +74,7 @@ impl Feature {
     }
 }
 
-/// Two features, or one of them twice, which is that one alone.
+/// A pair of features. A feature twice stands for that feature alone.
 pub type Pair = (Feature, Feature);
 
 /// Every pair, each once.
@@ -84,7 +84,7 @@ pub fn pairs() -> impl Iterator<Item = Pair> {
     })
 }
 
-/// The pairs that no Plan can say, and why. Others that no run has are refused by [`Plan::validate`].
+/// The pairs that no Plan can express, and why. [`Plan::validate`] refuses other pairs that no run has.
 const UNSAYABLE: [(Pair, &str); 2] = [
     ((Feature::Windows, Feature::ReadThrough), "a window stores what it gets, and knows no read-through"),
     ((Feature::Windows, Feature::Noreply), "a window waits for the answer to each set"),
@@ -96,7 +96,7 @@ pub fn refusal(pair: Pair, seed: u64) -> Option<String> {
     unsayable.or_else(|| setting(pair, seed).plan.validate().err().map(|invalid| invalid.to_string()))
 }
 
-/// How the load comes about.
+/// The load model of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
     /// Closed loop, so many requests.
@@ -109,7 +109,7 @@ pub enum Model {
     Unlimited,
     /// A recording, closed loop or open.
     Replay,
-    /// Clients that come when there is room.
+    /// Clients that come when a slot is free.
     ChurnClosed,
     /// Clients that come at a rate.
     ChurnOpen,
@@ -122,13 +122,13 @@ pub enum Model {
 /// A run with two features.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// Its Plan.
+    /// The Plan of the run.
     pub plan: Plan,
-    /// How its load comes about.
+    /// The load model of the run.
     pub model: Model,
 }
 
-/// Numbers that come from a seed, each its own.
+/// Independent numbers from a seed.
 pub struct Draws {
     stream: Stream,
     drawn: u64,
@@ -146,12 +146,12 @@ impl Draws {
         below(self.stream.draw(self.drawn), bound)
     }
 
-    /// True once in so many times.
+    /// True once in so many calls, on average.
     pub fn once_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
 
-    /// One of these.
+    /// One of the given values.
     pub fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len() as u64) as usize]
     }
@@ -304,7 +304,7 @@ fn arrive(plan: &mut Plan, model: Model, is_crowd: bool, draws: &mut Draws) {
     }
 }
 
-/// What is asked.
+/// The work of a phase.
 fn work(pair: Pair, plan: &Plan, model: Model, draws: &mut Draws) -> Work {
     let has = |feature: Feature| pair.0 == feature || pair.1 == feature;
     let read_through_ns = has(Feature::ReadThrough).then(|| draws.one_of(&[0, MILLISECOND / 10]));

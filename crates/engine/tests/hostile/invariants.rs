@@ -1,4 +1,4 @@
-//! What holds of every run, whatever its servers did: one function.
+//! The invariants of every run, whatever its servers did, in one function.
 
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::recorder::Counts;
@@ -14,10 +14,10 @@ use crate::setup::{Outcome, schedule};
 /// Longest pause before a connection is opened again.
 const RETRY_MAX_NS: Nanos = SECOND;
 
-/// What a run may take beside what its Plan says: connections are opened, workers meet.
+/// Time that a run may take beyond its Plan, for opening connections and for the meetings of workers, in nanoseconds.
 const OPENING_NS: Nanos = SECOND;
 
-/// For how long a server may answer nothing, in timeouts and at least.
+/// How long a server may be silent: in timeouts, and at least in nanoseconds.
 const PATIENCE: (u64, Nanos) = (10, 10 * SECOND);
 
 /// Memory of a worker and its servers: what is stored, what is on its way, rows that nobody has taken yet.
@@ -64,7 +64,7 @@ pub fn limits(plan: &Plan, trace_rows: u64, is_total: bool) -> Limits {
     limits
 }
 
-/// Everything that is known of a run.
+/// The facts about a run that the invariants are checked on.
 pub struct Run<'a> {
     pub setting: &'a Setting,
     pub trace_rows: u64,
@@ -73,7 +73,7 @@ pub struct Run<'a> {
     pub spent: &'a Spent,
 }
 
-/// What does not hold of a run, though it has to; nothing where all is well.
+/// The invariants that do not hold of a run, as sentences.
 pub fn broken(run: &Run<'_>) -> Vec<String> {
     let mut findings = Vec::new();
     let mut holds = |holds: bool, what: &dyn Fn() -> String| {
@@ -235,7 +235,7 @@ fn asked(run: &Run<'_>) -> Option<(u64, bool)> {
     }
 }
 
-/// What holds of clients that come and go.
+/// Checks the invariants of clients that come and go.
 fn churned(run: &Run<'_>, holds: &mut impl FnMut(bool, &dyn Fn() -> String)) {
     let Run { setting, outcome, spent, .. } = run;
     let Some(churn) = outcome.measurement.connections.churn.as_ref() else { return };

@@ -1,4 +1,4 @@
-//! How much memory a thread has taken, at most: an allocator that counts by thread.
+//! The most memory that a thread has taken: an allocator that counts by thread.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -13,7 +13,7 @@ thread_local! {
     static MOST: Cell<i64> = const { Cell::new(0) };
 }
 
-/// This thread has taken so many bytes more.
+/// Adds to the bytes that this thread has taken.
 fn count(bytes: i64) {
     // A thread that ends has no counts any more.
     let _ = TAKEN.try_with(|taken| {
@@ -22,7 +22,7 @@ fn count(bytes: i64) {
     });
 }
 
-/// Counts from here on.
+/// Begins to count.
 pub fn begin() {
     TAKEN.set(0);
     MOST.set(0);

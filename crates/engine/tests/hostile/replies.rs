@@ -1,6 +1,6 @@
-//! Where the messages in a server's bytes end, and messages that say something else than the server meant.
+//! The messages in a server's bytes, and forged messages in their place.
 
-/// In which shape messages come.
+/// The form of a server's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wire {
     /// memcached's text and meta protocols: a line, and the value behind it.
@@ -13,14 +13,14 @@ pub enum Wire {
     Records,
 }
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It carries a value.
+    /// The message carries a value.
     Value,
-    /// It ends the values of a read.
+    /// The message ends the values of a read.
     End,
-    /// It is anything else.
+    /// The message is of any other kind.
     Other,
 }
 
@@ -104,7 +104,7 @@ fn several(bytes: &[u8], own: usize, count: usize) -> Option<usize> {
     })
 }
 
-/// What a server says that cannot give the value that `message` has.
+/// An error in the place of the value of `message`.
 pub fn error_for(wire: Wire, message: &[u8]) -> Vec<u8> {
     match wire {
         Wire::Text => b"SERVER_ERROR out of memory writing get response\r\n".to_vec(),

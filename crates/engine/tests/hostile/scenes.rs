@@ -1,4 +1,4 @@
-//! One run: the Plan of a pair, the server that misbehaves, the network between them, and what came of it.
+//! One run: the Plan of a pair, the server that misbehaves, the network between them, and the result.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -7,7 +7,7 @@ use std::fmt;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Mutex, Once, OnceLock};
 
-use pummel_engine::backend::sim::{Peer, Sim, Weather};
+use pummel_engine::backend::sim::{NetworkConditions, Peer, Sim};
 use pummel_engine::backend::tls::{Setup, Tls};
 use pummel_engine::run::Inputs;
 use pummel_logic::dist::Dist;
@@ -27,7 +27,7 @@ use crate::replies::Wire;
 use crate::secured::Secured;
 use crate::setup::{Outcome, run_with_inputs};
 
-/// Names a run: everything in it follows from these.
+/// The name of a run, from which everything in the run follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Case {
     pub pair: Pair,
@@ -36,7 +36,7 @@ pub struct Case {
 }
 
 impl fmt::Display for Case {
-    /// As `cargo xtask hostile` takes it.
+    /// The name in the form that `cargo xtask hostile` takes.
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (one, other) = self.pair;
         write!(
@@ -50,7 +50,7 @@ impl fmt::Display for Case {
     }
 }
 
-/// What came of several runs.
+/// The results of several runs.
 #[derive(Default)]
 pub struct Tally {
     runs: u64,
@@ -59,7 +59,7 @@ pub struct Tally {
     pub findings: Vec<String>,
 }
 
-/// What came of one run.
+/// The result of one run.
 pub struct Result {
     findings: Vec<String>,
     struck: bool,
@@ -85,7 +85,7 @@ impl Tally {
     }
 }
 
-/// A run, and what does not hold of it.
+/// Makes a run. Returns its result, with the invariants that do not hold.
 pub fn run(case: Case) -> Result {
     let (setting, mischief) = scene(case);
     let facts = Arc::new(Mutex::new(Facts::default()));
@@ -117,7 +117,7 @@ pub fn run(case: Case) -> Result {
     }
 }
 
-/// What a run gives that does not come from the real machine, as text.
+/// The figures of a run that do not depend on the real machine, as text.
 pub fn figures(case: Case) -> String {
     let (setting, mischief) = scene(case);
     let (facts, spent) = (Arc::default(), Arc::default());
@@ -162,7 +162,8 @@ fn read_for_a_cas(plan: &mut Plan) {
     }
 }
 
-/// Requests that nobody waits for.
+/// Requests of the last phase of a run whose servers all fall silent. The run gives the servers up before it makes so
+/// many.
 const ENDLESS: u64 = 200_000;
 
 const PASSWORD: &str = "secret";
@@ -196,7 +197,7 @@ fn outcome(
     let servers: Vec<Server> = plan.servers.iter().map(|_| Server::new(config.clone())).collect();
     // What is encrypted has lengths that are not the same in each run, so that fate would be another.
     let is_calm = plan.tls.is_some() || draws.once_in(2);
-    let weather = if is_calm { Weather::calm() } else { Weather::rough() };
+    let conditions = if is_calm { NetworkConditions::calm() } else { NetworkConditions::rough() };
     let limits = limits(plan, trace().len(), mischief.is_total());
     let wire = match plan.protocol {
         Protocol::Text | Protocol::Meta => Wire::Text,
@@ -215,7 +216,7 @@ fn outcome(
     // otherwise.
     let sim = |peer: Box<dyn Peer>| {
         CASE.set(Some(case));
-        Sim::new(case.seed, weather, peer)
+        Sim::new(case.seed, conditions, peer)
     };
     if plan.tls.is_none() {
         return run_with_inputs(plan, &supplies, |_| {
@@ -267,7 +268,7 @@ thread_local! {
 
 static PANICS: Mutex<BTreeMap<Case, String>> = Mutex::new(BTreeMap::new());
 
-/// Keeps the words of panics on workers' threads, which nobody sees otherwise.
+/// Keeps the words of panics on workers' threads, which are lost otherwise.
 fn watch_panics() {
     static WATCHED: Once = Once::new();
     WATCHED.call_once(|| {

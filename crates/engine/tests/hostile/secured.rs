@@ -18,7 +18,7 @@ pub struct Secured<P> {
 
 struct Link {
     tls: ServerConnection,
-    /// The client said what is no TLS, or the server closes.
+    /// Whether the client sent bytes that are no TLS, or the server closes.
     over: bool,
 }
 

@@ -1,8 +1,8 @@
-//! Every request is accounted for, whatever the weather.
+//! Every request is accounted for, whatever the conditions.
 
 use std::collections::BTreeMap;
 
-use pummel_engine::backend::sim::{Peer, Sim, Weather};
+use pummel_engine::backend::sim::{NetworkConditions, Peer, Sim};
 use pummel_logic::dist::Dist;
 use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::plan::{Depth, Plan};
@@ -16,13 +16,14 @@ use crate::setup::{
     schedule, time,
 };
 
-const WEATHERS: [fn() -> Weather; 3] = [Weather::calm, Weather::rough, Weather::storm];
+const WEATHERS: [fn() -> NetworkConditions; 3] =
+    [NetworkConditions::calm, NetworkConditions::rough, NetworkConditions::harsh];
 
 fn server() -> Server {
     Server::new(HostConfig::default())
 }
 
-/// Loads, then asks everything that can be asked and checks every value.
+/// A plan that loads records, then makes requests of all kinds and checks every value.
 fn everything(asked: u64) -> Plan {
     let mut plan = loaded(plan());
     plan.verify = 1.0;
@@ -33,9 +34,9 @@ fn everything(asked: u64) -> Plan {
 }
 
 #[test]
-fn in_calm_weather_the_servers_own_counters_equal_the_whole_run() {
+fn under_calm_conditions_the_servers_own_counters_equal_the_whole_run() {
     let server = server();
-    let outcome = run(&everything(6_000), 1, Weather::calm(), || server.peer());
+    let outcome = run(&everything(6_000), 1, NetworkConditions::calm(), || server.peer());
     assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
 
     let host = server.host();
@@ -85,8 +86,8 @@ fn in_calm_weather_the_servers_own_counters_equal_the_whole_run() {
 }
 
 #[test]
-fn what_is_read_back_is_what_was_written_in_any_weather() {
-    for weather in WEATHERS {
+fn what_is_read_back_is_what_was_written_under_any_conditions() {
+    for conditions in WEATHERS {
         for seed in 0..12 {
             let mut plan = everything(1_500);
             plan.seed = seed;
@@ -94,7 +95,7 @@ fn what_is_read_back_is_what_was_written_in_any_weather() {
             // Storms delay some replies for longer than anybody waits.
             plan.timeout_ns = 40 * MILLISECOND;
             let server = server();
-            let outcome = run(&plan, seed, weather(), || server.peer());
+            let outcome = run(&plan, seed, conditions(), || server.peer());
             if nothing_began(&outcome) {
                 continue;
             }
@@ -113,7 +114,7 @@ fn many_workers_share_one_server_and_verify_everything_that_they_read() {
     plan.engine.threads = 8;
     plan.groups[0].clients = 16;
     let server = server();
-    let outcome = run(&plan, 1, Weather::rough(), || server.peer());
+    let outcome = run(&plan, 1, NetworkConditions::rough(), || server.peer());
     assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
     let verify = &outcome.measurement.verify;
     assert!(verify.checked > 1_000, "{} were checked", verify.checked);
@@ -123,14 +124,14 @@ fn many_workers_share_one_server_and_verify_everything_that_they_read() {
     assert_eq!((whole.requests(), whole.completed), (served, served));
 }
 
-/// Whether a connection was refused at the very beginning, as happens in storms.
+/// Whether a connection was refused at the very beginning, as happens under harsh conditions.
 fn nothing_began(outcome: &Outcome) -> bool {
     let begun = outcome.measurement.whole_run.ops.all().requests() > 0;
     assert!(begun || outcome.reason().contains("could not be opened"), "{}", outcome.reason());
     !begun
 }
 
-/// All requests of a run that has no follow-ups, by every road there is.
+/// All requests of a run without follow-ups, however they ended.
 fn assert_accounted(outcome: &Outcome, asked: u64, context: &str) {
     let counts = outcome.counts();
     assert_eq!(
@@ -147,7 +148,7 @@ fn assert_accounted(outcome: &Outcome, asked: u64, context: &str) {
 
 #[test]
 fn in_open_loop_all_that_was_due_is_accounted_for() {
-    for weather in WEATHERS {
+    for conditions in WEATHERS {
         for seed in 0..10 {
             for reconnect in [false, true] {
                 let mut plan = at_rate(plan(), 20_000.0);
@@ -159,7 +160,7 @@ fn in_open_loop_all_that_was_due_is_accounted_for() {
                 plan.phases =
                     vec![measuring(mix(&[(Verb::Get, 9.0), (Verb::Set, 1.0)]), time(50 * MILLISECOND))];
                 let server = server();
-                let outcome = run(&plan, seed, weather(), || server.peer());
+                let outcome = run(&plan, seed, conditions(), || server.peer());
                 if nothing_began(&outcome) {
                     continue;
                 }
@@ -178,7 +179,7 @@ fn in_open_loop_all_that_was_due_is_accounted_for() {
 
 #[test]
 fn a_number_of_requests_is_made_and_accounted_for() {
-    for weather in WEATHERS {
+    for conditions in WEATHERS {
         for seed in 0..10 {
             let mut plan = plan();
             plan.seed = seed;
@@ -186,7 +187,7 @@ fn a_number_of_requests_is_made_and_accounted_for() {
             plan.groups[0].depth = Depth::Limit(1 + seed as u32 % 4);
             plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0), (Verb::Set, 1.0)]), requests(1_003))];
             let server = server();
-            let outcome = run(&plan, seed, weather(), || server.peer());
+            let outcome = run(&plan, seed, conditions(), || server.peer());
             if nothing_began(&outcome) {
                 continue;
             }
@@ -207,7 +208,7 @@ fn figures(mut measurement: Measurement) -> String {
 
 #[test]
 fn the_same_seed_gives_the_same_measurement() {
-    for weather in WEATHERS {
+    for conditions in WEATHERS {
         for seed in 0..3 {
             let mut plan = everything(1_000);
             plan.seed = seed;
@@ -215,7 +216,7 @@ fn the_same_seed_gives_the_same_measurement() {
             plan.phases.push(measuring(mix(&[(Verb::Get, 1.0)]), time(30 * MILLISECOND)));
             let once = || {
                 let server = server();
-                let outcome = run(&plan, seed, weather(), || server.peer());
+                let outcome = run(&plan, seed, conditions(), || server.peer());
                 (figures(outcome.measurement), outcome.rows)
             };
             let (first, rows) = once();
@@ -232,7 +233,7 @@ fn another_seed_of_the_network_changes_times_and_not_the_requests() {
     plan.groups[0].depth = Depth::Unlimited;
     let seen = |seed| {
         let server = server();
-        let outcome = run(&plan, seed, Weather::rough(), || server.peer());
+        let outcome = run(&plan, seed, NetworkConditions::rough(), || server.peer());
         let mut asked: Vec<_> =
             outcome.rows.iter().map(|row| (row.client, row.due - outcome.begin, row.verb, row.key)).collect();
         asked.sort();
@@ -253,7 +254,7 @@ fn the_schedule_of_open_loop_is_the_same_on_any_number_of_threads() {
         plan.engine.threads = threads;
         plan.groups[0].clients = clients;
         let server = server();
-        let outcome = run(&plan, 7, Weather::calm(), || server.peer());
+        let outcome = run(&plan, 7, NetworkConditions::calm(), || server.peer());
         assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
         let mut asked: BTreeMap<(u64, u64, u64), Verb> = BTreeMap::new();
         // A cas follows from the answer to its gets, and is not part of the schedule.
@@ -273,14 +274,14 @@ fn the_schedule_of_open_loop_is_the_same_on_any_number_of_threads() {
 
 #[test]
 fn reading_through_stores_exactly_the_keys_that_were_missed() {
-    for weather in [Weather::calm, Weather::rough] {
+    for conditions in [NetworkConditions::calm, NetworkConditions::rough] {
         let mut plan = plan();
         plan.verify = 0.5;
         let mut reading = mix(&[(Verb::Get, 1.0)]);
         (reading.multiget, reading.read_through_ns) = (5, Some(MILLISECOND / 10));
         plan.phases = vec![measuring(reading, requests(300))];
         let server = server();
-        let outcome = run(&plan, 1, weather(), || server.peer());
+        let outcome = run(&plan, 1, conditions(), || server.peer());
         assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
         let ops = outcome.measurement.ops();
         let (get, set) = (ops.get(Verb::Get).unwrap().counts, ops.get(Verb::Set).unwrap().counts);
@@ -301,7 +302,7 @@ fn a_worker_that_lost_its_connections_accounts_for_the_same_time_as_the_others()
     );
     let outcome = run_with(&plan, |worker| {
         let server = if worker == 0 { &closing } else { &healthy };
-        Ok(Sim::new(worker as u64, Weather::calm(), Box::new(server.peer()) as Box<dyn Peer>))
+        Ok(Sim::new(worker as u64, NetworkConditions::calm(), Box::new(server.peer()) as Box<dyn Peer>))
     });
     assert_eq!(outcome.measurement.status, Status::Partial);
     assert_eq!(outcome.measurement.measured_ns, 100 * MILLISECOND);

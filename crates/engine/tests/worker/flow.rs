@@ -1,9 +1,10 @@
-//! A peer that reads slowly: what waits for its socket has a limit, and that time is the server's and not the generator's.
+//! A peer that reads slowly: the bytes that wait for its socket have a limit, and the waiting time is the server's and
+//! not the generator's.
 
 use std::io::{self, IoSlice};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pummel_engine::backend::sim::{Sim, Weather};
+use pummel_engine::backend::sim::{NetworkConditions, Sim};
 use pummel_engine::backend::{Backend, Close, ConnId, Event, Handed, Target};
 use pummel_logic::connection::session::OUTBOX_MAX_BYTES;
 use pummel_logic::dist::Dist;
@@ -17,7 +18,7 @@ use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos};
 use crate::peer::{Cluster, Server, ServerPeer};
 use crate::setup::{Outcome, at_rate, measuring, mix, plan, run_with, time};
 
-/// A network that remembers how many bytes waited at most when some were offered to a socket.
+/// A network that keeps the most bytes that waited when bytes were offered to a socket.
 struct Gauge<'a, P> {
     sim: Sim<P>,
     most: &'a AtomicUsize,
@@ -50,17 +51,21 @@ impl<P: pummel_engine::backend::sim::Peer> Backend for Gauge<'_, P> {
     }
 }
 
-/// A way on which 16 KiB go in each half millisecond.
-fn narrow() -> Weather {
+/// Conditions in which 16 KiB are carried in each half millisecond.
+fn narrow() -> NetworkConditions {
     let delay_ns = 500 * MICROSECOND;
-    Weather { delay_ns: (delay_ns, delay_ns), send_buffer_bytes: 16 * 1024, ..Weather::calm() }
+    NetworkConditions {
+        delay_ns: (delay_ns, delay_ns),
+        send_buffer_bytes: 16 * 1024,
+        ..NetworkConditions::calm()
+    }
 }
 
 fn server() -> Server {
     Server::new(HostConfig::default())
 }
 
-/// Runs a plan over that way, and says how many bytes waited at most.
+/// Runs a plan under these conditions. Returns its outcome and the most bytes that waited.
 fn measured(plan: &Plan, peer: impl Fn() -> ServerPeer + Sync) -> (Outcome, usize) {
     let most = AtomicUsize::new(0);
     let outcome = run_with(plan, |worker| {
@@ -79,7 +84,7 @@ fn storing(depth: Depth) -> Plan {
     plan
 }
 
-/// A request of these plans is not longer.
+/// Most bytes of a request of these plans.
 const REQUEST_MAX_BYTES: usize = 2_000;
 
 #[test]

@@ -1,6 +1,6 @@
 //! Clients with several lanes: where records live, requests that lanes share, and lanes that are lost.
 
-use pummel_engine::backend::sim::Weather;
+use pummel_engine::backend::sim::NetworkConditions;
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::plan::{Depth, Plan, Route};
@@ -28,8 +28,8 @@ fn over(servers: &[Server], route: Route, plan: Plan) -> Plan {
     Plan { servers: names, route, ..plan }
 }
 
-fn run_over(servers: &[Server], plan: &Plan, seed: u64, weather: Weather) -> Outcome {
-    run(plan, seed, weather, || Cluster::new(servers))
+fn run_over(servers: &[Server], plan: &Plan, seed: u64, conditions: NetworkConditions) -> Outcome {
+    run(plan, seed, conditions, || Cluster::new(servers))
 }
 
 fn stored(servers: &[Server]) -> Vec<usize> {
@@ -53,7 +53,7 @@ fn every_record_is_stored_once_where_keys_have_owners_and_on_every_server_elsewh
             let servers = servers(3);
             let mut plan = over(&servers, route, loaded(plan()));
             (plan.groups[0].clients, plan.engine.threads) = (clients, threads);
-            let outcome = run_over(&servers, &plan, 1, Weather::rough());
+            let outcome = run_over(&servers, &plan, 1, NetworkConditions::rough());
             assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
             let load = outcome.measurement.load.as_ref().expect("records were loaded");
             // Plain records, pieces and counters.
@@ -77,7 +77,7 @@ fn every_record_is_stored_once_where_keys_have_owners_and_on_every_server_elsewh
 fn connections_are_clients_times_lanes() {
     for (route, asked) in [(Route::All, 4), (Route::RoundRobin, 12), (Route::Ketama, 12)] {
         let servers = servers(3);
-        let outcome = run_over(&servers, &over(&servers, route, plan()), 1, Weather::calm());
+        let outcome = run_over(&servers, &over(&servers, route, plan()), 1, NetworkConditions::calm());
         let connections = &outcome.measurement.connections;
         assert_eq!((connections.asked, connections.open), (asked, asked), "{route:?}");
     }
@@ -88,7 +88,7 @@ fn round_robin_asks_all_servers_as_often() {
     let servers = servers(3);
     let mut plan = over(&servers, Route::RoundRobin, plan());
     plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), requests(1_200))];
-    run_over(&servers, &plan, 1, Weather::calm());
+    run_over(&servers, &plan, 1, NetworkConditions::calm());
     let asked: Vec<u64> = servers.iter().map(|server| server.host().requests()).collect();
     assert_eq!(asked, [400, 400, 400]);
 }
@@ -104,7 +104,7 @@ fn everything_is_verified_over_several_servers() {
             let mut all = mix_of_all();
             all.multiget = multiget;
             plan.phases[1] = measuring(all, requests(4_000));
-            let outcome = run_over(&servers, &plan, seed, Weather::rough());
+            let outcome = run_over(&servers, &plan, seed, NetworkConditions::rough());
             assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""), "{route:?}");
             let verify = &outcome.measurement.verify;
             assert!(verify.checked > 500, "{route:?}: {} were checked", verify.checked);
@@ -116,10 +116,10 @@ fn everything_is_verified_over_several_servers() {
 
 #[test]
 fn a_multi_get_over_several_servers_is_one_request() {
-    for weather in [Weather::calm, Weather::rough] {
+    for conditions in [NetworkConditions::calm, NetworkConditions::rough] {
         let servers = servers(3);
         let plan = over(&servers, Route::Ketama, reading_ten(500));
-        let outcome = run_over(&servers, &plan, 3, weather());
+        let outcome = run_over(&servers, &plan, 3, conditions());
         let counts = outcome.counts();
         assert_eq!((counts.requests(), counts.completed, counts.keys), (500, 500, 5_000));
         assert_eq!((counts.hits, counts.misses), (5_000, 0));
@@ -145,7 +145,7 @@ fn a_multi_get_ends_with_its_last_part() {
     let mut reading = mix(&[(Verb::Get, 1.0)]);
     reading.multiget = 20;
     plan.phases = vec![measuring(reading, time(100 * MILLISECOND))];
-    let outcome = run_over(&servers, &plan, 1, Weather::calm());
+    let outcome = run_over(&servers, &plan, 1, NetworkConditions::calm());
     let held = outcome.rows.iter().filter(|row| row.sent < frozen.1 && row.arrived >= frozen.1);
     assert_eq!(held.count(), 4, "one of each client");
     let ended = |at: Nanos| (frozen.0 + 5 * MILLISECOND..frozen.1).contains(&at);
@@ -162,7 +162,7 @@ fn reading_through_stores_the_missed_keys_where_they_live() {
         let mut reading = mix(&[(Verb::Get, 1.0)]);
         (reading.multiget, reading.read_through_ns) = (5, Some(MILLISECOND / 10));
         plan.phases = vec![measuring(reading, requests(300))];
-        let outcome = run_over(&servers, &plan, 1, Weather::rough());
+        let outcome = run_over(&servers, &plan, 1, NetworkConditions::rough());
         assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
         let ops = outcome.measurement.ops();
         let (get, set) = (ops.get(Verb::Get).unwrap().counts, ops.get(Verb::Set).unwrap().counts);
@@ -173,7 +173,7 @@ fn reading_through_stores_the_missed_keys_where_they_live() {
     }
 }
 
-/// All requests of a run without follow-ups, by every road there is.
+/// All requests of a run without follow-ups, however they ended.
 fn assert_accounted(outcome: &Outcome, asked: u64, context: &str) {
     let counts = outcome.counts();
     let ended = counts.completed + counts.failed();
@@ -193,7 +193,7 @@ fn with_one_closing() -> Vec<Server> {
 
 #[test]
 fn in_open_loop_all_that_was_due_is_accounted_for_when_lanes_are_lost() {
-    for weather in [Weather::calm, Weather::rough] {
+    for conditions in [NetworkConditions::calm, NetworkConditions::rough] {
         for seed in 0..8 {
             for (reconnect, route, multiget) in [
                 (false, Route::Ketama, 1),
@@ -209,7 +209,7 @@ fn in_open_loop_all_that_was_due_is_accounted_for_when_lanes_are_lost() {
                 let mut asking = mix(&[(Verb::Get, 9.0), (Verb::Set, 1.0)]);
                 asking.multiget = multiget;
                 plan.phases = vec![measuring(asking, time(50 * MILLISECOND))];
-                let outcome = run_over(&servers, &plan, seed, weather());
+                let outcome = run_over(&servers, &plan, seed, conditions());
                 let due: usize = schedule(&plan, 50 * MILLISECOND).iter().map(Vec::len).sum();
                 let context = format!("seed {seed} reconnect {reconnect} {route:?} {multiget}");
                 assert_eq!(outcome.measurement.measured_ns, 50 * MILLISECOND, "{context}");
@@ -241,7 +241,7 @@ fn a_number_of_requests_is_made_and_accounted_for_when_lanes_are_lost() {
             let mut asking = mix(&[(Verb::Get, 1.0), (Verb::Set, 1.0)]);
             asking.multiget = 4;
             plan.phases = vec![measuring(asking, requests(1_003))];
-            let outcome = run_over(&servers, &plan, seed, Weather::rough());
+            let outcome = run_over(&servers, &plan, seed, NetworkConditions::rough());
             if reconnect {
                 assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
                 assert_accounted(&outcome, 1_003, &format!("seed {seed}"));
@@ -263,7 +263,7 @@ fn a_server_that_does_not_answer_costs_only_the_parts_that_it_has() {
     (plan.reconnect, plan.timeout_ns) = (true, 20 * MILLISECOND);
     plan.groups[0].depth = Depth::Unlimited;
     plan.phases[1] = measuring(mix(&[(Verb::Get, 1.0)]), time(600 * MILLISECOND));
-    let outcome = run_over(&servers, &plan, 1, Weather::calm());
+    let outcome = run_over(&servers, &plan, 1, NetworkConditions::calm());
     let due: usize = schedule(&plan, 600 * MILLISECOND).iter().map(Vec::len).sum();
     let counts = outcome.counts();
     assert_eq!(counts.completed + counts.failed() + counts.unfinished + counts.unsent, due as u64);
@@ -283,7 +283,7 @@ fn the_same_seed_gives_the_same_measurement_over_several_servers() {
         let mut all = mix_of_all();
         all.multiget = 7;
         plan.phases[1] = measuring(all, requests(1_000));
-        run_over(&servers, &plan, 5, Weather::storm()).rows
+        run_over(&servers, &plan, 5, NetworkConditions::harsh()).rows
     };
     assert_eq!(once(), once());
 }

@@ -1,11 +1,11 @@
-//! What becomes of a run whose load fails, wholly or in part, and what belongs to the load alone.
+//! Runs whose load fails, wholly or in part, and the figures of the load.
 
 use std::cell::RefCell;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pummel_engine::backend::sim::{Admission, Next, Peer, Sim, Weather};
+use pummel_engine::backend::sim::{Admission, NetworkConditions, Next, Peer, Sim};
 use pummel_engine::backend::{ConnId, Target};
 use pummel_engine::run::{Run, Watch};
 use pummel_engine::sys;
@@ -55,7 +55,7 @@ fn a_load_that_stores_nothing_ends_the_run_without_measuring() {
             let mut plan = small();
             (plan.engine.threads, plan.allow_partial_load) = (threads, allow);
             let server = refusing();
-            let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+            let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
             let reason = format!("none of 10 records was stored: the server said \"{TOO_LARGE}\" (10 times)");
             assert_eq!(status(&outcome), (Status::Partial, &*reason), "{threads} threads, allowed: {allow}");
             assert_eq!(server.host().counts().cmd_get, 0, "nothing is measured");
@@ -71,7 +71,7 @@ fn a_server_that_answers_no_store_is_not_measured() {
     let mut plan = small();
     plan.timeout_ns = 20 * MILLISECOND;
     let server = Server::new(HostConfig::default()).freezing(0, 3600 * SECOND);
-    let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+    let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
     assert_eq!(
         status(&outcome),
         (
@@ -97,7 +97,7 @@ fn a_load_that_stores_a_part_is_measured_and_partial_unless_that_is_allowed() {
         let mut plan = small();
         plan.allow_partial_load = allow;
         let server = halfhearted();
-        let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+        let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
         assert_eq!(status(&outcome), expected);
         assert_eq!(outcome.counts().requests(), 200, "it is measured all the same");
         let load = outcome.measurement.load.expect("it was tried");
@@ -112,7 +112,7 @@ fn one_worker_that_stores_nothing_goes_on_with_those_that_do() {
     let (good, bad) = (Server::new(HostConfig::default()), refusing());
     let outcome = run_with(&plan, |worker| {
         let server = if worker == 0 { &bad } else { &good };
-        Ok(Sim::new(worker as u64, Weather::calm(), server.peer()))
+        Ok(Sim::new(worker as u64, NetworkConditions::calm(), server.peer()))
     });
     let reason = format!("5 of 10 records were not stored: the server said \"{TOO_LARGE}\" (5 times)");
     assert_eq!(status(&outcome), (Status::Partial, &*reason));
@@ -124,7 +124,7 @@ fn a_server_that_stores_nothing_beside_one_that_does_makes_the_load_partial() {
     let mut plan = small();
     plan.servers = vec!["127.0.0.0:1".to_owned(), "127.0.0.1:1".to_owned()];
     let servers = [Server::new(HostConfig::default()), refusing()];
-    let outcome = run(&plan, 1, Weather::calm(), || Cluster::new(&servers));
+    let outcome = run(&plan, 1, NetworkConditions::calm(), || Cluster::new(&servers));
     let reason = format!("10 of 20 records were not stored: the server said \"{TOO_LARGE}\" (10 times)");
     assert_eq!(status(&outcome), (Status::Partial, &*reason));
     assert_eq!(outcome.counts().requests(), 200);
@@ -155,7 +155,7 @@ fn a_recorded_load_is_held_to_the_same() {
         plan.allow_partial_load = allow;
         plan.phases.truncate(1);
         plan.phases[0].recorded = true;
-        let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+        let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
         assert_eq!(outcome.measurement.reason, expected);
         let messages = &outcome.measurement.messages;
         assert_eq!(messages.values().sum::<u64>(), 10 - stored, "it is what is measured: {messages:?}");
@@ -169,7 +169,7 @@ fn a_recorded_load_that_stores_nothing_ends_the_run_before_what_follows() {
     let mut plan = small();
     plan.phases[0].recorded = true;
     let server = refusing();
-    let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+    let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
     assert!(outcome.reason().starts_with("none of 10 records was stored"), "{}", outcome.reason());
     assert_eq!(server.host().counts().cmd_get, 0);
 }
@@ -181,7 +181,7 @@ fn what_servers_said_to_the_load_is_not_said_of_the_measured_requests() {
     plan.data.value_size = Dist::Uniform { low: 1.0, high: 200.0 };
     // The load of large values is refused, and the gets that are measured are answered.
     let server = refusing();
-    let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+    let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
     let load = outcome.measurement.load.as_ref().expect("it was tried");
     assert!(load.stored > 0 && load.errors > 0, "{load:?}");
     assert_eq!(load.messages.get(TOO_LARGE), Some(&load.errors));
@@ -235,7 +235,7 @@ fn cpu_time_is_that_of_all_workers_also_when_the_first_is_through_before_the_oth
         // The first worker has hardly anything to do.
         let burn_ns = if worker == 0 { 0 } else { 20 * MILLISECOND };
         let peer = Toil { server: server.peer(), burn_ns, burned_ns: Arc::clone(&burned_ns) };
-        Ok(Sim::new(worker as u64, Weather::calm(), peer))
+        Ok(Sim::new(worker as u64, NetworkConditions::calm(), peer))
     });
     assert_eq!(status(&outcome), (Status::Complete, ""));
     let generator = &outcome.measurement.generator;

@@ -2,7 +2,7 @@
 //! that only the simulation moves, so that figures are exact.
 
 mod accounts;
-mod crowd;
+mod churning;
 mod flow;
 mod lanes;
 mod loading;

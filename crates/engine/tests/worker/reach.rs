@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use pummel_engine::backend::sim::{Sim, Weather};
+use pummel_engine::backend::sim::{NetworkConditions, Sim};
 use pummel_engine::run::{Run, Watch};
 use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::plan::{Arrivals, ChurningClients, Depth, Gap, Late, Plan, Route, Sequence, Spawns};
@@ -45,13 +45,13 @@ fn a_rate_that_cannot_be_reached_ends_in_time_at_any_depth() {
             plan.engine.threads = threads;
             let until = if silent { NEVER } else { 0 };
             let server = server().freezing(0, until);
-            let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+            let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
             let counts = outcome.counts();
             assert_eq!((counts.requests(), counts.unsent_estimated), (DUE, 0), "{depth:?}: {counts:?}");
             assert_in_time(&outcome);
 
             let poisson = Plan { groups: far(Arrivals::Poisson, depth).groups, ..plan };
-            let counts = run(&poisson, 1, Weather::calm(), || server.peer()).counts();
+            let counts = run(&poisson, 1, NetworkConditions::calm(), || server.peer()).counts();
             assert!((counts.requests() as f64 / DUE as f64 - 1.0).abs() < 0.001, "{depth:?}: {counts:?}");
             assert!(counts.unsent_estimated > 0 && counts.unsent_estimated < counts.unsent, "{counts:?}");
         }
@@ -65,7 +65,7 @@ fn what_follows_from_misses_does_not_hold_up_the_end() {
     (reading.multiget, reading.read_through_ns) = (5, Some(0));
     plan.phases[0] = measuring(reading, time(LENGTH_NS));
     let server = server();
-    let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+    let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
     assert!(outcome.counts().requests() >= DUE);
     assert!(outcome.counts().completed > 100);
     assert_in_time(&outcome);
@@ -78,7 +78,7 @@ fn requests_that_are_left_out_because_they_are_late_do_not_hold_up_the_turn() {
         plan.groups[0].policy.late = Late::Skipped;
         plan.phases[0].stop = time(10 * LENGTH_NS);
         let server = server();
-        let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+        let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
         let due = outcome.counts().requests() + outcome.measurement.skipped;
         assert!((due as f64 / (10 * DUE) as f64 - 1.0).abs() < 0.001, "{due} requests");
         assert!(outcome.measurement.skipped > DUE);
@@ -92,7 +92,7 @@ fn requests_whose_server_is_lost_do_not_hold_up_the_turn() {
         Server::new(HostConfig { faults: vec![ServerFault::CloseAfter(5)], ..HostConfig::default() });
     let names = (0..3).map(|n| format!("127.0.0.{n}:11211")).collect();
     let plan = Plan { servers: names, route: Route::Modulo, ..far(Arrivals::Constant, Depth::Limit(4)) };
-    let outcome = run(&plan, 1, Weather::calm(), || Cluster::new(&servers));
+    let outcome = run(&plan, 1, NetworkConditions::calm(), || Cluster::new(&servers));
     assert!(outcome.reason().starts_with("4 of 12 connections were lost"), "{}", outcome.reason());
     assert_eq!(outcome.counts().requests(), DUE, "{:?}", outcome.counts());
     assert_in_time(&outcome);
@@ -113,7 +113,7 @@ fn clients_that_cannot_be_had_are_counted_and_do_not_hold_up_the_end() {
         let plan =
             Plan { engine: pummel_logic::plan::Engine { threads, ..Default::default() }, ..crowded(births) };
         for server in [server(), server().freezing(0, NEVER)] {
-            let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+            let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
             let churn = outcome.measurement.connections.churn.as_ref().expect("clients come and go");
             assert!(churn.begun >= 4 && churn.life.moments().max <= 2 * LENGTH_NS + MILLISECOND);
             let lost = outcome.counts().unsent;
@@ -134,7 +134,7 @@ fn drawn_clients_that_cannot_be_had_are_estimated() {
         plan.phases[0] = measuring(mix(&[(Verb::Set, 1.0)]), time(LENGTH_NS));
         plan.groups[0].churn.as_mut().expect("a crowd").sequence = Some(sequence.clone());
         let server = server();
-        let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+        let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
         assert!(outcome.counts().unsent > 1_000_000, "{gap:?}: {:?}", outcome.counts());
         assert_in_time(&outcome);
     }
@@ -153,7 +153,7 @@ fn interrupted(plan: &Plan, slices: u64, server: &Server) -> Measurement {
     let plan = &plan.clone().validate().expect("the plan can be run");
     Run::new(plan)
         .start_on(&mut Counting(&seen), &stop, |worker| {
-            Ok(Sim::new(worker as u64, Weather::calm(), server.peer()))
+            Ok(Sim::new(worker as u64, NetworkConditions::calm(), server.peer()))
         })
         .expect("the run begins")
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use pummel_engine::backend::sim::{Peer, Sim, Weather};
+use pummel_engine::backend::sim::{NetworkConditions, Peer, Sim};
 use pummel_engine::run::{Inputs, Run, Wants, Watch};
 use pummel_engine::worker::messages::{Departure, Row};
 use pummel_logic::arrival::Pace;
@@ -129,10 +129,15 @@ impl Watch for ReaderState {
 }
 
 /// Runs a plan on a simulated network with this seed and this peer.
-pub fn run<P: Peer>(plan: &Plan, seed: u64, weather: Weather, peer: impl Fn() -> P + Sync) -> Outcome {
+pub fn run<P: Peer>(
+    plan: &Plan,
+    seed: u64,
+    conditions: NetworkConditions,
+    peer: impl Fn() -> P + Sync,
+) -> Outcome {
     // One type for all peers: each would be compiled with every codec otherwise.
     let peer = || Box::new(peer()) as Box<dyn Peer + '_>;
-    run_with(plan, |worker| Ok(Sim::new(seed + worker as u64, weather, peer())))
+    run_with(plan, |worker| Ok(Sim::new(seed + worker as u64, conditions, peer())))
 }
 
 /// Runs a plan on any backend.

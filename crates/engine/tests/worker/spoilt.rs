@@ -1,6 +1,6 @@
 //! Replies that end otherwise than they began, and replies with more than was asked for: what is made of their values.
 
-use pummel_engine::backend::sim::{Admission, Next, Peer, Weather};
+use pummel_engine::backend::sim::{Admission, NetworkConditions, Next, Peer};
 use pummel_engine::backend::{ConnId, Target};
 use pummel_logic::dist::Dist;
 use pummel_logic::measure::measurement::Status;
@@ -60,9 +60,9 @@ fn checking(protocol: Protocol, multiget: u32) -> Plan {
     plan
 }
 
-fn spoilt(plan: &Plan, weather: Weather, spoil: Spoil) -> Outcome {
+fn spoilt(plan: &Plan, conditions: NetworkConditions, spoil: Spoil) -> Outcome {
     let server = Server::new(HostConfig::default());
-    run(plan, 1, weather, || Spoiling { peer: server.peer(), spoil, reads: 0 })
+    run(plan, 1, conditions, || Spoiling { peer: server.peer(), spoil, reads: 0 })
 }
 
 /// A length in bytes, written as decimal digits before a line end.
@@ -118,7 +118,7 @@ const ENDS_IN_AN_ERROR: [(Protocol, Spoil); 4] = [
 #[test]
 fn an_error_behind_a_value_makes_nothing_of_the_next_value_stale() {
     for (protocol, spoil) in ENDS_IN_AN_ERROR {
-        let outcome = spoilt(&checking(protocol, 3), Weather::calm(), spoil);
+        let outcome = spoilt(&checking(protocol, 3), NetworkConditions::calm(), spoil);
         assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""), "{protocol:?}");
         let verify = &outcome.measurement.verify;
         assert_eq!((verify.failed, verify.stale), (0, 0), "{protocol:?}: {:?}", verify.first);
@@ -138,7 +138,7 @@ fn what_follows_an_error_between_two_values_accuses_of_nothing() {
     };
     for seed in 0..10 {
         let plan = Plan { seed, ..checking(Protocol::Text, 3) };
-        let outcome = spoilt(&plan, Weather { cut: 0.9, ..Weather::rough() }, spoil);
+        let outcome = spoilt(&plan, NetworkConditions { cut: 0.9, ..NetworkConditions::rough() }, spoil);
         let verify = &outcome.measurement.verify;
         assert_eq!((verify.failed, verify.stale), (0, 0), "seed {seed}: {:?}", verify.first);
         assert!(outcome.counts().errors(Fault::Server) > 300, "{:?}", outcome.counts());
@@ -167,7 +167,8 @@ fn a_value_that_comes_more_often_than_its_key_was_asked_for_ends_the_connection(
     for (protocol, spoil) in REPEATS_A_VALUE {
         for (multiget, verify) in [(1, 0.0), (1, 1.0), (3, 0.0), (3, 1.0)] {
             let what = format!("{protocol:?}, {multiget} keys, verify {verify}");
-            let outcome = spoilt(&Plan { verify, ..checking(protocol, multiget) }, Weather::calm(), spoil);
+            let outcome =
+                spoilt(&Plan { verify, ..checking(protocol, multiget) }, NetworkConditions::calm(), spoil);
             let (counts, lost) = (outcome.counts(), outcome.measurement.connections.lost);
             assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""), "{what}");
             assert_eq!(counts.completed + counts.failed(), 4_000, "{what}");
@@ -189,7 +190,7 @@ fn a_repeated_value_in_place_of_another_is_seen_where_values_are_checked() {
     };
     let mut plan = checking(Protocol::Text, 2);
     plan.data.records = 1_000;
-    let outcome = spoilt(&plan, Weather::calm(), spoil);
+    let outcome = spoilt(&plan, NetworkConditions::calm(), spoil);
     let counts = outcome.counts();
     assert!(counts.errors(Fault::Protocol) > 200, "{counts:?}");
     assert_eq!(counts.errors(Fault::Protocol), outcome.measurement.connections.lost);
@@ -210,7 +211,7 @@ fn errors_of_requests_without_reply_have_an_account_of_their_own() {
             work.noreply = true;
             let limits = Limits { item_max_bytes: 1_000, ..Limits::default() };
             let server = Server::new(HostConfig { limits, ..HostConfig::default() });
-            let outcome = run(&plan, 1, Weather::rough(), || server.peer());
+            let outcome = run(&plan, 1, NetworkConditions::rough(), || server.peer());
             let (counts, measurement) = (outcome.counts(), &outcome.measurement);
             let what = format!("{protocol:?}, depth {depth}, {multiget} keys: {counts:?}");
             assert_eq!((measurement.status, outcome.reason()), (Status::Complete, ""), "{what}");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice};
 
-use pummel_engine::backend::sim::{Admission, Next, Peer, Sim, Weather};
+use pummel_engine::backend::sim::{Admission, NetworkConditions, Next, Peer, Sim};
 use pummel_engine::backend::{Backend, Close, ConnId, Event, Handed, Target};
 use pummel_engine::worker::messages::Row;
 use pummel_logic::dist::Dist;
@@ -17,7 +17,7 @@ use pummel_logic::time::{MICROSECOND, MILLISECOND, NEVER, Nanos, SECOND};
 use crate::peer::{Server, ServerPeer};
 use crate::setup::{Outcome, at_rate, loaded, measuring, mix, plan, requests, run, run_with, schedule, time};
 
-/// There and back in [`Weather::calm`].
+/// There and back in [`NetworkConditions::calm`].
 const WAY: Nanos = 30 * MICROSECOND;
 
 /// What the simulated kernel takes for a few calls and looks at the clock.
@@ -38,7 +38,7 @@ fn held(seconds: f64) -> Server {
 #[test]
 fn a_server_that_holds_replies_for_5_ms_shows_5_ms_of_service_time() {
     let server = held(0.005);
-    let outcome = run(&plan(), 1, Weather::calm(), || server.peer());
+    let outcome = run(&plan(), 1, NetworkConditions::calm(), || server.peer());
     let expected = 5 * MILLISECOND + WAY;
     assert_eq!(outcome.range(Span::Service), (expected, expected));
     let (_, lag) = outcome.range(Span::Lag);
@@ -58,7 +58,8 @@ fn a_request_follows_a_reply_in_the_turn_that_read_it_stamped_or_not() {
     plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), requests(400))];
     for unstamped in [0.0, 1.0] {
         let server = server();
-        let outcome = run(&plan, 1, Weather { unstamped, ..Weather::calm() }, || server.peer());
+        let outcome =
+            run(&plan, 1, NetworkConditions { unstamped, ..NetworkConditions::calm() }, || server.peer());
         let turns = outcome.measurement.generator.turns.turns;
         assert!((400..=402).contains(&turns), "{turns} turns for 400 requests, unstamped {unstamped}");
     }
@@ -71,7 +72,7 @@ fn service_times_of_replies_in_one_read_end_with_the_last_of_them() {
     plan.groups[0].depth = Depth::Limit(4);
     plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), requests(400))];
     let server = server();
-    let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+    let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
     assert_eq!(outcome.range(Span::Service), (WAY, WAY));
     let stamps = outcome.measurement.generator.turns.stamps;
     assert_eq!((stamps.missing, stamps.shared, stamps.rejected), (0, 300, 0));
@@ -82,7 +83,7 @@ fn a_silent_server_costs_a_timeout_for_every_request_and_a_new_connection() {
     let mut plan = plan();
     plan.timeout_ns = 10 * MILLISECOND;
     let server = faulty(ServerFault::StallAfter(1));
-    let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+    let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
     let counts = outcome.counts();
     assert_eq!(counts.completed, 0);
     // A request is given up at most one 64th of the timeout late, and the next connection takes one way there and back.
@@ -107,7 +108,7 @@ fn a_server_that_falls_silent_loses_its_unanswered_requests_and_the_run_ends_on_
     let mut plan = at_rate(plan(), 10_000.0);
     plan.timeout_ns = 200 * MILLISECOND;
     let server = faulty(ServerFault::StallAfter(500));
-    let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+    let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
     let counts = outcome.counts();
     let due: usize = schedule(&plan, 100 * MILLISECOND).iter().map(Vec::len).sum();
     assert_eq!(counts.requests(), due as u64);
@@ -127,7 +128,7 @@ fn a_server_that_closes_ends_the_run_or_costs_a_connection_each_time() {
     plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), requests(1_000))];
     let ending = |plan: &Plan| {
         let server = faulty(ServerFault::CloseAfter(100));
-        run(plan, 1, Weather::calm(), || server.peer())
+        run(plan, 1, NetworkConditions::calm(), || server.peer())
     };
     let outcome = ending(&plan);
     assert_eq!(outcome.measurement.status, Status::Partial);
@@ -153,7 +154,7 @@ fn garbage_is_named_and_ends_the_connection() {
     let mut plan = plan();
     plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), requests(1_000))];
     let server = faulty(ServerFault::GarbageAfter(101));
-    let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+    let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
     let counts = outcome.counts();
     assert_eq!((counts.completed, counts.errors(Fault::Protocol)), (100, 4));
     assert_eq!(outcome.measurement.status, Status::Partial);
@@ -166,7 +167,7 @@ fn half_a_reply_is_an_unanswered_request() {
     plan.groups[0].clients = 1;
     plan.timeout_ns = 20 * MILLISECOND;
     let server = faulty(ServerFault::HalfReplyAfter(51));
-    let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+    let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
     let counts = outcome.counts();
     assert_eq!(counts.completed, 50);
     assert!((4..=5).contains(&counts.errors(Fault::Timeout)), "{counts:?}");
@@ -177,7 +178,7 @@ fn error_replies_are_counted_and_do_not_make_a_run_partial() {
     let mut plan = plan();
     plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), requests(1_000))];
     let server = faulty(ServerFault::ErrorEvery(10));
-    let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+    let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
     let counts = outcome.counts();
     assert_eq!((counts.completed, counts.errors(Fault::Server)), (900, 100));
     assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
@@ -191,7 +192,7 @@ fn wrong_bits_are_found_every_one() {
     plan.phases[1] = measuring(mix(&[(Verb::Get, 1.0)]), requests(1_000));
     for fault in [ServerFault::Flip(10), ServerFault::WrongKey(10)] {
         let server = faulty(fault);
-        let outcome = run(&plan, 1, Weather::rough(), || server.peer());
+        let outcome = run(&plan, 1, NetworkConditions::rough(), || server.peer());
         let verify = &outcome.measurement.verify;
         assert_eq!((verify.checked, verify.failed), (1_000, 100), "{fault:?}");
         assert_eq!(outcome.measurement.status, Status::Complete);
@@ -201,8 +202,8 @@ fn wrong_bits_are_found_every_one() {
 #[test]
 fn where_connections_are_refused_nothing_begins() {
     let server = server();
-    let weather = Weather { refuse: 1.0, ..Weather::calm() };
-    let outcome = run(&plan(), 1, weather, || server.peer());
+    let conditions = NetworkConditions { refuse: 1.0, ..NetworkConditions::calm() };
+    let outcome = run(&plan(), 1, conditions, || server.peer());
     assert_eq!(outcome.measurement.status, Status::Partial);
     let reason = outcome.reason();
     // The first refusal is enough.
@@ -235,7 +236,7 @@ impl Peer for Deaf {
 fn a_connection_that_does_not_open_in_time_has_failed() {
     let mut plan = plan();
     plan.timeout_ns = 50 * MILLISECOND;
-    let outcome = run(&plan, 1, Weather::calm(), || Deaf { accepted: false });
+    let outcome = run(&plan, 1, NetworkConditions::calm(), || Deaf { accepted: false });
     assert_eq!(outcome.measurement.status, Status::Partial);
     assert_eq!(outcome.counts().requests(), 0);
     assert!(outcome.reason().starts_with("3 of 4 connections could not be opened"), "{}", outcome.reason());
@@ -247,7 +248,7 @@ fn a_lost_connection_that_nobody_opens_again_leaves_its_requests_unsent() {
     let mut plan = at_rate(plan(), 1_000.0);
     plan.groups[0].clients = 1;
     plan.timeout_ns = 10 * MILLISECOND;
-    let outcome = run(&plan, 1, Weather::calm(), || Deaf { accepted: false });
+    let outcome = run(&plan, 1, NetworkConditions::calm(), || Deaf { accepted: false });
     let counts = outcome.counts();
     let due: usize = schedule(&plan, outcome.measurement.measured_ns).iter().map(Vec::len).sum();
     assert_eq!((counts.requests(), counts.errors(Fault::Timeout)), (due as u64, 1));
@@ -274,7 +275,7 @@ fn a_server_that_is_frozen_for_a_second_shows_as_wait_and_not_as_service_or_lag(
     plan.groups[0].clients = 10;
     plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), time(4 * SECOND))];
     let server = server().freezing(freeze, thaw);
-    let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+    let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
     assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
 
     let due: Vec<Vec<Nanos>> = schedule(&plan, 4 * SECOND);
@@ -331,7 +332,7 @@ fn with_a_short_timeout_the_frozen_second_is_timeouts_and_new_connections() {
     plan.groups[0].clients = 10;
     plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), time(2 * SECOND))];
     let server = server().freezing(freeze, thaw);
-    let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+    let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
     let counts = outcome.counts();
     let due: usize = schedule(&plan, 2 * SECOND).iter().map(Vec::len).sum();
     assert_eq!(counts.requests(), due as u64);
@@ -382,7 +383,7 @@ impl<P: Peer> Backend for Stopped<P> {
 
 fn stopped_client(plan: &Plan, server: &Server, at: Nanos, for_ns: Nanos) -> Outcome {
     run_with(plan, |worker| {
-        Ok(Stopped { sim: Sim::new(worker as u64, Weather::calm(), server.peer()), at, for_ns })
+        Ok(Stopped { sim: Sim::new(worker as u64, NetworkConditions::calm(), server.peer()), at, for_ns })
     })
 }
 
@@ -429,7 +430,7 @@ fn a_reply_that_came_in_time_while_others_were_read_is_no_timeout() {
     plan.groups[0].clients = 64;
     plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), time(300 * MILLISECOND))];
     let server = held(0.001);
-    let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+    let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
     let counts = outcome.counts();
     assert_eq!((counts.failed(), counts.errors(Fault::Timeout)), (0, 0), "{counts:?}");
     assert!(counts.completed > 64 * 200, "{counts:?}");
@@ -442,7 +443,7 @@ fn handed_over_requests_without_reply_have_no_service_time() {
     quiet.noreply = true;
     plan.phases = vec![measuring(quiet, time(100 * MILLISECOND))];
     let server = server();
-    let outcome = run(&plan, 1, Weather::rough(), || server.peer());
+    let outcome = run(&plan, 1, NetworkConditions::rough(), || server.peer());
     let ops = outcome.measurement.ops();
     let (sets, gets) = (ops.get(Verb::Set).unwrap(), ops.get(Verb::Get).unwrap());
     assert!(sets.counts.completed > 200 && sets.counts.outcomes.ok == sets.counts.completed);
@@ -509,7 +510,7 @@ fn after_an_overloaded_warm_up_all_connections_are_open_when_the_measured_phase_
         let mut plan = overloaded_at_first();
         plan.engine.threads = threads;
         let server = held(0.005);
-        let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+        let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
         assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
         let connections = &outcome.measurement.connections;
         assert_eq!((connections.open, connections.lost, connections.reconnected), (4, 0, 0));
@@ -524,12 +525,12 @@ fn after_an_overloaded_warm_up_all_connections_are_open_when_the_measured_phase_
 fn a_connection_that_cannot_be_opened_again_after_the_warm_up_ends_the_run_or_is_tried_again() {
     let server = held(0.005);
     let plan = overloaded_at_first();
-    let outcome = run(&plan, 1, Weather::calm(), || Porter::new(&server, 5..u64::MAX, NEVER));
+    let outcome = run(&plan, 1, NetworkConditions::calm(), || Porter::new(&server, 5..u64::MAX, NEVER));
     assert_eq!(outcome.measurement.status, Status::Partial);
     assert!(outcome.reason().contains("of 4 connections could not be opened"), "{}", outcome.reason());
     assert_eq!(outcome.counts().requests(), 0, "it is not measured with fewer connections");
     let plan = Plan { reconnect: true, ..plan };
-    let outcome = run(&plan, 1, Weather::calm(), || Porter::new(&server, 5..12, NEVER));
+    let outcome = run(&plan, 1, NetworkConditions::calm(), || Porter::new(&server, 5..12, NEVER));
     assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
     let connections = &outcome.measurement.connections;
     assert_eq!((connections.failed, connections.lost, connections.reconnected), (7, 0, 0));
@@ -544,7 +545,7 @@ fn a_worker_that_panics_ends_the_run_of_the_others_with_an_error() {
     let server = server();
     let outcome = run_with(&plan, |worker| {
         let panics_at = if worker == 1 { 100 } else { NEVER };
-        Ok(Sim::new(1, Weather::calm(), Porter::new(&server, 0..0, panics_at)))
+        Ok(Sim::new(1, NetworkConditions::calm(), Porter::new(&server, 0..0, panics_at)))
     });
     assert_eq!(outcome.measurement.status, Status::Partial);
     let reason = outcome.reason();
@@ -561,7 +562,7 @@ fn a_backend_that_cannot_be_made_without_a_panic_ends_the_run_too() {
     let server = server();
     let outcome = run_with(&plan, |worker| {
         assert!(worker != 0, "the test lets the first worker fail");
-        Ok(Sim::new(1, Weather::calm(), server.peer()))
+        Ok(Sim::new(1, NetworkConditions::calm(), server.peer()))
     });
     assert!(outcome.reason().contains("lets the first worker fail"), "{}", outcome.reason());
 }

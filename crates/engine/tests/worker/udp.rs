@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
 
-use pummel_engine::backend::sim::{Admission, Next, Peer, Weather, datagram_to_client};
+use pummel_engine::backend::sim::{Admission, NetworkConditions, Next, Peer, datagram_to_client};
 use pummel_engine::backend::{ConnId, Target};
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::plan::{Depth, Plan, Transport};
@@ -63,7 +63,7 @@ fn over_udp(count: u64) -> Plan {
 }
 
 fn leaky(plan: &Plan, seed: u64) -> Outcome {
-    run(plan, seed, Weather::leaky(), Shelf::default)
+    run(plan, seed, NetworkConditions::lossy(), Shelf::default)
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn the_same_seed_gives_the_same_run() {
 #[test]
 fn a_silent_server_is_given_up() {
     let silent = || Shelf { silent: true, ..Shelf::default() };
-    let outcome = run(&over_udp(1_000_000), 1, Weather::calm(), silent);
+    let outcome = run(&over_udp(1_000_000), 1, NetworkConditions::calm(), silent);
     assert_eq!(outcome.measurement.status, Status::Partial);
     assert!(outcome.reason().contains("longer than the timeout"), "{}", outcome.reason());
 }
@@ -142,7 +142,7 @@ fn a_value_without_its_end_fails_its_own_request_and_accuses_of_nothing() {
     let mut plan = loaded(Plan { verify: 1.0, ..over_udp(4_000) });
     plan.data.records = 4;
     plan.groups[0].depth = Depth::Limit(1);
-    let outcome = run(&plan, 1, Weather::calm(), Cutting::default);
+    let outcome = run(&plan, 1, NetworkConditions::calm(), Cutting::default);
     let (counts, verify) = (outcome.counts(), &outcome.measurement.verify);
     assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
     assert_eq!((verify.failed, verify.stale), (0, 0), "{:?}", verify.first);
@@ -192,8 +192,11 @@ fn a_phase_over_another_transport_begins_with_open_connections_although_an_attem
     let mut plan = loaded(Plan { reconnect: true, allow_partial_load: true, ..over_udp(400) });
     plan.servers = vec![listener.local_addr().expect("it is bound").to_string()];
     let server = Server::new(HostConfig::default());
-    let outcome =
-        run(&plan, 1, Weather::calm(), || Stumbling { inner: server.peer(), received: 0, refusals: 0 });
+    let outcome = run(&plan, 1, NetworkConditions::calm(), || Stumbling {
+        inner: server.peer(),
+        received: 0,
+        refusals: 0,
+    });
     let measurement = &outcome.measurement;
     assert_eq!((measurement.status, outcome.reason()), (Status::Complete, ""));
     assert_eq!((measurement.connections.lost, measurement.connections.failed), (1, 1), "while loading");

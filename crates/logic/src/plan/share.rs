@@ -16,7 +16,7 @@ const LOADERS_MAX: u64 = 64;
 /// client, so that the processes of a run send equal requests however many there are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Part {
+pub struct ProcessShare {
     /// The numbers of the clients in this process, for each group of the Plan.
     pub clients: Vec<Range<u64>>,
     /// Workers in this process, at least 1.
@@ -38,12 +38,12 @@ pub struct ClientId {
     pub number: u64,
 }
 
-impl Part {
+impl ProcessShare {
     /// The only process of a run.
-    pub fn whole(plan: &Plan, mark: u64) -> Part {
+    pub fn whole(plan: &Plan, mark: u64) -> ProcessShare {
         let threads = plan.engine.threads;
         let clients = plan.groups.iter().map(|group| 0..u64::from(group.clients)).collect();
-        Part { clients, threads, first_worker: 0, workers: threads, mark }
+        ProcessShare { clients, threads, first_worker: 0, workers: threads, mark }
     }
 
     /// Whether this process has all clients of the run.
@@ -168,7 +168,7 @@ impl<'a> PhaseShare<'a> {
     }
 
     /// Requests that the phase makes in one process; `None` where only its time ends it.
-    pub fn requests_in(&self, part: &Part) -> Option<u64> {
+    pub fn requests_in(&self, part: &ProcessShare) -> Option<u64> {
         if part.is_whole() {
             return self.requests;
         }
@@ -399,10 +399,10 @@ mod tests {
     }
 
     /// The clients of a plan as so many processes have them, with two workers each.
-    fn parts(plan: &Plan, processes: u32) -> Vec<Part> {
+    fn parts(plan: &Plan, processes: u32) -> Vec<ProcessShare> {
         let ranges: Vec<_> =
             plan.groups.iter().map(|group| deal(group, &vec![1; processes as usize])).collect();
-        let part = |process: u32| Part {
+        let part = |process: u32| ProcessShare {
             clients: ranges.iter().map(|ranges| ranges[process as usize].clone()).collect(),
             threads: 2,
             first_worker: 2 * process,
@@ -599,7 +599,7 @@ mod tests {
         assert_eq!(plan.churning_group().map(|(group, _)| group), Some(0));
         for threads in 1..=12 {
             plan.engine.threads = threads;
-            let part = Part::whole(&plan, 1);
+            let part = ProcessShare::whole(&plan, 1);
             let dealt: Vec<u64> =
                 (0..threads as usize).map(|worker| part.churning_clients_of_worker(0, worker)).collect();
             assert_eq!(dealt.iter().sum::<u64>(), 10, "{dealt:?}");

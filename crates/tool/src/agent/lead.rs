@@ -17,7 +17,7 @@ use pummel_logic::measure::measurement::{Keep, Measurement, Status, intervals_me
 use pummel_logic::measure::parcel::Parcel;
 use pummel_logic::measure::recorder::{Counts, OpRecord, Span};
 use pummel_logic::measure::summary::{Figures, time_text};
-use pummel_logic::plan::share::{Part, deal};
+use pummel_logic::plan::share::{ProcessShare, deal};
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::plan::{Group, Plan, Work};
 use pummel_logic::protocol::Verb;
@@ -89,9 +89,9 @@ pub struct Crew {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parts {
     /// The part of each agent, in their order; `None` for one that nothing is left for.
-    pub agents: Vec<Option<Part>>,
+    pub agents: Vec<Option<ProcessShare>>,
     /// That of the controller, if it has one.
-    pub own: Option<Part>,
+    pub own: Option<ProcessShare>,
 }
 
 impl Crew {
@@ -176,7 +176,7 @@ impl Crew {
         &self,
         link: &Link,
         plan: &ValidPlan,
-        part: &Part,
+        part: &ProcessShare,
         supplies: &Inputs,
         watch: &dyn Watch,
         number: usize,
@@ -254,9 +254,9 @@ fn share(plan: &Plan, agents: usize) -> Result<Parts, String> {
     let part = |clients: Vec<std::ops::Range<u64>>| {
         let all: u64 = clients.iter().map(|clients| clients.end - clients.start).sum();
         let threads = u64::from(plan.engine.threads).min(all).max(1) as u32;
-        Part { clients, threads, first_worker: 0, workers: 0, mark }
+        ProcessShare { clients, threads, first_worker: 0, workers: 0, mark }
     };
-    let mut parts: Vec<Part> =
+    let mut parts: Vec<ProcessShare> =
         (0..agents).map(|agent| part(dealt.iter().map(|group| group[agent].clone()).collect())).collect();
     if parts.iter().any(|part| part.clients() == 0) {
         let clients: u64 =
@@ -286,9 +286,9 @@ impl Parts {
             let clients =
                 |(at, of): (usize, &Group)| if at == group { 0..u64::from(of.clients) } else { 0..0 };
             let clients: Vec<std::ops::Range<u64>> = plan.groups.iter().enumerate().map(clients).collect();
-            Part { clients, threads, first_worker: 0, workers: 0, mark }
+            ProcessShare { clients, threads, first_worker: 0, workers: 0, mark }
         };
-        let mut agents: Vec<Option<Part>> = agents.iter().map(|group| group.map(part)).collect();
+        let mut agents: Vec<Option<ProcessShare>> = agents.iter().map(|group| group.map(part)).collect();
         let mut own = own.map(part);
         number_workers(agents.iter_mut().flatten().chain(own.as_mut()));
         Parts { agents, own }
@@ -296,8 +296,8 @@ impl Parts {
 }
 
 /// Numbers the workers of all parts of a run.
-fn number_workers<'a>(parts: impl Iterator<Item = &'a mut Part>) {
-    let parts: Vec<&mut Part> = parts.collect();
+fn number_workers<'a>(parts: impl Iterator<Item = &'a mut ProcessShare>) {
+    let parts: Vec<&mut ProcessShare> = parts.collect();
     let workers = parts.iter().map(|part| part.threads).sum();
     let mut first = 0;
     for part in parts {
@@ -354,7 +354,7 @@ impl Helm {
 /// One member of a run.
 struct Seat {
     name: String,
-    part: Part,
+    part: ProcessShare,
     /// Absent for the controller itself, whose clocks are ours.
     link: Option<Link>,
     helm: Helm,
@@ -386,7 +386,7 @@ enum Outcome {
 }
 
 impl Seat {
-    fn new(name: String, part: Part, link: Option<Link>, helm: Helm) -> Seat {
+    fn new(name: String, part: ProcessShare, link: Option<Link>, helm: Helm) -> Seat {
         Seat {
             name,
             part,
@@ -899,7 +899,7 @@ mod tests {
         let (seats, mut told): (Vec<Seat>, Vec<_>) = (0..2)
             .map(|number| {
                 let clients = std::iter::once(0..5).collect();
-                let part = Part { clients, threads: 1, first_worker: number, workers: 2, mark: 1 };
+                let part = ProcessShare { clients, threads: 1, first_worker: number, workers: 2, mark: 1 };
                 let (commands, told) = unbounded_channel();
                 (Seat::new(format!("m{number}"), part, None, Helm::Agent(commands)), told)
             })

@@ -14,7 +14,7 @@ use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::Measurement;
 use pummel_logic::measure::parcel::Parcel;
 use pummel_logic::plan::Phase;
-use pummel_logic::plan::share::Part;
+use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::time::{NEVER, Nanos};
 
@@ -27,7 +27,7 @@ pub struct Task {
     /// The whole plan.
     pub plan: ValidPlan,
     /// Which of its clients are here.
-    pub part: Part,
+    pub part: ProcessShare,
     /// What is wanted beside the figures.
     pub wants: Wants,
     /// What is not in the plan.
@@ -122,7 +122,7 @@ pub fn begin(task: Task, say: impl Fn(Said) -> bool + Send + Sync + 'static) -> 
     thread::Builder::new().name("member".to_owned()).spawn(move || {
         let waiting = Waiting { say: &say, told: Mutex::new(told), stop: &stop, phase: AtomicU32::new(0) };
         let mut watch = Speaker { task: &task, say: &say, stop: &stop, began: None };
-        let run = Run::new(&task.plan).with_inputs(&task.supplies).in_part(&task.part, &waiting);
+        let run = Run::new(&task.plan).with_inputs(&task.supplies).with_process_share(&task.part, &waiting);
         let result = run.start(&mut watch, &|| stop.load(Ordering::Relaxed));
         say(match result {
             Ok(measurement) => Said::End(Box::new(measurement)),

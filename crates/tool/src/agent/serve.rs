@@ -13,7 +13,7 @@ use pummel_engine::run::{Inputs, Permit, Wants, ensure_descriptors, permitted};
 use pummel_engine::sys;
 use pummel_logic::measure::completion::Loaded;
 use pummel_logic::measure::measurement::Keep;
-use pummel_logic::plan::share::Part;
+use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::{Plan, Wait, Work};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
@@ -451,7 +451,7 @@ fn task_of(order: &v1::Order, guard: &Guard, own: &Own) -> Result<Task, (String,
         }
     }
     let plan = plan.validate().map_err(|invalid| (format!("the plan's {invalid}"), true))?;
-    let part: Part = serde_json::from_slice(&order.part)
+    let part: ProcessShare = serde_json::from_slice(&order.part)
         .map_err(|error| here(format!("the part cannot be read: {error}")))?;
     if !part.fits(&plan) {
         return Err(here("the part is not one of the plan".to_owned()));

@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
-/// What was encrypted and not taken by the kernel yet.
+/// The encrypted bytes that the kernel has not taken.
 ///
-/// Encrypting cannot be undone, and the kernel takes what it likes. So that a byte of the caller counts as taken only
-/// when the kernel took it, the lengths of all records on their way are kept.
+/// Encrypting cannot be undone, and the kernel may take a part of the bytes. The backlog keeps the lengths of all
+/// records on the way, so that a byte of the caller counts as taken only when the kernel took it.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
-    /// What an earlier system call left over.
+    /// The bytes that earlier system calls left over.
     rest: Vec<u8>,
     /// The records in `rest`, and behind it.
     records: VecDeque<Record>,
@@ -19,7 +19,7 @@ pub(super) struct Backlog {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Record {
     sealed: usize,
-    /// Plain bytes of the caller in it; 0 for what TLS says itself.
+    /// Plain bytes of the caller in the record; 0 for a message of TLS itself.
     plain: usize,
 }
 
@@ -42,14 +42,14 @@ impl Backlog {
         self.records.push_back(Record { sealed, plain });
     }
 
-    /// What to offer to the kernel: what is kept, then the new records in `sealed`; the first may be empty.
+    /// The bytes to offer to the kernel: those that are kept, which may be none, then the new records in `sealed`.
     #[inline]
     pub(super) fn parts<'a>(&'a self, sealed: &'a [u8]) -> [IoSlice<'a>; 2] {
         [IoSlice::new(&self.rest), IoSlice::new(sealed)]
     }
 
-    /// The kernel took `taken` bytes of [`Backlog::parts`]: keeps the others, and returns how many plain bytes of the
-    /// caller were taken.
+    /// Removes the `taken` bytes of [`Backlog::parts`] that the kernel took, and keeps the others. Returns how many
+    /// plain bytes of the caller were taken.
     #[inline]
     pub(super) fn take(&mut self, taken: usize, sealed: &[u8]) -> usize {
         match taken.checked_sub(self.rest.len()) {

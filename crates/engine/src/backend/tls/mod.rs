@@ -1,4 +1,5 @@
-//! TLS as a backend around a backend: encrypts what goes in, decrypts what comes out, and opens only what is agreed on.
+//! TLS as a backend around a backend: it encrypts sent bytes, decrypts received ones, and reports a connection as open
+//! after its handshake.
 
 mod backlog;
 mod setup;
@@ -18,73 +19,73 @@ use words::Ending;
 
 use crate::backend::{Backend, Close, ConnId, Event, Handed, Target, TlsHandshake};
 
-/// Most plain bytes of a connection that are encrypted and not yet taken by the kernel.
+/// Most plain bytes of a connection that are encrypted and were not taken by the kernel.
 const SEALED_MAX: usize = 64 * 1024;
 
-/// Plain bytes of one record at most (RFC 8446, section 5.1).
+/// Most plain bytes of one record (RFC 8446, section 5.1).
 const RECORD_BYTES: usize = 16 * 1024;
 
-/// By how much a receive stamp may be out of its bounds.
+/// By how many nanoseconds a receive stamp may be out of its bounds.
 const STAMP_SLACK_NS: Nanos = MICROSECOND;
 
-/// Speaks TLS over what another backend moves.
+/// A backend that speaks TLS over another backend.
 ///
-/// A send is one system call, as without TLS, and what it says was taken are the plain bytes whose encrypted form the
-/// kernel took: bytes that are encrypted already but were not taken are offered again by the caller, and recognised.
+/// A send is one system call, as without TLS. It returns the number of plain bytes whose encrypted form the kernel
+/// took. The caller offers bytes again that are encrypted but were not taken, and they are not encrypted twice.
 pub struct Tls<B> {
     inner: B,
     links: Links,
 }
 
-/// All connections of a worker, and what they share.
+/// The TLS links of a worker, and what they share.
 struct Links {
     setup: Setup,
     config: Arc<ClientConfig>,
     slots: Vec<Option<Box<Link>>>,
-    /// Where plain bytes pass, in either direction.
+    /// Buffer of plain bytes, for both directions.
     plain: Box<[u8]>,
-    /// Where encrypted bytes pass on their way to the kernel.
+    /// Buffer of encrypted bytes on the way to the kernel.
     sealed: Vec<u8>,
-    /// Connections with something to send, or to be closed, when the inner backend has told everything.
+    /// Connections with TLS messages to send, or to be closed, after the inner backend's drain.
     unsettled: Vec<ConnId>,
-    /// Connections that have something to tell in the next drain, whatever the inner backend says.
+    /// Connections with events for the next drain that do not come from the inner backend.
     again: Vec<ConnId>,
     handshakes: Vec<TlsHandshake>,
 }
 
-/// One connection.
+/// The TLS link of one connection.
 struct Link {
     generation: u32,
-    stage: Stage,
+    state: LinkState,
     tls: ClientConnection,
-    /// What is encrypted and was not taken; at most [`SEALED_MAX`] of it are bytes of the caller.
+    /// Encrypted bytes that were not taken. At most [`SEALED_MAX`] of the plain bytes in them are the caller's.
     backlog: Backlog,
-    /// The inner backend owes a Writable.
+    /// Whether the inner backend owes an [`Event::Writable`].
     blocked: bool,
-    /// The caller is owed a Writable.
+    /// Whether the caller is owed an [`Event::Writable`].
     owes_writable: bool,
-    /// It is in `unsettled`.
+    /// Whether the connection is in `unsettled`.
     is_unsettled: bool,
-    /// The server has said something.
+    /// Whether the server has sent bytes.
     heard: bool,
-    /// When the handshake began; [`NEVER`] before.
+    /// When the handshake began; [`NEVER`] before that.
     began: Nanos,
-    /// TLS is over, but that was not told yet.
+    /// How TLS ended, where that was not handed over yet.
     ending: Option<Ending>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum LinkState {
     /// The inner connection is being opened.
     Connecting,
-    /// The handshake goes on.
-    Shaking,
+    /// The TLS handshake is under way.
+    Handshake,
     Open,
-    /// Its end was told; the inner connection is still there.
+    /// The end was handed over, and the inner connection is still to be closed.
     Over,
 }
 
-/// What decrypting came to.
+/// The progress of decrypting.
 enum Progress {
     /// All input was taken.
     Done,
@@ -127,7 +128,7 @@ impl<B: Backend> Backend for Tls<B> {
     fn send(&mut self, conn: ConnId, parts: &[IoSlice<'_>]) -> Handed {
         let Links { slots, plain, sealed, again, .. } = &mut self.links;
         let link = find(slots, conn).expect("bytes are sent on connections that exist");
-        assert!(link.stage == Stage::Open, "bytes are sent on connections that are open");
+        assert!(link.state == LinkState::Open, "bytes are sent on connections that are open");
         if link.blocked {
             link.owes_writable = true;
             return Handed { taken: 0, at: self.inner.now() };
@@ -137,7 +138,7 @@ impl<B: Backend> Backend for Tls<B> {
         let offered: usize = parts.iter().map(|part| part.len()).sum();
         assert!(handed.taken <= offered, "what was not taken is offered again");
         link.owes_writable = handed.taken < offered;
-        // When the kernel took everything that may be encrypted at a time, it does not say when it takes more.
+        // When the kernel took all bytes that may be encrypted at a time, no event of the inner backend follows.
         if link.ending.is_some() || link.owes_writable && !link.blocked {
             again.push(conn);
         }
@@ -146,7 +147,7 @@ impl<B: Backend> Backend for Tls<B> {
 
     fn close(&mut self, conn: ConnId, how: Close) {
         if let Some(link) = find(&mut self.links.slots, conn) {
-            if how == Close::Fin && link.stage == Stage::Open {
+            if how == Close::Fin && link.state == LinkState::Open {
                 link.say_goodbye(conn, &mut self.links.sealed, &mut self.inner);
             }
             self.links.slots[conn.slot as usize] = None;
@@ -173,8 +174,8 @@ impl<B: Backend> Backend for Tls<B> {
 
     fn obstacle(&self, conn: ConnId) -> Option<&'static str> {
         let link = self.links.slots.get(conn.slot as usize)?.as_deref()?;
-        let shaking = link.generation == conn.generation && link.stage == Stage::Shaking;
-        shaking.then_some(words::SILENCE)
+        let in_handshake = link.generation == conn.generation && link.state == LinkState::Handshake;
+        in_handshake.then_some(words::SILENCE)
     }
 
     fn handshakes(&mut self, on: &mut impl FnMut(TlsHandshake)) {
@@ -182,7 +183,7 @@ impl<B: Backend> Backend for Tls<B> {
     }
 }
 
-/// The connection of that name, unless it is over and gone.
+/// The link of a connection; `None` when the connection is over.
 #[inline]
 fn find(slots: &mut [Option<Box<Link>>], conn: ConnId) -> Option<&mut Link> {
     let link = slots.get_mut(conn.slot as usize)?.as_deref_mut()?;
@@ -199,14 +200,14 @@ impl Links {
         self.slots[index] = Some(Box::new(Link::new(conn, Arc::clone(&self.config), name)));
     }
 
-    /// Tells what does not come from the inner backend.
+    /// Hands over the events that do not come from the inner backend.
     fn tell_again(&mut self, on: &mut impl FnMut(ConnId, Event<'_>)) {
         for conn in std::mem::take(&mut self.again) {
-            let Some(link) = find(&mut self.slots, conn).filter(|link| link.stage == Stage::Open) else {
+            let Some(link) = find(&mut self.slots, conn).filter(|link| link.state == LinkState::Open) else {
                 continue;
             };
             if let Some(ending) = link.ending.take() {
-                link.stage = Stage::Over;
+                link.state = LinkState::Over;
                 self.unsettle(conn);
                 on(conn, Event::Closed(ending.reason(false, &[])));
             } else if link.owes_writable && !link.blocked {
@@ -216,19 +217,19 @@ impl Links {
         }
     }
 
-    /// Takes in what the inner backend tells.
+    /// Handles an event of the inner backend.
     #[inline]
     fn handle(&mut self, conn: ConnId, event: Event<'_>, on: &mut impl FnMut(ConnId, Event<'_>)) {
         let Some(link) = find(&mut self.slots, conn) else { return };
         match event {
             Event::Received { bytes, stamp, read } => self.receive(conn, bytes, stamp, read, on),
             Event::Opened { .. } => {
-                link.stage = Stage::Shaking;
+                link.state = LinkState::Handshake;
                 self.unsettle(conn);
             }
             Event::Writable => {
                 link.blocked = false;
-                if link.owes_writable && link.stage == Stage::Open {
+                if link.owes_writable && link.state == LinkState::Open {
                     link.owes_writable = false;
                     on(conn, Event::Writable);
                 } else {
@@ -236,18 +237,18 @@ impl Links {
                 }
             }
             Event::Closed(reason) => {
-                let stage = link.stage;
+                let state = link.state;
                 self.slots[conn.slot as usize] = None;
-                match stage {
-                    Stage::Over => {}
-                    Stage::Shaking => on(conn, Event::Closed(words::interrupted(reason))),
-                    Stage::Connecting | Stage::Open => on(conn, Event::Closed(reason)),
+                match state {
+                    LinkState::Over => {}
+                    LinkState::Handshake => on(conn, Event::Closed(words::interrupted(reason))),
+                    LinkState::Connecting | LinkState::Open => on(conn, Event::Closed(reason)),
                 }
             }
         }
     }
 
-    /// Decrypts what came, and hands it on with the times of the read that it came with.
+    /// Decrypts received bytes, and hands them over with the times of their read.
     #[inline]
     fn receive(
         &mut self,
@@ -258,7 +259,7 @@ impl Links {
         on: &mut impl FnMut(ConnId, Event<'_>),
     ) {
         let Links { slots, plain, handshakes, .. } = self;
-        let Some(link) = find(slots, conn).filter(|link| link.stage != Stage::Over) else { return };
+        let Some(link) = find(slots, conn).filter(|link| link.state != LinkState::Over) else { return };
         let first = if link.heard { &[] } else { bytes };
         link.heard = true;
         let mut input = bytes;
@@ -272,23 +273,23 @@ impl Links {
                 Progress::Full => {}
                 Progress::Opened => {
                     handshakes.push(link.handshake(stamp, read));
-                    link.stage = Stage::Open;
+                    link.state = LinkState::Open;
                     on(conn, Event::Opened { at: read });
                 }
                 Progress::End(ending) => {
-                    let shaking = link.stage == Stage::Shaking;
-                    link.stage = Stage::Over;
-                    on(conn, Event::Closed(ending.reason(shaking, first)));
+                    let in_handshake = link.state == LinkState::Handshake;
+                    link.state = LinkState::Over;
+                    on(conn, Event::Closed(ending.reason(in_handshake, first)));
                     break;
                 }
             }
         }
-        if link.stage == Stage::Over || link.tls.wants_write() {
+        if link.state == LinkState::Over || link.tls.wants_write() {
             self.unsettle(conn);
         }
     }
 
-    /// The inner backend is asked to send, or to close, when it has told everything.
+    /// Has the connection settled after the inner backend's drain.
     fn unsettle(&mut self, conn: ConnId) {
         if let Some(link) = find(&mut self.slots, conn)
             && !link.is_unsettled
@@ -298,12 +299,12 @@ impl Links {
         }
     }
 
-    /// Sends what TLS has to say itself, and closes what is over.
+    /// Sends the messages of TLS itself, and closes the connections that are over.
     fn settle(&mut self, inner: &mut impl Backend) {
         for conn in self.unsettled.drain(..) {
             let Some(link) = find(&mut self.slots, conn) else { continue };
             link.is_unsettled = false;
-            if link.stage == Stage::Over {
+            if link.state == LinkState::Over {
                 link.say_goodbye(conn, &mut self.sealed, inner);
                 self.slots[conn.slot as usize] = None;
                 inner.close(conn, Close::Fin);
@@ -319,7 +320,7 @@ impl Link {
         let tls = ClientConnection::new(config, name).expect("the system gives random numbers");
         Link {
             generation: conn.generation,
-            stage: Stage::Connecting,
+            state: LinkState::Connecting,
             tls,
             backlog: Backlog::default(),
             blocked: false,
@@ -331,7 +332,7 @@ impl Link {
         }
     }
 
-    /// Encrypts what the caller offers, beyond what was encrypted when it was offered before, into `sealed`.
+    /// Encrypts the offered bytes into `sealed`, without those that were encrypted when they were offered before.
     #[inline]
     fn seal(&mut self, parts: &[IoSlice<'_>], plain: &mut [u8], sealed: &mut Vec<u8>) {
         sealed.clear();
@@ -350,7 +351,7 @@ impl Link {
             match self.tls.writer().write(record) {
                 Ok(count) if count == record.len() => self.collect(count, sealed),
                 _ => {
-                    // What was encrypted of it is not sent: the connection ends here.
+                    // The connection ends here, and the encrypted part of the record is not sent.
                     self.ending = Some(Ending::Spent);
                     return;
                 }
@@ -358,7 +359,7 @@ impl Link {
         }
     }
 
-    /// Moves what is encrypted into `sealed`, as one record that holds `plain` bytes of the caller.
+    /// Moves the encrypted bytes into `sealed`, as one record with `plain` bytes of the caller.
     #[inline]
     fn collect(&mut self, plain: usize, sealed: &mut Vec<u8>) {
         let before = sealed.len();
@@ -384,7 +385,7 @@ impl Link {
         Handed { taken: self.backlog.take(handed.taken, sealed), at: handed.at }
     }
 
-    /// Sends what TLS has to say itself. What the caller has to offer again goes with the caller's next send.
+    /// Sends the messages of TLS itself. Bytes that the caller has to offer again go with the caller's next send.
     fn speak(&mut self, conn: ConnId, sealed: &mut Vec<u8>, inner: &mut impl Backend) {
         if self.blocked || self.backlog.plain_bytes() > 0 {
             return;
@@ -392,12 +393,13 @@ impl Link {
         sealed.clear();
         self.collect(0, sealed);
         let handed = self.push(conn, sealed, inner);
-        if self.stage == Stage::Shaking && self.began == NEVER {
+        if self.state == LinkState::Handshake && self.began == NEVER {
             self.began = handed.at;
         }
     }
 
-    /// Says that nothing more is sent, or what was wrong with what the server sent, if the socket takes it.
+    /// Sends the alert that ends TLS: an orderly close, or the error of the server's messages. Nothing is sent where
+    /// the socket is full.
     fn say_goodbye(&mut self, conn: ConnId, sealed: &mut Vec<u8>, inner: &mut impl Backend) {
         if self.blocked {
             return;
@@ -408,13 +410,13 @@ impl Link {
         self.push(conn, sealed, inner);
     }
 
-    /// Decrypts input until all is taken, `plain` is full, or there is something to tell; the number of plain bytes
-    /// goes before that.
+    /// Decrypts `input` until all of it is taken, `plain` is full, or an event has to be handed over. Returns the
+    /// number of plain bytes before that event.
     #[inline]
     fn decrypt(&mut self, input: &mut &[u8], plain: &mut [u8]) -> (usize, Progress) {
         let mut len = 0;
         loop {
-            // An error here says that there is nothing at the moment, or nothing any more.
+            // An error of the reader says that no plain bytes are available.
             len += self.tls.reader().read(&mut plain[len..]).unwrap_or(0);
             if len == plain.len() {
                 return (len, Progress::Full);
@@ -434,14 +436,14 @@ impl Link {
                 Ok(_) => {}
                 Err(error) => self.ending = Some(Ending::Failed(error)),
             }
-            let shaking = self.stage == Stage::Shaking && self.ending.is_none();
-            if shaking && !self.tls.is_handshaking() {
+            let in_handshake = self.state == LinkState::Handshake && self.ending.is_none();
+            if in_handshake && !self.tls.is_handshaking() {
                 return (len, Progress::Opened);
             }
         }
     }
 
-    /// The handshake that ended with what arrived with these times.
+    /// The handshake, whose last message arrived and was read at these times.
     fn handshake(&self, stamp: Option<Nanos>, read: Nanos) -> TlsHandshake {
         let possible = self.began.saturating_sub(STAMP_SLACK_NS)..=read + STAMP_SLACK_NS;
         let arrived = stamp.filter(|stamp| possible.contains(stamp)).unwrap_or(read);

@@ -1,4 +1,5 @@
-//! What TLS connections are made with: whom to trust, who we are, and which name each server must prove.
+//! The setup of TLS connections: the trusted authorities, the client's certificate, and the name that each server must
+//! prove.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,18 +18,18 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, S
 use crate::backend::Target;
 use crate::resolve::Server;
 
-/// Servers' names of which a worker remembers sessions to resume.
+/// Number of servers whose sessions a worker keeps to resume them.
 const SESSIONS_MAX: usize = 256;
 
-/// Everything that the TLS connections of a run have in common.
+/// What the TLS connections of a run share.
 #[derive(Clone, Debug)]
 pub struct Setup {
     config: ClientConfig,
     names: Names,
 }
 
-/// What a server's TLS connections are made with: its certificate and key, and the authorities of its clients'
-/// certificates where they need one.
+/// The configuration of a server's TLS connections: its certificate and key, and the authorities of its clients'
+/// certificates where clients need one.
 ///
 /// # Errors
 /// Returns [`TlsError::Unreadable`] for a file that cannot be read, [`TlsError::Content`] for one without what it
@@ -61,29 +62,29 @@ pub fn server_config(cert: &str, key: &str, ca: Option<&str>) -> Result<Arc<Serv
 /// Which name the certificate of a server must be for.
 #[derive(Clone, Debug)]
 enum Names {
-    /// The same for all.
+    /// One name for all servers.
     One(ServerName<'static>),
-    /// By the address that the server is reached at.
+    /// The name of each server by its address.
     ByAddress(HashMap<SocketAddr, ServerName<'static>>),
 }
 
-/// Why TLS cannot be set up. Each says what can be done about it.
+/// Why TLS cannot be set up. The text of each variant says what can be done about it.
 #[derive(Debug)]
 pub enum TlsError {
     /// A file cannot be read.
     Unreadable {
-        /// Its path.
+        /// Path of the file.
         path: String,
         /// Why not.
         error: std::io::Error,
     },
     /// A file does not hold what it should.
     Content {
-        /// Its path.
+        /// Path of the file.
         path: String,
-        /// What it should hold.
+        /// What the file should hold.
         wanted: &'static str,
-        /// What is wrong with it.
+        /// What is wrong with the file.
         error: String,
     },
     /// There is a certificate without a key, or a key without a certificate.
@@ -154,7 +155,7 @@ impl fmt::Display for TlsError {
 impl std::error::Error for TlsError {}
 
 impl Setup {
-    /// Reads the files that the options name, and finds out which name each server must prove.
+    /// Reads the files that the options name, and determines the name that each server must prove.
     ///
     /// # Errors
     /// Returns [`TlsError::Unreadable`] or [`TlsError::Content`] for a file that cannot be used,
@@ -278,7 +279,7 @@ fn wrong_pem(path: &str, wanted: &'static str, error: pem::Error) -> TlsError {
     }
 }
 
-/// Believes whatever a server says it is; only where the user asked for it.
+/// A verifier that accepts every certificate, used only where the user asked for it.
 #[derive(Debug)]
 struct Credulous(Arc<CryptoProvider>);
 

@@ -1,33 +1,34 @@
-//! Why TLS failed, in words for somebody who has a server, a certificate and a command line before them.
+//! Why TLS failed, in words that say what to change on the server, in the certificate or on the command line.
 
 use pummel_logic::protocol::Fault;
 use rustls::{AlertDescription, CertificateError, Error};
 
 use crate::backend::Reason;
 
-/// First bytes of an answer that is not TLS which are shown.
+/// Most first bytes that are shown of a reply that is not TLS.
 const SHOWN_BYTES: usize = 40;
 
 /// The kinds of TLS records, from `change_cipher_spec` to `heartbeat` (RFC 8446, section 5.1).
 const RECORD_KINDS: std::ops::RangeInclusive<u8> = 20..=24;
 
-/// What a server that took the connection and then says nothing may lack.
+/// What may be wrong with a server that took the connection and sends nothing.
 pub(super) const SILENCE: &str =
     "the server took the connection and did not answer in time to TLS; it may not speak TLS on this port";
 
-/// How TLS on a connection ended, other than with the connection itself.
+/// How TLS ended on a connection that was still open.
 #[derive(Debug)]
 pub(super) enum Ending {
-    /// The server said that it sends nothing more.
+    /// The server ended TLS in order.
     Orderly,
-    /// What it sent cannot be right, or it said itself that something is wrong.
+    /// The server sent invalid messages, or an alert.
     Failed(Error),
-    /// No more may be encrypted with the keys that were agreed on, and the protocol's version has no way to new ones.
+    /// The keys may encrypt no more bytes, and the protocol's version has no way to agree on new ones.
     Spent,
 }
 
 impl Ending {
-    /// The reason to tell; `shaking`: in the handshake; `first`: the server's first bytes, where these are they.
+    /// The reason of the connection's end. `shaking` says that it was in the handshake; `first` is the server's first
+    /// bytes, or empty.
     pub(super) fn reason(&self, shaking: bool, first: &[u8]) -> Reason {
         let words = match self {
             Ending::Orderly if !shaking => return Reason::new(Fault::Closed, 0),
@@ -103,7 +104,7 @@ fn of_certificate(error: &CertificateError) -> String {
             "the server's certificate is not one for servers".to_owned()
         }
         CertificateError::Other(other) => match other.to_string() {
-            // The only trace that the library leaves of this frequent case.
+            // The library reports this frequent case only by this text.
             why if why.contains("CaUsedAsEndEntity") => {
                 "the server's certificate is itself that of an authority \
                                                          (CA:TRUE), which proves no server's name"

@@ -7,12 +7,12 @@ use crate::sys;
 /// The first kernel whose io_uring does what is needed: work that is deferred to the thread's own entries.
 const KERNEL_NEEDED: &str = "6.1";
 
-/// What this machine says of itself, as far as it bears on io_uring.
+/// The facts about this machine that decide whether io_uring can be used.
 #[derive(Clone, Debug, Default)]
 struct Facts {
     /// Release of the kernel.
     release: Option<String>,
-    /// kernel.io_uring_disabled: 1 for users outside of a group, 2 for everybody.
+    /// kernel.io_uring_disabled: 1 for users outside of a group, 2 for all users.
     disabled: Option<String>,
     /// How much memory may be locked, in bytes.
     locked_max: u64,

@@ -1,14 +1,15 @@
-//! Completions from io_uring: multishot receives into lent buffers, one for a connection's life.
+//! The io_uring backend: multishot receives into provided buffers, one receive for a connection's life.
 //!
-//! A connection costs the kernel one entry of its own per turn of the worker, not per request: what arrives on all
-//! sockets is received by that entry. Sends go by send(2), each with its own reading of the clock: a stamp taken for a
-//! batch of sends is too early for all but the first. Opening waits for writability, since nothing is gained by having
-//! connect(2) done by the ring, and its first steps are those of every other backend. Closing takes effect with the next
-//! entry into the kernel, which holds the socket until its operations are cancelled.
+//! A worker enters the kernel once per turn and not once per request: one entry receives what has arrived on all
+//! sockets. Sends go by send(2), each with its own reading of the clock, since a time taken for a batch of sends is too
+//! early for all but the first. Connections are opened as by every other backend, and the ring waits for their
+//! writability; connect(2) by the ring would gain nothing. Closing takes effect with the next entry into the kernel,
+//! which holds the socket until its operations are cancelled.
 
 mod cause;
 mod pool;
 mod ring;
+mod token;
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd};
@@ -17,8 +18,8 @@ use io_uring::{opcode, squeue, types};
 use pummel_logic::plan::{Clock, Socket, Wait};
 use pummel_logic::time::Nanos;
 
-use super::dial::{self, Answered, State, UnixRetries, reason};
-use super::slot::{self, Slot, find};
+use super::dial::{self, Answered, UnixRetries, reason};
+use super::slot::{self, Slot, SlotState, find};
 use super::stamps::Stamps;
 use super::waiting::WaitStrategy;
 use super::{Backend, Close, ConnId, Event, Handed, Reason, Target};
@@ -26,78 +27,49 @@ use crate::clock;
 use crate::sys::{self, WaitLimit};
 use pool::Pool;
 use ring::{Completion, Ring};
+use token::{Operation, SLOTS_MAX};
 
-/// Slots that a token has room for.
-const SLOTS_MAX: u32 = 1 << 26;
-
-/// The block for what is read from a socket that a send found broken.
+/// Size of the block for reads from a socket that a send found broken.
 const LAST_BYTES: usize = 16 * 1024;
 
-/// Moves bytes by io_uring.
+/// A backend on io_uring.
 pub struct Uring {
-    /// Before `pool`: the kernel gives up the ring's operations before the memory that they use.
+    /// The ring stands before `pool`, so that the kernel ends the ring's operations before their memory is freed.
     ring: Ring,
     pool: Pool,
     /// The kernel ran out of buffers since the last drain.
     starved: bool,
-    /// What a receive with control messages shall look like; the kernel reads its lengths alone.
+    /// The message header of receives with control messages, of which the kernel reads only the lengths.
     shape: Box<libc::msghdr>,
     waiting: WaitStrategy,
     options: Socket,
     /// `None`: receive stamps are switched off.
     stamps: Option<Stamps>,
     slots: Vec<Slot>,
-    /// What is done and not handed over yet.
+    /// Completions that were not handed over yet.
     done: Vec<Completion>,
-    /// The list that `done` is exchanged with while it is gone through.
+    /// The list that `done` is exchanged with during a drain.
     done_spare: Vec<Completion>,
-    /// Connections that broke otherwise than by what the ring said; the next drain tells it.
+    /// Connections that a system call outside of the ring found broken, to be handed over by the next drain.
     broken: Vec<ConnId>,
     /// Connections to unix listeners whose queue was full.
     unix_retries: UnixRetries,
 }
 
-/// A send was short, and writability is waited for; [`Event::Writable`] is owed.
+/// Flag: a send was short, the ring waits for writability, and [`Event::Writable`] is owed.
 const BLOCKED: u8 = 1;
-/// The socket stamps what it receives.
+/// Flag: the socket stamps received segments.
 const STAMPED: u8 = 2;
-/// The descriptor is registered under the slot's number.
+/// Flag: the descriptor is registered under the slot's number.
 const REGISTERED: u8 = 4;
-/// A receive goes on.
+/// Flag: a receive is under way.
 const RECEIVING: u8 = 8;
-/// Writability is waited for, which will say whether the connection could be opened.
+/// Flag: the ring waits for the writability that ends the opening of the connection.
 const ASKED: u8 = 16;
-/// Each receive is a datagram; one without bytes says nothing, least of all that there are no more.
+/// Flag: each receive is a datagram. An empty datagram is no end of the stream.
 const DATAGRAMS: u8 = 32;
 
-/// What an operation is for: the upper bits of its token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// Its result is of no interest.
-    Quiet = 0,
-    Receive = 1,
-    Connect = 2,
-    Writable = 3,
-}
-
-impl Kind {
-    fn token(self, conn: ConnId) -> u64 {
-        (self as u64) << 58 | u64::from(conn.slot) << 32 | u64::from(conn.generation)
-    }
-
-    fn of(token: u64) -> (Kind, ConnId) {
-        let kind = match token >> 58 {
-            1 => Kind::Receive,
-            2 => Kind::Connect,
-            3 => Kind::Writable,
-            _ => Kind::Quiet,
-        };
-        let slot = (token >> 32) as u32 & (SLOTS_MAX - 1);
-        (kind, ConnId { slot, generation: token as u32 })
-    }
-}
-
-/// Of a connection's operations: that they are asked for by its number, or by its descriptor.
+/// How operations name a connection's socket: by its registered number, or by its descriptor.
 enum Handle {
     Fixed(types::Fixed),
     Fd(types::Fd),
@@ -136,19 +108,19 @@ impl Uring {
         })
     }
 
-    /// Why this machine gives no io_uring to this process, as a clause; `None` when it does.
+    /// Why this process cannot use io_uring on this machine, as a clause; `None` when it can.
     pub fn obstacle() -> Option<String> {
         let made = Ring::new(1).and_then(|ring| Pool::new(&ring).map(|pool| (ring, pool)));
         made.err().map(|error| cause::of(&error))
     }
 
-    /// The slot of a connection, unless that is over.
+    /// The slot of a connection; `None` when the connection is over.
     #[inline]
     fn slot(&mut self, conn: ConnId) -> Option<&mut Slot> {
         find(&mut self.slots, conn)
     }
 
-    /// Makes the socket, begins to connect it, and asks to be told when it is writable.
+    /// Makes the socket, begins to connect it, and waits for its writability.
     fn begin(&mut self, conn: ConnId, target: &Target) -> io::Result<()> {
         let dialled = dial::dial(target, &self.options, self.stamps.is_some())?;
         let slot = &mut self.slots[conn.slot as usize];
@@ -166,13 +138,13 @@ impl Uring {
         slot.flags |= ASKED;
         if self.ring.has_index(conn.slot) {
             slot.flags |= REGISTERED;
-            self.ring.register(conn.slot, fd, Kind::Quiet.token(conn));
+            self.ring.register(conn.slot, fd, Operation::Quiet.token(conn));
         }
-        self.await_writable(conn, Kind::Connect);
+        self.await_writable(conn, Operation::Connect);
         Ok(())
     }
 
-    /// How operations name a connection's socket.
+    /// The handle of a connection's socket.
     fn handle(&self, conn: ConnId) -> Option<Handle> {
         let slot = &self.slots[conn.slot as usize];
         let fd = slot.fd.as_ref()?;
@@ -182,7 +154,7 @@ impl Uring {
         })
     }
 
-    fn await_writable(&mut self, conn: ConnId, kind: Kind) {
+    fn await_writable(&mut self, conn: ConnId, kind: Operation) {
         let operation = match self.handle(conn) {
             Some(Handle::Fixed(index)) => opcode::PollAdd::new(index, sys::WRITABLE).build(),
             Some(Handle::Fd(fd)) => opcode::PollAdd::new(fd, sys::WRITABLE).build(),
@@ -192,7 +164,7 @@ impl Uring {
         unsafe { self.ring.ask(&operation.user_data(kind.token(conn))) };
     }
 
-    /// Asks for everything that the socket receives from now on.
+    /// Begins the multishot receive of a connection.
     fn receive(&mut self, conn: ConnId) {
         let stamped = self.slots[conn.slot as usize].is(STAMPED);
         let shape: *const libc::msghdr = &*self.shape;
@@ -208,10 +180,10 @@ impl Uring {
         self.slots[conn.slot as usize].flags |= RECEIVING;
         // SAFETY: the message header never moves while the backend lives; the buffers are the pool's, which outlives
         // the ring.
-        unsafe { self.ring.ask(&operation.user_data(Kind::Receive.token(conn))) };
+        unsafe { self.ring.ask(&operation.user_data(Operation::Receive.token(conn))) };
     }
 
-    /// Notes that a connection is broken; the next drain tells it, after what can still be read.
+    /// Notes that a connection is broken. The next drain hands that over, after the bytes that can still be read.
     fn fail(&mut self, conn: ConnId, error: &io::Error) {
         if let Some(slot) = self.slot(conn) {
             slot.errno = sys::errno(error).try_into().unwrap_or(u16::MAX);
@@ -224,8 +196,10 @@ impl Uring {
         let index = conn.slot as usize;
         let slot = std::mem::take(&mut self.slots[index]);
         self.slots[index].generation = slot.generation;
-        let quiet = Kind::Quiet.token(conn);
-        for (flag, kind) in [(RECEIVING, Kind::Receive), (ASKED, Kind::Connect), (BLOCKED, Kind::Writable)] {
+        let quiet = Operation::Quiet.token(conn);
+        for (flag, kind) in
+            [(RECEIVING, Operation::Receive), (ASKED, Operation::Connect), (BLOCKED, Operation::Writable)]
+        {
             if slot.is(flag) {
                 self.ring.cancel(kind.token(conn), quiet);
             }
@@ -236,7 +210,7 @@ impl Uring {
     }
 
     /// Tries the full unix listeners again.
-    fn knock(&mut self) {
+    fn retry_unix(&mut self) {
         for (conn, path) in self.unix_retries.take() {
             if let Some(slot) = self.slot(conn) {
                 slot.fd = None;
@@ -247,7 +221,7 @@ impl Uring {
         }
     }
 
-    /// Enters the kernel, and takes out what is done and still matters to somebody; whether there is something.
+    /// Enters the kernel, and takes the completions of connections that still exist. Returns whether there are any.
     #[inline]
     fn ask(&mut self, wait_limit: WaitLimit, now: Nanos) -> io::Result<bool> {
         self.pool.lend();
@@ -261,8 +235,8 @@ impl Uring {
     fn take(&mut self) {
         let Uring { ring, pool, slots, done, .. } = self;
         ring.take(done, |completion| {
-            let (kind, conn) = Kind::of(completion.token);
-            let matters = kind != Kind::Quiet && find(slots, conn).is_some();
+            let (kind, conn) = Operation::of(completion.token);
+            let matters = kind != Operation::Quiet && find(slots, conn).is_some();
             if !matters {
                 discard(pool, completion);
             }
@@ -270,22 +244,22 @@ impl Uring {
         });
     }
 
-    /// Tells what one operation came to.
+    /// Hands over the events of one completion.
     #[inline]
     fn serve(&mut self, completion: &Completion, on: &mut impl FnMut(ConnId, Event<'_>)) {
-        let (kind, conn) = Kind::of(completion.token);
+        let (kind, conn) = Operation::of(completion.token);
         if self.slot(conn).is_none() {
             return discard(&mut self.pool, completion);
         }
         match kind {
-            Kind::Receive => self.received(conn, completion, on),
-            Kind::Connect => self.answered(conn, completion.result, on),
-            Kind::Writable => self.writable(conn, completion.result, on),
-            Kind::Quiet => {}
+            Operation::Receive => self.received(conn, completion, on),
+            Operation::Connect => self.answered(conn, completion.result, on),
+            Operation::Writable => self.writable(conn, completion.result, on),
+            Operation::Quiet => {}
         }
     }
 
-    /// A connection that is being opened is writable, or its socket says why it will not be.
+    /// Handles that a connection that is being opened is writable or has failed.
     fn answered(&mut self, conn: ConnId, result: i32, on: &mut impl FnMut(ConnId, Event<'_>)) {
         let slot = &mut self.slots[conn.slot as usize];
         slot.flags &= !ASKED;
@@ -297,7 +271,7 @@ impl Uring {
         match answer {
             Answered::Wait => {
                 slot.flags |= ASKED;
-                return self.await_writable(conn, Kind::Connect);
+                return self.await_writable(conn, Operation::Connect);
             }
             Answered::Open => {}
             Answered::Broken(errno) => {
@@ -306,12 +280,12 @@ impl Uring {
             }
             Answered::Failed(errno) => return self.end(conn, reason(errno), on),
         }
-        self.slots[conn.slot as usize].state = State::Open;
+        self.slots[conn.slot as usize].state = SlotState::Open;
         on(conn, Event::Opened { at: clock::now() });
         self.receive(conn);
     }
 
-    /// A full socket takes bytes again, or broke; then the receive says so.
+    /// Handles that a full socket takes bytes again. A broken socket is reported by its receive.
     fn writable(&mut self, conn: ConnId, result: i32, on: &mut impl FnMut(ConnId, Event<'_>)) {
         let slot = &mut self.slots[conn.slot as usize];
         slot.flags &= !BLOCKED;
@@ -321,7 +295,7 @@ impl Uring {
         }
     }
 
-    /// A receive took something, or ended.
+    /// Handles a completion of a receive, which has bytes or has ended.
     #[inline]
     fn received(&mut self, conn: ConnId, completion: &Completion, on: &mut impl FnMut(ConnId, Event<'_>)) {
         let slot = &mut self.slots[conn.slot as usize];
@@ -359,20 +333,20 @@ impl Uring {
         }
     }
 
-    /// The end of a connection; what a send found out about it says more than what followed.
+    /// Hands over the end of a connection. The error of a send says more than what followed it.
     fn end(&mut self, conn: ConnId, last: Reason, on: &mut impl FnMut(ConnId, Event<'_>)) {
         let errno = self.slots[conn.slot as usize].errno;
         self.release(conn);
         on(conn, Event::Closed(if errno == 0 { last } else { reason(i32::from(errno)) }));
     }
 
-    /// Tells the end of connections that a system call of ours found broken, after what can still be read. Receives are
-    /// done inside our entries into the kernel alone, and what they took was told already: this is what is left.
+    /// Hands over the ends of connections that a system call outside of the ring found broken, after the bytes that can
+    /// still be read. Receives are done only inside entries into the kernel, and their bytes were handed over before.
     fn tell_broken(&mut self, on: &mut impl FnMut(ConnId, Event<'_>)) {
         let mut block = vec![0; LAST_BYTES];
         for conn in std::mem::take(&mut self.broken) {
             let Some(slot) = find(&mut self.slots, conn) else { continue };
-            if slot.state == State::Open
+            if slot.state == SlotState::Open
                 && let Some(fd) = &slot.fd
             {
                 loop {
@@ -393,7 +367,7 @@ impl Uring {
     }
 }
 
-/// What a send that found the socket full has sent.
+/// The number of bytes of a send, which is 0 where the socket was full.
 fn blocked_is_nothing(sent: io::Result<usize>) -> io::Result<usize> {
     match sent {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
@@ -401,7 +375,7 @@ fn blocked_is_nothing(sent: io::Result<usize>) -> io::Result<usize> {
     }
 }
 
-/// Drops what came for a connection that is over, but for the buffer that it came in.
+/// Drops the bytes of a connection that is over, and lends their buffer again.
 fn discard(pool: &mut Pool, completion: &Completion) {
     if let Some(number) = completion.buffer() {
         pool.give_back(number);
@@ -425,7 +399,7 @@ impl Backend for Uring {
     #[inline]
     fn send(&mut self, conn: ConnId, parts: &[IoSlice<'_>]) -> Handed {
         let slot = find(&mut self.slots, conn).expect("bytes are sent on connections that exist");
-        assert!(slot.state == State::Open, "bytes are sent on connections that are open");
+        assert!(slot.state == SlotState::Open, "bytes are sent on connections that are open");
         let Some(fd) = slot.fd.as_ref().filter(|_| slot.errno == 0) else {
             return Handed { taken: 0, at: clock::now() };
         };
@@ -435,7 +409,7 @@ impl Backend for Uring {
             Ok(taken) if taken == offered => Handed { taken, at },
             Ok(taken) => {
                 self.slots[conn.slot as usize].flags |= BLOCKED;
-                self.await_writable(conn, Kind::Writable);
+                self.await_writable(conn, Operation::Writable);
                 Handed { taken, at }
             }
             Err(error) => {
@@ -462,7 +436,7 @@ impl Backend for Uring {
         }
         loop {
             if now >= self.unix_retries.at() {
-                self.knock();
+                self.retry_unix();
             }
             let wait_limit = match self.broken.is_empty() {
                 true => self.waiting.wait_limit(now, until.min(self.unix_retries.at())),
@@ -489,7 +463,7 @@ impl Backend for Uring {
         }
         self.done_spare = done;
         self.done_spare.clear();
-        // What the kernel holds back may be from them.
+        // Completions that the kernel holds back may be those of broken connections.
         if !self.broken.is_empty() && !self.ring.is_flooded() {
             self.tell_broken(on);
         }
@@ -513,8 +487,8 @@ impl Drop for Uring {
                 self.release(conn);
             }
         }
-        // Sockets are closed now rather than when the kernel finds the time to take the ring apart. There is nobody to
-        // tell of a failure, and it does not matter: the end of the ring closes them all.
+        // Sockets are closed at once, and not when the kernel takes the ring apart. A failure does not matter, since
+        // the end of the ring closes all sockets.
         let _ = self.ring.enter(WaitLimit::Look, clock::now());
     }
 }
@@ -553,19 +527,6 @@ mod tests {
             });
         }
         received
-    }
-
-    #[test]
-    fn a_token_says_what_and_whose() {
-        for kind in [Kind::Quiet, Kind::Receive, Kind::Connect, Kind::Writable] {
-            for conn in [
-                ConnId { slot: 0, generation: 0 },
-                ConnId { slot: SLOTS_MAX - 1, generation: u32::MAX },
-                ConnId { slot: 77, generation: 3 },
-            ] {
-                assert_eq!(Kind::of(kind.token(conn)), (kind, conn));
-            }
-        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Provided buffers: memory that the kernel receives into, and that is lent back to it when it was read.
+//! The provided buffers: memory that the kernel receives into, and that is lent to it again after it was read.
 
 use std::io;
 use std::slice;
@@ -13,18 +13,18 @@ use crate::sys::{self, Pages};
 /// The number of the group of buffers; there is one.
 pub const GROUP: u16 = 0;
 
-/// Most buffers that are lent. The kernel runs out of them when more receives than that are done before any is read;
-/// these are asked for again then.
+/// Most buffers that are lent. The kernel runs out of them when more receives than that complete before any is read.
+/// Those receives are then begun again.
 const BUFFERS_MAX: u16 = 2048;
 
-/// Buffers that are lent at first. They are used in turn, so that few stay in the cache of the CPU; twice as many
-/// are lent whenever the kernel ran out of them.
+/// Buffers that are lent at first. They are used in turn, so that a small number stays in the CPU's cache. The number
+/// is doubled whenever the kernel ran out of buffers.
 pub const BUFFERS_FIRST: u16 = 64;
 
-/// What one receive takes at most.
+/// Most bytes of one receive.
 const PAYLOAD_BYTES: usize = 16 * 1024;
 
-/// What stands before what was received with control messages: the kernel's four lengths, then those messages.
+/// Bytes of the kernel's four lengths, which stand before the control messages and the received bytes.
 const HEADER_BYTES: usize = 16;
 
 /// Room for one receive stamp (a control message of 16 bytes with its head).
@@ -43,14 +43,14 @@ pub struct Pool {
     entries: Pages,
     /// [`BUFFERS_MAX`] buffers, of which the kernel writes to those that are lent.
     buffers: Pages,
-    /// How many buffers were ever lent; their numbers are those below it.
+    /// How many buffers were ever lent. Their numbers are those below this one.
     known: u16,
-    /// How many times a buffer was lent, as far as the kernel may know after the next [`Pool::lend`].
+    /// How many times a buffer was lent, including those that the next [`Pool::lend`] makes known.
     tail: u16,
 }
 
 impl Pool {
-    /// Memory for the calling thread's `ring`, and the first buffers lent.
+    /// The pool of the calling thread's `ring`, with the first buffers lent.
     ///
     /// # Errors
     /// Returns the error of `mmap` (ENOMEM) or of registering the buffers (EINVAL before Linux 5.19).
@@ -80,7 +80,7 @@ impl Pool {
         self.entries.begin().cast()
     }
 
-    /// Adds buffers, as many as there are, within the bounds. [`Pool::lend`] makes it known.
+    /// Doubles the number of buffers, within the bounds. [`Pool::lend`] makes them known to the kernel.
     pub fn grow(&mut self) {
         let known = (self.known * 2).clamp(BUFFERS_FIRST, BUFFERS_MAX);
         for number in self.known..known {
@@ -89,7 +89,7 @@ impl Pool {
         self.known = known;
     }
 
-    /// Puts a buffer that was read back to those that are lent. [`Pool::lend`] makes it known.
+    /// Lends a buffer again that was read. [`Pool::lend`] makes it known to the kernel.
     #[inline]
     pub fn give_back(&mut self, number: u16) {
         let index = usize::from(self.tail % BUFFERS_MAX);
@@ -103,7 +103,7 @@ impl Pool {
         self.tail = self.tail.wrapping_add(1);
     }
 
-    /// Makes known to the kernel what was given back.
+    /// Makes the lent buffers known to the kernel.
     #[inline]
     pub fn lend(&mut self) {
         // SAFETY: `entries` is the first entry of the ring, in which the kernel keeps room for the tail.
@@ -112,14 +112,14 @@ impl Pool {
         unsafe { AtomicU16::from_ptr(tail) }.store(self.tail, Ordering::Release);
     }
 
-    /// What a plain receive put into a buffer.
+    /// The bytes that a plain receive put into a buffer.
     #[inline]
     pub fn plain(&mut self, number: u16, len_bytes: usize) -> &mut [u8] {
         self.part(number, 0, len_bytes.min(BUFFER_BYTES as usize))
     }
 
-    /// What a receive with control messages put into a buffer, and the stamp (of the wall clock) among the messages.
-    /// `len_bytes` is the length with all that stands before.
+    /// The bytes that a receive with control messages put into a buffer, and the stamp of the wall clock among the
+    /// messages. `len_bytes` is the length of the whole buffer's content, headers included.
     #[inline]
     pub fn stamped(&mut self, number: u16, len_bytes: usize) -> (&mut [u8], Option<Nanos>) {
         let before = HEADER_BYTES + CONTROL_BYTES;

@@ -1,4 +1,4 @@
-//! The two queues that a worker shares with the kernel: what is asked, and what came of it.
+//! The ring of a worker: the queues of operations and of completions that it shares with the kernel.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -9,48 +9,49 @@ use pummel_logic::time::{NEVER, Nanos, SECOND};
 
 use crate::sys::{self, WaitLimit};
 
-/// Room for what is asked between two entries into the kernel; when it is full, it is handed over early.
+/// Room for operations between two entries into the kernel. A full queue is handed over early.
 const ASKED_MAX: u32 = 512;
 
-/// Room for what came of it. What does not fit is kept by the kernel, and ends the multishot receive it is from.
+/// Room for completions. The kernel keeps those that do not fit, and ends their multishot receives.
 const DONE_MAX: u32 = 8192;
 
-/// Most descriptors that are registered; connections beyond it go by their descriptor.
+/// Most registered descriptors. Operations on other connections name their descriptor.
 const FILES_MAX: u64 = 1 << 15;
 
-/// One operation's result.
+/// The completion of an operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Completion {
-    /// The number that the operation was given.
+    /// The token of the operation.
     pub token: u64,
-    /// What the system call of its name would return, errors as negative numbers.
+    /// The result that the system call of the operation's name would return, with errors as negative numbers.
     pub result: i32,
-    /// IORING_CQE_F_*.
+    /// The flags IORING_CQE_F_*.
     flags: u32,
 }
 
 impl Completion {
-    /// The number of the provided buffer that holds what was received, if one was used.
+    /// The number of the provided buffer that holds the received bytes, if one was used.
     #[inline]
     pub fn buffer(&self) -> Option<u16> {
         cqueue::buffer_select(self.flags)
     }
 
-    /// Whether the operation goes on, so that more of these come.
+    /// Whether the operation goes on, so that more completions of it follow.
     #[inline]
     pub fn goes_on(&self) -> bool {
         cqueue::more(self.flags)
     }
 }
 
-/// A ring of one thread, whose work is done in that thread when it enters the kernel for it.
+/// The ring of one thread, whose operations are done when that thread enters the kernel.
 pub struct Ring {
     ring: IoUring,
-    /// The kernel takes a point of time to wait for instead of a length.
+    /// Whether the kernel's wait takes a point of time instead of a duration.
     absolute: bool,
-    /// What is registered for each index, read by the kernel when it is told of a change; empty without registration.
+    /// The descriptor that is registered under each index, which the kernel reads when it is told of a change. Empty
+    /// without registration.
     files: Box<[RawFd]>,
-    /// What could not be handed over when the queue was full; the next entry reports it.
+    /// The error of handing over a full queue, which the next entry returns.
     trouble: Option<io::Error>,
 }
 
@@ -74,29 +75,29 @@ impl Ring {
             Ok(()) => vec![-1; count as usize].into_boxed_slice(),
             Err(_) => Box::default(),
         };
-        // Both came with 6.12.
+        // Both features came with Linux 6.12.
         let absolute = ring.params().is_feature_min_timeout() && sys::monotonic_is_the_kernels();
         Ok(Ring { ring, absolute, files, trouble: None })
     }
 
-    /// Waits as on kernels that take lengths of time alone.
+    /// The ring, which waits as on kernels whose waits take only durations.
     #[cfg(test)]
     pub fn count_from_now(&mut self) {
         self.absolute = false;
     }
 
-    /// The kernel's own object, to register memory with.
+    /// The ring of the library, to register memory with.
     pub fn raw(&self) -> &IoUring {
         &self.ring
     }
 
-    /// Whether there is an index for a descriptor to be registered under.
+    /// Whether a descriptor can be registered under this index.
     #[inline]
     pub fn has_index(&self, index: u32) -> bool {
         (index as usize) < self.files.len()
     }
 
-    /// Asks for an operation, with the next entry into the kernel.
+    /// Queues an operation for the next entry into the kernel.
     ///
     /// # Safety
     /// The memory that `operation` points to must be valid until the operation is over.
@@ -113,8 +114,8 @@ impl Ring {
         }
     }
 
-    /// Registers `fd` under `index`, or takes back what is registered there (-1), in the order of what is asked.
-    /// `token` is told of failures alone.
+    /// Queues the registration of `fd` under `index`, or its removal with -1. Only a failure has a completion with
+    /// `token`.
     pub fn register(&mut self, index: u32, fd: RawFd, token: u64) {
         let place = &mut self.files[index as usize];
         *place = fd;
@@ -125,7 +126,7 @@ impl Ring {
         unsafe { self.ask(&operation) };
     }
 
-    /// Ends the operation that was asked for with the number `victim`, if it goes on.
+    /// Queues the cancellation of the operation with the token `victim`.
     pub fn cancel(&mut self, victim: u64, token: u64) {
         let operation = io_uring::opcode::AsyncCancel::new(victim).build();
         let operation = operation.user_data(token).flags(squeue::Flags::SKIP_SUCCESS);
@@ -133,8 +134,8 @@ impl Ring {
         unsafe { self.ask(&operation) };
     }
 
-    /// Hands over what was asked, lets the kernel do what it has ready to be done, and waits for something to be done.
-    /// `now` is the time that `wait_limit` counts from. Spinning does not enter the kernel while there is no reason to.
+    /// Hands over the queued operations, lets the kernel do those that are ready, and waits for a completion.
+    /// `wait_limit` counts from `now`. A spinning worker does not enter the kernel while there is no reason to.
     ///
     /// # Errors
     /// Returns the error of `io_uring_enter`, also of an earlier attempt to hand operations over. ETIME, EINTR, EBUSY
@@ -181,7 +182,7 @@ impl Ring {
         unsafe { submitter.enter(asked, least, flags.bits(), Some(&arguments)) }
     }
 
-    /// Moves what is done to the end of `into`, as far as it is of interest.
+    /// Moves the completions that are of interest to the end of `into`.
     #[inline]
     pub fn take(&mut self, into: &mut Vec<Completion>, mut of_interest: impl FnMut(&Completion) -> bool) {
         for entry in self.ring.completion() {
@@ -193,13 +194,14 @@ impl Ring {
         }
     }
 
-    /// Whether the kernel holds back results for which there was no room.
+    /// Whether the kernel holds back completions for which there was no room.
     pub fn is_flooded(&mut self) -> bool {
         self.ring.submission().cq_overflow()
     }
 }
 
-/// Errors of an entry that only say that the time was up, that a signal came, or that results are to be taken first.
+/// Whether an error of an entry only says that the time was up, that a signal came, or that completions are to be taken
+/// first.
 fn is_passing(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN))
 }

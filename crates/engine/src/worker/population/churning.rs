@@ -1,7 +1,7 @@
-//! Clients that come, make their requests on a connection of their own, close it and go.
+//! The load model of clients that come, make their requests on a connection of their own, close it and depart.
 //!
-//! A client has a slot as long as it is there; slots are used again, and made only when all are taken. What goes wrong
-//! with a connection ends its client, is counted once, and leaves the others alone.
+//! A client has a slot for its lifetime. Slots are used again, and a new one is made only when all are taken. A failed
+//! connection ends its client, is counted once, and has no effect on other clients.
 
 use pummel_logic::arrival::{Passed, Schedule};
 use pummel_logic::client::{Client, Lane, Wish};
@@ -15,9 +15,8 @@ use pummel_logic::workload::verify::stale::Writer;
 
 use crate::backend::dial::failure_of;
 use crate::backend::{Backend, Close, ConnId, Reason};
-use crate::worker::connections::{Connection, State};
+use crate::worker::connections::{Connection, ConnectionState};
 use crate::worker::load_model::LoadModel;
-use crate::worker::messages::Trouble;
 use crate::worker::opening::retry_pause;
 use crate::worker::population::lifetime::{DEPARTURE_DRAWS_MAX, Lifetime};
 use crate::worker::population::resident;
@@ -26,19 +25,20 @@ use crate::worker::population::spawner::{ChurnLimits, ChurnPhase, Spawner};
 use crate::worker::replies::{Replies, ReplyAccount, WeighedReplies};
 use crate::worker::setup::Endpoint;
 use crate::worker::state::{ClientEntry, CloseCause, WorkerState};
+use crate::worker::trouble::Trouble;
 
-/// Clients that may come in one turn, so that those that are there get theirs.
+/// Most clients that come in one turn, so that the others are served as well.
 const SPAWNS_PER_TURN: usize = 64;
 
-/// The model of clients that come and go. They do so in phases that [`Churning::begin_phase`] begins; in all others, such
-/// as loading, clients stay.
+/// The load model of clients that come and go in the phases that [`Churning::begin_phase`] begins. In all other phases,
+/// such as loading, these clients stay.
 #[derive(Debug)]
 pub struct Churning {
     limits: ChurnLimits,
     /// Which client comes next; `None` in phases where clients stay.
     spawner: Option<Spawner>,
     slots: Slots,
-    /// What is known of the client in each slot.
+    /// The lifetime of the client in each slot.
     lifetimes: Vec<Lifetime>,
     /// How many clients have an open connection.
     open: u64,
@@ -46,9 +46,10 @@ pub struct Churning {
     missing: u64,
     /// Which of a server's addresses worked last.
     attempt: u32,
-    /// When a client comes, or the phase ends; [`NEVER`] as long as a client has to go first, and where all stay.
+    /// When the next client comes, or the phase ends; [`NEVER`] where a client has to depart first, and in phases where
+    /// clients stay.
     next_due: Nanos,
-    /// Connections to be tried by another address at once.
+    /// Connections to be tried again at once, by another address.
     redials: Vec<ConnId>,
 }
 
@@ -87,7 +88,7 @@ impl<C: Codec> LoadModel<C> for Churning {
 }
 
 impl Churning {
-    /// No client, with room for those in `slots` slots.
+    /// A population without clients, with room for those in `slots` slots.
     pub fn new(limits: ChurnLimits, slots: usize) -> Churning {
         Churning {
             limits,
@@ -102,7 +103,7 @@ impl Churning {
         }
     }
 
-    /// Begins a phase in which clients come and go: all connections are closed, and all slots are free.
+    /// Begins a phase in which clients come and go: closes all connections and frees all slots.
     pub fn begin_phase<C: Codec>(
         &mut self,
         state: &mut WorkerState<C>,
@@ -125,7 +126,7 @@ impl Churning {
         self.spawner = Some(spawner);
     }
 
-    /// The phase is over: all clients go. Returns how many requests were never made because their servers were given up.
+    /// Ends a phase: all clients depart. Returns how many requests were never made because their servers were given up.
     pub fn end_phase<C: Codec>(
         &mut self,
         state: &mut WorkerState<C>,
@@ -141,7 +142,7 @@ impl Churning {
         std::mem::take(&mut self.missing)
     }
 
-    /// Wakes the clients that are there at the beginning of a phase.
+    /// Wakes all clients at the beginning of a phase.
     pub fn wake_all<C: Codec>(&mut self, state: &mut WorkerState<C>) {
         if self.spawner.is_none() {
             return resident::wake_all(state);
@@ -154,7 +155,8 @@ impl Churning {
         }
     }
 
-    /// The run is interrupted: no client comes any more. Those that were due and waited for a slot have asked nothing.
+    /// Stops the arrivals, since the run is interrupted. The requests of clients that were due and waited for a slot
+    /// count as unsent.
     pub fn stop<C: Codec>(&mut self, state: &mut WorkerState<C>, now: Nanos) {
         if let Some(spawner) = &self.spawner {
             let end = spawner.phase().end.min(now);
@@ -163,13 +165,14 @@ impl Churning {
         self.next_due = NEVER;
     }
 
-    /// When a client comes, or the phase ends; [`NEVER`] as long as a client has to go first, and where all stay.
+    /// When the next client comes, or the phase ends; [`NEVER`] where a client has to depart first, and in phases where
+    /// clients stay.
     #[inline]
     pub fn next_due(&self) -> Nanos {
         self.next_due
     }
 
-    /// How many clients have something left to do, those that have still to come as one.
+    /// Number of clients that have something left to do. All clients that have not come yet count as one.
     fn active(&self) -> usize {
         let comes = self.spawner.as_ref().is_some_and(|spawner| spawner.next().is_some());
         self.slots.alive() + usize::from(comes)
@@ -179,7 +182,7 @@ impl Churning {
         self.spawner.as_ref().is_some_and(|spawner| spawner.phase().paced)
     }
 
-    /// Lets the clients come that are due, as far as there are slots.
+    /// Lets the due clients come, as far as slots are free.
     pub fn poll<C: Codec>(&mut self, state: &mut WorkerState<C>, backend: &mut impl Backend, now: Nanos) {
         let mut last_due = None;
         for _ in 0..SPAWNS_PER_TURN {
@@ -204,7 +207,7 @@ impl Churning {
             last_due = Some(due);
             let is_closed_loop = spawner.is_closed_loop();
             let (slot, since) = self.take_slot(state);
-            // In closed loop the client's turn came when the slot was left.
+            // In closed loop a client is due when its slot became free.
             let due = if is_closed_loop { since.max(due) } else { due };
             self.spawn(state, slot, number, due, backend, now);
         }
@@ -214,11 +217,11 @@ impl Churning {
         self.count(state);
     }
 
-    /// The client that comes next, with this number, does not come, since its server was given up. Returns whether
-    /// others may.
+    /// Skips the next client, whose number this is, since its server was given up. Returns whether other clients may
+    /// come.
     fn skip_next<C: Codec>(&mut self, state: &mut WorkerState<C>, number: u64, now: Nanos) -> bool {
         let (_, turns) = self.limits.turn;
-        // The next clients of this worker, as many as there are servers, go to all servers that it talks to.
+        // The next clients of this worker, as many as there are servers, go to all servers of its clients.
         let servers = state.servers.len() as u64;
         let all_are_given_up =
             (0..servers).all(|ahead| is_given_up(state, number.wrapping_add(ahead * turns), now));
@@ -243,8 +246,8 @@ impl Churning {
         true
     }
 
-    /// The time is over: the clients that were due and found no slot have asked nothing. Returns how many requests those
-    /// are.
+    /// Ends the arrivals at `end`. Counts the requests of clients that were due and found no slot as unsent, and
+    /// returns their number.
     fn end_spawning<C: Codec>(&mut self, state: &mut WorkerState<C>, end: Nanos) -> u64 {
         let Some(spawner) = &mut self.spawner else { return 0 };
         let ChurnLimits { group, turn: (_, turns), .. } = self.limits;
@@ -252,7 +255,7 @@ impl Churning {
         if let Some((number, _)) = spawner.next() {
             let passed = spawner.calls_before(end);
             let calls = spawner.phase().calls;
-            // Requests of the clients that are this worker's, one after the other.
+            // The draws of the requests of this worker's clients, one after the other.
             let bits = |nth: u64| {
                 let place = spawner.place_of(number + nth / calls * turns);
                 Stream::new(place, Use::Op).draw(nth % calls)
@@ -265,7 +268,7 @@ impl Churning {
         unsent
     }
 
-    /// Counts how many clients have something left to do, and when the next one comes.
+    /// Updates the number of clients that have something left to do, and when the next client comes.
     fn count<C: Codec>(&mut self, state: &mut WorkerState<C>) {
         if let Some(spawner) = &self.spawner {
             self.next_due = spawner.next_due(self.slots.free_at());
@@ -273,7 +276,7 @@ impl Churning {
         }
     }
 
-    /// A slot without a client, and since when it is free; a new one where all are taken.
+    /// Takes a slot without a client, or makes one where all are taken. Returns the slot and since when it is free.
     fn take_slot<C: Codec>(&mut self, state: &mut WorkerState<C>) -> (usize, Nanos) {
         if let Some(free) = self.slots.take() {
             return free;
@@ -291,7 +294,7 @@ impl Churning {
         (slot, self.spawner.as_ref().map_or(0, |spawner| spawner.phase().begin))
     }
 
-    /// A client comes and asks for its connection.
+    /// Lets client `number` come into `slot`, and asks for its connection.
     fn spawn<C: Codec>(
         &mut self,
         state: &mut WorkerState<C>,
@@ -332,18 +335,18 @@ impl Churning {
         state.dial(slot, self.attempt, at, at, backend);
     }
 
-    /// Tries the connections by another address whose first one refused.
+    /// Tries the connections again, by another address, whose first address refused them.
     #[inline]
     pub fn redial<C: Codec>(&mut self, state: &mut WorkerState<C>, backend: &mut impl Backend) {
         for id in std::mem::take(&mut self.redials) {
             let slot = id.slot as usize;
-            if state.id(slot) == id && state.connections[slot].state() == State::Queued {
+            if state.id(slot) == id && state.connections[slot].state() == ConnectionState::Queued {
                 self.dial(state, slot, backend);
             }
         }
     }
 
-    /// Takes in what came on the connection in `slot`. Returns how many requests it answered.
+    /// Handles bytes that were received on the connection in `slot`. Returns how many requests they answered.
     ///
     /// # Errors
     /// Returns [`Malformed`] for bytes that the protocol does not allow.
@@ -364,7 +367,7 @@ impl Churning {
         answered
     }
 
-    /// The connection in `slot`, which was being opened since `since`, is open.
+    /// Handles that the connection in `slot`, which was being opened since `since`, is open.
     pub fn handle_opened<C: Codec>(
         &mut self,
         state: &mut WorkerState<C>,
@@ -390,7 +393,7 @@ impl Churning {
         state.wake(slot);
     }
 
-    /// The connection in `slot` is not there any more, or never came to be; its socket is closed already.
+    /// Handles that the connection in `slot` was closed, or could not be opened. Its socket is closed already.
     pub fn handle_closed<C: Codec>(
         &mut self,
         state: &mut WorkerState<C>,
@@ -418,7 +421,7 @@ impl Churning {
             Some(since) => {
                 connection.history.failures += 1;
                 state.reporter.not_opened(server, reason);
-                // Not the server's silence where the machine had no descriptor to ask it with.
+                // A machine without a descriptor for the connection says nothing about the server's silence.
                 if !failure.is_before_asking() {
                     state.silence.missed(server, since);
                 }
@@ -428,7 +431,8 @@ impl Churning {
         self.fail(state, slot, failure, CloseCause::Closed(fault), now);
     }
 
-    /// An open connection is lost; `again`: where clients stay, its client may open it again.
+    /// Handles the loss of an open connection. If `again` is set, its client may open the connection again in phases
+    /// where clients stay.
     pub fn lose<C: Codec>(
         &mut self,
         state: &mut WorkerState<C>,
@@ -447,7 +451,7 @@ impl Churning {
         self.fail(state, slot, failure, cause, now);
     }
 
-    /// A connection failed: what it owed ends, and so does its client.
+    /// Ends the outstanding requests of a connection that failed, and its client.
     fn fail<C: Codec>(
         &mut self,
         state: &mut WorkerState<C>,
@@ -460,13 +464,13 @@ impl Churning {
         state.reporter.failed(slot);
         self.lifetimes[slot].failure = Some(failure);
         let connection = &mut state.connections[slot];
-        if let State::Open | State::Full = connection.state() {
+        if let ConnectionState::Open | ConnectionState::Full = connection.state() {
             connection.note_end(matches!(cause, CloseCause::Closed(_)));
         }
         state.end_session::<Churning>(slot, cause, false, now);
     }
 
-    /// The client in `slot` has nothing more to do, and goes.
+    /// Lets the client in `slot` depart, since it has nothing left to do.
     fn retire<C: Codec>(
         &mut self,
         state: &mut WorkerState<C>,
@@ -480,7 +484,7 @@ impl Churning {
         }
         let id = state.id(slot);
         let connection = &mut state.connections[slot];
-        if connection.state() != State::Closed {
+        if connection.state() != ConnectionState::Closed {
             backend.close(id, Close::Fin);
             connection.reset();
         }
@@ -505,7 +509,7 @@ impl Churning {
     }
 }
 
-/// Whether the server of the client with this number has been silent for too long to be asked again.
+/// Whether the server of the client with this number has been given up because it was silent for too long.
 fn is_given_up<C: Codec>(state: &WorkerState<C>, number: u64, now: Nanos) -> bool {
     state.gives_up((number % state.servers.len() as u64) as u32, now)
 }

@@ -1,4 +1,4 @@
-//! One churning client from its coming to its going, and how its end is accounted for.
+//! The lifetime of one churning client, and the account of its end.
 
 use pummel_logic::measure::churn::ConnectionFailure;
 use pummel_logic::time::Nanos;
@@ -6,30 +6,31 @@ use pummel_logic::time::Nanos;
 use crate::worker::messages::Departure;
 use crate::worker::state::WorkerState;
 
-/// Verbs that are drawn at most to tell what a client had still to ask when it goes: thousands may go in a second.
+/// Most verbs that are drawn to count the requests that a departing client did not send. The limit bounds the cost
+/// where thousands of clients depart in a second.
 pub const DEPARTURE_DRAWS_MAX: u64 = 64;
 
-/// One client from its coming to its going.
+/// The lifetime of the client in one slot.
 #[derive(Clone, Copy, Debug)]
 pub struct Lifetime {
     /// Number of the client, over all workers.
     pub number: u64,
-    /// The slot has a client.
+    /// Whether the slot has a client.
     pub is_alive: bool,
-    /// When its connection was asked for.
+    /// When the client asked for its connection.
     pub asked_at: Nanos,
-    /// Its connection was open.
+    /// Whether the connection was ever open.
     pub was_open: bool,
-    /// What its connection failed of, if it did.
+    /// Why the connection failed, if it did.
     pub failure: Option<ConnectionFailure>,
-    /// Addresses that were tried.
+    /// Addresses of the server that were tried before this one.
     pub tries: u32,
-    /// Bytes of a reply that is not whole yet.
+    /// Received bytes of a reply that is not whole yet.
     pub pending_bytes: u64,
 }
 
 impl Lifetime {
-    /// What is known of a slot without a client.
+    /// The lifetime that stands in a slot without a client.
     pub const VACANT: Lifetime = Lifetime {
         number: 0,
         is_alive: false,
@@ -62,8 +63,8 @@ impl Lifetime {
         }
     }
 
-    /// Counts what the client in `slot` was to ask and did not: all of it where its connection failed, otherwise what was
-    /// due.
+    /// Counts the requests that the client in `slot` did not send: all of its remaining requests where its connection
+    /// failed, otherwise those that were due.
     pub fn count_rest<C>(&self, state: &mut WorkerState<C>, slot: usize, now: Nanos) {
         let client = &mut state.entries[slot].client;
         let (reporter, group) = (&mut state.reporter, client.group());

@@ -1,7 +1,7 @@
-//! The clients of a worker by the model of their load: which stay, come and go, or work on windows.
+//! The population of a worker: clients that stay, that come and go, or that work on windows.
 //!
-//! A worker asks its population once for each event and once for each wake-up. What follows is compiled for each model, so
-//! that clients of one model pay for no other.
+//! A worker matches its population once for each event and once for each wake-up. The code behind each match is
+//! compiled for each load model, so that clients of one model have no branches for another.
 
 mod churning;
 mod lifetime;
@@ -24,21 +24,21 @@ use crate::worker::state::{CloseCause, WorkerState};
 /// The load model of a worker's clients.
 #[derive(Debug)]
 pub(in crate::worker) enum Population {
-    /// Clients stay.
+    /// Clients that stay.
     Resident(Resident),
-    /// Clients come and go in some phases.
+    /// Clients that come and go in some phases.
     Churning(Box<Churning>),
-    /// Clients stay, and each has a window of objects.
+    /// Clients that stay, each of which has a window of objects.
     Windowed(Windowed),
 }
 
 impl Population {
-    /// Clients that stay, with windows or without.
+    /// The population of clients that stay, with windows or without.
     pub fn staying(has_windows: bool) -> Population {
         if has_windows { Population::Windowed(Windowed) } else { Population::Resident(Resident) }
     }
 
-    /// Clients that come and go, with room for those in `slots` slots.
+    /// The population of clients that come and go, with room for those in `slots` slots.
     pub fn churning(limits: ChurnLimits, slots: usize) -> Population {
         Population::Churning(Box::new(Churning::new(limits, slots)))
     }
@@ -52,7 +52,7 @@ impl Population {
         }
     }
 
-    /// Lets the clients come that are due.
+    /// Lets the due clients come.
     pub fn poll<C: Codec>(&mut self, state: &mut WorkerState<C>, backend: &mut impl Backend, now: Nanos) {
         match self {
             Population::Resident(_) | Population::Windowed(_) => {}
@@ -60,7 +60,7 @@ impl Population {
         }
     }
 
-    /// Opens connections at once that their clients could not open by a server's first address.
+    /// Tries the connections again, by another address, that their clients could not open by a server's first address.
     #[inline]
     pub fn redial<C: Codec>(&mut self, state: &mut WorkerState<C>, backend: &mut impl Backend) {
         match self {
@@ -72,7 +72,7 @@ impl Population {
     /// Begins a phase in which clients come and go.
     ///
     /// # Panics
-    /// When clients do not come and go in this run.
+    /// Panics when clients do not come and go in this run.
     pub fn begin_churn<C: Codec>(
         &mut self,
         state: &mut WorkerState<C>,
@@ -84,7 +84,7 @@ impl Population {
     }
 
     /// Ends a phase. Returns how many requests were never made because their servers were given up, beside those that
-    /// clients know.
+    /// clients count themselves.
     pub fn end_phase<C: Codec>(
         &mut self,
         state: &mut WorkerState<C>,
@@ -97,7 +97,7 @@ impl Population {
         }
     }
 
-    /// Wakes the clients that are there.
+    /// Wakes all clients.
     pub fn wake_all<C: Codec>(&mut self, state: &mut WorkerState<C>) {
         match self {
             Population::Resident(_) | Population::Windowed(_) => resident::wake_all(state),
@@ -105,7 +105,7 @@ impl Population {
         }
     }
 
-    /// The run is interrupted: nothing new begins.
+    /// Stops all clients, since the run is interrupted: no connection is opened and no client comes any more.
     pub fn stop<C: Codec>(&mut self, state: &mut WorkerState<C>, now: Nanos) {
         for entry in &mut state.entries {
             entry.client.stop(now);
@@ -117,7 +117,7 @@ impl Population {
         self.wake_all(state);
     }
 
-    /// Lets every woken client ask what it wants, and sends it.
+    /// Polls every woken client and sends its requests.
     #[inline]
     pub fn serve_woken<C: Codec>(
         &mut self,
@@ -132,7 +132,7 @@ impl Population {
         }
     }
 
-    /// Sends what waits on congested connections whose sockets take bytes again.
+    /// Sends the waiting bytes of congested connections whose sockets take bytes again.
     #[cold]
     pub fn relieve<C: Codec>(&mut self, state: &mut WorkerState<C>, backend: &mut impl Backend, now: Nanos) {
         match self {
@@ -142,7 +142,7 @@ impl Population {
         }
     }
 
-    /// Takes in what came on the connection in `slot`. Returns how many requests it answered.
+    /// Handles bytes that were received on the connection in `slot`. Returns how many requests they answered.
     ///
     /// # Errors
     /// Returns [`Malformed`] for bytes that the protocol does not allow.
@@ -160,7 +160,7 @@ impl Population {
         }
     }
 
-    /// The connection in `slot` can be used; ignored where it was not being opened.
+    /// Handles that the connection in `slot` is open. Ignored where the connection was not being opened.
     pub fn handle_opened<C: Codec>(&mut self, state: &mut WorkerState<C>, slot: usize, now: Nanos) {
         let Some(since) = state.connections[slot].open() else { return };
         match self {
@@ -171,7 +171,7 @@ impl Population {
         }
     }
 
-    /// The connection in `slot` is not there any more, or never came to be; its socket is closed already.
+    /// Handles that the connection in `slot` was closed, or could not be opened. Its socket is closed already.
     pub fn handle_closed<C: Codec>(
         &mut self,
         state: &mut WorkerState<C>,
@@ -186,8 +186,8 @@ impl Population {
         }
     }
 
-    /// The open connection in `slot` is lost; `again`: a client that stays may open it again, unless its server has been
-    /// silent for too long.
+    /// Handles the loss of the open connection in `slot`. If `again` is set, a client that stays may open the
+    /// connection again, unless its server has been silent for too long.
     pub fn lose<C: Codec>(
         &mut self,
         state: &mut WorkerState<C>,
@@ -203,7 +203,8 @@ impl Population {
         }
     }
 
-    /// Closes the connection in `slot` at the end of a phase, with everything that it owes; its client may open it again.
+    /// Closes the connection in `slot` at the end of a phase and ends its outstanding requests. Its client may open the
+    /// connection again.
     pub fn end_session<C: Codec>(
         &self,
         state: &mut WorkerState<C>,
@@ -218,7 +219,7 @@ impl Population {
         }
     }
 
-    /// Gives up the requests that are late on the connection in `slot`, which is one of datagrams and stays open.
+    /// Gives up the late requests on the connection in `slot`, which is over datagrams and stays open.
     pub fn end_overdue<C: Codec>(&self, state: &mut WorkerState<C>, slot: usize, now: Nanos) {
         match self {
             Population::Resident(_) => state.end_overdue::<Resident>(slot, now),

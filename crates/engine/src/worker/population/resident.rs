@@ -1,4 +1,4 @@
-//! Clients that stay for the whole run, and open their connections again when those end.
+//! The load model of clients that stay for the whole run and open their connections again.
 
 use pummel_logic::client::Lane;
 use pummel_logic::connection::session::Chunk;
@@ -7,11 +7,11 @@ use pummel_logic::time::Nanos;
 
 use crate::backend::{Backend, Reason};
 use crate::worker::load_model::LoadModel;
-use crate::worker::messages::Trouble;
 use crate::worker::replies::{Replies, ReplyAccount};
 use crate::worker::state::{CloseCause, WorkerState};
+use crate::worker::trouble::Trouble;
 
-/// The model of clients that stay.
+/// The load model of clients that stay.
 #[derive(Debug)]
 pub struct Resident;
 
@@ -44,12 +44,12 @@ pub fn wake_all<C: Codec>(state: &mut WorkerState<C>) {
     }
 }
 
-/// A client has nothing more to do in this phase.
+/// Handles that a client has nothing left to do in this phase.
 pub fn handle_done<C>(state: &mut WorkerState<C>, client: usize) {
     state.active -= usize::from(state.entries[client].client.retire());
 }
 
-/// Takes in what came on the connection in `slot`. Returns how many requests it answered.
+/// Handles bytes that were received on the connection in `slot`. Returns how many requests they answered.
 ///
 /// # Errors
 /// Returns [`Malformed`] for bytes that the protocol does not allow.
@@ -69,7 +69,7 @@ pub fn handle_received<A: ReplyAccount, C: Codec>(
     connection.session.handle_received(chunk, &mut replies)
 }
 
-/// The connection in `slot`, which was being opened since `since`, is open.
+/// Handles that the connection in `slot`, which was being opened since `since`, is open.
 pub fn handle_opened<C: Codec>(state: &mut WorkerState<C>, slot: usize, since: Nanos, now: Nanos) {
     state.openings.end_one();
     let server = state.endpoints[slot].server;
@@ -81,7 +81,7 @@ pub fn handle_opened<C: Codec>(state: &mut WorkerState<C>, slot: usize, since: N
     state.wake(client);
 }
 
-/// The connection in `slot` is not there any more, or never came to be; its socket is closed already.
+/// Handles that the connection in `slot` was closed, or could not be opened. Its socket is closed already.
 pub fn handle_closed<A: ReplyAccount, C: Codec>(
     state: &mut WorkerState<C>,
     slot: usize,
@@ -101,7 +101,7 @@ pub fn handle_closed<A: ReplyAccount, C: Codec>(
     history.failures += 1;
     let addresses = state.servers[server as usize].addresses() as u32;
     if !history.failures.is_multiple_of(addresses) {
-        // The server's name has more addresses; the next may be the one that it listens on.
+        // The server's name has more addresses, and the server may listen on the next one.
         connection.retry();
         return state.openings.enqueue(connection.id(slot), now);
     }
@@ -113,7 +113,8 @@ pub fn handle_closed<A: ReplyAccount, C: Codec>(
     state.close_lane(slot, again);
 }
 
-/// An open connection is lost; `again`: its client may open it again, unless its server has been silent for too long.
+/// Handles the loss of an open connection. If `again` is set, its client may open the connection again, unless its
+/// server has been silent for too long.
 pub fn lose<A: ReplyAccount, C: Codec>(
     state: &mut WorkerState<C>,
     slot: usize,

@@ -5,25 +5,25 @@ use std::collections::BinaryHeap;
 
 use pummel_logic::time::{NEVER, Nanos, SECOND};
 
-/// Where the machine had no descriptor for a client, one client more than there were then may come after this time, and
-/// another one after each such time: so a run that asks for too much fails about once a second in each worker.
+/// How long after a shortage of descriptors one client more than there were may come, in nanoseconds, and how long
+/// after it the next one. A run that asks for too many descriptors then fails about once a second in each worker.
 const SHORTAGE_NS: Nanos = SECOND;
 
-/// The slots of a worker.
+/// The slots of a worker's churning clients.
 #[derive(Debug)]
 pub struct Slots {
-    /// How many there may be.
+    /// Most slots that there may be.
     limit: usize,
-    /// How many there are.
+    /// Number of slots.
     count: usize,
-    /// Slots without a client, and since when.
+    /// Slots without a client, and since when each is free.
     free: Vec<(u32, Nanos)>,
-    /// Slots whose last connections failed: until when no client takes them, which they are, and since when they are
-    /// free. At most as many as there are slots.
+    /// Slots whose last connections failed: until when no client takes each, its number, and since when it is free.
+    /// There are at most as many as slots.
     paused: BinaryHeap<Reverse<(Nanos, u32, Nanos)>>,
-    /// How many clients are there.
+    /// Number of clients that have a slot.
     alive: usize,
-    /// How many clients may be there at one time: the limit, or fewer where the machine had no descriptor for more.
+    /// Most clients at one time: the limit, or fewer where the machine had no descriptor for more.
     alive_max: usize,
     /// When `alive_max` grows by one; [`NEVER`] where it is the limit.
     grows_at: Nanos,
@@ -43,12 +43,12 @@ impl Slots {
         }
     }
 
-    /// How many clients are there.
+    /// Number of clients that have a slot.
     pub fn alive(&self) -> usize {
         self.alive
     }
 
-    /// From when on a client may take a slot; [`NEVER`] as long as another one has to go first.
+    /// From when on a client may take a slot; [`NEVER`] where another client has to depart first.
     pub fn free_at(&self) -> Nanos {
         if self.alive >= self.alive_max {
             return self.grows_at;
@@ -59,7 +59,7 @@ impl Slots {
         self.paused.peek().map_or(NEVER, |Reverse((until, ..))| *until)
     }
 
-    /// Frees the slots whose pause is over at `now`, and lets one client more come after a shortage of descriptors.
+    /// Frees the slots whose pause is over at `now`, and allows one client more after a shortage of descriptors.
     pub fn recover(&mut self, now: Nanos) {
         while let Some(&Reverse((_, slot, since))) = self.paused.peek().filter(|pause| pause.0.0 <= now) {
             self.paused.pop();
@@ -72,8 +72,8 @@ impl Slots {
         }
     }
 
-    /// A client takes a slot that is free. Returns the slot and since when it was free; `None` where there is no such slot,
-    /// so that the client takes the next new one.
+    /// Takes a free slot for a client. Returns the slot and since when it was free; `None` where no slot is free, so
+    /// that the client takes a new one.
     pub fn take(&mut self) -> Option<(usize, Nanos)> {
         self.alive += 1;
         let free = self.free.pop();
@@ -81,19 +81,20 @@ impl Slots {
         free.map(|(slot, since)| (slot as usize, since))
     }
 
-    /// The client in `slot` has gone at `now`, and the slot is free.
+    /// Frees `slot`, whose client departed at `now`.
     pub fn release(&mut self, slot: usize, now: Nanos) {
         self.alive -= 1;
         self.free.push((slot as u32, now));
     }
 
-    /// The client in `slot` has gone at `now`, and no other takes the slot before `until`.
+    /// Frees `slot`, whose client departed at `now`, for clients that come from `until` on.
     pub fn release_paused(&mut self, slot: usize, now: Nanos, until: Nanos) {
         self.alive -= 1;
         self.paused.push(Reverse((until, slot as u32, now)));
     }
 
-    /// The machine had no descriptor for a client, which has gone: for a while no more clients come than are there.
+    /// Notes that the machine had no descriptor for a client, which has departed. For a while there are no more clients
+    /// than at this time.
     pub fn note_shortage(&mut self, now: Nanos) {
         self.alive_max = self.alive_max.min(self.alive);
         self.grows_at = now.saturating_add(SHORTAGE_NS);

@@ -1,4 +1,4 @@
-//! Which client of a churn phase comes next to a worker, and when.
+//! The arrivals of churning clients: which client of a phase comes next to a worker, and when.
 
 use pummel_logic::arrival::{Passed, Schedule};
 use pummel_logic::client::PhaseAssignment;
@@ -9,23 +9,23 @@ use pummel_logic::unsent;
 use pummel_logic::workload::sequence::Draws;
 use pummel_logic::workload::verify::stale::RunMark;
 
-/// Clients whose arrivals are drawn as mcperf draws them, which keeps time by the millisecond, come together where they
-/// are due within so long of each other, none before its time: thousands a second cost a wake-up for each millisecond
-/// and not for each client.
+/// Within how many nanoseconds clients come together whose arrivals are drawn as mcperf draws them, by the millisecond.
+/// No client comes before it is due. Thousands of clients a second cost one wake-up for each millisecond and not one
+/// for each client.
 const GRAIN_NS: Nanos = MILLISECOND;
 
-/// What holds of churning clients in all phases.
+/// The limits of churning clients in all phases.
 #[derive(Clone, Copy, Debug)]
 pub struct ChurnLimits {
     /// Index of the group in the Plan.
     pub group: usize,
-    /// How many clients may be there at one time.
+    /// Most clients at one time.
     pub limit: usize,
     /// This worker's number, and how many workers there are: the clients are dealt to them in turn.
     pub turn: (u64, u64),
-    /// Most requests outstanding on a connection, to make room for.
+    /// Outstanding requests of a connection for which memory is taken beforehand.
     pub depth: usize,
-    /// Whether values are checked, so that writers have to be told apart.
+    /// The mark of the run, where values are checked and writers have to be distinguished.
     pub mark: Option<RunMark>,
     /// What carries the requests.
     pub transport: Transport,
@@ -34,46 +34,46 @@ pub struct ChurnLimits {
 /// What churning clients do in a phase.
 #[derive(Debug)]
 pub struct ChurnPhase {
-    /// Seed, group and phase of the draws; the client is filled in.
+    /// Seed, group and phase of the random draws. The number of each client is filled in.
     pub place: StreamOwner,
     /// When the phase begins.
     pub begin: Nanos,
-    /// When the phase ends: clients that are due later do not come, and those that are there go.
+    /// When the phase ends: clients that are due later do not come, and all others depart.
     pub end: Nanos,
     /// When clients come.
     pub spawns: SpawnSchedule,
-    /// Requests of all clients together, over all workers; `u64::MAX`: as many as the time allows.
+    /// Requests of all clients together, over all workers; `u64::MAX` for as many as the time allows.
     pub requests: u64,
     /// Requests of one client.
     pub calls: u64,
     /// Most requests that a client has outstanding.
     pub depth: u32,
-    /// The first request of a client is due when its connection is open, and each other one tells when the next is;
-    /// otherwise they are made in closed loop.
+    /// Whether each request of a client says when the next one is due, the first being due when the connection is open.
+    /// Otherwise requests are made in closed loop.
     pub told: bool,
-    /// Whether a slot is left free for a pause after a connection that failed, and a server that is silent for too long
-    /// is given up. Otherwise each client comes when it is due, whatever became of those before it.
+    /// Whether a slot stays free for a pause after a connection that failed, and a server that is silent for too long
+    /// is given up. Otherwise each client comes when it is due, whether or not earlier connections failed.
     pub paced: bool,
 }
 
 /// When clients come.
 #[derive(Debug)]
 pub enum SpawnSchedule {
-    /// As soon as there is a slot.
+    /// Each client comes as soon as a slot is free.
     Closed,
-    /// By a schedule of all clients of the group.
+    /// Clients come by a schedule of all clients of the group.
     Scheduled(Schedule),
-    /// The first at once, each other one such a gap later.
+    /// The first client comes at once, and each other one a drawn gap after the one before.
     Drawn(Draws),
 }
 
-/// The clients of a churn phase that have still to come to one worker.
+/// The clients of a churn phase that have not come to their worker yet.
 #[derive(Debug)]
 pub struct Spawner {
     phase: ChurnPhase,
     /// This worker's number, and how many workers there are.
     turn: (u64, u64),
-    /// Number of the client that comes next, over all workers, and when it is due; `None`: no other comes.
+    /// Number of the client that comes next, over all workers, and when it is due; `None` where no other client comes.
     next: Option<(u64, Nanos)>,
     /// Clients that are due before this time wait until then.
     held_until: Nanos,
@@ -87,27 +87,27 @@ impl Spawner {
         spawner
     }
 
-    /// The phase.
+    /// The phase of these clients.
     pub fn phase(&self) -> &ChurnPhase {
         &self.phase
     }
 
-    /// Number of the client that comes next, and when it is due; `None`: no other comes.
+    /// Number of the client that comes next, and when it is due; `None` where no other client comes.
     pub fn next(&self) -> Option<(u64, Nanos)> {
         self.next
     }
 
-    /// Whether a client comes as soon as there is a slot.
+    /// Whether each client comes as soon as a slot is free.
     pub fn is_closed_loop(&self) -> bool {
         matches!(self.phase.spawns, SpawnSchedule::Closed)
     }
 
-    /// Where the draws of client `number` come from.
+    /// The place of the random draws of client `number`.
     pub fn place_of(&self, number: u64) -> StreamOwner {
         StreamOwner { client: number, ..self.phase.place }
     }
 
-    /// Goes on to the next client that is this worker's.
+    /// Goes on to the next client of this worker.
     pub fn advance(&mut self) {
         let phase = &mut self.phase;
         let (turn, turns) = self.turn;
@@ -133,21 +133,21 @@ impl Spawner {
         self.next = comes.then_some((number, due));
     }
 
-    /// No client comes any more.
+    /// Ends the arrivals: no other client comes.
     pub fn end(&mut self) {
         self.next = None;
         self.phase.requests = 0;
     }
 
-    /// When the next client comes, or the phase ends, given when it will have a slot; [`NEVER`] as long as a client has
-    /// to go first, or where no other comes.
+    /// When the next client comes, or the phase ends, for a client that has a slot from `slot_free_at` on; [`NEVER`]
+    /// where a client has to depart first, or where no other client comes.
     pub fn next_due(&self, slot_free_at: Nanos) -> Nanos {
         let Some((_, due)) = self.next else { return NEVER };
         due.max(self.held_until).max(slot_free_at).min(self.phase.end)
     }
 
-    /// The clients that were due until `now` have come, the last of them due at `last_due`: holds the next ones where
-    /// clients come by the millisecond.
+    /// Holds the next clients for a millisecond after `last_due`, where arrivals are drawn and all clients that were
+    /// due until `now` have come.
     pub fn hold_after(&mut self, last_due: Nanos, now: Nanos) {
         let all_came = self.next.is_none_or(|(_, due)| due > now);
         if matches!(self.phase.spawns, SpawnSchedule::Drawn(_)) && all_came {
@@ -161,7 +161,7 @@ impl Spawner {
         calls.min(requests.saturating_sub(number.saturating_mul(calls)))
     }
 
-    /// Requests of this worker's clients that have not come; 0 where their number has no end.
+    /// Requests of this worker's clients that have not come; 0 where their number is unlimited.
     pub fn left(&self) -> u64 {
         let Some((next, _)) = self.next.filter(|_| self.phase.requests != u64::MAX) else { return 0 };
         let clients = self.phase.requests.div_ceil(self.phase.calls.max(1));
@@ -173,8 +173,8 @@ impl Spawner {
         (mine - 1).saturating_mul(self.phase.calls).saturating_add(self.calls_of(next + (mine - 1) * turns))
     }
 
-    /// How many requests this worker's clients were to make that are due before `end` and have not come. None in closed
-    /// loop, where no client is due before there is a slot.
+    /// Requests of this worker's clients that were due before `end` and have not come. There are none in closed loop,
+    /// where no client is due before a slot is free.
     pub fn calls_before(&mut self, end: Nanos) -> Passed {
         let Some((number, due)) = self.next.filter(|(_, due)| *due < end) else { return Passed::default() };
         let phase = &mut self.phase;
@@ -191,7 +191,7 @@ impl Spawner {
         unsent::calls_of_waiting(number, clients, self.turn.1, calls, requests)
     }
 
-    /// What client `number` does that comes at `begin`.
+    /// The assignment of client `number`, which comes at `begin`.
     pub fn assignment_of(&self, number: u64, begin: Nanos) -> PhaseAssignment {
         PhaseAssignment {
             place: self.place_of(number),

@@ -1,4 +1,4 @@
-//! Clients that stay and work on a window of objects, whose bytes and findings are counted apart.
+//! The load model of clients that stay and work on a window of objects, whose bytes and findings are counted apart.
 
 use pummel_logic::client::Lane;
 use pummel_logic::connection::session::Chunk;
@@ -11,7 +11,7 @@ use crate::worker::population::resident;
 use crate::worker::replies::ReplyAccount;
 use crate::worker::state::WorkerState;
 
-/// The model of clients with windows.
+/// The load model of clients with windows.
 #[derive(Debug)]
 pub struct Windowed;
 
@@ -36,7 +36,7 @@ impl<C: Codec> LoadModel<C> for Windowed {
     }
 }
 
-/// Takes in what came on the connection in `slot`. Returns how many requests it answered.
+/// Handles bytes that were received on the connection in `slot`. Returns how many requests they answered.
 ///
 /// # Errors
 /// Returns [`Malformed`] for bytes that the protocol does not allow.

@@ -1,4 +1,4 @@
-//! Clients that come and go: every one of them, and every request, is accounted for, whatever the weather.
+//! Clients that come and go: every one of them, and every request, is accounted for, whatever the conditions.
 
 use std::collections::BTreeSet;
 use std::io::{self, IoSlice};
@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pummel_engine::backend::dial::{self, failure_of};
-use pummel_engine::backend::sim::{Admission, Next, Peer, Sim, Weather};
+use pummel_engine::backend::sim::{Admission, NetworkConditions, Next, Peer, Sim};
 use pummel_engine::backend::{Backend, Close, ConnId, Event, Handed, Target};
-use pummel_engine::worker::messages::Trouble;
+use pummel_engine::worker::trouble::Trouble;
 use pummel_logic::measure::churn::Churn;
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::plan::{
@@ -64,7 +64,7 @@ fn counted(calls: u64, gap: Option<Gap>, count: u64) -> Plan {
 #[test]
 fn each_client_makes_its_requests_on_a_connection_of_its_own() {
     let server = server();
-    let outcome = run(&coming(Spawns::Closed, requests(502)), 1, Weather::calm(), || server.peer());
+    let outcome = run(&coming(Spawns::Closed, requests(502)), 1, NetworkConditions::calm(), || server.peer());
     assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
     let churn = churn(&outcome);
     assert_eq!((churn.begun, churn.asked, churn.established), (101, 101, 101));
@@ -80,7 +80,8 @@ fn each_client_makes_its_requests_on_a_connection_of_its_own() {
 #[test]
 fn clients_come_when_they_are_due_whoever_is_there() {
     let server = server();
-    let outcome = run(&coming(a_thousand_a_second(), requests(100)), 1, Weather::calm(), || server.peer());
+    let outcome =
+        run(&coming(a_thousand_a_second(), requests(100)), 1, NetworkConditions::calm(), || server.peer());
     let firsts: BTreeSet<u64> =
         outcome.rows.iter().filter(|row| row.due >= outcome.begin).map(|row| row.client).collect();
     assert_eq!(firsts, (0..20).collect());
@@ -94,12 +95,12 @@ fn clients_come_when_they_are_due_whoever_is_there() {
 #[test]
 fn time_ends_the_coming_and_every_request_is_accounted_for() {
     let stop = Stop { time_ns: Some(50 * MILLISECOND), requests: None };
-    for weather in [Weather::calm(), Weather::rough(), Weather::storm()] {
+    for conditions in [NetworkConditions::calm(), NetworkConditions::rough(), NetworkConditions::harsh()] {
         for seed in 1..6 {
             let server = server();
             let mut plan = coming(a_thousand_a_second(), stop);
             plan.phases.remove(0);
-            let outcome = run(&plan, seed, weather, || server.peer());
+            let outcome = run(&plan, seed, conditions, || server.peer());
             let churn = churn(&outcome);
             let counts = outcome.counts();
             assert_eq!(churn.begun, 50, "{:?}", churn.failures);
@@ -112,9 +113,9 @@ fn time_ends_the_coming_and_every_request_is_accounted_for() {
 
 #[test]
 fn requests_of_connections_that_could_not_be_opened_are_unsent() {
-    let weather = Weather { refuse: 1.0, ..Weather::calm() };
+    let conditions = NetworkConditions { refuse: 1.0, ..NetworkConditions::calm() };
     let server = server();
-    let outcome = run(&counted(5, None, 500), 1, weather, || server.peer());
+    let outcome = run(&counted(5, None, 500), 1, conditions, || server.peer());
     let churn = churn(&outcome);
     assert_eq!((churn.begun, churn.established, churn.failures.refused), (100, 0, 100));
     assert_eq!((outcome.counts().requests(), outcome.counts().unsent), (500, 500));
@@ -125,7 +126,8 @@ fn requests_of_connections_that_could_not_be_opened_are_unsent() {
 #[test]
 fn a_sequence_asks_each_key_once_in_the_order_of_asking() {
     let server = server();
-    let outcome = run(&counted(10, Some(Gap::Fixed(0.001)), 1_000), 1, Weather::calm(), || server.peer());
+    let outcome =
+        run(&counted(10, Some(Gap::Fixed(0.001)), 1_000), 1, NetworkConditions::calm(), || server.peer());
     assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
     let mut sent: Vec<_> = outcome.rows.iter().map(|row| (row.sent, row.key)).collect();
     sent.sort_unstable();
@@ -147,7 +149,8 @@ fn a_sequence_asks_each_key_once_in_the_order_of_asking() {
 #[test]
 fn calls_in_open_loop_do_not_wait_for_answers() {
     let server = server().freezing(0, 30 * MILLISECOND);
-    let outcome = run(&counted(10, Some(Gap::Fixed(0.001)), 10), 1, Weather::calm(), || server.peer());
+    let outcome =
+        run(&counted(10, Some(Gap::Fixed(0.001)), 10), 1, NetworkConditions::calm(), || server.peer());
     let first = outcome.rows.iter().map(|row| row.sent).min().unwrap();
     for row in &outcome.rows {
         assert_eq!((row.sent - first + MILLISECOND / 2) / MILLISECOND, row.key - 1, "{row:?}");
@@ -159,7 +162,7 @@ fn a_silent_server_costs_each_connection_its_timeout_to_the_nanosecond() {
     let server = server().freezing(0, NEVER);
     for timeout_ns in [SECOND / 2, 5 * SECOND] {
         let plan = Plan { timeout_ns, ..counted(10, None, 200) };
-        let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+        let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
         let churn = churn(&outcome);
         assert_eq!((churn.failures.timeout, churn.failures.total()), (20, 20));
         assert_eq!((churn.request_bytes.count, churn.reply_bytes.count), (20, 0));
@@ -171,9 +174,9 @@ fn a_silent_server_costs_each_connection_its_timeout_to_the_nanosecond() {
 
 #[test]
 fn lost_connections_are_counted_once_by_their_kind_and_the_others_go_on() {
-    let broken = |weather| {
+    let broken = |conditions| {
         let server = server();
-        let outcome = run(&counted(10, Some(Gap::Fixed(0.001)), 2_000), 3, weather, || server.peer());
+        let outcome = run(&counted(10, Some(Gap::Fixed(0.001)), 2_000), 3, conditions, || server.peer());
         let churn = churn(&outcome).clone();
         assert_eq!((churn.begun, churn.established), (200, 200));
         assert_eq!(outcome.counts().requests(), 2_000);
@@ -188,9 +191,9 @@ fn lost_connections_are_counted_once_by_their_kind_and_the_others_go_on() {
         assert_eq!((made, of), (2_000 - outcome.counts().unsent, 2_000));
         churn.failures
     };
-    let reset = broken(Weather { reset: 0.02, ..Weather::calm() });
+    let reset = broken(NetworkConditions { reset: 0.02, ..NetworkConditions::calm() });
     assert!(reset.reset > 10 && reset.total() == reset.reset, "{reset:?}");
-    let closed = broken(Weather { close: 0.02, ..Weather::calm() });
+    let closed = broken(NetworkConditions { close: 0.02, ..NetworkConditions::calm() });
     assert!(closed.other > 10 && closed.total() == closed.other, "{closed:?}");
 }
 
@@ -199,7 +202,7 @@ fn workers_share_a_crowd_out_among_them() {
     let server = server();
     let mut plan = coming(a_thousand_a_second(), requests(500));
     plan.engine.threads = 3;
-    let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+    let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
     assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
     assert_eq!(churn(&outcome).begun, 100);
     let clients: BTreeSet<u64> = outcome.rows.iter().map(|row| row.client).collect();
@@ -214,7 +217,7 @@ fn values_are_checked_and_warm_ups_are_not_counted() {
     let mut warmup = plan.phases[1].clone();
     (warmup.name, warmup.recorded) = ("warmup".to_owned(), false);
     plan.phases.insert(1, warmup);
-    let outcome = run(&plan, 1, Weather::rough(), || server.peer());
+    let outcome = run(&plan, 1, NetworkConditions::rough(), || server.peer());
     assert_eq!((churn(&outcome).begun, churn(&outcome).ended), (100, 100));
     let measured: BTreeSet<u64> = outcome.departures.iter().map(|gone| gone.client).collect();
     assert_eq!((measured, outcome.departures.len()), ((0..100).collect(), 100), "none of the warm-up");
@@ -238,7 +241,7 @@ fn clients_of_a_sequence_come_by_the_millisecond_and_never_early() {
     ] {
         let mut plan = counted(1, None, 6);
         plan.groups[0].churn.as_mut().unwrap().spawns = Spawns::Drawn(Gap::Fixed(gap_ns as f64 / 1e9));
-        let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+        let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
         let mut asked: Vec<u64> =
             outcome.departures.iter().map(|gone| (gone.asked_at - outcome.begin) / 1_000).collect();
         asked.sort_unstable();
@@ -267,11 +270,11 @@ fn assert_accounted(outcome: &Outcome) -> &Churn {
     churn
 }
 
-/// A server that answers the first bytes of each connection by the same words.
+/// A server that answers the first bytes of each connection with a fixed message.
 #[derive(Clone)]
 struct Doorman {
     words: &'static [u8],
-    /// It closes behind its words.
+    /// Whether the server closes the connection after its message.
     closes: bool,
     /// Connections that came, and those that the client has closed.
     came: Arc<AtomicU64>,
@@ -321,11 +324,11 @@ fn a_greeting_that_is_refused_ends_each_client_and_closes_its_connection() {
     for (protocol, login, words) in refusals {
         for closes in [false, true] {
             for births in [Spawns::Closed, a_thousand_a_second()] {
-                for weather in [Weather::calm(), Weather::rough()] {
+                for conditions in [NetworkConditions::calm(), NetworkConditions::rough()] {
                     let doorman = Doorman::new(words, closes);
                     let plan =
                         Plan { protocol, login: login.clone(), ..getting(births.clone(), requests(100)) };
-                    let outcome = run(&plan, 1, weather, || doorman.clone());
+                    let outcome = run(&plan, 1, conditions, || doorman.clone());
                     let churn = assert_accounted(&outcome);
                     assert_eq!((churn.begun, churn.established, churn.failures.other), (20, 0, 20));
                     assert_eq!(outcome.counts().unsent, 100);
@@ -345,7 +348,7 @@ fn a_greeting_that_is_refused_ends_each_client_and_closes_its_connection() {
 
 #[test]
 fn seats_rest_longer_after_each_connection_that_fails() {
-    let refused = Weather { refuse: 1.0, ..Weather::calm() };
+    let refused = NetworkConditions { refuse: 1.0, ..NetworkConditions::calm() };
     for births in [Spawns::Closed, a_thousand_a_second()] {
         let server = server();
         let outcome = run(&getting(births, time(2 * SECOND)), 1, refused, || server.peer());
@@ -355,7 +358,8 @@ fn seats_rest_longer_after_each_connection_that_fails() {
     }
     // A server that takes connections and closes them without an answer.
     for births in [Spawns::Closed, a_thousand_a_second()] {
-        let outcome = run(&getting(births, time(2 * SECOND)), 1, Weather::calm(), || Doorman::new(b"", true));
+        let outcome =
+            run(&getting(births, time(2 * SECOND)), 1, NetworkConditions::calm(), || Doorman::new(b"", true));
         let churn = assert_accounted(&outcome);
         assert_eq!((churn.failures.other, churn.begun), (4 * 8, 4 * 8));
     }
@@ -364,8 +368,8 @@ fn seats_rest_longer_after_each_connection_that_fails() {
 #[test]
 fn a_connection_that_fails_after_an_answer_is_followed_by_the_next_at_once() {
     let server = server();
-    let weather = Weather { reset: 0.2, ..Weather::calm() };
-    let outcome = run(&getting(Spawns::Closed, time(SECOND / 10)), 1, weather, || server.peer());
+    let conditions = NetworkConditions { reset: 0.2, ..NetworkConditions::calm() };
+    let outcome = run(&getting(Spawns::Closed, time(SECOND / 10)), 1, conditions, || server.peer());
     let churn = assert_accounted(&outcome);
     assert!(churn.failures.reset > 100, "{:?}", churn.failures);
 }
@@ -377,7 +381,7 @@ fn a_silent_server_is_given_up_where_no_time_ends_the_run() {
             let server = server().freezing(0, NEVER);
             let mut plan = getting(births.clone(), requests(1_000_003));
             plan.engine.threads = threads;
-            let outcome = run(&plan, 1, Weather::calm(), || server.peer());
+            let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
             let churn = assert_accounted(&outcome);
             // Ten timeouts of a second, and what was under way then.
             assert_eq!(churn.failures.timeout, churn.begun);
@@ -397,7 +401,7 @@ fn clients_of_a_server_that_answers_come_when_another_one_was_given_up() {
     let servers = [server(), server().freezing(0, NEVER)];
     let mut plan = getting(Spawns::Closed, requests(10_000));
     plan.servers = (0..2).map(|n| format!("127.0.0.{n}:11211")).collect();
-    let outcome = run(&plan, 1, Weather::calm(), || Cluster::new(&servers));
+    let outcome = run(&plan, 1, NetworkConditions::calm(), || Cluster::new(&servers));
     let churn = assert_accounted(&outcome);
     assert_eq!(outcome.counts().completed, 5_000, "all requests to the server that answers");
     assert_eq!(churn.failures.timeout, churn.failures.total());
@@ -406,7 +410,7 @@ fn clients_of_a_server_that_answers_come_when_another_one_was_given_up() {
     assert!(outcome.reason().ends_with(&format!("; {missing} requests were never made")));
 }
 
-/// A machine that lets a process have so many connections and no more.
+/// A machine that limits the connections of a process.
 struct Scarce {
     network: Sim<crate::peer::ServerPeer>,
     most: usize,
@@ -461,7 +465,7 @@ fn a_machine_without_more_descriptors_bounds_the_clients_and_is_named() {
         let mut plan = getting(births, time(3 * SECOND));
         plan.groups[0].clients = 1_000;
         let outcome = run_with(&plan, |_| {
-            let network = Sim::new(1, Weather::calm(), server.peer());
+            let network = Sim::new(1, NetworkConditions::calm(), server.peer());
             Ok(Scarce { network, most: 10, open: BTreeSet::new(), refused: Vec::new() })
         });
         let churn = assert_accounted(&outcome);

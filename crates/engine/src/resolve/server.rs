@@ -1,109 +1,17 @@
-//! Where connections go: the Plan's servers and source addresses resolved, and the descriptors that they take.
+//! The servers of a Plan and the addresses to connect from, resolved.
 
-use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pummel_logic::plan::{Plan, Transport};
+use pummel_logic::plan::Transport;
 
 use crate::backend::Target;
-use crate::sys::{self, Address};
+use crate::resolve::error::ConnectError;
+use crate::sys::Address;
 
-/// Descriptors of a process that are not connections: the standard streams, result files, sockets of the name service
-/// and of libraries.
-const DESCRIPTORS_BESIDES: u64 = 32;
-
-/// Descriptors of a worker that are not connections: its poller and its alarm.
-const DESCRIPTORS_PER_WORKER: u64 = 2;
-
-/// Why connections cannot even be begun. Each says what can be done about it.
-#[derive(Debug)]
-pub enum ConnectError {
-    /// A server's name has no form that we know.
-    ServerForm {
-        /// What was written.
-        server: String,
-    },
-    /// The name service does not know the host, or does not answer.
-    Unresolved {
-        /// What was written.
-        server: String,
-        /// What the name service said.
-        error: io::Error,
-    },
-    /// The path of a unix socket is not one for the kernel.
-    SocketPath {
-        /// What was written.
-        server: String,
-    },
-    /// A source is no IP address.
-    SourceForm {
-        /// What was written.
-        source: String,
-    },
-    /// No source address is of the kind (IPv4 or IPv6) of any address of the server.
-    SourceKind {
-        /// The server.
-        server: String,
-    },
-    /// The system does not allow so many descriptors.
-    Descriptors {
-        /// Number of connections asked for.
-        connections: u64,
-        /// Number of descriptors that they take, all told.
-        needed: u64,
-        /// Number that is allowed.
-        allowed: u64,
-    },
-}
-
-impl fmt::Display for ConnectError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ConnectError::ServerForm { server } => write!(
-                out,
-                "{server:?} is no server: use HOST:PORT, [IPV6]:PORT with a port from 1 to 65535, or the path \
-                 of a unix socket, which begins with /"
-            ),
-            ConnectError::Unresolved { server, error } => write!(
-                out,
-                "the host of {server:?} could not be resolved ({error}): check the name, or use an IP address"
-            ),
-            ConnectError::SocketPath { server } => write!(
-                out,
-                "{server:?} cannot be the path of a unix socket: the kernel takes up to 107 bytes; use a \
-                 shorter path, for example through a symbolic link"
-            ),
-            ConnectError::SourceForm { source } => {
-                write!(out, "{source:?} is no source address: use an IPv4 or IPv6 address of this machine")
-            }
-            ConnectError::SourceKind { server } => write!(
-                out,
-                "no source address can reach {server:?}: one is IPv4 and the other IPv6; give a source of the \
-                 server's kind"
-            ),
-            ConnectError::Descriptors { connections, needed, allowed } => write!(
-                out,
-                "{connections} connections need {needed} open files, but the system allows this process only \
-                 {allowed}: raise the hard limit (as root: `ulimit -Hn {needed}`, or LimitNOFILE={needed} for \
-                 a service), or ask for fewer connections"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for ConnectError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            ConnectError::Unresolved { error, .. } => Some(error),
-            _ => None,
-        }
-    }
-}
-
-/// Addresses to connect from, in turn over the connections; may be empty.
+/// The addresses to connect from, which connections take in turn. May be empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sources {
     addresses: Vec<IpAddr>,
@@ -120,7 +28,7 @@ impl Sources {
         Ok(Sources { addresses: texts.iter().map(parse).collect::<Result<_, _>>()? })
     }
 
-    /// Whether there is a way from here to `address`.
+    /// Whether one of the sources can reach `address`.
     fn reaches(&self, address: &SocketAddr) -> bool {
         self.addresses.is_empty() || self.of_kind(address).next().is_some()
     }
@@ -130,8 +38,8 @@ impl Sources {
         self.addresses.iter().copied().filter(move |source| source.is_ipv4() == v4)
     }
 
-    /// The source of connection number `connection` to `address`; the kernel chooses the port, and without sources the
-    /// address too.
+    /// The source of connection number `connection` to `address`, with port 0 for a port of the kernel's choice; `None`
+    /// without sources.
     fn pick(&self, connection: u64, address: &SocketAddr) -> Option<SocketAddr> {
         let count = self.of_kind(address).count() as u64;
         let turn = connection.checked_rem(count)?;
@@ -139,25 +47,25 @@ impl Sources {
     }
 }
 
-/// A server of the Plan, with all its addresses.
+/// A server of the Plan with its addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     name: String,
-    place: Place,
+    address: ServerAddress,
     sources: Sources,
     loading: Transport,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
+enum ServerAddress {
     /// Not empty.
     Tcp(Vec<SocketAddr>),
     Unix(PathBuf),
 }
 
 impl Server {
-    /// Finds the addresses of a server as the Plan names it. A host's name is resolved here, once, which may take as
-    /// long as the system's name service does. Addresses that no source reaches are left out.
+    /// Resolves a server's name in the Plan. A host's name is resolved once, which takes as long as the system's name
+    /// service needs. Addresses that no source can reach are left out.
     ///
     /// # Errors
     /// Returns [`ConnectError::ServerForm`] for a name without the form of a server, [`ConnectError::SocketPath`] for
@@ -165,9 +73,9 @@ impl Server {
     /// [`ConnectError::SourceKind`] when no source reaches one.
     pub fn resolve(name: &str, sources: &Sources) -> Result<Server, ConnectError> {
         let server = || name.to_string();
-        let place = if name.starts_with('/') {
+        let address = if name.starts_with('/') {
             Address::unix(Path::new(name)).map_err(|_| ConnectError::SocketPath { server: server() })?;
-            Place::Unix(PathBuf::from(name))
+            ServerAddress::Unix(PathBuf::from(name))
         } else {
             let (host, port) = split(name).ok_or_else(|| ConnectError::ServerForm { server: server() })?;
             let found = (host, port)
@@ -187,69 +95,68 @@ impl Server {
             if addresses.is_empty() {
                 return Err(ConnectError::SourceKind { server: server() });
             }
-            Place::Tcp(addresses)
+            ServerAddress::Tcp(addresses)
         };
-        Ok(Server { name: server(), place, sources: sources.clone(), loading: Transport::Stream })
+        Ok(Server { name: server(), address, sources: sources.clone(), loading: Transport::Stream })
     }
 
-    /// A server that is loaded by this transport, whatever it is measured by.
+    /// The server, with the transport over which records are loaded.
     pub fn loaded_by(self, loading: Transport) -> Server {
         Server { loading, ..self }
     }
 
-    /// What it is loaded by.
+    /// The transport over which records are loaded.
     pub fn loading(&self) -> Transport {
         self.loading
     }
 
-    /// The name in the Plan.
+    /// The server's name in the Plan.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The host in its name, without brackets; a unix socket has none.
+    /// The host in the server's name, without brackets; `None` for a unix socket.
     pub fn host(&self) -> Option<&str> {
         split(&self.name).map(|(host, _)| host)
     }
 
-    /// Whether it is reached by a unix socket, where the kernel gives no receive stamps.
+    /// Whether the server is reached by a unix socket, where the kernel has no receive stamps.
     pub fn is_unix(&self) -> bool {
-        matches!(self.place, Place::Unix(_))
+        matches!(self.address, ServerAddress::Unix(_))
     }
 
-    /// Whether it certainly runs on this machine: behind a unix socket or on a loopback address.
+    /// Whether the server certainly runs on this machine: behind a unix socket or on a loopback address.
     pub fn is_here(&self) -> bool {
-        match &self.place {
-            Place::Tcp(addresses) => addresses.iter().all(|address| address.ip().is_loopback()),
-            Place::Unix(_) => true,
+        match &self.address {
+            ServerAddress::Tcp(addresses) => addresses.iter().all(|address| address.ip().is_loopback()),
+            ServerAddress::Unix(_) => true,
         }
     }
 
-    /// Whether all its addresses are allowed; the first that is not is the error, absent for a unix socket, which is
-    /// taken to be at 127.0.0.1.
+    /// Checks that `allows` returns true for all addresses of the server. A unix socket counts as 127.0.0.1.
     ///
     /// # Errors
     /// Returns the first address that is not allowed; `None` for a unix socket when 127.0.0.1 is not allowed.
     pub fn permitted(&self, allows: impl Fn(IpAddr) -> bool) -> Result<(), Option<IpAddr>> {
-        match &self.place {
-            Place::Unix(_) if allows(Ipv4Addr::LOCALHOST.into()) => Ok(()),
-            Place::Unix(_) => Err(None),
-            Place::Tcp(addresses) => {
+        match &self.address {
+            ServerAddress::Unix(_) if allows(Ipv4Addr::LOCALHOST.into()) => Ok(()),
+            ServerAddress::Unix(_) => Err(None),
+            ServerAddress::Tcp(addresses) => {
                 let refused = addresses.iter().map(|address| address.ip()).find(|ip| !allows(*ip));
                 refused.map_or(Ok(()), |ip| Err(Some(ip)))
             }
         }
     }
 
-    /// How many addresses there are to try: after so many attempts that were refused in a row, the server is not there.
+    /// Number of addresses to try. After so many refused attempts in a row, the server cannot be reached.
     pub fn addresses(&self) -> usize {
-        match &self.place {
-            Place::Tcp(addresses) => addresses.len(),
-            Place::Unix(_) => 1,
+        match &self.address {
+            ServerAddress::Tcp(addresses) => addresses.len(),
+            ServerAddress::Unix(_) => 1,
         }
     }
 
-    /// The target of a connection over this transport in place of its own.
+    /// The target of attempt number `attempt` of connection number `connection`, over this transport.
     pub fn target_over(&self, transport: Transport, connection: u64, attempt: usize) -> Target {
         match (transport, self.target(connection, attempt)) {
             (Transport::Udp, Target::Tcp { address, source }) => Target::Udp { address, source },
@@ -257,27 +164,29 @@ impl Server {
         }
     }
 
-    /// Whether the server takes TCP connections, as far as can be found out in `patience`.
+    /// Whether the server takes a TCP connection within `patience`.
     pub fn takes_streams(&self, patience: Duration) -> bool {
-        let Place::Tcp(addresses) = &self.place else { return true };
+        let ServerAddress::Tcp(addresses) = &self.address else { return true };
         let share = patience / addresses.len() as u32;
         addresses.iter().any(|address| TcpStream::connect_timeout(address, share).is_ok())
     }
 
-    /// Where attempt number `attempt` of connection number `connection` goes: the addresses in turn over attempts
-    /// (begin with 0, add 1 after a refusal, stay on what worked), the sources in turn over connections.
+    /// The target of attempt number `attempt` of connection number `connection`. Attempts take the addresses in turn: a
+    /// caller begins with 0, adds 1 after a refusal, and keeps a number that worked. Connections take the sources in
+    /// turn.
     pub fn target(&self, connection: u64, attempt: usize) -> Target {
-        match &self.place {
-            Place::Tcp(addresses) => {
+        match &self.address {
+            ServerAddress::Tcp(addresses) => {
                 let address = addresses[attempt % addresses.len()];
                 Target::Tcp { address, source: self.sources.pick(connection, &address) }
             }
-            Place::Unix(path) => Target::Unix(path.clone()),
+            ServerAddress::Unix(path) => Target::Unix(path.clone()),
         }
     }
 }
 
-/// Splits `host:port` and `[v6]:port`; an IPv6 address without brackets is not taken, since its end could be either.
+/// Splits `host:port` and `[v6]:port`; `None` for other forms. An IPv6 address without brackets is refused, since its
+/// last group could be a port.
 fn split(name: &str) -> Option<(&str, u16)> {
     let (host, port) = name.rsplit_once(':')?;
     let host = match host.strip_prefix('[') {
@@ -288,38 +197,6 @@ fn split(name: &str) -> Option<(&str, u16)> {
     let digits_only = port.bytes().all(|byte| byte.is_ascii_digit());
     let port = port.parse().ok().filter(|&port| port != 0 && digits_only)?;
     (!host.is_empty()).then_some((host, port))
-}
-
-/// Number of connections that a Plan asks for in this process: one for each lane of each client.
-pub fn connections(plan: &Plan) -> u64 {
-    let clients: u64 = plan.groups.iter().map(|group| u64::from(group.clients)).sum();
-    clients * plan.lanes() as u64
-}
-
-/// Number of descriptors that `connections` on `workers` take, with everything else that a process has open.
-pub fn descriptors_needed(connections: u64, workers: u32) -> u64 {
-    connections + u64::from(workers) * DESCRIPTORS_PER_WORKER + DESCRIPTORS_BESIDES
-}
-
-/// Makes sure that so many connections can be open, raising the soft limit where that helps.
-///
-/// # Errors
-/// Returns [`ConnectError::Descriptors`] when the hard limit of descriptors is below what the connections need.
-pub fn ensure_descriptors(connections: u64, workers: u32) -> Result<(), ConnectError> {
-    let needed = descriptors_needed(connections, workers);
-    sys::raise_descriptor_limit(needed).map_err(|allowed| ConnectError::Descriptors {
-        connections,
-        needed,
-        allowed,
-    })
-}
-
-/// Makes room for so many connections, or for as many as the system allows: what is more is counted as it fails.
-pub fn allow_descriptors(connections: u64, workers: u32) {
-    if let Err(allowed) = sys::raise_descriptor_limit(descriptors_needed(connections, workers)) {
-        // What is allowed is taken whole; it was there before if this fails too.
-        let _ = sys::raise_descriptor_limit(allowed);
-    }
 }
 
 #[cfg(test)]
@@ -377,7 +254,7 @@ mod tests {
         let addresses = vec![address("[::1]:7"), address("127.0.0.1:7")];
         let server = Server {
             name: "localhost:7".to_string(),
-            place: Place::Tcp(addresses.clone()),
+            address: ServerAddress::Tcp(addresses.clone()),
             sources: Sources::default(),
             loading: Transport::Stream,
         };
@@ -403,13 +280,5 @@ mod tests {
         let error = Server::resolve("127.0.0.1:7", &sources(&["::1"])).unwrap_err();
         assert!(matches!(error, ConnectError::SourceKind { .. }));
         assert!(Sources::parse(&["eth0".to_string()]).unwrap_err().to_string().contains("\"eth0\""));
-    }
-
-    #[test]
-    fn too_many_connections_are_refused_with_the_number_needed() {
-        assert_eq!(descriptors_needed(10_000, 2), 10_036);
-        ensure_descriptors(1, 1).unwrap();
-        let error = ensure_descriptors(1 << 40, 1).unwrap_err().to_string();
-        assert!(error.contains("1099511627810"), "{error}");
     }
 }

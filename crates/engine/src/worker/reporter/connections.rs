@@ -1,0 +1,170 @@
+//! What a worker reports of its connections, of clients that come and go, and of the messages of servers.
+
+use pummel_logic::measure::churn::Churn;
+use pummel_logic::protocol::{Malformed, udp};
+use pummel_logic::time::Nanos;
+use pummel_logic::workload::request::Shared;
+
+use crate::backend::{Reason, TlsHandshake};
+use crate::worker::messages::{ConnectionEvent, Departure, Messages, WorkerMessage};
+use crate::worker::reporter::{ReportMode, WorkerReporter};
+use crate::worker::trouble::Trouble;
+
+/// Most different messages of servers that are kept, and most bytes of each.
+const MESSAGES: (usize, usize) = (8, 200);
+
+/// How often an equal message of servers is passed on at once.
+const COMPLAINTS: u64 = 10;
+
+/// Most first bytes of a malformed reply that are kept.
+const MALFORMED_BYTES: usize = 40;
+
+impl WorkerReporter {
+    /// Counts a connection that was opened within `took` nanoseconds. `again` says that it is a reconnection.
+    pub fn opened(&mut self, server: u32, took: Nanos, again: bool) {
+        if again {
+            self.offer(WorkerMessage::Connection { server, event: ConnectionEvent::Back });
+        }
+        self.end.connect.record(took);
+        self.end.reconnected += u64::from(again);
+    }
+
+    /// Counts a TLS handshake that has succeeded.
+    pub fn shook_hands(&mut self, handshake: TlsHandshake) {
+        self.end.handshake.record(handshake.took);
+        self.end.resumed += u64::from(handshake.resumed);
+    }
+
+    /// Counts an attempt to open a connection that has failed.
+    pub fn not_opened(&mut self, server: u32, reason: Reason) {
+        self.end.failed += 1;
+        self.trouble(server, Trouble::NotOpened(reason));
+    }
+
+    /// Counts an open connection that is lost.
+    pub fn lost(&mut self, server: u32, trouble: Trouble) {
+        self.offer(WorkerMessage::Connection { server, event: ConnectionEvent::Lost });
+        self.end.lost += 1;
+        self.trouble(server, trouble);
+    }
+
+    fn trouble(&mut self, server: u32, trouble: Trouble) {
+        if let Some(departures) = &mut self.departures {
+            departures.note(&trouble);
+        }
+        self.end.trouble.get_or_insert((server, trouble));
+    }
+
+    /// Reports that a connection is lost and is not opened again.
+    pub fn gone(&mut self) {
+        self.sender.say(WorkerMessage::Gone);
+    }
+
+    /// Notes that a request was given up whose connection goes on.
+    pub fn late(&mut self, server: u32) {
+        self.late.get_or_insert(server);
+    }
+
+    /// Adds the counts of a connection's datagrams.
+    pub fn add_datagrams(&mut self, counts: &udp::DatagramCounts) {
+        self.end.udp.merge(counts);
+    }
+
+    /// Counts a connection as lost whose peer sent what the protocol does not allow, and keeps the first bytes.
+    pub fn malformed(&mut self, server: u32, malformed: Malformed, bytes: &[u8]) {
+        let shown = bytes[..bytes.len().min(MALFORMED_BYTES)].to_vec();
+        self.lost(server, Trouble::Malformed(malformed.0, shown));
+    }
+
+    /// Counts an error of a request that asked for no reply and was counted as sent before.
+    pub fn quiet_error(&mut self, message: &[u8]) {
+        self.end.noreply_errors += 1;
+        self.message(message);
+    }
+
+    pub(super) fn message(&mut self, message: &[u8]) {
+        if message.is_empty() {
+            return;
+        }
+        let message = &message[..message.len().min(MESSAGES.1)];
+        if let Some(load) = &mut self.load {
+            note_message(&mut load.messages, message);
+        }
+        // The messages of a recorded load belong to the measurement as well.
+        if self.load.is_none() || self.mode != ReportMode::Count {
+            note_message(&mut self.end.messages, message);
+        }
+    }
+
+    /// Takes the counts and findings of clients with windows from `shared`, and reports the server's message on the
+    /// connection in `slot`.
+    pub fn window(&mut self, slot: usize, shared: &mut Shared, message: &[u8]) {
+        let counts = shared.take_window_counts();
+        if let ReportMode::Record(_) = self.mode {
+            self.interval.window.merge(&counts);
+        }
+        let connection = self.first_connection + slot as u64;
+        for finding in shared.take_findings() {
+            self.offer(WorkerMessage::Finding { connection, finding: Box::new(finding) });
+        }
+        if message.is_empty() {
+            return;
+        }
+        let known = &self.end.messages;
+        let kept = &message[..message.len().min(MESSAGES.1)];
+        if known.iter().any(|(text, count)| text == kept && *count <= COMPLAINTS) {
+            self.offer(WorkerMessage::Complaint { connection, words: kept.to_vec() });
+        }
+    }
+
+    /// Notes that the last trouble was that of the connection in `slot`.
+    pub fn failed(&mut self, slot: usize) {
+        if let Some(departures) = &mut self.departures {
+            departures.failed(slot);
+        }
+    }
+
+    /// Notes the departure of the client in `slot`.
+    pub fn retired(&mut self, slot: usize, departure: impl FnOnce() -> Departure) {
+        let Some(departures) = &mut self.departures else { return };
+        let gone = departures.add(slot, departure());
+        match (self.mode, gone) {
+            (ReportMode::Count, _) => drop(departures.take()),
+            (ReportMode::Record(_), Some(gone)) => self.offer_departures(gone),
+            (ReportMode::Record(_), None) => {}
+        }
+    }
+
+    /// The account of clients that come and go; `None` where no clients do, or where the phase is not measured.
+    pub fn churn(&mut self) -> Option<&mut Churn> {
+        match self.mode {
+            ReportMode::Record(_) => {
+                self.churn_account.as_mut().map(|churn_account| &mut churn_account.churn)
+            }
+            ReportMode::Count => None,
+        }
+    }
+
+    /// Notes the bytes of the reply whose request ends next.
+    pub fn weigh(&mut self, bytes: u64) {
+        if let Some(churn_account) = &mut self.churn_account {
+            churn_account.reply_bytes = bytes;
+        }
+    }
+
+    /// Notes that the request that ends next ends with its connection. `whole` says that all of the request was sent.
+    pub fn parted(&mut self, whole: bool) {
+        if let Some(churn_account) = &mut self.churn_account {
+            churn_account.cut = !whole;
+        }
+    }
+}
+
+/// Counts a server's message among the known ones, or adds it while there is room.
+fn note_message(known: &mut Messages, message: &[u8]) {
+    if let Some((_, count)) = known.iter_mut().find(|(text, _)| text == message) {
+        *count += 1;
+    } else if known.len() < MESSAGES.0 {
+        known.push((message.to_vec(), 1));
+    }
+}

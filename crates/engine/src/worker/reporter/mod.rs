@@ -1,0 +1,568 @@
+//! The reporter of one worker: everything that the worker measures and counts, handed over in messages.
+
+mod connections;
+mod requests;
+mod value_checks;
+
+use pummel_logic::connection::inflight::CheckState;
+use pummel_logic::measure::interval::Interval;
+use pummel_logic::measure::measurement::{Bytes, WorkerTime};
+use pummel_logic::measure::recorder::Tally;
+use pummel_logic::plan::memory::INTERVALS_PER_WORKER;
+use pummel_logic::protocol::Verb;
+use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
+use pummel_logic::workload::request::Shared;
+use pummel_logic::workload::sequence::Weight;
+use pummel_logic::workload::value::Version;
+
+use self::value_checks::ValueChecks;
+use crate::worker::churn_account::ChurnAccount;
+use crate::worker::departures::Departures;
+use crate::worker::message_sender::MessageSender;
+use crate::worker::messages::{Departure, LoadEnd, PhaseEnd, PhaseFate, Row, WorkerEnd, WorkerMessage};
+use crate::worker::trouble::Trouble;
+
+/// The length of a turn, in nanoseconds, beyond which it counts as a stall.
+const STALL_NS: Nanos = MILLISECOND;
+
+/// How often the progress of a phase that is not recorded is reported, in nanoseconds.
+const PROGRESS_NS: Nanos = 100 * MILLISECOND;
+
+/// Intervals that one worker has from the start: the worker writes to one, another is with the collecting thread, and
+/// one is kept for the end of a phase.
+pub const INTERVALS_AT_START: usize = 3;
+
+/// Rows that are handed over together at most.
+const ROWS: usize = 4096;
+
+/// How a phase is reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReportMode {
+    /// The phase is counted.
+    Count,
+    /// The phase is measured, in slices of this many nanoseconds.
+    Record(Nanos),
+}
+
+/// The reporter of one worker.
+#[derive(Debug)]
+pub struct WorkerReporter {
+    sender: MessageSender,
+    mode: ReportMode,
+    phase: usize,
+    begin: Nanos,
+    /// When the worker began the phase, which may be after `begin`.
+    begun_at: Nanos,
+    end_at: Nanos,
+    /// When the last reply arrived.
+    answered_at: Nanos,
+    /// The slice that the worker writes to.
+    interval: Box<Interval>,
+    /// Emptied intervals. The last one is used first, since its memory was touched last.
+    #[allow(clippy::vec_box, reason = "intervals go from hand to hand in their boxes")]
+    stock: Vec<Box<Interval>>,
+    /// Intervals of this worker, wherever they are.
+    owned: usize,
+    /// Whether the worker waits for an interval to come back where it has no spare one.
+    waits: bool,
+    next_tick: Nanos,
+    /// The requests of a phase that is not recorded.
+    tally: Tally,
+    bytes: Bytes,
+    ended: u64,
+    /// Time of turns with work, in nanoseconds.
+    busy_ns: Nanos,
+    /// This turn has work.
+    busy: bool,
+    abandoning: bool,
+    /// Whether receive stamps are expected.
+    stamped: bool,
+    mend: bool,
+    checks: ValueChecks,
+    first_connection: u64,
+    rows: Option<Vec<Row>>,
+    departures: Option<Box<Departures>>,
+    /// The account of clients that come and go.
+    churn_account: Option<Box<ChurnAccount>>,
+    /// Every request is handed to the rows or to the churn account.
+    watched: bool,
+    /// For every group, whether only successes are timed.
+    successes_only: Box<[bool]>,
+    end: WorkerEnd,
+    /// What the phase has stored, where it stores records.
+    load: Option<Box<LoadEnd>>,
+    /// Records that the last phase stored, where it was a load.
+    stored: u64,
+    open: u64,
+    /// Index of the server of the first request over UDP that was given up.
+    late: Option<u32>,
+}
+
+/// What a worker reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReportOptions {
+    /// Connections whose values are checked; 0 where no values are checked.
+    pub checks: usize,
+    /// Whether every request of the measured phase is handed over as a row.
+    pub rows: bool,
+    /// Whether every departure of a client in the measured phase is handed over.
+    pub departures: bool,
+    /// Present where clients come and go, with the sizes of their requests where those are known.
+    pub churn_account: Option<Option<Weight>>,
+    /// Whether connections are added as they are needed, and values are checked on them.
+    pub checks_grow: bool,
+    /// Number of the worker's first connection over all threads, from 1. Where clients have windows, the worker's other
+    /// connections have the following numbers.
+    pub first_connection: u64,
+    /// Whether the kernel's receive stamps are expected.
+    pub stamped: bool,
+    /// Whether the worker waits for an interval to come back where it has no spare one. A simulated clock may run ahead
+    /// of the collecting thread; the worker then waits, so that slices do not depend on the machine.
+    pub waits_for_intervals: bool,
+    /// For every group, whether only the times of reads that found something and of stores that stored are recorded.
+    pub successes_only: Vec<bool>,
+}
+
+impl WorkerReporter {
+    /// An empty reporter that hands over to `sender` and has `intervals` to write slices to.
+    pub fn new(
+        sender: MessageSender,
+        intervals: [Box<Interval>; INTERVALS_AT_START],
+        options: ReportOptions,
+    ) -> WorkerReporter {
+        let mut stock = Vec::with_capacity(INTERVALS_PER_WORKER);
+        stock.extend(intervals);
+        let Some(interval) = stock.pop() else { unreachable!("there are several") };
+        WorkerReporter {
+            sender,
+            mode: ReportMode::Count,
+            phase: 0,
+            begin: 0,
+            begun_at: 0,
+            end_at: NEVER,
+            answered_at: 0,
+            interval,
+            stock,
+            owned: INTERVALS_AT_START,
+            waits: options.waits_for_intervals,
+            next_tick: NEVER,
+            tally: Tally::default(),
+            bytes: Bytes::default(),
+            ended: 0,
+            busy_ns: 0,
+            busy: false,
+            abandoning: false,
+            stamped: options.stamped,
+            mend: false,
+            checks: ValueChecks::new(options.checks, options.checks_grow),
+            first_connection: options.first_connection,
+            rows: options.rows.then(|| Vec::with_capacity(ROWS)),
+            departures: options.departures.then(Box::default),
+            churn_account: options
+                .churn_account
+                .map(|churn_account| Box::new(ChurnAccount::new(churn_account))),
+            watched: options.rows || options.churn_account.is_some(),
+            successes_only: options.successes_only.into(),
+            end: WorkerEnd::default(),
+            load: None,
+            stored: 0,
+            open: 0,
+            late: None,
+        }
+    }
+
+    /// Begins a phase, with its index in the Plan, whose time is from `begin` to `end`. Its drain follows.
+    pub fn begin_phase(&mut self, phase: usize, mode: ReportMode, begin: Nanos, end: Nanos) {
+        self.phase = phase;
+        self.mode = mode;
+        self.begin = begin;
+        self.busy_ns = 0;
+        self.interval.restart(0, 0);
+        self.end_at = end;
+        self.answered_at = begin;
+        self.next_tick = match mode {
+            ReportMode::Count => begin.saturating_add(PROGRESS_NS),
+            ReportMode::Record(interval_ns) => self.tick_at(begin.saturating_add(interval_ns)),
+        };
+    }
+
+    /// Notes whether the phase that begins stores records.
+    pub fn note_loads(&mut self, loads: bool) {
+        self.load = loads.then(Box::default);
+    }
+
+    /// Number of records that the last phase stored; 0 where it was no load.
+    pub fn stored(&self) -> u64 {
+        self.stored
+    }
+
+    /// Notes that the worker begins the phase at `now`.
+    pub fn note_begun(&mut self, now: Nanos) {
+        self.begun_at = now;
+    }
+
+    /// Notes how many connections are open at the beginning of a phase.
+    pub fn note_open(&mut self, open: u64) {
+        self.open = open;
+    }
+
+    /// When [`WorkerReporter::tick`] next hands something over.
+    pub fn next_tick(&self) -> Nanos {
+        self.next_tick
+    }
+
+    /// Hands over the progress or the slice that is over at `now`, if its tick has come.
+    #[inline]
+    pub fn tick(&mut self, now: Nanos) {
+        if now < self.next_tick {
+            return;
+        }
+        match self.mode {
+            ReportMode::Count => {
+                // Progress that is not sent at this tick is part of the next message.
+                if self.sender.offer(WorkerMessage::Progress { phase: self.phase, ended: self.ended }) {
+                    self.ended = 0;
+                }
+                self.next_tick = now + PROGRESS_NS;
+            }
+            ReportMode::Record(interval_ns) => {
+                // A slice ends at its tick even when the worker is late for it.
+                let index = (now.min(self.end_at - 1) - self.begin) / interval_ns;
+                self.next_tick =
+                    self.tick_at(self.begin.saturating_add((index + 1).saturating_mul(interval_ns)));
+                self.hand_over_if_spare(index * interval_ns, index);
+                self.hand_over_rows();
+                self.hand_over_departures();
+            }
+        }
+    }
+
+    /// Ends the phase at `now`, and hands over its last slice and its figures.
+    pub fn end_phase(&mut self, now: Nanos, fate: PhaseFate) {
+        if let ReportMode::Record(_) = self.mode {
+            self.hand_over_last(now.saturating_sub(self.begin));
+            self.hand_over_rows();
+            self.hand_over_departures();
+        }
+        let load = self.load.take().map(|mut load| {
+            load.counts.merge(&self.tally.all());
+            load.sent_bytes += self.bytes.sent;
+            load
+        });
+        self.stored = load.as_ref().map_or(0, |load| load.counts.outcomes.stored);
+        let elapsed_ns = now.saturating_sub(self.begin);
+        self.sender.say(WorkerMessage::Phase(Box::new(PhaseEnd {
+            phase: self.phase,
+            tally: std::mem::take(&mut self.tally),
+            bytes: std::mem::take(&mut self.bytes),
+            begin: self.begin,
+            end: self.end_at,
+            elapsed_ns,
+            late_ns: self.begun_at.saturating_sub(self.begin),
+            answered_ns: self.answered_at.saturating_sub(self.begin),
+            time: WorkerTime { busy_ns: self.busy_ns.min(elapsed_ns), wall_ns: elapsed_ns },
+            open: self.open,
+            load,
+            fate,
+        })));
+        self.mode = ReportMode::Count;
+        self.next_tick = NEVER;
+    }
+
+    /// Sends a message that is never dropped.
+    pub fn say(&self, note: WorkerMessage) {
+        self.sender.say(note);
+    }
+
+    /// Sends a message, or counts it as dropped where too many messages wait to be received.
+    fn offer(&mut self, note: WorkerMessage) {
+        self.end.messages_dropped += u64::from(!self.sender.offer(note));
+    }
+
+    /// Ends the run: hands over what the worker knows at its end, with the error that ended it early, if there is one.
+    pub fn finish(mut self, failure: Option<std::io::Error>) {
+        self.end.churn = self.churn_account.take().map(|churn_account| Box::new(churn_account.churn));
+        self.end.failure = failure;
+        self.end.worker = self.sender.worker;
+        let late = self.late.map(|server| (server, Trouble::TimedOut));
+        self.end.trouble = self.end.trouble.take().or(late);
+        self.sender.say(WorkerMessage::Done(Box::new(self.end)));
+    }
+
+    /// The time of the next tick, if it is before the end of the phase. The last slice has no tick, since the drain
+    /// belongs to it.
+    fn tick_at(&self, at: Nanos) -> Nanos {
+        if at < self.end_at { at } else { NEVER }
+    }
+
+    /// Hands over the slice that ended at its tick, if there is a spare interval beside the one that the end of the
+    /// phase needs. Otherwise the worker goes on writing to its interval.
+    fn hand_over_if_spare(&mut self, end_ns: Nanos, next: u64) {
+        self.stock.extend(self.sender.spares.try_iter());
+        while self.stock.len() < 2 {
+            let Some(spare) = self.another() else { return };
+            self.stock.push(spare);
+        }
+        if let Some(spare) = self.stock.pop() {
+            self.hand_over(spare, end_ns, next);
+        }
+    }
+
+    /// Makes another interval, or waits for one to come back, within the limits of the worker.
+    #[cold]
+    fn another(&mut self) -> Option<Box<Interval>> {
+        if self.owned == INTERVALS_PER_WORKER {
+            return if self.waits { self.sender.spares.recv().ok() } else { None };
+        }
+        self.owned += 1;
+        let groups = self.interval.groups.iter().map(|_| std::iter::empty::<Verb>());
+        let interval = Interval::new(groups).counting(self.interval.outstanding.is_some());
+        Some(Box::new(interval.of_worker(self.sender.worker)))
+    }
+
+    /// Hands over the last slice of a phase. The interval that is kept for that is missing only while those of the
+    /// phase before are not back, which does not last, since all workers have ended that phase.
+    fn hand_over_last(&mut self, end_ns: Nanos) {
+        let spare = self.stock.pop().or_else(|| self.sender.spares.recv().ok());
+        if let Some(spare) = spare {
+            // No later slice of this phase waits for this worker.
+            self.hand_over(spare, end_ns, u64::MAX);
+        }
+    }
+
+    fn hand_over(&mut self, mut spare: Box<Interval>, end_ns: Nanos, next: u64) {
+        spare.restart(next, end_ns);
+        let mut full = std::mem::replace(&mut self.interval, spare);
+        full.end_ns = end_ns;
+        if let Some(load) = &mut self.load {
+            load.counts.merge(&full.counts());
+            load.sent_bytes += full.bytes.sent;
+        }
+        self.sender.say(WorkerMessage::Slice { interval: full, worker: self.sender.worker, next });
+    }
+
+    /// Whether a receive stamp was impossible since this was asked last.
+    #[inline]
+    pub fn wants_mending(&mut self) -> bool {
+        std::mem::take(&mut self.mend)
+    }
+
+    /// The part of a turn before its wait is over: it began at `from`.
+    #[inline]
+    pub fn worked(&mut self, from: Nanos, to: Nanos) {
+        if !std::mem::take(&mut self.busy) {
+            return;
+        }
+        let spent = to.saturating_sub(from);
+        self.busy_ns += spent;
+        let turns = &mut self.interval.turns;
+        turns.turns += 1;
+        turns.busy_ns += spent;
+        if spent > STALL_NS {
+            turns.stalls += 1;
+            turns.stalled_ns += spent;
+        }
+    }
+
+    /// A wait until `until` ended at `now`. When it is much later than that, another thread had the CPU.
+    #[inline]
+    pub fn waited(&mut self, until: Nanos, now: Nanos) {
+        let over = now.saturating_sub(until);
+        if over > STALL_NS {
+            self.interval.turns.stalls += 1;
+            self.interval.turns.stalled_ns += over;
+        }
+    }
+
+    /// Hands over the gathered rows, or counts them as dropped where too many wait to be received.
+    fn hand_over_rows(&mut self) {
+        let Some(rows) = self.rows.as_mut().filter(|rows| !rows.is_empty()) else { return };
+        let count = rows.len() as u64;
+        let list = match rows.len() {
+            ROWS => std::mem::replace(rows, Vec::with_capacity(ROWS)),
+            _ => {
+                // A short list is copied, so that it takes no more memory than it needs.
+                let few = rows.to_vec();
+                rows.clear();
+                few
+            }
+        };
+        if !self.sender.offer(WorkerMessage::Rows(list)) {
+            self.end.rows_dropped += count;
+        }
+    }
+
+    fn hand_over_departures(&mut self) {
+        let gone = self.departures.as_mut().map(|departures| departures.take());
+        if let Some(gone) = gone.filter(|gone| !gone.is_empty()) {
+            self.offer_departures(gone);
+        }
+    }
+
+    fn offer_departures(&mut self, gone: Vec<Departure>) {
+        let count = gone.len() as u64;
+        if !self.sender.offer(WorkerMessage::Departures(gone)) {
+            self.end.messages_dropped += count;
+        }
+    }
+
+    /// Makes room for the checks of values on `connections` connections.
+    pub fn make_room(&mut self, connections: usize) {
+        self.checks.make_room(connections);
+    }
+
+    /// Begins the check of a value of `size` bytes on the connection in `slot`. `key` is the index of its key, and
+    /// `check_state` belongs to the read that asked for it.
+    pub fn begin_check(
+        &mut self,
+        slot: usize,
+        key: u64,
+        check_state: CheckState,
+        size: u64,
+        shared: &Shared,
+    ) {
+        self.checks.begin(slot, key, check_state, size, shared);
+    }
+
+    /// Checks the next bytes of the value on the connection in `slot`.
+    #[inline]
+    pub fn check(&mut self, slot: usize, bytes: &[u8], shared: &Shared) {
+        self.checks.check(slot, bytes, shared);
+    }
+
+    /// Ends the check on the connection in `slot`, if there is one. `is_stale` says whether a version of a value was
+    /// certainly overwritten when the read of it was sent.
+    pub fn end_check(
+        &mut self,
+        slot: usize,
+        shared: &Shared,
+        is_stale: impl Fn(CheckState, u64, Version) -> bool,
+    ) {
+        self.checks.end(slot, shared, is_stale, &mut self.end.verify);
+    }
+
+    /// Drops the check on the connection in `slot`, if there is one, since its value has no end.
+    pub fn drop_check(&mut self, slot: usize) {
+        self.checks.drop_check(slot);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    use pummel_logic::connection::inflight::{AnswerUse, CheckState, Origin, Ticket};
+    use pummel_logic::connection::session::{Answer, Stamp};
+    use pummel_logic::protocol::Outcome;
+
+    use super::*;
+    use crate::worker::message_sender::{QueuedMessage, ROWS_WAITING_MAX};
+
+    /// A reporter of one group, the receiver of its messages, and the sender of its emptied intervals.
+    fn reporter(rows: bool) -> (WorkerReporter, Receiver<QueuedMessage>, Sender<Box<Interval>>) {
+        let ((messages, heard), (spare, spares)) = (channel(), channel());
+        let options = ReportOptions {
+            checks: 0,
+            rows,
+            departures: false,
+            churn_account: None,
+            checks_grow: false,
+            first_connection: 1,
+            stamped: false,
+            waits_for_intervals: false,
+            successes_only: vec![false],
+        };
+        let intervals = std::array::from_fn(|_| Box::new(Interval::new([[Verb::Get]]).of_worker(3)));
+        (WorkerReporter::new(MessageSender::new(3, messages, spares), intervals, options), heard, spare)
+    }
+
+    fn fate() -> PhaseFate {
+        PhaseFate { dead: 0, missing: 0, skipped: 0, repeated: 0, silent: Vec::new() }
+    }
+
+    /// The slices that a reporter has handed over.
+    #[allow(clippy::vec_box, reason = "intervals go from hand to hand in their boxes")]
+    fn slices(heard: &Receiver<QueuedMessage>) -> Vec<Box<Interval>> {
+        let slice = |queued: QueuedMessage| match queued.message {
+            WorkerMessage::Slice { interval, .. } => Some(interval),
+            _ => None,
+        };
+        heard.try_iter().filter_map(slice).collect()
+    }
+
+    #[test]
+    fn a_worker_without_a_spare_interval_goes_on_in_the_one_that_it_has() {
+        let (mut reporter, heard, spare) = reporter(false);
+        for phase in 0..3 {
+            reporter.begin_phase(phase, ReportMode::Record(10), 0, 1_000);
+            (1..100).for_each(|tick| reporter.tick(tick * 10));
+            reporter.end_phase(1_007, fate());
+            let slices = slices(&heard);
+            assert_eq!(
+                slices.len(),
+                INTERVALS_PER_WORKER - 1,
+                "one is kept for the end, and one is written to"
+            );
+            let edges: Vec<(Nanos, Nanos)> =
+                slices.iter().map(|slice| (slice.start_ns, slice.end_ns)).collect();
+            assert_eq!(edges[..2], [(0, 10), (10, 20)]);
+            assert!(edges.windows(2).all(|pair| pair[0].1 == pair[1].0), "no time is missing: {edges:?}");
+            assert_eq!(edges.last().map(|last| last.1), Some(1_007));
+            for slice in slices {
+                assert_eq!(slice.worker, 3);
+                spare.send(slice).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn intervals_that_come_back_are_gone_on_with_and_no_other_is_made() {
+        let (mut reporter, heard, spare) = reporter(false);
+        let mut places = std::collections::BTreeSet::new();
+        reporter.begin_phase(0, ReportMode::Record(10), 0, 10_000);
+        for tick in 1..1_000 {
+            reporter.tick(tick * 10);
+            let slices = slices(&heard);
+            assert_eq!(slices.len(), 1, "each slice has its interval");
+            for slice in slices {
+                places.insert(std::ptr::from_ref(&*slice) as usize);
+                spare.send(slice).unwrap();
+            }
+        }
+        assert!(places.len() <= 2, "the memory that was used last is used first: {}", places.len());
+    }
+
+    #[test]
+    fn rows_that_are_not_taken_are_dropped_and_counted() {
+        let (mut reporter, heard, _spare) = reporter(true);
+        reporter.begin_phase(0, ReportMode::Record(NEVER / 2), 0, NEVER);
+        let ticket = Ticket {
+            due: 0,
+            ready: 0,
+            index: 0,
+            key: 0,
+            check_state: CheckState::None,
+            verb: Verb::Get,
+            origin: Origin::Arrival,
+            answer_use: AnswerUse::None,
+            keys: 1,
+        };
+        let answer = Answer {
+            ticket: &ticket,
+            outcome: Outcome::Hit,
+            sent: 1,
+            arrived: 2,
+            read: 3,
+            hits: 1,
+            stamp: Stamp::Kernel,
+        };
+        (0..ROWS_WAITING_MAX + 3 * ROWS + 5).for_each(|_| reporter.answer(0, 0, &answer, &[]));
+        reporter.end_phase(1, fate());
+        let dropped = reporter.end.rows_dropped;
+        assert_eq!(dropped, 3 * ROWS as u64 + 5);
+        let rows = |queued: QueuedMessage| {
+            if let WorkerMessage::Rows(rows) = queued.message { rows.len() } else { 0 }
+        };
+        assert_eq!(heard.try_iter().map(rows).sum::<usize>(), ROWS_WAITING_MAX);
+    }
+}

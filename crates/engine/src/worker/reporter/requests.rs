@@ -1,0 +1,179 @@
+//! What a worker reports of each request.
+
+use pummel_logic::connection::session::{Answer, Stamp};
+use pummel_logic::measure::recorder::Sample;
+use pummel_logic::protocol::Outcome;
+use pummel_logic::time::NEVER;
+use pummel_logic::unsent::Unsent;
+
+use crate::worker::messages::Row;
+use crate::worker::reporter::{ROWS, ReportMode, WorkerReporter};
+
+impl WorkerReporter {
+    /// Counts requests that were handed to a connection one after the other. `outstanding` requests of the client are
+    /// outstanding after them.
+    #[inline]
+    pub fn asked(&mut self, requests: u32, outstanding: u32) {
+        self.busy = true;
+        if let Some(histogram) = &mut self.interval.outstanding {
+            (0..requests).for_each(|n| histogram.record(outstanding.saturating_sub(n).into()));
+        }
+    }
+
+    /// Notes that a connection was asked for, which is work of this turn.
+    pub fn dialled(&mut self) {
+        self.busy = true;
+    }
+
+    /// Counts bytes that the kernel took.
+    #[inline]
+    pub fn sent(&mut self, bytes: usize) {
+        match self.mode {
+            ReportMode::Record(_) => self.interval.bytes.sent += bytes as u64,
+            ReportMode::Count => self.bytes.sent += bytes as u64,
+        }
+    }
+
+    /// Counts received bytes, which ended `answered` requests.
+    #[inline]
+    pub fn received(&mut self, bytes: usize, answered: u32) {
+        self.busy = true;
+        match self.mode {
+            ReportMode::Record(_) => {
+                self.interval.bytes.received += bytes as u64;
+                if self.stamped {
+                    self.interval.turns.stamps.shared += u64::from(answered.saturating_sub(1));
+                }
+            }
+            ReportMode::Count => self.bytes.received += bytes as u64,
+        }
+    }
+
+    /// Records a request of client number `client` that has ended.
+    #[inline(always)]
+    pub fn answer(&mut self, group: usize, client: u64, answer: &Answer<'_>, message: &[u8]) {
+        match self.mode {
+            ReportMode::Count => return self.count(&{ *answer }, message),
+            ReportMode::Record(_) if self.abandoning => self.give_up(group, &{ *answer }),
+            ReportMode::Record(_) if self.successes_only[group] && !succeeded(answer.outcome) => {
+                self.interval.groups[group].record_slipped(&sample_of(answer));
+            }
+            ReportMode::Record(_) => self.interval.groups[group].record(&sample_of(answer)),
+        }
+        if answer.stamp != Stamp::Nothing {
+            self.answered_at = self.answered_at.max(answer.arrived);
+        }
+        match answer.stamp {
+            Stamp::Kernel | Stamp::Nothing => {}
+            Stamp::Missing => self.interval.turns.stamps.missing += u64::from(self.stamped),
+            Stamp::Rejected => {
+                self.interval.turns.stamps.rejected += 1;
+                self.mend = true;
+            }
+        }
+        if let Outcome::Error(_) = answer.outcome {
+            self.message(message);
+        }
+        if self.watched {
+            self.watch(group, client, &{ *answer });
+        }
+    }
+
+    /// Hands a request to the rows and to the account of churning clients.
+    #[inline(never)]
+    fn watch(&mut self, group: usize, client: u64, answer: &Answer<'_>) {
+        self.row(group, client, answer);
+        if let Some(churn_account) = &mut self.churn_account {
+            churn_account.answer(answer);
+        }
+    }
+
+    /// Counts a request that has ended in a phase that is not recorded.
+    #[inline(never)]
+    fn count(&mut self, answer: &Answer<'_>, message: &[u8]) {
+        let verb = answer.ticket.verb;
+        self.ended += 1;
+        match (self.abandoning, answer.sent) {
+            (false, _) => self.tally.record(&sample_of(answer)),
+            (true, NEVER) => self.tally.unsent(verb, 1),
+            (true, _) => self.tally.unfinished(verb, 1),
+        }
+        if let Outcome::Error(_) = answer.outcome {
+            self.message(message);
+        }
+    }
+
+    /// Counts a request that ended because its phase is over.
+    #[cold]
+    fn give_up(&mut self, group: usize, answer: &Answer<'_>) {
+        let recorder = &mut self.interval.groups[group];
+        match answer.sent {
+            NEVER => recorder.unsent(answer.ticket.verb, 1),
+            _ => recorder.record_unfinished(&sample_of(answer)),
+        }
+    }
+
+    #[cold]
+    fn row(&mut self, group: usize, client: u64, answer: &Answer<'_>) {
+        let ticket = answer.ticket;
+        let Some(rows) = &mut self.rows else { return };
+        rows.push(Row {
+            due: ticket.due,
+            ready: ticket.ready,
+            sent: answer.sent,
+            arrived: if self.abandoning { NEVER } else { answer.arrived },
+            read: if answer.stamp == Stamp::Nothing { NEVER } else { answer.read },
+            verb: ticket.verb,
+            outcome: answer.outcome,
+            key: ticket.key,
+            client,
+            group: group as u16,
+        });
+        if rows.len() == ROWS {
+            self.hand_over_rows();
+        }
+    }
+
+    /// Counts requests that were due and were never sent.
+    pub fn unsent(&mut self, group: usize, unsent: Unsent) {
+        let Unsent { verb, requests, estimated } = unsent;
+        match self.mode {
+            ReportMode::Record(_) => {
+                let recorder = &mut self.interval.groups[group];
+                recorder.unsent(verb, requests);
+                recorder.estimated(verb, estimated);
+            }
+            ReportMode::Count => {
+                self.tally.unsent(verb, requests);
+                self.tally.estimated(verb, estimated);
+            }
+        }
+    }
+
+    /// Makes requests that end count as unfinished, or as unsent, while `abandoning` is set.
+    pub fn abandon(&mut self, abandoning: bool) {
+        self.abandoning = abandoning;
+    }
+}
+
+/// Whether a read found a value, or a store stored one.
+fn succeeded(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::Hit | Outcome::Stored)
+}
+
+#[inline]
+fn sample_of(answer: &Answer<'_>) -> Sample {
+    let ticket = answer.ticket;
+    Sample {
+        verb: ticket.verb,
+        outcome: answer.outcome,
+        keys: u32::from(ticket.keys),
+        hits: answer.hits,
+        due: ticket.due,
+        ready: ticket.ready,
+        sent: answer.sent,
+        arrived: answer.arrived,
+        read: answer.read,
+        noreply: answer.stamp == Stamp::Nothing,
+    }
+}

@@ -1,0 +1,88 @@
+//! The values that are checked as they pass by on the connections of a worker.
+
+use pummel_logic::connection::inflight::CheckState;
+use pummel_logic::measure::measurement::Verify;
+use pummel_logic::workload::key::KEY_MAX_BYTES;
+use pummel_logic::workload::request::Shared;
+use pummel_logic::workload::value::Version;
+use pummel_logic::workload::verify::check::{Check, Verdict};
+
+/// The checks that are under way: at most one for each connection.
+#[derive(Debug)]
+pub struct ValueChecks {
+    /// The value that passes by on the connection in each slot; empty where no values are checked.
+    passing: Vec<Option<PassingValue>>,
+    /// Whether slots are added as they are needed.
+    grows: bool,
+}
+
+/// A value that is being checked as it passes by.
+#[derive(Clone, Copy, Debug)]
+struct PassingValue {
+    /// Index of the value's key.
+    key: u64,
+    check: Check,
+    /// What the read that asked for the value knew when it was sent.
+    check_state: CheckState,
+}
+
+impl ValueChecks {
+    /// No check under way, on the connections in `slots` slots. Slots are added later where `grows` is set.
+    pub fn new(slots: usize, grows: bool) -> ValueChecks {
+        ValueChecks { passing: vec![None; slots], grows }
+    }
+
+    /// Makes room for the connections in `slots` slots, if values are checked at all.
+    pub fn make_room(&mut self, slots: usize) {
+        if !self.passing.is_empty() || self.grows {
+            self.passing.resize(slots, None);
+        }
+    }
+
+    /// Begins the check of a value of `size` bytes on the connection in `slot`. `key` is the index of its key, and
+    /// `check_state` belongs to the read that asked for it.
+    pub fn begin(&mut self, slot: usize, key: u64, check_state: CheckState, size: u64, shared: &Shared) {
+        let check = Check::begin(shared.values(), key, size);
+        self.passing[slot] = Some(PassingValue { key, check, check_state });
+    }
+
+    /// Checks the next bytes of the value on the connection in `slot`.
+    #[inline]
+    pub fn check(&mut self, slot: usize, bytes: &[u8], shared: &Shared) {
+        if let Some(value) = &mut self.passing[slot] {
+            value.check.body(shared.values(), bytes);
+        }
+    }
+
+    /// Ends the check on the connection in `slot`, if there is one, and adds its verdict to `verify`. `is_stale` says
+    /// whether a version of a value was certainly overwritten when the read of it was sent.
+    pub fn end(
+        &mut self,
+        slot: usize,
+        shared: &Shared,
+        is_stale: impl Fn(CheckState, u64, Version) -> bool,
+        verify: &mut Verify,
+    ) {
+        let Some(value) = self.passing.get_mut(slot).and_then(Option::take) else { return };
+        let verdict = value.check.end(shared.values());
+        verify.checked += 1;
+        match verdict {
+            Verdict::Good(version) => {
+                verify.stale += u64::from(is_stale(value.check_state, value.key, version))
+            }
+            Verdict::Pieces | Verdict::Counter => {}
+            Verdict::Short => verify.short += 1,
+            Verdict::Bad(damage) => {
+                let mut key = [0; KEY_MAX_BYTES];
+                verify.fail(shared.keys().key(value.key, &mut key), damage.words());
+            }
+        }
+    }
+
+    /// Drops the check on the connection in `slot`, if there is one, since its value has no end.
+    pub fn drop_check(&mut self, slot: usize) {
+        if let Some(value) = self.passing.get_mut(slot) {
+            *value = None;
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Why a connection was not opened or was lost, in words that say what can be done about it.
+
+use std::fmt;
+use std::io;
+
+use pummel_logic::protocol::Fault;
+
+use crate::backend::Reason;
+
+/// Why a connection was not opened, was lost, or was closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// The connection could not be opened.
+    NotOpened(Reason),
+    /// The connection broke, or was closed by the peer.
+    Lost(Reason),
+    /// The peer sent what the protocol does not allow: a description, and the first bytes.
+    Malformed(&'static str, Vec<u8>),
+    /// A request took longer than the timeout.
+    TimedOut,
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trouble::NotOpened(Reason { words: Some(words), .. })
+            | Trouble::Lost(Reason { words: Some(words), .. }) => to.write_str(words),
+            Trouble::NotOpened(reason) | Trouble::Lost(reason) => match (reason.errno, reason.fault) {
+                (0, Fault::Timeout) => to.write_str("the server did not answer in time"),
+                (0, _) => to.write_str("the server closed the connection"),
+                (errno, _) => {
+                    let error = io::Error::from_raw_os_error(errno);
+                    write!(to, "{error}{}", hint(&error))
+                }
+            },
+            Trouble::Malformed(_, bytes) if FULL.iter().any(|words| bytes.starts_with(words)) => {
+                write!(
+                    to,
+                    "the server takes no more connections (memcached -c, maxclients of Redis): \"{}\"",
+                    bytes.escape_ascii()
+                )
+            }
+            Trouble::Malformed(what, bytes) => {
+                write!(
+                    to,
+                    "the server sent what the protocol does not allow ({what}): \"{}\"",
+                    bytes.escape_ascii()
+                )
+            }
+            Trouble::TimedOut => to.write_str("a request took longer than the timeout"),
+        }
+    }
+}
+
+/// What memcached and Redis send, unasked, on a connection beyond their limit of connections.
+const FULL: [&[u8]; 2] = [b"ERROR Too many open connections", b"-ERR max number of clients reached"];
+
+/// What can be done about an error of the system, where that is not obvious.
+fn hint(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EMFILE) => {
+            "; raise the hard limit of open files (as root: `ulimit -Hn`, or LimitNOFILE= for a service), or ask for fewer \
+             connections at one time"
+        }
+        Some(libc::ENFILE) => {
+            "; raise the system's limit of open files (sysctl fs.file-max), or ask for fewer connections at one time"
+        }
+        _ => hint_of(error.kind()),
+    }
+}
+
+fn hint_of(kind: io::ErrorKind) -> &'static str {
+    match kind {
+        io::ErrorKind::ConnectionRefused => "; nothing listens there",
+        io::ErrorKind::NotFound => "; nothing has made this socket",
+        io::ErrorKind::AddrNotAvailable => {
+            "; the source address is not one of this machine, or none of its ports is free"
+        }
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_full_is_not_said_to_break_its_protocol() {
+        let said =
+            |bytes: &[u8]| Trouble::Malformed("a reply that nobody asked for", bytes.to_vec()).to_string();
+        for words in ["ERROR Too many open connections\r\n", "-ERR max number of clients reached\r\n"] {
+            let told = said(words.as_bytes());
+            assert!(
+                told.starts_with("the server takes no more connections (memcached -c, maxclients"),
+                "{told}"
+            );
+            assert!(told.contains(words.trim_end()), "{told}");
+        }
+        assert!(said(b"ERROR Too").starts_with("the server sent what the protocol does not allow (a reply"));
+    }
+}
