@@ -10,7 +10,7 @@ mod weighted;
 use crate::rng;
 
 pub use self::error::DistError;
-pub use self::text::Spec;
+pub use self::text::{FORMS, Spec};
 pub use self::weighted::{Range, Weighted};
 
 /// A distribution of numbers. What they are (bytes, seconds, microseconds) is the user's affair; no unit is stored.

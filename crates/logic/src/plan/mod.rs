@@ -4,8 +4,10 @@
 //! of files with certificates; two processes with equal Plans send the same requests.
 
 pub mod address;
+mod arrivals;
 mod defaults;
 pub mod memory;
+mod protocol;
 pub mod share;
 pub mod timing;
 pub mod validate;
@@ -13,6 +15,8 @@ mod window;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::arrivals::Arrivals;
+pub use self::protocol::{CodecOptions, Protocol, ProtocolRow, ServerFamily, WithCodec};
 pub use self::window::{Lengths, Pool, Replication, Window};
 use crate::dist::Dist;
 use crate::protocol::text::BOGUS_WORD;
@@ -116,29 +120,6 @@ impl Plan {
         let deletes = |at: usize| matches!(self.phases[at].work, Work::Delete(_));
         let is_divided = |at: usize| deletes(at) && at > 0 && self.phases[at - 1].recorded;
         is_divided(phase) || (self.phases[phase].recorded && phase > 0 && is_divided(phase - 1))
-    }
-}
-
-/// A protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Protocol {
-    /// memcached's text protocol.
-    Text,
-    /// memcached's meta commands.
-    Meta,
-    /// memcached's binary protocol.
-    Binary,
-    /// RESP2, of Redis and Valkey.
-    Resp2,
-    /// RESP3.
-    Resp3,
-}
-
-impl Protocol {
-    /// Whether it is one of RESP servers, and not of memcached.
-    pub fn is_resp(self) -> bool {
-        matches!(self, Protocol::Resp2 | Protocol::Resp3)
     }
 }
 
@@ -550,20 +531,6 @@ pub enum Depth {
     Limit(u32),
     /// As many as are due, up to the client's share of what memory allows ([`memory::depth_of`]).
     Unlimited,
-}
-
-/// When the requests of a client are due.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Arrivals {
-    /// The next when a slot is free: closed loop.
-    Closed,
-    /// At equal distances; clients are shifted against each other.
-    Constant,
-    /// With exponential gaps.
-    Poisson,
-    /// With gaps of this shape, scaled so that their mean fits the rate.
-    Shape(Dist),
 }
 
 /// A stretch of the run. Workers meet between phases; every request of a phase ends before the next begins.

@@ -25,8 +25,9 @@ pub mod truth;
 
 use std::io::IoSlice;
 
-pub use contract::{Dialect, Login, VERSION};
+pub use contract::{Login, VERSION};
 pub use copies::{Copies, NoPeer};
+pub use dialects::Dialect;
 pub use fault::Fault;
 pub use owed::PARTS_MAX;
 pub use post::{Framing, Letter, Post};
@@ -377,11 +378,8 @@ impl Host {
             }
             Verdict::Foreign => {
                 self.reply.clear();
-                match self.faults.other_dialect(number, request.dialect()) {
-                    Dialect::Auto | Dialect::Text => self.reply.push(b"ERROR\r\n"),
-                    Dialect::Binary => binary::foreign(&mut self.reply),
-                    Dialect::Resp => self.reply.push(b"-ERR unknown command\r\n"),
-                }
+                let dialect = request.dialect().other(self.faults.foreign_before(number));
+                dialect.write_foreign(&mut self.reply);
             }
             Verdict::Serve | Verdict::Fail | Verdict::Half | Verdict::Silence | Verdict::Close => {}
         }

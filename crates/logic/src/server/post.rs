@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use super::context::Session;
-use super::contract::{Dialect, ParserStep, Silence};
-use super::dialects::DialectParser;
+use super::contract::{ParserStep, Silence};
+use super::dialects::{Dialect, DialectParser};
 use super::fault::{DatagramFault, Verdict};
 use super::owed::{Debt, Reply};
 use super::{Host, ended};
