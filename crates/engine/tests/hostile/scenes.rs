@@ -199,9 +199,9 @@ fn outcome(
     let weather = if is_calm { Weather::calm() } else { Weather::rough() };
     let limits = limits(plan, trace().len(), mischief.is_total());
     let wire = match plan.protocol {
-        Protocol::Text | Protocol::Meta => Wire::Text,
         Protocol::Binary => Wire::Binary,
-        Protocol::Resp2 | Protocol::Resp3 => Wire::Resp,
+        protocol if protocol.is_resp() => Wire::Resp,
+        _ => Wire::Text,
     };
     let supplies = Inputs {
         password: plan.login.as_ref().map(|_| PASSWORD.to_owned()),
