@@ -10,9 +10,9 @@ use crate::floors;
 /// Whether the tests are one of the steps.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Tests {
-    /// They are.
+    /// The tests run.
     Run,
-    /// They have just been run by somebody else.
+    /// The tests do not run, because another command has just run them.
     Skip,
 }
 

@@ -11,6 +11,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use pummel_engine::backend::tls;
 use pummel_engine::sys;
@@ -39,8 +40,8 @@ pub struct ServeArgs {
     pub listen: Vec<Listen>,
 
     /// What is spoken: auto looks at the first byte of each connection, as memcached does
-    #[arg(long, value_enum, default_value = "auto")]
-    pub protocol: ServeProtocol,
+    #[arg(long, value_parser = dialects(), default_value = "auto")]
+    pub protocol: Dialect,
 
     /// Speak memcached's UDP as well, on the same ports: a multi-get is answered by one stream cut into datagrams, as
     /// before memcached 1.6.0, or by datagrams of its own for each key, as since
@@ -108,30 +109,11 @@ pub struct ServeArgs {
     pub max_requests: Option<u64>,
 }
 
-/// A protocol that the built-in server speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ServeProtocol {
-    /// What the first byte of a connection says
-    Auto,
-    /// memcached's text protocol, with its meta commands
-    Text,
-    /// The same
-    Meta,
-    /// memcached's binary protocol
-    Binary,
-    /// RESP2 and RESP3
-    Resp,
-}
-
-impl From<ServeProtocol> for Dialect {
-    fn from(protocol: ServeProtocol) -> Dialect {
-        match protocol {
-            ServeProtocol::Auto => Dialect::Auto,
-            ServeProtocol::Text | ServeProtocol::Meta => Dialect::Text,
-            ServeProtocol::Binary => Dialect::Binary,
-            ServeProtocol::Resp => Dialect::Resp,
-        }
-    }
+/// The parser of `--protocol`, which knows the dialects of the built-in server.
+fn dialects() -> impl TypedValueParser<Value = Dialect> {
+    let values = Dialect::words().map(|(word, about)| PossibleValue::new(word).help(about));
+    PossibleValuesParser::new(values)
+        .map(|name| Dialect::from_name(&name).expect("the parser accepts names of dialects only"))
 }
 
 /// How replies are put into datagrams.
@@ -164,7 +146,7 @@ pub fn serve(args: ServeArgs) -> Result<(), ServeError> {
     let now = server::now();
     let host = Host::new(
         HostConfig {
-            dialect: args.protocol.into(),
+            dialect: args.protocol,
             login,
             service_time,
             seed: args.seed,

@@ -70,7 +70,7 @@ impl Child {
         Figures::of(self.process.id()).map(|figures| figures.cpu_user_s + figures.cpu_system_s)
     }
 
-    /// How many descriptors it has open.
+    /// The number of open descriptors of the process.
     pub fn descriptors(&self) -> io::Result<usize> {
         Ok(fs::read_dir(format!("/proc/{}/fd", self.process.id()))?.count())
     }
@@ -158,7 +158,7 @@ fn parse_cpus(list: &str) -> Option<Vec<usize>> {
     Some(cpus)
 }
 
-/// How many files a process that is started here may have open at most.
+/// Most files that a process that is started here may have open.
 pub fn open_files_max() -> io::Result<u64> {
     let limits = fs::read_to_string("/proc/self/limits")?;
     parse_open_files_max(&limits)

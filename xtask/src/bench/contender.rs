@@ -1,4 +1,4 @@
-//! How each client program is called, and how its own words are turned into figures.
+//! The command line of each client program, and the figures in its output.
 
 use std::fs;
 use std::io;
@@ -89,7 +89,7 @@ pub struct Task<'a> {
     pub row: &'a Row,
     /// The server's port.
     pub port: u16,
-    /// How long.
+    /// Length of the run.
     pub seconds: u32,
     /// The file with the request that pummel sends.
     pub request: &'a Path,
@@ -207,7 +207,7 @@ fn used_backend(result: &Value) -> Option<&str> {
     result.pointer("/generator/backend").and_then(Value::as_str)
 }
 
-/// How many requests to send, for those that do not know of time.
+/// Number of requests, for programs that have no option for a time.
 fn asked(task: &Task<'_>) -> f64 {
     (task.floor_rate * f64::from(task.seconds)).max(1.0).round()
 }

@@ -4,7 +4,7 @@
 pub struct Row {
     /// What it is called; `--rows` looks for its argument in here.
     pub name: &'static str,
-    /// Who is measured; ratios are to the first.
+    /// The programs that are measured; ratios are to the first.
     pub contenders: &'static [Contender],
     /// What is spoken, which decides the server too.
     pub dialect: Dialect,
@@ -132,7 +132,7 @@ impl Program {
         }
     }
 
-    /// Whether it needs a server that nobody else uses: what it stores would crowd out the records of the row.
+    /// Whether the program needs a server of its own, because its stores would evict the records of the row.
     pub fn needs_own_server(self) -> bool {
         self == Program::Memcaslap
     }

@@ -13,10 +13,10 @@ use super::rows::Dialect;
 /// How long a server may take until it accepts.
 const START_LIMIT: Duration = Duration::from_secs(10);
 
-/// How long it may take until it has closed the connections of a client that ended.
+/// How long a server may take to close the connections of a client that ended.
 const PARTING_LIMIT: Duration = Duration::from_secs(30);
 
-/// Attempts to find a port that nobody takes before the server does.
+/// Attempts to find a port that stays free until the server takes it.
 const ATTEMPTS: usize = 5;
 
 /// Connections beside those of the row that a server has to take, and descriptors for its own affairs.
@@ -32,7 +32,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Who speaks a dialect.
+    /// The program that speaks a dialect.
     pub fn of(dialect: Dialect) -> Kind {
         match dialect {
             Dialect::Text | Dialect::Meta | Dialect::Binary => Kind::Memcached,
@@ -77,9 +77,9 @@ impl Kind {
 /// A server with one thread on a loopback port; dropping it ends it.
 pub struct Server {
     child: Child,
-    /// Its port on 127.0.0.1.
+    /// The server's port on 127.0.0.1.
     pub port: u16,
-    /// How many descriptors it has when nobody is connected.
+    /// Open descriptors of the server when no client is connected.
     idle_descriptors: usize,
 }
 

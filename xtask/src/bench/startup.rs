@@ -22,7 +22,7 @@ const BUDGET_MS: f64 = 50.0;
 pub struct Line {
     /// What it is called.
     pub name: &'static str,
-    /// Its kernel interface.
+    /// The kernel interface of the run.
     pub backend: Backend,
     records: &'static str,
 }
@@ -56,7 +56,7 @@ pub fn measure(bench: &Bench, line: &Line) -> io::Result<f64> {
 
 /// The times of every round, by line.
 pub struct Measured {
-    /// Who took part, and what came of each round, in milliseconds.
+    /// The programs that took part, each with the result of every round in milliseconds.
     pub lines: Vec<(Line, Vec<f64>)>,
 }
 
@@ -72,7 +72,7 @@ impl Measured {
         text
     }
 
-    /// The same as data.
+    /// The table as data.
     pub fn json(&self) -> Value {
         let line = |(line, rounds): &(Line, Vec<f64>)| {
             json!({

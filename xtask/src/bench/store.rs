@@ -52,7 +52,7 @@ impl Store {
         lines.windows(2).all(|pair| pair[0].len() == pair[1].len()).then_some(lines)
     }
 
-    /// As [`Store::rounds`] for rows of clients that ask a server.
+    /// The rounds of a row of clients that ask a server; see [`Store::rounds`].
     pub fn figures(&self, row: &str, clients: &[&str]) -> Option<Vec<Vec<Figures>>> {
         self.rounds(row, clients, Figures::from_json)
     }

@@ -9,7 +9,7 @@ use super::rows::{Contender, Program, Row};
 pub struct Measured<'a> {
     /// The row.
     pub row: &'a Row,
-    /// Who took part, and what came of each round; ratios are to the first.
+    /// The programs that took part, each with the result of every round; ratios are to the first.
     pub lines: Vec<(&'a Contender, Vec<Figures>)>,
 }
 
@@ -72,7 +72,7 @@ impl Measured<'_> {
         text + &self.budget() + &self.notes()
     }
 
-    /// How pummel's medians lie to what the row may cost.
+    /// pummel's medians beside the budget of the row.
     fn budget(&self) -> String {
         let mut text = String::new();
         for (contender, figures) in self.lines.iter().filter(|(it, _)| it.program == Program::Pummel) {
@@ -115,7 +115,7 @@ impl Measured<'_> {
         if text.is_empty() { text } else { format!("\n{text}") }
     }
 
-    /// The same as data, with every round.
+    /// The table as data, with every round.
     pub fn json(&self) -> Value {
         let lines: Vec<Value> =
             self.lines.iter().map(|(contender, figures)| self.line_json(contender, figures)).collect();

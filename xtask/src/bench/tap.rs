@@ -22,7 +22,7 @@ pub const KEY: &[u8] = b"__key__";
 pub struct Tap {
     listener: TcpListener,
     open: Vec<TcpStream>,
-    /// Its port on 127.0.0.1.
+    /// The listener's port on 127.0.0.1.
     pub port: u16,
 }
 

@@ -95,7 +95,7 @@ pub fn find(files: &[(&Place, &str)]) -> Vec<Circle> {
 /// A file of the crate.
 struct Source<'a> {
     place: &'a Place,
-    /// Its tokens, but for those of tests.
+    /// The tokens of the file, without those of tests.
     tokens: Vec<Token>,
     paths: Vec<Path>,
 }

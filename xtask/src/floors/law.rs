@@ -2,19 +2,19 @@
 
 /// A crate of the workspace and what holds in it.
 pub struct Floor {
-    /// Its package.
+    /// The package of the crate.
     pub package: &'static str,
-    /// Its directory in the repository.
+    /// The directory of the crate in the repository.
     pub directory: &'static str,
     /// Packages of the workspace that it may depend on.
     pub below: &'static [&'static str],
     /// Packages that belong to another floor.
     pub foreign: &'static [&'static str],
-    /// Its modules and what each may use of the others, lowest first. A name stands also for its parts, which
-    /// a module may always use itself; a part with a line of its own may only use what that line says. Empty: not
-    /// ordered. Tests are free of the order.
+    /// The modules of the crate from the lowest to the highest, each with the modules that it may use. A name stands also for
+    /// the parts of a module, and a module may always use its own parts; a part with a row of its own may use only what that
+    /// row says. An empty table means that the modules are not ordered. Tests are free of the order.
     pub modules: &'static [(&'static str, &'static [&'static str])],
-    /// Where `unsafe` may stand.
+    /// The files and directories in which `unsafe` may stand.
     pub unsafe_code: &'static [&'static str],
     /// Paths that may not be named, and why.
     pub banned_paths: &'static [(&'static str, &'static str)],

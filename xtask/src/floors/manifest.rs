@@ -35,7 +35,7 @@ pub fn check(floor: &Floor, file: &str, text: &str) -> Vec<Finding> {
 enum Table {
     /// Names of dependencies are its keys.
     Dependencies,
-    /// It describes the dependency of this name.
+    /// The section describes the dependency of this name.
     Dependency(String),
     Other,
 }

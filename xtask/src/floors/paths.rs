@@ -5,7 +5,7 @@ use super::tokens::{Kind, Token};
 /// A path that a source names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
-    /// Its parts; one that begins with `crate` is resolved, so no `self` and `super` are left.
+    /// The parts of the path; a path that begins with `crate` is resolved and has neither `self` nor `super`.
     pub parts: Vec<String>,
     /// Line of its last part.
     pub line: usize,

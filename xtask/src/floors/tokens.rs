@@ -1,6 +1,6 @@
 //! A lexical reader of Rust: words and marks with their lines, without comments, strings and lifetimes.
 //!
-//! It knows just enough of the language for the floors: what is a name, what is text that only looks like one, and
+//! The tokeniser knows just enough of the language for the floors: what is a name, what is text that only looks like one, and
 //! which tokens belong to tests.
 
 /// What a token is.

@@ -42,7 +42,7 @@ impl Exchanges {
 /// One connection, by the client's port.
 #[derive(Default)]
 struct Connection {
-    /// When the request passed that has no whole reply yet.
+    /// The time at which the request passed that has no whole reply yet.
     asked: Option<u64>,
     /// Bytes that its reply still lacks; `None` until its first line was seen.
     lacking: Option<u64>,
@@ -95,7 +95,7 @@ impl Connection {
     }
 }
 
-/// How long a reply is that begins like this: a miss, or one value (memcached's protocol.txt, "Retrieval command").
+/// Length in bytes of a reply that begins with these bytes: a miss, or one value (memcached's protocol.txt, "Retrieval command").
 fn reply_len(begin: &[u8]) -> Option<u64> {
     const END: &[u8] = b"END\r\n";
     if begin == END {

@@ -11,7 +11,7 @@ pub struct Segment<'a> {
     pub destination: u16,
     /// Sequence number of its first byte.
     pub sequence: u32,
-    /// How many bytes it carried.
+    /// Number of bytes that the segment carried.
     pub len_bytes: u32,
     /// As many of them as were captured.
     pub payload: &'a [u8],

@@ -1,6 +1,6 @@
 //! The handshake of every new connection: the version of the protocol and the login.
 
-use pummel_logic::plan::{Plan, Protocol};
+use pummel_logic::plan::Plan;
 use pummel_logic::protocol::Refused;
 use pummel_logic::protocol::handshake::{self, Handshake};
 
@@ -14,13 +14,7 @@ pub(super) fn handshake_of(plan: &Plan, inputs: &Inputs) -> Result<Handshake, Ru
         user: login.user.as_bytes(),
         password: password.as_bytes(),
     });
-    let handshake = match (plan.protocol, login) {
-        (Protocol::Resp2, login) => Ok(Handshake::resp2(login, plan.database)),
-        (Protocol::Resp3, login) => Ok(Handshake::resp3(login, plan.database)),
-        (_, None) => Ok(Handshake::none()),
-        (Protocol::Text | Protocol::Meta, Some(login)) => Handshake::text(login),
-        (Protocol::Binary, Some(login)) => Handshake::binary(login),
-    };
+    let handshake = plan.protocol.handshake(login, plan.database);
     handshake.map_err(|Refused(why)| RunError::Plan(format!("the login cannot be sent: {why}")))
 }
 

@@ -1,16 +1,11 @@
 //! The start of a run: the choice of the kernel interface and the codec, and the threads of the workers.
 
-use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread;
 
 use pummel_logic::measure::measurement::Measurement;
-use pummel_logic::plan::{self, Plan, Protocol};
+use pummel_logic::plan::{self, CodecOptions, Plan, WithCodec};
 use pummel_logic::protocol::Codec;
-use pummel_logic::protocol::binary::{Binary, PlainBinary};
-use pummel_logic::protocol::meta::Meta;
-use pummel_logic::protocol::resp::Resp;
-use pummel_logic::protocol::text::Text;
 
 use super::collect::Collector;
 use super::context::{HostSetup, Process, RunContext};
@@ -89,33 +84,36 @@ impl Start<'_, '_> {
         let Start { plan, inputs, process, watch, stop } = self;
         let context = RunContext::new(plan, inputs, process, host, watch.wants())?;
         let threads = Threads { context: &context, watch, stop };
-        match plan.protocol {
-            Protocol::Text => threads.run(backend, text_of(plan)),
-            Protocol::Meta => threads.run(backend, Meta::new()),
-            // memaslap numbers no requests, and sends a get of several keys as that many gets.
-            Protocol::Binary if plan.window().is_some() => threads.run(backend, PlainBinary::new()),
-            Protocol::Binary => threads.run(backend, Binary::new()),
-            Protocol::Resp2 => threads.run(backend, resp_of::<2>(&context)),
-            Protocol::Resp3 => threads.run(backend, resp_of::<3>(&context)),
-        }
+        plan.protocol.with_codec(codec_options(&context), Speak { threads, backend })
     }
 }
 
-fn text_of(plan: &Plan) -> Text {
-    match plan.sequence().map(|sequence| sequence.bogus) {
-        None => Text::new(),
-        Some(false) => Text::with_blanks(),
-        Some(true) => Text::with_bogus_sets(),
+/// What the plan of a run asks of its codec.
+fn codec_options(context: &RunContext<'_>) -> CodecOptions {
+    let plan = context.plan;
+    let sequence = plan.sequence();
+    CodecOptions {
+        blanks: sequence.is_some(),
+        bogus_sets: sequence.is_some_and(|sequence| sequence.bogus),
+        // memaslap numbers no requests, and a get of several keys is so many gets.
+        plain_packets: plan.window().is_some(),
+        template: context.template.clone(),
+        field_bytes: plan.data.style.field_bytes.unwrap_or(0),
     }
 }
 
-/// The RESP codec, with the plan's command if it has one.
-fn resp_of<const VERSION: u8>(context: &RunContext<'_>) -> Resp<VERSION> {
-    let codec = match &context.template {
-        None => Resp::new(),
-        Some(template) => Resp::with_template(Arc::clone(template)),
-    };
-    codec.keeping_hashes(context.plan.data.style.field_bytes.unwrap_or(0))
+/// The threads of a run, before they have a codec.
+struct Speak<'a, 'w, 'b, B> {
+    threads: Threads<'a, 'w>,
+    backend: &'b MakeBackend<'b, B>,
+}
+
+impl<B: Backend> WithCodec for Speak<'_, '_, '_, B> {
+    type Output = Result<Measurement, RunError>;
+
+    fn with_codec<C: Codec + Sync>(self, codec: C) -> Result<Measurement, RunError> {
+        self.threads.run(self.backend, codec)
+    }
 }
 
 /// The threads of a run: one for each worker, and the calling one, which collects their messages.

@@ -359,10 +359,10 @@ fn work(pair: Pair, plan: &Plan, model: Model, draws: &mut Draws) -> Work {
             Verb::Decr,
             Verb::Delete,
         ],
-        Protocol::Resp2 | Protocol::Resp3 if several => {
+        protocol if protocol.is_resp() && several => {
             &[Verb::Add, Verb::Append, Verb::Incr, Verb::Delete, Verb::Mset]
         }
-        Protocol::Resp2 | Protocol::Resp3 => &[
+        protocol if protocol.is_resp() => &[
             Verb::Gat,
             Verb::Add,
             Verb::Replace,
@@ -375,6 +375,8 @@ fn work(pair: Pair, plan: &Plan, model: Model, draws: &mut Draws) -> Work {
             Verb::Hset,
             Verb::Mset,
         ],
+        // A protocol without a list of its own is read and stored.
+        _ => &[],
     };
     // Half of the runs only read and store, so that each verdict has its chance.
     if draws.once_in(2) {

@@ -200,9 +200,9 @@ fn outcome(
     let conditions = if is_calm { NetworkConditions::calm() } else { NetworkConditions::rough() };
     let limits = limits(plan, trace().len(), mischief.is_total());
     let wire = match plan.protocol {
-        Protocol::Text | Protocol::Meta => Wire::Text,
         Protocol::Binary => Wire::Binary,
-        Protocol::Resp2 | Protocol::Resp3 => Wire::Resp,
+        protocol if protocol.is_resp() => Wire::Resp,
+        _ => Wire::Text,
     };
     let supplies = Inputs {
         password: plan.login.as_ref().map(|_| PASSWORD.to_owned()),

@@ -181,6 +181,14 @@ fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|value: &f64| value.abs() <= NUMBER_MAX)
 }
 
+/// The forms of a distribution in the columns of `--help`, where numbers may have units.
+pub const FORMS: &str = "  V or fixed:V             uniform:LO,HI            normal:MEAN,SD
+  exponential:MEAN         pareto:LOC,SCALE,SHAPE   gev:LOC,SCALE,SHAPE
+  weighted:LO-HI@P,...     file:PATH (one number a line)
+  etc-key, etc-value, etc-arrival (Facebook's ETC pool)
+";
+
+/// The forms of a distribution, for text that is none of them.
 const ANY: &str = "a number, fixed:V, uniform:LO,HI, normal:MEAN,SD, exponential:MEAN, pareto:LOC,SCALE,SHAPE, \
                    gev:LOC,SCALE,SHAPE, etc-key, etc-value, etc-arrival, weighted:LO-HI@P,... or file:PATH";
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::absent::{is_default, is_false, is_one, is_zero, one};
-use crate::dist::Dist;
+use crate::plan::arrivals::Arrivals;
 
 /// Clients with one description. The result keeps groups apart.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -154,18 +154,4 @@ pub enum Depth {
     Limit(u32),
     /// All requests that are due, up to the client's share of what memory allows ([`depth_of`](super::memory::depth_of)).
     Unlimited,
-}
-
-/// When the requests of a client are due.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Arrivals {
-    /// The next request is due when a slot is free: closed loop.
-    Closed,
-    /// Requests are due at equal distances; clients are shifted against each other.
-    Constant,
-    /// Requests are due with exponential gaps.
-    Poisson,
-    /// Requests are due with gaps of this shape, scaled so that their mean fits the rate.
-    Shape(Dist),
 }

@@ -5,6 +5,7 @@
 
 mod absent;
 pub mod address;
+mod arrivals;
 mod data;
 mod defaults;
 mod group;
@@ -12,6 +13,7 @@ mod machine;
 pub mod memory;
 mod phase;
 mod popularity;
+mod protocol;
 pub mod share;
 pub mod timing;
 pub mod validate;
@@ -21,11 +23,13 @@ use serde::{Deserialize, Serialize};
 
 use self::absent::{is_false, is_zero};
 
+pub use self::arrivals::Arrivals;
 pub use self::data::{Data, KeyStyle, Style, ValueStyle};
-pub use self::group::{Arrivals, ChurningClients, ClientPolicy, Depth, Gap, Group, Late, Sequence, Spawns};
+pub use self::group::{ChurningClients, ClientPolicy, Depth, Gap, Group, Late, Sequence, Spawns};
 pub use self::machine::{Backend, Clock, Engine, Socket, TlsOptions, Wait};
 pub use self::phase::{Delete, Load, Mix, Pause, Phase, Replay, Stop, Work};
 pub use self::popularity::{Popularity, PopularityError};
+pub use self::protocol::{CodecOptions, Protocol, ProtocolRow, ServerFamily, WithCodec};
 pub use self::window::{Lengths, Pool, Replication, Window};
 use crate::protocol::Verb;
 use crate::protocol::text::BOGUS_WORD;
@@ -127,29 +131,6 @@ impl Plan {
         let deletes = |at: usize| matches!(self.phases[at].work, Work::Delete(_));
         let is_divided = |at: usize| deletes(at) && at > 0 && self.phases[at - 1].recorded;
         is_divided(phase) || (self.phases[phase].recorded && phase > 0 && is_divided(phase - 1))
-    }
-}
-
-/// A protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Protocol {
-    /// memcached's text protocol.
-    Text,
-    /// memcached's meta commands.
-    Meta,
-    /// memcached's binary protocol.
-    Binary,
-    /// RESP2, of Redis and Valkey.
-    Resp2,
-    /// RESP3.
-    Resp3,
-}
-
-impl Protocol {
-    /// Whether the protocol is one of RESP servers, and not of memcached.
-    pub fn is_resp(self) -> bool {
-        matches!(self, Protocol::Resp2 | Protocol::Resp3)
     }
 }
 

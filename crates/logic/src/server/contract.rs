@@ -12,21 +12,6 @@ pub(super) const REPLY_MAX_BYTES: usize = 32 << 20;
 /// The words of [`ServerFault::ErrorEvery`](super::fault::ServerFault::ErrorEvery).
 pub(super) const ASKED_FOR_ERROR: &str = "this request was chosen to fail";
 
-/// The protocol that a connection speaks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Dialect {
-    /// The protocol that the first byte of a connection names: 0x80 is memcached's binary protocol, `*` is RESP, all
-    /// else is memcached's text protocol.
-    #[default]
-    Auto,
-    /// memcached's text protocol, with its meta commands.
-    Text,
-    /// memcached's binary protocol.
-    Binary,
-    /// RESP2, and RESP3 once HELLO has asked for it; also commands in plain lines.
-    Resp,
-}
-
 /// What a parser found.
 #[derive(Debug)]
 pub(super) enum ParserStep<R> {

@@ -1,9 +1,64 @@
 //! The dialects of the built-in server behind one parser and one request.
 
 use super::context::Context;
-use super::contract::{Dialect, ParserStep, Silence};
+use super::contract::{ParserStep, Silence};
 use super::owed::ReplyBuffer;
 use super::{binary, resp, text};
+
+/// The protocol that a connection speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// The protocol that the first byte of a connection names: 0x80 is memcached's binary protocol, `*` is RESP, all else is
+    /// memcached's text protocol.
+    #[default]
+    Auto,
+    /// memcached's text protocol, with its meta commands.
+    Text,
+    /// memcached's binary protocol.
+    Binary,
+    /// RESP2, and RESP3 once HELLO has asked for it; also commands in plain lines.
+    Resp,
+}
+
+/// The words of `pummel serve --protocol`, each with its sentence in `--help` and its dialect.
+const NAMED: [(&str, &str, Dialect); 5] = [
+    ("auto", "What the first byte of a connection says", Dialect::Auto),
+    ("text", "memcached's text protocol, with its meta commands", Dialect::Text),
+    ("meta", "The same", Dialect::Text),
+    ("binary", "memcached's binary protocol", Dialect::Binary),
+    ("resp", "RESP2 and RESP3", Dialect::Resp),
+];
+
+impl Dialect {
+    /// The words of `pummel serve --protocol`, each with its sentence in `--help`.
+    pub fn words() -> impl Iterator<Item = (&'static str, &'static str)> {
+        NAMED.into_iter().map(|(word, about, _)| (word, about))
+    }
+
+    /// The dialect of that word.
+    pub fn from_name(name: &str) -> Option<Dialect> {
+        NAMED.into_iter().find_map(|(word, _, dialect)| (word == name).then_some(dialect))
+    }
+
+    /// Another dialect than this one; the number `nth` chooses among those that can be told from it.
+    pub(super) fn other(self, nth: u64) -> Dialect {
+        let others = match self {
+            Dialect::Auto | Dialect::Text => [Dialect::Resp, Dialect::Binary],
+            Dialect::Binary => [Dialect::Text, Dialect::Resp],
+            Dialect::Resp => [Dialect::Text, Dialect::Binary],
+        };
+        others[(nth % 2) as usize]
+    }
+
+    /// Writes a refusal in this dialect, to a peer that speaks another one.
+    pub(super) fn write_foreign(self, reply: &mut ReplyBuffer) {
+        match self {
+            Dialect::Auto | Dialect::Text => reply.push(b"ERROR\r\n"),
+            Dialect::Binary => binary::foreign(reply),
+            Dialect::Resp => reply.push(b"-ERR unknown command\r\n"),
+        }
+    }
+}
 
 /// The parser of the dialect that a connection speaks.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use super::contract::{Dialect, Silence};
+use super::contract::Silence;
 use super::store::{ExpiryPolicy, Store};
 use crate::rng::{Stream, below, mix};
 use crate::time::{Nanos, SECOND, from_seconds, seconds};
@@ -302,15 +302,9 @@ impl Faults {
         }
     }
 
-    /// The dialect of the answer to request `number`, which came in `dialect`: each of the other dialects in turn.
-    pub(super) fn other_dialect(&self, number: u64, dialect: Dialect) -> Dialect {
-        let others = match dialect {
-            Dialect::Auto | Dialect::Text => [Dialect::Resp, Dialect::Binary],
-            Dialect::Binary => [Dialect::Text, Dialect::Resp],
-            Dialect::Resp => [Dialect::Text, Dialect::Binary],
-        };
-        let nth = self.mix_every.map_or(0, |period| number / period);
-        others[(nth % 2) as usize]
+    /// How many requests up to request `number` were answered in another dialect than their own.
+    pub(super) fn foreign_before(&self, number: u64) -> u64 {
+        self.mix_every.map_or(0, |period| number / period)
     }
 
     /// Whether the reply that ends in its middle was sent.

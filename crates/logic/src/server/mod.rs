@@ -26,8 +26,9 @@ pub mod truth;
 
 use std::io::IoSlice;
 
-pub use contract::{Dialect, ServerLogin, VERSION};
+pub use contract::{ServerLogin, VERSION};
 pub use copies::{Copies, NoPeer};
+pub use dialects::Dialect;
 pub use fault::ServerFault;
 pub use owed::PARTS_MAX;
 pub use post::{DatagramQueue, Framing, OutgoingDatagram};
@@ -379,11 +380,8 @@ impl Host {
             }
             FaultVerdict::Foreign => {
                 self.reply.clear();
-                match self.faults.other_dialect(number, request.dialect()) {
-                    Dialect::Auto | Dialect::Text => self.reply.push(b"ERROR\r\n"),
-                    Dialect::Binary => binary::foreign(&mut self.reply),
-                    Dialect::Resp => self.reply.push(b"-ERR unknown command\r\n"),
-                }
+                let dialect = request.dialect().other(self.faults.foreign_before(number));
+                dialect.write_foreign(&mut self.reply);
             }
             FaultVerdict::Serve
             | FaultVerdict::Fail

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use super::context::ServerSession;
-use super::contract::{Dialect, ParserStep, Silence};
-use super::dialects::DialectParser;
+use super::contract::{ParserStep, Silence};
+use super::dialects::{Dialect, DialectParser};
 use super::fault::{DatagramFault, FaultVerdict};
 use super::owed::{Debt, ReplyBuffer};
 use super::{Host, ended};

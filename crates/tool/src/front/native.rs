@@ -25,8 +25,8 @@ use pummel_logic::workload::mix::space_of;
 #[cfg(feature = "agents")]
 pub use self::agents::{AgentsArgs, MeasuringArgs, OnLoss};
 pub use self::args::{
-    ArrivalsName, BackendName, ClockName, DataArgs, EngineArgs, List, LoadArgs, LoadPaceArgs, MixArgs,
-    OutputArgs, PaceArgs, ProtocolName, RouteName, RunArgs, SavedArgs, SocketArgs, TargetArgs, WaitName,
+    BackendName, ClockName, DataArgs, EngineArgs, List, LoadArgs, LoadPaceArgs, MixArgs, OutputArgs,
+    PaceArgs, RouteName, RunArgs, SavedArgs, SocketArgs, TargetArgs, WaitName,
 };
 use super::fleet::Fleet;
 use super::{Edge, Format, Front, Job, Outputs, UsageError, values};
@@ -255,7 +255,7 @@ fn base(
         schema: SCHEMA,
         servers: servers(target, edge)?,
         route: route(target.route),
-        protocol: protocol(target.protocol),
+        protocol: target.protocol,
         transport: if target.udp { Transport::Udp } else { Transport::Stream },
         seed: edge.seed,
         interval_ns: SECOND,
@@ -287,16 +287,6 @@ fn route(name: RouteName) -> Route {
     }
 }
 
-fn protocol(name: ProtocolName) -> Protocol {
-    match name {
-        ProtocolName::Text => Protocol::Text,
-        ProtocolName::Meta => Protocol::Meta,
-        ProtocolName::Binary => Protocol::Binary,
-        ProtocolName::Resp2 => Protocol::Resp2,
-        ProtocolName::Resp3 => Protocol::Resp3,
-    }
-}
-
 /// Who logs in. The password is read where the run takes place, so that it is in no Plan and no result.
 fn login(target: &TargetArgs) -> Result<Option<Login>, UsageError> {
     match (&target.user, &target.password_file) {
@@ -321,7 +311,7 @@ fn typed_servers(target: &TargetArgs, protocol: Protocol) -> Result<Vec<String>,
 
 /// A list of servers, with the protocol's port where one lacks it.
 fn servers_in(text: &str, from: &str, protocol: Protocol) -> Result<Vec<String>, UsageError> {
-    let port = if protocol.is_resp() { values::RESP_PORT } else { values::PORT };
+    let port = protocol.row().default_port;
     values::servers_at(text, port).map_err(|error| UsageError::Value {
         flag: from.to_string(),
         value: text.to_string(),
@@ -330,7 +320,7 @@ fn servers_in(text: &str, from: &str, protocol: Protocol) -> Result<Vec<String>,
 }
 
 fn servers(target: &TargetArgs, edge: &Edge) -> Result<Vec<String>, UsageError> {
-    let protocol = protocol(target.protocol);
+    let protocol = target.protocol;
     match &edge.servers {
         _ if !target.server.is_empty() => typed_servers(target, protocol),
         Some(text) => servers_in(text, "MEMCACHED_SERVERS", protocol),
@@ -418,9 +408,7 @@ fn group(pace: &PaceArgs) -> Group {
             // They say when clients come.
             (_, None) if pace.conn_rate.is_some() => Arrivals::Closed,
             (None, None) => Arrivals::Closed,
-            (None | Some(ArrivalsName::Poisson), _) => Arrivals::Poisson,
-            (Some(ArrivalsName::Constant), _) => Arrivals::Constant,
-            (Some(ArrivalsName::Shape(dist)), _) => Arrivals::Shape(dist.clone()),
+            (arrivals, _) => arrivals.clone().unwrap_or(Arrivals::Poisson),
         },
         rate: pace.rate,
         churn: churn(pace),
@@ -433,12 +421,8 @@ fn churn(pace: &PaceArgs) -> Option<ChurningClients> {
     let spawns = match (pace.conn_rate, &pace.arrivals) {
         (None, _) if pace.calls_per_connection.is_none() => return None,
         (None, _) => Spawns::Closed,
-        (Some(rate), None | Some(ArrivalsName::Poisson)) => {
-            Spawns::Open { arrivals: Arrivals::Poisson, rate }
-        }
-        (Some(rate), Some(ArrivalsName::Constant)) => Spawns::Open { arrivals: Arrivals::Constant, rate },
-        (Some(rate), Some(ArrivalsName::Shape(dist))) => {
-            Spawns::Open { arrivals: Arrivals::Shape(dist.clone()), rate }
+        (Some(rate), arrivals) => {
+            Spawns::Open { arrivals: arrivals.clone().unwrap_or(Arrivals::Poisson), rate }
         }
     };
     Some(ChurningClients { spawns, calls: pace.calls_per_connection.unwrap_or(1), sequence: None })

@@ -4,30 +4,11 @@ use super::bounds::{HOUR, refuse, span, time_text, within};
 use super::field::Field;
 use super::invalid::Invalid;
 use super::records::{EXPIRY_MAX_S, longest_key};
-use crate::plan::{Mix, Plan, Popularity, Protocol, Work};
+use crate::plan::{Mix, Plan, Popularity, Protocol, ServerFamily, Work};
 use crate::protocol::Verb;
 
 /// Most keys of one read, and of one mset.
 const MULTIGET_MAX: u64 = 1_000;
-
-/// Operations that RESP servers have.
-const RESP_VERBS: [Verb; 15] = [
-    Verb::Get,
-    Verb::Gat,
-    Verb::Set,
-    Verb::Add,
-    Verb::Replace,
-    Verb::Append,
-    Verb::Incr,
-    Verb::Decr,
-    Verb::Delete,
-    Verb::Touch,
-    Verb::Version,
-    Verb::Hget,
-    Verb::Hset,
-    Verb::Mset,
-    Verb::Command,
-];
 
 /// Operations that work on records that are fields of hashes.
 const FIELD_VERBS: [Verb; 6] = [Verb::Get, Verb::Hget, Verb::Set, Verb::Hset, Verb::Delete, Verb::Version];
@@ -107,19 +88,19 @@ fn extras(index: usize, mix: &Mix) -> Result<(), Invalid> {
 /// option.
 pub fn verbs_fit(plan: &Plan) -> Result<(), Invalid> {
     let says_itself = |verb| verb == Verb::Command && plan.command.is_some();
-    let unfit = |verb: Verb| match plan.protocol {
-        Protocol::Text | Protocol::Meta | Protocol::Binary => verb.is_resp_only(),
-        Protocol::Resp2 | Protocol::Resp3 => !RESP_VERBS.contains(&verb),
-    };
+    let row = plan.protocol.row();
+    let unfit = |verb: Verb| !row.verbs.contains(&verb);
     let mut verbs = mixes(plan).flat_map(|(index, mix)| mix.ops.iter().map(move |&(verb, _)| (index, verb)));
     let Some((index, verb)) = verbs.find(|&(_, verb)| !says_itself(verb) && unfit(verb)) else {
         return fields_fit(plan);
     };
     let name = verb.name();
-    let expected = if plan.protocol.is_resp() {
-        format!("RESP servers have no {name}; {}", names(&RESP_VERBS))
-    } else {
-        format!("operations of memcached are accepted; {name} is one of RESP servers (Redis, Valkey)")
+    let expected = match row.family {
+        ServerFamily::Resp => format!("RESP servers have no {name}; {}", names(row.verbs)),
+        ServerFamily::Memcached => {
+            format!("operations of memcached are accepted; {name} is one of RESP servers (Redis, Valkey)")
+        }
+        ServerFamily::Other => format!("--protocol {} has no {name}; {}", row.name, names(row.verbs)),
     };
     refuse(Field::Operations.of(index), name, expected)
 }

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
-use pummel_logic::dist::Dist;
-use pummel_logic::plan::{Depth, Goal, Plan, Popularity};
+use pummel_logic::dist::{self, Dist};
+use pummel_logic::plan::{Arrivals, Depth, Goal, Plan, Popularity, Protocol};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::Nanos;
 
@@ -19,7 +20,7 @@ pub struct List<T>(pub Vec<T>);
 
 /// Options of `pummel run`.
 #[derive(Args, Clone, Debug)]
-#[command(after_help = RUN_EXAMPLES, after_long_help = RUN_EXAMPLES)]
+#[command(after_help = run_after_help(), after_long_help = run_after_help())]
 pub struct RunArgs {
     /// Which server, and how to speak to it.
     #[command(flatten)]
@@ -83,13 +84,11 @@ pub struct LoadArgs {
     pub output: OutputArgs,
 }
 
-const RUN_EXAMPLES: &str = "\
-Distributions (DIST):
-  V or fixed:V             uniform:LO,HI            normal:MEAN,SD
-  exponential:MEAN         pareto:LOC,SCALE,SHAPE   gev:LOC,SCALE,SHAPE
-  weighted:LO-HI@P,...     file:PATH (one number a line)
-  etc-key, etc-value, etc-arrival (Facebook's ETC pool)
+fn run_after_help() -> String {
+    format!("Distributions (DIST):\n{}\n{RUN_EXAMPLES}", dist::FORMS)
+}
 
+const RUN_EXAMPLES: &str = "\
 Units:
   counts, sizes, rates     k m g are decimal (10k = 10,000),
                            KiB MiB GiB are powers of two
@@ -150,8 +149,8 @@ pub struct TargetArgs {
     #[arg(long, value_enum, default_value = "all")]
     pub route: RouteName,
     /// What is spoken
-    #[arg(long, value_enum, default_value = "text")]
-    pub protocol: ProtocolName,
+    #[arg(long, value_parser = protocols(), default_value = "text")]
+    pub protocol: Protocol,
     /// UDP in place of TCP, for memcached's text protocol: each request is one datagram of at most 1,400 bytes. Records
     /// are loaded over TCP where the server listens there too. A request whose reply gets lost ends at --timeout
     #[arg(long)]
@@ -212,21 +211,6 @@ pub enum RouteName {
     Crc16,
 }
 
-/// A protocol, as it is typed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ProtocolName {
-    /// memcached's text protocol
-    Text,
-    /// memcached's meta commands
-    Meta,
-    /// memcached's binary protocol
-    Binary,
-    /// RESP2, of Redis and Valkey
-    Resp2,
-    /// RESP3, of Redis (6.0 and later) and Valkey
-    Resp3,
-}
-
 /// How much load, and when it ends.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Load")]
@@ -254,10 +238,9 @@ pub struct PaceArgs {
     /// soon as it is answered
     #[arg(long, value_name = "RATE", value_parser = values::rate, allow_hyphen_values = true)]
     pub rate: Option<f64>,
-    /// When requests are due in open loop: poisson, constant, uniform, or a DIST of the gaps, scaled to the rate.
-    /// Default: poisson
-    #[arg(long, value_name = "ARRIVALS", value_parser = arrivals, allow_hyphen_values = true)]
-    pub arrivals: Option<ArrivalsName>,
+    /// When requests are due in open loop; `help` names the processes.
+    #[arg(long, value_name = "ARRIVALS", value_parser = arrivals, allow_hyphen_values = true, help = arrivals_help())]
+    pub arrivals: Option<Arrivals>,
     /// Clients come and go: each opens a connection, makes --calls-per-connection requests in closed loop and closes it.
     /// So many come per second, as --arrivals says; --connections is how many may be there at one time
     #[arg(long, value_name = "RATE", value_parser = values::rate, allow_hyphen_values = true)]
@@ -492,17 +475,6 @@ pub struct SavedArgs {
     pub plan: Option<Box<Plan>>,
 }
 
-/// When requests are due, as it is typed.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ArrivalsName {
-    /// Exponential gaps.
-    Poisson,
-    /// Equal gaps.
-    Constant,
-    /// Gaps of this shape.
-    Shape(Dist),
-}
-
 /// As they are typed: which port they lack is known when the protocol is.
 fn servers(text: &str) -> Result<List<String>, ValueError> {
     values::servers(text).map(|_| List(vec![text.to_string()]))
@@ -531,15 +503,25 @@ fn depth(text: &str) -> Result<Depth, ValueError> {
     values::count_u32(text).map(Depth::Limit).map_err(|error| ValueError(format!("{error}, or unlimited")))
 }
 
-fn arrivals(text: &str) -> Result<ArrivalsName, ValueError> {
-    match text {
-        "poisson" => Ok(ArrivalsName::Poisson),
-        "constant" => Ok(ArrivalsName::Constant),
-        "uniform" => Ok(ArrivalsName::Shape(Dist::Uniform { low: 0.0, high: 2.0 })),
-        _ => values::dist(text, Measure::Seconds)
-            .map(ArrivalsName::Shape)
-            .map_err(|error| ValueError(format!("poisson, constant, uniform or a distribution: {error}"))),
-    }
+fn arrivals(text: &str) -> Result<Arrivals, ValueError> {
+    let shape = || values::dist(text, Measure::Seconds).map(Arrivals::Shape);
+    Arrivals::from_name(text)
+        .map_or_else(shape, Ok)
+        .map_err(|error| ValueError(format!("{} or a distribution: {error}", Arrivals::names())))
+}
+
+fn arrivals_help() -> String {
+    format!(
+        "When requests are due in open loop: {}, or a DIST of the gaps, scaled to the rate. Default: poisson",
+        Arrivals::names()
+    )
+}
+
+/// The parser of `--protocol`, which knows the protocols of a Plan.
+fn protocols() -> impl TypedValueParser<Value = Protocol> {
+    let values = Protocol::ALL.map(|protocol| PossibleValue::new(protocol.name()).help(protocol.row().about));
+    PossibleValuesParser::new(values)
+        .map(|name| Protocol::from_name(&name).expect("the parser accepts names of protocols only"))
 }
 
 fn popularity(text: &str) -> Result<Popularity, ValueError> {

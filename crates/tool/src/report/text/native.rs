@@ -165,13 +165,7 @@ fn comers(group: &Group, churn: &ChurningClients) -> String {
     let when = match &churn.spawns {
         Spawns::Closed => "as soon as there is room".to_owned(),
         Spawns::Open { arrivals, rate } => {
-            let how = match arrivals {
-                Arrivals::Closed => "one after the other".to_owned(),
-                Arrivals::Constant => "constant gaps".to_owned(),
-                Arrivals::Poisson => "poisson".to_owned(),
-                Arrivals::Shape(dist) => format!("gaps {dist}"),
-            };
-            format!("{} a second, {how}", plain(*rate))
+            format!("{} a second, {arrivals}", plain(*rate))
         }
         Spawns::Drawn(gap) => format!("by drawn gaps, {gap:?}").to_lowercase(),
     };
@@ -214,10 +208,8 @@ fn clients(plan: &Plan, group: &Group) -> String {
         return format!("{}, {depth}", comers(group, churn));
     }
     let load = match &group.arrivals {
-        Arrivals::Closed => "closed loop".to_owned(),
-        Arrivals::Constant => format!("open loop{rate}, constant gaps"),
-        Arrivals::Poisson => format!("open loop{rate}, poisson"),
-        Arrivals::Shape(dist) => format!("open loop{rate}, gaps {dist}"),
+        Arrivals::Closed => Arrivals::Closed.to_string(),
+        open => format!("open loop{rate}, {open}"),
     };
     let mut connections = counted(u64::from(group.clients), "connection");
     if plan.route.lanes(plan.servers.len()) > 1 {

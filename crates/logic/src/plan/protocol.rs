@@ -1,0 +1,258 @@
+//! The protocols that a Plan can name: one row, one codec and one handshake each.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::address::{PORT, RESP_PORT};
+use crate::protocol::binary::{Binary, PlainBinary};
+use crate::protocol::handshake::{Credentials, Handshake};
+use crate::protocol::meta::Meta;
+use crate::protocol::resp::Resp;
+use crate::protocol::resp::template::Template;
+use crate::protocol::text::Text;
+use crate::protocol::{Codec, Refused, Verb};
+
+/// A protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// memcached's text protocol.
+    Text,
+    /// memcached's meta commands.
+    Meta,
+    /// memcached's binary protocol.
+    Binary,
+    /// RESP2, of Redis and Valkey.
+    Resp2,
+    /// RESP3.
+    Resp3,
+}
+
+/// The kind of server that speaks a protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerFamily {
+    /// memcached.
+    Memcached,
+    /// Redis, Valkey, and other servers that speak RESP.
+    Resp,
+    /// A server that knows only the operations in the row of its protocol.
+    Other,
+}
+
+/// What holds for one protocol.
+#[derive(Debug)]
+pub struct ProtocolRow {
+    /// The word of the command line and of a Plan.
+    pub name: &'static str,
+    /// The sentence of `--help`.
+    pub about: &'static str,
+    /// The port of a server whose name has none.
+    pub default_port: u16,
+    /// The servers that speak the protocol.
+    pub family: ServerFamily,
+    /// The operations that the protocol has.
+    pub verbs: &'static [Verb],
+}
+
+/// The operations of memcached, in all its protocols.
+const MEMCACHED_VERBS: [Verb; 15] = [
+    Verb::Get,
+    Verb::Gets,
+    Verb::Gat,
+    Verb::Gats,
+    Verb::Set,
+    Verb::Add,
+    Verb::Replace,
+    Verb::Append,
+    Verb::Prepend,
+    Verb::Cas,
+    Verb::Incr,
+    Verb::Decr,
+    Verb::Delete,
+    Verb::Touch,
+    Verb::Version,
+];
+
+/// The operations of RESP servers.
+const RESP_VERBS: [Verb; 15] = [
+    Verb::Get,
+    Verb::Gat,
+    Verb::Set,
+    Verb::Add,
+    Verb::Replace,
+    Verb::Append,
+    Verb::Incr,
+    Verb::Decr,
+    Verb::Delete,
+    Verb::Touch,
+    Verb::Version,
+    Verb::Hget,
+    Verb::Hset,
+    Verb::Mset,
+    Verb::Command,
+];
+
+/// What a Plan asks of a codec beside its protocol. A codec ignores the fields that are none of its protocol's.
+#[derive(Clone, Debug, Default)]
+pub struct CodecOptions {
+    /// A blank stands before the end of command lines, as mcperf writes them (text).
+    pub blanks: bool,
+    /// Stores have a word that no server knows in the place of `set` (text).
+    pub bogus_sets: bool,
+    /// Requests have no numbers, and a read of several keys is as many reads (binary).
+    pub plain_packets: bool,
+    /// The command of [`Verb::Command`] (RESP).
+    pub template: Option<Arc<Template>>,
+    /// Last bytes of a longer key that are the field of a hash, 0 for none (RESP).
+    pub field_bytes: u32,
+}
+
+/// Work that is the same for every codec, and is compiled for each of them.
+pub trait WithCodec {
+    /// What the work returns.
+    type Output;
+
+    /// Does the work with `codec`, from which the codec of each connection is renewed.
+    fn with_codec<C: Codec + Sync>(self, codec: C) -> Self::Output;
+}
+
+impl Protocol {
+    /// Every protocol, in the order of `--help`.
+    pub const ALL: [Protocol; 5] =
+        [Protocol::Text, Protocol::Meta, Protocol::Binary, Protocol::Resp2, Protocol::Resp3];
+
+    /// What holds for this protocol.
+    pub fn row(self) -> &'static ProtocolRow {
+        match self {
+            Protocol::Text => &ProtocolRow {
+                name: "text",
+                about: "memcached's text protocol",
+                default_port: PORT,
+                family: ServerFamily::Memcached,
+                verbs: &MEMCACHED_VERBS,
+            },
+            Protocol::Meta => &ProtocolRow {
+                name: "meta",
+                about: "memcached's meta commands",
+                default_port: PORT,
+                family: ServerFamily::Memcached,
+                verbs: &MEMCACHED_VERBS,
+            },
+            Protocol::Binary => &ProtocolRow {
+                name: "binary",
+                about: "memcached's binary protocol",
+                default_port: PORT,
+                family: ServerFamily::Memcached,
+                verbs: &MEMCACHED_VERBS,
+            },
+            Protocol::Resp2 => &ProtocolRow {
+                name: "resp2",
+                about: "RESP2, of Redis and Valkey",
+                default_port: RESP_PORT,
+                family: ServerFamily::Resp,
+                verbs: &RESP_VERBS,
+            },
+            Protocol::Resp3 => &ProtocolRow {
+                name: "resp3",
+                about: "RESP3, of Redis (6.0 and later) and Valkey",
+                default_port: RESP_PORT,
+                family: ServerFamily::Resp,
+                verbs: &RESP_VERBS,
+            },
+        }
+    }
+
+    /// Does `work` with the codec of this protocol.
+    pub fn with_codec<W: WithCodec>(self, options: CodecOptions, work: W) -> W::Output {
+        match self {
+            Protocol::Text if options.bogus_sets => work.with_codec(Text::with_bogus_sets()),
+            Protocol::Text if options.blanks => work.with_codec(Text::with_blanks()),
+            Protocol::Text => work.with_codec(Text::new()),
+            Protocol::Meta => work.with_codec(Meta::new()),
+            Protocol::Binary if options.plain_packets => work.with_codec(PlainBinary::new()),
+            Protocol::Binary => work.with_codec(Binary::new()),
+            Protocol::Resp2 => work.with_codec(resp::<2>(options)),
+            Protocol::Resp3 => work.with_codec(resp::<3>(options)),
+        }
+    }
+
+    /// The handshake of every connection, for a login and the number of a database (RESP).
+    ///
+    /// # Errors
+    /// Returns [`Refused`] for a login that the protocol cannot say.
+    pub fn handshake(self, login: Option<Credentials<'_>>, database: u32) -> Result<Handshake, Refused> {
+        match (self, login) {
+            (Protocol::Resp2, login) => Ok(Handshake::resp2(login, database)),
+            (Protocol::Resp3, login) => Ok(Handshake::resp3(login, database)),
+            (_, None) => Ok(Handshake::none()),
+            (Protocol::Text | Protocol::Meta, Some(login)) => Handshake::text(login),
+            (Protocol::Binary, Some(login)) => Handshake::binary(login),
+        }
+    }
+
+    /// The word of the command line and of a Plan.
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// The protocol of that name.
+    pub fn from_name(name: &str) -> Option<Protocol> {
+        Protocol::ALL.into_iter().find(|protocol| protocol.name() == name)
+    }
+
+    /// Whether servers that speak RESP have this protocol.
+    pub fn is_resp(self) -> bool {
+        self.row().family == ServerFamily::Resp
+    }
+}
+
+fn resp<const VERSION: u8>(options: CodecOptions) -> Resp<VERSION> {
+    let codec = options.template.map_or_else(Resp::new, Resp::with_template);
+    codec.keeping_hashes(options.field_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::contract;
+
+    struct ReadsEqually<'a>(&'a [u8]);
+
+    impl WithCodec for ReadsEqually<'_> {
+        type Output = ();
+
+        fn with_codec<C: Codec + Sync>(self, codec: C) {
+            contract::fuzz_decode_with(|| codec.renew(), self.0);
+        }
+    }
+
+    #[test]
+    fn a_plan_says_the_name_of_the_command_line() {
+        for protocol in Protocol::ALL {
+            let saved = serde_json::to_value(protocol).expect("a protocol is a word");
+            assert_eq!(saved, protocol.name());
+            assert_eq!(Protocol::from_name(protocol.name()), Some(protocol));
+        }
+        assert_eq!(Protocol::from_name("smtp"), None);
+    }
+
+    #[test]
+    fn every_protocol_has_a_codec_that_reads_cut_bytes_as_whole_ones() {
+        for protocol in Protocol::ALL {
+            for bytes in [&b"VALUE a 0 1\r\nb\r\nEND\r\n"[..], b"$1\r\nb\r\n", b"\x81\0\0\0", b"HD\r\n", b""]
+            {
+                protocol.with_codec(CodecOptions::default(), ReadsEqually(bytes));
+            }
+        }
+    }
+
+    #[test]
+    fn every_protocol_reads_and_stores() {
+        for protocol in Protocol::ALL {
+            for verb in [Verb::Get, Verb::Set] {
+                assert!(protocol.row().verbs.contains(&verb), "{} has no {}", protocol.name(), verb.name());
+            }
+        }
+    }
+}
