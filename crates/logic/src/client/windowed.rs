@@ -170,7 +170,7 @@ impl Client {
         let bits = stream.draw(tasks.draw);
         if !is_set && let Some(slot) = tasks.find_present(bits) {
             let due = (tasks.verified as f64) < rules.verify * tasks.gets as f64;
-            let verify = due && !shared.expires(slot);
+            let verify = due && !shared.window().expires(slot);
             tasks.verified += u64::from(verify);
             tasks.gets += 1;
             return Command::Get(Pick { slot, verify, ..Pick::default() });
@@ -222,7 +222,7 @@ impl Client {
         }
         tasks.asked = Asked::Set { slot, value_at, overwrites };
         let ticket = self.window_ticket(Verb::Set, slot, 1, due, now, lane);
-        Wish::Ask { lane, op: shared.window_set(slot, number, key_at, value_at), ticket }
+        Wish::Ask { lane, op: shared.window_mut().set(slot, number, key_at, value_at), ticket }
     }
 
     fn ask_gets<'a>(&'a mut self, list: usize, due: Nanos, now: Nanos, shared: &'a mut Shared) -> Wish<'a> {
@@ -235,7 +235,7 @@ impl Client {
                 && let Some(other) = tasks.find_present(stream.draw_sub(issued, 1 + place as u64))
             {
                 pick.slot = other;
-                pick.verify &= !shared.expires(other);
+                pick.verify &= !shared.window().expires(other);
             }
         }
         tasks.collected[list] = std::mem::replace(&mut tasks.picks, picks);
@@ -252,19 +252,21 @@ impl Client {
         let Some(tasks) = self.tasks() else { return Wish::Done };
         let keys = tasks.picks.len();
         let verbose = tasks.rules.verbose;
-        let looks =
-            tasks.picks.iter().any(|pick| pick.verify || (keys > 1 || verbose) && shared.expires(pick.slot));
+        let looks = tasks
+            .picks
+            .iter()
+            .any(|pick| pick.verify || (keys > 1 || verbose) && shared.window().expires(pick.slot));
         let first = tasks.picks[0].slot;
-        shared.begin_keys();
+        shared.window_mut().begin_get();
         for pick in &tasks.picks {
             let object = &tasks.objects[pick.slot as usize];
-            shared.add_window_key(pick.slot, object.number, object.key_at);
+            shared.window_mut().add_key(pick.slot, object.number, object.key_at);
         }
         let mut ticket = self.window_ticket(Verb::Get, first, keys as u16, due, now, lane);
         if looks {
             ticket.answer_use = AnswerUse::Window;
         }
-        Wish::Ask { lane, op: shared.window_get(), ticket }
+        Wish::Ask { lane, op: shared.window().get(), ticket }
     }
 
     fn window_ticket(
@@ -353,23 +355,23 @@ impl Client {
         let is_it = |at: usize| {
             let pick = &tasks.picks[at];
             let object = &tasks.objects[pick.slot as usize];
-            shared.is_window_key(pick.slot, object.number, object.key_at, item.key)
+            shared.window().is_key(pick.slot, object.number, object.key_at, item.key)
         };
         let fresh = |at: &usize| !tasks.picks[*at].found && is_it(*at);
         let Some(at) = (0..count).map(|on| (start + on) % count).find(fresh) else {
             // A value that comes once more was compared; one that was not asked for is wrong.
             let repeats = (0..count).any(is_it);
             tasks.passing = None;
-            shared.window_counts.verify_failed += u64::from(!repeats);
+            shared.window_mut().counts.verify_failed += u64::from(!repeats);
             return false;
         };
         tasks.cursor = at + 1;
         let pick = &mut tasks.picks[at];
-        let size_fits = item.size == u64::from(shared.window_value_bytes(pick.slot));
+        let size_fits = item.size == u64::from(shared.window().value_bytes(pick.slot));
         (pick.found, pick.passed) = (true, 0);
         (pick.right, pick.right_before) = (size_fits, size_fits);
         tasks.passing = Some(at);
-        pick.verify || tasks.rules.verbose && shared.expires(pick.slot)
+        pick.verify || tasks.rules.verbose && shared.window().expires(pick.slot)
     }
 
     /// Some of that item's bytes.
@@ -377,9 +379,9 @@ impl Client {
         let Some(tasks) = self.tasks() else { return };
         let Some(pick) = tasks.passing.and_then(|at| tasks.picks.get_mut(at)) else { return };
         let object = &tasks.objects[pick.slot as usize];
-        let whole = shared.window_value_bytes(pick.slot) as usize;
+        let whole = shared.window().value_bytes(pick.slot) as usize;
         let (from, until) = (pick.passed as usize, pick.passed as usize + bytes.len());
-        let matches = |at: u32| until <= whole && shared.window_text(at, whole)[from..until] == *bytes;
+        let matches = |at: u32| until <= whole && shared.window().text(at, whole)[from..until] == *bytes;
         pick.right = pick.right && matches(object.value_at);
         if !pick.right {
             pick.right_before = pick.right_before && matches(step_back(object.value_at));
@@ -406,7 +408,7 @@ impl Client {
                     tasks.renew(slot, number);
                 }
                 if !is_error {
-                    shared.count_object(slot);
+                    shared.window_mut().count_object(slot);
                 }
             }
             Asked::Get if is_error => {}

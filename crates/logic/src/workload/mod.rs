@@ -11,3 +11,4 @@ pub mod trace;
 pub mod value;
 pub mod verify;
 pub mod window;
+mod window_requests;

@@ -19,7 +19,8 @@ use crate::workload::task::{Asking, Task, TraceCursor, TraceShare, load_spaces};
 use crate::workload::trace::Trace;
 use crate::workload::value::{COUNTER, HEADER_BYTES, HeaderBuffer, PIECES_LIMIT_BYTES, ValueMaker, Version};
 use crate::workload::verify::stale::{RunMark, Witness};
-use crate::workload::window::{EXPIRY_S, Finding, PREFIX_BYTES, WindowCounts, WindowMaker};
+use crate::workload::window::{Finding, WindowCounts, WindowMaker};
+use crate::workload::window_requests::WindowRequests;
 
 /// The longest expiry that memcached takes as a span and not as a date (`protocol.txt`, section "Expiration times").
 const EXPIRY_MAX_S: u64 = 30 * 24 * 60 * 60;
@@ -59,10 +60,8 @@ pub struct Shared {
     /// Which writes are known to be stored.
     pub(crate) witness: Witness,
     buffer: RequestBuffer,
-    window: Option<WindowMaker>,
-    /// What clients with windows counted and found since somebody took it.
-    pub(crate) window_counts: WindowCounts,
-    pub(crate) findings: Vec<Finding>,
+    /// What only clients with windows ask.
+    window: Option<Box<WindowRequests>>,
 }
 
 /// The request that is being made.
@@ -118,14 +117,12 @@ impl Shared {
                 key: [0; KEY_MAX_BYTES],
             },
             window: None,
-            window_counts: WindowCounts::default(),
-            findings: Vec::new(),
         }
     }
 
     /// The same for clients with windows.
     pub fn with_window(mut self, window: Option<WindowMaker>) -> Shared {
-        self.window = window;
+        self.window = window.map(|maker| Box::new(WindowRequests::new(maker)));
         self
     }
 
@@ -137,21 +134,19 @@ impl Shared {
 
     /// What clients with windows counted since the last call.
     pub fn take_window_counts(&mut self) -> WindowCounts {
-        std::mem::take(&mut self.window_counts)
+        self.window.as_mut().map(|window| std::mem::take(&mut window.counts)).unwrap_or_default()
     }
 
     /// What their checks found that failed since the last call, where it is to be told.
     pub fn take_findings(&mut self) -> Vec<Finding> {
-        std::mem::take(&mut self.findings)
+        self.window.as_mut().map(|window| std::mem::take(&mut window.findings)).unwrap_or_default()
     }
 
     /// Counts bytes that were sent or received for a request of a client's window, which has this verb.
     #[inline(never)]
     pub fn count_window_bytes(&mut self, verb: Option<Verb>, bytes: usize) {
-        match verb {
-            Some(Verb::Set) => self.window_counts.set_bytes += bytes as u64,
-            Some(_) => self.window_counts.get_bytes += bytes as u64,
-            None => {}
+        if let Some(window) = &mut self.window {
+            window.count_bytes(verb, bytes);
         }
     }
 
@@ -258,7 +253,7 @@ impl Shared {
     pub fn block(&self) -> &[u8] {
         match &self.window {
             None => self.values.block(),
-            Some(window) => window.table(),
+            Some(window) => window.block(),
         }
     }
 
@@ -589,76 +584,26 @@ impl Shared {
         matches!(self.task, Task::Window { preset: true })
     }
 
-    /// A set of an object by its place in the window, with the key of this number.
-    pub(crate) fn window_set(&mut self, slot: u32, number: u64, key_at: u32, value_at: u32) -> Op<'_> {
-        let window = windows(&self.window);
-        let place = window.slots()[slot as usize];
-        let value_bytes = place.value_bytes as usize;
-        let value =
-            Value { own: &[], shared: window.text(value_at, value_bytes), shared_at: value_at as usize };
-        let key_bytes = usize::from(place.key_bytes);
-        let key = &mut self.buffer.key[..key_bytes];
-        key[..PREFIX_BYTES].copy_from_slice(&window.prefix(number).to_le_bytes());
-        key[PREFIX_BYTES..].copy_from_slice(window.text(key_at, key_bytes - PREFIX_BYTES));
-        let expiry_s = if place.expires { EXPIRY_S.into() } else { 0 };
-        Op { value, expiry_s, ..Op::new(Verb::Set, key) }
+    /// The requests of clients with windows.
+    ///
+    /// # Panics
+    /// When the clients have none.
+    pub(crate) fn window(&self) -> &WindowRequests {
+        let Some(window) = &self.window else {
+            unreachable!("only clients with windows ask for what is in one")
+        };
+        window
     }
 
-    /// Adds the key of an object to the request.
-    pub(crate) fn add_window_key(&mut self, slot: u32, number: u64, key_at: u32) {
-        let window = windows(&self.window);
-        let suffix_bytes = usize::from(window.slots()[slot as usize].key_bytes) - PREFIX_BYTES;
-        let list = &mut self.buffer.list;
-        list.bytes.extend_from_slice(&window.prefix(number).to_le_bytes());
-        list.bytes.extend_from_slice(window.text(key_at, suffix_bytes));
-        list.ends.push(list.bytes.len() as u32);
-    }
-
-    /// A get of the keys that were added.
-    pub(crate) fn window_get(&self) -> Op<'_> {
-        let list = &self.buffer.list;
-        match list.ends.as_slice() {
-            [_] => Op::new(Verb::Get, &list.bytes),
-            ends => Op { keys: Keys::Many { bytes: &list.bytes, ends }, ..Op::new(Verb::Get, &[]) },
-        }
-    }
-
-    /// Whether the server sent the key of this object. A protocol that does not repeat keys sends an empty one.
-    pub(crate) fn is_window_key(&self, slot: u32, number: u64, key_at: u32, sent: &[u8]) -> bool {
-        let window = windows(&self.window);
-        let key_bytes = usize::from(window.slots()[slot as usize].key_bytes);
-        sent.is_empty()
-            || sent.len() == key_bytes
-                && sent[..PREFIX_BYTES] == window.prefix(number).to_le_bytes()
-                && sent[PREFIX_BYTES..] == *window.text(key_at, key_bytes - PREFIX_BYTES)
-    }
-
-    /// The number in front of an object's key, and the rest of the key.
-    pub(crate) fn window_key_parts(&self, slot: u32, number: u64, key_at: u32) -> (u64, Vec<u8>) {
-        let window = windows(&self.window);
-        let suffix_bytes = usize::from(window.slots()[slot as usize].key_bytes) - PREFIX_BYTES;
-        (window.prefix(number), window.text(key_at, suffix_bytes).to_vec())
-    }
-
-    /// Length of an object's value in bytes.
-    pub(crate) fn window_value_bytes(&self, slot: u32) -> u32 {
-        windows(&self.window).slots()[slot as usize].value_bytes
-    }
-
-    /// Bytes of the table of characters.
-    pub(crate) fn window_text(&self, at: u32, len_bytes: usize) -> &[u8] {
-        windows(&self.window).text(at, len_bytes)
-    }
-
-    /// Whether an object is set to expire.
-    pub(crate) fn expires(&self, slot: u32) -> bool {
-        windows(&self.window).slots()[slot as usize].expires
-    }
-
-    /// A set of an object completed.
-    pub(crate) fn count_object(&mut self, slot: u32) {
-        let place = windows(&self.window).slots()[slot as usize];
-        self.window_counts.object_bytes += u64::from(place.value_bytes) + u64::from(place.key_bytes);
+    /// The requests of clients with windows, to make one.
+    ///
+    /// # Panics
+    /// When the clients have none.
+    pub(crate) fn window_mut(&mut self) -> &mut WindowRequests {
+        let Some(window) = &mut self.window else {
+            unreachable!("only clients with windows ask for what is in one")
+        };
+        window
     }
 
     #[inline]
@@ -667,14 +612,6 @@ impl Shared {
             Task::Mix(asking) => asking,
             _ => unreachable!("only a mix draws keys"),
         }
-    }
-}
-
-/// What clients with windows have in common; nobody else asks.
-fn windows(window: &Option<WindowMaker>) -> &WindowMaker {
-    match window {
-        Some(window) => window,
-        None => unreachable!("only clients with windows ask for what is in one"),
     }
 }
 
