@@ -8,7 +8,7 @@
 use crate::arrival::{Passed, estimated_count};
 use crate::protocol::Verb;
 use crate::time::Nanos;
-use crate::workload::request::Shared;
+use crate::workload::request::RequestMaker;
 use crate::workload::sequence::Draws;
 
 /// Draws that the clients of a plan together make at most, at the end of a phase, to count what they did not send: some
@@ -43,7 +43,7 @@ pub fn draws_to_mark(number: u64) -> u64 {
 pub fn tell(
     passed: Passed,
     draws_max: u64,
-    shared: &Shared,
+    maker: &RequestMaker,
     bits: impl Fn(u64) -> u64,
     mut each: impl FnMut(Unsent),
 ) {
@@ -51,15 +51,15 @@ pub fn tell(
     if requests == 0 {
         return;
     }
-    if let Some(verb) = shared.only_verb() {
+    if let Some(verb) = maker.task.only_verb() {
         return each(Unsent { verb, requests, estimated });
     }
     let drawn = (requests - estimated).min(draws_max);
     let (mut counts, mut dealt) = ([0; Verb::COUNT], [0; Verb::COUNT]);
     for nth in 0..drawn {
-        counts[shared.verb(bits(nth)) as usize] += 1;
+        counts[maker.task.verb(bits(nth)) as usize] += 1;
     }
-    shared.deal(requests - drawn, bits(drawn), |verb, requests| dealt[verb as usize] += requests);
+    maker.task.deal(requests - drawn, bits(drawn), |verb, requests| dealt[verb as usize] += requests);
     for verb in Verb::ALL {
         let (counted, estimated) = (counts[verb as usize], dealt[verb as usize]);
         if counted + estimated > 0 {

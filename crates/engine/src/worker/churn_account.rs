@@ -1,9 +1,9 @@
 //! The account of clients that come and go: what each request and reply weighed, beside what all runs measure.
 
-use pummel_logic::connection::inflight::CheckState;
 use pummel_logic::connection::session::{Answer, Stamp};
 use pummel_logic::measure::churn::{Churn, Ended, Reply};
 use pummel_logic::time::NEVER;
+use pummel_logic::workload::request::CheckState;
 use pummel_logic::workload::sequence::Weight;
 
 /// One worker's account.

@@ -27,7 +27,7 @@ use std::io;
 use pummel_logic::plan::Transport;
 use pummel_logic::protocol::{Codec, Fault};
 use pummel_logic::time::{NEVER, Nanos};
-use pummel_logic::workload::request::Shared;
+use pummel_logic::workload::request::RequestMaker;
 
 use crate::backend::{Backend, Close};
 use crate::worker::deadlines::Wheel;
@@ -55,11 +55,11 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         backend: B,
         setup: WorkerSetup,
         limits: WorkerLimits,
-        shared: Shared,
+        maker: RequestMaker,
         reporter: WorkerReporter,
     ) -> Worker<C, B> {
-        let population = Population::staying(shared.has_window());
-        let state = WorkerState::new(setup, limits, shared, reporter, backend.now());
+        let population = Population::staying(maker.has_window());
+        let state = WorkerState::new(setup, limits, maker, reporter, backend.now());
         Worker { backend, population, state }
     }
 
@@ -129,7 +129,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     /// counted.
     pub fn work(&mut self, meeting: &Meeting, begin: Nanos, end: Nanos) -> io::Result<()> {
         self.population.wake_all(&mut self.state);
-        self.state.patience_ns = match (end, self.state.shared.is_load()) {
+        self.state.patience_ns = match (end, self.state.maker.is_load()) {
             (NEVER, true) => self.state.limits.load_patience_ns,
             (NEVER, false) => self.state.limits.patience_ns,
             _ => NEVER,
@@ -156,8 +156,8 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     }
 
     /// The clients, to be told what to do in the next phase, with what they share and where they are measured.
-    pub fn parts(&mut self) -> (&mut [ClientEntry], &mut Shared, &mut WorkerReporter) {
-        (&mut self.state.entries, &mut self.state.shared, &mut self.state.reporter)
+    pub fn parts(&mut self) -> (&mut [ClientEntry], &mut RequestMaker, &mut WorkerReporter) {
+        (&mut self.state.entries, &mut self.state.maker, &mut self.state.reporter)
     }
 
     /// Between phases: connections to servers to which `transport` leads by another one from now on are closed, to be
@@ -180,7 +180,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             state.reporter.add_datagrams(&connection.session.datagram_counts());
             connection.session.carry_by_datagrams(transport == Transport::Udp);
             let (client, lane) = state.owner(slot);
-            state.entries[client].client.handle_closed(lane, true, &mut state.shared);
+            state.entries[client].client.handle_closed(lane, true, &mut state.maker);
         }
         any
     }
@@ -276,7 +276,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             repeated += client.repeated();
             let (reporter, group) = (&mut state.reporter, client.group());
             let draws_max = state.limits.unsent_draws_max;
-            client.count_unsent(over, &mut state.shared, draws_max, |unsent| reporter.unsent(group, unsent));
+            client.count_unsent(over, &mut state.maker, draws_max, |unsent| reporter.unsent(group, unsent));
             dead += client.lost_lanes();
             missing += client.missing();
             skipped += client.skipped();

@@ -1,6 +1,5 @@
 //! Everything that one worker writes down while it works.
 
-use pummel_logic::connection::inflight::CheckState;
 use pummel_logic::connection::session::{Answer, Stamp};
 use pummel_logic::measure::churn::Churn;
 use pummel_logic::measure::interval::Interval;
@@ -12,7 +11,7 @@ use pummel_logic::protocol::{Malformed, Outcome, Verb};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 use pummel_logic::unsent::Unsent;
 use pummel_logic::workload::key::KEY_MAX_BYTES;
-use pummel_logic::workload::request::Shared;
+use pummel_logic::workload::request::{CheckState, RequestMaker};
 use pummel_logic::workload::sequence::Weight;
 use pummel_logic::workload::value::Version;
 use pummel_logic::workload::verify::check::{Check, Verdict};
@@ -695,13 +694,13 @@ impl WorkerReporter {
     }
 
     /// What clients with windows counted and found, on this connection, and what the server said.
-    pub fn window(&mut self, slot: usize, shared: &mut Shared, message: &[u8]) {
-        let counts = shared.take_window_counts();
+    pub fn window(&mut self, slot: usize, maker: &mut RequestMaker, message: &[u8]) {
+        let counts = maker.window_mut().take_counts();
         if let Mode::Record(_) = self.mode {
             self.interval.window.merge(&counts);
         }
         let connection = self.first_connection + slot as u64;
-        for finding in shared.take_findings() {
+        for finding in maker.window_mut().take_findings() {
             self.offer(WorkerMessage::Finding { connection, finding: Box::new(finding) });
         }
         if message.is_empty() {
@@ -722,17 +721,17 @@ impl WorkerReporter {
         key: u64,
         check_state: CheckState,
         size: u64,
-        shared: &Shared,
+        maker: &RequestMaker,
     ) {
-        let check = Check::begin(shared.values(), key, size);
+        let check = Check::begin(maker.values(), key, size);
         self.checks[slot] = Some(Passing { key, check, check_state });
     }
 
     /// Some of its bytes pass.
     #[inline]
-    pub fn check(&mut self, slot: usize, bytes: &[u8], shared: &Shared) {
+    pub fn check(&mut self, slot: usize, bytes: &[u8], maker: &RequestMaker) {
         if let Some(passing) = &mut self.checks[slot] {
-            passing.check.body(shared.values(), bytes);
+            passing.check.body(maker.values(), bytes);
         }
     }
 
@@ -740,11 +739,11 @@ impl WorkerReporter {
     pub fn end_check(
         &mut self,
         slot: usize,
-        shared: &Shared,
+        maker: &RequestMaker,
         is_stale: impl Fn(CheckState, u64, Version) -> bool,
     ) {
         let Some(passing) = self.checks.get_mut(slot).and_then(Option::take) else { return };
-        let verdict = passing.check.end(shared.values());
+        let verdict = passing.check.end(maker.values());
         let verify = &mut self.end.verify;
         verify.checked += 1;
         match verdict {
@@ -755,7 +754,7 @@ impl WorkerReporter {
             Verdict::Short => verify.short += 1,
             Verdict::Bad(damage) => {
                 let mut key = [0; KEY_MAX_BYTES];
-                verify.fail(shared.keys().key(passing.key, &mut key), damage.words());
+                verify.fail(maker.keys().key(passing.key, &mut key), damage.words());
             }
         }
     }
@@ -803,7 +802,8 @@ fn sample_of(answer: &Answer<'_>) -> Sample {
 mod tests {
     use std::sync::mpsc::{Receiver, Sender, channel};
 
-    use pummel_logic::connection::inflight::{AnswerUse, CheckState, Origin, Ticket};
+    use pummel_logic::connection::inflight::{Origin, Ticket};
+    use pummel_logic::workload::request::{AnswerUse, CheckState};
 
     use super::*;
     use crate::worker::messages::{ROWS_WAITING_MAX, Told};

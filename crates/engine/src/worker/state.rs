@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pummel_logic::client::{Client, Lane};
 use pummel_logic::protocol::{Codec, Fault};
 use pummel_logic::time::{NEVER, Nanos};
-use pummel_logic::workload::request::Shared;
+use pummel_logic::workload::request::RequestMaker;
 
 use crate::backend::{Backend, Close, ConnId};
 use crate::resolve::Server;
@@ -61,7 +61,7 @@ pub struct WorkerState<C> {
     pub servers: Arc<[Server]>,
     /// Where each connection goes.
     pub endpoints: Vec<Endpoint>,
-    pub shared: Shared,
+    pub maker: RequestMaker,
     pub reporter: WorkerReporter,
     /// When clients want to be woken. An entry is checked against the client's own due time, so that one that outlives
     /// its client wakes none.
@@ -103,7 +103,7 @@ impl<C: Codec> WorkerState<C> {
     pub fn new(
         setup: WorkerSetup,
         limits: WorkerLimits,
-        shared: Shared,
+        maker: RequestMaker,
         reporter: WorkerReporter,
         now: Nanos,
     ) -> WorkerState<C> {
@@ -120,7 +120,7 @@ impl<C: Codec> WorkerState<C> {
                 .collect(),
             lanes,
             endpoints,
-            shared,
+            maker,
             reporter,
             due: BinaryHeap::with_capacity(clients.len()),
             woken: Vec::with_capacity(clients.len()),
@@ -236,7 +236,7 @@ impl<C: Codec> WorkerState<C> {
         self.congested -= usize::from(std::mem::take(&mut connection.congested));
         let client = &mut self.entries[connection.client as usize].client;
         let mut replies =
-            Replies::<A>::new(slot, connection.lane, client, &mut self.shared, &mut self.reporter);
+            Replies::<A>::new(slot, connection.lane, client, &mut self.maker, &mut self.reporter);
         match cause {
             CloseCause::Closed(fault) => connection.session.handle_closed(fault, now, &mut replies),
             CloseCause::TimedOut => {
@@ -251,14 +251,14 @@ impl<C: Codec> WorkerState<C> {
         let connection = &mut self.connections[slot];
         let client = &mut self.entries[connection.client as usize].client;
         let mut replies =
-            Replies::<A>::new(slot, connection.lane, client, &mut self.shared, &mut self.reporter);
+            Replies::<A>::new(slot, connection.lane, client, &mut self.maker, &mut self.reporter);
         connection.session.handle_overdue(self.limits.timeout_ns, now, &mut replies);
     }
 
     /// A lane is not open any more; `again`: its client may open it again.
     pub fn close_lane(&mut self, slot: usize, again: bool) {
         let (client, lane) = self.owner(slot);
-        self.entries[client].client.handle_closed(lane, again, &mut self.shared);
+        self.entries[client].client.handle_closed(lane, again, &mut self.maker);
         if !again {
             self.lanes_lost += 1;
             self.reporter.gone();

@@ -3,11 +3,11 @@
 use super::next::FollowUp;
 use super::{Client, Lane};
 use crate::connection::answer::{Answer, Item};
-use crate::connection::inflight::{CheckState, Origin, Ticket};
+use crate::connection::inflight::{Origin, Ticket};
 use crate::protocol::{Fault, Outcome, Verb};
 use crate::time::Nanos;
 use crate::workload::key::Space;
-use crate::workload::request::Shared;
+use crate::workload::request::{CheckState, RequestMaker};
 use crate::workload::value::Version;
 use crate::workload::verify::stale::RecordPlace;
 
@@ -19,21 +19,21 @@ impl Client {
         lane: Lane,
         ticket: &Ticket,
         item: &Item<'_>,
-        shared: &mut Shared,
+        maker: &mut RequestMaker,
     ) -> Option<u64> {
         let socket = self.socket_mut(lane);
         socket.cas = item.cas;
         if ticket.keys == 1 {
-            return shared.is_key(ticket.key, item.key).then_some(ticket.key);
+            return maker.is_key(ticket.key, item.key).then_some(ticket.key);
         }
-        let (first, end) = (socket.cursor, places_of(ticket, shared));
+        let (first, end) = (socket.cursor, places_of(ticket, maker));
         let passed_over = socket.missed.len();
         for place in first..end {
-            let key = self.read_key(ticket.index, u64::from(place), shared);
-            if ticket.origin == Origin::Part && shared.lane_of(0, key) != lane {
+            let key = self.read_key(ticket.index, u64::from(place), maker);
+            if ticket.origin == Origin::Part && maker.lane_of(0, key) != lane {
                 continue;
             }
-            if shared.is_key(key, item.key) {
+            if maker.is_key(key, item.key) {
                 self.socket_mut(lane).cursor = place + 1;
                 return Some(key);
             }
@@ -42,7 +42,7 @@ impl Client {
         }
         let socket = self.socket_mut(lane);
         socket.cursor = end;
-        let late = socket.missed[..passed_over].iter().position(|&key| shared.is_key(key, item.key))?;
+        let late = socket.missed[..passed_over].iter().position(|&key| maker.is_key(key, item.key))?;
         Some(socket.missed.remove(late))
     }
 
@@ -54,19 +54,23 @@ impl Client {
         check_state: CheckState,
         key: u64,
         version: Version,
-        shared: &Shared,
+        maker: &RequestMaker,
     ) -> bool {
         let CheckState::Read(mark) = check_state else { return false };
-        shared.witness.is_stale(RecordPlace { server: self.socket(lane).server, index: key }, version, mark)
+        maker.checks.witness.is_stale(
+            RecordPlace { server: self.socket(lane).server, index: key },
+            version,
+            mark,
+        )
     }
 
     /// A request ended: its slot is free, and what follows from its answer is remembered. Not for parts of a request,
     /// which [`Client::handle_part`] takes.
     #[inline]
-    pub fn handle_answer(&mut self, lane: Lane, answer: &Answer<'_>, shared: &mut Shared) {
+    pub fn handle_answer(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
         self.slots.free(answer.arrived);
         if self.has_window() {
-            return self.handle_window_answer(lane, &{ *answer }, shared);
+            return self.handle_window_answer(lane, &{ *answer }, maker);
         }
         let ticket = answer.ticket;
         let is_plain = match answer.outcome {
@@ -75,16 +79,16 @@ impl Client {
             _ => false,
         };
         if !is_plain {
-            self.follow_answer(lane, &{ *answer }, shared);
+            self.follow_answer(lane, &{ *answer }, maker);
         }
     }
 
     /// What follows from an answer.
     #[inline(never)]
-    pub(super) fn follow_answer(&mut self, lane: Lane, answer: &Answer<'_>, shared: &mut Shared) {
+    pub(super) fn follow_answer(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
         let ticket = answer.ticket;
         if let CheckState::Write(version) = ticket.check_state {
-            self.settle(lane, version, answer, shared);
+            self.settle(lane, version, answer, maker);
         }
         if self.repeats.left > 0 && ticket.verb == Verb::Set && answer.outcome == LOST {
             self.repeats.left -= 1;
@@ -95,30 +99,36 @@ impl Client {
         if ticket.origin == Origin::BeforeCas {
             self.follow_cas(lane, answer);
         } else if ticket.verb.reads() {
-            self.follow_read(lane, answer, shared);
+            self.follow_read(lane, answer, maker);
         }
         self.end_reply(lane);
     }
 
     /// What becomes of the versions of a write, of which this is the first: one for each of its keys.
-    pub(super) fn settle(&mut self, lane: Lane, first: Version, answer: &Answer<'_>, shared: &mut Shared) {
+    pub(super) fn settle(
+        &mut self,
+        lane: Lane,
+        first: Version,
+        answer: &Answer<'_>,
+        maker: &mut RequestMaker,
+    ) {
         let Some(mut writer) = self.writer.take() else { return };
         let ticket = answer.ticket;
         let server = self.socket(lane).server;
         let mut version = first;
-        let places = if ticket.keys == 1 { 1 } else { places_of(ticket, shared) };
+        let places = if ticket.keys == 1 { 1 } else { places_of(ticket, maker) };
         for place in 0..places {
             let index = match place {
                 // The first key of a part may be any of the whole.
                 0 if ticket.keys == 1 || ticket.origin != Origin::Part => ticket.key,
-                _ => self.record(ticket.index, u64::from(place), Space::Plain, shared),
+                _ => self.record(ticket.index, u64::from(place), Space::Plain, maker),
             };
-            if ticket.origin == Origin::Part && shared.lane_of(0, index) != lane {
+            if ticket.origin == Origin::Part && maker.lane_of(0, index) != lane {
                 continue;
             }
             let spot = RecordPlace { server, index };
             match answer.outcome {
-                Outcome::Stored => shared.witness.handle_stored(&mut writer, spot, version),
+                Outcome::Stored => maker.checks.witness.handle_stored(&mut writer, spot, version),
                 Outcome::NotStored | Outcome::Exists | Outcome::NotFound => writer.handle_not_stored(version),
                 _ => writer.handle_lost(version),
             }
@@ -145,16 +155,16 @@ impl Client {
     }
 
     /// A read was answered that is not for a cas.
-    pub(super) fn follow_read(&mut self, lane: Lane, answer: &Answer<'_>, shared: &mut Shared) {
+    pub(super) fn follow_read(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
         if answer.outcome == Outcome::Win {
             let (key, index) = (answer.ticket.key, answer.ticket.index);
-            let due = answer.read.saturating_add(shared.read_through().unwrap_or(0));
+            let due = answer.read.saturating_add(maker.task.read_through().unwrap_or(0));
             return self.follow(
-                FollowUp { lane, due, verb: shared.store_verb(key), key, cas: 0, index },
+                FollowUp { lane, due, verb: maker.store_verb(key), key, cas: 0, index },
                 answer.read,
             );
         }
-        self.read_through(lane, answer, shared);
+        self.read_through(lane, answer, maker);
     }
 
     /// A reply has passed.
@@ -172,17 +182,17 @@ impl Client {
         self.follow_ups.insert(place, follow);
     }
 
-    pub(super) fn read_through(&mut self, lane: Lane, answer: &Answer<'_>, shared: &mut Shared) {
-        let Some(delay) = shared.read_through() else { return };
+    pub(super) fn read_through(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
+        let Some(delay) = maker.task.read_through() else { return };
         let ticket = answer.ticket;
         if !matches!(answer.outcome, Outcome::Hit | Outcome::Miss) {
             return;
         }
         let mut missed = std::mem::take(&mut self.socket_mut(lane).missed);
         if ticket.keys > 1 {
-            for place in self.socket(lane).cursor..places_of(ticket, shared) {
-                let key = self.read_key(ticket.index, u64::from(place), shared);
-                if ticket.origin != Origin::Part || shared.lane_of(0, key) == lane {
+            for place in self.socket(lane).cursor..places_of(ticket, maker) {
+                let key = self.read_key(ticket.index, u64::from(place), maker);
+                if ticket.origin != Origin::Part || maker.lane_of(0, key) == lane {
                     missed.push(key);
                 }
             }
@@ -191,10 +201,7 @@ impl Client {
         }
         let (due, index) = (answer.read.saturating_add(delay), ticket.index);
         for &key in &missed {
-            self.follow(
-                FollowUp { lane, due, verb: shared.store_verb(key), key, cas: 0, index },
-                answer.read,
-            );
+            self.follow(FollowUp { lane, due, verb: maker.store_verb(key), key, cas: 0, index }, answer.read);
         }
         self.socket_mut(lane).missed = missed;
     }
@@ -205,6 +212,6 @@ const LOST: Outcome = Outcome::Error(Fault::Timeout);
 
 /// How many keys the request has that this ticket is for, or for a part of.
 #[inline]
-fn places_of(ticket: &Ticket, shared: &Shared) -> u16 {
-    if ticket.origin == Origin::Part { shared.keys_of(ticket.verb) } else { ticket.keys }
+fn places_of(ticket: &Ticket, maker: &RequestMaker) -> u16 {
+    if ticket.origin == Origin::Part { maker.task.keys_of(ticket.verb) } else { ticket.keys }
 }

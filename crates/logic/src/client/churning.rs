@@ -3,10 +3,10 @@
 use super::lane_socket::LaneState;
 use super::{Client, Wish};
 use crate::arrival::{Passed, Schedule};
-use crate::connection::inflight::{AnswerUse, CheckState, Origin, Ticket};
+use crate::connection::inflight::{Origin, Ticket};
 use crate::time::Nanos;
 use crate::unsent::{self, Unsent};
-use crate::workload::request::Shared;
+use crate::workload::request::{AnswerUse, CheckState, RequestMaker};
 
 impl Client {
     /// Another client takes this one's place, which has nothing outstanding and no open lane: number `number`, at server
@@ -32,10 +32,10 @@ impl Client {
     }
 
     /// The requests of its assignment that it has not asked, by verb; at most `draws_max` verbs are drawn.
-    pub fn tell_rest(&self, shared: &Shared, draws_max: u64, unsent: impl FnMut(Unsent)) {
+    pub fn tell_rest(&self, maker: &RequestMaker, draws_max: u64, unsent: impl FnMut(Unsent)) {
         let rest = Passed::exactly(self.assignment.requests.saturating_sub(self.issued));
         let (op, first) = (&self.draws.op, self.issued);
-        unsent::tell(rest, draws_max, shared, |place| op.draw(first + place), unsent);
+        unsent::tell(rest, draws_max, maker, |place| op.draw(first + place), unsent);
     }
 
     /// Whether it is told when its requests are due.
@@ -50,14 +50,14 @@ impl Client {
         index: u64,
         due: Nanos,
         ready: Nanos,
-        shared: &'a mut Shared,
+        maker: &'a mut RequestMaker,
     ) -> Wish<'a> {
         self.slots.take();
-        let (step, gap_ns) = shared.step();
+        let (step, gap_ns) = maker.task.step();
         if let Some(schedule) = &mut self.schedule {
             schedule.put_off(gap_ns);
         }
-        let op = shared.ask_step(step);
+        let op = maker.ask_step(step);
         let ticket = Ticket {
             due,
             ready,

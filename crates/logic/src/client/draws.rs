@@ -1,8 +1,8 @@
 //! The random draws of one client in one phase, one stream for each purpose.
 
-use crate::connection::inflight::{AnswerUse, CheckState, Ticket};
+use crate::connection::inflight::Ticket;
 use crate::rng::{Place, Stream, Use};
-use crate::workload::request::Shared;
+use crate::workload::request::{AnswerUse, CheckState, RequestMaker};
 
 /// Draws of one client in one phase.
 #[derive(Clone, Copy, Debug)]
@@ -28,12 +28,12 @@ impl Draws {
 
     /// Decides what is to be done with the answer to a read.
     #[inline(always)]
-    pub(super) fn care_for(&self, ticket: &mut Ticket, shared: &Shared) {
-        if shared.reads_items(ticket.keys) {
-            ticket.answer_use = shared.answer_use(ticket.keys, self.verify.draw(ticket.index));
+    pub(super) fn care_for(&self, ticket: &mut Ticket, maker: &RequestMaker) {
+        if maker.checks.reads_items(ticket.keys) {
+            ticket.answer_use = maker.answer_use(ticket.keys, self.verify.draw(ticket.index));
         }
         if ticket.answer_use == AnswerUse::Verify {
-            ticket.check_state = CheckState::Read(shared.witness.mark());
+            ticket.check_state = CheckState::Read(maker.checks.witness.mark());
         }
     }
 }

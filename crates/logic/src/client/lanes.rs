@@ -10,11 +10,11 @@ use super::next::{Next, Request};
 use super::split::{Many, Split, Whole};
 use super::{Client, Lane, Wish};
 use crate::connection::answer::{Answer, Stamp};
-use crate::connection::inflight::{AnswerUse, CheckState, Origin, Ticket};
+use crate::connection::inflight::{Origin, Ticket};
 use crate::protocol::{Outcome, Verb};
 use crate::time::{NEVER, Nanos};
 use crate::workload::key::Space;
-use crate::workload::request::Shared;
+use crate::workload::request::{AnswerUse, CheckState, RequestMaker};
 
 /// Whether a request can go where it has to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,13 +60,13 @@ impl Client {
         lane: Lane,
         part: &Answer<'_>,
         message: &[u8],
-        shared: &mut Shared,
+        maker: &mut RequestMaker,
     ) -> Option<Whole> {
         if let CheckState::Write(version) = part.ticket.check_state {
-            self.settle(lane, version, part, shared);
+            self.settle(lane, version, part, maker);
         }
         if part.ticket.verb.reads() {
-            self.follow_read(lane, part, shared);
+            self.follow_read(lane, part, maker);
         }
         self.end_reply(lane);
         let splits = &mut self.many_mut().splits;
@@ -90,12 +90,12 @@ impl Client {
     }
 
     /// What a client with several lanes wants.
-    pub(super) fn poll_lanes<'a>(&'a mut self, now: Nanos, shared: &'a mut Shared) -> Wish<'a> {
+    pub(super) fn poll_lanes<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Wish<'a> {
         if self.has_window() {
-            return self.poll_window(now, shared);
+            return self.poll_window(now, maker);
         }
         if self.is_splitting() {
-            return self.ask_part(shared);
+            return self.ask_part(maker);
         }
         if now < self.assignment.end && !self.stopped {
             let closed = self.sockets().position(|socket| socket.state == LaneState::Closed);
@@ -120,10 +120,10 @@ impl Client {
                 }
                 Passage::Open(opened) => {
                     self.follow_ups.pop_front();
-                    self.ask(follow.request(), follow.due, ready.max(opened), shared).over(follow.lane)
+                    self.ask(follow.request(), follow.due, ready.max(opened), maker).over(follow.lane)
                 }
             },
-            Next::Arrival { due, ready } => self.poll_arrival(due, ready, now, shared),
+            Next::Arrival { due, ready } => self.poll_arrival(due, ready, now, maker),
         }
     }
 
@@ -133,11 +133,11 @@ impl Client {
         due: Nanos,
         ready: Nanos,
         now: Nanos,
-        shared: &'a mut Shared,
+        maker: &'a mut RequestMaker,
     ) -> Wish<'a> {
         let (index, pieces) = (self.issued, self.pieces);
-        let request = self.draw(index, shared);
-        let (lane, passage) = self.find_way(&request, now, shared);
+        let request = self.draw(index, maker);
+        let (lane, passage) = self.find_way(&request, now, maker);
         let Passage::Open(opened) = passage else {
             // It is drawn again, or was never drawn.
             self.pieces = pieces;
@@ -145,7 +145,7 @@ impl Client {
             return match (passage, &self.schedule) {
                 (Passage::Never, Some(_)) => {
                     self.step();
-                    Wish::Unsent(shared.verb(self.draws.op.draw(index)))
+                    Wish::Unsent(maker.task.verb(self.draws.op.draw(index)))
                 }
                 (Passage::Never, None) if self.slots.outstanding == 0 => Wish::Done,
                 (Passage::Never, None) => Wish::Wait(NEVER),
@@ -156,9 +156,9 @@ impl Client {
         let ready = ready.max(opened);
         if self.is_splitting() {
             self.split(&request, due, ready);
-            return self.ask_part(shared);
+            return self.ask_part(maker);
         }
-        self.ask(request, due, ready, shared).over(lane)
+        self.ask(request, due, ready, maker).over(lane)
     }
 
     /// Goes on to the next request of the schedule.
@@ -170,20 +170,20 @@ impl Client {
     }
 
     /// Which lane a request takes, and whether it is there. Where it takes several, `unasked` has them afterwards.
-    fn find_way(&mut self, request: &Request, now: Nanos, shared: &mut Shared) -> (Lane, Passage) {
-        let keys = if request.origin == Origin::Arrival { shared.keys_of(request.verb) } else { 1 };
-        if keys == 1 || !shared.owns_keys() {
-            let turn = self.turn_of(request.index, shared);
-            let lane = shared.lane_of(turn, request.key);
+    fn find_way(&mut self, request: &Request, now: Nanos, maker: &mut RequestMaker) -> (Lane, Passage) {
+        let keys = if request.origin == Origin::Arrival { maker.task.keys_of(request.verb) } else { 1 };
+        if keys == 1 || !maker.routing.owns_keys() {
+            let turn = self.turn_of(request.index, maker);
+            let lane = maker.lane_of(turn, request.key);
             return (lane, self.passage(lane, now));
         }
         let mut ways = std::mem::take(&mut self.many_mut().unasked);
         for place in 0..keys {
             let key = match request.verb.reads() {
-                true => self.read_key(request.index, u64::from(place), shared),
-                false => self.record(request.index, u64::from(place), Space::Plain, shared),
+                true => self.read_key(request.index, u64::from(place), maker),
+                false => self.record(request.index, u64::from(place), Space::Plain, maker),
             };
-            ways.push((shared.lane_of(0, key), key));
+            ways.push((maker.lane_of(0, key), key));
         }
         ways.sort_by_key(|&(lane, _)| lane);
         let passage = ways
@@ -199,11 +199,11 @@ impl Client {
     }
 
     /// Which turn it is, where lanes take turns.
-    fn turn_of(&self, index: u64, shared: &Shared) -> u64 {
-        if shared.is_load() {
-            return shared.load_number(index, self.number);
+    fn turn_of(&self, index: u64, maker: &RequestMaker) -> u64 {
+        if maker.is_load() {
+            return maker.routing.load_number(index, self.number);
         }
-        match shared.verb(self.draws.op.draw(index)) {
+        match maker.task.verb(self.draws.op.draw(index)) {
             // What one key is made of has to come together on one server.
             Verb::Append | Verb::Prepend => self.number + self.pieces.turn,
             _ => self.number + index,
@@ -240,7 +240,7 @@ impl Client {
     }
 
     /// Asks the next part of the newest split.
-    fn ask_part<'a>(&mut self, shared: &'a mut Shared) -> Wish<'a> {
+    fn ask_part<'a>(&mut self, maker: &'a mut RequestMaker) -> Wish<'a> {
         let many = self.many_mut();
         let Some(split) = many.splits.back() else { unreachable!("what is asked in parts was begun") };
         let whole = split.whole.ticket;
@@ -249,18 +249,18 @@ impl Client {
         let keys: Vec<u64> = many.unasked.drain(..len).map(|(_, key)| key).collect();
         let mut ticket = Ticket { key, origin: Origin::Part, keys: len as u16, ..whole };
         if !ticket.verb.reads() {
-            shared.begin_keys();
-            keys.iter().for_each(|&key| self.add_pair(key, &mut ticket.check_state, shared));
-            return Wish::Ask { lane, op: shared.write_many(), ticket };
+            maker.begin_keys();
+            keys.iter().for_each(|&key| self.add_pair(key, &mut ticket.check_state, maker));
+            return Wish::Ask { lane, op: maker.write_many(), ticket };
         }
-        self.draws.care_for(&mut ticket, shared);
-        let expiry_bits = self.expiry_bits(ticket.verb, ticket.index, shared);
+        self.draws.care_for(&mut ticket, maker);
+        let expiry_bits = self.expiry_bits(ticket.verb, ticket.index, maker);
         if len == 1 {
-            return Wish::Ask { lane, op: shared.read_one(ticket.verb, key, expiry_bits), ticket };
+            return Wish::Ask { lane, op: maker.read_one(ticket.verb, key, expiry_bits), ticket };
         }
-        shared.begin_keys();
-        keys.iter().for_each(|&key| shared.add_key(key));
-        Wish::Ask { lane, op: shared.read_many(ticket.verb, expiry_bits), ticket }
+        maker.begin_keys();
+        keys.iter().for_each(|&key| maker.add_key(key));
+        Wish::Ask { lane, op: maker.read_many(ticket.verb, expiry_bits), ticket }
     }
 
     /// Whether a request can go over this lane.

@@ -28,13 +28,13 @@ pub use self::split::Whole;
 pub use self::wish::{PhaseAssignment, Wish};
 use crate::arrival::{Passed, Schedule};
 pub use crate::client::route::Lane;
-use crate::connection::inflight::{AnswerUse, CheckState, Origin, Ticket};
+use crate::connection::inflight::{Origin, Ticket};
 use crate::plan::Late;
 use crate::protocol::Op;
 use crate::rng::Place;
 use crate::time::{MILLISECOND, NEVER, Nanos};
 use crate::unsent::{self, Unsent};
-use crate::workload::request::Shared;
+use crate::workload::request::{AnswerUse, CheckState, RequestMaker};
 use crate::workload::verify::stale::Writer;
 
 /// A client that leaves out late requests does so when it is later than this, and up to what was due so long ago.
@@ -145,14 +145,14 @@ impl Client {
     /// The next request, if it is a read of one key that is due now and nothing else comes into question; otherwise
     /// [`Client::poll`] knows what does. Most requests are of this kind, and are had sooner like this.
     #[inline(always)]
-    pub fn poll_read<'a>(&mut self, now: Nanos, shared: &'a mut Shared) -> Option<(Op<'a>, Ticket)> {
+    pub fn poll_read<'a>(&mut self, now: Nanos, maker: &'a mut RequestMaker) -> Option<(Op<'a>, Ticket)> {
         if self.many.is_some() {
             return None;
         }
         let (due, ready) = self.plain_arrival(now)?;
         let index = self.issued;
-        let verb = shared.verb_of_one(self.draws.op.draw(index))?;
-        let key = self.read_key(index, 0, shared);
+        let verb = maker.task.verb_of_one(self.draws.op.draw(index))?;
+        let key = self.read_key(index, 0, maker);
         self.issued += 1;
         if let Some(schedule) = &mut self.schedule {
             schedule.next();
@@ -160,21 +160,21 @@ impl Client {
         self.slots.take();
         let (check_state, origin, answer_use) = (CheckState::None, Origin::Arrival, AnswerUse::None);
         let mut ticket = Ticket { due, ready, index, key, check_state, verb, origin, answer_use, keys: 1 };
-        self.draws.care_for(&mut ticket, shared);
-        let expiry_bits = self.expiry_bits(verb, index, shared);
-        Some((shared.read_made(verb, key, expiry_bits), ticket))
+        self.draws.care_for(&mut ticket, maker);
+        let expiry_bits = self.expiry_bits(verb, index, maker);
+        Some((maker.read_made(verb, key, expiry_bits), ticket))
     }
 
     /// Says what the client wants now. To be called again until it wants to wait or is done.
-    pub fn poll<'a>(&'a mut self, now: Nanos, shared: &'a mut Shared) -> Wish<'a> {
+    pub fn poll<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Wish<'a> {
         if self.many.is_some() {
-            return self.poll_lanes(now, shared);
+            return self.poll_lanes(now, maker);
         }
-        if shared.is_exhausted() {
+        if maker.task.is_exhausted() {
             self.assignment.requests = self.assignment.requests.min(self.issued);
         }
         if let Some((due, ready)) = self.plain_arrival(now) {
-            return self.arrive(due, ready, shared);
+            return self.arrive(due, ready, maker);
         }
         match self.next(now) {
             Next::Open => {
@@ -185,26 +185,26 @@ impl Client {
             Next::Done => Wish::Done,
             Next::FollowUp { follow, ready } => {
                 self.follow_ups.pop_front();
-                self.ask(follow.request(), follow.due, ready, shared)
+                self.ask(follow.request(), follow.due, ready, maker)
             }
-            Next::Arrival { due, ready } if self.has_policy => self.arrive_by_policy(now, due, ready, shared),
-            Next::Arrival { due, ready } => self.arrive(due, ready, shared),
+            Next::Arrival { due, ready } if self.has_policy => self.arrive_by_policy(now, due, ready, maker),
+            Next::Arrival { due, ready } => self.arrive(due, ready, maker),
         }
     }
 
     /// Asks the next request of the schedule.
     #[inline(always)]
-    fn arrive<'a>(&'a mut self, due: Nanos, ready: Nanos, shared: &'a mut Shared) -> Wish<'a> {
+    fn arrive<'a>(&'a mut self, due: Nanos, ready: Nanos, maker: &'a mut RequestMaker) -> Wish<'a> {
         let index = self.issued;
         self.issued += 1;
         if let Some(schedule) = &mut self.schedule {
             schedule.next();
         }
-        if shared.is_sequence() {
-            return self.ask_step(index, due, ready, shared);
+        if maker.task.is_sequence() {
+            return self.ask_step(index, due, ready, maker);
         }
-        let request = self.draw(index, shared);
-        self.ask(request, due, ready, shared)
+        let request = self.draw(index, maker);
+        self.ask(request, due, ready, maker)
     }
 
     /// The lane is open since `at`.
@@ -225,8 +225,8 @@ impl Client {
     }
 
     /// The lane is closed; `again`: it may be opened again.
-    pub fn handle_closed(&mut self, lane: Lane, again: bool, shared: &mut Shared) {
-        shared.witness.clear();
+    pub fn handle_closed(&mut self, lane: Lane, again: bool, maker: &mut RequestMaker) {
+        maker.checks.witness.clear();
         let socket = self.socket_mut(lane);
         let was_open = matches!(socket.state, LaneState::Open(_));
         socket.down = socket.state == LaneState::Opening;
@@ -259,7 +259,7 @@ impl Client {
         now: Nanos,
         due: Nanos,
         ready: Nanos,
-        shared: &'a mut Shared,
+        maker: &'a mut RequestMaker,
     ) -> Wish<'a> {
         let index = self.issued;
         self.issued += 1;
@@ -271,8 +271,8 @@ impl Client {
         if self.assignment.late == Late::Skipped && is_last_slot {
             self.skip(now);
         }
-        let request = self.draw(index, shared);
-        self.ask(request, due, ready, shared)
+        let request = self.draw(index, maker);
+        self.ask(request, due, ready, maker)
     }
 
     /// Leaves out what is late (mutilate's rule), of what is due in this phase.
@@ -344,7 +344,7 @@ impl Client {
     pub fn count_unsent(
         &mut self,
         now: Nanos,
-        shared: &mut Shared,
+        maker: &mut RequestMaker,
         draws_max: u64,
         mut unsent: impl FnMut(Unsent),
     ) {
@@ -354,15 +354,15 @@ impl Client {
         let until = self.assignment.end.min(now);
         let left = self.assignment.requests.saturating_sub(self.issued);
         // Requests of a schedule beyond the last row of a trace are none.
-        let left = shared.rows_left().map_or(left, |rows| left.min(rows));
+        let left = maker.task.rows_left().map_or(left, |rows| left.min(rows));
         let passed = match &mut self.schedule {
             Some(schedule) => schedule.pass(until.saturating_sub(self.assignment.begin), left, draws_max),
             // In closed loop a request is due when its slot is freed; it is not sent when the lane is lost.
             None => Passed::exactly(self.slots.count_free_since_before(until).min(left)),
         };
         let (op, first) = (&self.draws.op, self.issued);
-        unsent::tell(passed, draws_max, shared, |place| op.draw(first + place), &mut unsent);
-        shared.pass_rows(passed.requests);
+        unsent::tell(passed, draws_max, maker, |place| op.draw(first + place), &mut unsent);
+        maker.task.pass_rows(passed.requests);
         self.issued += passed.requests;
         for follow in self.follow_ups.drain(..).take_while(|follow| follow.due < until) {
             unsent(Unsent { verb: follow.verb, requests: 1, estimated: 0 });

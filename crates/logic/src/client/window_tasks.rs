@@ -3,7 +3,7 @@
 use crate::plan::Replication;
 use crate::rng::below;
 use crate::time::Nanos;
-use crate::workload::request::Shared;
+use crate::workload::request::RequestMaker;
 use crate::workload::window::{Finding, Flaw, Slot, WindowMaker, judge_expiry, step};
 
 /// Sets with a smaller weight are none.
@@ -245,25 +245,25 @@ impl Tasks {
 
 impl Tasks {
     /// What became of one get.
-    pub(super) fn judge(&self, pick: &Pick, read: Nanos, shared: &mut Shared) {
+    pub(super) fn judge(&self, pick: &Pick, read: Nanos, maker: &mut RequestMaker) {
         let object = &self.objects[pick.slot as usize];
         let flaw = if pick.verify {
-            shared.window_mut().counts.verified += u64::from(pick.found);
+            maker.window_mut().counts.verified += u64::from(pick.found);
             // Where servers replicate, one that is behind has the value of before.
             let may_lag = self.rules.replication.is_some() && object.overwritten;
             match pick.found {
                 false => Some(Flaw::Missing),
-                true if pick.right && pick.passed == shared.window().value_bytes(pick.slot) => None,
+                true if pick.right && pick.passed == maker.window().value_bytes(pick.slot) => None,
                 true if may_lag && pick.right_before => None,
                 true => Some(Flaw::Differs),
             }
-        } else if shared.window().expires(pick.slot) {
+        } else if maker.window().expires(pick.slot) {
             judge_expiry(pick.found, object.set_at, read)
         } else {
             None
         };
         let Some(flaw) = flaw else { return };
-        let counts = &mut shared.window_mut().counts;
+        let counts = &mut maker.window_mut().counts;
         match flaw {
             Flaw::Differs => counts.verify_failed += 1,
             Flaw::Missing => counts.verify_misses += 1,
@@ -271,15 +271,15 @@ impl Tasks {
             Flaw::Vanished => counts.unexpired_unget += 1,
         }
         if self.rules.verbose {
-            let (prefix, suffix) = shared.window().key_parts(pick.slot, object.number, object.key_at);
+            let (prefix, suffix) = maker.window().key_parts(pick.slot, object.number, object.key_at);
             let expected = match flaw {
                 Flaw::Expired => Vec::new(),
                 _ => {
-                    let whole = shared.window().value_bytes(pick.slot) as usize;
-                    shared.window().text(object.value_at, whole).to_vec()
+                    let whole = maker.window().value_bytes(pick.slot) as usize;
+                    maker.window().text(object.value_at, whole).to_vec()
                 }
             };
-            shared.window_mut().findings.push(Finding {
+            maker.window_mut().findings.push(Finding {
                 flaw,
                 prefix,
                 suffix,

@@ -8,11 +8,11 @@ use super::lane_socket::LaneState;
 use super::window_tasks::{Asked, Command, LEAST_WEIGHT, Lanes, Pick, State, Tasks};
 use super::{Client, Lane, Wish};
 use crate::connection::answer::{Answer, Item};
-use crate::connection::inflight::{AnswerUse, CheckState, Origin, Ticket};
+use crate::connection::inflight::{Origin, Ticket};
 use crate::protocol::{Outcome, Verb};
 use crate::rng::below;
 use crate::time::{NEVER, Nanos, SECOND};
-use crate::workload::request::Shared;
+use crate::workload::request::{AnswerUse, CheckState, RequestMaker};
 use crate::workload::window::{WindowMaker, step, step_back};
 
 /// How long a lane of replicated servers stays away before it is tried again, and between two attempts; without
@@ -87,7 +87,7 @@ impl Client {
     }
 
     /// What a client with a window wants.
-    pub(super) fn poll_window<'a>(&'a mut self, now: Nanos, shared: &'a mut Shared) -> Wish<'a> {
+    pub(super) fn poll_window<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Wish<'a> {
         let Some(lanes) = self.tasks().map(|tasks| tasks.lanes) else { return Wish::Done };
         let over = now >= self.assignment.end || self.stopped;
         let cut_off = self.is_cut_off();
@@ -113,17 +113,17 @@ impl Client {
         if !self.has_way() {
             return Wish::Wait(self.assignment.end);
         }
-        self.poll_command(now, shared)
+        self.poll_command(now, maker)
     }
 
     /// Chooses what is done next until there is something to ask.
-    fn poll_command<'a>(&'a mut self, now: Nanos, shared: &'a mut Shared) -> Wish<'a> {
+    fn poll_command<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Wish<'a> {
         loop {
             if self.issued >= self.assignment.requests {
                 let Some(tasks) = self.tasks() else { return Wish::Done };
                 let rest = tasks.collected.iter().position(|list| !list.is_empty());
                 return match rest {
-                    Some(list) => self.ask_gets(list, self.slots.since(), now, shared),
+                    Some(list) => self.ask_gets(list, self.slots.since(), now, maker),
                     None => Wish::Done,
                 };
             }
@@ -139,16 +139,16 @@ impl Client {
             if let Some(schedule) = &mut self.schedule {
                 schedule.next();
             }
-            match self.choose(index, shared) {
+            match self.choose(index, maker) {
                 Command::Set { slot, overwrites } => {
-                    return self.ask_set(slot, overwrites, due, now, shared);
+                    return self.ask_set(slot, overwrites, due, now, maker);
                 }
                 Command::Get(pick) => {
                     let Some(tasks) = self.tasks() else { return Wish::Done };
                     let list = tasks.list_of(tasks.objects[pick.slot as usize].server);
                     tasks.collected[list].push(pick);
                     if tasks.collected[list].len() >= tasks.rules.multiget {
-                        return self.ask_gets(list, due, now, shared);
+                        return self.ask_gets(list, due, now, maker);
                     }
                 }
             }
@@ -156,9 +156,9 @@ impl Client {
     }
 
     /// Set or get, and of which object.
-    fn choose(&mut self, index: u64, shared: &Shared) -> Command {
+    fn choose(&mut self, index: u64, maker: &RequestMaker) -> Command {
         let stream = self.draws.key;
-        let is_preset = shared.is_preset();
+        let is_preset = maker.task.is_preset();
         let Some(tasks) = self.tasks() else { unreachable!("only clients with a window choose") };
         if is_preset {
             return Command::Set { slot: (index % tasks.objects.len() as u64) as u32, overwrites: false };
@@ -170,7 +170,7 @@ impl Client {
         let bits = stream.draw(tasks.draw);
         if !is_set && let Some(slot) = tasks.find_present(bits) {
             let due = (tasks.verified as f64) < rules.verify * tasks.gets as f64;
-            let verify = due && !shared.window().expires(slot);
+            let verify = due && !maker.window().expires(slot);
             tasks.verified += u64::from(verify);
             tasks.gets += 1;
             return Command::Get(Pick { slot, verify, ..Pick::default() });
@@ -191,7 +191,7 @@ impl Client {
         overwrites: bool,
         due: Nanos,
         now: Nanos,
-        shared: &'a mut Shared,
+        maker: &'a mut RequestMaker,
     ) -> Wish<'a> {
         let (number, bits) = (self.number, self.draws.op.draw(self.issued));
         let Some(tasks) = self.tasks() else { return Wish::Done };
@@ -222,10 +222,16 @@ impl Client {
         }
         tasks.asked = Asked::Set { slot, value_at, overwrites };
         let ticket = self.window_ticket(Verb::Set, slot, 1, due, now, lane);
-        Wish::Ask { lane, op: shared.window_mut().set(slot, number, key_at, value_at), ticket }
+        Wish::Ask { lane, op: maker.window_mut().set(slot, number, key_at, value_at), ticket }
     }
 
-    fn ask_gets<'a>(&'a mut self, list: usize, due: Nanos, now: Nanos, shared: &'a mut Shared) -> Wish<'a> {
+    fn ask_gets<'a>(
+        &'a mut self,
+        list: usize,
+        due: Nanos,
+        now: Nanos,
+        maker: &'a mut RequestMaker,
+    ) -> Wish<'a> {
         let (stream, issued) = (self.draws.op, self.issued);
         let Some(tasks) = self.tasks() else { return Wish::Done };
         let mut picks = std::mem::take(&mut tasks.collected[list]);
@@ -235,7 +241,7 @@ impl Client {
                 && let Some(other) = tasks.find_present(stream.draw_sub(issued, 1 + place as u64))
             {
                 pick.slot = other;
-                pick.verify &= !shared.window().expires(other);
+                pick.verify &= !maker.window().expires(other);
             }
         }
         tasks.collected[list] = std::mem::replace(&mut tasks.picks, picks);
@@ -255,18 +261,18 @@ impl Client {
         let looks = tasks
             .picks
             .iter()
-            .any(|pick| pick.verify || (keys > 1 || verbose) && shared.window().expires(pick.slot));
+            .any(|pick| pick.verify || (keys > 1 || verbose) && maker.window().expires(pick.slot));
         let first = tasks.picks[0].slot;
-        shared.window_mut().begin_get();
+        maker.window_mut().begin_get();
         for pick in &tasks.picks {
             let object = &tasks.objects[pick.slot as usize];
-            shared.window_mut().add_key(pick.slot, object.number, object.key_at);
+            maker.window_mut().add_key(pick.slot, object.number, object.key_at);
         }
         let mut ticket = self.window_ticket(Verb::Get, first, keys as u16, due, now, lane);
         if looks {
             ticket.answer_use = AnswerUse::Window;
         }
-        Wish::Ask { lane, op: shared.window().get(), ticket }
+        Wish::Ask { lane, op: maker.window().get(), ticket }
     }
 
     fn window_ticket(
@@ -348,40 +354,40 @@ impl Client {
     }
 
     /// An item of a reply passes by whose client has a window. Says whether its bytes are wanted.
-    pub fn handle_window_item(&mut self, item: &Item<'_>, shared: &mut Shared) -> bool {
+    pub fn handle_window_item(&mut self, item: &Item<'_>, maker: &mut RequestMaker) -> bool {
         let Some(tasks) = self.tasks() else { return false };
         let count = tasks.picks.len();
         let start = tasks.cursor;
         let is_it = |at: usize| {
             let pick = &tasks.picks[at];
             let object = &tasks.objects[pick.slot as usize];
-            shared.window().is_key(pick.slot, object.number, object.key_at, item.key)
+            maker.window().is_key(pick.slot, object.number, object.key_at, item.key)
         };
         let fresh = |at: &usize| !tasks.picks[*at].found && is_it(*at);
         let Some(at) = (0..count).map(|on| (start + on) % count).find(fresh) else {
             // A value that comes once more was compared; one that was not asked for is wrong.
             let repeats = (0..count).any(is_it);
             tasks.passing = None;
-            shared.window_mut().counts.verify_failed += u64::from(!repeats);
+            maker.window_mut().counts.verify_failed += u64::from(!repeats);
             return false;
         };
         tasks.cursor = at + 1;
         let pick = &mut tasks.picks[at];
-        let size_fits = item.size == u64::from(shared.window().value_bytes(pick.slot));
+        let size_fits = item.size == u64::from(maker.window().value_bytes(pick.slot));
         (pick.found, pick.passed) = (true, 0);
         (pick.right, pick.right_before) = (size_fits, size_fits);
         tasks.passing = Some(at);
-        pick.verify || tasks.rules.verbose && shared.window().expires(pick.slot)
+        pick.verify || tasks.rules.verbose && maker.window().expires(pick.slot)
     }
 
     /// Some of that item's bytes.
-    pub fn handle_window_body(&mut self, bytes: &[u8], shared: &Shared) {
+    pub fn handle_window_body(&mut self, bytes: &[u8], maker: &RequestMaker) {
         let Some(tasks) = self.tasks() else { return };
         let Some(pick) = tasks.passing.and_then(|at| tasks.picks.get_mut(at)) else { return };
         let object = &tasks.objects[pick.slot as usize];
-        let whole = shared.window().value_bytes(pick.slot) as usize;
+        let whole = maker.window().value_bytes(pick.slot) as usize;
         let (from, until) = (pick.passed as usize, pick.passed as usize + bytes.len());
-        let matches = |at: u32| until <= whole && shared.window().text(at, whole)[from..until] == *bytes;
+        let matches = |at: u32| until <= whole && maker.window().text(at, whole)[from..until] == *bytes;
         pick.right = pick.right && matches(object.value_at);
         if !pick.right {
             pick.right_before = pick.right_before && matches(step_back(object.value_at));
@@ -393,7 +399,7 @@ impl Client {
     }
 
     /// The request of a client with a window ended.
-    pub(super) fn handle_window_answer(&mut self, lane: Lane, answer: &Answer<'_>, shared: &mut Shared) {
+    pub(super) fn handle_window_answer(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
         let server = self.socket(lane).server;
         let number = self.number;
         let Some(tasks) = self.tasks() else { return };
@@ -408,7 +414,7 @@ impl Client {
                     tasks.renew(slot, number);
                 }
                 if !is_error {
-                    shared.window_mut().count_object(slot);
+                    maker.window_mut().count_object(slot);
                 }
             }
             Asked::Get if is_error => {}
@@ -417,7 +423,7 @@ impl Client {
                     pick.found |= answer.hits > 0 || answer.outcome == Outcome::Hit;
                 }
                 let mut picks = std::mem::take(&mut tasks.picks);
-                picks.iter().for_each(|pick| tasks.judge(pick, answer.read, shared));
+                picks.iter().for_each(|pick| tasks.judge(pick, answer.read, maker));
                 picks.clear();
                 tasks.picks = picks;
             }

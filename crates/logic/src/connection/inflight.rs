@@ -4,8 +4,7 @@ use std::collections::VecDeque;
 
 use crate::protocol::{Tag, Verb};
 use crate::time::{NEVER, Nanos};
-use crate::workload::value::Version;
-use crate::workload::verify::stale::Mark;
+pub use crate::workload::request::{AnswerUse, CheckState};
 
 /// What a request is, beside its bytes: kept while it is unanswered, handed back with the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,19 +37,6 @@ impl Ticket {
     }
 }
 
-/// What a request remembers for checks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CheckState {
-    /// Nothing.
-    None,
-    /// The version that it writes.
-    Write(Version),
-    /// How many writes were known to be stored when this read was asked.
-    Read(Mark),
-    /// Length of the value, or the number, of a request of a sequence.
-    Length(u64),
-}
-
 /// Why a request was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -63,20 +49,6 @@ pub enum Origin {
     BeforeCas,
     /// Another answer asked for it.
     FollowUp,
-}
-
-/// What is to be done with an answer, beside measuring it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum AnswerUse {
-    /// Nothing.
-    None,
-    /// Its items are told apart, since the client acts on what is missing.
-    Items,
-    /// Its values are checked too.
-    Verify,
-    /// Its client has a window and looks at them itself.
-    Window,
 }
 
 /// An unanswered request.

@@ -3,7 +3,9 @@
 pub mod key;
 pub mod mix;
 pub mod popularity;
+mod records;
 pub mod request;
+mod routing;
 pub mod sequence;
 pub mod shuffle;
 mod task;
@@ -11,4 +13,4 @@ pub mod trace;
 pub mod value;
 pub mod verify;
 pub mod window;
-mod window_requests;
+pub mod window_requests;

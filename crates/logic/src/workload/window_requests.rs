@@ -4,9 +4,9 @@ use crate::protocol::{Keys, Op, Value, Verb};
 use crate::workload::key::{KEY_MAX_BYTES, KeyBuffer};
 use crate::workload::window::{EXPIRY_S, Finding, PREFIX_BYTES, WindowCounts, WindowMaker};
 
-/// What the clients with windows of one worker have in common.
+/// Makes the requests of one worker's clients with windows.
 #[derive(Debug)]
-pub(crate) struct WindowRequests {
+pub struct WindowRequests {
     maker: WindowMaker,
     /// The keys of the get that is being made, one after the other.
     keys: Vec<u8>,
@@ -39,8 +39,19 @@ impl WindowRequests {
         self.maker.table()
     }
 
-    /// Counts bytes that were sent or received for a request with this verb.
-    pub(crate) fn count_bytes(&mut self, verb: Option<Verb>, bytes: usize) {
+    /// Takes what was counted since the last call.
+    pub fn take_counts(&mut self) -> WindowCounts {
+        std::mem::take(&mut self.counts)
+    }
+
+    /// Takes the failed checks since the last call, where they are to be told.
+    pub fn take_findings(&mut self) -> Vec<Finding> {
+        std::mem::take(&mut self.findings)
+    }
+
+    /// Counts bytes that were sent or received for a request with this verb; counts nothing without a verb.
+    #[inline(never)]
+    pub fn count_bytes(&mut self, verb: Option<Verb>, bytes: usize) {
         match verb {
             Some(Verb::Set) => self.counts.set_bytes += bytes as u64,
             Some(_) => self.counts.get_bytes += bytes as u64,
