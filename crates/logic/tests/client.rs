@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use pummel_logic::arrival::{Pace, Schedule};
-use pummel_logic::client::{Client, PhaseAssignment, Wish};
+use pummel_logic::client::{Client, FOLLOW_UPS_MAX, PhaseAssignment, Wish};
 use pummel_logic::connection::inflight::{Origin, Ticket};
 use pummel_logic::connection::session::{Answer, Item, Stamp};
 use pummel_logic::dist::Dist;
@@ -761,6 +761,28 @@ fn a_follow_up_that_was_due_and_could_not_be_sent_is_unsent() {
     story.asks(0, BEGIN);
     story.answer(0, Outcome::Miss, BEGIN + 10 * US, BEGIN + 10 * US);
     assert!(story.unsent(0, BEGIN + 20 * US).is_empty(), "it is not due yet");
+}
+
+#[test]
+fn stores_that_wait_for_a_long_delay_take_bounded_memory_and_the_rest_is_unsent() {
+    let misses = FOLLOW_UPS_MAX as u64 + 100;
+    let end = BEGIN + SECOND;
+    let task = Task { requests: misses, end, ..Task::new(reading_through(SECOND / 2, 1)) };
+    let mut story = Story::new(1, &task);
+    for _ in 0..misses {
+        assert_eq!(story.asks(0, BEGIN).ticket.verb, Verb::Get);
+        story.answer(0, Outcome::Miss, BEGIN, BEGIN);
+    }
+    let (mut now, mut stored) = (BEGIN + SECOND / 2, 0);
+    assert_eq!(story.waits(0, BEGIN + US), now);
+    while let Wanted::Ask(asked) = story.poll(0, now) {
+        assert_eq!(asked.ticket.verb, Verb::Set);
+        now += US;
+        story.answer(0, Outcome::Stored, now, now);
+        stored += 1;
+    }
+    assert_eq!(stored, FOLLOW_UPS_MAX);
+    assert_eq!(story.unsent(0, end), [Verb::Set; 100]);
 }
 
 // ---- RESP and meta ----

@@ -90,9 +90,9 @@ impl Client {
         if let CheckState::Write(version) = ticket.check_state {
             self.settle(lane, version, answer, maker);
         }
-        if self.repeats.left > 0 && ticket.verb == Verb::Set && answer.outcome == LOST {
-            self.repeats.left -= 1;
-            self.repeats.made += 1;
+        let may_repeat = u64::from(self.repeated) < self.assignment.repeats;
+        if may_repeat && ticket.verb == Verb::Set && answer.outcome == LOST {
+            self.repeated += 1;
             let (due, key, index) = (answer.read, ticket.key, ticket.index);
             self.follow(FollowUp { lane, due, verb: Verb::Set, key, cas: 0, index }, answer.read);
         }
@@ -177,9 +177,7 @@ impl Client {
 
     pub(super) fn follow(&mut self, follow: FollowUp, read: Nanos) {
         self.seen = self.seen.max(read);
-        // Nearly always the last place: only a store with a delay is due later than what comes after it.
-        let place = self.follow_ups.partition_point(|other| other.due <= follow.due);
-        self.follow_ups.insert(place, follow);
+        self.follow_ups.add(follow, self.assignment.end);
     }
 
     pub(super) fn read_through(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {

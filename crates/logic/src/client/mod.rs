@@ -6,6 +6,7 @@
 mod answers;
 mod churning;
 mod draws;
+mod follow_ups;
 mod lane_socket;
 mod lanes;
 mod next;
@@ -17,11 +18,11 @@ mod window_tasks;
 mod windowed;
 mod wish;
 
-use std::collections::VecDeque;
-
 use self::draws::Draws;
+pub use self::follow_ups::FOLLOW_UPS_MAX;
+use self::follow_ups::FollowUps;
 use self::lane_socket::{LaneState, Socket};
-use self::next::{FollowUp, Next};
+use self::next::Next;
 use self::slots::Slots;
 use self::split::Many;
 pub use self::split::Whole;
@@ -43,13 +44,6 @@ const SKIP_NS: (Nanos, Nanos) = (5 * MILLISECOND, 4 * MILLISECOND);
 /// Gaps that are drawn at one time to leave out late requests; what they do not reach is left out by the mean gap. A
 /// schedule that is far out of reach would hold up the worker otherwise, which makes the client later still.
 const SKIP_DRAWS_MAX: u64 = 1_024;
-
-/// What became of the repeats that a client may make.
-#[derive(Clone, Copy, Debug, Default)]
-struct Repeats {
-    left: u64,
-    made: u64,
-}
 
 /// One virtual user.
 #[derive(Debug)]
@@ -73,14 +67,15 @@ pub struct Client {
     /// Late requests are left out, or there is a least time between requests.
     has_policy: bool,
     slots: Slots,
-    follow_ups: VecDeque<FollowUp>,
+    follow_ups: FollowUps,
     /// When the last answer was read that asked for something.
     seen: Nanos,
     /// Gives its writes their versions, where values are checked.
     writer: Option<Box<Writer>>,
     /// The key that its pieces are added to, and their bytes since it was stored anew.
     pieces: Pieces,
-    repeats: Repeats,
+    /// Stores of this phase that were asked again. Each took a timeout, so that 32 bits are enough.
+    repeated: u32,
     /// It is interrupted: nothing is sent and no lane is opened any more.
     stopped: bool,
     /// It has nothing more to do in this phase.
@@ -114,11 +109,11 @@ impl Client {
             spaced_until: 0,
             has_policy: false,
             slots: Slots::new(1, 0),
-            follow_ups: VecDeque::new(),
+            follow_ups: FollowUps::default(),
             seen: 0,
             writer: writer.map(Box::new),
             pieces: Pieces::default(),
-            repeats: Repeats::default(),
+            repeated: 0,
             stopped: false,
             retired: false,
         }
@@ -135,7 +130,7 @@ impl Client {
         self.slots.renew(assignment.depth, assignment.begin);
         (self.issued, self.skipped, self.spaced_until) = (0, 0, 0);
         self.follow_ups.clear();
-        self.repeats = Repeats { left: assignment.repeats, made: 0 };
+        self.repeated = 0;
         self.retired = false;
         self.has_policy = assignment.late != Late::Kept || assignment.spacing_ns > 0;
         self.assignment = assignment;
@@ -322,7 +317,7 @@ impl Client {
 
     /// Stores of this phase that were asked again.
     pub fn repeated(&self) -> u64 {
-        self.repeats.made
+        self.repeated.into()
     }
 
     /// How many of its lanes are open.
@@ -364,9 +359,7 @@ impl Client {
         unsent::tell(passed, draws_max, maker, |place| op.draw(first + place), &mut unsent);
         maker.task.pass_rows(passed.requests);
         self.issued += passed.requests;
-        for follow in self.follow_ups.drain(..).take_while(|follow| follow.due < until) {
-            unsent(Unsent { verb: follow.verb, requests: 1, estimated: 0 });
-        }
+        self.follow_ups.take_unsent(until, |verb, requests| unsent(Unsent { verb, requests, estimated: 0 }));
         self.slots.outstanding = 0;
     }
 
