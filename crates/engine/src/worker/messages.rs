@@ -198,6 +198,8 @@ pub struct PhaseFate {
     pub missing: u64,
     /// Requests that were left out because they would have been late.
     pub skipped: u64,
+    /// Those of the skipped requests whose number follows from the mean gap.
+    pub skipped_estimated: u64,
     /// Requests that were asked again because the first attempt got lost.
     pub repeated: u64,
     /// For every server that the worker talks to (index in the Plan), how long it had answered nothing at the end.

@@ -270,7 +270,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         }
         state.reporter.abandon(false);
         let mut missing = population.end_phase(state, backend, over);
-        let (mut dead, mut skipped, mut repeated) = (0, 0, 0);
+        let (mut dead, mut skipped, mut skipped_estimated, mut repeated) = (0, 0, 0, 0);
         for entry in &mut state.entries {
             let client = &mut entry.client;
             repeated += client.repeated();
@@ -279,12 +279,14 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             client.count_unsent(over, &mut state.maker, draws_max, |unsent| reporter.unsent(group, unsent));
             dead += client.lost_lanes();
             missing += client.missing();
-            skipped += client.skipped();
+            skipped += client.skipped().requests;
+            skipped_estimated += client.skipped().estimated;
             entry.due = NEVER;
         }
         state.due.clear();
         let silent = state.silent(now);
-        state.reporter.end_phase(over, PhaseFate { dead, missing, skipped, repeated, silent });
+        let fate = PhaseFate { dead, missing, skipped, skipped_estimated, repeated, silent };
+        state.reporter.end_phase(over, fate);
     }
 }
 

@@ -827,7 +827,7 @@ mod tests {
     }
 
     fn fate() -> PhaseFate {
-        PhaseFate { dead: 0, missing: 0, skipped: 0, repeated: 0, silent: Vec::new() }
+        PhaseFate { dead: 0, missing: 0, skipped: 0, skipped_estimated: 0, repeated: 0, silent: Vec::new() }
     }
 
     /// The slices that were handed over.

@@ -60,8 +60,8 @@ pub struct Client {
     schedule: Option<Schedule>,
     /// Requests of the schedule that were asked, or left out.
     issued: u64,
-    /// Those of them that were left out; others are made in their place.
-    skipped: u64,
+    /// Requests of the schedule that were left out because they were late; others are made in their place.
+    skipped: Passed,
     /// The next request of the schedule is not asked before.
     spaced_until: Nanos,
     /// Late requests are left out, or there is a least time between requests.
@@ -105,7 +105,7 @@ impl Client {
             draws: Draws::new(place),
             schedule: None,
             issued: 0,
-            skipped: 0,
+            skipped: Passed::default(),
             spaced_until: 0,
             has_policy: false,
             slots: Slots::new(1, 0),
@@ -128,7 +128,7 @@ impl Client {
         self.schedule = schedule;
         self.draws = Draws::new(assignment.place);
         self.slots.renew(assignment.depth, assignment.begin);
-        (self.issued, self.skipped, self.spaced_until) = (0, 0, 0);
+        (self.issued, self.skipped, self.spaced_until) = (0, Passed::default(), 0);
         self.follow_ups.clear();
         self.repeated = 0;
         self.retired = false;
@@ -237,8 +237,9 @@ impl Client {
         self.retired = false;
     }
 
-    /// Requests of this phase that were left out because they would have been late.
-    pub fn skipped(&self) -> u64 {
+    /// Requests of this phase that were left out because they would have been late, and how many of them follow from the
+    /// mean gap.
+    pub fn skipped(&self) -> Passed {
         self.skipped
     }
 
@@ -280,7 +281,8 @@ impl Client {
         let until = end.min(now - SKIP_NS.1);
         let passed = schedule.pass(until.saturating_sub(begin), u64::MAX - self.issued, SKIP_DRAWS_MAX);
         self.issued += passed.requests;
-        self.skipped += passed.requests;
+        self.skipped.requests += passed.requests;
+        self.skipped.estimated += passed.estimated;
         self.assignment.requests = self.assignment.requests.saturating_add(passed.requests);
     }
 
