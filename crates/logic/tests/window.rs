@@ -65,8 +65,8 @@ impl Story {
         };
         let windows = WindowMaker::new(window);
         let (keys, values) = (KeyMaker::new(&data).unwrap(), ValueMaker::new(&data).unwrap());
-        let mut maker =
-            RequestMaker::new(keys, values, &data, 1, 0.0, RunMark::new(1)).with_window(Some(windows.clone()));
+        let mut maker = RequestMaker::new(keys, values, &data, 1, 0.0, RunMark::new(1))
+            .with_window(Some(windows.clone()));
         let lanes = window.pool.servers_of(0, servers);
         let mut client = Client::new(0, 0, lanes[0], None).with_lanes(&lanes).with_window(&windows, 1);
         while let Wish::Open(lane) = client.poll(0, &mut maker) {

@@ -12,8 +12,8 @@ use crate::workload::value::Version;
 use crate::workload::verify::stale::RecordPlace;
 
 impl Client {
-    /// An item of a reply passes by. Returns the index of its key; `None` where the request did not ask for the key, or
-    /// not as often. Servers send items in the order of the keys, or in another.
+    /// Takes in an item of a reply. Returns the index of its key, or `None` where the request did not ask for the key, or
+    /// not as often. Servers may send items in any order.
     pub fn handle_item(
         &mut self,
         lane: Lane,
@@ -37,7 +37,7 @@ impl Client {
                 self.socket_mut(lane).cursor = place + 1;
                 return Some(key);
             }
-            // What is skipped is a miss; whether it matters is known when the answer is whole.
+            // A key that is passed over is a miss, unless its item comes later in the reply.
             self.socket_mut(lane).missed.push(key);
         }
         let socket = self.socket_mut(lane);
@@ -46,8 +46,8 @@ impl Client {
         Some(socket.missed.remove(late))
     }
 
-    /// Whether a value of this version, which a read with this check_state returned for the key with this index, was certainly
-    /// overwritten before the read was sent.
+    /// Whether a value of this version was certainly overwritten before the read was sent that returned it. The read asked
+    /// for the key with index `key` and remembered `check_state`.
     pub fn is_stale(
         &self,
         lane: Lane,
@@ -64,8 +64,8 @@ impl Client {
         )
     }
 
-    /// A request ended: its slot is free, and what follows from its answer is remembered. Not for parts of a request,
-    /// which [`Client::handle_part`] takes.
+    /// Takes in the end of a request: its slot is free, and the requests that its answer asks for are remembered.
+    /// [`Client::handle_part`] takes in the ends of parts of a request.
     #[inline]
     pub fn handle_answer(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
         self.slots.free(answer.arrived);
@@ -83,7 +83,7 @@ impl Client {
         }
     }
 
-    /// What follows from an answer.
+    /// Remembers what an answer says about versions, and the requests that it asks for.
     #[inline(never)]
     pub(super) fn follow_answer(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
         let ticket = answer.ticket;
@@ -104,7 +104,8 @@ impl Client {
         self.end_reply(lane);
     }
 
-    /// What becomes of the versions of a write, of which this is the first: one for each of its keys.
+    /// Tells the writer what became of the versions of a write. `first` is the version of its first key; each further key has
+    /// the next version.
     pub(super) fn settle(
         &mut self,
         lane: Lane,
@@ -137,14 +138,14 @@ impl Client {
         self.writer = Some(writer);
     }
 
-    /// A read for a cas was answered.
+    /// Remembers the cas, or the set, that follows the answer to a read for a cas.
     pub(super) fn follow_cas(&mut self, lane: Lane, answer: &Answer<'_>) {
         let ticket = answer.ticket;
         let (verb, cas) = match (answer.outcome, answer.hits, self.socket(lane).cas) {
             (Outcome::Error(_) | Outcome::Miss, ..) => return,
             (Outcome::Win, 0, _) => (Verb::Set, 0),
             (_, 0, _) => return,
-            // What a server sends decides on it: 0 is no CAS unique, and a cas is not asked with it.
+            // The server decides on this number: 0 is no CAS unique, and no cas is asked with it.
             (_, _, 0) => return,
             (_, _, cas) => (Verb::Cas, cas),
         };
@@ -154,7 +155,7 @@ impl Client {
         );
     }
 
-    /// A read was answered that is not for a cas.
+    /// Remembers the stores that follow the answer to a read that is not for a cas.
     pub(super) fn follow_read(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
         if answer.outcome == Outcome::Win {
             let (key, index) = (answer.ticket.key, answer.ticket.index);
@@ -167,7 +168,7 @@ impl Client {
         self.read_through(lane, answer, maker);
     }
 
-    /// A reply has passed.
+    /// Forgets what was remembered of a reply that has passed.
     #[inline]
     pub(super) fn end_reply(&mut self, lane: Lane) {
         let socket = self.socket_mut(lane);
@@ -175,11 +176,13 @@ impl Client {
         socket.missed.clear();
     }
 
+    /// Adds a request that an answer asked for, which was read at `read`.
     pub(super) fn follow(&mut self, follow: FollowUp, read: Nanos) {
         self.seen = self.seen.max(read);
         self.follow_ups.add(follow, self.assignment.end);
     }
 
+    /// Remembers to store the keys that a read missed, where the phase reads through.
     pub(super) fn read_through(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
         let Some(delay) = maker.task.read_through() else { return };
         let ticket = answer.ticket;
@@ -205,10 +208,10 @@ impl Client {
     }
 }
 
-/// A request that got no answer in time.
+/// The outcome of a request that got no answer in time.
 const LOST: Outcome = Outcome::Error(Fault::Timeout);
 
-/// How many keys the request has that this ticket is for, or for a part of.
+/// Number of keys of the whole request that the ticket belongs to.
 #[inline]
 fn places_of(ticket: &Ticket, maker: &RequestMaker) -> u16 {
     if ticket.origin == Origin::Part { maker.task.keys_of(ticket.verb) } else { ticket.keys }

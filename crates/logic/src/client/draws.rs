@@ -4,7 +4,7 @@ use crate::connection::inflight::Ticket;
 use crate::rng::{Place, Stream, Use};
 use crate::workload::request::{AnswerUse, CheckState, RequestMaker};
 
-/// Draws of one client in one phase.
+/// The random streams of one client in one phase.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Draws {
     pub(super) op: Stream,
@@ -26,7 +26,7 @@ impl Draws {
         }
     }
 
-    /// Decides what is to be done with the answer to a read.
+    /// Decides what is to be done with the answer to a read, and writes it into the ticket.
     #[inline(always)]
     pub(super) fn care_for(&self, ticket: &mut Ticket, maker: &RequestMaker) {
         if maker.checks.reads_items(ticket.keys) {

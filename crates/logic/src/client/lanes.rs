@@ -1,9 +1,9 @@
-//! Clients with several lanes: which one a request takes, whether it is there, and requests that lanes share.
+//! Clients with several lanes: which lane a request takes, whether that lane is open, and requests that lanes share.
 //!
-//! A request waits for its lane to be opened, and those behind it wait with it. In open loop it does not wait for what
-//! may never come: where its lane is lost for good, or the phase has an end in time and the lane could not be opened
-//! again at the first attempt, while another lane is open, it is counted as unsent. In closed loop the client waits, as
-//! its user would, and is done when the lane is lost for good.
+//! A request waits until its lane is open, and the requests behind it wait with it. In open loop a request is counted as
+//! unsent when its lane is lost for good. It is also counted as unsent when the phase has an end in time, another lane is
+//! open, and the first attempt to open its lane again failed. In closed loop the client waits, as its user would, and is
+//! done when the lane is lost for good.
 
 use super::lane_socket::{LaneState, Socket};
 use super::next::{Next, Request};
@@ -16,19 +16,19 @@ use crate::time::{NEVER, Nanos};
 use crate::workload::key::Space;
 use crate::workload::request::{AnswerUse, CheckState, RequestMaker};
 
-/// Whether a request can go where it has to.
+/// Whether the lanes of a request are open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Passage {
-    /// Over lanes that are open since.
+    /// All of them are open since this time.
     Open(Nanos),
-    /// When a lane is open again.
+    /// A lane is not open, and the request waits for it.
     Later,
-    /// Not in this phase, or not before too long.
+    /// A lane is not opened in this phase, or not soon enough to wait for it.
     Never,
 }
 
 impl Passage {
-    /// Whether it can go both ways.
+    /// The passage of a request that needs the lanes of both.
     fn and(self, other: Passage) -> Passage {
         match (self, other) {
             (Passage::Open(since), Passage::Open(other)) => Passage::Open(since.max(other)),
@@ -39,10 +39,10 @@ impl Passage {
 }
 
 impl Client {
-    /// The same client with a lane to each of these servers of the Plan.
+    /// Gives the client a lane to each of these servers of the Plan.
     ///
     /// # Panics
-    /// When there is none.
+    /// Panics when there is no server.
     pub fn with_lanes(mut self, servers: &[u32]) -> Client {
         self.first = Socket::new(servers[0]);
         let others: Vec<Socket> = servers[1..].iter().map(|&server| Socket::new(server)).collect();
@@ -50,11 +50,11 @@ impl Client {
         self
     }
 
-    /// A part of a request ended. Returns the request when it was the last; its slot is free then. What follows from the
-    /// part's answer is remembered.
+    /// Takes in the end of a part of a request, and remembers the requests that its answer asks for. Returns the whole
+    /// request when the part was its last; its slot is free then.
     ///
     /// # Panics
-    /// When the ticket is not one of a part.
+    /// Panics when the ticket does not belong to a part.
     pub fn handle_part(
         &mut self,
         lane: Lane,
@@ -83,13 +83,13 @@ impl Client {
         Some(split.whole)
     }
 
-    /// Whether some parts of a request were asked, and others were not: the client has to be polled again at once, since
-    /// its lanes may be others later.
+    /// Whether only some parts of a request were asked. The worker then polls the client again at once, since the lanes of the
+    /// other parts may be closed later.
     pub fn is_splitting(&self) -> bool {
         self.many.as_ref().is_some_and(|many| !many.unasked.is_empty())
     }
 
-    /// What a client with several lanes wants.
+    /// Returns what a client with several lanes wants.
     pub(super) fn poll_lanes<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Wish<'a> {
         if self.has_window() {
             return self.poll_window(now, maker);
@@ -127,7 +127,7 @@ impl Client {
         }
     }
 
-    /// The next request of the schedule is due and a slot is free.
+    /// Asks the next request of the schedule, which is due and has a free slot, if its lanes are open.
     fn poll_arrival<'a>(
         &'a mut self,
         due: Nanos,
@@ -139,7 +139,7 @@ impl Client {
         let request = self.draw(index, maker);
         let (lane, passage) = self.find_way(&request, now, maker);
         let Passage::Open(opened) = passage else {
-            // It is drawn again, or was never drawn.
+            // The request is drawn again later, or is never sent.
             self.pieces = pieces;
             self.many_mut().unasked.clear();
             return match (passage, &self.schedule) {
@@ -169,7 +169,8 @@ impl Client {
         }
     }
 
-    /// Which lane a request takes, and whether it is there. Where it takes several, `unasked` has them afterwards.
+    /// Returns which lane a request takes, and whether it is open. Where the request takes several lanes, `unasked` has them
+    /// afterwards.
     fn find_way(&mut self, request: &Request, now: Nanos, maker: &mut RequestMaker) -> (Lane, Passage) {
         let keys = if request.origin == Origin::Arrival { maker.task.keys_of(request.verb) } else { 1 };
         if keys == 1 || !maker.routing.owns_keys() {
@@ -198,13 +199,13 @@ impl Client {
         (first, passage)
     }
 
-    /// Which turn it is, where lanes take turns.
+    /// The turn of request `index`, where lanes take turns.
     fn turn_of(&self, index: u64, maker: &RequestMaker) -> u64 {
         if maker.is_load() {
             return maker.routing.load_number(index, self.number);
         }
         match maker.task.verb(self.draws.op.draw(index)) {
-            // What one key is made of has to come together on one server.
+            // All pieces of one key have to be stored on one server.
             Verb::Append | Verb::Prepend => self.number + self.pieces.turn,
             _ => self.number + index,
         }
@@ -263,7 +264,7 @@ impl Client {
         Wish::Ask { lane, op: maker.read_many(ticket.verb, expiry_bits), ticket }
     }
 
-    /// Whether a request can go over this lane.
+    /// Whether this lane is open for a request.
     fn passage(&self, lane: Lane, now: Nanos) -> Passage {
         let socket = self.socket(lane);
         match socket.state {
@@ -275,7 +276,7 @@ impl Client {
         }
     }
 
-    /// Whether requests go on without a lane that may come back, since time goes on without it.
+    /// Whether the client goes on without a lane that may be opened again, since its schedule does not wait for the lane.
     fn may_skip(&self) -> bool {
         self.schedule.is_some() && self.assignment.end != NEVER && self.open_lanes() > 0
     }

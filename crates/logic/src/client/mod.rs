@@ -1,7 +1,7 @@
 //! One virtual user: when its requests are due, what they ask, and what its answers make it ask next.
 //!
-//! A client never acts by itself: it is polled, and says what it wishes. It knows no socket, only whether its lanes are
-//! open; it knows no clock, only the times that it is told.
+//! A client never acts by itself: the worker polls it, and the client returns what it wants. A client has neither socket nor
+//! clock: the worker passes it the times and whether its lanes are open.
 
 mod answers;
 mod churning;
@@ -38,11 +38,12 @@ use crate::unsent::{self, Unsent};
 use crate::workload::request::{AnswerUse, CheckState, RequestMaker};
 use crate::workload::verify::stale::Writer;
 
-/// A client that leaves out late requests does so when it is later than this, and up to what was due so long ago.
+/// A client that leaves out late requests does so when its next request is later than the first time, in nanoseconds. It
+/// leaves out what was due longer ago than the second time.
 const SKIP_NS: (Nanos, Nanos) = (5 * MILLISECOND, 4 * MILLISECOND);
 
-/// Gaps that are drawn at one time to leave out late requests; what they do not reach is left out by the mean gap. A
-/// schedule that is far out of reach would hold up the worker otherwise, which makes the client later still.
+/// Gaps that a client draws at one time to leave out late requests. The number of requests beyond them follows from the mean
+/// gap: to draw every gap of a schedule that is far out of reach would hold up the worker and make the client later still.
 const SKIP_DRAWS_MAX: u64 = 1_024;
 
 /// One virtual user.
@@ -56,19 +57,19 @@ pub struct Client {
     many: Option<Box<Many>>,
     assignment: PhaseAssignment,
     draws: Draws,
-    /// `None` in closed loop.
+    /// When its requests are due; `None` in closed loop.
     schedule: Option<Schedule>,
     /// Requests of the schedule that were asked, or left out.
     issued: u64,
     /// Requests of the schedule that were left out because they were late; others are made in their place.
     skipped: Passed,
-    /// The next request of the schedule is not asked before.
+    /// The time before which the next request of the schedule is not asked.
     spaced_until: Nanos,
     /// Late requests are left out, or there is a least time between requests.
     has_policy: bool,
     slots: Slots,
     follow_ups: FollowUps,
-    /// When the last answer was read that asked for something.
+    /// When the last answer was read that asked for another request.
     seen: Nanos,
     /// Gives its writes their versions, where values are checked.
     writer: Option<Box<Writer>>,
@@ -76,18 +77,18 @@ pub struct Client {
     pieces: Pieces,
     /// Stores of this phase that were asked again. Each took a timeout, so that 32 bits are enough.
     repeated: u32,
-    /// It is interrupted: nothing is sent and no lane is opened any more.
+    /// The client is interrupted: it sends nothing and opens no lane any more.
     stopped: bool,
-    /// It has nothing more to do in this phase.
+    /// The client has said that it has nothing more to do in this phase.
     retired: bool,
 }
 
-/// Where a client's appends and prepends go.
+/// The value that a client appends and prepends to.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pieces {
     /// How many keys were filled before.
     turn: u64,
-    /// Bytes of the value under the current key; 0: it is not stored yet.
+    /// Bytes of the value under the current key; 0 while it is not stored.
     bytes: u64,
 }
 
@@ -119,10 +120,10 @@ impl Client {
         }
     }
 
-    /// Begins a phase; without a schedule in closed loop.
+    /// Begins a phase. In closed loop there is no schedule.
     ///
     /// # Panics
-    /// When requests of the phase before are outstanding.
+    /// Panics when requests of the phase before are outstanding.
     pub fn begin(&mut self, assignment: PhaseAssignment, schedule: Option<Schedule>) {
         assert!(self.slots.outstanding == 0, "a phase ends before the next begins");
         self.schedule = schedule;
@@ -137,8 +138,9 @@ impl Client {
         self.begin_window();
     }
 
-    /// The next request, if it is a read of one key that is due now and nothing else comes into question; otherwise
-    /// [`Client::poll`] knows what does. Most requests are of this kind, and are had sooner like this.
+    /// Returns the next request if it is a read of one key that is due now and nothing else is to be done first. In all
+    /// other cases it returns `None`, and [`Client::poll`] says what the client wants. Most requests are such reads, and this
+    /// way to them is shorter.
     #[inline(always)]
     pub fn poll_read<'a>(&mut self, now: Nanos, maker: &'a mut RequestMaker) -> Option<(Op<'a>, Ticket)> {
         if self.many.is_some() {
@@ -160,7 +162,7 @@ impl Client {
         Some((maker.read_made(verb, key, expiry_bits), ticket))
     }
 
-    /// Says what the client wants now. To be called again until it wants to wait or is done.
+    /// Returns what the client wants now. The worker calls it again until the client wants to wait or is done.
     pub fn poll<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Wish<'a> {
         if self.many.is_some() {
             return self.poll_lanes(now, maker);
@@ -202,15 +204,15 @@ impl Client {
         self.ask(request, due, ready, maker)
     }
 
-    /// The lane is open since `at`.
+    /// Takes in that the lane is open since `at`.
     pub fn handle_opened(&mut self, lane: Lane, at: Nanos) {
         let socket = self.socket_mut(lane);
         (socket.state, socket.down) = (LaneState::Open(at), false);
         self.note_opened();
     }
 
-    /// A lane's socket, which was too full for another request, takes bytes again since `at`: what was due meanwhile was
-    /// not ready before.
+    /// Takes in that a full socket of one of the lanes takes bytes again since `at`. Requests that were due meanwhile were not
+    /// ready before that time.
     pub fn handle_writable(&mut self, at: Nanos) {
         for lane in 0..self.sockets().count() as Lane {
             if let LaneState::Open(since) = &mut self.socket_mut(lane).state {
@@ -219,7 +221,7 @@ impl Client {
         }
     }
 
-    /// The lane is closed; `again`: it may be opened again.
+    /// Takes in that the lane is closed; with `again`, the client may open it again.
     pub fn handle_closed(&mut self, lane: Lane, again: bool, maker: &mut RequestMaker) {
         maker.checks.witness.clear();
         let socket = self.socket_mut(lane);
@@ -229,16 +231,16 @@ impl Client {
         self.note_closed(was_open, again);
     }
 
-    /// The run is interrupted: nothing is asked any more, and the phase ends at `now`.
+    /// Interrupts the client: it asks nothing any more, and its phase ends at `now`.
     pub fn stop(&mut self, now: Nanos) {
         self.assignment.end = self.assignment.end.min(now);
         self.stopped = true;
-        // It is asked once more whether it has anything left to do.
+        // The worker polls the client once more, to learn whether anything is left to do.
         self.retired = false;
     }
 
-    /// Requests of this phase that were left out because they would have been late, and how many of them follow from the
-    /// mean gap.
+    /// Requests of this phase that were left out because they would have been late; the number of some of them may be
+    /// estimated from the mean gap.
     pub fn skipped(&self) -> Passed {
         self.skipped
     }
@@ -271,7 +273,7 @@ impl Client {
         self.ask(request, due, ready, maker)
     }
 
-    /// Leaves out what is late (mutilate's rule), of what is due in this phase.
+    /// Leaves out the requests of this phase that are late, by mutilate's rule.
     fn skip(&mut self, now: Nanos) {
         let Some(schedule) = &mut self.schedule else { return };
         let PhaseAssignment { begin, end, .. } = self.assignment;
@@ -286,12 +288,12 @@ impl Client {
         self.assignment.requests = self.assignment.requests.saturating_add(passed.requests);
     }
 
-    /// Whether [`Wish::Done`] is said for the first time in this phase.
+    /// Marks the client as done with this phase. Returns whether this is the first call in the phase.
     pub fn retire(&mut self) -> bool {
         !std::mem::replace(&mut self.retired, true)
     }
 
-    /// Whether as many requests are outstanding as may be: nothing is asked before one of them ends.
+    /// Whether as many requests are outstanding as the depth allows, so that the client asks nothing before one of them ends.
     #[inline]
     pub fn is_full(&self) -> bool {
         !self.slots.is_free() && !self.is_splitting()
@@ -309,7 +311,7 @@ impl Client {
         self.assignment.place.group as usize
     }
 
-    /// How many of its lanes were lost and are not opened again.
+    /// Number of the client's lanes that were lost and are not opened again.
     pub fn lost_lanes(&self) -> u64 {
         if self.is_cut_off() {
             return self.sockets().count() as u64;
@@ -322,13 +324,13 @@ impl Client {
         self.repeated.into()
     }
 
-    /// How many of its lanes are open.
+    /// Number of the client's lanes that are open.
     pub fn open_lanes(&self) -> u64 {
         self.sockets().filter(|socket| matches!(socket.state, LaneState::Open(_))).count() as u64
     }
 
-    /// Requests of this phase that were never due, although the phase is to go on until they are made: one with an end
-    /// in time is over then as well.
+    /// Number of requests of this phase that were never due, although the phase goes on until they are made; 0 in a phase
+    /// with an end in time.
     pub fn missing(&self) -> u64 {
         match (self.assignment.requests, self.assignment.end) {
             (requests, NEVER) if requests != u64::MAX => requests - self.issued,
@@ -336,8 +338,8 @@ impl Client {
         }
     }
 
-    /// Requests of this phase that were due before `now` and were never sent, by verb: exactly, but for what more than
-    /// `draws_max` draws would be needed for. To be called when the phase is over and nothing is outstanding.
+    /// Hands over the requests of this phase that were due before `now` and were never sent, by verb. Numbers are exact, but
+    /// for those that need more than `draws_max` draws. The worker calls it when the phase is over and nothing is outstanding.
     pub fn count_unsent(
         &mut self,
         now: Nanos,
@@ -365,8 +367,8 @@ impl Client {
         self.slots.outstanding = 0;
     }
 
-    /// When the next request of the schedule is due and ready, if it is to be asked now and nothing else comes into
-    /// question: the most frequent answer of [`Client::next`], had sooner.
+    /// When the next request of the schedule is due and ready, if it is to be asked now and nothing else is to be done first.
+    /// This is the most frequent answer of [`Client::next`], on a shorter way.
     #[inline(always)]
     fn plain_arrival(&self, now: Nanos) -> Option<(Nanos, Nanos)> {
         let LaneState::Open(opened) = self.first.state else { return None };
@@ -382,7 +384,7 @@ impl Client {
         is_due.then(|| (due, due.max(since).max(opened)))
     }
 
-    /// What has to happen next, with all times of it.
+    /// What has to happen next, and when.
     fn next(&self, now: Nanos) -> Next {
         let opened = match self.first.state {
             LaneState::Open(at) => at,
@@ -395,7 +397,7 @@ impl Client {
         self.next_since(now, opened)
     }
 
-    /// What has to happen next on lanes that are open since `opened`.
+    /// What has to happen next, and when, on lanes that are open since `opened`.
     #[inline]
     fn next_since(&self, now: Nanos, opened: Nanos) -> Next {
         let is_free = self.slots.is_free();

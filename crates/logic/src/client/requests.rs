@@ -48,8 +48,8 @@ impl Client {
         self.record(index, place, space, maker)
     }
 
-    /// Where the next piece goes. Nobody knows how long a value is that others add to as well, so a client adds to a
-    /// key of its own, and stores the next one anew before it would grow too long.
+    /// The verb and key of the next piece. A client adds only to keys of its own, because it cannot know the length of a
+    /// value that other clients add to. Before a value would grow too long, the client stores the next key anew.
     pub(super) fn add_piece(&mut self, verb: Verb, maker: &RequestMaker) -> (Verb, u64) {
         let (key, limit) = maker.piece_key(self.number, self.pieces.turn);
         let piece = maker.records.piece_bytes(key);
@@ -63,7 +63,7 @@ impl Client {
         (Verb::Set, key)
     }
 
-    /// Turns a request into what is sent and what is remembered.
+    /// Turns a request into the bytes that are sent and the ticket that is remembered.
     #[inline(always)]
     pub(super) fn ask<'a>(
         &mut self,
@@ -108,7 +108,7 @@ impl Client {
     ) -> Wish<'a> {
         if ticket.keys == 1 {
             let op = maker.read_one(ticket.verb, ticket.key, expiry_bits);
-            // A cas follows whatever is found, and nothing is to be made or renewed besides.
+            // The cas stores whatever is found, so that the read makes and renews nothing.
             return Wish::Ask { lane: 0, op: Op { meta: MetaAsk::default(), ..op }, ticket };
         }
         maker.begin_keys();
@@ -120,7 +120,7 @@ impl Client {
         Wish::Ask { lane: 0, op: maker.read_many(ticket.verb, expiry_bits), ticket }
     }
 
-    /// Anything that is not a read.
+    /// A request of any verb that does not read.
     pub(super) fn ask_write<'a>(
         &mut self,
         mut ticket: Ticket,
@@ -147,13 +147,13 @@ impl Client {
         }
     }
 
-    /// What the expiry of a request is drawn from, where it is drawn.
+    /// The random bits that the expiry of a request is drawn from; 0 where the expiry is not drawn.
     #[inline]
     pub(super) fn expiry_bits(&self, verb: Verb, index: u64, maker: &RequestMaker) -> u64 {
         if maker.records.sets_expiry(verb) { self.draws.expiry.draw(index) } else { 0 }
     }
 
-    /// Writes down the keys and values of an mset. Their versions follow each other; the first is remembered.
+    /// Adds the keys and values of an mset to the request. Their versions follow each other; the first is returned.
     pub(super) fn add_pairs(&mut self, index: u64, keys: u16, maker: &mut RequestMaker) -> CheckState {
         let mut check_state = CheckState::None;
         maker.begin_keys();
@@ -164,7 +164,7 @@ impl Client {
         check_state
     }
 
-    /// Writes down the next key and value of an mset.
+    /// Adds the next key and value of an mset to the request.
     pub(super) fn add_pair(&mut self, key: u64, check_state: &mut CheckState, maker: &mut RequestMaker) {
         let version = self.writer.as_mut().map_or(Version::LOADED, |writer| writer.send());
         if *check_state == CheckState::None && self.writer.is_some() {

@@ -6,15 +6,16 @@ use crate::time::Nanos;
 use crate::workload::request::RequestMaker;
 use crate::workload::window::{Finding, Flaw, Slot, WindowMaker, judge_expiry, step};
 
-/// Sets with a smaller weight are none.
+/// A smaller weight of sets counts as 0.
 pub(super) const LEAST_WEIGHT: f64 = 0.001;
 
-/// A client's window, and how far it is.
+/// A client's window, and how far the client's work on it is.
 #[derive(Debug)]
 pub(super) struct Tasks {
     pub(super) rules: Rules,
     pub(super) objects: Vec<Object>,
-    /// Objects that were set for the first time or anew; the next is at this number, modulo their count.
+    /// Number of sets that gave an object its first value under a key. The next such set is of the object at this place, modulo
+    /// the number of objects.
     pub(super) filled: u64,
     /// Objects that hold a value.
     pub(super) present: u64,
@@ -32,18 +33,20 @@ pub(super) struct Tasks {
     pub(super) draw: u64,
     /// The lane whose turn it is.
     pub(super) turn: usize,
-    /// Gets that wait for others, by the server that took their objects; without replication there is one list.
+    /// Gets that wait until a request has all its keys, by the server that took their objects; without replication there is
+    /// one list.
     pub(super) collected: Vec<Vec<Pick>>,
     pub(super) asked: Asked,
     /// The gets that are asked.
     pub(super) picks: Vec<Pick>,
-    /// Where in `picks` the next item is looked for, and which one passes by.
+    /// Place in `picks` at which the next item is expected.
     pub(super) cursor: usize,
+    /// Place in `picks` of the item that is being received.
     pub(super) passing: Option<usize>,
     pub(super) lanes: Lanes,
 }
 
-/// What the Plan says.
+/// What the Plan says about windows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
     pub(super) set: f64,
@@ -53,19 +56,19 @@ pub(super) struct Rules {
     pub(super) verify: f64,
     pub(super) verbose: bool,
     pub(super) replication: Option<Replication>,
-    /// The last lane is by UDP, and gets take it.
+    /// The last lane uses UDP, and gets take it.
     pub(super) split: bool,
     pub(super) clients: u64,
 }
 
-/// How many of the lanes stand where.
+/// Number of lanes in each state.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Lanes {
     pub(super) count: usize,
     pub(super) closed: usize,
     pub(super) open: usize,
     pub(super) lost: usize,
-    /// All were open once.
+    /// All lanes were open at one time.
     pub(super) began: bool,
 }
 
@@ -88,15 +91,15 @@ pub(super) struct Object {
 /// What is known of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// No set was asked under its key.
+    /// No set under its key was sent.
     Fresh,
     /// The server holds it, unless it was thrown out or has expired.
     Present,
-    /// Nobody knows.
+    /// It is not known whether the server holds it.
     Unknown,
 }
 
-/// What is outstanding, or was last.
+/// The request that is outstanding, or was the last.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Asked {
     Set { slot: u32, value_at: u32, overwrites: bool },
@@ -110,12 +113,13 @@ pub(super) struct Pick {
     /// Its value is to be compared.
     pub(super) verify: bool,
     pub(super) found: bool,
-    /// What passed by so far is the value, or that of before.
+    /// The bytes that came so far are those of the value.
     pub(super) right: bool,
+    /// The bytes that came so far are those of the value before.
     pub(super) right_before: bool,
-    /// Bytes that passed by.
+    /// Number of bytes of the value that came so far.
     pub(super) passed: u32,
-    /// They themselves, where they are to be shown.
+    /// The bytes themselves, where failed checks are told in full.
     pub(super) received: Vec<u8>,
 }
 
@@ -169,7 +173,7 @@ impl Tasks {
         }
     }
 
-    /// Another key for an object: nothing of what was set under the old one matters any more.
+    /// Gives an object another key, so that sets under its old key do not matter any more.
     pub(super) fn renew(&mut self, slot: u32, client: u64) {
         let objects = self.objects.len() as u64;
         let object = &mut self.objects[slot as usize];
@@ -183,7 +187,7 @@ impl Tasks {
         self.renewed += 1;
     }
 
-    /// A set was stored.
+    /// Takes in that a set of an object was stored on this server.
     pub(super) fn store(&mut self, slot: u32, value_at: u32, server: u32, overwrites: bool) {
         let object = &mut self.objects[slot as usize];
         if object.state != State::Present {
@@ -199,7 +203,7 @@ impl Tasks {
         }
     }
 
-    /// Nobody knows what is stored under an object's key.
+    /// Takes in that it is not known what is stored under an object's key.
     pub(super) fn forget(&mut self, slot: u32) {
         let object = &mut self.objects[slot as usize];
         if object.state == State::Present {
@@ -208,7 +212,7 @@ impl Tasks {
         object.state = State::Unknown;
     }
 
-    /// An object that holds a value, found from a place that chance decides on.
+    /// An object that holds a value, searched from a place that is drawn from `bits`; `None` where no object holds one.
     pub(super) fn find_present(&self, bits: u64) -> Option<u32> {
         if self.present == 0 {
             return None;
@@ -216,7 +220,7 @@ impl Tasks {
         let objects = self.objects.len();
         let bound = (self.filled.max(1)).min(objects as u64);
         let first = below(bits, bound) as usize;
-        // So it is nearly always.
+        // The object at the drawn place nearly always holds a value.
         if self.objects[first].state == State::Present {
             return Some(first as u32);
         }
@@ -244,12 +248,12 @@ impl Tasks {
 }
 
 impl Tasks {
-    /// What became of one get.
+    /// Counts what the answer to one get means, and remembers it where failed checks are told.
     pub(super) fn judge(&self, pick: &Pick, read: Nanos, maker: &mut RequestMaker) {
         let object = &self.objects[pick.slot as usize];
         let flaw = if pick.verify {
             maker.window_mut().counts.verified += u64::from(pick.found);
-            // Where servers replicate, one that is behind has the value of before.
+            // A server that lags behind in replication has the value before.
             let may_lag = self.rules.replication.is_some() && object.overwritten;
             match pick.found {
                 false => Some(Flaw::Missing),

@@ -1,8 +1,8 @@
 //! Clients that work on a window of objects (memaslap): what they set, what they get, what they check.
 //!
-//! Such a client has one request outstanding. Gets are collected until there are as many as one request asks; sets go
-//! out at once. An object is known to hold a value when the server said so, and only then is it asked for and checked.
-//! When nobody knows what became of a set, its object gets another key, so that no late set can make a check fail.
+//! Such a client has one request outstanding. It collects gets until one request has all its keys, and sends sets at once.
+//! It gets and checks an object only after the server has answered that it stored the object. Where it is not known what
+//! became of a set, the object gets another key, so that no late set can make a check fail.
 
 use super::lane_socket::LaneState;
 use super::window_tasks::{Asked, Command, LEAST_WEIGHT, Lanes, Pick, State, Tasks};
@@ -15,13 +15,14 @@ use crate::time::{NEVER, Nanos, SECOND};
 use crate::workload::request::{AnswerUse, CheckState, RequestMaker};
 use crate::workload::window::{WindowMaker, step, step_back};
 
-/// How long a lane of replicated servers stays away before it is tried again, and between two attempts; without
-/// replication it is tried again at once.
+/// How long a client waits before it opens a lane to a replicated server again, in nanoseconds. Without replication it opens
+/// the lane again at once.
 const AWAY_NS: Nanos = 5 * SECOND;
+/// How long a client waits between two attempts to open a lane again, in nanoseconds.
 const RETRY_NS: Nanos = SECOND;
 
 impl Client {
-    /// The same client with a window of objects; it has its lanes already, and is one of so many.
+    /// Gives a client that has its lanes a window of objects; the client is one of `clients`.
     pub fn with_window(mut self, maker: &WindowMaker, clients: u64) -> Client {
         let lanes = self.sockets().count();
         let tasks = Tasks::new(maker, self.number, clients, lanes);
@@ -29,7 +30,7 @@ impl Client {
         self
     }
 
-    /// What its request that is outstanding, or was last, does; `None` without a window.
+    /// The verb of the client's request that is outstanding or was the last; `None` without a window.
     pub fn window_verb(&self) -> Option<Verb> {
         let tasks = self.many.as_ref()?.tasks.as_ref()?;
         Some(match tasks.asked {
@@ -38,8 +39,8 @@ impl Client {
         })
     }
 
-    /// How long to wait before a lane is opened again that was open, after so many failed attempts; `None` where it is
-    /// not the client that decides.
+    /// How long the worker waits, in nanoseconds, before it opens a lost lane again after so many failed attempts; `None`
+    /// where the client has no window and leaves that to the worker.
     pub fn reopening_pause(&self, failures: u32) -> Option<Nanos> {
         let tasks = self.many.as_ref()?.tasks.as_ref()?;
         Some(match (failures, tasks.rules.replication) {
@@ -53,7 +54,7 @@ impl Client {
         self.many.as_ref().is_some_and(|many| many.tasks.is_some())
     }
 
-    /// Whether it has a window and no way to go on, although lanes may be opened again.
+    /// Whether the client has a window and cannot go on, although lanes may be opened again.
     pub(super) fn is_cut_off(&self) -> bool {
         let Some(tasks) = self.many.as_ref().and_then(|many| many.tasks.as_ref()) else { return false };
         let Lanes { count, open, lost, began, .. } = tasks.lanes;
@@ -79,14 +80,14 @@ impl Client {
         }
     }
 
-    /// A phase begins: what was collected in the one before is not asked any more.
+    /// Begins a phase of the window: gets that were collected in the phase before are not asked any more.
     pub(super) fn begin_window(&mut self) {
         let Some(tasks) = self.tasks() else { return };
         tasks.collected.iter_mut().for_each(Vec::clear);
         (tasks.gets, tasks.sets, tasks.verified) = (0, 0, 0);
     }
 
-    /// What a client with a window wants.
+    /// Returns what a client with a window wants.
     pub(super) fn poll_window<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Wish<'a> {
         let Some(lanes) = self.tasks().map(|tasks| tasks.lanes) else { return Wish::Done };
         let over = now >= self.assignment.end || self.stopped;
@@ -116,7 +117,7 @@ impl Client {
         self.poll_command(now, maker)
     }
 
-    /// Chooses what is done next until there is something to ask.
+    /// Chooses sets and gets until one request is complete, and asks it.
     fn poll_command<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Wish<'a> {
         loop {
             if self.issued >= self.assignment.requests {
@@ -155,7 +156,7 @@ impl Client {
         }
     }
 
-    /// Set or get, and of which object.
+    /// Chooses between set and get, and the object.
     fn choose(&mut self, index: u64, maker: &RequestMaker) -> Command {
         let stream = self.draws.key;
         let is_preset = maker.task.is_preset();
@@ -199,7 +200,7 @@ impl Client {
         let writers = tasks.rules.replication.map(|replication| replication.writers);
         let lane = match writers {
             None => self.next_lane(Verb::Set),
-            // What a server took before it takes again: the others have it from there.
+            // The server that took the object before takes it again, and replicates it to the others.
             Some(_) if overwrites => self.lane_where(bits, |server| server == taker),
             Some(writers) => self.lane_where(bits, |server| server < writers),
         };
@@ -235,7 +236,7 @@ impl Client {
         let (stream, issued) = (self.draws.op, self.issued);
         let Some(tasks) = self.tasks() else { return Wish::Done };
         let mut picks = std::mem::take(&mut tasks.collected[list]);
-        // An object that was chosen may have lost its value meanwhile.
+        // A chosen object may have lost its value meanwhile.
         for (place, pick) in picks.iter_mut().enumerate() {
             if tasks.objects[pick.slot as usize].state != State::Present
                 && let Some(other) = tasks.find_present(stream.draw_sub(issued, 1 + place as u64))
@@ -308,7 +309,7 @@ impl Client {
         self.sockets().position(|socket| socket.state == LaneState::Closed).map(|lane| lane as Lane)
     }
 
-    /// Whether whatever is chosen can be asked.
+    /// Whether enough lanes are open to ask any set and any get.
     fn has_way(&mut self) -> bool {
         let Some(tasks) = self.tasks() else { return false };
         let (lanes, split) = (tasks.lanes, tasks.rules.split);
@@ -342,7 +343,7 @@ impl Client {
         Some(lane as Lane)
     }
 
-    /// An open lane to a server of this kind, by chance.
+    /// An open lane, drawn from `bits` among those to servers for which `is_good` holds.
     fn lane_where(&self, bits: u64, is_good: impl Fn(u32) -> bool) -> Option<Lane> {
         let good = |lane: &Lane| {
             let socket = self.socket(*lane);
@@ -353,7 +354,7 @@ impl Client {
         if count == 0 { None } else { lanes().nth(below(bits, count) as usize) }
     }
 
-    /// An item of a reply passes by whose client has a window. Says whether its bytes are wanted.
+    /// Takes in an item of a reply to a client with a window. Returns whether the client needs the bytes of its value.
     pub fn handle_window_item(&mut self, item: &Item<'_>, maker: &mut RequestMaker) -> bool {
         let Some(tasks) = self.tasks() else { return false };
         let count = tasks.picks.len();
@@ -365,7 +366,7 @@ impl Client {
         };
         let fresh = |at: &usize| !tasks.picks[*at].found && is_it(*at);
         let Some(at) = (0..count).map(|on| (start + on) % count).find(fresh) else {
-            // A value that comes once more was compared; one that was not asked for is wrong.
+            // A value that comes twice was compared already; a value that was not asked for is wrong.
             let repeats = (0..count).any(is_it);
             tasks.passing = None;
             maker.window_mut().counts.verify_failed += u64::from(!repeats);
@@ -380,7 +381,7 @@ impl Client {
         pick.verify || tasks.rules.verbose && maker.window().expires(pick.slot)
     }
 
-    /// Some of that item's bytes.
+    /// Takes in some bytes of the value of the item that came last.
     pub fn handle_window_body(&mut self, bytes: &[u8], maker: &RequestMaker) {
         let Some(tasks) = self.tasks() else { return };
         let Some(pick) = tasks.passing.and_then(|at| tasks.picks.get_mut(at)) else { return };
@@ -398,7 +399,7 @@ impl Client {
         }
     }
 
-    /// The request of a client with a window ended.
+    /// Takes in the end of the request of a client with a window.
     pub(super) fn handle_window_answer(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
         let server = self.socket(lane).server;
         let number = self.number;
@@ -409,7 +410,7 @@ impl Client {
                 if answer.outcome == Outcome::Stored {
                     tasks.store(slot, value_at, server, overwrites);
                 } else {
-                    // memcached throws out what it cannot overwrite; and a set without an answer may still come.
+                    // memcached removes a value that it cannot overwrite, and a set without an answer may still be applied.
                     tasks.forget(slot);
                     tasks.renew(slot, number);
                 }

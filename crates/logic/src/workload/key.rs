@@ -32,9 +32,9 @@ pub enum Space {
     Pieces,
     /// Counted up and down: digits, then spaces.
     Counters,
-    /// Hashes with one field (RESP).
+    /// Records that are hashes with one field (RESP).
     Hashes,
-    /// Whatever the command of a template makes of them (RESP).
+    /// Records that the commands of a template work on (RESP).
     Commands,
 }
 
@@ -47,8 +47,8 @@ impl Space {
     pub const COUNT: usize = Space::ALL.len();
 }
 
-/// The one line of indexes on which all spaces lie, each as long as there are records: plain ones from 0, then the others
-/// in the order of [`Space::ALL`].
+/// The ranges of indexes of all spaces, each as long as there are records: plain records begin at 0, and the other spaces
+/// follow in the order of [`Space::ALL`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spaces {
     records: u64,
@@ -58,7 +58,7 @@ impl Spaces {
     /// The spaces for so many records.
     ///
     /// # Panics
-    /// When `records` is not 1 to 2^40, the bounds that the Plan states.
+    /// Panics when `records` is not 1 to 2^40, the bounds that the Plan states.
     pub fn new(records: u64) -> Spaces {
         assert!((1..=1 << 40).contains(&records), "a plan has 1 to 2^40 records");
         Spaces { records }
@@ -96,7 +96,7 @@ impl Spaces {
     }
 }
 
-/// The prefix leaves no room for the index.
+/// The error of a prefix that leaves no room for the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrefixTooLong {
     /// Length of the prefix in bytes.
@@ -167,7 +167,7 @@ impl KeyMaker {
         self.spaces
     }
 
-    /// What every key begins with.
+    /// The prefix that every key begins with.
     pub fn prefix(&self) -> &[u8] {
         &self.template[..self.prefix_len]
     }
@@ -183,7 +183,7 @@ impl KeyMaker {
     pub fn key<'b>(&self, index: u64, out: &'b mut KeyBuffer) -> &'b [u8] {
         debug_assert!(index < self.spaces.end());
         let len = self.len_of(index);
-        // Copies of a constant length are a few instructions, others a call; and nearly all keys are short.
+        // A copy of constant length is a few instructions, any other a call; and nearly all keys are short.
         if len <= SHORT_BYTES {
             out[..SHORT_BYTES].copy_from_slice(&self.template[..SHORT_BYTES]);
         } else {
@@ -233,9 +233,9 @@ pub fn digits_of(data: &Data) -> usize {
 /// A size that belongs to an index: any process computes the same, and nothing is stored.
 #[derive(Clone, Debug)]
 pub(crate) enum StableSize {
-    /// The same for all.
+    /// All indexes have this size.
     Fixed(u64),
-    /// Drawn for each.
+    /// Each index has a size that is drawn for it.
     Drawn {
         /// Draw i is for index i.
         stream: Stream,
@@ -243,7 +243,7 @@ pub(crate) enum StableSize {
         min: u64,
         max: u64,
     },
-    /// The value at the hash of the index, and `before` more.
+    /// Each index has the value of the distribution at its hash, and `before` more.
     Hashed { dist: Dist, before: u64, min: u64, max: u64 },
 }
 
@@ -274,7 +274,7 @@ impl StableSize {
         }
     }
 
-    /// The same where sizes differ.
+    /// The size that belongs to an index, also where sizes differ.
     #[inline(never)]
     fn of_each(&self, index: u64) -> u64 {
         match self {

@@ -1,4 +1,4 @@
-//! Which record is asked for.
+//! How requests spread over the records, and which record a draw asks for.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::rng::{self, Stream};
 
-/// The most records that there can be.
+/// Greatest number of records.
 pub const RECORDS_MAX: u64 = 1 << 40;
 
 /// How requests spread over the records. Where some are asked for more often than others, record 0 is the hottest.
@@ -24,7 +24,7 @@ pub enum Popularity {
     Hot {
         /// Share of the records that are hot, above 0 and at most 1; rounded up to a whole number of records.
         keys: f64,
-        /// Share of the requests that go there, 0 to 1. All go there where no record is cold.
+        /// Share of the requests for hot records, 0 to 1. All requests are for hot records where no record is cold.
         requests: f64,
     },
     /// One after the other, all clients together: client k of C asks for records k, C + k, 2C + k and so on, and
@@ -32,12 +32,12 @@ pub enum Popularity {
     Sequential,
 }
 
-/// Text that is not a popularity.
+/// The error of a text that is no popularity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// What was given.
+    /// The text that was given.
     pub given: String,
-    /// What would have been accepted.
+    /// The forms that are accepted.
     pub accepted: &'static str,
 }
 
@@ -88,7 +88,7 @@ fn hot(numbers: Vec<f64>) -> Option<Popularity> {
     }
 }
 
-/// The text that parses to the same popularity.
+/// Writes the text that parses to this popularity.
 impl fmt::Display for Popularity {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -124,15 +124,15 @@ pub struct Chooser {
 enum Choice {
     Uniform,
     Zipf(Zipf),
-    /// How many records are hot, and the share of requests that goes there.
+    /// Number of hot records, and the share of requests for them.
     Hot(u64, f64),
-    /// Which client of how many.
+    /// Number of the client, and number of clients.
     Sequential(u64, u64),
 }
 
 impl Chooser {
     /// Choices of client `client` (below `clients`) among `records` records, 1 to [`RECORDS_MAX`]. Only
-    /// [`Popularity::Sequential`] looks at the client; the others differ by their streams.
+    /// [`Popularity::Sequential`] depends on the client; with other popularities, clients differ by their streams.
     pub fn new(popularity: &Popularity, records: u64, client: u64, clients: u64) -> Chooser {
         assert!((1..=RECORDS_MAX).contains(&records), "{records} records");
         assert!(client < clients, "client {client} of {clients}");
@@ -158,7 +158,7 @@ impl Chooser {
         }
     }
 
-    /// The same where records are not all alike.
+    /// The record of draw `i`, where some records are more popular than others.
     fn choose_unevenly(&self, stream: &Stream, i: u64) -> u64 {
         match &self.choice {
             Choice::Uniform => rng::below(stream.draw(i), self.records),

@@ -136,7 +136,7 @@ impl RequestMaker {
     /// goes on where the one before it stopped.
     ///
     /// # Panics
-    /// When the work is a replay and there is no trace.
+    /// Panics when the work is a replay and there is no trace.
     pub fn begin(&mut self, work: &Work, seed: u64) {
         self.task.begin(work, seed, self.records.count());
     }
@@ -156,7 +156,7 @@ impl RequestMaker {
     /// The requests of clients with windows.
     ///
     /// # Panics
-    /// When the clients have none.
+    /// Panics when the clients have no windows.
     pub(crate) fn window(&self) -> &WindowRequests {
         let Some(window) = &self.window else { unreachable!("only clients with windows ask for one") };
         window
@@ -165,7 +165,7 @@ impl RequestMaker {
     /// The requests of clients with windows, to make one or to take what was counted.
     ///
     /// # Panics
-    /// When the clients have none.
+    /// Panics when the clients have no windows.
     pub fn window_mut(&mut self) -> &mut WindowRequests {
         let Some(window) = &mut self.window else { unreachable!("only clients with windows ask for one") };
         window

@@ -99,7 +99,7 @@ impl Task {
     /// chance for all workers alike. A replay goes on where the one before it stopped.
     ///
     /// # Panics
-    /// When the work is a replay and there is no trace.
+    /// Panics when the work is a replay and there is no trace.
     pub(super) fn begin(&mut self, work: &Work, seed: u64, records: u64) {
         if let TaskKind::Replay(cursor) = &self.kind
             && let Some(share) = &mut self.trace

@@ -7,7 +7,7 @@ use crate::protocol::Verb;
 use crate::time::Nanos;
 use crate::workload::key::KEY_MAX_BYTES;
 
-/// Requests to be asked again. All of them are in memory: a row takes 16 bytes beside its key.
+/// Recorded requests. All of them are in memory: a row takes 16 bytes beside its key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
     /// All keys, end to end.
@@ -30,8 +30,8 @@ impl Trace {
         Trace::default()
     }
 
-    /// Adds a request that stores a value of so many bytes, or reads and would store one after a miss. Says false, and
-    /// adds nothing, where the key is empty, too long or none of memcached's.
+    /// Adds a request that stores a value of `value_bytes`, or that reads and may store such a value after a miss. Returns
+    /// false, and adds nothing, when the key is empty, too long or not valid for memcached.
     pub fn push(&mut self, key: &[u8], value_bytes: u32, stores: bool) -> bool {
         let is_key = |byte: &u8| *byte > b' ' && *byte != 127;
         if key.is_empty() || key.len() > KEY_MAX_BYTES || !key.iter().all(is_key) {

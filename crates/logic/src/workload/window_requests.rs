@@ -10,18 +10,18 @@ pub struct WindowRequests {
     maker: WindowMaker,
     /// The keys of the get that is being made, one after the other.
     keys: Vec<u8>,
-    /// Where each of them ends.
+    /// Where each of the keys ends, in bytes.
     ends: Vec<u32>,
     /// The key of the set that is being made.
     key: KeyBuffer,
-    /// What was counted since it was taken.
+    /// What was counted since the counts were last taken.
     pub(crate) counts: WindowCounts,
-    /// Failed checks since they were taken, where they are to be told.
+    /// Checks that failed since the findings were last taken, where failed checks are told in full.
     pub(crate) findings: Vec<Finding>,
 }
 
 impl WindowRequests {
-    /// The requests for the objects of this maker.
+    /// Requests for the objects of this maker.
     pub(crate) fn new(maker: WindowMaker) -> WindowRequests {
         WindowRequests {
             maker,
@@ -44,7 +44,7 @@ impl WindowRequests {
         std::mem::take(&mut self.counts)
     }
 
-    /// Takes the failed checks since the last call, where they are to be told.
+    /// Takes the checks that failed since the last call, where failed checks are told in full.
     pub fn take_findings(&mut self) -> Vec<Finding> {
         std::mem::take(&mut self.findings)
     }
@@ -65,7 +65,7 @@ impl WindowRequests {
         self.ends.clear();
     }
 
-    /// A set of an object by its place in the window, with the key of this number.
+    /// A set of the object in `slot`, with key number `number`. `key_at` and `value_at` are places in the table.
     pub(crate) fn set(&mut self, slot: u32, number: u64, key_at: u32, value_at: u32) -> Op<'_> {
         let window = &self.maker;
         let place = window.slots()[slot as usize];
@@ -80,7 +80,7 @@ impl WindowRequests {
         Op { value, expiry_s, ..Op::new(Verb::Set, key) }
     }
 
-    /// Adds the key of an object to the request.
+    /// Adds the key of an object to the get.
     pub(crate) fn add_key(&mut self, slot: u32, number: u64, key_at: u32) {
         let window = &self.maker;
         let suffix_bytes = usize::from(window.slots()[slot as usize].key_bytes) - PREFIX_BYTES;
@@ -129,7 +129,7 @@ impl WindowRequests {
         self.maker.slots()[slot as usize].expires
     }
 
-    /// A set of an object completed.
+    /// Counts the bytes of a completed set of the object in `slot`.
     pub(crate) fn count_object(&mut self, slot: u32) {
         let place = self.maker.slots()[slot as usize];
         self.counts.object_bytes += u64::from(place.value_bytes) + u64::from(place.key_bytes);

@@ -1,4 +1,4 @@
-//! Says that a read returned a value that was overwritten before, and only when that is certain.
+//! Finds reads that returned a value which was certainly overwritten before the read was sent.
 //!
 //! A verdict on a value with version n of a writer, by its acknowledged write m of the same key on the same server,
 //! needs this order of events, all seen by one worker:
@@ -8,7 +8,7 @@
 //! 3. the read was sent, and returned n.
 //!
 //! A server that applies a request between taking it and answering it stored n before m, and m before it looked for the
-//! read: n was gone, and since no two writes have the same version, nobody brought it back. What happens to the key
+//! read: n was gone, and since no two writes have the same version, no write brought it back. What happens to the key
 //! besides (other writers' values, removal, expiry, eviction, requests whose condition did not hold) can remove m but
 //! not restore n.
 //!
@@ -107,13 +107,13 @@ impl Writer {
         version
     }
 
-    /// A write was answered: nothing is stored, because its condition did not hold.
+    /// Takes in the answer to a write that stored nothing, because its condition did not hold.
     pub fn handle_not_stored(&mut self, version: Version) {
         self.answer(version);
     }
 
-    /// A write will have no answer, or had one that leaves open what became of it: it timed out, its connection broke,
-    /// it was sent without reply, or the server answered with an error.
+    /// Takes in that it is not known what became of a write: it timed out, its connection broke, it was sent without reply,
+    /// or the server answered with an error.
     pub fn handle_lost(&mut self, version: Version) {
         if self.answer(version).is_some() {
             let count = version.count();
@@ -153,7 +153,7 @@ pub struct RecordPlace {
     pub index: u64,
 }
 
-/// How many writes a worker knew to be stored when a read was sent.
+/// Number of writes that a worker knew to be stored when a read was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark(u64);
 
@@ -165,7 +165,7 @@ pub struct Witness {
     first_count: u64,
     /// Writes that were stored so far.
     stored: u64,
-    /// Nothing that was stored up to here counts any more.
+    /// Number of stored writes that were forgotten.
     cleared: u64,
 }
 
@@ -174,15 +174,15 @@ pub struct Witness {
 #[repr(align(64))]
 struct Slot {
     place: RecordPlace,
-    /// Its version.
+    /// Version of the write.
     version: Version,
     known: Known,
-    /// How many writes had been stored, this one included.
+    /// Number of writes that had been stored, this one included.
     stored: u64,
 }
 
 impl Witness {
-    /// One that saw nothing yet.
+    /// A witness without a write.
     pub fn new(run: RunMark) -> Witness {
         Witness::with_slots(run, SLOTS)
     }
@@ -198,13 +198,13 @@ impl Witness {
         Witness { slots: vec![empty; slots].into(), first_count: run.first_count, stored: 0, cleared: 0 }
     }
 
-    /// What a read takes along when it is sent.
+    /// The mark that a read remembers when it is sent.
     #[inline]
     pub fn mark(&self) -> Mark {
         Mark(self.stored)
     }
 
-    /// A write was answered: it is stored.
+    /// Takes in the answer to a write that was stored.
     #[inline]
     pub fn handle_stored(&mut self, writer: &mut Writer, place: RecordPlace, version: Version) {
         let Some(known) = writer.answer(version) else { return };
@@ -218,7 +218,7 @@ impl Witness {
         }
     }
 
-    /// A connection was lost: what its server holds from now on is not known.
+    /// Forgets all writes, because a connection was lost and it is not known what its server holds from then on.
     pub fn clear(&mut self) {
         self.cleared = self.stored;
     }
