@@ -8,6 +8,7 @@ pub mod request;
 mod routing;
 pub mod sequence;
 pub mod shuffle;
+mod stable_size;
 mod task;
 pub mod trace;
 pub mod value;

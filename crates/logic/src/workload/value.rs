@@ -8,7 +8,8 @@ use crate::dist::Dist;
 use crate::plan::{Data, ValueStyle};
 use crate::protocol::Value;
 use crate::rng::{Stream, mix};
-use crate::workload::key::{Space, Spaces, StableSize};
+use crate::workload::key::{Space, Spaces};
+use crate::workload::stable_size::StableSize;
 
 /// Length of a frame's header; shorter values carry none.
 pub const HEADER_BYTES: usize = 24;
@@ -253,8 +254,12 @@ impl ValueMaker {
             return Value::plain(&own[..len_bytes]);
         }
         let spot = self.spot(index, version);
-        let header =
-            Header { tag: spot.tag(len_bytes as u32), version, len_bytes: len_bytes as u32, magic: MAGIC };
+        let header = FrameHeader {
+            tag: spot.tag(len_bytes as u32),
+            version,
+            len_bytes: len_bytes as u32,
+            magic: MAGIC,
+        };
         *own = header.to_bytes();
         let shared_at = spot.offset() as usize;
         let shared = &self.block[shared_at..shared_at + len_bytes - HEADER_BYTES];
@@ -314,14 +319,14 @@ impl Spot {
 
 /// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Header {
+pub(crate) struct FrameHeader {
     pub(crate) tag: u64,
     pub(crate) version: Version,
     pub(crate) len_bytes: u32,
     pub(crate) magic: u32,
 }
 
-impl Header {
+impl FrameHeader {
     #[inline]
     pub(crate) fn to_bytes(self) -> HeaderBuffer {
         let mut bytes = [0; HEADER_BYTES];
@@ -333,10 +338,10 @@ impl Header {
     }
 
     #[inline]
-    pub(crate) fn from_bytes(bytes: &HeaderBuffer) -> Header {
+    pub(crate) fn from_bytes(bytes: &HeaderBuffer) -> FrameHeader {
         let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, rest @ ..] = *bytes;
         let [q, r, s, t, u, v, w, x] = rest;
-        Header {
+        FrameHeader {
             tag: u64::from_le_bytes([a, b, c, d, e, f, g, h]),
             version: Version(u64::from_le_bytes([i, j, k, l, m, n, o, p])),
             len_bytes: u32::from_le_bytes([q, r, s, t]),

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::workload::key::Space;
 use crate::workload::value::{
-    COUNTER_MAX_BYTES, HEADER_BYTES, Header, HeaderBuffer, MAGIC, ValueMaker, Version,
+    COUNTER_MAX_BYTES, FrameHeader, HEADER_BYTES, HeaderBuffer, MAGIC, ValueMaker, Version,
 };
 
 /// What is wrong with a value.
@@ -179,7 +179,7 @@ impl Check {
     /// Judges a whole header, behind which the value has `left` bytes.
     #[inline]
     fn header(&mut self, values: &ValueMaker, left: u64) {
-        let header = Header::from_bytes(&self.kept);
+        let header = FrameHeader::from_bytes(&self.kept);
         let body = u64::from(header.len_bytes).checked_sub(HEADER_BYTES as u64);
         let spot = values.spot(self.index, header.version);
         self.damage = match body {
