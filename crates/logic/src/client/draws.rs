@@ -6,7 +6,7 @@ use crate::workload::request::{AnswerUse, CheckState, RequestMaker};
 
 /// The random streams of one client in one phase.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Draws {
+pub(super) struct DrawStreams {
     pub(super) op: Stream,
     pub(super) key: Stream,
     pub(super) verify: Stream,
@@ -14,10 +14,10 @@ pub(super) struct Draws {
     pub(super) size: Stream,
 }
 
-impl Draws {
-    pub(super) fn new(place: Place) -> Draws {
+impl DrawStreams {
+    pub(super) fn new(place: Place) -> DrawStreams {
         let stream = |purpose| Stream::new(place, purpose);
-        Draws {
+        DrawStreams {
             op: stream(Use::Op),
             key: stream(Use::Key),
             verify: stream(Use::Verify),

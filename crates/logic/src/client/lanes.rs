@@ -6,7 +6,7 @@
 //! done when the lane is lost for good.
 
 use super::lane_socket::{LaneState, Socket};
-use super::next::{Next, Request};
+use super::next::{Next, NextRequest};
 use super::split::{Many, Split, Whole};
 use super::{Client, Lane, Wish};
 use crate::connection::answer::{Answer, Stamp};
@@ -171,7 +171,7 @@ impl Client {
 
     /// Returns which lane a request takes, and whether it is open. Where the request takes several lanes, `unasked` has them
     /// afterwards.
-    fn find_way(&mut self, request: &Request, now: Nanos, maker: &mut RequestMaker) -> (Lane, Passage) {
+    fn find_way(&mut self, request: &NextRequest, now: Nanos, maker: &mut RequestMaker) -> (Lane, Passage) {
         let keys = if request.origin == Origin::Arrival { maker.task.keys_of(request.verb) } else { 1 };
         if keys == 1 || !maker.routing.owns_keys() {
             let turn = self.turn_of(request.index, maker);
@@ -212,7 +212,7 @@ impl Client {
     }
 
     /// Begins a request that the lanes in `unasked` share.
-    fn split(&mut self, request: &Request, due: Nanos, ready: Nanos) {
+    fn split(&mut self, request: &NextRequest, due: Nanos, ready: Nanos) {
         self.slots.take();
         let many = self.many_mut();
         let parts = many.unasked.chunk_by(|(lane, _), (other, _)| lane == other).count() as u16;

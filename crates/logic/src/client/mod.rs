@@ -14,11 +14,12 @@ mod requests;
 pub mod route;
 mod slots;
 mod split;
-mod window_tasks;
+mod window_lanes;
+mod window_state;
 mod windowed;
 mod wish;
 
-use self::draws::Draws;
+use self::draws::DrawStreams;
 pub use self::follow_ups::FOLLOW_UPS_MAX;
 use self::follow_ups::FollowUps;
 use self::lane_socket::{LaneState, Socket};
@@ -56,7 +57,7 @@ pub struct Client {
     /// What only clients with several lanes have.
     many: Option<Box<Many>>,
     assignment: PhaseAssignment,
-    draws: Draws,
+    draws: DrawStreams,
     /// When its requests are due; `None` in closed loop.
     schedule: Option<Schedule>,
     /// Requests of the schedule that were asked, or left out.
@@ -103,7 +104,7 @@ impl Client {
             first: Socket::new(server),
             many: None,
             assignment: PhaseAssignment::nothing(place),
-            draws: Draws::new(place),
+            draws: DrawStreams::new(place),
             schedule: None,
             issued: 0,
             skipped: Passed::default(),
@@ -127,7 +128,7 @@ impl Client {
     pub fn begin(&mut self, assignment: PhaseAssignment, schedule: Option<Schedule>) {
         assert!(self.slots.outstanding == 0, "a phase ends before the next begins");
         self.schedule = schedule;
-        self.draws = Draws::new(assignment.place);
+        self.draws = DrawStreams::new(assignment.place);
         self.slots.renew(assignment.depth, assignment.begin);
         (self.issued, self.skipped, self.spaced_until) = (0, Passed::default(), 0);
         self.follow_ups.clear();

@@ -1,6 +1,6 @@
 //! How a client makes a request: which verb and keys its draws choose, and what is sent and remembered.
 
-use super::next::Request;
+use super::next::NextRequest;
 use super::{Client, Wish};
 use crate::connection::inflight::{Origin, Ticket};
 use crate::protocol::{MetaAsk, Op, Verb};
@@ -13,9 +13,9 @@ use crate::workload::value::Version;
 impl Client {
     /// What request `index` of the schedule asks.
     #[inline(always)]
-    pub(super) fn draw(&mut self, index: u64, maker: &mut RequestMaker) -> Request {
+    pub(super) fn draw(&mut self, index: u64, maker: &mut RequestMaker) -> NextRequest {
         if let Some((verb, key)) = maker.in_order(index, self.number) {
-            return Request { verb, index, key, cas: 0, origin: Origin::Arrival };
+            return NextRequest { verb, index, key, cas: 0, origin: Origin::Arrival };
         }
         let verb = maker.task.verb(self.draws.op.draw(index));
         let (verb, key, origin) = match verb {
@@ -29,7 +29,7 @@ impl Client {
             }
             verb => (verb, self.record(index, 0, space_of(verb), maker), Origin::Arrival),
         };
-        Request { verb, index, key, cas: 0, origin }
+        NextRequest { verb, index, key, cas: 0, origin }
     }
 
     /// Index of key `place` of request `index`, in a space.
@@ -67,12 +67,12 @@ impl Client {
     #[inline(always)]
     pub(super) fn ask<'a>(
         &mut self,
-        request: Request,
+        request: NextRequest,
         due: Nanos,
         ready: Nanos,
         maker: &'a mut RequestMaker,
     ) -> Wish<'a> {
-        let Request { verb, index, key, cas, origin } = request;
+        let NextRequest { verb, index, key, cas, origin } = request;
         self.slots.take();
         let mut ticket = Ticket {
             due,

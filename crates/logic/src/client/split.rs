@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::lane_socket::Socket;
-use super::window_tasks::Tasks;
+use super::window_state::WindowState;
 use crate::client::route::Lane;
 use crate::connection::answer::{Answer, Stamp};
 use crate::connection::inflight::Ticket;
@@ -21,7 +21,7 @@ pub(super) struct Many {
     /// Requests that lanes share and that have unanswered parts, in the order of their index.
     pub(super) splits: VecDeque<Split>,
     /// The window of objects that the client works on; `None` without a window.
-    pub(super) tasks: Option<Box<Tasks>>,
+    pub(super) window: Option<Box<WindowState>>,
 }
 
 /// A request that several lanes share.

@@ -5,98 +5,54 @@
 //! became of a set, the object gets another key, so that no late set can make a check fail.
 
 use super::lane_socket::LaneState;
-use super::window_tasks::{Asked, Command, LEAST_WEIGHT, Lanes, Pick, State, Tasks};
+use super::window_state::{Asked, Command, LEAST_WEIGHT, ObjectState, Pick, WindowState};
 use super::{Client, Lane, Wish};
 use crate::connection::answer::{Answer, Item};
 use crate::connection::inflight::{Origin, Ticket};
 use crate::protocol::{Outcome, Verb};
-use crate::rng::below;
-use crate::time::{NEVER, Nanos, SECOND};
+use crate::time::{NEVER, Nanos};
 use crate::workload::request::{AnswerUse, CheckState, RequestMaker};
 use crate::workload::window::{WindowMaker, step, step_back};
-
-/// How long a client waits before it opens a lane to a replicated server again, in nanoseconds. Without replication it opens
-/// the lane again at once.
-const AWAY_NS: Nanos = 5 * SECOND;
-/// How long a client waits between two attempts to open a lane again, in nanoseconds.
-const RETRY_NS: Nanos = SECOND;
 
 impl Client {
     /// Gives a client that has its lanes a window of objects; the client is one of `clients`.
     pub fn with_window(mut self, maker: &WindowMaker, clients: u64) -> Client {
         let lanes = self.sockets().count();
-        let tasks = Tasks::new(maker, self.number, clients, lanes);
-        self.many.get_or_insert_default().tasks = Some(Box::new(tasks));
+        let tasks = WindowState::new(maker, self.number, clients, lanes);
+        self.many.get_or_insert_default().window = Some(Box::new(tasks));
         self
     }
 
     /// The verb of the client's request that is outstanding or was the last; `None` without a window.
     pub fn window_verb(&self) -> Option<Verb> {
-        let tasks = self.many.as_ref()?.tasks.as_ref()?;
+        let tasks = self.many.as_ref()?.window.as_ref()?;
         Some(match tasks.asked {
             Asked::Set { .. } => Verb::Set,
             Asked::Get => Verb::Get,
         })
     }
 
-    /// How long the worker waits, in nanoseconds, before it opens a lost lane again after so many failed attempts; `None`
-    /// where the client has no window and leaves that to the worker.
-    pub fn reopening_pause(&self, failures: u32) -> Option<Nanos> {
-        let tasks = self.many.as_ref()?.tasks.as_ref()?;
-        Some(match (failures, tasks.rules.replication) {
-            (0, None) => 0,
-            (0, Some(_)) => AWAY_NS,
-            _ => RETRY_NS,
-        })
-    }
-
     pub(super) fn has_window(&self) -> bool {
-        self.many.as_ref().is_some_and(|many| many.tasks.is_some())
-    }
-
-    /// Whether the client has a window and cannot go on, although lanes may be opened again.
-    pub(super) fn is_cut_off(&self) -> bool {
-        let Some(tasks) = self.many.as_ref().and_then(|many| many.tasks.as_ref()) else { return false };
-        let Lanes { count, open, lost, began, .. } = tasks.lanes;
-        match tasks.rules.replication {
-            None => lost > 0,
-            Some(_) => began && open == 0 || lost == count,
-        }
-    }
-
-    pub(super) fn note_opened(&mut self) {
-        let Some(tasks) = self.tasks() else { return };
-        tasks.lanes.open += 1;
-        tasks.lanes.began |= tasks.lanes.open == tasks.lanes.count;
-    }
-
-    pub(super) fn note_closed(&mut self, was_open: bool, again: bool) {
-        let Some(tasks) = self.tasks() else { return };
-        tasks.lanes.open -= usize::from(was_open);
-        if again {
-            tasks.lanes.closed += 1;
-        } else {
-            tasks.lanes.lost += 1;
-        }
+        self.many.as_ref().is_some_and(|many| many.window.is_some())
     }
 
     /// Begins a phase of the window: gets that were collected in the phase before are not asked any more.
     pub(super) fn begin_window(&mut self) {
-        let Some(tasks) = self.tasks() else { return };
+        let Some(tasks) = self.window_state() else { return };
         tasks.collected.iter_mut().for_each(Vec::clear);
         (tasks.gets, tasks.sets, tasks.verified) = (0, 0, 0);
     }
 
     /// Returns what a client with a window wants.
     pub(super) fn poll_window<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Wish<'a> {
-        let Some(lanes) = self.tasks().map(|tasks| tasks.lanes) else { return Wish::Done };
+        let Some(lanes) = self.window_state().map(|tasks| tasks.lanes) else { return Wish::Done };
         let over = now >= self.assignment.end || self.stopped;
         let cut_off = self.is_cut_off();
         let may_open = lanes.closed > 0 && !over && !cut_off;
         let closed = if may_open { self.closed_lane() } else { None };
         if let Some(lane) = closed {
             self.socket_mut(lane).state = LaneState::Opening;
-            if let Some(tasks) = self.tasks() {
+            if let Some(tasks) = self.window_state() {
                 tasks.lanes.closed -= 1;
             }
             return Wish::Open(lane);
@@ -121,7 +77,7 @@ impl Client {
     fn poll_command<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Wish<'a> {
         loop {
             if self.issued >= self.assignment.requests {
-                let Some(tasks) = self.tasks() else { return Wish::Done };
+                let Some(tasks) = self.window_state() else { return Wish::Done };
                 let rest = tasks.collected.iter().position(|list| !list.is_empty());
                 return match rest {
                     Some(list) => self.ask_gets(list, self.slots.since(), now, maker),
@@ -145,7 +101,7 @@ impl Client {
                     return self.ask_set(slot, overwrites, due, now, maker);
                 }
                 Command::Get(pick) => {
-                    let Some(tasks) = self.tasks() else { return Wish::Done };
+                    let Some(tasks) = self.window_state() else { return Wish::Done };
                     let list = tasks.list_of(tasks.objects[pick.slot as usize].server);
                     tasks.collected[list].push(pick);
                     if tasks.collected[list].len() >= tasks.rules.multiget {
@@ -160,7 +116,7 @@ impl Client {
     fn choose(&mut self, index: u64, maker: &RequestMaker) -> Command {
         let stream = self.draws.key;
         let is_preset = maker.task.is_preset();
-        let Some(tasks) = self.tasks() else { unreachable!("only clients with a window choose") };
+        let Some(tasks) = self.window_state() else { unreachable!("only clients with a window choose") };
         if is_preset {
             return Command::Set { slot: (index % tasks.objects.len() as u64) as u32, overwrites: false };
         }
@@ -195,7 +151,7 @@ impl Client {
         maker: &'a mut RequestMaker,
     ) -> Wish<'a> {
         let (number, bits) = (self.number, self.draws.op.draw(self.issued));
-        let Some(tasks) = self.tasks() else { return Wish::Done };
+        let Some(tasks) = self.window_state() else { return Wish::Done };
         let taker = tasks.objects[slot as usize].server;
         let writers = tasks.rules.replication.map(|replication| replication.writers);
         let lane = match writers {
@@ -209,9 +165,9 @@ impl Client {
             None => return Wish::Wait(self.assignment.end),
         };
         let stays = writers.is_none() || self.socket(lane).server == taker;
-        let Some(tasks) = self.tasks() else { return Wish::Done };
+        let Some(tasks) = self.window_state() else { return Wish::Done };
         let overwrites = overwrites && stays;
-        if !overwrites && tasks.objects[slot as usize].state != State::Fresh {
+        if !overwrites && tasks.objects[slot as usize].state != ObjectState::Fresh {
             tasks.renew(slot, number);
         }
         let object = &mut tasks.objects[slot as usize];
@@ -219,7 +175,7 @@ impl Client {
         object.set_at = now;
         let (number, key_at) = (object.number, object.key_at);
         if !overwrites {
-            object.state = State::Unknown;
+            object.state = ObjectState::Unknown;
         }
         tasks.asked = Asked::Set { slot, value_at, overwrites };
         let ticket = self.window_ticket(Verb::Set, slot, 1, due, now, lane);
@@ -234,11 +190,11 @@ impl Client {
         maker: &'a mut RequestMaker,
     ) -> Wish<'a> {
         let (stream, issued) = (self.draws.op, self.issued);
-        let Some(tasks) = self.tasks() else { return Wish::Done };
+        let Some(tasks) = self.window_state() else { return Wish::Done };
         let mut picks = std::mem::take(&mut tasks.collected[list]);
         // A chosen object may have lost its value meanwhile.
         for (place, pick) in picks.iter_mut().enumerate() {
-            if tasks.objects[pick.slot as usize].state != State::Present
+            if tasks.objects[pick.slot as usize].state != ObjectState::Present
                 && let Some(other) = tasks.find_present(stream.draw_sub(issued, 1 + place as u64))
             {
                 pick.slot = other;
@@ -256,7 +212,7 @@ impl Client {
         let Some(lane) = lane.or_else(|| self.lane_where(stream.draw(issued), |_| true)) else {
             return Wish::Wait(self.assignment.end);
         };
-        let Some(tasks) = self.tasks() else { return Wish::Done };
+        let Some(tasks) = self.window_state() else { return Wish::Done };
         let keys = tasks.picks.len();
         let verbose = tasks.rules.verbose;
         let looks = tasks
@@ -305,58 +261,9 @@ impl Client {
         }
     }
 
-    fn closed_lane(&self) -> Option<Lane> {
-        self.sockets().position(|socket| socket.state == LaneState::Closed).map(|lane| lane as Lane)
-    }
-
-    /// Whether enough lanes are open to ask any set and any get.
-    fn has_way(&mut self) -> bool {
-        let Some(tasks) = self.tasks() else { return false };
-        let (lanes, split) = (tasks.lanes, tasks.rules.split);
-        if lanes.open == lanes.count {
-            return true;
-        }
-        let is_open = |at: usize| matches!(self.socket(at as Lane).state, LaneState::Open(_));
-        match split {
-            true => is_open(lanes.count - 1) && (0..lanes.count - 1).any(is_open),
-            false => lanes.open > 0,
-        }
-    }
-
-    /// The open lane whose turn it is.
-    fn next_lane(&mut self, verb: Verb) -> Option<Lane> {
-        let tasks = self.tasks()?;
-        let (count, split, turn) = (tasks.lanes.count, tasks.rules.split, tasks.turn);
-        if split && verb == Verb::Get {
-            return Some((count - 1) as Lane);
-        }
-        let streams = if split { count - 1 } else { count };
-        if streams == 1 {
-            return matches!(self.socket(0).state, LaneState::Open(_)).then_some(0);
-        }
-        let lane = (0..streams)
-            .map(|on| (turn + on) % streams)
-            .find(|&lane| matches!(self.socket(lane as Lane).state, LaneState::Open(_)))?;
-        if let Some(tasks) = self.tasks() {
-            tasks.turn = (lane + 1) % streams;
-        }
-        Some(lane as Lane)
-    }
-
-    /// An open lane, drawn from `bits` among those to servers for which `is_good` holds.
-    fn lane_where(&self, bits: u64, is_good: impl Fn(u32) -> bool) -> Option<Lane> {
-        let good = |lane: &Lane| {
-            let socket = self.socket(*lane);
-            matches!(socket.state, LaneState::Open(_)) && is_good(socket.server)
-        };
-        let lanes = || (0..self.sockets().count() as Lane).filter(good);
-        let count = lanes().count() as u64;
-        if count == 0 { None } else { lanes().nth(below(bits, count) as usize) }
-    }
-
     /// Takes in an item of a reply to a client with a window. Returns whether the client needs the bytes of its value.
     pub fn handle_window_item(&mut self, item: &Item<'_>, maker: &mut RequestMaker) -> bool {
-        let Some(tasks) = self.tasks() else { return false };
+        let Some(tasks) = self.window_state() else { return false };
         let count = tasks.picks.len();
         let start = tasks.cursor;
         let is_it = |at: usize| {
@@ -383,7 +290,7 @@ impl Client {
 
     /// Takes in some bytes of the value of the item that came last.
     pub fn handle_window_body(&mut self, bytes: &[u8], maker: &RequestMaker) {
-        let Some(tasks) = self.tasks() else { return };
+        let Some(tasks) = self.window_state() else { return };
         let Some(pick) = tasks.passing.and_then(|at| tasks.picks.get_mut(at)) else { return };
         let object = &tasks.objects[pick.slot as usize];
         let whole = maker.window().value_bytes(pick.slot) as usize;
@@ -403,7 +310,7 @@ impl Client {
     pub(super) fn handle_window_answer(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
         let server = self.socket(lane).server;
         let number = self.number;
-        let Some(tasks) = self.tasks() else { return };
+        let Some(tasks) = self.window_state() else { return };
         let is_error = matches!(answer.outcome, Outcome::Error(_));
         match tasks.asked {
             Asked::Set { slot, value_at, overwrites } => {
@@ -431,7 +338,8 @@ impl Client {
         }
     }
 
-    fn tasks(&mut self) -> Option<&mut Tasks> {
-        self.many.as_mut()?.tasks.as_deref_mut()
+    /// The state of the client's window; `None` without one.
+    pub(super) fn window_state(&mut self) -> Option<&mut WindowState> {
+        self.many.as_mut()?.window.as_deref_mut()
     }
 }

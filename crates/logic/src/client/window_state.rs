@@ -11,8 +11,8 @@ pub(super) const LEAST_WEIGHT: f64 = 0.001;
 
 /// A client's window, and how far the client's work on it is.
 #[derive(Debug)]
-pub(super) struct Tasks {
-    pub(super) rules: Rules,
+pub(super) struct WindowState {
+    pub(super) rules: WindowRules,
     pub(super) objects: Vec<Object>,
     /// Number of sets that gave an object its first value under a key. The next such set is of the object at this place, modulo
     /// the number of objects.
@@ -48,7 +48,7 @@ pub(super) struct Tasks {
 
 /// What the Plan says about windows.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rules {
+pub(super) struct WindowRules {
     pub(super) set: f64,
     pub(super) get: f64,
     pub(super) multiget: usize,
@@ -83,14 +83,14 @@ pub(super) struct Object {
     pub(super) value_at: u32,
     /// The server that took it.
     pub(super) server: u32,
-    pub(super) state: State,
+    pub(super) state: ObjectState,
     /// Another value was stored under its key before.
     pub(super) overwritten: bool,
 }
 
 /// What is known of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum ObjectState {
     /// No set under its key was sent.
     Fresh,
     /// The server holds it, unless it was thrown out or has expired.
@@ -129,8 +129,8 @@ pub(super) enum Command {
     Get(Pick),
 }
 
-impl Tasks {
-    pub(super) fn new(maker: &WindowMaker, number: u64, clients: u64, lanes: usize) -> Tasks {
+impl WindowState {
+    pub(super) fn new(maker: &WindowMaker, number: u64, clients: u64, lanes: usize) -> WindowState {
         let plan = maker.plan();
         let object = |(at, slot): (usize, &Slot)| Object {
             number: number * maker.slots().len() as u64 + at as u64,
@@ -138,11 +138,11 @@ impl Tasks {
             key_at: slot.key_at,
             value_at: slot.key_at,
             server: 0,
-            state: State::Fresh,
+            state: ObjectState::Fresh,
             overwritten: false,
         };
-        Tasks {
-            rules: Rules {
+        WindowState {
+            rules: WindowRules {
                 set: plan.set,
                 get: plan.get,
                 multiget: plan.multiget as usize,
@@ -177,23 +177,23 @@ impl Tasks {
     pub(super) fn renew(&mut self, slot: u32, client: u64) {
         let objects = self.objects.len() as u64;
         let object = &mut self.objects[slot as usize];
-        if object.state == State::Present {
+        if object.state == ObjectState::Present {
             self.present -= 1;
         }
         object.number = self.rules.clients * objects + self.renewed * self.rules.clients + client;
         object.key_at = step(object.key_at);
         object.value_at = object.key_at;
-        (object.state, object.set_at, object.overwritten) = (State::Fresh, 0, false);
+        (object.state, object.set_at, object.overwritten) = (ObjectState::Fresh, 0, false);
         self.renewed += 1;
     }
 
     /// Takes in that a set of an object was stored on this server.
     pub(super) fn store(&mut self, slot: u32, value_at: u32, server: u32, overwrites: bool) {
         let object = &mut self.objects[slot as usize];
-        if object.state != State::Present {
+        if object.state != ObjectState::Present {
             self.present += 1;
         }
-        (object.state, object.value_at, object.server) = (State::Present, value_at, server);
+        (object.state, object.value_at, object.server) = (ObjectState::Present, value_at, server);
         object.overwritten |= overwrites;
         self.stored += 1;
         if overwrites {
@@ -206,10 +206,10 @@ impl Tasks {
     /// Takes in that it is not known what is stored under an object's key.
     pub(super) fn forget(&mut self, slot: u32) {
         let object = &mut self.objects[slot as usize];
-        if object.state == State::Present {
+        if object.state == ObjectState::Present {
             self.present -= 1;
         }
-        object.state = State::Unknown;
+        object.state = ObjectState::Unknown;
     }
 
     /// An object that holds a value, searched from a place that is drawn from `bits`; `None` where no object holds one.
@@ -221,12 +221,12 @@ impl Tasks {
         let bound = (self.filled.max(1)).min(objects as u64);
         let first = below(bits, bound) as usize;
         // The object at the drawn place nearly always holds a value.
-        if self.objects[first].state == State::Present {
+        if self.objects[first].state == ObjectState::Present {
             return Some(first as u32);
         }
         (0..objects)
             .map(|on| (first + on) % objects)
-            .find(|&at| self.objects[at].state == State::Present)
+            .find(|&at| self.objects[at].state == ObjectState::Present)
             .map(|at| at as u32)
     }
 
@@ -247,7 +247,7 @@ impl Tasks {
     }
 }
 
-impl Tasks {
+impl WindowState {
     /// Counts what the answer to one get means, and remembers it where failed checks are told.
     pub(super) fn judge(&self, pick: &Pick, read: Nanos, maker: &mut RequestMaker) {
         let object = &self.objects[pick.slot as usize];
