@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use pummel_logic::client::{Client, PhaseAssignment, Wish};
-use pummel_logic::connection::inflight::{AnswerUse, Ticket};
+use pummel_logic::connection::inflight::Ticket;
 use pummel_logic::connection::session::{Answer, Item, Stamp};
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Data, Lengths, Pool, Replication, Style, Window, Work};
@@ -11,7 +11,7 @@ use pummel_logic::protocol::{Fault, Outcome, Verb};
 use pummel_logic::rng::StreamOwner;
 use pummel_logic::time::{NEVER, Nanos, SECOND};
 use pummel_logic::workload::key::KeyMaker;
-use pummel_logic::workload::request::Shared;
+use pummel_logic::workload::request::{AnswerUse, RequestMaker};
 use pummel_logic::workload::value::ValueMaker;
 use pummel_logic::workload::verify::stale::RunMark;
 use pummel_logic::workload::window::{WindowCounts, WindowMaker};
@@ -46,7 +46,7 @@ struct Asked {
 /// One client, its servers, and a clock.
 struct Story {
     client: Client,
-    shared: Shared,
+    maker: RequestMaker,
     stores: Vec<HashMap<Vec<u8>, Vec<u8>>>,
     now: Nanos,
     counts: WindowCounts,
@@ -63,22 +63,22 @@ impl Story {
             expiry_s: Dist::Fixed(0.0),
             style: Style::default(),
         };
-        let maker = WindowMaker::new(window);
+        let windows = WindowMaker::new(window);
         let (keys, values) = (KeyMaker::new(&data).unwrap(), ValueMaker::new(&data).unwrap());
-        let mut shared =
-            Shared::new(keys, values, &data, 1, 0.0, RunMark::new(1)).with_window(Some(maker.clone()));
+        let mut maker = RequestMaker::new(keys, values, &data, 1, 0.0, RunMark::new(1))
+            .with_window(Some(windows.clone()));
         let lanes = window.pool.servers_of(0, servers);
-        let mut client = Client::new(0, 0, lanes[0], None).with_lanes(&lanes).with_window(&maker, 1);
-        while let Wish::Open(lane) = client.poll(0, &mut shared) {
+        let mut client = Client::new(0, 0, lanes[0], None).with_lanes(&lanes).with_window(&windows, 1);
+        while let Wish::Open(lane) = client.poll(0, &mut maker) {
             client.handle_opened(lane, 0);
         }
-        shared.begin(&Work::Window(window.clone()), 1);
+        maker.begin(&Work::Window(window.clone()), 1);
         let place = StreamOwner { seed: 1, group: 0, phase: 0, client: 0 };
         let assignment = PhaseAssignment { place, begin: 0, end: NEVER, requests, depth: 1, ..RESTING };
         client.begin(assignment, None);
         Story {
             client,
-            shared,
+            maker,
             stores: vec![HashMap::new(); servers],
             now: SECOND,
             counts: WindowCounts::default(),
@@ -88,7 +88,7 @@ impl Story {
     /// The next request, if there is one.
     fn ask(&mut self) -> Option<Asked> {
         self.now += 1_000;
-        match self.client.poll(self.now, &mut self.shared) {
+        match self.client.poll(self.now, &mut self.maker) {
             Wish::Ask { lane, op, ticket } => {
                 let keys = (0..op.keys.count()).map(|n| op.keys.key(n).to_vec()).collect();
                 let value = [op.value.own, op.value.shared].concat();
@@ -111,10 +111,10 @@ impl Story {
             hits += 1;
             if asked.ticket.answer_use == AnswerUse::Window {
                 let item = Item { key, size: value.len() as u64, cas: 0, flags: 0 };
-                if self.client.handle_window_item(&item, &mut self.shared) {
+                if self.client.handle_window_item(&item, &mut self.maker) {
                     let (head, tail) = value.split_at(value.len() / 2);
-                    self.client.handle_window_body(head, &self.shared);
-                    self.client.handle_window_body(tail, &self.shared);
+                    self.client.handle_window_body(head, &self.maker);
+                    self.client.handle_window_body(tail, &self.maker);
                 }
             }
         }
@@ -132,8 +132,8 @@ impl Story {
             hits,
             stamp: Stamp::Missing,
         };
-        self.client.handle_answer(asked.lane, &answer, &mut self.shared);
-        let counts = self.shared.take_window_counts();
+        self.client.handle_answer(asked.lane, &answer, &mut self.maker);
+        let counts = self.maker.window_mut().take_counts();
         self.counts.merge(&counts);
     }
 
@@ -330,8 +330,8 @@ fn a_value_that_comes_twice_is_not_called_wrong() {
             && let Some(value) = story.stores[0].get(&asked.keys[0]).cloned()
         {
             let item = Item { key: &asked.keys[0], size: value.len() as u64, cas: 0, flags: 0 };
-            if story.client.handle_window_item(&item, &mut story.shared) {
-                story.client.handle_window_body(&value, &story.shared);
+            if story.client.handle_window_item(&item, &mut story.maker) {
+                story.client.handle_window_body(&value, &story.maker);
                 repeated += 1;
             }
         }

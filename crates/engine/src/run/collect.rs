@@ -289,6 +289,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         let elapsed = end.elapsed_ns.min(over.saturating_sub(end.begin));
         self.elapsed_ns = self.elapsed_ns.max(elapsed);
         measurement.skipped += end.fate.skipped;
+        measurement.skipped_estimated += end.fate.skipped_estimated;
         measurement.answered_ns = measurement.answered_ns.max(self.before_ns + end.answered_ns);
         for &(server, silent_ns) in &end.fate.silent {
             let known = self.silent.entry(server).or_insert((end.phase, silent_ns));

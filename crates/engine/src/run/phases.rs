@@ -157,8 +157,8 @@ impl<C: Codec, B: Backend> PhaseRunner<'_, C, B> {
     fn begin(&mut self, share: &PhaseShare<'_>, times: PhaseTimes) {
         let context = self.context;
         let (plan, phase) = (context.plan, share.phase);
-        let (entries, shared, reporter) = self.worker.parts();
-        shared.begin(&phase.work, plan.seed);
+        let (entries, maker, reporter) = self.worker.parts();
+        maker.begin(&phase.work, plan.seed);
         let mode = if phase.recorded { ReportMode::Record(plan.interval_ns) } else { ReportMode::Count };
         reporter.begin_phase(share.number, mode, times.begin, times.end);
         reporter.note_loads(matches!(phase.work, Work::Load(_)));

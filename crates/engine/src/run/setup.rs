@@ -10,7 +10,7 @@ use pummel_logic::plan::{Clock, Plan, Transport, Work};
 use pummel_logic::protocol::{Codec, Verb};
 use pummel_logic::unsent::draws_of_client;
 use pummel_logic::workload::mix::verbs_of;
-use pummel_logic::workload::request::Shared;
+use pummel_logic::workload::request::RequestMaker;
 use pummel_logic::workload::sequence::{Sequencer, Weight};
 use pummel_logic::workload::verify::stale::Writer;
 
@@ -38,7 +38,7 @@ pub(super) fn worker_of<C: Codec, B: Backend>(
         Box::new(interval.counting(context.wants.outstanding).of_worker(number))
     });
     let reporter = WorkerReporter::new(sender, intervals, options);
-    Worker::new(backend, setup, limits_of(context.plan), shared_of(context, number), reporter)
+    Worker::new(backend, setup, limits_of(context.plan), request_maker_of(context, number), reporter)
         .churn_limits(churn_limits_of(context, number))
 }
 
@@ -96,23 +96,23 @@ fn client_of(context: &RunContext<'_>, id: ClientId, servers: &[u32]) -> Client 
     }
 }
 
-/// The state that the clients of a worker share.
-fn shared_of(context: &RunContext<'_>, worker: usize) -> Shared {
+/// The maker of the requests of one worker's clients.
+fn request_maker_of(context: &RunContext<'_>, worker: usize) -> RequestMaker {
     let plan = context.plan;
     let clients = plan.groups.first().map_or(1, |group| u64::from(group.clients));
     let (keys, values) = (context.keys.clone(), context.values.clone());
-    let shared = Shared::new(keys, values, &plan.data, clients, plan.verify, context.mark)
-        .over(context.routers[0].clone())
-        .counting_bare(plan.protocol.is_resp())
-        .loading_by(loaders(context.loading))
-        .counting(plan.sequence().map(|sequence| Sequencer::new(sequence, &plan.data.key_prefix)))
+    let maker = RequestMaker::new(keys, values, &plan.data, clients, plan.verify, context.mark)
+        .with_router(context.routers[0].clone())
+        .with_bare_counters(plan.protocol.is_resp())
+        .with_loaders(loaders(context.loading))
+        .with_sequencer(plan.sequence().map(|sequence| Sequencer::new(sequence, &plan.data.key_prefix)))
         .with_window(context.window.clone());
     match &context.trace {
         Some(trace) => {
             let worker = u64::from(context.process_share.first_worker) + worker as u64;
-            shared.replaying(Arc::clone(trace), worker, context.process_share.workers.into())
+            maker.with_trace(Arc::clone(trace), worker, context.process_share.workers.into())
         }
-        None => shared,
+        None => maker,
     }
 }
 

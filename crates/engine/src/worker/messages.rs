@@ -188,6 +188,8 @@ pub struct PhaseFate {
     pub missing: u64,
     /// Requests that were left out because they would have been late.
     pub skipped: u64,
+    /// Those of the skipped requests whose number follows from the mean gap.
+    pub skipped_estimated: u64,
     /// Requests that were sent again because the first attempt was lost.
     pub repeated: u64,
     /// How long each server of the worker's connections, by its index in the Plan, had been silent at the end of the

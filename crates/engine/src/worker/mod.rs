@@ -30,7 +30,7 @@ use std::io;
 use pummel_logic::plan::Transport;
 use pummel_logic::protocol::{Codec, Fault};
 use pummel_logic::time::{NEVER, Nanos};
-use pummel_logic::workload::request::Shared;
+use pummel_logic::workload::request::RequestMaker;
 
 use crate::backend::{Backend, Close};
 use crate::worker::deadlines::TimingWheel;
@@ -58,11 +58,11 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         backend: B,
         setup: WorkerSetup,
         limits: WorkerLimits,
-        shared: Shared,
+        maker: RequestMaker,
         reporter: WorkerReporter,
     ) -> Worker<C, B> {
-        let population = Population::staying(shared.has_window());
-        let state = WorkerState::new(setup, limits, shared, reporter, backend.now());
+        let population = Population::staying(maker.has_window());
+        let state = WorkerState::new(setup, limits, maker, reporter, backend.now());
         Worker { backend, population, state }
     }
 
@@ -133,7 +133,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     /// errors here.
     pub fn work(&mut self, meeting: &Meeting, begin: Nanos, end: Nanos) -> io::Result<()> {
         self.population.wake_all(&mut self.state);
-        self.state.patience_ns = match (end, self.state.shared.is_load()) {
+        self.state.patience_ns = match (end, self.state.maker.is_load()) {
             (NEVER, true) => self.state.limits.load_patience_ns,
             (NEVER, false) => self.state.limits.patience_ns,
             _ => NEVER,
@@ -159,9 +159,9 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         self.backend.now()
     }
 
-    /// The clients, the state that they share, and the reporter: what the beginning of a phase changes.
-    pub fn parts(&mut self) -> (&mut [ClientEntry], &mut Shared, &mut WorkerReporter) {
-        (&mut self.state.entries, &mut self.state.shared, &mut self.state.reporter)
+    /// The clients, the maker of their requests, and the reporter: what the beginning of a phase changes.
+    pub fn parts(&mut self) -> (&mut [ClientEntry], &mut RequestMaker, &mut WorkerReporter) {
+        (&mut self.state.entries, &mut self.state.maker, &mut self.state.reporter)
     }
 
     /// Sets the transport of each server's connections, between phases, and closes the connections whose transport
@@ -184,7 +184,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             state.reporter.add_datagrams(&connection.session.datagram_counts());
             connection.session.carry_by_datagrams(transport == Transport::Udp);
             let (client, lane) = state.owner(slot);
-            state.entries[client].client.handle_closed(lane, true, &mut state.shared);
+            state.entries[client].client.handle_closed(lane, true, &mut state.maker);
         }
         any
     }
@@ -275,21 +275,23 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         }
         state.reporter.abandon(false);
         let mut missing = population.end_phase(state, backend, over);
-        let (mut dead, mut skipped, mut repeated) = (0, 0, 0);
+        let (mut dead, mut skipped, mut skipped_estimated, mut repeated) = (0, 0, 0, 0);
         for entry in &mut state.entries {
             let client = &mut entry.client;
             repeated += client.repeated();
             let (reporter, group) = (&mut state.reporter, client.group());
             let draws_max = state.limits.unsent_draws_max;
-            client.count_unsent(over, &mut state.shared, draws_max, |unsent| reporter.unsent(group, unsent));
+            client.count_unsent(over, &mut state.maker, draws_max, |unsent| reporter.unsent(group, unsent));
             dead += client.lost_lanes();
             missing += client.missing();
-            skipped += client.skipped();
+            skipped += client.skipped().requests;
+            skipped_estimated += client.skipped().estimated;
             entry.due = NEVER;
         }
         state.due.clear();
         let silent = state.silent(now);
-        state.reporter.end_phase(over, PhaseFate { dead, missing, skipped, repeated, silent });
+        let fate = PhaseFate { dead, missing, skipped, skipped_estimated, repeated, silent };
+        state.reporter.end_phase(over, fate);
     }
 }
 

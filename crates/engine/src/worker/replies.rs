@@ -3,10 +3,10 @@
 use std::marker::PhantomData;
 
 use pummel_logic::client::{Client, Lane};
-use pummel_logic::connection::inflight::{AnswerUse, Origin, Ticket};
+use pummel_logic::connection::inflight::{Origin, Ticket};
 use pummel_logic::connection::session::{Answer, Item, Sink};
 use pummel_logic::protocol::Malformed;
-use pummel_logic::workload::request::Shared;
+use pummel_logic::workload::request::{AnswerUse, RequestMaker};
 
 use crate::worker::reporter::WorkerReporter;
 
@@ -25,7 +25,7 @@ pub struct Replies<'a, A> {
     slot: usize,
     lane: Lane,
     client: &'a mut Client,
-    shared: &'a mut Shared,
+    maker: &'a mut RequestMaker,
     reporter: &'a mut WorkerReporter,
     /// A request ended, so that the client may have a request to send.
     pub woken: bool,
@@ -39,29 +39,29 @@ impl<'a, A: ReplyAccount> Replies<'a, A> {
         slot: usize,
         lane: Lane,
         client: &'a mut Client,
-        shared: &'a mut Shared,
+        maker: &'a mut RequestMaker,
         reporter: &'a mut WorkerReporter,
     ) -> Replies<'a, A> {
-        Replies { slot, lane, client, shared, reporter, woken: false, account: PhantomData }
+        Replies { slot, lane, client, maker, reporter, woken: false, account: PhantomData }
     }
 
     /// A copy for a rare path, so that the original can stay in registers.
     #[inline]
     fn copy(&mut self) -> Replies<'_, A> {
-        Replies::new(self.slot, self.lane, self.client, self.shared, self.reporter)
+        Replies::new(self.slot, self.lane, self.client, self.maker, self.reporter)
     }
 
     /// Ends the check of the value that passed by, if there is one, with the check state of the read that asked for it.
     fn end_check(&mut self) {
-        let (client, shared, lane) = (&*self.client, &*self.shared, self.lane);
-        let is_stale = |check_state, key, version| client.is_stale(lane, check_state, key, version, shared);
-        self.reporter.end_check(self.slot, shared, is_stale);
+        let (client, maker, lane) = (&*self.client, &*self.maker, self.lane);
+        let is_stale = |check_state, key, version| client.is_stale(lane, check_state, key, version, maker);
+        self.reporter.end_check(self.slot, maker, is_stale);
     }
 
     /// Handles the end of a part of a request, and reports the request when the part was its last.
     #[cold]
     fn end_part(&mut self, part: &Answer<'_>, message: &[u8]) {
-        if let Some(whole) = self.client.handle_part(self.lane, part, message, self.shared) {
+        if let Some(whole) = self.client.handle_part(self.lane, part, message, self.maker) {
             let (group, number) = (self.client.group(), self.client.number());
             self.reporter.answer(group, number, &whole.answer(), whole.message());
         }
@@ -75,15 +75,15 @@ impl<A: ReplyAccount> Sink for Replies<'_, A> {
             return Ok(false);
         }
         if ticket.answer_use == AnswerUse::Window {
-            return Ok(self.client.handle_window_item(&item, self.shared));
+            return Ok(self.client.handle_window_item(&item, self.maker));
         }
         let verify = ticket.answer_use == AnswerUse::Verify;
         if verify {
             self.end_check();
         }
-        let key = self.client.handle_item(self.lane, ticket, &item, self.shared).ok_or(UNASKED_VALUE)?;
+        let key = self.client.handle_item(self.lane, ticket, &item, self.maker).ok_or(UNASKED_VALUE)?;
         if verify {
-            self.reporter.begin_check(self.slot, key, ticket.check_state, item.size, self.shared);
+            self.reporter.begin_check(self.slot, key, ticket.check_state, item.size, self.maker);
         }
         Ok(verify)
     }
@@ -91,9 +91,9 @@ impl<A: ReplyAccount> Sink for Replies<'_, A> {
     #[inline]
     fn body(&mut self, ticket: &Ticket, bytes: &[u8]) {
         if ticket.answer_use == AnswerUse::Window {
-            return self.client.handle_window_body(bytes, self.shared);
+            return self.client.handle_window_body(bytes, self.maker);
         }
-        self.reporter.check(self.slot, bytes, self.shared);
+        self.reporter.check(self.slot, bytes, self.maker);
     }
 
     fn broken_off(&mut self) {
@@ -120,9 +120,9 @@ impl<A: ReplyAccount> Sink for Replies<'_, A> {
             return;
         }
         self.reporter.answer(self.client.group(), self.client.number(), answer, message);
-        self.client.handle_answer(self.lane, answer, self.shared);
+        self.client.handle_answer(self.lane, answer, self.maker);
         if A::HAS_WINDOWS {
-            self.reporter.window(self.slot, self.shared, message);
+            self.reporter.window(self.slot, self.maker, message);
         }
         self.woken = true;
     }

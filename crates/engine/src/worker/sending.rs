@@ -51,7 +51,7 @@ impl<C: Codec> WorkerState<C> {
         let (mut asked, mut given_up, mut is_crowded) = (0, 0, false);
         loop {
             let entry = &mut self.entries[number];
-            if let Some((op, ticket)) = entry.client.poll_read(now, &mut self.shared) {
+            if let Some((op, ticket)) = entry.client.poll_read(now, &mut self.maker) {
                 // Only clients with one lane have quick reads.
                 let waiting_bytes = self.connections[number].session.request(&op, ticket).expect(SAYABLE);
                 asked += 1;
@@ -65,7 +65,7 @@ impl<C: Codec> WorkerState<C> {
                 }
                 continue;
             }
-            match entry.client.poll(now, &mut self.shared) {
+            match entry.client.poll(now, &mut self.maker) {
                 Wish::Ask { lane, op, ticket } => {
                     let slot = number * self.lanes + usize::from(lane);
                     let waiting_bytes = self.connections[slot].session.request(&op, ticket).expect(SAYABLE);
@@ -139,7 +139,7 @@ impl<C: Codec> WorkerState<C> {
         while connection.state() == ConnectionState::Open && connection.session.has_output() {
             let (handed, offered) = match connection.session.poll_send_plain() {
                 Some(bytes) => (backend.send(id, &[IoSlice::new(bytes)]), bytes.len()),
-                None => match send_parts(id, &connection.session, self.shared.block(), backend) {
+                None => match send_parts(id, &connection.session, self.maker.block(), backend) {
                     Some(sent) => sent,
                     None => break,
                 },
@@ -151,10 +151,10 @@ impl<C: Codec> WorkerState<C> {
             let (client, lane) = (connection.client as usize, connection.lane);
             let entry = &mut self.entries[client];
             if A::HAS_WINDOWS {
-                self.shared.count_window_bytes(entry.client.window_verb(), handed.taken);
+                self.maker.window_mut().count_bytes(entry.client.window_verb(), handed.taken);
             }
             let mut replies =
-                Replies::<A>::new(slot, lane, &mut entry.client, &mut self.shared, &mut self.reporter);
+                Replies::<A>::new(slot, lane, &mut entry.client, &mut self.maker, &mut self.reporter);
             connection.session.handle_sent(handed.taken, handed.at, &mut replies);
             if replies.woken && !entry.woken {
                 entry.woken = true;

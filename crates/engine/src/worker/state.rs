@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pummel_logic::client::{Client, Lane};
 use pummel_logic::protocol::{Codec, Fault};
 use pummel_logic::time::{NEVER, Nanos};
-use pummel_logic::workload::request::Shared;
+use pummel_logic::workload::request::RequestMaker;
 
 use crate::backend::{Backend, Close, ConnId};
 use crate::resolve::Server;
@@ -61,7 +61,7 @@ pub struct WorkerState<C> {
     pub servers: Arc<[Server]>,
     /// The endpoint of each connection.
     pub endpoints: Vec<Endpoint>,
-    pub shared: Shared,
+    pub maker: RequestMaker,
     pub reporter: WorkerReporter,
     /// The times at which clients asked to be woken. Each time is compared with the client's own due time, so that an
     /// entry that outlives its client wakes no other client.
@@ -103,7 +103,7 @@ impl<C: Codec> WorkerState<C> {
     pub fn new(
         setup: WorkerSetup,
         limits: WorkerLimits,
-        shared: Shared,
+        maker: RequestMaker,
         reporter: WorkerReporter,
         now: Nanos,
     ) -> WorkerState<C> {
@@ -120,7 +120,7 @@ impl<C: Codec> WorkerState<C> {
                 .collect(),
             lanes,
             endpoints,
-            shared,
+            maker,
             reporter,
             due: BinaryHeap::with_capacity(clients.len()),
             woken: Vec::with_capacity(clients.len()),
@@ -237,7 +237,7 @@ impl<C: Codec> WorkerState<C> {
         self.congested -= usize::from(std::mem::take(&mut connection.congested));
         let client = &mut self.entries[connection.client as usize].client;
         let mut replies =
-            Replies::<A>::new(slot, connection.lane, client, &mut self.shared, &mut self.reporter);
+            Replies::<A>::new(slot, connection.lane, client, &mut self.maker, &mut self.reporter);
         match cause {
             CloseCause::Closed(fault) => connection.session.handle_closed(fault, now, &mut replies),
             CloseCause::TimedOut => {
@@ -252,14 +252,14 @@ impl<C: Codec> WorkerState<C> {
         let connection = &mut self.connections[slot];
         let client = &mut self.entries[connection.client as usize].client;
         let mut replies =
-            Replies::<A>::new(slot, connection.lane, client, &mut self.shared, &mut self.reporter);
+            Replies::<A>::new(slot, connection.lane, client, &mut self.maker, &mut self.reporter);
         connection.session.handle_overdue(self.limits.timeout_ns, now, &mut replies);
     }
 
     /// Tells a client that one of its lanes is closed. The client may open the lane again if `again` is set.
     pub fn close_lane(&mut self, slot: usize, again: bool) {
         let (client, lane) = self.owner(slot);
-        self.entries[client].client.handle_closed(lane, again, &mut self.shared);
+        self.entries[client].client.handle_closed(lane, again, &mut self.maker);
         if !again {
             self.lanes_lost += 1;
             self.reporter.gone();

@@ -74,6 +74,7 @@ fn what_follows_from_misses_does_not_hold_up_the_end() {
 #[test]
 fn requests_that_are_left_out_because_they_are_late_do_not_hold_up_the_turn() {
     for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
+        let gaps_are_drawn = arrivals == Arrivals::Poisson;
         let mut plan = far(arrivals, Depth::Limit(1));
         plan.groups[0].policy.late = Late::Skipped;
         plan.phases[0].stop = time(10 * LENGTH_NS);
@@ -82,6 +83,9 @@ fn requests_that_are_left_out_because_they_are_late_do_not_hold_up_the_turn() {
         let due = outcome.counts().requests() + outcome.measurement.skipped;
         assert!((due as f64 / (10 * DUE) as f64 - 1.0).abs() < 0.001, "{due} requests");
         assert!(outcome.measurement.skipped > DUE);
+        let estimated = outcome.measurement.skipped_estimated;
+        assert_eq!(estimated > 0, gaps_are_drawn, "equal gaps are counted by arithmetic");
+        assert!(estimated < outcome.measurement.skipped);
     }
 }
 

@@ -3,70 +3,74 @@
 use super::next::FollowUp;
 use super::{Client, Lane};
 use crate::connection::answer::{Answer, Item};
-use crate::connection::inflight::{CheckState, Origin, Ticket};
+use crate::connection::inflight::{Origin, Ticket};
 use crate::protocol::{Fault, Outcome, Verb};
 use crate::time::Nanos;
 use crate::workload::key::Space;
-use crate::workload::request::Shared;
+use crate::workload::request::{CheckState, RequestMaker};
 use crate::workload::value::Version;
 use crate::workload::verify::stale::RecordPlace;
 
 impl Client {
-    /// An item of a reply passes by. Returns the index of its key; `None` where the request did not ask for the key, or
-    /// not as often. Servers send items in the order of the keys, or in another.
+    /// Takes in an item of a reply. Returns the index of its key, or `None` where the request did not ask for the key, or
+    /// not as often. Servers may send items in any order.
     pub fn handle_item(
         &mut self,
         lane: Lane,
         ticket: &Ticket,
         item: &Item<'_>,
-        shared: &mut Shared,
+        maker: &mut RequestMaker,
     ) -> Option<u64> {
         let socket = self.socket_mut(lane);
         socket.cas = item.cas;
         if ticket.keys == 1 {
-            return shared.is_key(ticket.key, item.key).then_some(ticket.key);
+            return maker.is_key(ticket.key, item.key).then_some(ticket.key);
         }
-        let (first, end) = (socket.cursor, places_of(ticket, shared));
+        let (first, end) = (socket.cursor, places_of(ticket, maker));
         let passed_over = socket.missed.len();
         for place in first..end {
-            let key = self.read_key(ticket.index, u64::from(place), shared);
-            if ticket.origin == Origin::Part && shared.lane_of(0, key) != lane {
+            let key = self.read_key(ticket.index, u64::from(place), maker);
+            if ticket.origin == Origin::Part && maker.lane_of(0, key) != lane {
                 continue;
             }
-            if shared.is_key(key, item.key) {
+            if maker.is_key(key, item.key) {
                 self.socket_mut(lane).cursor = place + 1;
                 return Some(key);
             }
-            // What is skipped is a miss; whether it matters is known when the answer is whole.
+            // A key that is passed over is a miss, unless its item comes later in the reply.
             self.socket_mut(lane).missed.push(key);
         }
         let socket = self.socket_mut(lane);
         socket.cursor = end;
-        let late = socket.missed[..passed_over].iter().position(|&key| shared.is_key(key, item.key))?;
+        let late = socket.missed[..passed_over].iter().position(|&key| maker.is_key(key, item.key))?;
         Some(socket.missed.remove(late))
     }
 
-    /// Whether a value of this version, which a read with this check_state returned for the key with this index, was certainly
-    /// overwritten before the read was sent.
+    /// Whether a value of this version was certainly overwritten before the read was sent that returned it. The read asked
+    /// for the key with index `key` and remembered `check_state`.
     pub fn is_stale(
         &self,
         lane: Lane,
         check_state: CheckState,
         key: u64,
         version: Version,
-        shared: &Shared,
+        maker: &RequestMaker,
     ) -> bool {
         let CheckState::Read(mark) = check_state else { return false };
-        shared.witness.is_stale(RecordPlace { server: self.socket(lane).server, index: key }, version, mark)
+        maker.checks.witness.is_stale(
+            RecordPlace { server: self.socket(lane).server, index: key },
+            version,
+            mark,
+        )
     }
 
-    /// A request ended: its slot is free, and what follows from its answer is remembered. Not for parts of a request,
-    /// which [`Client::handle_part`] takes.
+    /// Takes in the end of a request: its slot is free, and the requests that its answer asks for are remembered.
+    /// [`Client::handle_part`] takes in the ends of parts of a request.
     #[inline]
-    pub fn handle_answer(&mut self, lane: Lane, answer: &Answer<'_>, shared: &mut Shared) {
+    pub fn handle_answer(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
         self.slots.free(answer.arrived);
         if self.has_window() {
-            return self.handle_window_answer(lane, &{ *answer }, shared);
+            return self.handle_window_answer(lane, &{ *answer }, maker);
         }
         let ticket = answer.ticket;
         let is_plain = match answer.outcome {
@@ -75,50 +79,57 @@ impl Client {
             _ => false,
         };
         if !is_plain {
-            self.follow_answer(lane, &{ *answer }, shared);
+            self.follow_answer(lane, &{ *answer }, maker);
         }
     }
 
-    /// What follows from an answer.
+    /// Remembers what an answer says about versions, and the requests that it asks for.
     #[inline(never)]
-    pub(super) fn follow_answer(&mut self, lane: Lane, answer: &Answer<'_>, shared: &mut Shared) {
+    pub(super) fn follow_answer(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
         let ticket = answer.ticket;
         if let CheckState::Write(version) = ticket.check_state {
-            self.settle(lane, version, answer, shared);
+            self.settle(lane, version, answer, maker);
         }
-        if self.repeats.left > 0 && ticket.verb == Verb::Set && answer.outcome == LOST {
-            self.repeats.left -= 1;
-            self.repeats.made += 1;
+        let may_repeat = u64::from(self.repeated) < self.assignment.repeats;
+        if may_repeat && ticket.verb == Verb::Set && answer.outcome == LOST {
+            self.repeated += 1;
             let (due, key, index) = (answer.read, ticket.key, ticket.index);
             self.follow(FollowUp { lane, due, verb: Verb::Set, key, cas: 0, index }, answer.read);
         }
         if ticket.origin == Origin::BeforeCas {
             self.follow_cas(lane, answer);
         } else if ticket.verb.reads() {
-            self.follow_read(lane, answer, shared);
+            self.follow_read(lane, answer, maker);
         }
         self.end_reply(lane);
     }
 
-    /// What becomes of the versions of a write, of which this is the first: one for each of its keys.
-    pub(super) fn settle(&mut self, lane: Lane, first: Version, answer: &Answer<'_>, shared: &mut Shared) {
+    /// Tells the writer what became of the versions of a write. `first` is the version of its first key; each further key has
+    /// the next version.
+    pub(super) fn settle(
+        &mut self,
+        lane: Lane,
+        first: Version,
+        answer: &Answer<'_>,
+        maker: &mut RequestMaker,
+    ) {
         let Some(mut writer) = self.writer.take() else { return };
         let ticket = answer.ticket;
         let server = self.socket(lane).server;
         let mut version = first;
-        let places = if ticket.keys == 1 { 1 } else { places_of(ticket, shared) };
+        let places = if ticket.keys == 1 { 1 } else { places_of(ticket, maker) };
         for place in 0..places {
             let index = match place {
                 // The first key of a part may be any of the whole.
                 0 if ticket.keys == 1 || ticket.origin != Origin::Part => ticket.key,
-                _ => self.record(ticket.index, u64::from(place), Space::Plain, shared),
+                _ => self.record(ticket.index, u64::from(place), Space::Plain, maker),
             };
-            if ticket.origin == Origin::Part && shared.lane_of(0, index) != lane {
+            if ticket.origin == Origin::Part && maker.lane_of(0, index) != lane {
                 continue;
             }
             let spot = RecordPlace { server, index };
             match answer.outcome {
-                Outcome::Stored => shared.witness.handle_stored(&mut writer, spot, version),
+                Outcome::Stored => maker.checks.witness.handle_stored(&mut writer, spot, version),
                 Outcome::NotStored | Outcome::Exists | Outcome::NotFound => writer.handle_not_stored(version),
                 _ => writer.handle_lost(version),
             }
@@ -127,14 +138,14 @@ impl Client {
         self.writer = Some(writer);
     }
 
-    /// A read for a cas was answered.
+    /// Remembers the cas, or the set, that follows the answer to a read for a cas.
     pub(super) fn follow_cas(&mut self, lane: Lane, answer: &Answer<'_>) {
         let ticket = answer.ticket;
         let (verb, cas) = match (answer.outcome, answer.hits, self.socket(lane).cas) {
             (Outcome::Error(_) | Outcome::Miss, ..) => return,
             (Outcome::Win, 0, _) => (Verb::Set, 0),
             (_, 0, _) => return,
-            // What a server sends decides on it: 0 is no CAS unique, and a cas is not asked with it.
+            // The server decides on this number: 0 is no CAS unique, and no cas is asked with it.
             (_, _, 0) => return,
             (_, _, cas) => (Verb::Cas, cas),
         };
@@ -144,20 +155,20 @@ impl Client {
         );
     }
 
-    /// A read was answered that is not for a cas.
-    pub(super) fn follow_read(&mut self, lane: Lane, answer: &Answer<'_>, shared: &mut Shared) {
+    /// Remembers the stores that follow the answer to a read that is not for a cas.
+    pub(super) fn follow_read(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
         if answer.outcome == Outcome::Win {
             let (key, index) = (answer.ticket.key, answer.ticket.index);
-            let due = answer.read.saturating_add(shared.read_through().unwrap_or(0));
+            let due = answer.read.saturating_add(maker.task.read_through().unwrap_or(0));
             return self.follow(
-                FollowUp { lane, due, verb: shared.store_verb(key), key, cas: 0, index },
+                FollowUp { lane, due, verb: maker.store_verb(key), key, cas: 0, index },
                 answer.read,
             );
         }
-        self.read_through(lane, answer, shared);
+        self.read_through(lane, answer, maker);
     }
 
-    /// A reply has passed.
+    /// Forgets what was remembered of a reply that has passed.
     #[inline]
     pub(super) fn end_reply(&mut self, lane: Lane) {
         let socket = self.socket_mut(lane);
@@ -165,24 +176,24 @@ impl Client {
         socket.missed.clear();
     }
 
+    /// Adds a request that an answer asked for, which was read at `read`.
     pub(super) fn follow(&mut self, follow: FollowUp, read: Nanos) {
         self.seen = self.seen.max(read);
-        // Nearly always the last place: only a store with a delay is due later than what comes after it.
-        let place = self.follow_ups.partition_point(|other| other.due <= follow.due);
-        self.follow_ups.insert(place, follow);
+        self.follow_ups.add(follow, self.assignment.end);
     }
 
-    pub(super) fn read_through(&mut self, lane: Lane, answer: &Answer<'_>, shared: &mut Shared) {
-        let Some(delay) = shared.read_through() else { return };
+    /// Remembers to store the keys that a read missed, where the phase reads through.
+    pub(super) fn read_through(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
+        let Some(delay) = maker.task.read_through() else { return };
         let ticket = answer.ticket;
         if !matches!(answer.outcome, Outcome::Hit | Outcome::Miss) {
             return;
         }
         let mut missed = std::mem::take(&mut self.socket_mut(lane).missed);
         if ticket.keys > 1 {
-            for place in self.socket(lane).cursor..places_of(ticket, shared) {
-                let key = self.read_key(ticket.index, u64::from(place), shared);
-                if ticket.origin != Origin::Part || shared.lane_of(0, key) == lane {
+            for place in self.socket(lane).cursor..places_of(ticket, maker) {
+                let key = self.read_key(ticket.index, u64::from(place), maker);
+                if ticket.origin != Origin::Part || maker.lane_of(0, key) == lane {
                     missed.push(key);
                 }
             }
@@ -191,20 +202,17 @@ impl Client {
         }
         let (due, index) = (answer.read.saturating_add(delay), ticket.index);
         for &key in &missed {
-            self.follow(
-                FollowUp { lane, due, verb: shared.store_verb(key), key, cas: 0, index },
-                answer.read,
-            );
+            self.follow(FollowUp { lane, due, verb: maker.store_verb(key), key, cas: 0, index }, answer.read);
         }
         self.socket_mut(lane).missed = missed;
     }
 }
 
-/// A request that got no answer in time.
+/// The outcome of a request that got no answer in time.
 const LOST: Outcome = Outcome::Error(Fault::Timeout);
 
-/// How many keys the request has that this ticket is for, or for a part of.
+/// Number of keys of the whole request that the ticket belongs to.
 #[inline]
-fn places_of(ticket: &Ticket, shared: &Shared) -> u16 {
-    if ticket.origin == Origin::Part { shared.keys_of(ticket.verb) } else { ticket.keys }
+fn places_of(ticket: &Ticket, maker: &RequestMaker) -> u16 {
+    if ticket.origin == Origin::Part { maker.task.keys_of(ticket.verb) } else { ticket.keys }
 }

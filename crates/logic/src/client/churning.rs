@@ -3,42 +3,41 @@
 use super::lane_socket::LaneState;
 use super::{Client, Wish};
 use crate::arrival::{Passed, Schedule};
-use crate::connection::inflight::{AnswerUse, CheckState, Origin, Ticket};
+use crate::connection::inflight::{Origin, Ticket};
 use crate::time::Nanos;
 use crate::unsent::{self, Unsent};
-use crate::workload::request::Shared;
+use crate::workload::request::{AnswerUse, CheckState, RequestMaker};
 
 impl Client {
-    /// Another client takes this one's place, which has nothing outstanding and no open lane: number `number`, at server
-    /// `server`.
+    /// Makes this client, which has nothing outstanding and no open lane, client `number` at server `server`.
     ///
     /// # Panics
-    /// When this one has several lanes.
+    /// Panics when the client has several lanes.
     pub fn succeed(&mut self, number: u64, server: u32) {
         assert!(self.many.is_none(), "clients that come and go have one lane");
         self.number = number;
         (self.first.state, self.first.server, self.first.down) = (LaneState::Closed, server, false);
     }
 
-    /// Its lane is closed in order: it has gone. Nothing more is due.
+    /// Ends the client, whose lane is closed in order: no further request of it is due.
     pub fn go(&mut self) {
         (self.first.state, self.first.down) = (LaneState::Closed, false);
         self.assignment.requests = self.issued;
     }
 
-    /// Requests that it has asked, and those of its assignment.
+    /// Number of requests that the client has asked, and number of requests of its assignment.
     pub fn calls(&self) -> (u64, u64) {
         (self.issued, self.assignment.requests)
     }
 
-    /// The requests of its assignment that it has not asked, by verb; at most `draws_max` verbs are drawn.
-    pub fn tell_rest(&self, shared: &Shared, draws_max: u64, unsent: impl FnMut(Unsent)) {
+    /// Hands over the requests of the assignment that the client has not asked, by verb. At most `draws_max` verbs are drawn.
+    pub fn tell_rest(&self, maker: &RequestMaker, draws_max: u64, unsent: impl FnMut(Unsent)) {
         let rest = Passed::exactly(self.assignment.requests.saturating_sub(self.issued));
         let (op, first) = (&self.draws.op, self.issued);
-        unsent::tell(rest, draws_max, shared, |place| op.draw(first + place), unsent);
+        unsent::tell(rest, draws_max, maker, |place| op.draw(first + place), unsent);
     }
 
-    /// Whether it is told when its requests are due.
+    /// Whether the sequencer, and not a process of the client's own, decides when its requests are due.
     pub fn is_told(&self) -> bool {
         self.schedule.as_ref().is_some_and(Schedule::is_told)
     }
@@ -50,14 +49,14 @@ impl Client {
         index: u64,
         due: Nanos,
         ready: Nanos,
-        shared: &'a mut Shared,
+        maker: &'a mut RequestMaker,
     ) -> Wish<'a> {
         self.slots.take();
-        let (step, gap_ns) = shared.step();
+        let (step, gap_ns) = maker.task.step();
         if let Some(schedule) = &mut self.schedule {
             schedule.put_off(gap_ns);
         }
-        let op = shared.ask_step(step);
+        let op = maker.ask_step(step);
         let ticket = Ticket {
             due,
             ready,

@@ -1,12 +1,12 @@
 //! The random draws of one client in one phase, one stream for each purpose.
 
-use crate::connection::inflight::{AnswerUse, CheckState, Ticket};
+use crate::connection::inflight::Ticket;
 use crate::rng::{Stream, StreamOwner, Use};
-use crate::workload::request::Shared;
+use crate::workload::request::{AnswerUse, CheckState, RequestMaker};
 
-/// Draws of one client in one phase.
+/// The random streams of one client in one phase.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Draws {
+pub(super) struct DrawStreams {
     pub(super) op: Stream,
     pub(super) key: Stream,
     pub(super) verify: Stream,
@@ -14,10 +14,10 @@ pub(super) struct Draws {
     pub(super) size: Stream,
 }
 
-impl Draws {
-    pub(super) fn new(place: StreamOwner) -> Draws {
+impl DrawStreams {
+    pub(super) fn new(place: StreamOwner) -> DrawStreams {
         let stream = |purpose| Stream::new(place, purpose);
-        Draws {
+        DrawStreams {
             op: stream(Use::Op),
             key: stream(Use::Key),
             verify: stream(Use::Verify),
@@ -26,14 +26,14 @@ impl Draws {
         }
     }
 
-    /// Decides what is to be done with the answer to a read.
+    /// Decides what is to be done with the answer to a read, and writes it into the ticket.
     #[inline(always)]
-    pub(super) fn care_for(&self, ticket: &mut Ticket, shared: &Shared) {
-        if shared.reads_items(ticket.keys) {
-            ticket.answer_use = shared.answer_use(ticket.keys, self.verify.draw(ticket.index));
+    pub(super) fn care_for(&self, ticket: &mut Ticket, maker: &RequestMaker) {
+        if maker.checks.reads_items(ticket.keys) {
+            ticket.answer_use = maker.answer_use(ticket.keys, self.verify.draw(ticket.index));
         }
         if ticket.answer_use == AnswerUse::Verify {
-            ticket.check_state = CheckState::Read(shared.witness.mark());
+            ticket.check_state = CheckState::Read(maker.checks.witness.mark());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! One of a client's sockets as the client knows it: whether it is open, and what reply is passing by on it.
+//! One of a client's sockets as the client knows it: whether it is open, and which reply is being received on it.
 
 use crate::time::Nanos;
 
@@ -8,7 +8,7 @@ pub(super) enum LaneState {
     /// Not open and not asked for.
     Closed,
     Opening,
-    /// Open since.
+    /// Open since this time.
     Open(Nanos),
     /// Not to be opened again.
     Lost,
@@ -22,11 +22,11 @@ pub(super) struct Socket {
     pub(super) server: u32,
     /// The last attempt to open it failed, after it had been open.
     pub(super) down: bool,
-    /// Which of a multi-get's keys is looked for next in the reply that is passing by.
+    /// Place of the key of a multi-get that is expected next in the reply.
     pub(super) cursor: u16,
-    /// Keys that the reply passed over so far: other clients' replies may come before its end.
+    /// Keys that the reply passed over so far.
     pub(super) missed: Vec<u64>,
-    /// CAS unique of the item that passed by for a cas.
+    /// CAS unique of the item that was received for a cas.
     pub(super) cas: u64,
 }
 

@@ -1,34 +1,34 @@
-//! Clients with several lanes: which one a request takes, whether it is there, and requests that lanes share.
+//! Clients with several lanes: which lane a request takes, whether that lane is open, and requests that lanes share.
 //!
-//! A request waits for its lane to be opened, and those behind it wait with it. In open loop it does not wait for what
-//! may never come: where its lane is lost for good, or the phase has an end in time and the lane could not be opened
-//! again at the first attempt, while another lane is open, it is counted as unsent. In closed loop the client waits, as
-//! its user would, and is done when the lane is lost for good.
+//! A request waits until its lane is open, and the requests behind it wait with it. In open loop a request is counted as
+//! unsent when its lane is lost for good. It is also counted as unsent when the phase has an end in time, another lane is
+//! open, and the first attempt to open its lane again failed. In closed loop the client waits, as its user would, and is
+//! done when the lane is lost for good.
 
 use super::lane_socket::{LaneState, Socket};
-use super::next::{Next, Request};
+use super::next::{Next, NextRequest};
 use super::split::{Many, Split, Whole};
 use super::{Client, Lane, Wish};
 use crate::connection::answer::{Answer, Stamp};
-use crate::connection::inflight::{AnswerUse, CheckState, Origin, Ticket};
+use crate::connection::inflight::{Origin, Ticket};
 use crate::protocol::{Outcome, Verb};
 use crate::time::{NEVER, Nanos};
 use crate::workload::key::Space;
-use crate::workload::request::Shared;
+use crate::workload::request::{AnswerUse, CheckState, RequestMaker};
 
-/// Whether a request can go where it has to.
+/// Whether the lanes of a request are open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Passage {
-    /// Over lanes that are open since.
+    /// All of them are open since this time.
     Open(Nanos),
-    /// When a lane is open again.
+    /// A lane is not open, and the request waits for it.
     Later,
-    /// Not in this phase, or not before too long.
+    /// A lane is not opened in this phase, or not soon enough to wait for it.
     Never,
 }
 
 impl Passage {
-    /// Whether it can go both ways.
+    /// The passage of a request that needs the lanes of both.
     fn and(self, other: Passage) -> Passage {
         match (self, other) {
             (Passage::Open(since), Passage::Open(other)) => Passage::Open(since.max(other)),
@@ -39,10 +39,10 @@ impl Passage {
 }
 
 impl Client {
-    /// The same client with a lane to each of these servers of the Plan.
+    /// Gives the client a lane to each of these servers of the Plan.
     ///
     /// # Panics
-    /// When there is none.
+    /// Panics when there is no server.
     pub fn with_lanes(mut self, servers: &[u32]) -> Client {
         self.first = Socket::new(servers[0]);
         let others: Vec<Socket> = servers[1..].iter().map(|&server| Socket::new(server)).collect();
@@ -50,23 +50,23 @@ impl Client {
         self
     }
 
-    /// A part of a request ended. Returns the request when it was the last; its slot is free then. What follows from the
-    /// part's answer is remembered.
+    /// Takes in the end of a part of a request, and remembers the requests that its answer asks for. Returns the whole
+    /// request when the part was its last; its slot is free then.
     ///
     /// # Panics
-    /// When the ticket is not one of a part.
+    /// Panics when the ticket does not belong to a part.
     pub fn handle_part(
         &mut self,
         lane: Lane,
         part: &Answer<'_>,
         message: &[u8],
-        shared: &mut Shared,
+        maker: &mut RequestMaker,
     ) -> Option<Whole> {
         if let CheckState::Write(version) = part.ticket.check_state {
-            self.settle(lane, version, part, shared);
+            self.settle(lane, version, part, maker);
         }
         if part.ticket.verb.reads() {
-            self.follow_read(lane, part, shared);
+            self.follow_read(lane, part, maker);
         }
         self.end_reply(lane);
         let splits = &mut self.many_mut().splits;
@@ -83,19 +83,19 @@ impl Client {
         Some(split.whole)
     }
 
-    /// Whether some parts of a request were asked, and others were not: the client has to be polled again at once, since
-    /// its lanes may be others later.
+    /// Whether only some parts of a request were asked. The worker then polls the client again at once, since the lanes of the
+    /// other parts may be closed later.
     pub fn is_splitting(&self) -> bool {
         self.many.as_ref().is_some_and(|many| !many.unasked.is_empty())
     }
 
-    /// What a client with several lanes wants.
-    pub(super) fn poll_lanes<'a>(&'a mut self, now: Nanos, shared: &'a mut Shared) -> Wish<'a> {
+    /// Returns what a client with several lanes wants.
+    pub(super) fn poll_lanes<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Wish<'a> {
         if self.has_window() {
-            return self.poll_window(now, shared);
+            return self.poll_window(now, maker);
         }
         if self.is_splitting() {
-            return self.ask_part(shared);
+            return self.ask_part(maker);
         }
         if now < self.assignment.end && !self.stopped {
             let closed = self.sockets().position(|socket| socket.state == LaneState::Closed);
@@ -120,32 +120,32 @@ impl Client {
                 }
                 Passage::Open(opened) => {
                     self.follow_ups.pop_front();
-                    self.ask(follow.request(), follow.due, ready.max(opened), shared).over(follow.lane)
+                    self.ask(follow.request(), follow.due, ready.max(opened), maker).over(follow.lane)
                 }
             },
-            Next::Arrival { due, ready } => self.poll_arrival(due, ready, now, shared),
+            Next::Arrival { due, ready } => self.poll_arrival(due, ready, now, maker),
         }
     }
 
-    /// The next request of the schedule is due and a slot is free.
+    /// Asks the next request of the schedule, which is due and has a free slot, if its lanes are open.
     fn poll_arrival<'a>(
         &'a mut self,
         due: Nanos,
         ready: Nanos,
         now: Nanos,
-        shared: &'a mut Shared,
+        maker: &'a mut RequestMaker,
     ) -> Wish<'a> {
         let (index, pieces) = (self.issued, self.pieces);
-        let request = self.draw(index, shared);
-        let (lane, passage) = self.find_way(&request, now, shared);
+        let request = self.draw(index, maker);
+        let (lane, passage) = self.find_way(&request, now, maker);
         let Passage::Open(opened) = passage else {
-            // It is drawn again, or was never drawn.
+            // The request is drawn again later, or is never sent.
             self.pieces = pieces;
             self.many_mut().unasked.clear();
             return match (passage, &self.schedule) {
                 (Passage::Never, Some(_)) => {
                     self.step();
-                    Wish::Unsent(shared.verb(self.draws.op.draw(index)))
+                    Wish::Unsent(maker.task.verb(self.draws.op.draw(index)))
                 }
                 (Passage::Never, None) if self.slots.outstanding == 0 => Wish::Done,
                 (Passage::Never, None) => Wish::Wait(NEVER),
@@ -156,9 +156,9 @@ impl Client {
         let ready = ready.max(opened);
         if self.is_splitting() {
             self.split(&request, due, ready);
-            return self.ask_part(shared);
+            return self.ask_part(maker);
         }
-        self.ask(request, due, ready, shared).over(lane)
+        self.ask(request, due, ready, maker).over(lane)
     }
 
     /// Goes on to the next request of the schedule.
@@ -169,21 +169,22 @@ impl Client {
         }
     }
 
-    /// Which lane a request takes, and whether it is there. Where it takes several, `unasked` has them afterwards.
-    fn find_way(&mut self, request: &Request, now: Nanos, shared: &mut Shared) -> (Lane, Passage) {
-        let keys = if request.origin == Origin::Arrival { shared.keys_of(request.verb) } else { 1 };
-        if keys == 1 || !shared.owns_keys() {
-            let turn = self.turn_of(request.index, shared);
-            let lane = shared.lane_of(turn, request.key);
+    /// Returns which lane a request takes, and whether it is open. Where the request takes several lanes, `unasked` has them
+    /// afterwards.
+    fn find_way(&mut self, request: &NextRequest, now: Nanos, maker: &mut RequestMaker) -> (Lane, Passage) {
+        let keys = if request.origin == Origin::Arrival { maker.task.keys_of(request.verb) } else { 1 };
+        if keys == 1 || !maker.routing.owns_keys() {
+            let turn = self.turn_of(request.index, maker);
+            let lane = maker.lane_of(turn, request.key);
             return (lane, self.passage(lane, now));
         }
         let mut ways = std::mem::take(&mut self.many_mut().unasked);
         for place in 0..keys {
             let key = match request.verb.reads() {
-                true => self.read_key(request.index, u64::from(place), shared),
-                false => self.record(request.index, u64::from(place), Space::Plain, shared),
+                true => self.read_key(request.index, u64::from(place), maker),
+                false => self.record(request.index, u64::from(place), Space::Plain, maker),
             };
-            ways.push((shared.lane_of(0, key), key));
+            ways.push((maker.lane_of(0, key), key));
         }
         ways.sort_by_key(|&(lane, _)| lane);
         let passage = ways
@@ -198,20 +199,20 @@ impl Client {
         (first, passage)
     }
 
-    /// Which turn it is, where lanes take turns.
-    fn turn_of(&self, index: u64, shared: &Shared) -> u64 {
-        if shared.is_load() {
-            return shared.load_number(index, self.number);
+    /// The turn of request `index`, where lanes take turns.
+    fn turn_of(&self, index: u64, maker: &RequestMaker) -> u64 {
+        if maker.is_load() {
+            return maker.routing.load_number(index, self.number);
         }
-        match shared.verb(self.draws.op.draw(index)) {
-            // What one key is made of has to come together on one server.
+        match maker.task.verb(self.draws.op.draw(index)) {
+            // All pieces of one key have to be stored on one server.
             Verb::Append | Verb::Prepend => self.number + self.pieces.turn,
             _ => self.number + index,
         }
     }
 
     /// Begins a request that the lanes in `unasked` share.
-    fn split(&mut self, request: &Request, due: Nanos, ready: Nanos) {
+    fn split(&mut self, request: &NextRequest, due: Nanos, ready: Nanos) {
         self.slots.take();
         let many = self.many_mut();
         let parts = many.unasked.chunk_by(|(lane, _), (other, _)| lane == other).count() as u16;
@@ -240,7 +241,7 @@ impl Client {
     }
 
     /// Asks the next part of the newest split.
-    fn ask_part<'a>(&mut self, shared: &'a mut Shared) -> Wish<'a> {
+    fn ask_part<'a>(&mut self, maker: &'a mut RequestMaker) -> Wish<'a> {
         let many = self.many_mut();
         let Some(split) = many.splits.back() else { unreachable!("what is asked in parts was begun") };
         let whole = split.whole.ticket;
@@ -249,21 +250,21 @@ impl Client {
         let keys: Vec<u64> = many.unasked.drain(..len).map(|(_, key)| key).collect();
         let mut ticket = Ticket { key, origin: Origin::Part, keys: len as u16, ..whole };
         if !ticket.verb.reads() {
-            shared.begin_keys();
-            keys.iter().for_each(|&key| self.add_pair(key, &mut ticket.check_state, shared));
-            return Wish::Ask { lane, op: shared.write_many(), ticket };
+            maker.begin_keys();
+            keys.iter().for_each(|&key| self.add_pair(key, &mut ticket.check_state, maker));
+            return Wish::Ask { lane, op: maker.write_many(), ticket };
         }
-        self.draws.care_for(&mut ticket, shared);
-        let expiry_bits = self.expiry_bits(ticket.verb, ticket.index, shared);
+        self.draws.care_for(&mut ticket, maker);
+        let expiry_bits = self.expiry_bits(ticket.verb, ticket.index, maker);
         if len == 1 {
-            return Wish::Ask { lane, op: shared.read_one(ticket.verb, key, expiry_bits), ticket };
+            return Wish::Ask { lane, op: maker.read_one(ticket.verb, key, expiry_bits), ticket };
         }
-        shared.begin_keys();
-        keys.iter().for_each(|&key| shared.add_key(key));
-        Wish::Ask { lane, op: shared.read_many(ticket.verb, expiry_bits), ticket }
+        maker.begin_keys();
+        keys.iter().for_each(|&key| maker.add_key(key));
+        Wish::Ask { lane, op: maker.read_many(ticket.verb, expiry_bits), ticket }
     }
 
-    /// Whether a request can go over this lane.
+    /// Whether this lane is open for a request.
     fn passage(&self, lane: Lane, now: Nanos) -> Passage {
         let socket = self.socket(lane);
         match socket.state {
@@ -275,7 +276,7 @@ impl Client {
         }
     }
 
-    /// Whether requests go on without a lane that may come back, since time goes on without it.
+    /// Whether the client goes on without a lane that may be opened again, since its schedule does not wait for the lane.
     fn may_skip(&self) -> bool {
         self.schedule.is_some() && self.assignment.end != NEVER && self.open_lanes() > 0
     }

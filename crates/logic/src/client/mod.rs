@@ -1,11 +1,12 @@
 //! One virtual user: when its requests are due, what they ask, and what its answers make it ask next.
 //!
-//! A client never acts by itself: it is polled, and says what it wishes. It knows no socket, only whether its lanes are
-//! open; it knows no clock, only the times that it is told.
+//! A client never acts by itself: the worker polls it, and the client returns what it wants. A client has neither socket nor
+//! clock: the worker passes it the times and whether its lanes are open.
 
 mod answers;
 mod churning;
 mod draws;
+mod follow_ups;
 mod lane_socket;
 mod lanes;
 mod next;
@@ -13,43 +14,38 @@ mod requests;
 pub mod route;
 mod slots;
 mod split;
-mod window_tasks;
+mod window_lanes;
+mod window_state;
 mod windowed;
 mod wish;
 
-use std::collections::VecDeque;
-
-use self::draws::Draws;
+use self::draws::DrawStreams;
+pub use self::follow_ups::FOLLOW_UPS_MAX;
+use self::follow_ups::FollowUps;
 use self::lane_socket::{LaneState, Socket};
-use self::next::{FollowUp, Next};
+use self::next::Next;
 use self::slots::Slots;
 use self::split::Many;
 pub use self::split::Whole;
 pub use self::wish::{PhaseAssignment, Wish};
 use crate::arrival::{Passed, Schedule};
 pub use crate::client::route::Lane;
-use crate::connection::inflight::{AnswerUse, CheckState, Origin, Ticket};
+use crate::connection::inflight::{Origin, Ticket};
 use crate::plan::Late;
 use crate::protocol::Op;
 use crate::rng::StreamOwner;
 use crate::time::{MILLISECOND, NEVER, Nanos};
 use crate::unsent::{self, Unsent};
-use crate::workload::request::Shared;
+use crate::workload::request::{AnswerUse, CheckState, RequestMaker};
 use crate::workload::verify::stale::Writer;
 
-/// A client that leaves out late requests does so when it is later than this, and up to what was due so long ago.
+/// A client that leaves out late requests does so when its next request is later than the first time, in nanoseconds. It
+/// leaves out what was due longer ago than the second time.
 const SKIP_NS: (Nanos, Nanos) = (5 * MILLISECOND, 4 * MILLISECOND);
 
-/// Gaps that are drawn at one time to leave out late requests; what they do not reach is left out by the mean gap. A
-/// schedule that is far out of reach would hold up the worker otherwise, which makes the client later still.
+/// Gaps that a client draws at one time to leave out late requests. The number of requests beyond them follows from the mean
+/// gap: to draw every gap of a schedule that is far out of reach would hold up the worker and make the client later still.
 const SKIP_DRAWS_MAX: u64 = 1_024;
-
-/// What became of the repeats that a client may make.
-#[derive(Clone, Copy, Debug, Default)]
-struct Repeats {
-    left: u64,
-    made: u64,
-}
 
 /// One virtual user.
 #[derive(Debug)]
@@ -61,38 +57,39 @@ pub struct Client {
     /// What only clients with several lanes have.
     many: Option<Box<Many>>,
     assignment: PhaseAssignment,
-    draws: Draws,
-    /// `None` in closed loop.
+    draws: DrawStreams,
+    /// When its requests are due; `None` in closed loop.
     schedule: Option<Schedule>,
     /// Requests of the schedule that were asked, or left out.
     issued: u64,
-    /// Those of them that were left out; others are made in their place.
-    skipped: u64,
-    /// The next request of the schedule is not asked before.
+    /// Requests of the schedule that were left out because they were late; others are made in their place.
+    skipped: Passed,
+    /// The time before which the next request of the schedule is not asked.
     spaced_until: Nanos,
     /// Late requests are left out, or there is a least time between requests.
     has_policy: bool,
     slots: Slots,
-    follow_ups: VecDeque<FollowUp>,
-    /// When the last answer was read that asked for something.
+    follow_ups: FollowUps,
+    /// When the last answer was read that asked for another request.
     seen: Nanos,
     /// Gives its writes their versions, where values are checked.
     writer: Option<Box<Writer>>,
     /// The key that its pieces are added to, and their bytes since it was stored anew.
     pieces: Pieces,
-    repeats: Repeats,
-    /// It is interrupted: nothing is sent and no lane is opened any more.
+    /// Stores of this phase that were asked again. Each took a timeout, so that 32 bits are enough.
+    repeated: u32,
+    /// The client is interrupted: it sends nothing and opens no lane any more.
     stopped: bool,
-    /// It has nothing more to do in this phase.
+    /// The client has said that it has nothing more to do in this phase.
     retired: bool,
 }
 
-/// Where a client's appends and prepends go.
+/// The value that a client appends and prepends to.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pieces {
     /// How many keys were filled before.
     turn: u64,
-    /// Bytes of the value under the current key; 0: it is not stored yet.
+    /// Bytes of the value under the current key; 0 while it is not stored.
     bytes: u64,
 }
 
@@ -107,52 +104,53 @@ impl Client {
             first: Socket::new(server),
             many: None,
             assignment: PhaseAssignment::nothing(place),
-            draws: Draws::new(place),
+            draws: DrawStreams::new(place),
             schedule: None,
             issued: 0,
-            skipped: 0,
+            skipped: Passed::default(),
             spaced_until: 0,
             has_policy: false,
             slots: Slots::new(1, 0),
-            follow_ups: VecDeque::new(),
+            follow_ups: FollowUps::default(),
             seen: 0,
             writer: writer.map(Box::new),
             pieces: Pieces::default(),
-            repeats: Repeats::default(),
+            repeated: 0,
             stopped: false,
             retired: false,
         }
     }
 
-    /// Begins a phase; without a schedule in closed loop.
+    /// Begins a phase. In closed loop there is no schedule.
     ///
     /// # Panics
-    /// When requests of the phase before are outstanding.
+    /// Panics when requests of the phase before are outstanding.
     pub fn begin(&mut self, assignment: PhaseAssignment, schedule: Option<Schedule>) {
         assert!(self.slots.outstanding == 0, "a phase ends before the next begins");
         self.schedule = schedule;
-        self.draws = Draws::new(assignment.place);
+        self.draws = DrawStreams::new(assignment.place);
         self.slots.renew(assignment.depth, assignment.begin);
-        (self.issued, self.skipped, self.spaced_until) = (0, 0, 0);
+        (self.issued, self.skipped, self.spaced_until) = (0, Passed::default(), 0);
         self.follow_ups.clear();
-        self.repeats = Repeats { left: assignment.repeats, made: 0 };
+        self.repeated = 0;
         self.retired = false;
         self.has_policy = assignment.late != Late::Kept || assignment.spacing_ns > 0;
         self.assignment = assignment;
         self.begin_window();
     }
 
-    /// The next request, if it is a read of one key that is due now and nothing else comes into question; otherwise
-    /// [`Client::poll`] knows what does. Most requests are of this kind, and are had sooner like this.
+    /// Returns the next request if it is a read of one key that is due now and nothing else is to be done first. In all
+    /// other cases it returns `None`, and [`Client::poll`] says what the client wants. Most requests are such reads, and this
+    /// way to them is shorter.
     #[inline(always)]
-    pub fn poll_read<'a>(&mut self, now: Nanos, shared: &'a mut Shared) -> Option<(Op<'a>, Ticket)> {
+    pub fn poll_read<'a>(&mut self, now: Nanos, maker: &'a mut RequestMaker) -> Option<(Op<'a>, Ticket)> {
         if self.many.is_some() {
             return None;
         }
         let (due, ready) = self.plain_arrival(now)?;
         let index = self.issued;
-        let verb = shared.verb_of_one(self.draws.op.draw(index))?;
-        let key = self.read_key(index, 0, shared);
+        let verb = maker.task.verb_of_one(self.draws.op.draw(index))?;
+        let key = self.read_key(index, 0, maker);
         self.issued += 1;
         if let Some(schedule) = &mut self.schedule {
             schedule.next();
@@ -160,21 +158,21 @@ impl Client {
         self.slots.take();
         let (check_state, origin, answer_use) = (CheckState::None, Origin::Arrival, AnswerUse::None);
         let mut ticket = Ticket { due, ready, index, key, check_state, verb, origin, answer_use, keys: 1 };
-        self.draws.care_for(&mut ticket, shared);
-        let expiry_bits = self.expiry_bits(verb, index, shared);
-        Some((shared.read_made(verb, key, expiry_bits), ticket))
+        self.draws.care_for(&mut ticket, maker);
+        let expiry_bits = self.expiry_bits(verb, index, maker);
+        Some((maker.read_made(verb, key, expiry_bits), ticket))
     }
 
-    /// Says what the client wants now. To be called again until it wants to wait or is done.
-    pub fn poll<'a>(&'a mut self, now: Nanos, shared: &'a mut Shared) -> Wish<'a> {
+    /// Returns what the client wants now. The worker calls it again until the client wants to wait or is done.
+    pub fn poll<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Wish<'a> {
         if self.many.is_some() {
-            return self.poll_lanes(now, shared);
+            return self.poll_lanes(now, maker);
         }
-        if shared.is_exhausted() {
+        if maker.task.is_exhausted() {
             self.assignment.requests = self.assignment.requests.min(self.issued);
         }
         if let Some((due, ready)) = self.plain_arrival(now) {
-            return self.arrive(due, ready, shared);
+            return self.arrive(due, ready, maker);
         }
         match self.next(now) {
             Next::Open => {
@@ -185,37 +183,37 @@ impl Client {
             Next::Done => Wish::Done,
             Next::FollowUp { follow, ready } => {
                 self.follow_ups.pop_front();
-                self.ask(follow.request(), follow.due, ready, shared)
+                self.ask(follow.request(), follow.due, ready, maker)
             }
-            Next::Arrival { due, ready } if self.has_policy => self.arrive_by_policy(now, due, ready, shared),
-            Next::Arrival { due, ready } => self.arrive(due, ready, shared),
+            Next::Arrival { due, ready } if self.has_policy => self.arrive_by_policy(now, due, ready, maker),
+            Next::Arrival { due, ready } => self.arrive(due, ready, maker),
         }
     }
 
     /// Asks the next request of the schedule.
     #[inline(always)]
-    fn arrive<'a>(&'a mut self, due: Nanos, ready: Nanos, shared: &'a mut Shared) -> Wish<'a> {
+    fn arrive<'a>(&'a mut self, due: Nanos, ready: Nanos, maker: &'a mut RequestMaker) -> Wish<'a> {
         let index = self.issued;
         self.issued += 1;
         if let Some(schedule) = &mut self.schedule {
             schedule.next();
         }
-        if shared.is_sequence() {
-            return self.ask_step(index, due, ready, shared);
+        if maker.task.is_sequence() {
+            return self.ask_step(index, due, ready, maker);
         }
-        let request = self.draw(index, shared);
-        self.ask(request, due, ready, shared)
+        let request = self.draw(index, maker);
+        self.ask(request, due, ready, maker)
     }
 
-    /// The lane is open since `at`.
+    /// Takes in that the lane is open since `at`.
     pub fn handle_opened(&mut self, lane: Lane, at: Nanos) {
         let socket = self.socket_mut(lane);
         (socket.state, socket.down) = (LaneState::Open(at), false);
         self.note_opened();
     }
 
-    /// A lane's socket, which was too full for another request, takes bytes again since `at`: what was due meanwhile was
-    /// not ready before.
+    /// Takes in that a full socket of one of the lanes takes bytes again since `at`. Requests that were due meanwhile were not
+    /// ready before that time.
     pub fn handle_writable(&mut self, at: Nanos) {
         for lane in 0..self.sockets().count() as Lane {
             if let LaneState::Open(since) = &mut self.socket_mut(lane).state {
@@ -224,9 +222,9 @@ impl Client {
         }
     }
 
-    /// The lane is closed; `again`: it may be opened again.
-    pub fn handle_closed(&mut self, lane: Lane, again: bool, shared: &mut Shared) {
-        shared.witness.clear();
+    /// Takes in that the lane is closed; with `again`, the client may open it again.
+    pub fn handle_closed(&mut self, lane: Lane, again: bool, maker: &mut RequestMaker) {
+        maker.checks.witness.clear();
         let socket = self.socket_mut(lane);
         let was_open = matches!(socket.state, LaneState::Open(_));
         socket.down = socket.state == LaneState::Opening;
@@ -234,16 +232,17 @@ impl Client {
         self.note_closed(was_open, again);
     }
 
-    /// The run is interrupted: nothing is asked any more, and the phase ends at `now`.
+    /// Interrupts the client: it asks nothing any more, and its phase ends at `now`.
     pub fn stop(&mut self, now: Nanos) {
         self.assignment.end = self.assignment.end.min(now);
         self.stopped = true;
-        // It is asked once more whether it has anything left to do.
+        // The worker polls the client once more, to learn whether anything is left to do.
         self.retired = false;
     }
 
-    /// Requests of this phase that were left out because they would have been late.
-    pub fn skipped(&self) -> u64 {
+    /// Requests of this phase that were left out because they would have been late; the number of some of them may be
+    /// estimated from the mean gap.
+    pub fn skipped(&self) -> Passed {
         self.skipped
     }
 
@@ -259,7 +258,7 @@ impl Client {
         now: Nanos,
         due: Nanos,
         ready: Nanos,
-        shared: &'a mut Shared,
+        maker: &'a mut RequestMaker,
     ) -> Wish<'a> {
         let index = self.issued;
         self.issued += 1;
@@ -271,11 +270,11 @@ impl Client {
         if self.assignment.late == Late::Skipped && is_last_slot {
             self.skip(now);
         }
-        let request = self.draw(index, shared);
-        self.ask(request, due, ready, shared)
+        let request = self.draw(index, maker);
+        self.ask(request, due, ready, maker)
     }
 
-    /// Leaves out what is late (mutilate's rule), of what is due in this phase.
+    /// Leaves out the requests of this phase that are late, by mutilate's rule.
     fn skip(&mut self, now: Nanos) {
         let Some(schedule) = &mut self.schedule else { return };
         let PhaseAssignment { begin, end, .. } = self.assignment;
@@ -285,16 +284,17 @@ impl Client {
         let until = end.min(now - SKIP_NS.1);
         let passed = schedule.pass(until.saturating_sub(begin), u64::MAX - self.issued, SKIP_DRAWS_MAX);
         self.issued += passed.requests;
-        self.skipped += passed.requests;
+        self.skipped.requests += passed.requests;
+        self.skipped.estimated += passed.estimated;
         self.assignment.requests = self.assignment.requests.saturating_add(passed.requests);
     }
 
-    /// Whether [`Wish::Done`] is said for the first time in this phase.
+    /// Marks the client as done with this phase. Returns whether this is the first call in the phase.
     pub fn retire(&mut self) -> bool {
         !std::mem::replace(&mut self.retired, true)
     }
 
-    /// Whether as many requests are outstanding as may be: nothing is asked before one of them ends.
+    /// Whether as many requests are outstanding as the depth allows, so that the client asks nothing before one of them ends.
     #[inline]
     pub fn is_full(&self) -> bool {
         !self.slots.is_free() && !self.is_splitting()
@@ -312,7 +312,7 @@ impl Client {
         self.assignment.place.group as usize
     }
 
-    /// How many of its lanes were lost and are not opened again.
+    /// Number of the client's lanes that were lost and are not opened again.
     pub fn lost_lanes(&self) -> u64 {
         if self.is_cut_off() {
             return self.sockets().count() as u64;
@@ -322,16 +322,16 @@ impl Client {
 
     /// Stores of this phase that were asked again.
     pub fn repeated(&self) -> u64 {
-        self.repeats.made
+        self.repeated.into()
     }
 
-    /// How many of its lanes are open.
+    /// Number of the client's lanes that are open.
     pub fn open_lanes(&self) -> u64 {
         self.sockets().filter(|socket| matches!(socket.state, LaneState::Open(_))).count() as u64
     }
 
-    /// Requests of this phase that were never due, although the phase is to go on until they are made: one with an end
-    /// in time is over then as well.
+    /// Number of requests of this phase that were never due, although the phase goes on until they are made; 0 in a phase
+    /// with an end in time.
     pub fn missing(&self) -> u64 {
         match (self.assignment.requests, self.assignment.end) {
             (requests, NEVER) if requests != u64::MAX => requests - self.issued,
@@ -339,12 +339,12 @@ impl Client {
         }
     }
 
-    /// Requests of this phase that were due before `now` and were never sent, by verb: exactly, but for what more than
-    /// `draws_max` draws would be needed for. To be called when the phase is over and nothing is outstanding.
+    /// Hands over the requests of this phase that were due before `now` and were never sent, by verb. Numbers are exact, but
+    /// for those that need more than `draws_max` draws. The worker calls it when the phase is over and nothing is outstanding.
     pub fn count_unsent(
         &mut self,
         now: Nanos,
-        shared: &mut Shared,
+        maker: &mut RequestMaker,
         draws_max: u64,
         mut unsent: impl FnMut(Unsent),
     ) {
@@ -354,24 +354,22 @@ impl Client {
         let until = self.assignment.end.min(now);
         let left = self.assignment.requests.saturating_sub(self.issued);
         // Requests of a schedule beyond the last row of a trace are none.
-        let left = shared.rows_left().map_or(left, |rows| left.min(rows));
+        let left = maker.task.rows_left().map_or(left, |rows| left.min(rows));
         let passed = match &mut self.schedule {
             Some(schedule) => schedule.pass(until.saturating_sub(self.assignment.begin), left, draws_max),
             // In closed loop a request is due when its slot is freed; it is not sent when the lane is lost.
             None => Passed::exactly(self.slots.count_free_since_before(until).min(left)),
         };
         let (op, first) = (&self.draws.op, self.issued);
-        unsent::tell(passed, draws_max, shared, |place| op.draw(first + place), &mut unsent);
-        shared.pass_rows(passed.requests);
+        unsent::tell(passed, draws_max, maker, |place| op.draw(first + place), &mut unsent);
+        maker.task.pass_rows(passed.requests);
         self.issued += passed.requests;
-        for follow in self.follow_ups.drain(..).take_while(|follow| follow.due < until) {
-            unsent(Unsent { verb: follow.verb, requests: 1, estimated: 0 });
-        }
+        self.follow_ups.take_unsent(until, |verb, requests| unsent(Unsent { verb, requests, estimated: 0 }));
         self.slots.outstanding = 0;
     }
 
-    /// When the next request of the schedule is due and ready, if it is to be asked now and nothing else comes into
-    /// question: the most frequent answer of [`Client::next`], had sooner.
+    /// When the next request of the schedule is due and ready, if it is to be asked now and nothing else is to be done first.
+    /// This is the most frequent answer of [`Client::next`], on a shorter way.
     #[inline(always)]
     fn plain_arrival(&self, now: Nanos) -> Option<(Nanos, Nanos)> {
         let LaneState::Open(opened) = self.first.state else { return None };
@@ -387,7 +385,7 @@ impl Client {
         is_due.then(|| (due, due.max(since).max(opened)))
     }
 
-    /// What has to happen next, with all times of it.
+    /// What has to happen next, and when.
     fn next(&self, now: Nanos) -> Next {
         let opened = match self.first.state {
             LaneState::Open(at) => at,
@@ -400,7 +398,7 @@ impl Client {
         self.next_since(now, opened)
     }
 
-    /// What has to happen next on lanes that are open since `opened`.
+    /// What has to happen next, and when, on lanes that are open since `opened`.
     #[inline]
     fn next_since(&self, now: Nanos, opened: Nanos) -> Next {
         let is_free = self.slots.is_free();

@@ -17,11 +17,11 @@ pub(super) struct FollowUp {
     pub(super) index: u64,
 }
 
-/// A request about to be asked.
+/// A request that is about to be asked.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Request {
+pub(super) struct NextRequest {
     pub(super) verb: Verb,
-    /// Number of its draw.
+    /// Number of the draw that the request comes from.
     pub(super) index: u64,
     /// Index of its (first) key.
     pub(super) key: u64,
@@ -31,9 +31,9 @@ pub(super) struct Request {
 
 impl FollowUp {
     #[inline]
-    pub(super) fn request(self) -> Request {
+    pub(super) fn request(self) -> NextRequest {
         let FollowUp { verb, key, cas, index, .. } = self;
-        Request { verb, index, key, cas, origin: Origin::FollowUp }
+        NextRequest { verb, index, key, cas, origin: Origin::FollowUp }
     }
 }
 

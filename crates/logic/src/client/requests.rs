@@ -1,78 +1,78 @@
 //! How a client makes a request: which verb and keys its draws choose, and what is sent and remembered.
 
-use super::next::Request;
+use super::next::NextRequest;
 use super::{Client, Wish};
-use crate::connection::inflight::{AnswerUse, CheckState, Origin, Ticket};
+use crate::connection::inflight::{Origin, Ticket};
 use crate::protocol::{MetaAsk, Op, Verb};
 use crate::time::Nanos;
 use crate::workload::key::Space;
 use crate::workload::mix::space_of;
-use crate::workload::request::{Shared, Write};
+use crate::workload::request::{AnswerUse, CheckState, RequestMaker, Write};
 use crate::workload::value::Version;
 
 impl Client {
     /// What request `index` of the schedule asks.
     #[inline(always)]
-    pub(super) fn draw(&mut self, index: u64, shared: &mut Shared) -> Request {
-        if let Some((verb, key)) = shared.chore(index, self.number) {
-            return Request { verb, index, key, cas: 0, origin: Origin::Arrival };
+    pub(super) fn draw(&mut self, index: u64, maker: &mut RequestMaker) -> NextRequest {
+        if let Some((verb, key)) = maker.in_order(index, self.number) {
+            return NextRequest { verb, index, key, cas: 0, origin: Origin::Arrival };
         }
-        let verb = shared.verb(self.draws.op.draw(index));
+        let verb = maker.task.verb(self.draws.op.draw(index));
         let (verb, key, origin) = match verb {
             Verb::Append | Verb::Prepend => {
-                let (verb, key) = self.add_piece(verb, shared);
+                let (verb, key) = self.add_piece(verb, maker);
                 (verb, key, Origin::Arrival)
             }
-            Verb::Cas => (Verb::Gets, self.record(index, 0, Space::Plain, shared), Origin::BeforeCas),
+            Verb::Cas => (Verb::Gets, self.record(index, 0, Space::Plain, maker), Origin::BeforeCas),
             verb if verb.reads() && verb != Verb::Hget => {
-                (verb, self.read_key(index, 0, shared), Origin::Arrival)
+                (verb, self.read_key(index, 0, maker), Origin::Arrival)
             }
-            verb => (verb, self.record(index, 0, space_of(verb), shared), Origin::Arrival),
+            verb => (verb, self.record(index, 0, space_of(verb), maker), Origin::Arrival),
         };
-        Request { verb, index, key, cas: 0, origin }
+        NextRequest { verb, index, key, cas: 0, origin }
     }
 
     /// Index of key `place` of request `index`, in a space.
     #[inline(always)]
-    pub(super) fn record(&self, index: u64, place: u64, space: Space, shared: &Shared) -> u64 {
-        shared.index(space, shared.choose(&self.draws.key, index, place, self.number))
+    pub(super) fn record(&self, index: u64, place: u64, space: Space, maker: &RequestMaker) -> u64 {
+        maker.records.index(space, maker.choose(&self.draws.key, index, place, self.number))
     }
 
     /// Index of key `place` of read `index`.
     #[inline(always)]
-    pub(super) fn read_key(&self, index: u64, place: u64, shared: &Shared) -> u64 {
-        let space = match shared.has_spaces() {
-            true => shared.space(self.draws.op.draw_sub(index, 1 + place)),
+    pub(super) fn read_key(&self, index: u64, place: u64, maker: &RequestMaker) -> u64 {
+        let space = match maker.task.has_spaces() {
+            true => maker.task.space(self.draws.op.draw_sub(index, 1 + place)),
             false => Space::Plain,
         };
-        self.record(index, place, space, shared)
+        self.record(index, place, space, maker)
     }
 
-    /// Where the next piece goes. Nobody knows how long a value is that others add to as well, so a client adds to a
-    /// key of its own, and stores the next one anew before it would grow too long.
-    pub(super) fn add_piece(&mut self, verb: Verb, shared: &Shared) -> (Verb, u64) {
-        let (key, limit) = shared.piece_key(self.number, self.pieces.turn);
-        let piece = shared.piece_bytes(key);
+    /// The verb and key of the next piece. A client adds only to keys of its own, because it cannot know the length of a
+    /// value that other clients add to. Before a value would grow too long, the client stores the next key anew.
+    pub(super) fn add_piece(&mut self, verb: Verb, maker: &RequestMaker) -> (Verb, u64) {
+        let (key, limit) = maker.piece_key(self.number, self.pieces.turn);
+        let piece = maker.records.piece_bytes(key);
         if self.pieces.bytes > 0 && self.pieces.bytes + piece <= limit {
             self.pieces.bytes += piece;
             return (verb, key);
         }
         self.pieces.turn += u64::from(self.pieces.bytes > 0);
-        let (key, _) = shared.piece_key(self.number, self.pieces.turn);
-        self.pieces.bytes = shared.piece_bytes(key);
+        let (key, _) = maker.piece_key(self.number, self.pieces.turn);
+        self.pieces.bytes = maker.records.piece_bytes(key);
         (Verb::Set, key)
     }
 
-    /// Turns a request into what is sent and what is remembered.
+    /// Turns a request into the bytes that are sent and the ticket that is remembered.
     #[inline(always)]
     pub(super) fn ask<'a>(
         &mut self,
-        request: Request,
+        request: NextRequest,
         due: Nanos,
         ready: Nanos,
-        shared: &'a mut Shared,
+        maker: &'a mut RequestMaker,
     ) -> Wish<'a> {
-        let Request { verb, index, key, cas, origin } = request;
+        let NextRequest { verb, index, key, cas, origin } = request;
         self.slots.take();
         let mut ticket = Ticket {
             due,
@@ -86,17 +86,17 @@ impl Client {
             keys: 1,
         };
         if !verb.reads() {
-            return self.ask_write(ticket, cas, shared);
+            return self.ask_write(ticket, cas, maker);
         }
         if origin == Origin::Arrival {
-            ticket.keys = shared.keys_of(verb);
-            self.draws.care_for(&mut ticket, shared);
+            ticket.keys = maker.task.keys_of(verb);
+            self.draws.care_for(&mut ticket, maker);
         }
-        let expiry_bits = self.expiry_bits(verb, index, shared);
+        let expiry_bits = self.expiry_bits(verb, index, maker);
         if ticket.keys > 1 || origin == Origin::BeforeCas {
-            return self.ask_specially(ticket, expiry_bits, shared);
+            return self.ask_specially(ticket, expiry_bits, maker);
         }
-        Wish::Ask { lane: 0, op: shared.read_one(verb, key, expiry_bits), ticket }
+        Wish::Ask { lane: 0, op: maker.read_one(verb, key, expiry_bits), ticket }
     }
 
     /// A read of several keys, or before a cas.
@@ -104,67 +104,72 @@ impl Client {
         &self,
         ticket: Ticket,
         expiry_bits: u64,
-        shared: &'a mut Shared,
+        maker: &'a mut RequestMaker,
     ) -> Wish<'a> {
         if ticket.keys == 1 {
-            let op = shared.read_one(ticket.verb, ticket.key, expiry_bits);
-            // A cas follows whatever is found, and nothing is to be made or renewed besides.
+            let op = maker.read_one(ticket.verb, ticket.key, expiry_bits);
+            // The cas stores whatever is found, so that the read makes and renews nothing.
             return Wish::Ask { lane: 0, op: Op { meta: MetaAsk::default(), ..op }, ticket };
         }
-        shared.begin_keys();
-        shared.add_key(ticket.key);
+        maker.begin_keys();
+        maker.add_key(ticket.key);
         for place in 1..ticket.keys {
-            let key = self.read_key(ticket.index, u64::from(place), shared);
-            shared.add_key(key);
+            let key = self.read_key(ticket.index, u64::from(place), maker);
+            maker.add_key(key);
         }
-        Wish::Ask { lane: 0, op: shared.read_many(ticket.verb, expiry_bits), ticket }
+        Wish::Ask { lane: 0, op: maker.read_many(ticket.verb, expiry_bits), ticket }
     }
 
-    /// Anything that is not a read.
-    pub(super) fn ask_write<'a>(&mut self, mut ticket: Ticket, cas: u64, shared: &'a mut Shared) -> Wish<'a> {
+    /// A request of any verb that does not read.
+    pub(super) fn ask_write<'a>(
+        &mut self,
+        mut ticket: Ticket,
+        cas: u64,
+        maker: &'a mut RequestMaker,
+    ) -> Wish<'a> {
         let Ticket { verb, key, index, .. } = ticket;
-        if verb == Verb::Mset && shared.keys_of(verb) > 1 {
-            ticket.keys = shared.keys_of(verb);
-            ticket.check_state = self.add_pairs(index, ticket.keys, shared);
-            return Wish::Ask { lane: 0, op: shared.write_many(), ticket };
+        if verb == Verb::Mset && maker.task.keys_of(verb) > 1 {
+            ticket.keys = maker.task.keys_of(verb);
+            ticket.check_state = self.add_pairs(index, ticket.keys, maker);
+            return Wish::Ask { lane: 0, op: maker.write_many(), ticket };
         }
         let mut version = Version::LOADED;
-        if let Some(writer) = self.writer.as_mut().filter(|_| verb.stores() && !shared.is_load()) {
+        if let Some(writer) = self.writer.as_mut().filter(|_| verb.stores() && !maker.is_load()) {
             version = writer.send();
             ticket.check_state = CheckState::Write(version);
         }
-        let expiry_bits = self.expiry_bits(verb, index, shared);
-        let size_bits = if shared.draws_length(verb) { self.draws.size.draw(index) } else { 0 };
+        let expiry_bits = self.expiry_bits(verb, index, maker);
+        let size_bits = if maker.records.draws_length(verb) { self.draws.size.draw(index) } else { 0 };
         Wish::Ask {
             lane: 0,
-            op: shared.write(Write { verb, key, version, cas, expiry_bits, size_bits }),
+            op: maker.write(Write { verb, key, version, cas, expiry_bits, size_bits }),
             ticket,
         }
     }
 
-    /// What the expiry of a request is drawn from, where it is drawn.
+    /// The random bits that the expiry of a request is drawn from; 0 where the expiry is not drawn.
     #[inline]
-    pub(super) fn expiry_bits(&self, verb: Verb, index: u64, shared: &Shared) -> u64 {
-        if shared.sets_expiry(verb) { self.draws.expiry.draw(index) } else { 0 }
+    pub(super) fn expiry_bits(&self, verb: Verb, index: u64, maker: &RequestMaker) -> u64 {
+        if maker.records.sets_expiry(verb) { self.draws.expiry.draw(index) } else { 0 }
     }
 
-    /// Writes down the keys and values of an mset. Their versions follow each other; the first is remembered.
-    pub(super) fn add_pairs(&mut self, index: u64, keys: u16, shared: &mut Shared) -> CheckState {
+    /// Adds the keys and values of an mset to the request. Their versions follow each other; the first is returned.
+    pub(super) fn add_pairs(&mut self, index: u64, keys: u16, maker: &mut RequestMaker) -> CheckState {
         let mut check_state = CheckState::None;
-        shared.begin_keys();
+        maker.begin_keys();
         for place in 0..keys {
-            let key = self.record(index, u64::from(place), Space::Plain, shared);
-            self.add_pair(key, &mut check_state, shared);
+            let key = self.record(index, u64::from(place), Space::Plain, maker);
+            self.add_pair(key, &mut check_state, maker);
         }
         check_state
     }
 
-    /// Writes down the next key and value of an mset.
-    pub(super) fn add_pair(&mut self, key: u64, check_state: &mut CheckState, shared: &mut Shared) {
+    /// Adds the next key and value of an mset to the request.
+    pub(super) fn add_pair(&mut self, key: u64, check_state: &mut CheckState, maker: &mut RequestMaker) {
         let version = self.writer.as_mut().map_or(Version::LOADED, |writer| writer.send());
         if *check_state == CheckState::None && self.writer.is_some() {
             *check_state = CheckState::Write(version);
         }
-        shared.add_pair(key, version);
+        maker.add_pair(key, version);
     }
 }

@@ -2,18 +2,18 @@
 
 use crate::time::Nanos;
 
-/// When each slot was freed. Slots are freed in the order of answers and taken in the same order, so that a ring of
-/// times is enough, with one place where they are written and one where they are read.
+/// When each slot was freed. Requests take slots in the order in which answers free them, so that a ring of times is
+/// enough: answers write at one place of it, and requests read at another.
 #[derive(Debug)]
 pub(super) struct Slots {
     pub(super) depth: u32,
     pub(super) outstanding: u32,
-    /// For a depth of 1, without a block of its own.
+    /// The time of the only slot at a depth of 1, where the ring is empty.
     single: Nanos,
     ring: Vec<Nanos>,
-    /// Where the next request reads when its slot was freed.
+    /// Place in the ring from which the next request reads when its slot was freed.
     taking: u32,
-    /// Where the next answer writes when its slot was freed.
+    /// Place in the ring at which the next answer writes when its slot was freed.
     freeing: u32,
 }
 
@@ -25,7 +25,7 @@ impl Slots {
         slots
     }
 
-    /// So many slots, all free since `begin`. The memory stays.
+    /// Begins again with `depth` slots, all free since `begin`, in the memory of before.
     pub(super) fn renew(&mut self, depth: u32, begin: Nanos) {
         self.ring.clear();
         if depth > 1 {
@@ -34,7 +34,7 @@ impl Slots {
         (self.depth, self.outstanding, self.single, self.taking, self.freeing) = (depth, 0, begin, 0, 0);
     }
 
-    /// How many slots are free since before `until`.
+    /// Number of slots that are free since before `until`.
     pub(super) fn count_free_since_before(&self, until: Nanos) -> u64 {
         let free = self.depth.saturating_sub(self.outstanding) as usize;
         if self.ring.is_empty() {
@@ -49,7 +49,7 @@ impl Slots {
         self.outstanding < self.depth
     }
 
-    /// When the slot was freed that the next request takes.
+    /// The time at which the slot was freed that the next request takes.
     #[inline]
     pub(super) fn since(&self) -> Nanos {
         match self.depth {

@@ -1,39 +1,39 @@
-//! What only clients with several lanes have: the other lanes, and requests that lanes share.
+//! The state that only clients with several lanes have: the other lanes, and requests that lanes share.
 
 use std::collections::VecDeque;
 
 use super::lane_socket::Socket;
-use super::window_tasks::Tasks;
+use super::window_state::WindowState;
 use crate::client::route::Lane;
 use crate::connection::answer::{Answer, Stamp};
 use crate::connection::inflight::Ticket;
 use crate::protocol::Outcome;
 use crate::time::Nanos;
 
-/// What only clients with several lanes have.
+/// The state that only clients with several lanes or with a window have.
 #[derive(Debug, Default)]
 pub(super) struct Many {
     /// Lanes from 1 on.
     pub(super) others: Vec<Socket>,
-    /// Lanes and keys of the parts that were not asked yet, of the newest of `splits`; those of a lane are neighbours.
-    /// Empty but between two calls of [`Client::poll`](super::Client::poll).
+    /// Lanes and keys of the parts of the newest split that were not asked yet, sorted by lane. The list is empty except
+    /// between two calls of [`Client::poll`](super::Client::poll).
     pub(super) unasked: Vec<(Lane, u64)>,
-    /// Requests that lanes share and that are not answered by all, in the order of their index.
+    /// Requests that lanes share and that have unanswered parts, in the order of their index.
     pub(super) splits: VecDeque<Split>,
-    /// The window that it works on, if it does.
-    pub(super) tasks: Option<Box<Tasks>>,
+    /// The window of objects that the client works on; `None` without a window.
+    pub(super) window: Option<Box<WindowState>>,
 }
 
 /// A request that several lanes share.
 #[derive(Debug)]
 pub(super) struct Split {
-    /// Parts without an end.
+    /// Number of parts that have not ended.
     pub(super) parts: u16,
     pub(super) whole: Whole,
 }
 
-/// The end of a request that several lanes shared: sent with its first part, arrived with its last, an error when one
-/// part is.
+/// The end of a request that several lanes shared. It counts as sent with its first part and as arrived with its last; it
+/// is an error when one of its parts is.
 #[derive(Debug)]
 pub struct Whole {
     pub(super) ticket: Ticket,
@@ -43,23 +43,23 @@ pub struct Whole {
     pub(super) read: Nanos,
     pub(super) hits: u32,
     pub(super) stamp: Stamp,
-    /// What the server said with the first error.
+    /// The server's message with the first error.
     pub(super) message: Vec<u8>,
 }
 
 impl Whole {
-    /// It as one answer.
+    /// The whole request as one answer.
     pub fn answer(&self) -> Answer<'_> {
         let &Whole { ref ticket, outcome, sent, arrived, read, hits, stamp, .. } = self;
         Answer { ticket, outcome, sent, arrived, read, hits, stamp }
     }
 
-    /// What the server said beyond the outcome.
+    /// The server's message with the first error; empty without one.
     pub fn message(&self) -> &[u8] {
         &self.message
     }
 
-    /// A part has ended.
+    /// Takes in the end of a part.
     pub(super) fn add(&mut self, part: &Answer<'_>, message: &[u8]) {
         self.outcome = match (self.outcome, part.outcome) {
             (Outcome::Error(_), _) => self.outcome,
@@ -72,7 +72,7 @@ impl Whole {
         };
         self.hits += part.hits;
         if part.sent < self.sent {
-            // What held up the others was not the generator, as long as this one was sent.
+            // A part that was sent first shows that the generator did not hold up the request.
             (self.sent, self.ticket.ready) = (part.sent, part.ticket.ready);
         }
         if part.arrived >= self.arrived {

@@ -1,101 +1,58 @@
 //! Clients that work on a window of objects (memaslap): what they set, what they get, what they check.
 //!
-//! Such a client has one request outstanding. Gets are collected until there are as many as one request asks; sets go
-//! out at once. An object is known to hold a value when the server said so, and only then is it asked for and checked.
-//! When nobody knows what became of a set, its object gets another key, so that no late set can make a check fail.
+//! Such a client has one request outstanding. It collects gets until one request has all its keys, and sends sets at once.
+//! It gets and checks an object only after the server has answered that it stored the object. Where it is not known what
+//! became of a set, the object gets another key, so that no late set can make a check fail.
 
 use super::lane_socket::LaneState;
-use super::window_tasks::{Asked, Command, LEAST_WEIGHT, Lanes, Pick, State, Tasks};
+use super::window_state::{Asked, Command, LEAST_WEIGHT, ObjectState, Pick, WindowState};
 use super::{Client, Lane, Wish};
 use crate::connection::answer::{Answer, Item};
-use crate::connection::inflight::{AnswerUse, CheckState, Origin, Ticket};
+use crate::connection::inflight::{Origin, Ticket};
 use crate::protocol::{Outcome, Verb};
-use crate::rng::below;
-use crate::time::{NEVER, Nanos, SECOND};
-use crate::workload::request::Shared;
+use crate::time::{NEVER, Nanos};
+use crate::workload::request::{AnswerUse, CheckState, RequestMaker};
 use crate::workload::window::{WindowMaker, step, step_back};
 
-/// How long a lane of replicated servers stays away before it is tried again, and between two attempts; without
-/// replication it is tried again at once.
-const AWAY_NS: Nanos = 5 * SECOND;
-const RETRY_NS: Nanos = SECOND;
-
 impl Client {
-    /// The same client with a window of objects; it has its lanes already, and is one of so many.
+    /// Gives a client that has its lanes a window of objects; the client is one of `clients`.
     pub fn with_window(mut self, maker: &WindowMaker, clients: u64) -> Client {
         let lanes = self.sockets().count();
-        let tasks = Tasks::new(maker, self.number, clients, lanes);
-        self.many.get_or_insert_default().tasks = Some(Box::new(tasks));
+        let tasks = WindowState::new(maker, self.number, clients, lanes);
+        self.many.get_or_insert_default().window = Some(Box::new(tasks));
         self
     }
 
-    /// What its request that is outstanding, or was last, does; `None` without a window.
+    /// The verb of the client's request that is outstanding or was the last; `None` without a window.
     pub fn window_verb(&self) -> Option<Verb> {
-        let tasks = self.many.as_ref()?.tasks.as_ref()?;
+        let tasks = self.many.as_ref()?.window.as_ref()?;
         Some(match tasks.asked {
             Asked::Set { .. } => Verb::Set,
             Asked::Get => Verb::Get,
         })
     }
 
-    /// How long to wait before a lane is opened again that was open, after so many failed attempts; `None` where it is
-    /// not the client that decides.
-    pub fn reopening_pause(&self, failures: u32) -> Option<Nanos> {
-        let tasks = self.many.as_ref()?.tasks.as_ref()?;
-        Some(match (failures, tasks.rules.replication) {
-            (0, None) => 0,
-            (0, Some(_)) => AWAY_NS,
-            _ => RETRY_NS,
-        })
-    }
-
     pub(super) fn has_window(&self) -> bool {
-        self.many.as_ref().is_some_and(|many| many.tasks.is_some())
+        self.many.as_ref().is_some_and(|many| many.window.is_some())
     }
 
-    /// Whether it has a window and no way to go on, although lanes may be opened again.
-    pub(super) fn is_cut_off(&self) -> bool {
-        let Some(tasks) = self.many.as_ref().and_then(|many| many.tasks.as_ref()) else { return false };
-        let Lanes { count, open, lost, began, .. } = tasks.lanes;
-        match tasks.rules.replication {
-            None => lost > 0,
-            Some(_) => began && open == 0 || lost == count,
-        }
-    }
-
-    pub(super) fn note_opened(&mut self) {
-        let Some(tasks) = self.tasks() else { return };
-        tasks.lanes.open += 1;
-        tasks.lanes.began |= tasks.lanes.open == tasks.lanes.count;
-    }
-
-    pub(super) fn note_closed(&mut self, was_open: bool, again: bool) {
-        let Some(tasks) = self.tasks() else { return };
-        tasks.lanes.open -= usize::from(was_open);
-        if again {
-            tasks.lanes.closed += 1;
-        } else {
-            tasks.lanes.lost += 1;
-        }
-    }
-
-    /// A phase begins: what was collected in the one before is not asked any more.
+    /// Begins a phase of the window: gets that were collected in the phase before are not asked any more.
     pub(super) fn begin_window(&mut self) {
-        let Some(tasks) = self.tasks() else { return };
+        let Some(tasks) = self.window_state() else { return };
         tasks.collected.iter_mut().for_each(Vec::clear);
         (tasks.gets, tasks.sets, tasks.verified) = (0, 0, 0);
     }
 
-    /// What a client with a window wants.
-    pub(super) fn poll_window<'a>(&'a mut self, now: Nanos, shared: &'a mut Shared) -> Wish<'a> {
-        let Some(lanes) = self.tasks().map(|tasks| tasks.lanes) else { return Wish::Done };
+    /// Returns what a client with a window wants.
+    pub(super) fn poll_window<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Wish<'a> {
+        let Some(lanes) = self.window_state().map(|tasks| tasks.lanes) else { return Wish::Done };
         let over = now >= self.assignment.end || self.stopped;
         let cut_off = self.is_cut_off();
         let may_open = lanes.closed > 0 && !over && !cut_off;
         let closed = if may_open { self.closed_lane() } else { None };
         if let Some(lane) = closed {
             self.socket_mut(lane).state = LaneState::Opening;
-            if let Some(tasks) = self.tasks() {
+            if let Some(tasks) = self.window_state() {
                 tasks.lanes.closed -= 1;
             }
             return Wish::Open(lane);
@@ -113,17 +70,17 @@ impl Client {
         if !self.has_way() {
             return Wish::Wait(self.assignment.end);
         }
-        self.poll_command(now, shared)
+        self.poll_command(now, maker)
     }
 
-    /// Chooses what is done next until there is something to ask.
-    fn poll_command<'a>(&'a mut self, now: Nanos, shared: &'a mut Shared) -> Wish<'a> {
+    /// Chooses sets and gets until one request is complete, and asks it.
+    fn poll_command<'a>(&'a mut self, now: Nanos, maker: &'a mut RequestMaker) -> Wish<'a> {
         loop {
             if self.issued >= self.assignment.requests {
-                let Some(tasks) = self.tasks() else { return Wish::Done };
+                let Some(tasks) = self.window_state() else { return Wish::Done };
                 let rest = tasks.collected.iter().position(|list| !list.is_empty());
                 return match rest {
-                    Some(list) => self.ask_gets(list, self.slots.since(), now, shared),
+                    Some(list) => self.ask_gets(list, self.slots.since(), now, maker),
                     None => Wish::Done,
                 };
             }
@@ -139,27 +96,27 @@ impl Client {
             if let Some(schedule) = &mut self.schedule {
                 schedule.next();
             }
-            match self.choose(index, shared) {
+            match self.choose(index, maker) {
                 Command::Set { slot, overwrites } => {
-                    return self.ask_set(slot, overwrites, due, now, shared);
+                    return self.ask_set(slot, overwrites, due, now, maker);
                 }
                 Command::Get(pick) => {
-                    let Some(tasks) = self.tasks() else { return Wish::Done };
+                    let Some(tasks) = self.window_state() else { return Wish::Done };
                     let list = tasks.list_of(tasks.objects[pick.slot as usize].server);
                     tasks.collected[list].push(pick);
                     if tasks.collected[list].len() >= tasks.rules.multiget {
-                        return self.ask_gets(list, due, now, shared);
+                        return self.ask_gets(list, due, now, maker);
                     }
                 }
             }
         }
     }
 
-    /// Set or get, and of which object.
-    fn choose(&mut self, index: u64, shared: &Shared) -> Command {
+    /// Chooses between set and get, and the object.
+    fn choose(&mut self, index: u64, maker: &RequestMaker) -> Command {
         let stream = self.draws.key;
-        let is_preset = shared.is_preset();
-        let Some(tasks) = self.tasks() else { unreachable!("only clients with a window choose") };
+        let is_preset = maker.task.is_preset();
+        let Some(tasks) = self.window_state() else { unreachable!("only clients with a window choose") };
         if is_preset {
             return Command::Set { slot: (index % tasks.objects.len() as u64) as u32, overwrites: false };
         }
@@ -170,7 +127,7 @@ impl Client {
         let bits = stream.draw(tasks.draw);
         if !is_set && let Some(slot) = tasks.find_present(bits) {
             let due = (tasks.verified as f64) < rules.verify * tasks.gets as f64;
-            let verify = due && !shared.expires(slot);
+            let verify = due && !maker.window().expires(slot);
             tasks.verified += u64::from(verify);
             tasks.gets += 1;
             return Command::Get(Pick { slot, verify, ..Pick::default() });
@@ -191,15 +148,15 @@ impl Client {
         overwrites: bool,
         due: Nanos,
         now: Nanos,
-        shared: &'a mut Shared,
+        maker: &'a mut RequestMaker,
     ) -> Wish<'a> {
         let (number, bits) = (self.number, self.draws.op.draw(self.issued));
-        let Some(tasks) = self.tasks() else { return Wish::Done };
+        let Some(tasks) = self.window_state() else { return Wish::Done };
         let taker = tasks.objects[slot as usize].server;
         let writers = tasks.rules.replication.map(|replication| replication.writers);
         let lane = match writers {
             None => self.next_lane(Verb::Set),
-            // What a server took before it takes again: the others have it from there.
+            // The server that took the object before takes it again, and replicates it to the others.
             Some(_) if overwrites => self.lane_where(bits, |server| server == taker),
             Some(writers) => self.lane_where(bits, |server| server < writers),
         };
@@ -208,9 +165,9 @@ impl Client {
             None => return Wish::Wait(self.assignment.end),
         };
         let stays = writers.is_none() || self.socket(lane).server == taker;
-        let Some(tasks) = self.tasks() else { return Wish::Done };
+        let Some(tasks) = self.window_state() else { return Wish::Done };
         let overwrites = overwrites && stays;
-        if !overwrites && tasks.objects[slot as usize].state != State::Fresh {
+        if !overwrites && tasks.objects[slot as usize].state != ObjectState::Fresh {
             tasks.renew(slot, number);
         }
         let object = &mut tasks.objects[slot as usize];
@@ -218,24 +175,30 @@ impl Client {
         object.set_at = now;
         let (number, key_at) = (object.number, object.key_at);
         if !overwrites {
-            object.state = State::Unknown;
+            object.state = ObjectState::Unknown;
         }
         tasks.asked = Asked::Set { slot, value_at, overwrites };
         let ticket = self.window_ticket(Verb::Set, slot, 1, due, now, lane);
-        Wish::Ask { lane, op: shared.window_set(slot, number, key_at, value_at), ticket }
+        Wish::Ask { lane, op: maker.window_mut().set(slot, number, key_at, value_at), ticket }
     }
 
-    fn ask_gets<'a>(&'a mut self, list: usize, due: Nanos, now: Nanos, shared: &'a mut Shared) -> Wish<'a> {
+    fn ask_gets<'a>(
+        &'a mut self,
+        list: usize,
+        due: Nanos,
+        now: Nanos,
+        maker: &'a mut RequestMaker,
+    ) -> Wish<'a> {
         let (stream, issued) = (self.draws.op, self.issued);
-        let Some(tasks) = self.tasks() else { return Wish::Done };
+        let Some(tasks) = self.window_state() else { return Wish::Done };
         let mut picks = std::mem::take(&mut tasks.collected[list]);
-        // An object that was chosen may have lost its value meanwhile.
+        // A chosen object may have lost its value meanwhile.
         for (place, pick) in picks.iter_mut().enumerate() {
-            if tasks.objects[pick.slot as usize].state != State::Present
+            if tasks.objects[pick.slot as usize].state != ObjectState::Present
                 && let Some(other) = tasks.find_present(stream.draw_sub(issued, 1 + place as u64))
             {
                 pick.slot = other;
-                pick.verify &= !shared.expires(other);
+                pick.verify &= !maker.window().expires(other);
             }
         }
         tasks.collected[list] = std::mem::replace(&mut tasks.picks, picks);
@@ -249,22 +212,24 @@ impl Client {
         let Some(lane) = lane.or_else(|| self.lane_where(stream.draw(issued), |_| true)) else {
             return Wish::Wait(self.assignment.end);
         };
-        let Some(tasks) = self.tasks() else { return Wish::Done };
+        let Some(tasks) = self.window_state() else { return Wish::Done };
         let keys = tasks.picks.len();
         let verbose = tasks.rules.verbose;
-        let looks =
-            tasks.picks.iter().any(|pick| pick.verify || (keys > 1 || verbose) && shared.expires(pick.slot));
+        let looks = tasks
+            .picks
+            .iter()
+            .any(|pick| pick.verify || (keys > 1 || verbose) && maker.window().expires(pick.slot));
         let first = tasks.picks[0].slot;
-        shared.begin_keys();
+        maker.window_mut().begin_get();
         for pick in &tasks.picks {
             let object = &tasks.objects[pick.slot as usize];
-            shared.add_window_key(pick.slot, object.number, object.key_at);
+            maker.window_mut().add_key(pick.slot, object.number, object.key_at);
         }
         let mut ticket = self.window_ticket(Verb::Get, first, keys as u16, due, now, lane);
         if looks {
             ticket.answer_use = AnswerUse::Window;
         }
-        Wish::Ask { lane, op: shared.window_get(), ticket }
+        Wish::Ask { lane, op: maker.window().get(), ticket }
     }
 
     fn window_ticket(
@@ -296,90 +261,41 @@ impl Client {
         }
     }
 
-    fn closed_lane(&self) -> Option<Lane> {
-        self.sockets().position(|socket| socket.state == LaneState::Closed).map(|lane| lane as Lane)
-    }
-
-    /// Whether whatever is chosen can be asked.
-    fn has_way(&mut self) -> bool {
-        let Some(tasks) = self.tasks() else { return false };
-        let (lanes, split) = (tasks.lanes, tasks.rules.split);
-        if lanes.open == lanes.count {
-            return true;
-        }
-        let is_open = |at: usize| matches!(self.socket(at as Lane).state, LaneState::Open(_));
-        match split {
-            true => is_open(lanes.count - 1) && (0..lanes.count - 1).any(is_open),
-            false => lanes.open > 0,
-        }
-    }
-
-    /// The open lane whose turn it is.
-    fn next_lane(&mut self, verb: Verb) -> Option<Lane> {
-        let tasks = self.tasks()?;
-        let (count, split, turn) = (tasks.lanes.count, tasks.rules.split, tasks.turn);
-        if split && verb == Verb::Get {
-            return Some((count - 1) as Lane);
-        }
-        let streams = if split { count - 1 } else { count };
-        if streams == 1 {
-            return matches!(self.socket(0).state, LaneState::Open(_)).then_some(0);
-        }
-        let lane = (0..streams)
-            .map(|on| (turn + on) % streams)
-            .find(|&lane| matches!(self.socket(lane as Lane).state, LaneState::Open(_)))?;
-        if let Some(tasks) = self.tasks() {
-            tasks.turn = (lane + 1) % streams;
-        }
-        Some(lane as Lane)
-    }
-
-    /// An open lane to a server of this kind, by chance.
-    fn lane_where(&self, bits: u64, is_good: impl Fn(u32) -> bool) -> Option<Lane> {
-        let good = |lane: &Lane| {
-            let socket = self.socket(*lane);
-            matches!(socket.state, LaneState::Open(_)) && is_good(socket.server)
-        };
-        let lanes = || (0..self.sockets().count() as Lane).filter(good);
-        let count = lanes().count() as u64;
-        if count == 0 { None } else { lanes().nth(below(bits, count) as usize) }
-    }
-
-    /// An item of a reply passes by whose client has a window. Says whether its bytes are wanted.
-    pub fn handle_window_item(&mut self, item: &Item<'_>, shared: &mut Shared) -> bool {
-        let Some(tasks) = self.tasks() else { return false };
+    /// Takes in an item of a reply to a client with a window. Returns whether the client needs the bytes of its value.
+    pub fn handle_window_item(&mut self, item: &Item<'_>, maker: &mut RequestMaker) -> bool {
+        let Some(tasks) = self.window_state() else { return false };
         let count = tasks.picks.len();
         let start = tasks.cursor;
         let is_it = |at: usize| {
             let pick = &tasks.picks[at];
             let object = &tasks.objects[pick.slot as usize];
-            shared.is_window_key(pick.slot, object.number, object.key_at, item.key)
+            maker.window().is_key(pick.slot, object.number, object.key_at, item.key)
         };
         let fresh = |at: &usize| !tasks.picks[*at].found && is_it(*at);
         let Some(at) = (0..count).map(|on| (start + on) % count).find(fresh) else {
-            // A value that comes once more was compared; one that was not asked for is wrong.
+            // A value that comes twice was compared already; a value that was not asked for is wrong.
             let repeats = (0..count).any(is_it);
             tasks.passing = None;
-            shared.window_counts.verify_failed += u64::from(!repeats);
+            maker.window_mut().counts.verify_failed += u64::from(!repeats);
             return false;
         };
         tasks.cursor = at + 1;
         let pick = &mut tasks.picks[at];
-        let size_fits = item.size == u64::from(shared.window_value_bytes(pick.slot));
+        let size_fits = item.size == u64::from(maker.window().value_bytes(pick.slot));
         (pick.found, pick.passed) = (true, 0);
         (pick.right, pick.right_before) = (size_fits, size_fits);
         tasks.passing = Some(at);
-        pick.verify || tasks.rules.verbose && shared.expires(pick.slot)
+        pick.verify || tasks.rules.verbose && maker.window().expires(pick.slot)
     }
 
-    /// Some of that item's bytes.
-    pub fn handle_window_body(&mut self, bytes: &[u8], shared: &Shared) {
-        let Some(tasks) = self.tasks() else { return };
+    /// Takes in some bytes of the value of the item that came last.
+    pub fn handle_window_body(&mut self, bytes: &[u8], maker: &RequestMaker) {
+        let Some(tasks) = self.window_state() else { return };
         let Some(pick) = tasks.passing.and_then(|at| tasks.picks.get_mut(at)) else { return };
         let object = &tasks.objects[pick.slot as usize];
-        let whole = shared.window_value_bytes(pick.slot) as usize;
+        let whole = maker.window().value_bytes(pick.slot) as usize;
         let (from, until) = (pick.passed as usize, pick.passed as usize + bytes.len());
-        let matches = |at: u32| until <= whole && shared.window_text(at, whole)[from..until] == *bytes;
+        let matches = |at: u32| until <= whole && maker.window().text(at, whole)[from..until] == *bytes;
         pick.right = pick.right && matches(object.value_at);
         if !pick.right {
             pick.right_before = pick.right_before && matches(step_back(object.value_at));
@@ -390,23 +306,23 @@ impl Client {
         }
     }
 
-    /// The request of a client with a window ended.
-    pub(super) fn handle_window_answer(&mut self, lane: Lane, answer: &Answer<'_>, shared: &mut Shared) {
+    /// Takes in the end of the request of a client with a window.
+    pub(super) fn handle_window_answer(&mut self, lane: Lane, answer: &Answer<'_>, maker: &mut RequestMaker) {
         let server = self.socket(lane).server;
         let number = self.number;
-        let Some(tasks) = self.tasks() else { return };
+        let Some(tasks) = self.window_state() else { return };
         let is_error = matches!(answer.outcome, Outcome::Error(_));
         match tasks.asked {
             Asked::Set { slot, value_at, overwrites } => {
                 if answer.outcome == Outcome::Stored {
                     tasks.store(slot, value_at, server, overwrites);
                 } else {
-                    // memcached throws out what it cannot overwrite; and a set without an answer may still come.
+                    // memcached removes a value that it cannot overwrite, and a set without an answer may still be applied.
                     tasks.forget(slot);
                     tasks.renew(slot, number);
                 }
                 if !is_error {
-                    shared.count_object(slot);
+                    maker.window_mut().count_object(slot);
                 }
             }
             Asked::Get if is_error => {}
@@ -415,14 +331,15 @@ impl Client {
                     pick.found |= answer.hits > 0 || answer.outcome == Outcome::Hit;
                 }
                 let mut picks = std::mem::take(&mut tasks.picks);
-                picks.iter().for_each(|pick| tasks.judge(pick, answer.read, shared));
+                picks.iter().for_each(|pick| tasks.judge(pick, answer.read, maker));
                 picks.clear();
                 tasks.picks = picks;
             }
         }
     }
 
-    fn tasks(&mut self) -> Option<&mut Tasks> {
-        self.many.as_mut()?.tasks.as_deref_mut()
+    /// The state of the client's window; `None` without one.
+    pub(super) fn window_state(&mut self) -> Option<&mut WindowState> {
+        self.many.as_mut()?.window.as_deref_mut()
     }
 }

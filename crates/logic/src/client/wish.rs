@@ -1,4 +1,4 @@
-//! What a client wants of its worker, and what it is told at the beginning of a phase.
+//! What a client wants of its worker, and what a phase assigns to a client.
 
 use crate::client::route::Lane;
 use crate::connection::inflight::Ticket;
@@ -7,7 +7,7 @@ use crate::protocol::{Op, Verb};
 use crate::rng::StreamOwner;
 use crate::time::{NEVER, Nanos};
 
-/// All that a client can want.
+/// What a client wants of its worker.
 #[allow(
     clippy::large_enum_variant,
     reason = "a wish is carried out where it is made; a box would allocate for each"
@@ -25,38 +25,38 @@ pub enum Wish<'a> {
         /// What to remember until it is answered.
         ticket: Ticket,
     },
-    /// Count a request that is due as never sent: its lane is not there, though others are.
+    /// Count a request of this verb as never sent: it is due, and its lane is not open, although other lanes are.
     Unsent(Verb),
-    /// Nothing before this time or an event; [`NEVER`]: only an event helps.
+    /// Poll the client again at this time or after an event; [`NEVER`] means only after an event.
     Wait(Nanos),
-    /// Nothing more in this phase.
+    /// The client wants nothing more in this phase.
     Done,
 }
 
-/// What a client is told at the beginning of a phase.
+/// What a phase assigns to one client.
 #[derive(Clone, Copy, Debug)]
 pub struct PhaseAssignment {
-    /// Seed, group, phase and client: where its draws come from.
+    /// Seed, group, phase and client, from which the client's draws follow.
     pub place: StreamOwner,
     /// When the phase begins.
     pub begin: Nanos,
-    /// When it ends: requests that are due later are not part of it. Those that were due before and had to wait are sent
-    /// in the drain. [`NEVER`]: by number only.
+    /// When the phase ends; [`NEVER`] where only the number of requests ends it. Requests that are due later are not part of
+    /// the phase. Requests that were due before and had to wait are sent in the drain.
     pub end: Nanos,
-    /// How many requests this client has to make.
+    /// Number of requests that the client makes.
     pub requests: u64,
-    /// Most requests outstanding. A time is kept for each, so that it is no larger than a plan's memory allows.
+    /// Most requests outstanding. The client keeps a time for each.
     pub depth: u32,
-    /// What becomes of what is late; only where there is a schedule.
+    /// What becomes of late requests, where there is a schedule.
     pub late: Late,
-    /// The least time between two requests of the schedule.
+    /// The least time between two requests of the schedule, in nanoseconds.
     pub spacing_ns: Nanos,
-    /// How many stores that timed out are asked again, at most.
+    /// Most stores that are asked again after a timeout.
     pub repeats: u64,
 }
 
 impl PhaseAssignment {
-    /// Nothing to do, until the next phase.
+    /// An assignment without requests, until the next phase.
     pub fn nothing(place: StreamOwner) -> PhaseAssignment {
         PhaseAssignment {
             place,
@@ -72,7 +72,7 @@ impl PhaseAssignment {
 }
 
 impl Wish<'_> {
-    /// The same over another lane.
+    /// The wish with another lane for its request.
     pub(super) fn over(self, lane: Lane) -> Self {
         match self {
             Wish::Ask { op, ticket, .. } => Wish::Ask { lane, op, ticket },

@@ -4,8 +4,7 @@ use std::collections::VecDeque;
 
 use crate::protocol::{Tag, Verb};
 use crate::time::{NEVER, Nanos};
-use crate::workload::value::Version;
-use crate::workload::verify::stale::Mark;
+pub use crate::workload::request::{AnswerUse, CheckState};
 
 /// What pummel knows of a request beside its bytes. The ticket is kept while the request is unanswered and handed back
 /// with the answer.
@@ -39,19 +38,6 @@ impl Ticket {
     }
 }
 
-/// What a check of the answer needs to know of the request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CheckState {
-    /// Nothing.
-    None,
-    /// The version that it writes.
-    Write(Version),
-    /// How many writes were known to be stored when the read was made.
-    Read(Mark),
-    /// Length of the value, or the number, of a request of a sequence.
-    Length(u64),
-}
-
 /// Why a request was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -64,20 +50,6 @@ pub enum Origin {
     BeforeCas,
     /// The answer to another request made it necessary.
     FollowUp,
-}
-
-/// What is to be done with an answer, beside measuring it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum AnswerUse {
-    /// Nothing.
-    None,
-    /// Items are told apart, since the client acts on missing ones.
-    Items,
-    /// Items are told apart, and their values are checked.
-    Verify,
-    /// The client has a window of objects and looks at the items itself.
-    Window,
 }
 
 /// An unanswered request.

@@ -65,6 +65,9 @@ pub struct Measurement {
     /// requests.
     #[serde(default)]
     pub skipped: u64,
+    /// Those of the skipped requests whose number follows from the mean gap.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub skipped_estimated: u64,
     /// Number of requests that a client had outstanding with each new one, that one included; `None` where this was not
     /// asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -150,6 +153,7 @@ impl Measurement {
             intervals_merged: 0,
             bytes: Bytes::default(),
             skipped: 0,
+            skipped_estimated: 0,
             outstanding: None,
             samples: None,
             load: None,
@@ -253,6 +257,7 @@ impl Measurement {
         self.intervals_merged += other.intervals_merged;
         self.bytes.merge(&other.bytes);
         self.skipped += other.skipped;
+        self.skipped_estimated += other.skipped_estimated;
         if let Some(samples) = &other.samples {
             self.samples.get_or_insert_default().merge(samples);
         }

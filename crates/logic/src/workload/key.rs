@@ -3,9 +3,9 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::dist::Dist;
 use crate::plan::{Data, KeyStyle};
-use crate::rng::{Stream, mix};
+use crate::rng::mix;
+use crate::workload::stable_size::StableSize;
 
 /// Longest key that memcached's protocol document allows, in bytes.
 pub const KEY_MAX_BYTES: usize = 250;
@@ -32,9 +32,9 @@ pub enum Space {
     Pieces,
     /// Counted up and down: digits, then spaces.
     Counters,
-    /// Hashes with one field (RESP).
+    /// Records that are hashes with one field (RESP).
     Hashes,
-    /// Whatever the command of a template makes of them (RESP).
+    /// Records that the commands of a template work on (RESP).
     Commands,
 }
 
@@ -47,8 +47,8 @@ impl Space {
     pub const COUNT: usize = Space::ALL.len();
 }
 
-/// The one line of indexes on which all spaces lie, each as long as there are records: plain ones from 0, then the others
-/// in the order of [`Space::ALL`].
+/// The ranges of indexes of all spaces, each as long as there are records: plain records begin at 0, and the other spaces
+/// follow in the order of [`Space::ALL`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spaces {
     records: u64,
@@ -58,7 +58,7 @@ impl Spaces {
     /// The spaces for so many records.
     ///
     /// # Panics
-    /// When `records` is not 1 to 2^40, the bounds that the Plan states.
+    /// Panics when `records` is not 1 to 2^40, the bounds that the Plan states.
     pub fn new(records: u64) -> Spaces {
         assert!((1..=1 << 40).contains(&records), "a plan has 1 to 2^40 records");
         Spaces { records }
@@ -96,7 +96,7 @@ impl Spaces {
     }
 }
 
-/// The prefix leaves no room for the index.
+/// The error of a prefix that leaves no room for the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrefixTooLong {
     /// Length of the prefix in bytes.
@@ -167,7 +167,7 @@ impl KeyMaker {
         self.spaces
     }
 
-    /// What every key begins with.
+    /// The prefix that every key begins with.
     pub fn prefix(&self) -> &[u8] {
         &self.template[..self.prefix_len]
     }
@@ -183,7 +183,7 @@ impl KeyMaker {
     pub fn key<'b>(&self, index: u64, out: &'b mut KeyBuffer) -> &'b [u8] {
         debug_assert!(index < self.spaces.end());
         let len = self.len_of(index);
-        // Copies of a constant length are a few instructions, others a call; and nearly all keys are short.
+        // A copy of constant length is a few instructions, any other a call; and nearly all keys are short.
         if len <= SHORT_BYTES {
             out[..SHORT_BYTES].copy_from_slice(&self.template[..SHORT_BYTES]);
         } else {
@@ -230,82 +230,6 @@ pub fn digits_of(data: &Data) -> usize {
     largest.ilog10() as usize + 1
 }
 
-/// A size that belongs to an index: any process computes the same, and nothing is stored.
-#[derive(Clone, Debug)]
-pub(crate) enum StableSize {
-    /// The same for all.
-    Fixed(u64),
-    /// Drawn for each.
-    Drawn {
-        /// Draw i is for index i.
-        stream: Stream,
-        dist: Dist,
-        min: u64,
-        max: u64,
-    },
-    /// The value at the hash of the index, and `before` more.
-    Hashed { dist: Dist, before: u64, min: u64, max: u64 },
-}
-
-impl StableSize {
-    /// Sizes from a distribution, cut to `min` and `max`; `seed` keeps sizes for different purposes apart.
-    pub(crate) fn new(dist: &Dist, seed: u64, min: u64, max: u64) -> StableSize {
-        match dist {
-            Dist::Fixed(_) => StableSize::Fixed(dist.draw_size(0, min, max)),
-            _ => StableSize::Drawn { stream: Stream::from_seed(seed), dist: dist.clone(), min, max },
-        }
-    }
-
-    /// Sizes from a distribution at the hash of the index, `before` longer, cut to `min` and `max`.
-    fn hashed(dist: Dist, before: u64, min: u64, max: u64) -> StableSize {
-        let sizes = StableSize::Hashed { dist, before, min, max };
-        match sizes {
-            StableSize::Hashed { dist: Dist::Fixed(_), .. } => StableSize::Fixed(sizes.of_each(0)),
-            sizes => sizes,
-        }
-    }
-
-    /// The size that belongs to an index.
-    #[inline(always)]
-    pub(crate) fn of(&self, index: u64) -> u64 {
-        match self {
-            StableSize::Fixed(size) => *size,
-            _ => self.of_each(index),
-        }
-    }
-
-    /// The same where sizes differ.
-    #[inline(never)]
-    fn of_each(&self, index: u64) -> u64 {
-        match self {
-            StableSize::Fixed(size) => *size,
-            StableSize::Drawn { stream, dist, min, max } => dist.draw_size(stream.draw(index), *min, *max),
-            StableSize::Hashed { dist, before, min, max } => {
-                // The cast takes what is negative to 0; `round` takes halves away from it, as C's does.
-                (mutilate_size(dist, index).round() as u64).saturating_add(*before).clamp(*min, *max)
-            }
-        }
-    }
-}
-
-/// The length of mutilate's key `index`: the value of the distribution at the hash of the index, in the formulas of
-/// mutilate, in which exponential and Pareto values shrink where the others grow.
-fn mutilate_size(dist: &Dist, index: u64) -> f64 {
-    let share = fnv(index) as f64 / u64::MAX as f64;
-    // A hash at either end of its range would be infinitely long; no index below 2^40 has one.
-    let share = share.clamp(f64::MIN_POSITIVE, 1.0 - f64::EPSILON / 2.0);
-    match dist {
-        Dist::Exponential { .. } | Dist::Pareto { .. } => dist.upper_quantile(share),
-        _ => dist.quantile(share),
-    }
-}
-
-/// FNV-1a over the eight bytes of a number, the lowest first (Fowler, Noll, Vo).
-fn fnv(number: u64) -> u64 {
-    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    number.to_le_bytes().into_iter().fold(0xcbf2_9ce4_8422_2325, step)
-}
-
 /// A number below 10^16 in decimal, with leading zeros.
 #[inline]
 fn decimal(number: u64) -> [u8; DIGITS] {
@@ -343,7 +267,9 @@ mod tests {
     use proptest::prop_assert_eq;
 
     use super::*;
+    use crate::dist::Dist;
     use crate::plan::Style;
+    use crate::workload::stable_size::fnv;
 
     fn data(records: u64, prefix: &str, key_size: Dist) -> Data {
         Data {

@@ -17,7 +17,10 @@ pub struct MixTable {
 const SHARED_SPACES: usize = 3;
 
 impl MixTable {
-    /// Makes a mix ready. It has at least one operation with a weight above 0.
+    /// Makes a mix ready.
+    ///
+    /// # Panics
+    /// Panics when no operation has a weight above 0.
     pub fn new(mix: &Mix) -> MixTable {
         let total: f64 = mix.ops.iter().map(|&(_, weight)| weight).sum();
         assert!(total > 0.0, "a mix has at least one operation");
@@ -42,7 +45,7 @@ impl MixTable {
         unreachable!("the last limit is the greatest number")
     }
 
-    /// The only verb, where there is no other.
+    /// The only verb of the mix; `None` where there are several.
     pub fn only(&self) -> Option<Verb> {
         match self.verbs.as_slice() {
             [(_, verb)] => Some(*verb),
@@ -82,7 +85,7 @@ impl MixTable {
     }
 }
 
-/// The verbs that a mix asks: its own, and those that they bring along.
+/// The verbs that a mix asks: its own, and those that follow from their answers.
 pub fn verbs_of(mix: &Mix) -> Vec<Verb> {
     let mut verbs: Vec<Verb> = mix.ops.iter().map(|&(verb, _)| verb).collect();
     for &(verb, _) in &mix.ops {
@@ -103,7 +106,7 @@ pub fn verbs_of(mix: &Mix) -> Vec<Verb> {
     verbs
 }
 
-/// Where a verb writes. Reads but hget read where others write.
+/// The space that a verb writes. All reads but hget read the spaces that other verbs write.
 pub fn space_of(verb: Verb) -> Space {
     match verb {
         Verb::Append | Verb::Prepend => Space::Pieces,
@@ -114,7 +117,7 @@ pub fn space_of(verb: Verb) -> Space {
     }
 }
 
-/// How the value of a record in this space is stored anew.
+/// The verb that stores the value of a record in this space anew.
 pub fn store_of(space: Space) -> Verb {
     if space == Space::Hashes { Verb::Hset } else { Verb::Set }
 }

@@ -3,11 +3,15 @@
 pub mod key;
 pub mod mix;
 pub mod popularity;
+mod records;
 pub mod request;
+mod routing;
 pub mod sequence;
 pub mod shuffle;
+mod stable_size;
 mod task;
 pub mod trace;
 pub mod value;
 pub mod verify;
 pub mod window;
+pub mod window_requests;

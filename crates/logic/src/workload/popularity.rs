@@ -1,9 +1,9 @@
-//! Which record is asked for.
+//! How requests spread over the records, and which record a draw asks for.
 
 use crate::plan::Popularity;
 use crate::rng::{self, Stream};
 
-/// The most records that there can be.
+/// Greatest number of records.
 pub const RECORDS_MAX: u64 = 1 << 40;
 
 /// Chooses records for one client.
@@ -18,15 +18,15 @@ pub struct Chooser {
 enum Choice {
     Uniform,
     Zipf(Zipf),
-    /// How many records are hot, and the share of requests that goes there.
+    /// Number of hot records, and the share of requests for them.
     Hot(u64, f64),
-    /// Which client of how many.
+    /// Number of the client, and number of clients.
     Sequential(u64, u64),
 }
 
 impl Chooser {
     /// Choices of client `client` (below `clients`) among `records` records, 1 to [`RECORDS_MAX`]. Only
-    /// [`Popularity::Sequential`] looks at the client; the others differ by their streams.
+    /// [`Popularity::Sequential`] depends on the client; with other popularities, clients differ by their streams.
     pub fn new(popularity: &Popularity, records: u64, client: u64, clients: u64) -> Chooser {
         assert!((1..=RECORDS_MAX).contains(&records), "{records} records");
         assert!(client < clients, "client {client} of {clients}");
@@ -52,7 +52,7 @@ impl Chooser {
         }
     }
 
-    /// The same where records are not all alike.
+    /// The record of draw `i`, where some records are more popular than others.
     fn choose_unevenly(&self, stream: &Stream, i: u64) -> u64 {
         match &self.choice {
             Choice::Uniform => rng::below(stream.draw(i), self.records),

@@ -39,7 +39,7 @@ impl Erand48 {
 pub struct Draws {
     gap: Gap,
     chance: Erand48,
-    /// How many were drawn.
+    /// Number of draws so far.
     drawn: u64,
 }
 
@@ -49,7 +49,7 @@ impl Draws {
         Draws { gap, chance: Erand48::new(instance), drawn: 0 }
     }
 
-    /// The next one.
+    /// Draws the next number.
     pub fn draw(&mut self) -> f64 {
         let before = self.drawn as f64;
         self.drawn += 1;
@@ -61,12 +61,12 @@ impl Draws {
         }
     }
 
-    /// The next one as a time, of seconds.
+    /// Draws the next number of seconds, as a time in nanoseconds.
     pub fn draw_ns(&mut self) -> Nanos {
         libm::round(self.draw() * SECOND as f64) as Nanos
     }
 
-    /// What every gap is, where all are equal; in nanoseconds.
+    /// The length of every gap in nanoseconds, where all are equal; otherwise `None`.
     pub fn fixed_ns(&self) -> Option<Nanos> {
         match self.gap {
             Gap::Fixed(seconds) => Some(libm::round(seconds * SECOND as f64) as Nanos),
@@ -74,7 +74,7 @@ impl Draws {
         }
     }
 
-    /// The mean of the gaps that come, in nanoseconds: of rising ones, the next.
+    /// The mean of the gaps to come in nanoseconds; where gaps rise, the next gap.
     pub fn mean_ns(&self) -> f64 {
         let seconds = match self.gap {
             Gap::Fixed(gap) => gap,
@@ -85,7 +85,7 @@ impl Draws {
         seconds * SECOND as f64
     }
 
-    /// The next one as a length in bytes.
+    /// Draws the next number as a length in bytes.
     pub fn draw_bytes(&mut self) -> u64 {
         (self.draw().round_ties_even() as u64).min(SIZE_MAX_BYTES)
     }
@@ -103,10 +103,10 @@ pub fn largest(sizes: Gap, draws: u64) -> u64 {
     (most.round_ties_even() as u64).min(SIZE_MAX_BYTES)
 }
 
-/// What the next request is about.
+/// The key and the size of one request of a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SequenceStep {
-    /// Its number, which its key is made of.
+    /// Number of the request, which its key is made of.
     pub number: u64,
     /// Length of its value in bytes, or the number that incr and decr take.
     pub size: u64,
@@ -124,7 +124,7 @@ pub struct Sequencer {
 }
 
 impl Sequencer {
-    /// Begins at the first key.
+    /// A sequencer that begins at the first key.
     pub fn new(sequence: &Sequence, prefix: &str) -> Sequencer {
         assert!(prefix.len() + DIGITS.1 <= KEY_MAX_BYTES, "the prefix was checked");
         let stride = u64::from(sequence.stride);
@@ -139,18 +139,18 @@ impl Sequencer {
         }
     }
 
-    /// Goes on to the next request.
+    /// Goes on to the next request, and returns its key and size.
     pub fn step(&mut self) -> SequenceStep {
         self.number = self.number.wrapping_add(self.stride);
         SequenceStep { number: self.number, size: self.sizes.draw_bytes() }
     }
 
-    /// When the call after one is due, after that.
+    /// The nanoseconds from one call to the next of its client.
     pub fn gap_ns(&mut self) -> Nanos {
         self.gaps.as_mut().map_or(0, Draws::draw_ns)
     }
 
-    /// The key of a number.
+    /// Writes the key of this number.
     pub fn key(&mut self, number: u64) -> &[u8] {
         self.key.resize(self.prefix_bytes + digits_of_key(number), b'0');
         for (place, digit) in self.key[self.prefix_bytes..].iter_mut().rev().enumerate() {
@@ -160,7 +160,7 @@ impl Sequencer {
     }
 }
 
-/// How many digits the number of a key has.
+/// Number of hexadecimal digits of the number in a key.
 fn digits_of_key(number: u64) -> usize {
     (16 - number.leading_zeros() as usize / 4).max(DIGITS.0)
 }
@@ -168,11 +168,11 @@ fn digits_of_key(number: u64) -> usize {
 /// Bytes of a request of a sequence in the text protocol with its blank, as `protocol::text` writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Weight {
-    /// Bytes of what keys begin with.
+    /// Length of the prefix of keys, in bytes.
     pub prefix_bytes: u64,
-    /// The expiry of stores.
+    /// The expiry of stores, in seconds.
     pub expiry_s: i64,
-    /// No reply is asked for.
+    /// Requests ask for no reply.
     pub noreply: bool,
 }
 

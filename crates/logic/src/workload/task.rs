@@ -2,76 +2,74 @@
 
 use std::sync::Arc;
 
-use crate::plan::{Load, Mix, Popularity, Replay};
+use crate::plan::share::delete_records;
+use crate::plan::{Load, Mix, Popularity, Work};
 use crate::protocol::{MetaAsk, Verb};
+use crate::rng::{Stream, mix};
 use crate::time::Nanos;
 use crate::workload::key::Space;
 use crate::workload::mix::MixTable;
 use crate::workload::popularity::Chooser;
+use crate::workload::sequence::{SequenceStep, Sequencer};
 use crate::workload::shuffle::Shuffle;
-use crate::workload::trace::Trace;
+use crate::workload::trace::{Trace, TraceCursor, TraceShare};
 
-/// The work of a phase, made ready.
+/// Names the order of deletion among all that a seed decides.
+const DELETED: u64 = 0x64_656c_6574;
+
+/// The work of the current phase, with what it goes on with from one phase to the next.
 #[derive(Debug)]
-pub(super) enum Task {
+pub(crate) struct Task {
+    pub(super) kind: TaskKind,
+    /// Reads ask what only the meta protocol can say.
+    pub(super) asks_meta: bool,
+    /// The requests that were recorded, and which of them are this worker's.
+    trace: Option<TraceShare>,
+    /// Keys and sizes in the order of asking, where they are counted and not chosen.
+    pub(super) sequencer: Option<Box<Sequencer>>,
+}
+
+/// What the clients do in a phase.
+#[derive(Debug)]
+pub(super) enum TaskKind {
     /// Nothing: connections are opened.
     Rest,
-    /// The indexes to store: `spaces[n / records]` and so on, dealt to the clients in turn.
+    /// The spaces whose records are stored, one space after the other; the clients take turns.
     Load(Vec<Space>),
-    Mix(Box<Asking>),
-    /// What the sequencer says.
-    Sequence {
-        verb: Verb,
-        noreply: bool,
-    },
-    /// A window of each client; whether every object is set once, and nothing else done.
-    Window {
-        preset: bool,
-    },
+    /// Requests are drawn from a mix.
+    Mix(Box<MixTask>),
+    /// The sequencer chooses keys and sizes.
+    Sequence { verb: Verb, noreply: bool },
+    /// Every client works on its window; with `preset`, it sets every object once and does nothing else.
+    Window { preset: bool },
+    /// The rows of a trace are asked.
     Replay(TraceCursor),
-    /// Which records are deleted: those at the first places of an order.
-    Delete {
-        order: Shuffle,
-        records: u64,
-    },
+    /// The records at the first `records` places of `order` are deleted.
+    Delete { order: Shuffle, records: u64 },
 }
 
-/// A worker's part of a trace: every row that leaves `first` when divided by `step`.
-#[derive(Clone, Debug)]
-pub(super) struct TraceShare {
-    pub(super) trace: Arc<Trace>,
-    pub(super) first: u64,
-    pub(super) step: u64,
-}
-
-/// A trace that is being replayed.
+/// A mix, made ready for drawing.
 #[derive(Debug)]
-pub(super) struct TraceCursor {
-    pub(super) trace: Arc<Trace>,
-    /// The row that is asked next.
-    pub(super) next: u64,
-    pub(super) step: u64,
-    pub(super) read_through: Option<Nanos>,
-}
-
-/// What a mix asks.
-#[derive(Debug)]
-pub(super) struct Asking {
+pub(super) struct MixTask {
     pub(super) table: MixTable,
-    pub(super) chooser: Chooser,
-    pub(super) sequential: bool,
-    pub(super) multiget: u16,
-    pub(super) multiset: u16,
+    chooser: Chooser,
+    /// The popularity is sequential.
+    sequential: bool,
+    /// Keys of a read.
+    multiget: u16,
+    /// Keys of an mset.
+    multiset: u16,
     /// Draws of keys that belong to one request.
-    pub(super) stride: u64,
-    pub(super) meta: MetaAsk,
-    pub(super) read_through: Option<Nanos>,
+    stride: u64,
+    meta: MetaAsk,
+    /// How long after a miss the key is stored, in nanoseconds; `None` where it is not.
+    read_through: Option<Nanos>,
     pub(super) noreply: bool,
 }
 
-impl Asking {
-    pub(super) fn new(mix: &Mix, records: u64) -> Asking {
-        Asking {
+impl MixTask {
+    fn new(mix: &Mix, records: u64) -> MixTask {
+        MixTask {
             table: MixTable::new(mix),
             // Which client asks matters for sequential popularity alone, and is put into the number of the draw there.
             chooser: Chooser::new(&mix.popularity, records, 0, 1),
@@ -86,39 +84,198 @@ impl Asking {
     }
 }
 
-impl TraceCursor {
-    /// Whether every row of its part was asked.
+impl Task {
+    /// A task without work, until a phase begins.
+    pub(super) fn new() -> Task {
+        Task { kind: TaskKind::Rest, asks_meta: false, trace: None, sequencer: None }
+    }
+
+    /// Makes rows `worker`, `worker + workers` and so on of a trace the part that this worker asks in a replay.
+    pub(super) fn set_trace(&mut self, trace: Arc<Trace>, worker: u64, workers: u64) {
+        self.trace = Some(TraceShare { trace, first: worker, step: workers });
+    }
+
+    /// Makes the work of the next phase ready, on `records` records in each space. `seed` decides what the phase leaves to
+    /// chance for all workers alike. A replay goes on where the one before it stopped.
+    ///
+    /// # Panics
+    /// Panics when the work is a replay and there is no trace.
+    pub(super) fn begin(&mut self, work: &Work, seed: u64, records: u64) {
+        if let TaskKind::Replay(cursor) = &self.kind
+            && let Some(share) = &mut self.trace
+        {
+            share.first = cursor.next;
+        }
+        self.kind = match work {
+            Work::Load(load) => TaskKind::Load(load_spaces(load)),
+            Work::Mix(mix) if self.sequencer.is_some() => {
+                TaskKind::Sequence { verb: mix.ops[0].0, noreply: mix.noreply }
+            }
+            Work::Mix(mix) => TaskKind::Mix(Box::new(MixTask::new(mix, records))),
+            Work::Window(window) => TaskKind::Window { preset: window.preset },
+            Work::Replay(replay) => {
+                let share = self.trace.clone().expect("the engine takes no replay without its trace");
+                TaskKind::Replay(TraceCursor::new(replay, share))
+            }
+            Work::Delete(delete) => TaskKind::Delete {
+                order: Shuffle::new(mix(&[seed, DELETED]), records),
+                records: delete_records(delete, records),
+            },
+            Work::Pause(_) => TaskKind::Rest,
+        };
+        self.asks_meta = self.meta() != MetaAsk::default();
+    }
+
+    /// Whether no request is left for any client.
     #[inline]
-    pub(super) fn is_exhausted(&self) -> bool {
-        self.next >= self.trace.len()
+    pub(crate) fn is_exhausted(&self) -> bool {
+        matches!(&self.kind, TaskKind::Replay(cursor) if cursor.is_exhausted())
     }
 
-    /// How many rows wait to be asked.
-    pub(super) fn rows_left(&self) -> u64 {
-        self.trace.len().saturating_sub(self.next).div_ceil(self.step)
+    /// How many rows of the worker's part of a trace wait to be asked; `None` where nothing is replayed.
+    pub(crate) fn rows_left(&self) -> Option<u64> {
+        let TaskKind::Replay(cursor) = &self.kind else { return None };
+        Some(cursor.rows_left())
     }
 
-    /// Leaves out so many rows.
-    pub(super) fn pass(&mut self, rows: u64) {
-        self.next += rows * self.step;
+    /// Leaves out so many rows of a trace: the requests that were due for them are unsent.
+    pub(crate) fn pass_rows(&mut self, rows: u64) {
+        if let TaskKind::Replay(cursor) = &mut self.kind {
+            cursor.pass(rows);
+        }
     }
 
-    /// The next row, as what it asks and its number.
+    /// Whether this phase loads.
     #[inline]
-    pub(super) fn take(&mut self) -> (Verb, u64) {
-        let row = self.next;
-        self.next += self.step;
-        (if self.trace.stores(row) { Verb::Set } else { Verb::Get }, row)
+    pub(crate) fn is_load(&self) -> bool {
+        matches!(self.kind, TaskKind::Load(_))
     }
 
-    pub(super) fn new(replay: &Replay, trace_share: Option<&TraceShare>) -> TraceCursor {
-        let TraceShare { trace, first, step } =
-            trace_share.expect("whoever plans a replay brings the trace").clone();
-        TraceCursor { trace, next: first, step, read_through: replay.read_through_ns }
+    /// Whether this phase replays a trace, so that the index of a key is the number of a row.
+    #[inline]
+    pub(super) fn is_replay(&self) -> bool {
+        matches!(self.kind, TaskKind::Replay(_))
+    }
+
+    /// Whether keys are counted and sizes drawn in the order of asking.
+    #[inline]
+    pub(crate) fn is_sequence(&self) -> bool {
+        matches!(self.kind, TaskKind::Sequence { .. })
+    }
+
+    /// Whether every object of the windows is set once in this phase, and nothing else is done.
+    pub(crate) fn is_preset(&self) -> bool {
+        matches!(self.kind, TaskKind::Window { preset: true })
+    }
+
+    /// The verb of a draw, if it reads one key at a time and the phase draws from a mix.
+    #[inline(always)]
+    pub(crate) fn verb_of_one(&self, bits: u64) -> Option<Verb> {
+        let TaskKind::Mix(mix) = &self.kind else { return None };
+        let verb = mix.table.verb(bits);
+        (mix.multiget == 1 && verb.reads() && verb != Verb::Hget).then_some(verb)
+    }
+
+    /// The verb of a draw.
+    #[inline]
+    pub(crate) fn verb(&self, bits: u64) -> Verb {
+        match &self.kind {
+            TaskKind::Mix(mix) => mix.table.verb(bits),
+            TaskKind::Sequence { verb, .. } => *verb,
+            TaskKind::Load(_) | TaskKind::Rest | TaskKind::Window { .. } => Verb::Set,
+            TaskKind::Replay(_) => Verb::Get,
+            TaskKind::Delete { .. } => Verb::Delete,
+        }
+    }
+
+    /// The verb that all requests of this phase are counted under that were never drawn, where there is only one.
+    pub(crate) fn only_verb(&self) -> Option<Verb> {
+        match &self.kind {
+            TaskKind::Mix(mix) => mix.table.only(),
+            _ => Some(self.verb(0)),
+        }
+    }
+
+    /// Deals requests that were never drawn to the verbs of the phase, by their weights; `bits` are random, and decide
+    /// about what does not divide.
+    pub(crate) fn deal(&self, requests: u64, bits: u64, mut each: impl FnMut(Verb, u64)) {
+        match &self.kind {
+            TaskKind::Mix(mix) => mix.table.deal(requests, bits, each),
+            _ => each(self.verb(0), requests),
+        }
+    }
+
+    /// The record of key `place` of request `index` of client `number` of `clients`.
+    #[inline]
+    pub(super) fn choose(&self, stream: &Stream, index: u64, place: u64, number: u64, clients: u64) -> u64 {
+        let mix = self.mix();
+        let turn = if mix.sequential { index * clients + number } else { index };
+        mix.chooser.choose(stream, turn * mix.stride + place)
+    }
+
+    /// Whether reads are spread over more than the plain records.
+    #[inline]
+    pub(crate) fn has_spaces(&self) -> bool {
+        self.mix().table.has_spaces()
+    }
+
+    /// The space that a read looks at.
+    #[inline]
+    pub(crate) fn space(&self, bits: u64) -> Space {
+        self.mix().table.space(bits)
+    }
+
+    /// Number of keys of a request of this verb.
+    #[inline]
+    pub(crate) fn keys_of(&self, verb: Verb) -> u16 {
+        match (&self.kind, verb) {
+            (_, Verb::Hget) => 1,
+            (TaskKind::Mix(mix), Verb::Mset) => mix.multiset,
+            (TaskKind::Mix(mix), verb) if verb.reads() => mix.multiget,
+            _ => 1,
+        }
+    }
+
+    /// How long after a miss the key is stored, in nanoseconds; `None` where it is not.
+    #[inline]
+    pub(crate) fn read_through(&self) -> Option<Nanos> {
+        match &self.kind {
+            TaskKind::Mix(mix) => mix.read_through,
+            TaskKind::Replay(cursor) => cursor.read_through,
+            TaskKind::Load(_)
+            | TaskKind::Delete { .. }
+            | TaskKind::Rest
+            | TaskKind::Sequence { .. }
+            | TaskKind::Window { .. } => None,
+        }
+    }
+
+    /// What the reads of this phase ask beyond the value.
+    #[inline]
+    pub(super) fn meta(&self) -> MetaAsk {
+        match &self.kind {
+            TaskKind::Mix(mix) => mix.meta,
+            _ => MetaAsk::default(),
+        }
+    }
+
+    /// The key and size of the next request of a sequence, and the nanoseconds from it to its client's next one.
+    pub(crate) fn step(&mut self) -> (SequenceStep, Nanos) {
+        let Some(sequencer) = &mut self.sequencer else { unreachable!("only a sequence has steps") };
+        (sequencer.step(), sequencer.gap_ns())
+    }
+
+    #[inline]
+    fn mix(&self) -> &MixTask {
+        match &self.kind {
+            TaskKind::Mix(mix) => mix,
+            _ => unreachable!("only a mix draws keys"),
+        }
     }
 }
 
-pub(super) fn load_spaces(load: &Load) -> Vec<Space> {
+/// The spaces whose records a load stores.
+fn load_spaces(load: &Load) -> Vec<Space> {
     let wanted = |space: &Space| match space {
         Space::Plain => !load.no_plain,
         Space::Pieces => load.pieces,

@@ -1,8 +1,13 @@
-//! Recorded requests: whole keys and lengths, one row for each line of a recording.
+//! Recorded requests: whole keys and lengths, one row for each line of a recording, and which of them a worker asks next.
 
+use std::sync::Arc;
+
+use crate::plan::Replay;
+use crate::protocol::Verb;
+use crate::time::Nanos;
 use crate::workload::key::KEY_MAX_BYTES;
 
-/// Requests to be asked again. All of them are in memory: a row takes 16 bytes beside its key.
+/// Recorded requests. All of them are in memory: a row takes 16 bytes beside its key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
     /// All keys, end to end.
@@ -25,8 +30,8 @@ impl Trace {
         Trace::default()
     }
 
-    /// Adds a request that stores a value of so many bytes, or reads and would store one after a miss. Says false, and
-    /// adds nothing, where the key is empty, too long or none of memcached's.
+    /// Adds a request that stores a value of `value_bytes`, or that reads and may store such a value after a miss. Returns
+    /// false, and adds nothing, when the key is empty, too long or not valid for memcached.
     pub fn push(&mut self, key: &[u8], value_bytes: u32, stores: bool) -> bool {
         let is_key = |byte: &u8| *byte > b' ' && *byte != 127;
         if key.is_empty() || key.len() > KEY_MAX_BYTES || !key.iter().all(is_key) {
@@ -71,6 +76,58 @@ impl Trace {
     /// Length of the longest value in bytes.
     pub fn longest_value(&self) -> u32 {
         self.longest_value
+    }
+}
+
+/// A worker's part of a trace: every row that leaves `first` when divided by `step`.
+#[derive(Clone, Debug)]
+pub(super) struct TraceShare {
+    pub(super) trace: Arc<Trace>,
+    pub(super) first: u64,
+    pub(super) step: u64,
+}
+
+/// How far a worker's part of a trace is replayed.
+#[derive(Debug)]
+pub(super) struct TraceCursor {
+    pub(super) trace: Arc<Trace>,
+    /// The row that is asked next.
+    pub(super) next: u64,
+    /// Rows from one of the worker's rows to its next.
+    step: u64,
+    /// How long after a miss the key is stored, in nanoseconds; `None` where it is not.
+    pub(super) read_through: Option<Nanos>,
+}
+
+impl TraceCursor {
+    /// A cursor at the first row of the worker's part.
+    pub(super) fn new(replay: &Replay, share: TraceShare) -> TraceCursor {
+        let TraceShare { trace, first, step } = share;
+        TraceCursor { trace, next: first, step, read_through: replay.read_through_ns }
+    }
+
+    /// Whether every row of the part was asked.
+    #[inline]
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.next >= self.trace.len()
+    }
+
+    /// How many rows wait to be asked.
+    pub(super) fn rows_left(&self) -> u64 {
+        self.trace.len().saturating_sub(self.next).div_ceil(self.step)
+    }
+
+    /// Leaves out so many rows.
+    pub(super) fn pass(&mut self, rows: u64) {
+        self.next += rows * self.step;
+    }
+
+    /// Takes the next row: the verb that it asks, and its number.
+    #[inline]
+    pub(super) fn take(&mut self) -> (Verb, u64) {
+        let row = self.next;
+        self.next += self.step;
+        (if self.trace.stores(row) { Verb::Set } else { Verb::Get }, row)
     }
 }
 

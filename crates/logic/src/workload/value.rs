@@ -8,7 +8,8 @@ use crate::dist::Dist;
 use crate::plan::{Data, ValueStyle};
 use crate::protocol::Value;
 use crate::rng::{Stream, mix};
-use crate::workload::key::{Space, Spaces, StableSize};
+use crate::workload::key::{Space, Spaces};
+use crate::workload::stable_size::StableSize;
 
 /// Length of a frame's header; shorter values carry none.
 pub const HEADER_BYTES: usize = 24;
@@ -25,14 +26,14 @@ pub const PIECE_MAX_BYTES: u64 = 4096;
 /// A value made of pieces is set anew before it grows beyond this.
 pub const PIECES_LIMIT_BYTES: u64 = 64 * 1024;
 
-/// What a counter is loaded with: room for any 64-bit number, so that a server which counts in place never has to
-/// move it. A server may also store a result without the spaces.
+/// The value that a counter is loaded with. It has room for any 64-bit number, so that a server that counts in place never
+/// moves it. A server may also store a result without the spaces.
 pub const COUNTER: &[u8; COUNTER_MAX_BYTES] = b"1000000000          ";
 
 /// Digits of the largest 64-bit number.
 pub const COUNTER_MAX_BYTES: usize = 20;
 
-/// Frames begin at so many places of the block.
+/// Number of places of the block at which frames begin.
 const OFFSETS: u64 = 1 << 16;
 
 /// Draw for the quantile 1 - 2^-30, where sizes without an upper end are cut, so that the block for a long tail stays
@@ -54,7 +55,7 @@ pub type HeaderBuffer = [u8; HEADER_BYTES];
 pub struct Version(pub u64);
 
 impl Version {
-    /// The version of a loaded value, the same whoever loads it.
+    /// The version of every loaded value, whichever process loads it.
     pub const LOADED: Version = Version(0);
 
     /// Largest number of a writer.
@@ -66,20 +67,20 @@ impl Version {
     /// The version of a writer's write.
     ///
     /// # Panics
-    /// When a number is out of its range.
+    /// Panics when a number is out of its range.
     #[inline]
     pub fn new(writer: u32, count: u64) -> Version {
         assert!(writer <= Version::WRITER_MAX && (1..=Version::COUNT_MAX).contains(&count));
         Version((u64::from(writer) << 40) | count)
     }
 
-    /// Who wrote.
+    /// Number of the writer.
     #[inline]
     pub fn writer(self) -> u32 {
         (self.0 >> 40) as u32
     }
 
-    /// Which of the writer's writes; 0 for a loaded value.
+    /// Number of the write among its writer's; 0 for a loaded value.
     #[inline]
     pub fn count(self) -> u64 {
         self.0 & Version::COUNT_MAX
@@ -128,7 +129,8 @@ pub struct ValueMaker {
     spot_seed: u64,
     short_seed: u64,
     len: StableSize,
-    /// What every write draws its length from, and the most that it gets; none where lengths belong to keys.
+    /// The distribution that every write draws its length from, and the greatest length in bytes; `None` where lengths belong
+    /// to keys.
     fresh: Option<(Dist, u64)>,
     spaces: Spaces,
     /// Counters may fall below 0.
@@ -147,7 +149,8 @@ impl ValueMaker {
         ValueMaker::reaching(data, 0)
     }
 
-    /// The same, with values of up to `least_bytes` that come from elsewhere.
+    /// The values of this data, with a block that also reaches for values of `least_bytes`, which a trace may have; draws the
+    /// block.
     ///
     /// # Errors
     /// Returns [`ValueTooLarge`] when values may become larger than [`VALUE_MAX_BYTES`].
@@ -180,12 +183,12 @@ impl ValueMaker {
         self.has_signed_counters
     }
 
-    /// The same with a block of digits 0, so long, for [`ValueMaker::zeros`] alone.
+    /// Replaces the block by `len_bytes` digits 0, for [`ValueMaker::zeros`] alone.
     pub fn of_zeros(self, len_bytes: u64) -> ValueMaker {
         ValueMaker { block: vec![b'0'; len_bytes as usize].into(), ..self }
     }
 
-    /// So many digits 0, at most as many as the block has.
+    /// A value of `len_bytes` digits 0, at most as many as the block has.
     pub fn zeros(&self, len_bytes: usize) -> Value<'_> {
         let zeros = &self.block[..len_bytes];
         let (own, shared) = zeros.split_at(len_bytes.min(ZEROS_OWN_BYTES));
@@ -251,15 +254,19 @@ impl ValueMaker {
             return Value::plain(&own[..len_bytes]);
         }
         let spot = self.spot(index, version);
-        let header =
-            Header { tag: spot.tag(len_bytes as u32), version, len_bytes: len_bytes as u32, magic: MAGIC };
+        let header = FrameHeader {
+            tag: spot.tag(len_bytes as u32),
+            version,
+            len_bytes: len_bytes as u32,
+            magic: MAGIC,
+        };
         *own = header.to_bytes();
         let shared_at = spot.offset() as usize;
         let shared = &self.block[shared_at..shared_at + len_bytes - HEADER_BYTES];
         Value { own, shared, shared_at }
     }
 
-    /// What short values of a key begin with.
+    /// The 24 bytes that short values of a key are cut from.
     pub(crate) fn short(&self, index: u64) -> HeaderBuffer {
         let words = Stream::from_seed(mix(&[self.short_seed, index]));
         let mut bytes = [0; HEADER_BYTES];
@@ -275,7 +282,7 @@ impl ValueMaker {
         Spot(mix(&[self.spot_seed, index, version.0]))
     }
 
-    /// Whether `bytes` read as the block does from `at` on, also where another process's block is longer than ours.
+    /// Whether `bytes` are those of the block from `at` on, also where the block of the process that wrote them is longer.
     #[inline]
     pub(crate) fn block_reads(&self, at: u64, bytes: &[u8]) -> bool {
         let from = (at as usize).min(self.block.len());
@@ -312,14 +319,14 @@ impl Spot {
 
 /// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Header {
+pub(crate) struct FrameHeader {
     pub(crate) tag: u64,
     pub(crate) version: Version,
     pub(crate) len_bytes: u32,
     pub(crate) magic: u32,
 }
 
-impl Header {
+impl FrameHeader {
     #[inline]
     pub(crate) fn to_bytes(self) -> HeaderBuffer {
         let mut bytes = [0; HEADER_BYTES];
@@ -331,10 +338,10 @@ impl Header {
     }
 
     #[inline]
-    pub(crate) fn from_bytes(bytes: &HeaderBuffer) -> Header {
+    pub(crate) fn from_bytes(bytes: &HeaderBuffer) -> FrameHeader {
         let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, rest @ ..] = *bytes;
         let [q, r, s, t, u, v, w, x] = rest;
-        Header {
+        FrameHeader {
             tag: u64::from_le_bytes([a, b, c, d, e, f, g, h]),
             version: Version(u64::from_le_bytes([i, j, k, l, m, n, o, p])),
             len_bytes: u32::from_le_bytes([q, r, s, t]),
@@ -353,7 +360,7 @@ pub fn largest(sizes: &Dist) -> u64 {
 fn block(words: Stream, len_bytes: u64) -> Arc<[u8]> {
     let len = len_bytes.next_multiple_of(8) as usize;
     let mut block: Arc<[u8]> = std::iter::repeat_n(0, len).collect();
-    let bytes = Arc::get_mut(&mut block).expect("nobody else has it yet");
+    let bytes = Arc::get_mut(&mut block).expect("the block has one owner");
     for (i, word) in bytes.chunks_exact_mut(8).enumerate() {
         word.copy_from_slice(&words.draw(i as u64).to_le_bytes());
     }

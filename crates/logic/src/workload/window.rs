@@ -27,7 +27,7 @@ pub const EXPIRY_S: u32 = 60;
 /// Seconds by which an object may be found too late or missed too early: clocks of servers tick in seconds.
 const TOLERANCE_S: u64 = 5;
 
-/// What the table is made of.
+/// The characters of the table.
 const LETTERS: &[u8; 64] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz.-";
 
 /// Bits that the numbers in front of keys have.
@@ -39,7 +39,7 @@ const STARTS: u64 = 0x7374_6172;
 const KEYS: u64 = 0x6b65_7973;
 const VALUES: u64 = 0x7661_6c73;
 
-/// What the windows of all clients have in common; clones share it.
+/// Makes the keys and values of all clients' windows. Clones share its table.
 #[derive(Clone, Debug)]
 pub struct WindowMaker {
     table: Arc<[u8]>,
@@ -49,16 +49,16 @@ pub struct WindowMaker {
     plan: Arc<Window>,
 }
 
-/// One place of every window: what stays the same whatever object is there.
+/// One place of every window, with the lengths that all objects at this place have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
     /// Where the key's piece begins, before it moves on.
     pub key_at: u32,
-    /// Length of its value in bytes.
+    /// Length of an object's value in bytes.
     pub value_bytes: u32,
-    /// Length of its key in bytes.
+    /// Length of an object's key in bytes.
     pub key_bytes: u8,
-    /// Its objects expire.
+    /// The objects at this place expire.
     pub expires: bool,
 }
 
@@ -85,7 +85,7 @@ pub struct WindowCounts {
 }
 
 impl WindowCounts {
-    /// Adds what others counted.
+    /// Adds what was counted elsewhere.
     pub fn merge(&mut self, other: &WindowCounts) {
         self.object_bytes += other.object_bytes;
         self.verified += other.verified;
@@ -163,7 +163,7 @@ impl WindowMaker {
         }
     }
 
-    /// The part of the Plan that they are made from.
+    /// The part of the Plan that the windows are made from.
     pub fn plan(&self) -> &Window {
         &self.plan
     }
@@ -178,7 +178,7 @@ impl WindowMaker {
         &self.table
     }
 
-    /// So many bytes of the table from `at` on.
+    /// The `len_bytes` bytes of the table from `at` on.
     #[inline]
     pub fn text(&self, at: u32, len_bytes: usize) -> &[u8] {
         &self.table[at as usize..][..len_bytes]

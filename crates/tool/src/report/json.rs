@@ -95,7 +95,11 @@ impl<'a> Root<'a> {
             clock: measurement.clock,
             unix_socket: measurement.unix_socket,
             load: LoadOut::of(measurement),
-            totals: TotalsOut { skipped: skipped_of(report), ..TotalsOut::of(&summary.totals) },
+            totals: TotalsOut {
+                skipped: skipped_of(report),
+                skipped_estimated: measurement.skipped_estimated,
+                ..TotalsOut::of(&summary.totals)
+            },
             ops: OpsOut::of(plan, &summary.ops, &measurement.ops()),
             groups: groups
                 .iter()
@@ -164,6 +168,8 @@ struct TotalsOut<'a> {
     /// Where requests that are late are left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped: Option<u64>,
+    #[serde(skip_serializing_if = "is_zero")]
+    skipped_estimated: u64,
     rate: f64,
     #[serde(flatten)]
     times: TimesOut<'a>,
@@ -195,6 +201,7 @@ impl<'a> TotalsOut<'a> {
             unsent: totals.counts.unsent,
             unsent_estimated: totals.counts.unsent_estimated,
             skipped: None,
+            skipped_estimated: 0,
             rate: rounded(totals.rate),
             times: TimesOut::of(&totals.figures),
         }

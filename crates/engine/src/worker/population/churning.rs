@@ -239,7 +239,7 @@ impl Churning {
         } else {
             let (reporter, passed) = (&mut state.reporter, Passed::exactly(calls));
             let bits = |nth| Stream::new(place, Use::Op).draw(nth);
-            unsent::tell(passed, DEPARTURE_DRAWS_MAX, &state.shared, bits, |unsent| {
+            unsent::tell(passed, DEPARTURE_DRAWS_MAX, &state.maker, bits, |unsent| {
                 reporter.unsent(group, unsent)
             });
         }
@@ -261,7 +261,7 @@ impl Churning {
                 Stream::new(place, Use::Op).draw(nth % calls)
             };
             let reporter = &mut state.reporter;
-            unsent::tell(passed, DRAWS_MAX, &state.shared, bits, |unsent| reporter.unsent(group, unsent));
+            unsent::tell(passed, DRAWS_MAX, &state.maker, bits, |unsent| reporter.unsent(group, unsent));
             unsent = passed.requests;
         }
         spawner.end();
@@ -315,7 +315,7 @@ impl Churning {
         if let Some(churn) = state.reporter.churn() {
             churn.begun += 1;
         }
-        match client.poll(now, &mut state.shared) {
+        match client.poll(now, &mut state.maker) {
             Wish::Open(_) => self.dial(state, slot, backend),
             _ => self.retire(state, slot, backend, now),
         }
@@ -359,7 +359,7 @@ impl Churning {
         let connection = &mut state.connections[slot];
         let client = &mut state.entries[slot].client;
         let replies =
-            Replies::<Churning>::new(slot, connection.lane, client, &mut state.shared, &mut state.reporter);
+            Replies::<Churning>::new(slot, connection.lane, client, &mut state.maker, &mut state.reporter);
         let pending_bytes = &mut self.lifetimes[slot].pending_bytes;
         let mut weighed = WeighedReplies::new(replies, chunk.bytes.len(), *pending_bytes);
         let answered = connection.session.handle_received(chunk, &mut weighed);

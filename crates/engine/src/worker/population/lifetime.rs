@@ -70,10 +70,10 @@ impl Lifetime {
         let (reporter, group) = (&mut state.reporter, client.group());
         let unsent = |unsent| reporter.unsent(group, unsent);
         if self.failure.is_some() {
-            return client.tell_rest(&state.shared, DEPARTURE_DRAWS_MAX, unsent);
+            return client.tell_rest(&state.maker, DEPARTURE_DRAWS_MAX, unsent);
         }
         if !client.is_told() {
-            client.count_unsent(now, &mut state.shared, DEPARTURE_DRAWS_MAX, unsent);
+            client.count_unsent(now, &mut state.maker, DEPARTURE_DRAWS_MAX, unsent);
         }
     }
 }

@@ -62,10 +62,9 @@ pub fn handle_received<A: ReplyAccount, C: Codec>(
     let connection = &mut state.connections[slot];
     let client = &mut state.entries[connection.client as usize].client;
     if A::HAS_WINDOWS {
-        state.shared.count_window_bytes(client.window_verb(), chunk.bytes.len());
+        state.maker.window_mut().count_bytes(client.window_verb(), chunk.bytes.len());
     }
-    let mut replies =
-        Replies::<A>::new(slot, connection.lane, client, &mut state.shared, &mut state.reporter);
+    let mut replies = Replies::<A>::new(slot, connection.lane, client, &mut state.maker, &mut state.reporter);
     connection.session.handle_received(chunk, &mut replies)
 }
 

@@ -3,7 +3,7 @@
 use pummel_logic::measure::churn::Churn;
 use pummel_logic::protocol::{Malformed, udp};
 use pummel_logic::time::Nanos;
-use pummel_logic::workload::request::Shared;
+use pummel_logic::workload::request::RequestMaker;
 
 use crate::backend::{Reason, TlsHandshake};
 use crate::worker::messages::{ConnectionEvent, Departure, Messages, WorkerMessage};
@@ -96,15 +96,15 @@ impl WorkerReporter {
         }
     }
 
-    /// Takes the counts and findings of clients with windows from `shared`, and reports the server's message on the
+    /// Takes the counts and findings of clients with windows from `maker`, and reports the server's message on the
     /// connection in `slot`.
-    pub fn window(&mut self, slot: usize, shared: &mut Shared, message: &[u8]) {
-        let counts = shared.take_window_counts();
+    pub fn window(&mut self, slot: usize, maker: &mut RequestMaker, message: &[u8]) {
+        let counts = maker.window_mut().take_counts();
         if let ReportMode::Record(_) = self.mode {
             self.interval.window.merge(&counts);
         }
         let connection = self.first_connection + slot as u64;
-        for finding in shared.take_findings() {
+        for finding in maker.window_mut().take_findings() {
             self.offer(WorkerMessage::Finding { connection, finding: Box::new(finding) });
         }
         if message.is_empty() {

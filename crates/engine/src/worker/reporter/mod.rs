@@ -11,7 +11,7 @@ use pummel_logic::measure::recorder::Tally;
 use pummel_logic::plan::memory::INTERVALS_PER_WORKER;
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
-use pummel_logic::workload::request::Shared;
+use pummel_logic::workload::request::RequestMaker;
 use pummel_logic::workload::sequence::Weight;
 use pummel_logic::workload::value::Version;
 
@@ -419,15 +419,15 @@ impl WorkerReporter {
         key: u64,
         check_state: CheckState,
         size: u64,
-        shared: &Shared,
+        maker: &RequestMaker,
     ) {
-        self.checks.begin(slot, key, check_state, size, shared);
+        self.checks.begin(slot, key, check_state, size, maker);
     }
 
     /// Checks the next bytes of the value on the connection in `slot`.
     #[inline]
-    pub fn check(&mut self, slot: usize, bytes: &[u8], shared: &Shared) {
-        self.checks.check(slot, bytes, shared);
+    pub fn check(&mut self, slot: usize, bytes: &[u8], maker: &RequestMaker) {
+        self.checks.check(slot, bytes, maker);
     }
 
     /// Ends the check on the connection in `slot`, if there is one. `is_stale` says whether a version of a value was
@@ -435,10 +435,10 @@ impl WorkerReporter {
     pub fn end_check(
         &mut self,
         slot: usize,
-        shared: &Shared,
+        maker: &RequestMaker,
         is_stale: impl Fn(CheckState, u64, Version) -> bool,
     ) {
-        self.checks.end(slot, shared, is_stale, &mut self.end.verify);
+        self.checks.end(slot, maker, is_stale, &mut self.end.verify);
     }
 
     /// Drops the check on the connection in `slot`, if there is one, since its value has no end.
@@ -477,7 +477,7 @@ mod tests {
     }
 
     fn fate() -> PhaseFate {
-        PhaseFate { dead: 0, missing: 0, skipped: 0, repeated: 0, silent: Vec::new() }
+        PhaseFate { dead: 0, missing: 0, skipped: 0, skipped_estimated: 0, repeated: 0, silent: Vec::new() }
     }
 
     /// The slices that a reporter has handed over.

@@ -3,7 +3,7 @@
 use pummel_logic::connection::inflight::CheckState;
 use pummel_logic::measure::measurement::Verify;
 use pummel_logic::workload::key::KEY_MAX_BYTES;
-use pummel_logic::workload::request::Shared;
+use pummel_logic::workload::request::RequestMaker;
 use pummel_logic::workload::value::Version;
 use pummel_logic::workload::verify::check::{Check, Verdict};
 
@@ -41,16 +41,16 @@ impl ValueChecks {
 
     /// Begins the check of a value of `size` bytes on the connection in `slot`. `key` is the index of its key, and
     /// `check_state` belongs to the read that asked for it.
-    pub fn begin(&mut self, slot: usize, key: u64, check_state: CheckState, size: u64, shared: &Shared) {
-        let check = Check::begin(shared.values(), key, size);
+    pub fn begin(&mut self, slot: usize, key: u64, check_state: CheckState, size: u64, maker: &RequestMaker) {
+        let check = Check::begin(maker.values(), key, size);
         self.passing[slot] = Some(PassingValue { key, check, check_state });
     }
 
     /// Checks the next bytes of the value on the connection in `slot`.
     #[inline]
-    pub fn check(&mut self, slot: usize, bytes: &[u8], shared: &Shared) {
+    pub fn check(&mut self, slot: usize, bytes: &[u8], maker: &RequestMaker) {
         if let Some(value) = &mut self.passing[slot] {
-            value.check.body(shared.values(), bytes);
+            value.check.body(maker.values(), bytes);
         }
     }
 
@@ -59,12 +59,12 @@ impl ValueChecks {
     pub fn end(
         &mut self,
         slot: usize,
-        shared: &Shared,
+        maker: &RequestMaker,
         is_stale: impl Fn(CheckState, u64, Version) -> bool,
         verify: &mut Verify,
     ) {
         let Some(value) = self.passing.get_mut(slot).and_then(Option::take) else { return };
-        let verdict = value.check.end(shared.values());
+        let verdict = value.check.end(maker.values());
         verify.checked += 1;
         match verdict {
             Verdict::Good(version) => {
@@ -74,7 +74,7 @@ impl ValueChecks {
             Verdict::Short => verify.short += 1,
             Verdict::Bad(damage) => {
                 let mut key = [0; KEY_MAX_BYTES];
-                verify.fail(shared.keys().key(value.key, &mut key), damage.words());
+                verify.fail(maker.keys().key(value.key, &mut key), damage.words());
             }
         }
     }

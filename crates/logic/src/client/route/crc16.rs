@@ -11,7 +11,7 @@ pub fn slot(key: &[u8]) -> u16 {
     crc16(tag(key).unwrap_or(key)) % SLOTS as u16
 }
 
-/// Which server has which slots: each a run of neighbours.
+/// The slots of each server, which are neighbours.
 #[derive(Clone, Debug)]
 pub struct Deal {
     /// The last slot of each server.
@@ -33,7 +33,7 @@ impl Deal {
         Deal { last }
     }
 
-    /// Where a key lives.
+    /// The lane to the server that owns a key.
     #[inline]
     pub fn lane_of(&self, key: &[u8]) -> Lane {
         self.owner(slot(key)) as Lane

@@ -19,7 +19,7 @@ const POINTS: u32 = 100;
 const POINTS_WEIGHTED: f32 = 160.0;
 const POINTS_PER_DIGEST: f32 = 4.0;
 
-/// Points and whose they are, in order.
+/// Points with their servers, in order.
 #[derive(Clone, Debug)]
 pub struct Ring {
     points: Vec<(u32, Lane)>,
@@ -55,7 +55,7 @@ impl Ring {
         Ring { points, hash }
     }
 
-    /// Where a key lives: at the first point that is not before its hash, going round.
+    /// The lane to the server that owns a key: the server of the first point at or behind the key's hash, round the ring.
     #[inline]
     pub fn lane_of(&self, key: &[u8]) -> Lane {
         let hash = (self.hash)(key);
@@ -75,8 +75,8 @@ fn name_of(server: &str) -> String {
     if port == PORT_DEFAULT { host.to_owned() } else { format!("{host}:{port}") }
 }
 
-/// How many digests each of so many servers has. libmemcached computes it from shares in single precision, which makes
-/// one digest less of it for some numbers of servers, 25 being the first.
+/// Number of digests of each server. libmemcached computes it from shares in single precision, which makes one digest less
+/// for some numbers of servers, of which 25 is the first.
 fn digests_of_each(servers: usize) -> u32 {
     let share = 1.0 / servers as f32;
     let digests = share * POINTS_WEIGHTED / POINTS_PER_DIGEST * servers as f32;

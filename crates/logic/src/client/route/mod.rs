@@ -1,4 +1,4 @@
-//! Which of a client's lanes a request takes: always the same, one after the other, or by its key.
+//! Which of a client's lanes a request takes: the only one, each in turn, or the one that owns its key.
 
 pub mod crc16;
 pub mod ketama;
@@ -17,7 +17,7 @@ use crate::plan::Route;
 pub struct Router {
     servers: Vec<u32>,
     rule: Rule,
-    /// Clients, one after the other, that are dealt to one server where they have one lane.
+    /// Number of neighbouring clients that are dealt to one server, where clients have one lane.
     block: u64,
 }
 
@@ -33,7 +33,7 @@ enum Rule {
     Crc16(Deal),
 }
 
-/// How loading goes about its records.
+/// How loading deals records to clients and servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rounds {
     /// Each server has its own clients, which store every record there.
@@ -53,7 +53,7 @@ impl Router {
     /// The lanes to these servers of a Plan.
     ///
     /// # Panics
-    /// When there is no server, or more than [`LANES_MAX`] where clients have a lane to each.
+    /// Panics when there is no server, or when there are more than [`LANES_MAX`] and clients have a lane to each.
     pub fn new(route: Route, servers: &[String]) -> Router {
         assert!(!servers.is_empty(), "a plan has a server");
         assert!(route.lanes(servers.len()) <= LANES_MAX, "lanes can be numbered");
@@ -68,12 +68,12 @@ impl Router {
         Router { servers: (0..servers.len() as u32).collect(), rule, block: 1 }
     }
 
-    /// The same for clients of which so many, one after the other, are dealt to one server.
+    /// Deals `block` clients at a time, by their numbers, to one server, where clients have one lane.
     pub fn in_blocks(self, block: u64) -> Router {
         Router { block, ..self }
     }
 
-    /// Clients that are dealt to one server, one after the other.
+    /// Number of neighbouring clients that are dealt to one server.
     #[inline]
     pub(crate) fn block(&self) -> u64 {
         self.block
@@ -90,7 +90,7 @@ impl Router {
         }
     }
 
-    /// How many servers there are.
+    /// Number of servers.
     pub fn servers(&self) -> usize {
         self.servers.len()
     }
@@ -101,7 +101,7 @@ impl Router {
         !matches!(self.rule, Rule::Own | Rule::Turns)
     }
 
-    /// How loading goes about its records.
+    /// How loading deals records to clients and servers.
     #[inline]
     pub(crate) fn rounds(&self) -> Rounds {
         match self.rule {

@@ -15,7 +15,7 @@ use crate::protocol::Verb;
 use crate::protocol::resp::template::Template;
 use crate::rng::StreamOwner;
 use crate::workload::key::KeyMaker;
-use crate::workload::request::Shared;
+use crate::workload::request::RequestMaker;
 use crate::workload::sequence::{Sequencer, largest};
 use crate::workload::value::ValueMaker;
 use crate::workload::verify::stale::RunMark;
@@ -342,9 +342,9 @@ fn build(plan: &ValidPlan) {
     if let Some(window) = plan.window() {
         assert!(!window.pool.servers_of(clients - 1, plan.servers.len()).is_empty());
     }
-    let mut shared = Shared::new(keys, values, &plan.data, clients, plan.verify, RunMark::new(7))
-        .over(router)
-        .counting(sequence.map(|sequence| Sequencer::new(sequence, &plan.data.key_prefix)))
+    let mut maker = RequestMaker::new(keys, values, &plan.data, clients, plan.verify, RunMark::new(7))
+        .with_router(router)
+        .with_sequencer(sequence.map(|sequence| Sequencer::new(sequence, &plan.data.key_prefix)))
         .with_window(window);
     for phase in &plan.phases {
         match &phase.work {
@@ -355,7 +355,7 @@ fn build(plan: &ValidPlan) {
             Work::Mix(_) | Work::Window(_) | Work::Replay(_) | Work::Pause(_) => {}
         }
         if !matches!(phase.work, Work::Replay(_)) {
-            shared.begin(&phase.work, plan.seed);
+            maker.begin(&phase.work, plan.seed);
         }
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::workload::key::Space;
 use crate::workload::value::{
-    COUNTER_MAX_BYTES, HEADER_BYTES, Header, HeaderBuffer, MAGIC, ValueMaker, Version,
+    COUNTER_MAX_BYTES, FrameHeader, HEADER_BYTES, HeaderBuffer, MAGIC, ValueMaker, Version,
 };
 
 /// What is wrong with a value.
@@ -26,7 +26,7 @@ pub enum Damage {
 }
 
 impl Damage {
-    /// What to tell people.
+    /// The words for a report.
     pub fn words(self) -> &'static str {
         match self {
             Damage::Magic => "not a value of this program, or its header was changed",
@@ -42,11 +42,11 @@ impl Damage {
 /// What a check found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// A whole write of this key, by whoever holds this data seed.
+    /// A whole write of this key, by any process with this data seed.
     Good(Version),
-    /// Whole pieces of this key; that one is missing or there twice cannot be seen.
+    /// Whole pieces of this key. A piece that is missing or there twice cannot be seen.
     Pieces,
-    /// A number; that it is another number than it should be cannot be seen.
+    /// A number. Whether it is the right number cannot be seen.
     Counter,
     /// Too short for a frame: its bytes are right as far as they go. That it is older than it should be, or that its
     /// end is missing, cannot be seen.
@@ -55,7 +55,7 @@ pub enum Verdict {
     Bad(Damage),
 }
 
-/// One value that is passing by.
+/// The check of one value while its bytes are received.
 ///
 /// The tag is computed anew with the key that was *asked for*: any whole write of that key by any process with this
 /// data seed is good, in whatever order writes came; a changed bit, a cut value and another key's value are not. Where
@@ -65,9 +65,9 @@ pub struct Check {
     index: u64,
     /// Bytes of the value that are still to come.
     left: u64,
-    /// How many of them belong to the frame whose header has passed.
+    /// Bytes of the frame whose header was read that are still to come.
     frame_left: u64,
-    /// Where in the block the next of them is found.
+    /// Place in the block of the next byte of the frame.
     block_at: u64,
     version: Version,
     /// Bytes that had to be kept because they mean something only together.
@@ -87,7 +87,7 @@ enum Form {
 }
 
 impl Check {
-    /// A value of `size` bytes begins that was asked for with the key of `index`.
+    /// Begins the check of a value of `size` bytes that was asked for with the key of `index`.
     pub fn begin(values: &ValueMaker, index: u64, size: u64) -> Check {
         let short = size < HEADER_BYTES as u64;
         let is_cut = size == 0 && values.len_of(index) >= HEADER_BYTES;
@@ -113,7 +113,7 @@ impl Check {
         }
     }
 
-    /// Some of its bytes pass.
+    /// Checks some of the value's bytes.
     #[inline]
     pub fn body(&mut self, values: &ValueMaker, mut bytes: &[u8]) {
         if bytes.len() as u64 > self.left {
@@ -131,7 +131,7 @@ impl Check {
         self.left = self.left.saturating_sub(bytes.len() as u64);
     }
 
-    /// It is over.
+    /// Ends the value, and returns what is wrong or right with it.
     pub fn end(self, values: &ValueMaker) -> Verdict {
         if let Some(damage) = self.damage {
             return Verdict::Bad(damage);
@@ -179,7 +179,7 @@ impl Check {
     /// Judges a whole header, behind which the value has `left` bytes.
     #[inline]
     fn header(&mut self, values: &ValueMaker, left: u64) {
-        let header = Header::from_bytes(&self.kept);
+        let header = FrameHeader::from_bytes(&self.kept);
         let body = u64::from(header.len_bytes).checked_sub(HEADER_BYTES as u64);
         let spot = values.spot(self.index, header.version);
         self.damage = match body {

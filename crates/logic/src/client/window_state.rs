@@ -3,18 +3,19 @@
 use crate::plan::Replication;
 use crate::rng::below;
 use crate::time::Nanos;
-use crate::workload::request::Shared;
+use crate::workload::request::RequestMaker;
 use crate::workload::window::{Finding, Flaw, Slot, WindowMaker, judge_expiry, step};
 
-/// Sets with a smaller weight are none.
+/// A smaller weight of sets counts as 0.
 pub(super) const LEAST_WEIGHT: f64 = 0.001;
 
-/// A client's window, and how far it is.
+/// A client's window, and how far the client's work on it is.
 #[derive(Debug)]
-pub(super) struct Tasks {
-    pub(super) rules: Rules,
+pub(super) struct WindowState {
+    pub(super) rules: WindowRules,
     pub(super) objects: Vec<Object>,
-    /// Objects that were set for the first time or anew; the next is at this number, modulo their count.
+    /// Number of sets that gave an object its first value under a key. The next such set is of the object at this place, modulo
+    /// the number of objects.
     pub(super) filled: u64,
     /// Objects that hold a value.
     pub(super) present: u64,
@@ -32,20 +33,22 @@ pub(super) struct Tasks {
     pub(super) draw: u64,
     /// The lane whose turn it is.
     pub(super) turn: usize,
-    /// Gets that wait for others, by the server that took their objects; without replication there is one list.
+    /// Gets that wait until a request has all its keys, by the server that took their objects; without replication there is
+    /// one list.
     pub(super) collected: Vec<Vec<Pick>>,
     pub(super) asked: Asked,
     /// The gets that are asked.
     pub(super) picks: Vec<Pick>,
-    /// Where in `picks` the next item is looked for, and which one passes by.
+    /// Place in `picks` at which the next item is expected.
     pub(super) cursor: usize,
+    /// Place in `picks` of the item that is being received.
     pub(super) passing: Option<usize>,
     pub(super) lanes: Lanes,
 }
 
-/// What the Plan says.
+/// What the Plan says about windows.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rules {
+pub(super) struct WindowRules {
     pub(super) set: f64,
     pub(super) get: f64,
     pub(super) multiget: usize,
@@ -53,19 +56,19 @@ pub(super) struct Rules {
     pub(super) verify: f64,
     pub(super) verbose: bool,
     pub(super) replication: Option<Replication>,
-    /// The last lane is by UDP, and gets take it.
+    /// The last lane uses UDP, and gets take it.
     pub(super) split: bool,
     pub(super) clients: u64,
 }
 
-/// How many of the lanes stand where.
+/// Number of lanes in each state.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Lanes {
     pub(super) count: usize,
     pub(super) closed: usize,
     pub(super) open: usize,
     pub(super) lost: usize,
-    /// All were open once.
+    /// All lanes were open at one time.
     pub(super) began: bool,
 }
 
@@ -80,23 +83,23 @@ pub(super) struct Object {
     pub(super) value_at: u32,
     /// The server that took it.
     pub(super) server: u32,
-    pub(super) state: State,
+    pub(super) state: ObjectState,
     /// Another value was stored under its key before.
     pub(super) overwritten: bool,
 }
 
 /// What is known of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    /// No set was asked under its key.
+pub(super) enum ObjectState {
+    /// No set under its key was sent.
     Fresh,
     /// The server holds it, unless it was thrown out or has expired.
     Present,
-    /// Nobody knows.
+    /// It is not known whether the server holds it.
     Unknown,
 }
 
-/// What is outstanding, or was last.
+/// The request that is outstanding, or was the last.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Asked {
     Set { slot: u32, value_at: u32, overwrites: bool },
@@ -110,12 +113,13 @@ pub(super) struct Pick {
     /// Its value is to be compared.
     pub(super) verify: bool,
     pub(super) found: bool,
-    /// What passed by so far is the value, or that of before.
+    /// The bytes that came so far are those of the value.
     pub(super) right: bool,
+    /// The bytes that came so far are those of the value before.
     pub(super) right_before: bool,
-    /// Bytes that passed by.
+    /// Number of bytes of the value that came so far.
     pub(super) passed: u32,
-    /// They themselves, where they are to be shown.
+    /// The bytes themselves, where failed checks are told in full.
     pub(super) received: Vec<u8>,
 }
 
@@ -125,8 +129,8 @@ pub(super) enum Command {
     Get(Pick),
 }
 
-impl Tasks {
-    pub(super) fn new(maker: &WindowMaker, number: u64, clients: u64, lanes: usize) -> Tasks {
+impl WindowState {
+    pub(super) fn new(maker: &WindowMaker, number: u64, clients: u64, lanes: usize) -> WindowState {
         let plan = maker.plan();
         let object = |(at, slot): (usize, &Slot)| Object {
             number: number * maker.slots().len() as u64 + at as u64,
@@ -134,11 +138,11 @@ impl Tasks {
             key_at: slot.key_at,
             value_at: slot.key_at,
             server: 0,
-            state: State::Fresh,
+            state: ObjectState::Fresh,
             overwritten: false,
         };
-        Tasks {
-            rules: Rules {
+        WindowState {
+            rules: WindowRules {
                 set: plan.set,
                 get: plan.get,
                 multiget: plan.multiget as usize,
@@ -169,27 +173,27 @@ impl Tasks {
         }
     }
 
-    /// Another key for an object: nothing of what was set under the old one matters any more.
+    /// Gives an object another key, so that sets under its old key do not matter any more.
     pub(super) fn renew(&mut self, slot: u32, client: u64) {
         let objects = self.objects.len() as u64;
         let object = &mut self.objects[slot as usize];
-        if object.state == State::Present {
+        if object.state == ObjectState::Present {
             self.present -= 1;
         }
         object.number = self.rules.clients * objects + self.renewed * self.rules.clients + client;
         object.key_at = step(object.key_at);
         object.value_at = object.key_at;
-        (object.state, object.set_at, object.overwritten) = (State::Fresh, 0, false);
+        (object.state, object.set_at, object.overwritten) = (ObjectState::Fresh, 0, false);
         self.renewed += 1;
     }
 
-    /// A set was stored.
+    /// Takes in that a set of an object was stored on this server.
     pub(super) fn store(&mut self, slot: u32, value_at: u32, server: u32, overwrites: bool) {
         let object = &mut self.objects[slot as usize];
-        if object.state != State::Present {
+        if object.state != ObjectState::Present {
             self.present += 1;
         }
-        (object.state, object.value_at, object.server) = (State::Present, value_at, server);
+        (object.state, object.value_at, object.server) = (ObjectState::Present, value_at, server);
         object.overwritten |= overwrites;
         self.stored += 1;
         if overwrites {
@@ -199,16 +203,16 @@ impl Tasks {
         }
     }
 
-    /// Nobody knows what is stored under an object's key.
+    /// Takes in that it is not known what is stored under an object's key.
     pub(super) fn forget(&mut self, slot: u32) {
         let object = &mut self.objects[slot as usize];
-        if object.state == State::Present {
+        if object.state == ObjectState::Present {
             self.present -= 1;
         }
-        object.state = State::Unknown;
+        object.state = ObjectState::Unknown;
     }
 
-    /// An object that holds a value, found from a place that chance decides on.
+    /// An object that holds a value, searched from a place that is drawn from `bits`; `None` where no object holds one.
     pub(super) fn find_present(&self, bits: u64) -> Option<u32> {
         if self.present == 0 {
             return None;
@@ -216,13 +220,13 @@ impl Tasks {
         let objects = self.objects.len();
         let bound = (self.filled.max(1)).min(objects as u64);
         let first = below(bits, bound) as usize;
-        // So it is nearly always.
-        if self.objects[first].state == State::Present {
+        // The object at the drawn place nearly always holds a value.
+        if self.objects[first].state == ObjectState::Present {
             return Some(first as u32);
         }
         (0..objects)
             .map(|on| (first + on) % objects)
-            .find(|&at| self.objects[at].state == State::Present)
+            .find(|&at| self.objects[at].state == ObjectState::Present)
             .map(|at| at as u32)
     }
 
@@ -243,27 +247,27 @@ impl Tasks {
     }
 }
 
-impl Tasks {
-    /// What became of one get.
-    pub(super) fn judge(&self, pick: &Pick, read: Nanos, shared: &mut Shared) {
+impl WindowState {
+    /// Counts what the answer to one get means, and remembers it where failed checks are told.
+    pub(super) fn judge(&self, pick: &Pick, read: Nanos, maker: &mut RequestMaker) {
         let object = &self.objects[pick.slot as usize];
         let flaw = if pick.verify {
-            shared.window_counts.verified += u64::from(pick.found);
-            // Where servers replicate, one that is behind has the value of before.
+            maker.window_mut().counts.verified += u64::from(pick.found);
+            // A server that lags behind in replication has the value before.
             let may_lag = self.rules.replication.is_some() && object.overwritten;
             match pick.found {
                 false => Some(Flaw::Missing),
-                true if pick.right && pick.passed == shared.window_value_bytes(pick.slot) => None,
+                true if pick.right && pick.passed == maker.window().value_bytes(pick.slot) => None,
                 true if may_lag && pick.right_before => None,
                 true => Some(Flaw::Differs),
             }
-        } else if shared.expires(pick.slot) {
+        } else if maker.window().expires(pick.slot) {
             judge_expiry(pick.found, object.set_at, read)
         } else {
             None
         };
         let Some(flaw) = flaw else { return };
-        let counts = &mut shared.window_counts;
+        let counts = &mut maker.window_mut().counts;
         match flaw {
             Flaw::Differs => counts.verify_failed += 1,
             Flaw::Missing => counts.verify_misses += 1,
@@ -271,15 +275,15 @@ impl Tasks {
             Flaw::Vanished => counts.unexpired_unget += 1,
         }
         if self.rules.verbose {
-            let (prefix, suffix) = shared.window_key_parts(pick.slot, object.number, object.key_at);
+            let (prefix, suffix) = maker.window().key_parts(pick.slot, object.number, object.key_at);
             let expected = match flaw {
                 Flaw::Expired => Vec::new(),
                 _ => {
-                    let whole = shared.window_value_bytes(pick.slot) as usize;
-                    shared.window_text(object.value_at, whole).to_vec()
+                    let whole = maker.window().value_bytes(pick.slot) as usize;
+                    maker.window().text(object.value_at, whole).to_vec()
                 }
             };
-            shared.findings.push(Finding {
+            maker.window_mut().findings.push(Finding {
                 flaw,
                 prefix,
                 suffix,

@@ -1,0 +1,134 @@
+//! The requests that answers asked for, in the order in which they are due, with their limit.
+
+use std::collections::VecDeque;
+
+use super::next::FollowUp;
+use crate::protocol::Verb;
+use crate::time::Nanos;
+
+/// Most requests that wait at one client because answers asked for them: 2.6 MB. Stores that wait for their delay after
+/// a miss are the only ones that can become so many.
+pub const FOLLOW_UPS_MAX: usize = 65_536;
+
+/// Requests that answers asked for.
+#[derive(Debug, Default)]
+pub(super) struct FollowUps {
+    queue: VecDeque<FollowUp>,
+    /// Requests beyond the limit, which are never asked; `None` where there were none, which is nearly always.
+    dropped: Option<Box<Dropped>>,
+}
+
+/// How many requests of each verb had no place in the queue.
+#[derive(Debug)]
+struct Dropped([u64; Verb::COUNT]);
+
+impl FollowUps {
+    /// Whether no request waits.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// The request that is due first.
+    #[inline]
+    pub(super) fn front(&self) -> Option<&FollowUp> {
+        self.queue.front()
+    }
+
+    /// Removes the request that is due first.
+    #[inline]
+    pub(super) fn pop_front(&mut self) {
+        self.queue.pop_front();
+    }
+
+    /// Adds a request behind all that are due before it or with it. When [`FOLLOW_UPS_MAX`] wait, the request is dropped,
+    /// and counted as unsent if it is due before `end`.
+    pub(super) fn add(&mut self, follow: FollowUp, end: Nanos) {
+        if self.queue.len() >= FOLLOW_UPS_MAX {
+            if follow.due < end {
+                let dropped = self.dropped.get_or_insert_with(|| Box::new(Dropped([0; Verb::COUNT])));
+                dropped.0[follow.verb as usize] += 1;
+            }
+            return;
+        }
+        // Nearly always the last place: only a store with a delay is due later than what comes after it.
+        let place = self.queue.partition_point(|other| other.due <= follow.due);
+        self.queue.insert(place, follow);
+    }
+
+    /// Removes all requests, and hands over how many of each verb were due before `until` and were not asked.
+    pub(super) fn take_unsent(&mut self, until: Nanos, mut each: impl FnMut(Verb, u64)) {
+        for follow in self.queue.drain(..).take_while(|follow| follow.due < until) {
+            each(follow.verb, 1);
+        }
+        let Some(dropped) = self.dropped.take() else { return };
+        for verb in Verb::ALL {
+            match dropped.0[verb as usize] {
+                0 => {}
+                requests => each(verb, requests),
+            }
+        }
+    }
+
+    /// Forgets all requests of the phase before.
+    pub(super) fn clear(&mut self) {
+        self.queue.clear();
+        self.dropped = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::NEVER;
+
+    fn follow_up(due: Nanos) -> FollowUp {
+        FollowUp { lane: 0, due, verb: Verb::Set, key: due, cas: 0, index: 0 }
+    }
+
+    fn unsent(follow_ups: &mut FollowUps, until: Nanos) -> u64 {
+        let mut sum = 0;
+        follow_ups.take_unsent(until, |verb, requests| {
+            assert_eq!(verb, Verb::Set);
+            sum += requests;
+        });
+        sum
+    }
+
+    #[test]
+    fn requests_come_in_the_order_in_which_they_are_due() {
+        let mut follow_ups = FollowUps::default();
+        for due in [3, 1, 2, 1] {
+            follow_ups.add(follow_up(due), NEVER);
+        }
+        for due in [1, 1, 2, 3] {
+            assert_eq!(follow_ups.front().map(|follow| follow.due), Some(due));
+            follow_ups.pop_front();
+        }
+        assert!(follow_ups.is_empty());
+    }
+
+    #[test]
+    fn requests_beyond_the_limit_take_no_memory_and_are_unsent() {
+        let mut follow_ups = FollowUps::default();
+        let limit = FOLLOW_UPS_MAX as u64;
+        for due in 0..3 * limit {
+            follow_ups.add(follow_up(due), NEVER);
+        }
+        assert_eq!(follow_ups.queue.len(), FOLLOW_UPS_MAX);
+        assert!(follow_ups.queue.capacity() <= 2 * FOLLOW_UPS_MAX);
+        assert_eq!(unsent(&mut follow_ups, NEVER), 3 * limit);
+        assert_eq!(unsent(&mut follow_ups, NEVER), 0, "they are counted once");
+    }
+
+    #[test]
+    fn requests_that_are_due_after_the_end_are_none() {
+        let mut follow_ups = FollowUps::default();
+        for due in 0..FOLLOW_UPS_MAX as u64 {
+            follow_ups.add(follow_up(due), 100);
+        }
+        follow_ups.add(follow_up(99), 100);
+        follow_ups.add(follow_up(100), 100);
+        assert_eq!(unsent(&mut follow_ups, 100), 101);
+    }
+}

@@ -1,0 +1,80 @@
+//! Sizes that belong to the indexes of records, without a table: fixed, drawn, or at the hash of the index.
+
+use crate::dist::Dist;
+use crate::rng::Stream;
+
+/// A size that belongs to an index: any process computes the same, and nothing is stored.
+#[derive(Clone, Debug)]
+pub(super) enum StableSize {
+    /// All indexes have this size.
+    Fixed(u64),
+    /// Each index has a size that is drawn for it.
+    Drawn {
+        /// Draw i is for index i.
+        stream: Stream,
+        dist: Dist,
+        min: u64,
+        max: u64,
+    },
+    /// Each index has the value of the distribution at its hash, and `before` more.
+    Hashed { dist: Dist, before: u64, min: u64, max: u64 },
+}
+
+impl StableSize {
+    /// Sizes from a distribution, cut to `min` and `max`; `seed` keeps sizes for different purposes apart.
+    pub(super) fn new(dist: &Dist, seed: u64, min: u64, max: u64) -> StableSize {
+        match dist {
+            Dist::Fixed(_) => StableSize::Fixed(dist.draw_size(0, min, max)),
+            _ => StableSize::Drawn { stream: Stream::from_seed(seed), dist: dist.clone(), min, max },
+        }
+    }
+
+    /// Sizes from a distribution at the hash of the index, `before` longer, cut to `min` and `max`.
+    pub(super) fn hashed(dist: Dist, before: u64, min: u64, max: u64) -> StableSize {
+        let sizes = StableSize::Hashed { dist, before, min, max };
+        match sizes {
+            StableSize::Hashed { dist: Dist::Fixed(_), .. } => StableSize::Fixed(sizes.of_each(0)),
+            sizes => sizes,
+        }
+    }
+
+    /// The size that belongs to an index.
+    #[inline(always)]
+    pub(super) fn of(&self, index: u64) -> u64 {
+        match self {
+            StableSize::Fixed(size) => *size,
+            _ => self.of_each(index),
+        }
+    }
+
+    /// The size that belongs to an index, also where sizes differ.
+    #[inline(never)]
+    fn of_each(&self, index: u64) -> u64 {
+        match self {
+            StableSize::Fixed(size) => *size,
+            StableSize::Drawn { stream, dist, min, max } => dist.draw_size(stream.draw(index), *min, *max),
+            StableSize::Hashed { dist, before, min, max } => {
+                // The cast takes what is negative to 0; `round` takes halves away from it, as C's does.
+                (mutilate_size(dist, index).round() as u64).saturating_add(*before).clamp(*min, *max)
+            }
+        }
+    }
+}
+
+/// The length of mutilate's key `index`: the value of the distribution at the hash of the index, in the formulas of
+/// mutilate, in which exponential and Pareto values shrink where the others grow.
+fn mutilate_size(dist: &Dist, index: u64) -> f64 {
+    let share = fnv(index) as f64 / u64::MAX as f64;
+    // A hash at either end of its range would be infinitely long; no index below 2^40 has one.
+    let share = share.clamp(f64::MIN_POSITIVE, 1.0 - f64::EPSILON / 2.0);
+    match dist {
+        Dist::Exponential { .. } | Dist::Pareto { .. } => dist.upper_quantile(share),
+        _ => dist.quantile(share),
+    }
+}
+
+/// FNV-1a over the eight bytes of a number, the lowest first (Fowler, Noll, Vo).
+pub(super) fn fnv(number: u64) -> u64 {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    number.to_le_bytes().into_iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
