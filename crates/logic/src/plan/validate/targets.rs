@@ -5,9 +5,9 @@ use super::field::Field;
 use super::invalid::Invalid;
 use crate::client::route::LANES_MAX;
 use crate::plan::address::{self, PORT};
-use crate::plan::{Plan, Protocol, Socket};
+use crate::plan::{Plan, Socket};
 use crate::protocol::Refused;
-use crate::protocol::handshake::{Credentials, Handshake};
+use crate::protocol::handshake::Credentials;
 
 /// Refuses servers that are not in the form that Plans have.
 pub fn servers(servers: &[String]) -> Result<(), Invalid> {
@@ -108,12 +108,7 @@ pub fn tls(plan: &Plan) -> Result<(), Invalid> {
 pub fn login(plan: &Plan) -> Result<(), Invalid> {
     let Some(login) = &plan.login else { return Ok(()) };
     let asked = Credentials { user: login.user.as_bytes(), password: b"password" };
-    let handshake = match plan.protocol {
-        Protocol::Text | Protocol::Meta => Handshake::text(asked),
-        Protocol::Binary => Handshake::binary(asked),
-        Protocol::Resp2 | Protocol::Resp3 => return Ok(()),
-    };
-    match handshake {
+    match plan.protocol.handshake(Some(asked), plan.database) {
         Ok(_) => Ok(()),
         Err(Refused(why)) => refuse(Field::User.path(), &login.user, why),
     }
