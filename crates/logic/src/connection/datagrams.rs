@@ -111,7 +111,7 @@ impl<C: Codec> DatagramExchange<'_, C> {
         let tag = self.owed.next_tag();
         let before = self.outbox.len();
         self.outbox.push(&Frame::single(tag as u16).encode());
-        let encoded = self.codec.encode(op, tag, &mut self.outbox);
+        let encoded = self.codec.encode(op, tag, self.outbox);
         let len = self.outbox.len() - before;
         let expect = match encoded {
             Ok(expect) if len <= DATAGRAM_MAX_BYTES => expect,

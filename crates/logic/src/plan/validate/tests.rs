@@ -169,9 +169,12 @@ fn plans_of_every_kind_are_valid() {
     }
 }
 
+/// A change of a valid plan after which it is refused.
+type Change = fn(&mut Plan);
+
 #[test]
 fn what_is_wrong_is_named_by_its_path() {
-    let rows: [(Plan, &str, fn(&mut Plan)); 56] = [
+    let rows: [(Plan, &str, Change); 56] = [
         (mixed(), "schema", |plan| plan.schema = 2),
         (mixed(), "servers", |plan| plan.servers.clear()),
         (mixed(), "servers[1]", |plan| plan.servers.push("a".to_owned())),
