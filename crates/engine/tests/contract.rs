@@ -37,9 +37,9 @@ const PARTING_BYTES: usize = 300_000;
 enum Server {
     /// The server sends received bytes back.
     Echo,
-    /// As [`Server::Echo`], at an IPv6 address.
+    /// The server sends received bytes back, and listens at an IPv6 address.
     EchoV6,
-    /// As [`Server::Echo`], at a unix socket.
+    /// The server sends received bytes back, and listens at a unix socket.
     EchoUnix,
     /// No server listens.
     Nobody,

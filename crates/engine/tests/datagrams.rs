@@ -111,7 +111,7 @@ fn check_kernel<B: Backend>(make: impl Fn() -> B) {
     let source = Some((Ipv4Addr::LOCALHOST, 0).into());
     check_echo(make(), &Target::Udp { address, source });
     echoing.join().unwrap();
-    // A socket that hears itself alone: its port is closed to others, and nobody else can open it meanwhile.
+    // A socket that is connected to itself drops the datagrams of others, and keeps its port from being bound meanwhile.
     let deaf = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     deaf.connect(deaf.local_addr().unwrap()).unwrap();
     check_nobody(make(), &udp(deaf.local_addr().unwrap()));

@@ -29,7 +29,7 @@ struct Redis {
 impl Redis {
     fn start(arguments: &[&str]) -> Redis {
         for _ in 0..10 {
-            // Somebody else may take the port between here and there; then another one is tried.
+            // Another process may take the port before the server does; then another port is tried.
             let port = TcpListener::bind("127.0.0.1:0")
                 .and_then(|listener| listener.local_addr())
                 .expect("a free port of 127.0.0.1")

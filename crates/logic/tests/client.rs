@@ -184,7 +184,7 @@ impl Story {
         self.answer_full(client, outcome, u32::from(outcome == Outcome::Hit), arrived, read)
     }
 
-    /// The same after so many items, read when it arrives.
+    /// Answers a request of `client` with `hits` items; the reply is read when it arrives.
     fn answer_with(&mut self, client: usize, outcome: Outcome, hits: u32, at: Nanos) -> Asked {
         self.answer_full(client, outcome, hits, at, at)
     }

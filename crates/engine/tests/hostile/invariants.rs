@@ -20,7 +20,7 @@ const OPENING_NS: Nanos = SECOND;
 /// How long a server may be silent: in timeouts, and at least in nanoseconds.
 const PATIENCE: (u64, Nanos) = (10, 10 * SECOND);
 
-/// Memory of a worker and its servers: what is stored, what is on its way, rows that nobody has taken yet.
+/// Most memory of a worker and its servers: stored values, bytes on their way, rows that are not collected yet.
 const MEMORY_MAX_BYTES: i64 = 8 << 20;
 
 /// Slices that a worker has in memory at most.

@@ -5,7 +5,7 @@ use pummel_logic::measure::measurement::Verify;
 use pummel_logic::workload::key::KEY_MAX_BYTES;
 use pummel_logic::workload::request::RequestMaker;
 use pummel_logic::workload::value::Version;
-use pummel_logic::workload::verify::check::{Check, Verdict};
+use pummel_logic::workload::verify::check::{Check, ValueVerdict};
 
 /// The checks that are under way: at most one for each connection.
 #[derive(Debug)]
@@ -67,12 +67,12 @@ impl ValueChecks {
         let verdict = value.check.end(maker.values());
         verify.checked += 1;
         match verdict {
-            Verdict::Good(version) => {
+            ValueVerdict::Good(version) => {
                 verify.stale += u64::from(is_stale(value.check_state, value.key, version))
             }
-            Verdict::Pieces | Verdict::Counter => {}
-            Verdict::Short => verify.short += 1,
-            Verdict::Bad(damage) => {
+            ValueVerdict::Pieces | ValueVerdict::Counter => {}
+            ValueVerdict::Short => verify.short += 1,
+            ValueVerdict::Bad(damage) => {
                 let mut key = [0; KEY_MAX_BYTES];
                 verify.fail(maker.keys().key(value.key, &mut key), damage.words());
             }

@@ -41,7 +41,7 @@ impl Damage {
 
 /// What a check found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ValueVerdict {
     /// A whole write of this key, by any process with this data seed.
     Good(Version),
     /// Whole pieces of this key. A piece that is missing or there twice cannot be seen.
@@ -132,20 +132,20 @@ impl Check {
     }
 
     /// Ends the value, and returns what is wrong or right with it.
-    pub fn end(self, values: &ValueMaker) -> Verdict {
+    pub fn end(self, values: &ValueMaker) -> ValueVerdict {
         if let Some(damage) = self.damage {
-            return Verdict::Bad(damage);
+            return ValueVerdict::Bad(damage);
         }
         let kept = &self.kept[..usize::from(self.kept_len)];
         match self.form {
-            _ if self.left > 0 || self.frame_left > 0 => Verdict::Bad(Damage::Length),
-            Form::Frame => Verdict::Good(self.version),
-            Form::Pieces if kept.is_empty() => Verdict::Pieces,
-            Form::Pieces => Verdict::Bad(Damage::Length),
-            Form::Counter if is_counter(kept, values.has_signed_counters()) => Verdict::Counter,
-            Form::Counter => Verdict::Bad(Damage::Counter),
-            Form::Short if values.short(self.index).starts_with(kept) => Verdict::Short,
-            Form::Short => Verdict::Bad(Damage::Prefix),
+            _ if self.left > 0 || self.frame_left > 0 => ValueVerdict::Bad(Damage::Length),
+            Form::Frame => ValueVerdict::Good(self.version),
+            Form::Pieces if kept.is_empty() => ValueVerdict::Pieces,
+            Form::Pieces => ValueVerdict::Bad(Damage::Length),
+            Form::Counter if is_counter(kept, values.has_signed_counters()) => ValueVerdict::Counter,
+            Form::Counter => ValueVerdict::Bad(Damage::Counter),
+            Form::Short if values.short(self.index).starts_with(kept) => ValueVerdict::Short,
+            Form::Short => ValueVerdict::Bad(Damage::Prefix),
         }
     }
 
@@ -250,7 +250,7 @@ mod tests {
         [value.own, value.shared].concat()
     }
 
-    fn verdict_in_parts(values: &ValueMaker, index: u64, parts: &[&[u8]]) -> Verdict {
+    fn verdict_in_parts(values: &ValueMaker, index: u64, parts: &[&[u8]]) -> ValueVerdict {
         let mut check = Check::begin(values, index, parts.iter().map(|part| part.len() as u64).sum());
         for part in parts {
             check.body(values, part);
@@ -258,12 +258,12 @@ mod tests {
         check.end(values)
     }
 
-    fn verdict(values: &ValueMaker, index: u64, bytes: &[u8]) -> Verdict {
+    fn verdict(values: &ValueMaker, index: u64, bytes: &[u8]) -> ValueVerdict {
         verdict_in_parts(values, index, &[bytes])
     }
 
-    fn is_bad(verdict: Verdict) -> bool {
-        matches!(verdict, Verdict::Bad(_))
+    fn is_bad(verdict: ValueVerdict) -> bool {
+        matches!(verdict, ValueVerdict::Bad(_))
     }
 
     #[test]
@@ -273,7 +273,7 @@ mod tests {
             for index in [0, 1, 999] {
                 assert_eq!(
                     verdict(&values, index, &written(&values, index, version)),
-                    Verdict::Good(version)
+                    ValueVerdict::Good(version)
                 );
             }
         }
@@ -281,7 +281,7 @@ mod tests {
             let other = maker(other_sizes);
             for index in 0..20 {
                 let bytes = written(&other, index, Version::new(1, 1));
-                assert_eq!(verdict(&values, index, &bytes), Verdict::Good(Version::new(1, 1)));
+                assert_eq!(verdict(&values, index, &bytes), ValueVerdict::Good(Version::new(1, 1)));
             }
         }
     }
@@ -299,7 +299,7 @@ mod tests {
                 20..24 => Damage::Magic,
                 _ => Damage::Bytes,
             };
-            assert_eq!(found, Verdict::Bad(expected), "bit {bit}");
+            assert_eq!(found, ValueVerdict::Bad(expected), "bit {bit}");
         }
     }
 
@@ -315,7 +315,7 @@ mod tests {
             assert!(is_bad(verdict(&far, 7, &bytes)), "bit {bit}, beyond the reader's own block");
             bytes[bit / 8] ^= 1 << (bit % 8);
         }
-        assert_eq!(verdict(&far, 7, &bytes), Verdict::Good(Version::new(3, 4)));
+        assert_eq!(verdict(&far, 7, &bytes), ValueVerdict::Good(Version::new(3, 4)));
     }
 
     #[test]
@@ -323,16 +323,16 @@ mod tests {
         let values = maker(60.0);
         let good = written(&values, 7, Version::new(3, 4));
         for len in 24..good.len() {
-            assert_eq!(verdict(&values, 7, &good[..len]), Verdict::Bad(Damage::Length), "cut to {len}");
+            assert_eq!(verdict(&values, 7, &good[..len]), ValueVerdict::Bad(Damage::Length), "cut to {len}");
         }
         for len in 4..24 {
-            assert_eq!(verdict(&values, 7, &good[..len]), Verdict::Bad(Damage::Prefix), "cut to {len}");
+            assert_eq!(verdict(&values, 7, &good[..len]), ValueVerdict::Bad(Damage::Prefix), "cut to {len}");
         }
-        assert_eq!(verdict(&values, 7, &[]), Verdict::Bad(Damage::Length));
+        assert_eq!(verdict(&values, 7, &[]), ValueVerdict::Bad(Damage::Length));
         let longer = [&good[..], b"x"].concat();
-        assert_eq!(verdict(&values, 7, &longer), Verdict::Bad(Damage::Length));
+        assert_eq!(verdict(&values, 7, &longer), ValueVerdict::Bad(Damage::Length));
         let twice = [&good[..], &good[..]].concat();
-        assert_eq!(verdict(&values, 7, &twice), Verdict::Bad(Damage::Length));
+        assert_eq!(verdict(&values, 7, &twice), ValueVerdict::Bad(Damage::Length));
     }
 
     #[test]
@@ -341,11 +341,11 @@ mod tests {
         let good = written(&values, 7, Version::LOADED);
         let mut check = Check::begin(&values, 7, 60);
         check.body(&values, &good[..59]);
-        assert_eq!(check.end(&values), Verdict::Bad(Damage::Length));
+        assert_eq!(check.end(&values), ValueVerdict::Bad(Damage::Length));
         check.body(&values, &good[59..]);
-        assert_eq!(check.end(&values), Verdict::Good(Version::LOADED));
+        assert_eq!(check.end(&values), ValueVerdict::Good(Version::LOADED));
         check.body(&values, b"x");
-        assert_eq!(check.end(&values), Verdict::Bad(Damage::Length));
+        assert_eq!(check.end(&values), ValueVerdict::Bad(Damage::Length));
     }
 
     #[test]
@@ -355,10 +355,10 @@ mod tests {
             let version = Version::new(1, 2);
             for (from, to) in [(1, 2), (0, 999), (PIECES, 1), (1, PIECES)] {
                 let bytes = written(&values, from, version);
-                assert_eq!(verdict(&values, to, &bytes), Verdict::Bad(Damage::Tag));
+                assert_eq!(verdict(&values, to, &bytes), ValueVerdict::Bad(Damage::Tag));
             }
             let stranger = written(&maker_with_seed(1, size), 1, version);
-            assert_eq!(verdict(&values, 1, &stranger), Verdict::Bad(Damage::Tag));
+            assert_eq!(verdict(&values, 1, &stranger), ValueVerdict::Bad(Damage::Tag));
         }
     }
 
@@ -376,7 +376,7 @@ mod tests {
         }
         assert_eq!(
             verdict_in_parts(&values, 1, &[&newer[..100], &older[100..]]),
-            Verdict::Bad(Damage::Bytes)
+            ValueVerdict::Bad(Damage::Bytes)
         );
     }
 
@@ -384,16 +384,20 @@ mod tests {
     fn short_values_are_compared_as_far_as_they_go() {
         let values = maker(23.0);
         let good = written(&values, 1, Version::new(1, 1));
-        assert_eq!(verdict(&values, 1, &good), Verdict::Short);
+        assert_eq!(verdict(&values, 1, &good), ValueVerdict::Short);
         for bit in 0..good.len() * 8 {
             let mut bytes = good.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(verdict(&values, 1, &bytes), Verdict::Bad(Damage::Prefix), "bit {bit}");
+            assert_eq!(verdict(&values, 1, &bytes), ValueVerdict::Bad(Damage::Prefix), "bit {bit}");
         }
-        assert_eq!(verdict(&values, 2, &good), Verdict::Bad(Damage::Prefix), "another key's");
-        assert_eq!(verdict(&values, 1, &good[..10]), Verdict::Short, "a cut that cannot be seen");
-        assert_eq!(verdict(&values, 1, &[]), Verdict::Short, "another");
-        assert_eq!(verdict(&maker(200.0), 1, &good), Verdict::Short, "a process with other sizes wrote it");
+        assert_eq!(verdict(&values, 2, &good), ValueVerdict::Bad(Damage::Prefix), "another key's");
+        assert_eq!(verdict(&values, 1, &good[..10]), ValueVerdict::Short, "a cut that cannot be seen");
+        assert_eq!(verdict(&values, 1, &[]), ValueVerdict::Short, "another");
+        assert_eq!(
+            verdict(&maker(200.0), 1, &good),
+            ValueVerdict::Short,
+            "a process with other sizes wrote it"
+        );
     }
 
     #[test]
@@ -402,14 +406,14 @@ mod tests {
         let piece =
             |count| written_of_len(&values, PIECES + 5, Version::new(1, count), 24 + count as usize % 50);
         let mut all: Vec<Vec<u8>> = (1..=40).map(piece).collect();
-        assert_eq!(verdict(&values, PIECES + 5, &all.concat()), Verdict::Pieces);
+        assert_eq!(verdict(&values, PIECES + 5, &all.concat()), ValueVerdict::Pieces);
         all.reverse();
         all.rotate_left(13);
-        assert_eq!(verdict(&values, PIECES + 5, &all.concat()), Verdict::Pieces);
-        assert_eq!(verdict(&values, PIECES + 5, &all[0]), Verdict::Pieces);
-        assert_eq!(verdict(&values, PIECES + 5, &[]), Verdict::Bad(Damage::Length));
+        assert_eq!(verdict(&values, PIECES + 5, &all.concat()), ValueVerdict::Pieces);
+        assert_eq!(verdict(&values, PIECES + 5, &all[0]), ValueVerdict::Pieces);
+        assert_eq!(verdict(&values, PIECES + 5, &[]), ValueVerdict::Bad(Damage::Length));
         all.insert(7, written(&values, PIECES + 6, Version::new(1, 7)));
-        assert_eq!(verdict(&values, PIECES + 5, &all.concat()), Verdict::Bad(Damage::Tag));
+        assert_eq!(verdict(&values, PIECES + 5, &all.concat()), ValueVerdict::Bad(Damage::Tag));
     }
 
     #[test]
@@ -419,7 +423,7 @@ mod tests {
         let piece =
             |(i, &len): (usize, &usize)| written_of_len(&values, PIECES, Version::new(1, 1 + i as u64), len);
         let good: Vec<u8> = lens.iter().enumerate().flat_map(piece).collect();
-        assert_eq!(verdict(&values, PIECES, &good), Verdict::Pieces);
+        assert_eq!(verdict(&values, PIECES, &good), ValueVerdict::Pieces);
         for bit in 0..good.len() * 8 {
             let mut bytes = good.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
@@ -445,12 +449,12 @@ mod tests {
             verdict(&values, COUNTERS + 1, text.as_bytes())
         };
         for good in ["-1", "-10", "-9223372036854775808"] {
-            assert_eq!(check(true, good), Verdict::Counter, "{good:?}");
-            assert_eq!(check(false, good), Verdict::Bad(Damage::Counter), "{good:?} on memcached");
+            assert_eq!(check(true, good), ValueVerdict::Counter, "{good:?}");
+            assert_eq!(check(false, good), ValueVerdict::Bad(Damage::Counter), "{good:?} on memcached");
         }
-        assert_eq!(check(true, "18446744073709551615"), Verdict::Counter);
+        assert_eq!(check(true, "18446744073709551615"), ValueVerdict::Counter);
         for bad in ["-", "-0", "-01", "-1 ", "--1", "-x", "-9223372036854775809"] {
-            assert_eq!(check(true, bad), Verdict::Bad(Damage::Counter), "{bad:?}");
+            assert_eq!(check(true, bad), ValueVerdict::Bad(Damage::Counter), "{bad:?}");
         }
     }
 
@@ -466,9 +470,9 @@ mod tests {
             "18446744073709551615",
             "999999999           ",
         ] {
-            assert_eq!(check(good.as_bytes()), Verdict::Counter, "{good:?}");
+            assert_eq!(check(good.as_bytes()), ValueVerdict::Counter, "{good:?}");
         }
-        assert_eq!(check(COUNTER), Verdict::Counter);
+        assert_eq!(check(COUNTER), ValueVerdict::Counter);
         for bad in [
             "",
             " ",
@@ -486,7 +490,7 @@ mod tests {
             "1                    ",
             "100000000000000000000",
         ] {
-            assert_eq!(check(bad.as_bytes()), Verdict::Bad(Damage::Counter), "{bad:?}");
+            assert_eq!(check(bad.as_bytes()), ValueVerdict::Bad(Damage::Counter), "{bad:?}");
         }
     }
 
@@ -536,7 +540,7 @@ mod tests {
         let values = maker(5_000.0);
         let good = written(&values, 7, Version::new(3, 4));
         let parts: Vec<&[u8]> = good.chunks(1).collect();
-        assert_eq!(verdict_in_parts(&values, 7, &parts), Verdict::Good(Version::new(3, 4)));
+        assert_eq!(verdict_in_parts(&values, 7, &parts), ValueVerdict::Good(Version::new(3, 4)));
     }
 
     fn cuts() -> impl Strategy<Value = Vec<usize>> {

@@ -308,7 +308,7 @@ enum State {
 struct World {
     witness: Witness,
     writers: Vec<Writer>,
-    /// Other workers of the run, and another process: what they write nobody here waits for.
+    /// Writers of other workers and of another process. No client of the test waits for their writes.
     strangers: Vec<Writer>,
     lanes: Vec<VecDeque<Request>>,
     /// Requests that the client gave up, in their order on the socket; they may still be applied.
