@@ -19,8 +19,9 @@ impl<C: Codec> WorkerState<C> {
         let slot = number * self.lanes + usize::from(lane);
         let connection = &mut self.connections[slot];
         let history = connection.history;
-        let pause = retry_pause(history.failures_in_a_row());
-        let own = self.entries[number].client.reopening_pause(history.failures);
+        let failures = history.failures_in_a_row();
+        let pause = retry_pause(failures);
+        let own = self.entries[number].client.reopening_pause(failures);
         let pause = own.filter(|_| history.is_reconnection()).unwrap_or(pause);
         if connection.enqueue() {
             self.openings.enqueue(connection.id(slot), now.saturating_add(pause));

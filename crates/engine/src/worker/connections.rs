@@ -105,7 +105,7 @@ pub struct Connection<C> {
     pub congested: bool,
     /// The earlier attempts to open the connection.
     pub history: AttemptHistory,
-    /// When the backend was told to open the connection.
+    /// When the backend was told to open the connection, also after the connection was opened.
     opening_since: Nanos,
     /// How far the handshake has come; only in [`ConnectionState::Handshake`].
     handshake: Option<Box<PendingHandshake>>,
@@ -193,6 +193,11 @@ impl<C> Connection<C> {
     /// Since when the connection is being opened; `None` where it is not being opened.
     pub fn opening_since(&self) -> Option<Nanos> {
         self.state.is_opening().then_some(self.opening_since)
+    }
+
+    /// When the backend was last told to open the connection.
+    pub fn dialled_at(&self) -> Nanos {
+        self.opening_since
     }
 
     /// The handshake that the server has not agreed to yet, if there is one.

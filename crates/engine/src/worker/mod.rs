@@ -85,14 +85,21 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         self
     }
 
-    /// Opens every connection. Returns early when a connection cannot be opened, since the run then does not go on.
+    /// Opens every connection. Returns early when a connection cannot be opened, since the run then does not go on. A
+    /// connection that was open and that its server closed meanwhile is opened again in the phases that follow, where
+    /// patience with a server ends: a server that refuses it would be asked without an end here.
     ///
     /// # Errors
     /// Returns the error of the backend when the kernel refuses to wait. A connection that cannot be opened is counted
     /// by the reporter and is no error here.
     pub fn open(&mut self, meeting: &Meeting) -> io::Result<()> {
         let lost_before = self.state.lanes_lost;
-        self.open_until(meeting, |state| state.lanes_lost > lost_before)
+        let mut opened = 0;
+        self.open_until(meeting, |state| {
+            let rest = &state.connections[opened..];
+            opened += rest.iter().take_while(|connection| connection.history.opened).count();
+            opened == state.connections.len() || state.lanes_lost > lost_before
+        })
     }
 
     /// Whether the end of the last phase closed connections that have to be opened again before the next phase.
@@ -111,7 +118,11 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     }
 
     /// Takes turns until all clients have the connections that they want, or until `enough` returns true.
-    fn open_until(&mut self, meeting: &Meeting, enough: impl Fn(&WorkerState<C>) -> bool) -> io::Result<()> {
+    fn open_until(
+        &mut self,
+        meeting: &Meeting,
+        enough: impl FnMut(&WorkerState<C>) -> bool,
+    ) -> io::Result<()> {
         self.population.wake_all(&mut self.state);
         let now = self.backend.now();
         self.turns(meeting, Bounds { end: NEVER, drain_end: NEVER, idle: false }, now, enough)?;
@@ -206,7 +217,7 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         meeting: &Meeting,
         mut bounds: Bounds,
         begin: Nanos,
-        enough: impl Fn(&WorkerState<C>) -> bool,
+        mut enough: impl FnMut(&WorkerState<C>) -> bool,
     ) -> io::Result<Nanos> {
         let Worker { backend, population, state } = self;
         let mut now = backend.now();

@@ -189,3 +189,26 @@ fn a_case_gives_the_same_run_again() {
         assert_eq!(once(), once(), "{pair:?} {fault:?} {seed}");
     }
 }
+
+#[test]
+fn runs_that_once_did_not_end_end() {
+    use Feature::*;
+    let cases = [
+        ((Reconnect, Reconnect), Misbehaviour::Refused, 26),
+        ((Reconnect, Reconnect), Misbehaviour::Refused, 65),
+        ((Reconnect, Phases), Misbehaviour::Refused, 26),
+        ((Reconnect, ReadThrough), Misbehaviour::Refused, 65),
+        ((Servers, Reconnect), Misbehaviour::Refused, 30),
+        ((Handshake, Reconnect), Misbehaviour::Closed, 36),
+        ((Tls, Reconnect), Misbehaviour::Closed, 68),
+        ((Tls, Reconnect), Misbehaviour::Closed, 83),
+        ((Churn, Churn), Misbehaviour::Silence, 74),
+        ((Handshake, Windows), Misbehaviour::Closed, 76),
+    ];
+    for (pair, fault, seed) in cases {
+        let mut tally = Tally::default();
+        let case = Case { pair, fault, seed };
+        tally.add(case, scenes::run(case));
+        assert!(tally.findings.is_empty(), "{}", tally.findings.join("\n"));
+    }
+}

@@ -142,10 +142,13 @@ fn scene(case: Case) -> (Setting, Mischief) {
         read_for_a_cas(plan);
     }
     // A server that is silent for ever is given up long before so many requests have waited for it. Of one that has to
-    // answer nothing, silence is not known.
-    let asks = |phase: &Phase| !matches!(&phase.work, Work::Mix(mix) if mix.noreply);
+    // answer nothing, silence is not known, and mcperf's connections come when they are due, whatever became of others.
+    let waits = |phase: &Phase| {
+        let asks = !matches!(&phase.work, Work::Mix(mix) if mix.noreply);
+        asks && setting.model != Model::Sequence
+    };
     let last = plan.phases.last_mut().expect("a plan has phases");
-    if mischief.is_total() && last.stop.time_ns.is_none() && last.stop.requests.is_some() && asks(last) {
+    if mischief.is_total() && last.stop.time_ns.is_none() && last.stop.requests.is_some() && waits(last) {
         last.stop.requests = Some(ENDLESS);
     }
     (setting, mischief)

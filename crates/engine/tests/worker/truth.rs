@@ -243,6 +243,95 @@ fn a_connection_that_does_not_open_in_time_has_failed() {
     assert!(outcome.reason().ends_with("the server did not answer in time"), "{}", outcome.reason());
 }
 
+/// A server that takes so many connections, closes the first of them at once, and refuses all others.
+struct Closing {
+    peer: ServerPeer,
+    takes: u64,
+    connections: u64,
+    first: Option<ConnId>,
+}
+
+impl Peer for Closing {
+    fn handle_connect(&mut self, conn: ConnId, target: &Target, now: Nanos) -> Admission {
+        self.connections += 1;
+        if self.connections > self.takes {
+            return Admission::Refuse;
+        }
+        self.first.get_or_insert(conn);
+        self.peer.handle_connect(conn, target, now)
+    }
+
+    fn handle_received(&mut self, conn: ConnId, bytes: &[u8], now: Nanos) {
+        self.peer.handle_received(conn, bytes, now);
+    }
+
+    fn handle_closed(&mut self, conn: ConnId, now: Nanos) {
+        self.peer.handle_closed(conn, now);
+    }
+
+    fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next {
+        match self.first == Some(conn) {
+            true => Next::Close,
+            false => self.peer.poll(conn, now, out),
+        }
+    }
+}
+
+/// A server that takes so many connections and closes each later one as soon as it is open.
+struct Full {
+    peer: ServerPeer,
+    takes: u32,
+}
+
+impl Peer for Full {
+    fn handle_connect(&mut self, conn: ConnId, target: &Target, now: Nanos) -> Admission {
+        self.peer.handle_connect(conn, target, now)
+    }
+
+    fn handle_received(&mut self, conn: ConnId, bytes: &[u8], now: Nanos) {
+        self.peer.handle_received(conn, bytes, now);
+    }
+
+    fn handle_closed(&mut self, conn: ConnId, now: Nanos) {
+        self.peer.handle_closed(conn, now);
+    }
+
+    fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next {
+        match conn.slot >= self.takes {
+            true => Next::Close,
+            false => self.peer.poll(conn, now, out),
+        }
+    }
+}
+
+#[test]
+fn a_connection_that_is_closed_while_others_are_opened_does_not_hold_up_the_run() {
+    let server = server();
+    let closing = |takes| Closing { peer: server.peer(), takes, connections: 0, first: None };
+    let mut plan = Plan { reconnect: true, ..plan() };
+    plan.groups[0].clients = 20;
+    let outcome = run(&plan, 1, NetworkConditions::calm(), || closing(20));
+    assert_eq!((outcome.measurement.status, outcome.reason()), (Status::Complete, ""));
+    assert!(outcome.measurement.connections.failed > 1, "the first one is asked for in vain");
+    assert!(outcome.counts().completed > 0);
+    plan.reconnect = false;
+    let outcome = run(&plan, 1, NetworkConditions::calm(), || closing(20));
+    assert_eq!(outcome.measurement.status, Status::Partial);
+    assert!(outcome.reason().starts_with("1 of 20 connections"), "{}", outcome.reason());
+}
+
+#[test]
+fn a_server_that_closes_every_new_connection_is_given_up_although_it_is_asked_nothing() {
+    let server = server();
+    let mut plan = Plan { reconnect: true, ..plan() };
+    plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), requests(4_000))];
+    let outcome = run(&plan, 1, NetworkConditions::calm(), || Full { peer: server.peer(), takes: 3 });
+    assert_eq!(outcome.measurement.status, Status::Partial);
+    assert_eq!(outcome.counts().completed, 3_000, "the share of the clients that have a connection");
+    let waited_ns = outcome.measurement.measured_ns;
+    assert!((10 * SECOND..20 * SECOND).contains(&waited_ns), "{waited_ns}");
+}
+
 #[test]
 fn a_lost_connection_that_nobody_opens_again_leaves_its_requests_unsent() {
     let mut plan = at_rate(plan(), 1_000.0);

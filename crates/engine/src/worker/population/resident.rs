@@ -122,7 +122,14 @@ pub fn lose<A: ReplyAccount, C: Codec>(
     now: Nanos,
 ) {
     state.miss(slot);
-    state.connections[slot].note_end(matches!(cause, CloseCause::Closed(_)));
+    let by_server = matches!(cause, CloseCause::Closed(_));
+    let connection = &mut state.connections[slot];
+    connection.note_end(by_server);
+    let lived_ns = now.saturating_sub(connection.dialled_at());
+    if by_server && !connection.answered && lived_ns < state.limits.timeout_ns {
+        // Such a server takes no more connections and says so by closing them, often before a request is sent.
+        state.silence.missed(state.endpoints[slot].server, now);
+    }
     let again = again && !state.gives_up(state.endpoints[slot].server, now);
     state.end_session::<A>(slot, cause, again, now);
 }
