@@ -6,13 +6,13 @@ use std::path::Path;
 use clap::{Args, Parser, Subcommand};
 
 #[cfg(feature = "agents")]
-use crate::agent::args::AgentArgs;
-use crate::demo::DemoArgs;
-use crate::explain::ExplainArgs;
-use crate::front::native::{LoadArgs, RunArgs, Typed};
-use crate::pages::PagesArgs;
+use crate::commands::agent::AgentArgs;
+use crate::commands::demo::DemoArgs;
+use crate::commands::explain::ExplainArgs;
+use crate::commands::man_pages::PagesArgs;
+use crate::commands::series::{ScanArgs, SearchArgs};
+use crate::native::{LoadArgs, RunArgs, Typed};
 use crate::serve::ServeArgs;
-use crate::sweep::{ScanArgs, SearchArgs};
 
 /// Names of memaslap: that of its authors, and that of Debian's package.
 const MEMASLAP: [&str; 2] = ["memaslap", "memcaslap"];

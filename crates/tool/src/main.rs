@@ -4,21 +4,22 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-#[cfg(feature = "agents")]
-use pummel_tool::agent::args::agent;
-use pummel_tool::aside::{say, settle};
 use pummel_tool::cli::{Cli, Command, mcperf_words, memaslap_words, mutilate_words};
-use pummel_tool::demo::demo;
-use pummel_tool::execute::execute;
-use pummel_tool::exit::{Exit, answer};
-use pummel_tool::explain::explain;
-use pummel_tool::front::{Edge, Job, UsageError, native};
-use pummel_tool::mcperf::mcperf;
-use pummel_tool::memaslap::memaslap;
-use pummel_tool::mutilate::mutilate;
-use pummel_tool::pages::pages;
+#[cfg(feature = "agents")]
+use pummel_tool::commands::agent::agent;
+use pummel_tool::commands::demo::demo;
+use pummel_tool::commands::explain::explain;
+use pummel_tool::commands::man_pages::pages;
+use pummel_tool::commands::series::{scan, search};
+use pummel_tool::compat::mcperf::command::mcperf;
+use pummel_tool::compat::memaslap::command::memaslap;
+use pummel_tool::compat::mutilate::command::mutilate;
+use pummel_tool::exit_status::{Exit, answer};
+use pummel_tool::job::driver::execute;
+use pummel_tool::job::{Edge, Job, UsageError};
+use pummel_tool::native;
 use pummel_tool::serve::{ServeArgs, serve};
-use pummel_tool::sweep::{scan, search};
+use pummel_tool::stderr::{say, settle};
 
 fn main() -> ExitCode {
     let exit = follow_words(std::env::args_os().collect());

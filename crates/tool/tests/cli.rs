@@ -9,7 +9,8 @@ use std::process::Output;
 
 use assert_cmd::Command;
 use assert_cmd::cargo::cargo_bin;
-use pummel_tool::front::{Edge, Job, native};
+use pummel_tool::job::{Edge, Job};
+use pummel_tool::native;
 
 fn pummel(words: &[&str]) -> Output {
     Command::new(cargo_bin!("pummel"))

@@ -12,7 +12,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use pummel_tool::front::{Edge, Format, native, saved};
+use pummel_tool::job::{Edge, Format};
+use pummel_tool::native;
+use pummel_tool::native::saved;
 use serde_json::Value;
 
 use common::agent::Agent;

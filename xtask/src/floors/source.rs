@@ -276,10 +276,10 @@ mod tests {
             "`backend` may not use `worker`",
         );
         caught(
-            "crates/tool/src/front/native.rs",
+            "crates/tool/src/native/mod.rs",
             "use crate::report::json;",
             1,
-            "`front` may not use `report`",
+            "`native` may not use `report`",
         );
     }
 

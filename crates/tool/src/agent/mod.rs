@@ -1,16 +1,11 @@
-//! Many machines, one measurement: agents that run their parts of a plan, and the controller that leads them.
+//! Agents: processes that run parts of a plan for a controller, which may be on another machine.
 //!
-//! A remote run is a run: [`member`] runs a part of a plan through the engine, on an agent ([`serve`]) as in the process
-//! of the controller ([`lead`]) where that measures too. Between the two lies gRPC: [`door`] decides who may come in,
-//! [`link`] is the controller's end.
+//! A distributed run is a run: [`member`] runs a part of a plan through the engine, on an agent ([`service`]) and also in
+//! the process of the controller ([`crate::controller`]) where that measures too. Agent and controller speak gRPC, whose
+//! messages are in [`proto`]. [`listener`] and [`policy`] decide which controllers are served.
 
-pub mod allow;
-pub mod args;
-pub mod cert;
-pub mod clocks;
-pub mod door;
-pub mod lead;
-pub mod link;
+pub mod listener;
 pub mod member;
+pub mod policy;
 pub mod proto;
-pub mod serve;
+pub mod service;

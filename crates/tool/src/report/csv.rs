@@ -8,8 +8,8 @@ use pummel_logic::measure::summary::{Figures, QUANTILES};
 use pummel_logic::protocol::Fault;
 use pummel_logic::time::seconds;
 
-use super::Report;
-use super::json::micros;
+use crate::report::Report;
+use crate::report::json::micros;
 
 /// The table, header first, with lines that end in a line feed.
 pub fn render(report: &Report<'_>) -> Vec<u8> {

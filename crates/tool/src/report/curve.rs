@@ -9,7 +9,7 @@ use pummel_logic::plan::Goal;
 use pummel_logic::time::{MICROSECOND, seconds};
 use serde_json::{Value, json};
 
-use super::VERSION;
+use crate::report::VERSION;
 
 /// The layout of the JSON that this version writes.
 const SCHEMA: u32 = 1;

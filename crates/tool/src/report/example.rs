@@ -8,7 +8,7 @@ use pummel_logic::plan::{Arrivals, Backend, Data, Group, Mix, Phase, Plan, Stop,
 use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 
-use super::Report;
+use crate::report::Report;
 
 /// A run of two seconds.
 pub struct Run {

@@ -8,7 +8,7 @@ use pummel_logic::measure::histogram::Histogram;
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::time::Nanos;
 
-use super::{Report, VERSION};
+use crate::report::{Report, VERSION};
 
 /// Values are nanoseconds; the column for the eye is in milliseconds, as is usual.
 const MAX_DIVISOR: f64 = 1e6;

@@ -19,7 +19,7 @@ use pummel_logic::workload::window::WindowCounts;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use super::{Report, VERSION};
+use crate::report::{Report, VERSION};
 
 /// The layout of the result.
 pub const SCHEMA: u32 = 1;

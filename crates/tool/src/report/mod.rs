@@ -8,8 +8,8 @@ pub mod csv;
 pub mod curve;
 pub mod hdr;
 pub mod json;
+pub mod numbers;
 pub mod output;
-pub mod text;
 
 #[cfg(test)]
 pub mod example;

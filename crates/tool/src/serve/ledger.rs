@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use pummel_logic::server::truth::TRUTH_HEADER;
 use pummel_logic::server::{Host, ServerFault};
 
-use super::error::ServeError;
+use crate::serve::error::ServeError;
 
 /// The truth file.
 pub(super) struct Ledger {

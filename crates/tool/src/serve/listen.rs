@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rustls::{ServerConfig, ServerConnection};
 
-use super::error::ServeError;
+use crate::serve::error::ServeError;
 
 /// Connections that wait to be accepted, at most; the kernel's `net.core.somaxconn` may say less.
 const BACKLOG: i32 = 4096;

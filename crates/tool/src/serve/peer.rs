@@ -8,8 +8,8 @@ use pummel_logic::server::Host;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
-use super::error::ServeError;
-use crate::aside::say;
+use crate::serve::error::ServeError;
+use crate::stderr::say;
 
 /// Between two attempts to reach the peer.
 const RETRY_NS: Nanos = 100 * MILLISECOND;

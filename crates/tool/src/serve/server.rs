@@ -21,11 +21,11 @@ use rustix::time::{
 use rustls::ServerConfig;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::error::ServeError;
-use super::ledger::Ledger;
-use super::listen::{Door, Line};
-use super::peer::{Change, Peer};
-use crate::aside::say;
+use crate::serve::error::ServeError;
+use crate::serve::ledger::Ledger;
+use crate::serve::listen::{Door, Line};
+use crate::serve::peer::{Change, Peer};
+use crate::stderr::say;
 
 /// Before a due reply the loop spins for this long: about what the kernel needs to wake a sleeping thread.
 const SPIN_NS: Nanos = 60 * MICROSECOND;

@@ -1,0 +1,199 @@
+//! `pummel explain`: the Plan that a command line means, printed or saved.
+
+use std::ffi::OsString;
+use std::io::{self, ErrorKind, Write};
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use pummel_engine::sys;
+
+use crate::compat::{mcperf, memaslap, mutilate};
+use crate::exit_status::{Exit, answer};
+use crate::job::{Edge, Format, Job, UsageError};
+use crate::native;
+use crate::native::saved;
+use crate::stderr::say;
+
+/// Options of `pummel explain`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+pub struct ExplainArgs {
+    /// Save the plan to a file, as JSON when its name ends in .json, else as TOML; `pummel run --plan FILE` runs it. With -
+    /// it is printed, as without this option. May also stand behind ARGS
+    #[arg(long, value_name = "FILE")]
+    pub plan: Option<PathBuf>,
+    /// Form of the plan on standard output: text is TOML. May also stand behind ARGS
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: Format,
+    /// Whose command line follows: run, load, mcperf, memaslap or mutilate, or native, which is the same as run
+    #[arg(value_name = "FRONT")]
+    pub front: String,
+    /// The command line, as it would follow the front's name
+    #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub args: Vec<OsString>,
+}
+
+const EXAMPLES: &str = "\
+Nothing is sent, and no server is needed.
+
+Examples:
+  pummel explain run -s 127.0.0.1 --rate 20k
+  pummel explain run -s cache1 --mix get:9,set:1 --seed 7 --plan plan.toml
+  pummel run --plan plan.toml";
+
+/// Prints or saves the Plan.
+pub fn explain(args: &ExplainArgs, edge: &Edge) -> Exit {
+    let done = Wanted::of(args).and_then(|wanted| {
+        let job = wanted.job(edge)?;
+        Ok((wanted, job))
+    });
+    match done {
+        Ok((wanted, job)) => wanted.put_out(&job),
+        Err(error) => answer(&error),
+    }
+}
+
+/// What is to be explained, with the options of `explain` that stood behind ARGS taken out of them.
+struct Wanted {
+    words: Vec<OsString>,
+    plan: Option<PathBuf>,
+    format: Format,
+}
+
+impl Wanted {
+    fn of(args: &ExplainArgs) -> Result<Wanted, clap::Error> {
+        let subcommand = match args.front.as_str() {
+            "native" | "run" => "run",
+            "load" => "load",
+            "mcperf" => "mcperf",
+            "memaslap" => "memaslap",
+            "mutilate" => "mutilate",
+            other => return Err(no_such_front(other).into()),
+        };
+        let mut wanted =
+            Wanted { words: vec![subcommand.into()], plan: args.plan.clone(), format: args.format };
+        let mut rest = args.args.iter();
+        while let Some(word) = rest.next() {
+            let (name, value) = match word.to_str().and_then(|word| word.split_once('=')) {
+                Some((name, value)) => (Some(name), Some(OsString::from(value))),
+                None => (word.to_str(), None),
+            };
+            match name {
+                Some("--plan") => wanted.plan = Some(value_of("--plan", value, &mut rest)?.into()),
+                Some("--format") => wanted.format = format(&value_of("--format", value, &mut rest)?)?,
+                _ => wanted.words.push(word.clone()),
+            }
+        }
+        Ok(wanted)
+    }
+
+    fn job(&self, edge: &Edge) -> Result<Job, clap::Error> {
+        if self.words.first().is_some_and(|word| word == "mcperf") {
+            return mcperfs(&self.words[1..]);
+        }
+        if self.words.first().is_some_and(|word| word == "memaslap") {
+            return memaslaps(&self.words[1..], edge);
+        }
+        if self.words.first().is_some_and(|word| word == "mutilate") {
+            return mutilates(&self.words[1..], edge);
+        }
+        native::job(self.words.iter().cloned(), edge)
+    }
+
+    fn put_out(&self, job: &Job) -> Exit {
+        let Some(path) = self.plan.as_ref().filter(|path| path.as_os_str() != "-") else {
+            return print(&saved::print(&job.plan, self.format));
+        };
+        match saved::save(&job.plan, path) {
+            Ok(()) => Exit::Complete,
+            Err(error) => {
+                say(format_args!("error: the plan cannot be written to '{}': {error}", path.display()));
+                Exit::Failed
+            }
+        }
+    }
+}
+
+/// What a command line of mcperf's means.
+fn mcperfs(words: &[OsString]) -> Result<Job, clap::Error> {
+    match mcperf::read(words.iter().map(|word| word.to_string_lossy().into_owned())) {
+        Ok(mcperf::Asked::Run(run)) => Ok(run.job),
+        Ok(mcperf::Asked::Help) => Err(no_run("--help").into()),
+        Ok(mcperf::Asked::Version) => Err(no_run("--version").into()),
+        Err(refusal) => Err(UsageError::Missing(refusal.0).into()),
+    }
+}
+
+/// What a command line of memaslap's means.
+fn memaslaps(words: &[OsString], edge: &Edge) -> Result<Job, clap::Error> {
+    let words = words.iter().map(|word| word.to_string_lossy().into_owned());
+    match memaslap::read_here(words, edge, &sys::allowed_cpus().unwrap_or_default()) {
+        Ok(memaslap::Asked::Run(slap)) => Ok(slap.job),
+        Ok(memaslap::Asked::Help) => Err(no_run("--help").into()),
+        Ok(memaslap::Asked::Version) => Err(no_run("--version").into()),
+        Err(refusal) => Err(UsageError::Missing(refusal.text().trim_end().to_owned()).into()),
+    }
+}
+
+/// A command line that asks for something else than a run.
+fn no_run(what: &str) -> UsageError {
+    UsageError::Missing(format!("'{what}' asks for no run, so that there is no plan"))
+}
+
+/// What a command line of mutilate's means: its first run, where there are more.
+fn mutilates(words: &[OsString], edge: &Edge) -> Result<Job, clap::Error> {
+    let cpus = sys::allowed_cpus().unwrap_or_default();
+    let words = words.iter().map(|word| word.to_string_lossy().into_owned());
+    match mutilate::read(words, edge, &cpus) {
+        Ok(mutilate::Asked::Runs(runs)) => Ok(runs.job),
+        Ok(mutilate::Asked::Help) => Err(no_run("--help").into()),
+        Ok(mutilate::Asked::Version) => Err(no_run("--version").into()),
+        Ok(mutilate::Asked::Agent(_)) => Err(no_run("--agentmode").into()),
+        Err(refusal) => Err(UsageError::Missing(refusal.to_string()).into()),
+    }
+}
+
+/// The value of an option: behind its equals sign, or the next word.
+fn value_of<'a>(
+    flag: &str,
+    value: Option<OsString>,
+    rest: &mut impl Iterator<Item = &'a OsString>,
+) -> Result<OsString, UsageError> {
+    let missing = || UsageError::Missing(format!("a value is required for '{flag}'"));
+    value.or_else(|| rest.next().cloned()).ok_or_else(missing)
+}
+
+fn format(word: &OsString) -> Result<Format, UsageError> {
+    let wrong = || UsageError::Value {
+        flag: "--format".to_string(),
+        value: word.to_string_lossy().into_owned(),
+        accepted: "text and json are accepted".to_string(),
+    };
+    word.to_str().and_then(|word| Format::from_str(word, false).ok()).ok_or_else(wrong)
+}
+
+fn no_such_front(name: &str) -> UsageError {
+    UsageError::Value {
+        flag: "FRONT".to_string(),
+        value: name.to_string(),
+        accepted: "run, load, mcperf, memaslap, mutilate and native (the same as run) are accepted"
+            .to_string(),
+    }
+}
+
+/// Writes to standard output; a reader that has read enough is no error.
+fn print(text: &str) -> Exit {
+    let write = || {
+        sys::check_stdout()?;
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        out.flush()
+    };
+    match write() {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            say(format_args!("error: the plan cannot be printed: {error}"));
+            Exit::Failed
+        }
+        _ => Exit::Complete,
+    }
+}

@@ -1,0 +1,376 @@
+//! `pummel search` and `pummel scan`: runs at several rates, and what they show together.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use clap::Args;
+use pummel_engine::run::{Inputs, RunError, Watch, password_of};
+use pummel_engine::sys;
+use pummel_logic::measure::measurement::Status;
+use pummel_logic::measure::summary::Summary;
+use pummel_logic::plan::validate::ValidPlan;
+use pummel_logic::plan::{Plan, Work};
+use pummel_logic::time::seconds;
+
+use crate::exit_status::{Exit, answer};
+use crate::job::driver::check_here;
+use crate::job::inputs::supplies_of;
+use crate::job::rate_search::{Judged, Role, separating};
+use crate::job::runner::{NotRun, Runner, takes_part};
+use crate::job::{Edge, Format, Job, UsageError};
+use crate::native;
+use crate::native::{RunArgs, Typed};
+use crate::report::curve;
+use crate::report::curve::{Curve, Point};
+use crate::report::output::{Output, print};
+use crate::stderr::say;
+use crate::values;
+use crate::values::ValueError;
+
+/// Options of `pummel search`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = SEARCH_EXAMPLES, after_long_help = SEARCH_EXAMPLES)]
+pub struct SearchArgs {
+    /// Those of `pummel run`, for every run.
+    #[command(flatten)]
+    pub run: Typed<RunArgs>,
+}
+
+/// Options of `pummel scan`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = SCAN_EXAMPLES, after_long_help = SCAN_EXAMPLES)]
+pub struct ScanArgs {
+    /// Rates: the first, the last that may be, and the distance, such as 10k:50k:10k
+    #[arg(long, value_name = "LO:HI:STEP", value_parser = rates, allow_hyphen_values = true)]
+    pub rates: Rates,
+    /// Those of `pummel run`, for every run.
+    #[command(flatten)]
+    pub run: Typed<RunArgs>,
+}
+
+/// Rates at equal distances.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rates {
+    /// The first.
+    pub low: f64,
+    /// None is above.
+    pub high: f64,
+    /// From one to the next.
+    pub step: f64,
+}
+
+const SEARCH_EXAMPLES: &str = "\
+A run in closed loop shows how much there can be; runs at fixed rates then separate the rates that meet the goal from those
+that do not, until they are 2 % apart; the answer is confirmed by one more run. A rate that is not carried (less than 95 % of
+it is answered in time) does not meet the goal, however lenient that is. --json and --csv write all runs. The exit status is
+3 when no rate meets the goal.
+
+Example:
+  pummel search -s 127.0.0.1 --goal p99:1ms -t 5s";
+
+const SCAN_EXAMPLES: &str = "\
+Example:
+  pummel scan -s 127.0.0.1 --rates 10k:50k:10k -t 5s --csv curve.csv";
+
+/// Most runs of a scan.
+const RUNS_MAX: f64 = 1_000.0;
+
+fn rates(text: &str) -> Result<Rates, ValueError> {
+    let numbers: Option<Vec<f64>> = text.split(':').map(|part| values::rate(part).ok()).collect();
+    match numbers.as_deref() {
+        Some(&[low, high, step]) if low <= high && (high - low) / step < RUNS_MAX => {
+            Ok(Rates { low, high, step })
+        }
+        _ => Err(ValueError(
+            "three rates are accepted, LO:HI:STEP with LO <= HI and at most 1000 runs, such as 10k:50k:10k"
+                .to_owned(),
+        )),
+    }
+}
+
+/// Looks for the greatest rate that meets the goals.
+pub fn search(args: &SearchArgs, edge: &Edge) -> Exit {
+    // The first run is a closed loop; what its rate will be is not known yet.
+    let mut station = match Station::new("search", &args.run, edge, &[None, Some(1.0)]) {
+        Ok(station) => station,
+        Err(stop) => return stop.exit(),
+    };
+    if station.curve.goals.is_empty() {
+        let text = "'--goal' is required, such as p99:1ms: it says what the rate has to meet".to_owned();
+        return answer(&UsageError::Missing(text).into());
+    }
+    let mut stop = None;
+    let found = separating(|role, rate| match station.measure(role_name(role), rate) {
+        Ok(point) => Some(Judged { rate: point.summary.totals.rate, met: point.met() && point.carried() }),
+        Err(why) => {
+            stop = Some(why);
+            None
+        }
+    });
+    station.curve.found = found.filter(|_| stop.is_none());
+    let met = found.is_some();
+    station.conclude(stop, if met { Exit::Complete } else { Exit::Missed })
+}
+
+/// Measures at every rate.
+pub fn scan(args: &ScanArgs, edge: &Edge) -> Exit {
+    let Rates { low, high, step } = args.rates;
+    let mut station = match Station::new("scan", &args.run, edge, &[Some(low)]) {
+        Ok(station) => station,
+        Err(stop) => return stop.exit(),
+    };
+    let count = ((high - low) / step + 1e-9) as u32;
+    for n in 0..=count {
+        if let Err(stop) = station.measure("scan", Some(low + f64::from(n) * step)) {
+            return station.conclude(Some(stop), Exit::Complete);
+        }
+    }
+    let missed = station.curve.points.iter().any(|point| !point.met());
+    station.conclude(None, if missed { Exit::Missed } else { Exit::Complete })
+}
+
+fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::Peak => "peak",
+        Role::Search => "search",
+        Role::Confirm => "confirm",
+    }
+}
+
+/// Why there are no more runs.
+enum Stop {
+    /// The command line cannot be followed.
+    Usage(UsageError),
+    /// Something is not as it has to be.
+    Failed(String),
+    /// The user ended it.
+    Interrupted,
+}
+
+impl Stop {
+    fn exit(self) -> Exit {
+        match self {
+            Stop::Usage(error) => answer(&error.into()),
+            Stop::Failed(what) => {
+                say(format_args!("error: {what}"));
+                Exit::Failed
+            }
+            Stop::Interrupted => Exit::Interrupted,
+        }
+    }
+}
+
+impl From<NotRun> for Stop {
+    fn from(why: NotRun) -> Stop {
+        match why {
+            NotRun::Interrupted => Stop::Interrupted,
+            NotRun::Usage(text) | NotRun::Here(RunError::Plan(text)) => {
+                Stop::Usage(UsageError::Missing(text))
+            }
+            why => Stop::Failed(why.to_string()),
+        }
+    }
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Stop {
+        Stop::Failed(error.to_string())
+    }
+}
+
+/// Who watches runs of which each is one line when it is over: only what changes what all of them are of is said, once.
+#[derive(Default)]
+struct Notices {
+    said: BTreeSet<String>,
+}
+
+impl Watch for Notices {
+    fn notice(&mut self, words: &str) {
+        if self.said.insert(words.to_owned()) {
+            say(format_args!("WARNING: {words}"));
+        }
+    }
+}
+
+/// What all runs have in common.
+struct Station<'a> {
+    typed: &'a Typed<RunArgs>,
+    edge: Edge,
+    interrupts: &'static AtomicU32,
+    /// Agents stay for all runs.
+    runner: Runner,
+    supplies: Inputs,
+    json: Option<Output>,
+    csv: Option<Output>,
+    curve: Curve,
+    notices: Notices,
+}
+
+impl<'a> Station<'a> {
+    /// Checks, before anything is sent, that runs can be made at each of `rates`.
+    fn new(
+        command: &'static str,
+        typed: &'a Typed<RunArgs>,
+        edge: &Edge,
+        rates: &[Option<f64>],
+    ) -> Result<Station<'a>, Stop> {
+        refuse(typed).map_err(Stop::Usage)?;
+        let args = &typed.args;
+        let mut jobs = Vec::with_capacity(rates.len());
+        for rate in rates {
+            jobs.push(native::run(&at(typed, *rate), edge).map_err(Stop::Usage)?);
+        }
+        let job = jobs.swap_remove(0);
+        check_here(&job).map_err(Stop::Usage)?;
+        let Job { plan, fleet, .. } = job;
+        let interrupts = sys::on_interrupt()?;
+        let place = |path: &Option<_>| path.as_deref().map(Output::prepare).transpose();
+        Ok(Station {
+            typed,
+            // All runs have one seed, so that they ask for the same keys.
+            edge: Edge { seed: plan.seed, ..edge.clone() },
+            interrupts,
+            supplies: match takes_part(&plan, fleet.as_ref()) {
+                // Agents have passwords of their own.
+                true if fleet.is_none() => {
+                    let password = password_of(&plan).map_err(NotRun::Here)?;
+                    Inputs { password, ..supplies_of(&plan)? }
+                }
+                true => supplies_of(&plan)?,
+                false => Inputs::default(),
+            },
+            runner: Runner::of(fleet.as_ref(), &|| interrupts.load(Ordering::Relaxed) > 0)?,
+            json: place(&args.output.json)?,
+            csv: place(&args.output.csv)?,
+            curve: Curve {
+                command,
+                goals: plan.into_plan().goals,
+                points: Vec::new(),
+                found: None,
+                reason: None,
+            },
+            notices: Notices::default(),
+        })
+    }
+
+    /// Makes a run at a rate, or in closed loop, and adds it to the curve.
+    fn measure(&mut self, role: &'static str, asked: Option<f64>) -> Result<&Point, Stop> {
+        let plan = native::run(&at(self.typed, asked), &self.edge).map_err(Stop::Usage)?.plan;
+        let plan = if self.curve.points.is_empty() { plan } else { without_load(plan) };
+        let stopped = || self.interrupts.load(Ordering::Relaxed) > 0;
+        let measurement =
+            self.runner.run(&plan, &self.supplies, &mut self.notices, &stopped).map_err(Stop::from)?;
+        match measurement.status {
+            Status::Complete => {}
+            Status::Interrupted => return Err(Stop::Interrupted),
+            Status::Partial => {
+                return Err(Stop::Failed(measurement.reason.clone().unwrap_or_default()));
+            }
+        }
+        let due_s = asked.map_or(f64::INFINITY, |rate| due_s(&plan, rate));
+        let verify = &measurement.verify;
+        let wrong_values = (plan.verify > 0.0).then_some(verify.failed + verify.stale);
+        let point = Point { role, asked, due_s, wrong_values, summary: Summary::of(&measurement, &plan) };
+        if !self.typed.args.output.quiet {
+            let asked = asked.map_or("closed loop".to_owned(), |asked| format!("{asked:.0} req/s"));
+            let met = match (point.carried(), self.curve.goals.is_empty(), point.met()) {
+                (false, ..) => ", not carried",
+                (true, true, _) => "",
+                (true, false, true) => ", goal met",
+                (true, false, false) => ", goal missed",
+            };
+            say(format_args!("{role:>7}: {asked}, {:.0} done/s{met}", point.summary.totals.rate));
+        }
+        self.curve.points.push(point);
+        Ok(&self.curve.points[self.curve.points.len() - 1])
+    }
+
+    /// Writes the curve and says how it ended.
+    fn conclude(mut self, stop: Option<Stop>, exit: Exit) -> Exit {
+        self.curve.reason = match &stop {
+            None => None,
+            Some(Stop::Interrupted) => Some("interrupted".to_owned()),
+            Some(Stop::Failed(what)) => Some(what.clone()),
+            Some(Stop::Usage(error)) => Some(error.to_string()),
+        };
+        let exit = match stop.map_or(exit, Stop::exit) {
+            Exit::Complete if self.curve.wrong_values() > 0 => Exit::Missed,
+            exit => exit,
+        };
+        let taken = [&self.json, &self.csv].into_iter().flatten().any(Output::is_standard);
+        let as_json = self.typed.args.output.format == Some(Format::Json);
+        let printed = match (taken, as_json) {
+            (true, _) => Ok(()),
+            (false, true) => print(&curve::json(&self.curve)),
+            (false, false) => print(curve::text(&self.curve).as_bytes()),
+        };
+        let json = self.json.as_ref().map_or(Ok(()), |place| place.finish(&curve::json(&self.curve)));
+        let csv = self.csv.as_ref().map_or(Ok(()), |place| place.finish(&curve::csv(&self.curve)));
+        match json.and(csv).and(printed) {
+            Ok(()) => exit,
+            Err(error) => Stop::from(error).exit(),
+        }
+    }
+}
+
+/// Refuses what means nothing for several runs of which each has a rate.
+fn refuse(typed: &Typed<RunArgs>) -> Result<(), UsageError> {
+    let args = &typed.args;
+    let one_run = "which makes one run and not several";
+    let no_rate =
+        "since clients that come and go make as many requests as --conn-rate and --calls-per-connection say";
+    let refused = [
+        (args.pace.rate.is_some(), "--rate", one_run),
+        (args.pace.conn_rate.is_some(), "--conn-rate", no_rate),
+        (args.pace.calls_per_connection.is_some(), "--calls-per-connection", no_rate),
+        (typed.has("--interval"), "--interval", one_run),
+        (args.output.hdr.is_some(), "--hdr", one_run),
+        (args.output.samples.is_some(), "--samples", one_run),
+        (args.saved.plan.is_some(), "--plan", one_run),
+    ];
+    match refused.into_iter().find(|(given, ..)| *given) {
+        Some((_, flag, why)) => {
+            Err(UsageError::Missing(format!("'{flag}' is accepted with 'pummel run' only, {why}")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The options of a run at a rate, or in closed loop.
+fn at(typed: &Typed<RunArgs>, rate: Option<f64>) -> Typed<RunArgs> {
+    let mut typed = typed.clone();
+    typed.args.pace.rate = rate;
+    if rate.is_none() {
+        typed.args.pace.arrivals = None;
+    }
+    typed
+}
+
+/// In how many seconds all requests of a run at this rate are due, at the latest but for one in ten thousand runs.
+fn due_s(plan: &Plan, rate: f64) -> f64 {
+    let stop = plan.phases.last().map(|phase| phase.stop).unwrap_or_default();
+    let counted_s = stop.requests.map(|count| (count as f64 + 4.0 * (count as f64).sqrt()) / rate);
+    let timed_s = stop.time_ns.map(seconds);
+    counted_s.into_iter().chain(timed_s).fold(f64::INFINITY, f64::min)
+}
+
+/// The records are there from the first run on.
+fn without_load(plan: ValidPlan) -> ValidPlan {
+    let mut plan = plan.into_plan();
+    plan.phases.retain(|phase| !matches!(phase.work, Work::Load(_)));
+    plan.validate().expect("what a run measures does not depend on its load")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_of_a_scan_are_read_with_their_units() {
+        assert_eq!(rates("10k:50k:10k"), Ok(Rates { low: 10_000.0, high: 50_000.0, step: 10_000.0 }));
+        for text in ["", "1:2", "5:2:1", "1:2:0", "1:2:x", "1:10m:1", "0:2:1", "1:2:3:4"] {
+            assert!(rates(text).is_err(), "{text}");
+        }
+    }
+}

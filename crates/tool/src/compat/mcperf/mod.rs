@@ -1,0 +1,664 @@
+//! mcperf's command line: its options, its words for what is wrong, and the Plan that it means.
+
+pub mod command;
+pub mod help;
+pub mod report;
+
+use std::path::PathBuf;
+
+use pummel_logic::dist::Dist;
+use pummel_logic::plan::validate::{Field, Invalid, NO_TIMEOUT_NS};
+use pummel_logic::plan::{
+    self, Arrivals, Backend, ChurningClients, Clock, Data, Depth, Engine, Gap, Group, Mix, Phase, Plan,
+    Popularity, Protocol, Route, SCHEMA, Sequence, Socket, Spawns, Stop, Style, Transport, Wait, Work,
+};
+use pummel_logic::protocol::{MetaAsk, Verb};
+use pummel_logic::time::{Nanos, SECOND, from_seconds};
+use pummel_logic::workload::sequence::{SIZE_MAX_BYTES, largest};
+
+use crate::compat::c_numbers::{percent_g, strtod, strtol};
+use crate::compat::getopt::{Choice, Event, Getopt, Takes, Wrong};
+use crate::job::{Format, Front, Job, Outputs};
+
+/// Most clients that are there at one time, whatever the command line asks for.
+const ALIVE_MAX: u32 = 1_000_000;
+
+/// Longest prefix of keys.
+const PREFIX_MAX: usize = 16;
+
+/// What a command line asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Asked {
+    /// A run.
+    Run(Box<Run>),
+    /// The help.
+    Help,
+    /// The version.
+    Version,
+}
+
+/// A run, and what is said about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// The plan, and places for results that pummel adds.
+    pub job: Job,
+    /// What the text report has.
+    pub manner: Manner,
+}
+
+/// What is said about a run beside its results.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manner {
+    /// What the log tells, from 0 to 11.
+    pub verbosity: u32,
+    /// Where the log goes; standard error where nothing is said.
+    pub log: Option<PathBuf>,
+    /// The report has the histogram.
+    pub histogram: bool,
+    /// The report has times from the due time on.
+    pub response: bool,
+    /// Failures have an exit status.
+    pub strict: bool,
+}
+
+/// A command line that cannot be followed, in the original's words without the program's name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal(pub String);
+
+/// An option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Name {
+    /// `-h`.
+    Help,
+    /// `-V`.
+    Version,
+    /// `-v`.
+    Verbosity,
+    /// `-o`.
+    Output,
+    /// `-s`.
+    Server,
+    /// `-p`.
+    Port,
+    /// `-H`.
+    Histogram,
+    /// `-t`.
+    Timeout,
+    /// `-l`.
+    Linger,
+    /// `-b`.
+    SendBuffer,
+    /// `-B`.
+    RecvBuffer,
+    /// `-D`.
+    NoDelay,
+    /// `-m`.
+    Method,
+    /// `-e`.
+    Expiry,
+    /// `-q`.
+    NoReply,
+    /// `-P`.
+    Prefix,
+    /// `-c`.
+    Client,
+    /// `-n`.
+    Conns,
+    /// `-N`.
+    Calls,
+    /// `-r`.
+    ConnRate,
+    /// `-R`.
+    CallRate,
+    /// `-z`.
+    Sizes,
+    /// `--response`, of pummel.
+    Response,
+    /// `--strict`, of pummel.
+    Strict,
+    /// `--shard`, of pummel.
+    Shard,
+    /// `--source`, of pummel.
+    Source,
+    /// `--clock`, of pummel.
+    Clock,
+    /// `--json`, of pummel.
+    Json,
+    /// `--csv`, of pummel.
+    Csv,
+    /// `--hdr`, of pummel.
+    Hdr,
+    /// `--samples`, of pummel.
+    Samples,
+}
+
+/// Every option with its meaning, in the order of [`CHOICES`].
+pub const NAMES: [Name; 32] = [
+    Name::Help,
+    Name::Help,
+    Name::Version,
+    Name::Verbosity,
+    Name::Output,
+    Name::Server,
+    Name::Port,
+    Name::Histogram,
+    Name::Timeout,
+    Name::Linger,
+    Name::SendBuffer,
+    Name::RecvBuffer,
+    Name::NoDelay,
+    Name::Method,
+    Name::Expiry,
+    Name::NoReply,
+    Name::Prefix,
+    Name::Client,
+    Name::Conns,
+    Name::Calls,
+    Name::ConnRate,
+    Name::CallRate,
+    Name::Sizes,
+    Name::Response,
+    Name::Strict,
+    Name::Shard,
+    Name::Source,
+    Name::Clock,
+    Name::Json,
+    Name::Csv,
+    Name::Hdr,
+    Name::Samples,
+];
+
+/// Every option as it is written.
+pub const CHOICES: [Choice; 32] = [
+    Choice::both('h', "help", Takes::Nothing),
+    Choice::short('?', Takes::Nothing),
+    Choice::both('V', "version", Takes::Nothing),
+    Choice::both('v', "verbosity", Takes::Value),
+    Choice::both('o', "output", Takes::Value),
+    Choice::both('s', "server", Takes::Value),
+    Choice::both('p', "port", Takes::Value),
+    Choice::both('H', "print-histogram", Takes::Nothing),
+    Choice::both('t', "timeout", Takes::Value),
+    Choice::both('l', "linger", Takes::Value),
+    Choice::both('b', "send-buffer", Takes::Value),
+    Choice::both('B', "recv-buffer", Takes::Value),
+    Choice::both('D', "disable-nodelay", Takes::Nothing),
+    Choice::both('m', "method", Takes::Value),
+    Choice::both('e', "expiry", Takes::Value),
+    Choice::both('q', "use-noreply", Takes::Nothing),
+    Choice::both('P', "prefix", Takes::Value),
+    Choice::both('c', "client", Takes::Value),
+    Choice::both('n', "num-conns", Takes::Value),
+    Choice::both('N', "num-calls", Takes::Value),
+    Choice::both('r', "conn-rate", Takes::Value),
+    Choice::both('R', "call-rate", Takes::Value),
+    Choice::both('z', "sizes", Takes::Value),
+    Choice::added("response", Takes::Nothing),
+    Choice::added("strict", Takes::Nothing),
+    Choice::added("shard", Takes::Nothing),
+    Choice::added("source", Takes::Value),
+    Choice::added("clock", Takes::Value),
+    Choice::added("json", Takes::Value),
+    Choice::added("csv", Takes::Value),
+    Choice::added("hdr", Takes::Value),
+    Choice::added("samples", Takes::Value),
+];
+
+const METHODS: [(&str, Verb); 11] = [
+    ("get", Verb::Get),
+    ("gets", Verb::Gets),
+    ("delete", Verb::Delete),
+    ("cas", Verb::Cas),
+    ("set", Verb::Set),
+    ("add", Verb::Add),
+    ("replace", Verb::Replace),
+    ("append", Verb::Append),
+    ("prepend", Verb::Prepend),
+    ("incr", Verb::Incr),
+    ("decr", Verb::Decr),
+];
+
+/// What the options say, as they are read.
+#[derive(Clone, Debug)]
+struct Settings {
+    help: bool,
+    version: bool,
+    server: String,
+    port: u32,
+    timeout_ns: Nanos,
+    socket: Socket,
+    verb: Verb,
+    bogus: bool,
+    expiry_s: u32,
+    noreply: bool,
+    prefix: String,
+    client: (u32, u32),
+    conns: u32,
+    calls: u32,
+    conn_rate: Option<Gap>,
+    call_rate: Option<Gap>,
+    sizes: Gap,
+    shard: bool,
+    clock: Clock,
+    outputs: Outputs,
+    manner: Manner,
+}
+
+/// Reads a command line; `words` stand behind the program's name.
+///
+/// # Errors
+/// At the first option that is wrong, in the original's words.
+pub fn read(words: impl Iterator<Item = String>) -> Result<Asked, Refusal> {
+    let mut settings = Settings::new();
+    for event in Getopt::new(&CHOICES, words) {
+        match event.map_err(refuse)? {
+            Event::Word(_) => {}
+            Event::Option { choice, value } => settings.take(NAMES[choice], &value.unwrap_or_default())?,
+        }
+    }
+    if settings.help {
+        return Ok(Asked::Help);
+    }
+    if settings.version {
+        return Ok(Asked::Version);
+    }
+    settings.run().map(|run| Asked::Run(Box::new(run)))
+}
+
+/// What the original says of an option that it does not know, or whose value is missing.
+fn refuse(wrong: Wrong) -> Refusal {
+    let needs = |place: Option<usize>| match place {
+        Some(place) => missing(NAMES[place], &CHOICES[place]),
+        None => Refusal("an option requires a value".to_owned()),
+    };
+    match wrong {
+        Wrong::Invalid(letter) => Refusal(format!("invalid option -- '{letter}'")),
+        Wrong::Unrecognized(typed) | Wrong::Ambiguous { typed, .. } => {
+            Refusal(format!("invalid option -- '{typed}'"))
+        }
+        Wrong::TakesNone(name) => {
+            let short =
+                CHOICES.iter().find(|choice| choice.long == Some(name)).and_then(|choice| choice.short);
+            Refusal(format!("invalid option -- '{}'", short.map_or(name.to_owned(), String::from)))
+        }
+        Wrong::Needs(name) => needs(CHOICES.iter().position(|choice| choice.long == Some(name))),
+        Wrong::NeedsShort(letter) => needs(CHOICES.iter().position(|choice| choice.short == Some(letter))),
+    }
+}
+
+/// What is said of an option without a value, or with one that is not of its kind.
+fn missing(name: Name, choice: &Choice) -> Refusal {
+    let kind = match name {
+        Name::Output | Name::Json | Name::Csv | Name::Hdr | Name::Samples => "a file name",
+        Name::Server | Name::Method | Name::Prefix | Name::Client | Name::Source | Name::Clock => "a string",
+        Name::Timeout => "a real number",
+        Name::ConnRate | Name::CallRate | Name::Sizes => "a distribution",
+        _ => "a number",
+    };
+    match (choice.short, choice.long) {
+        (Some(short), _) => Refusal(format!("option -{short} requires {kind}")),
+        (None, long) => Refusal(format!("option --{} requires {kind}", long.unwrap_or_default())),
+    }
+}
+
+impl Settings {
+    fn new() -> Settings {
+        Settings {
+            help: false,
+            version: false,
+            server: "localhost".to_owned(),
+            port: 11211,
+            timeout_ns: NO_TIMEOUT_NS,
+            socket: Socket {
+                nodelay: true,
+                linger_s: None,
+                send_buffer: Some(4096),
+                recv_buffer: Some(16384),
+                source: Vec::new(),
+            },
+            verb: Verb::Set,
+            bogus: false,
+            expiry_s: 0,
+            noreply: false,
+            prefix: "mcp:".to_owned(),
+            client: (0, 1),
+            conns: 1,
+            calls: 1,
+            conn_rate: None,
+            call_rate: None,
+            sizes: Gap::Fixed(1.0),
+            shard: false,
+            clock: Clock::Kernel,
+            outputs: Outputs { quiet: true, format: Format::Text, ..Outputs::default() },
+            manner: Manner { verbosity: 5, log: None, histogram: false, response: false, strict: false },
+        }
+    }
+
+    /// Follows one option.
+    fn take(&mut self, name: Name, value: &str) -> Result<(), Refusal> {
+        let file = || Some(PathBuf::from(value));
+        match name {
+            Name::Help => self.help = true,
+            Name::Version => self.version = true,
+            Name::Verbosity => self.manner.verbosity = number(name, value)?.min(11),
+            Name::Output => self.manner.log = file(),
+            Name::Server => self.server = value.to_owned(),
+            Name::Port => self.port = port(value)?,
+            Name::Histogram => self.manner.histogram = true,
+            Name::Timeout => self.timeout_ns = timeout(value)?,
+            // A linger above 0 would only block whoever closes; the kernel sends what is left all the same.
+            Name::Linger => self.socket.linger_s = Some(number(name, value)?).filter(|&seconds| seconds == 0),
+            // The kernel takes 0 and 1 alike, for the smallest buffer that it has.
+            Name::SendBuffer => self.socket.send_buffer = Some(number(name, value)?.max(1)),
+            Name::RecvBuffer => self.socket.recv_buffer = Some(number(name, value)?.max(1)),
+            Name::NoDelay => self.socket.nodelay = false,
+            Name::Method => (self.verb, self.bogus) = method(value)?,
+            Name::Expiry => self.expiry_s = number(name, value)?,
+            Name::NoReply => self.noreply = true,
+            Name::Prefix => self.prefix = prefix(value)?,
+            Name::Client => self.client = client(value)?,
+            Name::Conns => self.conns = above_zero(name, value, "connections")?,
+            Name::Calls => self.calls = above_zero(name, value, "calls")?,
+            Name::ConnRate => self.conn_rate = distribution(value, Meaning::Rate)?,
+            Name::CallRate => self.call_rate = distribution(value, Meaning::Rate)?,
+            Name::Sizes => self.sizes = sizes(value)?,
+            Name::Response => self.manner.response = true,
+            Name::Strict => self.manner.strict = true,
+            Name::Shard => self.shard = true,
+            Name::Source => self.socket.source = value.split(',').map(str::to_owned).collect(),
+            Name::Clock => self.clock = clock(value)?,
+            Name::Json => self.outputs.json = file(),
+            Name::Csv => self.outputs.csv = file(),
+            Name::Hdr => self.outputs.hdr = file(),
+            Name::Samples => self.outputs.samples = file(),
+        }
+        Ok(())
+    }
+
+    /// The run that they mean.
+    fn run(self) -> Result<Run, Refusal> {
+        let requests = u64::from(self.conns) * u64::from(self.calls);
+        if self.verb.stores() && largest(self.sizes, requests) >= SIZE_MAX_BYTES {
+            return Err(Refusal(format!("sizes above {} bytes cannot be sent", SIZE_MAX_BYTES - 1)));
+        }
+        let (instance, instances) = self.client;
+        if self.shard && instance > instances {
+            return Err(Refusal(format!("client {instance} of {instances} cannot be told apart by --shard")));
+        }
+        if self.server.starts_with('/') && !self.socket.source.is_empty() {
+            return Err(Refusal(format!(
+                "option --source has no meaning for the unix socket '{}'",
+                self.server
+            )));
+        }
+        let sequence = Sequence {
+            instance,
+            calls: self.call_rate,
+            sizes: self.sizes,
+            stride: if self.shard { instances } else { 1 },
+            // Scripts count their instances from 0 or from 1 on.
+            offset: if self.shard { instance % instances } else { 0 },
+            bogus: self.bogus,
+        };
+        let manner = self.manner.clone();
+        let outputs = self.outputs.clone();
+        let plan = self.plan(sequence, requests).validate().map_err(unfit)?;
+        Ok(Run { job: Job { front: Front::Mcperf, plan, outputs, fleet: None }, manner })
+    }
+
+    fn plan(self, sequence: Sequence, requests: u64) -> Plan {
+        // More from the key with the number 2^32 on.
+        let key_bytes = self.prefix.len() + 8;
+        let spawns = self.conn_rate.map_or(Spawns::Closed, Spawns::Drawn);
+        let alive = if spawns == Spawns::Closed { 1 } else { self.conns.min(ALIVE_MAX) };
+        let alone = spawns == Spawns::Closed && self.call_rate.is_none();
+        let arrivals = Arrivals::Closed;
+        let depth = if self.call_rate.is_some() { Depth::Unlimited } else { Depth::Limit(1) };
+        let churn =
+            ChurningClients { spawns, calls: u64::from(self.calls), sequence: Some(sequence.clone()) };
+        let mix = Mix {
+            ops: vec![(self.verb, 1.0)],
+            popularity: Popularity::Sequential,
+            multiget: 1,
+            read_through_ns: None,
+            // Reads are answered in any case.
+            noreply: self.noreply && !self.verb.reads(),
+            multiset: 1,
+            meta: MetaAsk::default(),
+        };
+        Plan {
+            schema: SCHEMA,
+            servers: vec![server(&self.server, self.port)],
+            route: Route::All,
+            protocol: Protocol::Text,
+            transport: Transport::Stream,
+            seed: u64::from(sequence.instance),
+            interval_ns: SECOND,
+            timeout_ns: self.timeout_ns,
+            reconnect: false,
+            verify: 0.0,
+            goals: Vec::new(),
+            engine: Engine {
+                threads: 1,
+                cpus: Vec::new(),
+                backend: Backend::Epoll,
+                // One call at a time, and nothing else to do: its reply is waited for awake, as by the original.
+                wait: if alone { Wait::Brief } else { Wait::Block },
+                clock: self.clock,
+            },
+            socket: self.socket,
+            login: None,
+            tls: None,
+            database: 0,
+            command: None,
+            data: Data {
+                records: 1,
+                seed: 0,
+                key_prefix: self.prefix,
+                key_size: Dist::Fixed(key_bytes as f64),
+                value_size: Dist::Fixed(1.0),
+                expiry_s: Dist::Fixed(f64::from(self.expiry_s)),
+                style: Style::default(),
+            },
+            allow_partial_load: false,
+            groups: vec![Group {
+                name: "connections".to_owned(),
+                clients: alive,
+                depth,
+                arrivals,
+                rate: None,
+                churn: Some(churn),
+                policy: plan::ClientPolicy::default(),
+            }],
+            phases: vec![Phase {
+                name: "measure".to_owned(),
+                work: Work::Mix(mix),
+                stop: Stop { time_ns: None, requests: Some(requests) },
+                recorded: true,
+            }],
+        }
+    }
+}
+
+/// What is said of a plan that cannot be run, where the original says nothing of its own: the option that decides the field.
+fn unfit(invalid: Invalid) -> Refusal {
+    let name = match invalid.path.field() {
+        Field::Servers | Field::Server => Some(Name::Server),
+        Field::Timeout => Some(Name::Timeout),
+        Field::Linger => Some(Name::Linger),
+        Field::SendBuffer => Some(Name::SendBuffer),
+        Field::RecvBuffer => Some(Name::RecvBuffer),
+        Field::Sources | Field::Source => Some(Name::Source),
+        Field::KeyPrefix => Some(Name::Prefix),
+        Field::Expiry => Some(Name::Expiry),
+        Field::TotalClients | Field::Clients | Field::StopRequests => Some(Name::Conns),
+        Field::Calls => Some(Name::Calls),
+        Field::Spawns | Field::SpawnsRate => Some(Name::ConnRate),
+        Field::Depth => Some(Name::CallRate),
+        Field::Operations => Some(Name::Method),
+        Field::Noreply => Some(Name::NoReply),
+        _ => None,
+    };
+    let Some(name) = name else { return Refusal(invalid.to_string()) };
+    let option = match (choice_of(name).short, choice_of(name).long) {
+        (Some(short), _) => format!("-{short}"),
+        (None, long) => format!("--{}", long.unwrap_or_default()),
+    };
+    Refusal(format!("option {option} value '{}' is not valid: {}", invalid.value, invalid.expected))
+}
+
+/// The server as a Plan names it.
+fn server(host: &str, port: u32) -> String {
+    match host {
+        path if path.starts_with('/') => path.to_owned(),
+        v6 if v6.contains(':') && !v6.starts_with('[') => format!("[{v6}]:{port}"),
+        host => format!("{host}:{port}"),
+    }
+}
+
+fn choice_of(name: Name) -> &'static Choice {
+    let place = NAMES.iter().position(|other| *other == name).unwrap_or_default();
+    &CHOICES[place]
+}
+
+/// A whole number as the original takes it: base 10, the whole text, cut to 32 bits, not negative then.
+fn whole(text: &str) -> Option<u32> {
+    let (number, rest) = strtol(text, 10);
+    u32::try_from(number as i32).ok().filter(|_| rest.is_empty() && !text.is_empty())
+}
+
+fn number(name: Name, value: &str) -> Result<u32, Refusal> {
+    whole(value).ok_or_else(|| missing(name, choice_of(name)))
+}
+
+fn above_zero(name: Name, value: &str, what: &str) -> Result<u32, Refusal> {
+    match number(name, value)? {
+        0 => {
+            let letter = choice_of(name).short.unwrap_or_default();
+            Err(Refusal(format!("option -{letter} value {value} is not a valid number of {what}")))
+        }
+        number => Ok(number),
+    }
+}
+
+fn port(value: &str) -> Result<u32, Refusal> {
+    let port = number(Name::Port, value)?;
+    match port {
+        1..=65535 => Ok(port),
+        _ => Err(Refusal(format!("option -p value {value} is not a valid port"))),
+    }
+}
+
+/// A real number as the original takes it: the whole text and not negative; and finite.
+fn real(text: &str) -> Option<f64> {
+    let (number, rest) = strtod(text);
+    (rest.is_empty() && !text.is_empty() && number.is_finite() && number >= 0.0).then_some(number)
+}
+
+fn timeout(value: &str) -> Result<Nanos, Refusal> {
+    match real(value) {
+        None => Err(missing(Name::Timeout, choice_of(Name::Timeout))),
+        Some(0.0) => Ok(NO_TIMEOUT_NS),
+        Some(seconds) => Ok(from_seconds(seconds).clamp(1, NO_TIMEOUT_NS)),
+    }
+}
+
+/// What a method asks; the hidden one is a store by a word that no server knows.
+fn method(value: &str) -> Result<(Verb, bool), Refusal> {
+    if value == "xxx" {
+        return Ok((Verb::Set, true));
+    }
+    let known = METHODS.iter().find(|(name, _)| *name == value);
+    known.map(|(_, verb)| (*verb, false)).ok_or_else(|| {
+        Refusal(format!(
+            "'{value}' is an invalid method; valid methods are get, gets, delete, cas, set, add, replace, append, \
+             prepend, incr and decr"
+        ))
+    })
+}
+
+fn prefix(value: &str) -> Result<String, Refusal> {
+    if value.len() > PREFIX_MAX {
+        return Err(Refusal(format!("key prefix cannot exceed {PREFIX_MAX} in length")));
+    }
+    // A blank would make two words of a key, and a line end two commands of a request.
+    if value.bytes().any(|byte| byte <= b' ' || byte == 0x7F) {
+        return Err(Refusal(format!(
+            "key prefix '{}' has blanks or control characters",
+            value.escape_debug()
+        )));
+    }
+    Ok(value.to_owned())
+}
+
+fn client(value: &str) -> Result<(u32, u32), Refusal> {
+    let Some((instance, instances)) = value.split_once('/') else {
+        return Err(Refusal(format!("invalid client id format '{value}'")));
+    };
+    let instance =
+        whole(instance).ok_or_else(|| Refusal(format!("client id is not a number '{instance}'")))?;
+    let number = whole(instances).filter(|&instances| instances > 0);
+    let number = number.ok_or_else(|| Refusal(format!("number of clients is not a number '{instances}'")))?;
+    Ok((instance, number))
+}
+
+fn clock(value: &str) -> Result<Clock, Refusal> {
+    match value {
+        "kernel" => Ok(Clock::Kernel),
+        "user" => Ok(Clock::User),
+        _ => Err(Refusal(format!("option --clock value '{value}' is neither kernel nor user"))),
+    }
+}
+
+/// What a plain number in a distribution means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meaning {
+    /// So many in a second.
+    Rate,
+    /// The value itself.
+    Value,
+}
+
+fn sizes(value: &str) -> Result<Gap, Refusal> {
+    distribution(value, Meaning::Value)?
+        .ok_or_else(|| Refusal("invalid distribution type 0 for item sizes".to_owned()))
+}
+
+/// A distribution; `None`: one after the other.
+fn distribution(text: &str, plain: Meaning) -> Result<Option<Gap>, Refusal> {
+    let above_zero = |text: &str| real(text).filter(|&number| number > 0.0);
+    let mean = |text: &str| above_zero(text).ok_or_else(|| Refusal(format!("invalid mean value '{text}'")));
+    let (letter, rest) = (text.chars().next(), text.get(1..).unwrap_or_default());
+    match letter {
+        Some('d') => mean(rest).map(|value| Some(Gap::Fixed(value))),
+        Some('e') => mean(rest).map(|value| Some(Gap::Exponential(value))),
+        Some('s') => mean(rest).map(|value| Some(Gap::Rising(value))),
+        Some('u') => uniform(rest).map(Some),
+        _ => match (real(text), plain) {
+            (None, _) => Err(Refusal(format!("invalid distribution value '{text}'"))),
+            (Some(0.0), _) => Ok(None),
+            (Some(rate), Meaning::Rate) => Ok(Some(Gap::Fixed(1.0 / rate))),
+            (Some(value), Meaning::Value) => Ok(Some(Gap::Fixed(value))),
+        },
+    }
+}
+
+fn uniform(text: &str) -> Result<Gap, Refusal> {
+    let above_zero = |text: &str| real(text).filter(|&number| number > 0.0);
+    let Some((low, high)) = text.split_once(',') else {
+        return Err(Refusal(format!("invalid uniform distribution value '{text}'")));
+    };
+    let least = above_zero(low).ok_or_else(|| Refusal(format!("invalid minimum value '{low}'")))?;
+    let most = above_zero(high).ok_or_else(|| Refusal(format!("invalid maximum value '{high}'")))?;
+    if most < least {
+        return Err(Refusal(format!(
+            "maximum value '{}' should be greater than or equal to minimum value '{}'",
+            percent_g(most),
+            percent_g(least)
+        )));
+    }
+    Ok(Gap::Uniform(least, most))
+}
+
+#[cfg(test)]
+mod tests;

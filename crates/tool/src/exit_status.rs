@@ -1,0 +1,61 @@
+//! How the program ends, in the numbers of the native front.
+
+use std::io::ErrorKind;
+use std::process::ExitCode;
+
+use pummel_engine::sys;
+
+use crate::stderr::say;
+
+/// How the program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// All that was asked for was done.
+    Complete,
+    /// The run failed or is partial; the report is written, with the reason.
+    Failed,
+    /// The command line cannot be followed; nothing was sent.
+    Usage,
+    /// A verification failed or a goal was missed.
+    Missed,
+    /// The user ended it; the report is written.
+    Interrupted,
+    /// Otherwise, in the numbers of the program whose command line it was.
+    Other(u8),
+}
+
+impl Exit {
+    /// The exit status.
+    pub fn status(self) -> u8 {
+        match self {
+            Exit::Complete => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::Missed => 3,
+            Exit::Interrupted => 130,
+            Exit::Other(status) => status,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit.status())
+    }
+}
+
+/// Says what the command-line parser has to say: help and versions on standard output, errors on standard error.
+pub fn answer(error: &clap::Error) -> Exit {
+    let print =
+        || if error.use_stderr() { error.print() } else { sys::check_stdout().and_then(|()| error.print()) };
+    match (print(), error.use_stderr()) {
+        // Nobody is left to tell when the terminal or pipe is gone.
+        (_, true) => Exit::Usage,
+        // Whoever has read enough of an answer may go.
+        (Err(unwritten), false) if unwritten.kind() != ErrorKind::BrokenPipe => {
+            say(format_args!("error: cannot write to standard output: {unwritten}"));
+            Exit::Failed
+        }
+        (_, false) => Exit::Complete,
+    }
+}

@@ -1,0 +1,173 @@
+//! Where a run's agents are, and what it takes to speak to them.
+
+use std::path::PathBuf;
+
+use pummel_logic::time::Nanos;
+
+use crate::job::launch_spec::Placing;
+
+/// The port of an agent, where none is named.
+pub const AGENT_PORT: u16 = 5556;
+
+/// The agents of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fleet {
+    /// Where they are; not empty.
+    pub places: Vec<Place>,
+    /// How long to wait until all of them answer.
+    pub patience_ns: Nanos,
+    /// Encryption of what is said to them.
+    pub tls: Option<FleetTls>,
+    /// File with the word that they want to hear.
+    pub token_file: Option<PathBuf>,
+    /// The run ends when one of them is lost.
+    pub stop_on_loss: bool,
+}
+
+/// Where agents are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// One, at the first address of a host that answers.
+    Host {
+        /// Name or address; IPv6 without brackets.
+        host: String,
+        /// Port.
+        port: u16,
+    },
+    /// One at each address of a name.
+    Name {
+        /// The name.
+        host: String,
+        /// Port.
+        port: u16,
+    },
+    /// Nowhere yet: they are started for the run.
+    Started(Placing),
+}
+
+/// Reads a list of agents that are there, or where to start some.
+///
+/// # Errors
+/// What is accepted.
+pub fn places(text: &str) -> Result<Vec<Place>, String> {
+    if Placing::is_meant(text) {
+        return Placing::parse(text).map(|placing| vec![Place::Started(placing)]);
+    }
+    let there: Result<_, String> = text.split(',').map(place).collect();
+    there.map_err(|accepted| format!("{accepted}; ssh://HOST,... and slurm://N start agents for the run"))
+}
+
+/// Files of TLS between a controller and its agents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FleetTls {
+    /// Authorities that the agents' certificates have to be from.
+    pub ca: PathBuf,
+    /// Certificate of the controller.
+    pub cert: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
+/// Reads one item of a list of agents.
+///
+/// # Errors
+/// What is accepted.
+pub fn place(text: &str) -> Result<Place, String> {
+    const ACCEPTED: &str = "HOST, HOST:PORT, [IPV6]:PORT and dns:///NAME:PORT are accepted";
+    if let Some(name) = text.strip_prefix("dns:///") {
+        let (host, port) = host_and_port(name).ok_or(ACCEPTED)?;
+        return Ok(Place::Name { host, port });
+    }
+    if text.contains('/') {
+        return Err(ACCEPTED.to_owned());
+    }
+    let (host, port) = host_and_port(text).ok_or(ACCEPTED)?;
+    Ok(Place::Host { host, port })
+}
+
+fn host_and_port(text: &str) -> Option<(String, u16)> {
+    let (host, port) = match text.strip_prefix('[') {
+        Some(rest) => {
+            let (host, behind) = rest.split_once(']')?;
+            host.parse::<std::net::Ipv6Addr>().ok()?;
+            match behind {
+                "" => (host, None),
+                behind => (host, Some(behind.strip_prefix(':')?)),
+            }
+        }
+        None => match text.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (text, None),
+        },
+    };
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "-._:%".contains(c);
+    if host.is_empty() || !host.chars().all(is_name) {
+        return None;
+    }
+    let port = match port {
+        None => AGENT_PORT,
+        Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            port.parse().ok().filter(|port| *port != 0)?
+        }
+        Some(_) => return None,
+    };
+    Some((host.to_owned(), port))
+}
+
+impl Place {
+    /// As it is written.
+    pub fn name(&self) -> String {
+        match self {
+            Place::Host { host, port } => with_port(host, *port),
+            Place::Name { host, port } => format!("dns:///{}", with_port(host, *port)),
+            Place::Started(placing) => placing.to_string(),
+        }
+    }
+}
+
+/// A host and a port in one word.
+pub fn with_port(host: &str, port: u16) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_are_read_in_every_form() {
+        for (text, name) in [
+            ("a", "a:5556"),
+            ("a:1", "a:1"),
+            ("10.0.0.1:7000", "10.0.0.1:7000"),
+            ("[::1]:7000", "[::1]:7000"),
+            ("[::1]", "[::1]:5556"),
+            ("dns:///agents.bench.svc:5556", "dns:///agents.bench.svc:5556"),
+            ("dns:///agents", "dns:///agents:5556"),
+        ] {
+            assert_eq!(place(text).map(|place| place.name()), Ok(name.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn agents_to_be_started_are_a_list_of_their_own() {
+        let started = |text: &str| Placing::parse(text).map(|placing| vec![Place::Started(placing)]);
+        for text in ["ssh://a,b:22,me@c", "slurm://8"] {
+            assert_eq!(places(text), started(text));
+            assert_eq!(places(text).map(|places| places[0].name()), Ok(text.to_owned()));
+        }
+        assert_eq!(places("a,b:1").map(|places| places.len()), Ok(2));
+        for text in ["a,ssh://b", "slurm://x", "a,"] {
+            assert!(places(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_agent_is_refused() {
+        for text in
+            ["", ":1", "a:", "a:0", "a:99999", "a:+1", "::1", "[x]:1", "[::1]x", "dns:///", "http://a", "a b"]
+        {
+            assert!(place(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Command lines: each front turns the arguments of one tool into a [`Job`]; nothing here touches a server.
+
+use std::collections::hash_map::RandomState;
+use std::fmt;
+use std::hash::{BuildHasher, Hasher};
+use std::path::PathBuf;
+
+use pummel_logic::plan::validate::ValidPlan;
+
+use crate::job::fleet::Fleet;
+
+pub mod background_writer;
+pub mod driver;
+pub mod fleet;
+pub mod inputs;
+pub mod launch_spec;
+pub mod progress;
+pub mod rate_search;
+pub mod result_files;
+pub mod runner;
+pub mod samples;
+
+/// What a command line asks for: what to do, and what to write about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    /// Whose command line it was; decides the style of the report.
+    pub front: Front,
+    /// What to do.
+    pub plan: ValidPlan,
+    /// What to write.
+    pub outputs: Outputs,
+    /// Who does it; absent: this process.
+    pub fleet: Option<Fleet>,
+}
+
+/// A command line that pummel understands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Front {
+    /// pummel's own.
+    Native,
+    /// mcperf's.
+    Mcperf,
+    /// That of memaslap.
+    Memaslap,
+    /// That of mutilate.
+    Mutilate,
+}
+
+impl Front {
+    /// The word of the JSON result.
+    pub fn name(self) -> &'static str {
+        match self {
+            Front::Native => "native",
+            Front::Mcperf => "mcperf",
+            Front::Memaslap => "memaslap",
+            Front::Mutilate => "mutilate",
+        }
+    }
+}
+
+/// What a run writes, and where to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outputs {
+    /// What goes to standard output at the end.
+    pub format: Format,
+    /// No progress on standard error.
+    pub quiet: bool,
+    /// File for the JSON result.
+    pub json: Option<PathBuf>,
+    /// File for the intervals as CSV.
+    pub csv: Option<PathBuf>,
+    /// File for the HdrHistogram log.
+    pub hdr: Option<PathBuf>,
+    /// File for every single request.
+    pub samples: Option<PathBuf>,
+}
+
+/// The form of what goes to standard output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// A command line that cannot be followed; the exit status is 2.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UsageError {
+    /// A value that is not accepted.
+    Value {
+        /// The flag, or the environment variable, that carries it.
+        flag: String,
+        /// The value as it was given or understood.
+        value: String,
+        /// What is accepted instead, or why not.
+        accepted: String,
+    },
+    /// Something that has to be there is not.
+    Missing(String),
+}
+
+impl fmt::Display for UsageError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            UsageError::Value { flag, value, accepted } => {
+                write!(out, "invalid value '{value}' for '{flag}': {accepted}")
+            }
+            UsageError::Missing(text) => out.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for UsageError {}
+
+/// In the form of the parser's own errors, so that all look alike.
+impl From<UsageError> for clap::Error {
+    fn from(error: UsageError) -> clap::Error {
+        clap::Error::raw(
+            clap::error::ErrorKind::ValueValidation,
+            format!("{error}\n\nFor more information, try '--help'.\n"),
+        )
+    }
+}
+
+/// What a command line means beyond its words: the two things that come from the process that was given it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// `MEMCACHED_SERVERS`, where it is set and not empty.
+    pub servers: Option<String>,
+    /// A seed for runs that name none; below 2^53, so that every reader of JSON keeps it.
+    pub seed: u64,
+}
+
+impl Edge {
+    /// The environment of this process, and chance from the operating system.
+    pub fn of_process() -> Edge {
+        let servers = std::env::var("MEMCACHED_SERVERS").ok().filter(|text| !text.is_empty());
+        Edge { servers, seed: RandomState::new().build_hasher().finish() >> 11 }
+    }
+}

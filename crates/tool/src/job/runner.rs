@@ -1,0 +1,105 @@
+//! Where plans are run: in this process, or by agents.
+
+use std::fmt;
+
+use pummel_engine::run::{Inputs, Run, RunError, Watch};
+use pummel_logic::measure::measurement::Measurement;
+use pummel_logic::plan::Plan;
+use pummel_logic::plan::validate::ValidPlan;
+
+#[cfg(feature = "agents")]
+use crate::controller::run::{Crew, Refusal};
+use crate::job::fleet::Fleet;
+
+/// Who runs plans.
+#[derive(Debug)]
+pub enum Runner {
+    /// This process.
+    Here,
+    /// Agents, and this process where the plan wants it.
+    #[cfg(feature = "agents")]
+    Agents(Box<Crew>),
+}
+
+/// Why a run did not begin.
+#[derive(Debug)]
+pub enum NotRun {
+    /// Here.
+    Here(RunError),
+    /// The command line asks for what cannot be.
+    Usage(String),
+    /// An agent is not there, or does not want to.
+    Agents(String),
+    /// The user ended it.
+    Interrupted,
+}
+
+impl fmt::Display for NotRun {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotRun::Here(error) => error.fmt(to),
+            NotRun::Usage(why) | NotRun::Agents(why) => to.write_str(why),
+            NotRun::Interrupted => to.write_str("interrupted"),
+        }
+    }
+}
+
+#[cfg(feature = "agents")]
+impl From<Refusal> for NotRun {
+    fn from(refusal: Refusal) -> NotRun {
+        match refusal {
+            Refusal::Usage(why) => NotRun::Usage(why),
+            Refusal::Agents(why) => NotRun::Agents(why),
+            Refusal::Interrupted => NotRun::Interrupted,
+        }
+    }
+}
+
+impl Runner {
+    /// Whoever is asked for, ready to run.
+    ///
+    /// # Errors
+    /// When an agent does not answer.
+    #[cfg(feature = "agents")]
+    pub fn of(fleet: Option<&Fleet>, stop: &dyn Fn() -> bool) -> Result<Runner, NotRun> {
+        match fleet {
+            None => Ok(Runner::Here),
+            Some(fleet) => Ok(Runner::Agents(Box::new(Crew::gather(fleet, stop)?))),
+        }
+    }
+
+    /// This process: no command line of this build names agents.
+    ///
+    /// # Errors
+    /// None.
+    #[cfg(not(feature = "agents"))]
+    pub fn of(_fleet: Option<&Fleet>, _stop: &dyn Fn() -> bool) -> Result<Runner, NotRun> {
+        Ok(Runner::Here)
+    }
+
+    /// Runs a plan to its end, or until `stop` says so.
+    ///
+    /// # Errors
+    /// When the run cannot begin. Whatever goes wrong later is in the measurement.
+    pub fn run(
+        &self,
+        plan: &ValidPlan,
+        supplies: &Inputs,
+        watch: &mut dyn Watch,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Measurement, NotRun> {
+        match self {
+            Runner::Here => Run::new(plan).with_inputs(supplies).start(watch, stop).map_err(NotRun::Here),
+            #[cfg(feature = "agents")]
+            Runner::Agents(crew) => {
+                let parts = crew.share(plan)?;
+                Ok(crew.run(plan, parts, supplies, watch, stop)?)
+            }
+        }
+    }
+}
+
+/// Whether this process sends requests of a plan.
+pub fn takes_part(plan: &Plan, fleet: Option<&Fleet>) -> bool {
+    fleet.is_none() || plan.groups.iter().any(|group| group.policy.here)
+}

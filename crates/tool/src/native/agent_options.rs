@@ -1,0 +1,197 @@
+//! The options of runs on several machines.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, ValueHint};
+use pummel_logic::plan::{Arrivals, ClientPolicy, Depth, Group};
+use pummel_logic::time::Nanos;
+
+use crate::job::UsageError;
+use crate::job::fleet;
+use crate::job::fleet::{Fleet, FleetTls, Place};
+use crate::values;
+
+/// How many requests the measuring clients make in a second, unless it is said.
+const MEASURE_RATE: f64 = 1_000.0;
+
+/// Which machines send the load.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Agents")]
+pub struct AgentsArgs {
+    /// Agents that share the clients evenly, separated by commas: HOST, HOST:PORT, [IPV6]:PORT (port 5556 where none is
+    /// given), or dns:///NAME:PORT for one at each address of a name. Each runs `pummel agent` and has --threads threads.
+    /// Or agents that are started for this run and end with it: ssh://HOST,HOST by ssh, with its configuration, on hosts
+    /// that need no pummel; slurm://N by srun, on N nodes of the allocation that this command is in. May be repeated
+    #[arg(long, value_name = "AGENTS", value_parser = fleet::places)]
+    pub agents: Vec<Vec<Place>>,
+    /// How long to wait until all agents answer
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::time, allow_hyphen_values = true)]
+    pub agents_timeout: Nanos,
+    /// What becomes of the run when an agent is lost: it goes on with the others, or it stops. It is partial either way
+    #[arg(long, value_enum, default_value = "continue")]
+    pub on_agent_loss: OnLoss,
+    /// File whose first line is the word that the agents want to hear (their --token-file)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub agent_token_file: Option<PathBuf>,
+    /// Authorities that the certificates of the agents have to be from (PEM): with --agent-tls-cert and --agent-tls-key,
+    /// everything that is said to agents is encrypted
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub agent_tls_ca: Option<PathBuf>,
+    /// Certificate to show to agents (PEM)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub agent_tls_cert: Option<PathBuf>,
+    /// Private key of that certificate, not encrypted (PEM)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub agent_tls_key: Option<PathBuf>,
+}
+
+/// Clients of this process, which measure while agents load.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Agents")]
+pub struct MeasuringArgs {
+    /// Connections from here, beside those of the agents: what they measure is not disturbed by a busy client machine. The
+    /// report shows them, the agents, and both together
+    #[arg(long, value_name = "N", value_parser = values::count_u32, allow_hyphen_values = true)]
+    pub measure_connections: Option<u32>,
+    /// Requests per second of those. Default: 1000
+    #[arg(long, value_name = "RATE", value_parser = values::rate, allow_hyphen_values = true)]
+    pub measure_rate: Option<f64>,
+    /// Most requests outstanding on each of them. Default: 1
+    #[arg(long, value_name = "N", value_parser = values::count_u32, allow_hyphen_values = true)]
+    pub measure_depth: Option<u32>,
+}
+
+/// What becomes of a run that loses an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OnLoss {
+    /// It goes on with the others
+    Continue,
+    /// It stops
+    Stop,
+}
+
+/// The agents, where there are some; options of agents mean nothing without.
+///
+/// # Errors
+/// Returns [`UsageError::Missing`] for an option of agents without agents, and [`UsageError::Value`] for an agent
+/// that is refused.
+pub fn fleet(args: &AgentsArgs, measuring: &MeasuringArgs) -> Result<Option<Fleet>, UsageError> {
+    let given = [
+        (args.on_agent_loss == OnLoss::Stop, "--on-agent-loss"),
+        (args.agent_token_file.is_some(), "--agent-token-file"),
+        (args.agent_tls_ca.is_some(), "--agent-tls-ca"),
+        (args.agent_tls_cert.is_some(), "--agent-tls-cert"),
+        (args.agent_tls_key.is_some(), "--agent-tls-key"),
+        (measuring.measure_connections.is_some(), "--measure-connections"),
+    ];
+    if args.agents.is_empty() {
+        return match given.into_iter().find(|(given, _)| *given) {
+            Some((_, flag)) => Err(UsageError::Missing(format!(
+                "'{flag}' is accepted only with '--agents', which is not there"
+            ))),
+            None => Ok(None),
+        };
+    }
+    let places = args.agents.concat();
+    if let Some((place, _)) = places
+        .iter()
+        .enumerate()
+        .map(|(at, place)| (place, at))
+        .find(|(place, at)| places[..*at].contains(place))
+    {
+        return Err(UsageError::Value {
+            flag: "--agents".to_owned(),
+            value: place.name(),
+            accepted: "each agent is accepted once".to_owned(),
+        });
+    }
+    // Agents that are started for the run are known by the way they were started.
+    if places.iter().all(|place| matches!(place, Place::Started(_))) {
+        let told = given.iter().find(|(given, flag)| *given && flag.starts_with("--agent-"));
+        if let Some((_, flag)) = told {
+            return Err(UsageError::Missing(format!(
+                "'{flag}' is accepted only with agents that are there already, and not with ssh:// and slurm:// alone"
+            )));
+        }
+    }
+    let tls = match (&args.agent_tls_ca, &args.agent_tls_cert, &args.agent_tls_key) {
+        (None, None, None) => None,
+        (Some(ca), Some(cert), Some(key)) => {
+            Some(FleetTls { ca: ca.clone(), cert: cert.clone(), key: key.clone() })
+        }
+        _ => {
+            return Err(UsageError::Missing(
+                "'--agent-tls-ca', '--agent-tls-cert' and '--agent-tls-key' are accepted only together"
+                    .to_owned(),
+            ));
+        }
+    };
+    Ok(Some(Fleet {
+        places,
+        patience_ns: args.agents_timeout,
+        tls,
+        token_file: args.agent_token_file.clone(),
+        stop_on_loss: args.on_agent_loss == OnLoss::Stop,
+    }))
+}
+
+/// The clients that measure from here, where they are asked for; `requests` is `--requests`.
+///
+/// # Errors
+/// Returns [`UsageError::Missing`] for a rate or a depth without `--measure-connections`, and for
+/// `--measure-connections` with `--requests`.
+pub fn measuring(
+    args: &MeasuringArgs,
+    requests: Option<u64>,
+    loading: &Group,
+) -> Result<Option<Group>, UsageError> {
+    let Some(clients) = args.measure_connections else {
+        let given = [
+            (args.measure_rate.is_some(), "--measure-rate"),
+            (args.measure_depth.is_some(), "--measure-depth"),
+        ];
+        return match given.into_iter().find(|(given, _)| *given) {
+            Some((_, flag)) => Err(UsageError::Missing(format!(
+                "'{flag}' is accepted only with '--measure-connections', which is not there"
+            ))),
+            None => Ok(None),
+        };
+    };
+    if requests.is_some() {
+        return Err(UsageError::Missing(
+            "'--measure-connections' is accepted with '--time' and not with '--requests': those who measure do so for as \
+             long as the others load"
+                .to_owned(),
+        ));
+    }
+    Ok(Some(Group {
+        name: "measuring".to_owned(),
+        clients,
+        depth: Depth::Limit(args.measure_depth.unwrap_or(1)),
+        arrivals: match &loading.arrivals {
+            Arrivals::Closed => Arrivals::Poisson,
+            arrivals => arrivals.clone(),
+        },
+        rate: Some(args.measure_rate.unwrap_or(MEASURE_RATE)),
+        churn: None,
+        policy: ClientPolicy { here: true, ..ClientPolicy::default() },
+    }))
+}
+
+/// A saved plan says which clients measure.
+///
+/// # Errors
+/// Returns [`UsageError::Missing`] for the first option of measuring clients that is given.
+pub fn none_measure(args: &MeasuringArgs) -> Result<(), UsageError> {
+    let given = [
+        (args.measure_connections.is_some(), "--measure-connections"),
+        (args.measure_rate.is_some(), "--measure-rate"),
+        (args.measure_depth.is_some(), "--measure-depth"),
+    ];
+    match given.into_iter().find(|(given, _)| *given) {
+        Some((_, flag)) => {
+            Err(UsageError::Missing(format!("'{flag}' is not accepted with '--plan', which says everything")))
+        }
+        None => Ok(()),
+    }
+}

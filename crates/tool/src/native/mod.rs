@@ -1,0 +1,536 @@
+//! pummel's own command line: `run` and `load`, from their options to a [`Job`].
+
+#[cfg(feature = "agents")]
+mod agent_options;
+mod field_options;
+mod options;
+pub mod report;
+mod report_agents;
+pub mod saved;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf, absolute};
+
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, FromArgMatches, Parser};
+use pummel_logic::plan::validate::ValidPlan;
+use pummel_logic::plan::{
+    Arrivals, Backend, ChurningClients, ClientPolicy, Clock, Data, Depth, Engine, Group, Load, Login, Mix,
+    Phase, Plan, Protocol, Route, SCHEMA, Socket, Spawns, Stop, Style, TlsOptions, Transport, Wait, Work,
+};
+use pummel_logic::protocol::{MetaAsk, Verb};
+use pummel_logic::time::SECOND;
+
+use pummel_logic::workload::key::Space;
+use pummel_logic::workload::mix::space_of;
+
+use crate::job::fleet::Fleet;
+use crate::job::{Edge, Format, Front, Job, Outputs, UsageError};
+#[cfg(feature = "agents")]
+pub use crate::native::agent_options::{AgentsArgs, MeasuringArgs, OnLoss};
+pub use crate::native::options::{
+    BackendName, ClockName, DataArgs, EngineArgs, List, LoadArgs, LoadPaceArgs, MixArgs, OutputArgs,
+    PaceArgs, RouteName, RunArgs, SavedArgs, SocketArgs, TargetArgs, WaitName,
+};
+use crate::values;
+
+/// How many requests are outstanding on one connection while a run stores its records.
+const LOAD_DEPTH: u32 = 64;
+
+/// How long a run measures that is told neither a time nor a number of requests.
+const TIME_DEFAULT_NS: u64 = 10 * SECOND;
+
+/// Parsed options together with the words that they were typed in, so that an error can name those.
+#[derive(Clone, Debug)]
+pub struct Typed<A> {
+    /// The options.
+    pub args: A,
+    /// The last word of each option, by the option's name with underscores.
+    words: BTreeMap<String, String>,
+    /// The options that stood on the command line, by the same names.
+    given: BTreeSet<String>,
+}
+
+impl<A> Typed<A> {
+    /// What was typed for a flag such as `--key-size`.
+    fn word(&self, flag: &str) -> Option<&str> {
+        self.words.get(&id_of(flag)).map(String::as_str)
+    }
+
+    /// Whether a flag such as `--interval` was typed.
+    pub fn has(&self, flag: &str) -> bool {
+        self.given.contains(&id_of(flag))
+    }
+
+    /// The error of a plan that these options made: the option that decides what is wrong, with what was typed for it.
+    fn usage(&self, flag: &str, value: String, accepted: String) -> UsageError {
+        let value = self.word(flag).map_or(value, str::to_string);
+        UsageError::Value { flag: flag.to_string(), value, accepted }
+    }
+
+    /// The plan that these options made, when it can be run.
+    fn valid(&self, plan: Plan) -> Result<ValidPlan, UsageError> {
+        let recorded: Vec<bool> = plan.phases.iter().map(|phase| phase.recorded).collect();
+        let plan = plan.validate().map_err(|invalid| {
+            let is_recorded = recorded.get(invalid.path.index()) == Some(&true);
+            let flag = field_options::flag_of(invalid.path.field(), is_recorded);
+            self.usage(flag, invalid.value, invalid.expected)
+        })?;
+        if field_options::sends_expiry(&plan) {
+            return Ok(plan);
+        }
+        let why = "an expiry is accepted where something is stored or touched, and here no request has one";
+        Err(self.usage("--ttl", plan.data.expiry_s.to_string(), why.to_owned()))
+    }
+}
+
+/// What a flag is called where its words are kept.
+fn id_of(flag: &str) -> String {
+    flag.trim_start_matches('-').replace('-', "_")
+}
+
+impl<A: FromArgMatches> FromArgMatches for Typed<A> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let word = |id: &clap::Id| {
+            let last = matches.try_get_raw(id.as_str()).ok()??.next_back()?;
+            Some((id.to_string(), last.to_string_lossy().into_owned()))
+        };
+        let is_given = |id: &&clap::Id| matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
+        Ok(Typed {
+            args: A::from_arg_matches(matches)?,
+            words: matches.ids().filter_map(word).collect(),
+            given: matches.ids().filter(is_given).map(ToString::to_string).collect(),
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Typed::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl<A: Args> Args for Typed<A> {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        A::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        A::augment_args_for_update(command)
+    }
+}
+
+/// A command line of this front, behind the program's name.
+#[derive(Parser)]
+#[command(name = "pummel")]
+enum Line {
+    /// `run ...`
+    Run(Box<Typed<RunArgs>>),
+    /// `load ...`
+    Load(Box<Typed<LoadArgs>>),
+}
+
+/// What a command line means that begins with `run` or `load`. The error may also be an answer to `--help`.
+///
+/// # Errors
+/// Returns the parser's error for words that are no command line, for values that are refused, and as the answer to
+/// `--help`.
+pub fn job(words: impl IntoIterator<Item = OsString>, edge: &Edge) -> Result<Job, clap::Error> {
+    let program = std::iter::once(OsString::from("pummel"));
+    match Line::try_parse_from(program.chain(words))? {
+        Line::Run(typed) => Ok(run(&typed, edge)?),
+        Line::Load(typed) => Ok(load(&typed, edge)?),
+    }
+}
+
+/// What `pummel run` with these options does.
+///
+/// # Errors
+/// Returns [`UsageError`] for the first value that is refused, and for an option or a server that is missing.
+pub fn run(typed: &Typed<RunArgs>, edge: &Edge) -> Result<Job, UsageError> {
+    let args = &typed.args;
+    let outputs = outputs(&args.output)?;
+    if let Some(saved) = &args.saved.plan {
+        #[cfg(feature = "agents")]
+        agent_options::none_measure(&args.measuring)?;
+        let plan = saved_plan(typed, saved)?;
+        return Ok(Job { front: Front::Native, plan, outputs, fleet: fleet(args)? });
+    }
+    let plan = Plan {
+        command: args.mix.command.clone(),
+        seed: args.pace.seed.unwrap_or(edge.seed),
+        interval_ns: args.pace.interval,
+        verify: args.mix.verify.unwrap_or(0.0),
+        goals: args.pace.goal.iter().flat_map(|goals| goals.0.clone()).collect(),
+        groups: groups(args)?,
+        phases: phases(args),
+        ..base(&args.target, &args.engine, &args.socket, &args.data, edge, args.pace.threads)?
+    };
+    let plan = typed.valid(plan)?;
+    if plan.allow_partial_load && !plan.phases.iter().any(|phase| matches!(phase.work, Work::Load(_))) {
+        return Err(UsageError::Missing(
+            "'--allow-partial-load' is accepted where records are stored, and none are here".to_string(),
+        ));
+    }
+    Ok(Job { front: Front::Native, plan, outputs, fleet: fleet(args)? })
+}
+
+/// What `pummel load` with these options does: one phase, which is recorded.
+///
+/// # Errors
+/// Returns [`UsageError`] for the first value that is refused, and for an option or a server that is missing.
+pub fn load(typed: &Typed<LoadArgs>, edge: &Edge) -> Result<Job, UsageError> {
+    let args = &typed.args;
+    let outputs = outputs(&args.output)?;
+    let pace = &args.pace;
+    let group = Group {
+        name: "clients".to_string(),
+        clients: pace.connections,
+        depth: Depth::Limit(pace.depth),
+        arrivals: Arrivals::Closed,
+        rate: None,
+        churn: None,
+        policy: ClientPolicy::default(),
+    };
+    let plan = Plan {
+        interval_ns: pace.interval,
+        groups: vec![group],
+        phases: vec![load_phase(&pace.mix.0, pace.depth, true)],
+        ..base(&args.target, &args.engine, &args.socket, &args.data, edge, pace.threads)?
+    };
+    let plan = typed.valid(plan)?;
+    Ok(Job { front: Front::Native, plan, outputs, fleet: load_fleet(args)? })
+}
+
+/// The agents of a run; also checks that nothing is asked of agents where there are none.
+#[cfg(feature = "agents")]
+fn fleet(args: &RunArgs) -> Result<Option<Fleet>, UsageError> {
+    agent_options::fleet(&args.agents, &args.measuring)
+}
+
+#[cfg(feature = "agents")]
+fn load_fleet(args: &LoadArgs) -> Result<Option<Fleet>, UsageError> {
+    agent_options::fleet(&args.agents, &MeasuringArgs::default())
+}
+
+#[cfg(not(feature = "agents"))]
+fn fleet(_args: &RunArgs) -> Result<Option<Fleet>, UsageError> {
+    Ok(None)
+}
+
+#[cfg(not(feature = "agents"))]
+fn load_fleet(_args: &LoadArgs) -> Result<Option<Fleet>, UsageError> {
+    Ok(None)
+}
+
+/// The clients of a run: those that load, and those that measure beside them.
+fn groups(args: &RunArgs) -> Result<Vec<Group>, UsageError> {
+    let loading = group(&args.pace);
+    #[cfg(feature = "agents")]
+    if let Some(measuring) = agent_options::measuring(&args.measuring, args.pace.requests, &loading)? {
+        return Ok(vec![loading, measuring]);
+    }
+    Ok(vec![loading])
+}
+
+/// A saved plan, with the servers of the command line if it names any.
+fn saved_plan(typed: &Typed<RunArgs>, saved: &Plan) -> Result<ValidPlan, UsageError> {
+    let mut plan = saved.clone();
+    if !typed.args.target.server.is_empty() {
+        plan.servers = typed_servers(&typed.args.target, plan.protocol)?;
+    }
+    plan.validate().map_err(|invalid| UsageError::Value {
+        flag: "--plan".to_string(),
+        value: typed.word("--plan").unwrap_or_default().to_string(),
+        accepted: invalid.to_string(),
+    })
+}
+
+/// The parts of a plan that `run` and `load` share; groups and phases are still to come.
+fn base(
+    target: &TargetArgs,
+    engine: &EngineArgs,
+    socket: &SocketArgs,
+    data: &DataArgs,
+    edge: &Edge,
+    threads: u32,
+) -> Result<Plan, UsageError> {
+    Ok(Plan {
+        schema: SCHEMA,
+        servers: servers(target, edge)?,
+        route: route(target.route),
+        protocol: target.protocol,
+        transport: if target.udp { Transport::Udp } else { Transport::Stream },
+        seed: edge.seed,
+        interval_ns: SECOND,
+        timeout_ns: target.timeout,
+        reconnect: target.reconnect,
+        verify: 0.0,
+        goals: Vec::new(),
+        engine: self::engine(engine, threads),
+        socket: self::socket(socket),
+        login: login(target)?,
+        tls: tls(target)?,
+        database: target.database,
+        command: None,
+        data: self::data(data),
+        allow_partial_load: data.allow_partial_load,
+        groups: Vec::new(),
+        phases: Vec::new(),
+    })
+}
+
+fn route(name: RouteName) -> Route {
+    match name {
+        RouteName::All => Route::All,
+        RouteName::RoundRobin => Route::RoundRobin,
+        RouteName::Modulo => Route::Modulo,
+        RouteName::Ketama => Route::Ketama,
+        RouteName::KetamaWeighted => Route::KetamaWeighted,
+        RouteName::Crc16 => Route::Crc16,
+    }
+}
+
+/// Who logs in. The password is read where the run takes place, so that it is in no Plan and no result.
+fn login(target: &TargetArgs) -> Result<Option<Login>, UsageError> {
+    match (&target.user, &target.password_file) {
+        (None, None) => Ok(None),
+        (None, Some(file)) => Err(UsageError::Value {
+            flag: "--password-file".to_string(),
+            value: file.display().to_string(),
+            accepted: "it is accepted only beside --user".to_string(),
+        }),
+        (Some(user), file) => Ok(Some(Login {
+            user: user.clone(),
+            password_file: file.as_ref().map(|file| file.display().to_string()),
+        })),
+    }
+}
+
+fn typed_servers(target: &TargetArgs, protocol: Protocol) -> Result<Vec<String>, UsageError> {
+    let lists = target.server.iter().flat_map(|list| &list.0);
+    let parsed: Result<Vec<_>, _> = lists.map(|list| servers_in(list, "--server", protocol)).collect();
+    parsed.map(|lists| lists.concat())
+}
+
+/// A list of servers, with the protocol's port where one lacks it.
+fn servers_in(text: &str, from: &str, protocol: Protocol) -> Result<Vec<String>, UsageError> {
+    let port = protocol.row().default_port;
+    values::servers_at(text, port).map_err(|error| UsageError::Value {
+        flag: from.to_string(),
+        value: text.to_string(),
+        accepted: error.to_string(),
+    })
+}
+
+fn servers(target: &TargetArgs, edge: &Edge) -> Result<Vec<String>, UsageError> {
+    let protocol = target.protocol;
+    match &edge.servers {
+        _ if !target.server.is_empty() => typed_servers(target, protocol),
+        Some(text) => servers_in(text, "MEMCACHED_SERVERS", protocol),
+        None => Err(UsageError::Missing(
+            "no server: '--server' (-s) is required, with HOST, HOST:PORT, [IPV6]:PORT or /unix/path; \
+             or set MEMCACHED_SERVERS"
+                .to_string(),
+        )),
+    }
+}
+
+fn engine(args: &EngineArgs, threads: u32) -> Engine {
+    Engine {
+        threads,
+        cpus: args.cpus.as_ref().map_or_else(Vec::new, |cpus| cpus.0.clone()),
+        backend: match args.backend {
+            BackendName::Auto => Backend::Auto,
+            BackendName::Epoll => Backend::Epoll,
+            BackendName::Uring => Backend::Uring,
+        },
+        wait: match args.wait {
+            WaitName::Auto => Wait::Auto,
+            WaitName::Spin => Wait::Spin,
+            WaitName::Block => Wait::Block,
+        },
+        clock: match args.clock {
+            ClockName::Kernel => Clock::Kernel,
+            ClockName::User => Clock::User,
+        },
+    }
+}
+
+fn socket(args: &SocketArgs) -> Socket {
+    Socket {
+        nodelay: !args.no_nodelay,
+        linger_s: args.linger,
+        send_buffer: args.send_buffer,
+        recv_buffer: args.recv_buffer,
+        source: args.source.as_ref().map_or_else(Vec::new, |source| source.0.clone()),
+    }
+}
+
+/// Encryption, where `--tls` asks for it; what refines it means nothing alone.
+fn tls(target: &TargetArgs) -> Result<Option<TlsOptions>, UsageError> {
+    let refined = [
+        (target.tls_ca.is_some(), "--tls-ca"),
+        (target.tls_cert.is_some(), "--tls-cert"),
+        (target.tls_key.is_some(), "--tls-key"),
+        (target.tls_server_name.is_some(), "--tls-server-name"),
+        (target.tls_insecure, "--tls-insecure"),
+    ];
+    match refined.into_iter().find(|(given, _)| *given) {
+        Some((_, flag)) if !target.tls => {
+            Err(UsageError::Missing(format!("'{flag}' is accepted only with '--tls', which is not there")))
+        }
+        _ if !target.tls => Ok(None),
+        _ => Ok(Some(TlsOptions {
+            ca: target.tls_ca.clone(),
+            cert: target.tls_cert.clone(),
+            key: target.tls_key.clone(),
+            server_name: target.tls_server_name.clone(),
+            insecure: target.tls_insecure,
+        })),
+    }
+}
+
+fn data(args: &DataArgs) -> Data {
+    Data {
+        records: args.records,
+        seed: args.data_seed,
+        key_prefix: args.key_prefix.clone(),
+        key_size: args.key_size.clone(),
+        value_size: args.value_size.clone(),
+        expiry_s: args.ttl.clone(),
+        style: Style::default(),
+    }
+}
+
+fn group(pace: &PaceArgs) -> Group {
+    Group {
+        name: "clients".to_string(),
+        clients: pace.connections,
+        depth: pace.depth,
+        arrivals: match (&pace.arrivals, pace.rate) {
+            // They say when clients come.
+            (_, None) if pace.conn_rate.is_some() => Arrivals::Closed,
+            (None, None) => Arrivals::Closed,
+            (arrivals, _) => arrivals.clone().unwrap_or(Arrivals::Poisson),
+        },
+        rate: pace.rate,
+        churn: churn(pace),
+        policy: ClientPolicy::default(),
+    }
+}
+
+/// Clients that come and go, where they are asked for.
+fn churn(pace: &PaceArgs) -> Option<ChurningClients> {
+    let spawns = match (pace.conn_rate, &pace.arrivals) {
+        (None, _) if pace.calls_per_connection.is_none() => return None,
+        (None, _) => Spawns::Closed,
+        (Some(rate), arrivals) => {
+            Spawns::Open { arrivals: arrivals.clone().unwrap_or(Arrivals::Poisson), rate }
+        }
+    };
+    Some(ChurningClients { spawns, calls: pace.calls_per_connection.unwrap_or(1), sequence: None })
+}
+
+/// Loading, warm-up, measuring: the first two where they are wanted.
+fn phases(args: &RunArgs) -> Vec<Phase> {
+    let pace = &args.pace;
+    let ops = ops(&args.mix);
+    let mix = Work::Mix(Mix {
+        ops: ops.clone(),
+        popularity: args.mix.popularity.clone(),
+        multiget: args.mix.multiget,
+        read_through_ns: args.mix.read_through,
+        noreply: args.mix.noreply,
+        multiset: args.mix.multiset,
+        meta: MetaAsk {
+            vivify_s: args.mix.vivify,
+            recache_s: args.mix.recache,
+            details: args.mix.meta_details,
+            stale_s: args.mix.stale,
+        },
+    });
+    let mut phases = Vec::new();
+    // The keys of a command are whatever it makes of them, unless they are to be stored.
+    let loaded = |(verb, _): &&(Verb, f64)| *verb != Verb::Command || args.mix.load;
+    let loaded: Vec<(Verb, f64)> = ops.iter().filter(loaded).copied().collect();
+    if !args.mix.no_load && !loaded.is_empty() {
+        phases.push(load_phase(&loaded, LOAD_DEPTH, false));
+    }
+    if pace.warmup > 0 {
+        let stop = Stop { time_ns: Some(pace.warmup), requests: None };
+        phases.push(Phase { name: "warmup".to_string(), work: mix.clone(), stop, recorded: false });
+    }
+    let time_ns = pace.time.or_else(|| pace.requests.is_none().then_some(TIME_DEFAULT_NS));
+    let stop = Stop { time_ns, requests: pace.requests };
+    phases.push(Phase { name: "measure".to_string(), work: mix, stop, recorded: true });
+    phases
+}
+
+/// The operations and their weights, or what stands for them where none are named.
+fn ops(args: &MixArgs) -> Vec<(Verb, f64)> {
+    match (&args.mix, &args.command) {
+        (Some(ops), _) => ops.0.clone(),
+        (None, Some(_)) => vec![(Verb::Command, 1.0)],
+        (None, None) => vec![(Verb::Get, 9.0), (Verb::Set, 1.0)],
+    }
+}
+
+/// Loading for these operations: the plain records, unless all of them have records of another kind that only they use.
+fn load_phase(ops: &[(Verb, f64)], depth: u32, recorded: bool) -> Phase {
+    let asks = |space: Space| ops.iter().any(|&(verb, _)| space_of(verb) == space);
+    let load = Load {
+        depth,
+        pieces: asks(Space::Pieces),
+        counters: asks(Space::Counters),
+        hashes: asks(Space::Hashes),
+        commands: asks(Space::Commands),
+        no_plain: !asks(Space::Plain) && !asks(Space::Pieces) && !asks(Space::Counters),
+    };
+    Phase { name: "load".to_string(), work: Work::Load(load), stop: Stop::default(), recorded }
+}
+
+/// Where everything is written; refuses what would write two things to one place.
+fn outputs(args: &OutputArgs) -> Result<Outputs, UsageError> {
+    let wrong = |flag: &str, value: &Path, accepted: &str| {
+        let value = value.display().to_string();
+        Err(UsageError::Value { flag: flag.to_string(), value, accepted: accepted.to_string() })
+    };
+    let stdout = Path::new("-");
+    let to_stdout = args.json.as_deref() == Some(stdout);
+    if to_stdout && args.format == Some(Format::Text) {
+        return wrong(
+            "--json",
+            stdout,
+            "a file is accepted beside --format text: only one of them can have standard output",
+        );
+    }
+    let files =
+        [("--json", &args.json), ("--csv", &args.csv), ("--hdr", &args.hdr), ("--samples", &args.samples)];
+    let named: Vec<(&str, &PathBuf)> =
+        files.iter().filter_map(|(flag, file)| Some((*flag, file.as_ref()?))).collect();
+    for (index, (flag, file)) in named.iter().enumerate() {
+        if file.as_os_str().is_empty() {
+            return wrong(flag, file, "the name of a file is accepted");
+        }
+        if *flag != "--json" && file.as_path() == stdout {
+            return wrong(flag, file, "the name of a file is accepted; only --json takes -");
+        }
+        // `f`, `./f` and the whole path are one file.
+        let is_this = |seen: &PathBuf| seen == *file || absolute(seen).ok() == absolute(file).ok();
+        if let Some((other, _)) = named[..index].iter().find(|(_, seen)| is_this(seen)) {
+            return wrong(flag, file, &format!("a file of its own is accepted, and {other} has this one"));
+        }
+    }
+    Ok(Outputs {
+        format: if to_stdout { Format::Json } else { args.format.unwrap_or_default() },
+        quiet: args.quiet,
+        json: args.json.clone().filter(|_| !to_stdout),
+        csv: args.csv.clone(),
+        hdr: args.hdr.clone(),
+        samples: args.samples.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,545 @@
+//! The options of pummel's own command line, as the words of the user; `native` makes a Plan of them.
+
+use std::path::PathBuf;
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum, ValueHint};
+use pummel_logic::dist::{self, Dist};
+use pummel_logic::plan::{Arrivals, Depth, Goal, Plan, Popularity, Protocol};
+use pummel_logic::protocol::Verb;
+use pummel_logic::time::Nanos;
+
+use crate::job::Format;
+#[cfg(feature = "agents")]
+use crate::native::agent_options::{AgentsArgs, MeasuringArgs};
+use crate::native::saved;
+use crate::values;
+use crate::values::{Measure, ValueError};
+
+/// Several values that one option gives at once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct List<T>(pub Vec<T>);
+
+/// Options of `pummel run`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = run_after_help(), after_long_help = run_after_help())]
+pub struct RunArgs {
+    /// Which server, and how to speak to it.
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// How much load, and when it ends.
+    #[command(flatten)]
+    pub pace: PaceArgs,
+    /// What is asked.
+    #[command(flatten)]
+    pub mix: MixArgs,
+    /// What is stored.
+    #[command(flatten)]
+    pub data: DataArgs,
+    /// Threads, clocks, the kernel.
+    #[command(flatten)]
+    pub engine: EngineArgs,
+    /// Options of sockets.
+    #[command(flatten)]
+    pub socket: SocketArgs,
+    /// Which machines send it.
+    #[cfg(feature = "agents")]
+    #[command(flatten)]
+    pub agents: AgentsArgs,
+    /// Clients that measure beside those that load.
+    #[cfg(feature = "agents")]
+    #[command(flatten)]
+    pub measuring: MeasuringArgs,
+    /// What is written.
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// A saved plan in place of options.
+    #[command(flatten)]
+    pub saved: SavedArgs,
+}
+
+/// Options of `pummel load`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = LOAD_EXAMPLES, after_long_help = LOAD_EXAMPLES)]
+pub struct LoadArgs {
+    /// Which server, and how to speak to it.
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// How much at a time.
+    #[command(flatten)]
+    pub pace: LoadPaceArgs,
+    /// What is stored.
+    #[command(flatten)]
+    pub data: DataArgs,
+    /// Threads, clocks, the kernel.
+    #[command(flatten)]
+    pub engine: EngineArgs,
+    /// Options of sockets.
+    #[command(flatten)]
+    pub socket: SocketArgs,
+    /// Which machines send it.
+    #[cfg(feature = "agents")]
+    #[command(flatten)]
+    pub agents: AgentsArgs,
+    /// What is written.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+fn run_after_help() -> String {
+    format!("Distributions (DIST):\n{}\n{RUN_EXAMPLES}", dist::FORMS)
+}
+
+const RUN_EXAMPLES: &str = "\
+Units:
+  counts, sizes, rates     k m g are decimal (10k = 10,000),
+                           KiB MiB GiB are powers of two
+  times                    us ms s m h; a bare number is seconds
+
+Examples:
+  10 s, 50 connections, as fast as the server answers:
+    pummel run -s 127.0.0.1
+  20,000 requests a second for a minute, at random moments:
+    pummel run -s cache1,cache2 --rate 20k -t 1m
+  The same, and exit status 3 when the 99th percentile is above 1 ms:
+    pummel run -s cache1,cache2 --rate 20k -t 1m --goal p99:1ms
+  A million requests, 16 outstanding on each connection:
+    pummel run -s /run/memcached.sock -n 1M -d 16
+  Sizes and popularity as in production:
+    pummel run -s [::1] --popularity zipf:0.99 --value-size etc-value
+  Encrypted, with a certificate of an authority of your own:
+    pummel run -s cache1 --tls --tls-ca ca.pem
+  Every value checked, the result as JSON:
+    pummel run -s cache1 --verify --json result.json
+  From four machines, each with `pummel agent`, and measured from this one:
+    pummel run -s cache1 --agents m1,m2,m3,m4 -c 400 --rate 1m --measure-connections 4
+  Redis, with hashes, and with a command of your own:
+    pummel run -s redis1 --protocol resp3 --mix hget:9,hset:1
+    pummel run -s redis1 --protocol resp3 --command 'LPUSH __key__ __value__'
+
+Exit status:
+  0    complete
+  1    failed or partial; the report is written and says why
+  2    the command line cannot be followed; nothing was sent
+  3    a verification failed or a goal was missed
+  130  interrupted; the report is written";
+
+const LOAD_EXAMPLES: &str = "\
+The options of the records are those of `pummel run`, where distributions and units are explained. A run with the same \
+--records, --key-size, --value-size, --key-prefix and --data-seed finds what was loaded here.
+
+Examples:
+  pummel load -s 127.0.0.1 --records 1m --value-size etc-value
+  pummel run -s 127.0.0.1 --records 1m --value-size etc-value --no-load
+
+Exit status:
+  0    complete
+  1    failed or partial; the report is written and says why
+  2    the command line cannot be followed; nothing was sent
+  130  interrupted; the report is written";
+
+/// Which server, and how to speak to it.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Server")]
+pub struct TargetArgs {
+    /// Server, or several separated by commas; may be repeated. HOST, HOST:PORT, [IPV6]:PORT or /unix/path; where no port
+    /// is given it is 11211, and for RESP 6379. Default: the environment variable MEMCACHED_SERVERS, in the same form
+    #[arg(short, long, value_name = "SERVER", value_parser = servers, allow_hyphen_values = true)]
+    pub server: Vec<List<String>>,
+    /// Which of several servers holds a record and is asked for it. With any but `all`, each connection of --connections is
+    /// one to every server
+    #[arg(long, value_enum, default_value = "all")]
+    pub route: RouteName,
+    /// What is spoken
+    #[arg(long, value_parser = protocols(), default_value = "text")]
+    pub protocol: Protocol,
+    /// UDP in place of TCP, for memcached's text protocol: each request is one datagram of at most 1,400 bytes. Records
+    /// are loaded over TCP where the server listens there too. A request whose reply gets lost ends at --timeout
+    #[arg(long)]
+    pub udp: bool,
+    /// Encrypt every connection with TLS 1.2 or 1.3. Without --tls-ca the server's certificate has to come from an
+    /// authority that this system trusts
+    #[arg(long)]
+    pub tls: bool,
+    /// Authorities that the server's certificate may come from, in place of those of the system (PEM)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub tls_ca: Option<String>,
+    /// Certificate of this client, then those that lead to its authority (PEM); with --tls-key
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub tls_cert: Option<String>,
+    /// Private key of that certificate, not encrypted (PEM); with --tls-cert
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub tls_key: Option<String>,
+    /// Name or IP address that the certificates of the servers must be for. Default: the host of each --server
+    #[arg(long, value_name = "NAME")]
+    pub tls_server_name: Option<String>,
+    /// Accept any certificate: who answers is then not known, and --tls-ca has no effect
+    #[arg(long)]
+    pub tls_insecure: bool,
+    /// User to log in as, by what the protocol has for it: SASL PLAIN (binary), the first set of a server with a file of
+    /// users (text, meta), AUTH (RESP). The password comes from --password-file or PUMMEL_PASSWORD
+    #[arg(long)]
+    pub user: Option<String>,
+    /// File whose first line is the user's password
+    #[arg(long, value_name = "FILE")]
+    pub password_file: Option<PathBuf>,
+    /// Number of the database that every connection selects (RESP)
+    #[arg(long, value_name = "N", default_value = "0", value_parser = values::count_u32, allow_hyphen_values = true)]
+    pub database: u32,
+    /// How long a request may take, from when only the generator stands in its way, and a connection to open
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = values::time, allow_hyphen_values = true)]
+    pub timeout: Nanos,
+    /// Open connections again that the server closed, and go on. Where no --time ends it (loading, --requests), a server
+    /// that answers nothing for 10 timeouts, at least 10 s, is given up
+    #[arg(long)]
+    pub reconnect: bool,
+}
+
+/// A route, as it is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RouteName {
+    /// All servers hold every record; a connection goes to one server, in turn, and stays there
+    All,
+    /// All servers hold every record; the requests of a connection go to one server after the other
+    #[value(name = "roundrobin")]
+    RoundRobin,
+    /// A key lives on one server: as libmemcached does by default
+    Modulo,
+    /// A key lives on one server: libmemcached's MEMCACHED_BEHAVIOR_KETAMA (one-at-a-time, 100 points a server)
+    Ketama,
+    /// A key lives on one server: MEMCACHED_BEHAVIOR_KETAMA_WEIGHTED with equal weights (MD5, 160 points a server)
+    KetamaWeighted,
+    /// A key lives on one server: the 16,384 slots of a Redis cluster, with hash tags, spread evenly
+    Crc16,
+}
+
+/// How much load, and when it ends.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Load")]
+pub struct PaceArgs {
+    /// How long to measure; with --requests, whichever is reached first. Default: 10s, unless --requests is given
+    #[arg(short, long, value_name = "TIME", value_parser = values::time, allow_hyphen_values = true)]
+    pub time: Option<Nanos>,
+    /// How many requests to measure, over all connections. What other answers ask for comes on top: the gets before a cas,
+    /// the sets of --read-through
+    #[arg(short = 'n', long, value_name = "N", value_parser = values::count, allow_hyphen_values = true)]
+    pub requests: Option<u64>,
+    /// How long to run before the measurement begins
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = values::time, allow_hyphen_values = true)]
+    pub warmup: Nanos,
+    /// Threads
+    #[arg(short = 'T', long, value_name = "N", default_value = "1", value_parser = values::count_u32, allow_hyphen_values = true)]
+    pub threads: u32,
+    /// Connections, over all servers and threads; see --route
+    #[arg(short, long, value_name = "N", default_value = "50", value_parser = values::count_u32, allow_hyphen_values = true)]
+    pub connections: u32,
+    /// Most requests outstanding per connection: a number, or `unlimited` (only with --rate)
+    #[arg(short, long, value_name = "N", default_value = "1", value_parser = depth, allow_hyphen_values = true)]
+    pub depth: Depth,
+    /// Requests per second, over all connections: open loop. Default: closed loop, where each connection asks again as
+    /// soon as it is answered
+    #[arg(long, value_name = "RATE", value_parser = values::rate, allow_hyphen_values = true)]
+    pub rate: Option<f64>,
+    /// When requests are due in open loop; `help` names the processes.
+    #[arg(long, value_name = "ARRIVALS", value_parser = arrivals, allow_hyphen_values = true, help = arrivals_help())]
+    pub arrivals: Option<Arrivals>,
+    /// Clients come and go: each opens a connection, makes --calls-per-connection requests in closed loop and closes it.
+    /// So many come per second, as --arrivals says; --connections is how many may be there at one time
+    #[arg(long, value_name = "RATE", value_parser = values::rate, allow_hyphen_values = true)]
+    pub conn_rate: Option<f64>,
+    /// Requests of a client that comes and goes. Without --conn-rate, another comes as soon as one has gone. Default with
+    /// --conn-rate: 1
+    #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true)]
+    pub calls_per_connection: Option<u64>,
+    /// Seed of arrivals and of the choice of operations and keys. Default: chance; the report shows it
+    #[arg(long, value_name = "N", value_parser = values::count, allow_hyphen_values = true)]
+    pub seed: Option<u64>,
+    /// The least time between two lines of progress, and between two intervals of the result
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = values::time, allow_hyphen_values = true)]
+    pub interval: Nanos,
+    /// Exit with status 3 when this quantile of the response time is above the limit, such as p99:1ms; may be repeated
+    #[arg(long, value_name = "GOAL", value_parser = goals, allow_hyphen_values = true)]
+    pub goal: Vec<List<Goal>>,
+}
+
+/// How much is stored at a time.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Load")]
+pub struct LoadPaceArgs {
+    /// Threads
+    #[arg(short = 'T', long, value_name = "N", default_value = "1", value_parser = values::count_u32, allow_hyphen_values = true)]
+    pub threads: u32,
+    /// Connections, over all servers and threads; see --route
+    #[arg(short, long, value_name = "N", default_value = "50", value_parser = values::count_u32, allow_hyphen_values = true)]
+    pub connections: u32,
+    /// Most requests outstanding per connection
+    #[arg(short, long, value_name = "N", default_value = "64", value_parser = values::count_u32, allow_hyphen_values = true)]
+    pub depth: u32,
+    /// Operations that the records are for; append and prepend, incr and decr, hget and hset, and command work on records
+    /// of their own, which are stored when one of them is named here
+    #[arg(long, value_name = "OP,...", default_value = "get", value_parser = weights, allow_hyphen_values = true)]
+    pub mix: List<(Verb, f64)>,
+    /// The least time between two lines of progress, and between two intervals of the result
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = values::time, allow_hyphen_values = true)]
+    pub interval: Nanos,
+}
+
+/// What is asked.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Requests")]
+pub struct MixArgs {
+    /// Operations and their weights: get, gets, gat, gats, set, add, replace, append, prepend, cas, incr, decr, delete,
+    /// touch, version; of RESP servers also hget, hset (each hash has one field, called field), mset and command, and no
+    /// gets, gats, prepend and cas. Default: get:9,set:1, or with --command command:1
+    #[arg(long, value_name = "OP:WEIGHT,...", value_parser = weights, allow_hyphen_values = true)]
+    pub mix: Option<List<(Verb, f64)>>,
+    /// What command is in --mix (RESP): a command with places that each request fills, such as 'ZADD __key__ __number__
+    /// __value__'. __key__ is a key by --popularity, none of those that other operations use; __number__ is its record's
+    /// number, from 0; __value__ is the value that loading would store there. Quotes are those of redis-cli. The keys are
+    /// empty at first, unless --load is given, which then stores __value__ there by SET
+    #[arg(long, value_name = "COMMAND")]
+    pub command: Option<String>,
+    /// Which records are asked for: uniform, zipf:EXPONENT (0 to 3), hot:KEYS,REQUESTS (share of the records, share of
+    /// the requests) or sequential
+    #[arg(long, value_name = "POPULARITY", default_value = "uniform", value_parser = popularity, allow_hyphen_values = true)]
+    pub popularity: Popularity,
+    /// Keys of each read
+    #[arg(long, value_name = "N", default_value = "1", value_parser = values::count_u32, allow_hyphen_values = true)]
+    pub multiget: u32,
+    /// Keys of each mset (RESP)
+    #[arg(long, value_name = "N", default_value = "1", value_parser = values::count_u32, allow_hyphen_values = true)]
+    pub multiset: u32,
+    /// Let a read that finds nothing make an empty item with this expiry (flag N of meta): the client that is told to
+    /// renew it stores it, the others wait. With --protocol meta
+    #[arg(long, value_name = "TTL", value_parser = values::whole_seconds, allow_hyphen_values = true)]
+    pub vivify: Option<u32>,
+    /// Let a read of what expires in less than this time win the right to renew it (flag R of meta), and do so. With
+    /// --protocol meta, and of use with --ttl
+    #[arg(long, value_name = "TIME", value_parser = values::whole_seconds, allow_hyphen_values = true)]
+    pub recache: Option<u32>,
+    /// Let deletes only mark as stale, with this expiry or 0 for none (flags I and T of meta): one read wins the right to
+    /// renew it, and does so. With --protocol meta
+    #[arg(long, value_name = "TTL", value_parser = values::whole_seconds, allow_hyphen_values = true)]
+    pub stale: Option<u32>,
+    /// Ask with every read also for the remaining time, the size, whether it was read before, and when (flags t s h l of
+    /// meta). With --protocol meta
+    #[arg(long)]
+    pub meta_details: bool,
+    /// Store a key that was missed, at once or after a delay
+    #[arg(long, value_name = "DELAY", num_args = 0..=1, require_equals = true, default_missing_value = "0", value_parser = values::time)]
+    pub read_through: Option<Nanos>,
+    /// Ask the server not to answer writes
+    #[arg(long)]
+    pub noreply: bool,
+    /// Check the values that come back, or this share of them; without a number all. A wrong one makes the exit status 3
+    #[arg(long, value_name = "FRACTION", num_args = 0..=1, default_missing_value = "1", value_parser = values::fraction, allow_negative_numbers = true)]
+    pub verify: Option<f64>,
+    /// Store every record before the load begins; this is the default
+    #[arg(long, overrides_with = "no_load")]
+    pub load: bool,
+    /// Do not store the records first: what is there, is there
+    #[arg(long, overrides_with = "load")]
+    pub no_load: bool,
+}
+
+/// What is stored.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Records")]
+pub struct DataArgs {
+    /// Number of records, up to 2^40
+    #[arg(long, value_name = "N", default_value = "10k", value_parser = values::count, allow_hyphen_values = true)]
+    pub records: u64,
+    /// Length of a key in bytes, prefix included, up to 250; the same for a key whenever it is used
+    #[arg(long, value_name = "DIST", default_value = "30", value_parser = bytes, allow_hyphen_values = true)]
+    pub key_size: Dist,
+    /// Length of a value in bytes, up to 1GiB
+    #[arg(long, value_name = "DIST", default_value = "200", value_parser = bytes, allow_hyphen_values = true)]
+    pub value_size: Dist,
+    /// What every key begins with. Default: nothing
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub key_prefix: String,
+    /// Expiry of what is stored and touched: whole seconds or a time, 0 for none, up to 30 days
+    #[arg(long, value_name = "DIST", default_value = "0", value_parser = expiry, allow_hyphen_values = true)]
+    pub ttl: Dist,
+    /// Call a run complete although only a part of the records could be stored. One whose load stored nothing is partial all
+    /// the same, and measures nothing
+    #[arg(long)]
+    pub allow_partial_load: bool,
+    /// Seed of key sizes, value sizes and bytes: any process with the same one can check the data
+    #[arg(long, value_name = "N", default_value = "0", value_parser = values::count, allow_hyphen_values = true)]
+    pub data_seed: u64,
+}
+
+/// Threads, clocks, the kernel.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Engine")]
+pub struct EngineArgs {
+    /// Kernel interface
+    #[arg(long, value_enum, default_value = "auto")]
+    pub backend: BackendName,
+    /// How a thread waits for the next due time
+    #[arg(long, value_enum, default_value = "auto")]
+    pub wait: WaitName,
+    /// What says when a reply arrived
+    #[arg(long, value_enum, default_value = "kernel")]
+    pub clock: ClockName,
+    /// CPUs that threads are pinned to, in turn, such as 0,2-5. Default: not pinned
+    #[arg(long, value_name = "LIST", value_parser = cpus, allow_hyphen_values = true)]
+    pub cpus: Option<List<usize>>,
+}
+
+/// A kernel interface, as it is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BackendName {
+    /// The best that the kernel offers
+    Auto,
+    /// epoll
+    Epoll,
+    /// io_uring (Linux 6.1 or later); epoll, with a word of why, where it cannot be had
+    Uring,
+}
+
+/// A way to wait, as it is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum WaitName {
+    /// Sleep up to shortly before the due time, then spin; in closed loop only sleep
+    Auto,
+    /// Never sleep
+    Spin,
+    /// Only sleep
+    Block,
+}
+
+/// A clock, as it is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ClockName {
+    /// The kernel's receive stamp
+    Kernel,
+    /// The moment when the program read the reply, as other tools have it
+    User,
+}
+
+/// Options of sockets.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Sockets")]
+pub struct SocketArgs {
+    /// Addresses of this machine to connect from, in turn
+    #[arg(long, value_name = "ADDR,...", value_parser = addresses, allow_hyphen_values = true)]
+    pub source: Option<List<String>>,
+    /// Let the kernel collect small segments (Nagle's algorithm)
+    #[arg(long)]
+    pub no_nodelay: bool,
+    /// SO_LINGER in seconds; 0 makes closing send a reset
+    #[arg(long, value_name = "N", value_parser = values::count_u32, allow_hyphen_values = true)]
+    pub linger: Option<u32>,
+    /// SO_SNDBUF in bytes
+    #[arg(long, value_name = "N", value_parser = values::count_u32, allow_hyphen_values = true)]
+    pub send_buffer: Option<u32>,
+    /// SO_RCVBUF in bytes
+    #[arg(long, value_name = "N", value_parser = values::count_u32, allow_hyphen_values = true)]
+    pub recv_buffer: Option<u32>,
+}
+
+/// What is written.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Output")]
+pub struct OutputArgs {
+    /// Write the result as JSON to a file, or with - to standard output in place of the text report
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write the intervals as CSV
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Write the histograms of all intervals as an HdrHistogram log
+    #[arg(long, value_name = "FILE")]
+    pub hdr: Option<PathBuf>,
+    /// Write every single request: its times, operation, outcome, key and client
+    #[arg(long, value_name = "FILE")]
+    pub samples: Option<PathBuf>,
+    /// Form of the report on standard output. Default: text
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
+    /// No progress
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// A saved plan in place of options.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Saved plan")]
+pub struct SavedArgs {
+    /// Run a plan that `pummel explain` saved (TOML or JSON). The plan says everything: beside it only --server, which
+    /// takes the place of the plan's servers, and the options under Output are accepted
+    #[arg(long, value_name = "FILE", value_parser = plan,
+          conflicts_with_all = ["PaceArgs", "MixArgs", "DataArgs", "EngineArgs", "SocketArgs", "route", "protocol", "udp", "tls",
+              "tls_ca", "tls_cert", "tls_key", "tls_server_name", "tls_insecure", "user", "password_file", "database",
+              "timeout", "reconnect"])]
+    pub plan: Option<Box<Plan>>,
+}
+
+/// As they are typed: which port they lack is known when the protocol is.
+fn servers(text: &str) -> Result<List<String>, ValueError> {
+    values::servers(text).map(|_| List(vec![text.to_string()]))
+}
+
+fn weights(text: &str) -> Result<List<(Verb, f64)>, ValueError> {
+    values::weights(text).map(List)
+}
+
+fn goals(text: &str) -> Result<List<Goal>, ValueError> {
+    values::goals(text).map(List)
+}
+
+fn cpus(text: &str) -> Result<List<usize>, ValueError> {
+    values::cpus(text).map(List)
+}
+
+fn addresses(text: &str) -> Result<List<String>, ValueError> {
+    values::addresses(text).map(List)
+}
+
+fn depth(text: &str) -> Result<Depth, ValueError> {
+    if text == "unlimited" {
+        return Ok(Depth::Unlimited);
+    }
+    values::count_u32(text).map(Depth::Limit).map_err(|error| ValueError(format!("{error}, or unlimited")))
+}
+
+fn arrivals(text: &str) -> Result<Arrivals, ValueError> {
+    let shape = || values::dist(text, Measure::Seconds).map(Arrivals::Shape);
+    Arrivals::from_name(text)
+        .map_or_else(shape, Ok)
+        .map_err(|error| ValueError(format!("{} or a distribution: {error}", Arrivals::names())))
+}
+
+fn arrivals_help() -> String {
+    format!(
+        "When requests are due in open loop: {}, or a DIST of the gaps, scaled to the rate. Default: poisson",
+        Arrivals::names()
+    )
+}
+
+/// The parser of `--protocol`, which knows the protocols of a Plan.
+fn protocols() -> impl TypedValueParser<Value = Protocol> {
+    let values = Protocol::ALL.map(|protocol| PossibleValue::new(protocol.name()).help(protocol.row().about));
+    PossibleValuesParser::new(values)
+        .map(|name| Protocol::from_name(&name).expect("the parser accepts names of protocols only"))
+}
+
+fn popularity(text: &str) -> Result<Popularity, ValueError> {
+    text.parse().map_err(|error: pummel_logic::plan::PopularityError| {
+        ValueError(format!("{} is accepted", error.accepted))
+    })
+}
+
+fn bytes(text: &str) -> Result<Dist, ValueError> {
+    values::dist(text, Measure::Bytes)
+}
+
+fn expiry(text: &str) -> Result<Dist, ValueError> {
+    values::dist(text, Measure::Seconds)
+}
+
+fn plan(path: &str) -> Result<Box<Plan>, ValueError> {
+    saved::open(path).map(Box::new)
+}

@@ -1,0 +1,90 @@
+//! Plans as files: TOML for people, JSON for programs.
+
+use std::fs;
+use std::path::Path;
+
+use pummel_logic::plan::{Plan, SCHEMA};
+use serde::Deserialize;
+
+use crate::job::Format;
+use crate::values::ValueError;
+
+/// The one thing that plans of all versions have in common.
+#[derive(Deserialize)]
+struct Head {
+    schema: u32,
+}
+
+/// The plan in a file: JSON when its name ends in `.json` or its first character is `{`, else TOML.
+///
+/// # Errors
+/// Returns [`ValueError`] when the file cannot be read, has another schema, or holds no plan.
+pub fn open(path: &str) -> Result<Plan, ValueError> {
+    let wrong = |why: String| ValueError(format!("a plan saved by `pummel explain` is accepted; {why}"));
+    let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let form = match form_of(path) {
+        Some(form) => form,
+        None if text.trim_start().starts_with('{') => Form::Json,
+        None => Form::Toml,
+    };
+    parse(&text, form).map_err(wrong)
+}
+
+/// Writes a plan to a file: as JSON when its name ends in `.json`, else as TOML.
+///
+/// # Errors
+/// Returns the error of writing the file.
+pub fn save(plan: &Plan, path: &Path) -> std::io::Result<()> {
+    let form = path.to_str().and_then(form_of).unwrap_or(Form::Toml);
+    fs::write(path, write(plan, form))
+}
+
+/// A plan as text, as `explain` prints it: TOML for people, JSON where that is asked for.
+pub fn print(plan: &Plan, format: Format) -> String {
+    match format {
+        Format::Text => write(plan, Form::Toml),
+        Format::Json => write(plan, Form::Json),
+    }
+}
+
+/// How a plan is written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Toml,
+    Json,
+}
+
+fn form_of(path: &str) -> Option<Form> {
+    if path.ends_with(".json") {
+        return Some(Form::Json);
+    }
+    path.ends_with(".toml").then_some(Form::Toml)
+}
+
+fn parse(text: &str, form: Form) -> Result<Plan, String> {
+    let Head { schema } = parse_as(text, form)?;
+    if schema != SCHEMA {
+        return Err(format!(
+            "this one has schema {schema}, and this version of pummel reads schema {SCHEMA}"
+        ));
+    }
+    parse_as(text, form)
+}
+
+fn parse_as<T: for<'de> Deserialize<'de>>(text: &str, form: Form) -> Result<T, String> {
+    match form {
+        Form::Toml => toml::from_str(text).map_err(|error| error.to_string().trim_end().to_string()),
+        Form::Json => serde_json::from_str(text).map_err(|error| error.to_string()),
+    }
+}
+
+fn write(plan: &Plan, form: Form) -> String {
+    match form {
+        Form::Toml => toml::to_string(plan).expect("every checked plan can be written as TOML"),
+        Form::Json => {
+            let mut text = serde_json::to_string_pretty(plan).expect("every plan can be written as JSON");
+            text.push('\n');
+            text
+        }
+    }
+}
