@@ -129,11 +129,11 @@ impl PendingHandshake {
     /// Handles bytes of the server's reply. Returns whether the server has agreed to the whole handshake.
     ///
     /// # Errors
-    /// Returns the server's words, or what is wrong with its answer, when the server refuses the handshake or says
-    /// more than was asked.
+    /// Returns the server's words, or what is wrong with its answer, when the server refuses the handshake, says more
+    /// than was asked, or agrees before all of it was sent.
     pub fn handle_received(&mut self, mut bytes: &[u8]) -> Result<HandshakeProgress, String> {
         match self.reader.handle_received(&mut bytes) {
-            Ok(HandshakeProgress::Done) if !bytes.is_empty() => {
+            Ok(HandshakeProgress::Done) if !bytes.is_empty() || !self.rest().is_empty() => {
                 Err("the server said more than was asked".to_owned())
             }
             Ok(heard) => Ok(heard),

@@ -191,19 +191,19 @@ fn a_case_gives_the_same_run_again() {
 }
 
 #[test]
-fn runs_that_once_did_not_end_end() {
-    use Feature::*;
+fn runs_that_once_broke_an_invariant_break_none() {
     let cases = [
-        ((Reconnect, Reconnect), Misbehaviour::Refused, 26),
-        ((Reconnect, Reconnect), Misbehaviour::Refused, 65),
-        ((Reconnect, Phases), Misbehaviour::Refused, 26),
-        ((Reconnect, ReadThrough), Misbehaviour::Refused, 65),
-        ((Servers, Reconnect), Misbehaviour::Refused, 30),
-        ((Handshake, Reconnect), Misbehaviour::Closed, 36),
-        ((Tls, Reconnect), Misbehaviour::Closed, 68),
-        ((Tls, Reconnect), Misbehaviour::Closed, 83),
-        ((Churn, Churn), Misbehaviour::Silence, 74),
-        ((Handshake, Windows), Misbehaviour::Closed, 76),
+        ((Feature::Reconnect, Feature::Reconnect), Misbehaviour::Refused, 26),
+        ((Feature::Reconnect, Feature::Reconnect), Misbehaviour::Refused, 65),
+        ((Feature::Reconnect, Feature::Phases), Misbehaviour::Refused, 26),
+        ((Feature::Reconnect, Feature::ReadThrough), Misbehaviour::Refused, 65),
+        ((Feature::Servers, Feature::Reconnect), Misbehaviour::Refused, 30),
+        ((Feature::Handshake, Feature::Reconnect), Misbehaviour::Closed, 36),
+        ((Feature::Tls, Feature::Reconnect), Misbehaviour::Closed, 68),
+        ((Feature::Tls, Feature::Reconnect), Misbehaviour::Closed, 83),
+        ((Feature::Churn, Feature::Churn), Misbehaviour::Silence, 74),
+        ((Feature::Handshake, Feature::Windows), Misbehaviour::Closed, 76),
+        ((Feature::Handshake, Feature::Phases), Misbehaviour::Extra, 808),
     ];
     for (pair, fault, seed) in cases {
         let mut tally = Tally::default();
