@@ -3,15 +3,16 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
 
+use pummel_engine::clock;
 use pummel_engine::run::{Gate, Inputs, Run, RunError, Wants, Watch};
 use pummel_engine::worker::messages::Row;
 use pummel_logic::measure::completion::Loaded;
 use pummel_logic::measure::interval::Interval;
-use pummel_logic::measure::measurement::Measurement;
+use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::measure::parcel::Parcel;
 use pummel_logic::plan::Phase;
 use pummel_logic::plan::share::ProcessShare;
@@ -78,7 +79,13 @@ pub enum Said {
     /// Something is not as it was asked for.
     Notice(String),
     /// The run is over.
-    End(Box<Measurement>),
+    End {
+        /// What was measured.
+        measurement: Box<Measurement>,
+        /// The end that the member's own process put to the run; `None` where the run went on until it was over, or until
+        /// the controller stopped it.
+        cut_short: Option<CutShort>,
+    },
     /// It did not begin.
     Failed(String),
     /// Nothing is heard from it any more.
@@ -90,11 +97,21 @@ pub enum Said {
     },
 }
 
+/// The end that a process puts to its part of a run before the controller does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CutShort {
+    /// Why, as a sentence whose subject is the process.
+    pub why: String,
+    /// When, on the monotonic clock of the process.
+    pub at: Nanos,
+}
+
 /// How a member is told what to do.
 #[derive(Clone, Debug)]
 pub struct Reins {
     go: Sender<Nanos>,
     stop: Arc<AtomicBool>,
+    cut_short: Arc<OnceLock<CutShort>>,
 }
 
 impl Reins {
@@ -104,28 +121,42 @@ impl Reins {
         let _ = self.go.send(at);
     }
 
-    /// The run ends now.
+    /// The run ends now, because the controller says so.
     pub fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.stop.store(true, Ordering::Release);
+    }
+
+    /// The run ends now, although the controller did not say so. The first reason counts, and none that comes after the
+    /// controller's word.
+    pub fn cut_short(&self, why: impl Into<String>) {
+        if !self.stop.load(Ordering::Acquire) {
+            self.cut_short.get_or_init(|| CutShort { why: why.into(), at: clock::now() });
+        }
+        self.stop();
     }
 }
 
 /// Begins a task. `say` gets everything that the member says, on its thread, and returns whether anybody listens; the
-/// last word is [`Said::End`] or [`Said::Failed`].
+/// last word is [`Said::End`], [`Said::Refused`] or [`Said::Failed`].
 ///
 /// # Errors
 /// When the system gives no thread.
 pub fn begin(task: Task, say: impl Fn(Said) -> bool + Send + Sync + 'static) -> io::Result<Reins> {
     let (go, told) = channel();
     let stop = Arc::new(AtomicBool::new(false));
-    let reins = Reins { go, stop: Arc::clone(&stop) };
+    let cut_short = Arc::new(OnceLock::new());
+    let reins = Reins { go, stop: Arc::clone(&stop), cut_short: Arc::clone(&cut_short) };
     thread::Builder::new().name("member".to_owned()).spawn(move || {
         let waiting = Waiting { say: &say, told: Mutex::new(told), stop: &stop, phase: AtomicU32::new(0) };
         let mut watch = Speaker { task: &task, say: &say, stop: &stop, began: None };
         let run = Run::new(&task.plan).with_inputs(&task.supplies).with_process_share(&task.part, &waiting);
-        let result = run.start(&mut watch, &|| stop.load(Ordering::Relaxed));
+        let result = run.start(&mut watch, &|| stop.load(Ordering::Acquire));
         say(match result {
-            Ok(measurement) => Said::End(Box::new(measurement)),
+            Ok(measurement) => {
+                let is_cut = measurement.status == Status::Interrupted;
+                let cut_short = cut_short.get().filter(|_| is_cut).cloned();
+                Said::End { measurement: Box::new(measurement), cut_short }
+            }
             Err(error @ RunError::Plan(_)) => Said::Refused { why: error.to_string(), usage: true },
             Err(error) => Said::Failed(error.to_string()),
         });

@@ -16,7 +16,7 @@ use pummel_logic::measure::measurement::Keep;
 use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::{Plan, Wait, Work};
 use tokio::net::TcpListener;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{interval, sleep, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt};
@@ -26,7 +26,7 @@ use tonic::{Request, Response, Status, Streaming};
 use crate::agent::listener;
 use crate::agent::listener::{Caller, Token, refused};
 use crate::agent::member;
-use crate::agent::member::{Reins, Said, Task};
+use crate::agent::member::{CutShort, Reins, Said, Task};
 use crate::agent::policy::Network;
 use crate::agent::proto::v1::agent_server::{Agent, AgentServer};
 use crate::agent::proto::v1::command::What as Told;
@@ -127,18 +127,22 @@ pub fn serve(post: Post, interrupts: &'static AtomicU32) -> io::Result<()> {
             .add_service(agent);
         print(format!("listening on {address}\n").as_bytes())?;
         let wires = ReceiverStream::new(wires).map(Ok::<_, io::Error>);
-        let serving = server.serve_with_incoming(wires);
+        let (leave, left) = oneshot::channel::<()>();
+        let serving = server.serve_with_incoming_shutdown(wires, async { drop(left.await) });
         tokio::select! {
             served = serving => served.map_err(io::Error::other),
-            () = interrupted(interrupts) => {
+            () = async {
+                interrupted(interrupts).await;
                 // A job that is under way comes to its end, so that its connections are closed in order.
                 let job = lock(&desk).as_ref().map(|holder| holder.reins.clone());
                 if let Some(Some(reins)) = job {
-                    reins.stop();
+                    reins.cut_short("its process was told to end");
                 }
                 let _ = timeout(PATIENCE, free(&desk)).await;
-                Ok(())
-            }
+                // The controller hears of it before the agent is gone.
+                drop(leave);
+                sleep(PATIENCE).await;
+            } => Ok(()),
         }
     })
 }
@@ -360,6 +364,10 @@ impl Visit {
                     Ok(Some(Err(_)) | None) => break,
                     Err(_) => {
                         say(format_args!("the controller at {} says nothing any more", self.address));
+                        if let Some(reins) = &reins {
+                            let silent = heard.elapsed().as_secs_f64();
+                            reins.cut_short(format!("it heard nothing from its controller for {silent:.1} s"));
+                        }
                         break;
                     }
                 },
@@ -392,7 +400,7 @@ impl Visit {
     fn begin(&self, task: Task, over: Arc<watch::Sender<bool>>) -> io::Result<Reins> {
         let (events, desk, number) = (self.events.clone(), Arc::clone(&self.desk), self.number);
         member::begin(task, move |said| {
-            let is_last = matches!(said, Said::End(_) | Said::Failed(_) | Said::Refused { .. });
+            let is_last = matches!(said, Said::End { .. } | Said::Failed(_) | Said::Refused { .. });
             if is_last {
                 // Before its last word, so that whoever has heard that may come back at once.
                 release(&desk, number);
@@ -423,12 +431,13 @@ fn word_of(said: Said) -> Word {
         Said::Rows(rows) => Word::Rows(pack_rows(&rows)),
         Said::Progress { phase, ended, of } => Word::Progress(v1::Progress { phase, ended, of }),
         Said::Notice(words) => Word::Notice(v1::Notice { words }),
-        Said::End(measurement) => Word::End(v1::End {
+        Said::End { measurement, cut_short } => Word::End(v1::End {
             measurement: json(serde_json::to_vec(&measurement)).into(),
             failure: String::new(),
+            cut_short: cut_short.map(|CutShort { why, at }| v1::CutShort { why, at_ns: at }),
         }),
         Said::Failed(failure) | Said::Lost { why: failure, .. } => {
-            Word::End(v1::End { measurement: Vec::new().into(), failure })
+            Word::End(v1::End { measurement: Vec::new().into(), failure, cut_short: None })
         }
     }
 }

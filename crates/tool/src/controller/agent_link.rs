@@ -10,7 +10,7 @@ use pummel_logic::measure::measurement::Measurement;
 use pummel_logic::measure::parcel::Parcel;
 use pummel_logic::time::Nanos;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
-use tokio::time::{interval, sleep, timeout};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
@@ -19,7 +19,7 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity
 use tonic::{Code, Request, Status};
 
 use crate::agent::listener::Token;
-use crate::agent::member::Said;
+use crate::agent::member::{CutShort, Said};
 use crate::agent::proto::v1::agent_client::AgentClient;
 use crate::agent::proto::v1::command::What as Told;
 use crate::agent::proto::v1::event::What as Word;
@@ -28,8 +28,12 @@ use crate::controller::clock_offset::{Exchange, Fit};
 use crate::job::fleet::{Fleet, FleetTls, Place, with_port};
 use crate::launch::Placed;
 
-/// Who says nothing for so long is lost; a loss is known within 3 s.
+/// An agent that says nothing for so long is lost; a loss is known within 3 s.
 const PATIENCE: Duration = Duration::from_millis(2_500);
+
+/// The silence of an agent in beats of the controller: a controller that stands still beats no more often than once when
+/// it wakes, and does not take its own silence for that of an agent.
+const SILENT_BEATS_MAX: u32 = (PATIENCE.as_millis() / BEAT.as_millis()) as u32;
 
 /// One attempt to connect may take so long, and one answer.
 const ATTEMPT: Duration = Duration::from_secs(2);
@@ -355,23 +359,25 @@ impl Link {
             Err(_) => return lost("it does not answer".to_owned(), PATIENCE),
         };
         let mut beat = interval(BEAT);
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut ticks = interval(CLOCK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut heard = Instant::now();
+        let mut silent_beats = 0;
         loop {
             tokio::select! {
-                event = timeout(PATIENCE.saturating_sub(heard.elapsed()), events.message()) => {
+                event = events.message() => {
                     let said = match event {
-                        Ok(Ok(Some(event))) => event.what.map_or(Ok(None), said_of),
-                        Ok(Ok(None)) => Err("it ended the run without a word".to_owned()),
-                        Ok(Err(status)) => Err(words_of(&status)),
-                        Err(_) => Err(format!("nothing was heard from it for {:.1} s", PATIENCE.as_secs_f64())),
+                        Ok(Some(event)) => event.what.map_or(Ok(None), said_of),
+                        Ok(None) => Err("it ended the run without a word".to_owned()),
+                        Err(status) => Err(words_of(&status)),
                     };
                     let silent = heard.elapsed();
-                    heard = Instant::now();
+                    (heard, silent_beats) = (Instant::now(), 0);
                     match said {
                         Ok(None) => {}
                         Ok(Some(said)) => {
-                            let is_last = matches!(said, Said::End(_) | Said::Failed(_) | Said::Refused { .. });
+                            let is_last = matches!(said, Said::End { .. } | Said::Failed(_) | Said::Refused { .. });
                             say(said);
                             if is_last {
                                 return;
@@ -386,7 +392,15 @@ impl Link {
                     // The controller has given it up.
                     None => return,
                 },
-                _ = beat.tick() => { let _ = commands.try_send(command(Told::Beat(v1::Beat {}))); }
+                _ = beat.tick() => {
+                    let _ = commands.try_send(command(Told::Beat(v1::Beat {})));
+                    silent_beats += 1;
+                    if silent_beats >= SILENT_BEATS_MAX {
+                        let silent = heard.elapsed();
+                        let why = format!("nothing was heard from it for {:.1} s", silent.as_secs_f64());
+                        return lost(why, silent);
+                    }
+                }
                 _ = ticks.tick() => { tokio::spawn(keep_time(self.client.clone(), Arc::clone(&self.fit))); }
             }
         }
@@ -424,7 +438,9 @@ fn said_of(word: Word) -> Result<Option<Said>, String> {
         Word::End(end) if end.measurement.is_empty() => Said::Failed(end.failure),
         Word::End(end) => {
             let measurement = serde_json::from_slice::<Measurement>(&end.measurement);
-            Said::End(Box::new(measurement.map_err(|error| foreign(&error.to_string()))?))
+            let measurement = Box::new(measurement.map_err(|error| foreign(&error.to_string()))?);
+            let cut_short = end.cut_short.map(|cut| CutShort { why: cut.why, at: cut.at_ns });
+            Said::End { measurement, cut_short }
         }
     }))
 }

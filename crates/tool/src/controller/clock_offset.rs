@@ -62,6 +62,11 @@ impl Fit {
     pub fn theirs(&self, at: Nanos) -> Nanos {
         at.wrapping_add(self.monotonic_ns as u64)
     }
+
+    /// Our time at the agent's time `at`.
+    pub fn ours(&self, at: Nanos) -> Nanos {
+        at.wrapping_sub(self.monotonic_ns as u64)
+    }
 }
 
 #[cfg(test)]
@@ -85,6 +90,7 @@ mod tests {
             let fit = exchange(1_000, 40, ahead).fit();
             assert_eq!((fit.monotonic_ns, fit.wall_ns, fit.error_ns), (ahead, 77, 20));
             assert_eq!(fit.theirs(2_000), 2_000u64.wrapping_add(ahead as u64));
+            assert_eq!(fit.ours(fit.theirs(2_000)), 2_000);
         }
     }
 

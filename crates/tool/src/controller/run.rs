@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use pummel_engine::clock;
 use pummel_engine::run::{Inputs, Watch};
 use pummel_logic::measure::agents::{Agents, Lost, Member};
-use pummel_logic::measure::completion::{Loaded, load_shortfall};
+use pummel_logic::measure::completion::{Loaded, load_shortfall, records_of_share, share_shortfall};
 use pummel_logic::measure::interval::{Interval, take_whole};
+use pummel_logic::measure::load::LoadResult;
 use pummel_logic::measure::measurement::{Keep, Measurement, Status, intervals_merged_notice};
 use pummel_logic::measure::parcel::Parcel;
 use pummel_logic::measure::recorder::{Counts, OpRecord, Span};
@@ -26,7 +27,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::agent::member;
-use crate::agent::member::{Reins, Said, Task};
+use crate::agent::member::{CutShort, Reins, Said, Task};
 use crate::agent::proto::v1::command::What as Told;
 use crate::agent::proto::{PROTOCOL, VERSION, v1};
 use crate::controller::agent_link::{Credentials, Link, greet_all};
@@ -52,6 +53,12 @@ const LEAD_PER_MEMBER_NS: Nanos = 5 * MILLISECOND;
 
 /// And for networks so many times as long as an answer takes.
 const LEAD_ROUNDS: Nanos = 4;
+
+/// The controller has stood still when it did not look at its agents for so long.
+const STANDSTILL_NS: Nanos = 1_000 * MILLISECOND;
+
+/// Most reasons that the reason of a run names one by one.
+const REASONS_MAX: usize = 8;
 
 /// What the controller itself is called among the members.
 const OWN_NAME: &str = "controller";
@@ -375,6 +382,8 @@ struct Seat {
     lost: Option<Lost>,
     /// What it measured, once it is over for it: counts, and times by span.
     figures: Option<(Counts, [Figures; Span::COUNT])>,
+    /// Why its part of the run is not complete, as sentences that name it.
+    shortfalls: Vec<String>,
     outcome: Option<Outcome>,
 }
 
@@ -382,8 +391,8 @@ struct Seat {
 enum Outcome {
     Ended,
     /// It could not begin.
-    Failed(String),
-    Lost(Lost),
+    Failed,
+    Lost,
 }
 
 impl Seat {
@@ -404,8 +413,14 @@ impl Seat {
             heard_at: clock::now(),
             lost: None,
             figures: None,
+            shortfalls: Vec::new(),
             outcome: None,
         }
+    }
+
+    /// Our time at its time `at`.
+    fn ours(&self, at: Nanos) -> Nanos {
+        self.link.as_ref().map_or(at, |link| link.fit().ours(at))
     }
 
     /// Its time at our time `at`.
@@ -457,8 +472,10 @@ struct Voyage<'a> {
     /// When all have to be through with what they do; absent where nobody can know.
     due: Option<Nanos>,
     farewell_ns: Nanos,
-    /// Why, where it was not the user.
-    because: Option<String>,
+    /// When each phase began, with its number in the plan.
+    begun: Vec<(usize, Nanos)>,
+    /// The longest time in which the controller stood still, and when that began.
+    standstill: Option<(Nanos, Nanos)>,
 }
 
 impl<'a> Voyage<'a> {
@@ -483,7 +500,8 @@ impl<'a> Voyage<'a> {
             stopped: false,
             due: None,
             farewell_ns: FAREWELL_NS,
-            because: None,
+            begun: Vec::new(),
+            standstill: None,
         }
     }
 
@@ -497,7 +515,11 @@ impl<'a> Voyage<'a> {
         for seat in &mut self.seats {
             seat.helm.connect();
         }
+        let mut looked_at = clock::now();
         while self.seats.iter().any(Seat::is_here) {
+            let now = clock::now();
+            self.note_standstill(looked_at, now);
+            looked_at = now;
             match heard.recv_timeout(LOOK) {
                 Ok((number, said)) => self.hear(number, said),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -513,6 +535,38 @@ impl<'a> Voyage<'a> {
             }
         }
         Ok(self.finish())
+    }
+
+    /// Notes that the controller looked at its agents at `before`, and not again before `now`.
+    fn note_standstill(&mut self, before: Nanos, now: Nanos) {
+        let length_ns = now.saturating_sub(before);
+        if length_ns < STANDSTILL_NS {
+            return;
+        }
+        let words = self.standstill_words(length_ns, before);
+        self.watch.notice(&words);
+        if self.standstill.is_none_or(|(longest_ns, _)| longest_ns < length_ns) {
+            self.standstill = Some((length_ns, before));
+        }
+    }
+
+    fn standstill_words(&self, length_ns: Nanos, at: Nanos) -> String {
+        format!("the controller stood still for {:.1} s, {}", seconds(length_ns), self.moment(at))
+    }
+
+    /// When something happened at `at` of our clock, as the end of a sentence.
+    fn moment(&self, at: Nanos) -> String {
+        let Some(&(number, began)) = self.begun.iter().rev().find(|(_, began)| *began <= at) else {
+            return "before the first phase".to_owned();
+        };
+        let phase = &self.plan.phases[number];
+        let since = seconds(at - began);
+        match &phase.work {
+            Work::Load(_) => format!("{since:.1} s after the beginning of the load"),
+            _ if phase.recorded => format!("{since:.1} s into the measurement"),
+            Work::Mix(_) => format!("{since:.1} s after the beginning of the warm-up"),
+            _ => format!("{since:.1} s after the beginning of phase '{}'", phase.name),
+        }
     }
 
     /// Waits until all have accepted their orders.
@@ -618,16 +672,15 @@ impl<'a> Voyage<'a> {
                 let words = format!("{}: {words}", seat.title());
                 self.watch.notice(&words);
             }
-            Said::End(measurement) if is_of(&measurement, self.plan) => {
-                let broken = is_broken(&measurement, self.plan);
-                self.fold(number, *measurement);
-                self.end(number, Outcome::Ended);
-                if broken && !self.stopped {
-                    self.stop();
-                }
+            Said::End { measurement, cut_short } if is_of(&measurement, self.plan) => {
+                self.take_end(number, *measurement, cut_short);
             }
-            Said::End(_) => self.lose(number, "what it measured cannot be read".to_owned()),
-            Said::Failed(why) | Said::Refused { why, .. } => self.end(number, Outcome::Failed(why)),
+            Said::End { .. } => self.lose(number, "what it measured cannot be read".to_owned()),
+            Said::Failed(why) | Said::Refused { why, .. } => {
+                let seat = &mut self.seats[number];
+                seat.shortfalls.push(format!("{}: {why}", seat.title()));
+                self.end(number, Outcome::Failed);
+            }
             Said::Lost { why, silent_ns } => {
                 seat.heard_at = seat.heard_at.saturating_sub(silent_ns);
                 self.lose(number, why);
@@ -663,6 +716,7 @@ impl<'a> Voyage<'a> {
             self.live.started_unix_ns = self.started_unix_ns;
         }
         self.due = what.stop.time_ns.map(|time| at.saturating_add(time).saturating_add(self.farewell_ns));
+        self.begun.push((phase as usize, at));
         self.watch.begin(what, at);
         self.phase += 1;
     }
@@ -696,10 +750,7 @@ impl<'a> Voyage<'a> {
         let seat = &mut self.seats[number];
         measurement.intervals.clear();
         measurement.intervals_merged = 0;
-        let reason = measurement.reason.take();
-        if let (Status::Partial, Some(reason), None) = (measurement.status, reason, &self.because) {
-            self.because = Some(format!("{}: {reason}", seat.title()));
-        }
+        measurement.reason = None;
         measurement.status = Status::Complete;
         let mut op = OpRecord::default();
         measurement.groups.iter().for_each(|group| op.merge(&group.ops.all()));
@@ -708,12 +759,35 @@ impl<'a> Voyage<'a> {
         self.all.merge(&measurement);
     }
 
-    fn end(&mut self, number: usize, outcome: Outcome) {
+    /// Takes in the end of a member's part: what it measured, and what is missing from it.
+    fn take_end(&mut self, number: usize, measurement: Measurement, cut_short: Option<CutShort>) {
+        let broken = is_broken(&measurement, self.plan);
         let seat = &mut self.seats[number];
-        if let (Outcome::Failed(why), None) = (&outcome, &self.because) {
-            self.because = Some(format!("{}: {why}", seat.title()));
+        if let Some(CutShort { why, at }) = cut_short {
+            let at = seat.ours(at);
+            self.fold(number, measurement);
+            return self.leave(number, at, "left", why);
         }
-        seat.outcome = Some(outcome);
+        let shortfall = match (measurement.status, &measurement.reason) {
+            (Status::Partial, Some(reason)) => Some(format!("{}: {reason}", seat.title())),
+            // It ended when it was told to.
+            (Status::Interrupted, _) if self.stopped => None,
+            (status, _) => {
+                let undone = share_shortfall(self.plan, &seat.part, &measurement);
+                let early = || (status != Status::Complete).then(|| "ended before it was told to".to_owned());
+                undone.or_else(early).map(|undone| format!("{} {undone}", seat.title()))
+            }
+        };
+        seat.shortfalls.extend(shortfall);
+        self.fold(number, measurement);
+        self.end(number, Outcome::Ended);
+        if broken && !self.stopped {
+            self.stop();
+        }
+    }
+
+    fn end(&mut self, number: usize, outcome: Outcome) {
+        self.seats[number].outcome = Some(outcome);
         // Before the last phase was over for all, it came to an end that was not wanted.
         let is_over = self.phase as usize >= self.plan.phases.len();
         if !self.stopped && !is_over {
@@ -724,24 +798,29 @@ impl<'a> Voyage<'a> {
     }
 
     fn lose(&mut self, number: usize, why: String) {
+        // Its line ends with its helm, so that an agent that only slept finds itself given up.
         let seat = &mut self.seats[number];
-        let at_ns = self.measured_at.and_then(|began| seat.heard_at.checked_sub(began));
-        let words = format!("{} was lost {}: {why}", seat.title(), moment(at_ns));
+        seat.helm = Helm::Agent(unbounded_channel().0);
+        seat.outcome = Some(Outcome::Lost);
+        let at = seat.heard_at;
+        self.leave(number, at, "was lost", why);
+    }
+
+    /// A member is not there any more, since `at` on our clock; the run goes on without it, or stops.
+    fn leave(&mut self, number: usize, at: Nanos, how: &str, why: String) {
+        let words = format!("{} {how} {}: {why}", self.seats[number].title(), self.moment(at));
+        let at_ns = self.measured_at.and_then(|began| at.checked_sub(began));
         let goes_on = !self.stop_on_loss && !self.stopped;
         self.watch.notice(&format!("{words}{}", if goes_on { "; the run goes on without it" } else { "" }));
-        self.end_lost(number, Lost { at_ns, why });
+        let seat = &mut self.seats[number];
+        seat.shortfalls.push(words);
+        seat.lost = Some(Lost { at_ns, why });
+        seat.outcome.get_or_insert(Outcome::Ended);
         if self.stop_on_loss && !self.stopped {
             self.stop();
         }
         self.add_slices();
         self.begin_when_ready();
-    }
-
-    fn end_lost(&mut self, number: usize, lost: Lost) {
-        // Its line ends with its helm, so that an agent that only slept finds itself given up.
-        let seat = &mut self.seats[number];
-        seat.helm = Helm::Agent(unbounded_channel().0);
-        seat.outcome = Some(Outcome::Lost(lost));
     }
 
     /// Loses those who say that they are there and do not come to an end: nobody waits for them for ever.
@@ -766,21 +845,23 @@ impl<'a> Voyage<'a> {
     /// One measurement of all.
     fn finish(mut self) -> Measurement {
         self.add_slices();
-        let mut reasons = Vec::new();
+        // Of those that were lost, it is not known what they stored.
+        let load = self.all.load.as_ref();
+        let unstored = load.and_then(|load| load_shortfall(load, self.plan.allow_partial_load, None));
         for number in 0..self.seats.len() {
             let seat = &mut self.seats[number];
-            let mut rest = match seat.outcome.take() {
+            let mut rest = match seat.outcome {
                 Some(Outcome::Ended) => continue,
-                Some(Outcome::Failed(_)) | None => empty(self.plan),
-                Some(Outcome::Lost(lost)) => {
-                    reasons.push(format!("{} was lost {}: {}", seat.title(), moment(lost.at_ns), lost.why));
-                    seat.lost = Some(lost);
-                    kept_of(seat, self.plan)
-                }
+                Some(Outcome::Failed) | None => empty(self.plan),
+                Some(Outcome::Lost) => kept_of(seat, self.plan),
             };
             rest.connections.asked = seat.part.clients() * self.plan.lanes() as u64;
+            let records = records_of_share(self.plan, &seat.part);
+            rest.load = (records > 0).then(|| LoadResult { records, ..LoadResult::default() });
             self.fold(number, rest);
         }
+        let mut reasons = self.reasons();
+        reasons.extend(unstored);
         let members = self.members();
         let starts: Vec<Nanos> = self.seats.iter().filter_map(|seat| seat.late_ns).collect();
         let mut all = self.all;
@@ -790,12 +871,6 @@ impl<'a> Voyage<'a> {
         all.agents = Some(Agents { start_spread_ns: Agents::spread(starts), members });
         let nothing = all.groups.iter().all(|group| group.ops.all().counts.completed == 0);
         let recorded = self.plan.phases.iter().any(|phase| phase.recorded);
-        if self.stop_on_loss && !reasons.is_empty() {
-            reasons.push("the run was stopped (--on-agent-loss stop)".to_owned());
-        }
-        let unstored =
-            all.load.as_ref().and_then(|load| load_shortfall(load, self.plan.allow_partial_load, None));
-        reasons.extend(self.because.or(unstored));
         if self.interrupted {
             all.mark(Status::Interrupted, "interrupted");
         } else if !reasons.is_empty() {
@@ -804,6 +879,22 @@ impl<'a> Voyage<'a> {
             all.mark(Status::Partial, "nothing completed");
         }
         all
+    }
+
+    /// Why the run is not complete, as far as its members decide that.
+    fn reasons(&self) -> Vec<String> {
+        let all: Vec<&String> = self.seats.iter().flat_map(|seat| &seat.shortfalls).collect();
+        let mut reasons: Vec<String> = all.iter().take(REASONS_MAX).map(|&reason| reason.clone()).collect();
+        if all.len() > REASONS_MAX {
+            reasons.push(format!("and {} reasons more", all.len() - REASONS_MAX));
+        }
+        if self.stop_on_loss && self.seats.iter().any(|seat| seat.lost.is_some()) {
+            reasons.push("the run was stopped (--on-agent-loss stop)".to_owned());
+        }
+        if let (Some((length_ns, at)), false) = (self.standstill, reasons.is_empty()) {
+            reasons.push(self.standstill_words(length_ns, at));
+        }
+        reasons
     }
 
     /// The members, with what is known of them.
@@ -841,13 +932,6 @@ fn kept_of(seat: &mut Seat, plan: &Plan) -> Measurement {
     kept
 }
 
-fn moment(at_ns: Option<Nanos>) -> String {
-    match at_ns {
-        Some(at_ns) => format!("{:.1} s into the measurement", seconds(at_ns)),
-        None => "before the measurement".to_owned(),
-    }
-}
-
 fn empty(plan: &Plan) -> Measurement {
     let names = plan.groups.iter().map(|group| group.name.clone());
     Measurement::new(names, plan.engine.clock, plan.timeout_ns)
@@ -875,7 +959,8 @@ fn is_of(measurement: &Measurement, plan: &Plan) -> bool {
 mod tests {
     use std::cell::Cell;
 
-    use pummel_logic::plan::Phase;
+    use pummel_logic::plan::{Phase, Stop};
+    use pummel_logic::time::SECOND;
 
     use super::*;
     use crate::report::example::Run;
@@ -889,17 +974,26 @@ mod tests {
         }
     }
 
-    /// A run of two members who are through with their orders and say nothing more, with the words that they get. `stops`:
-    /// it is to stop as soon as they were let go.
-    fn becalmed(stops: bool, time_ns: Nanos) -> (Measurement, Vec<Vec<Told>>) {
+    /// A plan of one phase, which is measured for `time_ns`.
+    fn plan(time_ns: Nanos) -> Plan {
         let mut plan = Run::new(Keep::Figures).plan;
         let phase = plan.phases.pop().expect("it has phases");
         plan.phases = vec![phase];
-        plan.phases[0].stop.time_ns = Some(time_ns);
+        plan.phases[0].stop = Stop { time_ns: Some(time_ns), requests: None };
+        plan
+    }
+
+    /// A run of two members that are ready and then say these words, with the commands that they get. `stops`: it is to
+    /// stop as soon as the phase has begun.
+    fn becalmed(
+        plan: &Plan,
+        stops: bool,
+        words: impl IntoIterator<Item = (usize, Said)>,
+    ) -> (Measurement, Vec<Vec<Told>>) {
         let (say, heard) = channel();
         let (seats, mut told): (Vec<Seat>, Vec<_>) = (0..2)
             .map(|number| {
-                let clients = std::iter::once(0..5).collect();
+                let clients = plan.groups.iter().map(|_| 0..5).collect();
                 let part = ProcessShare { clients, threads: 1, first_worker: number, workers: 2, mark: 1 };
                 let (commands, told) = unbounded_channel();
                 (Seat::new(format!("m{number}"), part, None, Helm::Agent(commands)), told)
@@ -908,18 +1002,70 @@ mod tests {
         (0..2).for_each(|number| say.send((number, Said::Accepted)).unwrap());
         let ready = || Said::Ready { phase: 0, loaded: Loaded::default() };
         (0..2).for_each(|number| say.send((number, ready())).unwrap());
+        words.into_iter().for_each(|word| say.send(word).unwrap());
         let gone = Cell::new(false);
         let mut watch = Lookout(&gone);
-        let mut voyage = Voyage::new(&plan, seats, &mut watch, false);
+        let mut voyage = Voyage::new(plan, seats, &mut watch, false);
         voyage.farewell_ns = 50 * MILLISECOND;
         let measurement = voyage.sail(&heard, &|| stops && gone.get()).expect("it begins");
         let words = told.iter_mut().map(|told| std::iter::from_fn(|| told.try_recv().ok()).collect());
         (measurement, words.collect())
     }
 
+    /// The end of a member that measured for `measured_ns` and takes its part to have ended with this status.
+    fn end(plan: &Plan, measured_ns: Nanos, status: Status, cut_short: Option<CutShort>) -> Said {
+        let mut measurement = Box::new(empty(plan));
+        (measurement.measured_ns, measurement.status) = (measured_ns, status);
+        Said::End { measurement, cut_short }
+    }
+
+    /// The reason of a run whose members end like this.
+    fn reason_of(plan: &Plan, ends: [Said; 2]) -> String {
+        let (measurement, _) = becalmed(plan, false, ends.into_iter().enumerate());
+        assert_eq!(measurement.status, Status::Partial);
+        measurement.reason.expect("it is said")
+    }
+
+    #[test]
+    fn a_share_that_was_not_done_is_named_whatever_its_member_makes_of_it() {
+        let plan = plan(SECOND);
+        let whole = || end(&plan, SECOND, Status::Complete, None);
+        let reason = reason_of(&plan, [whole(), end(&plan, SECOND / 2, Status::Complete, None)]);
+        assert_eq!(reason, "m1 measured 0.5 s of 1.0 s");
+        let reason = reason_of(&plan, [end(&plan, SECOND / 2, Status::Interrupted, None), whole()]);
+        assert_eq!(reason, "m0 measured 0.5 s of 1.0 s");
+        let reason = reason_of(&plan, [whole(), end(&plan, SECOND, Status::Interrupted, None)]);
+        assert_eq!(reason, "m1 ended before it was told to");
+        assert_eq!(reason_of(&plan, [whole(), whole()]), "nothing completed", "both have done their shares");
+    }
+
+    #[test]
+    fn a_member_that_left_is_named_with_the_moment_and_is_among_the_lost() {
+        let plan = plan(3_600 * SECOND);
+        let left = || {
+            let at = clock::now() + 2 * SECOND;
+            let cut_short = CutShort { why: "its process was told to end".to_owned(), at };
+            end(&plan, SECOND, Status::Interrupted, Some(cut_short))
+        };
+        let (measurement, _) = becalmed(&plan, false, [(0, left()), (1, left())]);
+        assert_eq!(measurement.status, Status::Partial);
+        let reason = measurement.reason.expect("it is said");
+        // The phase begins a moment after the words were made.
+        for name in ["m0 left 1.", "m1 left 1."] {
+            assert!(reason.contains(name), "{reason}");
+        }
+        assert_eq!(
+            reason.matches(" s into the measurement: its process was told to end").count(),
+            2,
+            "{reason}"
+        );
+        let members = measurement.agents.expect("there are members").members;
+        assert!(members.iter().all(|member| member.lost.is_some()), "{members:?}");
+    }
+
     #[test]
     fn members_that_do_not_end_in_time_are_lost() {
-        let (measurement, told) = becalmed(false, MILLISECOND);
+        let (measurement, told) = becalmed(&plan(MILLISECOND), false, []);
         assert_eq!(measurement.status, Status::Partial);
         let reason = measurement.reason.expect("it is said");
         assert!(reason.contains("m0 was lost") && reason.contains("m1 was lost"), "{reason}");
@@ -929,7 +1075,7 @@ mod tests {
 
     #[test]
     fn members_that_do_not_stop_when_they_are_told_are_lost() {
-        let (measurement, told) = becalmed(true, NEVER);
+        let (measurement, told) = becalmed(&plan(NEVER), true, []);
         assert_eq!(measurement.status, Status::Interrupted);
         let members = measurement.agents.expect("there are members").members;
         assert!(members.iter().all(|member| member.lost.is_some()), "{members:?}");
