@@ -28,10 +28,12 @@ use crate::agent::listener::{Caller, Token, refused};
 use crate::agent::member;
 use crate::agent::member::{CutShort, Reins, Said, Task};
 use crate::agent::policy::Network;
-use crate::agent::proto::v1::agent_server::{Agent, AgentServer};
-use crate::agent::proto::v1::command::What as Told;
-use crate::agent::proto::v1::event::What as Word;
-use crate::agent::proto::{BEAT, COMMAND_BYTES_MAX, DESCRIPTION, PATIENCE, PROTOCOL, VERSION, pack_rows, v1};
+use crate::agent::proto::v2::agent_server::{Agent, AgentServer};
+use crate::agent::proto::v2::command::What as Told;
+use crate::agent::proto::v2::event::What as Word;
+use crate::agent::proto::{
+    BEAT, COMMAND_BYTES_MAX, DESCRIPTION, PATIENCE, PROTOCOL, build, mismatch, pack_rows, v2,
+};
 use crate::job::inputs::supplies_of;
 use crate::report::output::print;
 use crate::stderr::say;
@@ -217,16 +219,16 @@ impl Station {
     }
 }
 
-type Events = Pin<Box<dyn Stream<Item = Result<v1::Event, Status>> + Send>>;
+type Events = Pin<Box<dyn Stream<Item = Result<v2::Event, Status>> + Send>>;
 
 #[tonic::async_trait]
 impl Agent for Station {
-    async fn hello(&self, request: Request<v1::HelloRequest>) -> Result<Response<v1::HelloReply>, Status> {
+    async fn hello(&self, request: Request<v2::HelloRequest>) -> Result<Response<v2::HelloReply>, Status> {
         self.caller(&request)?;
         let holder = lock(&self.holder).as_ref().map_or(String::new(), Holder::words);
-        Ok(Response::new(v1::HelloReply {
+        Ok(Response::new(v2::HelloReply {
             protocol: PROTOCOL,
-            version: VERSION.to_owned(),
+            build: Some(build()),
             holder,
             cpus: cpus(),
             threads: self.own.threads,
@@ -235,14 +237,14 @@ impl Agent for Station {
         }))
     }
 
-    async fn clock(&self, request: Request<v1::ClockRequest>) -> Result<Response<v1::ClockReply>, Status> {
+    async fn clock(&self, request: Request<v2::ClockRequest>) -> Result<Response<v2::ClockReply>, Status> {
         self.caller(&request)?;
-        Ok(Response::new(v1::ClockReply { monotonic_ns: clock::now(), wall_ns: clock::wall() }))
+        Ok(Response::new(v2::ClockReply { monotonic_ns: clock::now(), wall_ns: clock::wall() }))
     }
 
     type RunStream = Events;
 
-    async fn run(&self, request: Request<Streaming<v1::Command>>) -> Result<Response<Events>, Status> {
+    async fn run(&self, request: Request<Streaming<v2::Command>>) -> Result<Response<Events>, Status> {
         let address = self.caller(&request)?;
         let (events, sent) = mpsc::channel(EVENTS);
         let visit = Visit {
@@ -263,8 +265,8 @@ fn cpus() -> u32 {
     std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32)
 }
 
-fn event(what: Word) -> Result<v1::Event, Status> {
-    Ok(v1::Event { what: Some(what) })
+fn event(what: Word) -> Result<v2::Event, Status> {
+    Ok(v2::Event { what: Some(what) })
 }
 
 /// One controller's stay.
@@ -274,19 +276,18 @@ struct Visit {
     desk: Arc<Desk>,
     number: u64,
     address: SocketAddr,
-    events: mpsc::Sender<Result<v1::Event, Status>>,
+    events: mpsc::Sender<Result<v2::Event, Status>>,
 }
 
 impl Visit {
-    async fn receive(self, mut commands: Streaming<v1::Command>) {
+    async fn receive(self, mut commands: Streaming<v2::Command>) {
         let order = match timeout(PATIENCE, commands.next()).await {
-            Ok(Some(Ok(v1::Command { what: Some(Told::Order(order)) }))) => order,
+            Ok(Some(Ok(v2::Command { what: Some(Told::Order(order)) }))) => order,
             Ok(Some(Err(status))) => return self.turn_away(status.message().to_owned(), false).await,
             _ => return self.turn_away("the first command has to be an order".to_owned(), false).await,
         };
-        if order.protocol != PROTOCOL || order.version != VERSION {
-            let why = versions(order.protocol, &order.version);
-            return self.turn_away(why, false).await;
+        if let Some(why) = mismatch(order.protocol, order.build.as_ref(), order.allow_version_mismatch) {
+            return self.turn_away(format!("the controller {why}"), false).await;
         }
         if let Err(held) = self.take(&order) {
             return self.turn_away(format!("it is held by {held}"), false).await;
@@ -296,7 +297,7 @@ impl Visit {
     }
 
     /// Makes the agent this controller's; an error names who has it.
-    fn take(&self, order: &v1::Order) -> Result<(), String> {
+    fn take(&self, order: &v2::Order) -> Result<(), String> {
         let mut holder = lock(&self.desk);
         if let Some(other) = &*holder {
             return Err(other.words());
@@ -313,11 +314,11 @@ impl Visit {
 
     async fn turn_away(&self, why: String, usage: bool) {
         refused(self.address, &why);
-        let _ = self.events.send(event(Word::Refused(v1::Refused { why, usage }))).await;
+        let _ = self.events.send(event(Word::Refused(v2::Refused { why, usage }))).await;
     }
 
     /// Follows an order, until its run is over and the controller has heard of it, or is gone.
-    async fn serve(&self, order: v1::Order, mut commands: Streaming<v1::Command>) {
+    async fn serve(&self, order: v2::Order, mut commands: Streaming<v2::Command>) {
         let (guard, own) = (Arc::clone(&self.guard), self.own.clone());
         // Files and names may take their time, while others ask for the clock.
         let mut reading = tokio::task::spawn_blocking(move || task_of(&order, &guard, &own));
@@ -334,7 +335,7 @@ impl Visit {
             Err(error) => return self.turn_away(error.to_string(), false).await,
         };
         let mut task = Some(task);
-        let _ = self.events.send(event(Word::Accepted(v1::Accepted {}))).await;
+        let _ = self.events.send(event(Word::Accepted(v2::Accepted {}))).await;
         let (over, mut is_over) = watch::channel(false);
         let over = Arc::new(over);
         let mut reins: Option<Reins> = None;
@@ -393,7 +394,7 @@ impl Visit {
 
     /// Says that the agent is still there; where events wait to be sent there is no need for it.
     fn beat(&self) {
-        let _ = self.events.try_send(event(Word::Beat(v1::Beat {})));
+        let _ = self.events.try_send(event(Word::Beat(v2::Beat {})));
     }
 
     /// Runs a task on a thread of its own, and sends what it says.
@@ -418,40 +419,32 @@ impl Visit {
 fn word_of(said: Said) -> Word {
     let json = |data: serde_json::Result<Vec<u8>>| data.expect("measurements have nothing that JSON has not");
     match said {
-        Said::Accepted => Word::Accepted(v1::Accepted {}),
-        Said::Refused { why, usage } => Word::Refused(v1::Refused { why, usage }),
+        Said::Accepted => Word::Accepted(v2::Accepted {}),
+        Said::Refused { why, usage } => Word::Refused(v2::Refused { why, usage }),
         Said::Ready { phase, loaded: Loaded { records, stored } } => {
-            Word::Ready(v1::Ready { phase, records, stored })
+            Word::Ready(v2::Ready { phase, records, stored })
         }
-        Said::Began(phase) => Word::Began(v1::Began { phase }),
-        Said::PhaseOver { phase, late_ns } => Word::PhaseOver(v1::PhaseOver { phase, late_ns }),
+        Said::Began(phase) => Word::Began(v2::Began { phase }),
+        Said::PhaseOver { phase, late_ns } => Word::PhaseOver(v2::PhaseOver { phase, late_ns }),
         Said::Slice(parcel) => {
-            Word::Interval(v1::Interval { slice: json(serde_json::to_vec(&parcel)).into() })
+            Word::Interval(v2::Interval { slice: json(serde_json::to_vec(&parcel)).into() })
         }
         Said::Rows(rows) => Word::Rows(pack_rows(&rows)),
-        Said::Progress { phase, ended, of } => Word::Progress(v1::Progress { phase, ended, of }),
-        Said::Notice(words) => Word::Notice(v1::Notice { words }),
-        Said::End { measurement, cut_short } => Word::End(v1::End {
+        Said::Progress { phase, ended, of } => Word::Progress(v2::Progress { phase, ended, of }),
+        Said::Notice(words) => Word::Notice(v2::Notice { words }),
+        Said::End { measurement, cut_short } => Word::End(v2::End {
             measurement: json(serde_json::to_vec(&measurement)).into(),
             failure: String::new(),
-            cut_short: cut_short.map(|CutShort { why, at }| v1::CutShort { why, at_ns: at }),
+            cut_short: cut_short.map(|CutShort { why, at }| v2::CutShort { why, at_ns: at }),
         }),
         Said::Failed(failure) | Said::Lost { why: failure, .. } => {
-            Word::End(v1::End { measurement: Vec::new().into(), failure, cut_short: None })
+            Word::End(v2::End { measurement: Vec::new().into(), failure, cut_short: None })
         }
     }
 }
 
-/// That versions differ, with both named.
-pub fn versions(protocol: u32, version: &str) -> String {
-    format!(
-        "the agent is pummel {VERSION} with protocol {PROTOCOL}, and the controller is pummel {version} with protocol \
-         {protocol}: both have to be the same"
-    )
-}
-
 /// What an order asks for, where it can be followed; else why not, and whether nobody could.
-fn task_of(order: &v1::Order, guard: &Guard, own: &Own) -> Result<Task, (String, bool)> {
+fn task_of(order: &v2::Order, guard: &Guard, own: &Own) -> Result<Task, (String, bool)> {
     let here = |why: String| (why, false);
     let mut plan: Plan = serde_json::from_slice(&order.plan)
         .map_err(|error| here(format!("the plan cannot be read: {error}")))?;

@@ -20,10 +20,10 @@ use tonic::{Code, Request, Status};
 
 use crate::agent::listener::Token;
 use crate::agent::member::{CutShort, Said};
-use crate::agent::proto::v1::agent_client::AgentClient;
-use crate::agent::proto::v1::command::What as Told;
-use crate::agent::proto::v1::event::What as Word;
-use crate::agent::proto::{BEAT, EVENT_BYTES_MAX, PROTOCOL, VERSION, unpack_rows, v1};
+use crate::agent::proto::v2::agent_client::AgentClient;
+use crate::agent::proto::v2::command::What as Told;
+use crate::agent::proto::v2::event::What as Word;
+use crate::agent::proto::{BEAT, EVENT_BYTES_MAX, PROTOCOL, build, mismatch, unpack_rows, v2};
 use crate::controller::clock_offset::{Exchange, Fit};
 use crate::job::fleet::{Fleet, FleetTls, Place, with_port};
 use crate::launch::Placed;
@@ -78,6 +78,8 @@ impl Interceptor for Shower {
 pub struct Credentials {
     tls: Option<(Certificate, Identity)>,
     shower: Shower,
+    /// Agents of other builds are accepted.
+    allow_version_mismatch: bool,
 }
 
 impl Credentials {
@@ -88,12 +90,13 @@ impl Credentials {
     pub fn read(fleet: &Fleet) -> Result<Credentials, String> {
         let tls = fleet.tls.as_ref().map(read_tls).transpose()?;
         let token = fleet.token_file.as_deref().map(Token::read).transpose()?;
-        Ok(Credentials { tls, shower: Shower::of(token)? })
+        let allow_version_mismatch = fleet.allow_version_mismatch;
+        Ok(Credentials { tls, shower: Shower::of(token)?, allow_version_mismatch })
     }
 
-    /// A token and nothing else.
-    fn of_token(word: &str) -> Result<Credentials, String> {
-        Ok(Credentials { tls: None, shower: Shower::of(Some(Token::of(word)?))? })
+    /// Those for an agent that was started for this run and told this token.
+    fn with_token(&self, word: &str) -> Result<Credentials, String> {
+        Ok(Credentials { tls: None, shower: Shower::of(Some(Token::of(word)?))?, ..self.clone() })
     }
 }
 
@@ -111,7 +114,7 @@ pub struct Link {
     /// Its address, as reports name it, or the host that it was started on.
     pub name: String,
     /// What it said of itself.
-    pub hello: v1::HelloReply,
+    pub hello: v2::HelloReply,
     /// How far its clocks are from ours.
     pub fit: Arc<Mutex<Fit>>,
     client: Client,
@@ -155,7 +158,7 @@ pub async fn greet_all(
     }
     let mut wanted: Vec<_> = targets.into_iter().map(|target| (target, credentials.clone())).collect();
     for placed in placed {
-        wanted.push((Target::placed(placed), Credentials::of_token(&placed.token)?));
+        wanted.push((Target::placed(placed), credentials.with_token(&placed.token)?));
     }
     let greetings: Vec<_> = wanted
         .into_iter()
@@ -269,14 +272,10 @@ async fn introduce(endpoint: &Endpoint, credentials: &Credentials, name: &str) -
     let channel = endpoint.connect().await.map_err(|error| Trouble::Passing(chain(&error)))?;
     let mut client = AgentClient::with_interceptor(channel, credentials.shower.clone())
         .max_decoding_message_size(EVENT_BYTES_MAX);
-    let ours = v1::HelloRequest { protocol: PROTOCOL, version: VERSION.to_owned() };
+    let ours = v2::HelloRequest { protocol: PROTOCOL, build: Some(build()) };
     let hello = client.hello(ours).await.map_err(|status| trouble(&status))?.into_inner();
-    if hello.protocol != PROTOCOL || hello.version != VERSION {
-        return Err(Trouble::Final(format!(
-            "it is pummel {} with protocol {}, and this is pummel {VERSION} with protocol {PROTOCOL}: both have to be \
-             the same",
-            hello.version, hello.protocol
-        )));
+    if let Some(why) = mismatch(hello.protocol, hello.build.as_ref(), credentials.allow_version_mismatch) {
+        return Err(Trouble::Final(format!("it {why}")));
     }
     if !hello.holder.is_empty() {
         return Err(Trouble::Final(format!("it is held by {}", hello.holder)));
@@ -319,7 +318,7 @@ fn chain(error: &dyn Error) -> String {
 
 async fn ask_time(client: &mut Client) -> Result<Fit, Status> {
     let (before, wall) = (clock::now(), clock::wall());
-    let reply = client.clock(v1::ClockRequest {}).await?.into_inner();
+    let reply = client.clock(v2::ClockRequest {}).await?.into_inner();
     let after = clock::now();
     let exchange = Exchange {
         before,
@@ -341,7 +340,7 @@ impl Link {
     /// word is an end, a refusal, or that the agent is lost.
     pub async fn follow(
         mut self,
-        order: v1::Order,
+        order: v2::Order,
         mut told: UnboundedReceiver<Told>,
         say: impl Fn(Said) + Send + Sync + 'static,
     ) {
@@ -349,7 +348,7 @@ impl Link {
             say(Said::Lost { why, silent_ns: silent.as_nanos() as Nanos });
         };
         let (commands, outgoing) = mpsc::channel(COMMANDS);
-        let command = |what: Told| v1::Command { what: Some(what) };
+        let command = |what: Told| v2::Command { what: Some(what) };
         // There is room: it is the first.
         let _ = commands.send(command(Told::Order(order))).await;
         let opened = timeout(PATIENCE, self.client.run(ReceiverStream::new(outgoing))).await;
@@ -393,7 +392,7 @@ impl Link {
                     None => return,
                 },
                 _ = beat.tick() => {
-                    let _ = commands.try_send(command(Told::Beat(v1::Beat {})));
+                    let _ = commands.try_send(command(Told::Beat(v2::Beat {})));
                     silent_beats += 1;
                     if silent_beats >= SILENT_BEATS_MAX {
                         let silent = heard.elapsed();
@@ -421,7 +420,7 @@ fn said_of(word: Word) -> Result<Option<Said>, String> {
         Word::Beat(_) => return Ok(None),
         Word::Accepted(_) => Said::Accepted,
         Word::Refused(refused) => Said::Refused { why: refused.why, usage: refused.usage },
-        Word::Ready(v1::Ready { phase, records, stored }) => {
+        Word::Ready(v2::Ready { phase, records, stored }) => {
             Said::Ready { phase, loaded: Loaded { records, stored } }
         }
         Word::Began(began) => Said::Began(began.phase),

@@ -28,9 +28,10 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::agent::member;
 use crate::agent::member::{CutShort, Reins, Said, Task};
-use crate::agent::proto::v1::command::What as Told;
-use crate::agent::proto::{PROTOCOL, VERSION, v1};
+use crate::agent::proto::v2::command::What as Told;
+use crate::agent::proto::{PROTOCOL, build, v2};
 use crate::controller::agent_link::{Credentials, Link, greet_all};
+use crate::job::agent_variables::AgentVariables;
 use crate::job::fleet::{Fleet, Place};
 use crate::launch::{PlaceError, Placement};
 use crate::stderr::say;
@@ -89,6 +90,7 @@ pub struct Crew {
     runtime: Runtime,
     links: Vec<Link>,
     stop_on_loss: bool,
+    allow_version_mismatch: bool,
     /// Agents that end with this crew; after the links, so that none is cut off in the middle of a word.
     _placements: Vec<Placement>,
 }
@@ -103,12 +105,14 @@ pub struct Parts {
 }
 
 impl Crew {
-    /// Speaks to all agents of a fleet.
+    /// Speaks to all agents of a fleet, by what its command line and the environment say.
     ///
     /// # Errors
     /// Returns [`Refusal::Usage`] when a file of the fleet cannot be used, [`Refusal::Agents`] when an agent does not
     /// answer or refuses, and [`Refusal::Interrupted`] when `stop` says so.
     pub fn gather(fleet: &Fleet, stop: &dyn Fn() -> bool) -> Result<Crew, Refusal> {
+        let variables = AgentVariables::of_process().map_err(Refusal::Usage)?;
+        let fleet = &fleet.clone().completed_by(variables);
         let credentials = Credentials::read(fleet).map_err(Refusal::Usage)?;
         let failed = |error: io::Error| Refusal::Agents(format!("agents cannot be spoken to: {error}"));
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -127,11 +131,17 @@ impl Crew {
                 () = told_to_stop(stop) => Err(Refusal::Interrupted),
             }
         })?;
-        Ok(Crew { runtime, links, stop_on_loss: fleet.stop_on_loss, _placements: placements })
+        Ok(Crew {
+            runtime,
+            links,
+            stop_on_loss: fleet.stop_on_loss,
+            allow_version_mismatch: fleet.allow_version_mismatch,
+            _placements: placements,
+        })
     }
 
     /// What every agent said of itself.
-    pub fn hellos(&self) -> impl Iterator<Item = &v1::HelloReply> {
+    pub fn hellos(&self) -> impl Iterator<Item = &v2::HelloReply> {
         self.links.iter().map(|link| &link.hello)
     }
 
@@ -192,15 +202,16 @@ impl Crew {
     ) -> Result<Helm, Refusal> {
         let json = |data: serde_json::Result<Vec<u8>>| data.expect("plans have nothing that JSON has not");
         let wants = watch.wants();
-        let order = v1::Order {
+        let order = v2::Order {
             protocol: PROTOCOL,
-            version: VERSION.to_owned(),
+            build: Some(build()),
             controller: who_we_are(),
             plan: json(serde_json::to_vec(plan)).into(),
             part: json(serde_json::to_vec(part)).into(),
             rows: wants.rows,
             outstanding: wants.outstanding,
             password: supplies.password.clone(),
+            allow_version_mismatch: self.allow_version_mismatch,
         };
         let (commands, told) = unbounded_channel();
         self.runtime.spawn(link.clone().follow(order, told, move |said| {
@@ -326,7 +337,7 @@ impl Helm {
     /// All are there: connect.
     fn connect(&mut self) {
         match self {
-            Helm::Agent(commands) => drop(commands.send(Told::Connect(v1::Connect {}))),
+            Helm::Agent(commands) => drop(commands.send(Told::Connect(v2::Connect {}))),
             Helm::Own { task, reins, say, number } => {
                 let Some(task) = task.take() else { return };
                 let (line, number) = (say.clone(), *number);
@@ -341,7 +352,7 @@ impl Helm {
     /// Phase `phase` begins at `at` of our clock, `theirs` of the member's.
     fn go(&self, phase: u32, theirs: Nanos) {
         match self {
-            Helm::Agent(commands) => drop(commands.send(Told::Go(v1::Go { phase, at_ns: theirs }))),
+            Helm::Agent(commands) => drop(commands.send(Told::Go(v2::Go { phase, at_ns: theirs }))),
             Helm::Own { reins, .. } => {
                 if let Some(reins) = reins {
                     reins.go(theirs);
@@ -352,7 +363,7 @@ impl Helm {
 
     fn stop(&self) {
         match self {
-            Helm::Agent(commands) => drop(commands.send(Told::Stop(v1::Stop {}))),
+            Helm::Agent(commands) => drop(commands.send(Told::Stop(v2::Stop {}))),
             Helm::Own { reins: Some(reins), .. } => reins.stop(),
             Helm::Own { reins: None, .. } => {}
         }

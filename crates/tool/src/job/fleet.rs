@@ -22,6 +22,8 @@ pub struct Fleet {
     pub token_file: Option<PathBuf>,
     /// The run ends when one of them is lost.
     pub stop_on_loss: bool,
+    /// Agents of other builds of pummel are accepted, as long as they have the same protocol.
+    pub allow_version_mismatch: bool,
 }
 
 /// Where agents are.

@@ -30,11 +30,13 @@ pub struct AgentsArgs {
     /// What becomes of the run when an agent is lost: it goes on with the others, or it stops. It is partial either way
     #[arg(long, value_enum, default_value = "continue")]
     pub on_agent_loss: OnLoss,
-    /// File whose first line is the word that the agents want to hear (their --token-file)
+    /// File whose first line is the word that the agents want to hear (their --token-file). Default:
+    /// PUMMEL_AGENT_TOKEN_FILE, where that is set
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub agent_token_file: Option<PathBuf>,
     /// Authorities that the certificates of the agents have to be from (PEM): with --agent-tls-cert and --agent-tls-key,
-    /// everything that is said to agents is encrypted
+    /// everything that is said to agents is encrypted. Default: PUMMEL_AGENT_TLS_CA, PUMMEL_AGENT_TLS_CERT and
+    /// PUMMEL_AGENT_TLS_KEY, where they are set
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub agent_tls_ca: Option<PathBuf>,
     /// Certificate to show to agents (PEM)
@@ -43,6 +45,10 @@ pub struct AgentsArgs {
     /// Private key of that certificate, not encrypted (PEM)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub agent_tls_key: Option<PathBuf>,
+    /// Accept agents of another version or build of pummel, as long as they have the same protocol. Without it, all have to
+    /// be the same build
+    #[arg(long)]
+    pub allow_version_mismatch: bool,
 }
 
 /// Clients of this process, which measure while agents load.
@@ -82,6 +88,7 @@ pub fn fleet(args: &AgentsArgs, measuring: &MeasuringArgs) -> Result<Option<Flee
         (args.agent_tls_ca.is_some(), "--agent-tls-ca"),
         (args.agent_tls_cert.is_some(), "--agent-tls-cert"),
         (args.agent_tls_key.is_some(), "--agent-tls-key"),
+        (args.allow_version_mismatch, "--allow-version-mismatch"),
         (measuring.measure_connections.is_some(), "--measure-connections"),
     ];
     if args.agents.is_empty() {
@@ -132,6 +139,7 @@ pub fn fleet(args: &AgentsArgs, measuring: &MeasuringArgs) -> Result<Option<Flee
         tls,
         token_file: args.agent_token_file.clone(),
         stop_on_loss: args.on_agent_loss == OnLoss::Stop,
+        allow_version_mismatch: args.allow_version_mismatch,
     }))
 }
 

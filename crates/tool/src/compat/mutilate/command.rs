@@ -29,7 +29,7 @@ use pummel_logic::time::{MICROSECOND, Nanos, seconds};
 #[cfg(feature = "agents")]
 use crate::agent::listener;
 #[cfg(feature = "agents")]
-use crate::agent::proto::v1::HelloReply;
+use crate::agent::proto::v2::HelloReply;
 #[cfg(feature = "agents")]
 use crate::agent::service::{Guard, Own, serve};
 #[cfg(feature = "agents")]
@@ -41,9 +41,11 @@ use crate::compat::mutilate::{
 #[cfg(feature = "agents")]
 use crate::controller::run;
 use crate::exit_status::Exit;
+#[cfg(feature = "agents")]
+use crate::job::agent_variables::AgentVariables;
 use crate::job::background_writer::{BackgroundText, Patience};
 #[cfg(feature = "agents")]
-use crate::job::fleet::{Fleet, FleetTls};
+use crate::job::fleet::Fleet;
 use crate::job::inputs::supplies_of;
 use crate::job::rate_search::{Tried, halving, steps};
 use crate::job::result_files::Places;
@@ -52,16 +54,6 @@ use crate::job::{Edge, Front};
 use crate::report::Report;
 use crate::report::output::{patiently, print};
 use crate::stderr::say;
-
-/// Variables of the environment with the files that masters and agents need to know each other.
-#[cfg(feature = "agents")]
-const TOKEN_FILE: &str = "PUMMEL_TOKEN_FILE";
-#[cfg(feature = "agents")]
-const TLS_CA: &str = "PUMMEL_TLS_CA";
-#[cfg(feature = "agents")]
-const TLS_CERT: &str = "PUMMEL_TLS_CERT";
-#[cfg(feature = "agents")]
-const TLS_KEY: &str = "PUMMEL_TLS_KEY";
 
 /// How long to wait for agents.
 #[cfg(feature = "agents")]
@@ -104,22 +96,13 @@ impl Crew {
         if runs.agents.is_empty() {
             return Ok(Crew(None));
         }
-        let file = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
-        let tls = match [TLS_CA, TLS_CERT, TLS_KEY].map(file) {
-            [Some(ca), Some(cert), Some(key)] => Some(FleetTls { ca, cert, key }),
-            [None, None, None] => None,
-            _ => {
-                return Err(fatal(format_args!(
-                    "{TLS_CA}, {TLS_CERT} and {TLS_KEY} are of use only together"
-                )));
-            }
-        };
         let fleet = Fleet {
             places: runs.agents.clone(),
             patience_ns: AGENT_PATIENCE_NS,
-            tls,
-            token_file: file(TOKEN_FILE),
+            tls: None,
+            token_file: None,
             stop_on_loss: false,
+            allow_version_mismatch: false,
         };
         match run::Crew::gather(&fleet, &|| interrupts.load(Ordering::Relaxed) > 0) {
             Ok(crew) => Ok(Crew(Some(crew))),
@@ -190,24 +173,21 @@ fn agent(_asked: &AgentAsked, _cpus: &[usize]) -> Exit {
 /// `-A`: waits for a master. It listens to all the world only where it knows who speaks.
 #[cfg(feature = "agents")]
 fn agent(asked: &AgentAsked, cpus: &[usize]) -> Exit {
-    let file = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
-    let tls = match [TLS_CERT, TLS_KEY, TLS_CA].map(file) {
-        [Some(cert), Some(key), Some(ca)] => match listener::secure(&cert, &key, &ca) {
-            Ok(tls) => Some(tls),
-            Err(error) => return fatal(error),
-        },
-        [None, None, None] => None,
-        _ => return fatal(format_args!("{TLS_CA}, {TLS_CERT} and {TLS_KEY} are of use only together")),
+    let variables = match AgentVariables::of_process() {
+        Ok(variables) => variables,
+        Err(error) => return fatal(error),
     };
-    let token = match file(TOKEN_FILE).map(|path| listener::Token::read(&path)).transpose() {
-        Ok(token) => token,
-        Err(error) => return fatal(format_args!("{TOKEN_FILE}: {error}")),
+    let secured = variables.tls.map(|files| listener::secure(&files.cert, &files.key, &files.ca)).transpose();
+    let read = variables.token_file.map(|path| listener::Token::read(&path)).transpose();
+    let (tls, token) = match (secured, read) {
+        (Ok(tls), Ok(token)) => (tls, token),
+        (Err(error), _) | (_, Err(error)) => return fatal(error),
     };
     let guarded = tls.is_some() || token.is_some();
     let address: IpAddr = if guarded { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST }.into();
     if !guarded {
         log(format_args!(
-            "listening on the loopback address only; to listen on all, set {TOKEN_FILE} to a file with a word that master \
+            "listening on the loopback address only; to listen on all, set PUMMEL_AGENT_TOKEN_FILE to a file with a word that master \
              and agents share"
         ));
     }
