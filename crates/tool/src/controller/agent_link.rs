@@ -24,7 +24,7 @@ use crate::agent::proto::v2::agent_client::AgentClient;
 use crate::agent::proto::v2::command::What as Told;
 use crate::agent::proto::v2::event::What as Word;
 use crate::agent::proto::{BEAT, EVENT_BYTES_MAX, PROTOCOL, build, mismatch, unpack_rows, v2};
-use crate::controller::clock_offset::{Exchange, Fit};
+use crate::controller::clock_offset::{ClockExchange, ClockOffset};
 use crate::job::fleet::{Fleet, FleetTls, Place, with_port};
 use crate::launch::Placed;
 
@@ -50,21 +50,21 @@ const CLOCK: Duration = Duration::from_secs(1);
 /// Commands that wait to be sent.
 const COMMANDS: usize = 64;
 
-type Client = AgentClient<InterceptedService<Channel, Shower>>;
+type Client = AgentClient<InterceptedService<Channel, TokenHeader>>;
 
 /// Shows the token with every call.
 #[derive(Clone, Debug)]
-pub struct Shower(Option<MetadataValue<Ascii>>);
+pub struct TokenHeader(Option<MetadataValue<Ascii>>);
 
-impl Shower {
-    fn of(token: Option<Token>) -> Result<Shower, String> {
+impl TokenHeader {
+    fn of(token: Option<Token>) -> Result<TokenHeader, String> {
         let header =
             token.map(|token| token.bearer().parse().map_err(|_| "the token cannot be sent".to_owned()));
-        header.transpose().map(Shower)
+        header.transpose().map(TokenHeader)
     }
 }
 
-impl Interceptor for Shower {
+impl Interceptor for TokenHeader {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
         if let Some(token) = &self.0 {
             request.metadata_mut().insert("authorization", token.clone());
@@ -77,7 +77,7 @@ impl Interceptor for Shower {
 #[derive(Clone)]
 pub struct Credentials {
     tls: Option<(Certificate, Identity)>,
-    shower: Shower,
+    token_header: TokenHeader,
     /// Agents of other builds are accepted.
     allow_version_mismatch: bool,
 }
@@ -91,12 +91,12 @@ impl Credentials {
         let tls = fleet.tls.as_ref().map(read_tls).transpose()?;
         let token = fleet.token_file.as_deref().map(Token::read).transpose()?;
         let allow_version_mismatch = fleet.allow_version_mismatch;
-        Ok(Credentials { tls, shower: Shower::of(token)?, allow_version_mismatch })
+        Ok(Credentials { tls, token_header: TokenHeader::of(token)?, allow_version_mismatch })
     }
 
     /// Those for an agent that was started for this run and told this token.
     fn with_token(&self, word: &str) -> Result<Credentials, String> {
-        Ok(Credentials { tls: None, shower: Shower::of(Some(Token::of(word)?))?, ..self.clone() })
+        Ok(Credentials { tls: None, token_header: TokenHeader::of(Some(Token::of(word)?))?, ..self.clone() })
     }
 }
 
@@ -110,13 +110,13 @@ fn read_tls(files: &FleetTls) -> Result<(Certificate, Identity), String> {
 
 /// An agent that answered.
 #[derive(Clone, Debug)]
-pub struct Link {
+pub struct AgentLink {
     /// Its address, as reports name it, or the host that it was started on.
     pub name: String,
     /// What it said of itself.
     pub hello: v2::HelloReply,
     /// How far its clocks are from ours.
-    pub fit: Arc<Mutex<Fit>>,
+    pub offset: Arc<Mutex<ClockOffset>>,
     client: Client,
 }
 
@@ -146,12 +146,12 @@ impl Target {
 ///
 /// # Errors
 /// Which does not, how long it was waited for, and why.
-pub async fn greet_all(
+pub async fn connect_all(
     places: &[Place],
     placed: &[Placed],
     credentials: &Credentials,
     deadline: Instant,
-) -> Result<Vec<Link>, String> {
+) -> Result<Vec<AgentLink>, String> {
     let mut targets = Vec::new();
     for place in places {
         targets.extend(targets_of(place, deadline).await?);
@@ -160,14 +160,16 @@ pub async fn greet_all(
     for placed in placed {
         wanted.push((Target::placed(placed), credentials.with_token(&placed.token)?));
     }
-    let greetings: Vec<_> = wanted
+    let attempts: Vec<_> = wanted
         .into_iter()
-        .map(|(target, credentials)| tokio::spawn(async move { greet(target, &credentials, deadline).await }))
+        .map(|(target, credentials)| {
+            tokio::spawn(async move { connect(target, &credentials, deadline).await })
+        })
         .collect();
-    let mut links = Vec::with_capacity(greetings.len());
+    let mut links = Vec::with_capacity(attempts.len());
     let mut trouble = None;
-    for greeting in greetings {
-        match greeting.await {
+    for attempt in attempts {
+        match attempt.await {
             Ok(Ok(link)) => links.push(link),
             Ok(Err(why)) => trouble = trouble.or(Some(why)),
             Err(error) => trouble = trouble.or(Some(error.to_string())),
@@ -214,15 +216,15 @@ async fn targets_of(place: &Place, deadline: Instant) -> Result<Vec<Target>, Str
     }
 }
 
-async fn greet(target: Target, credentials: &Credentials, deadline: Instant) -> Result<Link, String> {
+async fn connect(target: Target, credentials: &Credentials, deadline: Instant) -> Result<AgentLink, String> {
     let name = target.name.clone();
     let since = Instant::now();
     let endpoint = endpoint_of(&target, credentials)?;
     loop {
-        let why = match timeout(ATTEMPT, introduce(&endpoint, credentials, &name)).await {
+        let why = match timeout(ATTEMPT, say_hello(&endpoint, credentials, &name)).await {
             Ok(Ok(link)) => return Ok(link),
-            Ok(Err(Trouble::Final(why))) => return Err(format!("agent {name}: {why}")),
-            Ok(Err(Trouble::Passing(why))) => why,
+            Ok(Err(ConnectFailure::Final(why))) => return Err(format!("agent {name}: {why}")),
+            Ok(Err(ConnectFailure::Passing(why))) => why,
             Err(_) => "it does not answer".to_owned(),
         };
         if Instant::now() >= deadline {
@@ -261,43 +263,48 @@ fn endpoint_of(target: &Target, credentials: &Credentials) -> Result<Endpoint, S
 }
 
 /// Why an agent cannot be spoken to.
-enum Trouble {
+enum ConnectFailure {
     /// It may be there in a moment.
     Passing(String),
     /// It will not change its mind.
     Final(String),
 }
 
-async fn introduce(endpoint: &Endpoint, credentials: &Credentials, name: &str) -> Result<Link, Trouble> {
-    let channel = endpoint.connect().await.map_err(|error| Trouble::Passing(chain(&error)))?;
-    let mut client = AgentClient::with_interceptor(channel, credentials.shower.clone())
+async fn say_hello(
+    endpoint: &Endpoint,
+    credentials: &Credentials,
+    name: &str,
+) -> Result<AgentLink, ConnectFailure> {
+    let channel = endpoint.connect().await.map_err(|error| ConnectFailure::Passing(chain(&error)))?;
+    let mut client = AgentClient::with_interceptor(channel, credentials.token_header.clone())
         .max_decoding_message_size(EVENT_BYTES_MAX);
     let ours = v2::HelloRequest { protocol: PROTOCOL, build: Some(build()) };
-    let hello = client.hello(ours).await.map_err(|status| trouble(&status))?.into_inner();
+    let hello = client.hello(ours).await.map_err(|status| failure_of(&status))?.into_inner();
     if let Some(why) = mismatch(hello.protocol, hello.build.as_ref(), credentials.allow_version_mismatch) {
-        return Err(Trouble::Final(format!("it {why}")));
+        return Err(ConnectFailure::Final(format!("it {why}")));
     }
     if !hello.holder.is_empty() {
-        return Err(Trouble::Final(format!("it is held by {}", hello.holder)));
+        return Err(ConnectFailure::Final(format!("it is held by {}", hello.holder)));
     }
-    let mut fit: Option<Fit> = None;
+    let mut offset: Option<ClockOffset> = None;
     for _ in 0..QUESTIONS {
-        let newer = ask_time(&mut client).await.map_err(|status| trouble(&status))?;
-        fit = Some(fit.map_or(newer, |fit| fit.better(newer)));
+        let newer = ask_offset(&mut client).await.map_err(|status| failure_of(&status))?;
+        offset = Some(offset.map_or(newer, |offset| offset.better(newer)));
     }
-    let fit = fit.ok_or_else(|| Trouble::Final("it was not asked".to_owned()))?;
-    Ok(Link { name: name.to_owned(), hello, fit: Arc::new(Mutex::new(fit)), client })
+    let offset = offset.ok_or_else(|| ConnectFailure::Final("it was not asked".to_owned()))?;
+    Ok(AgentLink { name: name.to_owned(), hello, offset: Arc::new(Mutex::new(offset)), client })
 }
 
-fn trouble(status: &Status) -> Trouble {
+fn failure_of(status: &Status) -> ConnectFailure {
     match status.code() {
         Code::Unavailable | Code::Cancelled | Code::Unknown | Code::Internal => {
-            Trouble::Passing(words_of(status))
+            ConnectFailure::Passing(words_of(status))
         }
-        Code::Unimplemented => {
-            Trouble::Final(format!("what listens there is no agent of this protocol ({})", words_of(status)))
-        }
-        _ => Trouble::Final(words_of(status)),
+        Code::Unimplemented => ConnectFailure::Final(format!(
+            "what listens there is no agent of this protocol ({})",
+            words_of(status)
+        )),
+        _ => ConnectFailure::Final(words_of(status)),
     }
 }
 
@@ -316,24 +323,24 @@ fn chain(error: &dyn Error) -> String {
     words
 }
 
-async fn ask_time(client: &mut Client) -> Result<Fit, Status> {
+async fn ask_offset(client: &mut Client) -> Result<ClockOffset, Status> {
     let (before, wall) = (clock::now(), clock::wall());
     let reply = client.clock(v2::ClockRequest {}).await?.into_inner();
     let after = clock::now();
-    let exchange = Exchange {
+    let exchange = ClockExchange {
         before,
         after,
         wall: wall + (after - before) / 2,
         their_monotonic: reply.monotonic_ns,
         their_wall: reply.wall_ns,
     };
-    Ok(exchange.fit())
+    Ok(exchange.offset())
 }
 
-impl Link {
+impl AgentLink {
     /// What is known of the agent's clocks.
-    pub fn fit(&self) -> Fit {
-        *self.fit.lock().unwrap_or_else(|broken| broken.into_inner())
+    pub fn offset(&self) -> ClockOffset {
+        *self.offset.lock().unwrap_or_else(|broken| broken.into_inner())
     }
 
     /// Gives an order and passes on what is told to the agent, and what it says, until one of both is through. The last
@@ -400,16 +407,16 @@ impl Link {
                         return lost(why, silent);
                     }
                 }
-                _ = ticks.tick() => { tokio::spawn(keep_time(self.client.clone(), Arc::clone(&self.fit))); }
+                _ = ticks.tick() => { tokio::spawn(keep_offset(self.client.clone(), Arc::clone(&self.offset))); }
             }
         }
     }
 }
 
-async fn keep_time(mut client: Client, fit: Arc<Mutex<Fit>>) {
-    if let Ok(Ok(newer)) = timeout(CLOCK, ask_time(&mut client)).await {
-        let mut fit = fit.lock().unwrap_or_else(|broken| broken.into_inner());
-        *fit = fit.better(newer);
+async fn keep_offset(mut client: Client, offset: Arc<Mutex<ClockOffset>>) {
+    if let Ok(Ok(newer)) = timeout(CLOCK, ask_offset(&mut client)).await {
+        let mut offset = offset.lock().unwrap_or_else(|broken| broken.into_inner());
+        *offset = offset.better(newer);
     }
 }
 

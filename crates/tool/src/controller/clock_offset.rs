@@ -7,7 +7,7 @@ const DRIFT_PER_MILLION: u64 = 200;
 
 /// What one question told: the agent's clocks are ahead of ours by the offsets, give or take the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fit {
+pub struct ClockOffset {
     /// Of the monotonic clock, which says when a run begins.
     pub monotonic_ns: i64,
     /// Of the wall clock.
@@ -20,7 +20,7 @@ pub struct Fit {
 
 /// A question to an agent: what our clocks said before and after, and what its clocks said in between.
 #[derive(Clone, Copy, Debug)]
-pub struct Exchange {
+pub struct ClockExchange {
     /// Our monotonic clock before.
     pub before: Nanos,
     /// Our monotonic clock after.
@@ -33,11 +33,11 @@ pub struct Exchange {
     pub their_wall: Nanos,
 }
 
-impl Exchange {
+impl ClockExchange {
     /// What it tells: the agent is taken to have looked at its clocks in the middle.
-    pub fn fit(&self) -> Fit {
+    pub fn offset(&self) -> ClockOffset {
         let half = self.after.saturating_sub(self.before) / 2;
-        Fit {
+        ClockOffset {
             monotonic_ns: self.their_monotonic.wrapping_sub(self.before + half) as i64,
             wall_ns: self.their_wall.wrapping_sub(self.wall) as i64,
             error_ns: half,
@@ -46,7 +46,7 @@ impl Exchange {
     }
 }
 
-impl Fit {
+impl ClockOffset {
     /// What is known of the error at `now`.
     fn error_at(&self, now: Nanos) -> Nanos {
         let age = now.saturating_sub(self.at);
@@ -54,7 +54,7 @@ impl Fit {
     }
 
     /// The better of the two at the time of the newer one.
-    pub fn better(self, newer: Fit) -> Fit {
+    pub fn better(self, newer: ClockOffset) -> ClockOffset {
         if newer.error_ns <= self.error_at(newer.at) { newer } else { self }
     }
 
@@ -73,9 +73,9 @@ impl Fit {
 mod tests {
     use super::*;
 
-    fn exchange(before: Nanos, took: Nanos, ahead: i64) -> Exchange {
+    fn exchange(before: Nanos, took: Nanos, ahead: i64) -> ClockExchange {
         let theirs = (before + took / 2).wrapping_add(ahead as u64);
-        Exchange {
+        ClockExchange {
             before,
             after: before + took,
             wall: 1_000_000 + before + took / 2,
@@ -87,19 +87,19 @@ mod tests {
     #[test]
     fn offsets_are_found_in_both_directions() {
         for ahead in [0, 5_000_000_000, -900] {
-            let fit = exchange(1_000, 40, ahead).fit();
-            assert_eq!((fit.monotonic_ns, fit.wall_ns, fit.error_ns), (ahead, 77, 20));
-            assert_eq!(fit.theirs(2_000), 2_000u64.wrapping_add(ahead as u64));
-            assert_eq!(fit.ours(fit.theirs(2_000)), 2_000);
+            let offset = exchange(1_000, 40, ahead).offset();
+            assert_eq!((offset.monotonic_ns, offset.wall_ns, offset.error_ns), (ahead, 77, 20));
+            assert_eq!(offset.theirs(2_000), 2_000u64.wrapping_add(ahead as u64));
+            assert_eq!(offset.ours(offset.theirs(2_000)), 2_000);
         }
     }
 
     #[test]
     fn a_quick_answer_is_better_than_a_slow_one_until_it_is_old() {
-        let (quick, slow) = (exchange(0, 40, 0).fit(), exchange(1_000, 4_000, 0).fit());
+        let (quick, slow) = (exchange(0, 40, 0).offset(), exchange(1_000, 4_000, 0).offset());
         assert_eq!(quick.better(slow), quick);
-        assert_eq!(slow.better(exchange(9_000, 40, 0).fit()).error_ns, 20);
+        assert_eq!(slow.better(exchange(9_000, 40, 0).offset()).error_ns, 20);
         let hour = 3_600_000_000_000;
-        assert_eq!(quick.better(exchange(hour, 4_000, 0).fit()).error_ns, 2_000);
+        assert_eq!(quick.better(exchange(hour, 4_000, 0).offset()).error_ns, 2_000);
     }
 }

@@ -8,7 +8,9 @@ use pummel_logic::plan::Plan;
 use pummel_logic::plan::validate::ValidPlan;
 
 #[cfg(feature = "agents")]
-use crate::controller::run::{Crew, Refusal};
+use crate::controller::connected_agents::ConnectedAgents;
+#[cfg(feature = "agents")]
+use crate::controller::start_error::StartError;
 use crate::job::fleet::Fleet;
 
 /// Who runs plans.
@@ -18,7 +20,7 @@ pub enum Runner {
     Here,
     /// Agents, and this process where the plan wants it.
     #[cfg(feature = "agents")]
-    Agents(Box<Crew>),
+    Agents(Box<ConnectedAgents>),
 }
 
 /// Why a run did not begin.
@@ -45,12 +47,12 @@ impl fmt::Display for NotRun {
 }
 
 #[cfg(feature = "agents")]
-impl From<Refusal> for NotRun {
-    fn from(refusal: Refusal) -> NotRun {
-        match refusal {
-            Refusal::Usage(why) => NotRun::Usage(why),
-            Refusal::Agents(why) => NotRun::Agents(why),
-            Refusal::Interrupted => NotRun::Interrupted,
+impl From<StartError> for NotRun {
+    fn from(error: StartError) -> NotRun {
+        match error {
+            StartError::Usage(why) => NotRun::Usage(why),
+            StartError::Agents(why) => NotRun::Agents(why),
+            StartError::Interrupted => NotRun::Interrupted,
         }
     }
 }
@@ -64,7 +66,7 @@ impl Runner {
     pub fn of(fleet: Option<&Fleet>, stop: &dyn Fn() -> bool) -> Result<Runner, NotRun> {
         match fleet {
             None => Ok(Runner::Here),
-            Some(fleet) => Ok(Runner::Agents(Box::new(Crew::gather(fleet, stop)?))),
+            Some(fleet) => Ok(Runner::Agents(Box::new(ConnectedAgents::connect(fleet, stop)?))),
         }
     }
 
@@ -91,9 +93,9 @@ impl Runner {
         match self {
             Runner::Here => Run::new(plan).with_inputs(supplies).start(watch, stop).map_err(NotRun::Here),
             #[cfg(feature = "agents")]
-            Runner::Agents(crew) => {
-                let parts = crew.share(plan)?;
-                Ok(crew.run(plan, parts, supplies, watch, stop)?)
+            Runner::Agents(agents) => {
+                let shares = agents.share(plan)?;
+                Ok(agents.run(plan, shares, supplies, watch, stop)?)
             }
         }
     }

@@ -39,7 +39,11 @@ use crate::compat::mutilate::{
     AgentAsked, Asked, Crewed, HELP, Look, Refusal, Runs, Seat, Series, VERSION, read,
 };
 #[cfg(feature = "agents")]
-use crate::controller::run;
+use crate::controller::connected_agents::ConnectedAgents;
+#[cfg(feature = "agents")]
+use crate::controller::shares::Shares;
+#[cfg(feature = "agents")]
+use crate::controller::start_error::StartError;
 use crate::exit_status::Exit;
 #[cfg(feature = "agents")]
 use crate::job::agent_variables::AgentVariables;
@@ -88,7 +92,7 @@ pub fn mutilate(program: &str, words: &[OsString], edge: &Edge) -> Exit {
 
 /// The agents of a command line; nobody where it names none.
 #[cfg(feature = "agents")]
-struct Crew(Option<run::Crew>);
+struct Crew(Option<ConnectedAgents>);
 
 #[cfg(feature = "agents")]
 impl Crew {
@@ -104,9 +108,9 @@ impl Crew {
             stop_on_loss: false,
             allow_version_mismatch: false,
         };
-        match run::Crew::gather(&fleet, &|| interrupts.load(Ordering::Relaxed) > 0) {
+        match ConnectedAgents::connect(&fleet, &|| interrupts.load(Ordering::Relaxed) > 0) {
             Ok(crew) => Ok(Crew(Some(crew))),
-            Err(run::Refusal::Interrupted) => Err(Exit::Interrupted),
+            Err(StartError::Interrupted) => Err(Exit::Interrupted),
             Err(refusal) => Err(fatal(refusal)),
         }
     }
@@ -118,7 +122,7 @@ impl Crew {
             weight: hello.weight.max(1),
             measure_connections: hello.measure_connections,
         };
-        self.0.iter().flat_map(run::Crew::hellos).map(seat).collect()
+        self.0.iter().flat_map(ConnectedAgents::hellos).map(seat).collect()
     }
 
     /// Runs a plan, here or on the agents; what went wrong is in words.
@@ -132,8 +136,8 @@ impl Crew {
         let Some(crew) = &self.0 else {
             return Run::new(&crewed.plan).with_inputs(supplies).start(watch, stop).map_err(NotRun::Here);
         };
-        let parts = run::Parts::of_groups(&crewed.plan, &crewed.agents, crewed.own);
-        Ok(crew.run(&crewed.plan, parts, supplies, watch, stop)?)
+        let shares = Shares::of_groups(&crewed.plan, &crewed.agents, crewed.own);
+        Ok(crew.run(&crewed.plan, shares, supplies, watch, stop)?)
     }
 }
 
