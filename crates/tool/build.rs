@@ -96,6 +96,8 @@ mod agents {
     /// The commit of the checkout that is built, read without git; `None` where there is none, as in an archive.
     fn commit() -> Option<String> {
         let git = git_folder(Path::new(GIT))?;
+        // Each commit and each checkout adds a line here, also where the branch has no file of its own yet.
+        read(&git.join("logs/HEAD"));
         let head = read(&git.join("HEAD"))?;
         let name = match head.strip_prefix("ref: ") {
             None => head,
