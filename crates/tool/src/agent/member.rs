@@ -1,4 +1,4 @@
-//! One process' part of a run: the engine on a thread of its own, told when to begin and heard from as it goes on.
+//! The part of a run in one process: the engine on a thread of its own, which takes commands and tells events.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -19,23 +19,23 @@ use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::time::{NEVER, Nanos};
 
-/// How often one who waits looks whether it is to stop.
+/// How often a member that waits looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What a member is to do.
+/// The task of a member: a plan, and its share of it.
 #[derive(Debug)]
 pub struct Task {
     /// The whole plan.
     pub plan: ValidPlan,
-    /// Which of its clients are here.
+    /// The clients of the plan that are in this process.
     pub part: ProcessShare,
-    /// What is wanted beside the figures.
+    /// What the controller wants beside the figures.
     pub wants: Wants,
-    /// What is not in the plan.
+    /// The inputs of the run that are not in the plan.
     pub supplies: Inputs,
 }
 
-/// What a member says.
+/// An event of a member.
 #[derive(Debug)]
 pub enum Said {
     /// The order can be followed; nothing was begun yet.
@@ -44,7 +44,7 @@ pub enum Said {
     Refused {
         /// Why, as a sentence without its full stop.
         why: String,
-        /// Nobody can follow it.
+        /// No agent can follow it.
         usage: bool,
     },
     /// Everything is ready for a phase.
@@ -56,14 +56,14 @@ pub enum Said {
     },
     /// A phase has begun.
     Began(u32),
-    /// A phase is over; the last worker had begun it so late.
+    /// A phase is over on the member.
     PhaseOver {
         /// Which.
         phase: u32,
-        /// How late.
+        /// How late the last worker of the member had begun it, in nanoseconds.
         late_ns: Nanos,
     },
-    /// Its part of a slice.
+    /// The member's part of a slice.
     Slice(Box<Parcel>),
     /// Requests; their times are relative to the beginning of the first measured phase.
     Rows(Vec<Row>),
@@ -88,11 +88,11 @@ pub enum Said {
     },
     /// It did not begin.
     Failed(String),
-    /// Nothing is heard from it any more.
+    /// The member is lost.
     Lost {
         /// What happened.
         why: String,
-        /// How long ago something was heard.
+        /// The time since it was last heard of, in nanoseconds.
         silent_ns: Nanos,
     },
 }
@@ -106,7 +106,7 @@ pub struct CutShort {
     pub at: Nanos,
 }
 
-/// How a member is told what to do.
+/// Passes commands to a member.
 #[derive(Clone, Debug)]
 pub struct Reins {
     go: Sender<Nanos>,
@@ -136,11 +136,11 @@ impl Reins {
     }
 }
 
-/// Begins a task. `say` gets everything that the member says, on its thread, and returns whether anybody listens; the
+/// Begins a task. `say` gets every event of the member, on the member's thread, and returns whether it was taken; the
 /// last word is [`Said::End`], [`Said::Refused`] or [`Said::Failed`].
 ///
 /// # Errors
-/// When the system gives no thread.
+/// Returns the system's error when it gives no thread.
 pub fn begin(task: Task, say: impl Fn(Said) -> bool + Send + Sync + 'static) -> io::Result<Reins> {
     let (go, told) = channel();
     let stop = Arc::new(AtomicBool::new(false));
@@ -164,7 +164,7 @@ pub fn begin(task: Task, say: impl Fn(Said) -> bool + Send + Sync + 'static) -> 
     Ok(reins)
 }
 
-/// A member that waits for the others.
+/// The gate at which a member waits for the other members.
 struct Waiting<'a, S> {
     say: &'a S,
     told: Mutex<Receiver<Nanos>>,
@@ -189,7 +189,7 @@ impl<S: Fn(Said) -> bool + Sync> Gate for Waiting<'_, S> {
     }
 }
 
-/// Says what the engine says.
+/// Turns what the engine tells into events of the member.
 struct Speaker<'a, S> {
     task: &'a Task,
     say: &'a S,

@@ -6,7 +6,7 @@ use pummel_engine::worker::messages::Row;
 use pummel_logic::protocol::{Fault, Outcome, Verb};
 use pummel_logic::time::NEVER;
 
-/// What is made from `proto/agent.proto`.
+/// The messages and the service of `proto/agent.proto`.
 #[allow(missing_docs, unused_qualifications, clippy::all, clippy::pedantic)]
 pub mod v2 {
     tonic::include_proto!("pummel.agent.v2");
@@ -51,16 +51,16 @@ fn build_words(build: &v2::Build) -> String {
     format!("pummel {version} (commit {commit}, sources {sources})")
 }
 
-/// How often each side says that it is still there.
+/// How often each side says that it is still there, at least.
 pub const BEAT: Duration = Duration::from_millis(250);
 
-/// Who says nothing for so long is gone: short enough that a loss is known, and a job ended, within 3 s.
+/// An end that says nothing for so long is gone: short enough that a loss is known, and a job ended, within 3 s.
 pub const PATIENCE: Duration = Duration::from_millis(2_000);
 
-/// What a message to an agent may have at most: a plan with long tables of sizes fits.
+/// Most bytes of a message to an agent: a plan with long tables of sizes fits.
 pub const COMMAND_BYTES_MAX: usize = 16 << 20;
 
-/// What a message to a controller may have at most: a measurement with many wrong keys fits.
+/// Most bytes of a message to a controller: a measurement with many wrong keys fits.
 pub const EVENT_BYTES_MAX: usize = 256 << 20;
 
 /// Numbers of a request in [`v2::Rows`].
@@ -77,7 +77,7 @@ pub fn pack_rows(rows: &[Row]) -> v2::Rows {
     v2::Rows { numbers }
 }
 
-/// The requests in a message; `None` where it is none of this version.
+/// The requests in a message; `None` where the message is not one of this version.
 pub fn unpack_rows(rows: &v2::Rows) -> Option<Vec<Row>> {
     if !rows.numbers.len().is_multiple_of(ROW_NUMBERS) {
         return None;

@@ -1,4 +1,4 @@
-//! A controller's end of the line to one agent.
+//! The link of a controller to one agent: its connection, its clocks, and the messages of a run.
 
 use std::error::Error;
 use std::sync::{Arc, Mutex};
@@ -35,24 +35,24 @@ const PATIENCE: Duration = Duration::from_millis(2_500);
 /// it wakes, and does not take its own silence for that of an agent.
 const SILENT_BEATS_MAX: u32 = (PATIENCE.as_millis() / BEAT.as_millis()) as u32;
 
-/// One attempt to connect may take so long, and one answer.
+/// Longest time that one attempt to connect may take, and one answer.
 const ATTEMPT: Duration = Duration::from_secs(2);
 
-/// Between two attempts.
+/// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Questions for the time before a run.
+/// Number of questions for an agent's clocks before a run.
 const QUESTIONS: usize = 16;
 
-/// How often the time is asked for while a run goes on.
+/// How often an agent is asked for its clocks while a run goes on.
 const CLOCK: Duration = Duration::from_secs(1);
 
-/// Commands that wait to be sent.
+/// Most commands that wait to be sent.
 const COMMANDS: usize = 64;
 
 type Client = AgentClient<InterceptedService<Channel, TokenHeader>>;
 
-/// Shows the token with every call.
+/// Adds the token to every call.
 #[derive(Clone, Debug)]
 pub struct TokenHeader(Option<MetadataValue<Ascii>>);
 
@@ -73,7 +73,7 @@ impl Interceptor for TokenHeader {
     }
 }
 
-/// What it takes to speak to agents, read from its files.
+/// What a controller shows to agents, and which agents it accepts.
 #[derive(Clone)]
 pub struct Credentials {
     tls: Option<(Certificate, Identity)>,
@@ -86,7 +86,7 @@ impl Credentials {
     /// Reads the files that a fleet names.
     ///
     /// # Errors
-    /// What is wrong with which.
+    /// Returns the file that cannot be used, with the reason.
     pub fn read(fleet: &Fleet) -> Result<Credentials, String> {
         let tls = fleet.tls.as_ref().map(read_tls).transpose()?;
         let token = fleet.token_file.as_deref().map(Token::read).transpose()?;
@@ -113,17 +113,17 @@ fn read_tls(files: &FleetTls) -> Result<(Certificate, Identity), String> {
 pub struct AgentLink {
     /// Its address, as reports name it, or the host that it was started on.
     pub name: String,
-    /// What it said of itself.
+    /// The agent's first answer.
     pub hello: v2::HelloReply,
-    /// How far its clocks are from ours.
+    /// How far the agent's clocks are from the controller's.
     pub offset: Arc<Mutex<ClockOffset>>,
     client: Client,
 }
 
-/// Where one agent is, and whose name its certificate has to have.
+/// The address of an agent, and the name that its certificate has to have.
 #[derive(Clone, Debug)]
 struct Target {
-    /// As reports name it.
+    /// The agent's name in reports.
     name: String,
     /// Host and port.
     address: String,
@@ -142,10 +142,10 @@ impl Target {
     }
 }
 
-/// Speaks to all agents of some places, and to those that were started for this run; all have to answer by `deadline`.
+/// Connects to all agents of some places, and to those that were started for this run. All have to answer by `deadline`.
 ///
 /// # Errors
-/// Which does not, how long it was waited for, and why.
+/// Returns the first agent that does not answer or refuses, with the reason and how long it was waited for.
 pub async fn connect_all(
     places: &[Place],
     placed: &[Placed],
@@ -178,14 +178,14 @@ pub async fn connect_all(
     trouble.map_or(Ok(links), Err)
 }
 
-/// The agents of a place: a name is asked for until it has an address.
+/// The agents of a place. A name is looked up until it has an address, or until `deadline`.
 async fn targets_of(place: &Place, deadline: Instant) -> Result<Vec<Target>, String> {
     let (host, port) = match place {
         Place::Host { host, port } => {
             return Ok(vec![Target::new(with_port(host, *port), host.clone())]);
         }
         Place::Name { host, port } => (host, *port),
-        // They are among those that were placed.
+        // These agents are among `placed`.
         Place::Started(_) => return Ok(Vec::new()),
     };
     let since = Instant::now();
@@ -236,7 +236,7 @@ async fn connect(target: Target, credentials: &Credentials, deadline: Instant) -
     }
 }
 
-/// What may be the matter, where the words of a failure alone would puzzle.
+/// A hint at the cause, where the words of a failure alone would puzzle.
 fn hint_of(why: &str, encrypted: bool) -> &'static str {
     // The first bytes of an alert of TLS, taken for a frame of HTTP/2.
     if !encrypted && why.contains("frame with invalid size") {
@@ -264,9 +264,9 @@ fn endpoint_of(target: &Target, credentials: &Credentials) -> Result<Endpoint, S
 
 /// Why an agent cannot be spoken to.
 enum ConnectFailure {
-    /// It may be there in a moment.
+    /// The next attempt may succeed.
     Passing(String),
-    /// It will not change its mind.
+    /// No later attempt can succeed.
     Final(String),
 }
 
@@ -312,7 +312,7 @@ fn words_of(status: &Status) -> String {
     status.source().map_or_else(|| status.message().to_owned(), chain)
 }
 
-/// An error with what caused it, the last of which says most.
+/// The words of the innermost cause of an error, which say most.
 fn chain(error: &dyn Error) -> String {
     let mut words = error.to_string();
     let mut cause = error.source();
@@ -338,13 +338,13 @@ async fn ask_offset(client: &mut Client) -> Result<ClockOffset, Status> {
 }
 
 impl AgentLink {
-    /// What is known of the agent's clocks.
+    /// What is known of the agent's clocks now.
     pub fn offset(&self) -> ClockOffset {
         *self.offset.lock().unwrap_or_else(|broken| broken.into_inner())
     }
 
-    /// Gives an order and passes on what is told to the agent, and what it says, until one of both is through. The last
-    /// word is an end, a refusal, or that the agent is lost.
+    /// Sends an order, then the commands of `told`, and says every event of the agent, until its last event or until `told`
+    /// is closed. The last event is an end, a refusal, or the loss of the agent.
     pub async fn follow(
         mut self,
         order: v2::Order,
@@ -420,7 +420,10 @@ async fn keep_offset(mut client: Client, offset: Arc<Mutex<ClockOffset>>) {
     }
 }
 
-/// What an agent says; an error where it cannot be understood.
+/// The event in a message of an agent; `None` for a beat.
+///
+/// # Errors
+/// Returns what cannot be read.
 fn said_of(word: Word) -> Result<Option<Said>, String> {
     let foreign = |what: &str| format!("what it sent cannot be read ({what})");
     Ok(Some(match word {

@@ -1,31 +1,31 @@
-//! How far an agent's clocks are from ours, from questions and answers over the network.
+//! How far an agent's clocks are from the controller's, by questions and answers over the network.
 
 use pummel_logic::time::Nanos;
 
-/// Clocks of machines drift apart by up to so much.
+/// How far the clocks of two machines may drift apart, in parts per million.
 const DRIFT_PER_MILLION: u64 = 200;
 
-/// What one question told: the agent's clocks are ahead of ours by the offsets, give or take the error.
+/// The result of one question: the agent's clocks are ahead of the controller's by the offsets, give or take the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockOffset {
-    /// Of the monotonic clock, which says when a run begins.
+    /// Offset of the monotonic clock, which decides when a phase begins.
     pub monotonic_ns: i64,
-    /// Of the wall clock.
+    /// Offset of the wall clock.
     pub wall_ns: i64,
-    /// Half of the time that the question took.
+    /// Greatest error of the offsets: half of the time that the question took.
     pub error_ns: Nanos,
-    /// When it was asked, on our monotonic clock.
+    /// When the answer came, on the controller's monotonic clock.
     pub at: Nanos,
 }
 
-/// A question to an agent: what our clocks said before and after, and what its clocks said in between.
+/// A question to an agent: the controller's clocks before and after it, and the agent's clocks in between.
 #[derive(Clone, Copy, Debug)]
 pub struct ClockExchange {
-    /// Our monotonic clock before.
+    /// The controller's monotonic clock before.
     pub before: Nanos,
-    /// Our monotonic clock after.
+    /// The controller's monotonic clock after.
     pub after: Nanos,
-    /// Our wall clock in the middle.
+    /// The controller's wall clock in the middle.
     pub wall: Nanos,
     /// The agent's monotonic clock.
     pub their_monotonic: Nanos,
@@ -34,7 +34,7 @@ pub struct ClockExchange {
 }
 
 impl ClockExchange {
-    /// What it tells: the agent is taken to have looked at its clocks in the middle.
+    /// The offset of the agent's clocks, as if the agent had read them in the middle of the exchange.
     pub fn offset(&self) -> ClockOffset {
         let half = self.after.saturating_sub(self.before) / 2;
         ClockOffset {
@@ -47,23 +47,23 @@ impl ClockExchange {
 }
 
 impl ClockOffset {
-    /// What is known of the error at `now`.
+    /// The error at `now`, which grows with the drift of the clocks.
     fn error_at(&self, now: Nanos) -> Nanos {
         let age = now.saturating_sub(self.at);
         self.error_ns.saturating_add(age / 1_000_000 * DRIFT_PER_MILLION)
     }
 
-    /// The better of the two at the time of the newer one.
+    /// The one of both offsets that has the smaller error at the time of `newer`.
     pub fn better(self, newer: ClockOffset) -> ClockOffset {
         if newer.error_ns <= self.error_at(newer.at) { newer } else { self }
     }
 
-    /// The agent's time at our time `at`.
+    /// The agent's time at the controller's time `at`.
     pub fn theirs(&self, at: Nanos) -> Nanos {
         at.wrapping_add(self.monotonic_ns as u64)
     }
 
-    /// Our time at the agent's time `at`.
+    /// The controller's time at the agent's time `at`.
     pub fn ours(&self, at: Nanos) -> Nanos {
         at.wrapping_sub(self.monotonic_ns as u64)
     }

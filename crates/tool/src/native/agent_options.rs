@@ -67,7 +67,7 @@ pub struct MeasuringArgs {
     pub measure_depth: Option<u32>,
 }
 
-/// What becomes of a run that loses an agent.
+/// What a run does that loses an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OnLoss {
     /// It goes on with the others
@@ -76,7 +76,7 @@ pub enum OnLoss {
     Stop,
 }
 
-/// The agents, where there are some; options of agents mean nothing without.
+/// The agents of a command line; `None` where it names none. Options of agents are refused without agents.
 ///
 /// # Errors
 /// Returns [`UsageError::Missing`] for an option of agents without agents, and [`UsageError::Value`] for an agent
@@ -143,7 +143,7 @@ pub fn fleet(args: &AgentsArgs, measuring: &MeasuringArgs) -> Result<Option<Flee
     }))
 }
 
-/// The clients that measure from here, where they are asked for; `requests` is `--requests`.
+/// The group of clients that measure from the controller; `None` where none is asked for. `requests` is `--requests`.
 ///
 /// # Errors
 /// Returns [`UsageError::Missing`] for a rate or a depth without `--measure-connections`, and for
@@ -167,7 +167,7 @@ pub fn measuring(
     };
     if requests.is_some() {
         return Err(UsageError::Missing(
-            "'--measure-connections' is accepted with '--time' and not with '--requests': those who measure do so for as \
+            "'--measure-connections' is accepted with '--time' and not with '--requests': measuring clients run for as \
              long as the others load"
                 .to_owned(),
         ));
@@ -186,7 +186,7 @@ pub fn measuring(
     }))
 }
 
-/// A saved plan says which clients measure.
+/// Checks that no option of measuring clients stands beside a saved plan, which has the clients that measure.
 ///
 /// # Errors
 /// Returns [`UsageError::Missing`] for the first option of measuring clients that is given.
