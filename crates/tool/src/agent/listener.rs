@@ -1,8 +1,7 @@
-//! Who may speak to an agent: connections are taken, encrypted and looked at before anybody is listened to.
+//! The way into an agent: connections are taken, encrypted, and asked for the preface of HTTP/2 before a service sees them.
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,40 +16,36 @@ use rustls::server::WebPkiClientVerifier;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{self, Receiver};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 
+use crate::agent::peers::{Closing, PEERS_MAX, Peer, Peers, Place};
+use crate::agent::refusals::refused;
 use crate::stderr::say;
 
-/// What every connection of gRPC begins with.
+/// What every connection of gRPC begins with: the preface of HTTP/2.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-
-/// How long a connection may take to say that it is one of gRPC.
-const HURRY: Duration = Duration::from_secs(3);
-
-/// Most connections at one time: a controller needs one, and others only ask who has the agent.
-const CONNECTIONS_MAX: usize = 64;
 
 /// How long to wait when the system gives no connection, because there are too many already.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Who opened a connection.
-#[derive(Clone, Copy, Debug)]
+/// The peer that made a request.
+#[derive(Clone, Debug)]
 pub struct Caller {
-    /// From where.
-    pub address: SocketAddr,
+    /// The connection that the request came over.
+    pub peer: Arc<Peer>,
 }
 
-/// A connection that speaks gRPC, encrypted or not.
+/// A connection that speaks gRPC, encrypted or not. It ends with an error when the agent has to close it.
 pub struct Wire {
     stream: Stream,
-    /// What was read to see who it is, and is still to be read: the rest of the preface.
+    /// The rest of the preface, which was read already and which HTTP/2 has to read too.
     unread: &'static [u8],
-    caller: Caller,
-    _room: OwnedSemaphorePermit,
+    place: Place,
+    /// Ready when the agent has to close the connection.
+    closing: Pin<Box<dyn Future<Output = Closing> + Send>>,
+    is_closed: bool,
 }
 
 enum Stream {
@@ -58,9 +53,26 @@ enum Stream {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
+impl Wire {
+    fn new(stream: Stream, place: Place) -> Wire {
+        let closing = Box::pin(Arc::clone(&place.peer).closing());
+        Wire { stream, unread: PREFACE, place, closing, is_closed: false }
+    }
+
+    /// Returns an error when the agent has to close the connection; else wakes the caller when that is so.
+    fn check_open(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        if !self.is_closed {
+            let Poll::Ready(closing) = self.closing.as_mut().poll(cx) else { return Ok(()) };
+            self.is_closed = true;
+            refused(self.place.peer.address, closing);
+        }
+        Err(io::ErrorKind::TimedOut.into())
+    }
+}
+
 impl fmt::Debug for Wire {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.debug_struct("Wire").field("caller", &self.caller).finish_non_exhaustive()
+        to.debug_struct("Wire").field("place", &self.place).finish_non_exhaustive()
     }
 }
 
@@ -68,7 +80,7 @@ impl Connected for Wire {
     type ConnectInfo = Caller;
 
     fn connect_info(&self) -> Caller {
-        self.caller
+        Caller { peer: Arc::clone(&self.place.peer) }
     }
 }
 
@@ -78,6 +90,7 @@ impl AsyncRead for Wire {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        self.check_open(cx)?;
         if !self.unread.is_empty() {
             let (now, later) = self.unread.split_at(self.unread.len().min(buf.remaining()));
             buf.put_slice(now);
@@ -93,6 +106,7 @@ impl AsyncRead for Wire {
 
 impl AsyncWrite for Wire {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.check_open(cx)?;
         match &mut self.stream {
             Stream::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
             Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_write(cx, bytes),
@@ -100,6 +114,7 @@ impl AsyncWrite for Wire {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check_open(cx)?;
         match &mut self.stream {
             Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
             Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_flush(cx),
@@ -107,6 +122,7 @@ impl AsyncWrite for Wire {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check_open(cx)?;
         match &mut self.stream {
             Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
             Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_shutdown(cx),
@@ -114,11 +130,11 @@ impl AsyncWrite for Wire {
     }
 }
 
-/// Takes connections for as long as somebody wants them. Those that are refused are said on standard error.
+/// Takes connections until the receiver is dropped. The reasons of those that are closed are said on standard error.
 pub fn open(listener: TcpListener, tls: Option<Arc<ServerConfig>>) -> Receiver<Wire> {
-    let (through, wires) = mpsc::channel(CONNECTIONS_MAX);
+    let (through, wires) = mpsc::channel(PEERS_MAX);
     let acceptor = tls.map(TlsAcceptor::from);
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let peers = Arc::new(Peers::default());
     tokio::spawn(async move {
         while !through.is_closed() {
             let (stream, address) = match listener.accept().await {
@@ -129,36 +145,31 @@ pub fn open(listener: TcpListener, tls: Option<Arc<ServerConfig>>) -> Receiver<W
                     continue;
                 }
             };
-            let Ok(room) = Arc::clone(&room).try_acquire_owned() else {
-                refused(address, format_args!("there are {CONNECTIONS_MAX} connections already"));
-                continue;
-            };
-            let (through, acceptor) = (through.clone(), acceptor.clone());
-            tokio::spawn(async move {
-                let greeted = timeout(HURRY, greet(stream, acceptor)).await;
-                match greeted.unwrap_or_else(|_| Err(Some("it said nothing of use for 3 s".to_owned()))) {
-                    Ok(stream) => {
-                        let wire = Wire { stream, unread: PREFACE, caller: Caller { address }, _room: room };
-                        // The agent ends.
-                        let _ = through.send(wire).await;
-                    }
-                    Err(Some(why)) => refused(address, why),
-                    // Whoever only looks whether the port is open, as health checks do, is no attempt.
-                    Err(None) => {}
-                }
-            });
+            tokio::spawn(greet(stream, peers.admit(address), acceptor.clone(), through.clone()));
         }
     });
     wires
 }
 
-/// Says that somebody was sent away.
-pub fn refused(address: SocketAddr, why: impl fmt::Display) {
-    say(format_args!("refused {address}: {why}"));
+/// Hands a connection through once it has begun as gRPC does.
+async fn greet(stream: TcpStream, place: Place, acceptor: Option<TlsAcceptor>, through: mpsc::Sender<Wire>) {
+    let peer = Arc::clone(&place.peer);
+    let greeted = tokio::select! {
+        greeted = begin(stream, acceptor) => greeted,
+        closing = Arc::clone(&peer).closing() => Err(Some(closing.to_string())),
+    };
+    match greeted {
+        // Nothing is left to be done for the peer when the agent ends.
+        Ok(stream) => drop(through.send(Wire::new(stream, place)).await),
+        Err(Some(why)) => refused(peer.address, why),
+        // A peer that only looks whether the port is open, as health checks do, is no attempt.
+        Err(None) => {}
+    }
 }
 
-/// Encrypts a connection, if that is wanted, and reads how it begins. `Err(None)` where it ended without a word.
-async fn greet(stream: TcpStream, acceptor: Option<TlsAcceptor>) -> Result<Stream, Option<String>> {
+/// Encrypts a connection, if that is wanted, and reads how it begins. Returns `Err(None)` where the connection ended before
+/// its first byte.
+async fn begin(stream: TcpStream, acceptor: Option<TlsAcceptor>) -> Result<Stream, Option<String>> {
     // Without it, small messages wait for each other; a connection that has gone already is found out below.
     let _ = stream.set_nodelay(true);
     let mut stream = match acceptor {
@@ -182,7 +193,7 @@ async fn greet(stream: TcpStream, acceptor: Option<TlsAcceptor>) -> Result<Strea
         };
         match more {
             Ok(0) | Err(_) if read == 0 => return Err(None),
-            Ok(0) => return Err(Some("it ended in the middle of its first words".to_owned())),
+            Ok(0) => return Err(Some("it ended in the middle of the preface of HTTP/2".to_owned())),
             Ok(more) => read += more,
             Err(error) => return Err(Some(error.to_string())),
         }
@@ -193,10 +204,11 @@ async fn greet(stream: TcpStream, acceptor: Option<TlsAcceptor>) -> Result<Strea
     Ok(stream)
 }
 
-/// The encryption of an agent: with its own certificate, and only for those who have one from the authorities in `ca`.
+/// The encryption of an agent: with its own certificate, and only for controllers that have a certificate of the
+/// authorities in `ca`.
 ///
 /// # Errors
-/// What is wrong with which file.
+/// Returns the file that cannot be used, and why.
 pub fn secure(cert: &Path, key: &Path, ca: &Path) -> Result<Arc<ServerConfig>, String> {
     let chain = certificates(cert)?;
     let private =
@@ -235,17 +247,17 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
 pub struct Token(Arc<str>);
 
 impl fmt::Debug for Token {
-    /// Without the word.
+    /// Leaves the word out.
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str("Token")
     }
 }
 
 impl Token {
-    /// The first line of a file.
+    /// Reads the token in the first line of a file.
     ///
     /// # Errors
-    /// When it cannot be read, or is no word of visible characters.
+    /// Returns the reason when the file cannot be read, or its first line is no word of visible characters.
     pub fn read(path: &Path) -> Result<Token, String> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| format!("'{}' cannot be read: {error}", path.display()))?;
@@ -253,10 +265,10 @@ impl Token {
             .map_err(|why| format!("'{}': its first line {why}", path.display()))
     }
 
-    /// This word.
+    /// The token in a line.
     ///
     /// # Errors
-    /// When it is none.
+    /// Returns the reason when the line is no word of visible characters.
     pub fn of(line: &str) -> Result<Token, String> {
         let word = line.trim();
         if word.is_empty() || !word.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -265,12 +277,12 @@ impl Token {
         Ok(Token(word.into()))
     }
 
-    /// How it is sent.
+    /// The header in which a controller sends the token.
     pub fn bearer(&self) -> String {
         format!("Bearer {}", self.0)
     }
 
-    /// Whether these are the same words. How long it takes tells nothing but their length.
+    /// Whether a header shows this token. The time that the comparison takes tells nothing but the length.
     pub fn is_shown_by(&self, header: Option<&[u8]>) -> bool {
         let known = self.bearer();
         let Some(shown) = header.filter(|shown| shown.len() == known.len()) else { return false };

@@ -16,7 +16,7 @@ use std::time::Duration;
 use crate::job::launch_spec::Placing;
 pub use launched::{PlaceError, Placed, Placement};
 use wait::{GLANCE, Manner};
-pub use watchdog::{Leash, first_line};
+pub use watchdog::{Watchdog, first_line};
 
 impl Placement {
     /// Starts the agents, and returns when each of them can be reached. A host may take `patience` to show a sign of

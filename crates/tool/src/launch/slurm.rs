@@ -12,7 +12,8 @@ use crate::launch::process::{Errand, SILENCE_MAX};
 use crate::launch::wait::{MARK, Manner, Stopped, Wait, address_of, lines_of};
 
 /// What runs on each node. Its words are our program, how long the agent bears silence, and `NODE=ADDRESS` of every node.
-const SCRIPT: &str = r#"echo "pummel: node $SLURMD_NODENAME"; s=$1; for pair in "$@"; do case $pair in "$SLURMD_NODENAME="*) a=${pair#*=};; esac; done; if [ -x "$0" ]; then "$0" agent --listen "$a:0" --token-file - --exit-with-stdin="$s"; echo "pummel: end it ended with status $?"; else echo "pummel: end there is no $0; a program on a file system that all nodes share is wanted"; fi"#;
+/// The agent reads every file that a plan names: only the controller knows its token, and its user has a shell on the node.
+const SCRIPT: &str = r#"echo "pummel: node $SLURMD_NODENAME"; s=$1; for pair in "$@"; do case $pair in "$SLURMD_NODENAME="*) a=${pair#*=};; esac; done; if [ -x "$0" ]; then "$0" agent --listen "$a:0" --token-file - --allow-file / --exit-with-stdin="$s"; echo "pummel: end it ended with status $?"; else echo "pummel: end there is no $0; a program on a file system that all nodes share is wanted"; fi"#;
 
 /// A node of the allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
