@@ -76,9 +76,15 @@ fn with_tls_both_sides_show_their_certificates() {
     };
     run(&server, &agent, &with("ours", "ours")).expect(0);
     let plain = run(&server, &agent, "").expect(1);
-    assert!(plain.errors.contains(&format!("no agent at {}", agent.name)), "{}", plain.errors);
+    assert!(plain.errors.contains(&agent.name), "{}", plain.errors);
+    assert!(plain.errors.contains("this agent was started with --tls-cert"), "{}", plain.errors);
     assert!(agent.wait_for("no TLS as it is asked for").starts_with("refused 127.0.0.1:"));
-    run(&server, &agent, &with("ours", "theirs")).expect(1);
+    let foreign = run(&server, &agent, &with("ours", "theirs")).expect(1);
+    assert!(foreign.errors.contains("received fatal alert"), "{}", foreign.errors);
+    let open = Agent::start();
+    let encrypted = run(&server, &open, &with("ours", "ours")).expect(1);
+    assert!(encrypted.errors.contains("received fatal alert: HandshakeFailure"), "{}", encrypted.errors);
+    open.wait_for("this agent was started without --tls-cert");
     agent.wait_for("no TLS as it is asked for");
     run(&server, &agent, &with("theirs", "ours")).expect(1);
     // It serves on.

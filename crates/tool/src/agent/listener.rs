@@ -13,7 +13,7 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{self, Receiver};
 use tokio_rustls::TlsAcceptor;
@@ -26,6 +26,19 @@ use crate::stderr::say;
 
 /// What every connection of gRPC begins with: the preface of HTTP/2.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// The first byte of a connection that begins with a handshake of TLS (RFC 8446, 5.1).
+const TLS_HANDSHAKE: u8 = 22;
+
+/// The alert of TLS that ends a handshake, as a record (RFC 8446, 5.1 and 6).
+const HANDSHAKE_FAILURE: [u8; 7] = [21, 3, 3, 0, 2, 2, 40];
+
+/// What a controller without encryption is told by an agent with TLS.
+const WANTS_TLS: &str =
+    "this agent was started with --tls-cert: --agent-tls-ca, --agent-tls-cert and --agent-tls-key are wanted";
+
+/// Most bytes that are read of a peer which is hung up on.
+const FAREWELL_BYTES_MAX: usize = 256 << 10;
 
 /// How long to wait when the system gives no connection, because there are too many already.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -154,35 +167,64 @@ pub fn open(listener: TcpListener, tls: Option<Arc<ServerConfig>>) -> Receiver<W
 /// Hands a connection through once it has begun as gRPC does.
 async fn greet(stream: TcpStream, place: Place, acceptor: Option<TlsAcceptor>, through: mpsc::Sender<Wire>) {
     let peer = Arc::clone(&place.peer);
-    let greeted = tokio::select! {
-        greeted = begin(stream, acceptor) => greeted,
-        closing = Arc::clone(&peer).closing() => Err(Some(closing.to_string())),
+    let begun = tokio::select! {
+        begun = begin(stream, acceptor) => begun,
+        closing = Arc::clone(&peer).closing() => Err(Rejected::with_reason(closing.to_string())),
     };
-    match greeted {
+    match begun {
         // Nothing is left to be done for the peer when the agent ends.
         Ok(stream) => drop(through.send(Wire::new(stream, place)).await),
-        Err(Some(why)) => refused(peer.address, why),
-        // A peer that only looks whether the port is open, as health checks do, is no attempt.
-        Err(None) => {}
+        Err(rejected) => {
+            if let Some(why) = rejected.why {
+                refused(peer.address, why);
+            }
+            if let Some((stream, words)) = rejected.farewell {
+                tokio::select! {
+                    () = hang_up(stream, &words) => {}
+                    _ = peer.closing() => {}
+                }
+            }
+        }
     }
 }
 
-/// Encrypts a connection, if that is wanted, and reads how it begins. Returns `Err(None)` where the connection ended before
-/// its first byte.
-async fn begin(stream: TcpStream, acceptor: Option<TlsAcceptor>) -> Result<Stream, Option<String>> {
+/// A connection that no service sees.
+#[derive(Debug, Default)]
+struct Rejected {
+    /// The reason; absent for a peer that only looked whether the port is open, as health checks do.
+    why: Option<String>,
+    /// The last words to the peer, in its own language, where it is told.
+    farewell: Option<(TcpStream, Vec<u8>)>,
+}
+
+impl Rejected {
+    fn with_reason(why: impl ToString) -> Rejected {
+        Rejected { why: Some(why.to_string()), farewell: None }
+    }
+}
+
+/// Says the last words to a peer and waits until it has read them: closing a connection whose bytes were not all read takes
+/// back what was sent.
+async fn hang_up(mut stream: TcpStream, words: &[u8]) {
+    if stream.write_all(words).await.is_err() || stream.shutdown().await.is_err() {
+        return;
+    }
+    let mut bytes = [0; 1_024];
+    let mut left = FAREWELL_BYTES_MAX;
+    while let Ok(read @ 1..) = stream.read(&mut bytes).await
+        && left > read
+    {
+        left -= read;
+    }
+}
+
+/// Encrypts a connection, if that is wanted, and reads how it begins.
+async fn begin(stream: TcpStream, acceptor: Option<TlsAcceptor>) -> Result<Stream, Rejected> {
     // Without it, small messages wait for each other; a connection that has gone already is found out below.
     let _ = stream.set_nodelay(true);
     let mut stream = match acceptor {
         None => Stream::Plain(stream),
-        Some(acceptor) => {
-            if let Ok(0) = stream.peek(&mut [0]).await {
-                return Err(None);
-            }
-            let secured = acceptor.accept(stream).await;
-            Stream::Tls(Box::new(
-                secured.map_err(|error| Some(format!("no TLS as it is asked for: {error}")))?,
-            ))
-        }
+        Some(acceptor) => Stream::Tls(Box::new(encrypt(stream, &acceptor).await?)),
     };
     let mut first = [0; PREFACE.len()];
     let mut read = 0;
@@ -192,16 +234,62 @@ async fn begin(stream: TcpStream, acceptor: Option<TlsAcceptor>) -> Result<Strea
             Stream::Tls(stream) => stream.read(&mut first[read..]).await,
         };
         match more {
-            Ok(0) | Err(_) if read == 0 => return Err(None),
-            Ok(0) => return Err(Some("it ended in the middle of the preface of HTTP/2".to_owned())),
+            Ok(0) | Err(_) if read == 0 => return Err(Rejected::default()),
+            Ok(0) => return Err(Rejected::with_reason("it ended in the middle of the preface of HTTP/2")),
             Ok(more) => read += more,
-            Err(error) => return Err(Some(error.to_string())),
+            Err(error) => return Err(Rejected::with_reason(error)),
         }
         if first[..read] != PREFACE[..read] {
-            return Err(Some(format!("it does not speak gRPC: \"{}\"", first[..read].escape_ascii())));
+            return Err(no_grpc(stream, &first[..read]));
         }
     }
     Ok(stream)
+}
+
+/// Makes a connection an encrypted one, with a peer that shows a certificate.
+async fn encrypt(stream: TcpStream, acceptor: &TlsAcceptor) -> Result<TlsStream<TcpStream>, Rejected> {
+    let mut first = [0; 3];
+    match stream.peek(&mut first).await {
+        Ok(0) | Err(_) => return Err(Rejected::default()),
+        Ok(read) if first[..read] == PREFACE[..read] => {
+            let why = "no TLS as it is asked for: it speaks gRPC without encryption";
+            let farewell = Some((stream, goaway(WANTS_TLS)));
+            return Err(Rejected { why: Some(why.to_owned()), farewell });
+        }
+        Ok(_) => {}
+    }
+    // The alert that says why was sent when the handshake fails.
+    acceptor.accept(stream).into_fallible().await.map_err(|(error, stream)| Rejected {
+        why: Some(format!("no TLS as it is asked for: {error}")),
+        farewell: Some((stream, Vec::new())),
+    })
+}
+
+/// Rejects a connection that begins with these bytes, which no connection of gRPC does.
+fn no_grpc(stream: Stream, first: &[u8]) -> Rejected {
+    match stream {
+        Stream::Plain(stream) if first[0] == TLS_HANDSHAKE => Rejected {
+            why: Some(
+                "it does not speak gRPC but TLS, and this agent was started without --tls-cert".to_owned(),
+            ),
+            farewell: Some((stream, HANDSHAKE_FAILURE.to_vec())),
+        },
+        _ => Rejected::with_reason(format!("it does not speak gRPC: \"{}\"", first.escape_ascii())),
+    }
+}
+
+/// The frames of HTTP/2 by which a server says that it wants encryption (RFC 9113, 6.5 and 6.8).
+fn goaway(words: &str) -> Vec<u8> {
+    const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    const INADEQUATE_SECURITY: u32 = 12;
+    let len_bytes = (8 + words.len() as u32).to_be_bytes();
+    let mut frames = SETTINGS.to_vec();
+    frames.extend(&len_bytes[1..]);
+    // The type of the frame, no flags, stream 0; then the last stream that was begun, which is none.
+    frames.extend([7, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    frames.extend(INADEQUATE_SECURITY.to_be_bytes());
+    frames.extend(words.as_bytes());
+    frames
 }
 
 /// The encryption of an agent: with its own certificate, and only for controllers that have a certificate of the
