@@ -142,6 +142,30 @@ fn a_plan_that_asks_for_too_much_is_refused_with_the_option_before_anything_begi
     pummel(&format!("run -s {} -c 20 -n 50 --agents {}", server.name, agent.name)).expect(0);
 }
 
+#[test]
+fn a_controller_that_takes_no_events_does_not_keep_the_agent() {
+    let server = Memcached::start();
+    let agent = Agent::start();
+    // The peer is to send nothing on its streams: SETTINGS_INITIAL_WINDOW_SIZE is 0.
+    let no_window = frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]);
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let now_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+    let mut words = [PREFACE, &no_window, &headers(1, "Run")].concat();
+    let order = order(&format!("-s {} -t 60s --interval 10ms", server.name), true);
+    let commands = [field(1, &order), field(3, &[]), go(0, now_ns), go(1, now_ns), go(2, now_ns)];
+    words.extend(commands.iter().flat_map(|command| data(1, command)));
+    let began = Instant::now();
+    let stream = speak(&agent, &words);
+    until("the run goes on", || (server.connect().stats().get("cmd_get") > 10_000).then_some(()));
+    until("the agent serves a run", || {
+        let run = pummel(&format!("run -s {} -c 2 -n 20 --agents {}", server.name, agent.name));
+        (run.status == 0).then_some(())
+    });
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(30), "it was held for {took:?}");
+    wait_for_end(stream);
+}
+
 /// Iterations of the fuzzer, unless `PUMMEL_FUZZ_SECONDS` says for how long it runs.
 const ITERATIONS: u64 = 1_000;
 
@@ -263,10 +287,8 @@ fn mutate(frames: &mut Vec<Vec<u8>>, chance: &mut Chance) {
 fn conversations(server: &str) -> Vec<Vec<Vec<u8>>> {
     let hello = vec![headers(1, "Hello"), data(1, &varint_field(1, protocol()))];
     let clock = vec![headers(1, "Clock"), data(1, &[])];
-    let order = [field(1, &order(server))];
-    let connect = field(3, &[]);
-    let go = field(4, &[varint_field(1, 0), vec![0x11], vec![0; 8]].concat());
-    let run = [&order[0], &connect, &go, &field(5, &[])].map(|command| data(1, command));
+    let order = field(1, &order(&format!("-s {server} -n 20"), false));
+    let run = [&order, &field(3, &[]), &go(0, 0), &field(5, &[])].map(|command| data(1, command));
     let begin = |frames: Vec<Vec<u8>>| {
         let mut all = vec![PREFACE.to_vec(), SETTINGS.to_vec()];
         all.extend(frames);
@@ -276,7 +298,7 @@ fn conversations(server: &str) -> Vec<Vec<Vec<u8>>> {
         begin(hello),
         begin(clock),
         begin([vec![headers(1, "Run")], run.to_vec()].concat()),
-        begin(vec![headers(1, "Run"), data(1, &order[0]), data(1, &field(2, &[]))]),
+        begin(vec![headers(1, "Run"), data(1, &order), data(1, &field(2, &[]))]),
         begin((0..40).map(|stream| headers(2 * stream + 1, "Run")).collect()),
         begin((0..40).flat_map(|stream| [headers(2 * stream + 1, "Run"), reset(2 * stream + 1)]).collect()),
         vec![vec![0x55; 300]],
@@ -294,10 +316,12 @@ fn package() -> &'static str {
     line.trim_end_matches(';')
 }
 
-/// An order for a short run.
-fn order(server: &str) -> Vec<u8> {
-    let words = ["explain", "run", "-s", server, "-n", "20", "-c", "2", "-T", "1", "--format", "json"];
-    let output = Command::new(env!("CARGO_BIN_EXE_pummel")).args(words).output().expect("it runs");
+/// An order for a run with these options, by one agent; with every request, where `rows` says so.
+fn order(options: &str, rows: bool) -> Vec<u8> {
+    let words = format!("explain run -c 2 -T 1 --format json {options}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pummel"));
+    let output = command.args(words.split(' ')).output().expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let part = r#"{"clients":[{"start":0,"end":2}],"threads":1,"first_worker":0,"workers":1,"mark":1}"#;
     [
         varint_field(1, protocol()),
@@ -305,8 +329,14 @@ fn order(server: &str) -> Vec<u8> {
         field(3, b"a fuzzer"),
         field(4, &output.stdout),
         field(5, part.as_bytes()),
+        varint_field(6, rows.into()),
     ]
     .concat()
+}
+
+/// The command that begins phase `phase` at `at_ns` of the monotonic clock.
+fn go(phase: u64, at_ns: u64) -> Vec<u8> {
+    field(4, &[varint_field(1, phase), vec![0x11], at_ns.to_le_bytes().to_vec()].concat())
 }
 
 /// A field of protobuf with a number.

@@ -31,7 +31,7 @@ impl AccessPolicy {
     }
 
     /// Refuses what only a known controller may ask for: the agent's own password, which PUMMEL_PASSWORD holds, and unix
-    /// sockets, behind which are services of the agent's machine that trust whoever can reach them. `is_given` says that
+    /// sockets, behind which are services of the agent's machine that trust every process that reaches them. `is_given` says that
     /// the controller sends the password itself.
     ///
     /// # Errors

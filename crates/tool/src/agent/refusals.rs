@@ -46,6 +46,20 @@ impl Written {
     }
 }
 
+/// Most characters of a reason that are written: a part of it may be the peer's own words.
+const REASON_CHARS_MAX: usize = 1_000;
+
+/// A reason without control characters, by which a peer could write lines of its own or speak to the terminal, and without
+/// what is beyond [`REASON_CHARS_MAX`].
+fn visible(why: &str) -> String {
+    let escaped = why.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c });
+    let mut text: String = escaped.take(REASON_CHARS_MAX).collect();
+    if why.chars().nth(REASON_CHARS_MAX).is_some() {
+        text.push_str(" ...");
+    }
+    text
+}
+
 /// Says on standard error that a peer was turned away. Beyond [`LINES_MAX`] lines a second only their number is said. To be
 /// called on a runtime of tokio.
 pub fn refused(address: SocketAddr, why: impl fmt::Display) {
@@ -55,7 +69,7 @@ pub fn refused(address: SocketAddr, why: impl fmt::Display) {
         written.get_or_insert(Written { since: now, lines: 0, left_out: 0 }).add(now)
     };
     match fate {
-        Fate::Written => say(format_args!("refused {address}: {why}")),
+        Fate::Written => say(format_args!("refused {address}: {}", visible(&why.to_string()))),
         Fate::FirstLeftOut => drop(tokio::spawn(say_left_out())),
         Fate::LeftOut => {}
     }
@@ -83,6 +97,16 @@ mod tests {
         assert_eq!(written.add(now), Fate::FirstLeftOut);
         assert_eq!(written.add(now + WINDOW), Fate::LeftOut, "until their number was said");
         assert_eq!(written.left_out, 2);
+    }
+
+    #[test]
+    fn a_reason_is_one_line_of_so_many_characters() {
+        assert_eq!(
+            visible("no file 'a\nrefused 10.0.0.1: \u{1b}[2J'"),
+            "no file 'a\u{fffd}refused 10.0.0.1: \u{fffd}[2J'"
+        );
+        let cut = visible(&"x".repeat(REASON_CHARS_MAX + 1));
+        assert_eq!(cut.len(), REASON_CHARS_MAX + " ...".len());
     }
 
     #[test]
