@@ -26,7 +26,7 @@ use crate::agent::proto::v1::event::What as Word;
 use crate::agent::proto::{BEAT, EVENT_BYTES_MAX, PROTOCOL, VERSION, unpack_rows, v1};
 use crate::controller::clock_offset::{Exchange, Fit};
 use crate::job::fleet::{Fleet, FleetTls, Place, with_port};
-use crate::launch::Placed;
+use crate::launch::LaunchedAgent;
 
 /// Who says nothing for so long is lost; a loss is known within 3 s.
 const PATIENCE: Duration = Duration::from_millis(2_500);
@@ -128,7 +128,7 @@ impl Target {
         Target { name: address.clone(), address, host }
     }
 
-    fn placed(placed: &Placed) -> Target {
+    fn placed(placed: &LaunchedAgent) -> Target {
         let address = placed.address.to_string();
         let host = placed.address.ip().to_string();
         Target { name: placed.name.clone(), address, host }
@@ -141,7 +141,7 @@ impl Target {
 /// Which does not, how long it was waited for, and why.
 pub async fn greet_all(
     places: &[Place],
-    placed: &[Placed],
+    placed: &[LaunchedAgent],
     credentials: &Credentials,
     deadline: Instant,
 ) -> Result<Vec<Link>, String> {

@@ -31,7 +31,7 @@ use crate::agent::proto::v1::command::What as Told;
 use crate::agent::proto::{PROTOCOL, VERSION, v1};
 use crate::controller::agent_link::{Credentials, Link, greet_all};
 use crate::job::fleet::{Fleet, Place};
-use crate::launch::{PlaceError, Placement};
+use crate::launch::{LaunchError, LaunchedAgents};
 use crate::stderr::say;
 
 /// How often to look whether the run is to be stopped.
@@ -83,7 +83,7 @@ pub struct Crew {
     links: Vec<Link>,
     stop_on_loss: bool,
     /// Agents that end with this crew; after the links, so that none is cut off in the middle of a word.
-    _placements: Vec<Placement>,
+    _placements: Vec<LaunchedAgents>,
 }
 
 /// Who does what in a run.
@@ -112,7 +112,7 @@ impl Crew {
             .map_err(failed)?;
         let patience = Duration::from_nanos(fleet.patience_ns);
         let placements = place_all(fleet, patience, stop)?;
-        let placed: Vec<_> = placements.iter().flat_map(Placement::placed).cloned().collect();
+        let placed: Vec<_> = placements.iter().flat_map(LaunchedAgents::agents).cloned().collect();
         let deadline = Instant::now() + patience;
         let links = runtime.block_on(async {
             tokio::select! {
@@ -205,15 +205,19 @@ impl Crew {
 }
 
 /// Starts those agents of a fleet that are not there yet.
-fn place_all(fleet: &Fleet, patience: Duration, stop: &dyn Fn() -> bool) -> Result<Vec<Placement>, Refusal> {
+fn place_all(
+    fleet: &Fleet,
+    patience: Duration,
+    stop: &dyn Fn() -> bool,
+) -> Result<Vec<LaunchedAgents>, Refusal> {
     let wanted = fleet.places.iter().filter_map(|place| match place {
         Place::Started(placing) => Some(placing),
         Place::Host { .. } | Place::Name { .. } => None,
     });
-    let placed = wanted.map(|placing| Placement::start(placing, patience, stop, &|words: &str| say(words)));
+    let placed = wanted.map(|spec| LaunchedAgents::start(spec, patience, stop, &|words: &str| say(words)));
     placed.collect::<Result<_, _>>().map_err(|error| match error {
-        PlaceError::Interrupted => Refusal::Interrupted,
-        PlaceError::Here(_) | PlaceError::There(_) => Refusal::Agents(error.to_string()),
+        LaunchError::Interrupted => Refusal::Interrupted,
+        LaunchError::Here(_) | LaunchError::There(_) => Refusal::Agents(error.to_string()),
     })
 }
 

@@ -1,4 +1,4 @@
-//! The agent's end of a placement: it lives no longer than whoever placed it.
+//! The agent's end of a launch: it lives no longer than the process that started it.
 
 use std::fmt;
 use std::io::{self, BufRead, Read};
@@ -11,12 +11,12 @@ use rustix::io::Errno;
 /// A longer line is no token.
 const LINE_BYTES_MAX: u64 = 4096;
 
-/// How an agent learns that nobody needs it any more.
+/// How an agent learns that it is not needed any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watchdog {
-    /// Its input has ended.
+    /// Standard input has ended.
     Closed,
-    /// Nothing came for this long.
+    /// Nothing came on standard input for this long.
     Silent(Duration),
 }
 
@@ -57,7 +57,7 @@ impl Watchdog {
 /// The first line of an input, without its end.
 ///
 /// # Errors
-/// When it cannot be read, is no UTF-8 or is too long to be a token.
+/// Returns the error when the line cannot be read, is no UTF-8 or is too long to be a token.
 pub fn first_line(input: impl BufRead) -> io::Result<String> {
     let mut line = String::new();
     input.take(LINE_BYTES_MAX).read_line(&mut line)?;
