@@ -126,10 +126,19 @@ fn total_of(text: &str) -> Option<u64> {
 mod tests {
     use super::*;
     use pummel_logic::dist::Dist;
-    use pummel_logic::plan::Group;
+    use pummel_logic::plan::{Group, Mix, Phase, Stop, Work};
+    use pummel_logic::protocol::Verb;
 
     fn plan(clients: u32, depth: Depth) -> Plan {
-        Plan { groups: vec![Group { clients, depth, ..Group::default() }], ..Plan::default() }
+        let work = Work::Mix(Mix::of(&[(Verb::Get, 1.0)]));
+        let phase = Phase { name: "measure".to_owned(), work, stop: Stop::default(), recorded: true };
+        let group = Group { clients, depth, ..Group::default() };
+        Plan {
+            servers: vec!["127.0.0.1:11211".to_owned()],
+            groups: vec![group],
+            phases: vec![phase],
+            ..Plan::default()
+        }
     }
 
     fn share(clients: u64) -> ProcessShare {

@@ -12,6 +12,7 @@ pub mod listener;
 pub mod member;
 pub mod network;
 mod order;
+pub mod overrides;
 pub mod peers;
 pub mod policy;
 pub mod proto;

@@ -11,9 +11,9 @@ use pummel_logic::plan::validate::{Invalid, ValidPlan};
 use pummel_logic::plan::{Plan, Wait};
 
 use crate::agent::member::Task;
+use crate::agent::overrides::LocalOverrides;
 use crate::agent::policy::AccessPolicy;
 use crate::agent::proto::v1;
-use crate::agent::service::{LocalOverrides, cpus};
 use crate::job::inputs::supplies_of;
 
 /// Why an order is not followed.
@@ -114,6 +114,11 @@ fn check_cpus(plan: &Plan, part: &ProcessShare, overrides: &LocalOverrides) -> R
         return Err(Refusal::here(format!("it may not run on CPU {cpu}, only on {allowed:?}")));
     }
     Ok(())
+}
+
+/// The number of CPUs that this process may use.
+pub(super) fn cpus() -> u32 {
+    std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32)
 }
 
 /// Allows the addresses of the policy's networks.

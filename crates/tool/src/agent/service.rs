@@ -18,6 +18,8 @@ use tonic::{Request, Response, Status, Streaming};
 
 use crate::agent::lease::Lease;
 use crate::agent::listener::{self, Caller};
+use crate::agent::order::cpus;
+use crate::agent::overrides::LocalOverrides;
 use crate::agent::peers::Peer;
 use crate::agent::policy::AccessPolicy;
 use crate::agent::proto::v1::agent_server::{Agent, AgentServer};
@@ -47,21 +49,6 @@ pub struct AgentConfig {
     pub policy: AccessPolicy,
     /// What it decides in place of a plan.
     pub overrides: LocalOverrides,
-}
-
-/// What an agent decides in place of a plan, where its command line is mutilate's; 0 and empty where the plan decides.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LocalOverrides {
-    /// Threads.
-    pub threads: u32,
-    /// How many times the rate of others it takes.
-    pub weight: u32,
-    /// Its connections, in place of those of the controller's command line.
-    pub measure_connections: u32,
-    /// It never spins.
-    pub blocking: bool,
-    /// CPUs for its threads, in place of those of the plan.
-    pub cpus: Vec<usize>,
 }
 
 /// Serves until the process is interrupted.
@@ -192,9 +179,4 @@ impl Agent for AgentService {
         let sent: Events = Box::pin(ReceiverStream::new(sent));
         Ok(Response::new(sent))
     }
-}
-
-/// The number of CPUs that this process may use.
-pub(super) fn cpus() -> u32 {
-    std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32)
 }

@@ -15,13 +15,13 @@ use crate::agent::lease::{Holder, Lease};
 use crate::agent::member;
 use crate::agent::member::{Reins, Said, Task};
 use crate::agent::order::{Refusal, task_of};
+use crate::agent::overrides::LocalOverrides;
 use crate::agent::peers::{Closing, Peer};
 use crate::agent::policy::AccessPolicy;
 use crate::agent::proto::v1::command::What as Told;
 use crate::agent::proto::v1::event::What as Word;
 use crate::agent::proto::{BEAT, PATIENCE, PROTOCOL, VERSION, pack_rows, v1};
 use crate::agent::refusals::refused;
-use crate::agent::service::LocalOverrides;
 use crate::stderr::say;
 
 /// Most characters that are kept of what a controller calls itself.

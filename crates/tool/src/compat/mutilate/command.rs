@@ -30,10 +30,14 @@ use pummel_logic::time::{MICROSECOND, Nanos, seconds};
 use crate::agent::files::AllowedFiles;
 #[cfg(feature = "agents")]
 use crate::agent::listener;
+#[cfg(feature = "agents")]
+use crate::agent::overrides::LocalOverrides;
+#[cfg(feature = "agents")]
 use crate::agent::policy::AccessPolicy;
 #[cfg(feature = "agents")]
 use crate::agent::proto::v1::HelloReply;
-use crate::agent::service::{LocalOverrides, serve};
+#[cfg(feature = "agents")]
+use crate::agent::service::serve;
 #[cfg(feature = "agents")]
 use crate::commands::agent::guarded as guarded_config;
 use crate::compat::mutilate::report::{Layout, order_statistic_us, rate, render, scan_header, scan_row};
