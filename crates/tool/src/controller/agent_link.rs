@@ -26,7 +26,7 @@ use crate::agent::proto::v2::event::What as Word;
 use crate::agent::proto::{BEAT, EVENT_BYTES_MAX, PROTOCOL, build, mismatch, unpack_rows, v2};
 use crate::controller::clock_offset::{ClockExchange, ClockOffset};
 use crate::job::fleet::{Fleet, FleetTls, Place, with_port};
-use crate::launch::Placed;
+use crate::launch::LaunchedAgent;
 
 /// An agent that says nothing for so long is lost; a loss is known within 3 s.
 const PATIENCE: Duration = Duration::from_millis(2_500);
@@ -135,7 +135,7 @@ impl Target {
         Target { name: address.clone(), address, host }
     }
 
-    fn placed(placed: &Placed) -> Target {
+    fn placed(placed: &LaunchedAgent) -> Target {
         let address = placed.address.to_string();
         let host = placed.address.ip().to_string();
         Target { name: placed.name.clone(), address, host }
@@ -148,7 +148,7 @@ impl Target {
 /// Returns the first agent that does not answer or refuses, with the reason and how long it was waited for.
 pub async fn connect_all(
     places: &[Place],
-    placed: &[Placed],
+    placed: &[LaunchedAgent],
     credentials: &Credentials,
     deadline: Instant,
 ) -> Result<Vec<AgentLink>, String> {

@@ -21,7 +21,7 @@ use crate::controller::shares::Shares;
 use crate::controller::start_error::StartError;
 use crate::job::agent_variables::AgentVariables;
 use crate::job::fleet::{Fleet, Place};
-use crate::launch::{PlaceError, Placement};
+use crate::launch::{LaunchError, LaunchedAgents};
 use crate::stderr::say;
 
 /// How often to look whether the user ends the run while agents are connected.
@@ -39,7 +39,7 @@ pub struct ConnectedAgents {
     allow_version_mismatch: bool,
     /// Agents that were started for this command line and end with it. They are dropped after the links, so that no link is
     /// cut in the middle of a message.
-    _placements: Vec<Placement>,
+    _launched: Vec<LaunchedAgents>,
 }
 
 impl ConnectedAgents {
@@ -60,8 +60,8 @@ impl ConnectedAgents {
             .build()
             .map_err(failed)?;
         let patience = Duration::from_nanos(fleet.patience_ns);
-        let placements = place_all(fleet, patience, stop)?;
-        let placed: Vec<_> = placements.iter().flat_map(Placement::placed).cloned().collect();
+        let launched = launch_all(fleet, patience, stop)?;
+        let placed: Vec<_> = launched.iter().flat_map(LaunchedAgents::agents).cloned().collect();
         let deadline = Instant::now() + patience;
         let links = runtime.block_on(async {
             tokio::select! {
@@ -74,7 +74,7 @@ impl ConnectedAgents {
             links,
             stop_on_loss: fleet.stop_on_loss,
             allow_version_mismatch: fleet.allow_version_mismatch,
-            _placements: placements,
+            _launched: launched,
         })
     }
 
@@ -162,19 +162,19 @@ impl ConnectedAgents {
 }
 
 /// Starts the agents of a fleet that are to be started for this command line.
-fn place_all(
+fn launch_all(
     fleet: &Fleet,
     patience: Duration,
     stop: &dyn Fn() -> bool,
-) -> Result<Vec<Placement>, StartError> {
+) -> Result<Vec<LaunchedAgents>, StartError> {
     let wanted = fleet.places.iter().filter_map(|place| match place {
-        Place::Started(placing) => Some(placing),
+        Place::Started(spec) => Some(spec),
         Place::Host { .. } | Place::Name { .. } => None,
     });
-    let placed = wanted.map(|placing| Placement::start(placing, patience, stop, &|words: &str| say(words)));
+    let placed = wanted.map(|spec| LaunchedAgents::start(spec, patience, stop, &|words: &str| say(words)));
     placed.collect::<Result<_, _>>().map_err(|error| match error {
-        PlaceError::Interrupted => StartError::Interrupted,
-        PlaceError::Here(_) | PlaceError::There(_) => StartError::Agents(error.to_string()),
+        LaunchError::Interrupted => StartError::Interrupted,
+        LaunchError::Here(_) | LaunchError::There(_) => StartError::Agents(error.to_string()),
     })
 }
 

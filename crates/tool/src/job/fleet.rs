@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pummel_logic::time::Nanos;
 
-use crate::job::launch_spec::Placing;
+use crate::job::launch_spec::LaunchSpec;
 
 /// The port of an agent, where none is named.
 pub const AGENT_PORT: u16 = 5556;
@@ -44,7 +44,7 @@ pub enum Place {
         port: u16,
     },
     /// No address yet: the agents are started for the run.
-    Started(Placing),
+    Started(LaunchSpec),
 }
 
 /// Reads a list of agents, or of hosts to start agents on.
@@ -52,8 +52,8 @@ pub enum Place {
 /// # Errors
 /// Returns what is accepted.
 pub fn places(text: &str) -> Result<Vec<Place>, String> {
-    if Placing::is_meant(text) {
-        return Placing::parse(text).map(|placing| vec![Place::Started(placing)]);
+    if LaunchSpec::is_meant(text) {
+        return LaunchSpec::parse(text).map(|spec| vec![Place::Started(spec)]);
     }
     let there: Result<_, String> = text.split(',').map(place).collect();
     there.map_err(|accepted| format!("{accepted}; ssh://HOST,... and slurm://N start agents for the run"))
@@ -122,7 +122,7 @@ impl Place {
         match self {
             Place::Host { host, port } => with_port(host, *port),
             Place::Name { host, port } => format!("dns:///{}", with_port(host, *port)),
-            Place::Started(placing) => placing.to_string(),
+            Place::Started(spec) => spec.to_string(),
         }
     }
 }
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn agents_to_be_started_are_a_list_of_their_own() {
-        let started = |text: &str| Placing::parse(text).map(|placing| vec![Place::Started(placing)]);
+        let started = |text: &str| LaunchSpec::parse(text).map(|spec| vec![Place::Started(spec)]);
         for text in ["ssh://a,b:22,me@c", "slurm://8"] {
             assert_eq!(places(text), started(text));
             assert_eq!(places(text).map(|places| places[0].name()), Ok(text.to_owned()));

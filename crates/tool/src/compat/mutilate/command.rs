@@ -27,13 +27,19 @@ use pummel_logic::time::SECOND;
 use pummel_logic::time::{MICROSECOND, Nanos, seconds};
 
 #[cfg(feature = "agents")]
+use crate::agent::files::AllowedFiles;
+#[cfg(feature = "agents")]
 use crate::agent::listener;
+#[cfg(feature = "agents")]
+use crate::agent::overrides::LocalOverrides;
+#[cfg(feature = "agents")]
+use crate::agent::policy::AccessPolicy;
 #[cfg(feature = "agents")]
 use crate::agent::proto::v2::HelloReply;
 #[cfg(feature = "agents")]
-use crate::agent::service::{Guard, Own, serve};
+use crate::agent::service::serve;
 #[cfg(feature = "agents")]
-use crate::commands::agent::guarded as guarded_post;
+use crate::commands::agent::guarded as guarded_config;
 use crate::compat::mutilate::report::{Layout, order_statistic_us, rate, render, scan_header, scan_row};
 use crate::compat::mutilate::{
     AgentAsked, Asked, Crewed, HELP, Look, Refusal, Runs, Seat, Series, VERSION, read,
@@ -58,6 +64,10 @@ use crate::job::{Edge, Front};
 use crate::report::Report;
 use crate::report::output::{patiently, print};
 use crate::stderr::say;
+
+/// Directory below which an agent reads the files that a master's plan names.
+#[cfg(feature = "agents")]
+const ALLOW_FILE: &str = "PUMMEL_ALLOW_FILE";
 
 /// How long to wait for agents.
 #[cfg(feature = "agents")]
@@ -195,22 +205,28 @@ fn agent(asked: &AgentAsked, cpus: &[usize]) -> Exit {
              and agents share"
         ));
     }
-    let own = Own {
+    let overrides = LocalOverrides {
         threads: asked.seat.threads,
         weight: asked.seat.weight,
         measure_connections: asked.seat.measure_connections,
         blocking: asked.blocking,
         cpus: if asked.pinned { cpus.to_vec() } else { Vec::new() },
     };
-    let guard = Guard { tls, token, targets: Vec::new() };
+    let directory = std::env::var_os(ALLOW_FILE).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let directories: Vec<PathBuf> = directory.into_iter().collect();
+    let files = match AllowedFiles::below(&directories) {
+        Ok(files) => files,
+        Err((path, error)) => return fatal(format_args!("{ALLOW_FILE}: {}: {error}", path.display())),
+    };
+    let policy = AccessPolicy { tls, token, files, ..AccessPolicy::default() };
     let interrupts = match sys::on_interrupt() {
         Ok(interrupts) => interrupts,
         Err(error) => return fatal(format_args!("signals cannot be handled: {error}")),
     };
-    let post = guarded_post(SocketAddr::new(address, asked.port), guard, own);
-    match post
+    let config = guarded_config(SocketAddr::new(address, asked.port), policy, overrides);
+    match config
         .map_err(|error| error.to_string())
-        .and_then(|post| serve(post, interrupts).map_err(|e| e.to_string()))
+        .and_then(|config| serve(config, interrupts).map_err(|e| e.to_string()))
     {
         Ok(()) => Exit::Complete,
         Err(error) => fatal(error),
