@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use common::agent::Agent;
 use common::{Memcached, PATIENCE, Running, pummel, until};
+use pummel_tool::agent::proto;
 use tempfile::TempDir;
 
 /// What every connection of HTTP/2 begins with.
@@ -325,13 +326,20 @@ fn order(options: &str, rows: bool) -> Vec<u8> {
     let part = r#"{"clients":[{"start":0,"end":2}],"threads":1,"first_worker":0,"workers":1,"mark":1}"#;
     [
         varint_field(1, protocol()),
-        field(2, env!("CARGO_PKG_VERSION").as_bytes()),
+        field(2, &build()),
         field(3, b"a fuzzer"),
         field(4, &output.stdout),
         field(5, part.as_bytes()),
         varint_field(6, rows.into()),
     ]
     .concat()
+}
+
+/// This build of pummel, which the agents of these tests are as well.
+fn build() -> Vec<u8> {
+    let build = proto::build();
+    let words = [build.version, build.commit, build.sources];
+    (1..).zip(words).flat_map(|(number, word)| field(number, word.as_bytes())).collect()
 }
 
 /// The command that begins phase `phase` at `at_ns` of the monotonic clock.
