@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
+use pummel_engine::sys;
 use pummel_tool::cli::{Cli, Command, mcperf_words, memaslap_words, mutilate_words};
 #[cfg(feature = "agents")]
 use pummel_tool::commands::agent::agent;
@@ -24,6 +25,10 @@ use pummel_tool::stderr::{say, settle};
 fn main() -> ExitCode {
     let exit = follow_words(std::env::args_os().collect());
     settle();
+    if exit == Exit::Interrupted {
+        // The reports are written. A shell then sees the signal, and a loop of its script ends.
+        sys::end_by_first_signal();
+    }
     exit.into()
 }
 

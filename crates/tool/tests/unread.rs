@@ -7,7 +7,7 @@ use std::io::{PipeReader, Write, pipe};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{Json, Process, Serve, until};
+use common::{Json, Process, Serve, shell_status, until};
 
 /// A pipe that is full, and stays so as long as its reading end is kept.
 fn full_pipe() -> (PipeReader, Stdio) {
@@ -38,7 +38,8 @@ fn start(words: &str, directory: &Path, out: Stdio, err: Stdio) -> Process {
 /// The exit status of a program that ends in time.
 #[track_caller]
 fn end(mut process: Process) -> Option<i32> {
-    until("the end of the program", || process.0.try_wait().expect("it is our child")).code()
+    let status = until("the end of the program", || process.0.try_wait().expect("it is our child"));
+    Some(shell_status(status))
 }
 
 /// Makes a named pipe.

@@ -122,7 +122,7 @@ Exit status:
   1    failed or partial; the report is written and says why
   2    the command line cannot be followed; nothing was sent
   3    a verification failed or a goal was missed
-  130  interrupted; the report is written";
+  130  interrupted (143: by SIGTERM, 129: by SIGHUP); the report is written";
 
 const LOAD_EXAMPLES: &str = "\
 The options of the records are those of `pummel run`, where distributions and units are explained. A run with the same \
@@ -136,7 +136,7 @@ Exit status:
   0    complete
   1    failed or partial; the report is written and says why
   2    the command line cannot be followed; nothing was sent
-  130  interrupted; the report is written";
+  130  interrupted (143: by SIGTERM, 129: by SIGHUP); the report is written";
 
 /// Which server, and how to speak to it.
 #[derive(Args, Clone, Debug)]

@@ -197,7 +197,12 @@ impl<'a> Desk<'a> {
             say(format_args!("mcperf: {error}"));
         }
         let unwell = figures.churn.failures.total() > 0 || measurement.status == Status::Partial;
-        if written.is_err() || manner.strict && unwell { Exit::Failed } else { Exit::Complete }
+        match measurement.status {
+            // The original has no handler, so that the signal ends it.
+            Status::Interrupted if written.is_ok() => Exit::Interrupted,
+            _ if written.is_err() || manner.strict && unwell => Exit::Failed,
+            _ => Exit::Complete,
+        }
     }
 
     /// What the log has at the end.
