@@ -406,6 +406,15 @@ fn a_scan_has_a_line_for_every_rate() {
 }
 
 #[test]
+fn a_scan_of_one_rate_ends_with_it_also_where_the_rate_is_none() {
+    let server = Memcached::start();
+    for rates in ["0:5:10", "0:0:1", "100:100:7"] {
+        let ended = mutilate(&format!("-s {} -t 1 --scan={rates} -r 10 -B", server.name)).expect(0);
+        assert_eq!(ended.text.lines().count(), 2, "{rates}: {}", ended.text);
+    }
+}
+
+#[test]
 fn a_search_says_its_steps_and_reports_the_last_run_with_its_peak() {
     let _alone = quiet();
     let server = Memcached::start();

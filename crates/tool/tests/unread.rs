@@ -129,8 +129,8 @@ fn lines_that_memaslap_prints_meanwhile_and_that_are_not_read_do_not_hold_up_the
     let words = format!("memaslap -s {} -t 3s -S 1s -w 1k -c 4 --json r.json", server.name);
     let child = start(&words, directory.path(), full, Stdio::null());
     // Files are written before the report, which waits for its reader.
-    until("the result", || directory.path().join("r.json").exists().then_some(()));
-    assert_eq!(json(directory.path()).text("status"), "complete");
+    let is_there = || directory.path().join("r.json").exists();
+    until("the result", || (is_there() && json(directory.path()).text("status") == "complete").then_some(()));
     child.interrupt();
     assert_eq!(end(child), Some(1), "the report is missing");
 }

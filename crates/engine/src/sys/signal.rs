@@ -108,8 +108,9 @@ mod tests {
         // SAFETY: raise() takes a plain number; the signal has a handler now.
         assert_eq!(unsafe { libc::raise(libc::SIGTERM) }, 0);
         assert_eq!(interrupts.load(Ordering::Relaxed), 1);
-        // SIGTERM again at once and SIGHUP after it are no second request to end. SAFETY: as above.
+        // SIGTERM again at once and SIGHUP after it are no second request to end.
         for signal in [libc::SIGTERM, libc::SIGHUP] {
+            // SAFETY: as above.
             assert_eq!(unsafe { libc::raise(signal) }, 0);
         }
         assert_eq!(interrupts.load(Ordering::Relaxed), 1);

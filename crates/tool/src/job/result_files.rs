@@ -96,8 +96,7 @@ impl Places {
         let Some(file) = self.samples.take() else {
             // Rows were looked at for other reasons, and no file of them was asked for.
             let dropped = measurement.samples.take().map_or(0, |samples| samples.dropped);
-            let words =
-                || format!("WARNING: {dropped} requests are missing in what is said of single requests");
+            let words = || format!("{dropped} requests are missing in what is said of single requests");
             return (dropped > 0).then(words);
         };
         let Written { dropped, result } = file.finish();
@@ -109,7 +108,7 @@ impl Places {
         let (dropped, all) = (samples.dropped, samples.dropped + samples.written);
         let words = || {
             format!(
-                "WARNING: {dropped} of {all} requests are missing in the samples, because they could not be written in time"
+                "{dropped} of {all} requests are missing in the samples, because they could not be written in time"
             )
         };
         (dropped > 0).then(words)

@@ -8,7 +8,7 @@ use pummel_logic::plan::Plan;
 use pummel_logic::plan::validate::ValidPlan;
 
 #[cfg(feature = "agents")]
-use crate::controller::run::{Crew, Refusal};
+use crate::controller::run::{Crew, Parts, Refusal};
 use crate::job::fleet::Fleet;
 
 /// Who runs plans.
@@ -19,6 +19,20 @@ pub enum Runner {
     /// Agents, and this process where the plan wants it.
     #[cfg(feature = "agents")]
     Agents(Box<Crew>),
+}
+
+/// How the clients of a plan are dealt to processes.
+#[derive(Clone, Copy, Debug)]
+pub enum Dealing<'a> {
+    /// Clients that stay in this process to this process, all others evenly to the agents.
+    Evenly,
+    /// Whole groups of the plan, by their places in it, each with so many threads.
+    ByGroups {
+        /// The group of each agent; `None` for an agent that nothing is left for.
+        agents: &'a [Option<(usize, u32)>],
+        /// The group of this process, if it has one.
+        own: Option<(usize, u32)>,
+    },
 }
 
 /// Why a run did not begin.
@@ -81,9 +95,11 @@ impl Runner {
     ///
     /// # Errors
     /// When the run cannot begin. Whatever goes wrong later is in the measurement.
+    #[cfg_attr(not(feature = "agents"), expect(unused_variables, reason = "there is one process to deal to"))]
     pub fn run(
         &self,
         plan: &ValidPlan,
+        dealing: Dealing<'_>,
         supplies: &Inputs,
         watch: &mut dyn Watch,
         stop: &dyn Fn() -> bool,
@@ -92,7 +108,10 @@ impl Runner {
             Runner::Here => Run::new(plan).with_inputs(supplies).start(watch, stop).map_err(NotRun::Here),
             #[cfg(feature = "agents")]
             Runner::Agents(crew) => {
-                let parts = crew.share(plan)?;
+                let parts = match dealing {
+                    Dealing::Evenly => crew.share(plan)?,
+                    Dealing::ByGroups { agents, own } => Parts::of_groups(plan, agents, own),
+                };
                 Ok(crew.run(plan, parts, supplies, watch, stop)?)
             }
         }

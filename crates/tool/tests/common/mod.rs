@@ -594,8 +594,10 @@ pub struct Ended {
     pub status: i32,
     /// What it wrote to standard output.
     pub text: String,
-    /// What it wrote to standard error.
+    /// What it wrote to standard error, but for its doubts.
     pub errors: String,
+    /// The lines that say that the times may not be believed.
+    pub doubts: Vec<String>,
     folder: TempDir,
 }
 
@@ -677,6 +679,11 @@ impl Running {
         Running { process: Process(child), started, folder, text: Some(text), errors, said: Vec::new() }
     }
 
+    /// A file of the run.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
     /// Waits for the line of progress that ends the first interval of the measured phase.
     #[track_caller]
     pub fn wait_for_progress(&mut self) {
@@ -718,8 +725,11 @@ impl Running {
         // It has closed its standard error, so it ends, and standard output has come to its end too.
         let status = shell_status(self.process.0.wait().expect("it was started"));
         let text = self.text.take().expect("taken once").join().expect("it only reads");
-        let errors = self.said.join("\n");
-        Ended { status, text, errors, folder: self.folder }
+        // How late the generator was depends on what else the machine does.
+        let (doubts, said): (Vec<String>, Vec<String>) =
+            self.said.into_iter().partition(|line| line.contains("the times are partly the generator's own"));
+        let errors = said.join("\n");
+        Ended { status, text, errors, doubts, folder: self.folder }
     }
 }
 

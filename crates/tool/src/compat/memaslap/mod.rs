@@ -6,6 +6,7 @@ mod help;
 mod options;
 pub mod outages;
 pub mod report;
+pub mod style;
 
 #[cfg(test)]
 mod tests;
