@@ -22,6 +22,8 @@ pub struct Floor {
     pub allowed_paths: &'static [&'static str],
     /// Macros that may not be called.
     pub banned_macros: &'static [&'static str],
+    /// Modules of pure functions, by their rows in `modules`, that name no file, environment, process or clock.
+    pub pure: &'static [&'static str],
     /// Modules that read what a peer sent, where `unwrap` and `expect` may not be called.
     pub peer_data: &'static [&'static str],
 }
@@ -90,6 +92,7 @@ const LOGIC: Floor = Floor {
     // Addresses are data: a Plan holds them as text.
     allowed_paths: &["std::net::IpAddr", "std::net::Ipv6Addr", "std::sync::Arc"],
     banned_macros: PRINTING,
+    pure: &[],
     peer_data: &["protocol", "connection", "client"],
 };
 
@@ -131,6 +134,7 @@ const ENGINE: Floor = Floor {
     banned_paths: &[],
     allowed_paths: &[],
     banned_macros: PRINTING,
+    pure: &[],
     peer_data: &[],
 };
 
@@ -145,6 +149,7 @@ const TOOL: Floor = Floor {
         ("exit_status", &["stderr"]),
         ("job", &[]),
         ("report", &[]),
+        ("report::output", &[]),
         ("job::background_writer", &[]),
         ("job::rate_search", &[]),
         ("job::samples", &["report"]),
@@ -250,7 +255,30 @@ const TOOL: Floor = Floor {
     banned_paths: &[],
     allowed_paths: &[],
     banned_macros: &["dbg"],
+    pure: &[
+        "compat",
+        "compat::mcperf::style",
+        "compat::memaslap::style",
+        "compat::mutilate::style",
+        "native",
+        "native::report",
+        "native::report_agents",
+        "native::style",
+        "report",
+    ],
     peer_data: &[],
 };
+
+/// What a pure module may not name, and why. The floors below ban more for whole crates.
+pub const IMPURE: &[(&str, &str)] = &[
+    ("std::fs", "files are opened by the driver, or by the reader that a front is given"),
+    ("std::env", "the environment is read by commands"),
+    ("std::net", "names are resolved by commands"),
+    ("std::process", "processes are started by commands"),
+    ("std::thread", "threads are started by the driver"),
+    ("std::time::Instant", "an event comes with its moment"),
+    ("std::time::SystemTime::now", "an event comes with its moment"),
+    ("pummel_engine::clock", "an event comes with its moment"),
+];
 
 const PRINTING: &[&str] = &["println", "eprintln", "print", "eprint", "dbg"];

@@ -7,7 +7,7 @@ use std::io;
 use pummel_engine::sys;
 
 use crate::compat::memaslap::style::MemaslapStyle;
-use crate::compat::memaslap::{Asked, HELP, Refusal, VERSION, read_here};
+use crate::compat::memaslap::{Asked, Ground, HELP, Refusal, VERSION, read};
 use crate::exit_status::Exit;
 use crate::job::Edge;
 use crate::job::driver::{Extras, drive};
@@ -29,6 +29,15 @@ pub fn memaslap(program: &str, words: &[OsString], edge: &Edge) -> Exit {
             Exit::Failed
         }
     }
+}
+
+/// Reads a command line with the files of this machine.
+///
+/// # Errors
+/// Returns [`Refusal`] with memaslap's words for an option, a value or a configuration file that is refused, and
+/// where no server is named.
+pub fn read_here(words: impl Iterator<Item = String>, edge: &Edge, cpus: &[usize]) -> Result<Asked, Refusal> {
+    read(words, &Ground { edge, home: std::env::home_dir(), cpus, open: &|path| std::fs::read(path) })
 }
 
 fn failed(text: impl Display) -> Exit {

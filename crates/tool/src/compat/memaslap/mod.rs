@@ -122,15 +122,6 @@ pub fn read(words: impl Iterator<Item = String>, ground: &Ground<'_>) -> Result<
     }
 }
 
-/// The same with the files of this machine.
-///
-/// # Errors
-/// Returns [`Refusal`] with memaslap's words for an option, a value or a configuration file that is refused, and
-/// where no server is named.
-pub fn read_here(words: impl Iterator<Item = String>, edge: &Edge, cpus: &[usize]) -> Result<Asked, Refusal> {
-    read(words, &Ground { edge, home: std::env::home_dir(), cpus, open: &|path| std::fs::read(path) })
-}
-
 /// Checks everything in the original's order.
 fn slap(options: &Options, ground: &Ground<'_>) -> Result<Slap, Refusal> {
     let list = options.servers.clone().or_else(|| ground.edge.servers.clone()).unwrap_or_default();

@@ -33,7 +33,7 @@ use crate::values;
 pub use crate::compat::mutilate::crew::{AgentAsked, Crewed, Seat};
 pub use crate::compat::mutilate::help::{HELP, VERSION};
 pub use crate::compat::mutilate::options::{Refusal, TABLE};
-pub use crate::compat::mutilate::trace::read_trace;
+pub use crate::compat::mutilate::trace::{Reading, read_trace};
 
 /// Where memcached listens unless it is told otherwise.
 const PORT: u16 = 11_211;
