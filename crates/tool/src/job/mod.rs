@@ -14,6 +14,7 @@ pub mod driver;
 pub mod fleet;
 pub mod inputs;
 pub mod launch_spec;
+pub mod output_file;
 pub mod progress;
 pub mod rate_search;
 pub mod result_files;

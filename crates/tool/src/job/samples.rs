@@ -4,7 +4,7 @@
 //! waits has a limit; requests beyond it are dropped and counted.
 
 use std::collections::VecDeque;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -18,6 +18,7 @@ use pummel_logic::plan::Plan;
 use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::time::{NEVER, Nanos};
 
+use crate::job::output_file::OutputFile;
 use crate::report::output::explained;
 
 /// The first line. Times are nanoseconds since the beginning of the measured phase; `ready` is the latest of due, slot
@@ -37,6 +38,10 @@ const SETTLE_MAX: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct Samples {
     path: PathBuf,
+    /// What the plan calls each verb.
+    names: [&'static str; Verb::COUNT],
+    /// The file, as long as no measured phase began; what it held before is there until then.
+    untouched: Option<OutputFile>,
     began: Option<Nanos>,
     queue: Arc<Queue>,
 }
@@ -75,50 +80,75 @@ struct State {
 }
 
 impl Samples {
-    /// A file with nothing but its first line, for the requests of a plan. A named pipe is opened when it has a reader,
-    /// which nothing waits for.
+    /// Opens a file for the requests of a plan, whose old content stays until a measured phase begins. A device gets the
+    /// first line at once, and a named pipe when it has a reader, which nothing waits for.
     ///
     /// # Errors
     /// When it cannot be written; the message names the path.
     pub fn create(path: &Path, plan: &Plan) -> io::Result<Samples> {
-        let explained = |error: io::Error| explained(path, &error);
-        let is_pipe = fs::metadata(path).is_ok_and(|present| present.file_type().is_fifo());
-        let out = (!is_pipe).then(|| begin(path)).transpose().map_err(explained)?;
         let names = Verb::ALL.map(|verb| plan.name_of(verb));
         let queue = Arc::new(Queue::default());
-        let (writer, place) = (Arc::clone(&queue), path.to_owned());
+        let mut samples = Samples { path: path.to_owned(), names, untouched: None, began: None, queue };
+        samples.open().map_err(|error| explained(path, &error))?;
+        Ok(samples)
+    }
+
+    fn open(&mut self) -> io::Result<()> {
+        if fs::metadata(&self.path).is_ok_and(|present| present.file_type().is_fifo()) {
+            let path = self.path.clone();
+            return self.start(move || OutputFile::open(&path).and_then(begin));
+        }
+        let file = OutputFile::open(&self.path)?;
+        if file.is_regular() {
+            self.untouched = Some(file);
+            return Ok(());
+        }
+        let out = begin(file)?;
+        self.start(move || Ok(out))
+    }
+
+    /// Starts the thread that writes to what `open` returns.
+    fn start(
+        &self,
+        open: impl FnOnce() -> io::Result<BufWriter<OutputFile>> + Send + 'static,
+    ) -> io::Result<()> {
+        let (writer, names) = (Arc::clone(&self.queue), self.names);
         let work = move || {
-            let written = match out {
-                Some(out) => Ok(out),
-                None => begin(&place),
-            };
-            let result = written.and_then(|out| writer.write_all(&mut Lines { out, names }));
+            let result = open().and_then(|out| writer.write_all(&mut Lines { out, names }));
             writer.end(result);
         };
-        thread::Builder::new().name("samples".to_owned()).spawn(work).map_err(explained)?;
-        Ok(Samples { path: path.to_owned(), began: None, queue })
+        thread::Builder::new().name("samples".to_owned()).spawn(work).map(drop)
     }
 
     /// A measured phase begins at `at`; times are counted from the first.
     pub fn begin(&mut self, at: Nanos) {
         self.began.get_or_insert(at);
+        if let Some(file) = self.untouched.take()
+            && let Err(error) = self.start(|| begin(file))
+        {
+            self.queue.end(Err(error));
+        }
     }
 
-    /// Adds requests, to be written soon; they are dropped where too many wait.
+    /// Adds requests of a measured phase, to be written soon; they are dropped where too many wait.
     pub fn write(&mut self, rows: &[Row]) {
         self.queue.add(rows, self.began.unwrap_or(0));
     }
 
-    /// Ends the file, and waits for that as long as it takes something.
+    /// Ends the file, and waits for that as long as it takes something. Leaves a file as it was where no measured phase
+    /// began.
     pub fn finish(self) -> Written {
+        if self.untouched.is_some() {
+            self.queue.end(Ok(()));
+        }
         let Written { dropped, result } = self.queue.finish(SETTLE_STALL, SETTLE_MAX);
         Written { dropped, result: result.map_err(|error| explained(&self.path, &error)) }
     }
 }
 
-/// Opens a file and writes its first line.
-fn begin(path: &Path) -> io::Result<BufWriter<File>> {
-    let mut out = BufWriter::new(File::create(path)?);
+/// Writes the first line.
+fn begin(file: OutputFile) -> io::Result<BufWriter<OutputFile>> {
+    let mut out = BufWriter::new(file);
     writeln!(out, "{HEADER}")?;
     out.flush()?;
     Ok(out)

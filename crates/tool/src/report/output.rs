@@ -1,14 +1,14 @@
 //! Where a report goes: standard output, or a file that is complete at every moment.
 
-use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{process, thread};
 
 use pummel_engine::sys;
+use tempfile::NamedTempFile;
 
 /// A place for a report, checked before the load starts.
 #[derive(Debug)]
@@ -22,9 +22,15 @@ enum Place {
     Standard,
     /// A device or a pipe: written to once, at the end.
     Special(PathBuf),
-    /// A file: written beside it and moved over it.
-    Regular { path: PathBuf, beside: PathBuf },
+    /// A file, replaced at once by one that was written beside it.
+    Regular(PathBuf),
 }
+
+/// Links that are followed one after the other, as many as Linux follows.
+const LINKS_MAX: usize = 40;
+
+/// Random characters in the name of a temporary file.
+const RANDOM_CHARACTERS: usize = 16;
 
 /// How much is written to see whether there is room on the disk.
 const PROBE_BYTES: usize = 64 * 1024;
@@ -59,7 +65,7 @@ impl Output {
 
     /// Whether it can be written more than once, the last time counting.
     pub fn is_kept(&self) -> bool {
-        matches!(self.place, Place::Regular { .. })
+        matches!(self.place, Place::Regular(_))
     }
 
     /// Writes what is known so far, where that replaces what was written before; does nothing elsewhere.
@@ -68,9 +74,7 @@ impl Output {
     /// When it cannot be written; what was there before is still there then.
     pub fn checkpoint(&self, report: &[u8]) -> io::Result<()> {
         match &self.place {
-            Place::Regular { path, beside } => {
-                replace(path, beside, report).map_err(|error| explained(path, &error))
-            }
+            Place::Regular(path) => replace(path, report).map_err(|error| explained(path, &error)),
             Place::Standard | Place::Special(_) => Ok(()),
         }
     }
@@ -87,14 +91,13 @@ impl Output {
                 let open = move || OpenOptions::new().write(true).open(place);
                 patiently(open, report).map_err(|error| explained(path, &error))
             }
-            Place::Regular { .. } => self.checkpoint(report),
+            Place::Regular(_) => self.checkpoint(report),
         }
     }
 }
 
 fn prepare(path: &Path) -> io::Result<Place> {
-    // A link is followed, so that it stays one; what it leads to need not exist yet.
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let path = destination(path);
     match fs::metadata(&path) {
         Ok(present) if present.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
         Ok(present) if !present.is_file() => {
@@ -111,30 +114,73 @@ fn prepare(path: &Path) -> io::Result<Place> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
-    let Some(name) = path.file_name() else { return Err(io::ErrorKind::IsADirectory.into()) };
-    let mut hidden = OsString::from(".");
-    hidden.push(name);
-    hidden.push(format!(".{}.tmp", process::id()));
-    let beside = path.with_file_name(hidden);
-    let probed = write_new(&beside, &[0; PROBE_BYTES]);
-    let removed = fs::remove_file(&beside);
-    probed.and(removed)?;
-    Ok(Place::Regular { path, beside })
-}
-
-fn replace(path: &Path, beside: &Path, report: &[u8]) -> io::Result<()> {
-    let replaced = write_new(beside, report).and_then(|()| fs::rename(beside, path));
-    if replaced.is_err() {
-        // The first error is the one to tell; that the rest could not be removed either is part of the same trouble.
-        let _ = fs::remove_file(beside);
+    if path.file_name().is_none() {
+        return Err(io::ErrorKind::IsADirectory.into());
     }
-    replaced
+    probe_room(&path)?;
+    Ok(Place::Regular(path))
 }
 
-fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(bytes)?;
-    file.flush()
+/// The path of what `path` names after all links, so that a link stays a link. A link may lead to a file that does not
+/// exist yet.
+pub(crate) fn destination(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        if fs::metadata(&path).is_ok() {
+            // A pipe under /proc/self/fd is there and has no path of its own.
+            return fs::canonicalize(&path).unwrap_or(path);
+        }
+        let Ok(target) = fs::read_link(&path) else { break };
+        path = path.parent().unwrap_or(Path::new("/")).join(target);
+    }
+    path
+}
+
+/// Checks that a new file in the directory of `path` has room.
+///
+/// # Errors
+/// Returns the system's error when no file can be made there or some 64 KB cannot be written to it.
+pub(crate) fn probe_room(path: &Path) -> io::Result<()> {
+    let mut probe = temporary_beside(path)?;
+    probe.as_file_mut().write_all(&[0; PROBE_BYTES])?;
+    probe.close()
+}
+
+/// Replaces a file by one with this content. The old file is there until the new one is complete.
+fn replace(path: &Path, report: &[u8]) -> io::Result<()> {
+    let mut temporary = temporary_beside(path)?;
+    if let Ok(present) = fs::symlink_metadata(path)
+        && present.is_file()
+    {
+        take_over_permissions(temporary.as_file(), &present)?;
+    }
+    temporary.as_file_mut().write_all(report)?;
+    temporary.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// Makes a file with an unpredictable name in the directory of `path`, which is removed when it is dropped. A name that
+/// is taken, by a link also, is never opened: the flag O_EXCL of open(2).
+fn temporary_beside(path: &Path) -> io::Result<NamedTempFile> {
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+    tempfile::Builder::new()
+        .prefix(".pummel-")
+        .suffix(".tmp")
+        .rand_bytes(RANDOM_CHARACTERS)
+        .make_in(directory.unwrap_or(Path::new(".")), |name| {
+            OpenOptions::new().write(true).create_new(true).open(name)
+        })
+}
+
+/// Gives a new file the owner, the group and the permissions of the one that it will replace.
+fn take_over_permissions(new: &File, old: &fs::Metadata) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt as _, fchown};
+    let made = new.metadata()?;
+    if (made.uid(), made.gid()) != (old.uid(), old.gid()) {
+        // Only the superuser may give files away; the report matters more than its owner.
+        let _ = fchown(new, Some(old.uid()), Some(old.gid()));
+    }
+    new.set_permissions(old.permissions())
 }
 
 fn is_pipe(metadata: &fs::Metadata) -> bool {
@@ -206,6 +252,9 @@ pub fn explained(path: &Path, error: &io::Error) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     fn names(directory: &Path) -> Vec<OsString> {
@@ -247,6 +296,63 @@ mod tests {
         Output::prepare(&link).unwrap().finish(b"new").unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read(&target).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_link_that_leads_to_no_file_yet_stays_a_link() {
+        let directory = tempfile::tempdir().unwrap();
+        let (target, link) = (directory.path().join("target"), directory.path().join("link"));
+        std::os::unix::fs::symlink("target", &link).unwrap();
+        Output::prepare(&link).unwrap().finish(b"new").unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read(&target).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_link_with_the_name_of_a_temporary_file_leads_nowhere() {
+        let directory = tempfile::tempdir().unwrap();
+        let victim = directory.path().join("victim");
+        fs::write(&victim, "precious").unwrap();
+        // This name was predictable once.
+        let guessed = directory.path().join(format!(".r.json.{}.tmp", std::process::id()));
+        std::os::unix::fs::symlink(&victim, &guessed).unwrap();
+        let output = Output::prepare(&directory.path().join("r.json")).unwrap();
+        output.checkpoint(b"so far").unwrap();
+        output.finish(b"all").unwrap();
+        assert_eq!(fs::read(&victim).unwrap(), b"precious");
+        assert!(fs::symlink_metadata(&guessed).unwrap().is_symlink());
+    }
+
+    #[test]
+    fn a_file_keeps_its_permissions_and_a_new_one_has_those_of_any_new_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let mode = |name: &str| fs::metadata(directory.path().join(name)).unwrap().permissions().mode();
+        let write = |name: &str| {
+            Output::prepare(&directory.path().join(name)).unwrap().finish(b"report").unwrap();
+            mode(name)
+        };
+        fs::write(directory.path().join("usual"), "").unwrap();
+        assert_eq!(write("new"), mode("usual"));
+        fs::set_permissions(directory.path().join("new"), fs::Permissions::from_mode(0o640)).unwrap();
+        assert_eq!(write("new") & 0o7777, 0o640);
+    }
+
+    #[test]
+    fn a_name_as_long_as_names_may_be_is_written_to() {
+        let directory = tempfile::tempdir().unwrap();
+        let name = "n".repeat(255);
+        Output::prepare(&directory.path().join(&name)).unwrap().finish(b"report").unwrap();
+        assert_eq!(names(directory.path()), [name.as_str()]);
+    }
+
+    #[test]
+    fn a_report_that_cannot_be_moved_to_its_place_leaves_nothing_behind() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("r.json");
+        let output = Output::prepare(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert!(output.finish(b"report").is_err());
+        assert_eq!(names(directory.path()), ["r.json"]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt::Display;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::net::ToSocketAddrs;
 #[cfg(feature = "agents")]
@@ -45,6 +45,7 @@ use crate::job::background_writer::{BackgroundText, Patience};
 #[cfg(feature = "agents")]
 use crate::job::fleet::{Fleet, FleetTls};
 use crate::job::inputs::supplies_of;
+use crate::job::output_file::OutputFile;
 use crate::job::rate_search::{Tried, halving, steps};
 use crate::job::result_files::Places;
 use crate::job::runner::NotRun;
@@ -729,14 +730,14 @@ impl MissWindows {
 struct Save {
     path: PathBuf,
     /// None for a named pipe, which is opened when it is written: that waits for its reader.
-    file: Option<File>,
+    file: Option<OutputFile>,
 }
 
 impl Save {
     fn create(path: &Path) -> Result<Save, String> {
         let is_pipe = fs::metadata(path).is_ok_and(|present| present.file_type().is_fifo());
         let file = (!is_pipe)
-            .then(|| File::create(path))
+            .then(|| OutputFile::open(path))
             .transpose()
             .map_err(|error| format!("--save: failed to open {}: {}", path.display(), os_words(&error)))?;
         Ok(Save { path: path.to_owned(), file })
