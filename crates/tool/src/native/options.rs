@@ -161,7 +161,8 @@ pub struct TargetArgs {
     /// authority that this system trusts
     #[arg(long)]
     pub tls: bool,
-    /// Authorities that the server's certificate may come from, in place of those of the system (PEM)
+    /// Authorities that the server's certificate may come from, in place of those of the system (PEM); a self-signed
+    /// certificate of the server may be there itself
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tls_ca: Option<String>,
     /// Certificate of this client, then those that lead to its authority (PEM); with --tls-key
