@@ -1,7 +1,8 @@
 //! The grammar of single values on a command line: counts, rates, times, servers, weights, CPU lists, goals.
 //!
-//! Every function takes the text of one value and says, where it cannot be read, what would be accepted; who calls
-//! it adds the flag and the value. All are pure but for [`dist`], which reads the file that `file:PATH` names.
+//! Every function takes the text of one value and says, where it cannot be read, what would be accepted; the caller
+//! adds the flag and the value. pummel's own front and `pummel serve` read values of these kinds by the same functions.
+//! All are pure but for [`dist`], which reads the file that `file:PATH` names.
 
 use std::fmt;
 use std::fs;
@@ -38,7 +39,7 @@ impl From<AddressError> for ValueError {
     }
 }
 
-/// Shorthand of this file.
+/// What the functions of this file return.
 type Read<T> = Result<T, ValueError>;
 
 fn accepted<T>(text: impl Into<String>) -> Read<T> {
@@ -240,7 +241,7 @@ pub fn servers(text: &str) -> Read<Vec<String>> {
     servers_at(text, PORT)
 }
 
-/// The same for servers that listen on this port where none is given.
+/// Servers separated by commas, which listen on this port where none is given; see [`address::server_at`].
 ///
 /// # Errors
 /// Returns [`ValueError`], which says what is accepted, for the first part that is no server.

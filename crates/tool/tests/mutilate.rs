@@ -376,10 +376,10 @@ fn latencies_that_were_saved_before_are_lost_only_when_there_are_new_ones() {
     let (nobody, server) = (Nobody::new(), Memcached::start());
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("lat");
-    std::fs::write(&path, "old\n".repeat(1000)).expect("the folder can be written to");
+    fs::write(&path, "old\n".repeat(1000)).expect("the folder can be written to");
     let save = |name: &str, status| {
         mutilate(&format!("-s {name} -r 100 -N 50 -B --save {}", path.display())).expect(status);
-        std::fs::read_to_string(&path).expect("it is still there")
+        fs::read_to_string(&path).expect("it is still there")
     };
     assert_eq!(save(&nobody.address.to_string(), 255), "old\n".repeat(1000));
     let new = save(&server.name, 0);

@@ -13,7 +13,7 @@ use crate::write_queue::{self, Finished, Piece, WriteQueue};
 /// Bytes of text that wait to be written, at most. Text beyond them is dropped and its lines are counted.
 const WAITING_MAX_BYTES: usize = 32 << 20;
 
-/// How much is written at once to a place that may be read slowly.
+/// Bytes that are written at once to what may be read slowly.
 const CHUNK_BYTES: usize = 64 * 1024;
 
 /// How long the end waits for a reader that takes nothing, where it does not wait for as long as that takes.
@@ -28,7 +28,7 @@ pub struct BackgroundText {
 /// How long [`BackgroundText::finish`] waits for a reader that takes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
-    /// As long as it takes, but for two seconds after an interrupt.
+    /// Without limit; for two seconds after an interrupt.
     UntilInterrupt,
     /// For two seconds.
     Short,
@@ -97,7 +97,7 @@ impl BackgroundText {
         self.queue.add(text.to_owned());
     }
 
-    /// Adds the text of a report, which is never dropped while there is a place for it.
+    /// Adds the text of a report, which is dropped only after an error.
     pub fn add_report(&self, text: &str) {
         self.queue.add_beyond_limit(text.to_owned());
     }

@@ -1,4 +1,4 @@
-//! Every request of the measured phase as a line of text, for tests and for those who want it raw.
+//! Every request of the measured phase as a line of text (`--samples`).
 //!
 //! A thread of its own writes the lines, so that a slow disk, or a pipe that is not read, does not hold up the run. What
 //! waits has a limit; requests beyond it are dropped and counted.
@@ -74,7 +74,7 @@ impl Samples {
     /// first line at once, and a named pipe when it has a reader, which nothing waits for.
     ///
     /// # Errors
-    /// When it cannot be written; the message names the path.
+    /// Returns the system's error when it cannot be written; the message names the path.
     pub fn create(path: &Path, plan: &Plan) -> io::Result<Samples> {
         let names = Verb::ALL.map(|verb| plan.name_of(verb));
         let queue = Arc::new(WriteQueue::new(SAMPLES_WAITING_MAX));
@@ -110,7 +110,7 @@ impl Samples {
         thread::Builder::new().name("samples".to_owned()).spawn(work).map(drop)
     }
 
-    /// A measured phase begins at `at`; times are counted from the first.
+    /// Notes that a measured phase begins at `at`; times are counted from the first one.
     pub fn begin(&mut self, at: Nanos) {
         self.began.get_or_insert(at);
         if let Some(file) = self.untouched.take()
@@ -161,7 +161,7 @@ fn patience() -> Patience {
     Patience { stall: SETTLE_STALL, total }
 }
 
-/// Where lines go.
+/// The lines of a file of requests.
 #[derive(Debug)]
 struct Lines<W> {
     out: W,

@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 use pummel_engine::sys;
 use tempfile::NamedTempFile;
 
-/// A place for a report, checked before the load starts.
+/// Standard output or a file for a report, checked before the load starts.
 #[derive(Debug)]
 pub struct Output {
-    place: Place,
+    kind: Kind,
 }
 
 #[derive(Debug)]
-enum Place {
+enum Kind {
     /// Standard output.
     Standard,
     /// A device or a pipe: written to once, at the end.
@@ -32,71 +32,71 @@ const LINKS_MAX: usize = 40;
 /// Random characters in the name of a temporary file.
 const RANDOM_CHARACTERS: usize = 16;
 
-/// How much is written to see whether there is room on the disk.
+/// Bytes that are written to see whether there is room on the disk.
 const PROBE_BYTES: usize = 64 * 1024;
 
-/// How much is written at once to a place that may be read slowly.
+/// Bytes that are written at once to what may be read slowly.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// How often the writing of a report is looked at.
+/// Time between two looks at the progress of writing.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// How long a report waits, after an interrupt, for a reader that takes nothing.
 const STALL: Duration = Duration::from_secs(2);
 
 impl Output {
-    /// The place that `path` names, `-` being standard output. Nothing that is there is changed yet.
+    /// Checks that a report can be written to what `path` names; `-` is standard output. Changes nothing there.
     ///
     /// # Errors
-    /// When a report could not be written there now: no such directory, no permission, no room. The message names the
-    /// path and what to do.
+    /// Returns the system's error when a report could not be written there now: no such directory, no permission, no
+    /// room. The message names the path and what to do.
     pub fn prepare(path: &Path) -> io::Result<Output> {
         if path.as_os_str() == "-" {
-            return Ok(Output { place: Place::Standard });
+            return Ok(Output { kind: Kind::Standard });
         }
-        let place = prepare(path).map_err(|error| explained(path, &error))?;
-        Ok(Output { place })
+        let kind = prepare(path).map_err(|error| explained(path, &error))?;
+        Ok(Output { kind })
     }
 
     /// Whether this is standard output.
     pub fn is_standard(&self) -> bool {
-        matches!(self.place, Place::Standard)
+        matches!(self.kind, Kind::Standard)
     }
 
-    /// Whether it can be written more than once, the last time counting.
+    /// Whether a report replaces the one that was written before.
     pub fn is_kept(&self) -> bool {
-        matches!(self.place, Place::Regular(_))
+        matches!(self.kind, Kind::Regular(_))
     }
 
-    /// Writes what is known so far, where that replaces what was written before; does nothing elsewhere.
+    /// Writes a report of what is known so far where it replaces the one before; does nothing elsewhere.
     ///
     /// # Errors
-    /// When it cannot be written; what was there before is still there then.
+    /// Returns the system's error when it cannot be written; the file then has its old content.
     pub fn checkpoint(&self, report: &[u8]) -> io::Result<()> {
-        match &self.place {
-            Place::Regular(path) => replace(path, report).map_err(|error| explained(path, &error)),
-            Place::Standard | Place::Special(_) => Ok(()),
+        match &self.kind {
+            Kind::Regular(path) => replace(path, report).map_err(|error| explained(path, &error)),
+            Kind::Standard | Kind::Special(_) => Ok(()),
         }
     }
 
     /// Writes the final report.
     ///
     /// # Errors
-    /// When it cannot be written; a file still has what was there before.
+    /// Returns the system's error when it cannot be written; a file then has its old content.
     pub fn finish(&self, report: &[u8]) -> io::Result<()> {
-        match &self.place {
-            Place::Standard => print(report),
-            Place::Special(path) => {
-                let place = path.clone();
-                let open = move || OpenOptions::new().write(true).open(place);
+        match &self.kind {
+            Kind::Standard => print(report),
+            Kind::Special(path) => {
+                let opened = path.clone();
+                let open = move || OpenOptions::new().write(true).open(opened);
                 patiently(open, report).map_err(|error| explained(path, &error))
             }
-            Place::Regular(_) => self.checkpoint(report),
+            Kind::Regular(_) => self.checkpoint(report),
         }
     }
 }
 
-fn prepare(path: &Path) -> io::Result<Place> {
+fn prepare(path: &Path) -> io::Result<Kind> {
     let path = destination(path);
     match fs::metadata(&path) {
         Ok(present) if present.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
@@ -107,9 +107,9 @@ fn prepare(path: &Path) -> io::Result<Place> {
                 let written = OpenOptions::new().write(true).open(&path)?.write(&[])?;
                 debug_assert_eq!(written, 0);
             }
-            return Ok(Place::Special(path));
+            return Ok(Kind::Special(path));
         }
-        // Moving another file over it would not need this permission, but whoever took it away meant it.
+        // Moving another file over it would not need this permission, but a file without it is not meant to be written.
         Ok(_) => drop(OpenOptions::new().append(true).open(&path)?),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
@@ -118,7 +118,7 @@ fn prepare(path: &Path) -> io::Result<Place> {
         return Err(io::ErrorKind::IsADirectory.into());
     }
     probe_room(&path)?;
-    Ok(Place::Regular(path))
+    Ok(Kind::Regular(path))
 }
 
 /// The path of what `path` names after all links, so that a link stays a link. A link may lead to a file that does not
@@ -191,7 +191,7 @@ fn is_pipe(metadata: &fs::Metadata) -> bool {
 /// Writes to standard output.
 ///
 /// # Errors
-/// When standard output is closed, its reader is gone, or there is no room.
+/// Returns the system's error when standard output is closed, its reader is gone, or there is no room.
 pub fn print(report: &[u8]) -> io::Result<()> {
     let open = || {
         sys::check_stdout()?;
@@ -201,8 +201,8 @@ pub fn print(report: &[u8]) -> io::Result<()> {
         .map_err(|error| io::Error::new(error.kind(), format!("cannot write to standard output: {error}")))
 }
 
-/// Opens a place and writes to it, however long its reader takes; but after an interrupt no longer than two seconds while
-/// it takes nothing.
+/// Opens a pipe or a device and writes to it, however long its reader takes; after an interrupt no longer than two seconds
+/// while the reader takes nothing.
 ///
 /// # Errors
 /// Returns the system's error when it cannot be opened or written, and one of the kind `TimedOut` when it is given up.
@@ -216,7 +216,7 @@ pub fn patiently<W: Write>(
             let mut out = open()?;
             for chunk in bytes.chunks(CHUNK_BYTES) {
                 out.write_all(chunk)?;
-                // Whoever waited for it may have given up.
+                // The wait for it may have been given up.
                 let _ = told.send(None);
             }
             out.flush()
@@ -238,7 +238,7 @@ pub fn patiently<W: Write>(
     }
 }
 
-/// The error, with the path and what can be done.
+/// Adds the path, and what can be done, to an error.
 pub fn explained(path: &Path, error: &io::Error) -> io::Error {
     let hint = match error.kind() {
         io::ErrorKind::NotFound => "; its directory has to exist",

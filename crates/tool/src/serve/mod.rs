@@ -22,11 +22,11 @@ use rustls::ServerConfig;
 
 pub use error::ServeError;
 use ledger::Ledger;
-use listen::Door;
 pub use listen::Listen;
+use listen::Listener;
 use peer::Peer;
 pub use server::ServeWait;
-use server::{Bounds, House, Server};
+use server::{Bounds, Listeners, Server};
 
 use crate::values;
 
@@ -72,7 +72,7 @@ pub struct ServeArgs {
 
     /// Copy every value that is stored to this memcached, or other pummel serve, as servers do that replicate among
     /// themselves; two may be peers of each other. A reply is held until the peer has the copy, a peer that comes back
-    /// gets all that is there, and nobody waits for one that is not there. Deletions, touches and flushes are not copied
+    /// gets all that is there, and no reply waits for one that is not there. Deletions, touches and flushes are not copied
     #[arg(long, value_name = "HOST:PORT", allow_hyphen_values = true)]
     pub peer: Option<String>,
 
@@ -143,7 +143,7 @@ impl From<UdpFraming> for Framing {
 pub fn serve(args: ServeArgs) -> Result<(), ServeError> {
     let ledger = args.truth.as_deref().map(|path| Ledger::create(path, &args.fault)).transpose()?;
     let login = args.login()?;
-    let house = args.open()?;
+    let listeners = args.open()?;
     let now = server::now();
     let host = Host::new(
         HostConfig {
@@ -162,7 +162,7 @@ pub fn serve(args: ServeArgs) -> Result<(), ServeError> {
         end: args.max_seconds.map(|span_ns| now.saturating_add(span_ns)),
         requests_max: args.max_requests,
     };
-    let server = Server::new(host, house, ledger, bounds, args.wait)?;
+    let server = Server::new(host, listeners, ledger, bounds, args.wait)?;
     for line in server.addresses() {
         announce(&line).map_err(|cause| ServeError::new("cannot say where the server listens", cause))?;
     }
@@ -205,23 +205,23 @@ impl ServeArgs {
     }
 
     /// Opens everything where it listens.
-    fn open(&self) -> Result<House, ServeError> {
+    fn open(&self) -> Result<Listeners, ServeError> {
         let peer = self.peer.as_deref().map(|name| Peer::find(name, server::now())).transpose()?;
-        let mut house = House { doors: Vec::new(), windows: Vec::new(), tls: self.tls()?, peer };
+        let mut listeners = Listeners { tcp: Vec::new(), udp: Vec::new(), tls: self.tls()?, peer };
         for listen in &self.listen {
             let Some(framing) = self.udp_framing else {
-                house.doors.push(Door::open(listen)?);
+                listeners.tcp.push(Listener::open(listen)?);
                 continue;
             };
-            let (door, socket) = Door::open_with_udp(listen)?;
-            house.doors.push(door);
-            house.windows.extend(socket.map(|socket| (socket, framing.into())));
+            let (listener, socket) = Listener::open_with_udp(listen)?;
+            listeners.tcp.push(listener);
+            listeners.udp.extend(socket.map(|socket| (socket, framing.into())));
         }
-        Ok(house)
+        Ok(listeners)
     }
 }
 
-/// Tells whoever started the server where it is; at once, since they may wait for it.
+/// Prints an address at once: the program that started the server may wait for it.
 fn announce(address: &str) -> io::Result<()> {
     sys::check_stdout()?;
     let mut out = io::stdout().lock();

@@ -172,7 +172,9 @@ impl Setup {
             .with_safe_default_protocol_versions()
             .expect("the provider has ciphers for TLS 1.2 and 1.3");
         let builder = match options.insecure {
-            true => builder.dangerous().with_custom_certificate_verifier(Arc::new(Credulous(provider))),
+            true => builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(AnyCertificateVerifier(provider))),
             false => {
                 let verifier = ListedVerifier::new(options.ca.as_deref(), provider)?;
                 builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
@@ -355,9 +357,9 @@ impl ServerCertVerifier for ListedVerifier {
 
 /// A verifier that accepts every certificate, used only where the user asked for it.
 #[derive(Debug)]
-struct Credulous(Arc<CryptoProvider>);
+struct AnyCertificateVerifier(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Credulous {
+impl ServerCertVerifier for AnyCertificateVerifier {
     fn verify_server_cert(
         &self,
         _end_entity: &CertificateDer<'_>,
