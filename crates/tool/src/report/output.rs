@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
@@ -109,6 +110,8 @@ fn prepare(path: &Path) -> io::Result<Kind> {
             }
             return Ok(Kind::Special(path));
         }
+        // A file moved over it would end what standard output goes to.
+        Ok(present) if is_standard_output(&present) => return Ok(Kind::Standard),
         // Moving another file over it would not need this permission, but a file without it is not meant to be written.
         Ok(_) => drop(OpenOptions::new().append(true).open(&path)?),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -181,6 +184,15 @@ fn take_over_permissions(new: &File, old: &fs::Metadata) -> io::Result<()> {
         let _ = fchown(new, Some(old.uid()), Some(old.gid()));
     }
     new.set_permissions(old.permissions())
+}
+
+/// Whether a file is what standard output goes to, as that of `/dev/stdout` with `>> FILE`.
+fn is_standard_output(file: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let standard = io::stdout().as_fd().try_clone_to_owned().map(File::from);
+    standard
+        .and_then(|standard| standard.metadata())
+        .is_ok_and(|standard| (standard.dev(), standard.ino()) == (file.dev(), file.ino()))
 }
 
 fn is_pipe(metadata: &fs::Metadata) -> bool {
