@@ -371,6 +371,24 @@ fn samples_of_reads_are_saved_in_the_order_of_time() {
 }
 
 #[test]
+fn latencies_that_were_saved_before_are_lost_only_when_there_are_new_ones() {
+    let _alone = quiet();
+    let (nobody, server) = (Nobody::new(), Memcached::start());
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("lat");
+    fs::write(&path, "old\n".repeat(1000)).expect("the folder can be written to");
+    let save = |name: &str, status| {
+        mutilate(&format!("-s {name} -r 100 -N 50 -B --save {}", path.display())).expect(status);
+        fs::read_to_string(&path).expect("it is still there")
+    };
+    assert_eq!(save(&nobody.address.to_string(), 255), "old\n".repeat(1000));
+    let new = save(&server.name, 0);
+    assert_eq!((new.lines().count(), new.contains("old")), (50, false), "{new}");
+    let ended = mutilate(&format!("-s {} -N 50 -B --save new", nobody.address)).expect(255);
+    assert!(!ended.path("new").exists());
+}
+
+#[test]
 fn a_file_that_cannot_be_written_is_said_before_anything_is_sent() {
     let server = Memcached::start();
     let ended = mutilate(&format!("-s {} --save /nonexistent/f", server.name)).expect(255);

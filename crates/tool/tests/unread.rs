@@ -93,6 +93,22 @@ fn an_interrupt_ends_a_program_whose_report_is_not_read() {
 }
 
 #[test]
+fn a_result_for_dev_stdout_is_added_to_the_file_that_standard_output_goes_to() {
+    let server = Serve::start("");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("log");
+    std::fs::write(&path, "before\n").expect("the directory can be written to");
+    let log = std::fs::OpenOptions::new().append(true).open(&path).expect("it is there");
+    let words = format!("run -s {} --records 10 -n 10 --json /dev/stdout", server.name);
+    let child = start(&words, directory.path(), log.into(), Stdio::null());
+    assert_eq!(end(child), Some(0));
+    let text = std::fs::read_to_string(&path).expect("it is still there");
+    let result = text.strip_prefix("before\n").expect("what was there before comes first");
+    let json = Json(serde_json::from_str(result).expect("the result follows"));
+    assert_eq!(json.text("status"), "complete");
+}
+
+#[test]
 fn samples_for_a_pipe_without_a_reader_are_dropped_and_counted() {
     let server = Serve::start("");
     let directory = tempfile::tempdir().expect("a directory");

@@ -25,7 +25,7 @@ use pummel_logic::workload::window::Finding;
 use crate::exit_status::Exit;
 use crate::job::inputs::supplies_of;
 use crate::job::outlets::{FrontFiles, Outlets};
-use crate::job::result_files::Places;
+use crate::job::result_files::ResultFiles;
 use crate::job::runner::{Dealing, NotRun, Runner, takes_part};
 use crate::job::style::{Ended, Event, Moment, Said, Style};
 use crate::job::{Job, UsageError};
@@ -115,7 +115,7 @@ pub fn drive(job: &Job, extras: &Extras, style: &mut dyn Style) -> Exit {
 pub struct Driver<'a> {
     job: &'a Job,
     interrupts: &'static AtomicU32,
-    files: Places,
+    files: ResultFiles,
     outlets: Outlets,
     inputs: Inputs,
     /// Who makes the runs; found with the first of them.
@@ -134,7 +134,7 @@ impl<'a> Driver<'a> {
         let interrupts =
             sys::on_interrupt().map_err(|error| fail(format!("signals cannot be handled: {error}")))?;
         let unwritten = |error: io::Error| fail(error.to_string());
-        let files = Places::prepare(&job.outputs, &job.plan).map_err(unwritten)?;
+        let files = ResultFiles::prepare(&job.outputs, &job.plan).map_err(unwritten)?;
         let outlets = Outlets::prepare(&extras.files).map_err(unwritten)?;
         let inputs = match extras.always_reads_inputs || takes_part(&job.plan, job.fleet.as_ref()) {
             true => supplies_of(&job.plan).map_err(unwritten)?,
@@ -262,7 +262,7 @@ fn moment() -> Moment {
 struct Watching<'a> {
     plan: &'a Plan,
     front: &'a str,
-    files: &'a mut Places,
+    files: &'a mut ResultFiles,
     outlets: &'a mut Outlets,
     shown: &'a mut BTreeSet<String>,
     style: &'a mut dyn Style,

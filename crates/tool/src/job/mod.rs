@@ -15,6 +15,7 @@ pub mod fleet;
 pub mod inputs;
 pub mod launch_spec;
 pub mod outlets;
+pub mod output_file;
 pub mod rate_search;
 pub mod result_files;
 pub mod runner;

@@ -1,6 +1,6 @@
 //! Where the text of a run goes: standard error, standard output, a log, and a front's own file of samples.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::job::background_writer::{BackgroundText, Patience, TextWritten};
+use crate::job::output_file::OutputFile;
 use crate::job::style::{Bar, Said, SampleLines, Word};
 use crate::report::output::patiently;
 use crate::stderr::{self, draw, say, settle};
@@ -182,12 +183,12 @@ fn is_pipe(path: &Path) -> bool {
 struct SamplesFile {
     path: PathBuf,
     /// `None` for a named pipe, which is opened when it is written: that waits for its reader.
-    file: Option<File>,
+    file: Option<OutputFile>,
 }
 
 impl SamplesFile {
     fn create(path: &Path) -> io::Result<SamplesFile> {
-        let file = (!is_pipe(path)).then(|| File::create(path)).transpose().map_err(|error| {
+        let file = (!is_pipe(path)).then(|| OutputFile::open(path)).transpose().map_err(|error| {
             let words = format!("--save: failed to open {}: {}", path.display(), os_words(&error));
             io::Error::new(error.kind(), words)
         })?;
