@@ -264,6 +264,9 @@ impl Style for MutilateStyle<'_> {
         let measurement = ended.report.measurement;
         let exit = self.judge(ended.report.plan, measurement, said);
         if measurement.started_unix_ns == 0 {
+            if exit == Exit::Interrupted {
+                said.line(line("interrupted before anything was measured"));
+            }
             return exit;
         }
         let is_shown = !self.look.load_only && !matches!(self.runs.series, Series::Scan { .. });
