@@ -248,11 +248,55 @@ fn a_certificate_of_an_unknown_authority_is_refused() {
 }
 
 #[test]
-fn the_certificate_of_an_authority_is_none_of_a_server() {
+fn a_servers_own_certificate_in_the_file_of_authorities_is_trusted_for_its_names() {
+    let own = Authority::with(&["localhost", "127.0.0.1"], Validity::Now);
+    for versions in [&[&TLS12][..], &[&TLS13][..]] {
+        let server = Listening::echo(server(&own.issue_itself(), None, versions));
+        assert_eq!(Client::new(&own.options()).echo(&server).unwrap(), b"hello");
+        let elsewhere = TlsOptions { server_name: Some("elsewhere".to_owned()), ..own.options() };
+        assert_eq!(
+            refusal(&elsewhere, &server),
+            "the server's certificate is not valid for the name 'elsewhere': it is for localhost, 127.0.0.1"
+        );
+        // One that differs in any byte is another certificate.
+        let words = refusal(&Authority::with(&["localhost"], Validity::Now).options(), &server);
+        assert!(words.contains("itself that of an authority (CA:TRUE)"), "{words}");
+    }
+}
+
+#[test]
+fn a_servers_own_certificate_of_another_time_is_refused_though_it_is_in_the_file() {
+    for (validity, reason) in [(Validity::Past, "has expired"), (Validity::Future, "is not valid yet")] {
+        let own = Authority::with(&["localhost"], validity);
+        let server = Listening::echo(server(&own.issue_itself(), None, rustls::ALL_VERSIONS));
+        let words = refusal(&own.options(), &server);
+        assert!(words.contains(reason), "{words}");
+    }
+}
+
+#[test]
+fn the_certificate_of_an_authority_proves_no_name_that_it_does_not_have() {
     let authority = Authority::new();
     let server = Listening::echo(server(&authority.issue_itself(), None, rustls::ALL_VERSIONS));
     let words = refusal(&authority.options(), &server);
-    assert!(words.contains("itself that of an authority"), "{words}");
+    assert!(words.contains("it holds no name at all"), "{words}");
+}
+
+#[test]
+fn a_certificate_in_the_file_needs_no_authority_there() {
+    let authority = Authority::new();
+    for (validity, refused) in [(Validity::Now, None), (Validity::Past, Some("has expired"))] {
+        let identity = authority.issue(&["localhost"], validity);
+        let server = Listening::echo(server(&identity, None, rustls::ALL_VERSIONS));
+        let options = TlsOptions { ca: Some(identity.cert_path), ..authority.options() };
+        match refused {
+            None => assert_eq!(Client::new(&options).echo(&server).unwrap(), b"hello"),
+            Some(reason) => {
+                let words = refusal(&options, &server);
+                assert!(words.contains(reason), "{words}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -16,3 +16,4 @@ pub mod report;
 pub mod serve;
 pub mod stderr;
 pub mod values;
+mod write_queue;

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
+use pummel_engine::sys;
 use pummel_tool::cli::{Cli, Command, mcperf_words, memaslap_words, mutilate_words};
 #[cfg(feature = "agents")]
 use pummel_tool::commands::agent::agent;
@@ -11,12 +12,12 @@ use pummel_tool::commands::demo::demo;
 use pummel_tool::commands::explain::explain;
 use pummel_tool::commands::man_pages::pages;
 use pummel_tool::commands::series::{scan, search};
+use pummel_tool::commands::single::{run, run_if_valid};
 use pummel_tool::compat::mcperf::command::mcperf;
 use pummel_tool::compat::memaslap::command::memaslap;
 use pummel_tool::compat::mutilate::command::mutilate;
 use pummel_tool::exit_status::{Exit, answer};
-use pummel_tool::job::driver::execute;
-use pummel_tool::job::{Edge, Job, UsageError};
+use pummel_tool::job::{Edge, UsageError};
 use pummel_tool::native;
 use pummel_tool::serve::{ServeArgs, serve};
 use pummel_tool::stderr::{say, settle};
@@ -24,6 +25,10 @@ use pummel_tool::stderr::{say, settle};
 fn main() -> ExitCode {
     let exit = follow_words(std::env::args_os().collect());
     settle();
+    if exit == Exit::Interrupted {
+        // The reports are written. A shell then sees the signal, and a loop of its script ends.
+        sys::end_by_first_signal();
+    }
     exit.into()
 }
 
@@ -45,12 +50,12 @@ fn follow_words(words: Vec<OsString>) -> Exit {
 
 fn follow(command: Command, edge: &Edge) -> Exit {
     match command {
-        Command::Run(args) => execute_if_good(native::run(&args, edge)),
-        Command::Load(args) => execute_if_good(native::load(&args, edge)),
+        Command::Run(args) => run_if_valid(native::run(&args, edge)),
+        Command::Load(args) => run_if_valid(native::load(&args, edge)),
         Command::Search(args) => search(&args, edge),
         Command::Scan(args) => scan(&args, edge),
         Command::Serve(args) => serve_until_told(*args),
-        Command::Demo(args) => demo(&args, edge, execute),
+        Command::Demo(args) => demo(&args, edge, |job| run(&job)),
         Command::Explain(args) => explain(&args, edge),
         Command::Mcperf(args) => mcperf(&args.args),
         Command::Memaslap(args) => memaslap("memaslap", &args.args, edge),
@@ -58,13 +63,6 @@ fn follow(command: Command, edge: &Edge) -> Exit {
         #[cfg(feature = "agents")]
         Command::Agent(args) => agent(&args),
         Command::Pages(args) => pages(&args, &Cli::command()),
-    }
-}
-
-fn execute_if_good(job: Result<Job, UsageError>) -> Exit {
-    match job {
-        Ok(job) => execute(job),
-        Err(error) => answer(&error.into()),
     }
 }
 

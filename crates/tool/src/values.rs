@@ -1,7 +1,8 @@
 //! The grammar of single values on a command line: counts, rates, times, servers, weights, CPU lists, goals.
 //!
-//! Every function takes the text of one value and says, where it cannot be read, what would be accepted; who calls
-//! it adds the flag and the value. All are pure but for [`dist`], which reads the file that `file:PATH` names.
+//! Every function takes the text of one value and says, where it cannot be read, what would be accepted; the caller
+//! adds the flag and the value. pummel's own front and `pummel serve` read values of these kinds by the same functions.
+//! All are pure but for [`dist`], which reads the file that `file:PATH` names.
 
 use std::fmt;
 use std::fs;
@@ -11,6 +12,7 @@ use pummel_logic::plan::Goal;
 use pummel_logic::plan::address::{self, AddressError};
 pub use pummel_logic::plan::address::{PORT, RESP_PORT};
 use pummel_logic::protocol::Verb;
+use pummel_logic::server::ServerFault;
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 
 /// Highest CPU number that an affinity mask can name (`CPU_SETSIZE` of sched_setaffinity(2)) and one more.
@@ -37,7 +39,7 @@ impl From<AddressError> for ValueError {
     }
 }
 
-/// Shorthand of this file.
+/// What the functions of this file return.
 type Read<T> = Result<T, ValueError>;
 
 fn accepted<T>(text: impl Into<String>) -> Read<T> {
@@ -133,6 +135,17 @@ pub fn count_within(text: &str, least: u64, most: u64) -> Read<u64> {
     Ok(value)
 }
 
+/// A [`count`] of at least 1.
+///
+/// # Errors
+/// Returns [`ValueError`], which says what is accepted, for text that is no whole number above 0.
+pub fn count_above_zero(text: &str) -> Read<u64> {
+    match count(text)? {
+        0 => accepted("a whole number above 0 is accepted, such as 1, 10000, 10k or 1.5m"),
+        value => Ok(value),
+    }
+}
+
 /// A [`count`] of 32 bits.
 ///
 /// # Errors
@@ -169,6 +182,17 @@ pub fn time(text: &str) -> Read<Nanos> {
         || accepted("a time is accepted, such as 10s, 250ms, 100us, 5m or 1h; a bare number is seconds"),
         Ok,
     )
+}
+
+/// A [`time`] above 0.
+///
+/// # Errors
+/// Returns [`ValueError`], which says what is accepted, for text that is no span of time above 0.
+pub fn time_above_zero(text: &str) -> Read<Nanos> {
+    match time(text)? {
+        0 => accepted("a time above 0 is accepted, such as 10s, 250ms or 5m; a bare number is seconds"),
+        value => Ok(value),
+    }
 }
 
 /// A [`time`] from `least` to `most`; the bounds are named as `least_text` and `most_text`.
@@ -217,7 +241,7 @@ pub fn servers(text: &str) -> Read<Vec<String>> {
     servers_at(text, PORT)
 }
 
-/// The same for servers that listen on this port where none is given.
+/// Servers separated by commas, which listen on this port where none is given; see [`address::server_at`].
 ///
 /// # Errors
 /// Returns [`ValueError`], which says what is accepted, for the first part that is no server.
@@ -279,6 +303,32 @@ pub fn dist(text: &str, measure: Measure) -> Read<Dist> {
         }
         Err(error) => accepted(error.to_string()),
     }
+}
+
+/// A [`dist`] of times.
+///
+/// # Errors
+/// Returns [`ValueError`] as [`dist`] does.
+pub fn dist_of_times(text: &str) -> Read<Dist> {
+    dist(text, Measure::Seconds)
+}
+
+/// A fault of the built-in server, `KIND` or `KIND=N`, where N is a [`count`], and a [`time`] for `early-expiry`.
+///
+/// # Errors
+/// Returns [`ValueError`], which says what is accepted, for an unknown kind, and for a number that its kind does not
+/// take.
+pub fn fault(text: &str) -> Read<ServerFault> {
+    let plain = text.split_once('=').map(|(kind, number)| {
+        let number = match kind {
+            "early-expiry" => time(number)
+                .map(|span_ns| Decimal { mantissa: span_ns.into(), places: 9 }.as_f64().to_string()),
+            _ => count(number).map(|count| count.to_string()),
+        };
+        // The fault's own parser says what its kind takes in place of what cannot be read.
+        format!("{kind}={}", number.unwrap_or_default())
+    });
+    plain.as_deref().unwrap_or(text).parse().map_err(ValueError)
 }
 
 fn units_text(measure: Measure) -> &'static str {
@@ -463,6 +513,39 @@ mod tests {
         }
         for text in ["", "s", "-1s", "1.5ns", "10 s", "1d", "5sec", "1m30s", "99999999999h"] {
             assert!(time(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn zero_is_refused_where_it_means_nothing() {
+        assert_eq!((count_above_zero("1k"), time_above_zero("1ns")), (Ok(1_000), Ok(1)));
+        assert!(count_above_zero("0").expect_err("0 is none").to_string().contains("above 0"));
+        assert!(time_above_zero("0ms").expect_err("0 is none").to_string().contains("above 0"));
+    }
+
+    #[test]
+    fn faults_have_counts_and_times() {
+        for (text, plain) in [
+            ("close-after=1.5k", ServerFault::CloseAfter(1_500)),
+            ("flip=1", ServerFault::Flip(1)),
+            ("early-expiry=250ms", ServerFault::EarlyExpiry(250 * MILLISECOND)),
+            ("early-expiry=2", ServerFault::EarlyExpiry(2 * SECOND)),
+            ("refuse", ServerFault::Refuse),
+        ] {
+            assert_eq!(fault(text), Ok(plain), "{text}");
+        }
+        for (text, part) in [
+            ("close-after=0", "at least 1"),
+            ("close-after=+5", "at least 1"),
+            ("close-after", "at least 1"),
+            ("close-after=5s", "at least 1"),
+            ("early-expiry=1e3", "above 0"),
+            ("early-expiry=0", "above 0"),
+            ("refuse=1", "takes no number"),
+            ("explode=1", "close-after=N"),
+        ] {
+            let error = fault(text).expect_err(text);
+            assert!(error.to_string().contains(part), "{text}: {error}");
         }
     }
 

@@ -491,7 +491,8 @@ fn a_terminal_that_goes_away_leaves_a_report_however_often_it_says_so() {
         let pid = rustix::process::Pid::from_child(&process);
         rustix::process::kill_process(pid, Signal::HUP).expect("it is our child");
     }
-    assert_eq!(process.wait().expect("it is our child").code(), Some(130));
+    let status = process.wait().expect("it is our child");
+    assert_eq!(status.signal(), Some(Signal::HUP.as_raw()), "{status:?}");
     let result = fs::read_to_string(&json).expect("the result is there");
     assert!(result.contains("\"status\": \"interrupted\""), "{result}");
 }
@@ -531,8 +532,49 @@ fn a_second_interrupt_ends_at_once() {
     running.wait_until_measuring();
     victim.signal(Signal::STOP);
     running.signal(Signal::INT);
-    running.signal(Signal::INT);
-    wait_until("it ends", || running.process.try_wait().expect("it is our child").is_some());
+    // The same signal again at once would be the same wish.
+    wait_until("it ends", || {
+        running.signal(Signal::INT);
+        running.process.try_wait().expect("it is our child").is_some()
+    });
+}
+
+#[test]
+fn a_signal_that_comes_twice_at_once_is_one_wish_and_ends_the_process_after_its_report() {
+    let victim = Victim::start("");
+    for (signal, status) in [(Signal::TERM, 143), (Signal::INT, 130)] {
+        let running = start(&victim.address, "-t 20s --interval 50ms --records 50 -c 4 --timeout 30s");
+        running.wait_until_measuring();
+        // As GNU timeout does, which tells the process and then its group.
+        for _ in 0..2 {
+            running.signal(signal);
+        }
+        let ended = running.end();
+        assert_eq!(ended.status, Some(status), "{}", ended.err);
+        assert!(ended.out.contains("interrupted"), "{}", ended.out);
+        assert_eq!(ended.reason(), "interrupted");
+    }
+}
+
+#[test]
+fn a_loop_of_a_shell_ends_with_the_run_that_is_interrupted() {
+    let victim = Victim::start("");
+    let folder = tempfile::tempdir().expect("a folder");
+    let (json, ran) = (folder.path().join("r.json"), folder.path().join("ran"));
+    let line = format!(
+        "for n in 1 2 3; do echo $n >> {}; {PUMMEL} run -s {} -t 20s --records 50 --quiet --interval 50ms --json {}; done",
+        ran.display(),
+        victim.address,
+        json.display()
+    );
+    // A process group of its own, as a terminal has it for what runs in its foreground.
+    let mut shell =
+        Command::new("setsid").args(["bash", "-c", &line]).stdout(Stdio::null()).spawn().expect("bash");
+    wait_until("something is measured", || json.exists());
+    let group = rustix::process::Pid::from_child(&shell);
+    rustix::process::kill_process_group(group, Signal::INT).expect("it is our group");
+    assert_eq!(shell.wait().expect("it is our child").signal(), Some(Signal::INT.as_raw()));
+    assert_eq!(fs::read_to_string(&ran).expect("it ran"), "1\n");
 }
 
 /// Flag and wrong value, beyond those that are refused for what they mean: what cannot be a number of that kind at all.

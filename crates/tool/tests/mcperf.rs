@@ -300,7 +300,7 @@ fn an_interrupted_run_reports_what_there_was() {
     let mut talk = server.connect();
     common::until("calls", || (talk.stats().get("cmd_set") > 20).then_some(()));
     running.process.interrupt();
-    let ended = running.end().expect(0);
+    let ended = running.end().expect(130);
     assert!(number(&ended.errors, "Total:", "responses") > 20.0);
     assert_eq!(number(&ended.errors, "Errors:", "total"), 0.0);
     assert!(begun.elapsed() < PATIENCE, "a million calls would take hours");

@@ -572,7 +572,7 @@ fn an_interrupted_flood_ends_at_once_with_its_report() {
         common::until("a connection", || (connections_to(port_of(&memcached)) > 0).then_some(()));
         let begun = Instant::now();
         running.process.interrupt();
-        let ended: Ended = running.end().expect(0);
+        let ended: Ended = running.end().expect(130);
         assert!(begun.elapsed() < Duration::from_secs(10), "{words}");
         assert!(line(&ended.errors, "Total:").starts_with("Total: connections "), "{words}");
         assert_eq!(number(&ended.errors, "Errors:", "client-timo"), 0.0, "{words}: {}", ended.errors);

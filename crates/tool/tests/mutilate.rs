@@ -371,6 +371,24 @@ fn samples_of_reads_are_saved_in_the_order_of_time() {
 }
 
 #[test]
+fn latencies_that_were_saved_before_are_lost_only_when_there_are_new_ones() {
+    let _alone = quiet();
+    let (nobody, server) = (Nobody::new(), Memcached::start());
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("lat");
+    fs::write(&path, "old\n".repeat(1000)).expect("the folder can be written to");
+    let save = |name: &str, status| {
+        mutilate(&format!("-s {name} -r 100 -N 50 -B --save {}", path.display())).expect(status);
+        fs::read_to_string(&path).expect("it is still there")
+    };
+    assert_eq!(save(&nobody.address.to_string(), 255), "old\n".repeat(1000));
+    let new = save(&server.name, 0);
+    assert_eq!((new.lines().count(), new.contains("old")), (50, false), "{new}");
+    let ended = mutilate(&format!("-s {} -N 50 -B --save new", nobody.address)).expect(255);
+    assert!(!ended.path("new").exists());
+}
+
+#[test]
 fn a_file_that_cannot_be_written_is_said_before_anything_is_sent() {
     let server = Memcached::start();
     let ended = mutilate(&format!("-s {} --save /nonexistent/f", server.name)).expect(255);
@@ -403,6 +421,15 @@ fn a_scan_has_a_line_for_every_rate() {
         }
         Ok(())
     });
+}
+
+#[test]
+fn a_scan_of_one_rate_ends_with_it_also_where_the_rate_is_none() {
+    let server = Memcached::start();
+    for rates in ["0:5:10", "0:0:1", "100:100:7"] {
+        let ended = mutilate(&format!("-s {} -t 1 --scan={rates} -r 10 -B", server.name)).expect(0);
+        assert_eq!(ended.text.lines().count(), 2, "{rates}: {}", ended.text);
+    }
 }
 
 #[test]

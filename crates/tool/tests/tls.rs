@@ -3,8 +3,10 @@
 #[allow(dead_code, reason = "each file of tests uses a part of it")]
 mod common;
 
+use std::process::{Command, Stdio};
+
 use common::secured::Certificates;
-use common::{Ended, Memcached, pummel};
+use common::{Ended, Memcached, Serve, pummel};
 
 /// An authority, a certificate of it for `localhost`, and a memcached that shows it.
 struct Secured {
@@ -93,5 +95,41 @@ fn files_that_cannot_be_used_are_named_before_anything_is_sent() {
         assert!(ended.errors.contains(named), "{options}: {}", ended.errors);
         assert_eq!((ended.text.as_str(), sets), ("", 0), "{options}");
         assert!(!ended.path("result.json").exists(), "{options}");
+    }
+}
+
+#[test]
+fn a_certificate_that_openssl_makes_for_itself_is_trusted_when_it_is_named() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
+    let (cert, key, other) = (file("cert.pem"), file("key.pem"), file("other.pem"));
+    for (cert, key) in [(&cert, &key), (&other, &file("other-key.pem"))] {
+        let words = "req -x509 -newkey rsa:2048 -nodes -subj /CN=localhost \
+                     -addext subjectAltName=DNS:localhost,IP:127.0.0.1";
+        let made = Command::new("openssl")
+            .args(words.split_whitespace())
+            .args(["-keyout", key, "-out", cert])
+            .stderr(Stdio::null())
+            .status();
+        if made.is_err() {
+            println!("skipped: the program openssl is not installed");
+            return;
+        }
+        assert!(made.expect("it was started").success());
+    }
+    let server = Serve::start(&format!("--tls-cert {cert} --tls-key {key}"));
+    let run = |options: &str, status| {
+        pummel(&format!("run -s {} -n 1000 --records 10 --quiet --tls {options}", server.name)).expect(status)
+    };
+    let trusted = run(&format!("--tls-ca {cert}"), 0);
+    assert_eq!(trusted.json().count("totals/completed"), 1_000);
+    run(&format!("--tls-ca {cert} --tls-server-name localhost"), 0);
+    for (options, reason) in [
+        (format!("--tls-ca {cert} --tls-server-name cache.example"), "'cache.example'"),
+        (format!("--tls-ca {other}"), "itself that of an authority (CA:TRUE)"),
+    ] {
+        let ended = run(&options, 1);
+        let said = ended.json().text("reason").to_owned();
+        assert!(said.contains(reason), "{options}: {said}");
     }
 }

@@ -7,7 +7,7 @@ use std::io::{PipeReader, Write, pipe};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{Json, Process, Serve, until};
+use common::{Json, Process, Serve, shell_status, until};
 
 /// A pipe that is full, and stays so as long as its reading end is kept.
 fn full_pipe() -> (PipeReader, Stdio) {
@@ -38,7 +38,8 @@ fn start(words: &str, directory: &Path, out: Stdio, err: Stdio) -> Process {
 /// The exit status of a program that ends in time.
 #[track_caller]
 fn end(mut process: Process) -> Option<i32> {
-    until("the end of the program", || process.0.try_wait().expect("it is our child")).code()
+    let status = until("the end of the program", || process.0.try_wait().expect("it is our child"));
+    Some(shell_status(status))
 }
 
 /// Makes a named pipe.
@@ -92,6 +93,22 @@ fn an_interrupt_ends_a_program_whose_report_is_not_read() {
 }
 
 #[test]
+fn a_result_for_dev_stdout_is_added_to_the_file_that_standard_output_goes_to() {
+    let server = Serve::start("");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("log");
+    std::fs::write(&path, "before\n").expect("the directory can be written to");
+    let log = std::fs::OpenOptions::new().append(true).open(&path).expect("it is there");
+    let words = format!("run -s {} --records 10 -n 10 --json /dev/stdout", server.name);
+    let child = start(&words, directory.path(), log.into(), Stdio::null());
+    assert_eq!(end(child), Some(0));
+    let text = std::fs::read_to_string(&path).expect("it is still there");
+    let result = text.strip_prefix("before\n").expect("what was there before comes first");
+    let json = Json(serde_json::from_str(result).expect("the result follows"));
+    assert_eq!(json.text("status"), "complete");
+}
+
+#[test]
 fn samples_for_a_pipe_without_a_reader_are_dropped_and_counted() {
     let server = Serve::start("");
     let directory = tempfile::tempdir().expect("a directory");
@@ -128,8 +145,8 @@ fn lines_that_memaslap_prints_meanwhile_and_that_are_not_read_do_not_hold_up_the
     let words = format!("memaslap -s {} -t 3s -S 1s -w 1k -c 4 --json r.json", server.name);
     let child = start(&words, directory.path(), full, Stdio::null());
     // Files are written before the report, which waits for its reader.
-    until("the result", || directory.path().join("r.json").exists().then_some(()));
-    assert_eq!(json(directory.path()).text("status"), "complete");
+    let is_there = || directory.path().join("r.json").exists();
+    until("the result", || (is_there() && json(directory.path()).text("status") == "complete").then_some(()));
     child.interrupt();
     assert_eq!(end(child), Some(1), "the report is missing");
 }

@@ -22,6 +22,8 @@ pub struct Floor {
     pub allowed_paths: &'static [&'static str],
     /// Macros that may not be called.
     pub banned_macros: &'static [&'static str],
+    /// Modules of pure functions, by their rows in `modules`, that name no file, environment, process or clock.
+    pub pure: &'static [&'static str],
     /// Modules that read what a peer sent, where `unwrap` and `expect` may not be called.
     pub peer_data: &'static [&'static str],
 }
@@ -90,6 +92,7 @@ const LOGIC: Floor = Floor {
     // Addresses are data: a Plan holds them as text.
     allowed_paths: &["std::net::IpAddr", "std::net::Ipv6Addr", "std::sync::Arc"],
     banned_macros: PRINTING,
+    pure: &[],
     peer_data: &["protocol", "connection", "client"],
 };
 
@@ -131,6 +134,7 @@ const ENGINE: Floor = Floor {
     banned_paths: &[],
     allowed_paths: &[],
     banned_macros: PRINTING,
+    pure: &[],
     peer_data: &[],
 };
 
@@ -140,76 +144,68 @@ const TOOL: Floor = Floor {
     below: &["pummel-logic", "pummel-engine"],
     foreign: &[],
     modules: &[
-        ("stderr", &[]),
+        ("write_queue", &[]),
+        ("stderr", &["write_queue"]),
         ("values", &[]),
         ("exit_status", &["stderr"]),
         ("job", &[]),
         ("report", &[]),
-        ("job::background_writer", &[]),
+        ("report::output", &[]),
+        ("job::background_writer", &["write_queue"]),
         ("job::rate_search", &[]),
-        ("job::samples", &["report"]),
+        ("job::output_file", &["report"]),
+        ("job::samples", &["job::output_file", "report", "write_queue"]),
         ("job::result_files", &["job", "job::samples", "report"]),
-        ("job::progress", &["report", "stderr"]),
         ("job::inputs", &["compat", "stderr"]),
         ("job::runner", &["controller", "job"]),
+        ("job::style", &["exit_status", "job::runner", "report"]),
+        ("job::outlets", &["job::background_writer", "job::output_file", "job::style", "report", "stderr"]),
         (
             "job::driver",
             &[
                 "exit_status",
                 "job",
                 "job::inputs",
-                "job::progress",
+                "job::outlets",
                 "job::result_files",
                 "job::runner",
-                "native::report",
+                "job::style",
                 "report",
                 "stderr",
             ],
         ),
-        ("native", &["job", "native::report", "values"]),
+        ("native", &["job", "values"]),
         ("native::report", &["native::report_agents", "report"]),
         ("native::report_agents", &["report"]),
         ("native::saved", &["job", "values"]),
+        ("native::style", &["exit_status", "job", "job::runner", "job::style", "native::report", "report"]),
         ("compat", &["job", "report", "values"]),
+        ("compat::mcperf::style", &["compat", "exit_status", "job::runner", "job::samples", "job::style"]),
         (
             "compat::mcperf::command",
-            &[
-                "compat",
-                "exit_status",
-                "job",
-                "job::background_writer",
-                "job::result_files",
-                "job::samples",
-                "report",
-                "stderr",
-            ],
+            &["compat", "compat::mcperf::style", "exit_status", "job::driver", "job::outlets", "stderr"],
         ),
+        ("compat::memaslap::style", &["compat", "exit_status", "job::runner", "job::style"]),
         (
             "compat::memaslap::command",
-            &[
-                "compat",
-                "exit_status",
-                "job",
-                "job::background_writer",
-                "job::result_files",
-                "report",
-                "stderr",
-            ],
+            &["compat", "compat::memaslap::style", "exit_status", "job", "job::driver", "report", "stderr"],
         ),
+        ("compat::mutilate::style", &["compat", "exit_status", "job::runner", "job::style"]),
         (
             "compat::mutilate::command",
             &[
                 "agent",
                 "commands::agent",
                 "compat",
+                "compat::mutilate::style",
                 "controller",
                 "exit_status",
                 "job",
-                "job::background_writer",
-                "job::inputs",
+                "job::driver",
+                "job::outlets",
                 "job::rate_search",
-                "job::result_files",
                 "job::runner",
+                "job::style",
                 "report",
                 "stderr",
             ],
@@ -217,7 +213,7 @@ const TOOL: Floor = Floor {
         ("launch", &["job", "stderr"]),
         ("agent", &["job::inputs", "report", "stderr"]),
         ("controller", &["agent", "job", "launch", "report", "stderr"]),
-        ("serve", &["stderr"]),
+        ("serve", &["stderr", "values"]),
         ("commands", &[]),
         ("commands::agent_cert", &["exit_status", "job", "report", "stderr"]),
         (
@@ -227,15 +223,16 @@ const TOOL: Floor = Floor {
         ("commands::demo", &["exit_status", "job", "native", "report", "stderr", "values"]),
         ("commands::explain", &["cli", "compat", "exit_status", "job", "native", "stderr", "values"]),
         ("commands::man_pages", &["exit_status", "stderr"]),
+        ("commands::single", &["exit_status", "job", "job::driver", "native::style"]),
         (
             "commands::series",
             &[
                 "exit_status",
                 "job",
                 "job::driver",
-                "job::inputs",
                 "job::rate_search",
                 "job::runner",
+                "job::style",
                 "native",
                 "report",
                 "stderr",
@@ -260,7 +257,30 @@ const TOOL: Floor = Floor {
     banned_paths: &[],
     allowed_paths: &[],
     banned_macros: &["dbg"],
+    pure: &[
+        "compat",
+        "compat::mcperf::style",
+        "compat::memaslap::style",
+        "compat::mutilate::style",
+        "native",
+        "native::report",
+        "native::report_agents",
+        "native::style",
+        "report",
+    ],
     peer_data: &[],
 };
+
+/// What a pure module may not name, and why. The floors below ban more for whole crates.
+pub const IMPURE: &[(&str, &str)] = &[
+    ("std::fs", "files are opened by the driver, or by the reader that a front is given"),
+    ("std::env", "the environment is read by commands"),
+    ("std::net", "names are resolved by commands"),
+    ("std::process", "processes are started by commands"),
+    ("std::thread", "threads are started by the driver"),
+    ("std::time::Instant", "an event comes with its moment"),
+    ("std::time::SystemTime::now", "an event comes with its moment"),
+    ("pummel_engine::clock", "an event comes with its moment"),
+];
 
 const PRINTING: &[&str] = &["println", "eprintln", "print", "eprint", "dbg"];

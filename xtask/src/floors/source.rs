@@ -1,6 +1,6 @@
 //! Checks one source file against the law of its floor.
 
-use super::law::{FLOORS, Floor};
+use super::law::{FLOORS, Floor, IMPURE};
 use super::paths::{self, Path};
 use super::place::{Finding, Place};
 use super::tokens::{self, Token};
@@ -17,6 +17,7 @@ pub fn check(floor: &Floor, place: &Place, text: &str) -> Vec<Finding> {
     if place.is_shipped {
         findings.extend(check.other_floors());
         findings.extend(check.module_order());
+        findings.extend(check.impure());
         findings.extend(check.banned_paths());
         findings.extend(check.banned_macros());
         findings.extend(check.unsafe_code());
@@ -106,6 +107,21 @@ impl Check<'_> {
             }
         }
         findings
+    }
+
+    /// Paths to files, the environment or a clock in a module of pure functions.
+    fn impure(&self) -> Vec<Finding> {
+        let row = entry(self.floor, &self.place.module).map(|(row, _)| row);
+        if self.place.is_test || !row.is_some_and(|row| self.floor.pure.contains(&row)) {
+            return Vec::new();
+        }
+        let paths = self.paths.iter().filter(|path| !path.in_test);
+        let found = paths.filter_map(|path| {
+            let text = standard(path);
+            let (_, why) = IMPURE.iter().find(|(banned, _)| is_within(&text, banned))?;
+            Some(self.finding(path.line, format!("`{text}` may not be used in a pure module: {why}.")))
+        });
+        found.collect()
     }
 
     fn banned_paths(&self) -> Vec<Finding> {
@@ -281,6 +297,16 @@ mod tests {
             1,
             "`native` may not use `report`",
         );
+    }
+
+    #[test]
+    fn a_file_a_clock_or_the_environment_in_a_front_is_caught() {
+        let front = "crates/tool/src/compat/memaslap/style.rs";
+        caught(front, "use std::fs::File;", 1, "pure module");
+        caught(front, "fn f() { pummel_engine::clock::now() }", 1, "an event comes with its moment");
+        caught("crates/tool/src/native/mod.rs", "fn f() { std::env::var(NAME) }", 1, "pure module");
+        passes("crates/tool/src/native/saved.rs", "use std::fs;");
+        passes("crates/tool/src/compat/memaslap/command.rs", "use std::fs;");
     }
 
     #[test]

@@ -3,31 +3,49 @@
 use std::ffi::c_int;
 use std::io;
 use std::ptr;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+
+use pummel_logic::time::MILLISECOND;
 
 use super::check;
 
+/// How often the process was asked to end.
 static INTERRUPTS: AtomicU32 = AtomicU32::new(0);
 
-/// Exit status of a program that SIGINT ended, as shells have it.
-const EXIT_INTERRUPTED: c_int = 130;
+/// The signal that asked first; 0 where none has.
+static FIRST_SIGNAL: AtomicI32 = AtomicI32::new(0);
 
-extern "C" fn handle_interrupt(_signal: c_int) {
-    if INTERRUPTS.fetch_add(1, Ordering::Relaxed) > 0 {
-        // SAFETY: _exit may be called from a signal handler and does not return.
-        unsafe { libc::_exit(EXIT_INTERRUPTED) }
+/// When the first signal came, on the monotonic clock.
+static FIRST_AT_NS: AtomicU64 = AtomicU64::new(0);
+
+/// The same signal within this time, in nanoseconds, is the same wish: GNU `timeout` and terminals send a signal to a
+/// process and again to its group.
+const SAME_WISH_NS: u64 = 100 * MILLISECOND;
+
+extern "C" fn handle_interrupt(signal: c_int) {
+    let now = super::clock::monotonic_ns();
+    if FIRST_SIGNAL.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+        FIRST_AT_NS.store(now, Ordering::Relaxed);
+        INTERRUPTS.fetch_add(1, Ordering::Relaxed);
+        return;
+    }
+    let is_same = FIRST_SIGNAL.load(Ordering::Relaxed) == signal;
+    if !is_same || now.saturating_sub(FIRST_AT_NS.load(Ordering::Relaxed)) >= SAME_WISH_NS {
+        INTERRUPTS.fetch_add(1, Ordering::Relaxed);
+        end_by(signal);
     }
 }
 
 /// Counts SIGHUP. A terminal that is gone may send it more than once, which is no second request to end.
-extern "C" fn handle_hang_up(_signal: c_int) {
+extern "C" fn handle_hang_up(signal: c_int) {
+    let _ = FIRST_SIGNAL.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed);
     INTERRUPTS.fetch_max(1, Ordering::Relaxed);
 }
 
 /// Makes SIGINT (Ctrl-C), SIGTERM and SIGHUP (the terminal is gone) raise a counter instead of ending the process. A
-/// second SIGINT or SIGTERM ends the process at once with status 130. SIGHUP stays ignored where it is, as under nohup.
-/// Waiting system calls are cut short by the signals. Writing beyond the limit of file sizes becomes an error and does
-/// not end the process.
+/// second SIGINT or SIGTERM ends the process at once, by that signal; the first signal again within 100 ms is no second
+/// one. SIGHUP stays ignored where it is, as under nohup. Waiting system calls are cut short by the signals. Writing beyond
+/// the limit of file sizes becomes an error and does not end the process.
 ///
 /// # Errors
 /// Returns the error of `sigaction` when the kernel does not take a handler.
@@ -51,13 +69,32 @@ pub fn interrupts() -> u32 {
     INTERRUPTS.load(Ordering::Relaxed)
 }
 
+/// Ends the process by the signal that asked it to end first, so that a shell sees that signal and ends its script as
+/// well. Returns where no signal came.
+pub fn end_by_first_signal() {
+    let signal = FIRST_SIGNAL.load(Ordering::Relaxed);
+    if signal != 0 {
+        end_by(signal);
+    }
+}
+
+/// Ends the process by the default action of a signal. In the handler of this signal, the end comes when the handler
+/// returns.
+fn end_by(signal: c_int) {
+    // SAFETY: signal() and raise() take plain numbers, and both may be called from a signal handler.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        libc::raise(signal);
+    }
+}
+
 /// Makes a signal call `handler`, or ignores the signal where there is none.
 fn set_action(signal: c_int, handler: Option<extern "C" fn(c_int)>) -> io::Result<()> {
     // SAFETY: sigaction is plain data, for which all zeroes is a value: no flags, an empty mask.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = handler.map_or(libc::SIG_IGN, |handler| handler as usize);
-    // SAFETY: `action` is valid, and the handlers of this file do only what is allowed in a signal handler: they raise an
-    // atomic number and may call _exit.
+    // SAFETY: `action` is valid, and the handlers of this file do only what is allowed in a signal handler: they change
+    // atomic numbers, read the clock, and may call signal() and raise().
     check(unsafe { libc::sigaction(signal, &action, ptr::null_mut()) }).map(drop)
 }
 
@@ -71,8 +108,11 @@ mod tests {
         // SAFETY: raise() takes a plain number; the signal has a handler now.
         assert_eq!(unsafe { libc::raise(libc::SIGTERM) }, 0);
         assert_eq!(interrupts.load(Ordering::Relaxed), 1);
-        // SIGHUP after it is no second request to end. SAFETY: as above.
-        assert_eq!(unsafe { libc::raise(libc::SIGHUP) }, 0);
+        // SIGTERM again at once and SIGHUP after it are no second request to end.
+        for signal in [libc::SIGTERM, libc::SIGHUP] {
+            // SAFETY: as above.
+            assert_eq!(unsafe { libc::raise(signal) }, 0);
+        }
         assert_eq!(interrupts.load(Ordering::Relaxed), 1);
     }
 }

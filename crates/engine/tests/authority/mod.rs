@@ -47,7 +47,12 @@ pub enum Validity {
 
 impl Authority {
     pub fn new() -> Authority {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        Authority::with(&[], Validity::Now)
+    }
+
+    /// An authority whose own certificate is also for these names, as programs make a self-signed one.
+    pub fn with(names: &[&str], validity: Validity) -> Authority {
+        let mut params = params(names, validity);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().unwrap();
         // No two authorities have one name: a certificate is looked up by the name of its authority.
@@ -75,15 +80,9 @@ impl Authority {
 
     /// A certificate for these names.
     pub fn issue(&self, names: &[&str], validity: Validity) -> Identity {
-        let mut params =
-            CertificateParams::new(names.iter().map(|name| name.to_string()).collect::<Vec<_>>()).unwrap();
+        let mut params = params(names, validity);
         params.extended_key_usages =
             vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-        (params.not_before, params.not_after) = match validity {
-            Validity::Now => (date_time_ymd(2000, 1, 1), date_time_ymd(2900, 1, 1)),
-            Validity::Past => (date_time_ymd(2000, 1, 1), date_time_ymd(2001, 1, 1)),
-            Validity::Future => (date_time_ymd(2800, 1, 1), date_time_ymd(2900, 1, 1)),
-        };
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         self.keep(&certificate, &key)
@@ -111,6 +110,17 @@ impl Authority {
     pub fn server(&self) -> Arc<ServerConfig> {
         server(&self.issue(&["localhost"], Validity::Now), None, rustls::ALL_VERSIONS)
     }
+}
+
+fn params(names: &[&str], validity: Validity) -> CertificateParams {
+    let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
+    let mut params = CertificateParams::new(names).unwrap();
+    (params.not_before, params.not_after) = match validity {
+        Validity::Now => (date_time_ymd(2000, 1, 1), date_time_ymd(2900, 1, 1)),
+        Validity::Past => (date_time_ymd(2000, 1, 1), date_time_ymd(2001, 1, 1)),
+        Validity::Future => (date_time_ymd(2800, 1, 1), date_time_ymd(2900, 1, 1)),
+    };
+    params
 }
 
 fn path(path: &Path) -> String {

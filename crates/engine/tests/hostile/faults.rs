@@ -271,6 +271,8 @@ impl<P: Peer> Hostile<P> {
                 link.ending = Some(if style % 2 == 0 { Next::Close } else { Next::Reset });
             }
             Misbehaviour::Garbage => {
+                // A datagram that is a part of a long value has other bytes of it then.
+                self.facts().wrong |= link.datagrams && kind == Kind::Other;
                 if style % 2 == 0 {
                     out.extend_from_slice(message);
                 }

@@ -204,6 +204,8 @@ fn runs_that_once_broke_an_invariant_break_none() {
         ((Feature::Churn, Feature::Churn), Misbehaviour::Silence, 74),
         ((Feature::Handshake, Feature::Windows), Misbehaviour::Closed, 76),
         ((Feature::Handshake, Feature::Phases), Misbehaviour::Extra, 808),
+        ((Feature::Udp, Feature::Verify), Misbehaviour::Garbage, 301),
+        ((Feature::Udp, Feature::Verify), Misbehaviour::Garbage, 373),
     ];
     for (pair, fault, seed) in cases {
         let mut tally = Tally::default();

@@ -25,5 +25,6 @@ pub mod sample;
 pub mod slice;
 pub mod summary;
 pub mod tally;
+pub mod trust;
 pub mod verdict;
 pub mod verify;

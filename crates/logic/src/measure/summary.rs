@@ -2,6 +2,7 @@
 
 use crate::measure::measurement::{Measurement, Status};
 use crate::measure::recorder::{Counts, OpRecord, Ops, Span};
+use crate::measure::trust;
 use crate::measure::verdict::Verdict;
 use crate::plan::{Goal, Plan};
 use crate::protocol::Verb;
@@ -34,6 +35,8 @@ pub struct Summary {
     pub cpu_us_per_request: Option<f64>,
     /// What limited the run.
     pub verdict: Verdict,
+    /// Why the times may not be believed; `None` where they may.
+    pub doubt: Option<String>,
 }
 
 /// Requests of several verbs together.
@@ -108,6 +111,7 @@ impl Summary {
             cpu_us_per_request: (completed > 0)
                 .then(|| cpu_ns as f64 / MICROSECOND as f64 / completed as f64),
             verdict: Verdict::of(measurement, plan, &all),
+            doubt: trust::doubt(&totals.figures),
             totals,
         }
     }

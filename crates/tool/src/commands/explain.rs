@@ -127,7 +127,7 @@ fn mcperfs(words: &[OsString]) -> Result<Job, clap::Error> {
 /// What a command line of memaslap's means.
 fn memaslaps(words: &[OsString], edge: &Edge) -> Result<Job, clap::Error> {
     let words = words.iter().map(|word| word.to_string_lossy().into_owned());
-    match memaslap::read_here(words, edge, &sys::allowed_cpus().unwrap_or_default()) {
+    match memaslap::command::read_here(words, edge, &sys::allowed_cpus().unwrap_or_default()) {
         Ok(memaslap::Asked::Run(slap)) => Ok(slap.job),
         Ok(memaslap::Asked::Help) => Err(no_run("--help").into()),
         Ok(memaslap::Asked::Version) => Err(no_run("--version").into()),

@@ -1,4 +1,4 @@
-//! The subcommands that are more than one run of a [`crate::job::Job`].
+//! The subcommands, but for those that have the name and the options of another tool.
 
 #[cfg(feature = "agents")]
 pub mod agent;
@@ -8,3 +8,4 @@ pub mod demo;
 pub mod explain;
 pub mod man_pages;
 pub mod series;
+pub mod single;

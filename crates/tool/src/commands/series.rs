@@ -1,12 +1,9 @@
 //! `pummel search` and `pummel scan`: runs at several rates, and what they show together.
 
-use std::collections::BTreeSet;
 use std::io;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use clap::Args;
-use pummel_engine::run::{Inputs, RunError, Watch, password_of};
-use pummel_engine::sys;
+use pummel_engine::run::RunError;
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::validate::ValidPlan;
@@ -14,11 +11,11 @@ use pummel_logic::plan::{Plan, Work};
 use pummel_logic::time::seconds;
 
 use crate::exit_status::{Exit, answer};
-use crate::job::driver::check_here;
-use crate::job::inputs::supplies_of;
+use crate::job::driver::{Driver, Extras, check_here};
 use crate::job::rate_search::{Judged, Role, separating};
-use crate::job::runner::{NotRun, Runner, takes_part};
-use crate::job::{Edge, Format, Job, UsageError};
+use crate::job::runner::{Dealing, NotRun};
+use crate::job::style::{Ended, Event, Moment, Said, Style};
+use crate::job::{Edge, Format, Job, Outputs, UsageError};
 use crate::native;
 use crate::native::{RunArgs, Typed};
 use crate::report::curve;
@@ -92,7 +89,11 @@ fn rates(text: &str) -> Result<Rates, ValueError> {
 /// Looks for the greatest rate that meets the goals.
 pub fn search(args: &SearchArgs, edge: &Edge) -> Exit {
     // The first run is a closed loop; what its rate will be is not known yet.
-    let mut station = match Station::new("search", &args.run, edge, &[None, Some(1.0)]) {
+    let job = match first_job(&args.run, edge, &[None, Some(1.0)]) {
+        Ok(job) => job,
+        Err(stop) => return stop.exit(),
+    };
+    let mut station = match Station::new("search", &args.run, edge, &job) {
         Ok(station) => station,
         Err(stop) => return stop.exit(),
     };
@@ -116,7 +117,11 @@ pub fn search(args: &SearchArgs, edge: &Edge) -> Exit {
 /// Measures at every rate.
 pub fn scan(args: &ScanArgs, edge: &Edge) -> Exit {
     let Rates { low, high, step } = args.rates;
-    let mut station = match Station::new("scan", &args.run, edge, &[Some(low)]) {
+    let job = match first_job(&args.run, edge, &[Some(low)]) {
+        Ok(job) => job,
+        Err(stop) => return stop.exit(),
+    };
+    let mut station = match Station::new("scan", &args.run, edge, &job) {
         Ok(station) => station,
         Err(stop) => return stop.exit(),
     };
@@ -144,7 +149,9 @@ enum Stop {
     Usage(UsageError),
     /// Something is not as it has to be.
     Failed(String),
-    /// The user ended it.
+    /// The words are on standard error; the exit status is left.
+    Said(Exit),
+    /// A signal ended the series.
     Interrupted,
 }
 
@@ -156,6 +163,7 @@ impl Stop {
                 say(format_args!("error: {what}"));
                 Exit::Failed
             }
+            Stop::Said(exit) => exit,
             Stop::Interrupted => Exit::Interrupted,
         }
     }
@@ -179,17 +187,26 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// Who watches runs of which each is one line when it is over: only what changes what all of them are of is said, once.
-#[derive(Default)]
-struct Notices {
-    said: BTreeSet<String>,
-}
+/// The words about runs of which each is one line when it is over: only notices are shown meanwhile.
+struct SeriesStyle;
 
-impl Watch for Notices {
-    fn notice(&mut self, words: &str) {
-        if self.said.insert(words.to_owned()) {
-            say(format_args!("WARNING: {words}"));
+impl Style for SeriesStyle {
+    fn event(&mut self, event: Event<'_>, _: Moment, said: &mut Said) {
+        if let Event::Notice(words) = event {
+            said.line(format_args!("WARNING: {words}"));
         }
+    }
+
+    fn end(&mut self, _: &Ended<'_>, _: Moment, _: &mut Said) -> Exit {
+        Exit::Complete
+    }
+
+    fn failure(&self, words: &str) -> (String, Exit) {
+        (format!("error: {words}"), Exit::Failed)
+    }
+
+    fn usage_status(&self) -> Exit {
+        Exit::Usage
     }
 }
 
@@ -197,60 +214,37 @@ impl Watch for Notices {
 struct Station<'a> {
     typed: &'a Typed<RunArgs>,
     edge: Edge,
-    interrupts: &'static AtomicU32,
-    /// Agents stay for all runs.
-    runner: Runner,
-    supplies: Inputs,
+    driver: Driver<'a>,
     json: Option<Output>,
     csv: Option<Output>,
     curve: Curve,
-    notices: Notices,
 }
 
 impl<'a> Station<'a> {
-    /// Checks, before anything is sent, that runs can be made at each of `rates`.
+    /// Checks that everything that the runs need can be read and written, before anything is sent.
     fn new(
         command: &'static str,
         typed: &'a Typed<RunArgs>,
         edge: &Edge,
-        rates: &[Option<f64>],
+        job: &'a Job,
     ) -> Result<Station<'a>, Stop> {
-        refuse(typed).map_err(Stop::Usage)?;
-        let args = &typed.args;
-        let mut jobs = Vec::with_capacity(rates.len());
-        for rate in rates {
-            jobs.push(native::run(&at(typed, *rate), edge).map_err(Stop::Usage)?);
-        }
-        let job = jobs.swap_remove(0);
-        check_here(&job).map_err(Stop::Usage)?;
-        let Job { plan, fleet, .. } = job;
-        let interrupts = sys::on_interrupt()?;
+        let driver = Driver::prepare(job, &Extras::default(), &SeriesStyle).map_err(Stop::Said)?;
+        let output = &typed.args.output;
         let place = |path: &Option<_>| path.as_deref().map(Output::prepare).transpose();
         Ok(Station {
             typed,
             // All runs have one seed, so that they ask for the same keys.
-            edge: Edge { seed: plan.seed, ..edge.clone() },
-            interrupts,
-            supplies: match takes_part(&plan, fleet.as_ref()) {
-                // Agents have passwords of their own.
-                true if fleet.is_none() => {
-                    let password = password_of(&plan).map_err(NotRun::Here)?;
-                    Inputs { password, ..supplies_of(&plan)? }
-                }
-                true => supplies_of(&plan)?,
-                false => Inputs::default(),
-            },
-            runner: Runner::of(fleet.as_ref(), &|| interrupts.load(Ordering::Relaxed) > 0)?,
-            json: place(&args.output.json)?,
-            csv: place(&args.output.csv)?,
+            edge: Edge { seed: job.plan.seed, ..edge.clone() },
+            driver,
+            json: place(&output.json)?,
+            csv: place(&output.csv)?,
             curve: Curve {
                 command,
-                goals: plan.into_plan().goals,
+                goals: job.plan.goals.clone(),
                 points: Vec::new(),
                 found: None,
                 reason: None,
             },
-            notices: Notices::default(),
         })
     }
 
@@ -258,9 +252,7 @@ impl<'a> Station<'a> {
     fn measure(&mut self, role: &'static str, asked: Option<f64>) -> Result<&Point, Stop> {
         let plan = native::run(&at(self.typed, asked), &self.edge).map_err(Stop::Usage)?.plan;
         let plan = if self.curve.points.is_empty() { plan } else { without_load(plan) };
-        let stopped = || self.interrupts.load(Ordering::Relaxed) > 0;
-        let measurement =
-            self.runner.run(&plan, &self.supplies, &mut self.notices, &stopped).map_err(Stop::from)?;
+        let measurement = self.driver.run(&plan, Dealing::Evenly, &mut SeriesStyle)?;
         match measurement.status {
             Status::Complete => {}
             Status::Interrupted => return Err(Stop::Interrupted),
@@ -289,7 +281,7 @@ impl<'a> Station<'a> {
     /// Writes the curve and says how it ended.
     fn conclude(mut self, stop: Option<Stop>, exit: Exit) -> Exit {
         self.curve.reason = match &stop {
-            None => None,
+            None | Some(Stop::Said(_)) => None,
             Some(Stop::Interrupted) => Some("interrupted".to_owned()),
             Some(Stop::Failed(what)) => Some(what.clone()),
             Some(Stop::Usage(error)) => Some(error.to_string()),
@@ -312,6 +304,18 @@ impl<'a> Station<'a> {
             Err(error) => Stop::from(error).exit(),
         }
     }
+}
+
+/// The first of the runs at `rates`, without files of its own. Checks that runs can be made at each of them.
+fn first_job(typed: &Typed<RunArgs>, edge: &Edge, rates: &[Option<f64>]) -> Result<Job, Stop> {
+    refuse(typed).map_err(Stop::Usage)?;
+    let mut jobs = Vec::with_capacity(rates.len());
+    for rate in rates {
+        jobs.push(native::run(&at(typed, *rate), edge).map_err(Stop::Usage)?);
+    }
+    let job = jobs.swap_remove(0);
+    check_here(&job).map_err(Stop::Usage)?;
+    Ok(Job { outputs: Outputs::default(), ..job })
 }
 
 /// Refuses what means nothing for several runs of which each has a rate.

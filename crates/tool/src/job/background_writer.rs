@@ -2,20 +2,19 @@
 //! run.
 
 use std::io::{self, Write};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pummel_engine::sys;
+
+use crate::write_queue::{self, Finished, Piece, WriteQueue};
 
 /// Bytes of text that wait to be written, at most. Text beyond them is dropped and its lines are counted.
 const WAITING_MAX_BYTES: usize = 32 << 20;
 
-/// How much is written at once to a place that may be read slowly.
+/// Bytes that are written at once to what may be read slowly.
 const CHUNK_BYTES: usize = 64 * 1024;
-
-/// How often the end looks whether it is still waited for.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// How long the end waits for a reader that takes nothing, where it does not wait for as long as that takes.
 const STALL: Duration = Duration::from_secs(2);
@@ -23,16 +22,25 @@ const STALL: Duration = Duration::from_secs(2);
 /// A place for text, with the thread that writes there.
 #[derive(Debug)]
 pub struct BackgroundText {
-    queue: Arc<Queue>,
+    queue: Arc<WriteQueue<String>>,
 }
 
 /// How long [`BackgroundText::finish`] waits for a reader that takes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
-    /// As long as it takes, but for two seconds after an interrupt.
+    /// Without limit; for two seconds after an interrupt.
     UntilInterrupt,
     /// For two seconds.
     Short,
+}
+
+impl Patience {
+    /// How long a wait lasts, as things are now.
+    fn now(self, stall: Duration) -> write_queue::Patience {
+        let is_short = self == Patience::Short || sys::interrupts() > 0;
+        let stall = if is_short { stall } else { Duration::MAX };
+        write_queue::Patience { stall, total: Duration::MAX }
+    }
 }
 
 /// What became of a text.
@@ -44,23 +52,14 @@ pub struct TextWritten {
     pub result: io::Result<()>,
 }
 
-#[derive(Debug, Default)]
-struct Queue {
-    state: Mutex<State>,
-    /// Text was added or written, or the end was said.
-    changed: Condvar,
-}
+impl Piece for String {
+    fn size(&self) -> usize {
+        self.len()
+    }
 
-#[derive(Debug, Default)]
-struct State {
-    waiting: Vec<u8>,
-    dropped_lines: u64,
-    /// Chunks that were written.
-    written: u64,
-    /// No more will be added.
-    ended: bool,
-    /// How writing ended.
-    result: Option<io::Result<()>>,
+    fn count(&self) -> u64 {
+        lines(self.as_bytes())
+    }
 }
 
 impl BackgroundText {
@@ -69,12 +68,11 @@ impl BackgroundText {
     /// # Errors
     /// Returns the system's error when the thread cannot be started.
     pub fn start<W: Write>(open: impl FnOnce() -> io::Result<W> + Send + 'static) -> io::Result<Self> {
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(WriteQueue::new(WAITING_MAX_BYTES));
         let writer = Arc::clone(&queue);
         let work = move || {
-            let result = open().and_then(|mut out| writer.write_all(&mut out));
-            writer.state().result = Some(result);
-            writer.changed.notify_all();
+            let result = open().and_then(|mut out| write_all(&writer, &mut out));
+            writer.end(result);
         };
         thread::Builder::new().name("text".to_owned()).spawn(work)?;
         Ok(BackgroundText { queue })
@@ -96,83 +94,32 @@ impl BackgroundText {
 
     /// Adds text, to be written soon; drops it where too much waits.
     pub fn add(&self, text: &str) {
-        self.queue.add(text, WAITING_MAX_BYTES);
+        self.queue.add(text.to_owned());
     }
 
-    /// Adds the text of a report, which is never dropped while there is a place for it.
+    /// Adds the text of a report, which is dropped only after an error.
     pub fn add_report(&self, text: &str) {
-        self.queue.add(text, usize::MAX);
+        self.queue.add_beyond_limit(text.to_owned());
     }
 
     /// Waits until everything is written.
     pub fn finish(self, patience: Patience) -> TextWritten {
-        self.queue.finish(patience, STALL)
+        let Finished { dropped, result } = self.queue.finish(|| patience.now(STALL));
+        TextWritten { dropped_lines: dropped, result }
     }
 }
 
-impl Queue {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn add(&self, text: &str, most_bytes: usize) {
-        let mut state = self.state();
-        if state.result.is_some() || state.waiting.len().saturating_add(text.len()) > most_bytes {
-            state.dropped_lines += lines(text.as_bytes());
-            return;
+/// Writes what is added until the end is said.
+fn write_all(queue: &WriteQueue<String>, out: &mut impl Write) -> io::Result<()> {
+    while let Some(texts) = queue.next() {
+        let text = Vec::from(texts).concat();
+        for chunk in text.as_bytes().chunks(CHUNK_BYTES) {
+            out.write_all(chunk)?;
+            queue.wrote(chunk.len(), lines(chunk));
         }
-        state.waiting.extend_from_slice(text.as_bytes());
-        self.changed.notify_all();
+        out.flush()?;
     }
-
-    /// Writes what is added until the end is said.
-    fn write_all(&self, out: &mut impl Write) -> io::Result<()> {
-        while let Some(text) = self.next() {
-            for chunk in text.chunks(CHUNK_BYTES) {
-                out.write_all(chunk)?;
-                self.state().written += 1;
-                self.changed.notify_all();
-            }
-            out.flush()?;
-        }
-        Ok(())
-    }
-
-    /// All text that waits; `None` where no more comes.
-    fn next(&self) -> Option<Vec<u8>> {
-        let mut state = self.state();
-        while state.waiting.is_empty() {
-            if state.ended {
-                return None;
-            }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        Some(std::mem::take(&mut state.waiting))
-    }
-
-    fn finish(&self, patience: Patience, stall: Duration) -> TextWritten {
-        let mut state = self.state();
-        state.ended = true;
-        self.changed.notify_all();
-        let (mut written, mut since) = (state.written, Instant::now());
-        loop {
-            let result = state.result.take().or_else(|| {
-                let is_short = patience == Patience::Short || sys::interrupts() > 0;
-                let error = || io::Error::new(io::ErrorKind::TimedOut, "what reads it does not take it");
-                (is_short && since.elapsed() >= stall).then(|| Err(error()))
-            });
-            if let Some(result) = result {
-                let waiting = std::mem::take(&mut state.waiting);
-                let dropped_lines = state.dropped_lines + lines(&waiting);
-                return TextWritten { dropped_lines, result };
-            }
-            if state.written != written {
-                (written, since) = (state.written, Instant::now());
-            }
-            let wait = LOOK.min(stall);
-            state = self.changed.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0;
-        }
-    }
+    Ok(())
 }
 
 /// How many lines end in a text.
@@ -218,42 +165,30 @@ mod tests {
 
     #[test]
     fn text_is_written_in_the_order_in_which_it_was_added() {
-        let queue = Queue::default();
+        let queue = WriteQueue::new(WAITING_MAX_BYTES);
         for text in ["a\n", "b\n"] {
-            queue.add(text, WAITING_MAX_BYTES);
+            queue.add(text.to_owned());
         }
-        queue.state().ended = true;
+        // No more comes, and nothing is waited for.
+        let patience = write_queue::Patience { stall: Duration::ZERO, total: Duration::ZERO };
         let mut out = Vec::new();
-        queue.write_all(&mut out).expect("a vector takes everything");
+        thread::scope(|scope| {
+            scope.spawn(|| write_all(&queue, &mut out).expect("a vector takes everything"));
+            queue.settle(Duration::from_secs(3600));
+            let _ = queue.finish(|| patience);
+        });
         assert_eq!(out, b"a\nb\n");
     }
 
     #[test]
-    fn text_beyond_the_limit_is_dropped_and_its_lines_are_counted_but_a_report_is_kept() {
-        let queue = Queue::default();
-        queue.add("first\n", 8);
-        queue.add("two\nlines\n", 8);
-        {
-            let state = queue.state();
-            assert_eq!((state.dropped_lines, &state.waiting[..]), (2, &b"first\n"[..]));
-        }
-        queue.add("report\n", usize::MAX);
-        assert_eq!(queue.state().waiting, b"first\nreport\n");
-    }
-
-    #[test]
-    fn a_place_that_takes_nothing_is_given_up_and_what_waits_is_counted() {
+    fn a_place_that_takes_nothing_is_given_up_and_what_is_not_written_is_counted() {
         let (go, held) = sync_channel(0);
         let text = BackgroundText::start(move || Ok(Held(held))).expect("a thread");
         text.add("first\n");
-        // The first is being written when none waits.
-        while !text.queue.state().waiting.is_empty() {
-            thread::yield_now();
-        }
         text.add("second\nthird\n");
-        let TextWritten { dropped_lines, result } =
-            text.queue.finish(Patience::Short, Duration::from_millis(1));
-        assert_eq!((dropped_lines, result.unwrap_err().kind()), (2, io::ErrorKind::TimedOut));
+        let Finished { dropped, result } =
+            text.queue.finish(|| Patience::Short.now(Duration::from_millis(1)));
+        assert_eq!((dropped, result.unwrap_err().kind()), (3, io::ErrorKind::TimedOut));
         drop(go);
     }
 

@@ -1,42 +1,36 @@
-//! From a job to its end: the places for reports are checked, the plan is run, the reports are written.
+//! The one driver of all command lines: it checks what a job needs, makes its runs, and writes what comes of them.
+//!
+//! What holds of every command line is here: result files are checked before anything is sent, notices are shown, the
+//! JSON result is kept complete while a run goes on, a signal ends a run with its report, rows that were dropped are
+//! counted and said, times that may not be believed are called so, and what cannot be written changes the exit status.
+//! A front adds its [`Style`].
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use pummel_engine::backend::tls::{Setup, TlsError};
+use pummel_engine::clock;
 use pummel_engine::run::{Inputs, RunError, Wants, Watch, password_of};
 use pummel_engine::sys;
-use pummel_engine::worker::messages::Row;
+use pummel_engine::worker::messages::{ConnectionEvent, Departure, Row};
+use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::summary::Summary;
+use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::plan::{Phase, Plan, TlsOptions};
 use pummel_logic::time::Nanos;
+use pummel_logic::workload::window::Finding;
 
-use crate::exit_status::{Exit, answer};
+use crate::exit_status::Exit;
 use crate::job::inputs::supplies_of;
-use crate::job::progress::Progress;
-use crate::job::result_files::Places;
-use crate::job::runner::{NotRun, Runner, takes_part};
-use crate::job::{Format, Job, UsageError};
-use crate::native::report;
-use crate::report::output::print;
-use crate::report::{Report, json};
-use crate::stderr::{say, settle};
-
-/// Runs a job and writes its reports.
-pub fn execute(job: Job) -> Exit {
-    let interrupts = match sys::on_interrupt() {
-        Ok(interrupts) => interrupts,
-        Err(error) => return failed(&format!("signals cannot be handled: {error}")),
-    };
-    if let Err(error) = check_here(&job) {
-        return answer(&error.into());
-    }
-    match Desk::prepare(&job) {
-        Ok(desk) => desk.run(interrupts),
-        Err(error) => failed(&error.to_string()),
-    }
-}
+use crate::job::outlets::{FrontFiles, Outlets};
+use crate::job::result_files::ResultFiles;
+use crate::job::runner::{Dealing, NotRun, Runner, takes_part};
+use crate::job::style::{Ended, Event, Moment, Said, Style};
+use crate::job::{Job, UsageError};
+use crate::report::Report;
+use crate::stderr::say;
 
 /// What only the machine knows that sends the requests, where that is this one. Warns of what is not checked.
 ///
@@ -96,127 +90,249 @@ fn tls_usage(options: &TlsOptions, error: &TlsError) -> UsageError {
     UsageError::Value { flag, value: value.clone(), accepted: error.to_string() }
 }
 
-fn failed(what: &str) -> Exit {
-    say(format_args!("error: {what}"));
-    Exit::Failed
+/// The files and the secret of a front that stand in no [`Job`].
+#[derive(Clone, Debug, Default)]
+pub struct Extras {
+    /// Files beside the results of all fronts.
+    pub files: FrontFiles,
+    /// The password of the plan's login, where the front has one of its own. Otherwise it is read as the plan says.
+    pub password: Option<String>,
+    /// Whether this process reads what its plans need also where agents may do all of the work.
+    pub always_reads_inputs: bool,
 }
 
-/// A job with its reports' places.
-struct Desk<'a> {
+/// Runs a job of one run and writes its reports.
+pub fn drive(job: &Job, extras: &Extras, style: &mut dyn Style) -> Exit {
+    let mut driver = match Driver::prepare(job, extras, style) {
+        Ok(driver) => driver,
+        Err(exit) => return exit,
+    };
+    let result = driver.run(&job.plan, Dealing::Evenly, style);
+    driver.conclude(&job.plan, result, style)
+}
+
+/// What has the runs of a job in common.
+pub struct Driver<'a> {
     job: &'a Job,
-    places: Places,
-    progress: Progress,
+    interrupts: &'static AtomicU32,
+    files: ResultFiles,
+    outlets: Outlets,
+    inputs: Inputs,
+    /// Who makes the runs; found with the first of them.
+    runner: Option<Runner>,
+    /// Notices that were shown. The runs of a series give the same ones.
+    shown: BTreeSet<String>,
 }
 
-impl<'a> Desk<'a> {
-    /// Checks that everything can be written, before anything is sent.
-    fn prepare(job: &'a Job) -> io::Result<Desk<'a>> {
-        let places = Places::prepare(&job.outputs, &job.plan)?;
-        Ok(Desk { job, places, progress: Progress::new(job.outputs.quiet) })
-    }
-
-    fn run(mut self, interrupts: &AtomicU32) -> Exit {
-        let plan = &self.job.plan;
-        let fleet = self.job.fleet.as_ref();
-        let supplies = match takes_part(plan, fleet).then(|| supplies_of(plan)).transpose() {
-            Ok(supplies) => supplies.unwrap_or_default(),
-            Err(error) => return failed(&error.to_string()),
+impl<'a> Driver<'a> {
+    /// Checks that everything can be read and written that a job needs, before anything is sent.
+    ///
+    /// # Errors
+    /// Returns the exit status when something cannot be; the words are on standard error.
+    pub fn prepare(job: &'a Job, extras: &Extras, style: &dyn Style) -> Result<Driver<'a>, Exit> {
+        let fail = |words: String| fail(style, &words);
+        let interrupts =
+            sys::on_interrupt().map_err(|error| fail(format!("signals cannot be handled: {error}")))?;
+        let unwritten = |error: io::Error| fail(error.to_string());
+        let files = ResultFiles::prepare(&job.outputs, &job.plan).map_err(unwritten)?;
+        let outlets = Outlets::prepare(&extras.files).map_err(unwritten)?;
+        let inputs = match extras.always_reads_inputs || takes_part(&job.plan, job.fleet.as_ref()) {
+            true => supplies_of(&job.plan).map_err(unwritten)?,
+            false => Inputs::default(),
         };
         // Agents have passwords of their own.
-        let password = match if fleet.is_none() { password_of(plan) } else { Ok(None) } {
-            Ok(password) => password,
-            Err(error) => {
-                say(format_args!("error: {error}"));
-                return Exit::Usage;
-            }
+        let password = match (&extras.password, &job.fleet) {
+            (Some(password), _) => Some(password.clone()),
+            (None, Some(_)) => None,
+            (None, None) => password_of(&job.plan).map_err(|error| {
+                fail(error.to_string());
+                style.usage_status()
+            })?,
         };
-        let supplies = Inputs { password, ..supplies };
-        self.progress.announce(plan);
+        let inputs = Inputs { password, ..inputs };
+        let shown = BTreeSet::new();
+        Ok(Driver { job, interrupts, files, outlets, inputs, runner: None, shown })
+    }
+
+    /// Whoever makes the runs, found and ready. The runs of a series have one runner.
+    ///
+    /// # Errors
+    /// Returns [`NotRun`] when an agent is not there or refuses, and when a signal came first.
+    pub fn runner(&mut self) -> Result<&Runner, NotRun> {
+        if self.runner.is_none() {
+            let stop = || self.interrupts.load(Ordering::Relaxed) > 0;
+            self.runner = Some(Runner::of(self.job.fleet.as_ref(), &stop)?);
+        }
+        Ok(self.runner.as_ref().expect("it was found just now"))
+    }
+
+    /// Makes a run, to its end or until a signal comes.
+    ///
+    /// # Errors
+    /// Returns [`NotRun`] when the run cannot begin. What goes wrong later is in the measurement.
+    pub fn run(
+        &mut self,
+        plan: &ValidPlan,
+        dealing: Dealing<'_>,
+        style: &mut dyn Style,
+    ) -> Result<Measurement, NotRun> {
+        self.tell(style, Event::Announced(plan));
+        self.runner()?;
+        let Driver { job, interrupts, files, outlets, inputs, runner, shown } = self;
         let stop = || interrupts.load(Ordering::Relaxed) > 0;
-        let result =
-            Runner::of(fleet, &stop).and_then(|runner| runner.run(plan, &supplies, &mut self, &stop));
-        self.progress.end();
+        let front = job.front.name();
+        let mut watching = Watching { plan, front, files, outlets, shown, style };
+        let runner = runner.as_ref().expect("it was found above");
+        let result = runner.run(plan, dealing, inputs, &mut watching, &stop);
+        self.tell(style, Event::RunOver(plan, result.as_ref().ok()));
+        result
+    }
+
+    /// Passes an event on and writes what the style makes of it.
+    pub fn tell(&mut self, style: &mut dyn Style, event: Event<'_>) {
+        let mut said = Said::default();
+        style.event(event, moment(), &mut said);
+        self.outlets.write(&mut said);
+    }
+
+    /// Writes text that belongs to no event.
+    pub fn say(&mut self, said: &mut Said) {
+        self.outlets.write(said);
+    }
+
+    /// Writes the reports of the last run, and whatever still waits. Returns the exit status.
+    pub fn conclude(
+        mut self,
+        plan: &ValidPlan,
+        result: Result<Measurement, NotRun>,
+        style: &mut dyn Style,
+    ) -> Exit {
         let (mut measurement, refused) = match result {
             Ok(measurement) => (measurement, None),
             // The command line is wrong: nothing was tried, and there is nothing to report.
             Err(NotRun::Here(RunError::Plan(what)) | NotRun::Usage(what)) => {
-                say(format_args!("error: {what}"));
-                return Exit::Usage;
+                fail(style, &what);
+                return style.usage_status();
             }
             Err(error) => (not_run(plan, &error), Some(error)),
         };
-        self.places.settle(&mut measurement).iter().for_each(say);
-        let exit = exit_of(&measurement, plan, refused.as_ref());
-        if let Some(error) = refused {
-            say(format_args!("error: {error}"));
+        if let Some(words) = self.files.settle(&mut measurement) {
+            self.tell(style, Event::Notice(&words));
         }
-        match self.write(&measurement) {
-            Ok(()) => exit,
-            Err(error) => failed(&error.to_string()),
+        let summary = Summary::of(&measurement, plan);
+        let front = self.job.front.name();
+        let report = Report { plan, measurement: &measurement, summary: &summary, front };
+        let stdout_is_taken = self.files.take_standard_output();
+        let mut said = Said::default();
+        let ended = Ended { report, refused: refused.as_ref(), stdout_is_taken };
+        let exit = style.end(&ended, moment(), &mut said);
+        if let Some(doubt) = summary.doubt.as_ref().filter(|_| !style.says_doubt()) {
+            self.tell(style, Event::Notice(doubt));
         }
-    }
-
-    /// Writes every report. Where several places fail, all others are written all the same.
-    fn write(self, measurement: &Measurement) -> io::Result<()> {
-        let plan = &self.job.plan;
-        let summary = Summary::of(measurement, plan);
-        let report = Report { plan, measurement, summary: &summary, front: self.job.front.name() };
-        let is_taken = self.places.take_standard_output();
         // Files first: standard output may not be read yet.
-        let written = self.places.finish(&report);
-        // In the order in which it was said, where both go to one terminal.
-        settle();
-        let printed = if is_taken { Ok(()) } else { print_report(self.job, &report) };
-        written.and(printed)
+        let written = self.files.finish(&report);
+        self.outlets.write(&mut said);
+        let delivered = self.outlets.finish(style.lets_readers_leave());
+        for words in &delivered.notices {
+            let mut said = Said::default();
+            style.event(Event::Notice(words), moment(), &mut said);
+            said.take().into_iter().for_each(Outlets::write_late);
+        }
+        let troubles = [written.err(), delivered.trouble];
+        troubles.into_iter().flatten().fold(exit, |exit, error| match fail(style, &error.to_string()) {
+            // A script ends with the run that is interrupted, whatever else could not be done.
+            _ if exit == Exit::Interrupted => exit,
+            failed => failed,
+        })
     }
 }
 
-/// What goes to standard output.
-fn print_report(job: &Job, report: &Report<'_>) -> io::Result<()> {
-    let bytes = match (job.outputs.format, job.front) {
-        (Format::Json, _) => json::render(report),
-        (Format::Text, _) => report::render(report).into_bytes(),
-    };
-    print(&bytes)
+/// Says in a front's form what cannot be done. Returns its exit status.
+fn fail(style: &dyn Style, words: &str) -> Exit {
+    let (line, exit) = style.failure(words);
+    say(line);
+    exit
 }
 
-impl Watch for Desk<'_> {
+fn moment() -> Moment {
+    Moment { now_ns: clock::now(), wall_ns: clock::wall(), local_time: sys::local_time }
+}
+
+/// Watches one run: its results are kept, and its events become text.
+struct Watching<'a> {
+    plan: &'a Plan,
+    front: &'a str,
+    files: &'a mut ResultFiles,
+    outlets: &'a mut Outlets,
+    shown: &'a mut BTreeSet<String>,
+    style: &'a mut dyn Style,
+}
+
+impl Watching<'_> {
+    fn tell(&mut self, event: Event<'_>) {
+        let mut said = Said::default();
+        self.style.event(event, moment(), &mut said);
+        self.outlets.write(&mut said);
+    }
+}
+
+impl Watch for Watching<'_> {
     fn wants(&self) -> Wants {
-        let keep = if self.places.want_histograms() { Keep::Histograms } else { Keep::Figures };
-        Wants { rows: self.places.want_rows(), departures: false, keep, outstanding: false }
+        let own = self.style.wants();
+        let keep = if self.files.want_histograms() { Keep::Histograms } else { own.keep };
+        Wants { rows: own.rows || self.files.want_rows(), keep, ..own }
     }
 
     fn notice(&mut self, words: &str) {
-        // Whoever wants quiet: it changes what the result is of.
-        say(format_args!("WARNING: {words}"));
+        if self.shown.insert(words.to_owned()) {
+            self.tell(Event::Notice(words));
+        }
     }
 
     fn begin(&mut self, phase: &Phase, at: Nanos) {
-        self.progress.begin(phase);
         if phase.recorded {
-            self.places.begin(at);
+            self.files.begin(at);
         }
+        self.tell(Event::PhaseBegan(phase, at));
     }
 
     fn progress(&mut self, phase: &Phase, ended: u64, of: Option<u64>) {
-        self.progress.count(phase, ended, of);
+        self.tell(Event::Progress(phase, ended, of));
     }
 
     fn slice(&mut self, so_far: &Measurement) {
-        if let Some(slice) = so_far.intervals.last() {
-            self.progress.slice(slice);
+        self.tell(Event::Slice(so_far));
+        if self.files.want_checkpoint() {
+            let summary = Summary::of(so_far, self.plan);
+            let report =
+                Report { plan: self.plan, measurement: so_far, summary: &summary, front: self.front };
+            self.files.checkpoint(&report);
         }
-        if !self.places.want_checkpoint() {
-            return;
-        }
-        let plan = &self.job.plan;
-        let summary = Summary::of(so_far, plan);
-        let front = self.job.front.name();
-        self.places.checkpoint(&Report { plan, measurement: so_far, summary: &summary, front });
+    }
+
+    fn interval(&mut self, interval: &mut Interval) {
+        self.tell(Event::Interval(interval));
+    }
+
+    fn finding(&mut self, connection: u64, finding: &Finding) {
+        self.tell(Event::Finding(connection, finding));
+    }
+
+    fn complaint(&mut self, connection: u64, words: &[u8]) {
+        self.tell(Event::Complaint(connection, words));
+    }
+
+    fn connection(&mut self, server: usize, event: ConnectionEvent) {
+        self.tell(Event::Connection(server, event));
     }
 
     fn rows(&mut self, rows: &[Row]) {
-        self.places.rows(rows);
+        self.files.rows(rows);
+        self.tell(Event::Rows(rows));
+    }
+
+    fn departures(&mut self, gone: &[Departure]) {
+        self.tell(Event::Departures(gone));
     }
 }
 
@@ -228,19 +344,4 @@ pub fn not_run(plan: &Plan, error: &NotRun) -> Measurement {
     let status = if let NotRun::Interrupted = error { Status::Interrupted } else { Status::Partial };
     measurement.mark(status, error.to_string());
     measurement
-}
-
-fn exit_of(measurement: &Measurement, plan: &Plan, refused: Option<&NotRun>) -> Exit {
-    if let Some(NotRun::Here(RunError::Plan(_) | RunError::Tls(_))) = refused {
-        return Exit::Usage;
-    }
-    match measurement.status {
-        Status::Interrupted => Exit::Interrupted,
-        Status::Partial => Exit::Failed,
-        Status::Complete => {
-            let summary = Summary::of(measurement, plan);
-            let failed = measurement.verify.failed > 0 || measurement.verify.stale > 0;
-            if failed || summary.missed_a_goal() { Exit::Missed } else { Exit::Complete }
-        }
-    }
 }

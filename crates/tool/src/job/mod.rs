@@ -15,11 +15,13 @@ pub mod driver;
 pub mod fleet;
 pub mod inputs;
 pub mod launch_spec;
-pub mod progress;
+pub mod outlets;
+pub mod output_file;
 pub mod rate_search;
 pub mod result_files;
 pub mod runner;
 pub mod samples;
+pub mod style;
 
 /// What a command line asks for: what to do, and what to write about it.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,4 +1,4 @@
-//! Where the results of a run are written that all fronts have: checked before the load, kept complete while it goes on.
+//! The files of a run's results that all fronts have: checked before the load, kept complete while it goes on.
 
 use std::io;
 
@@ -17,31 +17,31 @@ use crate::report::{Report, csv, hdr, json};
 /// interval would in the end take all of it: of a run of a day, or of one with many short intervals.
 const CHECKPOINTS_SHARE: Nanos = 50;
 
-/// The places of one run's results.
+/// The files of one run's results.
 #[derive(Debug)]
-pub struct Places {
+pub struct ResultFiles {
     json: Option<Output>,
     csv: Option<Output>,
     hdr: Option<Output>,
     samples: Option<Samples>,
-    rests: Rests,
+    pace: CheckpointPace,
     /// The first thing that could not be written while the run went on.
     trouble: Option<io::Error>,
 }
 
-impl Places {
+impl ResultFiles {
     /// Checks that everything of a run of the plan can be written, before anything is sent.
     ///
     /// # Errors
-    /// When something cannot be; the message names the path.
-    pub fn prepare(outputs: &Outputs, plan: &Plan) -> io::Result<Places> {
-        let place = |path: &Option<_>| path.as_deref().map(Output::prepare).transpose();
-        Ok(Places {
-            json: place(&outputs.json)?,
-            csv: place(&outputs.csv)?,
-            hdr: place(&outputs.hdr)?,
+    /// Returns the system's error for the first file that cannot be written; the message names the path.
+    pub fn prepare(outputs: &Outputs, plan: &Plan) -> io::Result<ResultFiles> {
+        let output = |path: &Option<_>| path.as_deref().map(Output::prepare).transpose();
+        Ok(ResultFiles {
+            json: output(&outputs.json)?,
+            csv: output(&outputs.csv)?,
+            hdr: output(&outputs.hdr)?,
             samples: outputs.samples.as_deref().map(|path| Samples::create(path, plan)).transpose()?,
-            rests: Rests::default(),
+            pace: CheckpointPace::default(),
             trouble: None,
         })
     }
@@ -58,7 +58,7 @@ impl Places {
 
     /// Whether results are to be rewritten now, while the run goes on.
     pub fn want_checkpoint(&mut self) -> bool {
-        self.json.as_ref().is_some_and(Output::is_kept) && self.rests.begin(clock::now())
+        self.json.as_ref().is_some_and(Output::is_kept) && self.pace.begin(clock::now())
     }
 
     /// Whether one of the results goes to standard output.
@@ -66,38 +66,37 @@ impl Places {
         [&self.json, &self.csv, &self.hdr].into_iter().flatten().any(Output::is_standard)
     }
 
-    /// The measured phase begins at `at`.
+    /// Notes that the measured phase begins at `at`: from here on samples replace what their file held.
     pub fn begin(&mut self, at: Nanos) {
         if let Some(samples) = &mut self.samples {
             samples.begin(at);
         }
     }
 
-    /// Writes what is known so far; [`Places::want_checkpoint`] was asked before.
+    /// Writes what is known so far; [`ResultFiles::want_checkpoint`] was asked before.
     pub fn checkpoint(&mut self, report: &Report<'_>) {
-        let Some(place) = self.json.as_ref().filter(|place| place.is_kept()) else { return };
-        if let Err(error) = place.checkpoint(&json::render(report)) {
+        let Some(output) = self.json.as_ref().filter(|output| output.is_kept()) else { return };
+        if let Err(error) = output.checkpoint(&json::render(report)) {
             self.trouble.get_or_insert(error);
         }
-        self.rests.end(clock::now());
+        self.pace.end(clock::now());
     }
 
-    /// Writes requests.
+    /// Adds requests to the file of samples.
     pub fn rows(&mut self, rows: &[Row]) {
         if let Some(samples) = &mut self.samples {
             samples.write(rows);
         }
     }
 
-    /// The run is over: ends the file of requests, and counts those that were dropped. Returns a warning where there are
-    /// some.
+    /// Ends the file of samples when the run is over, and counts the requests that were dropped. Returns a warning where
+    /// there are some.
     #[must_use]
     pub fn settle(&mut self, measurement: &mut Measurement) -> Option<String> {
         let Some(file) = self.samples.take() else {
-            // Rows were looked at for other reasons, and no file of them was asked for.
+            // A front may look at requests without a file of samples.
             let dropped = measurement.samples.take().map_or(0, |samples| samples.dropped);
-            let words =
-                || format!("WARNING: {dropped} requests are missing in what is said of single requests");
+            let words = || format!("{dropped} requests are missing in what is said of single requests");
             return (dropped > 0).then(words);
         };
         let Written { dropped, result } = file.finish();
@@ -109,41 +108,41 @@ impl Places {
         let (dropped, all) = (samples.dropped, samples.dropped + samples.written);
         let words = || {
             format!(
-                "WARNING: {dropped} of {all} requests are missing in the samples, because they could not be written in time"
+                "{dropped} of {all} requests are missing in the samples, because they could not be written in time"
             )
         };
         (dropped > 0).then(words)
     }
 
-    /// Writes every result; [`Places::settle`] was called before. Where several places fail, all others are written all the same.
+    /// Writes every result; [`ResultFiles::settle`] was called before. Where one fails, the others are written all the same.
     ///
     /// # Errors
-    /// The first of them.
+    /// Returns the first error.
     pub fn finish(mut self, report: &Report<'_>) -> io::Result<()> {
         let mut results = Vec::new();
-        if let Some(place) = &self.json {
-            results.push(place.finish(&json::render(report)));
+        if let Some(output) = &self.json {
+            results.push(output.finish(&json::render(report)));
         }
-        if let Some(place) = &self.csv {
-            results.push(place.finish(&csv::render(report)));
+        if let Some(output) = &self.csv {
+            results.push(output.finish(&csv::render(report)));
         }
-        if let Some(place) = &self.hdr {
-            results.push(place.finish(&hdr::render(report)));
+        if let Some(output) = &self.hdr {
+            results.push(output.finish(&hdr::render(report)));
         }
         results.extend(self.trouble.take().map(Err));
         results.into_iter().collect()
     }
 }
 
-/// When work that is done again and again rests, so that it takes only its share of the time.
+/// Decides when a checkpoint may be written, so that checkpoints take only their share of the time.
 #[derive(Clone, Copy, Debug, Default)]
-struct Rests {
+struct CheckpointPace {
     began: Nanos,
     until: Nanos,
 }
 
-impl Rests {
-    /// Whether it may be done now; then it begins.
+impl CheckpointPace {
+    /// Whether a checkpoint may be written now, which then begins.
     fn begin(&mut self, now: Nanos) -> bool {
         let may = now >= self.until;
         if may {
@@ -152,7 +151,7 @@ impl Rests {
         may
     }
 
-    /// It is done.
+    /// Notes that the checkpoint is written.
     fn end(&mut self, now: Nanos) {
         self.until = now + (now - self.began) * CHECKPOINTS_SHARE;
     }
@@ -166,14 +165,14 @@ mod tests {
 
     #[test]
     fn the_first_checkpoint_is_made_at_once_and_dear_ones_seldom() {
-        let mut rests = Rests::default();
+        let mut pace = CheckpointPace::default();
         let (mut now, mut spent, mut made) = (7 * SECOND, 0, 0);
         while now < 107 * SECOND {
-            if rests.begin(now) {
+            if pace.begin(now) {
                 // As the result grows it costs more.
                 let cost = MILLISECOND * made;
                 (now, spent, made) = (now + cost, spent + cost, made + 1);
-                rests.end(now);
+                pace.end(now);
             }
             now += 10 * MILLISECOND;
         }

@@ -10,6 +10,8 @@ use pummel_logic::plan::validate::ValidPlan;
 #[cfg(feature = "agents")]
 use crate::controller::connected_agents::ConnectedAgents;
 #[cfg(feature = "agents")]
+use crate::controller::shares::Shares;
+#[cfg(feature = "agents")]
 use crate::controller::start_error::StartError;
 use crate::job::fleet::Fleet;
 
@@ -21,6 +23,20 @@ pub enum Runner {
     /// Agents, and this process where the plan wants it.
     #[cfg(feature = "agents")]
     Agents(Box<ConnectedAgents>),
+}
+
+/// How the clients of a plan are dealt to processes.
+#[derive(Clone, Copy, Debug)]
+pub enum Dealing<'a> {
+    /// Clients that stay in this process to this process, all others evenly to the agents.
+    Evenly,
+    /// Whole groups of the plan, by their places in it, each with so many threads.
+    ByGroups {
+        /// The group of each agent; `None` for an agent that nothing is left for.
+        agents: &'a [Option<(usize, u32)>],
+        /// The group of this process, if it has one.
+        own: Option<(usize, u32)>,
+    },
 }
 
 /// Why a run did not begin.
@@ -83,9 +99,11 @@ impl Runner {
     ///
     /// # Errors
     /// When the run cannot begin. Whatever goes wrong later is in the measurement.
+    #[cfg_attr(not(feature = "agents"), expect(unused_variables, reason = "there is one process to deal to"))]
     pub fn run(
         &self,
         plan: &ValidPlan,
+        dealing: Dealing<'_>,
         supplies: &Inputs,
         watch: &mut dyn Watch,
         stop: &dyn Fn() -> bool,
@@ -93,9 +111,12 @@ impl Runner {
         match self {
             Runner::Here => Run::new(plan).with_inputs(supplies).start(watch, stop).map_err(NotRun::Here),
             #[cfg(feature = "agents")]
-            Runner::Agents(agents) => {
-                let shares = agents.share(plan)?;
-                Ok(agents.run(plan, shares, supplies, watch, stop)?)
+            Runner::Agents(connected) => {
+                let shares = match dealing {
+                    Dealing::Evenly => connected.share(plan)?,
+                    Dealing::ByGroups { agents, own } => Shares::of_groups(plan, agents, own),
+                };
+                Ok(connected.run(plan, shares, supplies, watch, stop)?)
             }
         }
     }

@@ -7,6 +7,7 @@ mod options;
 pub mod report;
 mod report_agents;
 pub mod saved;
+pub mod style;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;

@@ -122,7 +122,7 @@ Exit status:
   1    failed or partial; the report is written and says why
   2    the command line cannot be followed; nothing was sent
   3    a verification failed or a goal was missed
-  130  interrupted; the report is written";
+  130  interrupted (143: by SIGTERM, 129: by SIGHUP); the report is written";
 
 const LOAD_EXAMPLES: &str = "\
 The options of the records are those of `pummel run`, where distributions and units are explained. A run with the same \
@@ -136,7 +136,7 @@ Exit status:
   0    complete
   1    failed or partial; the report is written and says why
   2    the command line cannot be followed; nothing was sent
-  130  interrupted; the report is written";
+  130  interrupted (143: by SIGTERM, 129: by SIGHUP); the report is written";
 
 /// Which server, and how to speak to it.
 #[derive(Args, Clone, Debug)]
@@ -161,7 +161,8 @@ pub struct TargetArgs {
     /// authority that this system trusts
     #[arg(long)]
     pub tls: bool,
-    /// Authorities that the server's certificate may come from, in place of those of the system (PEM)
+    /// Authorities that the server's certificate may come from, in place of those of the system (PEM); a self-signed
+    /// certificate of the server may be there itself
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tls_ca: Option<String>,
     /// Certificate of this client, then those that lead to its authority (PEM); with --tls-key
@@ -359,7 +360,7 @@ pub struct DataArgs {
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub key_prefix: String,
     /// Expiry of what is stored and touched: whole seconds or a time, 0 for none, up to 30 days
-    #[arg(long, value_name = "DIST", default_value = "0", value_parser = expiry, allow_hyphen_values = true)]
+    #[arg(long, value_name = "DIST", default_value = "0", value_parser = values::dist_of_times, allow_hyphen_values = true)]
     pub ttl: Dist,
     /// Call a run complete although only a part of the records could be stored. One whose load stored nothing is partial all
     /// the same, and measures nothing
@@ -506,7 +507,7 @@ fn depth(text: &str) -> Result<Depth, ValueError> {
 }
 
 fn arrivals(text: &str) -> Result<Arrivals, ValueError> {
-    let shape = || values::dist(text, Measure::Seconds).map(Arrivals::Shape);
+    let shape = || values::dist_of_times(text).map(Arrivals::Shape);
     Arrivals::from_name(text)
         .map_or_else(shape, Ok)
         .map_err(|error| ValueError(format!("{} or a distribution: {error}", Arrivals::names())))
@@ -534,10 +535,6 @@ fn popularity(text: &str) -> Result<Popularity, ValueError> {
 
 fn bytes(text: &str) -> Result<Dist, ValueError> {
     values::dist(text, Measure::Bytes)
-}
-
-fn expiry(text: &str) -> Result<Dist, ValueError> {
-    values::dist(text, Measure::Seconds)
 }
 
 fn plan(path: &str) -> Result<Box<Plan>, ValueError> {

@@ -1,100 +1,104 @@
 //! Where a report goes: standard output, or a file that is complete at every moment.
 
-use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{process, thread};
 
 use pummel_engine::sys;
+use tempfile::NamedTempFile;
 
-/// A place for a report, checked before the load starts.
+/// Standard output or a file for a report, checked before the load starts.
 #[derive(Debug)]
 pub struct Output {
-    place: Place,
+    kind: Kind,
 }
 
 #[derive(Debug)]
-enum Place {
+enum Kind {
     /// Standard output.
     Standard,
     /// A device or a pipe: written to once, at the end.
     Special(PathBuf),
-    /// A file: written beside it and moved over it.
-    Regular { path: PathBuf, beside: PathBuf },
+    /// A file, replaced at once by one that was written beside it.
+    Regular(PathBuf),
 }
 
-/// How much is written to see whether there is room on the disk.
+/// Links that are followed one after the other, as many as Linux follows.
+const LINKS_MAX: usize = 40;
+
+/// Random characters in the name of a temporary file.
+const RANDOM_CHARACTERS: usize = 16;
+
+/// Bytes that are written to see whether there is room on the disk.
 const PROBE_BYTES: usize = 64 * 1024;
 
-/// How much is written at once to a place that may be read slowly.
+/// Bytes that are written at once to what may be read slowly.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// How often the writing of a report is looked at.
+/// Time between two looks at the progress of writing.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// How long a report waits, after an interrupt, for a reader that takes nothing.
 const STALL: Duration = Duration::from_secs(2);
 
 impl Output {
-    /// The place that `path` names, `-` being standard output. Nothing that is there is changed yet.
+    /// Checks that a report can be written to what `path` names; `-` is standard output. Changes nothing there.
     ///
     /// # Errors
-    /// When a report could not be written there now: no such directory, no permission, no room. The message names the
-    /// path and what to do.
+    /// Returns the system's error when a report could not be written there now: no such directory, no permission, no
+    /// room. The message names the path and what to do.
     pub fn prepare(path: &Path) -> io::Result<Output> {
         if path.as_os_str() == "-" {
-            return Ok(Output { place: Place::Standard });
+            return Ok(Output { kind: Kind::Standard });
         }
-        let place = prepare(path).map_err(|error| explained(path, &error))?;
-        Ok(Output { place })
+        let kind = prepare(path).map_err(|error| explained(path, &error))?;
+        Ok(Output { kind })
     }
 
     /// Whether this is standard output.
     pub fn is_standard(&self) -> bool {
-        matches!(self.place, Place::Standard)
+        matches!(self.kind, Kind::Standard)
     }
 
-    /// Whether it can be written more than once, the last time counting.
+    /// Whether a report replaces the one that was written before.
     pub fn is_kept(&self) -> bool {
-        matches!(self.place, Place::Regular { .. })
+        matches!(self.kind, Kind::Regular(_))
     }
 
-    /// Writes what is known so far, where that replaces what was written before; does nothing elsewhere.
+    /// Writes a report of what is known so far where it replaces the one before; does nothing elsewhere.
     ///
     /// # Errors
-    /// When it cannot be written; what was there before is still there then.
+    /// Returns the system's error when it cannot be written; the file then has its old content.
     pub fn checkpoint(&self, report: &[u8]) -> io::Result<()> {
-        match &self.place {
-            Place::Regular { path, beside } => {
-                replace(path, beside, report).map_err(|error| explained(path, &error))
-            }
-            Place::Standard | Place::Special(_) => Ok(()),
+        match &self.kind {
+            Kind::Regular(path) => replace(path, report).map_err(|error| explained(path, &error)),
+            Kind::Standard | Kind::Special(_) => Ok(()),
         }
     }
 
     /// Writes the final report.
     ///
     /// # Errors
-    /// When it cannot be written; a file still has what was there before.
+    /// Returns the system's error when it cannot be written; a file then has its old content.
     pub fn finish(&self, report: &[u8]) -> io::Result<()> {
-        match &self.place {
-            Place::Standard => print(report),
-            Place::Special(path) => {
-                let place = path.clone();
-                let open = move || OpenOptions::new().write(true).open(place);
+        match &self.kind {
+            Kind::Standard => print(report),
+            Kind::Special(path) => {
+                let opened = path.clone();
+                let open = move || OpenOptions::new().write(true).open(opened);
                 patiently(open, report).map_err(|error| explained(path, &error))
             }
-            Place::Regular { .. } => self.checkpoint(report),
+            Kind::Regular(_) => self.checkpoint(report),
         }
     }
 }
 
-fn prepare(path: &Path) -> io::Result<Place> {
-    // A link is followed, so that it stays one; what it leads to need not exist yet.
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+fn prepare(path: &Path) -> io::Result<Kind> {
+    let path = destination(path);
     match fs::metadata(&path) {
         Ok(present) if present.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
         Ok(present) if !present.is_file() => {
@@ -104,37 +108,91 @@ fn prepare(path: &Path) -> io::Result<Place> {
                 let written = OpenOptions::new().write(true).open(&path)?.write(&[])?;
                 debug_assert_eq!(written, 0);
             }
-            return Ok(Place::Special(path));
+            return Ok(Kind::Special(path));
         }
-        // Moving another file over it would not need this permission, but whoever took it away meant it.
+        // A file moved over it would end what standard output goes to.
+        Ok(present) if is_standard_output(&present) => return Ok(Kind::Standard),
+        // Moving another file over it would not need this permission, but a file without it is not meant to be written.
         Ok(_) => drop(OpenOptions::new().append(true).open(&path)?),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
-    let Some(name) = path.file_name() else { return Err(io::ErrorKind::IsADirectory.into()) };
-    let mut hidden = OsString::from(".");
-    hidden.push(name);
-    hidden.push(format!(".{}.tmp", process::id()));
-    let beside = path.with_file_name(hidden);
-    let probed = write_new(&beside, &[0; PROBE_BYTES]);
-    let removed = fs::remove_file(&beside);
-    probed.and(removed)?;
-    Ok(Place::Regular { path, beside })
-}
-
-fn replace(path: &Path, beside: &Path, report: &[u8]) -> io::Result<()> {
-    let replaced = write_new(beside, report).and_then(|()| fs::rename(beside, path));
-    if replaced.is_err() {
-        // The first error is the one to tell; that the rest could not be removed either is part of the same trouble.
-        let _ = fs::remove_file(beside);
+    if path.file_name().is_none() {
+        return Err(io::ErrorKind::IsADirectory.into());
     }
-    replaced
+    probe_room(&path)?;
+    Ok(Kind::Regular(path))
 }
 
-fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(bytes)?;
-    file.flush()
+/// The path of what `path` names after all links, so that a link stays a link. A link may lead to a file that does not
+/// exist yet.
+pub(crate) fn destination(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        if fs::metadata(&path).is_ok() {
+            // A pipe under /proc/self/fd is there and has no path of its own.
+            return fs::canonicalize(&path).unwrap_or(path);
+        }
+        let Ok(target) = fs::read_link(&path) else { break };
+        path = path.parent().unwrap_or(Path::new("/")).join(target);
+    }
+    path
+}
+
+/// Checks that a new file in the directory of `path` has room.
+///
+/// # Errors
+/// Returns the system's error when no file can be made there or some 64 KB cannot be written to it.
+pub(crate) fn probe_room(path: &Path) -> io::Result<()> {
+    let mut probe = temporary_beside(path)?;
+    probe.as_file_mut().write_all(&[0; PROBE_BYTES])?;
+    probe.close()
+}
+
+/// Replaces a file by one with this content. The old file is there until the new one is complete.
+fn replace(path: &Path, report: &[u8]) -> io::Result<()> {
+    let mut temporary = temporary_beside(path)?;
+    if let Ok(present) = fs::symlink_metadata(path)
+        && present.is_file()
+    {
+        take_over_permissions(temporary.as_file(), &present)?;
+    }
+    temporary.as_file_mut().write_all(report)?;
+    temporary.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// Makes a file with an unpredictable name in the directory of `path`, which is removed when it is dropped. A name that
+/// is taken, by a link also, is never opened: the flag O_EXCL of open(2).
+fn temporary_beside(path: &Path) -> io::Result<NamedTempFile> {
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+    tempfile::Builder::new()
+        .prefix(".pummel-")
+        .suffix(".tmp")
+        .rand_bytes(RANDOM_CHARACTERS)
+        .make_in(directory.unwrap_or(Path::new(".")), |name| {
+            OpenOptions::new().write(true).create_new(true).open(name)
+        })
+}
+
+/// Gives a new file the owner, the group and the permissions of the one that it will replace.
+fn take_over_permissions(new: &File, old: &fs::Metadata) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt as _, fchown};
+    let made = new.metadata()?;
+    if (made.uid(), made.gid()) != (old.uid(), old.gid()) {
+        // Only the superuser may give files away; the report matters more than its owner.
+        let _ = fchown(new, Some(old.uid()), Some(old.gid()));
+    }
+    new.set_permissions(old.permissions())
+}
+
+/// Whether a file is what standard output goes to, as that of `/dev/stdout` with `>> FILE`.
+fn is_standard_output(file: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let standard = io::stdout().as_fd().try_clone_to_owned().map(File::from);
+    standard
+        .and_then(|standard| standard.metadata())
+        .is_ok_and(|standard| (standard.dev(), standard.ino()) == (file.dev(), file.ino()))
 }
 
 fn is_pipe(metadata: &fs::Metadata) -> bool {
@@ -145,7 +203,7 @@ fn is_pipe(metadata: &fs::Metadata) -> bool {
 /// Writes to standard output.
 ///
 /// # Errors
-/// When standard output is closed, its reader is gone, or there is no room.
+/// Returns the system's error when standard output is closed, its reader is gone, or there is no room.
 pub fn print(report: &[u8]) -> io::Result<()> {
     let open = || {
         sys::check_stdout()?;
@@ -155,8 +213,8 @@ pub fn print(report: &[u8]) -> io::Result<()> {
         .map_err(|error| io::Error::new(error.kind(), format!("cannot write to standard output: {error}")))
 }
 
-/// Opens a place and writes to it, however long its reader takes; but after an interrupt no longer than two seconds while
-/// it takes nothing.
+/// Opens a pipe or a device and writes to it, however long its reader takes; after an interrupt no longer than two seconds
+/// while the reader takes nothing.
 ///
 /// # Errors
 /// Returns the system's error when it cannot be opened or written, and one of the kind `TimedOut` when it is given up.
@@ -170,7 +228,7 @@ pub fn patiently<W: Write>(
             let mut out = open()?;
             for chunk in bytes.chunks(CHUNK_BYTES) {
                 out.write_all(chunk)?;
-                // Whoever waited for it may have given up.
+                // The wait for it may have been given up.
                 let _ = told.send(None);
             }
             out.flush()
@@ -192,7 +250,7 @@ pub fn patiently<W: Write>(
     }
 }
 
-/// The error, with the path and what can be done.
+/// Adds the path, and what can be done, to an error.
 pub fn explained(path: &Path, error: &io::Error) -> io::Error {
     let hint = match error.kind() {
         io::ErrorKind::NotFound => "; its directory has to exist",
@@ -206,6 +264,9 @@ pub fn explained(path: &Path, error: &io::Error) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     fn names(directory: &Path) -> Vec<OsString> {
@@ -247,6 +308,63 @@ mod tests {
         Output::prepare(&link).unwrap().finish(b"new").unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read(&target).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_link_that_leads_to_no_file_yet_stays_a_link() {
+        let directory = tempfile::tempdir().unwrap();
+        let (target, link) = (directory.path().join("target"), directory.path().join("link"));
+        std::os::unix::fs::symlink("target", &link).unwrap();
+        Output::prepare(&link).unwrap().finish(b"new").unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read(&target).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_link_with_the_name_of_a_temporary_file_leads_nowhere() {
+        let directory = tempfile::tempdir().unwrap();
+        let victim = directory.path().join("victim");
+        fs::write(&victim, "precious").unwrap();
+        // This name was predictable once.
+        let guessed = directory.path().join(format!(".r.json.{}.tmp", std::process::id()));
+        std::os::unix::fs::symlink(&victim, &guessed).unwrap();
+        let output = Output::prepare(&directory.path().join("r.json")).unwrap();
+        output.checkpoint(b"so far").unwrap();
+        output.finish(b"all").unwrap();
+        assert_eq!(fs::read(&victim).unwrap(), b"precious");
+        assert!(fs::symlink_metadata(&guessed).unwrap().is_symlink());
+    }
+
+    #[test]
+    fn a_file_keeps_its_permissions_and_a_new_one_has_those_of_any_new_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let mode = |name: &str| fs::metadata(directory.path().join(name)).unwrap().permissions().mode();
+        let write = |name: &str| {
+            Output::prepare(&directory.path().join(name)).unwrap().finish(b"report").unwrap();
+            mode(name)
+        };
+        fs::write(directory.path().join("usual"), "").unwrap();
+        assert_eq!(write("new"), mode("usual"));
+        fs::set_permissions(directory.path().join("new"), fs::Permissions::from_mode(0o640)).unwrap();
+        assert_eq!(write("new") & 0o7777, 0o640);
+    }
+
+    #[test]
+    fn a_name_as_long_as_names_may_be_is_written_to() {
+        let directory = tempfile::tempdir().unwrap();
+        let name = "n".repeat(255);
+        Output::prepare(&directory.path().join(&name)).unwrap().finish(b"report").unwrap();
+        assert_eq!(names(directory.path()), [name.as_str()]);
+    }
+
+    #[test]
+    fn a_report_that_cannot_be_moved_to_its_place_leaves_nothing_behind() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("r.json");
+        let output = Output::prepare(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert!(output.finish(b"report").is_err());
+        assert_eq!(names(directory.path()), ["r.json"]);
     }
 
     #[test]

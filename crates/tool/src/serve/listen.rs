@@ -1,4 +1,4 @@
-//! Where the built-in server listens, and the sockets that it hears.
+//! Where the built-in server listens, and the streams of its clients.
 
 use std::fmt;
 use std::io::{self, IoSlice, Read, Write};
@@ -59,44 +59,44 @@ impl fmt::Display for Listen {
 
 /// An open listening socket. A unix socket's file goes with it.
 #[derive(Debug)]
-pub(super) enum Door {
+pub(super) enum Listener {
     Tcp(TcpListener),
     Unix(UnixListener, PathBuf),
 }
 
-impl Door {
-    pub(super) fn open(listen: &Listen) -> Result<Door, ServeError> {
+impl Listener {
+    pub(super) fn open(listen: &Listen) -> Result<Listener, ServeError> {
         let wrap =
             |cause: io::Error| ServeError::new(format!("cannot listen on {listen}{}", hint(&cause)), cause);
-        let door = match listen {
+        let listener = match listen {
             Listen::Tcp(address) => {
                 let addresses: Vec<SocketAddr> = address.to_socket_addrs().map_err(wrap)?.collect();
-                Door::Tcp(TcpListener::bind(&*addresses).map_err(wrap)?)
+                Listener::Tcp(TcpListener::bind(&*addresses).map_err(wrap)?)
             }
-            Listen::Unix(path) => Door::Unix(bind_unix(path).map_err(wrap)?, path.clone()),
+            Listen::Unix(path) => Listener::Unix(bind_unix(path).map_err(wrap)?, path.clone()),
         };
-        match &door {
-            Door::Tcp(listener) => listener.set_nonblocking(true),
-            Door::Unix(listener, _) => listener.set_nonblocking(true),
+        match &listener {
+            Listener::Tcp(listener) => listener.set_nonblocking(true),
+            Listener::Unix(listener, _) => listener.set_nonblocking(true),
         }
         .map_err(wrap)?;
-        rustix::net::listen(&door, BACKLOG).map_err(|errno| wrap(errno.into()))?;
-        Ok(door)
+        rustix::net::listen(&listener, BACKLOG).map_err(|errno| wrap(errno.into()))?;
+        Ok(listener)
     }
 
-    /// The same, and a UDP socket on the same port. A unix socket has none.
-    pub(super) fn open_with_udp(listen: &Listen) -> Result<(Door, Option<UdpSocket>), ServeError> {
+    /// Opens a listener, and for a TCP one a UDP socket on the same port.
+    pub(super) fn open_with_udp(listen: &Listen) -> Result<(Listener, Option<UdpSocket>), ServeError> {
         let any_port = matches!(listen, Listen::Tcp(address) if address.ends_with(":0"));
         let wrap = |cause: io::Error| {
             ServeError::new(format!("cannot listen on {listen} for UDP{}", hint(&cause)), cause)
         };
         for tried in 1.. {
-            let door = Door::open(listen)?;
-            let Door::Tcp(listener) = &door else { return Ok((door, None)) };
-            match listener.local_addr().and_then(UdpSocket::bind) {
+            let listener = Listener::open(listen)?;
+            let Listener::Tcp(tcp) = &listener else { return Ok((listener, None)) };
+            match tcp.local_addr().and_then(UdpSocket::bind) {
                 Ok(socket) => {
                     socket.set_nonblocking(true).map_err(wrap)?;
-                    return Ok((door, Some(socket)));
+                    return Ok((listener, Some(socket)));
                 }
                 Err(cause) if any_port && tried < PORTS_TRIED && cause.kind() == io::ErrorKind::AddrInUse => {
                 }
@@ -106,30 +106,30 @@ impl Door {
         unreachable!("the last try ends in one way or the other")
     }
 
-    /// Where it is, as a client would name it.
+    /// The address or path, as a client names it.
     pub(super) fn address(&self) -> io::Result<String> {
         match self {
-            Door::Tcp(listener) => Ok(listener.local_addr()?.to_string()),
-            Door::Unix(_, path) => Ok(path.display().to_string()),
+            Listener::Tcp(listener) => Ok(listener.local_addr()?.to_string()),
+            Listener::Unix(_, path) => Ok(path.display().to_string()),
         }
     }
 
     /// The next connection that waits, ready for use; `WouldBlock` when none does.
-    pub(super) fn accept(&self, tls: Option<&Arc<ServerConfig>>) -> io::Result<Line> {
+    pub(super) fn accept(&self, tls: Option<&Arc<ServerConfig>>) -> io::Result<ClientStream> {
         let socket = self.accept_socket()?;
         let tls = tls.map(|config| ServerConnection::new(Arc::clone(config))).transpose();
-        Ok(Line { socket, tls: tls.map_err(io::Error::other)?.map(Box::new) })
+        Ok(ClientStream { socket, tls: tls.map_err(io::Error::other)?.map(Box::new) })
     }
 
     fn accept_socket(&self) -> io::Result<Socket> {
         match self {
-            Door::Tcp(listener) => {
+            Listener::Tcp(listener) => {
                 let (stream, _) = listener.accept()?;
                 stream.set_nonblocking(true)?;
                 stream.set_nodelay(true)?;
                 Ok(Socket::Tcp(stream))
             }
-            Door::Unix(listener, _) => {
+            Listener::Unix(listener, _) => {
                 let (stream, _) = listener.accept()?;
                 stream.set_nonblocking(true)?;
                 Ok(Socket::Unix(stream))
@@ -138,20 +138,20 @@ impl Door {
     }
 }
 
-impl Drop for Door {
+impl Drop for Listener {
     fn drop(&mut self) {
-        if let Door::Unix(_, path) = self {
+        if let Listener::Unix(_, path) = self {
             // It may be gone already; a leftover is taken over by the next server.
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
-impl AsFd for Door {
+impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            Door::Tcp(listener) => listener.as_fd(),
-            Door::Unix(listener, _) => listener.as_fd(),
+            Listener::Tcp(listener) => listener.as_fd(),
+            Listener::Unix(listener, _) => listener.as_fd(),
         }
     }
 }
@@ -178,9 +178,9 @@ fn hint(cause: &io::Error) -> &'static str {
     }
 }
 
-/// One connection, perhaps behind TLS.
+/// The stream of one client, perhaps behind TLS.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct ClientStream {
     socket: Socket,
     tls: Option<Box<ServerConnection>>,
 }
@@ -191,8 +191,8 @@ enum Socket {
     Unix(UnixStream),
 }
 
-impl Line {
-    /// Reads what a client said; `WouldBlock` where there is nothing more for now.
+impl ClientStream {
+    /// Reads bytes of the client; `WouldBlock` where there are no more for now.
     pub(super) fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else { return self.socket.read(into) };
         match tls.reader().read(into) {
@@ -210,7 +210,7 @@ impl Line {
         tls.reader().read(into)
     }
 
-    /// Whether a client said more, which was decrypted and not read yet: no event tells of it.
+    /// Whether bytes of the client were decrypted and not read yet: no event of the kernel reports those.
     pub(super) fn has_unread(&mut self) -> bool {
         self.tls.as_mut().is_some_and(|tls| {
             tls.process_new_packets().is_ok_and(|state| state.plaintext_bytes_to_read() > 0)
@@ -244,11 +244,11 @@ impl Line {
         self.tls.as_ref().is_none_or(|tls| !tls.wants_write())
     }
 
-    /// Says that nothing more will be said, where that is said in words.
+    /// Sends TLS's message that no more bytes follow, where there is TLS.
     pub(super) fn say_goodbye(&mut self) {
         if let Some(tls) = &mut self.tls {
             tls.send_close_notify();
-            // The connection is over whether the client hears of it or not.
+            // The connection is over whether the client gets the message or not.
             let _ = self.flush();
         }
     }
@@ -256,13 +256,13 @@ impl Line {
     /// Makes closing send a reset instead of an orderly end, where the kind of socket knows one.
     pub(super) fn close_by_reset(&self) {
         if let Socket::Tcp(stream) = &self.socket {
-            // Fails only on a socket that is gone, and then nobody is left to see the difference.
+            // Fails only on a socket that is gone, and then no client sees the difference.
             let _ = rustix::net::sockopt::set_socket_linger(stream, Some(Duration::ZERO));
         }
     }
 }
 
-impl AsFd for Line {
+impl AsFd for ClientStream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.socket {
             Socket::Tcp(stream) => stream.as_fd(),

@@ -15,18 +15,20 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use pummel_engine::backend::tls;
 use pummel_engine::sys;
-use pummel_logic::dist::{self, Dist, Spec};
+use pummel_logic::dist::Dist;
 use pummel_logic::server::{Dialect, Framing, Host, HostConfig, ServerFault, ServerLogin, Truth};
-use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND, from_seconds};
+use pummel_logic::time::Nanos;
 use rustls::ServerConfig;
 
 pub use error::ServeError;
 use ledger::Ledger;
-use listen::Door;
 pub use listen::Listen;
+use listen::Listener;
 use peer::Peer;
 pub use server::ServeWait;
-use server::{Bounds, House, Server};
+use server::{Bounds, Listeners, Server};
+
+use crate::values;
 
 /// Serve a small memcached and Redis in one, with service times and faults of your choice
 ///
@@ -70,18 +72,18 @@ pub struct ServeArgs {
 
     /// Copy every value that is stored to this memcached, or other pummel serve, as servers do that replicate among
     /// themselves; two may be peers of each other. A reply is held until the peer has the copy, a peer that comes back
-    /// gets all that is there, and nobody waits for one that is not there. Deletions, touches and flushes are not copied
+    /// gets all that is there, and no reply waits for one that is not there. Deletions, touches and flushes are not copied
     #[arg(long, value_name = "HOST:PORT", allow_hyphen_values = true)]
     pub peer: Option<String>,
 
     /// How long each reply is held after its request came: a time, or uniform:LO,HI, normal:MEAN,SD, exponential:MEAN,
-    /// pareto:LOC,SCALE,SHAPE, gev:LOC,SCALE,SHAPE with times such as 5ms or 200us (a bare number is seconds), or
-    /// file:PATH with one number of seconds a line. Default: not at all
-    #[arg(long, value_name = "DIST", allow_hyphen_values = true)]
-    pub service_time: Option<ServiceTime>,
+    /// pareto:LOC,SCALE,SHAPE, gev:LOC,SCALE,SHAPE, weighted:LO-HI@P,... with times such as 5ms or 200us (a bare number is
+    /// seconds), or file:PATH with one number of seconds a line. Default: not at all
+    #[arg(long, value_name = "DIST", value_parser = values::dist_of_times, allow_hyphen_values = true)]
+    pub service_time: Option<Dist>,
 
     /// Seed of service times and faults
-    #[arg(long, value_name = "N", default_value_t = 0, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", default_value = "0", value_parser = values::count, allow_hyphen_values = true)]
     pub seed: u64,
 
     /// Write what was really done: one line for each request and each fault
@@ -89,10 +91,10 @@ pub struct ServeArgs {
     pub truth: Option<PathBuf>,
 
     /// Do something wrong: close-after=N, stall-after=N, garbage-after=N, half-reply-after=N, error-every=N, flip=N,
-    /// wrong-key=N, mix=N (a reply in another dialect), ignore-expiry, early-expiry=SECONDS, refuse or slow-bytes; with
+    /// wrong-key=N, mix=N (a reply in another dialect), ignore-expiry, early-expiry=TIME, refuse or slow-bytes; with
     /// --udp-framing also udp-drop=N, udp-reorder=N and udp-duplicate=N. Repeatable; N counts requests (for flip and
     /// wrong-key: values; for udp-...: datagrams) over the whole server
-    #[arg(long, value_name = "KIND[=N]", allow_hyphen_values = true)]
+    #[arg(long, value_name = "KIND[=N]", value_parser = values::fault, allow_hyphen_values = true)]
     pub fault: Vec<ServerFault>,
 
     /// How to wait for requests and due replies: auto sleeps, and spins before a due reply; spin never sleeps, and takes
@@ -101,11 +103,11 @@ pub struct ServeArgs {
     pub wait: ServeWait,
 
     /// End after this time, such as 30 or 500ms
-    #[arg(long, value_name = "TIME", value_parser = parse_span, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", value_parser = values::time_above_zero, allow_hyphen_values = true)]
     pub max_seconds: Option<Nanos>,
 
     /// End after this many requests, when what is owed is sent
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = values::count_above_zero, allow_hyphen_values = true)]
     pub max_requests: Option<u64>,
 }
 
@@ -139,16 +141,15 @@ impl From<UdpFraming> for Framing {
 /// # Errors
 /// When it cannot listen, the truth file cannot be written, or the kernel refuses what a server needs.
 pub fn serve(args: ServeArgs) -> Result<(), ServeError> {
-    let service_time = args.service_time.clone().map(ServiceTime::load).transpose()?;
     let ledger = args.truth.as_deref().map(|path| Ledger::create(path, &args.fault)).transpose()?;
     let login = args.login()?;
-    let house = args.open()?;
+    let listeners = args.open()?;
     let now = server::now();
     let host = Host::new(
         HostConfig {
             dialect: args.protocol,
             login,
-            service_time,
+            service_time: args.service_time,
             seed: args.seed,
             faults: args.fault,
             unix_ns_at_zero: server::unix_ns_at_zero(),
@@ -161,7 +162,7 @@ pub fn serve(args: ServeArgs) -> Result<(), ServeError> {
         end: args.max_seconds.map(|span_ns| now.saturating_add(span_ns)),
         requests_max: args.max_requests,
     };
-    let server = Server::new(host, house, ledger, bounds, args.wait)?;
+    let server = Server::new(host, listeners, ledger, bounds, args.wait)?;
     for line in server.addresses() {
         announce(&line).map_err(|cause| ServeError::new("cannot say where the server listens", cause))?;
     }
@@ -204,23 +205,23 @@ impl ServeArgs {
     }
 
     /// Opens everything where it listens.
-    fn open(&self) -> Result<House, ServeError> {
+    fn open(&self) -> Result<Listeners, ServeError> {
         let peer = self.peer.as_deref().map(|name| Peer::find(name, server::now())).transpose()?;
-        let mut house = House { doors: Vec::new(), windows: Vec::new(), tls: self.tls()?, peer };
+        let mut listeners = Listeners { tcp: Vec::new(), udp: Vec::new(), tls: self.tls()?, peer };
         for listen in &self.listen {
             let Some(framing) = self.udp_framing else {
-                house.doors.push(Door::open(listen)?);
+                listeners.tcp.push(Listener::open(listen)?);
                 continue;
             };
-            let (door, socket) = Door::open_with_udp(listen)?;
-            house.doors.push(door);
-            house.windows.extend(socket.map(|socket| (socket, framing.into())));
+            let (listener, socket) = Listener::open_with_udp(listen)?;
+            listeners.tcp.push(listener);
+            listeners.udp.extend(socket.map(|socket| (socket, framing.into())));
         }
-        Ok(house)
+        Ok(listeners)
     }
 }
 
-/// Tells whoever started the server where it is; at once, since they may wait for it.
+/// Prints an address at once: the program that started the server may wait for it.
 fn announce(address: &str) -> io::Result<()> {
     sys::check_stdout()?;
     let mut out = io::stdout().lock();
@@ -228,121 +229,120 @@ fn announce(address: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// The service time as it was typed: a distribution of seconds, or the file that holds one.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ServiceTime(Spec);
-
-impl ServiceTime {
-    fn load(self) -> Result<Dist, ServeError> {
-        let path = match self.0 {
-            Spec::Ready(dist) => return Ok(dist),
-            Spec::File(path) => path,
-        };
-        let wrap = |cause| ServeError::new(format!("cannot read service times from {path}"), cause);
-        let text = fs::read_to_string(&path).map_err(wrap)?;
-        Dist::from_lines(&path, &text).map_err(|cause| wrap(io::Error::other(cause)))
-    }
-}
-
-impl std::str::FromStr for ServiceTime {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<ServiceTime, String> {
-        const ACCEPTED: &str = "a time such as 5ms, or uniform:1ms,3ms, normal:MEAN,SD, exponential:200us, \
-             pareto:LOC,SCALE,SHAPE, gev:LOC,SCALE,SHAPE or file:PATH is accepted";
-        let bare = match text.split_once(':') {
-            Some(("file", _)) => text.to_owned(),
-            Some((name @ ("fixed" | "uniform" | "normal" | "exponential" | "pareto" | "gev"), numbers)) => {
-                let numbers: Option<Vec<String>> = numbers.split(',').map(in_seconds).collect();
-                format!("{name}:{}", numbers.ok_or(ACCEPTED)?.join(","))
-            }
-            Some(_) => return Err(ACCEPTED.to_owned()),
-            None => in_seconds(text).ok_or(ACCEPTED)?,
-        };
-        bare.parse().map(ServiceTime).map_err(|error: dist::DistError| format!("{error}; {ACCEPTED}"))
-    }
-}
-
-/// A number with or without a unit of time, as a bare number of seconds.
-fn in_seconds(text: &str) -> Option<String> {
-    let (number, scale_ns) = split_unit(text)?;
-    if scale_ns == SECOND {
-        return Some(number.to_owned());
-    }
-    let seconds = number.parse::<f64>().ok()? * (scale_ns as f64 / SECOND as f64);
-    seconds.is_finite().then(|| format!("{seconds:.12}"))
-}
-
-fn split_unit(text: &str) -> Option<(&str, Nanos)> {
-    let units = [("ns", 1), ("us", MICROSECOND), ("ms", MILLISECOND), ("s", SECOND), ("m", 60 * SECOND)];
-    let (number, scale_ns) = units
-        .into_iter()
-        .find_map(|(unit, scale_ns)| text.strip_suffix(unit).map(|number| (number, scale_ns)))
-        .unwrap_or((text, SECOND));
-    let plain = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b'+');
-    (number.bytes().all(plain) && number.parse::<f64>().is_ok()).then_some((number, scale_ns))
-}
-
-fn parse_span(text: &str) -> Result<Nanos, String> {
-    let seconds = in_seconds(text).and_then(|number| number.parse::<f64>().ok());
-    match seconds {
-        Some(seconds) if seconds > 0.0 => Ok(from_seconds(seconds)),
-        _ => Err("a time above 0 is accepted, such as 30, 30s or 500ms".to_owned()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+    use crate::native::RunArgs;
+
+    /// The options of `pummel serve` and those of `pummel run` that take values of the same kinds.
+    #[derive(Parser)]
+    struct Server {
+        #[command(flatten)]
+        args: ServeArgs,
+    }
+
+    #[derive(Parser)]
+    struct Client {
+        #[command(flatten)]
+        args: RunArgs,
+    }
+
+    /// The value that an option has of this text; none where it is refused.
+    fn read<P: Parser, T>(option: &str, text: &str, value: impl FnOnce(P) -> T) -> Option<T> {
+        P::try_parse_from(["pummel", option, text]).ok().map(value)
+    }
+
+    /// Forms of values, of which each option takes some.
+    const FORMS: [&str; 40] = [
+        "0",
+        "1",
+        "10000",
+        "10k",
+        "10K",
+        "1.5m",
+        "1g",
+        "4KiB",
+        "0.5GiB",
+        "1.5",
+        "0.1s",
+        "250ms",
+        "2.5us",
+        "7ns",
+        "2m",
+        "1h",
+        "30s",
+        "5min",
+        "1e3",
+        "1e3ms",
+        "+5",
+        "-1",
+        "-1s",
+        "",
+        "k",
+        "ms",
+        "1 k",
+        "1_000",
+        ".5",
+        "1.",
+        "18446744073709551615",
+        "18446744073709551616",
+        "99999999999h",
+        "inf",
+        "nan",
+        "soon",
+        "0ms",
+        "1.5ns",
+        "10kb",
+        "1m30s",
+    ];
 
     #[test]
-    fn service_times_are_read_with_units() {
-        for (typed, bare) in [
-            ("5ms", "0.005"),
-            ("0.5", "0.5"),
-            ("2s", "2"),
-            ("fixed:10us", "0.00001"),
-            ("uniform:1ms,3ms", "uniform:0.001,0.003"),
-            ("exponential:200us", "exponential:0.0002"),
-            ("normal:1ms,100us", "normal:0.001,0.0001"),
-            ("pareto:1ms,2ms,0.3", "pareto:0.001,0.002,0.3"),
-        ] {
-            let expected: Dist = bare.parse().unwrap();
-            let ServiceTime(Spec::Ready(dist)) = typed.parse().unwrap() else { panic!("{typed} is no file") };
-            for u in [0.01, 0.5, 0.99] {
-                let (ours, theirs) = (dist.quantile(u), expected.quantile(u));
-                assert!((ours - theirs).abs() <= 1e-12 + theirs * 1e-9, "{typed}: {ours} and {theirs}");
-            }
+    fn counts_and_times_are_read_as_those_of_the_load() {
+        let mut taken = 0;
+        for text in FORMS {
+            let count = read("-n", text, |client: Client| client.args.pace.requests).flatten();
+            let seed = read("--seed", text, |server: Server| server.args.seed);
+            assert_eq!(seed, count, "{text}");
+            let above_zero = |value: &u64| *value > 0;
+            let requests = read("--max-requests", text, |server: Server| server.args.max_requests).flatten();
+            assert_eq!(requests, count.filter(above_zero), "{text}");
+            let fault = read("--fault", &format!("flip={text}"), |server: Server| server.args.fault);
+            assert_eq!(fault, count.filter(above_zero).map(|count| vec![ServerFault::Flip(count)]), "{text}");
+            let time = read("-t", text, |client: Client| client.args.pace.time).flatten();
+            let seconds = read("--max-seconds", text, |server: Server| server.args.max_seconds).flatten();
+            assert_eq!(seconds, time.filter(above_zero), "{text}");
+            taken += u32::from(count.is_some()) + u32::from(time.is_some());
         }
+        assert!(taken > 20, "{taken}");
     }
 
     #[test]
-    fn wrong_service_times_are_refused_with_what_is_accepted() {
-        for typed in [
-            "",
-            "x",
-            "5 ms",
-            "5min",
-            "ms",
-            "etc-value",
-            "weighted:1-2@1",
+    fn service_times_are_read_as_distributions_of_the_load() {
+        let more = [
+            "fixed:10us",
+            "uniform:1ms,3ms",
+            "uniform:3ms,1ms",
             "uniform:1ms",
-            "NaN",
-            "inf",
-            "1e3ms",
-        ] {
-            let error = typed.parse::<ServiceTime>().expect_err(typed);
-            assert!(error.contains("uniform:1ms,3ms"), "{typed}: {error}");
+            "exponential:200us",
+            "normal:1ms,100us",
+            "normal:-1ms,1",
+            "pareto:1ms,2ms,0.3",
+            "gev:1ms,2ms,0.3",
+            "weighted:1ms-2ms@1",
+            "etc-value",
+            "file:/nonexistent/times",
+            "fancy:1",
+            "exponential:1k",
+        ];
+        let mut taken = 0;
+        for text in FORMS.into_iter().chain(more) {
+            let ttl = read("--ttl", text, |client: Client| client.args.data.ttl);
+            let time = read("--service-time", text, |server: Server| server.args.service_time).flatten();
+            assert_eq!(time, ttl, "{text}");
+            taken += u32::from(time.is_some());
         }
-    }
-
-    #[test]
-    fn spans_have_units_and_are_above_zero() {
-        assert_eq!(parse_span("30"), Ok(30 * SECOND));
-        assert_eq!(parse_span("500ms"), Ok(SECOND / 2));
-        assert_eq!(parse_span("1m"), Ok(60 * SECOND));
-        for wrong in ["0", "-1", "soon", ""] {
-            assert!(parse_span(wrong).is_err(), "{wrong}");
-        }
+        assert!(taken > 15, "{taken}");
     }
 }

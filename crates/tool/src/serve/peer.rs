@@ -1,4 +1,4 @@
-//! The way to the peer of the built-in server: a connection that is opened again and again, and carries copies.
+//! The connection to the peer of the built-in server, which is opened again and again and carries copies.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -25,17 +25,17 @@ const READ_BYTES: usize = 16 * 1024;
 pub(super) struct Peer {
     name: String,
     address: SocketAddr,
-    way: Way,
+    link: Link,
     /// It was said that the peer is away.
-    missed: bool,
+    is_said_missing: bool,
     /// It was said that the peer refuses copies.
-    blamed: bool,
+    is_said_refusing: bool,
     buffer: Box<[u8]>,
 }
 
 /// How far the connection to the peer is.
 #[derive(Debug)]
-enum Way {
+enum Link {
     /// There is none until this time.
     Closed(Nanos),
     /// It is being opened until this time.
@@ -63,42 +63,49 @@ impl Peer {
         let none = || wrap(io::Error::new(io::ErrorKind::NotFound, "it has no address"));
         let address = addresses.next().ok_or_else(none)?;
         let buffer = vec![0; READ_BYTES].into_boxed_slice();
-        let way = Way::Closed(now);
-        Ok(Peer { name: name.to_owned(), address, way, missed: false, blamed: false, buffer })
+        let link = Link::Closed(now);
+        Ok(Peer {
+            name: name.to_owned(),
+            address,
+            link,
+            is_said_missing: false,
+            is_said_refusing: false,
+            buffer,
+        })
     }
 
     /// The socket, where there is one.
     pub(super) fn socket(&self) -> Option<BorrowedFd<'_>> {
-        match &self.way {
-            Way::Closed(_) => None,
-            Way::Opening(stream, _) | Way::Open(stream, _) => Some(stream.as_fd()),
+        match &self.link {
+            Link::Closed(_) => None,
+            Link::Opening(stream, _) | Link::Open(stream, _) => Some(stream.as_fd()),
         }
     }
 
     /// When something has to be done, if nothing happens before.
     pub(super) fn next_time(&self) -> Nanos {
-        match self.way {
-            Way::Closed(at) | Way::Opening(_, at) | Way::Open(_, at) => at,
+        match self.link {
+            Link::Closed(at) | Link::Opening(_, at) | Link::Open(_, at) => at,
         }
     }
 
-    /// Sends what is to be sent, and does what it is time for.
-    pub(super) fn tend(&mut self, host: &mut Host, now: Nanos) -> Change {
-        match &mut self.way {
-            Way::Closed(at) if *at <= now => match begin(&self.address) {
+    /// Opens the connection when it is time, sends copies, and gives up a peer that does not answer.
+    pub(super) fn poll(&mut self, host: &mut Host, now: Nanos) -> Change {
+        match &mut self.link {
+            Link::Closed(at) if *at <= now => match begin(&self.address) {
                 Ok(stream) => {
-                    self.way = Way::Opening(stream, now + PATIENCE_NS);
+                    self.link = Link::Opening(stream, now + PATIENCE_NS);
                     Change::Opened
                 }
                 Err(error) => self.lose(host, &error, now),
             },
-            Way::Closed(_) => Change::None,
-            Way::Opening(_, until) | Way::Open(_, until) if *until <= now => {
+            Link::Closed(_) => Change::None,
+            Link::Opening(_, until) | Link::Open(_, until) if *until <= now => {
                 let error = io::Error::new(io::ErrorKind::TimedOut, "it does not answer");
                 self.lose(host, &error, now)
             }
-            Way::Opening(..) => Change::None,
-            Way::Open(stream, until) => {
+            Link::Opening(..) => Change::None,
+            Link::Open(stream, until) => {
                 let sent = send(stream, host);
                 match host.copies().owed() {
                     0 => *until = NEVER,
@@ -110,35 +117,35 @@ impl Peer {
         }
     }
 
-    /// Something happened at the socket.
+    /// Handles an event of the socket.
     pub(super) fn handle(&mut self, host: &mut Host, now: Nanos) -> Change {
-        match std::mem::replace(&mut self.way, Way::Closed(now + RETRY_NS)) {
-            Way::Closed(at) => {
-                self.way = Way::Closed(at);
+        match std::mem::replace(&mut self.link, Link::Closed(now + RETRY_NS)) {
+            Link::Closed(at) => {
+                self.link = Link::Closed(at);
                 Change::None
             }
-            Way::Opening(stream, until) => match is_connected(&stream) {
+            Link::Opening(stream, until) => match is_connected(&stream) {
                 Ok(false) => {
-                    self.way = Way::Opening(stream, until);
+                    self.link = Link::Opening(stream, until);
                     Change::None
                 }
                 Ok(true) => {
                     host.open_peer(now);
-                    self.way = Way::Open(stream, NEVER);
-                    if std::mem::take(&mut self.missed) {
+                    self.link = Link::Open(stream, NEVER);
+                    if std::mem::take(&mut self.is_said_missing) {
                         say(format_args!("pummel serve: the peer {} is there", self.name));
                     }
-                    self.tend(host, now)
+                    self.poll(host, now)
                 }
                 Err(error) => self.lose(host, &error, now),
             },
-            Way::Open(stream, until) => {
-                self.way = Way::Open(stream, until);
+            Link::Open(stream, until) => {
+                self.link = Link::Open(stream, until);
                 let change = match self.read(host, now) {
                     Ok(change) => change,
                     Err(error) => return self.lose(host, &error, now),
                 };
-                match self.tend(host, now) {
+                match self.poll(host, now) {
                     Change::None => change,
                     other => other,
                 }
@@ -147,7 +154,7 @@ impl Peer {
     }
 
     fn read(&mut self, host: &mut Host, now: Nanos) -> io::Result<Change> {
-        let Way::Open(stream, until) = &mut self.way else { return Ok(Change::None) };
+        let Link::Open(stream, until) = &mut self.link else { return Ok(Change::None) };
         let mut change = Change::None;
         loop {
             match stream.read(&mut self.buffer) {
@@ -165,7 +172,7 @@ impl Peer {
             }
         }
         if let (_, Some(status)) = host.copies().refused()
-            && !std::mem::replace(&mut self.blamed, true)
+            && !std::mem::replace(&mut self.is_said_refusing, true)
         {
             say(format_args!("pummel serve: the peer {} refuses copies: status {status:#06x}", self.name));
         }
@@ -174,9 +181,9 @@ impl Peer {
 
     /// The peer is gone, or does not come.
     fn lose(&mut self, host: &mut Host, error: &io::Error, now: Nanos) -> Change {
-        self.way = Way::Closed(now + RETRY_NS);
+        self.link = Link::Closed(now + RETRY_NS);
         host.copies().close();
-        if !std::mem::replace(&mut self.missed, true) {
+        if !std::mem::replace(&mut self.is_said_missing, true) {
             say(format_args!(
                 "pummel serve: the peer {} is not there ({error}); it gets what is stored when it is",
                 self.name

@@ -23,7 +23,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::serve::error::ServeError;
 use crate::serve::ledger::Ledger;
-use crate::serve::listen::{Door, Line};
+use crate::serve::listen::{ClientStream, Listener};
 use crate::serve::peer::{Change, Peer};
 use crate::stderr::say;
 
@@ -38,12 +38,12 @@ const DRAIN_MAX_NS: Nanos = 5 * SECOND;
 
 const EVENTS_MAX: usize = 256;
 
-/// Names in epoll of what is not a connection; connections are named by their seat.
+/// Names in epoll of what is not a connection; a connection has its slot for a name.
 const SIGNAL: u64 = u64::MAX;
 const TIMER: u64 = u64::MAX - 1;
 const PEER: u64 = u64::MAX - 2;
-const FIRST_DOOR: u64 = u64::MAX / 2;
-const FIRST_WINDOW: u64 = u64::MAX / 4 * 3;
+const FIRST_TCP: u64 = u64::MAX / 2;
+const FIRST_UDP: u64 = u64::MAX / 4 * 3;
 
 /// The monotonic clock.
 pub(super) fn now() -> Nanos {
@@ -86,33 +86,34 @@ enum Stage {
 
 /// A connection: its socket, what the server core knows of it, and what epoll and the timer were told.
 #[derive(Debug)]
-struct Seat {
-    line: Line,
-    guest: ServerConnection,
-    /// Which use of the seat this is; what is left over from an earlier one is recognised by it.
+struct Connection {
+    stream: ClientStream,
+    state: ServerConnection,
+    /// Which use of the slot this is: what an earlier use left over has another generation.
     generation: u64,
     interest: EventFlags,
     /// The last send was short: nothing is tried before the socket takes more.
     blocked: bool,
-    /// The earliest time at which the queue of due replies names this seat.
+    /// The earliest time at which the queue of due replies names this connection.
     scheduled: Nanos,
 }
 
-/// A UDP socket, and what is to be sent there.
+/// A UDP socket, and the datagrams that are to be sent there.
 #[derive(Debug)]
-struct Window {
+struct UdpListener {
     socket: UdpSocket,
-    post: DatagramQueue<SocketAddr>,
+    queue: DatagramQueue<SocketAddr>,
 }
 
-/// All that connections and datagrams come in by.
-pub(super) struct House {
-    pub(super) doors: Vec<Door>,
+/// The sockets that connections and datagrams come in by, and what their connections share.
+pub(super) struct Listeners {
+    /// Listeners of connections: of TCP, and unix sockets.
+    pub(super) tcp: Vec<Listener>,
     /// UDP sockets, and how replies are put into datagrams there.
-    pub(super) windows: Vec<(UdpSocket, Framing)>,
-    /// What TLS connections are made with, where all connections are.
+    pub(super) udp: Vec<(UdpSocket, Framing)>,
+    /// The configuration of TLS, where connections are encrypted.
     pub(super) tls: Option<Arc<ServerConfig>>,
-    /// Who gets copies of what is stored.
+    /// The server that gets copies of what is stored.
     pub(super) peer: Option<Peer>,
 }
 
@@ -122,15 +123,15 @@ pub(super) struct Server {
     timer: OwnedFd,
     /// Readable once a signal came; open as long as the server.
     _signals: UnixStream,
-    doors: Vec<Door>,
-    windows: Vec<Window>,
+    tcp: Vec<Listener>,
+    udp: Vec<UdpListener>,
     tls: Option<Arc<ServerConfig>>,
     peer: Option<Peer>,
-    /// Connections, by seat and use of it, whose replies wait for the peer.
-    patient: Vec<(usize, u64)>,
-    /// Out of file descriptors: nobody is let in until somebody leaves.
-    full: bool,
-    seats: Vec<Option<Seat>>,
+    /// Slots and generations of connections whose replies wait for the peer.
+    waiting_for_copy: Vec<(usize, u64)>,
+    /// The process is out of file descriptors: no connection is accepted until one is closed.
+    is_full: bool,
+    connections: Vec<Option<Connection>>,
     free: Vec<usize>,
     generations: u64,
     dues: BinaryHeap<Reverse<(Nanos, usize, u64)>>,
@@ -139,7 +140,7 @@ pub(super) struct Server {
     wait: ServeWait,
     stage: Stage,
     /// A signal came.
-    told: bool,
+    is_signalled: bool,
     buffer: Box<[u8]>,
     /// Large enough for every datagram.
     datagram: Box<[u8]>,
@@ -148,7 +149,7 @@ pub(super) struct Server {
 impl Server {
     pub(super) fn new(
         host: Host,
-        house: House,
+        listeners: Listeners,
         ledger: Option<Ledger>,
         bounds: Bounds,
         wait: ServeWait,
@@ -175,17 +176,17 @@ impl Server {
             epoll,
             timer,
             _signals: signals,
-            doors: house.doors,
-            windows: house
-                .windows
+            tcp: listeners.tcp,
+            udp: listeners
+                .udp
                 .into_iter()
-                .map(|(socket, framing)| Window { socket, post: DatagramQueue::new(framing) })
+                .map(|(socket, framing)| UdpListener { socket, queue: DatagramQueue::new(framing) })
                 .collect(),
-            tls: house.tls,
-            peer: house.peer,
-            patient: Vec::new(),
-            full: false,
-            seats: Vec::new(),
+            tls: listeners.tls,
+            peer: listeners.peer,
+            waiting_for_copy: Vec::new(),
+            is_full: false,
+            connections: Vec::new(),
             free: Vec::new(),
             generations: 0,
             dues: BinaryHeap::new(),
@@ -193,14 +194,14 @@ impl Server {
             bounds,
             wait,
             stage: Stage::Open,
-            told: false,
+            is_signalled: false,
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             datagram: vec![0; 1 << 16].into_boxed_slice(),
         };
-        server.watch_doors().map_err(|errno| wrap(errno.into()))?;
-        for (number, window) in server.windows.iter().enumerate() {
-            let name = EventData::new_u64(FIRST_WINDOW + number as u64);
-            epoll::add(&server.epoll, &window.socket, name, EventFlags::IN)
+        server.start_accepting().map_err(|errno| wrap(errno.into()))?;
+        for (number, listener) in server.udp.iter().enumerate() {
+            let name = EventData::new_u64(FIRST_UDP + number as u64);
+            epoll::add(&server.epoll, &listener.socket, name, EventFlags::IN)
                 .map_err(|errno| wrap(errno.into()))?;
         }
         Ok(server)
@@ -208,7 +209,10 @@ impl Server {
 
     /// Where the server listens, in the order of the command line.
     pub(super) fn addresses(&self) -> Vec<String> {
-        self.doors.iter().map(|door| door.address().unwrap_or_else(|error| format!("? ({error})"))).collect()
+        self.tcp
+            .iter()
+            .map(|listener| listener.address().unwrap_or_else(|error| format!("? ({error})")))
+            .collect()
     }
 
     /// Serves until it is over, and writes down what is left to tell.
@@ -217,23 +221,23 @@ impl Server {
         while self.stage != Stage::Over {
             let time = now();
             self.send_due(time);
-            self.tend_peer(time);
+            self.poll_peer(time);
             self.send_datagrams();
-            self.turn_stage(time);
+            self.advance_stage(time);
             self.write_truth()?;
             if self.stage != Stage::Over {
                 self.wait_for_events(&mut events)?;
                 self.handle_all(&mut events);
             }
-            if self.told {
-                // What came before the signal is part of the truth, also from those who have only just been let in.
+            if self.is_signalled {
+                // What came before the signal is part of the truth, also from connections that were only just accepted.
                 self.wait_for_events(&mut events)?;
                 self.handle_all(&mut events);
                 self.stage = Stage::Over;
             }
         }
-        for seat in self.seats.drain(..).flatten() {
-            self.host.handle_closed(seat.guest);
+        for connection in self.connections.drain(..).flatten() {
+            self.host.handle_closed(connection.state);
         }
         self.write_truth()?;
         self.ledger.take().map_or(Ok(()), Ledger::finish)
@@ -246,27 +250,27 @@ impl Server {
         }
     }
 
-    /// Sends to everybody whose replies have become due.
+    /// Sends the replies that have become due.
     fn send_due(&mut self, time: Nanos) {
-        while let Some(&Reverse((due, place, generation))) = self.dues.peek()
+        while let Some(&Reverse((due, slot, generation))) = self.dues.peek()
             && due <= time
         {
             self.dues.pop();
-            if let Some(seat) = &mut self.seats[place]
-                && seat.generation == generation
+            if let Some(connection) = &mut self.connections[slot]
+                && connection.generation == generation
             {
-                if seat.scheduled == due {
-                    seat.scheduled = NEVER;
+                if connection.scheduled == due {
+                    connection.scheduled = NEVER;
                 }
-                self.send(place);
+                self.send(slot);
             }
         }
     }
 
     /// Sends copies to the peer, and opens the way to it.
-    fn tend_peer(&mut self, time: Nanos) {
+    fn poll_peer(&mut self, time: Nanos) {
         let Some(peer) = &mut self.peer else { return };
-        let change = peer.tend(&mut self.host, time);
+        let change = peer.poll(&mut self.host, time);
         self.follow_peer(change);
     }
 
@@ -281,30 +285,33 @@ impl Server {
                     socket.map(|socket| epoll::add(&self.epoll, socket, EventData::new_u64(PEER), interest));
             }
             Change::Answered => {
-                for (place, generation) in std::mem::take(&mut self.patient) {
-                    if self.seats[place].as_ref().is_some_and(|seat| seat.generation == generation) {
-                        self.send(place);
+                for (slot, generation) in std::mem::take(&mut self.waiting_for_copy) {
+                    if self.connections[slot]
+                        .as_ref()
+                        .is_some_and(|connection| connection.generation == generation)
+                    {
+                        self.send(slot);
                     }
                 }
             }
         }
     }
 
-    fn turn_stage(&mut self, time: Nanos) {
+    fn advance_stage(&mut self, time: Nanos) {
         if self.bounds.end.is_some_and(|end| end <= time) {
             self.stage = Stage::Over;
         }
         match self.stage {
             Stage::Open if self.bounds.requests_max.is_some_and(|max| self.host.requests() >= max) => {
                 self.stage = Stage::Draining(time + DRAIN_MAX_NS);
-                for place in 0..self.seats.len() {
-                    self.renew_interest(place);
+                for slot in 0..self.connections.len() {
+                    self.renew_interest(slot);
                 }
-                for window in &self.windows {
+                for listener in &self.udp {
                     // It was added, so it can only be there.
-                    let _ = epoll::delete(&self.epoll, &window.socket);
+                    let _ = epoll::delete(&self.epoll, &listener.socket);
                 }
-                self.turn_stage(time);
+                self.advance_stage(time);
             }
             Stage::Draining(end) if end <= time || self.owes_nothing() => self.stage = Stage::Over,
             Stage::Open | Stage::Draining(_) | Stage::Over => {}
@@ -312,9 +319,11 @@ impl Server {
     }
 
     fn owes_nothing(&self) -> bool {
-        let owes = |seat: &Seat| seat.guest.next_due() != NEVER || seat.guest.waits_for_copy();
-        !self.seats.iter().flatten().any(owes)
-            && self.windows.iter().all(|window| window.post.next_due() == NEVER)
+        let owes = |connection: &Connection| {
+            connection.state.next_due() != NEVER || connection.state.waits_for_copy()
+        };
+        !self.connections.iter().flatten().any(owes)
+            && self.udp.iter().all(|listener| listener.queue.next_due() == NEVER)
     }
 
     /// Waits until something happens or is due; only looks when that is so soon that sleeping would miss it.
@@ -322,7 +331,8 @@ impl Server {
         let wrap = |errno: rustix::io::Errno| ServeError::new("cannot wait for requests", errno);
         let wake = self.next_time();
         let sleep_until = wake.saturating_sub(SPIN_NS);
-        let look = self.told || self.wait == ServeWait::Spin || (wake != NEVER && sleep_until <= now());
+        let look =
+            self.is_signalled || self.wait == ServeWait::Spin || (wake != NEVER && sleep_until <= now());
         let timeout = look.then_some(Timespec { tv_sec: 0, tv_nsec: 0 });
         if !look && wake != NEVER {
             let at = Timespec { tv_sec: (sleep_until / SECOND) as i64, tv_nsec: (sleep_until % SECOND) as _ };
@@ -341,9 +351,9 @@ impl Server {
             Stage::Draining(end) => end,
             Stage::Open | Stage::Over => NEVER,
         };
-        let posted = self.windows.iter().map(|window| window.post.next_due()).min().unwrap_or(NEVER);
+        let datagrams = self.udp.iter().map(|listener| listener.queue.next_due()).min().unwrap_or(NEVER);
         let peer = self.peer.as_ref().map_or(NEVER, Peer::next_time);
-        due.min(posted).min(drained).min(peer).min(self.bounds.end.unwrap_or(NEVER))
+        due.min(datagrams).min(drained).min(peer).min(self.bounds.end.unwrap_or(NEVER))
     }
 
     fn handle_all(&mut self, events: &mut Vec<epoll::Event>) {
@@ -354,25 +364,25 @@ impl Server {
 
     fn handle(&mut self, name: u64, flags: EventFlags) {
         match name {
-            SIGNAL => self.told = true,
+            SIGNAL => self.is_signalled = true,
             TIMER => {}
             PEER => {
                 let Some(peer) = &mut self.peer else { return };
                 let change = peer.handle(&mut self.host, now());
                 self.follow_peer(change);
             }
-            FIRST_WINDOW.. => self.take_datagrams((name - FIRST_WINDOW) as usize),
-            FIRST_DOOR.. => self.let_in((name - FIRST_DOOR) as usize),
+            FIRST_UDP.. => self.take_datagrams((name - FIRST_UDP) as usize),
+            FIRST_TCP.. => self.accept((name - FIRST_TCP) as usize),
             _ => {
-                let place = name as usize;
+                let slot = name as usize;
                 if flags.intersects(EventFlags::OUT | EventFlags::HUP | EventFlags::ERR)
-                    && let Some(seat) = &mut self.seats[place]
+                    && let Some(connection) = &mut self.connections[slot]
                 {
-                    seat.blocked = false;
-                    self.send(place);
+                    connection.blocked = false;
+                    self.send(slot);
                 }
                 if flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
-                    self.read(place);
+                    self.read(slot);
                 }
             }
         }
@@ -380,11 +390,11 @@ impl Server {
 
     /// Reads what lies at a UDP socket, and carries it out.
     fn take_datagrams(&mut self, number: usize) {
-        let Window { socket, post } = &mut self.windows[number];
+        let UdpListener { socket, queue } = &mut self.udp[number];
         for _ in 0..EVENTS_MAX {
             match socket.recv_from(&mut self.datagram) {
                 Ok((count, from)) => {
-                    self.host.handle_datagram(post, &from, &self.datagram[..count], now());
+                    self.host.handle_datagram(queue, &from, &self.datagram[..count], now());
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 // A client that is gone makes its datagrams come back as an error; others may have sent something.
@@ -396,161 +406,163 @@ impl Server {
 
     /// Sends all datagrams that are due. One that the socket does not take is lost, as datagrams are.
     fn send_datagrams(&mut self) {
-        for Window { socket, post } in &mut self.windows {
-            while post.next_due() != NEVER
-                && let Some(letter) = self.host.poll_datagram(post, now())
+        for UdpListener { socket, queue } in &mut self.udp {
+            while queue.next_due() != NEVER
+                && let Some(datagram) = self.host.poll_datagram(queue, now())
             {
-                let _ = socket.send_to(&letter.bytes, letter.to);
+                let _ = socket.send_to(&datagram.bytes, datagram.to);
             }
         }
     }
 
-    fn let_in(&mut self, door: usize) {
+    fn accept(&mut self, listener: usize) {
         if self.stage != Stage::Open {
             return;
         }
         for _ in 0..EVENTS_MAX {
-            match self.doors[door].accept(self.tls.as_ref()) {
-                Ok(line) => self.seat(line),
+            match self.tcp[listener].accept(self.tls.as_ref()) {
+                Ok(stream) => self.add(stream),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if out_of_descriptors(&error) => {
-                    self.close_doors(&error);
+                    self.stop_accepting(&error);
                     return;
                 }
-                // The peer is gone before it was let in; others may wait.
+                // The client is gone before it was accepted; others may wait.
                 Err(_) => {}
             }
         }
     }
 
-    /// Lets nobody in until a descriptor is free, instead of being told again and again that somebody waits.
-    fn close_doors(&mut self, error: &io::Error) {
-        let open = self.seats.len() - self.free.len();
+    /// Accepts no connection until a descriptor is free: an event for each that waits would come again and again.
+    fn stop_accepting(&mut self, error: &io::Error) {
+        let open = self.connections.len() - self.free.len();
         say(format_args!(
             "pummel serve: with {open} connections open, no more can be accepted for now: {error}; `ulimit -n` sets how \
              many files a process may have open"
         ));
-        self.full = true;
-        for door in &self.doors {
+        self.is_full = true;
+        for listener in &self.tcp {
             // It was added, so it can only be there.
-            let _ = epoll::delete(&self.epoll, door);
+            let _ = epoll::delete(&self.epoll, listener);
         }
     }
 
-    fn watch_doors(&self) -> rustix::io::Result<()> {
-        for (number, door) in self.doors.iter().enumerate() {
-            epoll::add(&self.epoll, door, EventData::new_u64(FIRST_DOOR + number as u64), EventFlags::IN)?;
+    fn start_accepting(&self) -> rustix::io::Result<()> {
+        for (number, listener) in self.tcp.iter().enumerate() {
+            epoll::add(&self.epoll, listener, EventData::new_u64(FIRST_TCP + number as u64), EventFlags::IN)?;
         }
         Ok(())
     }
 
-    fn seat(&mut self, line: Line) {
-        let guest = self.host.accept();
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.seats.push(None);
-            self.seats.len() - 1
+    fn add(&mut self, stream: ClientStream) {
+        let state = self.host.accept();
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.connections.push(None);
+            self.connections.len() - 1
         });
         self.generations += 1;
         let interest = EventFlags::IN;
-        let added = epoll::add(&self.epoll, line.as_fd(), EventData::new_u64(place as u64), interest);
+        let added = epoll::add(&self.epoll, stream.as_fd(), EventData::new_u64(slot as u64), interest);
         let generation = self.generations;
-        self.seats[place] =
-            Some(Seat { line, guest, generation, interest, blocked: false, scheduled: NEVER });
+        self.connections[slot] =
+            Some(Connection { stream, state, generation, interest, blocked: false, scheduled: NEVER });
         if added.is_err() {
-            self.leave(place);
+            self.close(slot);
         } else {
-            self.send(place);
+            self.send(slot);
         }
     }
 
     /// Reads once, hands it to the server core, and sends what is due at once.
-    fn read(&mut self, place: usize) {
-        let Some(seat) = &mut self.seats[place] else { return };
+    fn read(&mut self, slot: usize) {
+        let Some(connection) = &mut self.connections[slot] else { return };
         loop {
-            match seat.line.read(&mut self.buffer) {
-                Ok(0) => return self.leave(place),
+            match connection.stream.read(&mut self.buffer) {
+                Ok(0) => return self.close(slot),
                 Ok(count) => {
-                    self.host.handle_received(&mut seat.guest, &self.buffer[..count], now());
-                    if seat.line.has_unread() {
+                    self.host.handle_received(&mut connection.state, &self.buffer[..count], now());
+                    if connection.stream.has_unread() {
                         continue;
                     }
                 }
                 // TLS may have something to say although the client said nothing.
-                Err(error) if is_passing(&error) => {}
-                Err(_) => return self.leave(place),
+                Err(error) if is_transient(&error) => {}
+                Err(_) => return self.close(slot),
             }
-            return self.send(place);
+            return self.send(slot);
         }
     }
 
     /// Sends what is due, and arranges what is to come: the next due time, the closing, the interest in events.
-    fn send(&mut self, place: usize) {
-        let Some(seat) = &mut self.seats[place] else { return };
-        match seat.line.flush() {
-            Ok(all) => seat.blocked |= !all,
-            Err(_) => return self.leave(place),
+    fn send(&mut self, slot: usize) {
+        let Some(connection) = &mut self.connections[slot] else { return };
+        match connection.stream.flush() {
+            Ok(all) => connection.blocked |= !all,
+            Err(_) => return self.close(slot),
         }
-        while !seat.blocked {
+        while !connection.blocked {
             let at = now();
-            let due = self.host.poll_send(&mut seat.guest, at);
+            let due = self.host.poll_send(&mut connection.state, at);
             if due.is_empty() {
                 break;
             }
-            match seat.line.write(due.parts()) {
+            match connection.stream.write(due.parts()) {
                 Ok(count) => {
-                    seat.blocked = count < due.len() || !seat.line.is_flushed();
-                    self.host.handle_sent(&mut seat.guest, count, at);
+                    connection.blocked = count < due.len() || !connection.stream.is_flushed();
+                    self.host.handle_sent(&mut connection.state, count, at);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if is_passing(&error) => seat.blocked = true,
-                Err(_) => return self.leave(place),
+                Err(error) if is_transient(&error) => connection.blocked = true,
+                Err(_) => return self.close(slot),
             }
         }
-        if let Some(ending) = seat.guest.poll_close() {
+        if let Some(ending) = connection.state.poll_close() {
             match ending {
-                Ending::Reset => seat.line.close_by_reset(),
-                Ending::Fin => seat.line.say_goodbye(),
+                Ending::Reset => connection.stream.close_by_reset(),
+                Ending::Fin => connection.stream.say_goodbye(),
             }
-            return self.leave(place);
+            return self.close(slot);
         }
-        if seat.guest.waits_for_copy() && !self.patient.contains(&(place, seat.generation)) {
-            self.patient.push((place, seat.generation));
+        if connection.state.waits_for_copy()
+            && !self.waiting_for_copy.contains(&(slot, connection.generation))
+        {
+            self.waiting_for_copy.push((slot, connection.generation));
         }
-        let due = seat.guest.next_due();
-        if !seat.blocked && due < seat.scheduled {
-            seat.scheduled = due;
-            self.dues.push(Reverse((due, place, seat.generation)));
+        let due = connection.state.next_due();
+        if !connection.blocked && due < connection.scheduled {
+            connection.scheduled = due;
+            self.dues.push(Reverse((due, slot, connection.generation)));
         }
-        self.renew_interest(place);
+        self.renew_interest(slot);
     }
 
-    fn renew_interest(&mut self, place: usize) {
-        let Some(seat) = &mut self.seats[place] else { return };
+    fn renew_interest(&mut self, slot: usize) {
+        let Some(connection) = &mut self.connections[slot] else { return };
         let mut interest = EventFlags::empty();
-        interest.set(EventFlags::IN, self.stage == Stage::Open && !seat.guest.is_stuffed());
-        interest.set(EventFlags::OUT, seat.blocked);
-        if interest != seat.interest {
-            seat.interest = interest;
-            let name = EventData::new_u64(place as u64);
-            if epoll::modify(&self.epoll, seat.line.as_fd(), name, interest).is_err() {
-                self.leave(place);
+        interest.set(EventFlags::IN, self.stage == Stage::Open && !connection.state.is_stuffed());
+        interest.set(EventFlags::OUT, connection.blocked);
+        if interest != connection.interest {
+            connection.interest = interest;
+            let name = EventData::new_u64(slot as u64);
+            if epoll::modify(&self.epoll, connection.stream.as_fd(), name, interest).is_err() {
+                self.close(slot);
             }
         }
     }
 
-    fn leave(&mut self, place: usize) {
-        if let Some(seat) = self.seats[place].take() {
-            self.free.push(place);
-            self.host.handle_closed(seat.guest);
-            drop(seat.line);
-            if self.full && self.watch_doors().is_ok() {
-                self.full = false;
+    fn close(&mut self, slot: usize) {
+        if let Some(connection) = self.connections[slot].take() {
+            self.free.push(slot);
+            self.host.handle_closed(connection.state);
+            drop(connection.stream);
+            if self.is_full && self.start_accepting().is_ok() {
+                self.is_full = false;
             }
         }
     }
 }
 
-fn is_passing(error: &io::Error) -> bool {
+fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
@@ -265,7 +266,14 @@ impl Running {
         };
         let out = read(self.process.stdout.as_mut().map(|pipe| pipe as &mut dyn Read));
         let err = read(self.process.stderr.as_mut().map(|pipe| pipe as &mut dyn Read));
-        let ended = Ended { name, status: status.code(), took, result, out, err };
+        let ended = Ended {
+            name,
+            status: status.code().or(status.signal().map(|signal| 128 + signal)),
+            took,
+            result,
+            out,
+            err,
+        };
         ended.check();
         ended
     }
@@ -333,7 +341,7 @@ impl Ended {
         let status = result["status"].as_str().expect("a status");
         let fitting = match self.status {
             Some(0 | 3) => "complete",
-            Some(130) => "interrupted",
+            Some(129..) => "interrupted",
             _ => "partial",
         };
         assert_eq!(status, fitting, "{name}: {:?} {}", self.status, self.err);

@@ -7,14 +7,17 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use pummel_logic::plan::TlsOptions;
-use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::server::WebPkiClientVerifier;
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme};
+use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme,
+};
 
+use super::words;
 use crate::backend::Target;
 use crate::resolve::Server;
 
@@ -42,7 +45,7 @@ pub fn server_config(cert: &str, key: &str, ca: Option<&str>) -> Result<Arc<Serv
     let builder = match ca {
         None => builder.with_no_client_auth(),
         Some(path) => {
-            let store = Arc::new(authorities(Some(path))?);
+            let store = Arc::new(authorities(path, certificates(path)?)?);
             let verifier = WebPkiClientVerifier::builder_with_provider(store, provider).build();
             builder.with_client_cert_verifier(verifier.map_err(|error| TlsError::Content {
                 path: path.to_owned(),
@@ -169,8 +172,13 @@ impl Setup {
             .with_safe_default_protocol_versions()
             .expect("the provider has ciphers for TLS 1.2 and 1.3");
         let builder = match options.insecure {
-            true => builder.dangerous().with_custom_certificate_verifier(Arc::new(Credulous(provider))),
-            false => builder.with_root_certificates(authorities(options.ca.as_deref())?),
+            true => builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(AnyCertificateVerifier(provider))),
+            false => {
+                let verifier = ListedVerifier::new(options.ca.as_deref(), provider)?;
+                builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
+            }
         };
         let config = match (&options.cert, &options.key) {
             (None, None) => builder.with_no_client_auth(),
@@ -234,28 +242,25 @@ fn parse_name(name: &str) -> Result<ServerName<'static>, TlsError> {
     ServerName::try_from(name.to_owned()).map_err(|_| TlsError::Name { name: name.to_owned() })
 }
 
-/// The authorities in a file, or those of the system.
-fn authorities(path: Option<&str>) -> Result<RootCertStore, TlsError> {
+/// The certificates of a file as authorities.
+fn authorities(path: &str, certificates: Vec<CertificateDer<'static>>) -> Result<RootCertStore, TlsError> {
     let mut store = RootCertStore::empty();
-    match path {
-        Some(path) => {
-            for certificate in certificates(path)? {
-                store.add(certificate).map_err(|error| TlsError::Content {
-                    path: path.to_owned(),
-                    wanted: "usable certificates of authorities",
-                    error: error.to_string(),
-                })?;
-            }
-        }
-        None => {
-            // Some of a system's certificates may be too old to be understood; the others serve.
-            store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-            if store.is_empty() {
-                return Err(TlsError::NoAuthorities);
-            }
-        }
+    for certificate in certificates {
+        store.add(certificate).map_err(|error| TlsError::Content {
+            path: path.to_owned(),
+            wanted: "usable certificates of authorities",
+            error: error.to_string(),
+        })?;
     }
     Ok(store)
+}
+
+/// The authorities that the system trusts.
+fn authorities_of_system() -> Result<RootCertStore, TlsError> {
+    let mut store = RootCertStore::empty();
+    // Some of a system's certificates may be too old to be understood; the others serve.
+    store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if store.is_empty() { Err(TlsError::NoAuthorities) } else { Ok(store) }
 }
 
 fn certificates(path: &str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
@@ -279,11 +284,82 @@ fn wrong_pem(path: &str, wanted: &'static str, error: pem::Error) -> TlsError {
     }
 }
 
+/// A verifier that trusts authorities, and beside them every server's certificate that the file of authorities holds byte
+/// for byte. A self-signed certificate is often made as that of an authority (CA:TRUE), which is none of a server by the
+/// rules of chains.
+#[derive(Debug)]
+struct ListedVerifier {
+    chains: Arc<WebPkiServerVerifier>,
+    /// The certificates in the file of authorities; none where the authorities are those of the system.
+    listed: Vec<CertificateDer<'static>>,
+}
+
+impl ListedVerifier {
+    fn new(path: Option<&str>, provider: Arc<CryptoProvider>) -> Result<ListedVerifier, TlsError> {
+        let listed = path.map(certificates).transpose()?.unwrap_or_default();
+        let store = match path {
+            Some(path) => authorities(path, listed.clone())?,
+            None => authorities_of_system()?,
+        };
+        let chains = WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider)
+            .build()
+            .expect("there is an authority, and there are no lists of revoked certificates");
+        Ok(ListedVerifier { chains, listed })
+    }
+}
+
+impl ServerCertVerifier for ListedVerifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let verified =
+            self.chains.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        match verified {
+            // The dates of a certificate are checked before its chain: one of another time has another error.
+            Err(rustls::Error::InvalidCertificate(error))
+                if (words::is_authority(&error) || error == CertificateError::UnknownIssuer)
+                    && self.listed.iter().any(|listed| listed == end_entity) =>
+            {
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.chains.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.chains.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.chains.supported_verify_schemes()
+    }
+}
+
 /// A verifier that accepts every certificate, used only where the user asked for it.
 #[derive(Debug)]
-struct Credulous(Arc<CryptoProvider>);
+struct AnyCertificateVerifier(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Credulous {
+impl ServerCertVerifier for AnyCertificateVerifier {
     fn verify_server_cert(
         &self,
         _end_entity: &CertificateDer<'_>,

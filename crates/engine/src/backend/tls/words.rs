@@ -103,17 +103,18 @@ fn of_certificate(error: &CertificateError) -> String {
         CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
             "the server's certificate is not one for servers".to_owned()
         }
-        CertificateError::Other(other) => match other.to_string() {
-            // The library reports this frequent case only by this text.
-            why if why.contains("CaUsedAsEndEntity") => {
-                "the server's certificate is itself that of an authority \
-                                                         (CA:TRUE), which proves no server's name"
-                    .to_owned()
-            }
-            why => format!("the server's certificate is not accepted: {why}"),
-        },
+        error if is_authority(error) => {
+            "the server's certificate is itself that of an authority (CA:TRUE), and is trusted only where the file of \
+             trusted authorities holds this very certificate"
+                .to_owned()
+        }
         error => format!("the server's certificate is not accepted: {error}"),
     }
+}
+
+/// Whether the error is that a server shows the certificate of an authority. The library reports it only by its text.
+pub(super) fn is_authority(error: &CertificateError) -> bool {
+    matches!(error, CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity"))
 }
 
 /// A name as the library shows it, `DnsName("x")` or `IpAddress(x)`, without its wrapping.

@@ -3,6 +3,7 @@
 pub mod command;
 pub mod help;
 pub mod report;
+pub mod style;
 
 use std::path::PathBuf;
 

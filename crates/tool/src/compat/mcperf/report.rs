@@ -3,7 +3,9 @@
 use std::fmt::{self, Write};
 
 use pummel_logic::measure::churn::Churn;
+use pummel_logic::measure::figures::{Quantile, Unanswered, quantile};
 use pummel_logic::measure::histogram::{Histogram, Moments};
+use pummel_logic::measure::recorder::Span;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 
 /// What a report is made from.
@@ -75,19 +77,32 @@ fn write_replies(to: &mut String, churn: &Churn, layout: Layout) -> fmt::Result 
         writeln!(to, "Response time histogram [ms]:")?;
         histogram(to, &churn.service)?;
     }
-    let at = |times: &Histogram, share: f64| milliseconds(times.quantile(share).unwrap_or(0));
+    // A call whose connection failed took longer than any that was answered.
+    let others = churn.request_bytes.count.saturating_sub(churn.reply_bytes.count);
+    let unanswered = Unanswered { timeouts: 0, others, timeout_ns: 0 };
+    let at = |span: Span, times: &Histogram, share: f64, digits: usize| match quantile(
+        span,
+        times,
+        &unanswered,
+        share,
+    ) {
+        Quantile::Known(ns) => format!("{:.digits$}", milliseconds(ns)),
+        Quantile::Above(bound_ns) => format!(">{:.digits$}", milliseconds(bound_ns)),
+        Quantile::Absent => format!("{:.digits$}", 0.0),
+    };
     let [p25, p50, p75, p95, p99, p999] =
-        [0.25, 0.5, 0.75, 0.95, 0.99, 0.999].map(|share| at(&churn.service, share));
-    writeln!(to, "Response time [ms]: p25 {p25:.1} p50 {p50:.1} p75 {p75:.1}")?;
-    writeln!(to, "Response time [ms]: p95 {p95:.1} p99 {p99:.1} p999 {p999:.1}")?;
+        [0.25, 0.5, 0.75, 0.95, 0.99, 0.999].map(|share| at(Span::Service, &churn.service, share, 1));
+    writeln!(to, "Response time [ms]: p25 {p25} p50 {p50} p75 {p75}")?;
+    writeln!(to, "Response time [ms]: p95 {p95} p99 {p99} p999 {p999}")?;
     if layout.response {
         let (avg, min, max, stddev) = figures_of(&churn.response.moments(), MILLISECOND);
         writeln!(
             to,
             "Response time from due [ms]: avg {avg:.3} min {min:.3} max {max:.3} stddev {stddev:.3}"
         )?;
-        let [p50, p95, p99, p999] = [0.5, 0.95, 0.99, 0.999].map(|share| at(&churn.response, share));
-        writeln!(to, "Response time from due [ms]: p50 {p50:.3} p95 {p95:.3} p99 {p99:.3} p999 {p999:.3}")?;
+        let [p50, p95, p99, p999] =
+            [0.5, 0.95, 0.99, 0.999].map(|share| at(Span::Response, &churn.response, share, 3));
+        writeln!(to, "Response time from due [ms]: p50 {p50} p95 {p95} p99 {p99} p999 {p999}")?;
     }
     let kinds = &churn.replies;
     writeln!(

@@ -6,6 +6,7 @@ mod help;
 mod options;
 pub mod outages;
 pub mod report;
+pub mod style;
 
 #[cfg(test)]
 mod tests;
@@ -119,15 +120,6 @@ pub fn read(words: impl Iterator<Item = String>, ground: &Ground<'_>) -> Result<
         Said::Version => Ok(Asked::Version),
         Said::Options(options) => slap(&options, ground).map(|slap| Asked::Run(Box::new(slap))),
     }
-}
-
-/// The same with the files of this machine.
-///
-/// # Errors
-/// Returns [`Refusal`] with memaslap's words for an option, a value or a configuration file that is refused, and
-/// where no server is named.
-pub fn read_here(words: impl Iterator<Item = String>, edge: &Edge, cpus: &[usize]) -> Result<Asked, Refusal> {
-    read(words, &Ground { edge, home: std::env::home_dir(), cpus, open: &|path| std::fs::read(path) })
 }
 
 /// Checks everything in the original's order.

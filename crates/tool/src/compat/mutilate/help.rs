@@ -68,7 +68,7 @@ Advanced options:
                                   faster than X us
       --scan=min:max:step       Measure at every rate from min to max
 
-Agent-mode options (not in this version):
+Agent-mode options:
   -A, --agentmode               Be an agent
   -a, --agent=host              Use an agent
   -p, --agent_port=STRING       Port of agents  (default=`5556')

@@ -6,6 +6,7 @@ mod dists;
 mod help;
 mod options;
 pub mod report;
+pub mod style;
 mod trace;
 
 #[cfg(test)]
@@ -32,7 +33,7 @@ use crate::values;
 pub use crate::compat::mutilate::crew::{AgentAsked, Crewed, Seat};
 pub use crate::compat::mutilate::help::{HELP, VERSION};
 pub use crate::compat::mutilate::options::{Refusal, TABLE};
-pub use crate::compat::mutilate::trace::read_trace;
+pub use crate::compat::mutilate::trace::{Reading, read_trace};
 
 /// Where memcached listens unless it is told otherwise.
 const PORT: u16 = 11_211;
@@ -184,6 +185,11 @@ impl Runs {
     /// As for [`Runs::plan_at`].
     pub fn crewed_at(&self, qps: u32, seats: &[Seat]) -> Result<Crewed, Refusal> {
         plan(&self.options, &self.edge, &self.cpus, f64::from(qps), seats)
+    }
+
+    /// Whether reads are to be written to a file: not where nothing, or more than one rate, is measured.
+    pub fn saves(&self) -> bool {
+        !self.look.load_only && !matches!(self.series, Series::Scan { .. })
     }
 
     /// `--qps`; 0 is closed loop.

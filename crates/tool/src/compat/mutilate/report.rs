@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use pummel_logic::measure::histogram::Histogram;
 use pummel_logic::measure::measurement::Measurement;
-use pummel_logic::measure::recorder::{Counts, OpRecord, Ops, Span, Times};
-use pummel_logic::measure::summary::Summary;
+use pummel_logic::measure::recorder::{Counts, OpRecord, Ops, Span};
+use pummel_logic::measure::summary::{Quantile, Summary, Unanswered, quantile};
 use pummel_logic::plan::Plan;
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::MICROSECOND;
@@ -30,14 +30,19 @@ const MEGABYTE: f64 = 1_048_576.0;
 pub fn render(report: &Report<'_>, layout: &Layout) -> String {
     let figures = Figures::of(report.plan, report.measurement, report.summary);
     let (reads, updates) = (&figures.read_rows, &figures.update_rows);
-    let latency = |name, times: &Times, span| row(name, times.of(span), MICROSECOND as f64, layout);
+    let latency = |name, rows: &OpRecord, span| {
+        let times = rows.times.of(span);
+        let unanswered = Unanswered::of(&rows.counts, span, times, report.measurement.timeout_ns);
+        row(name, times, span, &unanswered, MICROSECOND as f64, layout)
+    };
     let none = Histogram::new();
     let outstanding = report.measurement.outstanding.as_ref().unwrap_or(&none);
+    let answered = Unanswered::default();
     let mut table = vec![
         header(layout),
         latency("read", reads, Span::Service),
         latency("update", updates, Span::Service),
-        row("op_q", outstanding, 1.0, layout),
+        row("op_q", outstanding, Span::Service, &answered, 1.0, layout),
     ];
     if layout.response {
         table.push(latency("read_rt", reads, Span::Response));
@@ -56,7 +61,9 @@ pub fn scan_header(layout: &Layout) -> String {
 /// The line of one rate of `--scan`.
 pub fn scan_row(report: &Report<'_>, layout: &Layout, target: u32) -> String {
     let figures = Figures::of(report.plan, report.measurement, report.summary);
-    let read = row("read", figures.read_rows.of(Span::Service), MICROSECOND as f64, layout);
+    let (times, span) = (figures.read_rows.times.of(Span::Service), Span::Service);
+    let unanswered = Unanswered::of(&figures.read_rows.counts, span, times, report.measurement.timeout_ns);
+    let read = row("read", times, span, &unanswered, MICROSECOND as f64, layout);
     format!("{read} {:8.1} {target:8}\n", figures.rate())
 }
 
@@ -65,10 +72,17 @@ pub fn rate(report: &Report<'_>) -> f64 {
     Figures::of(report.plan, report.measurement, report.summary).rate()
 }
 
-/// The service time in microseconds below which `nth` per cent of all requests lie; 0 without a request.
+/// The service time in microseconds below which `nth` per cent of all requests lie: 0 without a request, and infinite
+/// where that is not known because too many requests are without an answer.
 pub fn order_statistic_us(measurement: &Measurement, nth: f64) -> f64 {
     let all = measurement.ops().all();
-    at(all.times.of(Span::Service), nth / 100.0) / MICROSECOND as f64
+    let times = all.times.of(Span::Service);
+    let unanswered = Unanswered::of(&all.counts, Span::Service, times, measurement.timeout_ns);
+    match quantile(Span::Service, times, &unanswered, nth / 100.0) {
+        Quantile::Known(ns) => ns as f64 / MICROSECOND as f64,
+        Quantile::Above(_) => f64::INFINITY,
+        Quantile::Absent => 0.0,
+    }
 }
 
 /// The percentiles of the columns, in their order.
@@ -91,23 +105,34 @@ fn header(layout: &Layout) -> String {
     names.fold(format!("{:<7}", "#type"), |line, name| format!("{line} {name:>7}"))
 }
 
-/// A line of the table, in units of so many of the histogram's.
-fn row(name: &str, times: &Histogram, unit: f64, layout: &Layout) -> String {
+/// A line of the table, in units of so many of the histogram's. A quantile that falls among the requests without an answer
+/// is `>` and what it is more than, in one field.
+fn row(
+    name: &str,
+    times: &Histogram,
+    span: Span,
+    unanswered: &Unanswered,
+    unit: f64,
+    layout: &Layout,
+) -> String {
     let moments = times.moments();
     let least = if moments.count == 0 { 0.0 } else { moments.min as f64 };
     let first = [moments.mean_ns().unwrap_or(0.0), moments.stddev_ns().unwrap_or(0.0), least];
-    let values = first.into_iter().chain(columns(layout).map(|(_, share)| at(times, share)));
-    values.fold(format!("{name:<7}"), |line, value| format!("{line} {:7.1}", value / unit))
-}
-
-fn at(times: &Histogram, share: f64) -> f64 {
-    times.quantile(share).unwrap_or(0) as f64
+    let line = first.iter().fold(format!("{name:<7}"), |line, value| format!("{line} {:7.1}", value / unit));
+    columns(layout).fold(line, |line, (_, share)| {
+        let field = match quantile(span, times, unanswered, share) {
+            Quantile::Known(value) => format!("{:.1}", value as f64 / unit),
+            Quantile::Above(bound) => format!(">{:.1}", bound as f64 / unit),
+            Quantile::Absent => "0.0".to_owned(),
+        };
+        format!("{line} {field:>7}")
+    })
 }
 
 /// What the original counts.
 struct Figures {
-    read_rows: Times,
-    update_rows: Times,
+    read_rows: OpRecord,
+    update_rows: OpRecord,
     reads: OpRecord,
     updates: OpRecord,
     /// Only reads that found something and stores that stored are counted.
@@ -127,8 +152,8 @@ impl Figures {
             }
         }
         Figures {
-            read_rows: together(&rows, Verb::reads).times,
-            update_rows: together(&rows, Verb::stores).times,
+            read_rows: together(&rows, Verb::reads),
+            update_rows: together(&rows, Verb::stores),
             reads: together(&ops, Verb::reads),
             updates: together(&ops, Verb::stores),
             successes_only: plan.groups.iter().all(|group| group.policy.successes_only),
@@ -186,7 +211,7 @@ fn percent(part: u64, whole: u64) -> f64 {
 mod tests {
     use pummel_logic::measure::measurement::Keep;
     use pummel_logic::measure::recorder::Sample;
-    use pummel_logic::protocol::Outcome;
+    use pummel_logic::protocol::{Fault, Outcome};
     use pummel_logic::time::{MICROSECOND, SECOND};
 
     use super::*;
@@ -238,6 +263,18 @@ mod tests {
         ]);
         run.measurement.skipped = 3;
         run
+    }
+
+    #[test]
+    fn a_percentile_among_requests_without_an_answer_is_more_than_the_longest_answer() {
+        let mut requests = vec![(Verb::Get, Outcome::Hit, 20); 97];
+        requests.extend(vec![(Verb::Get, Outcome::Error(Fault::Closed), 0); 3]);
+        let run = run(&requests);
+        let text = run.report(|report| render(report, &PLAIN));
+        let row = "read       20.0     0.0    20.0    20.0    20.0    20.0    20.0   >20.0\n";
+        assert!(text.contains(row), "{text}");
+        assert_eq!(order_statistic_us(&run.measurement, 97.0), 20.0);
+        assert_eq!(order_statistic_us(&run.measurement, 98.0), f64::INFINITY);
     }
 
     #[test]

@@ -1,8 +1,6 @@
 //! Traces as mutilate reads them: one request a line, columns between commas.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
-use std::path::Path;
+use std::io::{self, BufRead, Read};
 
 use pummel_logic::workload::trace::Trace;
 
@@ -21,23 +19,11 @@ pub struct Reading {
     pub bad_lines: u64,
 }
 
-/// Reads a trace of a format from 0 to 2. A file whose name ends in `.zst` is unpacked. `prefix` comes before every
-/// key.
+/// Reads a trace of a format from 0 to 2. `prefix` comes before every key.
 ///
 /// # Errors
-/// When the file cannot be read.
-pub fn read_trace(path: &Path, format: u32, prefix: &str) -> io::Result<Reading> {
-    let file = File::open(path)?;
-    if path.extension().is_some_and(|ending| ending == "zst") {
-        let unpacked =
-            ruzstd::decoding::StreamingDecoder::new(BufReader::new(file)).map_err(io::Error::other)?;
-        read(BufReader::new(unpacked), format, prefix)
-    } else {
-        read(BufReader::new(file), format, prefix)
-    }
-}
-
-fn read(mut lines: impl BufRead, format: u32, prefix: &str) -> io::Result<Reading> {
+/// Returns the error of `lines` when it cannot be read.
+pub fn read_trace(mut lines: impl BufRead, format: u32, prefix: &str) -> io::Result<Reading> {
     let mut reading = Reading { trace: Trace::new(), bad_lines: 0 };
     let (mut line, mut key) = (Vec::new(), Vec::new());
     loop {
@@ -107,7 +93,7 @@ mod tests {
 
     /// Every request of a text as `key=length`, stores with an exclamation mark, and the number of bad lines.
     fn rows(text: &str, format: u32) -> (Vec<String>, u64) {
-        let Reading { trace, bad_lines } = read(text.as_bytes(), format, "").unwrap();
+        let Reading { trace, bad_lines } = read_trace(text.as_bytes(), format, "").unwrap();
         let shown = (0..trace.len()).map(|row| {
             let mark = if trace.stores(row) { "!" } else { "" };
             format!("{}={}{mark}", String::from_utf8_lossy(trace.key(row)), trace.value_bytes(row))
@@ -137,24 +123,9 @@ mod tests {
     fn keys_that_no_server_takes_are_bad_lines_and_the_prefix_counts() {
         let long = "k".repeat(249);
         let text = format!("{long},1\n,1\na b,1\n");
-        let Reading { trace, bad_lines } = read(text.as_bytes(), 0, "p").unwrap();
+        let Reading { trace, bad_lines } = read_trace(text.as_bytes(), 0, "p").unwrap();
         assert_eq!((trace.len(), bad_lines), (1, 2));
         assert_eq!(trace.key(0), format!("p{long}").as_bytes());
-        assert_eq!(read(text.as_bytes(), 0, "pp").unwrap().bad_lines, 3);
-    }
-
-    #[test]
-    fn packed_files_are_unpacked_and_missing_ones_are_an_error() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("trace.zst");
-        let packed = ruzstd::encoding::compress_to_vec(
-            &b"a,1\nb,2\n"[..],
-            ruzstd::encoding::CompressionLevel::Fastest,
-        );
-        std::fs::write(&path, packed).unwrap();
-        assert_eq!(read_trace(&path, 0, "").unwrap().trace.len(), 2);
-        std::fs::write(&path, "a,1\n").unwrap();
-        assert!(read_trace(&path, 0, "").is_err());
-        assert!(read_trace(&folder.path().join("none"), 0, "").is_err());
+        assert_eq!(read_trace(text.as_bytes(), 0, "pp").unwrap().bad_lines, 3);
     }
 }

@@ -52,6 +52,20 @@ Net I/O: bytes 144.0 B rate 0.1 KB/s (0.0*10^6 bps)
 }
 
 #[test]
+fn a_percentile_among_calls_without_a_response_is_more_than_the_longest_response() {
+    let mut run = figures(&[100; 97]);
+    for _ in 0..3 {
+        run.churn.end(&Ended { request_bytes: Some(28), late_ns: Some(0), reply: None });
+    }
+    let text = render(&run, Layout { histogram: false, response: true });
+    assert!(text.contains("Response time [ms]: p95 0.1 p99 >0.1 p999 >0.1\n"), "{text}");
+    assert!(
+        text.contains("Response time from due [ms]: p50 0.600 p95 0.600 p99 >0.600 p999 >0.600\n"),
+        "{text}"
+    );
+}
+
+#[test]
 fn without_responses_their_section_is_left_out() {
     let mut run = figures(&[]);
     run.churn.end(&Ended { request_bytes: Some(35), late_ns: Some(0), reply: None });

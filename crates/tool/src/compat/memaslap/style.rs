@@ -1,0 +1,378 @@
+//! The words of memaslap's command line about a run: the banner, the tables and lines while it goes on, the report.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use pummel_engine::resolve::ConnectError;
+use pummel_engine::run::RunError;
+use pummel_engine::sys::LocalTime;
+use pummel_engine::worker::messages::ConnectionEvent;
+use pummel_logic::measure::interval::Interval;
+use pummel_logic::measure::measurement::{Measurement, Status};
+use pummel_logic::measure::recorder::Recorder;
+use pummel_logic::plan::Transport;
+use pummel_logic::protocol::Verb;
+use pummel_logic::time::{Nanos, SECOND};
+use pummel_logic::workload::window::{EXPIRY_S, Finding, Flaw};
+
+use crate::compat::memaslap::outages::Absences;
+use crate::compat::memaslap::report::{Counters, Share, last, periodic};
+use crate::compat::memaslap::{Look, Slap};
+use crate::exit_status::Exit;
+use crate::job::runner::NotRun;
+use crate::job::style::{Ended, Event, Moment, Said, Style};
+
+/// How often the same message of servers is printed at once; the engine passes no more on from each worker.
+const COMPLAINTS: u64 = 10;
+
+/// After so long without an answer over UDP it is said that there is none.
+const SILENCE_NS: Nanos = 3 * SECOND;
+
+/// The words of memaslap.
+pub struct MemaslapStyle<'a> {
+    slap: &'a Slap,
+    look: Look,
+    period: Share,
+    global: Share,
+    absences: Absences,
+    /// How often each message of servers was printed.
+    complaints: BTreeMap<Vec<u8>, u64>,
+    hearing: Hearing,
+    /// When what is got later began to be set.
+    presets_since: Nanos,
+}
+
+/// Whether anything comes back over UDP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hearing {
+    /// Nothing was asked.
+    Unasked,
+    /// Something was asked by this time of the measured phase, and nothing came yet.
+    Listening(Nanos),
+    /// Something came, or it was said that nothing does; or nothing is asked over UDP.
+    Over,
+}
+
+impl<'a> MemaslapStyle<'a> {
+    /// The words about a run.
+    pub fn new(slap: &'a Slap) -> MemaslapStyle<'a> {
+        MemaslapStyle {
+            slap,
+            look: slap.look,
+            period: Share::default(),
+            global: Share::default(),
+            absences: Absences::default(),
+            complaints: BTreeMap::new(),
+            hearing: if slap.look.datagrams { Hearing::Unasked } else { Hearing::Over },
+            presets_since: 0,
+        }
+    }
+
+    /// Prints the end, and says how the run ended.
+    fn conclude(&self, measurement: &Measurement, said: &mut Said) -> Exit {
+        let interrupted = measurement.status == Status::Interrupted;
+        if measurement.started_unix_ns == 0 {
+            // Nothing was measured: connections could not be opened, or what was to be got could not be set.
+            if let Some(reason) = &measurement.reason {
+                said.line(reason);
+            }
+            if interrupted {
+                said.line("SIGINT handled.");
+            }
+            return Exit::Failed;
+        }
+        self.total_complaints(measurement, said);
+        let Look { stat_freq_s, verify, expire, datagrams, .. } = self.look;
+        said.report(last(measurement, stat_freq_s > 0, &Counters { verify, expire, datagrams }));
+        let sound = self.judge(measurement, said);
+        if interrupted {
+            said.line("SIGINT handled.");
+            return Exit::Failed;
+        }
+        if let (Status::Partial, Some(reason)) = (measurement.status, &measurement.reason) {
+            said.line(reason);
+        }
+        let unfinished = measurement.ops().all().counts.unfinished;
+        if let Hearing::Listening(_) = self.hearing {
+            tell_silence(said);
+        } else if self.look.datagrams && unfinished > 0 {
+            said.line(format_args!(
+                "{unfinished} requests were without an answer at the end: over UDP they may be lost, and are given up after {} s.",
+                self.slap.job.plan.timeout_ns / SECOND
+            ));
+        }
+        let strict = self.look.strict && (!sound || measurement.status != Status::Complete);
+        if strict { Exit::Failed } else { Exit::Complete }
+    }
+
+    /// One sentence about what checks found, and one about misses that replication explains.
+    fn judge(&self, measurement: &Measurement, said: &mut Said) -> bool {
+        let window = &measurement.window;
+        let flaws = [
+            (window.verify_failed, "values were wrong"),
+            (window.expired_get, "objects were there after they had expired"),
+            (window.unexpired_unget, "objects were gone before they expired"),
+        ];
+        let found: Vec<String> = flaws
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, words)| format!("{count} {words}"))
+            .collect();
+        if !found.is_empty() {
+            said.line(format_args!("VERIFICATION FAILED: {}.", found.join(", ")));
+        }
+        let misses = measurement.ops().all().counts.misses;
+        if self.look.replicates && misses > 0 {
+            said.line(format_args!(
+                "{misses} gets found nothing: objects are asked of servers that did not take them, and are only there \
+                 when the servers replicate among themselves."
+            ));
+        }
+        found.is_empty()
+    }
+
+    /// How often messages came that were not printed every time.
+    fn total_complaints(&self, measurement: &Measurement, said: &mut Said) {
+        let mut text = String::new();
+        for (words, count) in measurement.messages.iter().filter(|(_, count)| **count > COMPLAINTS) {
+            let _ = writeln!(text, "<{words} ({count} times)");
+        }
+        said.report(text);
+    }
+
+    /// Listens for answers over UDP, which are all of them, or those to gets.
+    fn listen(&mut self, interval: &mut Interval, said: &mut Said) {
+        let all = self.slap.job.plan.transport == Transport::Udp;
+        let answered = |recorder: &mut Recorder| match all {
+            true => recorder.ops().all().counts.completed,
+            false => recorder.ops().get(Verb::Get).map_or(0, |op| op.counts.completed),
+        };
+        let heard = interval.groups.iter_mut().map(answered).sum::<u64>() > 0;
+        let asked = interval.window.get_bytes > 0 || all && interval.bytes.sent > 0;
+        self.hearing = match self.hearing {
+            _ if heard => Hearing::Over,
+            Hearing::Unasked if asked => Hearing::Listening(interval.end_ns),
+            Hearing::Listening(since) if interval.end_ns >= since + SILENCE_NS => tell_silence(said),
+            other => other,
+        };
+    }
+
+    /// Says which servers are back.
+    fn welcome(&mut self, now: Nanos, said: &mut Said) {
+        for (server, away_s) in self.absences.returned(now) {
+            said.line(format_args!("Server {} reconnect after {away_s}s", self.server(server)));
+        }
+    }
+
+    fn server(&self, server: usize) -> &str {
+        &self.slap.job.plan.servers[server]
+    }
+}
+
+impl Style for MemaslapStyle<'_> {
+    fn event(&mut self, event: Event<'_>, moment: Moment, said: &mut Said) {
+        let now_ns = moment.now_ns;
+        match event {
+            Event::Announced(_) => {
+                self.slap.remarks.iter().for_each(|remark| said.line(format_args!("WARNING: {remark}")));
+                said.output(self.slap.banner.clone());
+            }
+            Event::Notice(words) => said.line(format_args!("WARNING: {words}")),
+            Event::PhaseBegan(phase, at) if !phase.recorded && self.hearing == Hearing::Unasked => {
+                self.presets_since = at;
+            }
+            Event::Progress(_, ended, _) => self.note_presets(ended, now_ns, said),
+            Event::Interval(interval) => self.add(interval, now_ns, said),
+            Event::Finding(connection, finding) => {
+                let times = (moment.local_time_at(finding.set_at), moment.local_time_at(finding.read_at));
+                said.line(block(connection, finding, times));
+            }
+            Event::Complaint(connection, words) => {
+                let count = self.complaints.entry(words.to_vec()).or_default();
+                *count += 1;
+                if *count <= COMPLAINTS {
+                    said.output(format!("<{connection} {}\n", String::from_utf8_lossy(words)));
+                }
+            }
+            Event::Connection(server, event) => self.note_connection(server, event, now_ns, said),
+            Event::RunOver(_, Some(_)) => self.welcome(Nanos::MAX, said),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, ended: &Ended<'_>, _: Moment, said: &mut Said) -> Exit {
+        match ended.refused {
+            Some(NotRun::Interrupted) => {
+                said.line("SIGINT handled.");
+                Exit::Failed
+            }
+            Some(NotRun::Here(RunError::Connect(ConnectError::Unresolved { server, error }))) => {
+                said.line(format_args!("getaddrinfo(): {server}: {error}."));
+                Exit::Failed
+            }
+            Some(error) => {
+                said.line(error);
+                Exit::Failed
+            }
+            None => self.conclude(ended.report.measurement, said),
+        }
+    }
+
+    fn failure(&self, words: &str) -> (String, Exit) {
+        (words.to_owned(), Exit::Failed)
+    }
+}
+
+impl MemaslapStyle<'_> {
+    /// What is set before gets begin goes over UDP where everything does, and is heard of there.
+    fn note_presets(&mut self, ended: u64, now_ns: Nanos, said: &mut Said) {
+        let by_udp = self.slap.job.plan.transport == Transport::Udp && self.hearing != Hearing::Over;
+        if by_udp && ended > 0 {
+            self.hearing = Hearing::Over;
+        } else if by_udp && now_ns >= self.presets_since + SILENCE_NS {
+            self.hearing = tell_silence(said);
+        }
+    }
+
+    /// Adds a slice of the measured phase to the tables, and prints them where it is time.
+    fn add(&mut self, interval: &mut Interval, now_ns: Nanos, said: &mut Said) {
+        self.welcome(now_ns, said);
+        if self.hearing != Hearing::Over {
+            self.listen(interval, said);
+        }
+        let period_s = self.look.stat_freq_s;
+        if period_s == 0 {
+            return;
+        }
+        self.period.add(interval);
+        self.global.add(interval);
+        let tick_s = interval.index + 1;
+        let whole = interval.end_ns >= tick_s * SECOND;
+        if whole && tick_s.is_multiple_of(period_s) {
+            said.output(periodic(&self.period, &self.global, period_s, tick_s));
+            self.period.clear();
+        }
+    }
+
+    fn note_connection(&mut self, server: usize, event: ConnectionEvent, now_ns: Nanos, said: &mut Said) {
+        self.welcome(now_ns, said);
+        match event {
+            ConnectionEvent::Lost if self.absences.lost(server, now_ns) => {
+                said.line(format_args!("Server {} disconnect", self.server(server)));
+            }
+            ConnectionEvent::Lost => {}
+            ConnectionEvent::Back => self.absences.back(server, now_ns),
+        }
+    }
+}
+
+fn tell_silence(said: &mut Said) -> Hearing {
+    said.line(
+        "WARNING: nothing comes back over UDP: does the server listen there, on the port of TCP? memcached does with -U PORT",
+    );
+    Hearing::Over
+}
+
+/// What is said of a check that failed; it begins with an empty line.
+fn block(connection: u64, finding: &Finding, (set, read): (LocalTime, LocalTime)) -> String {
+    let headline = match finding.flaw {
+        Flaw::Differs | Flaw::Missing => format!("<{connection} data verification failed"),
+        Flaw::Expired => {
+            format!("<{connection} expire time verification failed, object expired but get it now")
+        }
+        Flaw::Vanished => {
+            format!(
+                "\t<{connection} expire time verification failed, object doesn't expire but can't get it now"
+            )
+        }
+    };
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let key_bytes = finding.suffix.len() + 8;
+    let mut lines = format!(
+        "\n{headline}\n\tkey len: {key_bytes}\n\tkey: {:x} {}\n",
+        finding.prefix,
+        text(&finding.suffix)
+    );
+    if matches!(finding.flaw, Flaw::Expired | Flaw::Vanished) {
+        let diff_s = finding.read_at.saturating_sub(finding.set_at) / SECOND;
+        let _ = writeln!(
+            lines,
+            "\tset time: {} current time: {} diff time: {diff_s} expire time: {EXPIRY_S}",
+            shown(set),
+            shown(read)
+        );
+    }
+    match finding.flaw {
+        Flaw::Expired => lines.push_str("\texpected data: \n"),
+        _ => {
+            let _ = write!(
+                lines,
+                "\texpected data len: {}\n\texpected data: {}\n",
+                finding.expected.len(),
+                text(&finding.expected)
+            );
+        }
+    }
+    match &finding.received {
+        Some(received) => {
+            let _ =
+                write!(lines, "\treceived data len: {}\n\treceived data: {}", received.len(), text(received));
+        }
+        None => lines.push_str("\treceived data: "),
+    }
+    lines
+}
+
+fn shown(time: LocalTime) -> String {
+    let LocalTime { year, month, day, hour, minute, second } = time;
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SET: LocalTime = LocalTime { year: 2026, month: 11, day: 20, hour: 10, minute: 18, second: 5 };
+    const READ: LocalTime = LocalTime { minute: 19, second: 11, ..SET };
+
+    fn finding(flaw: Flaw, received: Option<&[u8]>) -> Finding {
+        Finding {
+            flaw,
+            prefix: 0x1010_1010_1010_b7bc,
+            suffix: b"R77u00mj".to_vec(),
+            expected: if flaw == Flaw::Expired { Vec::new() } else { b"R77u0".to_vec() },
+            received: received.map(<[u8]>::to_vec),
+            set_at: 0,
+            read_at: 66 * SECOND,
+        }
+    }
+
+    #[test]
+    fn each_flaw_has_the_block_of_the_original() {
+        let said = |flaw, received| block(7, &finding(flaw, received), (SET, READ));
+        assert_eq!(
+            said(Flaw::Differs, Some(b"Not found")),
+            "\n<7 data verification failed\n\tkey len: 16\n\tkey: 101010101010b7bc R77u00mj\n\
+             \texpected data len: 5\n\texpected data: R77u0\n\treceived data len: 9\n\treceived data: Not found"
+        );
+        assert_eq!(
+            said(Flaw::Missing, None),
+            "\n<7 data verification failed\n\tkey len: 16\n\tkey: 101010101010b7bc R77u00mj\n\
+             \texpected data len: 5\n\texpected data: R77u0\n\treceived data: "
+        );
+        assert_eq!(
+            said(Flaw::Expired, Some(b"R77u0")),
+            "\n<7 expire time verification failed, object expired but get it now\n\tkey len: 16\n\
+             \tkey: 101010101010b7bc R77u00mj\n\
+             \tset time: 2026-11-20 10:18:05 current time: 2026-11-20 10:19:11 diff time: 66 expire time: 60\n\
+             \texpected data: \n\treceived data len: 5\n\treceived data: R77u0"
+        );
+        assert_eq!(
+            said(Flaw::Vanished, None),
+            "\n\t<7 expire time verification failed, object doesn't expire but can't get it now\n\tkey len: 16\n\
+             \tkey: 101010101010b7bc R77u00mj\n\
+             \tset time: 2026-11-20 10:18:05 current time: 2026-11-20 10:19:11 diff time: 66 expire time: 60\n\
+             \texpected data len: 5\n\texpected data: R77u0\n\treceived data: "
+        );
+    }
+}

@@ -1,0 +1,398 @@
+//! The words of mutilate's command line about a run: its lines on standard error, its report, its samples of reads.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+
+use pummel_engine::resolve::ConnectError;
+use pummel_engine::run::{RunError, Wants};
+use pummel_engine::worker::messages::Row;
+use pummel_logic::measure::completion::load_shortfall;
+use pummel_logic::measure::measurement::{Keep, Measurement, Status};
+use pummel_logic::plan::{Phase, Plan, Work};
+use pummel_logic::protocol::Outcome;
+use pummel_logic::time::{MICROSECOND, Nanos, seconds};
+
+use crate::compat::mutilate::report::{Layout, render};
+use crate::compat::mutilate::{Look, Runs, Series};
+use crate::exit_status::Exit;
+use crate::job::runner::NotRun;
+use crate::job::style::{Ended, Event, Moment, Said, Style};
+
+/// The status of everything that is wrong but the words of the command line.
+pub const FATAL: Exit = Exit::Other(255);
+
+/// A line in the original's form; its line numbers say nothing to a user.
+pub fn line(text: impl Display) -> String {
+    format!("mutilate.cc(0): {text}")
+}
+
+/// The words of mutilate.
+pub struct MutilateStyle<'a> {
+    runs: &'a Runs,
+    look: &'a Look,
+    /// When the process started, on the monotonic clock.
+    started: Nanos,
+    /// What is said before the first run at the highest level.
+    introduction: Vec<String>,
+    /// No phase of this run has begun.
+    is_first_phase: bool,
+    /// What is under way, where it is not recorded.
+    before: Option<Work>,
+    misses: MissWindows,
+    /// The reads of the last run, for `--save`.
+    reads: Vec<Read>,
+    /// Only reads that found something are saved.
+    successes_only: bool,
+    /// The rate of the first run of a search.
+    peak: Option<f64>,
+}
+
+/// A read for `--save`.
+#[derive(Clone, Copy, Debug)]
+struct Read {
+    sent: Nanos,
+    latency_ns: Nanos,
+}
+
+impl<'a> MutilateStyle<'a> {
+    /// The words about the runs of a command line, in a process that started at `started`. `introduction` is said before
+    /// the first run at the highest level.
+    pub fn new(runs: &'a Runs, started: Nanos, introduction: Vec<String>) -> MutilateStyle<'a> {
+        let look = &runs.look;
+        MutilateStyle {
+            runs,
+            look,
+            started,
+            introduction,
+            is_first_phase: true,
+            before: None,
+            misses: MissWindows::new(look.miss_window),
+            reads: Vec::new(),
+            successes_only: false,
+            peak: None,
+        }
+    }
+
+    /// The columns and rows of the report.
+    pub fn layout(&self) -> Layout {
+        Layout { response: self.look.response, p50: self.look.p50, peak: self.peak }
+    }
+
+    /// Notes the rate of the first run of a search, which the report shows.
+    pub fn note_peak(&mut self, peak: f64) {
+        self.peak = Some(peak);
+    }
+
+    /// Whether lines of this level are said.
+    pub fn says(&self, level: u32) -> bool {
+        !self.look.quiet && self.look.verbose >= level
+    }
+
+    /// Says what the original says at the end of what was under way.
+    fn end_phase(&mut self, said: &mut Said) {
+        match self.before.take() {
+            Some(Work::Load(_)) if self.says(2) => said.line(line("Finished loading.")),
+            Some(Work::Mix(_) | Work::Replay(_)) if self.says(1) => said.line(line("Warmup stop.")),
+            _ => {}
+        }
+    }
+
+    fn announce(&mut self, plan: &Plan, said: &mut Said) {
+        if self.says(2) {
+            self.introduction.drain(..).for_each(|text| said.line(line(text)));
+        }
+        (self.is_first_phase, self.before) = (true, None);
+        self.misses = MissWindows::new(self.look.miss_window);
+        self.successes_only = plan.groups[0].policy.successes_only;
+        self.reads.clear();
+    }
+
+    fn begin_phase(&mut self, phase: &Phase, at: Nanos, moment: Moment, said: &mut Said) {
+        if std::mem::take(&mut self.is_first_phase) {
+            self.say_connected(said);
+        }
+        self.end_phase(said);
+        if phase.recorded {
+            if self.says(1) && self.runs.series == Series::Single {
+                said.line(line(format_args!("started at {:.6}", moment.wall_ns as f64 / 1e9)));
+            }
+            return;
+        }
+        self.before = Some(phase.work.clone());
+        match &phase.work {
+            Work::Load(_) if self.says(1) => said.line(line("Loading database.")),
+            Work::Mix(_) | Work::Replay(_) if self.says(1) => said.line(line("Warmup start.")),
+            Work::Pause(pause) if self.says(1) && pause.until_ns > 0 => {
+                let left_s = seconds(pause.until_ns.saturating_sub(at.saturating_sub(self.started)));
+                said.line(line(format_args!("Sleeping {left_s:.1}s for -W.")));
+            }
+            _ => {}
+        }
+    }
+
+    fn say_connected(&self, said: &mut Said) {
+        let plan = &self.runs.job.plan;
+        if self.says(1) && plan.login.is_some() {
+            said.line(line("SASL authentication succeeded"));
+        }
+        if self.says(2) {
+            plan.servers.iter().for_each(|server| said.line(line(format_args!("Connected to {server}."))));
+        }
+    }
+
+    fn end_run(&mut self, plan: &Plan, measurement: Option<&Measurement>, said: &mut Said) {
+        self.end_phase(said);
+        let Some(measurement) = measurement else { return };
+        if self.says(1) && self.runs.series == Series::Single && measurement.started_unix_ns > 0 {
+            let stop_ns = measurement.started_unix_ns + measurement.measured_ns;
+            let time_s = plan.phases.last().and_then(|phase| phase.stop.time_ns).map_or(0.0, seconds);
+            let stopped = format!("stopped at {:.6}  options.time = {time_s:.0}", stop_ns as f64 / 1e9);
+            said.line(line(stopped));
+        }
+    }
+
+    fn take_rows(&mut self, rows: &[Row], said: &mut Said) {
+        let saves = self.look.save.is_some();
+        for row in rows.iter().filter(|row| row.verb.reads()) {
+            let Some(hit) = hit(row.outcome) else { continue };
+            if let Some(text) = self.misses.count(hit) {
+                said.output(text);
+            }
+            if saves && (hit || !self.successes_only) {
+                let latency_ns = row.arrived.saturating_sub(row.sent);
+                self.reads.push(Read { sent: row.sent, latency_ns });
+            }
+        }
+    }
+
+    /// Adds the reads to the file of `--save`: when each was sent, in seconds from the start of the process, and how long
+    /// it took, in microseconds.
+    fn save(&mut self, said: &mut Said) {
+        let Some(path) = self.look.save.as_ref().filter(|_| self.runs.saves()) else { return };
+        said.report(format!("Saving latency samples to {}.\n", path.display()));
+        let (mut reads, started) = (std::mem::take(&mut self.reads), self.started);
+        said.samples(Box::new(move |out| {
+            reads.sort_unstable_by_key(|read| read.sent);
+            write_reads(out, &reads, started)
+        }));
+    }
+
+    /// What became of the run, said where it is not what was asked for.
+    fn judge(&self, plan: &Plan, measurement: &Measurement, said: &mut Said) -> Exit {
+        self.say_failures(measurement, said);
+        if measurement.status == Status::Interrupted {
+            return Exit::Interrupted;
+        }
+        let unstored = measurement.load.as_ref().filter(|load| load.stored < load.records);
+        let mut exit = Exit::Complete;
+        if let Some(load) = unstored {
+            let words = load.messages.keys().next().map_or(String::new(), |words| format!(": {words}"));
+            let missing = load.records - load.stored;
+            said.line(line(format_args!("{missing} of {} records were not stored{words}", load.records)));
+            exit = FATAL;
+        }
+        // What the run lacks was said already, where that is a part of its load.
+        let shortfall = unstored
+            .and_then(|load| load_shortfall(load, false, None))
+            .filter(|_| connections_held(measurement));
+        let reason = measurement.reason.as_deref().unwrap_or_default();
+        if shortfall.is_some_and(|shortfall| reason.starts_with(&shortfall)) {
+            return exit;
+        }
+        if is_broken(plan, measurement) {
+            said.line(line(trouble(reason, plan)));
+            said.line(line(reason));
+            exit = FATAL;
+        } else if let (Status::Partial, Some(reason)) = (measurement.status, &measurement.reason) {
+            said.line(line(reason));
+        }
+        exit
+    }
+
+    /// Says how many requests failed, with the servers' words.
+    fn say_failures(&self, measurement: &Measurement, said: &mut Said) {
+        let failed = measurement.ops().all().counts.failed();
+        if failed == 0 {
+            return;
+        }
+        let words: Vec<String> = measurement
+            .messages
+            .iter()
+            .map(|(words, count)| format!("\"{words}\" ({count} times)"))
+            .collect();
+        said.line(line(format_args!("{failed} requests failed {}", words.join(", ")).to_string().trim_end()));
+    }
+
+    /// Why a run did not begin, in the original's words where it has some.
+    fn refusal(&self, error: &NotRun) -> String {
+        match error {
+            NotRun::Here(RunError::Connect(ConnectError::Unresolved { server, error })) => {
+                format!("Error while resolving '{}': {error}", self.runs.typed_server(server))
+            }
+            error => error.to_string(),
+        }
+    }
+}
+
+impl Style for MutilateStyle<'_> {
+    fn wants(&self) -> Wants {
+        let saves = self.look.save.is_some() && self.runs.saves();
+        let rows = saves || self.misses.every > 0;
+        Wants { rows, departures: false, keep: Keep::Figures, outstanding: true }
+    }
+
+    fn event(&mut self, event: Event<'_>, moment: Moment, said: &mut Said) {
+        match event {
+            Event::Announced(plan) => self.announce(plan, said),
+            Event::Notice(words) => said.line(line(format_args!("WARNING: {words}"))),
+            Event::PhaseBegan(phase, at) => self.begin_phase(phase, at, moment, said),
+            Event::Rows(rows) => self.take_rows(rows, said),
+            Event::RunOver(plan, measurement) => self.end_run(plan, measurement, said),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, ended: &Ended<'_>, _: Moment, said: &mut Said) -> Exit {
+        match ended.refused {
+            Some(NotRun::Interrupted) => return Exit::Interrupted,
+            Some(error) => {
+                said.line(line(self.refusal(error)));
+                return FATAL;
+            }
+            None => {}
+        }
+        let measurement = ended.report.measurement;
+        let exit = self.judge(ended.report.plan, measurement, said);
+        if measurement.started_unix_ns == 0 {
+            if exit == Exit::Interrupted {
+                said.line(line("interrupted before anything was measured"));
+            }
+            return exit;
+        }
+        let is_shown = !self.look.load_only && !matches!(self.runs.series, Series::Scan { .. });
+        if is_shown && !ended.stdout_is_taken {
+            said.report(render(&ended.report, &self.layout()));
+        }
+        self.save(said);
+        exit
+    }
+
+    fn failure(&self, words: &str) -> (String, Exit) {
+        (line(words), FATAL)
+    }
+}
+
+/// Whether a run came to nothing or lost connections for good; that servers were silent is none of the original's concern.
+pub fn is_broken(plan: &Plan, measurement: &Measurement) -> bool {
+    let recorded = plan.phases.iter().filter(|phase| phase.recorded).count();
+    let members = measurement.agents.iter().flat_map(|agents| &agents.members);
+    let threads = match measurement.agents {
+        Some(_) => members.map(|member| member.threads).sum(),
+        None => plan.engine.threads,
+    };
+    let workers = threads as usize * recorded;
+    let whole = connections_held(measurement);
+    let through = measurement.generator.workers.len() == workers;
+    measurement.status == Status::Partial && !(recorded > 0 && whole && through)
+}
+
+/// Whether no connection was lost for good.
+fn connections_held(measurement: &Measurement) -> bool {
+    let connections = &measurement.connections;
+    connections.lost <= connections.reconnected && connections.failed == 0
+}
+
+/// What the original says of a lost connection.
+fn trouble(reason: &str, plan: &Plan) -> String {
+    if plan.login.is_some() && reason.contains("the server said") {
+        return "SASL authentication failed".to_owned();
+    }
+    if reason.contains("the server closed the connection") {
+        return "Unexpected EOF from server.".to_owned();
+    }
+    if reason.contains("did not answer in time") || reason.contains("took longer than the timeout") {
+        return "BEV_EVENT_ERROR: Connection timed out".to_owned();
+    }
+    let known =
+        ["Connection refused", "Connection reset by peer", "No such file or directory", "Broken pipe"];
+    let errno = known.into_iter().find(|words| reason.contains(words));
+    format!("BEV_EVENT_ERROR: {}", errno.unwrap_or(reason))
+}
+
+/// Whether a read found something; `None` where it failed.
+fn hit(outcome: Outcome) -> Option<bool> {
+    match outcome {
+        Outcome::Error(_) => None,
+        Outcome::Miss => Some(false),
+        _ => Some(true),
+    }
+}
+
+/// The share of misses in windows of reads.
+#[derive(Clone, Copy, Debug)]
+struct MissWindows {
+    /// Reads of a window; 0 for none.
+    every: u64,
+    reads: u64,
+    misses: u64,
+}
+
+impl MissWindows {
+    fn new(every: u64) -> MissWindows {
+        MissWindows { every, reads: 0, misses: 0 }
+    }
+
+    /// Counts a read; gives the line of a window that it completes.
+    fn count(&mut self, hit: bool) -> Option<String> {
+        self.reads += 1;
+        self.misses += u64::from(!hit);
+        if self.every == 0 || !self.reads.is_multiple_of(self.every) {
+            return None;
+        }
+        let share = std::mem::take(&mut self.misses) as f64 / self.every as f64;
+        Some(format!("{},{share:.4}\n", self.reads))
+    }
+}
+
+fn write_reads(out: &mut dyn Write, reads: &[Read], started: Nanos) -> io::Result<()> {
+    for read in reads {
+        let latency_us = read.latency_ns as f64 / MICROSECOND as f64;
+        writeln!(out, "{:.6} {latency_us:.6}", seconds(read.sent.saturating_sub(started)))?;
+    }
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::compat::mutilate::{Asked, read};
+    use crate::job::Edge;
+
+    use super::*;
+
+    #[test]
+    fn windows_of_misses_are_told_apart() {
+        let mut windows = MissWindows::new(4);
+        let lines: Vec<String> = (0..9).filter_map(|n| windows.count(n % 3 != 0)).collect();
+        assert_eq!(lines, ["4,0.5000\n", "8,0.2500\n"]);
+        assert_eq!(MissWindows::new(0).count(false), None);
+    }
+
+    #[test]
+    fn the_originals_words_for_lost_servers_are_found() {
+        let plan = read(["-s", "a"].into_iter().map(String::from), &Edge { servers: None, seed: 1 }, &[]);
+        let Ok(Asked::Runs(runs)) = plan else { panic!("a plain command line") };
+        let plan = &runs.job.plan;
+        for (reason, said) in [
+            (
+                "1 of 1: a:1: Connection refused (os error 111); nothing",
+                "BEV_EVENT_ERROR: Connection refused",
+            ),
+            ("a:1: the server closed the connection", "Unexpected EOF from server."),
+            ("a:1: Connection reset by peer (os error 104)", "BEV_EVENT_ERROR: Connection reset by peer"),
+            ("a:1: the server did not answer in time", "BEV_EVENT_ERROR: Connection timed out"),
+            ("something else", "BEV_EVENT_ERROR: something else"),
+        ] {
+            assert_eq!(trouble(reason, plan), said);
+        }
+    }
+}

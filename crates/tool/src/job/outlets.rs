@@ -1,0 +1,221 @@
+//! Where the text of a run goes: standard error, standard output, a log, and a front's own file of samples.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::job::background_writer::{BackgroundText, Patience, TextWritten};
+use crate::job::output_file::OutputFile;
+use crate::job::style::{Bar, Said, SampleLines, Word};
+use crate::report::output::patiently;
+use crate::stderr::{self, draw, say, settle};
+
+/// Files that a front has beside the results of all fronts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FrontFiles {
+    /// Where log lines go. Standard error where it is absent.
+    pub log: Option<PathBuf>,
+    /// Where the front's own samples go.
+    pub samples: Option<PathBuf>,
+}
+
+/// The places of text.
+pub struct Outlets {
+    log: Option<BackgroundText>,
+    /// Started with the first text for standard output.
+    output: Option<BackgroundText>,
+    samples: Option<SamplesFile>,
+    bar: Option<ProgressBar>,
+    /// The first thing that could not be written.
+    trouble: Option<io::Error>,
+}
+
+/// What became of the text.
+#[derive(Debug, Default)]
+pub struct Delivered {
+    /// Notices of lines that are missing.
+    pub notices: Vec<String>,
+    /// The first thing that could not be written.
+    pub trouble: Option<io::Error>,
+}
+
+impl Outlets {
+    /// Opens the files, before anything is sent.
+    ///
+    /// # Errors
+    /// Returns the system's error with the path when a file cannot be written.
+    pub fn prepare(files: &FrontFiles) -> io::Result<Outlets> {
+        let log = files.log.as_deref().map(|path| {
+            log_file(path).map_err(|error| {
+                io::Error::new(error.kind(), format!("opening log file '{}' failed: {error}", path.display()))
+            })
+        });
+        Ok(Outlets {
+            samples: files.samples.as_deref().map(SamplesFile::create).transpose()?,
+            log: log.transpose()?,
+            output: None,
+            bar: None,
+            trouble: None,
+        })
+    }
+
+    /// Writes what was said.
+    pub fn write(&mut self, said: &mut Said) {
+        for word in said.take() {
+            match word {
+                Word::Line(line) => say(line),
+                Word::Error(text) => stderr::write(text),
+                Word::Log(line) => match &self.log {
+                    Some(log) => log.add(&line),
+                    None => stderr::write(line),
+                },
+                Word::Output(text) => self.with_output(|output| output.add(&text)),
+                Word::Report(bytes) => {
+                    let text = String::from_utf8_lossy(&bytes).into_owned();
+                    self.with_output(|output| output.add_report(&text));
+                }
+                Word::Bar(bar) => self.draw(bar),
+                Word::Samples(lines) => {
+                    let written = self.samples.take().map_or(Ok(()), |file| file.write(lines));
+                    self.note(written);
+                }
+            }
+        }
+    }
+
+    /// Writes a piece of text on standard error, after [`Outlets::finish`].
+    pub fn write_late(word: Word) {
+        match word {
+            Word::Line(line) => say(line),
+            Word::Error(text) | Word::Log(text) => stderr::write(text),
+            Word::Output(_) | Word::Report(_) | Word::Bar(_) | Word::Samples(_) => {}
+        }
+    }
+
+    fn note(&mut self, result: io::Result<()>) {
+        if let Err(error) = result {
+            self.trouble.get_or_insert(error);
+        }
+    }
+
+    fn with_output(&mut self, write: impl FnOnce(&BackgroundText)) {
+        if self.output.is_none() {
+            match BackgroundText::standard_output() {
+                Ok(output) => self.output = Some(output),
+                Err(error) => return self.note(Err(error)),
+            }
+        }
+        if let Some(output) = &self.output {
+            write(output);
+        }
+    }
+
+    fn draw(&mut self, bar: Bar) {
+        match (bar, &self.bar) {
+            (Bar::Begin, _) => {
+                let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+                let template = "loading {bar:30} {human_pos} of {human_len}, {eta}";
+                if let Ok(style) = ProgressStyle::with_template(template) {
+                    bar.set_style(style);
+                }
+                self.bar = Some(bar);
+            }
+            (Bar::At(ended, of), Some(bar)) => {
+                let bar = bar.clone();
+                draw(move || {
+                    bar.set_length(of);
+                    bar.set_position(ended);
+                });
+            }
+            (Bar::End, Some(_)) => {
+                let bar = self.bar.take();
+                draw(move || bar.iter().for_each(ProgressBar::finish_and_clear));
+            }
+            (Bar::At(..) | Bar::End, None) => {}
+        }
+    }
+
+    /// Writes everything that still waits. Where `reader_may_leave` is set, a reader of standard output that has read
+    /// enough is no trouble.
+    pub fn finish(mut self, reader_may_leave: bool) -> Delivered {
+        let mut notices = Vec::new();
+        if let Some(log) = self.log.take() {
+            // A log that cannot be written is no reason to fail; lines that are missing are counted.
+            let TextWritten { dropped_lines, .. } = log.finish(Patience::Short);
+            if dropped_lines > 0 {
+                notices.push(format!("{dropped_lines} lines of the log could not be written"));
+            }
+        }
+        // In the order in which it was said, where both go to one terminal.
+        settle();
+        if let Some(output) = self.output.take() {
+            let TextWritten { dropped_lines, result } = output.finish(Patience::UntilInterrupt);
+            match result {
+                Err(error) if reader_may_leave && error.kind() == io::ErrorKind::BrokenPipe => {}
+                Ok(()) if dropped_lines > 0 => {
+                    let words = "lines were not printed: they were not read in time";
+                    notices.push(format!("{dropped_lines} {words}"));
+                }
+                result => self.note(result),
+            }
+        }
+        Delivered { notices, trouble: self.trouble }
+    }
+}
+
+/// Opens a log file, whose lines a thread of its own writes. A named pipe is opened when it has a reader, which nothing
+/// waits for.
+fn log_file(path: &Path) -> io::Result<BackgroundText> {
+    let open = |path: &Path| OpenOptions::new().append(true).create(true).open(path);
+    let file = (!is_pipe(path)).then(|| open(path)).transpose()?;
+    let path = path.to_owned();
+    BackgroundText::start(move || file.map_or_else(|| open(&path), Ok))
+}
+
+fn is_pipe(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|present| present.file_type().is_fifo())
+}
+
+/// A front's own file of samples, opened before the run.
+struct SamplesFile {
+    path: PathBuf,
+    /// `None` for a named pipe, which is opened when it is written: that waits for its reader.
+    file: Option<OutputFile>,
+}
+
+impl SamplesFile {
+    fn create(path: &Path) -> io::Result<SamplesFile> {
+        let file = (!is_pipe(path)).then(|| OutputFile::open(path)).transpose().map_err(|error| {
+            let words = format!("--save: failed to open {}: {}", path.display(), os_words(&error));
+            io::Error::new(error.kind(), words)
+        })?;
+        Ok(SamplesFile { path: path.to_owned(), file })
+    }
+
+    fn write(self, lines: SampleLines) -> io::Result<()> {
+        let SamplesFile { path, file } = self;
+        let written = match file {
+            Some(file) => {
+                let mut out = BufWriter::new(file);
+                lines(&mut out).and_then(|()| out.flush())
+            }
+            None => {
+                let (mut bytes, place) = (Vec::new(), path.clone());
+                let open = move || OpenOptions::new().write(true).open(place);
+                lines(&mut bytes).and_then(|()| patiently(open, &bytes))
+            }
+        };
+        written.map_err(|error| {
+            io::Error::new(error.kind(), format!("--save: failed to write {}: {error}", path.display()))
+        })
+    }
+}
+
+/// The system's words for an error, without its number.
+fn os_words(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}

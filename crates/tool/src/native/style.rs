@@ -1,0 +1,123 @@
+//! The words of pummel's own command line about a run: progress on standard error, and the report.
+
+use pummel_engine::run::RunError;
+use pummel_logic::measure::measurement::{Slice, Status};
+use pummel_logic::measure::recorder::Span;
+use pummel_logic::measure::summary::{QUANTILES, Quantile, time_text};
+use pummel_logic::plan::Work;
+use pummel_logic::time::seconds;
+
+use crate::exit_status::Exit;
+use crate::job::runner::NotRun;
+use crate::job::style::{Bar, Ended, Event, Moment, Said, Style};
+use crate::job::{Format, Outputs};
+use crate::native::report::render;
+use crate::report::json;
+use crate::report::json::slice_rate;
+
+/// The words of `pummel run` and `pummel load`.
+#[derive(Clone, Copy, Debug)]
+pub struct NativeStyle {
+    /// No progress is shown.
+    quiet: bool,
+    /// The form of standard output.
+    format: Format,
+}
+
+impl NativeStyle {
+    /// The words that go with these outputs.
+    pub fn new(outputs: &Outputs) -> NativeStyle {
+        NativeStyle { quiet: outputs.quiet, format: outputs.format }
+    }
+}
+
+impl Style for NativeStyle {
+    fn event(&mut self, event: Event<'_>, _: Moment, said: &mut Said) {
+        match event {
+            // Also where quiet is asked for: a notice changes what the result is of.
+            Event::Notice(words) => said.line(format_args!("WARNING: {words}")),
+            Event::RunOver(..) => said.bar(Bar::End),
+            _ if self.quiet => {}
+            Event::Announced(plan) => said.line(format_args!("seed {}", plan.seed)),
+            Event::PhaseBegan(phase, _) => {
+                said.bar(Bar::End);
+                if let Work::Load(_) = phase.work {
+                    said.bar(Bar::Begin);
+                }
+            }
+            Event::Progress(_, ended, Some(of)) => said.bar(Bar::At(ended, of)),
+            Event::Slice(so_far) => {
+                so_far.intervals.iter().last().iter().for_each(|slice| said.line(line(slice)))
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, ended: &Ended<'_>, _: Moment, said: &mut Said) -> Exit {
+        if let Some(error) = ended.refused {
+            said.line(format_args!("error: {error}"));
+        }
+        if !ended.stdout_is_taken {
+            said.report(match self.format {
+                Format::Json => json::render(&ended.report),
+                Format::Text => render(&ended.report).into_bytes(),
+            });
+        }
+        exit_of(ended)
+    }
+
+    fn failure(&self, words: &str) -> (String, Exit) {
+        (format!("error: {words}"), Exit::Failed)
+    }
+
+    fn usage_status(&self) -> Exit {
+        Exit::Usage
+    }
+
+    fn says_doubt(&self) -> bool {
+        true
+    }
+
+    fn lets_readers_leave(&self) -> bool {
+        false
+    }
+}
+
+/// The line of progress of a slice of the measured phase.
+fn line(slice: &Slice) -> String {
+    let counts = slice.counts();
+    // The op that most requests asked stands for the slice.
+    let op = slice.ops.values().max_by_key(|op| op.counts.requests());
+    let time = |name: &str| {
+        let place = QUANTILES.iter().position(|(known, _)| *known == name)?;
+        match op?.figures[Span::Response as usize].quantiles[place] {
+            Quantile::Known(ns) => Some(time_text(ns)),
+            _ => None,
+        }
+    };
+    let shown = |name: &str| time(name).unwrap_or_else(|| "unknown".to_owned());
+    format!(
+        "{:7.1} s {:11.0} req/s   response p50 {:>9}  p99 {:>9}   misses {}  errors {}",
+        seconds(slice.end_ns),
+        slice_rate(slice),
+        shown("p50"),
+        shown("p99"),
+        counts.misses,
+        counts.failed(),
+    )
+}
+
+fn exit_of(ended: &Ended<'_>) -> Exit {
+    if let Some(NotRun::Here(RunError::Plan(_) | RunError::Tls(_))) = ended.refused {
+        return Exit::Usage;
+    }
+    let measurement = ended.report.measurement;
+    match measurement.status {
+        Status::Interrupted => Exit::Interrupted,
+        Status::Partial => Exit::Failed,
+        Status::Complete => {
+            let failed = measurement.verify.failed > 0 || measurement.verify.stale > 0;
+            if failed || ended.report.summary.missed_a_goal() { Exit::Missed } else { Exit::Complete }
+        }
+    }
+}
