@@ -226,7 +226,7 @@ fn an_agent_that_stands_still_is_lost_within_3_s_and_is_free_when_it_wakes() {
     let run = run.expect(1);
     let reason = run.json().text("reason").to_owned();
     assert!(reason.contains(&format!("agent {victim} was lost ")), "{reason}");
-    assert!(reason.contains("nothing was heard from it for 2.5 s"), "{reason}");
+    assert!(reason.contains("nothing was heard from it for 2."), "{reason}");
     assert!(took < 5.5, "it took {took} s to end");
     kept[1].process.go_on();
     let server = Memcached::start();
@@ -311,6 +311,7 @@ fn options_of_agents_mean_nothing_without_agents() {
     for (options, flag) in [
         ("--agent-token-file x", "--agent-token-file"),
         ("--on-agent-loss stop", "--on-agent-loss"),
+        ("--allow-version-mismatch", "--allow-version-mismatch"),
         ("--measure-connections 2", "--measure-connections"),
         ("--agents a --measure-rate 5", "--measure-rate"),
         ("--agents a,a", "--agents"),
@@ -386,9 +387,9 @@ fn mutilate_agent(words: &[&str]) -> Agent {
     let reserved = Reserved::new();
     let port = reserved.port().to_string();
     let mut command = Command::new(env!("CARGO_BIN_EXE_pummel"));
-    command.args(["mutilate", "-A", "-p", &port]).args(words).env_remove("PUMMEL_TOKEN_FILE");
+    command.args(["mutilate", "-A", "-p", &port]).args(words);
     let agent = Agent::of(command);
-    agent.wait_for("set PUMMEL_TOKEN_FILE");
+    agent.wait_for("set PUMMEL_AGENT_TOKEN_FILE");
     agent
 }
 

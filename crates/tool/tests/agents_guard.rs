@@ -4,10 +4,16 @@
 mod common;
 
 use std::fs;
+use std::io::Read;
+use std::net::TcpListener;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
 use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::thread;
 
 use common::agent::Agent;
-use common::{Ended, Memcached, pummel};
+use common::{Ended, Memcached, Place, pummel};
 use tempfile::TempDir;
 
 fn run(server: &Memcached, agent: &Agent, options: &str) -> Ended {
@@ -70,9 +76,15 @@ fn with_tls_both_sides_show_their_certificates() {
     };
     run(&server, &agent, &with("ours", "ours")).expect(0);
     let plain = run(&server, &agent, "").expect(1);
-    assert!(plain.errors.contains(&format!("no agent at {}", agent.name)), "{}", plain.errors);
+    assert!(plain.errors.contains(&agent.name), "{}", plain.errors);
+    assert!(plain.errors.contains("this agent was started with --tls-cert"), "{}", plain.errors);
     assert!(agent.wait_for("no TLS as it is asked for").starts_with("refused 127.0.0.1:"));
-    run(&server, &agent, &with("ours", "theirs")).expect(1);
+    let foreign = run(&server, &agent, &with("ours", "theirs")).expect(1);
+    assert!(foreign.errors.contains("received fatal alert"), "{}", foreign.errors);
+    let open = Agent::start();
+    let encrypted = run(&server, &open, &with("ours", "ours")).expect(1);
+    assert!(encrypted.errors.contains("received fatal alert: HandshakeFailure"), "{}", encrypted.errors);
+    open.wait_for("this agent was started without --tls-cert");
     agent.wait_for("no TLS as it is asked for");
     run(&server, &agent, &with("theirs", "ours")).expect(1);
     // It serves on.
@@ -119,13 +131,140 @@ fn an_agent_sends_load_only_where_it_may() {
     run(&server, &agent, "").expect(0);
 }
 
+/// A server that answers nothing and keeps what it was sent.
+struct Listening {
+    name: String,
+    heard: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Listening {
+    fn start() -> Listening {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let name = listener.local_addr().expect("it is bound").to_string();
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&heard);
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let kept = Arc::clone(&kept);
+                thread::spawn(move || keep_all(stream, &kept));
+            }
+        });
+        Listening { name, heard }
+    }
+
+    fn heard(&self, words: &str) -> bool {
+        let heard = self.heard.lock().expect("no thread panics");
+        String::from_utf8_lossy(&heard).contains(words)
+    }
+}
+
+fn keep_all(mut stream: impl Read, kept: &Mutex<Vec<u8>>) {
+    let mut bytes = [0; 4096];
+    while let Ok(read @ 1..) = stream.read(&mut bytes) {
+        kept.lock().expect("no thread panics").extend_from_slice(&bytes[..read]);
+    }
+}
+
+fn agent_with_password(args: &[&str]) -> Agent {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pummel"));
+    command.args(["agent", "--listen", "127.0.0.1:0"]).args(args).env("PUMMEL_PASSWORD", "agents-own-word");
+    Agent::of(command)
+}
+
 #[test]
-fn without_a_token_no_file_of_the_agents_machine_is_opened() {
+fn without_a_token_an_agents_own_password_goes_nowhere() {
     let folder = TempDir::new().expect("a folder");
-    let secret = file(&folder, "secret", "a line that is nobody's business");
-    let server = Memcached::start();
+    let token = file(&folder, "token", "sesame");
+    let words = "-c 1 -n 1 --protocol resp2 --user default --timeout 300ms --agents-timeout 500ms";
+    let target = Listening::start();
+    let agent = agent_with_password(&[]);
+    let refused = pummel(&format!("run -s {} {words} --agents {}", target.name, agent.name)).expect(1);
+    assert!(!target.heard("agents-own-word"));
+    assert!(refused.errors.contains("PUMMEL_PASSWORD"), "{}", refused.errors);
+    assert!(refused.errors.contains("--token-file"), "{}", refused.errors);
+    agent.wait_for("PUMMEL_PASSWORD");
+    // An agent that knows its controllers logs in with the password that it was given for that.
+    let agent = agent_with_password(&["--token-file", &token]);
+    let words = format!("run -s {} {words} --agents {} --agent-token-file {token}", target.name, agent.name);
+    pummel(&words);
+    assert!(target.heard("agents-own-word"));
+}
+
+#[test]
+fn without_a_token_an_agent_connects_to_no_unix_socket() {
+    let folder = TempDir::new().expect("a folder");
+    let token = file(&folder, "token", "sesame");
+    let server = Memcached::start_on(Place::Unix);
     let agent = Agent::start();
-    let refused =
-        run(&server, &agent, &format!("--protocol binary --user me --password-file {secret}")).expect(1);
-    assert!(refused.errors.contains("opens none"), "{}", refused.errors);
+    let mut talk = server.connect();
+    let before = talk.stats().get("total_connections");
+    let refused = run(&server, &agent, "").expect(1);
+    assert!(refused.errors.contains("unix socket"), "{}", refused.errors);
+    assert!(refused.errors.contains("--token-file"), "{}", refused.errors);
+    agent.wait_for("unix socket");
+    assert_eq!(talk.stats().get("total_connections"), before);
+    let agent = Agent::start_with(&["--token-file", &token]);
+    run(&server, &agent, &format!("--agent-token-file {token}")).expect(0);
+}
+
+#[test]
+fn files_that_a_plan_names_are_read_only_below_a_directory_that_is_allowed() {
+    let folder = TempDir::new().expect("a folder");
+    let token = file(&folder, "token", "sesame");
+    let (inside, outside) = (folder.path().join("inside"), folder.path().join("outside"));
+    fs::create_dir(&inside).expect("a folder");
+    fs::create_dir(&outside).expect("a folder");
+    let path = |path: PathBuf| path.to_str().expect("UTF-8").to_owned();
+    let write = |path: &PathBuf| fs::write(path, "a-line-of-the-file\n").expect("it is written");
+    write(&inside.join("open"));
+    write(&outside.join("secret"));
+    symlink(outside.join("secret"), inside.join("link")).expect("a link");
+    symlink(&outside, inside.join("folder")).expect("a link");
+    let fifo = inside.join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().expect("it runs").success());
+    let allowed = path(inside.clone());
+    let target = Listening::start();
+    let ask = |agent: &Agent, options: &str| {
+        pummel(&format!(
+            "run -s {} -c 1 -n 1 --protocol resp2 --user default --timeout 300ms --agents-timeout 500ms --agents {} \
+             --agent-token-file {token} {options}",
+            target.name, agent.name
+        ))
+    };
+    let none = Agent::start_with(&["--token-file", &token]);
+    let some = Agent::start_with(&["--token-file", &token, "--allow-file", &allowed]);
+    let refused = [
+        (&none, inside.join("open")),
+        (&some, outside.join("secret")),
+        (&some, outside.join("none")),
+        (&some, inside.join("link")),
+        (&some, inside.join("folder/secret")),
+        (&some, inside.join("../outside/secret")),
+        (&some, PathBuf::from("/etc/passwd")),
+    ];
+    for (agent, named) in refused {
+        let named = path(named);
+        let run = ask(agent, &format!("--password-file {named}")).expect(1);
+        assert!(
+            run.errors.contains("--allow-file") && run.errors.contains(&named),
+            "{named}: {}",
+            run.errors
+        );
+    }
+    let run = ask(&some, &format!("--password-file {}", path(fifo))).expect(1);
+    assert!(run.errors.contains("no regular file"), "{}", run.errors);
+    assert!(!target.heard("AUTH") && !target.heard("a-line"));
+    let secret = path(outside.join("secret"));
+    for options in
+        [format!("--tls --tls-ca {secret}"), format!("--tls --tls-cert {secret} --tls-key {secret}")]
+    {
+        let words = format!(
+            "run -s {} -c 1 -n 1 --agents {} --agent-token-file {token} {options}",
+            target.name, some.name
+        );
+        let run = pummel(&words).expect(1);
+        assert!(run.errors.contains("--allow-file"), "{options}: {}", run.errors);
+    }
+    ask(&some, &format!("--password-file {}", path(inside.join("open"))));
+    assert!(target.heard("a-line-of-the-file"));
 }

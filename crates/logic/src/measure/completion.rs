@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::churn::Churn;
 use super::measurement::{Connections, LoadResult, Measurement};
 use super::recorder::Span;
-use crate::plan::{Plan, Transport};
+use crate::plan::share::{PhaseShare, ProcessShare};
+use crate::plan::{Phase, Plan, Transport, Work};
 use crate::time::{MILLISECOND, Nanos, seconds};
 
 /// The least silence in nanoseconds after which a server counts as gone.
@@ -129,6 +130,62 @@ pub fn shortfall(plan: &Plan, measurement: &Measurement, end: &RunEnd) -> Option
         .or_else(|| load_shortfall(load?, plan.allow_partial_load, trouble))
 }
 
+/// What one process of a distributed run was to do and did not do, as a part of a sentence whose subject is the process;
+/// `None` where nothing is missing. `measurement` is that of the process, whose own verdict is not trusted. Not judged are
+/// clients that come and go, phases that replay a recording, and loads over datagrams, whose shares other numbers decide.
+pub fn share_shortfall(plan: &Plan, share: &ProcessShare, measurement: &Measurement) -> Option<String> {
+    unstored_share(plan, share, measurement).or_else(|| unmeasured_share(plan, share, measurement))
+}
+
+/// The records of its share that a process did not try to store.
+fn unstored_share(plan: &Plan, share: &ProcessShare, measurement: &Measurement) -> Option<String> {
+    if plan.uses_datagrams() {
+        return None;
+    }
+    let asked = records_of_share(plan, share);
+    let (stored, errors) = measurement.load.as_ref().map_or((0, 0), |load| (load.stored, load.errors));
+    let tried = stored.saturating_add(errors);
+    (tried < asked)
+        .then(|| format!("stored {stored} of its {asked} records, and did not try to store all of them"))
+}
+
+/// The records that a process is to store in all loads of a Plan that are not over datagrams.
+pub fn records_of_share(plan: &Plan, share: &ProcessShare) -> u64 {
+    let loads = plan.phases.iter().enumerate().filter(|(_, phase)| matches!(phase.work, Work::Load(_)));
+    let asked =
+        loads.filter_map(|(number, _)| PhaseShare::new(plan, number, Transport::Stream).requests_in(share));
+    asked.fold(0, u64::saturating_add)
+}
+
+/// The time for which a process did not measure, or the requests that it did not make. Where a phase has both a time and a
+/// number of requests, either ends it.
+fn unmeasured_share(plan: &Plan, share: &ProcessShare, measurement: &Measurement) -> Option<String> {
+    let recorded = plan.phases.iter().enumerate().filter(|(_, phase)| phase.recorded);
+    let recorded: Vec<(usize, &Phase)> = recorded.collect();
+    let is_mix = |(_, phase): &(usize, &Phase)| matches!(phase.work, Work::Mix(_));
+    if plan.churning_group().is_some() || recorded.is_empty() || !recorded.iter().all(is_mix) {
+        return None;
+    }
+    let time_ns = recorded.iter().map(|(_, phase)| phase.stop.time_ns).sum::<Option<Nanos>>();
+    let requests = recorded.iter().map(|&(number, phase)| {
+        phase.stop.requests?;
+        PhaseShare::new(plan, number, Transport::Stream).requests_in(share)
+    });
+    let requests = requests.sum::<Option<u64>>();
+    let made = measurement.groups.iter().map(|group| group.ops.all().counts.requests()).sum::<u64>();
+    let made = made.saturating_add(measurement.skipped);
+    let short_ns = time_ns.filter(|time_ns| measurement.measured_ns < *time_ns);
+    let short = requests.filter(|requests| made < *requests);
+    match (time_ns, requests, short_ns, short) {
+        (Some(_), None, Some(time_ns), _) | (Some(_), Some(_), Some(time_ns), Some(_)) => {
+            let (did, asked) = (seconds(measurement.measured_ns), seconds(time_ns));
+            Some(format!("measured {did:.1} s of {asked:.1} s"))
+        }
+        (None, Some(_), _, Some(requests)) => Some(format!("made {made} of its {requests} requests")),
+        _ => None,
+    }
+}
+
 /// Which server was gone at the end of the recorded phases, as a sentence; `None` where all were there.
 fn gone_at_the_end(plan: &Plan, measurement: &Measurement, end: &RunEnd) -> Option<String> {
     let long_ns = long_silence_ns(plan, measurement);
@@ -203,7 +260,7 @@ mod tests {
     use super::*;
     use crate::measure::churn::ConnectionFailures;
     use crate::measure::recorder::{Recorder, Sample};
-    use crate::plan::{Clock, Mix, Phase, Stop, Work};
+    use crate::plan::{Clock, Group, Load, Mix, Stop};
     use crate::protocol::{Outcome, Verb};
     use crate::time::SECOND;
 
@@ -407,6 +464,69 @@ mod tests {
         let reason = shortfall(&plan, &measurement, &good_end());
         let expected = "nothing completed: no request was due; memcached listens on UDP only with -U";
         assert_eq!(reason.as_deref(), Some(expected));
+    }
+
+    /// A plan of four clients that measures until `stop`, the share of two of them, and what they measured.
+    fn shared(stop: Stop, made: u64, measured_ns: Nanos) -> (Plan, ProcessShare, Measurement) {
+        let (mut plan, mut measurement) = measured(made);
+        plan.phases[0].stop = stop;
+        plan.groups = vec![Group { clients: 4, ..Group::default() }];
+        measurement.measured_ns = measured_ns;
+        let clients = std::iter::once(0..2).collect();
+        let share = ProcessShare { clients, threads: 1, first_worker: 0, workers: 2, mark: 1 };
+        (plan, share, measurement)
+    }
+
+    #[test]
+    fn a_process_has_done_its_share_when_its_time_is_over_or_its_requests_are_made() {
+        let (time, half) = (Some(2 * SECOND), Some("measured 1.0 s of 2.0 s"));
+        // Time, requests of all clients; time measured, requests made.
+        let rows = [
+            (time, None, 2 * SECOND, 0, None),
+            (time, None, SECOND, 900, half),
+            (None, Some(20), SECOND, 10, None),
+            (None, Some(20), SECOND, 9, Some("made 9 of its 10 requests")),
+            (time, Some(20), 2 * SECOND, 9, None),
+            (time, Some(20), SECOND, 10, None),
+            (time, Some(20), SECOND, 9, half),
+            (None, None, 0, 0, None),
+        ];
+        for (time_ns, requests, measured_ns, made, expected) in rows {
+            let (plan, share, measurement) = shared(Stop { time_ns, requests }, made, measured_ns);
+            let reason = share_shortfall(&plan, &share, &measurement);
+            assert_eq!(reason.as_deref(), expected, "{time_ns:?} {requests:?} {measured_ns} {made}");
+        }
+    }
+
+    #[test]
+    fn a_process_has_loaded_its_share_when_it_has_tried_each_record() {
+        let stop = Stop { time_ns: Some(SECOND), requests: None };
+        let (mut plan, share, mut measurement) = shared(stop, 1, SECOND);
+        let load = Phase {
+            name: "load".to_owned(),
+            work: Work::Load(Load::default()),
+            stop: Stop::default(),
+            recorded: false,
+        };
+        plan.phases.insert(0, load);
+        plan.data.records = 20;
+        plan.servers = vec!["a:1".to_owned()];
+        assert_eq!(records_of_share(&plan, &share), 10);
+        let short = Some("stored 0 of its 10 records, and did not try to store all of them");
+        assert_eq!(share_shortfall(&plan, &share, &measurement).as_deref(), short, "no load was heard of");
+        for (stored, errors, expected) in [
+            (10, 0, None),
+            (9, 1, None),
+            (0, 10, None),
+            (8, 1, Some("stored 8 of its 10 records, and did not try to store all of them")),
+        ] {
+            measurement.load = Some(LoadResult { records: 10, stored, errors, ..LoadResult::default() });
+            assert_eq!(
+                share_shortfall(&plan, &share, &measurement).as_deref(),
+                expected,
+                "{stored} {errors}"
+            );
+        }
     }
 
     #[test]

@@ -1,8 +1,7 @@
-//! Who may speak to an agent: connections are taken, encrypted and looked at before anybody is listened to.
+//! The way into an agent: connections are taken, encrypted, and asked for the preface of HTTP/2 before a service sees them.
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,43 +13,52 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{self, Receiver};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 
+use crate::agent::peers::{Closing, PEERS_MAX, Peer, Peers, Place};
+use crate::agent::refusals::refused;
 use crate::stderr::say;
 
-/// What every connection of gRPC begins with.
+/// What every connection of gRPC begins with: the preface of HTTP/2.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// How long a connection may take to say that it is one of gRPC.
-const HURRY: Duration = Duration::from_secs(3);
+/// The first byte of a connection that begins with a handshake of TLS (RFC 8446, 5.1).
+const TLS_HANDSHAKE: u8 = 22;
 
-/// Most connections at one time: a controller needs one, and others only ask who has the agent.
-const CONNECTIONS_MAX: usize = 64;
+/// The alert of TLS that ends a handshake, as a record (RFC 8446, 5.1 and 6).
+const HANDSHAKE_FAILURE: [u8; 7] = [21, 3, 3, 0, 2, 2, 40];
+
+/// What a controller without encryption is told by an agent with TLS.
+const WANTS_TLS: &str =
+    "this agent was started with --tls-cert: --agent-tls-ca, --agent-tls-cert and --agent-tls-key are wanted";
+
+/// Most bytes that are read of a peer which is hung up on.
+const FAREWELL_BYTES_MAX: usize = 256 << 10;
 
 /// How long to wait when the system gives no connection, because there are too many already.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Who opened a connection.
-#[derive(Clone, Copy, Debug)]
+/// The peer that made a request.
+#[derive(Clone, Debug)]
 pub struct Caller {
-    /// From where.
-    pub address: SocketAddr,
+    /// The connection that the request came over.
+    pub peer: Arc<Peer>,
 }
 
-/// A connection that speaks gRPC, encrypted or not.
+/// A connection that speaks gRPC, encrypted or not. It ends with an error when the agent has to close it.
 pub struct Wire {
     stream: Stream,
-    /// What was read to see who it is, and is still to be read: the rest of the preface.
+    /// The rest of the preface, which was read already and which HTTP/2 has to read too.
     unread: &'static [u8],
-    caller: Caller,
-    _room: OwnedSemaphorePermit,
+    place: Place,
+    /// Ready when the agent has to close the connection.
+    closing: Pin<Box<dyn Future<Output = Closing> + Send>>,
+    is_closed: bool,
 }
 
 enum Stream {
@@ -58,9 +66,26 @@ enum Stream {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
+impl Wire {
+    fn new(stream: Stream, place: Place) -> Wire {
+        let closing = Box::pin(Arc::clone(&place.peer).closing());
+        Wire { stream, unread: PREFACE, place, closing, is_closed: false }
+    }
+
+    /// Returns an error when the agent has to close the connection; else wakes the caller when that is so.
+    fn check_open(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        if !self.is_closed {
+            let Poll::Ready(closing) = self.closing.as_mut().poll(cx) else { return Ok(()) };
+            self.is_closed = true;
+            refused(self.place.peer.address, closing);
+        }
+        Err(io::ErrorKind::TimedOut.into())
+    }
+}
+
 impl fmt::Debug for Wire {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.debug_struct("Wire").field("caller", &self.caller).finish_non_exhaustive()
+        to.debug_struct("Wire").field("place", &self.place).finish_non_exhaustive()
     }
 }
 
@@ -68,7 +93,7 @@ impl Connected for Wire {
     type ConnectInfo = Caller;
 
     fn connect_info(&self) -> Caller {
-        self.caller
+        Caller { peer: Arc::clone(&self.place.peer) }
     }
 }
 
@@ -78,6 +103,7 @@ impl AsyncRead for Wire {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        self.check_open(cx)?;
         if !self.unread.is_empty() {
             let (now, later) = self.unread.split_at(self.unread.len().min(buf.remaining()));
             buf.put_slice(now);
@@ -93,6 +119,7 @@ impl AsyncRead for Wire {
 
 impl AsyncWrite for Wire {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.check_open(cx)?;
         match &mut self.stream {
             Stream::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
             Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_write(cx, bytes),
@@ -100,6 +127,7 @@ impl AsyncWrite for Wire {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check_open(cx)?;
         match &mut self.stream {
             Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
             Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_flush(cx),
@@ -107,6 +135,7 @@ impl AsyncWrite for Wire {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check_open(cx)?;
         match &mut self.stream {
             Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
             Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_shutdown(cx),
@@ -114,11 +143,11 @@ impl AsyncWrite for Wire {
     }
 }
 
-/// Takes connections for as long as somebody wants them. Those that are refused are said on standard error.
+/// Takes connections until the receiver is dropped. The reasons of those that are closed are said on standard error.
 pub fn open(listener: TcpListener, tls: Option<Arc<ServerConfig>>) -> Receiver<Wire> {
-    let (through, wires) = mpsc::channel(CONNECTIONS_MAX);
+    let (through, wires) = mpsc::channel(PEERS_MAX);
     let acceptor = tls.map(TlsAcceptor::from);
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let peers = Arc::new(Peers::default());
     tokio::spawn(async move {
         while !through.is_closed() {
             let (stream, address) = match listener.accept().await {
@@ -129,49 +158,73 @@ pub fn open(listener: TcpListener, tls: Option<Arc<ServerConfig>>) -> Receiver<W
                     continue;
                 }
             };
-            let Ok(room) = Arc::clone(&room).try_acquire_owned() else {
-                refused(address, format_args!("there are {CONNECTIONS_MAX} connections already"));
-                continue;
-            };
-            let (through, acceptor) = (through.clone(), acceptor.clone());
-            tokio::spawn(async move {
-                let greeted = timeout(HURRY, greet(stream, acceptor)).await;
-                match greeted.unwrap_or_else(|_| Err(Some("it said nothing of use for 3 s".to_owned()))) {
-                    Ok(stream) => {
-                        let wire = Wire { stream, unread: PREFACE, caller: Caller { address }, _room: room };
-                        // The agent ends.
-                        let _ = through.send(wire).await;
-                    }
-                    Err(Some(why)) => refused(address, why),
-                    // Whoever only looks whether the port is open, as health checks do, is no attempt.
-                    Err(None) => {}
-                }
-            });
+            tokio::spawn(greet(stream, peers.admit(address), acceptor.clone(), through.clone()));
         }
     });
     wires
 }
 
-/// Says that somebody was sent away.
-pub fn refused(address: SocketAddr, why: impl fmt::Display) {
-    say(format_args!("refused {address}: {why}"));
+/// Hands a connection through once it has begun as gRPC does.
+async fn greet(stream: TcpStream, place: Place, acceptor: Option<TlsAcceptor>, through: mpsc::Sender<Wire>) {
+    let peer = Arc::clone(&place.peer);
+    let begun = tokio::select! {
+        begun = begin(stream, acceptor) => begun,
+        closing = Arc::clone(&peer).closing() => Err(Rejected::with_reason(closing.to_string())),
+    };
+    match begun {
+        // Nothing is left to be done for the peer when the agent ends.
+        Ok(stream) => drop(through.send(Wire::new(stream, place)).await),
+        Err(rejected) => {
+            if let Some(why) = rejected.why {
+                refused(peer.address, why);
+            }
+            if let Some((stream, words)) = rejected.farewell {
+                tokio::select! {
+                    () = hang_up(stream, &words) => {}
+                    _ = peer.closing() => {}
+                }
+            }
+        }
+    }
 }
 
-/// Encrypts a connection, if that is wanted, and reads how it begins. `Err(None)` where it ended without a word.
-async fn greet(stream: TcpStream, acceptor: Option<TlsAcceptor>) -> Result<Stream, Option<String>> {
+/// A connection that no service sees.
+#[derive(Debug, Default)]
+struct Rejected {
+    /// The reason; absent for a peer that only looked whether the port is open, as health checks do.
+    why: Option<String>,
+    /// The last words to the peer, in its own language, where it is told.
+    farewell: Option<(TcpStream, Vec<u8>)>,
+}
+
+impl Rejected {
+    fn with_reason(why: impl ToString) -> Rejected {
+        Rejected { why: Some(why.to_string()), farewell: None }
+    }
+}
+
+/// Says the last words to a peer and waits until it has read them: closing a connection whose bytes were not all read takes
+/// back what was sent.
+async fn hang_up(mut stream: TcpStream, words: &[u8]) {
+    if stream.write_all(words).await.is_err() || stream.shutdown().await.is_err() {
+        return;
+    }
+    let mut bytes = [0; 1_024];
+    let mut left = FAREWELL_BYTES_MAX;
+    while let Ok(read @ 1..) = stream.read(&mut bytes).await
+        && left > read
+    {
+        left -= read;
+    }
+}
+
+/// Encrypts a connection, if that is wanted, and reads how it begins.
+async fn begin(stream: TcpStream, acceptor: Option<TlsAcceptor>) -> Result<Stream, Rejected> {
     // Without it, small messages wait for each other; a connection that has gone already is found out below.
     let _ = stream.set_nodelay(true);
     let mut stream = match acceptor {
         None => Stream::Plain(stream),
-        Some(acceptor) => {
-            if let Ok(0) = stream.peek(&mut [0]).await {
-                return Err(None);
-            }
-            let secured = acceptor.accept(stream).await;
-            Stream::Tls(Box::new(
-                secured.map_err(|error| Some(format!("no TLS as it is asked for: {error}")))?,
-            ))
-        }
+        Some(acceptor) => Stream::Tls(Box::new(encrypt(stream, &acceptor).await?)),
     };
     let mut first = [0; PREFACE.len()];
     let mut read = 0;
@@ -181,22 +234,69 @@ async fn greet(stream: TcpStream, acceptor: Option<TlsAcceptor>) -> Result<Strea
             Stream::Tls(stream) => stream.read(&mut first[read..]).await,
         };
         match more {
-            Ok(0) | Err(_) if read == 0 => return Err(None),
-            Ok(0) => return Err(Some("it ended in the middle of its first words".to_owned())),
+            Ok(0) | Err(_) if read == 0 => return Err(Rejected::default()),
+            Ok(0) => return Err(Rejected::with_reason("it ended in the middle of the preface of HTTP/2")),
             Ok(more) => read += more,
-            Err(error) => return Err(Some(error.to_string())),
+            Err(error) => return Err(Rejected::with_reason(error)),
         }
         if first[..read] != PREFACE[..read] {
-            return Err(Some(format!("it does not speak gRPC: \"{}\"", first[..read].escape_ascii())));
+            return Err(no_grpc(stream, &first[..read]));
         }
     }
     Ok(stream)
 }
 
-/// The encryption of an agent: with its own certificate, and only for those who have one from the authorities in `ca`.
+/// Makes a connection an encrypted one, with a peer that shows a certificate.
+async fn encrypt(stream: TcpStream, acceptor: &TlsAcceptor) -> Result<TlsStream<TcpStream>, Rejected> {
+    let mut first = [0; 3];
+    match stream.peek(&mut first).await {
+        Ok(0) | Err(_) => return Err(Rejected::default()),
+        Ok(read) if first[..read] == PREFACE[..read] => {
+            let why = "no TLS as it is asked for: it speaks gRPC without encryption";
+            let farewell = Some((stream, goaway(WANTS_TLS)));
+            return Err(Rejected { why: Some(why.to_owned()), farewell });
+        }
+        Ok(_) => {}
+    }
+    // The alert that says why was sent when the handshake fails.
+    acceptor.accept(stream).into_fallible().await.map_err(|(error, stream)| Rejected {
+        why: Some(format!("no TLS as it is asked for: {error}")),
+        farewell: Some((stream, Vec::new())),
+    })
+}
+
+/// Rejects a connection that begins with these bytes, which no connection of gRPC does.
+fn no_grpc(stream: Stream, first: &[u8]) -> Rejected {
+    match stream {
+        Stream::Plain(stream) if first[0] == TLS_HANDSHAKE => Rejected {
+            why: Some(
+                "it does not speak gRPC but TLS, and this agent was started without --tls-cert".to_owned(),
+            ),
+            farewell: Some((stream, HANDSHAKE_FAILURE.to_vec())),
+        },
+        _ => Rejected::with_reason(format!("it does not speak gRPC: \"{}\"", first.escape_ascii())),
+    }
+}
+
+/// The frames of HTTP/2 by which a server says that it wants encryption (RFC 9113, 6.5 and 6.8).
+fn goaway(words: &str) -> Vec<u8> {
+    const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    const INADEQUATE_SECURITY: u32 = 12;
+    let len_bytes = (8 + words.len() as u32).to_be_bytes();
+    let mut frames = SETTINGS.to_vec();
+    frames.extend(&len_bytes[1..]);
+    // The type of the frame, no flags, stream 0; then the last stream that was begun, which is none.
+    frames.extend([7, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    frames.extend(INADEQUATE_SECURITY.to_be_bytes());
+    frames.extend(words.as_bytes());
+    frames
+}
+
+/// The encryption of an agent: with its own certificate, and only for controllers that have a certificate of the
+/// authorities in `ca`.
 ///
 /// # Errors
-/// What is wrong with which file.
+/// Returns the file that cannot be used, and why.
 pub fn secure(cert: &Path, key: &Path, ca: &Path) -> Result<Arc<ServerConfig>, String> {
     let chain = certificates(cert)?;
     let private =
@@ -235,17 +335,17 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
 pub struct Token(Arc<str>);
 
 impl fmt::Debug for Token {
-    /// Without the word.
+    /// Leaves the word out.
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str("Token")
     }
 }
 
 impl Token {
-    /// The first line of a file.
+    /// Reads the token in the first line of a file.
     ///
     /// # Errors
-    /// When it cannot be read, or is no word of visible characters.
+    /// Returns the reason when the file cannot be read, or its first line is no word of visible characters.
     pub fn read(path: &Path) -> Result<Token, String> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| format!("'{}' cannot be read: {error}", path.display()))?;
@@ -253,10 +353,10 @@ impl Token {
             .map_err(|why| format!("'{}': its first line {why}", path.display()))
     }
 
-    /// This word.
+    /// The token in a line.
     ///
     /// # Errors
-    /// When it is none.
+    /// Returns the reason when the line is no word of visible characters.
     pub fn of(line: &str) -> Result<Token, String> {
         let word = line.trim();
         if word.is_empty() || !word.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -265,12 +365,12 @@ impl Token {
         Ok(Token(word.into()))
     }
 
-    /// How it is sent.
+    /// The header in which a controller sends the token.
     pub fn bearer(&self) -> String {
         format!("Bearer {}", self.0)
     }
 
-    /// Whether these are the same words. How long it takes tells nothing but their length.
+    /// Whether a header shows this token. The time that the comparison takes tells nothing but the length.
     pub fn is_shown_by(&self, header: Option<&[u8]>) -> bool {
         let known = self.bearer();
         let Some(shown) = header.filter(|shown| shown.len() == known.len()) else { return false };

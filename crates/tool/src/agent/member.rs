@@ -1,40 +1,41 @@
-//! One process' part of a run: the engine on a thread of its own, told when to begin and heard from as it goes on.
+//! The part of a run in one process: the engine on a thread of its own, which takes commands and tells events.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
 
+use pummel_engine::clock;
 use pummel_engine::run::{Gate, Inputs, Run, RunError, Wants, Watch};
 use pummel_engine::worker::messages::Row;
 use pummel_logic::measure::completion::Loaded;
 use pummel_logic::measure::interval::Interval;
-use pummel_logic::measure::measurement::Measurement;
+use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::measure::parcel::Parcel;
 use pummel_logic::plan::Phase;
 use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::time::{NEVER, Nanos};
 
-/// How often one who waits looks whether it is to stop.
+/// How often a member that waits looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What a member is to do.
+/// The task of a member: a plan, and its share of it.
 #[derive(Debug)]
 pub struct Task {
     /// The whole plan.
     pub plan: ValidPlan,
-    /// Which of its clients are here.
+    /// The clients of the plan that are in this process.
     pub part: ProcessShare,
-    /// What is wanted beside the figures.
+    /// What the controller wants beside the figures.
     pub wants: Wants,
-    /// What is not in the plan.
+    /// The inputs of the run that are not in the plan.
     pub supplies: Inputs,
 }
 
-/// What a member says.
+/// An event of a member.
 #[derive(Debug)]
 pub enum Said {
     /// The order can be followed; nothing was begun yet.
@@ -43,7 +44,7 @@ pub enum Said {
     Refused {
         /// Why, as a sentence without its full stop.
         why: String,
-        /// Nobody can follow it.
+        /// No agent can follow it.
         usage: bool,
     },
     /// Everything is ready for a phase.
@@ -55,14 +56,14 @@ pub enum Said {
     },
     /// A phase has begun.
     Began(u32),
-    /// A phase is over; the last worker had begun it so late.
+    /// A phase is over on the member.
     PhaseOver {
         /// Which.
         phase: u32,
-        /// How late.
+        /// How late the last worker of the member had begun it, in nanoseconds.
         late_ns: Nanos,
     },
-    /// Its part of a slice.
+    /// The member's part of a slice.
     Slice(Box<Parcel>),
     /// Requests; their times are relative to the beginning of the first measured phase.
     Rows(Vec<Row>),
@@ -78,23 +79,39 @@ pub enum Said {
     /// Something is not as it was asked for.
     Notice(String),
     /// The run is over.
-    End(Box<Measurement>),
+    End {
+        /// What was measured.
+        measurement: Box<Measurement>,
+        /// The end that the member's own process put to the run; `None` where the run went on until it was over, or until
+        /// the controller stopped it.
+        cut_short: Option<CutShort>,
+    },
     /// It did not begin.
     Failed(String),
-    /// Nothing is heard from it any more.
+    /// The member is lost.
     Lost {
         /// What happened.
         why: String,
-        /// How long ago something was heard.
+        /// The time since it was last heard of, in nanoseconds.
         silent_ns: Nanos,
     },
 }
 
-/// How a member is told what to do.
+/// The end that a process puts to its part of a run before the controller does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CutShort {
+    /// Why, as a sentence whose subject is the process.
+    pub why: String,
+    /// When, on the monotonic clock of the process.
+    pub at: Nanos,
+}
+
+/// Passes commands to a member.
 #[derive(Clone, Debug)]
 pub struct Reins {
     go: Sender<Nanos>,
     stop: Arc<AtomicBool>,
+    cut_short: Arc<OnceLock<CutShort>>,
 }
 
 impl Reins {
@@ -104,28 +121,42 @@ impl Reins {
         let _ = self.go.send(at);
     }
 
-    /// The run ends now.
+    /// The run ends now, because the controller says so.
     pub fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.stop.store(true, Ordering::Release);
+    }
+
+    /// The run ends now, although the controller did not say so. The first reason counts, and none that comes after the
+    /// controller's word.
+    pub fn cut_short(&self, why: impl Into<String>) {
+        if !self.stop.load(Ordering::Acquire) {
+            self.cut_short.get_or_init(|| CutShort { why: why.into(), at: clock::now() });
+        }
+        self.stop();
     }
 }
 
-/// Begins a task. `say` gets everything that the member says, on its thread, and returns whether anybody listens; the
-/// last word is [`Said::End`] or [`Said::Failed`].
+/// Begins a task. `say` gets every event of the member, on the member's thread, and returns whether it was taken; the
+/// last word is [`Said::End`], [`Said::Refused`] or [`Said::Failed`].
 ///
 /// # Errors
-/// When the system gives no thread.
+/// Returns the system's error when it gives no thread.
 pub fn begin(task: Task, say: impl Fn(Said) -> bool + Send + Sync + 'static) -> io::Result<Reins> {
     let (go, told) = channel();
     let stop = Arc::new(AtomicBool::new(false));
-    let reins = Reins { go, stop: Arc::clone(&stop) };
+    let cut_short = Arc::new(OnceLock::new());
+    let reins = Reins { go, stop: Arc::clone(&stop), cut_short: Arc::clone(&cut_short) };
     thread::Builder::new().name("member".to_owned()).spawn(move || {
         let waiting = Waiting { say: &say, told: Mutex::new(told), stop: &stop, phase: AtomicU32::new(0) };
         let mut watch = Speaker { task: &task, say: &say, stop: &stop, began: None };
         let run = Run::new(&task.plan).with_inputs(&task.supplies).with_process_share(&task.part, &waiting);
-        let result = run.start(&mut watch, &|| stop.load(Ordering::Relaxed));
+        let result = run.start(&mut watch, &|| stop.load(Ordering::Acquire));
         say(match result {
-            Ok(measurement) => Said::End(Box::new(measurement)),
+            Ok(measurement) => {
+                let is_cut = measurement.status == Status::Interrupted;
+                let cut_short = cut_short.get().filter(|_| is_cut).cloned();
+                Said::End { measurement: Box::new(measurement), cut_short }
+            }
             Err(error @ RunError::Plan(_)) => Said::Refused { why: error.to_string(), usage: true },
             Err(error) => Said::Failed(error.to_string()),
         });
@@ -133,7 +164,7 @@ pub fn begin(task: Task, say: impl Fn(Said) -> bool + Send + Sync + 'static) -> 
     Ok(reins)
 }
 
-/// A member that waits for the others.
+/// The gate at which a member waits for the other members.
 struct Waiting<'a, S> {
     say: &'a S,
     told: Mutex<Receiver<Nanos>>,
@@ -158,7 +189,7 @@ impl<S: Fn(Said) -> bool + Sync> Gate for Waiting<'_, S> {
     }
 }
 
-/// Says what the engine says.
+/// Turns what the engine tells into events of the member.
 struct Speaker<'a, S> {
     task: &'a Task,
     say: &'a S,

@@ -1,114 +1,58 @@
-//! Which servers an agent sends load to.
+//! What an agent allows: the controllers that it serves, the servers that it sends load to, the files that it reads.
 
-use std::fmt;
-use std::net::IpAddr;
-use std::str::FromStr;
+use std::sync::Arc;
 
-/// Addresses that begin with the same bits: `10.0.0.0/8`, `::1/128`, or a single address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
-    address: IpAddr,
-    bits: u8,
+use pummel_logic::plan::Plan;
+
+use crate::agent::files::AllowedFiles;
+use crate::agent::limits::Limits;
+use crate::agent::listener::Token;
+use crate::agent::network::Network;
+
+/// The controllers that an agent serves, and what it does for them.
+#[derive(Debug, Default)]
+pub struct AccessPolicy {
+    /// Encryption, with a certificate asked of controllers; absent: connections are not encrypted.
+    pub tls: Option<Arc<rustls::ServerConfig>>,
+    /// The word that controllers have to show; absent: none is asked for.
+    pub token: Option<Token>,
+    /// The networks of the servers that the agent sends load to.
+    pub targets: Vec<Network>,
+    /// The files that the agent reads for a plan that names them.
+    pub files: AllowedFiles,
+    /// What a plan may take of the agent's machine.
+    pub limits: Limits,
 }
 
-/// A text that is no network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotANetwork;
-
-impl Network {
-    /// The loopback networks.
-    pub fn loopback() -> Vec<Network> {
-        vec![
-            Network { address: IpAddr::from([127, 0, 0, 0]), bits: 8 },
-            Network { address: IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1]), bits: 128 },
-        ]
+impl AccessPolicy {
+    /// Whether controllers have to show a token or a certificate.
+    pub fn knows_callers(&self) -> bool {
+        self.tls.is_some() || self.token.is_some()
     }
 
-    /// Every address.
-    pub fn any() -> Vec<Network> {
-        vec![
-            Network { address: IpAddr::from([0; 4]), bits: 0 },
-            Network { address: IpAddr::from([0u16; 8]), bits: 0 },
-        ]
-    }
-
-    /// Whether an address is in it. One of IPv4 in the form of IPv6 is that of IPv4.
-    pub fn contains(&self, address: IpAddr) -> bool {
-        match (self.address, address.to_canonical()) {
-            (IpAddr::V4(network), IpAddr::V4(address)) => {
-                let shift = 32 - u32::from(self.bits);
-                (u32::from(network) ^ u32::from(address)).checked_shr(shift).unwrap_or(0) == 0
-            }
-            (IpAddr::V6(network), IpAddr::V6(address)) => {
-                let shift = 128 - u32::from(self.bits);
-                (u128::from(network) ^ u128::from(address)).checked_shr(shift).unwrap_or(0) == 0
-            }
-            _ => false,
+    /// Refuses what only a known controller may ask for: the agent's own password, which PUMMEL_PASSWORD holds, and unix
+    /// sockets, behind which are services of the agent's machine that trust every process that reaches them. `is_given` says that
+    /// the controller sends the password itself.
+    ///
+    /// # Errors
+    /// Returns what the plan asks for, and the option that would allow it.
+    pub fn check_secrets(&self, plan: &Plan, is_given: bool) -> Result<(), String> {
+        if self.knows_callers() {
+            return Ok(());
         }
-    }
-}
-
-impl FromStr for Network {
-    type Err = NotANetwork;
-
-    fn from_str(text: &str) -> Result<Network, NotANetwork> {
-        let (address, bits) = match text.split_once('/') {
-            Some((address, bits)) => (address, Some(bits)),
-            None => (text, None),
-        };
-        let address: IpAddr = address.parse().map_err(|_| NotANetwork)?;
-        let most = if address.is_ipv4() { 32 } else { 128 };
-        let bits = match bits {
-            None => most,
-            Some(bits) if bits.bytes().all(|byte| byte.is_ascii_digit()) => {
-                bits.parse().ok().filter(|bits| *bits <= most).ok_or(NotANetwork)?
-            }
-            Some(_) => return Err(NotANetwork),
-        };
-        Ok(Network { address, bits })
-    }
-}
-
-impl fmt::Display for Network {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "{}/{}", self.address, self.bits)
-    }
-}
-
-impl fmt::Display for NotANetwork {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str("a network such as 10.0.0.0/8, fd00::/8 or 10.1.2.3 is accepted")
-    }
-}
-
-impl std::error::Error for NotANetwork {}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn contains(network: &str, address: &str) -> bool {
-        network.parse::<Network>().unwrap().contains(address.parse().unwrap())
-    }
-
-    #[test]
-    fn networks_hold_the_addresses_with_their_bits() {
-        assert!(contains("10.0.0.0/8", "10.255.0.1"));
-        assert!(!contains("10.0.0.0/8", "11.0.0.1"));
-        assert!(contains("10.1.2.3", "10.1.2.3"));
-        assert!(!contains("10.1.2.3", "10.1.2.2"));
-        assert!(contains("0.0.0.0/0", "8.8.8.8"));
-        assert!(!contains("0.0.0.0/0", "::1"));
-        assert!(contains("::/0", "fe80::1"));
-        assert!(contains("fd00::/8", "fdab::1"));
-        assert!(contains("127.0.0.0/8", "::ffff:127.0.0.1"));
-        assert!(!contains("::/0", "::ffff:8.8.8.8"), "an address of IPv4 is one in every form");
-    }
-
-    #[test]
-    fn what_is_no_network_is_refused() {
-        for text in ["", "x", "10.0.0.0/33", "::/129", "10.0.0.0/", "10.0.0.0/+8", "10.0.0/8", "/8"] {
-            assert_eq!(text.parse::<Network>(), Err(NotANetwork), "{text}");
+        let wants_own = plan.login.as_ref().is_some_and(|login| login.password_file.is_none());
+        if wants_own && !is_given {
+            return Err(
+                "the plan logs in with the password of this agent (PUMMEL_PASSWORD), which only an agent with --token-file \
+                 or TLS gives away"
+                    .to_owned(),
+            );
         }
+        if let Some(path) = plan.servers.iter().find(|server| server.starts_with('/')) {
+            return Err(format!(
+                "server {path} is a unix socket, and only an agent with --token-file or TLS connects to those"
+            ));
+        }
+        Ok(())
     }
 }

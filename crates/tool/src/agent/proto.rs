@@ -6,49 +6,79 @@ use pummel_engine::worker::messages::Row;
 use pummel_logic::protocol::{Fault, Outcome, Verb};
 use pummel_logic::time::NEVER;
 
-/// What is made from `proto/agent.proto`.
+/// The messages and the service of `proto/agent.proto`.
 #[allow(missing_docs, unused_qualifications, clippy::all, clippy::pedantic)]
-pub mod v1 {
-    tonic::include_proto!("pummel.agent.v1");
+pub mod v2 {
+    tonic::include_proto!("pummel.agent.v2");
 }
 
 /// The description of the protocol, for reflection.
 pub const DESCRIPTION: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent.bin"));
 
-/// The version of the protocol. Both ends have to have the same, and the same version of pummel.
-pub const PROTOCOL: u32 = 1;
+/// The version of the protocol, which both ends have to share.
+pub const PROTOCOL: u32 = 2;
 
-/// The version of pummel.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// This build of pummel.
+pub fn build() -> v2::Build {
+    v2::Build {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: env!("PUMMEL_COMMIT").to_owned(),
+        sources: env!("PUMMEL_SOURCES").to_owned(),
+    }
+}
 
-/// How often each side says that it is still there.
+/// Why an end of another protocol or build cannot be spoken to, as the end of a sentence whose subject is that end; `None`
+/// where it can. `is_allowed`: the user accepts other builds.
+pub fn mismatch(protocol: u32, theirs: Option<&v2::Build>, is_allowed: bool) -> Option<String> {
+    let ours = build();
+    if protocol == PROTOCOL && (is_allowed || theirs == Some(&ours)) {
+        return None;
+    }
+    let theirs = theirs.map_or_else(|| "a pummel that does not say which".to_owned(), build_words);
+    let remedy = match protocol == PROTOCOL {
+        true => "one build; --allow-version-mismatch of the controller accepts others",
+        false => "of one protocol",
+    };
+    Some(format!(
+        "is {theirs} with protocol {protocol}, and this is {} with protocol {PROTOCOL}: both have to be {remedy}",
+        build_words(&ours)
+    ))
+}
+
+fn build_words(build: &v2::Build) -> String {
+    let word = |text: &str| text.chars().filter(|c| !c.is_control()).take(40).collect::<String>();
+    let (version, commit, sources) = (word(&build.version), word(&build.commit), word(&build.sources));
+    format!("pummel {version} (commit {commit}, sources {sources})")
+}
+
+/// How often each side says that it is still there, at least.
 pub const BEAT: Duration = Duration::from_millis(250);
 
-/// Who says nothing for so long is gone: short enough that a loss is known, and a job ended, within 3 s.
+/// An end that says nothing for so long is gone: short enough that a loss is known, and a job ended, within 3 s.
 pub const PATIENCE: Duration = Duration::from_millis(2_000);
 
-/// What a message to an agent may have at most: a plan with long tables of sizes fits.
+/// Most bytes of a message to an agent: a plan with long tables of sizes fits.
 pub const COMMAND_BYTES_MAX: usize = 16 << 20;
 
-/// What a message to a controller may have at most: a measurement with many wrong keys fits.
+/// Most bytes of a message to a controller: a measurement with many wrong keys fits.
 pub const EVENT_BYTES_MAX: usize = 256 << 20;
 
-/// Numbers of a request in [`v1::Rows`].
+/// Numbers of a request in [`v2::Rows`].
 const ROW_NUMBERS: usize = 10;
 
 /// Requests in the form of the protocol; their times are already relative.
-pub fn pack_rows(rows: &[Row]) -> v1::Rows {
+pub fn pack_rows(rows: &[Row]) -> v2::Rows {
     let mut numbers = Vec::with_capacity(rows.len() * ROW_NUMBERS);
     for row in rows {
         let times = [row.due, row.ready, row.sent, row.arrived, row.read];
         numbers.extend(times.map(|time| if time == NEVER { 0 } else { time.saturating_add(1) }));
         numbers.extend([row.verb as u64, outcome_number(row.outcome), row.key, row.client, row.group.into()]);
     }
-    v1::Rows { numbers }
+    v2::Rows { numbers }
 }
 
-/// The requests in a message; `None` where it is none of this version.
-pub fn unpack_rows(rows: &v1::Rows) -> Option<Vec<Row>> {
+/// The requests in a message; `None` where the message is not one of this version.
+pub fn unpack_rows(rows: &v2::Rows) -> Option<Vec<Row>> {
     if !rows.numbers.len().is_multiple_of(ROW_NUMBERS) {
         return None;
     }
@@ -142,8 +172,31 @@ mod tests {
     }
 
     #[test]
+    fn only_the_same_build_is_spoken_to_unless_others_are_allowed() {
+        let ours = build();
+        let commit = v2::Build { commit: "0123456789ab".to_owned(), ..ours.clone() };
+        let sources = v2::Build { sources: "0".to_owned(), ..ours.clone() };
+        let version = v2::Build { version: "9.9.9".to_owned(), ..ours.clone() };
+        // A build whose commit is unknown is known by its sources.
+        assert_eq!(mismatch(PROTOCOL, Some(&ours), false), None);
+        for (theirs, part) in [
+            (Some(&commit), "0123456789ab"),
+            (Some(&sources), "sources 0)"),
+            (Some(&version), "9.9.9"),
+            (None, "which"),
+        ] {
+            let why = mismatch(PROTOCOL, theirs, false).expect("it is another build");
+            assert!(why.contains(part) && why.contains("--allow-version-mismatch"), "{why}");
+            assert_eq!(mismatch(PROTOCOL, theirs, true), None);
+            let why = mismatch(PROTOCOL + 1, theirs, true).expect("another protocol is never allowed");
+            assert!(!why.contains("--allow"), "{why}");
+        }
+        assert!(mismatch(PROTOCOL - 1, Some(&ours), true).is_some());
+    }
+
+    #[test]
     fn what_is_no_request_is_refused() {
-        let rows = |numbers: &[u64]| unpack_rows(&v1::Rows { numbers: numbers.to_vec() });
+        let rows = |numbers: &[u64]| unpack_rows(&v2::Rows { numbers: numbers.to_vec() });
         assert_eq!(rows(&[]), Some(vec![]));
         assert_eq!(rows(&[1; 9]), None);
         assert_eq!(rows(&[1, 1, 1, 1, 1, 99, 0, 0, 0, 0]), None);

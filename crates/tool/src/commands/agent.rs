@@ -11,15 +11,19 @@ use clap::{Args, Subcommand, ValueHint};
 use pummel_engine::sys;
 use pummel_logic::time::Nanos;
 
+use crate::agent::files::AllowedFiles;
+use crate::agent::limits::Limits;
 use crate::agent::listener;
 use crate::agent::listener::Token;
-use crate::agent::policy::{Network, NotANetwork};
-use crate::agent::service::{Guard, Own, Post, serve};
+use crate::agent::network::{Network, NotANetwork};
+use crate::agent::overrides::LocalOverrides;
+use crate::agent::policy::AccessPolicy;
+use crate::agent::service::{AgentConfig, serve};
 use crate::commands::agent_cert;
 use crate::commands::agent_cert::CertArgs;
 use crate::exit_status::{Exit, answer};
 use crate::job::UsageError;
-use crate::launch::{Leash, first_line};
+use crate::launch::{Watchdog, first_line};
 use crate::stderr::say;
 use crate::values;
 
@@ -27,15 +31,15 @@ use crate::values;
 #[derive(Args, Clone, Debug)]
 #[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub struct AgentArgs {
-    /// What else to do.
+    /// What to do in place of waiting for a controller.
     #[command(subcommand)]
     pub command: Option<AgentCommand>,
     /// What an agent is told.
     #[command(flatten)]
-    pub post: PostArgs,
+    pub serve: ServeArgs,
 }
 
-/// What there is beside waiting for a controller.
+/// What `pummel agent` does beside waiting for a controller.
 #[derive(Subcommand, Clone, Debug)]
 pub enum AgentCommand {
     /// Make certificates for tests: an authority, and one certificate for agents and one for controllers
@@ -44,7 +48,7 @@ pub enum AgentCommand {
 
 /// What an agent is told.
 #[derive(Args, Clone, Debug)]
-pub struct PostArgs {
+pub struct ServeArgs {
     /// Where to listen; port 0 is any that is free. The line `listening on ADDR:PORT` on standard output says where
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:5556", allow_hyphen_values = true)]
     pub listen: SocketAddr,
@@ -69,15 +73,26 @@ pub struct PostArgs {
     /// TLS any
     #[arg(long, value_name = "CIDR", value_parser = network, value_delimiter = ',')]
     pub allow_target: Vec<Network>,
+    /// Read files that a plan names (passwords, certificates, recordings) only below this directory; may be repeated.
+    /// Default: none are read
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub allow_file: Vec<PathBuf>,
+    /// Refuse plans whose part here may need more memory. Default: half of this machine's, up to 16GiB
+    #[arg(long, value_name = "SIZE", value_parser = values::count)]
+    pub max_memory: Option<u64>,
+    /// Refuse plans with more connections here. Default: as many as the limit of open files allows
+    #[arg(long, value_name = "N", value_parser = values::count)]
+    pub max_connections: Option<u64>,
 }
 
-/// How long standard input may be silent, where its end is the agent's end: for ever, or for so long.
+/// The longest silence of a standard input whose end is the agent's end; `None` where silence may last for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LeashLen(Option<Duration>);
+pub struct InputSilence(Option<Duration>);
 
-impl PostArgs {
-    fn leash(&self) -> Option<LeashLen> {
-        self.exit_with_stdin.map(|silence| LeashLen(silence.map(Duration::from_nanos)))
+impl ServeArgs {
+    /// The watch over standard input; `None` where the agent does not end with it.
+    fn input_silence(&self) -> Option<InputSilence> {
+        self.exit_with_stdin.map(|silence| InputSilence(silence.map(Duration::from_nanos)))
     }
 }
 
@@ -87,8 +102,7 @@ fn network(text: &str) -> Result<Network, NotANetwork> {
 
 const EXAMPLES: &str = "\
 An agent runs its part of a plan when a controller asks for it (`pummel run --agents`), one run at a time. It listens on \
-the loopback address unless told otherwise; beyond that it wants a token or TLS, since an open agent would be a weapon in \
-anybody's hands.
+the loopback address unless told otherwise; beyond that it wants a token or TLS, since an open agent would be a weapon.
 
 Examples:
   On four machines, with a word that all of them know:
@@ -107,15 +121,15 @@ Exit status:
 pub fn agent(args: &AgentArgs) -> Exit {
     match &args.command {
         Some(AgentCommand::Cert(args)) => agent_cert::cert(args),
-        None => match post_of(&args.post) {
-            Ok(post) => stand(post, args.post.leash()),
+        None => match config_of(&args.serve) {
+            Ok(config) => serve_until_unneeded(config, args.serve.input_silence()),
             Err(error) => answer(&error.into()),
         },
     }
 }
 
-/// Serves until the process is interrupted, or its leash says that nobody needs it any more.
-pub fn stand(post: Post, leash: Option<LeashLen>) -> Exit {
+/// Serves until the process is interrupted, or standard input ends or is silent for too long where that is its end.
+fn serve_until_unneeded(config: AgentConfig, input_silence: Option<InputSilence>) -> Exit {
     let interrupts: &'static AtomicU32 = match sys::on_interrupt() {
         Ok(interrupts) => interrupts,
         Err(error) => {
@@ -123,17 +137,17 @@ pub fn stand(post: Post, leash: Option<LeashLen>) -> Exit {
             return Exit::Failed;
         }
     };
-    if let Some(LeashLen(silence)) = leash {
+    if let Some(InputSilence(silence)) = input_silence {
         thread::spawn(move || {
-            match Leash::wait(io::stdin(), silence) {
-                Leash::Closed => {}
-                // Nobody may know of the agent any more: its log says why it is gone.
-                silent @ Leash::Silent(_) => say(format_args!("the agent ends: {silent}")),
+            match Watchdog::wait(io::stdin(), silence) {
+                Watchdog::Closed => {}
+                // The controller may be gone, so that only the agent's log can say why the agent is.
+                silent @ Watchdog::Silent(_) => say(format_args!("the agent ends: {silent}")),
             }
             interrupts.fetch_add(1, Ordering::Relaxed);
         });
     }
-    match serve(post, interrupts) {
+    match serve(config, interrupts) {
         Ok(()) => Exit::Complete,
         Err(error) => {
             say(format_args!("error: {error}"));
@@ -142,7 +156,7 @@ pub fn stand(post: Post, leash: Option<LeashLen>) -> Exit {
     }
 }
 
-fn post_of(args: &PostArgs) -> Result<Post, UsageError> {
+fn config_of(args: &ServeArgs) -> Result<AgentConfig, UsageError> {
     let value = |flag: &str, file: &Option<PathBuf>, accepted: String| UsageError::Value {
         flag: flag.to_owned(),
         value: file.as_ref().map_or_else(String::new, |file| file.display().to_string()),
@@ -169,28 +183,40 @@ fn post_of(args: &PostArgs) -> Result<Post, UsageError> {
     });
     let token = token.transpose();
     let token = token.map_err(|error| value("--token-file", &args.token_file, error))?;
-    guarded(args.listen, Guard { tls, token, targets: args.allow_target.clone() }, Own::default())
+    let files = AllowedFiles::below(&args.allow_file).map_err(|(path, error)| {
+        value("--allow-file", &Some(path), format!("a directory is expected: {error}"))
+    })?;
+    let usual = Limits::default();
+    let limits = Limits {
+        memory_bytes: args.max_memory.unwrap_or(usual.memory_bytes),
+        connections: args.max_connections,
+    };
+    let policy = AccessPolicy { tls, token, targets: args.allow_target.clone(), files, limits };
+    guarded(args.listen, policy, LocalOverrides::default())
 }
 
-/// An agent at an address, if it may stand there with such a guard.
+/// The configuration of an agent at an address, with the networks that it sends load to where its policy names none.
 ///
 /// # Errors
-/// When it would be open to anybody beyond this machine.
-pub fn guarded(listen: SocketAddr, mut guard: Guard, own: Own) -> Result<Post, UsageError> {
-    let knows_callers = guard.tls.is_some() || guard.token.is_some();
-    if !knows_callers && !is_loopback(listen.ip()) {
+/// Returns [`UsageError::Value`] when the address is beyond this machine and controllers need neither token nor certificate.
+pub fn guarded(
+    listen: SocketAddr,
+    mut policy: AccessPolicy,
+    overrides: LocalOverrides,
+) -> Result<AgentConfig, UsageError> {
+    if !policy.knows_callers() && !is_loopback(listen.ip()) {
         return Err(UsageError::Value {
             flag: "--listen".to_owned(),
             value: listen.to_string(),
             accepted: "beyond the loopback addresses, one of --token-file and --tls-cert with --tls-key and --tls-ca has \
-                       to be there: an open agent would send load wherever anybody wants"
+                       to be there: an open agent would send load wherever any peer wants"
                 .to_owned(),
         });
     }
-    if guard.targets.is_empty() {
-        guard.targets = if knows_callers { Network::any() } else { Network::loopback() };
+    if policy.targets.is_empty() {
+        policy.targets = if policy.knows_callers() { Network::any() } else { Network::loopback() };
     }
-    Ok(Post { listen, guard, own })
+    Ok(AgentConfig { listen, policy, overrides })
 }
 
 fn is_loopback(address: IpAddr) -> bool {

@@ -1,4 +1,4 @@
-//! A controller's end of the line to one agent.
+//! The link of a controller to one agent: its connection, its clocks, and the messages of a run.
 
 use std::error::Error;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use pummel_logic::measure::measurement::Measurement;
 use pummel_logic::measure::parcel::Parcel;
 use pummel_logic::time::Nanos;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
-use tokio::time::{interval, sleep, timeout};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
@@ -19,48 +19,52 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity
 use tonic::{Code, Request, Status};
 
 use crate::agent::listener::Token;
-use crate::agent::member::Said;
-use crate::agent::proto::v1::agent_client::AgentClient;
-use crate::agent::proto::v1::command::What as Told;
-use crate::agent::proto::v1::event::What as Word;
-use crate::agent::proto::{BEAT, EVENT_BYTES_MAX, PROTOCOL, VERSION, unpack_rows, v1};
-use crate::controller::clock_offset::{Exchange, Fit};
+use crate::agent::member::{CutShort, Said};
+use crate::agent::proto::v2::agent_client::AgentClient;
+use crate::agent::proto::v2::command::What as Told;
+use crate::agent::proto::v2::event::What as Word;
+use crate::agent::proto::{BEAT, EVENT_BYTES_MAX, PROTOCOL, build, mismatch, unpack_rows, v2};
+use crate::controller::clock_offset::{ClockExchange, ClockOffset};
 use crate::job::fleet::{Fleet, FleetTls, Place, with_port};
-use crate::launch::Placed;
+use crate::launch::LaunchedAgent;
 
-/// Who says nothing for so long is lost; a loss is known within 3 s.
+/// An agent that says nothing for so long is lost; a loss is known within 3 s.
 const PATIENCE: Duration = Duration::from_millis(2_500);
 
-/// One attempt to connect may take so long, and one answer.
+/// The silence of an agent in beats of the controller: a controller that stands still beats no more often than once when
+/// it wakes, and does not take its own silence for that of an agent.
+const SILENT_BEATS_MAX: u32 = (PATIENCE.as_millis() / BEAT.as_millis()) as u32;
+
+/// Longest time that one attempt to connect may take, and one answer.
 const ATTEMPT: Duration = Duration::from_secs(2);
 
-/// Between two attempts.
+/// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Questions for the time before a run.
+/// Number of questions for an agent's clocks before a run.
 const QUESTIONS: usize = 16;
 
-/// How often the time is asked for while a run goes on.
+/// How often an agent is asked for its clocks while a run goes on.
 const CLOCK: Duration = Duration::from_secs(1);
 
-/// Commands that wait to be sent.
+/// Most commands that wait to be sent.
 const COMMANDS: usize = 64;
 
-type Client = AgentClient<InterceptedService<Channel, Shower>>;
+type Client = AgentClient<InterceptedService<Channel, TokenHeader>>;
 
-/// Shows the token with every call.
+/// Adds the token to every call.
 #[derive(Clone, Debug)]
-pub struct Shower(Option<MetadataValue<Ascii>>);
+pub struct TokenHeader(Option<MetadataValue<Ascii>>);
 
-impl Shower {
-    fn of(token: Option<Token>) -> Result<Shower, String> {
+impl TokenHeader {
+    fn of(token: Option<Token>) -> Result<TokenHeader, String> {
         let header =
             token.map(|token| token.bearer().parse().map_err(|_| "the token cannot be sent".to_owned()));
-        header.transpose().map(Shower)
+        header.transpose().map(TokenHeader)
     }
 }
 
-impl Interceptor for Shower {
+impl Interceptor for TokenHeader {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
         if let Some(token) = &self.0 {
             request.metadata_mut().insert("authorization", token.clone());
@@ -69,27 +73,30 @@ impl Interceptor for Shower {
     }
 }
 
-/// What it takes to speak to agents, read from its files.
+/// What a controller shows to agents, and which agents it accepts.
 #[derive(Clone)]
 pub struct Credentials {
     tls: Option<(Certificate, Identity)>,
-    shower: Shower,
+    token_header: TokenHeader,
+    /// Agents of other builds are accepted.
+    allow_version_mismatch: bool,
 }
 
 impl Credentials {
     /// Reads the files that a fleet names.
     ///
     /// # Errors
-    /// What is wrong with which.
+    /// Returns the file that cannot be used, with the reason.
     pub fn read(fleet: &Fleet) -> Result<Credentials, String> {
         let tls = fleet.tls.as_ref().map(read_tls).transpose()?;
         let token = fleet.token_file.as_deref().map(Token::read).transpose()?;
-        Ok(Credentials { tls, shower: Shower::of(token)? })
+        let allow_version_mismatch = fleet.allow_version_mismatch;
+        Ok(Credentials { tls, token_header: TokenHeader::of(token)?, allow_version_mismatch })
     }
 
-    /// A token and nothing else.
-    fn of_token(word: &str) -> Result<Credentials, String> {
-        Ok(Credentials { tls: None, shower: Shower::of(Some(Token::of(word)?))? })
+    /// Those for an agent that was started for this run and told this token.
+    fn with_token(&self, word: &str) -> Result<Credentials, String> {
+        Ok(Credentials { tls: None, token_header: TokenHeader::of(Some(Token::of(word)?))?, ..self.clone() })
     }
 }
 
@@ -103,20 +110,20 @@ fn read_tls(files: &FleetTls) -> Result<(Certificate, Identity), String> {
 
 /// An agent that answered.
 #[derive(Clone, Debug)]
-pub struct Link {
+pub struct AgentLink {
     /// Its address, as reports name it, or the host that it was started on.
     pub name: String,
-    /// What it said of itself.
-    pub hello: v1::HelloReply,
-    /// How far its clocks are from ours.
-    pub fit: Arc<Mutex<Fit>>,
+    /// The agent's first answer.
+    pub hello: v2::HelloReply,
+    /// How far the agent's clocks are from the controller's.
+    pub offset: Arc<Mutex<ClockOffset>>,
     client: Client,
 }
 
-/// Where one agent is, and whose name its certificate has to have.
+/// The address of an agent, and the name that its certificate has to have.
 #[derive(Clone, Debug)]
 struct Target {
-    /// As reports name it.
+    /// The agent's name in reports.
     name: String,
     /// Host and port.
     address: String,
@@ -128,39 +135,41 @@ impl Target {
         Target { name: address.clone(), address, host }
     }
 
-    fn placed(placed: &Placed) -> Target {
+    fn placed(placed: &LaunchedAgent) -> Target {
         let address = placed.address.to_string();
         let host = placed.address.ip().to_string();
         Target { name: placed.name.clone(), address, host }
     }
 }
 
-/// Speaks to all agents of some places, and to those that were started for this run; all have to answer by `deadline`.
+/// Connects to all agents of some places, and to those that were started for this run. All have to answer by `deadline`.
 ///
 /// # Errors
-/// Which does not, how long it was waited for, and why.
-pub async fn greet_all(
+/// Returns the first agent that does not answer or refuses, with the reason and how long it was waited for.
+pub async fn connect_all(
     places: &[Place],
-    placed: &[Placed],
+    placed: &[LaunchedAgent],
     credentials: &Credentials,
     deadline: Instant,
-) -> Result<Vec<Link>, String> {
+) -> Result<Vec<AgentLink>, String> {
     let mut targets = Vec::new();
     for place in places {
         targets.extend(targets_of(place, deadline).await?);
     }
     let mut wanted: Vec<_> = targets.into_iter().map(|target| (target, credentials.clone())).collect();
     for placed in placed {
-        wanted.push((Target::placed(placed), Credentials::of_token(&placed.token)?));
+        wanted.push((Target::placed(placed), credentials.with_token(&placed.token)?));
     }
-    let greetings: Vec<_> = wanted
+    let attempts: Vec<_> = wanted
         .into_iter()
-        .map(|(target, credentials)| tokio::spawn(async move { greet(target, &credentials, deadline).await }))
+        .map(|(target, credentials)| {
+            tokio::spawn(async move { connect(target, &credentials, deadline).await })
+        })
         .collect();
-    let mut links = Vec::with_capacity(greetings.len());
+    let mut links = Vec::with_capacity(attempts.len());
     let mut trouble = None;
-    for greeting in greetings {
-        match greeting.await {
+    for attempt in attempts {
+        match attempt.await {
             Ok(Ok(link)) => links.push(link),
             Ok(Err(why)) => trouble = trouble.or(Some(why)),
             Err(error) => trouble = trouble.or(Some(error.to_string())),
@@ -169,14 +178,14 @@ pub async fn greet_all(
     trouble.map_or(Ok(links), Err)
 }
 
-/// The agents of a place: a name is asked for until it has an address.
+/// The agents of a place. A name is looked up until it has an address, or until `deadline`.
 async fn targets_of(place: &Place, deadline: Instant) -> Result<Vec<Target>, String> {
     let (host, port) = match place {
         Place::Host { host, port } => {
             return Ok(vec![Target::new(with_port(host, *port), host.clone())]);
         }
         Place::Name { host, port } => (host, *port),
-        // They are among those that were placed.
+        // These agents are among `placed`.
         Place::Started(_) => return Ok(Vec::new()),
     };
     let since = Instant::now();
@@ -207,15 +216,15 @@ async fn targets_of(place: &Place, deadline: Instant) -> Result<Vec<Target>, Str
     }
 }
 
-async fn greet(target: Target, credentials: &Credentials, deadline: Instant) -> Result<Link, String> {
+async fn connect(target: Target, credentials: &Credentials, deadline: Instant) -> Result<AgentLink, String> {
     let name = target.name.clone();
     let since = Instant::now();
     let endpoint = endpoint_of(&target, credentials)?;
     loop {
-        let why = match timeout(ATTEMPT, introduce(&endpoint, credentials, &name)).await {
+        let why = match timeout(ATTEMPT, say_hello(&endpoint, credentials, &name)).await {
             Ok(Ok(link)) => return Ok(link),
-            Ok(Err(Trouble::Final(why))) => return Err(format!("agent {name}: {why}")),
-            Ok(Err(Trouble::Passing(why))) => why,
+            Ok(Err(ConnectFailure::Final(why))) => return Err(format!("agent {name}: {why}")),
+            Ok(Err(ConnectFailure::Passing(why))) => why,
             Err(_) => "it does not answer".to_owned(),
         };
         if Instant::now() >= deadline {
@@ -227,7 +236,7 @@ async fn greet(target: Target, credentials: &Credentials, deadline: Instant) -> 
     }
 }
 
-/// What may be the matter, where the words of a failure alone would puzzle.
+/// A hint at the cause, where the words of a failure alone would puzzle.
 fn hint_of(why: &str, encrypted: bool) -> &'static str {
     // The first bytes of an alert of TLS, taken for a frame of HTTP/2.
     if !encrypted && why.contains("frame with invalid size") {
@@ -254,47 +263,48 @@ fn endpoint_of(target: &Target, credentials: &Credentials) -> Result<Endpoint, S
 }
 
 /// Why an agent cannot be spoken to.
-enum Trouble {
-    /// It may be there in a moment.
+enum ConnectFailure {
+    /// The next attempt may succeed.
     Passing(String),
-    /// It will not change its mind.
+    /// No later attempt can succeed.
     Final(String),
 }
 
-async fn introduce(endpoint: &Endpoint, credentials: &Credentials, name: &str) -> Result<Link, Trouble> {
-    let channel = endpoint.connect().await.map_err(|error| Trouble::Passing(chain(&error)))?;
-    let mut client = AgentClient::with_interceptor(channel, credentials.shower.clone())
+async fn say_hello(
+    endpoint: &Endpoint,
+    credentials: &Credentials,
+    name: &str,
+) -> Result<AgentLink, ConnectFailure> {
+    let channel = endpoint.connect().await.map_err(|error| ConnectFailure::Passing(chain(&error)))?;
+    let mut client = AgentClient::with_interceptor(channel, credentials.token_header.clone())
         .max_decoding_message_size(EVENT_BYTES_MAX);
-    let ours = v1::HelloRequest { protocol: PROTOCOL, version: VERSION.to_owned() };
-    let hello = client.hello(ours).await.map_err(|status| trouble(&status))?.into_inner();
-    if hello.protocol != PROTOCOL || hello.version != VERSION {
-        return Err(Trouble::Final(format!(
-            "it is pummel {} with protocol {}, and this is pummel {VERSION} with protocol {PROTOCOL}: both have to be \
-             the same",
-            hello.version, hello.protocol
-        )));
+    let ours = v2::HelloRequest { protocol: PROTOCOL, build: Some(build()) };
+    let hello = client.hello(ours).await.map_err(|status| failure_of(&status))?.into_inner();
+    if let Some(why) = mismatch(hello.protocol, hello.build.as_ref(), credentials.allow_version_mismatch) {
+        return Err(ConnectFailure::Final(format!("it {why}")));
     }
     if !hello.holder.is_empty() {
-        return Err(Trouble::Final(format!("it is held by {}", hello.holder)));
+        return Err(ConnectFailure::Final(format!("it is held by {}", hello.holder)));
     }
-    let mut fit: Option<Fit> = None;
+    let mut offset: Option<ClockOffset> = None;
     for _ in 0..QUESTIONS {
-        let newer = ask_time(&mut client).await.map_err(|status| trouble(&status))?;
-        fit = Some(fit.map_or(newer, |fit| fit.better(newer)));
+        let newer = ask_offset(&mut client).await.map_err(|status| failure_of(&status))?;
+        offset = Some(offset.map_or(newer, |offset| offset.better(newer)));
     }
-    let fit = fit.ok_or_else(|| Trouble::Final("it was not asked".to_owned()))?;
-    Ok(Link { name: name.to_owned(), hello, fit: Arc::new(Mutex::new(fit)), client })
+    let offset = offset.ok_or_else(|| ConnectFailure::Final("it was not asked".to_owned()))?;
+    Ok(AgentLink { name: name.to_owned(), hello, offset: Arc::new(Mutex::new(offset)), client })
 }
 
-fn trouble(status: &Status) -> Trouble {
+fn failure_of(status: &Status) -> ConnectFailure {
     match status.code() {
         Code::Unavailable | Code::Cancelled | Code::Unknown | Code::Internal => {
-            Trouble::Passing(words_of(status))
+            ConnectFailure::Passing(words_of(status))
         }
-        Code::Unimplemented => {
-            Trouble::Final(format!("what listens there is no agent of this protocol ({})", words_of(status)))
-        }
-        _ => Trouble::Final(words_of(status)),
+        Code::Unimplemented => ConnectFailure::Final(format!(
+            "what listens there is no agent of this protocol ({})",
+            words_of(status)
+        )),
+        _ => ConnectFailure::Final(words_of(status)),
     }
 }
 
@@ -302,7 +312,7 @@ fn words_of(status: &Status) -> String {
     status.source().map_or_else(|| status.message().to_owned(), chain)
 }
 
-/// An error with what caused it, the last of which says most.
+/// The words of the innermost cause of an error, which say most.
 fn chain(error: &dyn Error) -> String {
     let mut words = error.to_string();
     let mut cause = error.source();
@@ -313,31 +323,31 @@ fn chain(error: &dyn Error) -> String {
     words
 }
 
-async fn ask_time(client: &mut Client) -> Result<Fit, Status> {
+async fn ask_offset(client: &mut Client) -> Result<ClockOffset, Status> {
     let (before, wall) = (clock::now(), clock::wall());
-    let reply = client.clock(v1::ClockRequest {}).await?.into_inner();
+    let reply = client.clock(v2::ClockRequest {}).await?.into_inner();
     let after = clock::now();
-    let exchange = Exchange {
+    let exchange = ClockExchange {
         before,
         after,
         wall: wall + (after - before) / 2,
         their_monotonic: reply.monotonic_ns,
         their_wall: reply.wall_ns,
     };
-    Ok(exchange.fit())
+    Ok(exchange.offset())
 }
 
-impl Link {
-    /// What is known of the agent's clocks.
-    pub fn fit(&self) -> Fit {
-        *self.fit.lock().unwrap_or_else(|broken| broken.into_inner())
+impl AgentLink {
+    /// What is known of the agent's clocks now.
+    pub fn offset(&self) -> ClockOffset {
+        *self.offset.lock().unwrap_or_else(|broken| broken.into_inner())
     }
 
-    /// Gives an order and passes on what is told to the agent, and what it says, until one of both is through. The last
-    /// word is an end, a refusal, or that the agent is lost.
+    /// Sends an order, then the commands of `told`, and says every event of the agent, until its last event or until `told`
+    /// is closed. The last event is an end, a refusal, or the loss of the agent.
     pub async fn follow(
         mut self,
-        order: v1::Order,
+        order: v2::Order,
         mut told: UnboundedReceiver<Told>,
         say: impl Fn(Said) + Send + Sync + 'static,
     ) {
@@ -345,7 +355,7 @@ impl Link {
             say(Said::Lost { why, silent_ns: silent.as_nanos() as Nanos });
         };
         let (commands, outgoing) = mpsc::channel(COMMANDS);
-        let command = |what: Told| v1::Command { what: Some(what) };
+        let command = |what: Told| v2::Command { what: Some(what) };
         // There is room: it is the first.
         let _ = commands.send(command(Told::Order(order))).await;
         let opened = timeout(PATIENCE, self.client.run(ReceiverStream::new(outgoing))).await;
@@ -355,23 +365,25 @@ impl Link {
             Err(_) => return lost("it does not answer".to_owned(), PATIENCE),
         };
         let mut beat = interval(BEAT);
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut ticks = interval(CLOCK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut heard = Instant::now();
+        let mut silent_beats = 0;
         loop {
             tokio::select! {
-                event = timeout(PATIENCE.saturating_sub(heard.elapsed()), events.message()) => {
+                event = events.message() => {
                     let said = match event {
-                        Ok(Ok(Some(event))) => event.what.map_or(Ok(None), said_of),
-                        Ok(Ok(None)) => Err("it ended the run without a word".to_owned()),
-                        Ok(Err(status)) => Err(words_of(&status)),
-                        Err(_) => Err(format!("nothing was heard from it for {:.1} s", PATIENCE.as_secs_f64())),
+                        Ok(Some(event)) => event.what.map_or(Ok(None), said_of),
+                        Ok(None) => Err("it ended the run without a word".to_owned()),
+                        Err(status) => Err(words_of(&status)),
                     };
                     let silent = heard.elapsed();
-                    heard = Instant::now();
+                    (heard, silent_beats) = (Instant::now(), 0);
                     match said {
                         Ok(None) => {}
                         Ok(Some(said)) => {
-                            let is_last = matches!(said, Said::End(_) | Said::Failed(_) | Said::Refused { .. });
+                            let is_last = matches!(said, Said::End { .. } | Said::Failed(_) | Said::Refused { .. });
                             say(said);
                             if is_last {
                                 return;
@@ -386,28 +398,39 @@ impl Link {
                     // The controller has given it up.
                     None => return,
                 },
-                _ = beat.tick() => { let _ = commands.try_send(command(Told::Beat(v1::Beat {}))); }
-                _ = ticks.tick() => { tokio::spawn(keep_time(self.client.clone(), Arc::clone(&self.fit))); }
+                _ = beat.tick() => {
+                    let _ = commands.try_send(command(Told::Beat(v2::Beat {})));
+                    silent_beats += 1;
+                    if silent_beats >= SILENT_BEATS_MAX {
+                        let silent = heard.elapsed();
+                        let why = format!("nothing was heard from it for {:.1} s", silent.as_secs_f64());
+                        return lost(why, silent);
+                    }
+                }
+                _ = ticks.tick() => { tokio::spawn(keep_offset(self.client.clone(), Arc::clone(&self.offset))); }
             }
         }
     }
 }
 
-async fn keep_time(mut client: Client, fit: Arc<Mutex<Fit>>) {
-    if let Ok(Ok(newer)) = timeout(CLOCK, ask_time(&mut client)).await {
-        let mut fit = fit.lock().unwrap_or_else(|broken| broken.into_inner());
-        *fit = fit.better(newer);
+async fn keep_offset(mut client: Client, offset: Arc<Mutex<ClockOffset>>) {
+    if let Ok(Ok(newer)) = timeout(CLOCK, ask_offset(&mut client)).await {
+        let mut offset = offset.lock().unwrap_or_else(|broken| broken.into_inner());
+        *offset = offset.better(newer);
     }
 }
 
-/// What an agent says; an error where it cannot be understood.
+/// The event in a message of an agent; `None` for a beat.
+///
+/// # Errors
+/// Returns what cannot be read.
 fn said_of(word: Word) -> Result<Option<Said>, String> {
     let foreign = |what: &str| format!("what it sent cannot be read ({what})");
     Ok(Some(match word {
         Word::Beat(_) => return Ok(None),
         Word::Accepted(_) => Said::Accepted,
         Word::Refused(refused) => Said::Refused { why: refused.why, usage: refused.usage },
-        Word::Ready(v1::Ready { phase, records, stored }) => {
+        Word::Ready(v2::Ready { phase, records, stored }) => {
             Said::Ready { phase, loaded: Loaded { records, stored } }
         }
         Word::Began(began) => Said::Began(began.phase),
@@ -424,7 +447,9 @@ fn said_of(word: Word) -> Result<Option<Said>, String> {
         Word::End(end) if end.measurement.is_empty() => Said::Failed(end.failure),
         Word::End(end) => {
             let measurement = serde_json::from_slice::<Measurement>(&end.measurement);
-            Said::End(Box::new(measurement.map_err(|error| foreign(&error.to_string()))?))
+            let measurement = Box::new(measurement.map_err(|error| foreign(&error.to_string()))?);
+            let cut_short = end.cut_short.map(|cut| CutShort { why: cut.why, at: cut.at_ns });
+            Said::End { measurement, cut_short }
         }
     }))
 }

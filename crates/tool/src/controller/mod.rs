@@ -1,5 +1,11 @@
-//! The controller of a run over agents: it deals the plan out, keeps the agents in step, and gathers what they measured.
+//! The controller of a run over agents: it deals the plan to them, keeps them in step, and gathers what they measured.
 
 pub mod agent_link;
 pub mod clock_offset;
-pub mod run;
+pub mod connected_agents;
+mod member_state;
+mod run;
+pub mod shares;
+mod slices;
+pub mod start_error;
+mod timeline;

@@ -1,511 +1,124 @@
-//! The controller: gives every agent its part of a plan, lets all begin at one instant, and makes one measurement of
-//! what they measured.
+//! A run over agents: all members are kept in step through the phases of the plan, and what they measured is made one
+//! measurement.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use pummel_engine::clock;
-use pummel_engine::run::{Inputs, Watch};
+use pummel_engine::run::Watch;
+use pummel_engine::worker::messages::Row;
 use pummel_logic::measure::agents::{Agents, Lost, Member};
-use pummel_logic::measure::completion::{Loaded, load_shortfall};
-use pummel_logic::measure::interval::{Interval, take_whole};
-use pummel_logic::measure::measurement::{Keep, Measurement, Status, intervals_merged_notice};
+use pummel_logic::measure::completion::{Loaded, load_shortfall, records_of_share};
+use pummel_logic::measure::load::LoadResult;
+use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::measure::parcel::Parcel;
-use pummel_logic::measure::recorder::{Counts, OpRecord, Span};
-use pummel_logic::measure::summary::{Figures, time_text};
-use pummel_logic::plan::share::{ProcessShare, deal};
-use pummel_logic::plan::validate::ValidPlan;
-use pummel_logic::plan::{Group, Plan, Work};
-use pummel_logic::protocol::Verb;
-use pummel_logic::time::{MILLISECOND, NEVER, Nanos, seconds};
-use tokio::runtime::Runtime;
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use pummel_logic::measure::summary::time_text;
+use pummel_logic::plan::Plan;
+use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 
-use crate::agent::member;
-use crate::agent::member::{Reins, Said, Task};
-use crate::agent::proto::v1::command::What as Told;
-use crate::agent::proto::{PROTOCOL, VERSION, v1};
-use crate::controller::agent_link::{Credentials, Link, greet_all};
-use crate::job::fleet::{Fleet, Place};
-use crate::launch::{PlaceError, Placement};
-use crate::stderr::say;
+use crate::agent::member::{CutShort, Said};
+use crate::controller::member_state::{MemberOutcome, MemberState};
+use crate::controller::slices::{MergedSlices, empty_measurement, measurement_of};
+use crate::controller::start_error::StartError;
+use crate::controller::timeline::Timeline;
 
 /// How often to look whether the run is to be stopped.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// How long agents may take to read and check a plan.
-const CONSIDERATION: Duration = Duration::from_secs(30);
+const ACCEPT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long members may take to come to an end when it is time for it: for their drain, and for what they measured to come
-/// over a slow line.
-const FAREWELL_NS: Nanos = 20_000 * MILLISECOND;
+/// How long members may take to come to an end when it is time for it: for their drain, and for the transfer of what they
+/// measured over a slow line.
+const END_TIMEOUT_NS: Nanos = 20_000 * MILLISECOND;
 
-/// From the word that a phase begins to its beginning: enough for the word to get everywhere.
+/// The time between the command that begins a phase and the beginning of the phase: enough for the command to reach every
+/// member.
 const LEAD_NS: Nanos = 100 * MILLISECOND;
 
-/// More for each member: a word takes its time on a busy machine, also to the last of many.
+/// The addition to the lead for each member, since a command takes its time on a busy machine, also to the last of many.
 const LEAD_PER_MEMBER_NS: Nanos = 5 * MILLISECOND;
 
-/// And for networks so many times as long as an answer takes.
-const LEAD_ROUNDS: Nanos = 4;
+/// The addition to the lead in times of the slowest round trip to an agent.
+const LEAD_ROUND_TRIPS: Nanos = 4;
 
-/// What the controller itself is called among the members.
-const OWN_NAME: &str = "controller";
+/// Most reasons of members that the reason of a run names one by one.
+const REASONS_MAX: usize = 8;
 
-/// Why a run with agents did not begin anywhere.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// The command line asks for what cannot be.
-    Usage(String),
-    /// An agent is not there, or does not want to.
-    Agents(String),
-    /// The user ended it.
-    Interrupted,
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Refusal::Usage(why) | Refusal::Agents(why) => to.write_str(why),
-            Refusal::Interrupted => to.write_str("interrupted"),
-        }
-    }
-}
-
-/// Agents that answered, ready for runs one after the other.
-#[derive(Debug)]
-pub struct Crew {
-    runtime: Runtime,
-    links: Vec<Link>,
-    stop_on_loss: bool,
-    /// Agents that end with this crew; after the links, so that none is cut off in the middle of a word.
-    _placements: Vec<Placement>,
-}
-
-/// Who does what in a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parts {
-    /// The part of each agent, in their order; `None` for one that nothing is left for.
-    pub agents: Vec<Option<ProcessShare>>,
-    /// That of the controller, if it has one.
-    pub own: Option<ProcessShare>,
-}
-
-impl Crew {
-    /// Speaks to all agents of a fleet.
-    ///
-    /// # Errors
-    /// Returns [`Refusal::Usage`] when a file of the fleet cannot be used, [`Refusal::Agents`] when an agent does not
-    /// answer or refuses, and [`Refusal::Interrupted`] when `stop` says so.
-    pub fn gather(fleet: &Fleet, stop: &dyn Fn() -> bool) -> Result<Crew, Refusal> {
-        let credentials = Credentials::read(fleet).map_err(Refusal::Usage)?;
-        let failed = |error: io::Error| Refusal::Agents(format!("agents cannot be spoken to: {error}"));
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .thread_name("links")
-            .enable_all()
-            .build()
-            .map_err(failed)?;
-        let patience = Duration::from_nanos(fleet.patience_ns);
-        let placements = place_all(fleet, patience, stop)?;
-        let placed: Vec<_> = placements.iter().flat_map(Placement::placed).cloned().collect();
-        let deadline = Instant::now() + patience;
-        let links = runtime.block_on(async {
-            tokio::select! {
-                links = greet_all(&fleet.places, &placed, &credentials, deadline) => links.map_err(Refusal::Agents),
-                () = told_to_stop(stop) => Err(Refusal::Interrupted),
-            }
-        })?;
-        Ok(Crew { runtime, links, stop_on_loss: fleet.stop_on_loss, _placements: placements })
-    }
-
-    /// What every agent said of itself.
-    pub fn hellos(&self) -> impl Iterator<Item = &v1::HelloReply> {
-        self.links.iter().map(|link| &link.hello)
-    }
-
-    /// Deals the clients of a plan: those that stay here to the controller, all others evenly to the agents.
-    ///
-    /// # Errors
-    /// Returns [`Refusal::Usage`] when the plan cannot be shared by so many agents.
-    pub fn share(&self, plan: &Plan) -> Result<Parts, Refusal> {
-        share(plan, self.links.len()).map_err(Refusal::Usage)
-    }
-
-    /// Runs a plan on all agents to its end, or until `stop` says so.
-    ///
-    /// # Errors
-    /// When the run cannot begin; then nothing was sent anywhere. Whatever goes wrong later is in the measurement.
-    pub fn run(
-        &self,
-        plan: &ValidPlan,
-        parts: Parts,
-        supplies: &Inputs,
-        watch: &mut dyn Watch,
-        stop: &dyn Fn() -> bool,
-    ) -> Result<Measurement, Refusal> {
-        let (say, heard) = channel();
-        let mut seats = Vec::with_capacity(parts.agents.len() + 1);
-        for (link, part) in self.links.iter().zip(parts.agents) {
-            let Some(part) = part else { continue };
-            let helm = self.order(link, plan, &part, supplies, watch, seats.len(), say.clone())?;
-            seats.push(Seat::new(link.name.clone(), part, Some(link.clone()), helm));
-        }
-        if let Some(part) = parts.own {
-            let task = Task {
-                plan: plan.clone(),
-                part: part.clone(),
-                wants: watch.wants(),
-                supplies: supplies.clone(),
-            };
-            let helm =
-                Helm::Own { task: Some(Box::new(task)), reins: None, say: say.clone(), number: seats.len() };
-            let _ = say.send((seats.len(), Said::Accepted));
-            seats.push(Seat::new(OWN_NAME.to_owned(), part, None, helm));
-        }
-        drop(say);
-        Voyage::new(plan, seats, watch, self.stop_on_loss).sail(&heard, stop)
-    }
-
-    /// Gives an agent its order.
-    #[expect(clippy::too_many_arguments, reason = "each is a part of the order")]
-    fn order(
-        &self,
-        link: &Link,
-        plan: &ValidPlan,
-        part: &ProcessShare,
-        supplies: &Inputs,
-        watch: &dyn Watch,
-        number: usize,
-        say: Sender<(usize, Said)>,
-    ) -> Result<Helm, Refusal> {
-        let json = |data: serde_json::Result<Vec<u8>>| data.expect("plans have nothing that JSON has not");
-        let wants = watch.wants();
-        let order = v1::Order {
-            protocol: PROTOCOL,
-            version: VERSION.to_owned(),
-            controller: who_we_are(),
-            plan: json(serde_json::to_vec(plan)).into(),
-            part: json(serde_json::to_vec(part)).into(),
-            rows: wants.rows,
-            outstanding: wants.outstanding,
-            password: supplies.password.clone(),
-        };
-        let (commands, told) = unbounded_channel();
-        self.runtime.spawn(link.clone().follow(order, told, move |said| {
-            // Whoever is through with the run does not listen any more.
-            let _ = say.send((number, said));
-        }));
-        Ok(Helm::Agent(commands))
-    }
-}
-
-/// Starts those agents of a fleet that are not there yet.
-fn place_all(fleet: &Fleet, patience: Duration, stop: &dyn Fn() -> bool) -> Result<Vec<Placement>, Refusal> {
-    let wanted = fleet.places.iter().filter_map(|place| match place {
-        Place::Started(placing) => Some(placing),
-        Place::Host { .. } | Place::Name { .. } => None,
-    });
-    let placed = wanted.map(|placing| Placement::start(placing, patience, stop, &|words: &str| say(words)));
-    placed.collect::<Result<_, _>>().map_err(|error| match error {
-        PlaceError::Interrupted => Refusal::Interrupted,
-        PlaceError::Here(_) | PlaceError::There(_) => Refusal::Agents(error.to_string()),
-    })
-}
-
-async fn told_to_stop(stop: &dyn Fn() -> bool) {
-    while !stop() {
-        tokio::time::sleep(LOOK).await;
-    }
-}
-
-/// The user, machine and process, for those who find an agent taken.
-fn who_we_are() -> String {
-    let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default();
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let at = if user.is_empty() { "" } else { "@" };
-    format!("{user}{at}{} (process {})", host.trim(), std::process::id())
-}
-
-/// 64 bits that no other run has.
-fn chance() -> u64 {
-    RandomState::new().build_hasher().finish()
-}
-
-/// Deals the clients of a plan to so many agents.
-fn share(plan: &Plan, agents: usize) -> Result<Parts, String> {
-    let own_work = |work: &Work| matches!(work, Work::Window(_));
-    let sequence =
-        plan.groups.iter().any(|group| group.churn.as_ref().is_some_and(|churn| churn.sequence.is_some()));
-    if sequence || plan.phases.iter().any(|phase| own_work(&phase.work)) {
-        return Err("plans of mcperf and memaslap are run by one process: --agents is not accepted for them"
-            .to_owned());
-    }
-    let even = vec![1; agents];
-    let dealt: Vec<Vec<std::ops::Range<u64>>> = plan
-        .groups
-        .iter()
-        .map(|group| if group.policy.here { vec![0..0; agents] } else { deal(group, &even) })
-        .collect();
-    let mark = chance();
-    let part = |clients: Vec<std::ops::Range<u64>>| {
-        let all: u64 = clients.iter().map(|clients| clients.end - clients.start).sum();
-        let threads = u64::from(plan.engine.threads).min(all).max(1) as u32;
-        ProcessShare { clients, threads, first_worker: 0, workers: 0, mark }
-    };
-    let mut parts: Vec<ProcessShare> =
-        (0..agents).map(|agent| part(dealt.iter().map(|group| group[agent].clone()).collect())).collect();
-    if parts.iter().any(|part| part.clients() == 0) {
-        let clients: u64 =
-            plan.groups.iter().filter(|group| !group.policy.here).map(|group| u64::from(group.clients)).sum();
-        return Err(format!(
-            "--connections {clients}: at least one connection for each of the {agents} agents is accepted"
-        ));
-    }
-    let here = plan.groups.iter().any(|group| group.policy.here);
-    let mut own = here.then(|| {
-        part(
-            plan.groups
-                .iter()
-                .map(|group| 0..if group.policy.here { group.clients.into() } else { 0 })
-                .collect(),
-        )
-    });
-    number_workers(parts.iter_mut().chain(own.as_mut()));
-    Ok(Parts { agents: parts.into_iter().map(Some).collect(), own })
-}
-
-impl Parts {
-    /// Gives whole groups of a plan, by their places in it, to agents and to the controller, each with so many threads.
-    pub fn of_groups(plan: &Plan, agents: &[Option<(usize, u32)>], own: Option<(usize, u32)>) -> Parts {
-        let mark = chance();
-        let part = |(group, threads): (usize, u32)| {
-            let clients =
-                |(at, of): (usize, &Group)| if at == group { 0..u64::from(of.clients) } else { 0..0 };
-            let clients: Vec<std::ops::Range<u64>> = plan.groups.iter().enumerate().map(clients).collect();
-            ProcessShare { clients, threads, first_worker: 0, workers: 0, mark }
-        };
-        let mut agents: Vec<Option<ProcessShare>> = agents.iter().map(|group| group.map(part)).collect();
-        let mut own = own.map(part);
-        number_workers(agents.iter_mut().flatten().chain(own.as_mut()));
-        Parts { agents, own }
-    }
-}
-
-/// Numbers the workers of all parts of a run.
-fn number_workers<'a>(parts: impl Iterator<Item = &'a mut ProcessShare>) {
-    let parts: Vec<&mut ProcessShare> = parts.collect();
-    let workers = parts.iter().map(|part| part.threads).sum();
-    let mut first = 0;
-    for part in parts {
-        (part.first_worker, part.workers) = (first, workers);
-        first += part.threads;
-    }
-}
-
-/// How a member is told what to do.
-enum Helm {
-    /// Over the line.
-    Agent(UnboundedSender<Told>),
-    /// In this process.
-    Own { task: Option<Box<Task>>, reins: Option<Reins>, say: Sender<(usize, Said)>, number: usize },
-}
-
-impl Helm {
-    /// All are there: connect.
-    fn connect(&mut self) {
-        match self {
-            Helm::Agent(commands) => drop(commands.send(Told::Connect(v1::Connect {}))),
-            Helm::Own { task, reins, say, number } => {
-                let Some(task) = task.take() else { return };
-                let (line, number) = (say.clone(), *number);
-                match member::begin(*task, move |said| line.send((number, said)).is_ok()) {
-                    Ok(begun) => *reins = Some(begun),
-                    Err(error) => drop(say.send((number, Said::Failed(error.to_string())))),
-                }
-            }
-        }
-    }
-
-    /// Phase `phase` begins at `at` of our clock, `theirs` of the member's.
-    fn go(&self, phase: u32, theirs: Nanos) {
-        match self {
-            Helm::Agent(commands) => drop(commands.send(Told::Go(v1::Go { phase, at_ns: theirs }))),
-            Helm::Own { reins, .. } => {
-                if let Some(reins) = reins {
-                    reins.go(theirs);
-                }
-            }
-        }
-    }
-
-    fn stop(&self) {
-        match self {
-            Helm::Agent(commands) => drop(commands.send(Told::Stop(v1::Stop {}))),
-            Helm::Own { reins: Some(reins), .. } => reins.stop(),
-            Helm::Own { reins: None, .. } => {}
-        }
-    }
-}
-
-/// One member of a run.
-struct Seat {
-    name: String,
-    part: ProcessShare,
-    /// Absent for the controller itself, whose clocks are ours.
-    link: Option<Link>,
-    helm: Helm,
-    accepted: bool,
-    ready: Option<u32>,
-    /// What the phase before the one that it is ready for stored there.
-    loaded: Loaded,
-    /// Slices before this one are there.
-    next_slice: u64,
-    /// What it has said so far of the measured phase; kept for the case that it is lost, and packed, since there may be very
-    /// many members.
-    sum: Option<Box<Parcel>>,
-    late_ns: Option<Nanos>,
-    ended: u64,
-    of: Option<u64>,
-    heard_at: Nanos,
-    lost: Option<Lost>,
-    /// What it measured, once it is over for it: counts, and times by span.
-    figures: Option<(Counts, [Figures; Span::COUNT])>,
-    outcome: Option<Outcome>,
-}
-
-/// How a member came to its end.
-enum Outcome {
-    Ended,
-    /// It could not begin.
-    Failed(String),
-    Lost(Lost),
-}
-
-impl Seat {
-    fn new(name: String, part: ProcessShare, link: Option<Link>, helm: Helm) -> Seat {
-        Seat {
-            name,
-            part,
-            link,
-            helm,
-            accepted: false,
-            ready: None,
-            loaded: Loaded::default(),
-            next_slice: 0,
-            sum: None,
-            late_ns: None,
-            ended: 0,
-            of: None,
-            heard_at: clock::now(),
-            lost: None,
-            figures: None,
-            outcome: None,
-        }
-    }
-
-    /// Its time at our time `at`.
-    fn theirs(&self, at: Nanos) -> Nanos {
-        self.link.as_ref().map_or(at, |link| link.fit().theirs(at))
-    }
-
-    fn error_ns(&self) -> Nanos {
-        self.link.as_ref().map_or(0, |link| link.fit().error_ns)
-    }
-
-    fn is_here(&self) -> bool {
-        self.outcome.is_none()
-    }
-
-    /// As sentences call it.
-    fn title(&self) -> String {
-        match self.link {
-            Some(_) => format!("agent {}", self.name),
-            None => self.name.clone(),
-        }
-    }
-}
-
-/// One run.
-struct Voyage<'a> {
+/// One run over agents.
+pub(super) struct DistributedRun<'a> {
     plan: &'a Plan,
-    seats: Vec<Seat>,
+    members: Vec<MemberState>,
     watch: &'a mut dyn Watch,
     stop_on_loss: bool,
-    /// What is known so far, slice by slice.
-    live: Measurement,
-    /// What those measured who are through.
+    timeline: Timeline<'a>,
+    /// What is known slice by slice.
+    slices: MergedSlices<'a>,
+    /// What the members measured that have come to their end.
     all: Measurement,
-    /// Slices that not all members have given their part of.
-    open: BTreeMap<u64, Box<Interval>>,
-    /// Boxed as they are in `open`, between which and this they go to and fro.
-    #[allow(clippy::vec_box)]
-    spares: Vec<Box<Interval>>,
     /// The phase that begins next.
     phase: u32,
-    /// When the first measured phase began.
-    measured_at: Option<Nanos>,
+    /// When the first measured phase began, in nanoseconds since 1970.
     started_unix_ns: u64,
-    /// The user ended it.
-    interrupted: bool,
-    /// All were told to come to an end.
-    stopped: bool,
-    /// When all have to be through with what they do; absent where nobody can know.
+    /// The user ended the run.
+    is_interrupted: bool,
+    /// All members were told to come to an end.
+    is_stopped: bool,
+    /// When all members have to be through with what they do; `None` where that cannot be known.
     due: Option<Nanos>,
-    farewell_ns: Nanos,
-    /// Why, where it was not the user.
-    because: Option<String>,
+    /// How long members may take to come to an end, in nanoseconds.
+    end_timeout_ns: Nanos,
 }
 
-impl<'a> Voyage<'a> {
-    fn new(plan: &'a Plan, seats: Vec<Seat>, watch: &'a mut dyn Watch, stop_on_loss: bool) -> Voyage<'a> {
-        let mut live = empty(plan);
-        // What a result says that was written before the end, should nobody write another.
-        live.mark(Status::Partial, "the run is not over");
-        live.connections.asked = seats.iter().map(|seat| seat.part.clients() * plan.lanes() as u64).sum();
-        Voyage {
+impl<'a> DistributedRun<'a> {
+    pub(super) fn new(
+        plan: &'a Plan,
+        members: Vec<MemberState>,
+        watch: &'a mut dyn Watch,
+        stop_on_loss: bool,
+    ) -> DistributedRun<'a> {
+        let clients: u64 = members.iter().map(|member| member.share.clients()).sum();
+        DistributedRun {
             plan,
-            seats,
+            members,
             watch,
             stop_on_loss,
-            live,
-            all: empty(plan),
-            open: BTreeMap::new(),
-            spares: Vec::new(),
+            timeline: Timeline::new(plan),
+            slices: MergedSlices::new(plan, clients * plan.lanes() as u64),
+            all: empty_measurement(plan),
             phase: 0,
-            measured_at: None,
             started_unix_ns: 0,
-            interrupted: false,
-            stopped: false,
+            is_interrupted: false,
+            is_stopped: false,
             due: None,
-            farewell_ns: FAREWELL_NS,
-            because: None,
+            end_timeout_ns: END_TIMEOUT_NS,
         }
     }
 
-    fn sail(
+    /// Runs to the end, or until `stop` returns true. `heard` has the events of members with their numbers.
+    ///
+    /// # Errors
+    /// Returns [`StartError`] when a member does not accept its order.
+    pub(super) fn run(
         mut self,
         heard: &Receiver<(usize, Said)>,
         stop: &dyn Fn() -> bool,
-    ) -> Result<Measurement, Refusal> {
-        self.muster(heard, stop)?;
+    ) -> Result<Measurement, StartError> {
+        self.await_accept(heard, stop)?;
         self.say_offsets();
-        for seat in &mut self.seats {
-            seat.helm.connect();
-        }
-        while self.seats.iter().any(Seat::is_here) {
-            match heard.recv_timeout(LOOK) {
+        self.members.iter_mut().for_each(|member| member.handle.connect());
+        while self.members.iter().any(MemberState::is_here) {
+            if let Some(words) = self.timeline.look(clock::now()) {
+                self.watch.notice(&words);
+            }
+            match heard.recv_timeout(POLL_INTERVAL) {
                 Ok((number, said)) => self.hear(number, said),
                 Err(RecvTimeoutError::Timeout) => {}
-                // Nobody is left to speak: each said its last word before.
+                // Each member sent its last event before.
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            if !self.interrupted && stop() {
-                self.interrupted = true;
+            if !self.is_interrupted && stop() {
+                self.is_interrupted = true;
                 self.stop();
             }
             if self.due.is_some_and(|due| clock::now() > due) {
@@ -515,29 +128,33 @@ impl<'a> Voyage<'a> {
         Ok(self.finish())
     }
 
-    /// Waits until all have accepted their orders.
-    fn muster(&mut self, heard: &Receiver<(usize, Said)>, stop: &dyn Fn() -> bool) -> Result<(), Refusal> {
-        let deadline = Instant::now() + CONSIDERATION;
-        while let Some(missing) = self.seats.iter().find(|seat| !seat.accepted) {
+    /// Waits until all members have accepted their orders.
+    fn await_accept(
+        &mut self,
+        heard: &Receiver<(usize, Said)>,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<(), StartError> {
+        let deadline = Instant::now() + ACCEPT_TIMEOUT;
+        while let Some(missing) = self.members.iter().find(|member| !member.has_accepted) {
             if stop() {
-                return Err(Refusal::Interrupted);
+                return Err(StartError::Interrupted);
             }
             if Instant::now() >= deadline {
-                let waited = CONSIDERATION.as_secs();
-                return Err(Refusal::Agents(format!(
-                    "agent {} did not accept its order; waited {waited} s",
-                    missing.name
+                let waited = ACCEPT_TIMEOUT.as_secs();
+                let name = &missing.name;
+                return Err(StartError::Agents(format!(
+                    "agent {name} did not accept its order; waited {waited} s"
                 )));
             }
-            let Ok((number, said)) = heard.recv_timeout(LOOK) else { continue };
-            let seat = &mut self.seats[number];
-            seat.heard_at = clock::now();
-            let agent = |why: String| format!("agent {}: {why}", seat.name);
+            let Ok((number, said)) = heard.recv_timeout(POLL_INTERVAL) else { continue };
+            let member = &mut self.members[number];
+            member.heard_at = clock::now();
+            let of_agent = |why: String| format!("agent {}: {why}", member.name);
             match said {
-                Said::Accepted => seat.accepted = true,
-                Said::Refused { why, usage: true } => return Err(Refusal::Usage(agent(why))),
+                Said::Accepted => member.has_accepted = true,
+                Said::Refused { why, usage: true } => return Err(StartError::Usage(of_agent(why))),
                 Said::Refused { why, .. } | Said::Failed(why) | Said::Lost { why, .. } => {
-                    return Err(Refusal::Agents(agent(why)));
+                    return Err(StartError::Agents(of_agent(why)));
                 }
                 _ => {}
             }
@@ -545,9 +162,9 @@ impl<'a> Voyage<'a> {
         Ok(())
     }
 
-    /// Says which agents have clocks that are far from ours.
+    /// Gives a notice of each agent whose clock is far from the controller's.
     fn say_offsets(&mut self) {
-        let agents = Agents { start_spread_ns: None, members: self.members() };
+        let agents = Agents { start_spread_ns: None, members: self.reported_members() };
         for member in agents.with_large_offsets() {
             self.watch.notice(&format!(
                 "the clock of agent {} is {} {} this machine's",
@@ -558,303 +175,274 @@ impl<'a> Voyage<'a> {
         }
     }
 
+    /// Takes in an event of a member.
     fn hear(&mut self, number: usize, said: Said) {
-        let seat = &mut self.seats[number];
-        if !seat.is_here() {
+        let member = &mut self.members[number];
+        if !member.is_here() {
             return;
         }
-        seat.heard_at = clock::now();
+        member.heard_at = clock::now();
         match said {
             Said::Accepted | Said::Began(_) => {}
             Said::Ready { phase, loaded } => {
-                (seat.ready, seat.loaded) = (Some(phase), loaded);
+                (member.ready, member.loaded) = (Some(phase), loaded);
                 self.begin_when_ready();
             }
             Said::PhaseOver { phase, late_ns } => {
-                let recorded = self.plan.phases.get(phase as usize).is_some_and(|phase| phase.recorded);
-                if recorded && seat.late_ns.is_none() {
-                    seat.late_ns = Some(late_ns);
+                let is_recorded = self.plan.phases.get(phase as usize).is_some_and(|phase| phase.recorded);
+                if is_recorded && member.late_ns.is_none() {
+                    member.late_ns = Some(late_ns);
                 }
             }
-            Said::Slice(parcel) => {
-                let index = parcel.index;
-                let slice = self
-                    .open
-                    .entry(index)
-                    .or_insert_with(|| self.spares.pop().unwrap_or_else(|| blank(self.plan)));
-                let is_first = slice.end_ns == 0;
-                let fits = parcel.add_to(slice, is_first).and_then(|()| match &mut seat.sum {
-                    Some(sum) => sum.append(&parcel),
-                    none => {
-                        *none = Some(parcel);
-                        Ok(())
-                    }
-                });
-                if fits.is_err() {
-                    return self.lose(number, "what it measured cannot be read".to_owned());
-                }
-                seat.next_slice = index + 1;
-                self.add_slices();
-            }
-            Said::Rows(mut rows) => {
-                let began = self.measured_at.unwrap_or(0);
-                for row in &mut rows {
-                    let times =
-                        [&mut row.due, &mut row.ready, &mut row.sent, &mut row.arrived, &mut row.read];
-                    for time in times.into_iter().filter(|time| **time != NEVER) {
-                        *time = time.saturating_add(began);
-                    }
-                }
-                self.watch.rows(&rows);
-            }
+            Said::Slice(part) => self.take_slice(number, part),
+            Said::Rows(rows) => self.hand_over_rows(rows),
             Said::Progress { phase, ended, of } => {
-                (seat.ended, seat.of) = (ended, of);
+                (member.ended, member.of) = (ended, of);
                 let Some(phase) = self.plan.phases.get(phase as usize) else { return };
-                let ended = self.seats.iter().map(|seat| seat.ended).sum();
-                let of = self.seats.iter().filter_map(|seat| seat.of).reduce(u64::saturating_add);
+                let ended = self.members.iter().map(|member| member.ended).sum();
+                let of = self.members.iter().filter_map(|member| member.of).reduce(u64::saturating_add);
                 self.watch.progress(phase, ended, of);
             }
             Said::Notice(words) => {
-                let words = format!("{}: {words}", seat.title());
+                let words = format!("{}: {words}", member.title());
                 self.watch.notice(&words);
             }
-            Said::End(measurement) if is_of(&measurement, self.plan) => {
-                let broken = is_broken(&measurement, self.plan);
-                self.fold(number, *measurement);
-                self.end(number, Outcome::Ended);
-                if broken && !self.stopped {
-                    self.stop();
-                }
+            Said::End { measurement, cut_short } if is_of(&measurement, self.plan) => {
+                self.take_end(number, *measurement, cut_short);
             }
-            Said::End(_) => self.lose(number, "what it measured cannot be read".to_owned()),
-            Said::Failed(why) | Said::Refused { why, .. } => self.end(number, Outcome::Failed(why)),
+            Said::End { .. } => self.lose(number, "what it measured cannot be read".to_owned()),
+            Said::Failed(why) | Said::Refused { why, .. } => {
+                member.shortfalls.push(format!("{}: {why}", member.title()));
+                self.end(number, MemberOutcome::Failed);
+            }
             Said::Lost { why, silent_ns } => {
-                seat.heard_at = seat.heard_at.saturating_sub(silent_ns);
+                member.heard_at = member.heard_at.saturating_sub(silent_ns);
                 self.lose(number, why);
             }
         }
     }
 
-    /// Begins the next phase when all who are still here are ready for it.
+    /// Takes in a member's part of a slice.
+    fn take_slice(&mut self, number: usize, part: Box<Parcel>) {
+        let member = &mut self.members[number];
+        let index = part.index;
+        let fits = self.slices.add_part(&part).and_then(|()| match &mut member.sum {
+            Some(sum) => sum.append(&part),
+            none => {
+                *none = Some(part);
+                Ok(())
+            }
+        });
+        if fits.is_err() {
+            return self.lose(number, "what it measured cannot be read".to_owned());
+        }
+        member.next_slice = index + 1;
+        self.add_slices();
+    }
+
+    /// Hands over requests whose times count from the beginning of the first measured phase.
+    fn hand_over_rows(&mut self, mut rows: Vec<Row>) {
+        let began = self.timeline.measured_at().unwrap_or(0);
+        for row in &mut rows {
+            let times = [&mut row.due, &mut row.ready, &mut row.sent, &mut row.arrived, &mut row.read];
+            for time in times.into_iter().filter(|time| **time != NEVER) {
+                *time = time.saturating_add(began);
+            }
+        }
+        self.watch.rows(&rows);
+    }
+
+    /// Begins the next phase when all members that are still here are ready for it.
     fn begin_when_ready(&mut self) {
-        let phase = self.phase;
-        let is_ready = |seat: &Seat| seat.ready == Some(phase);
-        let mut here = self.seats.iter().filter(|seat| seat.is_here()).peekable();
-        if self.stopped || here.peek().is_none() || !here.all(is_ready) {
+        let number = self.phase;
+        let mut loaded = Loaded::default();
+        let mut here = self.members.iter().filter(|member| member.is_here()).peekable();
+        if self.is_stopped || here.peek().is_none() {
             return;
         }
-        let mut loaded = Loaded::default();
-        self.seats.iter().filter(|seat| seat.is_here()).for_each(|seat| loaded.merge(seat.loaded));
+        for member in here {
+            if member.ready != Some(number) {
+                return;
+            }
+            loaded.merge(member.loaded);
+        }
         if loaded.has_failed() {
-            // What is missing is said when all have told what servers answered.
+            // The reason of the run follows from what servers answered, which the members tell at their end.
             return self.stop();
         }
-        let Some(what) = self.plan.phases.get(phase as usize) else { return };
-        let error_ns = self.seats.iter().map(Seat::error_ns).max().unwrap_or(0);
-        let members = self.seats.len() as Nanos;
-        let at = clock::now() + LEAD_NS + LEAD_PER_MEMBER_NS * members + LEAD_ROUNDS * 2 * error_ns;
-        for seat in self.seats.iter_mut().filter(|seat| seat.is_here()) {
-            seat.helm.go(phase, seat.theirs(at));
-            (seat.ended, seat.of) = (0, None);
+        let Some(phase) = self.plan.phases.get(number as usize) else { return };
+        let at = clock::now() + self.lead_ns();
+        for member in self.members.iter_mut().filter(|member| member.is_here()) {
+            member.begin_phase(number, at);
         }
-        if what.recorded && self.measured_at.is_none() {
-            self.measured_at = Some(at);
+        if phase.recorded && self.timeline.measured_at().is_none() {
             self.started_unix_ns = clock::wall() + at.saturating_sub(clock::now());
-            self.live.started_unix_ns = self.started_unix_ns;
+            self.slices.so_far.started_unix_ns = self.started_unix_ns;
         }
-        self.due = what.stop.time_ns.map(|time| at.saturating_add(time).saturating_add(self.farewell_ns));
-        self.watch.begin(what, at);
+        self.due = phase.stop.time_ns.map(|time| at.saturating_add(time).saturating_add(self.end_timeout_ns));
+        self.timeline.begin(number as usize, at);
+        self.watch.begin(phase, at);
         self.phase += 1;
     }
 
-    /// Adds the slices that all have given their part of.
-    fn add_slices(&mut self) {
-        let here = self.seats.iter().filter(|seat| seat.is_here());
-        let whole = here.map(|seat| seat.next_slice).min().unwrap_or(u64::MAX);
-        let (length_ns, spares) = (self.plan.interval_ns, &mut self.spares);
-        let mut empty = |mut slice: Box<Interval>| {
-            slice.restart(0, 0);
-            slice.outstanding = None;
-            spares.push(slice);
-        };
-        while let Some(mut slice) = take_whole(&mut self.open, whole, length_ns, &mut empty) {
-            self.watch.interval(&mut slice);
-            let merged_before = self.live.intervals_merged;
-            self.live.add(&mut slice, self.watch.wants().keep);
-            if merged_before == 0 && self.live.intervals_merged > 0 {
-                self.watch.notice(&intervals_merged_notice());
-            }
-            self.live.measured_ns = self.live.measured_ns.max(slice.end_ns);
-            empty(slice);
-            self.watch.slice(&self.live);
-        }
+    /// The time from the command that begins a phase to its beginning, in nanoseconds.
+    fn lead_ns(&self) -> Nanos {
+        let error_ns = self.members.iter().map(MemberState::clock_error_ns).max().unwrap_or(0);
+        LEAD_NS + LEAD_PER_MEMBER_NS * self.members.len() as Nanos + LEAD_ROUND_TRIPS * 2 * error_ns
     }
 
-    /// Adds what a member measured to the whole. Of the member itself counts and figures are kept: histograms of very many
-    /// would take much memory.
-    fn fold(&mut self, number: usize, mut measurement: Measurement) {
-        let seat = &mut self.seats[number];
+    /// Adds the slices that all members have given their part of.
+    fn add_slices(&mut self) {
+        let here = self.members.iter().filter(|member| member.is_here());
+        let end = here.map(|member| member.next_slice).min().unwrap_or(u64::MAX);
+        self.slices.hand_over(end, self.watch);
+    }
+
+    /// Adds what a member measured to the whole, without its status and its slices, which are known.
+    fn merge(&mut self, number: usize, mut measurement: Measurement) {
         measurement.intervals.clear();
         measurement.intervals_merged = 0;
-        let reason = measurement.reason.take();
-        if let (Status::Partial, Some(reason), None) = (measurement.status, reason, &self.because) {
-            self.because = Some(format!("{}: {reason}", seat.title()));
-        }
-        measurement.status = Status::Complete;
-        let mut op = OpRecord::default();
-        measurement.groups.iter().for_each(|group| op.merge(&group.ops.all()));
-        seat.figures = Some((op.counts, Figures::of_op(&op, self.plan.timeout_ns)));
-        seat.sum = None;
+        (measurement.status, measurement.reason) = (Status::Complete, None);
+        self.members[number].note_figures(self.plan, &measurement);
         self.all.merge(&measurement);
     }
 
-    fn end(&mut self, number: usize, outcome: Outcome) {
-        let seat = &mut self.seats[number];
-        if let (Outcome::Failed(why), None) = (&outcome, &self.because) {
-            self.because = Some(format!("{}: {why}", seat.title()));
+    /// Takes in the end of a member: what it measured, and what is missing from its share.
+    fn take_end(&mut self, number: usize, measurement: Measurement, cut_short: Option<CutShort>) {
+        let member = &mut self.members[number];
+        if let Some(CutShort { why, at }) = cut_short {
+            let at = member.to_controller_time(at);
+            self.merge(number, measurement);
+            return self.leave(number, at, "left", why);
         }
-        seat.outcome = Some(outcome);
-        // Before the last phase was over for all, it came to an end that was not wanted.
+        member.note_shortfall(self.plan, &measurement, self.is_stopped);
+        let is_broken = is_broken(&measurement, self.plan);
+        self.merge(number, measurement);
+        self.end(number, MemberOutcome::Ended);
+        if is_broken && !self.is_stopped {
+            self.stop();
+        }
+    }
+
+    fn end(&mut self, number: usize, outcome: MemberOutcome) {
+        self.members[number].outcome = Some(outcome);
+        // A member that ends before the last phase has begun cannot do its share of it.
         let is_over = self.phase as usize >= self.plan.phases.len();
-        if !self.stopped && !is_over {
+        if !self.is_stopped && !is_over {
             self.stop();
         }
         self.add_slices();
         self.begin_when_ready();
     }
 
+    /// Gives up a member that was last heard of at its `heard_at`.
     fn lose(&mut self, number: usize, why: String) {
-        let seat = &mut self.seats[number];
-        let at_ns = self.measured_at.and_then(|began| seat.heard_at.checked_sub(began));
-        let words = format!("{} was lost {}: {why}", seat.title(), moment(at_ns));
-        let goes_on = !self.stop_on_loss && !self.stopped;
+        let member = &mut self.members[number];
+        member.cut_link();
+        member.outcome = Some(MemberOutcome::Lost);
+        let at = member.heard_at;
+        self.leave(number, at, "was lost", why);
+    }
+
+    /// Notes that a member is gone since `at` of the controller's clock. The run goes on without it, or stops.
+    fn leave(&mut self, number: usize, at: Nanos, how: &str, why: String) {
+        let words = format!("{} {how} {}: {why}", self.members[number].title(), self.timeline.moment(at));
+        let at_ns = self.timeline.measured_at().and_then(|began| at.checked_sub(began));
+        let goes_on = !self.stop_on_loss && !self.is_stopped;
         self.watch.notice(&format!("{words}{}", if goes_on { "; the run goes on without it" } else { "" }));
-        self.end_lost(number, Lost { at_ns, why });
-        if self.stop_on_loss && !self.stopped {
+        let member = &mut self.members[number];
+        member.shortfalls.push(words);
+        member.lost = Some(Lost { at_ns, why });
+        member.outcome.get_or_insert(MemberOutcome::Ended);
+        if self.stop_on_loss && !self.is_stopped {
             self.stop();
         }
         self.add_slices();
         self.begin_when_ready();
     }
 
-    fn end_lost(&mut self, number: usize, lost: Lost) {
-        // Its line ends with its helm, so that an agent that only slept finds itself given up.
-        let seat = &mut self.seats[number];
-        seat.helm = Helm::Agent(unbounded_channel().0);
-        seat.outcome = Some(Outcome::Lost(lost));
-    }
-
-    /// Loses those who say that they are there and do not come to an end: nobody waits for them for ever.
+    /// Gives up the members that are there and did not come to an end in time.
     fn give_up_on_laggards(&mut self) {
         self.due = None;
-        for number in 0..self.seats.len() {
-            let seat = &self.seats[number];
-            if seat.is_here() && (self.stopped || seat.ready != Some(self.phase)) {
+        for number in 0..self.members.len() {
+            let member = &self.members[number];
+            if member.is_here() && (self.is_stopped || member.ready != Some(self.phase)) {
                 self.lose(number, "it did not come to an end in time".to_owned());
             }
         }
     }
 
+    /// Tells all members to come to an end.
     fn stop(&mut self) {
-        self.stopped = true;
-        self.due = Some(clock::now().saturating_add(self.farewell_ns));
-        for seat in self.seats.iter().filter(|seat| seat.is_here()) {
-            seat.helm.stop();
+        self.is_stopped = true;
+        self.due = Some(clock::now().saturating_add(self.end_timeout_ns));
+        for member in self.members.iter().filter(|member| member.is_here()) {
+            member.handle.stop();
         }
     }
 
-    /// One measurement of all.
+    /// Makes one measurement of all members.
     fn finish(mut self) -> Measurement {
         self.add_slices();
-        let mut reasons = Vec::new();
-        for number in 0..self.seats.len() {
-            let seat = &mut self.seats[number];
-            let mut rest = match seat.outcome.take() {
-                Some(Outcome::Ended) => continue,
-                Some(Outcome::Failed(_)) | None => empty(self.plan),
-                Some(Outcome::Lost(lost)) => {
-                    reasons.push(format!("{} was lost {}: {}", seat.title(), moment(lost.at_ns), lost.why));
-                    seat.lost = Some(lost);
-                    kept_of(seat, self.plan)
-                }
-            };
-            rest.connections.asked = seat.part.clients() * self.plan.lanes() as u64;
-            self.fold(number, rest);
-        }
-        let members = self.members();
-        let starts: Vec<Nanos> = self.seats.iter().filter_map(|seat| seat.late_ns).collect();
+        // It is not known what lost members stored, so they are added afterwards.
+        let load = self.all.load.as_ref();
+        let unstored = load.and_then(|load| load_shortfall(load, self.plan.allow_partial_load, None));
+        self.merge_unheard();
+        let mut reasons = self.reasons();
+        reasons.extend(unstored);
+        let members = self.reported_members();
+        let starts: Vec<Nanos> = self.members.iter().filter_map(|member| member.late_ns).collect();
         let mut all = self.all;
-        all.intervals = self.live.intervals;
-        all.intervals_merged = self.live.intervals_merged;
+        all.intervals = self.slices.so_far.intervals;
+        all.intervals_merged = self.slices.so_far.intervals_merged;
         all.started_unix_ns = self.started_unix_ns;
         all.agents = Some(Agents { start_spread_ns: Agents::spread(starts), members });
-        let nothing = all.groups.iter().all(|group| group.ops.all().counts.completed == 0);
-        let recorded = self.plan.phases.iter().any(|phase| phase.recorded);
-        if self.stop_on_loss && !reasons.is_empty() {
-            reasons.push("the run was stopped (--on-agent-loss stop)".to_owned());
-        }
-        let unstored =
-            all.load.as_ref().and_then(|load| load_shortfall(load, self.plan.allow_partial_load, None));
-        reasons.extend(self.because.or(unstored));
-        if self.interrupted {
+        let completed: u64 = all.groups.iter().map(|group| group.ops.all().counts.completed).sum();
+        if self.is_interrupted {
             all.mark(Status::Interrupted, "interrupted");
         } else if !reasons.is_empty() {
             all.mark(Status::Partial, reasons.join("; "));
-        } else if recorded && nothing {
+        } else if completed == 0 && self.plan.phases.iter().any(|phase| phase.recorded) {
             all.mark(Status::Partial, "nothing completed");
         }
         all
     }
 
-    /// The members, with what is known of them.
-    fn members(&self) -> Vec<Member> {
-        let idle = (Counts::default(), Figures::of_op(&OpRecord::default(), self.plan.timeout_ns));
-        let member = |seat: &Seat| {
-            let fit = seat.link.as_ref().map(Link::fit);
-            Member {
-                name: seat.name.clone(),
-                clients: seat.part.clients(),
-                threads: seat.part.threads,
-                clock_offset_ns: fit.map_or(0, |fit| fit.wall_ns),
-                clock_error_ns: fit.map_or(0, |fit| fit.error_ns),
-                late_ns: seat.late_ns,
-                lost: seat.lost.clone(),
-                counts: seat.figures.map_or(idle.0, |figures| figures.0),
-                figures: seat.figures.map_or(idle.1, |figures| figures.1),
+    /// Adds what is known of members that did not say at their end what they measured.
+    fn merge_unheard(&mut self) {
+        for number in 0..self.members.len() {
+            let member = &mut self.members[number];
+            if member.outcome == Some(MemberOutcome::Ended) {
+                continue;
             }
-        };
-        self.seats.iter().map(member).collect()
-    }
-}
-
-/// What a lost agent had said of the measured phase.
-fn kept_of(seat: &mut Seat, plan: &Plan) -> Measurement {
-    let mut kept = empty(plan);
-    if let Some(sum) = seat.sum.take() {
-        let mut slice = blank(plan);
-        // Each of its parcels fitted; only who makes up more requests than can be counted does not.
-        if sum.add_to(&mut slice, true).is_ok() {
-            kept.measured_ns = slice.end_ns;
-            kept.add(&mut slice, Keep::Figures);
+            let mut known = measurement_of(member.sum.take(), self.plan);
+            known.connections.asked = member.share.clients() * self.plan.lanes() as u64;
+            let records = records_of_share(self.plan, &member.share);
+            known.load = (records > 0).then(|| LoadResult { records, ..LoadResult::default() });
+            self.merge(number, known);
         }
     }
-    kept
-}
 
-fn moment(at_ns: Option<Nanos>) -> String {
-    match at_ns {
-        Some(at_ns) => format!("{:.1} s into the measurement", seconds(at_ns)),
-        None => "before the measurement".to_owned(),
+    /// Why the run is not complete, as far as its members decide that.
+    fn reasons(&self) -> Vec<String> {
+        let all: Vec<&String> = self.members.iter().flat_map(|member| &member.shortfalls).collect();
+        let mut reasons: Vec<String> = all.iter().take(REASONS_MAX).map(|&reason| reason.clone()).collect();
+        if all.len() > REASONS_MAX {
+            reasons.push(format!("and {} reasons more", all.len() - REASONS_MAX));
+        }
+        if self.stop_on_loss && self.members.iter().any(|member| member.lost.is_some()) {
+            reasons.push("the run was stopped (--on-agent-loss stop)".to_owned());
+        }
+        if !reasons.is_empty() {
+            reasons.extend(self.timeline.longest_standstill());
+        }
+        reasons
     }
-}
 
-fn empty(plan: &Plan) -> Measurement {
-    let names = plan.groups.iter().map(|group| group.name.clone());
-    Measurement::new(names, plan.engine.clock, plan.timeout_ns)
-}
-
-fn blank(plan: &Plan) -> Box<Interval> {
-    Box::new(Interval::new(plan.groups.iter().map(|_| std::iter::empty::<Verb>())))
+    /// The members as the result has them.
+    fn reported_members(&self) -> Vec<Member> {
+        self.members.iter().map(|member| member.report(self.plan)).collect()
+    }
 }
 
 /// Whether a member's run ended because it lost a connection for good, in a plan that goes on only with all of them.
@@ -874,52 +462,120 @@ fn is_of(measurement: &Measurement, plan: &Plan) -> bool {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+    use std::sync::mpsc::channel;
 
-    use pummel_logic::plan::Phase;
+    use pummel_logic::measure::measurement::Keep;
+    use pummel_logic::plan::share::ProcessShare;
+    use pummel_logic::plan::{Phase, Stop};
+    use pummel_logic::time::SECOND;
+    use tokio::sync::mpsc::unbounded_channel;
 
     use super::*;
+    use crate::agent::proto::v2::command::What as Told;
+    use crate::controller::member_state::AgentHandle;
     use crate::report::example::Run;
 
-    /// Knows whether they were let go.
-    struct Lookout<'a>(&'a Cell<bool>);
+    /// Knows whether the phase has begun.
+    struct BeginWatch<'a>(&'a Cell<bool>);
 
-    impl Watch for Lookout<'_> {
+    impl Watch for BeginWatch<'_> {
         fn begin(&mut self, _phase: &Phase, _at: Nanos) {
             self.0.set(true);
         }
     }
 
-    /// A run of two members who are through with their orders and say nothing more, with the words that they get. `stops`:
-    /// it is to stop as soon as they were let go.
-    fn becalmed(stops: bool, time_ns: Nanos) -> (Measurement, Vec<Vec<Told>>) {
+    /// A plan of one phase, which is measured for `time_ns`.
+    fn plan(time_ns: Nanos) -> Plan {
         let mut plan = Run::new(Keep::Figures).plan;
         let phase = plan.phases.pop().expect("it has phases");
         plan.phases = vec![phase];
-        plan.phases[0].stop.time_ns = Some(time_ns);
+        plan.phases[0].stop = Stop { time_ns: Some(time_ns), requests: None };
+        plan
+    }
+
+    /// A run of two members that are ready and then say these words, with the commands that they get. `stops`: it is to
+    /// stop as soon as the phase has begun.
+    fn run_of_two(
+        plan: &Plan,
+        stops: bool,
+        words: impl IntoIterator<Item = (usize, Said)>,
+    ) -> (Measurement, Vec<Vec<Told>>) {
         let (say, heard) = channel();
-        let (seats, mut told): (Vec<Seat>, Vec<_>) = (0..2)
+        let (members, mut told): (Vec<MemberState>, Vec<_>) = (0..2)
             .map(|number| {
-                let clients = std::iter::once(0..5).collect();
-                let part = ProcessShare { clients, threads: 1, first_worker: number, workers: 2, mark: 1 };
+                let clients = plan.groups.iter().map(|_| 0..5).collect();
+                let share = ProcessShare { clients, threads: 1, first_worker: number, workers: 2, mark: 1 };
                 let (commands, told) = unbounded_channel();
-                (Seat::new(format!("m{number}"), part, None, Helm::Agent(commands)), told)
+                (MemberState::new(format!("m{number}"), share, None, AgentHandle::Agent(commands)), told)
             })
             .unzip();
         (0..2).for_each(|number| say.send((number, Said::Accepted)).unwrap());
         let ready = || Said::Ready { phase: 0, loaded: Loaded::default() };
         (0..2).for_each(|number| say.send((number, ready())).unwrap());
-        let gone = Cell::new(false);
-        let mut watch = Lookout(&gone);
-        let mut voyage = Voyage::new(&plan, seats, &mut watch, false);
-        voyage.farewell_ns = 50 * MILLISECOND;
-        let measurement = voyage.sail(&heard, &|| stops && gone.get()).expect("it begins");
+        words.into_iter().for_each(|word| say.send(word).unwrap());
+        let has_begun = Cell::new(false);
+        let mut watch = BeginWatch(&has_begun);
+        let mut run = DistributedRun::new(plan, members, &mut watch, false);
+        run.end_timeout_ns = 50 * MILLISECOND;
+        let measurement = run.run(&heard, &|| stops && has_begun.get()).expect("it begins");
         let words = told.iter_mut().map(|told| std::iter::from_fn(|| told.try_recv().ok()).collect());
         (measurement, words.collect())
     }
 
+    /// The end of a member that measured for `measured_ns` and takes its part to have ended with this status.
+    fn end(plan: &Plan, measured_ns: Nanos, status: Status, cut_short: Option<CutShort>) -> Said {
+        let mut measurement = Box::new(empty_measurement(plan));
+        (measurement.measured_ns, measurement.status) = (measured_ns, status);
+        Said::End { measurement, cut_short }
+    }
+
+    /// The reason of a run whose members end like this.
+    fn reason_of(plan: &Plan, ends: [Said; 2]) -> String {
+        let (measurement, _) = run_of_two(plan, false, ends.into_iter().enumerate());
+        assert_eq!(measurement.status, Status::Partial);
+        measurement.reason.expect("it is said")
+    }
+
+    #[test]
+    fn a_share_that_was_not_done_is_named_whatever_its_member_makes_of_it() {
+        let plan = plan(SECOND);
+        let whole = || end(&plan, SECOND, Status::Complete, None);
+        let reason = reason_of(&plan, [whole(), end(&plan, SECOND / 2, Status::Complete, None)]);
+        assert_eq!(reason, "m1 measured 0.5 s of 1.0 s");
+        let reason = reason_of(&plan, [end(&plan, SECOND / 2, Status::Interrupted, None), whole()]);
+        assert_eq!(reason, "m0 measured 0.5 s of 1.0 s");
+        let reason = reason_of(&plan, [whole(), end(&plan, SECOND, Status::Interrupted, None)]);
+        assert_eq!(reason, "m1 ended before it was told to");
+        assert_eq!(reason_of(&plan, [whole(), whole()]), "nothing completed", "both have done their shares");
+    }
+
+    #[test]
+    fn a_member_that_left_is_named_with_the_moment_and_is_among_the_lost() {
+        let plan = plan(3_600 * SECOND);
+        let left = || {
+            let at = clock::now() + 2 * SECOND;
+            let cut_short = CutShort { why: "its process was told to end".to_owned(), at };
+            end(&plan, SECOND, Status::Interrupted, Some(cut_short))
+        };
+        let (measurement, _) = run_of_two(&plan, false, [(0, left()), (1, left())]);
+        assert_eq!(measurement.status, Status::Partial);
+        let reason = measurement.reason.expect("it is said");
+        // The phase begins a moment after the words were made.
+        for name in ["m0 left 1.", "m1 left 1."] {
+            assert!(reason.contains(name), "{reason}");
+        }
+        assert_eq!(
+            reason.matches(" s into the measurement: its process was told to end").count(),
+            2,
+            "{reason}"
+        );
+        let members = measurement.agents.expect("there are members").members;
+        assert!(members.iter().all(|member| member.lost.is_some()), "{members:?}");
+    }
+
     #[test]
     fn members_that_do_not_end_in_time_are_lost() {
-        let (measurement, told) = becalmed(false, MILLISECOND);
+        let (measurement, told) = run_of_two(&plan(MILLISECOND), false, []);
         assert_eq!(measurement.status, Status::Partial);
         let reason = measurement.reason.expect("it is said");
         assert!(reason.contains("m0 was lost") && reason.contains("m1 was lost"), "{reason}");
@@ -929,7 +585,7 @@ mod tests {
 
     #[test]
     fn members_that_do_not_stop_when_they_are_told_are_lost() {
-        let (measurement, told) = becalmed(true, NEVER);
+        let (measurement, told) = run_of_two(&plan(NEVER), true, []);
         assert_eq!(measurement.status, Status::Interrupted);
         let members = measurement.agents.expect("there are members").members;
         assert!(members.iter().all(|member| member.lost.is_some()), "{members:?}");

@@ -1,10 +1,10 @@
-//! Where a run's agents are, and what it takes to speak to them.
+//! The agents of a command line: their addresses, and what a controller shows to them.
 
 use std::path::PathBuf;
 
 use pummel_logic::time::Nanos;
 
-use crate::job::launch_spec::Placing;
+use crate::job::launch_spec::LaunchSpec;
 
 /// The port of an agent, where none is named.
 pub const AGENT_PORT: u16 = 5556;
@@ -12,19 +12,21 @@ pub const AGENT_PORT: u16 = 5556;
 /// The agents of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fleet {
-    /// Where they are; not empty.
+    /// Their addresses; at least one.
     pub places: Vec<Place>,
     /// How long to wait until all of them answer.
     pub patience_ns: Nanos,
-    /// Encryption of what is said to them.
+    /// Files of TLS; `None` where messages are not encrypted.
     pub tls: Option<FleetTls>,
-    /// File with the word that they want to hear.
+    /// File with the token that they ask for.
     pub token_file: Option<PathBuf>,
     /// The run ends when one of them is lost.
     pub stop_on_loss: bool,
+    /// Agents of other builds of pummel are accepted, as long as they have the same protocol.
+    pub allow_version_mismatch: bool,
 }
 
-/// Where agents are.
+/// The address of agents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// One, at the first address of a host that answers.
@@ -41,17 +43,17 @@ pub enum Place {
         /// Port.
         port: u16,
     },
-    /// Nowhere yet: they are started for the run.
-    Started(Placing),
+    /// No address yet: the agents are started for the run.
+    Started(LaunchSpec),
 }
 
-/// Reads a list of agents that are there, or where to start some.
+/// Reads a list of agents, or of hosts to start agents on.
 ///
 /// # Errors
-/// What is accepted.
+/// Returns what is accepted.
 pub fn places(text: &str) -> Result<Vec<Place>, String> {
-    if Placing::is_meant(text) {
-        return Placing::parse(text).map(|placing| vec![Place::Started(placing)]);
+    if LaunchSpec::is_meant(text) {
+        return LaunchSpec::parse(text).map(|spec| vec![Place::Started(spec)]);
     }
     let there: Result<_, String> = text.split(',').map(place).collect();
     there.map_err(|accepted| format!("{accepted}; ssh://HOST,... and slurm://N start agents for the run"))
@@ -71,7 +73,7 @@ pub struct FleetTls {
 /// Reads one item of a list of agents.
 ///
 /// # Errors
-/// What is accepted.
+/// Returns what is accepted.
 pub fn place(text: &str) -> Result<Place, String> {
     const ACCEPTED: &str = "HOST, HOST:PORT, [IPV6]:PORT and dns:///NAME:PORT are accepted";
     if let Some(name) = text.strip_prefix("dns:///") {
@@ -115,17 +117,17 @@ fn host_and_port(text: &str) -> Option<(String, u16)> {
 }
 
 impl Place {
-    /// As it is written.
+    /// The text that it is read from.
     pub fn name(&self) -> String {
         match self {
             Place::Host { host, port } => with_port(host, *port),
             Place::Name { host, port } => format!("dns:///{}", with_port(host, *port)),
-            Place::Started(placing) => placing.to_string(),
+            Place::Started(spec) => spec.to_string(),
         }
     }
 }
 
-/// A host and a port in one word.
+/// A host and a port as one word, with brackets around an IPv6 address.
 pub fn with_port(host: &str, port: u16) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
@@ -151,7 +153,7 @@ mod tests {
 
     #[test]
     fn agents_to_be_started_are_a_list_of_their_own() {
-        let started = |text: &str| Placing::parse(text).map(|placing| vec![Place::Started(placing)]);
+        let started = |text: &str| LaunchSpec::parse(text).map(|spec| vec![Place::Started(spec)]);
         for text in ["ssh://a,b:22,me@c", "slurm://8"] {
             assert_eq!(places(text), started(text));
             assert_eq!(places(text).map(|places| places[0].name()), Ok(text.to_owned()));

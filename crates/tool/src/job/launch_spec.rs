@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 
 /// Where agents are to be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Placing {
+pub enum LaunchSpec {
     /// `ssh://DESTINATION,...`: one on each of these hosts, by the system's `ssh`.
     Ssh(Vec<Destination>),
     /// `slurm://N`: one on each of this many nodes of the allocation that this process is in, by `srun`.
@@ -34,19 +34,19 @@ impl fmt::Display for Destination {
     }
 }
 
-impl fmt::Display for Placing {
+impl fmt::Display for LaunchSpec {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Placing::Ssh(hosts) => {
+            LaunchSpec::Ssh(hosts) => {
                 let hosts: Vec<_> = hosts.iter().map(Destination::to_string).collect();
                 write!(out, "ssh://{}", hosts.join(","))
             }
-            Placing::Slurm(nodes) => write!(out, "slurm://{nodes}"),
+            LaunchSpec::Slurm(nodes) => write!(out, "slurm://{nodes}"),
         }
     }
 }
 
-impl Placing {
+impl LaunchSpec {
     /// Whether a value of `--agents` is of this kind, right or wrong.
     pub fn is_meant(text: &str) -> bool {
         text.starts_with("ssh://") || text.starts_with("slurm://")
@@ -56,12 +56,12 @@ impl Placing {
     ///
     /// # Errors
     /// A sentence that says what is accepted instead.
-    pub fn parse(text: &str) -> Result<Placing, String> {
+    pub fn parse(text: &str) -> Result<LaunchSpec, String> {
         if let Some(hosts) = text.strip_prefix("ssh://") {
-            return hosts.split(',').map(destination).collect::<Result<_, _>>().map(Placing::Ssh);
+            return hosts.split(',').map(destination).collect::<Result<_, _>>().map(LaunchSpec::Ssh);
         }
         let nodes = text.strip_prefix("slurm://").and_then(|nodes| nodes.parse().ok());
-        nodes.map(Placing::Slurm).ok_or_else(|| {
+        nodes.map(LaunchSpec::Slurm).ok_or_else(|| {
             "ssh://HOST,... with the hosts as ssh takes them, or slurm://N with a number of nodes is accepted"
                 .to_owned()
         })
@@ -107,9 +107,9 @@ fn host_and_port(place: &str) -> Option<(&str, Option<u16>)> {
 mod tests {
     use super::*;
 
-    fn ssh(hosts: &[(&str, Option<u16>)]) -> Placing {
+    fn ssh(hosts: &[(&str, Option<u16>)]) -> LaunchSpec {
         let of = |(host, port): &(&str, Option<u16>)| Destination { host: (*host).to_owned(), port: *port };
-        Placing::Ssh(hosts.iter().map(of).collect())
+        LaunchSpec::Ssh(hosts.iter().map(of).collect())
     }
 
     #[test]
@@ -120,11 +120,11 @@ mod tests {
             ("ssh://a,ssh://b", ssh(&[("a", None), ("b", None)])),
             ("ssh://[::1]:22,fe80::1", ssh(&[("::1", Some(22)), ("fe80::1", None)])),
             ("ssh://me@corp@gate,me@[::1]:22", ssh(&[("me@corp@gate", None), ("me@::1", Some(22))])),
-            ("slurm://12", Placing::Slurm(NonZeroU32::new(12).expect("not 0"))),
+            ("slurm://12", LaunchSpec::Slurm(NonZeroU32::new(12).expect("not 0"))),
         ];
         for (text, spec) in table {
-            assert_eq!(Placing::parse(text), Ok(spec), "{text}");
-            assert!(Placing::is_meant(text));
+            assert_eq!(LaunchSpec::parse(text), Ok(spec), "{text}");
+            assert!(LaunchSpec::is_meant(text));
         }
     }
 
@@ -158,10 +158,10 @@ mod tests {
             "kubernetes://2",
         ];
         for text in wrong {
-            let said = Placing::parse(text).expect_err(text);
+            let said = LaunchSpec::parse(text).expect_err(text);
             assert!(said.contains("accepted"), "{text}: {said}");
         }
-        assert!(!Placing::is_meant("host:5556"));
-        assert!(!Placing::is_meant("dns:///agents:5556"));
+        assert!(!LaunchSpec::is_meant("host:5556"));
+        assert!(!LaunchSpec::is_meant("dns:///agents:5556"));
     }
 }

@@ -9,6 +9,7 @@ use pummel_logic::plan::validate::ValidPlan;
 
 use crate::job::fleet::Fleet;
 
+pub mod agent_variables;
 pub mod background_writer;
 pub mod driver;
 pub mod fleet;

@@ -8,7 +8,11 @@ use pummel_logic::plan::Plan;
 use pummel_logic::plan::validate::ValidPlan;
 
 #[cfg(feature = "agents")]
-use crate::controller::run::{Crew, Parts, Refusal};
+use crate::controller::connected_agents::ConnectedAgents;
+#[cfg(feature = "agents")]
+use crate::controller::shares::Shares;
+#[cfg(feature = "agents")]
+use crate::controller::start_error::StartError;
 use crate::job::fleet::Fleet;
 
 /// Who runs plans.
@@ -18,7 +22,7 @@ pub enum Runner {
     Here,
     /// Agents, and this process where the plan wants it.
     #[cfg(feature = "agents")]
-    Agents(Box<Crew>),
+    Agents(Box<ConnectedAgents>),
 }
 
 /// How the clients of a plan are dealt to processes.
@@ -59,12 +63,12 @@ impl fmt::Display for NotRun {
 }
 
 #[cfg(feature = "agents")]
-impl From<Refusal> for NotRun {
-    fn from(refusal: Refusal) -> NotRun {
-        match refusal {
-            Refusal::Usage(why) => NotRun::Usage(why),
-            Refusal::Agents(why) => NotRun::Agents(why),
-            Refusal::Interrupted => NotRun::Interrupted,
+impl From<StartError> for NotRun {
+    fn from(error: StartError) -> NotRun {
+        match error {
+            StartError::Usage(why) => NotRun::Usage(why),
+            StartError::Agents(why) => NotRun::Agents(why),
+            StartError::Interrupted => NotRun::Interrupted,
         }
     }
 }
@@ -78,7 +82,7 @@ impl Runner {
     pub fn of(fleet: Option<&Fleet>, stop: &dyn Fn() -> bool) -> Result<Runner, NotRun> {
         match fleet {
             None => Ok(Runner::Here),
-            Some(fleet) => Ok(Runner::Agents(Box::new(Crew::gather(fleet, stop)?))),
+            Some(fleet) => Ok(Runner::Agents(Box::new(ConnectedAgents::connect(fleet, stop)?))),
         }
     }
 
@@ -107,12 +111,12 @@ impl Runner {
         match self {
             Runner::Here => Run::new(plan).with_inputs(supplies).start(watch, stop).map_err(NotRun::Here),
             #[cfg(feature = "agents")]
-            Runner::Agents(crew) => {
-                let parts = match dealing {
-                    Dealing::Evenly => crew.share(plan)?,
-                    Dealing::ByGroups { agents, own } => Parts::of_groups(plan, agents, own),
+            Runner::Agents(connected) => {
+                let shares = match dealing {
+                    Dealing::Evenly => connected.share(plan)?,
+                    Dealing::ByGroups { agents, own } => Shares::of_groups(plan, agents, own),
                 };
-                Ok(crew.run(plan, parts, supplies, watch, stop)?)
+                Ok(connected.run(plan, shares, supplies, watch, stop)?)
             }
         }
     }

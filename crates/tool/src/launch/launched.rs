@@ -7,45 +7,45 @@ use std::net::SocketAddr;
 use std::sync::mpsc::Receiver;
 use std::thread;
 
-use crate::launch::process::{Errand, News};
+use crate::launch::process::{ChildProcess, ProcessEvent};
 use crate::stderr::say;
 
 /// An agent that was started.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Placed {
-    /// The host or node as the user knows it; no two of a placement are the same.
+pub struct LaunchedAgent {
+    /// The host or node as the user knows it; no two agents of one launch have the same name.
     pub name: String,
-    /// Where this machine reaches it.
+    /// The address where this machine reaches the agent.
     pub address: SocketAddr,
-    /// The word that it wants to hear, which nobody else knows.
+    /// The token that the agent asks for. Only this process and the agent know it.
     pub token: String,
 }
 
-/// Agents that were started, for as long as this value lives: dropped, it ends all of them. They end by themselves when
-/// this process does, in whatever way.
+/// The agents of one launch. Dropping this value ends all of them; they end by themselves when this process ends in
+/// another way.
 #[derive(Debug)]
-pub struct Placement {
-    pub(super) placed: Vec<Placed>,
-    pub(super) errands: Vec<Errand>,
+pub struct LaunchedAgents {
+    pub(super) agents: Vec<LaunchedAgent>,
+    pub(super) processes: Vec<ChildProcess>,
 }
 
-/// Why agents were not placed. Nothing is left of those that were.
+/// Why agents were not started. Those that were started have been ended.
 #[derive(Debug, PartialEq, Eq)]
-pub enum PlaceError {
-    /// The user did not want to wait any longer.
+pub enum LaunchError {
+    /// The user ended the wait.
     Interrupted,
-    /// This machine is in no state to place anything.
+    /// This machine cannot start agents, for this reason.
     Here(String),
-    /// These could not be placed: name and reason of each.
+    /// The agents that could not be started: name and reason of each.
     There(Vec<(String, String)>),
 }
 
-impl fmt::Display for PlaceError {
+impl fmt::Display for LaunchError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PlaceError::Interrupted => out.write_str("interrupted while the agents were started"),
-            PlaceError::Here(why) => out.write_str(why),
-            PlaceError::There(failures) => {
+            LaunchError::Interrupted => out.write_str("interrupted while the agents were started"),
+            LaunchError::Here(why) => out.write_str(why),
+            LaunchError::There(failures) => {
                 let named: Vec<_> =
                     failures.iter().map(|(name, why)| format!("agent {name}: {why}")).collect();
                 out.write_str(&named.join("; "))
@@ -54,52 +54,52 @@ impl fmt::Display for PlaceError {
     }
 }
 
-impl std::error::Error for PlaceError {}
+impl std::error::Error for LaunchError {}
 
-impl Placement {
+impl LaunchedAgents {
     /// The agents, in the order in which they were asked for.
-    pub fn placed(&self) -> &[Placed] {
-        &self.placed
+    pub fn agents(&self) -> &[LaunchedAgent] {
+        &self.agents
     }
 
     /// Passes on what the agents say from now on.
     pub(super) fn follow(&mut self) {
-        // One errand may serve several agents, which then tell their names themselves.
-        let is_one_each = self.errands.len() == self.placed.len();
-        for (index, errand) in self.errands.iter_mut().enumerate() {
-            let name = is_one_each.then(|| self.placed[index].name.clone());
-            let news = errand.take_news();
-            thread::spawn(move || pass_on(name.as_deref(), &news));
+        // One process may serve several agents, which then tell their names themselves.
+        let is_one_each = self.processes.len() == self.agents.len();
+        for (index, process) in self.processes.iter_mut().enumerate() {
+            let name = is_one_each.then(|| self.agents[index].name.clone());
+            let events = process.take_events();
+            thread::spawn(move || pass_on(name.as_deref(), &events));
         }
     }
 }
 
-impl Drop for Placement {
+impl Drop for LaunchedAgents {
     fn drop(&mut self) {
-        for errand in &mut self.errands {
-            errand.release();
+        for process in &mut self.processes {
+            process.release();
         }
         // Each may take its time to end, and none waits for another.
         thread::scope(|scope| {
-            for errand in self.errands.drain(..) {
-                scope.spawn(move || drop(errand));
+            for process in self.processes.drain(..) {
+                scope.spawn(move || drop(process));
             }
         });
     }
 }
 
-fn pass_on(name: Option<&str>, news: &Receiver<News>) {
-    for news in news {
-        match (name, news) {
-            (Some(name), News::Aside(line)) => say(format_args!("agent {name}: {line}")),
-            (None, News::Aside(line)) => say(format_args!("agent {line}")),
-            (_, News::Line(_) | News::Taken | News::Silent) => {}
+fn pass_on(name: Option<&str>, events: &Receiver<ProcessEvent>) {
+    for events in events {
+        match (name, events) {
+            (Some(name), ProcessEvent::StderrLine(line)) => say(format_args!("agent {name}: {line}")),
+            (None, ProcessEvent::StderrLine(line)) => say(format_args!("agent {line}")),
+            (_, ProcessEvent::StdoutLine(_) | ProcessEvent::StdinTaken | ProcessEvent::StdoutEnded) => {}
         }
     }
 }
 
-/// What nobody can guess: 128 bits, in hexadecimal.
-pub(super) fn chance() -> io::Result<String> {
+/// A token that cannot be guessed: 128 bits from the operating system, in hexadecimal.
+pub(super) fn random_token() -> io::Result<String> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
@@ -110,8 +110,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chance_is_never_the_same() {
-        let (one, other) = (chance().expect("chance"), chance().expect("chance"));
+    fn no_two_tokens_are_the_same() {
+        let (one, other) = (random_token().expect("random bytes"), random_token().expect("random bytes"));
         assert_eq!(one.len(), 32);
         assert_ne!(one, other);
     }

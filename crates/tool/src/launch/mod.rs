@@ -13,49 +13,50 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::job::launch_spec::Placing;
-pub use launched::{PlaceError, Placed, Placement};
-use wait::{GLANCE, Manner};
-pub use watchdog::{Leash, first_line};
+use crate::job::launch_spec::LaunchSpec;
+pub use launched::{LaunchError, LaunchedAgent, LaunchedAgents};
+use wait::{LaunchOptions, POLL_INTERVAL};
+pub use watchdog::{Watchdog, first_line};
 
-impl Placement {
+impl LaunchedAgents {
     /// Starts the agents, and returns when each of them can be reached. A host may take `patience` to show a sign of
-    /// progress; `tell` hears of what takes time or changes a host.
+    /// progress; `tell` receives a sentence about what takes time or changes a host.
     ///
     /// # Errors
-    /// When one of them cannot be started, or `is_unwanted` says so first: all are ended then.
+    /// Returns [`LaunchError`] when an agent cannot be started, or `is_unwanted` returns true first; all agents are ended
+    /// then.
     pub fn start(
-        placing: &Placing,
+        spec: &LaunchSpec,
         patience: Duration,
         is_unwanted: &dyn Fn() -> bool,
         tell: &(dyn Fn(&str) + Sync),
-    ) -> Result<Placement, PlaceError> {
+    ) -> Result<LaunchedAgents, LaunchError> {
         let flag = AtomicBool::new(false);
-        let manner = Manner { patience, is_unwanted: &flag, tell };
-        let placed = thread::scope(|scope| {
-            let work = scope.spawn(move || place(placing, manner));
+        let options = LaunchOptions { patience, is_unwanted: &flag, tell };
+        let result = thread::scope(|scope| {
+            let work = scope.spawn(move || launch(spec, options));
             while !work.is_finished() {
                 flag.fetch_or(is_unwanted(), Ordering::Relaxed);
-                thread::sleep(GLANCE);
+                thread::sleep(POLL_INTERVAL);
             }
             work.join()
         });
-        let mut placement = placed.unwrap_or_else(|panic| resume_unwind(panic))?;
-        placement.follow();
-        Ok(placement)
+        let mut launched = result.unwrap_or_else(|panic| resume_unwind(panic))?;
+        launched.follow();
+        Ok(launched)
     }
 }
 
-fn place(placing: &Placing, manner: Manner<'_>) -> Result<Placement, PlaceError> {
-    let mut placement = match placing {
-        Placing::Ssh(hosts) => ssh::place(hosts, manner)?,
-        Placing::Slurm(nodes) => slurm::place(*nodes, manner)?,
+fn launch(spec: &LaunchSpec, options: LaunchOptions<'_>) -> Result<LaunchedAgents, LaunchError> {
+    let mut launched = match spec {
+        LaunchSpec::Ssh(hosts) => ssh::launch(hosts, options)?,
+        LaunchSpec::Slurm(nodes) => slurm::launch(*nodes, options)?,
     };
-    let names = names(placement.placed.iter().map(|placed| placed.name.clone()).collect());
-    for (placed, name) in placement.placed.iter_mut().zip(names) {
-        placed.name = name;
+    let names = names(launched.agents.iter().map(|agent| agent.name.clone()).collect());
+    for (agent, name) in launched.agents.iter_mut().zip(names) {
+        agent.name = name;
     }
-    Ok(placement)
+    Ok(launched)
 }
 
 /// Names as given, with a number behind those that were given before.

@@ -7,12 +7,13 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::num::NonZeroU32;
 use std::path::Path;
 
-use crate::launch::launched::{PlaceError, Placed, Placement, chance};
-use crate::launch::process::{Errand, SILENCE_MAX};
-use crate::launch::wait::{MARK, Manner, Stopped, Wait, address_of, lines_of};
+use crate::launch::launched::{LaunchError, LaunchedAgent, LaunchedAgents, random_token};
+use crate::launch::process::{ChildProcess, SILENCE_MAX};
+use crate::launch::wait::{LaunchOptions, MARK, Stopped, Wait, address_of, lines_of};
 
 /// What runs on each node. Its words are our program, how long the agent bears silence, and `NODE=ADDRESS` of every node.
-const SCRIPT: &str = r#"echo "pummel: node $SLURMD_NODENAME"; s=$1; for pair in "$@"; do case $pair in "$SLURMD_NODENAME="*) a=${pair#*=};; esac; done; if [ -x "$0" ]; then "$0" agent --listen "$a:0" --token-file - --exit-with-stdin="$s"; echo "pummel: end it ended with status $?"; else echo "pummel: end there is no $0; a program on a file system that all nodes share is wanted"; fi"#;
+/// The agent reads every file that a plan names: only the controller knows its token, and its user has a shell on the node.
+const SCRIPT: &str = r#"echo "pummel: node $SLURMD_NODENAME"; s=$1; for pair in "$@"; do case $pair in "$SLURMD_NODENAME="*) a=${pair#*=};; esac; done; if [ -x "$0" ]; then "$0" agent --listen "$a:0" --token-file - --allow-file / --exit-with-stdin="$s"; echo "pummel: end it ended with status $?"; else echo "pummel: end there is no $0; a program on a file system that all nodes share is wanted"; fi"#;
 
 /// A node of the allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,32 +23,34 @@ struct Node {
 }
 
 /// Starts one agent on each of so many nodes.
-pub(super) fn place(count: NonZeroU32, manner: Manner<'_>) -> Result<Placement, PlaceError> {
-    let nodes = nodes(count, manner).map_err(here)?;
+pub(super) fn launch(count: NonZeroU32, options: LaunchOptions<'_>) -> Result<LaunchedAgents, LaunchError> {
+    let nodes = nodes(count, options).map_err(here)?;
     let program = std::env::current_exe()
-        .map_err(|error| PlaceError::Here(format!("it is not known where this program is: {error}")))?;
-    let token = chance().map_err(|error| PlaceError::Here(format!("no token can be made: {error}")))?;
+        .map_err(|error| LaunchError::Here(format!("it is not known where this program is: {error}")))?;
+    let token =
+        random_token().map_err(|error| LaunchError::Here(format!("no token can be made: {error}")))?;
     let argv = srun_argv(&nodes, &program);
-    let mut errand =
-        Errand::start(&argv).map_err(|error| PlaceError::Here(format!("cannot run srun: {error}")))?;
-    errand.give(format!("{token}\n").into_bytes().into());
-    errand.pulse();
-    let addresses = listening(&mut errand, &nodes, manner)?;
-    let placed = nodes.into_iter().zip(addresses);
-    let placed = placed.map(|(node, address)| Placed { name: node.name, address, token: token.clone() });
-    Ok(Placement { placed: placed.collect(), errands: vec![errand] })
+    let mut process =
+        ChildProcess::start(&argv).map_err(|error| LaunchError::Here(format!("cannot run srun: {error}")))?;
+    process.give(format!("{token}\n").into_bytes().into());
+    process.pulse();
+    let addresses = listening(&mut process, &nodes, options)?;
+    let agents = nodes.into_iter().zip(addresses);
+    let agents =
+        agents.map(|(node, address)| LaunchedAgent { name: node.name, address, token: token.clone() });
+    Ok(LaunchedAgents { agents: agents.collect(), processes: vec![process] })
 }
 
-fn here(stopped: Stopped) -> PlaceError {
+fn here(stopped: Stopped) -> LaunchError {
     match stopped {
-        Stopped::Unwanted => PlaceError::Interrupted,
-        Stopped::Because(why) => PlaceError::Here(why),
+        Stopped::Unwanted => LaunchError::Interrupted,
+        Stopped::Because(why) => LaunchError::Here(why),
     }
 }
 
 /// The nodes that agents go to. Those at the end of the list: a batch script, and the controller with it, runs on the
 /// first, which stays free of agents when there are nodes enough.
-fn nodes(count: NonZeroU32, manner: Manner<'_>) -> Result<Vec<Node>, Stopped> {
+fn nodes(count: NonZeroU32, options: LaunchOptions<'_>) -> Result<Vec<Node>, Stopped> {
     let list = std::env::var("SLURM_JOB_NODELIST").ok().filter(|list| !list.is_empty());
     let Some(list) = list else {
         return Err(Stopped::Because(format!(
@@ -55,14 +58,14 @@ fn nodes(count: NonZeroU32, manner: Manner<'_>) -> Result<Vec<Node>, Stopped> {
              `salloc -N {count} pummel ...`, or a batch script, makes one"
         )));
     };
-    let names = lines_of(&["scontrol", "show", "hostnames", &list], manner)?;
+    let names = lines_of(&["scontrol", "show", "hostnames", &list], options)?;
     let wanted = usize::try_from(count.get()).unwrap_or(usize::MAX);
     let Some(first) = names.len().checked_sub(wanted) else {
         let has = names.len();
         return Err(Stopped::Because(format!("slurm://{count}: this allocation has {has} nodes ({list})")));
     };
     let names = &names[first..];
-    let lines = lines_of(&["scontrol", "show", "node", "--oneliner", &names.join(",")], manner)?;
+    let lines = lines_of(&["scontrol", "show", "node", "--oneliner", &names.join(",")], options)?;
     let known: BTreeMap<&str, &str> = lines.iter().filter_map(|line| name_and_address(line)).collect();
     names
         .iter()
@@ -120,28 +123,32 @@ fn srun_argv(nodes: &[Node], program: &Path) -> Vec<OsString> {
 }
 
 /// Waits until all agents listen; returns their addresses in the order of the nodes.
-fn listening(errand: &mut Errand, nodes: &[Node], manner: Manner<'_>) -> Result<Vec<SocketAddr>, PlaceError> {
-    let mut roll = Roll::new(nodes);
-    let mut wait = Wait::new(errand, manner);
-    while !roll.is_complete() {
-        let line = wait.line().and_then(|line| line.ok_or_else(|| wait.epitaph("srun")));
+fn listening(
+    process: &mut ChildProcess,
+    nodes: &[Node],
+    options: LaunchOptions<'_>,
+) -> Result<Vec<SocketAddr>, LaunchError> {
+    let mut table = NodeTable::new(nodes);
+    let mut wait = Wait::new(process, options);
+    while !table.is_complete() {
+        let line = wait.line().and_then(|line| line.ok_or_else(|| wait.unexpected_end("srun")));
         match line {
-            Ok(line) => match roll.hear(&line) {
-                Heard::Nothing => {}
-                Heard::Listening => wait.renew(),
-                Heard::Ended { node, why } => {
-                    return Err(PlaceError::There(vec![(node, wait.with_last_words(why))]));
+            Ok(line) => match table.handle_line(&line) {
+                LineMeaning::Nothing => {}
+                LineMeaning::Listening => wait.renew(),
+                LineMeaning::Ended { node, why } => {
+                    return Err(LaunchError::There(vec![(node, wait.with_last_words(why))]));
                 }
             },
-            Err(Stopped::Unwanted) => return Err(PlaceError::Interrupted),
-            Err(Stopped::Because(why)) => return Err(roll.missing(&why)),
+            Err(Stopped::Unwanted) => return Err(LaunchError::Interrupted),
+            Err(Stopped::Because(why)) => return Err(table.missing(&why)),
         }
     }
-    Ok(roll.addresses.into_iter().flatten().collect())
+    Ok(table.addresses.into_iter().flatten().collect())
 }
 
-/// Who has answered.
-struct Roll<'a> {
+/// Which nodes have answered, and where their agents listen.
+struct NodeTable<'a> {
     nodes: &'a [Node],
     /// Of each task of the step, the index of its node: the step may order them in its own way.
     node_of: Vec<Option<usize>>,
@@ -151,47 +158,47 @@ struct Roll<'a> {
 
 /// What a line of `srun --label` meant.
 #[derive(Debug, PartialEq, Eq)]
-enum Heard {
+enum LineMeaning {
     Nothing,
     Listening,
     Ended { node: String, why: String },
 }
 
-impl<'a> Roll<'a> {
-    fn new(nodes: &'a [Node]) -> Roll<'a> {
-        Roll { nodes, node_of: vec![None; nodes.len()], addresses: vec![None; nodes.len()] }
+impl<'a> NodeTable<'a> {
+    fn new(nodes: &'a [Node]) -> NodeTable<'a> {
+        NodeTable { nodes, node_of: vec![None; nodes.len()], addresses: vec![None; nodes.len()] }
     }
 
     fn is_complete(&self) -> bool {
         !self.addresses.contains(&None)
     }
 
-    fn hear(&mut self, line: &str) -> Heard {
+    fn handle_line(&mut self, line: &str) -> LineMeaning {
         let Some((task, said)) = labelled(line).filter(|(task, _)| *task < self.nodes.len()) else {
-            return Heard::Nothing;
+            return LineMeaning::Nothing;
         };
         let words = said.strip_prefix(MARK).and_then(|said| said.split_once(' '));
         if let Some(("node", name)) = words {
             self.node_of[task] = self.nodes.iter().position(|node| node.name == name);
-            return Heard::Nothing;
+            return LineMeaning::Nothing;
         }
-        let Some(node) = self.node_of[task] else { return Heard::Nothing };
+        let Some(node) = self.node_of[task] else { return LineMeaning::Nothing };
         if let Some(("end", why)) = words {
-            return Heard::Ended { node: self.nodes[node].name.clone(), why: why.to_owned() };
+            return LineMeaning::Ended { node: self.nodes[node].name.clone(), why: why.to_owned() };
         }
         match address_of(said) {
             Some(address) => {
                 self.addresses[node] = Some(address);
-                Heard::Listening
+                LineMeaning::Listening
             }
-            None => Heard::Nothing,
+            None => LineMeaning::Nothing,
         }
     }
 
-    /// All that have not answered, for this reason.
-    fn missing(&self, why: &str) -> PlaceError {
+    /// The error that names every node that has not answered, with this reason.
+    fn missing(&self, why: &str) -> LaunchError {
         let silent = self.nodes.iter().zip(&self.addresses).filter(|(_, address)| address.is_none());
-        PlaceError::There(silent.map(|(node, _)| (node.name.clone(), why.to_owned())).collect())
+        LaunchError::There(silent.map(|(node, _)| (node.name.clone(), why.to_owned())).collect())
     }
 }
 
@@ -228,20 +235,20 @@ mod tests {
     #[test]
     fn a_task_is_known_by_the_node_that_it_names() {
         let nodes = nodes();
-        let mut roll = Roll::new(&nodes);
-        assert_eq!(roll.hear("0: listening on 10.0.0.9:1"), Heard::Nothing);
-        assert_eq!(roll.hear("1: pummel: node n7"), Heard::Nothing);
-        assert_eq!(roll.hear("0: pummel: node n8"), Heard::Nothing);
-        assert_eq!(roll.hear("1: welcome"), Heard::Nothing);
-        assert_eq!(roll.hear("9: pummel: node n7"), Heard::Nothing);
-        assert_eq!(roll.hear("1: listening on 10.0.0.7:5001"), Heard::Listening);
-        let missing = PlaceError::There(vec![("n8".to_owned(), "late".to_owned())]);
-        assert_eq!(roll.missing("late"), missing);
-        assert!(!roll.is_complete());
-        assert_eq!(roll.hear(" 0: listening on [fd00::8]:5002"), Heard::Listening);
-        assert!(roll.is_complete());
-        let ended = Heard::Ended { node: "n8".to_owned(), why: "it ended with status 2".to_owned() };
-        assert_eq!(roll.hear("0: pummel: end it ended with status 2"), ended);
+        let mut table = NodeTable::new(&nodes);
+        assert_eq!(table.handle_line("0: listening on 10.0.0.9:1"), LineMeaning::Nothing);
+        assert_eq!(table.handle_line("1: pummel: node n7"), LineMeaning::Nothing);
+        assert_eq!(table.handle_line("0: pummel: node n8"), LineMeaning::Nothing);
+        assert_eq!(table.handle_line("1: welcome"), LineMeaning::Nothing);
+        assert_eq!(table.handle_line("9: pummel: node n7"), LineMeaning::Nothing);
+        assert_eq!(table.handle_line("1: listening on 10.0.0.7:5001"), LineMeaning::Listening);
+        let missing = LaunchError::There(vec![("n8".to_owned(), "late".to_owned())]);
+        assert_eq!(table.missing("late"), missing);
+        assert!(!table.is_complete());
+        assert_eq!(table.handle_line(" 0: listening on [fd00::8]:5002"), LineMeaning::Listening);
+        assert!(table.is_complete());
+        let ended = LineMeaning::Ended { node: "n8".to_owned(), why: "it ended with status 2".to_owned() };
+        assert_eq!(table.handle_line("0: pummel: end it ended with status 2"), ended);
     }
 
     #[test]

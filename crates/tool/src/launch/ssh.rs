@@ -13,10 +13,10 @@ use std::thread;
 use std::time::Duration;
 
 use crate::job::launch_spec::Destination;
-use crate::launch::launched::{PlaceError, Placed, Placement, chance};
-use crate::launch::process::{Errand, SILENCE_MAX};
+use crate::launch::launched::{LaunchError, LaunchedAgent, LaunchedAgents, random_token};
+use crate::launch::process::{ChildProcess, SILENCE_MAX};
 use crate::launch::program::Program;
-use crate::launch::wait::{MARK, Manner, Stopped, Wait, address_of};
+use crate::launch::wait::{LaunchOptions, MARK, Stopped, Wait, address_of};
 
 /// Connections that are opened at the same time. A server or a jump host drops some beyond ten (sshd_config(5),
 /// MaxStartups).
@@ -32,19 +32,24 @@ const PORT_TRIALS: u32 = 5;
 ///
 /// Its words are the sum, the size, the version and the platform of the program, and how long the agent bears silence. It
 /// is one line without quotation marks, exclamation marks and backslashes, so that every shell hands it to `sh` as it is.
-/// A program of the same version but of another build is taken only where our own cannot run.
-const SCRIPT: &str = r#"d=${XDG_CACHE_HOME:-$HOME/.cache}/pummel; f=$d/pummel-$3-$1; p=$(command -v pummel); fail() { echo "pummel: fail $*"; exit 1; }; same() { [ -x "$1" ] && [ "$(md5sum <"$1" | cut -c1-32)" = "$2" ]; }; if same "$f" "$1"; then touch "$f"; elif same "$p" "$1"; then f=$p; elif [ "$(uname -sm)" = "$4" ]; then { mkdir -p "$d" && t=$(mktemp "$d/new.XXXXXX"); } || fail "cannot write into $d"; echo "pummel: send $f"; head -c "$2" >"$t"; chmod 755 "$t"; same "$t" "$1" || { rm -f "$t"; fail "the copy of this program did not arrive whole in $d"; }; v=$("$t" --version 2>&1); [ "$v" = "pummel $3" ] || { rm -f "$t"; fail "the copy of this program does not run there: $v"; }; mv -f "$t" "$f" || fail "cannot write $f"; find "$d" -type f -mtime +30 -exec rm -f {} +; elif [ "$("$p" --version 2>&1)" = "pummel $3" ]; then f=$p; else fail "it is $(uname -sm), this program is for $4, and there is no pummel $3 in its PATH"; fi; echo "pummel: run $f"; exec "$f" agent --listen 127.0.0.1:0 --token-file - --exit-with-stdin="$5""#;
+/// A program of the same version but of another build is taken only where our own cannot run. The agent reads every file that
+/// a plan names: only the controller knows its token, and the controller's user has a shell on the host anyway.
+const SCRIPT: &str = r#"d=${XDG_CACHE_HOME:-$HOME/.cache}/pummel; f=$d/pummel-$3-$1; p=$(command -v pummel); fail() { echo "pummel: fail $*"; exit 1; }; same() { [ -x "$1" ] && [ "$(md5sum <"$1" | cut -c1-32)" = "$2" ]; }; if same "$f" "$1"; then touch "$f"; elif same "$p" "$1"; then f=$p; elif [ "$(uname -sm)" = "$4" ]; then { mkdir -p "$d" && t=$(mktemp "$d/new.XXXXXX"); } || fail "cannot write into $d"; echo "pummel: send $f"; head -c "$2" >"$t"; chmod 755 "$t"; same "$t" "$1" || { rm -f "$t"; fail "the copy of this program did not arrive whole in $d"; }; v=$("$t" --version 2>&1); [ "$v" = "pummel $3" ] || { rm -f "$t"; fail "the copy of this program does not run there: $v"; }; mv -f "$t" "$f" || fail "cannot write $f"; find "$d" -type f -mtime +30 -exec rm -f {} +; elif [ "$("$p" --version 2>&1)" = "pummel $3" ]; then f=$p; else fail "it is $(uname -sm), this program is for $4, and there is no pummel $3 in its PATH"; fi; echo "pummel: run $f"; exec "$f" agent --listen 127.0.0.1:0 --token-file - --allow-file / --exit-with-stdin="$5""#;
 
 /// Starts one agent on each host.
-pub(super) fn place(hosts: &[Destination], manner: Manner<'_>) -> Result<Placement, PlaceError> {
+pub(super) fn launch(
+    hosts: &[Destination],
+    options: LaunchOptions<'_>,
+) -> Result<LaunchedAgents, LaunchError> {
     let program = Program::own()
-        .map_err(|error| PlaceError::Here(format!("cannot read this program to copy it: {error}")))?;
+        .map_err(|error| LaunchError::Here(format!("cannot read this program to copy it: {error}")))?;
     let folder = Folder::make().map_err(|error| {
-        PlaceError::Here(format!(
+        LaunchError::Here(format!(
             "cannot make a folder for the sockets of ssh: {error}; TMPDIR names another place"
         ))
     })?;
-    let token = chance().map_err(|error| PlaceError::Here(format!("no token can be made: {error}")))?;
+    let token =
+        random_token().map_err(|error| LaunchError::Here(format!("no token can be made: {error}")))?;
     let next = AtomicUsize::new(0);
     let is_over = AtomicBool::new(false);
     let results = Mutex::new(Vec::new());
@@ -55,8 +60,8 @@ pub(super) fn place(hosts: &[Destination], manner: Manner<'_>) -> Result<Placeme
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(host) = hosts.get(index) else { return };
                     let control = folder.socket(index);
-                    let visit = Visit { host, program: &program, token: &token, control, manner };
-                    let result = visit.place();
+                    let launch = HostLaunch { host, program: &program, token: &token, control, options };
+                    let result = launch.launch();
                     // Those under way go on, so that all that do not answer are named at once.
                     if result.is_err() {
                         is_over.store(true, Ordering::Relaxed);
@@ -72,57 +77,57 @@ pub(super) fn place(hosts: &[Destination], manner: Manner<'_>) -> Result<Placeme
 }
 
 /// What became of a host: an agent, with the connection that it hangs on, or a reason why not.
-type Outcome = Result<(Placed, Errand), Stopped>;
+type Outcome = Result<(LaunchedAgent, ChildProcess), Stopped>;
 
 /// The hosts are named by their index.
-fn gather(hosts: &[Destination], results: Vec<(usize, Outcome)>) -> Result<Placement, PlaceError> {
-    let mut placement = Placement { placed: Vec::new(), errands: Vec::new() };
+fn gather(hosts: &[Destination], results: Vec<(usize, Outcome)>) -> Result<LaunchedAgents, LaunchError> {
+    let mut launched = LaunchedAgents { agents: Vec::new(), processes: Vec::new() };
     let mut failures = Vec::new();
     let mut is_unwanted = false;
     for (index, result) in results {
         match result {
-            Ok((placed, errand)) => {
-                placement.placed.push(placed);
-                placement.errands.push(errand);
+            Ok((agent, process)) => {
+                launched.agents.push(agent);
+                launched.processes.push(process);
             }
             Err(Stopped::Because(why)) => failures.push((hosts[index].to_string(), why)),
             Err(Stopped::Unwanted) => is_unwanted = true,
         }
     }
     if is_unwanted {
-        return Err(PlaceError::Interrupted);
+        return Err(LaunchError::Interrupted);
     }
-    if failures.is_empty() { Ok(placement) } else { Err(PlaceError::There(failures)) }
+    if failures.is_empty() { Ok(launched) } else { Err(LaunchError::There(failures)) }
 }
 
 /// The way to one host.
-struct Visit<'a> {
+struct HostLaunch<'a> {
     host: &'a Destination,
     program: &'a Program,
-    /// What the agent wants to hear: others may have accounts on its host, or here.
+    /// The token that the agent asks for: others may have accounts on its host, or here.
     token: &'a str,
     /// The socket by which more is asked of the connection.
     control: PathBuf,
-    manner: Manner<'a>,
+    options: LaunchOptions<'a>,
 }
 
-impl Visit<'_> {
-    fn place(&self) -> Outcome {
+impl HostLaunch<'_> {
+    fn launch(&self) -> Outcome {
         let argv =
-            session_argv(self.host, &self.control, self.manner.patience, &remote_command(self.program));
-        let mut errand = start(&argv)?;
-        let there = self.start_agent(&mut errand)?;
+            session_argv(self.host, &self.control, self.options.patience, &remote_command(self.program));
+        let mut process = start(&argv)?;
+        let there = self.start_agent(&mut process)?;
         let address = self.forward(there)?;
-        Ok((Placed { name: self.host.to_string(), address, token: self.token.to_owned() }, errand))
+        Ok((LaunchedAgent { name: self.host.to_string(), address, token: self.token.to_owned() }, process))
     }
 
     /// Waits until the agent listens; returns its address on its own host.
-    fn start_agent(&self, errand: &mut Errand) -> Result<SocketAddr, Stopped> {
-        let mut wait = Wait::new(errand, self.manner);
+    fn start_agent(&self, process: &mut ChildProcess) -> Result<SocketAddr, Stopped> {
+        let mut wait = Wait::new(process, self.options);
         let mut is_running = false;
         while let Some(line) = wait.line()? {
             if let Some(address) = address_of(&line).filter(|_| is_running) {
-                wait.errand.pulse();
+                wait.process.pulse();
                 return Ok(address);
             }
             let Some((verb, rest)) = line.strip_prefix(MARK).and_then(|line| line.split_once(' ')) else {
@@ -130,19 +135,19 @@ impl Visit<'_> {
             };
             match verb {
                 "send" => {
-                    (self.manner.tell)(&format!("agent {}: this program is copied to {rest}", self.host));
-                    wait.errand.give(self.program.bytes.clone());
+                    (self.options.tell)(&format!("agent {}: this program is copied to {rest}", self.host));
+                    wait.process.give(self.program.bytes.clone());
                 }
                 "run" => {
                     is_running = true;
-                    wait.errand.give(format!("{}\n", self.token).into_bytes().into());
+                    wait.process.give(format!("{}\n", self.token).into_bytes().into());
                 }
                 "fail" => return Err(Stopped::Because(rest.to_owned())),
                 _ => continue,
             }
             wait.renew();
         }
-        Err(wait.epitaph("ssh"))
+        Err(wait.unexpected_end("ssh"))
     }
 
     /// Makes the agent reachable from here, through the connection that is open.
@@ -152,22 +157,22 @@ impl Visit<'_> {
             let here =
                 free_port().map_err(|error| Stopped::Because(format!("no free port here: {error}")))?;
             let argv = forward_argv(self.host, &self.control, here, there);
-            let mut errand = start(&argv)?;
-            let mut wait = Wait::new(&mut errand, self.manner);
+            let mut process = start(&argv)?;
+            let mut wait = Wait::new(&mut process, self.options);
             while wait.line()?.is_some() {}
             if wait.ended().is_some_and(|status| status.success()) {
                 return Ok(here);
             }
             if trial == PORT_TRIALS {
-                return Err(wait.epitaph("the ssh that should forward a port to it"));
+                return Err(wait.unexpected_end("the ssh that should forward a port to it"));
             }
             trial += 1;
         }
     }
 }
 
-fn start(argv: &[OsString]) -> Result<Errand, Stopped> {
-    Errand::start(argv).map_err(|error| Stopped::Because(format!("cannot run ssh: {error}")))
+fn start(argv: &[OsString]) -> Result<ChildProcess, Stopped> {
+    ChildProcess::start(argv).map_err(|error| Stopped::Because(format!("cannot run ssh: {error}")))
 }
 
 /// A port of loopback that is free at the moment.
@@ -218,7 +223,7 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn make() -> io::Result<Folder> {
-        let name = format!("pummel-{}", &chance()?[..16]);
+        let name = format!("pummel-{}", &random_token()?[..16]);
         let usual = std::env::temp_dir().join(&name);
         let is_short = usual.as_os_str().len() <= FOLDER_BYTES_MAX;
         let path = if is_short { usual } else { Path::new("/tmp").join(name) };
@@ -234,7 +239,7 @@ impl Folder {
 impl Drop for Folder {
     /// The sockets in it are not needed any more once the ports are forwarded.
     fn drop(&mut self) {
-        // A folder that is left over harms nobody.
+        // A folder that is left over does no harm.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

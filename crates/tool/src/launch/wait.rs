@@ -5,10 +5,9 @@ use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::launch::process::{Errand, News};
+use crate::launch::process::{ChildProcess, ProcessEvent};
 
-/// The first words of every line that our scripts say to the placement; what stands before the first is a greeting of the
-/// machine's.
+/// The first words of every line that our scripts say to the launch; lines before the first are a greeting of the machine.
 pub(super) const MARK: &str = "pummel: ";
 
 /// What an agent says on standard output when it can be reached, before the address.
@@ -18,16 +17,16 @@ const READY: &str = "listening on ";
 const WINDING_UP: Duration = Duration::from_secs(1);
 
 /// How often a wait looks whether it is still wanted.
-pub(super) const GLANCE: Duration = Duration::from_millis(20);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How a placement goes about it.
+/// How a launch waits, and what it tells.
 #[derive(Clone, Copy)]
-pub(super) struct Manner<'a> {
+pub(super) struct LaunchOptions<'a> {
     /// How long a host may take to show a sign of progress.
     pub(super) patience: Duration,
-    /// Nobody wants it any more.
+    /// Set when the launch is not wanted any more.
     pub(super) is_unwanted: &'a AtomicBool,
-    /// Hears of what takes time or changes a host.
+    /// Receives a sentence about what takes time or changes a host.
     pub(super) tell: &'a (dyn Fn(&str) + Sync),
 }
 
@@ -37,36 +36,36 @@ pub(super) enum Stopped {
     Because(String),
 }
 
-/// Waits for one thing after another of an errand, each within its time.
+/// Waits for one thing after another of a process, each within its time.
 pub(super) struct Wait<'a> {
-    pub(super) errand: &'a mut Errand,
-    manner: Manner<'a>,
+    pub(super) process: &'a mut ChildProcess,
+    options: LaunchOptions<'a>,
     end: Instant,
-    asides: Vec<String>,
+    stderr_lines: Vec<String>,
 }
 
 impl<'a> Wait<'a> {
-    pub(super) fn new(errand: &'a mut Errand, manner: Manner<'a>) -> Wait<'a> {
-        Wait { errand, manner, end: Instant::now() + manner.patience, asides: Vec::new() }
+    pub(super) fn new(process: &'a mut ChildProcess, options: LaunchOptions<'a>) -> Wait<'a> {
+        Wait { process, options, end: Instant::now() + options.patience, stderr_lines: Vec::new() }
     }
 
     /// A sign of progress: the time begins anew.
     pub(super) fn renew(&mut self) {
-        self.end = Instant::now() + self.manner.patience;
+        self.end = Instant::now() + self.options.patience;
     }
 
     /// The next line; none when there will be no more.
     pub(super) fn line(&mut self) -> Result<Option<String>, Stopped> {
         loop {
-            if self.manner.is_unwanted.load(Ordering::Relaxed) {
+            if self.options.is_unwanted.load(Ordering::Relaxed) {
                 return Err(Stopped::Unwanted);
             }
             let now = Instant::now();
-            match self.errand.next(self.end.min(now + GLANCE)) {
-                Some(News::Line(line)) => return Ok(Some(line)),
-                Some(News::Silent) => return Ok(None),
-                Some(News::Aside(line)) => self.asides.push(line),
-                Some(News::Taken) => self.renew(),
+            match self.process.next(self.end.min(now + POLL_INTERVAL)) {
+                Some(ProcessEvent::StdoutLine(line)) => return Ok(Some(line)),
+                Some(ProcessEvent::StdoutEnded) => return Ok(None),
+                Some(ProcessEvent::StderrLine(line)) => self.stderr_lines.push(line),
+                Some(ProcessEvent::StdinTaken) => self.renew(),
                 None if now < self.end => {}
                 None => return Err(Stopped::Because(self.too_late())),
             }
@@ -74,16 +73,16 @@ impl<'a> Wait<'a> {
     }
 
     fn too_late(&mut self) -> String {
-        self.with_last_words(format!("did not answer within {} s", self.manner.patience.as_secs_f64()))
+        self.with_last_words(format!("did not answer within {} s", self.options.patience.as_secs_f64()))
     }
 
-    /// How the errand ended, which has just fallen silent.
+    /// How the process ended, which has just fallen silent.
     pub(super) fn ended(&mut self) -> Option<ExitStatus> {
-        self.errand.ended(Instant::now() + WINDING_UP)
+        self.process.ended(Instant::now() + WINDING_UP)
     }
 
-    /// How the errand ended that was not to end, with its last words.
-    pub(super) fn epitaph(&mut self, program: &str) -> Stopped {
+    /// How the process ended that was not to end, with its last words.
+    pub(super) fn unexpected_end(&mut self, program: &str) -> Stopped {
         let how = match self.ended() {
             Some(status) => format!("{program} ended with {status}"),
             None => format!("{program} fell silent"),
@@ -93,10 +92,10 @@ impl<'a> Wait<'a> {
 
     /// A reason, and the last that was said on standard error.
     pub(super) fn with_last_words(&mut self, reason: String) -> String {
-        self.asides.extend(self.errand.last_words());
-        self.asides.retain(|line| !line.trim().is_empty());
-        let from = self.asides.len().saturating_sub(3);
-        match &self.asides[from..] {
+        self.stderr_lines.extend(self.process.last_words());
+        self.stderr_lines.retain(|line| !line.trim().is_empty());
+        let from = self.stderr_lines.len().saturating_sub(3);
+        match &self.stderr_lines[from..] {
             [] => reason,
             words => format!("{reason}: {}", words.join(" / ")),
         }
@@ -104,11 +103,11 @@ impl<'a> Wait<'a> {
 }
 
 /// The lines that a program says, when it ends well and in time.
-pub(super) fn lines_of(argv: &[&str], manner: Manner<'_>) -> Result<Vec<String>, Stopped> {
+pub(super) fn lines_of(argv: &[&str], options: LaunchOptions<'_>) -> Result<Vec<String>, Stopped> {
     let cannot = |error| Stopped::Because(format!("cannot run {}: {error}", argv[0]));
-    let mut errand = Errand::start(argv).map_err(cannot)?;
-    errand.release();
-    let mut wait = Wait::new(&mut errand, manner);
+    let mut process = ChildProcess::start(argv).map_err(cannot)?;
+    process.release();
+    let mut wait = Wait::new(&mut process, options);
     let mut lines = Vec::new();
     while let Some(line) = wait.line()? {
         lines.push(line);
@@ -116,7 +115,7 @@ pub(super) fn lines_of(argv: &[&str], manner: Manner<'_>) -> Result<Vec<String>,
     if wait.ended().is_some_and(|status| status.success()) {
         return Ok(lines);
     }
-    Err(wait.epitaph(&argv.join(" ")))
+    Err(wait.unexpected_end(&argv.join(" ")))
 }
 
 /// The address in a line that an agent says when it is ready.
@@ -141,9 +140,12 @@ mod tests {
     #[test]
     fn a_program_that_fails_or_hangs_or_is_not_there_is_named_with_its_reason() {
         let (wanted, unwanted) = (AtomicBool::new(false), AtomicBool::new(true));
-        let manner =
-            |millis| Manner { patience: Duration::from_millis(millis), is_unwanted: &wanted, tell: &|_| {} };
-        let why = |argv: &[&str], millis| match lines_of(argv, manner(millis)) {
+        let options = |millis| LaunchOptions {
+            patience: Duration::from_millis(millis),
+            is_unwanted: &wanted,
+            tell: &|_| {},
+        };
+        let why = |argv: &[&str], millis| match lines_of(argv, options(millis)) {
             Err(Stopped::Because(why)) => why,
             Err(Stopped::Unwanted) => "unwanted".to_owned(),
             Ok(lines) => format!("{lines:?}"),
@@ -155,7 +157,7 @@ mod tests {
         );
         assert_eq!(why(&["sh", "-c", "sleep 60"], 100), "did not answer within 0.1 s");
         assert!(why(&["/no/such/program"], 100).starts_with("cannot run /no/such/program: "));
-        let unwanted = Manner { is_unwanted: &unwanted, ..manner(60_000) };
+        let unwanted = LaunchOptions { is_unwanted: &unwanted, ..options(60_000) };
         assert!(matches!(lines_of(&["sleep", "60"], unwanted), Err(Stopped::Unwanted)));
     }
 }

@@ -1,4 +1,4 @@
-//! The agent's end of a placement: it lives no longer than whoever placed it.
+//! The agent's end of a launch: it lives no longer than the process that started it.
 
 use std::fmt;
 use std::io::{self, BufRead, Read};
@@ -11,44 +11,44 @@ use rustix::io::Errno;
 /// A longer line is no token.
 const LINE_BYTES_MAX: u64 = 4096;
 
-/// How an agent learns that nobody needs it any more.
+/// How an agent learns that it is not needed any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leash {
-    /// Its input has ended.
+pub enum Watchdog {
+    /// Standard input has ended.
     Closed,
-    /// Nothing came for this long.
+    /// Nothing came on standard input for this long.
     Silent(Duration),
 }
 
-impl fmt::Display for Leash {
+impl fmt::Display for Watchdog {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Leash::Closed => out.write_str("standard input has ended"),
-            Leash::Silent(silence) => {
+            Watchdog::Closed => out.write_str("standard input has ended"),
+            Watchdog::Silent(silence) => {
                 write!(out, "nothing came on standard input for {} s", silence.as_secs_f64())
             }
         }
     }
 }
 
-impl Leash {
+impl Watchdog {
     /// Waits until `input` ends, or is silent for this long: a connection that is cut does not end it, but nothing comes
     /// through any more. What comes says only that the other end lives.
-    pub fn wait(mut input: impl Read + AsFd, silence: Option<Duration>) -> Leash {
+    pub fn wait(mut input: impl Read + AsFd, silence: Option<Duration>) -> Watchdog {
         let timeout = silence.and_then(|silence| Timespec::try_from(silence).ok());
         let mut bytes = [0; 4096];
         loop {
             match poll(&mut [PollFd::new(&input, PollFlags::IN)], timeout.as_ref()) {
-                Ok(0) => return Leash::Silent(silence.unwrap_or_default()),
+                Ok(0) => return Watchdog::Silent(silence.unwrap_or_default()),
                 Ok(_) => {}
                 Err(Errno::INTR) => continue,
-                Err(_) => return Leash::Closed,
+                Err(_) => return Watchdog::Closed,
             }
             match input.read(&mut bytes) {
-                Ok(0) => return Leash::Closed,
+                Ok(0) => return Watchdog::Closed,
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return Leash::Closed,
+                Err(_) => return Watchdog::Closed,
             }
         }
     }
@@ -57,7 +57,7 @@ impl Leash {
 /// The first line of an input, without its end.
 ///
 /// # Errors
-/// When it cannot be read, is no UTF-8 or is too long to be a token.
+/// Returns the error when the line cannot be read, is no UTF-8 or is too long to be a token.
 pub fn first_line(input: impl BufRead) -> io::Result<String> {
     let mut line = String::new();
     input.take(LINE_BYTES_MAX).read_line(&mut line)?;
@@ -79,11 +79,11 @@ mod tests {
         let (reader, mut writer) = pipe().expect("a pipe");
         writer.write_all(&[b'\n'; 10_000]).expect("it fits");
         drop(writer);
-        assert_eq!(Leash::wait(reader, Some(Duration::from_secs(60))), Leash::Closed);
+        assert_eq!(Watchdog::wait(reader, Some(Duration::from_secs(60))), Watchdog::Closed);
         let (reader, writer) = pipe().expect("a pipe");
-        let waiting = thread::spawn(move || Leash::wait(reader, None));
+        let waiting = thread::spawn(move || Watchdog::wait(reader, None));
         drop(writer);
-        assert_eq!(waiting.join().expect("it ends"), Leash::Closed);
+        assert_eq!(waiting.join().expect("it ends"), Watchdog::Closed);
     }
 
     #[test]
@@ -91,7 +91,7 @@ mod tests {
         let silence = Duration::from_millis(30);
         let (reader, mut writer) = pipe().expect("a pipe");
         writer.write_all(b"\n").expect("it fits");
-        assert_eq!(Leash::wait(reader, Some(silence)), Leash::Silent(silence));
+        assert_eq!(Watchdog::wait(reader, Some(silence)), Watchdog::Silent(silence));
         drop(writer);
     }
 

@@ -30,11 +30,13 @@ pub struct AgentsArgs {
     /// What becomes of the run when an agent is lost: it goes on with the others, or it stops. It is partial either way
     #[arg(long, value_enum, default_value = "continue")]
     pub on_agent_loss: OnLoss,
-    /// File whose first line is the word that the agents want to hear (their --token-file)
+    /// File whose first line is the word that the agents want to hear (their --token-file). Default:
+    /// PUMMEL_AGENT_TOKEN_FILE, where that is set
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub agent_token_file: Option<PathBuf>,
     /// Authorities that the certificates of the agents have to be from (PEM): with --agent-tls-cert and --agent-tls-key,
-    /// everything that is said to agents is encrypted
+    /// everything that is said to agents is encrypted. Default: PUMMEL_AGENT_TLS_CA, PUMMEL_AGENT_TLS_CERT and
+    /// PUMMEL_AGENT_TLS_KEY, where they are set
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub agent_tls_ca: Option<PathBuf>,
     /// Certificate to show to agents (PEM)
@@ -43,6 +45,10 @@ pub struct AgentsArgs {
     /// Private key of that certificate, not encrypted (PEM)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub agent_tls_key: Option<PathBuf>,
+    /// Accept agents of another version or build of pummel, as long as they have the same protocol. Without it, all have to
+    /// be the same build
+    #[arg(long)]
+    pub allow_version_mismatch: bool,
 }
 
 /// Clients of this process, which measure while agents load.
@@ -61,7 +67,7 @@ pub struct MeasuringArgs {
     pub measure_depth: Option<u32>,
 }
 
-/// What becomes of a run that loses an agent.
+/// What a run does that loses an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OnLoss {
     /// It goes on with the others
@@ -70,7 +76,7 @@ pub enum OnLoss {
     Stop,
 }
 
-/// The agents, where there are some; options of agents mean nothing without.
+/// The agents of a command line; `None` where it names none. Options of agents are refused without agents.
 ///
 /// # Errors
 /// Returns [`UsageError::Missing`] for an option of agents without agents, and [`UsageError::Value`] for an agent
@@ -82,6 +88,7 @@ pub fn fleet(args: &AgentsArgs, measuring: &MeasuringArgs) -> Result<Option<Flee
         (args.agent_tls_ca.is_some(), "--agent-tls-ca"),
         (args.agent_tls_cert.is_some(), "--agent-tls-cert"),
         (args.agent_tls_key.is_some(), "--agent-tls-key"),
+        (args.allow_version_mismatch, "--allow-version-mismatch"),
         (measuring.measure_connections.is_some(), "--measure-connections"),
     ];
     if args.agents.is_empty() {
@@ -132,10 +139,11 @@ pub fn fleet(args: &AgentsArgs, measuring: &MeasuringArgs) -> Result<Option<Flee
         tls,
         token_file: args.agent_token_file.clone(),
         stop_on_loss: args.on_agent_loss == OnLoss::Stop,
+        allow_version_mismatch: args.allow_version_mismatch,
     }))
 }
 
-/// The clients that measure from here, where they are asked for; `requests` is `--requests`.
+/// The group of clients that measure from the controller; `None` where none is asked for. `requests` is `--requests`.
 ///
 /// # Errors
 /// Returns [`UsageError::Missing`] for a rate or a depth without `--measure-connections`, and for
@@ -159,7 +167,7 @@ pub fn measuring(
     };
     if requests.is_some() {
         return Err(UsageError::Missing(
-            "'--measure-connections' is accepted with '--time' and not with '--requests': those who measure do so for as \
+            "'--measure-connections' is accepted with '--time' and not with '--requests': measuring clients run for as \
              long as the others load"
                 .to_owned(),
         ));
@@ -178,7 +186,7 @@ pub fn measuring(
     }))
 }
 
-/// A saved plan says which clients measure.
+/// Checks that no option of measuring clients stands beside a saved plan, which has the clients that measure.
 ///
 /// # Errors
 /// Returns [`UsageError::Missing`] for the first option of measuring clients that is given.

@@ -18,19 +18,25 @@ use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::time::{Nanos, SECOND};
 
 #[cfg(feature = "agents")]
+use crate::agent::files::AllowedFiles;
+#[cfg(feature = "agents")]
 use crate::agent::listener;
 #[cfg(feature = "agents")]
-use crate::agent::service::{Guard, Own, serve};
+use crate::agent::overrides::LocalOverrides;
 #[cfg(feature = "agents")]
-use crate::commands::agent::guarded as guarded_post;
+use crate::agent::policy::AccessPolicy;
+#[cfg(feature = "agents")]
+use crate::agent::service::serve;
+#[cfg(feature = "agents")]
+use crate::commands::agent::guarded as guarded_config;
 use crate::compat::mutilate::report::{order_statistic_us, rate, scan_header, scan_row};
 use crate::compat::mutilate::style::{FATAL, MutilateStyle, is_broken, line};
 use crate::compat::mutilate::{AgentAsked, Asked, HELP, Refusal, Runs, Seat, Series, VERSION, read};
 use crate::exit_status::Exit;
+#[cfg(feature = "agents")]
+use crate::job::agent_variables::AgentVariables;
 use crate::job::driver::{Driver, Extras};
 use crate::job::fleet::Fleet;
-#[cfg(feature = "agents")]
-use crate::job::fleet::FleetTls;
 use crate::job::outlets::FrontFiles;
 use crate::job::rate_search::{Tried, halving, steps};
 use crate::job::runner::{Dealing, NotRun, Runner};
@@ -40,15 +46,9 @@ use crate::report::Report;
 use crate::report::output::print;
 use crate::stderr::say;
 
-/// Variables of the environment with the files that masters and agents need to know each other.
+/// Directory below which an agent reads the files that a master's plan names.
 #[cfg(feature = "agents")]
-const TOKEN_FILE: &str = "PUMMEL_TOKEN_FILE";
-#[cfg(feature = "agents")]
-const TLS_CA: &str = "PUMMEL_TLS_CA";
-#[cfg(feature = "agents")]
-const TLS_CERT: &str = "PUMMEL_TLS_CERT";
-#[cfg(feature = "agents")]
-const TLS_KEY: &str = "PUMMEL_TLS_KEY";
+const ALLOW_FILE: &str = "PUMMEL_ALLOW_FILE";
 
 /// How long to wait for agents.
 #[cfg(feature = "agents")]
@@ -81,20 +81,13 @@ fn fleet_of(runs: &Runs) -> Result<Option<Fleet>, Exit> {
     if runs.agents.is_empty() {
         return Ok(None);
     }
-    let file = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
-    let tls = match [TLS_CA, TLS_CERT, TLS_KEY].map(file) {
-        [Some(ca), Some(cert), Some(key)] => Some(FleetTls { ca, cert, key }),
-        [None, None, None] => None,
-        _ => {
-            return Err(fatal(format_args!("{TLS_CA}, {TLS_CERT} and {TLS_KEY} are of use only together")));
-        }
-    };
     Ok(Some(Fleet {
         places: runs.agents.clone(),
         patience_ns: AGENT_PATIENCE_NS,
-        tls,
-        token_file: file(TOKEN_FILE),
+        tls: None,
+        token_file: None,
         stop_on_loss: false,
+        allow_version_mismatch: false,
     }))
 }
 
@@ -114,43 +107,46 @@ fn agent(_asked: &AgentAsked, _cpus: &[usize]) -> Exit {
 /// `-A`: waits for a master. It listens to all the world only where it knows who speaks.
 #[cfg(feature = "agents")]
 fn agent(asked: &AgentAsked, cpus: &[usize]) -> Exit {
-    let file = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
-    let tls = match [TLS_CERT, TLS_KEY, TLS_CA].map(file) {
-        [Some(cert), Some(key), Some(ca)] => match listener::secure(&cert, &key, &ca) {
-            Ok(tls) => Some(tls),
-            Err(error) => return fatal(error),
-        },
-        [None, None, None] => None,
-        _ => return fatal(format_args!("{TLS_CA}, {TLS_CERT} and {TLS_KEY} are of use only together")),
+    let variables = match AgentVariables::of_process() {
+        Ok(variables) => variables,
+        Err(error) => return fatal(error),
     };
-    let token = match file(TOKEN_FILE).map(|path| listener::Token::read(&path)).transpose() {
-        Ok(token) => token,
-        Err(error) => return fatal(format_args!("{TOKEN_FILE}: {error}")),
+    let secured = variables.tls.map(|files| listener::secure(&files.cert, &files.key, &files.ca)).transpose();
+    let read = variables.token_file.map(|path| listener::Token::read(&path)).transpose();
+    let (tls, token) = match (secured, read) {
+        (Ok(tls), Ok(token)) => (tls, token),
+        (Err(error), _) | (_, Err(error)) => return fatal(error),
     };
     let guarded = tls.is_some() || token.is_some();
     let address: IpAddr = if guarded { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST }.into();
     if !guarded {
         say(line(format_args!(
-            "listening on the loopback address only; to listen on all, set {TOKEN_FILE} to a file with a word that master \
+            "listening on the loopback address only; to listen on all, set PUMMEL_AGENT_TOKEN_FILE to a file with a word that master \
              and agents share"
         )));
     }
-    let own = Own {
+    let overrides = LocalOverrides {
         threads: asked.seat.threads,
         weight: asked.seat.weight,
         measure_connections: asked.seat.measure_connections,
         blocking: asked.blocking,
         cpus: if asked.pinned { cpus.to_vec() } else { Vec::new() },
     };
-    let guard = Guard { tls, token, targets: Vec::new() };
+    let directory = std::env::var_os(ALLOW_FILE).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let directories: Vec<PathBuf> = directory.into_iter().collect();
+    let files = match AllowedFiles::below(&directories) {
+        Ok(files) => files,
+        Err((path, error)) => return fatal(format_args!("{ALLOW_FILE}: {}: {error}", path.display())),
+    };
+    let policy = AccessPolicy { tls, token, files, ..AccessPolicy::default() };
     let interrupts = match sys::on_interrupt() {
         Ok(interrupts) => interrupts,
         Err(error) => return fatal(format_args!("signals cannot be handled: {error}")),
     };
-    let post = guarded_post(SocketAddr::new(address, asked.port), guard, own);
-    match post
+    let config = guarded_config(SocketAddr::new(address, asked.port), policy, overrides);
+    match config
         .map_err(|error| error.to_string())
-        .and_then(|post| serve(post, interrupts).map_err(|e| e.to_string()))
+        .and_then(|config| serve(config, interrupts).map_err(|e| e.to_string()))
     {
         Ok(()) => Exit::Complete,
         Err(error) => fatal(error),

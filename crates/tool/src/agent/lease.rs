@@ -1,0 +1,91 @@
+//! Which controller holds an agent: one at a time.
+
+use std::net::SocketAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::time::sleep;
+
+use crate::agent::member::Reins;
+use crate::agent::peers::Holding;
+
+/// How often one that waits for the agent to be free looks.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The right to give an agent orders.
+#[derive(Debug, Default)]
+pub struct Lease(Mutex<Option<Holder>>);
+
+/// The controller that holds an agent.
+#[derive(Debug)]
+pub struct Holder {
+    /// The number of its session; no other session has it.
+    pub number: u64,
+    /// What the controller calls itself.
+    pub controller: String,
+    /// Where its connection comes from.
+    pub address: SocketAddr,
+    /// Since when it holds the agent.
+    pub since: Instant,
+    /// The reins of its job, once that has begun.
+    pub reins: Option<Reins>,
+    /// Keeps the connection that the orders come over.
+    pub connection: Holding,
+}
+
+impl Lease {
+    /// Gives the agent to a controller.
+    ///
+    /// # Errors
+    /// Returns which controller holds the agent already, from where and since when.
+    pub fn take(&self, holder: Holder) -> Result<(), String> {
+        let mut held = self.held();
+        if let Some(other) = &*held {
+            return Err(other.words());
+        }
+        *held = Some(holder);
+        Ok(())
+    }
+
+    /// Makes the agent free, unless another session holds it by now.
+    pub fn release(&self, number: u64) {
+        let mut held = self.held();
+        if held.as_ref().is_some_and(|holder| holder.number == number) {
+            *held = None;
+        }
+    }
+
+    /// Keeps the reins of the job that the holder has begun.
+    pub fn has_begun(&self, reins: &Reins) {
+        if let Some(holder) = &mut *self.held() {
+            holder.reins = Some(reins.clone());
+        }
+    }
+
+    /// Which controller holds the agent, from where and since when; empty when the agent is free.
+    pub fn words(&self) -> String {
+        self.held().as_ref().map_or(String::new(), Holder::words)
+    }
+
+    /// Cuts the job short that is under way, for this reason, and waits until the agent is free.
+    pub async fn end(&self, why: &str) {
+        let reins = self.held().as_ref().and_then(|holder| holder.reins.clone());
+        if let Some(reins) = reins {
+            reins.cut_short(why);
+        }
+        while self.held().is_some() {
+            sleep(LOOK).await;
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Option<Holder>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Holder {
+    fn words(&self) -> String {
+        let seconds = self.since.elapsed().as_secs_f64();
+        format!("{} from {}, for {seconds:.1} s", self.controller, self.address)
+    }
+}

@@ -1,0 +1,227 @@
+//! One controller's session with an agent: its order, and what follows from it.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use pummel_logic::measure::completion::Loaded;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{interval, timeout};
+use tokio_stream::StreamExt;
+use tonic::{Status, Streaming};
+
+use crate::agent::lease::{Holder, Lease};
+use crate::agent::member;
+use crate::agent::member::{CutShort, Reins, Said, Task};
+use crate::agent::order::{Refusal, task_of};
+use crate::agent::overrides::LocalOverrides;
+use crate::agent::peers::{Closing, Peer};
+use crate::agent::policy::AccessPolicy;
+use crate::agent::proto::v2::command::What as Told;
+use crate::agent::proto::v2::event::What as Word;
+use crate::agent::proto::{BEAT, PATIENCE, mismatch, pack_rows, v2};
+use crate::agent::refusals::refused;
+use crate::stderr::say;
+
+/// Most characters that are kept of what a controller calls itself.
+const CONTROLLER_CHARS_MAX: usize = 200;
+
+/// One controller's session.
+pub(super) struct AgentSession {
+    pub(super) policy: Arc<AccessPolicy>,
+    pub(super) overrides: LocalOverrides,
+    pub(super) lease: Arc<Lease>,
+    /// No other session of the agent has this number.
+    pub(super) number: u64,
+    pub(super) peer: Arc<Peer>,
+    pub(super) events: mpsc::Sender<Result<v2::Event, Status>>,
+}
+
+fn event(what: Word) -> Result<v2::Event, Status> {
+    Ok(v2::Event { what: Some(what) })
+}
+
+impl AgentSession {
+    /// Follows the controller's first command, which has to be an order, and those after it.
+    pub(super) async fn receive(self, mut commands: Streaming<v2::Command>) {
+        let order = match timeout(PATIENCE, commands.next()).await {
+            Ok(Some(Ok(v2::Command { what: Some(Told::Order(order)) }))) => order,
+            Ok(Some(Err(status))) => return self.turn_away(status.message().to_owned(), false).await,
+            _ => return self.turn_away("the first command has to be an order".to_owned(), false).await,
+        };
+        if let Some(why) = mismatch(order.protocol, order.build.as_ref(), order.allow_version_mismatch) {
+            return self.turn_away(format!("the controller {why}"), false).await;
+        }
+        if let Err(held) = self.take(&order) {
+            return self.turn_away(format!("it is held by {held}"), false).await;
+        }
+        self.serve(order, commands).await;
+        self.lease.release(self.number);
+    }
+
+    /// Makes the agent this controller's; an error names the controller that holds it.
+    fn take(&self, order: &v2::Order) -> Result<(), String> {
+        let controller = order.controller.chars().filter(|c| !c.is_control());
+        self.lease.take(Holder {
+            number: self.number,
+            controller: controller.take(CONTROLLER_CHARS_MAX).collect(),
+            address: self.peer.address,
+            since: Instant::now(),
+            reins: None,
+            connection: self.peer.hold(),
+        })
+    }
+
+    /// Tells the controller why its order is not followed.
+    async fn turn_away(&self, why: String, usage: bool) {
+        refused(self.peer.address, &why);
+        self.tell(Word::Refused(v2::Refused { why, usage })).await;
+    }
+
+    /// Sends an event; returns false where the controller is gone or takes none.
+    async fn tell(&self, what: Word) -> bool {
+        matches!(timeout(PATIENCE, self.events.send(event(what))).await, Ok(Ok(())))
+    }
+
+    /// Checks an order while others may ask for the clock: files and names may take their time. The check ends early when
+    /// the controller is gone.
+    async fn check(&self, order: v2::Order) -> Result<Task, Refusal> {
+        let (policy, overrides) = (Arc::clone(&self.policy), self.overrides.clone());
+        let is_wanted = Arc::new(AtomicBool::new(true));
+        let still_wanted = Arc::clone(&is_wanted);
+        let mut checking = tokio::task::spawn_blocking(move || {
+            task_of(&order, &policy, &overrides, &|| still_wanted.load(Ordering::Relaxed))
+        });
+        let mut beat = interval(BEAT);
+        loop {
+            tokio::select! {
+                checked = &mut checking => {
+                    return checked.unwrap_or_else(|error| Err(Refusal::here(error.to_string())));
+                }
+                _ = beat.tick() => {
+                    self.beat();
+                    is_wanted.fetch_and(!self.events.is_closed(), Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    /// Follows an order, until its run is over and the controller has heard of it, or is gone.
+    async fn serve(&self, order: v2::Order, mut commands: Streaming<v2::Command>) {
+        let task = match self.check(order).await {
+            Ok(task) => task,
+            Err(Refusal { why, usage }) => return self.turn_away(why, usage).await,
+        };
+        let mut task = Some(task);
+        if !self.tell(Word::Accepted(v2::Accepted {})).await {
+            return;
+        }
+        let (over, mut is_over) = watch::channel(false);
+        let over = Arc::new(over);
+        let mut reins: Option<Reins> = None;
+        let mut beat = interval(BEAT);
+        let mut heard = Instant::now();
+        loop {
+            tokio::select! {
+                command = timeout(PATIENCE.saturating_sub(heard.elapsed()), commands.next()) => match command {
+                    Ok(Some(Ok(command))) => { heard = Instant::now(); match command.what {
+                        Some(Told::Connect(_)) => {
+                            let Some(task) = task.take() else { continue };
+                            match self.begin(task, Arc::clone(&over)) {
+                                Ok(begun) => {
+                                    self.lease.has_begun(&begun);
+                                    reins = Some(begun);
+                                }
+                                Err(error) => return self.turn_away(error.to_string(), false).await,
+                            }
+                        }
+                        Some(Told::Go(go)) => if let Some(reins) = &reins { reins.go(go.at_ns) },
+                        Some(Told::Stop(_)) => match &reins {
+                            Some(reins) => reins.stop(),
+                            None => return,
+                        },
+                        Some(Told::Beat(_)) => {}
+                        Some(Told::Order(_)) | None => break,
+                    }},
+                    Ok(Some(Err(_)) | None) => break,
+                    Err(_) => {
+                        say(format_args!("the controller at {} says nothing any more", self.peer.address));
+                        if let Some(reins) = &reins {
+                            let silent = heard.elapsed().as_secs_f64();
+                            reins.cut_short(format!("it heard nothing from its controller for {silent:.1} s"));
+                        }
+                        break;
+                    }
+                },
+                _ = beat.tick() => {
+                    self.beat();
+                    if self.events.is_closed() {
+                        break;
+                    }
+                }
+                _ = is_over.changed() => return,
+            }
+        }
+        if let Some(reins) = reins {
+            reins.stop();
+            // The agent is free when nothing of the job is left. A job that cannot get rid of its events does not end, so
+            // that a controller that takes none is hung up on.
+            if timeout(PATIENCE, is_over.wait_for(|over| *over)).await.is_err() {
+                self.peer.close(Closing::Unread);
+                // An error says that the job's thread is gone, which is an end too.
+                let _ = is_over.wait_for(|over| *over).await;
+            }
+        }
+    }
+
+    /// Says that the agent is still there; where events wait to be sent there is no need for it.
+    fn beat(&self) {
+        let _ = self.events.try_send(event(Word::Beat(v2::Beat {})));
+    }
+
+    /// Runs a task on a thread of its own, and sends what it says.
+    fn begin(&self, task: Task, over: Arc<watch::Sender<bool>>) -> io::Result<Reins> {
+        let (events, lease, number) = (self.events.clone(), Arc::clone(&self.lease), self.number);
+        member::begin(task, move |said| {
+            let is_last = matches!(said, Said::End { .. } | Said::Failed(_) | Said::Refused { .. });
+            if is_last {
+                // Before its last word, so that a controller that has heard it may come back at once.
+                lease.release(number);
+            }
+            let heard = events.blocking_send(event(word_of(said))).is_ok();
+            if is_last {
+                over.send_replace(true);
+            }
+            heard
+        })
+    }
+}
+
+/// The event of the protocol that passes on what a member says.
+fn word_of(said: Said) -> Word {
+    let json = |data: serde_json::Result<Vec<u8>>| data.expect("measurements have nothing that JSON has not");
+    match said {
+        Said::Accepted => Word::Accepted(v2::Accepted {}),
+        Said::Refused { why, usage } => Word::Refused(v2::Refused { why, usage }),
+        Said::Ready { phase, loaded: Loaded { records, stored } } => {
+            Word::Ready(v2::Ready { phase, records, stored })
+        }
+        Said::Began(phase) => Word::Began(v2::Began { phase }),
+        Said::PhaseOver { phase, late_ns } => Word::PhaseOver(v2::PhaseOver { phase, late_ns }),
+        Said::Slice(parcel) => {
+            Word::Interval(v2::Interval { slice: json(serde_json::to_vec(&parcel)).into() })
+        }
+        Said::Rows(rows) => Word::Rows(pack_rows(&rows)),
+        Said::Progress { phase, ended, of } => Word::Progress(v2::Progress { phase, ended, of }),
+        Said::Notice(words) => Word::Notice(v2::Notice { words }),
+        Said::End { measurement, cut_short } => Word::End(v2::End {
+            measurement: json(serde_json::to_vec(&measurement)).into(),
+            failure: String::new(),
+            cut_short: cut_short.map(|CutShort { why, at }| v2::CutShort { why, at_ns: at }),
+        }),
+        Said::Failed(failure) | Said::Lost { why: failure, .. } => {
+            Word::End(v2::End { measurement: Vec::new().into(), failure, cut_short: None })
+        }
+    }
+}

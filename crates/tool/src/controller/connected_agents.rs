@@ -1,0 +1,193 @@
+//! The agents of a command line: found or started, connected, and ready for runs one after the other.
+
+use std::io;
+use std::sync::mpsc::{Sender, channel};
+use std::time::{Duration, Instant};
+
+use pummel_engine::run::{Inputs, Watch};
+use pummel_logic::measure::measurement::Measurement;
+use pummel_logic::plan::Plan;
+use pummel_logic::plan::share::ProcessShare;
+use pummel_logic::plan::validate::ValidPlan;
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc::unbounded_channel;
+
+use crate::agent::member::{Said, Task};
+use crate::agent::proto::{PROTOCOL, build, v2};
+use crate::controller::agent_link::{AgentLink, Credentials, connect_all};
+use crate::controller::member_state::{AgentHandle, MemberState};
+use crate::controller::run::DistributedRun;
+use crate::controller::shares::Shares;
+use crate::controller::start_error::StartError;
+use crate::job::agent_variables::AgentVariables;
+use crate::job::fleet::{Fleet, Place};
+use crate::launch::{LaunchError, LaunchedAgents};
+use crate::stderr::say;
+
+/// How often to look whether the user ends the run while agents are connected.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The name of the controller among the members of a run.
+const OWN_NAME: &str = "controller";
+
+/// Agents that answered, ready for runs one after the other.
+#[derive(Debug)]
+pub struct ConnectedAgents {
+    runtime: Runtime,
+    links: Vec<AgentLink>,
+    stop_on_loss: bool,
+    allow_version_mismatch: bool,
+    /// Agents that were started for this command line and end with it. They are dropped after the links, so that no link is
+    /// cut in the middle of a message.
+    _launched: Vec<LaunchedAgents>,
+}
+
+impl ConnectedAgents {
+    /// Connects to all agents of a fleet, by what its command line and the environment say.
+    ///
+    /// # Errors
+    /// Returns [`StartError::Usage`] when a file or a variable of the fleet cannot be used, [`StartError::Agents`] when an
+    /// agent does not answer or refuses, and [`StartError::Interrupted`] when `stop` returns true first.
+    pub fn connect(fleet: &Fleet, stop: &dyn Fn() -> bool) -> Result<ConnectedAgents, StartError> {
+        let variables = AgentVariables::of_process().map_err(StartError::Usage)?;
+        let fleet = &fleet.clone().completed_by(variables);
+        let credentials = Credentials::read(fleet).map_err(StartError::Usage)?;
+        let failed = |error: io::Error| StartError::Agents(format!("agents cannot be spoken to: {error}"));
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("links")
+            .enable_all()
+            .build()
+            .map_err(failed)?;
+        let patience = Duration::from_nanos(fleet.patience_ns);
+        let launched = launch_all(fleet, patience, stop)?;
+        let placed: Vec<_> = launched.iter().flat_map(LaunchedAgents::agents).cloned().collect();
+        let deadline = Instant::now() + patience;
+        let links = runtime.block_on(async {
+            tokio::select! {
+                links = connect_all(&fleet.places, &placed, &credentials, deadline) => links.map_err(StartError::Agents),
+                () = until_stopped(stop) => Err(StartError::Interrupted),
+            }
+        })?;
+        Ok(ConnectedAgents {
+            runtime,
+            links,
+            stop_on_loss: fleet.stop_on_loss,
+            allow_version_mismatch: fleet.allow_version_mismatch,
+            _launched: launched,
+        })
+    }
+
+    /// The first answer of each agent, in the order of the agents.
+    pub fn hellos(&self) -> impl Iterator<Item = &v2::HelloReply> {
+        self.links.iter().map(|link| &link.hello)
+    }
+
+    /// Deals the clients of a plan: those that stay with the controller to it, all others evenly to the agents.
+    ///
+    /// # Errors
+    /// Returns [`StartError::Usage`] when the plan cannot be shared by so many agents.
+    pub fn share(&self, plan: &Plan) -> Result<Shares, StartError> {
+        Shares::dealt(plan, self.links.len()).map_err(StartError::Usage)
+    }
+
+    /// Runs a plan on all agents to its end, or until `stop` returns true. What goes wrong after the beginning is in the
+    /// measurement.
+    ///
+    /// # Errors
+    /// Returns [`StartError`] when the run cannot begin; then nothing was sent to any server.
+    pub fn run(
+        &self,
+        plan: &ValidPlan,
+        shares: Shares,
+        inputs: &Inputs,
+        watch: &mut dyn Watch,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Measurement, StartError> {
+        let (say, heard) = channel();
+        let mut members = Vec::with_capacity(shares.agents.len() + 1);
+        for (link, share) in self.links.iter().zip(shares.agents) {
+            let Some(share) = share else { continue };
+            let order = self.order(plan, &share, inputs, watch);
+            let handle = self.send(link, order, members.len(), say.clone());
+            members.push(MemberState::new(link.name.clone(), share, Some(link.clone()), handle));
+        }
+        if let Some(share) = shares.own {
+            let task = Task {
+                plan: plan.clone(),
+                part: share.clone(),
+                wants: watch.wants(),
+                supplies: inputs.clone(),
+            };
+            let handle = AgentHandle::own(task, say.clone(), members.len());
+            let _ = say.send((members.len(), Said::Accepted));
+            members.push(MemberState::new(OWN_NAME.to_owned(), share, None, handle));
+        }
+        drop(say);
+        DistributedRun::new(plan, members, watch, self.stop_on_loss).run(&heard, stop)
+    }
+
+    /// The order for the agent with this share.
+    fn order(&self, plan: &ValidPlan, share: &ProcessShare, inputs: &Inputs, watch: &dyn Watch) -> v2::Order {
+        let json = |data: serde_json::Result<Vec<u8>>| data.expect("plans have nothing that JSON has not");
+        let wants = watch.wants();
+        v2::Order {
+            protocol: PROTOCOL,
+            build: Some(build()),
+            controller: name_of_process(),
+            plan: json(serde_json::to_vec(plan)).into(),
+            part: json(serde_json::to_vec(share)).into(),
+            rows: wants.rows,
+            outstanding: wants.outstanding,
+            password: inputs.password.clone(),
+            allow_version_mismatch: self.allow_version_mismatch,
+        }
+    }
+
+    /// Gives an order to an agent, whose events are said with its number among the members.
+    fn send(
+        &self,
+        link: &AgentLink,
+        order: v2::Order,
+        number: usize,
+        say: Sender<(usize, Said)>,
+    ) -> AgentHandle {
+        let (commands, told) = unbounded_channel();
+        self.runtime.spawn(link.clone().follow(order, told, move |said| {
+            // A run that is over does not listen any more.
+            let _ = say.send((number, said));
+        }));
+        AgentHandle::Agent(commands)
+    }
+}
+
+/// Starts the agents of a fleet that are to be started for this command line.
+fn launch_all(
+    fleet: &Fleet,
+    patience: Duration,
+    stop: &dyn Fn() -> bool,
+) -> Result<Vec<LaunchedAgents>, StartError> {
+    let wanted = fleet.places.iter().filter_map(|place| match place {
+        Place::Started(spec) => Some(spec),
+        Place::Host { .. } | Place::Name { .. } => None,
+    });
+    let placed = wanted.map(|spec| LaunchedAgents::start(spec, patience, stop, &|words: &str| say(words)));
+    placed.collect::<Result<_, _>>().map_err(|error| match error {
+        LaunchError::Interrupted => StartError::Interrupted,
+        LaunchError::Here(_) | LaunchError::There(_) => StartError::Agents(error.to_string()),
+    })
+}
+
+async fn until_stopped(stop: &dyn Fn() -> bool) {
+    while !stop() {
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
+}
+
+/// The user, the machine and the process, which another controller is told that finds an agent taken.
+fn name_of_process() -> String {
+    let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default();
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let at = if user.is_empty() { "" } else { "@" };
+    format!("{user}{at}{} (process {})", host.trim(), std::process::id())
+}

@@ -1,0 +1,235 @@
+//! One member of a run over agents, as its controller knows it: an agent, or the controller's own process.
+
+use std::sync::mpsc::Sender;
+
+use pummel_engine::clock;
+use pummel_logic::measure::agents::{Lost, Member};
+use pummel_logic::measure::completion::{Loaded, share_shortfall};
+use pummel_logic::measure::measurement::{Measurement, Status};
+use pummel_logic::measure::parcel::Parcel;
+use pummel_logic::measure::recorder::{Counts, OpRecord, Span};
+use pummel_logic::measure::summary::Figures;
+use pummel_logic::plan::Plan;
+use pummel_logic::plan::share::ProcessShare;
+use pummel_logic::time::Nanos;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+use crate::agent::member;
+use crate::agent::member::{Reins, Said, Task};
+use crate::agent::proto::v2;
+use crate::agent::proto::v2::command::What as Told;
+use crate::controller::agent_link::AgentLink;
+
+/// Passes commands to a member.
+pub(super) enum AgentHandle {
+    /// An agent, by its link.
+    Agent(UnboundedSender<Told>),
+    /// The controller's own process.
+    Own {
+        /// What it is to do; `None` once it has begun.
+        task: Option<Box<Task>>,
+        /// How it is told what to do; `None` until it has begun.
+        reins: Option<Reins>,
+        /// Where its events go, with its number among the members.
+        say: Sender<(usize, Said)>,
+        /// Its number among the members.
+        number: usize,
+    },
+}
+
+impl AgentHandle {
+    /// The controller's own process as member `number`.
+    pub(super) fn own(task: Task, say: Sender<(usize, Said)>, number: usize) -> AgentHandle {
+        AgentHandle::Own { task: Some(Box::new(task)), reins: None, say, number }
+    }
+
+    /// Tells the member to connect to the servers, since all members have accepted.
+    pub(super) fn connect(&mut self) {
+        match self {
+            AgentHandle::Agent(commands) => drop(commands.send(Told::Connect(v2::Connect {}))),
+            AgentHandle::Own { task, reins, say, number } => {
+                let Some(task) = task.take() else { return };
+                let (line, number) = (say.clone(), *number);
+                match member::begin(*task, move |said| line.send((number, said)).is_ok()) {
+                    Ok(begun) => *reins = Some(begun),
+                    Err(error) => drop(say.send((number, Said::Failed(error.to_string())))),
+                }
+            }
+        }
+    }
+
+    /// Tells the member that phase `phase` begins at `at` of the member's monotonic clock.
+    fn begin_phase(&self, phase: u32, at: Nanos) {
+        match self {
+            AgentHandle::Agent(commands) => drop(commands.send(Told::Go(v2::Go { phase, at_ns: at }))),
+            AgentHandle::Own { reins, .. } => {
+                if let Some(reins) = reins {
+                    reins.go(at);
+                }
+            }
+        }
+    }
+
+    /// Tells the member to come to an end.
+    pub(super) fn stop(&self) {
+        match self {
+            AgentHandle::Agent(commands) => drop(commands.send(Told::Stop(v2::Stop {}))),
+            AgentHandle::Own { reins: Some(reins), .. } => reins.stop(),
+            AgentHandle::Own { reins: None, .. } => {}
+        }
+    }
+}
+
+/// How a member came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MemberOutcome {
+    /// It said what it measured.
+    Ended,
+    /// It could not begin.
+    Failed,
+    /// It was lost.
+    Lost,
+}
+
+/// One member of a run.
+pub(super) struct MemberState {
+    /// Its name in reports.
+    pub(super) name: String,
+    pub(super) share: ProcessShare,
+    /// `None` for the controller itself, whose clocks are the controller's.
+    link: Option<AgentLink>,
+    pub(super) handle: AgentHandle,
+    /// It can follow its order.
+    pub(super) has_accepted: bool,
+    /// The phase that it is ready for.
+    pub(super) ready: Option<u32>,
+    /// What the phase before the one that it is ready for stored on it.
+    pub(super) loaded: Loaded,
+    /// All its slices before this one have come.
+    pub(super) next_slice: u64,
+    /// The slices that have come, added up for the case that the member is lost. They are packed, since there may be very
+    /// many members.
+    pub(super) sum: Option<Box<Parcel>>,
+    /// How late it began the measured phase, in nanoseconds.
+    pub(super) late_ns: Option<Nanos>,
+    /// Requests of the phase under way that have ended, where that phase is not recorded.
+    pub(super) ended: u64,
+    /// Requests that the phase under way makes on it, where that is known.
+    pub(super) of: Option<u64>,
+    /// When it was last heard of, on the controller's monotonic clock.
+    pub(super) heard_at: Nanos,
+    /// Its loss; `None` while it is there, and where it stayed to the end.
+    pub(super) lost: Option<Lost>,
+    /// What it measured, once that is over: counts, and times by span.
+    figures: Option<(Counts, [Figures; Span::COUNT])>,
+    /// Why its share of the run is not complete, as sentences that name it.
+    pub(super) shortfalls: Vec<String>,
+    /// Its end; `None` while it is there.
+    pub(super) outcome: Option<MemberOutcome>,
+}
+
+impl MemberState {
+    pub(super) fn new(
+        name: String,
+        share: ProcessShare,
+        link: Option<AgentLink>,
+        handle: AgentHandle,
+    ) -> MemberState {
+        MemberState {
+            name,
+            share,
+            link,
+            handle,
+            has_accepted: false,
+            ready: None,
+            loaded: Loaded::default(),
+            next_slice: 0,
+            sum: None,
+            late_ns: None,
+            ended: 0,
+            of: None,
+            heard_at: clock::now(),
+            lost: None,
+            figures: None,
+            shortfalls: Vec::new(),
+            outcome: None,
+        }
+    }
+
+    /// The controller's time at the member's time `at`.
+    pub(super) fn to_controller_time(&self, at: Nanos) -> Nanos {
+        self.link.as_ref().map_or(at, |link| link.offset().ours(at))
+    }
+
+    /// How well the member's clocks are known, in nanoseconds.
+    pub(super) fn clock_error_ns(&self) -> Nanos {
+        self.link.as_ref().map_or(0, |link| link.offset().error_ns)
+    }
+
+    /// Whether the member has not come to its end.
+    pub(super) fn is_here(&self) -> bool {
+        self.outcome.is_none()
+    }
+
+    /// Its name in a sentence.
+    pub(super) fn title(&self) -> String {
+        match self.link {
+            Some(_) => format!("agent {}", self.name),
+            None => self.name.clone(),
+        }
+    }
+
+    /// Tells the member that a phase begins at `at` of the controller's monotonic clock.
+    pub(super) fn begin_phase(&mut self, phase: u32, at: Nanos) {
+        let at_member = self.link.as_ref().map_or(at, |link| link.offset().theirs(at));
+        self.handle.begin_phase(phase, at_member);
+        (self.ended, self.of) = (0, None);
+    }
+
+    /// Cuts the link to a lost member, so that an agent that only slept finds itself given up.
+    pub(super) fn cut_link(&mut self) {
+        self.handle = AgentHandle::Agent(unbounded_channel().0);
+    }
+
+    /// Notes what is missing from the member's share, of which it measured this; `is_told` says that the member was told to
+    /// stop.
+    pub(super) fn note_shortfall(&mut self, plan: &Plan, measurement: &Measurement, is_told: bool) {
+        let shortfall = match (measurement.status, &measurement.reason) {
+            (Status::Partial, Some(reason)) => Some(format!("{}: {reason}", self.title())),
+            (Status::Interrupted, _) if is_told => None,
+            (status, _) => {
+                let undone = share_shortfall(plan, &self.share, measurement);
+                let early = || (status != Status::Complete).then(|| "ended before it was told to".to_owned());
+                undone.or_else(early).map(|undone| format!("{} {undone}", self.title()))
+            }
+        };
+        self.shortfalls.extend(shortfall);
+    }
+
+    /// Notes the counts and figures of what the member measured. Histograms are not kept: those of very many members would
+    /// take much memory.
+    pub(super) fn note_figures(&mut self, plan: &Plan, measurement: &Measurement) {
+        let mut op = OpRecord::default();
+        measurement.groups.iter().for_each(|group| op.merge(&group.ops.all()));
+        self.figures = Some((op.counts, Figures::of_op(&op, plan.timeout_ns)));
+        self.sum = None;
+    }
+
+    /// The member in a result.
+    pub(super) fn report(&self, plan: &Plan) -> Member {
+        let offset = self.link.as_ref().map(AgentLink::offset);
+        let idle = || (Counts::default(), Figures::of_op(&OpRecord::default(), plan.timeout_ns));
+        let (counts, figures) = self.figures.unwrap_or_else(idle);
+        Member {
+            name: self.name.clone(),
+            clients: self.share.clients(),
+            threads: self.share.threads,
+            clock_offset_ns: offset.map_or(0, |offset| offset.wall_ns),
+            clock_error_ns: offset.map_or(0, |offset| offset.error_ns),
+            late_ns: self.late_ns,
+            lost: self.lost.clone(),
+            counts,
+            figures,
+        }
+    }
+}

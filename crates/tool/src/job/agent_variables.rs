@@ -1,0 +1,177 @@
+//! The variables of the environment by which every front that takes agents knows how to speak to them.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use crate::job::fleet::{Fleet, FleetTls, Place};
+
+/// A variable: its name, and the older name that is read where the variable is not set.
+struct Variable {
+    name: &'static str,
+    older: Option<&'static str>,
+}
+
+const TOKEN_FILE: Variable = Variable { name: "PUMMEL_AGENT_TOKEN_FILE", older: Some("PUMMEL_TOKEN_FILE") };
+const TLS_CA: Variable = Variable { name: "PUMMEL_AGENT_TLS_CA", older: Some("PUMMEL_TLS_CA") };
+const TLS_CERT: Variable = Variable { name: "PUMMEL_AGENT_TLS_CERT", older: Some("PUMMEL_TLS_CERT") };
+const TLS_KEY: Variable = Variable { name: "PUMMEL_AGENT_TLS_KEY", older: Some("PUMMEL_TLS_KEY") };
+const ALLOW_VERSION_MISMATCH: Variable =
+    Variable { name: "PUMMEL_AGENT_ALLOW_VERSION_MISMATCH", older: None };
+
+/// What the variables say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentVariables {
+    /// File with the word that agents and controllers share.
+    pub token_file: Option<PathBuf>,
+    /// Files of TLS between them.
+    pub tls: Option<FleetTls>,
+    /// Agents of other builds are accepted.
+    pub allow_version_mismatch: bool,
+}
+
+impl AgentVariables {
+    /// Those of this process.
+    ///
+    /// # Errors
+    /// Returns the variable that is missing, or whose value is refused, with what is accepted.
+    pub fn of_process() -> Result<AgentVariables, String> {
+        AgentVariables::read(|name| std::env::var_os(name))
+    }
+
+    /// Those of an environment. A variable that is empty is none.
+    ///
+    /// # Errors
+    /// Returns the variable that is missing, or whose value is refused, with what is accepted.
+    pub fn read(variable: impl Fn(&str) -> Option<OsString>) -> Result<AgentVariables, String> {
+        let value = |of: &Variable| {
+            let names = [Some(of.name), of.older].into_iter().flatten();
+            names.filter_map(&variable).find(|value| !value.is_empty())
+        };
+        let file = |of: &Variable| value(of).map(PathBuf::from);
+        let tls = match [TLS_CA, TLS_CERT, TLS_KEY].map(|of| file(&of)) {
+            [Some(ca), Some(cert), Some(key)] => Some(FleetTls { ca, cert, key }),
+            [None, None, None] => None,
+            _ => {
+                let [ca, cert, key] = [TLS_CA, TLS_CERT, TLS_KEY].map(|of| of.name);
+                return Err(format!("{ca}, {cert} and {key} are accepted only together"));
+            }
+        };
+        let allow_version_mismatch = match value(&ALLOW_VERSION_MISMATCH) {
+            None => false,
+            Some(value) => switch(&ALLOW_VERSION_MISMATCH, &value.to_string_lossy())?,
+        };
+        Ok(AgentVariables { token_file: file(&TOKEN_FILE), tls, allow_version_mismatch })
+    }
+}
+
+fn switch(variable: &Variable, value: &str) -> Result<bool, String> {
+    match value {
+        "1" | "true" => Ok(true),
+        "0" | "false" => Ok(false),
+        _ => Err(format!("invalid value '{value}' for '{}': expected 1 or 0", variable.name)),
+    }
+}
+
+impl Fleet {
+    /// The fleet, with what its command line does not say from the variables. Agents that are started for the run are
+    /// known by the way they were started, and need neither token nor TLS.
+    pub fn completed_by(mut self, variables: AgentVariables) -> Fleet {
+        let AgentVariables { token_file, tls, allow_version_mismatch } = variables;
+        if self.places.iter().any(|place| !matches!(place, Place::Started(_))) {
+            self.token_file = self.token_file.or(token_file);
+            self.tls = self.tls.or(tls);
+        }
+        self.allow_version_mismatch |= allow_version_mismatch;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::fleet;
+
+    fn read(set: &[(&str, &str)]) -> Result<AgentVariables, String> {
+        AgentVariables::read(|name| {
+            set.iter().find(|(known, _)| *known == name).map(|(_, value)| OsString::from(value))
+        })
+    }
+
+    fn tls(name: &str) -> FleetTls {
+        let file = |of: &str| PathBuf::from(format!("{name}.{of}"));
+        FleetTls { ca: file("ca"), cert: file("cert"), key: file("key") }
+    }
+
+    #[test]
+    fn variables_are_read_by_their_names_and_by_their_older_names() {
+        assert_eq!(read(&[]), Ok(AgentVariables::default()));
+        let new = [
+            ("PUMMEL_AGENT_TOKEN_FILE", "new"),
+            ("PUMMEL_AGENT_TLS_CA", "new.ca"),
+            ("PUMMEL_AGENT_TLS_CERT", "new.cert"),
+            ("PUMMEL_AGENT_TLS_KEY", "new.key"),
+            ("PUMMEL_AGENT_ALLOW_VERSION_MISMATCH", "1"),
+        ];
+        let old = [
+            ("PUMMEL_TOKEN_FILE", "old"),
+            ("PUMMEL_TLS_CA", "old.ca"),
+            ("PUMMEL_TLS_CERT", "old.cert"),
+            ("PUMMEL_TLS_KEY", "old.key"),
+        ];
+        let of = |name: &str, allow_version_mismatch| {
+            Ok(AgentVariables {
+                token_file: Some(PathBuf::from(name)),
+                tls: Some(tls(name)),
+                allow_version_mismatch,
+            })
+        };
+        assert_eq!(read(&new), of("new", true));
+        assert_eq!(read(&old), of("old", false));
+        assert_eq!(read(&[&old[..], &new[..]].concat()), of("new", true));
+        let empty = [("PUMMEL_AGENT_TOKEN_FILE", "")];
+        assert_eq!(read(&[&empty[..], &old[..]].concat()), of("old", false));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_the_name_of_the_variable() {
+        for (set, part) in [
+            (("PUMMEL_AGENT_TLS_CA", "x"), "PUMMEL_AGENT_TLS_KEY are accepted only together"),
+            (("PUMMEL_TLS_KEY", "x"), "PUMMEL_AGENT_TLS_KEY are accepted only together"),
+            (
+                ("PUMMEL_AGENT_ALLOW_VERSION_MISMATCH", "maybe"),
+                "'PUMMEL_AGENT_ALLOW_VERSION_MISMATCH': expected 1 or 0",
+            ),
+        ] {
+            let refused = read(&[set]).expect_err("it is refused");
+            assert!(refused.contains(part), "{refused}");
+        }
+        assert_eq!(
+            read(&[("PUMMEL_AGENT_ALLOW_VERSION_MISMATCH", "0")]).map(|read| read.allow_version_mismatch),
+            Ok(false)
+        );
+    }
+
+    #[test]
+    fn a_command_line_comes_before_the_variables() {
+        let fleet = |places: &str, token_file: Option<&str>| Fleet {
+            places: fleet::places(places).expect("agents"),
+            patience_ns: 1,
+            tls: None,
+            token_file: token_file.map(PathBuf::from),
+            stop_on_loss: false,
+            allow_version_mismatch: false,
+        };
+        let variables = || AgentVariables {
+            token_file: Some(PathBuf::from("variable")),
+            tls: Some(tls("variable")),
+            allow_version_mismatch: true,
+        };
+        let named = fleet("a", Some("option")).completed_by(variables());
+        assert_eq!(named.token_file, Some(PathBuf::from("option")));
+        assert_eq!((named.tls, named.allow_version_mismatch), (Some(tls("variable")), true));
+        let unnamed = fleet("a", None).completed_by(variables());
+        assert_eq!(unnamed.token_file, Some(PathBuf::from("variable")));
+        let started = fleet("ssh://a", None).completed_by(variables());
+        assert_eq!((started.token_file, started.tls), (None, None));
+    }
+}

@@ -1,0 +1,421 @@
+//! What becomes of an agent that is spoken to by peers that want no run.
+
+#[allow(dead_code, reason = "each file of tests uses a part of it")]
+mod common;
+
+use std::collections::VecDeque;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use common::agent::Agent;
+use common::{Memcached, PATIENCE, Running, pummel, until};
+use pummel_tool::agent::proto;
+use tempfile::TempDir;
+
+/// What every connection of HTTP/2 begins with.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// A SETTINGS frame without settings.
+const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+
+/// The first bytes of a record of TLS, which say that 512 bytes follow.
+const TLS_HALF: &[u8] = &[22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3];
+
+/// How long a peer may say nothing useful, and what a busy machine adds to it.
+const SILENCE_MAX: Duration = Duration::from_secs(3);
+const SLACK: Duration = Duration::from_secs(2);
+
+fn speak(agent: &Agent, words: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(&agent.name).expect("it listens");
+    // It may have been dropped already for a newer one.
+    let _ = stream.write_all(words);
+    stream
+}
+
+/// Waits until the agent has closed the connection.
+fn wait_for_end(mut stream: TcpStream) {
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+    let mut bytes = [0; 4096];
+    loop {
+        match stream.read(&mut bytes) {
+            Ok(0) => return,
+            Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return,
+            Err(error) => panic!("the agent keeps the connection: {error}"),
+        }
+    }
+}
+
+#[test]
+fn a_peer_that_says_nothing_useful_is_dropped_in_3_s() {
+    let agent = Agent::start();
+    for words in
+        [&b""[..], b"PRI * ", PREFACE, &[PREFACE, SETTINGS].concat(), &[PREFACE, &[0, 0, 8]].concat()]
+    {
+        let began = Instant::now();
+        wait_for_end(speak(&agent, words));
+        let took = began.elapsed();
+        assert!(took < SILENCE_MAX + SLACK, "{words:?}: {took:?}");
+    }
+}
+
+#[test]
+fn pings_are_nothing_useful() {
+    let agent = Agent::start();
+    let mut stream = speak(&agent, &[PREFACE, SETTINGS].concat());
+    let ping = [0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+    let began = Instant::now();
+    stream.set_read_timeout(Some(Duration::from_millis(100))).expect("a timeout can be set");
+    let mut bytes = [0; 4096];
+    while stream.write_all(&ping).is_ok() {
+        if matches!(stream.read(&mut bytes), Ok(0)) {
+            break;
+        }
+        assert!(began.elapsed() < SILENCE_MAX + SLACK, "it is kept by pings");
+    }
+}
+
+#[test]
+fn silent_peers_hold_no_place() {
+    let folder = TempDir::new().expect("a folder");
+    let at = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
+    let made = Command::new(env!("CARGO_BIN_EXE_pummel"))
+        .args(["agent", "cert", "--directory", folder.path().to_str().expect("UTF-8")])
+        .output()
+        .expect("it runs");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let (cert, key, ca) = (at("agent.pem"), at("agent.key"), at("ca.pem"));
+    let server = Memcached::start();
+    let plain = Agent::start();
+    let secured = Agent::start_with(&["--tls-cert", &cert, "--tls-key", &key, "--tls-ca", &ca]);
+    let shown = format!(
+        "--agent-tls-ca {ca} --agent-tls-cert {} --agent-tls-key {}",
+        at("controller.pem"),
+        at("controller.key")
+    );
+    let said = [PREFACE, SETTINGS].concat();
+    for (agent, words, options) in [
+        (&plain, &b""[..], ""),
+        (&plain, PREFACE, ""),
+        (&plain, &said, ""),
+        (&secured, TLS_HALF, &shown),
+        (&secured, b"", &shown),
+    ] {
+        let _silent: Vec<TcpStream> = (0..200).map(|_| speak(agent, words)).collect();
+        pummel(&format!("run -s {} -c 2 -n 50 --agents {} {options}", server.name, agent.name)).expect(0);
+    }
+}
+
+#[test]
+fn silent_peers_do_not_end_a_run() {
+    let server = Memcached::start();
+    let agent = Agent::start();
+    let words = format!("run -s {} -c 2 -t 5s --interval 100ms --agents {}", server.name, agent.name);
+    let mut run = Running::start(&words);
+    run.wait_for_progress();
+    let mut silent = Vec::new();
+    for words in [&b""[..], PREFACE, &[PREFACE, SETTINGS].concat()] {
+        silent.extend((0..200).map(|_| speak(&agent, words)));
+    }
+    let run = run.end().expect(0);
+    assert_eq!(run.json().text("status"), "complete");
+}
+
+#[test]
+fn a_plan_that_asks_for_too_much_is_refused_with_the_option_before_anything_begins() {
+    let server = Memcached::start();
+    let agent = Agent::start_with(&["--max-memory", "512m", "--max-connections", "20"]);
+    for (options, words) in [
+        ("-c 21 -n 50", "21 connections are asked for, and it opens up to 20 (--max-connections)"),
+        ("-c 10 --depth 1m -n 50", "--max-memory"),
+        ("-c 1 -n 1 --value-size 1GiB", "--max-memory"),
+    ] {
+        let run = pummel(&format!("run -s {} {options} --agents {}", server.name, agent.name)).expect(1);
+        assert!(run.errors.contains(&format!("agent {}", agent.name)), "{options}: {}", run.errors);
+        assert!(run.errors.contains(words), "{options}: {}", run.errors);
+        agent.wait_for(words);
+    }
+    let mut talk = server.connect();
+    assert_eq!(talk.stats().get("cmd_set") + talk.stats().get("cmd_get"), 0);
+    pummel(&format!("run -s {} -c 20 -n 50 --agents {}", server.name, agent.name)).expect(0);
+}
+
+#[test]
+fn a_controller_that_takes_no_events_does_not_keep_the_agent() {
+    let server = Memcached::start();
+    let agent = Agent::start();
+    // The peer is to send nothing on its streams: SETTINGS_INITIAL_WINDOW_SIZE is 0.
+    let no_window = frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]);
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let now_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+    let mut words = [PREFACE, &no_window, &headers(1, "Run")].concat();
+    let order = order(&format!("-s {} -t 60s --interval 10ms", server.name), true);
+    let commands = [field(1, &order), field(3, &[]), go(0, now_ns), go(1, now_ns), go(2, now_ns)];
+    words.extend(commands.iter().flat_map(|command| data(1, command)));
+    let began = Instant::now();
+    let stream = speak(&agent, &words);
+    until("the run goes on", || (server.connect().stats().get("cmd_get") > 10_000).then_some(()));
+    until("the agent serves a run", || {
+        let run = pummel(&format!("run -s {} -c 2 -n 20 --agents {}", server.name, agent.name));
+        (run.status == 0).then_some(())
+    });
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(30), "it was held for {took:?}");
+    wait_for_end(stream);
+}
+
+/// Iterations of the fuzzer, unless `PUMMEL_FUZZ_SECONDS` says for how long it runs.
+const ITERATIONS: u64 = 1_000;
+
+/// After so many iterations, the agent has to serve a run.
+const ITERATIONS_PER_RUN: u64 = 500;
+
+/// Connections that the fuzzer leaves open.
+const LEFT_OPEN: usize = 100;
+
+/// The most memory that a fuzzed agent may take; plans beyond half of it are refused.
+const MEMORY_MAX_BYTES: u64 = 512 << 20;
+
+#[test]
+fn an_agent_serves_after_random_and_mutated_bytes() {
+    let server = Memcached::start();
+    let agent = Agent::start_with(&["--max-memory", "256m", "--allow-target", "127.0.0.1"]);
+    let seconds: Option<u64> =
+        std::env::var("PUMMEL_FUZZ_SECONDS").ok().map(|text| text.parse().expect("a number of seconds"));
+    let seed = std::env::var("PUMMEL_FUZZ_SEED").map_or(1, |text| text.parse().expect("a number"));
+    let conversations = conversations(&server.name);
+    assert_is_accepted(&agent, &conversations[ORDER]);
+    let mut chance = Chance(seed);
+    let mut open = VecDeque::new();
+    let (began, mut iterations) = (Instant::now(), 0);
+    while seconds.map_or(iterations < ITERATIONS, |seconds| began.elapsed() < Duration::from_secs(seconds)) {
+        open.extend(converse(&agent, &conversations, &mut chance));
+        if open.len() > LEFT_OPEN {
+            open.pop_front();
+        }
+        iterations += 1;
+        if iterations % ITERATIONS_PER_RUN == 0 {
+            until("the agent serves a run", || {
+                let words = format!("run -s {} -c 2 -n 20 --agents {}", server.name, agent.name);
+                (pummel(&words).status == 0).then_some(())
+            });
+        }
+    }
+    drop(open);
+    until("the agent serves a run", || {
+        let words = format!("run -s {} -c 2 -n 20 --agents {}", server.name, agent.name);
+        (pummel(&words).status == 0).then_some(())
+    });
+    let status = fs::read_to_string(format!("/proc/{}/status", agent.process.0.id())).expect("it lives");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line");
+    let peak_kb: u64 = peak.trim().trim_end_matches(" kB").parse().expect("a number");
+    eprintln!("{iterations} iterations in {:?}, {peak_kb} kB of memory", began.elapsed());
+    assert!(peak_kb * 1_024 < MEMORY_MAX_BYTES, "{peak_kb} kB");
+}
+
+/// Which of the conversations is an order that the agent can follow.
+const ORDER: usize = 3;
+
+/// Makes sure that the agent accepts an order as it is before it is changed: the fuzzer would change nothing else.
+fn assert_is_accepted(agent: &Agent, frames: &[Vec<u8>]) {
+    // A message of gRPC with the event `accepted`.
+    const ACCEPTED: [u8; 7] = [0, 0, 0, 0, 2, 0x12, 0];
+    let mut stream = speak(agent, &frames.concat());
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+    let (mut heard, mut bytes) = (Vec::new(), [0; 1024]);
+    while !heard.windows(ACCEPTED.len()).any(|window| window == ACCEPTED) {
+        let read = stream.read(&mut bytes).expect("the agent answers");
+        assert!(read > 0, "it hung up: {}", heard.escape_ascii());
+        heard.extend_from_slice(&bytes[..read]);
+    }
+}
+
+/// Has one conversation with the agent that is not as it should be. Returns its connection where that stays open.
+fn converse(agent: &Agent, conversations: &[Vec<Vec<u8>>], chance: &mut Chance) -> Option<TcpStream> {
+    let mut stream = TcpStream::connect(&agent.name).expect("the agent listens");
+    stream.set_nodelay(true).expect("it is an option of every connection");
+    stream.set_read_timeout(Some(Duration::from_millis(1))).expect("a timeout can be set");
+    stream.set_write_timeout(Some(Duration::from_secs(1))).expect("a timeout can be set");
+    let mut frames = conversations[chance.below(conversations.len())].clone();
+    for _ in 0..chance.below(4) {
+        mutate(&mut frames, chance);
+    }
+    let mut answer = [0; 1024];
+    for frame in frames {
+        // The agent may have hung up already.
+        if stream.write_all(&frame).is_err() {
+            return None;
+        }
+        if chance.below(4) == 0 {
+            let _ = stream.read(&mut answer);
+        }
+    }
+    (chance.below(4) == 0).then_some(stream)
+}
+
+/// Changes something in frames or in their order.
+fn mutate(frames: &mut Vec<Vec<u8>>, chance: &mut Chance) {
+    let at = chance.below(frames.len());
+    let frame = &mut frames[at];
+    match chance.below(8) {
+        0..=2 if !frame.is_empty() => {
+            let byte = chance.below(frame.len());
+            frame[byte] = chance.next() as u8;
+        }
+        3 if !frame.is_empty() => {
+            // One of the first bytes: length, type, flags and stream of a frame.
+            let byte = chance.below(frame.len().min(14));
+            frame[byte] ^= 1 << chance.below(8);
+        }
+        4 => frame.truncate(chance.below(frame.len() + 1)),
+        5 => {
+            let copy = frame.clone();
+            frames.insert(at, copy);
+        }
+        6 if frames.len() > 1 => drop(frames.remove(at)),
+        _ => {
+            let len = chance.below(200);
+            let noise = (0..len).map(|_| chance.next() as u8).collect();
+            frames.insert(at, noise);
+        }
+    }
+}
+
+/// Conversations as they should be, frame by frame, and one that is noise.
+fn conversations(server: &str) -> Vec<Vec<Vec<u8>>> {
+    let hello = vec![headers(1, "Hello"), data(1, &varint_field(1, protocol()))];
+    let clock = vec![headers(1, "Clock"), data(1, &[])];
+    let order = field(1, &order(&format!("-s {server} -n 20"), false));
+    let run = [&order, &field(3, &[]), &go(0, 0), &field(5, &[])].map(|command| data(1, command));
+    let begin = |frames: Vec<Vec<u8>>| {
+        let mut all = vec![PREFACE.to_vec(), SETTINGS.to_vec()];
+        all.extend(frames);
+        all
+    };
+    vec![
+        begin(hello),
+        begin(clock),
+        begin([vec![headers(1, "Run")], run.to_vec()].concat()),
+        begin(vec![headers(1, "Run"), data(1, &order), data(1, &field(2, &[]))]),
+        begin((0..40).map(|stream| headers(2 * stream + 1, "Run")).collect()),
+        begin((0..40).flat_map(|stream| [headers(2 * stream + 1, "Run"), reset(2 * stream + 1)]).collect()),
+        vec![vec![0x55; 300]],
+    ]
+}
+
+/// The version of the protocol, which its package is named by.
+fn protocol() -> u64 {
+    package().rsplit(".v").next().and_then(|number| number.parse().ok()).expect("a package with a version")
+}
+
+fn package() -> &'static str {
+    let proto = include_str!("../proto/agent.proto");
+    let line = proto.lines().find_map(|line| line.strip_prefix("package ")).expect("a package");
+    line.trim_end_matches(';')
+}
+
+/// An order for a run with these options, by one agent; with every request, where `rows` says so.
+fn order(options: &str, rows: bool) -> Vec<u8> {
+    let words = format!("explain run -c 2 -T 1 --format json {options}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pummel"));
+    let output = command.args(words.split(' ')).output().expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let part = r#"{"clients":[{"start":0,"end":2}],"threads":1,"first_worker":0,"workers":1,"mark":1}"#;
+    [
+        varint_field(1, protocol()),
+        field(2, &build()),
+        field(3, b"a fuzzer"),
+        field(4, &output.stdout),
+        field(5, part.as_bytes()),
+        varint_field(6, rows.into()),
+    ]
+    .concat()
+}
+
+/// This build of pummel, which the agents of these tests are as well.
+fn build() -> Vec<u8> {
+    let build = proto::build();
+    let words = [build.version, build.commit, build.sources];
+    (1..).zip(words).flat_map(|(number, word)| field(number, word.as_bytes())).collect()
+}
+
+/// The command that begins phase `phase` at `at_ns` of the monotonic clock.
+fn go(phase: u64, at_ns: u64) -> Vec<u8> {
+    field(4, &[varint_field(1, phase), vec![0x11], at_ns.to_le_bytes().to_vec()].concat())
+}
+
+/// A field of protobuf with a number.
+fn varint_field(number: u8, value: u64) -> Vec<u8> {
+    [&[number << 3][..], &varint(value)].concat()
+}
+
+/// A field of protobuf with bytes.
+fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+    [&[number << 3 | 2][..], &varint(bytes.len() as u64), bytes].concat()
+}
+
+fn varint(mut value: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+    bytes
+}
+
+/// A frame of HTTP/2.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let len = u32::try_from(payload.len()).expect("short").to_be_bytes();
+    [&len[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// The frame that begins a call, with its headers as literals.
+fn headers(stream: u32, method: &str) -> Vec<u8> {
+    let path = format!("/{}.Agent/{method}", package());
+    // `:method: POST` and `:scheme: http` of the static table.
+    let mut block = vec![0x83, 0x86];
+    for (name, value) in [
+        (":path", path.as_str()),
+        (":authority", "agent"),
+        ("content-type", "application/grpc"),
+        ("te", "trailers"),
+    ] {
+        block.push(0);
+        for text in [name, value] {
+            block.push(u8::try_from(text.len()).expect("short"));
+            block.extend(text.as_bytes());
+        }
+    }
+    frame(1, 4, stream, &block)
+}
+
+/// The frame of a message of a call.
+fn data(stream: u32, message: &[u8]) -> Vec<u8> {
+    let len = u32::try_from(message.len()).expect("short").to_be_bytes();
+    frame(0, 0, stream, &[&[0][..], &len, message].concat())
+}
+
+/// The frame that takes a call back.
+fn reset(stream: u32) -> Vec<u8> {
+    frame(3, 0, stream, &8u32.to_be_bytes())
+}
+
+/// Numbers that a seed decides: xorshift64.
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 >> 16
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound.max(1) as u64) as usize
+    }
+}
