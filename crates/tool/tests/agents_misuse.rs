@@ -167,6 +167,24 @@ fn a_controller_that_takes_no_events_does_not_keep_the_agent() {
     wait_for_end(stream);
 }
 
+#[test]
+fn a_phase_that_begins_in_a_year_does_not_keep_the_agent() {
+    let server = Memcached::start();
+    let agent = Agent::start();
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let in_a_year_ns = (now.tv_sec as u64 + 365 * 24 * 3_600) * 1_000_000_000;
+    let order = order(&format!("-s {} -n 20", server.name), false);
+    let commands = [field(1, &order), field(3, &[]), go(0, in_a_year_ns)];
+    let mut words = [PREFACE, SETTINGS, &headers(1, "Run")].concat();
+    words.extend(commands.iter().flat_map(|command| data(1, command)));
+    let began = Instant::now();
+    let _open = speak(&agent, &words);
+    agent.wait_for("60 s ahead");
+    wait_until_it_serves(&agent, &server);
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(20), "it was held for {took:?}");
+}
+
 /// Iterations of the fuzzer, unless `PUMMEL_FUZZ_SECONDS` says for how long it runs.
 const ITERATIONS: u64 = 1_000;
 
@@ -198,22 +216,27 @@ fn an_agent_serves_after_random_and_mutated_bytes() {
         }
         iterations += 1;
         if iterations % ITERATIONS_PER_RUN == 0 {
-            until("the agent serves a run", || {
-                let words = format!("run -s {} -c 2 -n 20 --agents {}", server.name, agent.name);
-                (pummel(&words).status == 0).then_some(())
-            });
+            wait_until_it_serves(&agent, &server);
         }
     }
     drop(open);
-    until("the agent serves a run", || {
-        let words = format!("run -s {} -c 2 -n 20 --agents {}", server.name, agent.name);
-        (pummel(&words).status == 0).then_some(())
-    });
+    wait_until_it_serves(&agent, &server);
     let status = fs::read_to_string(format!("/proc/{}/status", agent.process.0.id())).expect("it lives");
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line");
     let peak_kb: u64 = peak.trim().trim_end_matches(" kB").parse().expect("a number");
     eprintln!("{iterations} iterations in {:?}, {peak_kb} kB of memory", began.elapsed());
     assert!(peak_kb * 1_024 < MEMORY_MAX_BYTES, "{peak_kb} kB");
+}
+
+/// Waits until the agent serves a run; says why it did not yet.
+fn wait_until_it_serves(agent: &Agent, server: &Memcached) {
+    until("the agent serves a run", || {
+        let run = pummel(&format!("run -s {} -c 2 -n 20 --agents {}", server.name, agent.name));
+        if run.status != 0 {
+            eprintln!("status {}: {}", run.status, run.errors);
+        }
+        (run.status == 0).then_some(())
+    });
 }
 
 /// Which of the conversations is an order that the agent can follow.

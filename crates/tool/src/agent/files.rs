@@ -24,7 +24,7 @@ impl AllowedFiles {
     pub fn below(directories: &[PathBuf]) -> Result<AllowedFiles, (PathBuf, String)> {
         let resolved = directories.iter().map(|path| {
             let directory = path.canonicalize().map_err(|error| (path.clone(), error.to_string()))?;
-            if directory.is_dir() { Ok(directory) } else { Err((path.clone(), "is no directory".to_owned())) }
+            if directory.is_dir() { Ok(directory) } else { Err((path.clone(), "it is none".to_owned())) }
         });
         Ok(AllowedFiles { directories: resolved.collect::<Result<_, _>>()? })
     }
@@ -70,7 +70,7 @@ impl AllowedFiles {
             Ok(_) | Err(_) => return Err(self.refusal(named)),
         };
         let metadata = fs::metadata(&resolved).map_err(unreadable)?;
-        // Opening a pipe waits for its writer, who may never come.
+        // Opening a pipe waits for its writer, which may never come.
         if !metadata.is_file() {
             return Err(format!("'{named}' is no regular file"));
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pummel_engine::backend::tls::Setup;
-use pummel_engine::run::{Inputs, Permit, Wants, password_of, permitted};
+use pummel_engine::run::{Inputs, Permit, RunError, Wants, password_of, permitted};
 use pummel_engine::sys;
 use pummel_logic::measure::measurement::Keep;
 use pummel_logic::plan::share::ProcessShare;
@@ -136,8 +136,10 @@ fn check_targets(plan: &Plan, permit: &Permit, is_wanted: &dyn Fn() -> bool) -> 
             return Err(Refusal::here("the controller is gone"));
         }
         one.servers = vec![server.clone()];
-        permitted(&one, permit)
-            .map_err(|error| Refusal::here(format!("{error} (--allow-target says where to)")))?;
+        permitted(&one, permit).map_err(|error| match error {
+            RunError::Forbidden { .. } => Refusal::here(format!("{error} (--allow-target says where to)")),
+            other => Refusal::here(other),
+        })?;
     }
     Ok(())
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use pummel_engine::clock;
 use pummel_logic::measure::completion::Loaded;
+use pummel_logic::time::{Nanos, SECOND};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{interval, timeout};
 use tokio_stream::StreamExt;
@@ -26,6 +28,9 @@ use crate::stderr::say;
 
 /// Most characters that are kept of what a controller calls itself.
 const CONTROLLER_CHARS_MAX: usize = 200;
+
+/// The longest time in nanoseconds from the word that a phase begins to its beginning.
+const AHEAD_MAX_NS: Nanos = 60 * SECOND;
 
 /// One controller's session.
 pub(super) struct AgentSession {
@@ -135,6 +140,11 @@ impl AgentSession {
                                 }
                                 Err(error) => return self.turn_away(error.to_string(), false).await,
                             }
+                        }
+                        // The engine waits for the moment whatever else comes.
+                        Some(Told::Go(go)) if go.at_ns.saturating_sub(clock::now()) > AHEAD_MAX_NS => {
+                            refused(self.peer.address, "it wants a phase to begin more than 60 s ahead");
+                            break;
                         }
                         Some(Told::Go(go)) => if let Some(reins) = &reins { reins.go(go.at_ns) },
                         Some(Told::Stop(_)) => match &reins {

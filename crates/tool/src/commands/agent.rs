@@ -55,8 +55,8 @@ pub struct ServeArgs {
     /// Serve only controllers that know the first line of this file; `-` is standard input
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub token_file: Option<PathBuf>,
-    /// End when standard input ends; with a time, also when nothing came through it for so long. For those who start
-    /// agents and may be gone without a word
+    /// End when standard input ends; with a time, also when nothing came through it for so long. For programs that
+    /// start agents and may be gone without a word
     #[arg(long, value_name = "SILENCE", num_args = 0..=1, require_equals = true, value_parser = values::time)]
     pub exit_with_stdin: Option<Option<Nanos>>,
     /// Certificate of this agent, then those that lead to its authority (PEM): with --tls-key and --tls-ca, everything is
@@ -117,7 +117,7 @@ Exit status:
   1    it cannot listen
   2    the command line cannot be followed";
 
-/// Follows a command line.
+/// Follows a command line of `pummel agent`.
 pub fn agent(args: &AgentArgs) -> Exit {
     match &args.command {
         Some(AgentCommand::Cert(args)) => agent_cert::cert(args),

@@ -27,7 +27,7 @@ pub struct CertArgs {
     pub names: Vec<String>,
 }
 
-/// Makes the certificates.
+/// Makes an authority and the certificates of an agent and a controller, and writes them. Prints which files were written.
 pub fn cert(args: &CertArgs) -> Exit {
     let made = make(&args.names).map_err(|error| format!("certificates cannot be made: {error}"));
     let written = made.and_then(|files| write(&args.directory, &files).map_err(|error| error.to_string()));
@@ -52,7 +52,7 @@ fn failed(what: &str) -> Exit {
     Exit::Failed
 }
 
-/// Names and contents of the files.
+/// The names and the contents of the files.
 type Files = [(&'static str, String); 5];
 
 fn make(names: &[String]) -> Result<Files, rcgen::Error> {
@@ -84,7 +84,10 @@ fn make(names: &[String]) -> Result<Files, rcgen::Error> {
     ])
 }
 
-/// Writes all files or says which is in the way; keys can be read by their owner alone.
+/// Writes all files, keys so that only their owner can read them.
+///
+/// # Errors
+/// Returns the error of the system with the file that cannot be written, or that exists already.
 fn write(directory: &Path, files: &Files) -> io::Result<()> {
     let explained = |path: &Path, error: io::Error| {
         io::Error::new(error.kind(), format!("cannot write '{}': {error}", path.display()))
