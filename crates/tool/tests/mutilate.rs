@@ -56,7 +56,12 @@ fn read(text: &str) -> Figures {
         .map(|line| {
             let (name, rest) = line.split_once(' ').expect("a name");
             assert!(line.len() >= 7 + 8 * columns, "{line:?}");
-            (name.to_owned(), rest.split_whitespace().map(|value| value.parse().expect("a number")).collect())
+            (
+                name.to_owned(),
+                rest.split_whitespace()
+                    .map(|value| value.trim_start_matches('>').parse().expect("a number"))
+                    .collect(),
+            )
         })
         .collect();
     assert!(rows.iter().all(|(_, values)| values.len() == columns), "{text}");

@@ -32,8 +32,7 @@ pub fn render(report: &Report<'_>, layout: &Layout) -> String {
     let (reads, updates) = (&figures.read_rows, &figures.update_rows);
     let latency = |name, rows: &OpRecord, span| {
         let times = rows.times.of(span);
-        let unanswered = Unanswered::of(&rows.counts, span, times, report.measurement.timeout_ns);
-        row(name, times, span, &unanswered, MICROSECOND as f64, layout)
+        row(name, times, span, &unanswered(rows, span, report.measurement), MICROSECOND as f64, layout)
     };
     let none = Histogram::new();
     let outstanding = report.measurement.outstanding.as_ref().unwrap_or(&none);
@@ -62,7 +61,7 @@ pub fn scan_header(layout: &Layout) -> String {
 pub fn scan_row(report: &Report<'_>, layout: &Layout, target: u32) -> String {
     let figures = Figures::of(report.plan, report.measurement, report.summary);
     let (times, span) = (figures.read_rows.times.of(Span::Service), Span::Service);
-    let unanswered = Unanswered::of(&figures.read_rows.counts, span, times, report.measurement.timeout_ns);
+    let unanswered = unanswered(&figures.read_rows, span, report.measurement);
     let read = row("read", times, span, &unanswered, MICROSECOND as f64, layout);
     format!("{read} {:8.1} {target:8}\n", figures.rate())
 }
@@ -77,11 +76,21 @@ pub fn rate(report: &Report<'_>) -> f64 {
 pub fn order_statistic_us(measurement: &Measurement, nth: f64) -> f64 {
     let all = measurement.ops().all();
     let times = all.times.of(Span::Service);
-    let unanswered = Unanswered::of(&all.counts, Span::Service, times, measurement.timeout_ns);
+    let unanswered = unanswered(&all, Span::Service, measurement);
     match quantile(Span::Service, times, &unanswered, nth / 100.0) {
         Quantile::Known(ns) => ns as f64 / MICROSECOND as f64,
         Quantile::Above(_) => f64::INFINITY,
         Quantile::Absent => 0.0,
+    }
+}
+
+/// The requests that a row misses for want of an answer. A request that was due and was never sent has no service time,
+/// which is what the original's rows show; it counts in the rows of the response time.
+fn unanswered(rows: &OpRecord, span: Span, measurement: &Measurement) -> Unanswered {
+    let all = Unanswered::of(&rows.counts, span, rows.times.of(span), measurement.timeout_ns);
+    match span {
+        Span::Service => Unanswered { others: all.others.saturating_sub(rows.counts.unsent), ..all },
+        _ => all,
     }
 }
 

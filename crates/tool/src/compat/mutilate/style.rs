@@ -180,6 +180,7 @@ impl<'a> MutilateStyle<'a> {
     /// What became of the run, said where it is not what was asked for.
     fn judge(&self, plan: &Plan, measurement: &Measurement, said: &mut Said) -> Exit {
         self.say_failures(measurement, said);
+        self.say_unsent(measurement, said);
         if measurement.status == Status::Interrupted {
             return Exit::Interrupted;
         }
@@ -221,6 +222,16 @@ impl<'a> MutilateStyle<'a> {
             .map(|(words, count)| format!("\"{words}\" ({count} times)"))
             .collect();
         said.line(line(format_args!("{failed} requests failed {}", words.join(", ")).to_string().trim_end()));
+    }
+
+    /// Says how much of the rate was not sent, which the original's report does not show.
+    fn say_unsent(&self, measurement: &Measurement, said: &mut Said) {
+        let counts = measurement.ops().all().counts;
+        let (due, rate) = (counts.requests(), self.runs.qps());
+        if counts.unsent > 0 && rate > 0 && self.runs.series == Series::Single {
+            let share = 100.0 * counts.unsent as f64 / due as f64;
+            said.line(line(format_args!("asked for {rate}/s, {share:.1} % not sent")));
+        }
     }
 
     /// Why a run did not begin, in the original's words where it has some.
