@@ -3,7 +3,7 @@
 #[allow(dead_code, reason = "each file of tests uses a part of it")]
 mod common;
 
-use common::{Ended, Memcached, Reserved, Running, until};
+use common::{Ended, Memcached, Reserved, Running, Serve, until};
 
 /// The fronts, with the words of a run of some seconds, of one that ends soon, and of one whose server is not there. `S`
 /// stands for host and port of a server, `H` and `P` for the two apart.
@@ -109,5 +109,82 @@ fn a_run_that_ends_well_has_a_result_and_status_0() {
         let server = Memcached::start();
         let ended = Running::start(&words(front.short, &server.name)).end().expect(0);
         assert_eq!(ended.json().text("status"), "complete", "{}", front.name);
+    }
+}
+
+#[test]
+fn two_results_in_one_place_are_refused() {
+    for front in &FRONTS {
+        let nowhere = Reserved::new();
+        let line = format!("{} --csv result.json", words(front.short, &nowhere.name));
+        let ended = Running::start(&line).end();
+        assert_ne!(ended.status, 0, "{}", front.name);
+        let said = "invalid value 'result.json' for '--csv': a file of its own is accepted";
+        assert!(ended.errors.contains(said), "{}: {}", front.name, ended.errors);
+    }
+}
+
+#[test]
+fn standard_output_has_the_json_alone_where_it_is_asked_for() {
+    for front in &FRONTS {
+        let server = Memcached::start();
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_pummel"))
+            .args(words(front.short, &server.name).split(' '))
+            .args(["--json", "-"])
+            .output()
+            .expect("pummel starts");
+        let json: serde_json::Value =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{}: {error}", front.name));
+        assert_eq!(json["status"], "complete", "{}", front.name);
+    }
+}
+
+#[test]
+fn an_interruption_stays_one_where_the_report_cannot_be_written() {
+    for front in FRONTS.iter().filter(|front| front.name != "memaslap") {
+        let server = Memcached::start();
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("there is /dev/full");
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut process = std::process::Command::new(env!("CARGO_BIN_EXE_pummel"))
+            .args(words(front.long, &server.name).split(' '))
+            .args(["--json", "r.json"])
+            .current_dir(folder.path())
+            .stdout(full)
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .expect("pummel starts");
+        until("a checkpoint", || folder.path().join("r.json").exists().then_some(()));
+        let pid = rustix::process::Pid::from_child(&process);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
+        let status = common::shell_status(process.wait().expect("it is our child"));
+        assert_eq!(status, front.interrupted, "{}", front.name);
+    }
+}
+
+#[test]
+fn times_that_are_the_generators_own_are_called_so_where_the_layout_has_no_place_for_it() {
+    let server = Serve::start("");
+    let running = Running::start(&format!("mutilate -s {} -t 2 -r 50 -q 1000 -d 100 -B", server.name));
+    let mut talk = server.connect();
+    until("some load", || (talk.stats().get("cmd_get") > 200).then_some(()));
+    // Requests become due while the generator stands still, and it alone keeps them back.
+    running.process.pause(std::time::Duration::from_millis(600));
+    let ended = running.end().expect(0);
+    assert_eq!(ended.doubts.len(), 1, "{}", ended.errors);
+    assert!(ended.doubts[0].contains(" of response at p99"), "{:?}", ended.doubts);
+}
+
+#[test]
+fn a_series_keeps_its_result_complete_and_ends_by_the_signal() {
+    let server = Memcached::start();
+    for line in [
+        "scan -s S --rates 100:100k:100 -t 300ms --records 50",
+        "search -s S --goal p99:1s -t 300ms --records 50",
+    ] {
+        let running = Running::start(&words(line, &server.name));
+        until("a checkpoint", || running.path("result.json").exists().then_some(()));
+        running.process.interrupt();
+        let ended = running.end().expect(130);
+        assert!(ended.json().text("reason").contains("interrupted"), "{}", ended.errors);
     }
 }

@@ -176,6 +176,7 @@ impl From<NotRun> for Stop {
             NotRun::Usage(text) | NotRun::Here(RunError::Plan(text)) => {
                 Stop::Usage(UsageError::Missing(text))
             }
+            NotRun::Here(error @ RunError::Tls(_)) => Stop::Usage(UsageError::Missing(error.to_string())),
             why => Stop::Failed(why.to_string()),
         }
     }
@@ -275,6 +276,9 @@ impl<'a> Station<'a> {
             say(format_args!("{role:>7}: {asked}, {:.0} done/s{met}", point.summary.totals.rate));
         }
         self.curve.points.push(point);
+        if let Some(place) = &self.json {
+            place.checkpoint(&curve::json(&self.curve))?;
+        }
         Ok(&self.curve.points[self.curve.points.len() - 1])
     }
 
@@ -292,17 +296,20 @@ impl<'a> Station<'a> {
         };
         let taken = [&self.json, &self.csv].into_iter().flatten().any(Output::is_standard);
         let as_json = self.typed.args.output.format == Some(Format::Json);
+        // Files first: standard output may not be read yet.
+        let json = self.json.as_ref().map_or(Ok(()), |place| place.finish(&curve::json(&self.curve)));
+        let csv = self.csv.as_ref().map_or(Ok(()), |place| place.finish(&curve::csv(&self.curve)));
         let printed = match (taken, as_json) {
             (true, _) => Ok(()),
             (false, true) => print(&curve::json(&self.curve)),
             (false, false) => print(curve::text(&self.curve).as_bytes()),
         };
-        let json = self.json.as_ref().map_or(Ok(()), |place| place.finish(&curve::json(&self.curve)));
-        let csv = self.csv.as_ref().map_or(Ok(()), |place| place.finish(&curve::csv(&self.curve)));
-        match json.and(csv).and(printed) {
-            Ok(()) => exit,
-            Err(error) => Stop::from(error).exit(),
-        }
+        let troubles = [json, csv, printed].into_iter().filter_map(Result::err);
+        troubles.fold(exit, |exit, error| match Stop::from(error).exit() {
+            // A script ends with the series that is interrupted, whatever else could not be done.
+            _ if exit == Exit::Interrupted => exit,
+            failed => failed,
+        })
     }
 }
 

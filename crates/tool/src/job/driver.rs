@@ -133,9 +133,13 @@ impl<'a> Driver<'a> {
         let fail = |words: String| fail(style, &words);
         let interrupts =
             sys::on_interrupt().map_err(|error| fail(format!("signals cannot be handled: {error}")))?;
+        if let Some((flag, file, accepted)) = job.outputs.conflict() {
+            fail(format!("invalid value '{}' for '{flag}': {accepted}", file.display()));
+            return Err(style.usage_status());
+        }
         let unwritten = |error: io::Error| fail(error.to_string());
         let files = ResultFiles::prepare(&job.outputs, &job.plan).map_err(unwritten)?;
-        let outlets = Outlets::prepare(&extras.files).map_err(unwritten)?;
+        let outlets = Outlets::prepare(&extras.files, files.take_standard_output()).map_err(unwritten)?;
         let inputs = match extras.always_reads_inputs || takes_part(&job.plan, job.fleet.as_ref()) {
             true => supplies_of(&job.plan).map_err(unwritten)?,
             false => Inputs::default(),
@@ -185,6 +189,11 @@ impl<'a> Driver<'a> {
         let runner = runner.as_ref().expect("it was found above");
         let result = runner.run(plan, dealing, inputs, &mut watching, &stop);
         self.tell(style, Event::RunOver(plan, result.as_ref().ok()));
+        if let Ok(measurement) = &result
+            && let Some(doubt) = Summary::of(measurement, plan).doubt.filter(|_| !style.says_doubt())
+        {
+            self.tell(style, Event::Notice(&doubt));
+        }
         result
     }
 
@@ -212,6 +221,7 @@ impl<'a> Driver<'a> {
             // The command line is wrong: nothing was tried, and there is nothing to report.
             Err(NotRun::Here(RunError::Plan(what)) | NotRun::Usage(what)) => {
                 fail(style, &what);
+                self.outlets.finish(true);
                 return style.usage_status();
             }
             Err(error) => (not_run(plan, &error), Some(error)),
@@ -226,9 +236,6 @@ impl<'a> Driver<'a> {
         let mut said = Said::default();
         let ended = Ended { report, refused: refused.as_ref(), stdout_is_taken };
         let exit = style.end(&ended, moment(), &mut said);
-        if let Some(doubt) = summary.doubt.as_ref().filter(|_| !style.says_doubt()) {
-            self.tell(style, Event::Notice(doubt));
-        }
         // Files first: standard output may not be read yet.
         let written = self.files.finish(&report);
         self.outlets.write(&mut said);

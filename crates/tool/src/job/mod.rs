@@ -3,7 +3,7 @@
 use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf, absolute};
 
 use pummel_logic::plan::validate::ValidPlan;
 
@@ -76,6 +76,37 @@ pub struct Outputs {
     pub hdr: Option<PathBuf>,
     /// File for every single request.
     pub samples: Option<PathBuf>,
+}
+
+impl Outputs {
+    /// The first option whose file cannot be written beside the others, with the file and what is accepted instead;
+    /// `None` where each result has a place of its own.
+    pub fn conflict(&self) -> Option<(&'static str, &Path, String)> {
+        let files = [
+            ("--json", &self.json),
+            ("--csv", &self.csv),
+            ("--hdr", &self.hdr),
+            ("--samples", &self.samples),
+        ];
+        let named: Vec<(&'static str, &Path)> =
+            files.into_iter().filter_map(|(flag, file)| Some((flag, file.as_deref()?))).collect();
+        for (index, (flag, file)) in named.iter().copied().enumerate() {
+            if file.as_os_str().is_empty() {
+                return Some((flag, file, "the name of a file is accepted".to_owned()));
+            }
+            if flag != "--json" && file == Path::new("-") {
+                let accepted = "the name of a file is accepted; only --json takes -".to_owned();
+                return Some((flag, file, accepted));
+            }
+            // `f`, `./f` and the whole path are one file.
+            let is_this = |seen: &Path| seen == file || absolute(seen).ok() == absolute(file).ok();
+            if let Some((other, _)) = named[..index].iter().find(|(_, seen)| is_this(seen)) {
+                let accepted = format!("a file of its own is accepted, and {other} has this one");
+                return Some((flag, file, accepted));
+            }
+        }
+        None
+    }
 }
 
 /// The form of what goes to standard output.

@@ -25,6 +25,7 @@ pub struct FrontFiles {
 /// The places of text.
 pub struct Outlets {
     log: Option<BackgroundText>,
+    stdout_is_taken: bool,
     /// Started with the first text for standard output.
     output: Option<BackgroundText>,
     samples: Option<SamplesFile>,
@@ -43,11 +44,12 @@ pub struct Delivered {
 }
 
 impl Outlets {
-    /// Opens the files, before anything is sent.
+    /// Opens the files, before anything is sent. Where `stdout_is_taken` is set, a result goes to standard output, and
+    /// text for it is left out.
     ///
     /// # Errors
     /// Returns the system's error with the path when a file cannot be written.
-    pub fn prepare(files: &FrontFiles) -> io::Result<Outlets> {
+    pub fn prepare(files: &FrontFiles, stdout_is_taken: bool) -> io::Result<Outlets> {
         let log = files.log.as_deref().map(|path| {
             log_file(path).map_err(|error| {
                 io::Error::new(error.kind(), format!("opening log file '{}' failed: {error}", path.display()))
@@ -56,6 +58,7 @@ impl Outlets {
         Ok(Outlets {
             samples: files.samples.as_deref().map(SamplesFile::create).transpose()?,
             log: log.transpose()?,
+            stdout_is_taken,
             output: None,
             bar: None,
             trouble: None,
@@ -102,6 +105,9 @@ impl Outlets {
     }
 
     fn with_output(&mut self, write: impl FnOnce(&BackgroundText)) {
+        if self.stdout_is_taken {
+            return;
+        }
         if self.output.is_none() {
             match BackgroundText::standard_output() {
                 Ok(output) => self.output = Some(output),

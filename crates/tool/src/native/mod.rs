@@ -11,7 +11,7 @@ pub mod style;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf, absolute};
+use std::path::Path;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, FromArgMatches, Parser};
@@ -506,31 +506,18 @@ fn outputs(args: &OutputArgs) -> Result<Outputs, UsageError> {
             "a file is accepted beside --format text: only one of them can have standard output",
         );
     }
-    let files =
-        [("--json", &args.json), ("--csv", &args.csv), ("--hdr", &args.hdr), ("--samples", &args.samples)];
-    let named: Vec<(&str, &PathBuf)> =
-        files.iter().filter_map(|(flag, file)| Some((*flag, file.as_ref()?))).collect();
-    for (index, (flag, file)) in named.iter().enumerate() {
-        if file.as_os_str().is_empty() {
-            return wrong(flag, file, "the name of a file is accepted");
-        }
-        if *flag != "--json" && file.as_path() == stdout {
-            return wrong(flag, file, "the name of a file is accepted; only --json takes -");
-        }
-        // `f`, `./f` and the whole path are one file.
-        let is_this = |seen: &PathBuf| seen == *file || absolute(seen).ok() == absolute(file).ok();
-        if let Some((other, _)) = named[..index].iter().find(|(_, seen)| is_this(seen)) {
-            return wrong(flag, file, &format!("a file of its own is accepted, and {other} has this one"));
-        }
-    }
-    Ok(Outputs {
+    let outputs = Outputs {
         format: if to_stdout { Format::Json } else { args.format.unwrap_or_default() },
         quiet: args.quiet,
         json: args.json.clone().filter(|_| !to_stdout),
         csv: args.csv.clone(),
         hdr: args.hdr.clone(),
         samples: args.samples.clone(),
-    })
+    };
+    match outputs.conflict() {
+        Some((flag, file, accepted)) => wrong(flag, file, &accepted),
+        None => Ok(outputs),
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! What each command line means: golden tables from words to Plans, without a server.
 
+use std::path::PathBuf;
+
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Goal, Popularity};
 use pummel_logic::protocol::MetaAsk;

@@ -72,7 +72,10 @@ impl<'a> McperfStyle<'a> {
     /// What is said of a run that could not begin.
     fn refuse(&self, error: &NotRun, moment: Moment, said: &mut Said) -> Exit {
         match error {
-            NotRun::Interrupted => return Exit::Interrupted,
+            NotRun::Interrupted => {
+                said.line("mcperf: interrupted before anything was measured");
+                return Exit::Interrupted;
+            }
             NotRun::Here(RunError::Connect(_)) => self.log(ERRORS, &error.to_string(), moment, said),
             error => said.line(self.failure(&error.to_string()).0),
         }
@@ -88,7 +91,8 @@ impl Style for McperfStyle<'_> {
 
     fn event(&mut self, event: Event<'_>, moment: Moment, said: &mut Said) {
         match event {
-            Event::Notice(words) => self.log(WARNINGS, words, moment, said),
+            // Whatever the log tells: a notice changes what the report is of.
+            Event::Notice(words) => said.line(format_args!("mcperf: WARNING: {words}")),
             Event::PhaseBegan(_, at) => self.began = at,
             Event::Rows(rows) if self.manner.verbosity >= CALLS => {
                 for row in rows {

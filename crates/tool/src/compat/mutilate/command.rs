@@ -199,7 +199,12 @@ fn follow<'a>(runs: &'a Runs, fleet: Option<Fleet>, mut style: MutilateStyle<'a>
     match last {
         Ok(ran) => driver.conclude(&ran.plan, Ok(ran.measurement), &mut style),
         Err(NotMade::Refused(text)) => fatal(text),
-        Err(NotMade::NotRun(error)) => driver.conclude(&job.plan, Err(error), &mut style),
+        Err(NotMade::NotRun(error, None)) => driver.conclude(&job.plan, Err(error), &mut style),
+        // What was measured before stays the result.
+        Err(NotMade::NotRun(error, Some(ran))) => {
+            say(line(style.note_failure(&error)));
+            driver.conclude(&ran.plan, Ok(ran.measurement), &mut style)
+        }
     }
 }
 
@@ -223,13 +228,13 @@ struct Ran {
 enum NotMade {
     /// The command line cannot be followed beside these agents.
     Refused(String),
-    /// The run could not begin.
-    NotRun(NotRun),
+    /// The run could not begin. The run before it in the series is kept, where there is one.
+    NotRun(NotRun, Option<Box<Ran>>),
 }
 
 impl From<NotRun> for NotMade {
     fn from(error: NotRun) -> NotMade {
-        NotMade::NotRun(error)
+        NotMade::NotRun(error, None)
     }
 }
 
@@ -282,7 +287,7 @@ impl Station<'_, '_, '_> {
             goes_on.then_some(Tried { asked, rate, nth_us })
         });
         if let Some(error) = ended {
-            return Err(error);
+            return Err(after(error, last));
         }
         if let Some(found) = found {
             self.style.note_peak(found.peak);
@@ -299,13 +304,15 @@ impl Station<'_, '_, '_> {
         let layout = self.style.layout();
         self.print(scan_header(&layout));
         let mut rates = steps(min, max, step).peekable();
+        let mut last = None;
         loop {
             let asked = rates.next().expect("a scan whose rates are in order has a rate");
-            let ran = self.run_at(asked)?;
+            let ran = self.run_at(asked).map_err(|error| after(error, last.take()))?;
             self.print(scan_row(&ran.report(), &layout, asked));
             if rates.peek().is_none() || !ran.goes_on() {
                 return Ok(ran);
             }
+            last = Some(ran);
         }
     }
 
@@ -326,6 +333,14 @@ impl Station<'_, '_, '_> {
         let measurement = self.driver.run(&crewed.plan, dealing, self.style)?;
         let summary = Summary::of(&measurement, &crewed.plan);
         Ok(Ran { plan: crewed.plan, measurement, summary })
+    }
+}
+
+/// Why there is no further run in a series whose last run was this one.
+fn after(error: NotMade, last: Option<Ran>) -> NotMade {
+    match error {
+        NotMade::NotRun(error, _) => NotMade::NotRun(error, last.map(Box::new)),
+        refused => refused,
     }
 }
 

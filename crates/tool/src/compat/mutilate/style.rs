@@ -45,6 +45,8 @@ pub struct MutilateStyle<'a> {
     successes_only: bool,
     /// The rate of the first run of a search.
     peak: Option<f64>,
+    /// The status of the first run that was not what was asked for.
+    worst: Exit,
 }
 
 /// A read for `--save`.
@@ -70,12 +72,21 @@ impl<'a> MutilateStyle<'a> {
             reads: Vec::new(),
             successes_only: false,
             peak: None,
+            worst: Exit::Complete,
         }
     }
 
     /// The columns and rows of the report.
     pub fn layout(&self) -> Layout {
         Layout { response: self.look.response, p50: self.look.p50, peak: self.peak }
+    }
+
+    /// Notes that a later run of a series could not begin.
+    pub fn note_failure(&mut self, error: &NotRun) -> String {
+        if self.worst == Exit::Complete {
+            self.worst = if let NotRun::Interrupted = error { Exit::Interrupted } else { FATAL };
+        }
+        self.refusal(error)
     }
 
     /// Notes the rate of the first run of a search, which the report shows.
@@ -143,6 +154,10 @@ impl<'a> MutilateStyle<'a> {
     fn end_run(&mut self, plan: &Plan, measurement: Option<&Measurement>, said: &mut Said) {
         self.end_phase(said);
         let Some(measurement) = measurement else { return };
+        let exit = self.judge(plan, measurement, said);
+        if self.worst == Exit::Complete {
+            self.worst = exit;
+        }
         if self.says(1) && self.runs.series == Series::Single && measurement.started_unix_ns > 0 {
             let stop_ns = measurement.started_unix_ns + measurement.measured_ns;
             let time_s = plan.phases.last().and_then(|phase| phase.stop.time_ns).map_or(0.0, seconds);
@@ -201,7 +216,10 @@ impl<'a> MutilateStyle<'a> {
             return exit;
         }
         if is_broken(plan, measurement) {
-            said.line(line(trouble(reason, plan)));
+            let words = trouble(reason, plan);
+            if !words.ends_with(reason) {
+                said.line(line(words));
+            }
             said.line(line(reason));
             exit = FATAL;
         } else if let (Status::Partial, Some(reason)) = (measurement.status, &measurement.reason) {
@@ -265,7 +283,10 @@ impl Style for MutilateStyle<'_> {
 
     fn end(&mut self, ended: &Ended<'_>, _: Moment, said: &mut Said) -> Exit {
         match ended.refused {
-            Some(NotRun::Interrupted) => return Exit::Interrupted,
+            Some(NotRun::Interrupted) => {
+                said.line(line("interrupted before anything was measured"));
+                return Exit::Interrupted;
+            }
             Some(error) => {
                 said.line(line(self.refusal(error)));
                 return FATAL;
@@ -273,7 +294,7 @@ impl Style for MutilateStyle<'_> {
             None => {}
         }
         let measurement = ended.report.measurement;
-        let exit = self.judge(ended.report.plan, measurement, said);
+        let exit = self.worst;
         if measurement.started_unix_ns == 0 {
             if exit == Exit::Interrupted {
                 said.line(line("interrupted before anything was measured"));
