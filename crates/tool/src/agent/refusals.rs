@@ -52,7 +52,12 @@ const REASON_CHARS_MAX: usize = 1_000;
 /// A reason without control characters, by which a peer could write lines of its own or speak to the terminal, and without
 /// what is beyond [`REASON_CHARS_MAX`].
 fn visible(why: &str) -> String {
-    let escaped = why.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c });
+    // Beside control characters also those that turn the direction of a line, or end it for some readers.
+    let is_hidden = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
+    };
+    let escaped = why.chars().map(|c| if is_hidden(c) { char::REPLACEMENT_CHARACTER } else { c });
     let mut text: String = escaped.take(REASON_CHARS_MAX).collect();
     if why.chars().nth(REASON_CHARS_MAX).is_some() {
         text.push_str(" ...");

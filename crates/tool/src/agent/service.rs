@@ -31,6 +31,9 @@ use crate::report::output::print;
 /// Events of a job that wait to be sent; the job waits where there are more.
 const EVENTS: usize = 64;
 
+/// Most bytes of a message of health and reflection, which need no token.
+const OPEN_MESSAGE_BYTES_MAX: usize = 4 << 10;
+
 /// Streams of one connection at one time. A controller has one for its run and one for a question.
 const STREAMS_MAX: u32 = 8;
 
@@ -72,12 +75,14 @@ pub fn serve(config: AgentConfig, interrupts: &'static AtomicU32) -> io::Result<
         };
         let lease = Arc::clone(&service.lease);
         let (health, health_service) = tonic_health::server::health_reporter();
+        let health_service = health_service.max_decoding_message_size(OPEN_MESSAGE_BYTES_MAX);
         health.set_serving::<AgentServer<AgentService>>().await;
         let reflection = tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(DESCRIPTION)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
             .build_v1()
-            .map_err(io::Error::other)?;
+            .map_err(io::Error::other)?
+            .max_decoding_message_size(OPEN_MESSAGE_BYTES_MAX);
         let agent = AgentServer::new(service).max_decoding_message_size(COMMAND_BYTES_MAX);
         // The token is asked for before a message is read, so that strangers take no memory.
         let agent = InterceptedService::new(agent, move |request| check_token(&policy, request));

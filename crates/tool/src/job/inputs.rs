@@ -26,7 +26,8 @@ pub fn supplies_of(plan: &Plan) -> io::Result<Inputs> {
     if reading.bad_lines > 0 {
         say(format_args!(
             "{} lines of '{}' hold no request and are left out",
-            reading.bad_lines, replay.path
+            reading.bad_lines,
+            replay.path.escape_debug()
         ));
     }
     Ok(Inputs { trace: Some(Arc::new(reading.trace)), ..Inputs::default() })

@@ -51,6 +51,8 @@ pub fn goals(plan: &Plan) -> Result<(), Invalid> {
 pub fn socket(socket: &Socket) -> Result<(), Invalid> {
     const LINGER_MAX_S: u64 = 65_535;
     const BUFFER_MAX: u64 = i32::MAX as u64;
+    // Each server of the plan holds all of them.
+    const SOURCES_MAX: u64 = 1_024;
     if let Some(linger_s) = socket.linger_s {
         within(Field::Linger.path(), linger_s.into(), 0, LINGER_MAX_S)?;
     }
@@ -60,6 +62,7 @@ pub fn socket(socket: &Socket) -> Result<(), Invalid> {
     if let Some(bytes) = socket.recv_buffer {
         within(Field::RecvBuffer.path(), bytes.into(), 1, BUFFER_MAX)?;
     }
+    within(Field::Sources.path(), socket.source.len() as u64, 0, SOURCES_MAX)?;
     for (index, address) in socket.source.iter().enumerate() {
         if let Err(error) = address::sources(address) {
             return refuse(Field::Source.of(index), address, error.to_string());

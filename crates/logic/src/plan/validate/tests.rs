@@ -174,7 +174,7 @@ type Change = fn(&mut Plan);
 
 #[test]
 fn what_is_wrong_is_named_by_its_path() {
-    let rows: [(Plan, &str, Change); 56] = [
+    let rows: [(Plan, &str, Change); 57] = [
         (mixed(), "schema", |plan| plan.schema = 2),
         (mixed(), "servers", |plan| plan.servers.clear()),
         (mixed(), "servers[1]", |plan| plan.servers.push("a".to_owned())),
@@ -189,6 +189,7 @@ fn what_is_wrong_is_named_by_its_path() {
         (mixed(), "verify", |plan| plan.verify = 1.5),
         (mixed(), "goals[0].quantile", |plan| plan.goals[0].quantile = 1.0),
         (mixed(), "socket.linger_s", |plan| plan.socket.linger_s = Some(70_000)),
+        (mixed(), "socket.source", |plan| plan.socket.source = vec!["127.0.0.1".to_owned(); 1_025]),
         (mixed(), "socket.source[0]", |plan| plan.socket.source.push("eth0".to_owned())),
         (mixed(), "tls.cert", |plan| {
             plan.tls = Some(TlsOptions { cert: Some("a".to_owned()), ..TlsOptions::default() });
