@@ -30,7 +30,7 @@ use crate::stderr::say;
 const CONTROLLER_CHARS_MAX: usize = 200;
 
 /// The longest time in nanoseconds from the word that a phase begins to its beginning.
-const AHEAD_MAX_NS: Nanos = 60 * SECOND;
+const AHEAD_MAX_NS: Nanos = 10 * SECOND;
 
 /// One controller's session.
 pub(super) struct AgentSession {
@@ -143,7 +143,7 @@ impl AgentSession {
                         }
                         // The engine waits for the moment whatever else comes.
                         Some(Told::Go(go)) if go.at_ns.saturating_sub(clock::now()) > AHEAD_MAX_NS => {
-                            refused(self.peer.address, "it wants a phase to begin more than 60 s ahead");
+                            refused(self.peer.address, "it wants a phase to begin more than 10 s ahead");
                             break;
                         }
                         Some(Told::Go(go)) => if let Some(reins) = &reins { reins.go(go.at_ns) },

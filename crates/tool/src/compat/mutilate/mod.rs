@@ -107,7 +107,7 @@ pub enum Series {
 pub struct Look {
     /// How much is said on standard error, from 0 on.
     pub verbose: u32,
-    /// Nothing is said there but what ends the program.
+    /// Nothing is said there but notices, failures, and what ends the program.
     pub quiet: bool,
     /// Rows of the response time, from the due time on.
     pub response: bool,
