@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 
 use pummel_logic::protocol::Fault;
 
@@ -20,6 +21,29 @@ pub enum Trouble {
     TimedOut,
 }
 
+impl Trouble {
+    /// The loss of a connection to a server that has sent these errors. A server that is full says so before it closes a
+    /// connection, which is an error of the first request where one was sent by then.
+    pub fn after<'a>(self, mut errors: impl Iterator<Item = &'a [u8]>) -> Trouble {
+        match self {
+            Trouble::Lost(reason @ Reason { words: None, .. }) => {
+                let said = errors.find(|error| FULL.iter().any(|words| error.starts_with(words)));
+                let words = said.map(|error| Arc::from(full(error)));
+                Trouble::Lost(Reason { words, ..reason })
+            }
+            other => other,
+        }
+    }
+}
+
+/// The words for a server that takes no more connections and said so.
+fn full(said: &[u8]) -> String {
+    format!(
+        "the server takes no more connections (memcached -c, maxclients of Redis): \"{}\"",
+        said.escape_ascii()
+    )
+}
+
 impl fmt::Display for Trouble {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -34,11 +58,7 @@ impl fmt::Display for Trouble {
                 }
             },
             Trouble::Malformed(_, bytes) if FULL.iter().any(|words| bytes.starts_with(words)) => {
-                write!(
-                    to,
-                    "the server takes no more connections (memcached -c, maxclients of Redis): \"{}\"",
-                    bytes.escape_ascii()
-                )
+                to.write_str(&full(bytes))
             }
             Trouble::Malformed(what, bytes) => {
                 write!(
@@ -96,6 +116,11 @@ mod tests {
             );
             assert!(told.contains(words.trim_end()), "{told}");
         }
+        let lost = || Trouble::Lost(Reason::new(Fault::Closed, 0));
+        let errors = [&b"SERVER_ERROR busy"[..], b"ERROR Too many open connections"];
+        let told = lost().after(errors.into_iter()).to_string();
+        assert!(told.starts_with("the server takes no more connections (memcached -c"), "{told}");
+        assert_eq!(lost().after(errors.into_iter().take(1)), lost());
         assert!(said(b"ERROR Too").starts_with("the server sent what the protocol does not allow (a reply"));
     }
 }

@@ -118,7 +118,7 @@ pub struct Driver<'a> {
     files: ResultFiles,
     outlets: Outlets,
     inputs: Inputs,
-    /// Who makes the runs; found with the first of them.
+    /// What makes the runs: this process or agents. It is found with the first run.
     runner: Option<Runner>,
     /// Notices that were shown. The runs of a series give the same ones.
     shown: BTreeSet<String>,
@@ -158,7 +158,7 @@ impl<'a> Driver<'a> {
         Ok(Driver { job, interrupts, files, outlets, inputs, runner: None, shown })
     }
 
-    /// Whoever makes the runs, found and ready. The runs of a series have one runner.
+    /// What makes the runs, found and ready. The runs of a series have one runner.
     ///
     /// # Errors
     /// Returns [`NotRun`] when an agent is not there or refuses, and when a signal came first.

@@ -61,7 +61,7 @@ pub enum Event<'a> {
     Notice(&'a str),
     /// A phase begins at this time, on the monotonic clock.
     PhaseBegan(&'a Phase, Nanos),
-    /// So many requests of a phase that is not recorded have ended, of so many where that is known.
+    /// A phase that is not recorded, how many of its requests have ended, and how many it has where that is known.
     Progress(&'a Phase, u64, Option<u64>),
     /// Another slice stands at the end of the measurement.
     Slice(&'a Measurement),
@@ -143,7 +143,7 @@ pub type SampleLines = Box<dyn FnOnce(&mut dyn Write) -> io::Result<()> + Send>;
 pub enum Bar {
     /// A phase begins.
     Begin,
-    /// So many of so many requests have ended.
+    /// The number of requests that have ended, and the number of all.
     At(u64, u64),
     /// The phase is over.
     End,

@@ -45,7 +45,8 @@ impl WorkerReporter {
     pub fn lost(&mut self, server: u32, trouble: Trouble) {
         self.offer(WorkerMessage::Connection { server, event: ConnectionEvent::Lost });
         self.end.lost += 1;
-        self.trouble(server, trouble);
+        let errors = self.end.messages.iter().map(|(words, _)| words.as_slice());
+        self.trouble(server, trouble.after(errors));
     }
 
     fn trouble(&mut self, server: u32, trouble: Trouble) {
