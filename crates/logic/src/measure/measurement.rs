@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::measure::agents::Agents;
+use crate::measure::evidence::Evidence;
 use crate::measure::histogram::Histogram;
 use crate::measure::interval::Interval;
 use crate::measure::messages::count_message;
@@ -101,6 +102,9 @@ pub struct Measurement {
     /// The processes that took part; `None` where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents: Option<Agents>,
+    /// What was seen of the servers, the machines and the network; `None` where nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
 }
 
 /// How a run ended.
@@ -166,6 +170,7 @@ impl Measurement {
             generator: Generator::default(),
             whole_run: WholeRun::default(),
             agents: None,
+            evidence: None,
         }
     }
 
@@ -279,6 +284,9 @@ impl Measurement {
         self.window.merge(&other.window);
         self.generator.merge(&other.generator);
         self.whole_run.merge(&other.whole_run);
+        if let Some(more) = &other.evidence {
+            self.evidence.get_or_insert_default().merge(more);
+        }
     }
 
     fn merge_intervals(&mut self, others: &[Slice]) {

@@ -11,6 +11,7 @@ pub mod completion;
 pub mod connections;
 pub mod counters;
 pub mod counts;
+pub mod evidence;
 pub mod figures;
 pub mod generator;
 pub mod histogram;

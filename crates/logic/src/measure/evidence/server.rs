@@ -1,0 +1,132 @@
+//! What a server and the kernel said of the server.
+
+use serde::{Deserialize, Serialize};
+
+use super::machine::ThreadUse;
+use crate::time::Nanos;
+
+/// One server of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerEvidence {
+    /// Address of the server, as in the Plan.
+    pub address: String,
+    /// What the server said of itself; absent where it could not be asked.
+    pub reading: Option<ServerReading>,
+    /// Why the server's own words are missing, as a sentence without its full stop; absent where they are not.
+    pub unread: Option<String>,
+    /// The threads of the server's process, the busiest first; absent where the process is not on this machine, or cannot
+    /// be seen.
+    pub threads: Option<Vec<ThreadUse>>,
+    /// Why the threads are missing, as a sentence without its full stop; absent where they are not, and on another
+    /// machine.
+    pub threads_unread: Option<String>,
+    /// Time between the two readings of the threads, in nanoseconds.
+    pub threads_span_ns: Nanos,
+}
+
+/// What a server said of itself before and after the measured phase.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerReading {
+    /// Name of the program: `memcached`, `redis` or `valkey`.
+    pub software: String,
+    /// Version of the program.
+    pub version: String,
+    /// Number of threads that answer requests: memcached's `threads`, and 1 + `io-threads` where those read or write for
+    /// Redis.
+    pub serving_threads: Option<u32>,
+    /// Number of the process on the server's machine.
+    pub pid: Option<u32>,
+    /// Time between the two readings, in nanoseconds.
+    pub span_ns: Nanos,
+    /// Whether a counter fell between the two readings: the server started anew.
+    pub restarted: bool,
+    /// CPU time of the process, user and system, by its own account.
+    pub cpu_ns: Option<Nanos>,
+    /// CPU time of the main thread, by the server's own account.
+    pub main_thread_cpu_ns: Option<Nanos>,
+    /// Counters.
+    pub counts: ServerCounts,
+    /// Requests that were ours, of the whole run, between the two readings; the readings themselves are left out of both.
+    pub our_requests: Option<u64>,
+    /// Memory in use at the second reading, in bytes.
+    pub memory_bytes: Option<u64>,
+    /// Limit of memory, in bytes; absent where there is none.
+    pub memory_limit_bytes: Option<u64>,
+    /// Open connections at the second reading.
+    pub connections: Option<u64>,
+    /// Limit of connections.
+    pub connections_max: Option<u64>,
+    /// What disturbed the server, each as a few words: `hash table expanding`, `slabs moving`, `snapshot (fork 12 ms)`.
+    pub disturbances: Vec<String>,
+    /// The server's own times of commands, where it keeps them.
+    pub commands: Vec<CommandTimes>,
+}
+
+/// Counters of a server as differences; absent where the server does not count such a thing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerCounts {
+    /// Requests of all kinds.
+    pub requests: Option<u64>,
+    /// Keys that reads asked for.
+    pub gets: Option<u64>,
+    /// Stores.
+    pub sets: Option<u64>,
+    /// Keys that were found.
+    pub hits: Option<u64>,
+    /// Keys that were not found.
+    pub misses: Option<u64>,
+    /// Records that were removed to make room.
+    pub evictions: Option<u64>,
+    /// Records that expired.
+    pub expired: Option<u64>,
+    /// Stores that failed for lack of memory.
+    pub out_of_memory: Option<u64>,
+    /// Connections that came.
+    pub connections_opened: Option<u64>,
+    /// Connections that were refused because there were too many.
+    pub connections_refused: Option<u64>,
+    /// How often the server stopped taking connections.
+    pub listen_disabled: Option<u64>,
+    /// How often a connection had to let others go first.
+    pub yields: Option<u64>,
+}
+
+/// A server's own times of one command.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CommandTimes {
+    /// Name of the command, in lower case.
+    pub name: String,
+    /// Calls between the two readings.
+    pub calls: u64,
+    /// Mean time of a call, in nanoseconds.
+    pub mean_ns: Nanos,
+    /// Median, in nanoseconds, since the start of the server; absent where the server does not say.
+    pub p50_ns: Option<Nanos>,
+    /// 99th percentile, in nanoseconds, since the start of the server; absent where the server does not say.
+    pub p99_ns: Option<Nanos>,
+}
+
+impl ServerEvidence {
+    /// Adds what another process saw of the same server: what is known replaces what is not.
+    pub fn merge(&mut self, other: &ServerEvidence) {
+        if self.reading.is_none() && other.reading.is_some() {
+            self.reading.clone_from(&other.reading);
+            self.unread = None;
+        }
+        if self.threads.is_none() && other.threads.is_some() {
+            self.threads.clone_from(&other.threads);
+            self.threads_span_ns = other.threads_span_ns;
+            self.threads_unread = None;
+        }
+        if self.reading.is_none() && self.unread.is_none() {
+            self.unread.clone_from(&other.unread);
+        }
+        if self.threads.is_none() && self.threads_unread.is_none() {
+            self.threads_unread.clone_from(&other.threads_unread);
+        }
+    }
+}
