@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use pummel_logic::client::route::LANES_MAX;
 use pummel_logic::dist::Dist;
+use pummel_logic::plan::validate::{Field, Invalid};
 use pummel_logic::plan::{
     Arrivals, Backend, ClientPolicy, Clock, Data, Depth, Engine, Group, Lengths, Phase, Plan, Pool, Protocol,
     Replication, Route, SCHEMA, Socket, Stop, Style, Transport, Wait, Window, Work,
@@ -157,10 +158,7 @@ fn slap(options: &Options, ground: &Ground<'_>) -> Result<Slap, Refusal> {
         let words = format!("Number of socks of each concurrency must not be greater than {LANES_MAX}.");
         return Err(Refusal::Choice(words));
     }
-    let plan = plan.validate().map_err(|invalid| {
-        let words = format!("{} '{}': {}", invalid.path.name(), invalid.value, invalid.expected);
-        Refusal::Choice(words)
-    })?;
+    let plan = plan.validate().map_err(|invalid| Refusal::Choice(unfit(&invalid)))?;
     let look = Look {
         stat_freq_s: options.stat_freq_s,
         verify: options.verify > 0.0,
@@ -278,6 +276,30 @@ fn datagrams_fit(options: &Options, plan: &Plan) -> Result<(), String> {
         "multi-packet request for UDP not supported.\nThe longest {name} takes {longest} bytes, and a datagram has \
          {DATAGRAM_MAX_BYTES}: shorter keys or values, or fewer keys in a get, fit."
     ))
+}
+
+/// The words for a plan that cannot be run where the original says nothing of its own: the option that decides the field.
+fn unfit(invalid: &Invalid) -> String {
+    let option = match invalid.path.field() {
+        // The words of the Plan end with what it calls these options.
+        Field::Depth => return unallocated(invalid.expected.split(':').next().unwrap_or_default()),
+        Field::Servers | Field::Server => "--servers",
+        Field::Threads => "--threads",
+        Field::TotalClients | Field::Clients | Field::Block => "--concurrency",
+        Field::Rate => "--tps",
+        Field::Stop | Field::StopTime => "--time",
+        Field::StopRequests => "--execute_number",
+        Field::Seed => "--seed",
+        _ => "--cfg_cmd",
+    };
+    format!("{option}: '{}' is not accepted: {}.", invalid.value, invalid.expected)
+}
+
+/// The original's words where memory is short, with how much is needed and how much there is.
+pub fn unallocated(why: &str) -> String {
+    format!(
+        "Can't allocate distribution array.\nMemory: {why}. A smaller --win_size or --concurrency needs less."
+    )
 }
 
 fn banner(options: &Options, list: &str, config: &Config) -> String {

@@ -40,6 +40,8 @@ pub struct MemaslapStyle<'a> {
     hearing: Hearing,
     /// When what is got later began to be set.
     presets_since: Nanos,
+    /// The name of the signal that ended the run.
+    signal: fn() -> Option<&'static str>,
 }
 
 /// Whether anything comes back over UDP.
@@ -54,8 +56,8 @@ enum Hearing {
 }
 
 impl<'a> MemaslapStyle<'a> {
-    /// The words about a run.
-    pub fn new(slap: &'a Slap) -> MemaslapStyle<'a> {
+    /// The words about a run; `signal` is asked for the name of the signal that ended it.
+    pub fn new(slap: &'a Slap, signal: fn() -> Option<&'static str>) -> MemaslapStyle<'a> {
         MemaslapStyle {
             slap,
             look: slap.look,
@@ -65,6 +67,7 @@ impl<'a> MemaslapStyle<'a> {
             complaints: BTreeMap::new(),
             hearing: if slap.look.datagrams { Hearing::Unasked } else { Hearing::Over },
             presets_since: 0,
+            signal,
         }
     }
 
@@ -77,7 +80,7 @@ impl<'a> MemaslapStyle<'a> {
                 said.line(reason);
             }
             if interrupted {
-                said.line("SIGINT handled.");
+                self.say_signal(said);
             }
             return Exit::Failed;
         }
@@ -86,7 +89,7 @@ impl<'a> MemaslapStyle<'a> {
         said.report(last(measurement, stat_freq_s > 0, &Counters { verify, expire, datagrams }));
         let sound = self.judge(measurement, said);
         if interrupted {
-            said.line("SIGINT handled.");
+            self.say_signal(said);
             return Exit::Failed;
         }
         if let (Status::Partial, Some(reason)) = (measurement.status, &measurement.reason) {
@@ -105,7 +108,12 @@ impl<'a> MemaslapStyle<'a> {
         if strict { Exit::Failed } else { Exit::Complete }
     }
 
-    /// One sentence about what checks found, and one about misses that replication explains.
+    fn say_signal(&self, said: &mut Said) {
+        said.line(format_args!("{} handled.", (self.signal)().unwrap_or("SIGINT")));
+    }
+
+    /// Says what checks found, and why gets found nothing. Returns whether nothing is wrong: what was verified is right and
+    /// there, and replicated objects are everywhere.
     fn judge(&self, measurement: &Measurement, said: &mut Said) -> bool {
         let window = &measurement.window;
         let flaws = [
@@ -122,13 +130,26 @@ impl<'a> MemaslapStyle<'a> {
             said.line(format_args!("VERIFICATION FAILED: {}.", found.join(", ")));
         }
         let misses = measurement.ops().all().counts.misses;
-        if self.look.replicates && misses > 0 {
+        if misses > 0 && self.look.replicates {
             said.line(format_args!(
-                "{misses} gets found nothing: objects are asked of servers that did not take them, and are only there \
-                 when the servers replicate among themselves."
+                "{misses} gets found nothing: each goes to any of the {} servers by chance, and what another server took \
+                 is only there when the servers replicate among themselves.",
+                self.slap.job.plan.servers.len()
+            ));
+        } else if misses > 0 && self.look.verify {
+            said.line(format_args!(
+                "{misses} gets found nothing, {} of them to be verified: the servers do not have what they stored.",
+                window.verify_misses
             ));
         }
-        found.is_empty()
+        let unclear = measurement.udp.unwrap_or_default().unclear_misses;
+        if self.look.datagrams && unclear > 0 {
+            said.line(format_args!(
+                "{unclear} of the misses may be lost datagrams: the server's replies to gets of several keys over UDP do not \
+                 tell one from the other."
+            ));
+        }
+        found.is_empty() && (misses == 0 || !self.look.verify && !self.look.replicates)
     }
 
     /// How often messages came that were not printed every time.
@@ -203,7 +224,7 @@ impl Style for MemaslapStyle<'_> {
     fn end(&mut self, ended: &Ended<'_>, _: Moment, said: &mut Said) -> Exit {
         match ended.refused {
             Some(NotRun::Interrupted) => {
-                said.line("SIGINT handled.");
+                self.say_signal(said);
                 Exit::Failed
             }
             Some(NotRun::Here(RunError::Connect(ConnectError::Unresolved { server, error }))) => {
