@@ -50,6 +50,8 @@ pub struct Run {
 /// What is said about a run beside its results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manner {
+    /// Warnings before the run, in sentences without their full stop.
+    pub remarks: Vec<String>,
     /// What the log tells, from 0 to 11.
     pub verbosity: u32,
     /// Where the log goes; standard error where nothing is said.
@@ -242,6 +244,8 @@ struct Settings {
     shard: bool,
     clock: Clock,
     outputs: Outputs,
+    /// What `-v` says, where it stands.
+    verbosity: Option<u32>,
     manner: Manner,
 }
 
@@ -331,7 +335,15 @@ impl Settings {
             shard: false,
             clock: Clock::Kernel,
             outputs: Outputs { quiet: true, format: Format::Text, ..Outputs::default() },
-            manner: Manner { verbosity: 5, log: None, histogram: false, response: false, strict: false },
+            verbosity: None,
+            manner: Manner {
+                remarks: Vec::new(),
+                verbosity: 0,
+                log: None,
+                histogram: false,
+                response: false,
+                strict: false,
+            },
         }
     }
 
@@ -341,7 +353,7 @@ impl Settings {
         match name {
             Name::Help => self.help = true,
             Name::Version => self.version = true,
-            Name::Verbosity => self.manner.verbosity = number(name, value)?.min(11),
+            Name::Verbosity => self.verbosity = Some(number(name, value)?.min(11)),
             Name::Output => self.manner.log = file(),
             Name::Server => self.server = value.to_owned(),
             Name::Port => self.port = port(value)?,
@@ -401,10 +413,31 @@ impl Settings {
             offset: if self.shard { instance % instances } else { 0 },
             bogus: self.bogus,
         };
-        let manner = self.manner.clone();
+        let manner = Manner {
+            // The original's level is 5 and says nothing of a good run in its usual build.
+            verbosity: self.verbosity.unwrap_or(if self.manner.log.is_some() { 5 } else { 4 }),
+            remarks: self.long_run().into_iter().collect(),
+            ..self.manner.clone()
+        };
         let outputs = self.outputs.clone();
         let plan = self.plan(sequence, requests).validate().map_err(unfit)?;
         Ok(Run { job: Job { front: Front::Mcperf, plan, outputs, fleet: None }, manner })
+    }
+
+    /// The warning about a run that takes hours by its gaps alone.
+    fn long_run(&self) -> Option<String> {
+        const HOUR_S: f64 = 3_600.0;
+        let calls_s = self.call_rate.map_or(0.0, |gap| sum_of_gaps_s(gap, self.calls - 1));
+        let whole_s = match self.conn_rate {
+            Some(gap) => sum_of_gaps_s(gap, self.conns - 1) + calls_s,
+            None => f64::from(self.conns) * calls_s,
+        };
+        let hours = match whole_s / HOUR_S {
+            short if short < 1.0 => return None,
+            hours if hours < 1e6 => format!("about {hours:.1} hours"),
+            _ => "more than a hundred years".to_owned(),
+        };
+        Some(format!("the intervals of -r and -R add up to {hours}"))
     }
 
     fn plan(self, sequence: Sequence, requests: u64) -> Plan {
@@ -514,6 +547,16 @@ fn server(host: &str, port: u32) -> String {
         path if path.starts_with('/') => path.to_owned(),
         v6 if v6.contains(':') && !v6.starts_with('[') => format!("[{v6}]:{port}"),
         host => format!("{host}:{port}"),
+    }
+}
+
+/// The mean of the sum of so many gaps, in seconds.
+fn sum_of_gaps_s(gap: Gap, gaps: u32) -> f64 {
+    let gaps = f64::from(gaps);
+    match gap {
+        Gap::Fixed(length_s) | Gap::Exponential(length_s) => gaps * length_s,
+        Gap::Uniform(least_s, most_s) => gaps * (least_s / 2.0 + most_s / 2.0),
+        Gap::Rising(first_s) => gaps * first_s + gaps * (gaps - 1.0).max(0.0) / 2.0,
     }
 }
 

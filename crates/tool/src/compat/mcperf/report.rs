@@ -77,9 +77,7 @@ fn write_replies(to: &mut String, churn: &Churn, layout: Layout) -> fmt::Result 
         writeln!(to, "Response time histogram [ms]:")?;
         histogram(to, &churn.service)?;
     }
-    // A call whose connection failed took longer than any that was answered.
-    let others = churn.request_bytes.count.saturating_sub(churn.reply_bytes.count);
-    let unanswered = Unanswered { timeouts: 0, others, timeout_ns: 0 };
+    let unanswered = unanswered(churn);
     let at = |span: Span, times: &Histogram, share: f64, digits: usize| match quantile(
         span,
         times,
@@ -87,11 +85,13 @@ fn write_replies(to: &mut String, churn: &Churn, layout: Layout) -> fmt::Result 
         share,
     ) {
         Quantile::Known(ns) => format!("{:.digits$}", milliseconds(ns)),
+        // The original's lines have numbers alone, and the warning about unanswered calls says the rest.
+        Quantile::Above(bound_ns) if !layout.response => format!("{:.digits$}", milliseconds(bound_ns)),
         Quantile::Above(bound_ns) => format!(">{:.digits$}", milliseconds(bound_ns)),
         Quantile::Absent => format!("{:.digits$}", 0.0),
     };
-    let [p25, p50, p75, p95, p99, p999] =
-        [0.25, 0.5, 0.75, 0.95, 0.99, 0.999].map(|share| at(Span::Service, &churn.service, share, 1));
+    let [p25, p50, p75, p95, p99, p999] = SHARES
+        .map(|(_, share)| at(Span::Service, &churn.service, share, if layout.response { 3 } else { 1 }));
     writeln!(to, "Response time [ms]: p25 {p25} p50 {p50} p75 {p75}")?;
     writeln!(to, "Response time [ms]: p95 {p95} p99 {p99} p999 {p999}")?;
     if layout.response {
@@ -120,6 +120,29 @@ fn write_replies(to: &mut String, churn: &Churn, layout: Layout) -> fmt::Result 
         "Response type: error {} client_error {} server_error {}",
         kinds.error, kinds.client_error, kinds.server_error
     )
+}
+
+/// The percentiles of response times, by their names.
+const SHARES: [(&str, f64); 6] =
+    [("p25", 0.25), ("p50", 0.5), ("p75", 0.75), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999)];
+
+/// The calls that were sent and not answered: a call whose connection failed took longer than any that was answered.
+fn unanswered(churn: &Churn) -> Unanswered {
+    let others = churn.request_bytes.count.saturating_sub(churn.reply_bytes.count);
+    Unanswered { timeouts: 0, others, timeout_ns: 0 }
+}
+
+/// The names of the percentiles that lie among calls without an answer, so that their true values are greater than those
+/// of the report.
+pub fn unknown_percentiles(churn: &Churn) -> Vec<&'static str> {
+    if churn.reply_bytes.count == 0 {
+        return Vec::new();
+    }
+    let unanswered = unanswered(churn);
+    let is_above = |share: f64| {
+        matches!(quantile(Span::Service, &churn.service, &unanswered, share), Quantile::Above(_))
+    };
+    SHARES.into_iter().filter(|(_, share)| is_above(*share)).map(|(name, _)| name).collect()
 }
 
 fn write_errors(to: &mut String, churn: &Churn) -> fmt::Result {

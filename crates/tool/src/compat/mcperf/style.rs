@@ -1,14 +1,15 @@
 //! The words of mcperf's command line about a run: the log while the run goes on, and the report.
 
 use pummel_engine::run::{RunError, Wants};
+use pummel_engine::sys::LocalTime;
 use pummel_engine::worker::messages::{Departure, Row};
-use pummel_logic::measure::churn::ConnectionFailure;
+use pummel_logic::measure::churn::{ConnectionFailure, ConnectionFailures};
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::plan::Plan;
 use pummel_logic::time::{MICROSECOND, NEVER, Nanos, SECOND};
 
 use crate::compat::mcperf::Manner;
-use crate::compat::mcperf::report::{Figures, Layout, render};
+use crate::compat::mcperf::report::{Figures, Layout, render, unknown_percentiles};
 use crate::exit_status::Exit;
 use crate::job::runner::NotRun;
 use crate::job::samples::outcome_name;
@@ -38,7 +39,7 @@ impl<'a> McperfStyle<'a> {
 
     fn log(&self, level: u32, text: &str, moment: Moment, said: &mut Said) {
         if level <= self.manner.verbosity {
-            said.log(format!("[{}] {text}\n", date(moment.wall_ns / SECOND)));
+            said.log(format!("[{}] {text}\n", date((moment.local_time)(moment.wall_ns / SECOND))));
         }
     }
 
@@ -60,8 +61,27 @@ impl<'a> McperfStyle<'a> {
         if churn.failures.descriptors > 0 {
             log(WARNINGS, "the limit of open files was reached: raise it with ulimit -n");
         }
-        if let (Status::Partial, Some(reason)) = (measurement.status, &measurement.reason) {
-            log(WARNINGS, reason);
+        let kinds = failures_by_kind(&churn.failures);
+        match (measurement.status, &measurement.reason) {
+            // The reason of the run names the first failure, which is one kind of several.
+            (Status::Partial, Some(_)) if kinds.len() > 1 => {
+                for (count, what) in kinds {
+                    log(WARNINGS, &format!("{count} of {} connections failed: {what}", churn.begun));
+                }
+            }
+            (Status::Partial, Some(reason)) => log(WARNINGS, reason),
+            _ => {}
+        }
+        let above = unknown_percentiles(churn);
+        if !above.is_empty() && !self.manner.response {
+            let without = churn.request_bytes.count - churn.reply_bytes.count;
+            let names = above.join(", ");
+            log(
+                WARNINGS,
+                &format!(
+                    "{without} calls had no response: the true values of {names} are greater than those below"
+                ),
+            );
         }
         let created = churn.asked;
         log(TOTALS, &format!("created {created} of {} connections, {failed} failed", asked / calls));
@@ -91,6 +111,12 @@ impl Style for McperfStyle<'_> {
 
     fn event(&mut self, event: Event<'_>, moment: Moment, said: &mut Said) {
         match event {
+            Event::Announced(_) => {
+                self.manner
+                    .remarks
+                    .iter()
+                    .for_each(|words| said.line(format_args!("mcperf: WARNING: {words}")));
+            }
             // Whatever the log tells: a notice changes what the report is of.
             Event::Notice(words) => said.line(format_args!("mcperf: WARNING: {words}")),
             Event::PhaseBegan(_, at) => self.began = at,
@@ -137,29 +163,36 @@ impl Style for McperfStyle<'_> {
     }
 }
 
-/// A time in the manner of C's `asctime`, in UTC. Days are made into dates by the civil calendar's 400-year cycle.
-fn date(unix_s: u64) -> String {
-    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+/// A local time in the manner of C's `asctime`. The day of the week follows from the days since 1 March of the year 0,
+/// counted by the civil calendar's rule of leap years.
+fn date(time: LocalTime) -> String {
+    const DAYS: [&str; 7] = ["Wed", "Thu", "Fri", "Sat", "Sun", "Mon", "Tue"];
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let (days, seconds) = (unix_s / 86_400, unix_s % 86_400);
-    // Counted from 1 March of the year 0, so that leap days come last.
-    let shifted = days + 719_468;
-    let (era, day) = (shifted / 146_097, shifted % 146_097);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let of_year = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let of_month = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year + era * 400 + u64::from(month <= 2);
+    let LocalTime { year, month, day, hour, minute, second } = time;
+    // Years that begin in March have their leap day at the end.
+    let (years, months) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = 365 * years + years / 4 - years / 100 + years / 400 + (153 * months + 2) / 5 + day - 1;
     format!(
-        "{} {} {of_month:>2} {:02}:{:02}:{:02} {year}",
-        DAYS[(days % 7) as usize],
+        "{} {} {day:>2} {hour:02}:{minute:02}:{second:02} {year}",
+        DAYS[days as usize % 7],
         MONTHS[month as usize - 1],
-        seconds / 3_600,
-        seconds / 60 % 60,
-        seconds % 60
     )
+}
+
+/// How many connections failed in each way, and the way in words.
+fn failures_by_kind(failures: &ConnectionFailures) -> Vec<(u64, &'static str)> {
+    let kinds = [
+        (failures.timeout, "no answer within the time of -t"),
+        (failures.unreachable, "ETIMEDOUT, the kernel got no answer"),
+        (failures.refused, "ECONNREFUSED, or the server said that it takes no more connections"),
+        (failures.reset, "ECONNRESET or EPIPE, the server reset the connection"),
+        (failures.descriptors, "EMFILE, this process may not have more descriptors"),
+        (failures.files, "ENFILE, the system has no room for more open files"),
+        (failures.addresses, "EADDRNOTAVAIL, no local port was free"),
+        (failures.other, "the server closed the connection, or sent what the protocol does not allow"),
+    ];
+    kinds.into_iter().filter(|(count, _)| *count > 0).collect()
 }
 
 /// Microseconds from `began` on; a time that never was is none.
@@ -245,6 +278,14 @@ mod tests {
     }
 
     #[test]
+    fn each_way_to_fail_has_its_number() {
+        let failures = ConnectionFailures { refused: 3, timeout: 2, ..ConnectionFailures::default() };
+        let told: Vec<u64> = failures_by_kind(&failures).into_iter().map(|(count, _)| count).collect();
+        assert_eq!(told, [2, 3]);
+        assert_eq!(failures_by_kind(&ConnectionFailures::default()), []);
+    }
+
+    #[test]
     fn a_call_that_was_never_sent_says_so() {
         let mut row = Row {
             due: 1_000_000,
@@ -267,8 +308,13 @@ mod tests {
 
     #[test]
     fn dates_are_written_as_c_writes_them() {
-        assert_eq!(date(0), "Thu Jan  1 00:00:00 1970");
-        assert_eq!(date(951_782_400), "Tue Feb 29 00:00:00 2000");
-        assert_eq!(date(1_795_169_637), "Fri Nov 20 10:13:57 2026");
+        let at = |year, month, day, hour, minute, second| {
+            date(LocalTime { year, month, day, hour, minute, second })
+        };
+        assert_eq!(at(1970, 1, 1, 0, 0, 0), "Thu Jan  1 00:00:00 1970");
+        assert_eq!(at(2000, 2, 29, 0, 0, 0), "Tue Feb 29 00:00:00 2000");
+        assert_eq!(at(2000, 3, 1, 0, 0, 0), "Wed Mar  1 00:00:00 2000");
+        assert_eq!(at(2026, 11, 20, 10, 13, 57), "Fri Nov 20 10:13:57 2026");
+        assert_eq!(at(2100, 12, 31, 23, 59, 59), "Fri Dec 31 23:59:59 2100");
     }
 }

@@ -57,8 +57,11 @@ fn a_percentile_among_calls_without_a_response_is_more_than_the_longest_response
     for _ in 0..3 {
         run.churn.end(&Ended { request_bytes: Some(28), late_ns: Some(0), reply: None });
     }
+    assert_eq!(unknown_percentiles(&run.churn), ["p99", "p999"]);
+    let text = render(&run, Layout::default());
+    assert!(text.contains("Response time [ms]: p95 0.1 p99 0.1 p999 0.1\n"), "{text}");
     let text = render(&run, Layout { histogram: false, response: true });
-    assert!(text.contains("Response time [ms]: p95 0.1 p99 >0.1 p999 >0.1\n"), "{text}");
+    assert!(text.contains("Response time [ms]: p95 0.100 p99 >0.100 p999 >0.100\n"), "{text}");
     assert!(
         text.contains("Response time from due [ms]: p50 0.600 p95 0.600 p99 >0.600 p999 >0.600\n"),
         "{text}"
@@ -69,6 +72,7 @@ fn a_percentile_among_calls_without_a_response_is_more_than_the_longest_response
 fn without_responses_their_section_is_left_out() {
     let mut run = figures(&[]);
     run.churn.end(&Ended { request_bytes: Some(35), late_ns: Some(0), reply: None });
+    assert_eq!(unknown_percentiles(&run.churn), [""; 0]);
     let text = render(&run, Layout { histogram: true, response: true });
     assert!(text.contains("\nRequest rate: 1.0 req/s (1000.0 ms/req)\nRequest size [B]: avg 35.0"), "{text}");
     assert!(!text.contains("Response"), "{text}");
