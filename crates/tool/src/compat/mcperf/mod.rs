@@ -29,9 +29,9 @@ const PREFIX_MAX: usize = 16;
 
 /// What a command line asks for.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Asked {
+pub enum McperfCommand {
     /// A run.
-    Run(Box<Run>),
+    Run(Box<McperfRun>),
     /// The help.
     Help,
     /// The version.
@@ -40,16 +40,16 @@ pub enum Asked {
 
 /// A run, and what is said about it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Run {
+pub struct McperfRun {
     /// The plan, and places for results that pummel adds.
     pub job: Job,
     /// What the text report has.
-    pub manner: Manner,
+    pub display: McperfDisplay,
 }
 
 /// What is said about a run beside its results.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Manner {
+pub struct McperfDisplay {
     /// Warnings before the run, in sentences without their full stop.
     pub remarks: Vec<String>,
     /// What the log tells, from 0 to 11.
@@ -223,7 +223,7 @@ const METHODS: [(&str, Verb); 11] = [
 
 /// What the options say, as they are read.
 #[derive(Clone, Debug)]
-struct Settings {
+struct OptionValues {
     help: bool,
     version: bool,
     server: String,
@@ -246,28 +246,28 @@ struct Settings {
     outputs: Outputs,
     /// What `-v` says, where it stands.
     verbosity: Option<u32>,
-    manner: Manner,
+    display: McperfDisplay,
 }
 
 /// Reads a command line; `words` stand behind the program's name.
 ///
 /// # Errors
 /// At the first option that is wrong, in the original's words.
-pub fn read(words: impl Iterator<Item = String>) -> Result<Asked, Refusal> {
-    let mut settings = Settings::new();
+pub fn read(words: impl Iterator<Item = String>) -> Result<McperfCommand, Refusal> {
+    let mut values = OptionValues::new();
     for event in Getopt::new(&CHOICES, words) {
         match event.map_err(refuse)? {
             Event::Word(_) => {}
-            Event::Option { choice, value } => settings.take(NAMES[choice], &value.unwrap_or_default())?,
+            Event::Option { choice, value } => values.take(NAMES[choice], &value.unwrap_or_default())?,
         }
     }
-    if settings.help {
-        return Ok(Asked::Help);
+    if values.help {
+        return Ok(McperfCommand::Help);
     }
-    if settings.version {
-        return Ok(Asked::Version);
+    if values.version {
+        return Ok(McperfCommand::Version);
     }
-    settings.run().map(|run| Asked::Run(Box::new(run)))
+    values.run().map(|run| McperfCommand::Run(Box::new(run)))
 }
 
 /// What the original says of an option that it does not know, or whose value is missing.
@@ -306,9 +306,9 @@ fn missing(name: Name, choice: &Choice) -> Refusal {
     }
 }
 
-impl Settings {
-    fn new() -> Settings {
-        Settings {
+impl OptionValues {
+    fn new() -> OptionValues {
+        OptionValues {
             help: false,
             version: false,
             server: "localhost".to_owned(),
@@ -336,7 +336,7 @@ impl Settings {
             clock: Clock::Kernel,
             outputs: Outputs { quiet: true, format: Format::Text, ..Outputs::default() },
             verbosity: None,
-            manner: Manner {
+            display: McperfDisplay {
                 remarks: Vec::new(),
                 verbosity: 0,
                 log: None,
@@ -354,10 +354,10 @@ impl Settings {
             Name::Help => self.help = true,
             Name::Version => self.version = true,
             Name::Verbosity => self.verbosity = Some(number(name, value)?.min(11)),
-            Name::Output => self.manner.log = file(),
+            Name::Output => self.display.log = file(),
             Name::Server => self.server = value.to_owned(),
             Name::Port => self.port = port(value)?,
-            Name::Histogram => self.manner.histogram = true,
+            Name::Histogram => self.display.histogram = true,
             Name::Timeout => self.timeout_ns = timeout(value)?,
             // A linger above 0 would only block whoever closes; the kernel sends what is left all the same.
             Name::Linger => self.socket.linger_s = Some(number(name, value)?).filter(|&seconds| seconds == 0),
@@ -375,8 +375,8 @@ impl Settings {
             Name::ConnRate => self.conn_rate = distribution(value, Meaning::Rate)?,
             Name::CallRate => self.call_rate = distribution(value, Meaning::Rate)?,
             Name::Sizes => self.sizes = sizes(value)?,
-            Name::Response => self.manner.response = true,
-            Name::Strict => self.manner.strict = true,
+            Name::Response => self.display.response = true,
+            Name::Strict => self.display.strict = true,
             Name::Shard => self.shard = true,
             Name::Source => self.socket.source = value.split(',').map(str::to_owned).collect(),
             Name::Clock => self.clock = clock(value)?,
@@ -389,7 +389,7 @@ impl Settings {
     }
 
     /// The run that they mean.
-    fn run(self) -> Result<Run, Refusal> {
+    fn run(self) -> Result<McperfRun, Refusal> {
         let requests = u64::from(self.conns) * u64::from(self.calls);
         if self.verb.stores() && largest(self.sizes, requests) >= SIZE_MAX_BYTES {
             return Err(Refusal(format!("sizes above {} bytes cannot be sent", SIZE_MAX_BYTES - 1)));
@@ -413,15 +413,15 @@ impl Settings {
             offset: if self.shard { instance % instances } else { 0 },
             bogus: self.bogus,
         };
-        let manner = Manner {
+        let display = McperfDisplay {
             // The original's level is 5 and says nothing of a good run in its usual build.
-            verbosity: self.verbosity.unwrap_or(if self.manner.log.is_some() { 5 } else { 4 }),
+            verbosity: self.verbosity.unwrap_or(if self.display.log.is_some() { 5 } else { 4 }),
             remarks: self.long_run().into_iter().collect(),
-            ..self.manner.clone()
+            ..self.display.clone()
         };
         let outputs = self.outputs.clone();
         let plan = self.plan(sequence, requests).validate().map_err(unfit)?;
-        Ok(Run { job: Job { front: Front::Mcperf, plan, outputs, fleet: None }, manner })
+        Ok(McperfRun { job: Job { front: Front::Mcperf, plan, outputs, fleet: None }, display })
     }
 
     /// The warning about a run that takes hours by its gaps alone.

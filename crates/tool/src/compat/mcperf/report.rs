@@ -10,7 +10,7 @@ use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 
 /// What a report is made from.
 #[derive(Clone, Debug, Default)]
-pub struct Figures {
+pub struct McperfFigures {
     /// What came of the connections.
     pub churn: Churn,
     /// Length of the run.
@@ -23,7 +23,7 @@ pub struct Figures {
 
 /// What the report has beside the lines that it always has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Layout {
+pub struct ReportLayout {
     /// The histogram of response times.
     pub histogram: bool,
     /// Times from when a call was due.
@@ -31,13 +31,13 @@ pub struct Layout {
 }
 
 /// The report of a run.
-pub fn render(figures: &Figures, layout: Layout) -> String {
+pub fn render(figures: &McperfFigures, layout: ReportLayout) -> String {
     let mut text = String::new();
     write_all(&mut text, figures, layout).expect("text can always be added to");
     text
 }
 
-fn write_all(to: &mut String, figures: &Figures, layout: Layout) -> fmt::Result {
+fn write_all(to: &mut String, figures: &McperfFigures, layout: ReportLayout) -> fmt::Result {
     let churn = &figures.churn;
     let (requests, replies) = (churn.request_bytes.count, churn.reply_bytes.count);
     let elapsed_s = figures.elapsed_ns as f64 / SECOND as f64;
@@ -70,7 +70,7 @@ fn write_all(to: &mut String, figures: &Figures, layout: Layout) -> fmt::Result 
     write_costs(to, figures, elapsed_s)
 }
 
-fn write_replies(to: &mut String, churn: &Churn, layout: Layout) -> fmt::Result {
+fn write_replies(to: &mut String, churn: &Churn, layout: ReportLayout) -> fmt::Result {
     spread(to, "Response size [B]", &churn.reply_bytes, 1)?;
     spread(to, "Response time [ms]", &churn.service.moments(), MILLISECOND)?;
     if layout.histogram {
@@ -164,7 +164,7 @@ fn write_errors(to: &mut String, churn: &Churn) -> fmt::Result {
 }
 
 /// CPU time, and what went over the net.
-fn write_costs(to: &mut String, figures: &Figures, elapsed_s: f64) -> fmt::Result {
+fn write_costs(to: &mut String, figures: &McperfFigures, elapsed_s: f64) -> fmt::Result {
     let (user_s, system_s) =
         (figures.cpu_user_ns as f64 / SECOND as f64, figures.cpu_system_ns as f64 / SECOND as f64);
     let share = |part_s: f64| if elapsed_s > 0.0 { 100.0 * part_s / elapsed_s } else { 0.0 };

@@ -8,8 +8,8 @@ use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::plan::Plan;
 use pummel_logic::time::{MICROSECOND, NEVER, Nanos, SECOND};
 
-use crate::compat::mcperf::Manner;
-use crate::compat::mcperf::report::{Figures, Layout, render, unknown_percentiles};
+use crate::compat::mcperf::McperfDisplay;
+use crate::compat::mcperf::report::{McperfFigures, ReportLayout, render, unknown_percentiles};
 use crate::exit_status::Exit;
 use crate::job::runner::NotRun;
 use crate::job::samples::outcome_name;
@@ -25,7 +25,7 @@ const CALLS: u32 = 7;
 /// The words of mcperf.
 #[derive(Clone, Debug)]
 pub struct McperfStyle<'a> {
-    manner: &'a Manner,
+    display: &'a McperfDisplay,
     plan: &'a Plan,
     /// When the measured phase began, on the monotonic clock.
     began: Nanos,
@@ -33,18 +33,24 @@ pub struct McperfStyle<'a> {
 
 impl<'a> McperfStyle<'a> {
     /// The words about a run of this plan.
-    pub fn new(manner: &'a Manner, plan: &'a Plan) -> McperfStyle<'a> {
-        McperfStyle { manner, plan, began: 0 }
+    pub fn new(display: &'a McperfDisplay, plan: &'a Plan) -> McperfStyle<'a> {
+        McperfStyle { display, plan, began: 0 }
     }
 
     fn log(&self, level: u32, text: &str, moment: Moment, said: &mut Said) {
-        if level <= self.manner.verbosity {
+        if level <= self.display.verbosity {
             said.log(format!("[{}] {text}\n", date((moment.local_time)(moment.wall_ns / SECOND))));
         }
     }
 
     /// What the log has at the end.
-    fn log_totals(&self, figures: &Figures, measurement: &Measurement, moment: Moment, said: &mut Said) {
+    fn log_totals(
+        &self,
+        figures: &McperfFigures,
+        measurement: &Measurement,
+        moment: Moment,
+        said: &mut Said,
+    ) {
         let churn = &figures.churn;
         let asked = self.plan.phases[0].stop.requests.unwrap_or(0);
         let failed = churn.failures.total();
@@ -73,7 +79,7 @@ impl<'a> McperfStyle<'a> {
             _ => {}
         }
         let above = unknown_percentiles(churn);
-        if !above.is_empty() && !self.manner.response {
+        if !above.is_empty() && !self.display.response {
             let without = churn.request_bytes.count - churn.reply_bytes.count;
             let names = above.join(", ");
             log(
@@ -105,14 +111,14 @@ impl<'a> McperfStyle<'a> {
 
 impl Style for McperfStyle<'_> {
     fn wants(&self) -> Wants {
-        let level = self.manner.verbosity;
+        let level = self.display.verbosity;
         Wants { rows: level >= CALLS, departures: level >= ENDS, keep: Keep::Figures, outstanding: false }
     }
 
     fn event(&mut self, event: Event<'_>, moment: Moment, said: &mut Said) {
         match event {
             Event::Announced(_) => {
-                self.manner
+                self.display
                     .remarks
                     .iter()
                     .for_each(|words| said.line(format_args!("mcperf: WARNING: {words}")));
@@ -120,7 +126,7 @@ impl Style for McperfStyle<'_> {
             // Whatever the log tells: a notice changes what the report is of.
             Event::Notice(words) => said.line(format_args!("mcperf: WARNING: {words}")),
             Event::PhaseBegan(_, at) => self.began = at,
-            Event::Rows(rows) if self.manner.verbosity >= CALLS => {
+            Event::Rows(rows) if self.display.verbosity >= CALLS => {
                 for row in rows {
                     let line = call_line(row, self.plan.name_of(row.verb), self.began);
                     self.log(CALLS, &line, moment, said);
@@ -140,20 +146,23 @@ impl Style for McperfStyle<'_> {
             return self.refuse(error, moment, said);
         }
         let measurement = ended.report.measurement;
-        let figures = Figures {
+        let figures = McperfFigures {
             churn: measurement.connections.churn.as_deref().cloned().unwrap_or_default(),
             elapsed_ns: measurement.measured_ns,
             cpu_user_ns: measurement.generator.cpu_user_ns,
             cpu_system_ns: measurement.generator.cpu_system_ns,
         };
         self.log_totals(&figures, measurement, moment, said);
-        let manner = self.manner;
-        said.error(render(&figures, Layout { histogram: manner.histogram, response: manner.response }));
+        let display = self.display;
+        said.error(render(
+            &figures,
+            ReportLayout { histogram: display.histogram, response: display.response },
+        ));
         let is_whole = figures.churn.failures.total() == 0 && measurement.status != Status::Partial;
         match measurement.status {
             // The original has no handler, so that the signal ends it.
             Status::Interrupted => Exit::Interrupted,
-            _ if manner.strict && !is_whole => Exit::Failed,
+            _ if display.strict && !is_whole => Exit::Failed,
             _ => Exit::Complete,
         }
     }
@@ -163,7 +172,7 @@ impl Style for McperfStyle<'_> {
     }
 }
 
-/// A local time in the manner of C's `asctime`. The day of the week follows from the days since 1 March of the year 0,
+/// A local time in the display of C's `asctime`. The day of the week follows from the days since 1 March of the year 0,
 /// counted by the civil calendar's rule of leap years.
 fn date(time: LocalTime) -> String {
     const DAYS: [&str; 7] = ["Wed", "Thu", "Fri", "Sat", "Sun", "Mon", "Tue"];

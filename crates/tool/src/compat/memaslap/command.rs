@@ -8,7 +8,7 @@ use pummel_engine::sys;
 use pummel_logic::plan::{Plan, memory};
 
 use crate::compat::memaslap::style::MemaslapStyle;
-use crate::compat::memaslap::{Asked, Ground, HELP, Refusal, VERSION, read, unallocated};
+use crate::compat::memaslap::{HELP, MemaslapCommand, MemaslapInputs, Refusal, VERSION, read, unallocated};
 use crate::exit_status::Exit;
 use crate::job::Edge;
 use crate::job::driver::{Extras, drive};
@@ -19,10 +19,10 @@ use crate::stderr::say;
 pub fn memaslap(program: &str, words: &[OsString], edge: &Edge) -> Exit {
     let words = words.iter().map(|word| word.to_string_lossy().into_owned());
     match read_here(words, edge, &sys::allowed_cpus().unwrap_or_default()) {
-        Ok(Asked::Help) => printed(HELP),
-        Ok(Asked::Version) => printed(VERSION),
-        Ok(Asked::Run(slap)) => match memory_for(&slap.job.plan) {
-            Ok(()) => drive(&slap.job, &Extras::default(), &mut MemaslapStyle::new(&slap, sys::first_signal)),
+        Ok(MemaslapCommand::Help) => printed(HELP),
+        Ok(MemaslapCommand::Version) => printed(VERSION),
+        Ok(MemaslapCommand::Run(run)) => match memory_for(&run.job.plan) {
+            Ok(()) => drive(&run.job, &Extras::default(), &mut MemaslapStyle::new(&run, sys::first_signal)),
             Err(text) => failed(text),
         },
         Err(Refusal::Words(text)) => failed(format_args!("{program}: {text}")),
@@ -40,8 +40,12 @@ pub fn memaslap(program: &str, words: &[OsString], edge: &Edge) -> Exit {
 /// # Errors
 /// Returns [`Refusal`] with memaslap's words for an option, a value or a configuration file that is refused, and
 /// where no server is named.
-pub fn read_here(words: impl Iterator<Item = String>, edge: &Edge, cpus: &[usize]) -> Result<Asked, Refusal> {
-    read(words, &Ground { edge, home: std::env::home_dir(), cpus, open: &|path| fs::read(path) })
+pub fn read_here(
+    words: impl Iterator<Item = String>,
+    edge: &Edge,
+    cpus: &[usize],
+) -> Result<MemaslapCommand, Refusal> {
+    read(words, &MemaslapInputs { edge, home: std::env::home_dir(), cpus, open: &|path| fs::read(path) })
 }
 
 /// Asks this machine for the memory that a plan needs, before anything is sent.
