@@ -18,6 +18,9 @@ use pummel_logic::workload::window::WindowCounts;
 /// What `M` stands for in rates.
 const MEBI: f64 = (1 << 20) as f64;
 
+/// The shortest run, in seconds, whose time is not printed as 0.0.
+const LEAST_TIME_S: f64 = 0.05;
+
 /// Buckets of a distribution that share a line.
 const LINE: usize = 4;
 
@@ -200,7 +203,9 @@ pub fn last(measurement: &Measurement, tables: bool, counters: &ShownCounters) -
         let _ = writeln!(text, "{name}: {count}");
     }
     let time_s = seconds(measurement.measured_ns);
-    let per_second = |amount: f64| if time_s > 0.0 { amount / time_s } else { 0.0 };
+    // A rate says nothing of an instant in which all connections were refused or lost.
+    let has_rate = gets + sets > 0 || time_s >= LEAST_TIME_S;
+    let per_second = |amount: f64| if has_rate && time_s > 0.0 { amount / time_s } else { 0.0 };
     let _ = writeln!(
         text,
         "\nRun time: {time_s:.1}s Ops: {} TPS: {:.0} Net_rate: {:.1}M/s",
@@ -389,6 +394,9 @@ Get Statistics (5 events)
         let plain = "cmd_get: 0\ncmd_set: 0\nget_misses: 0\nwritten_bytes: 3145728\nread_bytes: 1048576\n\
                      object_bytes: 77\n\nRun time: 2.0s Ops: 0 TPS: 0 Net_rate: 2.0M/s\n";
         assert_eq!(last(&measurement, true, &ShownCounters::default()), plain);
+        measurement.measured_ns = pummel_logic::time::MILLISECOND;
+        let refused = last(&measurement, false, &ShownCounters::default());
+        assert!(refused.ends_with("\nRun time: 0.0s Ops: 0 TPS: 0 Net_rate: 0.0M/s\n"), "{refused}");
         let all = last(&measurement, false, &ShownCounters { verify: true, expire: true, datagrams: true });
         let names: Vec<&str> =
             all.lines().filter_map(|line| line.split_once(": ")).map(|(name, _)| name).collect();
