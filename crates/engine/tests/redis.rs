@@ -147,7 +147,9 @@ impl<C: Codec> Connection<C> {
                     }
                     Step::Body(bytes) => items.last_mut().expect("an item came before").1.extend(bytes),
                     Step::Reply { outcome, message, .. } => break Some((outcome, text(message))),
-                    Step::QuietError { .. } => unreachable!("every request of RESP gets a reply"),
+                    Step::Absent | Step::QuietError { .. } => {
+                        unreachable!("every request of RESP gets a reply, which names its items")
+                    }
                 }
             };
             self.unread = input.to_vec();

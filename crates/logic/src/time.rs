@@ -20,6 +20,9 @@ pub fn seconds(ns: Nanos) -> f64 {
     ns as f64 / SECOND as f64
 }
 
+/// A length of time that no run reaches, 146 years, and that can be added to the time of a clock.
+pub const FAR_NS: Nanos = NEVER / 4;
+
 /// Seconds as nanoseconds, rounded to the nearest, and cut off at the ends of the range.
 pub fn from_seconds(seconds: f64) -> Nanos {
     libm::round(seconds * SECOND as f64) as Nanos

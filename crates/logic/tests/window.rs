@@ -121,6 +121,32 @@ impl Story {
         self.answer(asked, if hits > 0 { Outcome::Hit } else { Outcome::Miss }, hits);
     }
 
+    /// Carries a get out as a server of the binary protocol does, whose replies name no key.
+    fn serve_in_order(&mut self, asked: &Asked, server: usize) {
+        let mut hits = 0;
+        for (place, key) in asked.keys.iter().enumerate() {
+            let Some(value) = self.stores[server].get(key).cloned() else {
+                if place + 1 < asked.keys.len() {
+                    self.client.handle_window_absence();
+                }
+                continue;
+            };
+            hits += 1;
+            self.item(b"", &value);
+        }
+        self.answer(asked, if hits > 0 { Outcome::Hit } else { Outcome::Miss }, hits);
+    }
+
+    /// Hands an item to the client, and its bytes where they are wanted. Returns whether they are.
+    fn item(&mut self, key: &[u8], value: &[u8]) -> bool {
+        let item = Item { key, size: value.len() as u64, cas: 0, flags: 0 };
+        let wanted = self.client.handle_window_item(&item, &mut self.maker);
+        if wanted {
+            self.client.handle_window_body(value, &self.maker);
+        }
+        wanted
+    }
+
     fn answer(&mut self, asked: &Asked, outcome: Outcome, hits: u32) {
         let at = self.now;
         let answer = Answer {
@@ -298,10 +324,11 @@ fn sockets_take_turns() {
 }
 
 #[test]
-fn replicas_are_read_where_they_were_not_written() {
+fn replicas_are_written_to_a_few_servers_and_read_from_all() {
     let pool = Pool { replication: Some(Replication { writers: 2 }), ..window().pool };
     let mut story = Story::new(&Window { pool, overwrite: 0.3, multiget: 4, ..window() }, 3, 4_000);
     let mut taken: HashMap<Vec<u8>, u16> = HashMap::new();
+    let mut gets = [0; 3];
     while let Some(asked) = story.ask() {
         if asked.ticket.verb == Verb::Set {
             assert!(asked.lane < 2, "only the first two are written to");
@@ -314,9 +341,11 @@ fn replicas_are_read_where_they_were_not_written() {
             story.answer(&asked, Outcome::Stored, 0);
             continue;
         }
-        assert!(asked.keys.iter().all(|key| taken[key] != asked.lane));
+        gets[usize::from(asked.lane)] += 1;
         story.serve(&asked, usize::from(asked.lane));
     }
+    let (least, most) = (gets.iter().min(), gets.iter().max());
+    assert!(least > Some(&200) && most < Some(&400), "chance decides: {gets:?}");
     assert_eq!((story.counts.verify_failed, story.counts.verify_misses), (0, 0));
 }
 
@@ -329,14 +358,71 @@ fn a_value_that_comes_twice_is_not_called_wrong() {
         if asked.ticket.answer_use == AnswerUse::Window
             && let Some(value) = story.stores[0].get(&asked.keys[0]).cloned()
         {
-            let item = Item { key: &asked.keys[0], size: value.len() as u64, cas: 0, flags: 0 };
-            if story.client.handle_window_item(&item, &mut story.maker) {
-                story.client.handle_window_body(&value, &story.maker);
-                repeated += 1;
-            }
+            repeated += u64::from(story.item(&asked.keys[0], &value));
         }
         story.serve(&asked, 0);
     }
     assert!(repeated > 100, "{repeated} values came twice");
     assert_eq!((story.counts.verify_failed, story.counts.verify_misses), (0, 0));
+}
+
+#[test]
+fn misses_between_values_that_name_no_key_make_no_value_wrong() {
+    for multiget in [2, 5] {
+        let mut story = Story::new(&Window { multiget, ..window() }, 1, 5_000);
+        let mut gone = 0;
+        while let Some(asked) = story.ask() {
+            if asked.ticket.verb == Verb::Set {
+                story.serve(&asked, 0);
+                continue;
+            }
+            let victim = &asked.keys[story.now as usize / 1_000 % asked.keys.len()];
+            let alone = asked.keys.iter().filter(|key| *key == victim).count() == 1;
+            let lost = if alone && story.counts.verified > 0 { story.stores[0].remove(victim) } else { None };
+            gone += u64::from(lost.is_some());
+            story.serve_in_order(&asked, 0);
+            lost.and_then(|value| story.stores[0].insert(victim.clone(), value));
+        }
+        assert_eq!((story.counts.verify_failed, story.counts.verify_misses), (0, gone), "{multiget}");
+        assert!(gone > 500, "{gone} were gone with {multiget}");
+    }
+}
+
+#[test]
+fn a_value_of_another_key_is_wrong_once_and_no_miss() {
+    for multiget in [1, 3] {
+        let mut story = Story::new(&Window { multiget, ..window() }, 1, 3_000);
+        let mut wrong = 0;
+        while let Some(asked) = story.ask() {
+            let is_checked = asked.ticket.verb == Verb::Get && story.counts.verified > 0;
+            if !is_checked || wrong == 40 {
+                story.serve(&asked, 0);
+                continue;
+            }
+            wrong += 1;
+            let hits = asked.keys.len() as u32;
+            for (place, key) in asked.keys.iter().enumerate() {
+                let value = story.stores[0][key].clone();
+                story.item(if place == 0 { b"another key, of nothing" } else { key }, &value);
+            }
+            story.answer(&asked, Outcome::Hit, hits);
+        }
+        assert_eq!(wrong, 40);
+        assert_eq!((story.counts.verify_failed, story.counts.verify_misses), (40, 0), "{multiget}");
+    }
+}
+
+#[test]
+fn bytes_of_objects_are_those_of_sets_that_were_stored() {
+    for outcome in [Outcome::NotStored, Outcome::Exists, Outcome::Error(Fault::Server)] {
+        let mut story = Story::new(&Window { set: 1.0, get: 0.0, ..window() }, 1, 40);
+        while let Some(asked) = story.ask() {
+            story.answer(&asked, outcome, 0);
+        }
+        assert_eq!(story.counts.object_bytes, 0, "{outcome:?}");
+    }
+    let mut story = Story::new(&Window { set: 1.0, get: 0.0, ..window() }, 1, 40);
+    story.serve_all();
+    let bytes = story.stores[0].iter().map(|(key, value)| (key.len() + value.len()) as u64).sum::<u64>();
+    assert_eq!(story.counts.object_bytes, bytes);
 }

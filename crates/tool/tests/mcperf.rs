@@ -342,6 +342,36 @@ fn the_log_goes_where_it_is_told_and_the_report_never_does() {
 }
 
 #[test]
+fn a_good_run_writes_its_report_alone_and_the_log_where_it_is_asked_for() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    let line = format!("mcperf -s 127.0.0.1 -p {} -n 2 -N 3", port_of(&server));
+    let ended = Running::start(&line).end().expect(0);
+    assert!(ended.errors.trim_start().starts_with("Total: connections 2 "), "{}", ended.errors);
+    assert!(!ended.errors.contains("] created "), "{}", ended.errors);
+    let told = Running::start(&format!("{line} -v 5")).end().expect(0);
+    assert!(told.errors.contains("] created 2 of 2 connections, 0 failed\n"), "{}", told.errors);
+    let logged = Running::start(&format!("{line} -o log")).end().expect(0);
+    assert!(logged.file("log").contains("] destroyed 2 of 2 connections\n"), "{}", logged.file("log"));
+}
+
+#[test]
+fn calls_that_are_due_in_centuries_are_waited_for() {
+    let _alone = quiet();
+    for gaps in ["-n 2 -r d1e300", "-N 2 -R e1e300"] {
+        let server = Memcached::start();
+        let mut running = Running::start(&format!("mcperf -s 127.0.0.1 -p {} {gaps} -v 5", port_of(&server)));
+        running.wait_for("add up to more than a hundred years");
+        let mut talk = server.connect();
+        common::until("the first call", || (talk.stats().get("cmd_set") > 0).then_some(()));
+        assert!(!running.has_ended(), "{gaps}");
+        running.process.interrupt();
+        let ended = running.end().expect(130);
+        assert!(line(&ended.errors, "Total:").starts_with("Total: connections 1 requests 1 responses 1 "));
+    }
+}
+
+#[test]
 fn wrong_lines_end_with_status_1_and_help_with_0_all_on_standard_error() {
     for (words, status, says) in [
         ("mcperf -p 70000", 1, "mcperf: option -p value 70000 is not a valid port"),

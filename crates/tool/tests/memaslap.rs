@@ -10,6 +10,7 @@ use std::process::Command;
 
 use assert_cmd::cargo::cargo_bin;
 use common::{Ended, Memcached, Place, Reserved, Running, Serve, pummel, quiet};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// A counter of the report.
 #[track_caller]
@@ -134,21 +135,25 @@ fn a_datagram_that_is_lost_does_not_make_a_server_gone() {
         let ended = pummel(&line).expect(0);
         assert!(counter(&ended, "cmd_get") > 0, "{}", ended.text);
         let said = "2 requests were without an answer at the end: over UDP they may be lost, and are given up after 30 s.";
-        assert_eq!(ended.errors, said, "{options}");
+        let is_said = |line: &str| line == said || line.contains("of the misses may be lost datagrams");
+        assert!(ended.errors.lines().all(is_said) && ended.errors.contains(said), "{}", ended.errors);
     }
 }
 
 #[test]
-fn replicated_servers_are_written_to_as_far_as_they_may_be_and_read_elsewhere() {
+fn replicated_servers_are_written_to_as_far_as_they_may_be_and_read_everywhere() {
     let _alone = quiet();
     let (one, other) = (Memcached::start(), Memcached::start());
     let line = format!("memaslap -s {},{} -p 1 -x 5000 -c 4 -v 0.5", one.name, other.name);
     let ended = pummel(&line).expect(0);
     let (first, second) = (one.connect().stats(), other.connect().stats());
     assert_eq!((first.get("cmd_set"), second.get("cmd_set")), (counter(&ended, "cmd_set"), 0));
-    assert_eq!((first.get("cmd_get"), second.get("cmd_get")), (0, counter(&ended, "cmd_get")));
-    assert_eq!(counter(&ended, "get_misses"), counter(&ended, "cmd_get"));
+    assert_eq!(first.get("cmd_get") + second.get("cmd_get"), counter(&ended, "cmd_get"));
+    assert_eq!(counter(&ended, "get_misses"), second.get("cmd_get"), "only the first has the objects");
+    assert!(first.get("cmd_get") > 1_000 && second.get("cmd_get") > 1_000, "chance decides");
+    assert_eq!(ended.errors.matches("gets found nothing").count(), 1, "{}", ended.errors);
     assert!(ended.errors.contains("only there when the servers replicate"), "{}", ended.errors);
+    pummel(&format!("{line} --strict")).expect(1);
 }
 
 /// Two servers that copy what is stored to each other, both with what the other has, and the ports that are theirs.
@@ -179,10 +184,7 @@ fn servers_that_replicate_have_what_was_set_on_the_other() {
         let truths = servers.map(Serve::truth);
         let gets =
             |at: usize| truths[at].requests.iter().filter(|request| request.verb == "get").count() as u64;
-        assert!(
-            gets(1) > 0 && (gets(0) > 0) == options.contains("-p 2"),
-            "each get goes to the other: {options}"
-        );
+        assert!(gets(0) > 0 && gets(1) > 0, "{options}");
         assert!(options.contains("-d 5") || gets(0) + gets(1) == counter(&ended, "cmd_get"), "{options}");
     }
 }
@@ -278,6 +280,72 @@ fn threads_are_dealt_to_servers_in_turn() {
         stats.get("cmd_get") + stats.get("cmd_set")
     };
     assert_eq!((ops(&one), ops(&other)), (4_000, 2_000));
+}
+
+#[test]
+fn a_full_server_is_measured_with_the_connections_that_it_takes() {
+    let _alone = quiet();
+    let server = Memcached::start_for(20);
+    for (options, status) in [("", 0), ("-T 2", 0), ("-n 2", 0), ("--strict", 1)] {
+        let ended =
+            pummel(&format!("memaslap -s {} -t 1s -c 40 -w 1k {options}", server.name)).expect(status);
+        assert!(counter(&ended, "cmd_get") > 0, "{options}: {}", ended.errors);
+        assert!(ended.text.contains("\nRun time: "), "{options}: {}", ended.text);
+        let reason =
+            ended.errors.lines().find(|line| line.contains(" connections were lost and not replaced: "));
+        let reason = reason.unwrap_or_else(|| panic!("{options}: {}", ended.errors));
+        assert!(reason.contains("the server takes no more connections"), "{options}: {reason}");
+    }
+}
+
+#[test]
+fn misses_of_what_is_verified_are_no_strict_success_and_others_are() {
+    let _alone = quiet();
+    for options in ["", "-B -d 3"] {
+        for (verify, status) in [("-v 0.5", 1), ("", 0)] {
+            let server = Memcached::start_of_megabytes(16);
+            let line = format!(
+                "memaslap -s {} -x 6000 -c 4 -w 1k -X 60000 --strict {verify} {options}",
+                server.name
+            );
+            let ended = pummel(&line).expect(status);
+            assert!(counter(&ended, "get_misses") > 1_000, "{options}: {}", ended.text);
+            assert_eq!(ended.errors.contains("gets found nothing"), status == 1, "{}", ended.errors);
+            if status == 1 {
+                assert!(counter(&ended, "verify_misses") > 500, "{options}: {}", ended.text);
+                assert_eq!(counter(&ended, "verify_failed"), 0, "{options}: {}", ended.errors);
+            }
+        }
+    }
+}
+
+#[test]
+fn windows_that_no_memory_holds_are_refused_in_the_originals_words() {
+    let ended = pummel("memaslap -s 127.0.0.1:1 -w 1g").expect(1);
+    assert_eq!(ended.text, "");
+    assert!(ended.errors.starts_with("Can't allocate distribution array.\nMemory: "), "{}", ended.errors);
+    assert!(!ended.errors.contains("panicked") && !ended.errors.contains("groups"), "{}", ended.errors);
+    // A process that may not have so much is told before anything is sent.
+    let output = Command::new("sh")
+        .args(["-c", "ulimit -v 4000000; exec \"$0\" memaslap -s 127.0.0.1:1 -w 100m -c 2"])
+        .arg(cargo_bin!("pummel"))
+        .output()
+        .expect("sh starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.starts_with("Can't allocate distribution array.\n"), "{errors}");
+}
+
+#[test]
+fn a_signal_has_its_own_name() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    let running = Running::start(&format!("memaslap -s {} -t 60s -c 4", server.name));
+    common::until("load on the server", || (server.connect().stats().get("cmd_set") > 100).then_some(()));
+    let process = Pid::from_child(&running.process.0);
+    kill_process(process, Signal::TERM).expect("it runs");
+    let ended = running.end().expect(1);
+    assert!(ended.errors.ends_with("SIGTERM handled."), "{}", ended.errors);
 }
 
 #[test]

@@ -19,6 +19,7 @@ use super::setup::worker_of;
 use crate::backend::Backend;
 use crate::sys;
 use crate::worker::Worker;
+use crate::worker::meeting::Readiness;
 use crate::worker::message_sender::MessageSender;
 use crate::worker::messages::{WorkerEnd, WorkerMessage};
 use crate::worker::population::{ChurnPhase, SpawnSchedule};
@@ -130,7 +131,7 @@ impl<C: Codec, B: Backend> PhaseRunner<'_, C, B> {
     /// what the phase before stored; `None` where the phase does not begin.
     fn meet(&mut self, share: &PhaseShare<'_>) -> Option<(Nanos, Loaded)> {
         let context = self.context;
-        let ready = context.meeting.meet(self.worker.now(), self.worker.can_go_on())?;
+        let ready = context.meeting.meet(self.worker.now(), self.worker.readiness())?;
         let loaded =
             share.number.checked_sub(1).map_or(Loaded::default(), |before| context.loaded_by(before));
         // Where the load is shared among processes, the controller decides.
@@ -147,9 +148,10 @@ impl<C: Codec, B: Backend> PhaseRunner<'_, C, B> {
         match self.number {
             0 => {
                 let begin = gate.pass(ready, loaded);
-                meeting.meet(begin.unwrap_or(0), begin.is_some())
+                let readiness = if begin.is_some() { Readiness::Ready } else { Readiness::Unable };
+                meeting.meet(begin.unwrap_or(0), readiness)
             }
-            _ => meeting.meet(0, true),
+            _ => meeting.meet(0, Readiness::Ready),
         }
     }
 

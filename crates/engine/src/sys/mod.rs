@@ -24,7 +24,7 @@ pub use self::process::{
     CpuTime, allowed_cpus, check_stdout, descriptor_limit, kernel_release, locked_memory_limit, online_cpus,
     peak_rss_bytes, pin_to_cpu, process_cpu_time, raise_descriptor_limit, sharpen_timers, thread_cpu_time,
 };
-pub use self::signal::{end_by_first_signal, interrupts, on_interrupt};
+pub use self::signal::{end_by_first_signal, first_signal, interrupts, on_interrupt};
 pub use self::socket::{
     bind, connect, datagram_socket, datagram_socket_to, receive, receive_stamped, send,
     set_bind_address_no_port, set_linger, set_nodelay, set_receive_buffer, set_receive_stamps,

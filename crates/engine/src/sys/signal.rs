@@ -69,6 +69,16 @@ pub fn interrupts() -> u32 {
     INTERRUPTS.load(Ordering::Relaxed)
 }
 
+/// The name of the signal that asked the process to end first; `None` where no signal came.
+pub fn first_signal() -> Option<&'static str> {
+    match FIRST_SIGNAL.load(Ordering::Relaxed) {
+        libc::SIGINT => Some("SIGINT"),
+        libc::SIGTERM => Some("SIGTERM"),
+        libc::SIGHUP => Some("SIGHUP"),
+        _ => None,
+    }
+}
+
 /// Ends the process by the signal that asked it to end first, so that a shell sees that signal and ends its script as
 /// well. Returns where no signal came.
 pub fn end_by_first_signal() {

@@ -11,6 +11,7 @@ use crate::backend::{ConnId, Event, Reason};
 use crate::worker::connections::ConnectionState;
 use crate::worker::population::Population;
 use crate::worker::state::{CloseCause, WorkerState};
+use crate::worker::trouble::says_full;
 
 /// Handles an event of a connection. The event is ignored where the slot has another connection by then.
 #[inline]
@@ -54,7 +55,8 @@ pub fn handle<C: Codec>(
                     state.reporter.malformed(state.endpoints[slot].server, malformed, chunk.bytes);
                     state.broken.push(id);
                     let again = state.limits.reconnect;
-                    population.lose(state, slot, CloseCause::Closed(Fault::Protocol), again, read);
+                    let fault = if says_full(chunk.bytes) { Fault::Refused } else { Fault::Protocol };
+                    population.lose(state, slot, CloseCause::Closed(fault), again, read);
                 }
             }
         }

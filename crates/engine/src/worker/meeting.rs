@@ -14,6 +14,17 @@ pub struct Meeting {
     stopped: CachePadded<AtomicBool>,
 }
 
+/// Whether a worker can begin the next phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    /// The worker can begin.
+    Ready,
+    /// The worker has no client that can go on, and keeps no other worker from going on.
+    Idle,
+    /// The run does not go on without this worker.
+    Unable,
+}
+
 /// A value on cache lines of its own: two of 64 bytes, since processors fetch neighbours in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
@@ -31,15 +42,17 @@ struct MeetingState {
     idle: usize,
     /// The run has workers in other processes, which are assumed to go on.
     others: bool,
-    /// All workers that arrived so far are able to go on.
-    able: bool,
+    /// A worker that arrived is unable to go on.
+    unable: bool,
+    /// A worker that arrived is ready.
+    ready: bool,
     verdict: Option<Nanos>,
 }
 
 impl Meeting {
     /// A meeting for `workers` workers.
     pub fn new(workers: usize) -> Meeting {
-        let state = MeetingState { workers, able: true, ..MeetingState::default() };
+        let state = MeetingState { workers, ..MeetingState::default() };
         Meeting {
             state: Mutex::new(state),
             changed: Condvar::new(),
@@ -54,13 +67,14 @@ impl Meeting {
         self
     }
 
-    /// Waits for all workers, each of which passes its clock's time and whether it can go on. Returns to all of them
-    /// the latest of the times, or `None` when one of them cannot go on or the run was stopped.
-    pub fn meet(&self, now: Nanos, able: bool) -> Option<Nanos> {
+    /// Waits for all workers, each of which passes its clock's time and its readiness. Returns to all of them the latest
+    /// of the times, or `None` when one of them is unable to go on, none is ready, or the run was stopped.
+    pub fn meet(&self, now: Nanos, readiness: Readiness) -> Option<Nanos> {
         let mut state = self.state.lock().unwrap_or_else(|broken| broken.into_inner());
         state.arrived += 1;
         state.latest = state.latest.max(now);
-        state.able &= able;
+        state.unable |= readiness == Readiness::Unable;
+        state.ready |= readiness == Readiness::Ready;
         if state.arrived >= state.workers {
             return self.release(&mut state);
         }
@@ -99,7 +113,8 @@ impl Meeting {
 
     /// Releases all workers with their common result, and begins the next round.
     fn release(&self, state: &mut MeetingState) -> Option<Nanos> {
-        let verdict = (state.able && !self.is_stopped()).then_some(state.latest);
+        let goes_on = state.ready && !state.unable && !self.is_stopped();
+        let verdict = goes_on.then_some(state.latest);
         *state = MeetingState {
             workers: state.workers,
             arrived: 0,
@@ -107,7 +122,8 @@ impl Meeting {
             others: state.others,
             round: state.round + 1,
             latest: 0,
-            able: true,
+            unable: false,
+            ready: false,
             verdict,
         };
         self.changed.notify_all();
@@ -128,6 +144,7 @@ impl Meeting {
 
 #[cfg(test)]
 mod tests {
+    use super::Readiness::{Idle, Ready, Unable};
     use super::*;
 
     #[test]
@@ -145,24 +162,25 @@ mod tests {
     #[test]
     fn all_leave_with_the_latest_time_and_one_who_cannot_go_on_holds_all_back() {
         let meeting = Meeting::new(3);
-        let rounds = |brought: [Nanos; 3], able: [bool; 3]| -> Vec<Option<Nanos>> {
+        let rounds = |brought: [Nanos; 3], readiness: [Readiness; 3]| -> Vec<Option<Nanos>> {
             std::thread::scope(|scope| {
                 let workers: Vec<_> = (0..3)
                     .map(|n| {
                         scope.spawn({
                             let meeting = &meeting;
-                            move || meeting.meet(brought[n], able[n])
+                            move || meeting.meet(brought[n], readiness[n])
                         })
                     })
                     .collect();
                 workers.into_iter().map(|worker| worker.join().expect("a worker ends")).collect()
             })
         };
-        assert_eq!(rounds([5, 9, 7], [true; 3]), [Some(9); 3]);
-        assert_eq!(rounds([10, 11, 12], [true, false, true]), [None; 3]);
-        assert_eq!(rounds([20, 11, 12], [true; 3]), [Some(20); 3]);
+        assert_eq!(rounds([5, 9, 7], [Ready; 3]), [Some(9); 3]);
+        assert_eq!(rounds([10, 11, 12], [Ready, Unable, Ready]), [None; 3]);
+        assert_eq!(rounds([20, 11, 12], [Ready, Idle, Idle]), [Some(20); 3]);
+        assert_eq!(rounds([30, 31, 32], [Idle; 3]), [None; 3], "there is no worker to go on with");
         meeting.stop();
-        assert_eq!(rounds([30, 31, 32], [true; 3]), [None; 3]);
+        assert_eq!(rounds([40, 41, 42], [Ready; 3]), [None; 3]);
     }
 
     #[test]
@@ -173,12 +191,12 @@ mod tests {
         meeting.fall_idle(30);
         assert_eq!(meeting.all_idle(), None);
         std::thread::scope(|scope| {
-            let first = scope.spawn(|| meeting.meet(20, true));
+            let first = scope.spawn(|| meeting.meet(20, Ready));
             while meeting.all_idle().is_none() {
                 std::thread::yield_now();
             }
             assert_eq!(meeting.all_idle(), Some(30));
-            let others = [scope.spawn(|| meeting.meet(31, true)), scope.spawn(|| meeting.meet(32, true))];
+            let others = [scope.spawn(|| meeting.meet(31, Ready)), scope.spawn(|| meeting.meet(32, Ready))];
             assert_eq!(first.join().expect("a worker ends"), Some(32));
             for other in others {
                 assert_eq!(other.join().expect("a worker ends"), Some(32));
@@ -192,7 +210,7 @@ mod tests {
         let meeting = Meeting::new(1).among_others(true);
         meeting.fall_idle(10);
         assert_eq!(meeting.all_idle(), None);
-        assert_eq!(meeting.meet(20, true), Some(20));
+        assert_eq!(meeting.meet(20, Ready), Some(20));
         meeting.fall_idle(30);
         assert_eq!(meeting.all_idle(), None);
     }
@@ -201,7 +219,7 @@ mod tests {
     fn one_who_leaves_is_not_waited_for() {
         let meeting = Meeting::new(2);
         std::thread::scope(|scope| {
-            let waits = scope.spawn(|| meeting.meet(5, true));
+            let waits = scope.spawn(|| meeting.meet(5, Ready));
             meeting.leave();
             assert_eq!(waits.join().expect("a worker ends"), None);
         });

@@ -33,10 +33,11 @@ use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::workload::request::RequestMaker;
 
 use crate::backend::{Backend, Close};
+use crate::worker::connections::Connection;
 use crate::worker::deadlines::TimingWheel;
 use crate::worker::events::handle;
 use crate::worker::expiry::expire;
-use crate::worker::meeting::Meeting;
+use crate::worker::meeting::{Meeting, Readiness};
 use crate::worker::messages::PhaseFate;
 use crate::worker::population::{ChurnLimits, ChurnPhase, Population};
 use crate::worker::reporter::WorkerReporter;
@@ -85,7 +86,8 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         self
     }
 
-    /// Opens every connection. Returns early when a connection cannot be opened, since the run then does not go on. A
+    /// Opens every connection. Returns early when a connection cannot be opened, or is lost, since the run then does not
+    /// go on; clients with windows go on without those of their number that lost a connection which was open. A
     /// connection that was open and that its server closed meanwhile is opened again in the phases that follow, where
     /// patience with a server ends: a server that refuses it would be asked without an end here.
     ///
@@ -93,12 +95,18 @@ impl<C: Codec, B: Backend> Worker<C, B> {
     /// Returns the error of the backend when the kernel refuses to wait. A connection that cannot be opened is counted
     /// by the reporter and is no error here.
     pub fn open(&mut self, meeting: &Meeting) -> io::Result<()> {
+        let has_windows = matches!(self.population, Population::Windowed(_));
         let lost_before = self.state.lanes_lost;
-        let mut opened = 0;
+        let mut settled = 0;
         self.open_until(meeting, |state| {
-            let rest = &state.connections[opened..];
-            opened += rest.iter().take_while(|connection| connection.history.opened).count();
-            opened == state.connections.len() || state.lanes_lost > lost_before
+            let is_settled = |connection: &&Connection<C>| {
+                let client = || &state.entries[connection.client as usize].client;
+                connection.history.opened || has_windows && client().is_cut_off()
+            };
+            settled += state.connections[settled..].iter().take_while(is_settled).count();
+            let ends_run =
+                if has_windows { state.lanes_unopened > 0 } else { state.lanes_lost > lost_before };
+            settled == state.connections.len() || ends_run
         })
     }
 
@@ -155,9 +163,18 @@ impl<C: Codec, B: Backend> Worker<C, B> {
         Ok(())
     }
 
-    /// Whether the next phase can begin: every connection is open or will be opened again.
-    pub fn can_go_on(&self) -> bool {
-        !self.state.has_lost()
+    /// Whether the next phase can begin: every connection is open or will be opened again. Clients with windows do
+    /// without those of their number whose connections were lost after they had been opened.
+    pub fn readiness(&self) -> Readiness {
+        let state = &self.state;
+        match &self.population {
+            Population::Windowed(_) if state.lanes_unopened == 0 && state.has_lost() => {
+                let goes_on = state.entries.iter().any(|entry| !entry.client.is_cut_off());
+                if goes_on { Readiness::Ready } else { Readiness::Idle }
+            }
+            _ if state.has_lost() => Readiness::Unable,
+            _ => Readiness::Ready,
+        }
     }
 
     /// The reporter of this worker.

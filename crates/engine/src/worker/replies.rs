@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use pummel_logic::client::{Client, Lane};
 use pummel_logic::connection::inflight::{Origin, Ticket};
 use pummel_logic::connection::session::{Answer, Item, Sink};
-use pummel_logic::protocol::Malformed;
+use pummel_logic::protocol::{Fault, Malformed, Outcome, Verb};
 use pummel_logic::workload::request::{AnswerUse, RequestMaker};
 
 use crate::worker::reporter::WorkerReporter;
@@ -96,6 +96,12 @@ impl<A: ReplyAccount> Sink for Replies<'_, A> {
         self.reporter.check(self.slot, bytes, self.maker);
     }
 
+    fn absent(&mut self, ticket: &Ticket) {
+        if ticket.answer_use == AnswerUse::Window {
+            self.client.handle_window_absence();
+        }
+    }
+
     fn broken_off(&mut self) {
         self.reporter.drop_check(self.slot);
     }
@@ -110,6 +116,15 @@ impl<A: ReplyAccount> Sink for Replies<'_, A> {
 
     #[inline(always)]
     fn answer(&mut self, answer: &Answer<'_>, message: &[u8]) {
+        let refused;
+        let (answer, message) = match unstored(answer.ticket.verb, answer.outcome).filter(|_| A::HAS_WINDOWS)
+        {
+            Some(words) => {
+                refused = Answer { outcome: Outcome::Error(Fault::Server), ..*answer };
+                (&refused, words)
+            }
+            None => (answer, message),
+        };
         // The rare paths get copies, so that the values of the frequent path can stay in registers.
         if answer.ticket.answer_use == AnswerUse::Verify {
             self.copy().end_check();
@@ -125,6 +140,18 @@ impl<A: ReplyAccount> Sink for Replies<'_, A> {
             self.reporter.window(self.slot, self.maker, message);
         }
         self.woken = true;
+    }
+}
+
+/// The server's word where a set was answered and not stored; `None` where it was stored, or has failed anyway. A set has
+/// no condition that could fail, so that such a word is an error, as memaslap has it.
+#[inline]
+fn unstored(verb: Verb, outcome: Outcome) -> Option<&'static [u8]> {
+    match (verb, outcome) {
+        (Verb::Set, Outcome::NotStored) => Some(b"NOT_STORED"),
+        (Verb::Set, Outcome::Exists) => Some(b"EXISTS"),
+        (Verb::Set, Outcome::NotFound) => Some(b"NOT_FOUND"),
+        _ => None,
     }
 }
 
@@ -157,6 +184,10 @@ impl<A: ReplyAccount> Sink for WeighedReplies<'_, A> {
 
     fn body(&mut self, ticket: &Ticket, bytes: &[u8]) {
         self.replies.body(ticket, bytes);
+    }
+
+    fn absent(&mut self, ticket: &Ticket) {
+        self.replies.absent(ticket);
     }
 
     fn broken_off(&mut self) {

@@ -89,6 +89,8 @@ pub struct WorkerState<C> {
     pub active: usize,
     /// Lanes that were lost and are not opened again, in the whole run.
     pub lanes_lost: u64,
+    /// Lanes among them that were never open.
+    pub lanes_unopened: u64,
     pub silence: Silence,
     /// The codec that new connections get copies of.
     pub codec: C,
@@ -132,6 +134,7 @@ impl<C: Codec> WorkerState<C> {
             broken: Vec::new(),
             active: clients.len(),
             lanes_lost: 0,
+            lanes_unopened: 0,
             codec: C::new(),
             silence: Silence::new(servers.len()),
             servers,
@@ -262,6 +265,7 @@ impl<C: Codec> WorkerState<C> {
         self.entries[client].client.handle_closed(lane, again, &mut self.maker);
         if !again {
             self.lanes_lost += 1;
+            self.lanes_unopened += u64::from(!self.connections[slot].history.opened);
             self.reporter.gone();
         }
         self.wake(client);

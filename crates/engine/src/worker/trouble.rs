@@ -27,13 +27,18 @@ impl Trouble {
     pub fn after<'a>(self, mut errors: impl Iterator<Item = &'a [u8]>) -> Trouble {
         match self {
             Trouble::Lost(reason @ Reason { words: None, .. }) => {
-                let said = errors.find(|error| FULL.iter().any(|words| error.starts_with(words)));
+                let said = errors.find(|error| says_full(error));
                 let words = said.map(|error| Arc::from(full(error)));
                 Trouble::Lost(Reason { words, ..reason })
             }
             other => other,
         }
     }
+}
+
+/// Whether a server says with these bytes that it takes no more connections.
+pub fn says_full(bytes: &[u8]) -> bool {
+    FULL.iter().any(|words| bytes.starts_with(words))
 }
 
 /// The words for a server that takes no more connections and said so.
@@ -57,9 +62,7 @@ impl fmt::Display for Trouble {
                     write!(to, "{error}{}", hint(&error))
                 }
             },
-            Trouble::Malformed(_, bytes) if FULL.iter().any(|words| bytes.starts_with(words)) => {
-                to.write_str(&full(bytes))
-            }
+            Trouble::Malformed(_, bytes) if says_full(bytes) => to.write_str(&full(bytes)),
             Trouble::Malformed(what, bytes) => {
                 write!(
                     to,

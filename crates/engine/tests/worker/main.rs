@@ -12,3 +12,4 @@ mod setup;
 mod spoilt;
 mod truth;
 mod udp;
+mod windows;

@@ -9,7 +9,7 @@ use super::rate::{Ratio, check_rate};
 use crate::dist::Dist;
 use crate::plan::Arrivals;
 use crate::rng::{Stream, StreamOwner, Use};
-use crate::time::{NEVER, Nanos, SECOND};
+use crate::time::{FAR_NS, Nanos, SECOND};
 
 /// What the schedules of a group's clients have in common; made once for a group, cheap to clone.
 #[derive(Clone, Debug)]
@@ -133,19 +133,20 @@ impl Schedule {
         matches!(self.process, Process::Told)
     }
 
-    /// Makes the next request due `gap_ns` nanoseconds later.
+    /// Makes the next request due `gap_ns` nanoseconds later, or in 146 years where that is sooner.
     pub fn put_off(&mut self, gap_ns: Nanos) {
-        self.due_ns = self.due_ns.saturating_add(gap_ns);
+        self.due_ns = self.due_ns.saturating_add(gap_ns).min(FAR_NS);
     }
 
     /// A schedule on which nothing is due for the next 146 years.
     pub fn never() -> Schedule {
-        let period = Ratio { whole: NEVER / 4, rest: 0, divisor: 1 };
+        let period = Ratio { whole: FAR_NS, rest: 0, divisor: 1 };
         let process = Process::Constant { period, clients: 1, client: 1 };
-        Schedule { process, i: 0, due_ns: NEVER / 4 }
+        Schedule { process, i: 0, due_ns: FAR_NS }
     }
 
-    /// When the next request is due, in nanoseconds from the start of the phase; [`NEVER`] after 584 years.
+    /// When the next request is due, in nanoseconds from the start of the phase; [`NEVER`](crate::time::NEVER) after
+    /// 584 years.
     #[inline]
     pub fn peek(&self) -> Nanos {
         self.due_ns

@@ -26,7 +26,7 @@ impl Client {
     }
 
     /// Whether the client has a window and cannot go on, although lanes may be opened again.
-    pub(super) fn is_cut_off(&self) -> bool {
+    pub fn is_cut_off(&self) -> bool {
         let Some(tasks) = self.many.as_ref().and_then(|many| many.window.as_ref()) else { return false };
         let Lanes { count, open, lost, began, .. } = tasks.lanes;
         match tasks.rules.replication {

@@ -33,9 +33,8 @@ pub(super) struct WindowState {
     pub(super) draw: u64,
     /// The lane whose turn it is.
     pub(super) turn: usize,
-    /// Gets that wait until a request has all its keys, by the server that took their objects; without replication there is
-    /// one list.
-    pub(super) collected: Vec<Vec<Pick>>,
+    /// Gets that wait until a request has all its keys.
+    pub(super) collected: Vec<Pick>,
     pub(super) asked: Asked,
     /// The gets that are asked.
     pub(super) picks: Vec<Pick>,
@@ -113,6 +112,8 @@ pub(super) struct Pick {
     /// Its value is to be compared.
     pub(super) verify: bool,
     pub(super) found: bool,
+    /// The value that came in its place has the key of another object.
+    pub(super) foreign: bool,
     /// The bytes that came so far are those of the value.
     pub(super) right: bool,
     /// The bytes that came so far are those of the value before.
@@ -230,15 +231,6 @@ impl WindowState {
             .map(|at| at as u32)
     }
 
-    /// The list that gets of objects of this server are collected in.
-    pub(super) fn list_of(&mut self, server: u32) -> usize {
-        let list = if self.rules.replication.is_some() { server as usize } else { 0 };
-        if self.collected.len() <= list {
-            self.collected.resize_with(list + 1, Vec::new);
-        }
-        list
-    }
-
     pub(super) fn overwrites_now(&self) -> bool {
         let rules = &self.rules;
         let due = (self.overwritten as f64) < rules.overwrite * self.stored as f64;
@@ -251,7 +243,9 @@ impl WindowState {
     /// Counts what the answer to one get means, and remembers it where failed checks are told.
     pub(super) fn judge(&self, pick: &Pick, read: Nanos, maker: &mut RequestMaker) {
         let object = &self.objects[pick.slot as usize];
-        let flaw = if pick.verify {
+        let flaw = if pick.foreign {
+            Some(Flaw::Differs)
+        } else if pick.verify {
             maker.window_mut().counts.verified += u64::from(pick.found);
             // A server that lags behind in replication has the value before.
             let may_lag = self.rules.replication.is_some() && object.overwritten;

@@ -39,7 +39,7 @@ impl Client {
     /// Begins a phase of the window: gets that were collected in the phase before are not asked any more.
     pub(super) fn begin_window(&mut self) {
         let Some(tasks) = self.window_state() else { return };
-        tasks.collected.iter_mut().for_each(Vec::clear);
+        tasks.collected.clear();
         (tasks.gets, tasks.sets, tasks.verified) = (0, 0, 0);
     }
 
@@ -78,10 +78,9 @@ impl Client {
         loop {
             if self.issued >= self.assignment.requests {
                 let Some(tasks) = self.window_state() else { return Wish::Done };
-                let rest = tasks.collected.iter().position(|list| !list.is_empty());
-                return match rest {
-                    Some(list) => self.ask_gets(list, self.slots.since(), now, maker),
-                    None => Wish::Done,
+                return match tasks.collected.is_empty() {
+                    false => self.ask_gets(self.slots.since(), now, maker),
+                    true => Wish::Done,
                 };
             }
             let due = match &self.schedule {
@@ -102,10 +101,9 @@ impl Client {
                 }
                 Command::Get(pick) => {
                     let Some(tasks) = self.window_state() else { return Wish::Done };
-                    let list = tasks.list_of(tasks.objects[pick.slot as usize].server);
-                    tasks.collected[list].push(pick);
-                    if tasks.collected[list].len() >= tasks.rules.multiget {
-                        return self.ask_gets(list, due, now, maker);
+                    tasks.collected.push(pick);
+                    if tasks.collected.len() >= tasks.rules.multiget {
+                        return self.ask_gets(due, now, maker);
                     }
                 }
             }
@@ -182,16 +180,10 @@ impl Client {
         Wish::Ask { lane, op: maker.window_mut().set(slot, number, key_at, value_at), ticket }
     }
 
-    fn ask_gets<'a>(
-        &'a mut self,
-        list: usize,
-        due: Nanos,
-        now: Nanos,
-        maker: &'a mut RequestMaker,
-    ) -> Wish<'a> {
+    fn ask_gets<'a>(&'a mut self, due: Nanos, now: Nanos, maker: &'a mut RequestMaker) -> Wish<'a> {
         let (stream, issued) = (self.draws.op, self.issued);
         let Some(tasks) = self.window_state() else { return Wish::Done };
-        let mut picks = std::mem::take(&mut tasks.collected[list]);
+        let mut picks = std::mem::take(&mut tasks.collected);
         // A chosen object may have lost its value meanwhile.
         for (place, pick) in picks.iter_mut().enumerate() {
             if tasks.objects[pick.slot as usize].state != ObjectState::Present
@@ -201,17 +193,15 @@ impl Client {
                 pick.verify &= !maker.window().expires(other);
             }
         }
-        tasks.collected[list] = std::mem::replace(&mut tasks.picks, picks);
-        tasks.collected[list].clear();
+        tasks.collected = std::mem::replace(&mut tasks.picks, picks);
+        tasks.collected.clear();
         (tasks.cursor, tasks.passing, tasks.asked) = (0, None, Asked::Get);
-        let (replicates, taker) = (tasks.rules.replication.is_some(), list as u32);
-        let lane = match replicates {
-            true => self.lane_where(stream.draw(issued), |server| server != taker),
-            false => self.next_lane(Verb::Get),
+        let lane = match tasks.rules.replication {
+            // Any server that is there: each of them is to have every object.
+            Some(_) => self.lane_where(stream.draw(issued), |_| true),
+            None => self.next_lane(Verb::Get),
         };
-        let Some(lane) = lane.or_else(|| self.lane_where(stream.draw(issued), |_| true)) else {
-            return Wish::Wait(self.assignment.end);
-        };
+        let Some(lane) = lane else { return Wish::Wait(self.assignment.end) };
         let Some(tasks) = self.window_state() else { return Wish::Done };
         let keys = tasks.picks.len();
         let verbose = tasks.rules.verbose;
@@ -272,12 +262,22 @@ impl Client {
             maker.window().is_key(pick.slot, object.number, object.key_at, item.key)
         };
         let fresh = |at: &usize| !tasks.picks[*at].found && is_it(*at);
-        let Some(at) = (0..count).map(|on| (start + on) % count).find(fresh) else {
-            // A value that comes twice was compared already; a value that was not asked for is wrong.
-            let repeats = (0..count).any(is_it);
+        let in_turn = || (0..count).map(|on| (start + on) % count);
+        let Some(at) = in_turn().find(fresh) else {
             tasks.passing = None;
-            maker.window_mut().counts.verify_failed += u64::from(!repeats);
-            return false;
+            // A value that comes twice was compared already.
+            if (0..count).any(is_it) {
+                return false;
+            }
+            // A value that was not asked for stands in the place of one that was, and is wrong once.
+            let Some(at) = in_turn().find(|&at| !tasks.picks[at].found) else {
+                maker.window_mut().counts.verify_failed += 1;
+                return false;
+            };
+            let pick = &mut tasks.picks[at];
+            (pick.found, pick.foreign, pick.passed) = (true, true, 0);
+            tasks.passing = Some(at);
+            return tasks.rules.verbose;
         };
         tasks.cursor = at + 1;
         let pick = &mut tasks.picks[at];
@@ -286,6 +286,12 @@ impl Client {
         (pick.right, pick.right_before) = (size_fits, size_fits);
         tasks.passing = Some(at);
         pick.verify || tasks.rules.verbose && maker.window().expires(pick.slot)
+    }
+
+    /// Takes in that the server has no item for the next key of the get, where replies name no key.
+    pub fn handle_window_absence(&mut self) {
+        let Some(tasks) = self.window_state() else { return };
+        (tasks.cursor, tasks.passing) = (tasks.cursor + 1, None);
     }
 
     /// Takes in some bytes of the value of the item that came last.
@@ -316,13 +322,11 @@ impl Client {
             Asked::Set { slot, value_at, overwrites } => {
                 if answer.outcome == Outcome::Stored {
                     tasks.store(slot, value_at, server, overwrites);
+                    maker.window_mut().count_object(slot);
                 } else {
                     // memcached removes a value that it cannot overwrite, and a set without an answer may still be applied.
                     tasks.forget(slot);
                     tasks.renew(slot, number);
-                }
-                if !is_error {
-                    maker.window_mut().count_object(slot);
                 }
             }
             Asked::Get if is_error => {}

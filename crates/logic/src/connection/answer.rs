@@ -68,6 +68,11 @@ pub trait Sink {
     /// Receives some bytes of the item that [`Sink::item`] received last and asked the bytes of.
     fn body(&mut self, ticket: &Ticket, bytes: &[u8]);
 
+    /// Receives the news that the reply to the request `ticket` holds no item for the next of its keys, where replies
+    /// name no key. The call comes in the order of the keys, between those of [`Sink::item`].
+    #[inline]
+    fn absent(&mut self, _ticket: &Ticket) {}
+
     /// Receives the end of a request; `message` is what the server said beyond the outcome.
     fn answer(&mut self, answer: &Answer<'_>, message: &[u8]);
 

@@ -243,7 +243,7 @@ impl<C: Codec> DatagramExchange<'_, C> {
                     self.owed.finish(Some(tag));
                     return 1;
                 }
-                Ok(Step::Reply { .. } | Step::QuietError { .. } | Step::Need) => {
+                Ok(Step::Absent | Step::Reply { .. } | Step::QuietError { .. } | Step::Need) => {
                     return self.answer_broken(tag, BROKEN, chunk, sink);
                 }
                 Err(malformed) => return self.answer_broken(tag, malformed, chunk, sink),

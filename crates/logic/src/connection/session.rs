@@ -272,6 +272,13 @@ impl<C: Codec> Session<C> {
                     self.wanted = pass_item(owed, item, self.doubtful, sink)?;
                     self.passing = tag;
                 }
+                Step::Absent => {
+                    let owed = self.owed.find(None).ok_or(UNASKED)?;
+                    if !owed.ticket.verb.reads() {
+                        return Err(UNFIT);
+                    }
+                    sink.absent(&owed.ticket);
+                }
                 Step::Body(bytes) => {
                     let owed = self.owed.find(self.passing).ok_or(UNASKED)?;
                     sink.body(&owed.ticket, bytes);

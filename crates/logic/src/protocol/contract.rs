@@ -22,6 +22,8 @@ pub enum Seen {
     },
     /// All [`Step::Body`] of an item.
     Body(Vec<u8>),
+    /// [`Step::Absent`].
+    Absent,
     /// [`Step::Reply`].
     Reply {
         /// Which request.
@@ -104,7 +106,7 @@ fn ends_of<C: Codec>(codec: &mut C, pieces: &[&[u8]], order: Option<&[Ended]>) -
             }
             match codec.decode(&mut input) {
                 Ok(Step::Need) => break,
-                Ok(Step::Body(_) | Step::QuietError { .. }) => {}
+                Ok(Step::Body(_) | Step::Absent | Step::QuietError { .. }) => {}
                 Ok(Step::Item { .. }) => items += 1,
                 Ok(Step::Reply { tag, outcome, .. }) => {
                     ends.push(Ended { tag, outcome, items: std::mem::take(&mut items) });
@@ -145,6 +147,7 @@ fn push_seen(seen: &mut Vec<Seen>, step: Step<'_>, body_left: &mut u64) {
                 _ => seen.push(Seen::Body(bytes.to_vec())),
             }
         }
+        Step::Absent => seen.push(Seen::Absent),
         Step::QuietError { message } => seen.push(Seen::QuietError(message.to_vec())),
         Step::Reply { tag, outcome, message } => {
             seen.push(Seen::Reply { tag, outcome, message: message.to_vec() });

@@ -209,7 +209,7 @@ impl HandshakeReader {
             };
             match step.map_err(HandshakeRefused::Malformed)? {
                 Step::Need => return Ok(HandshakeProgress::NeedMore),
-                Step::Item { .. } | Step::Body(_) | Step::QuietError { .. } => {
+                Step::Item { .. } | Step::Body(_) | Step::Absent | Step::QuietError { .. } => {
                     return Err(HandshakeRefused::Malformed(Malformed("a value answers a handshake")));
                 }
                 Step::Reply { outcome: Outcome::Ok | Outcome::Stored, .. } => self.left -= 1,

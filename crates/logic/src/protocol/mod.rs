@@ -65,6 +65,9 @@ pub enum Step<'a> {
     },
     /// Some bytes of the item's value; never empty.
     Body(&'a [u8]),
+    /// The server has no item for the next key of the oldest request, where replies name no key and are matched by
+    /// their order. A key behind which nothing follows has no such step: its request ends.
+    Absent,
     /// A request is answered.
     Reply {
         /// Tag of the request; `None` for the oldest request.

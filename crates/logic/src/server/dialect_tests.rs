@@ -80,6 +80,7 @@ impl<C: Codec> Table<C> {
                         values.push(Vec::new());
                         cas = sent;
                     }
+                    Step::Absent => {}
                     Step::Body(bytes) => {
                         let value: &mut Vec<u8> = values.last_mut().expect("an item began");
                         value.extend_from_slice(bytes);

@@ -117,9 +117,9 @@ impl Wanted {
 /// What a command line of mcperf's means.
 fn mcperfs(words: &[OsString]) -> Result<Job, clap::Error> {
     match mcperf::read(words.iter().map(|word| word.to_string_lossy().into_owned())) {
-        Ok(mcperf::Asked::Run(run)) => Ok(run.job),
-        Ok(mcperf::Asked::Help) => Err(no_run("--help").into()),
-        Ok(mcperf::Asked::Version) => Err(no_run("--version").into()),
+        Ok(mcperf::McperfCommand::Run(run)) => Ok(run.job),
+        Ok(mcperf::McperfCommand::Help) => Err(no_run("--help").into()),
+        Ok(mcperf::McperfCommand::Version) => Err(no_run("--version").into()),
         Err(refusal) => Err(UsageError::Missing(refusal.0).into()),
     }
 }
@@ -128,9 +128,9 @@ fn mcperfs(words: &[OsString]) -> Result<Job, clap::Error> {
 fn memaslaps(words: &[OsString], edge: &Edge) -> Result<Job, clap::Error> {
     let words = words.iter().map(|word| word.to_string_lossy().into_owned());
     match memaslap::command::read_here(words, edge, &sys::allowed_cpus().unwrap_or_default()) {
-        Ok(memaslap::Asked::Run(slap)) => Ok(slap.job),
-        Ok(memaslap::Asked::Help) => Err(no_run("--help").into()),
-        Ok(memaslap::Asked::Version) => Err(no_run("--version").into()),
+        Ok(memaslap::MemaslapCommand::Run(run)) => Ok(run.job),
+        Ok(memaslap::MemaslapCommand::Help) => Err(no_run("--help").into()),
+        Ok(memaslap::MemaslapCommand::Version) => Err(no_run("--version").into()),
         Err(refusal) => Err(UsageError::Missing(refusal.text().trim_end().to_owned()).into()),
     }
 }

@@ -224,6 +224,11 @@ impl Memcached {
         Memcached::start_with(Place::Ipv4, &["-c", &connections.to_string()])
     }
 
+    /// That keeps items in so many megabytes, and evicts what does not fit.
+    pub fn start_of_megabytes(megabytes: u32) -> Memcached {
+        Memcached::start_with(Place::Ipv4, &["-m", &megabytes.to_string()])
+    }
+
     /// That keeps no CAS uniques.
     pub fn start_without_cas() -> Memcached {
         Memcached::start_with(Place::Ipv4, &["-C"])

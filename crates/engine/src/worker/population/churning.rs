@@ -25,10 +25,13 @@ use crate::worker::population::spawner::{ChurnLimits, ChurnPhase, Spawner};
 use crate::worker::replies::{Replies, ReplyAccount, WeighedReplies};
 use crate::worker::setup::Endpoint;
 use crate::worker::state::{ClientEntry, CloseCause, WorkerState};
-use crate::worker::trouble::Trouble;
+use crate::worker::trouble::{Trouble, says_full};
 
 /// Most clients that come in one turn, so that the others are served as well.
 const SPAWNS_PER_TURN: usize = 64;
+
+/// What is wrong with the first words of a server that takes no more connections.
+const FULL: Malformed = Malformed("a reply to no request");
 
 /// The load model of clients that come and go in the phases that [`Churning::begin_phase`] begins. In all other phases,
 /// such as loading, these clients stay.
@@ -357,6 +360,10 @@ impl Churning {
         chunk: Chunk<'_>,
     ) -> Result<u32, Malformed> {
         let connection = &mut state.connections[slot];
+        if !connection.answered && says_full(chunk.bytes) {
+            // The words belong to the connection, whether a request was sent by then or not.
+            return Err(FULL);
+        }
         let client = &mut state.entries[slot].client;
         let replies =
             Replies::<Churning>::new(slot, connection.lane, client, &mut state.maker, &mut state.reporter);
@@ -446,6 +453,7 @@ impl Churning {
         }
         let failure = match cause {
             CloseCause::TimedOut => ConnectionFailure::Timeout,
+            CloseCause::Closed(Fault::Refused) => ConnectionFailure::Refused,
             CloseCause::Closed(_) => ConnectionFailure::Other,
         };
         self.fail(state, slot, failure, cause, now);

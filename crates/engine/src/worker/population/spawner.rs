@@ -4,7 +4,7 @@ use pummel_logic::arrival::{Passed, Schedule};
 use pummel_logic::client::PhaseAssignment;
 use pummel_logic::plan::{Late, Transport};
 use pummel_logic::rng::StreamOwner;
-use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
+use pummel_logic::time::{FAR_NS, MILLISECOND, NEVER, Nanos};
 use pummel_logic::unsent;
 use pummel_logic::workload::sequence::Draws;
 use pummel_logic::workload::verify::stale::RunMark;
@@ -121,7 +121,10 @@ impl Spawner {
                 SpawnSchedule::Closed => due,
                 SpawnSchedule::Scheduled(schedule) => phase.begin.saturating_add(schedule.next()),
                 SpawnSchedule::Drawn(_) if is_first => due,
-                SpawnSchedule::Drawn(gaps) => due.saturating_add(gaps.draw_ns()),
+                // A client that is due in centuries is waited for as well.
+                SpawnSchedule::Drawn(gaps) => {
+                    due.saturating_add(gaps.draw_ns()).min(phase.begin.saturating_add(FAR_NS))
+                }
             };
             is_first = false;
             if number % turns == turn {

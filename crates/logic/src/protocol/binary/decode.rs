@@ -7,6 +7,8 @@ use crate::protocol::{Fault, Outcome, Skimmed, Step, Tag};
 pub(super) enum Meaning {
     /// The packet is dropped.
     Nothing,
+    /// The next key of a multi-get has no item.
+    Absent,
     /// A value follows.
     Item,
     /// A request ended.

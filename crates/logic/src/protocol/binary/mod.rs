@@ -83,7 +83,7 @@ impl Codec for Binary {
                     }
                 }
                 PacketEvent::Head(header, kept) => match self.meaning(&header) {
-                    Meaning::Nothing => self.packets.drop_value(),
+                    Meaning::Nothing | Meaning::Absent => self.packets.drop_value(),
                     Meaning::Item => return Ok(item(Some(header.opaque), &header, self.packets.kept(kept))),
                     Meaning::QuietError => {
                         return Ok(Step::QuietError { message: words(&header, self.packets.kept(kept)) });
@@ -191,6 +191,7 @@ impl Codec for PlainBinary {
                 }
                 PacketEvent::Head(header, kept) => match self.meaning(&header) {
                     Meaning::Nothing => self.packets.drop_value(),
+                    Meaning::Absent => return Ok(Step::Absent),
                     Meaning::Item => return Ok(item(None, &header, self.packets.kept(kept))),
                     Meaning::QuietError => {
                         return Ok(Step::QuietError { message: words(&header, self.packets.kept(kept)) });
@@ -252,7 +253,7 @@ impl PlainBinary {
                 Meaning::Item
             }
             Outcome::Miss if last => Meaning::Reply(batch.found.outcome()),
-            Outcome::Miss => Meaning::Nothing,
+            Outcome::Miss => Meaning::Absent,
             error => {
                 batch.ended = true;
                 Meaning::Reply(error)

@@ -279,14 +279,15 @@ fn a_plain_multi_get_ends_once_with_its_last_reply() {
         let around = [std::slice::from_ref(&stored), &batch.concat(), &value, std::slice::from_ref(&hit)];
         around.concat()
     };
+    let absent = &[Seen::Absent][..];
     let [missed, hit, broken] = [&missed, &hit, &broken].map(std::slice::from_ref);
-    assert_eq!(read([&miss, &miss, &miss]), whole(&[missed]));
-    assert_eq!(read([&item, &miss, &miss]), whole(&[&value, hit]));
-    assert_eq!(read([&miss, &miss, &item]), whole(&[&value, hit]));
+    assert_eq!(read([&miss, &miss, &miss]), whole(&[absent, absent, missed]));
+    assert_eq!(read([&item, &miss, &miss]), whole(&[&value, absent, hit]));
+    assert_eq!(read([&miss, &miss, &item]), whole(&[absent, absent, &value, hit]));
     assert_eq!(read([&item, &item, &item]), whole(&[&value, &value, &value, hit]));
     assert_eq!(read([&item, &error, &item]), whole(&[&value, broken]));
     assert_eq!(read([&error, &error, &error]), whole(&[broken]));
-    assert_eq!(read([&miss, &miss, &error]), whole(&[broken]));
+    assert_eq!(read([&miss, &miss, &error]), whole(&[absent, absent, broken]));
 }
 
 #[test]

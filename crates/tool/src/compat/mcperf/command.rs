@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use crate::compat::mcperf::style::McperfStyle;
-use crate::compat::mcperf::{Asked, Refusal, Run, help, read};
+use crate::compat::mcperf::{McperfCommand, McperfRun, Refusal, help, read};
 use crate::exit_status::Exit;
 use crate::job::driver::{Extras, drive};
 use crate::job::outlets::FrontFiles;
@@ -13,9 +13,9 @@ use crate::stderr;
 pub fn mcperf(words: &[OsString]) -> Exit {
     let words = words.iter().map(|word| word.to_string_lossy().into_owned());
     match read(words) {
-        Ok(Asked::Help) => tell(&format!("{}{}", help::version(), help::USAGE)),
-        Ok(Asked::Version) => tell(&help::version()),
-        Ok(Asked::Run(asked)) => run(&asked),
+        Ok(McperfCommand::Help) => tell(&format!("{}{}", help::version(), help::USAGE)),
+        Ok(McperfCommand::Version) => tell(&help::version()),
+        Ok(McperfCommand::Run(asked)) => run(&asked),
         Err(Refusal(why)) => {
             tell(&format!("mcperf: {why}\n{}", help::USAGE));
             Exit::Failed
@@ -29,8 +29,8 @@ fn tell(text: &str) -> Exit {
     Exit::Complete
 }
 
-fn run(asked: &Run) -> Exit {
-    let Run { job, manner } = asked;
-    let files = FrontFiles { log: manner.log.clone(), samples: None };
-    drive(job, &Extras { files, ..Extras::default() }, &mut McperfStyle::new(manner, &job.plan))
+fn run(asked: &McperfRun) -> Exit {
+    let McperfRun { job, display } = asked;
+    let files = FrontFiles { log: display.log.clone(), samples: None };
+    drive(job, &Extras { files, ..Extras::default() }, &mut McperfStyle::new(display, &job.plan))
 }

@@ -17,7 +17,7 @@ Usage: mcperf [-?hV] [-v verbosity level] [-o output file]
 Options:
   -h, -?, --help        : this help
   -V, --version         : print the version and exit
-  -v, --verbosity=N     : what the log tells, 0 to 11 (default: 5): 1 errors, 4 warnings, 5 how many connections
+  -v, --verbosity=N     : what the log tells, 0 to 11 (default: 4; 5 with -o): 1 errors, 4 warnings, 5 how many connections
                           there were, 6 the end of each, 7 every call
   -o, --output=S        : file that the log goes to (default: stderr)
   -s, --server=S        : host name, address, or path of a unix socket (default: localhost)

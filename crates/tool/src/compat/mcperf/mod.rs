@@ -29,9 +29,9 @@ const PREFIX_MAX: usize = 16;
 
 /// What a command line asks for.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Asked {
+pub enum McperfCommand {
     /// A run.
-    Run(Box<Run>),
+    Run(Box<McperfRun>),
     /// The help.
     Help,
     /// The version.
@@ -40,16 +40,18 @@ pub enum Asked {
 
 /// A run, and what is said about it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Run {
+pub struct McperfRun {
     /// The plan, and places for results that pummel adds.
     pub job: Job,
     /// What the text report has.
-    pub manner: Manner,
+    pub display: McperfDisplay,
 }
 
 /// What is said about a run beside its results.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Manner {
+pub struct McperfDisplay {
+    /// Warnings before the run, in sentences without their full stop.
+    pub remarks: Vec<String>,
     /// What the log tells, from 0 to 11.
     pub verbosity: u32,
     /// Where the log goes; standard error where nothing is said.
@@ -221,7 +223,7 @@ const METHODS: [(&str, Verb); 11] = [
 
 /// What the options say, as they are read.
 #[derive(Clone, Debug)]
-struct Settings {
+struct OptionValues {
     help: bool,
     version: bool,
     server: String,
@@ -242,28 +244,30 @@ struct Settings {
     shard: bool,
     clock: Clock,
     outputs: Outputs,
-    manner: Manner,
+    /// What `-v` says, where it stands.
+    verbosity: Option<u32>,
+    display: McperfDisplay,
 }
 
 /// Reads a command line; `words` stand behind the program's name.
 ///
 /// # Errors
 /// At the first option that is wrong, in the original's words.
-pub fn read(words: impl Iterator<Item = String>) -> Result<Asked, Refusal> {
-    let mut settings = Settings::new();
+pub fn read(words: impl Iterator<Item = String>) -> Result<McperfCommand, Refusal> {
+    let mut values = OptionValues::new();
     for event in Getopt::new(&CHOICES, words) {
         match event.map_err(refuse)? {
             Event::Word(_) => {}
-            Event::Option { choice, value } => settings.take(NAMES[choice], &value.unwrap_or_default())?,
+            Event::Option { choice, value } => values.take(NAMES[choice], &value.unwrap_or_default())?,
         }
     }
-    if settings.help {
-        return Ok(Asked::Help);
+    if values.help {
+        return Ok(McperfCommand::Help);
     }
-    if settings.version {
-        return Ok(Asked::Version);
+    if values.version {
+        return Ok(McperfCommand::Version);
     }
-    settings.run().map(|run| Asked::Run(Box::new(run)))
+    values.run().map(|run| McperfCommand::Run(Box::new(run)))
 }
 
 /// What the original says of an option that it does not know, or whose value is missing.
@@ -302,9 +306,9 @@ fn missing(name: Name, choice: &Choice) -> Refusal {
     }
 }
 
-impl Settings {
-    fn new() -> Settings {
-        Settings {
+impl OptionValues {
+    fn new() -> OptionValues {
+        OptionValues {
             help: false,
             version: false,
             server: "localhost".to_owned(),
@@ -331,7 +335,15 @@ impl Settings {
             shard: false,
             clock: Clock::Kernel,
             outputs: Outputs { quiet: true, format: Format::Text, ..Outputs::default() },
-            manner: Manner { verbosity: 5, log: None, histogram: false, response: false, strict: false },
+            verbosity: None,
+            display: McperfDisplay {
+                remarks: Vec::new(),
+                verbosity: 0,
+                log: None,
+                histogram: false,
+                response: false,
+                strict: false,
+            },
         }
     }
 
@@ -341,11 +353,11 @@ impl Settings {
         match name {
             Name::Help => self.help = true,
             Name::Version => self.version = true,
-            Name::Verbosity => self.manner.verbosity = number(name, value)?.min(11),
-            Name::Output => self.manner.log = file(),
+            Name::Verbosity => self.verbosity = Some(number(name, value)?.min(11)),
+            Name::Output => self.display.log = file(),
             Name::Server => self.server = value.to_owned(),
             Name::Port => self.port = port(value)?,
-            Name::Histogram => self.manner.histogram = true,
+            Name::Histogram => self.display.histogram = true,
             Name::Timeout => self.timeout_ns = timeout(value)?,
             // A linger above 0 would only block whoever closes; the kernel sends what is left all the same.
             Name::Linger => self.socket.linger_s = Some(number(name, value)?).filter(|&seconds| seconds == 0),
@@ -363,8 +375,8 @@ impl Settings {
             Name::ConnRate => self.conn_rate = distribution(value, Meaning::Rate)?,
             Name::CallRate => self.call_rate = distribution(value, Meaning::Rate)?,
             Name::Sizes => self.sizes = sizes(value)?,
-            Name::Response => self.manner.response = true,
-            Name::Strict => self.manner.strict = true,
+            Name::Response => self.display.response = true,
+            Name::Strict => self.display.strict = true,
             Name::Shard => self.shard = true,
             Name::Source => self.socket.source = value.split(',').map(str::to_owned).collect(),
             Name::Clock => self.clock = clock(value)?,
@@ -377,7 +389,7 @@ impl Settings {
     }
 
     /// The run that they mean.
-    fn run(self) -> Result<Run, Refusal> {
+    fn run(self) -> Result<McperfRun, Refusal> {
         let requests = u64::from(self.conns) * u64::from(self.calls);
         if self.verb.stores() && largest(self.sizes, requests) >= SIZE_MAX_BYTES {
             return Err(Refusal(format!("sizes above {} bytes cannot be sent", SIZE_MAX_BYTES - 1)));
@@ -401,10 +413,31 @@ impl Settings {
             offset: if self.shard { instance % instances } else { 0 },
             bogus: self.bogus,
         };
-        let manner = self.manner.clone();
+        let display = McperfDisplay {
+            // The original's level is 5 and says nothing of a good run in its usual build.
+            verbosity: self.verbosity.unwrap_or(if self.display.log.is_some() { 5 } else { 4 }),
+            remarks: self.long_run().into_iter().collect(),
+            ..self.display.clone()
+        };
         let outputs = self.outputs.clone();
         let plan = self.plan(sequence, requests).validate().map_err(unfit)?;
-        Ok(Run { job: Job { front: Front::Mcperf, plan, outputs, fleet: None }, manner })
+        Ok(McperfRun { job: Job { front: Front::Mcperf, plan, outputs, fleet: None }, display })
+    }
+
+    /// The warning about a run that takes hours by its gaps alone.
+    fn long_run(&self) -> Option<String> {
+        const HOUR_S: f64 = 3_600.0;
+        let calls_s = self.call_rate.map_or(0.0, |gap| sum_of_gaps_s(gap, self.calls - 1));
+        let whole_s = match self.conn_rate {
+            Some(gap) => sum_of_gaps_s(gap, self.conns - 1) + calls_s,
+            None => f64::from(self.conns) * calls_s,
+        };
+        let hours = match whole_s / HOUR_S {
+            short if short < 1.0 => return None,
+            hours if hours < 1e6 => format!("about {hours:.1} hours"),
+            _ => "more than a hundred years".to_owned(),
+        };
+        Some(format!("the intervals of -r and -R add up to {hours}"))
     }
 
     fn plan(self, sequence: Sequence, requests: u64) -> Plan {
@@ -514,6 +547,16 @@ fn server(host: &str, port: u32) -> String {
         path if path.starts_with('/') => path.to_owned(),
         v6 if v6.contains(':') && !v6.starts_with('[') => format!("[{v6}]:{port}"),
         host => format!("{host}:{port}"),
+    }
+}
+
+/// The mean of the sum of so many gaps, in seconds.
+fn sum_of_gaps_s(gap: Gap, gaps: u32) -> f64 {
+    let gaps = f64::from(gaps);
+    match gap {
+        Gap::Fixed(length_s) | Gap::Exponential(length_s) => gaps * length_s,
+        Gap::Uniform(least_s, most_s) => gaps * (least_s / 2.0 + most_s / 2.0),
+        Gap::Rising(first_s) => gaps * first_s + gaps * (gaps - 1.0).max(0.0) / 2.0,
     }
 }
 

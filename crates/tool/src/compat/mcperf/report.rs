@@ -10,7 +10,7 @@ use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 
 /// What a report is made from.
 #[derive(Clone, Debug, Default)]
-pub struct Figures {
+pub struct McperfFigures {
     /// What came of the connections.
     pub churn: Churn,
     /// Length of the run.
@@ -23,7 +23,7 @@ pub struct Figures {
 
 /// What the report has beside the lines that it always has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Layout {
+pub struct ReportLayout {
     /// The histogram of response times.
     pub histogram: bool,
     /// Times from when a call was due.
@@ -31,13 +31,13 @@ pub struct Layout {
 }
 
 /// The report of a run.
-pub fn render(figures: &Figures, layout: Layout) -> String {
+pub fn render(figures: &McperfFigures, layout: ReportLayout) -> String {
     let mut text = String::new();
     write_all(&mut text, figures, layout).expect("text can always be added to");
     text
 }
 
-fn write_all(to: &mut String, figures: &Figures, layout: Layout) -> fmt::Result {
+fn write_all(to: &mut String, figures: &McperfFigures, layout: ReportLayout) -> fmt::Result {
     let churn = &figures.churn;
     let (requests, replies) = (churn.request_bytes.count, churn.reply_bytes.count);
     let elapsed_s = figures.elapsed_ns as f64 / SECOND as f64;
@@ -70,16 +70,14 @@ fn write_all(to: &mut String, figures: &Figures, layout: Layout) -> fmt::Result 
     write_costs(to, figures, elapsed_s)
 }
 
-fn write_replies(to: &mut String, churn: &Churn, layout: Layout) -> fmt::Result {
+fn write_replies(to: &mut String, churn: &Churn, layout: ReportLayout) -> fmt::Result {
     spread(to, "Response size [B]", &churn.reply_bytes, 1)?;
     spread(to, "Response time [ms]", &churn.service.moments(), MILLISECOND)?;
     if layout.histogram {
         writeln!(to, "Response time histogram [ms]:")?;
         histogram(to, &churn.service)?;
     }
-    // A call whose connection failed took longer than any that was answered.
-    let others = churn.request_bytes.count.saturating_sub(churn.reply_bytes.count);
-    let unanswered = Unanswered { timeouts: 0, others, timeout_ns: 0 };
+    let unanswered = unanswered(churn);
     let at = |span: Span, times: &Histogram, share: f64, digits: usize| match quantile(
         span,
         times,
@@ -87,11 +85,13 @@ fn write_replies(to: &mut String, churn: &Churn, layout: Layout) -> fmt::Result 
         share,
     ) {
         Quantile::Known(ns) => format!("{:.digits$}", milliseconds(ns)),
+        // The original's lines have numbers alone, and the warning about unanswered calls says the rest.
+        Quantile::Above(bound_ns) if !layout.response => format!("{:.digits$}", milliseconds(bound_ns)),
         Quantile::Above(bound_ns) => format!(">{:.digits$}", milliseconds(bound_ns)),
         Quantile::Absent => format!("{:.digits$}", 0.0),
     };
-    let [p25, p50, p75, p95, p99, p999] =
-        [0.25, 0.5, 0.75, 0.95, 0.99, 0.999].map(|share| at(Span::Service, &churn.service, share, 1));
+    let [p25, p50, p75, p95, p99, p999] = SHARES
+        .map(|(_, share)| at(Span::Service, &churn.service, share, if layout.response { 3 } else { 1 }));
     writeln!(to, "Response time [ms]: p25 {p25} p50 {p50} p75 {p75}")?;
     writeln!(to, "Response time [ms]: p95 {p95} p99 {p99} p999 {p999}")?;
     if layout.response {
@@ -122,6 +122,29 @@ fn write_replies(to: &mut String, churn: &Churn, layout: Layout) -> fmt::Result 
     )
 }
 
+/// The percentiles of response times, by their names.
+const SHARES: [(&str, f64); 6] =
+    [("p25", 0.25), ("p50", 0.5), ("p75", 0.75), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999)];
+
+/// The calls that were sent and not answered: a call whose connection failed took longer than any that was answered.
+fn unanswered(churn: &Churn) -> Unanswered {
+    let others = churn.request_bytes.count.saturating_sub(churn.reply_bytes.count);
+    Unanswered { timeouts: 0, others, timeout_ns: 0 }
+}
+
+/// The names of the percentiles that lie among calls without an answer, so that their true values are greater than those
+/// of the report.
+pub fn unknown_percentiles(churn: &Churn) -> Vec<&'static str> {
+    if churn.reply_bytes.count == 0 {
+        return Vec::new();
+    }
+    let unanswered = unanswered(churn);
+    let is_above = |share: f64| {
+        matches!(quantile(Span::Service, &churn.service, &unanswered, share), Quantile::Above(_))
+    };
+    SHARES.into_iter().filter(|(_, share)| is_above(*share)).map(|(name, _)| name).collect()
+}
+
 fn write_errors(to: &mut String, churn: &Churn) -> fmt::Result {
     let failures = &churn.failures;
     writeln!(
@@ -141,7 +164,7 @@ fn write_errors(to: &mut String, churn: &Churn) -> fmt::Result {
 }
 
 /// CPU time, and what went over the net.
-fn write_costs(to: &mut String, figures: &Figures, elapsed_s: f64) -> fmt::Result {
+fn write_costs(to: &mut String, figures: &McperfFigures, elapsed_s: f64) -> fmt::Result {
     let (user_s, system_s) =
         (figures.cpu_user_ns as f64 / SECOND as f64, figures.cpu_system_ns as f64 / SECOND as f64);
     let share = |part_s: f64| if elapsed_s > 0.0 { 100.0 * part_s / elapsed_s } else { 0.0 };

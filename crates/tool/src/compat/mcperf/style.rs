@@ -1,14 +1,15 @@
 //! The words of mcperf's command line about a run: the log while the run goes on, and the report.
 
 use pummel_engine::run::{RunError, Wants};
+use pummel_engine::sys::LocalTime;
 use pummel_engine::worker::messages::{Departure, Row};
-use pummel_logic::measure::churn::ConnectionFailure;
+use pummel_logic::measure::churn::{ConnectionFailure, ConnectionFailures};
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::plan::Plan;
 use pummel_logic::time::{MICROSECOND, NEVER, Nanos, SECOND};
 
-use crate::compat::mcperf::Manner;
-use crate::compat::mcperf::report::{Figures, Layout, render};
+use crate::compat::mcperf::McperfDisplay;
+use crate::compat::mcperf::report::{McperfFigures, ReportLayout, render, unknown_percentiles};
 use crate::exit_status::Exit;
 use crate::job::runner::NotRun;
 use crate::job::samples::outcome_name;
@@ -24,7 +25,7 @@ const CALLS: u32 = 7;
 /// The words of mcperf.
 #[derive(Clone, Debug)]
 pub struct McperfStyle<'a> {
-    manner: &'a Manner,
+    display: &'a McperfDisplay,
     plan: &'a Plan,
     /// When the measured phase began, on the monotonic clock.
     began: Nanos,
@@ -32,18 +33,24 @@ pub struct McperfStyle<'a> {
 
 impl<'a> McperfStyle<'a> {
     /// The words about a run of this plan.
-    pub fn new(manner: &'a Manner, plan: &'a Plan) -> McperfStyle<'a> {
-        McperfStyle { manner, plan, began: 0 }
+    pub fn new(display: &'a McperfDisplay, plan: &'a Plan) -> McperfStyle<'a> {
+        McperfStyle { display, plan, began: 0 }
     }
 
     fn log(&self, level: u32, text: &str, moment: Moment, said: &mut Said) {
-        if level <= self.manner.verbosity {
-            said.log(format!("[{}] {text}\n", date(moment.wall_ns / SECOND)));
+        if level <= self.display.verbosity {
+            said.log(format!("[{}] {text}\n", date((moment.local_time)(moment.wall_ns / SECOND))));
         }
     }
 
     /// What the log has at the end.
-    fn log_totals(&self, figures: &Figures, measurement: &Measurement, moment: Moment, said: &mut Said) {
+    fn log_totals(
+        &self,
+        figures: &McperfFigures,
+        measurement: &Measurement,
+        moment: Moment,
+        said: &mut Said,
+    ) {
         let churn = &figures.churn;
         let asked = self.plan.phases[0].stop.requests.unwrap_or(0);
         let failed = churn.failures.total();
@@ -60,8 +67,27 @@ impl<'a> McperfStyle<'a> {
         if churn.failures.descriptors > 0 {
             log(WARNINGS, "the limit of open files was reached: raise it with ulimit -n");
         }
-        if let (Status::Partial, Some(reason)) = (measurement.status, &measurement.reason) {
-            log(WARNINGS, reason);
+        let kinds = failures_by_kind(&churn.failures);
+        match (measurement.status, &measurement.reason) {
+            // The reason of the run names the first failure, which is one kind of several.
+            (Status::Partial, Some(_)) if kinds.len() > 1 => {
+                for (count, what) in kinds {
+                    log(WARNINGS, &format!("{count} of {} connections failed: {what}", churn.begun));
+                }
+            }
+            (Status::Partial, Some(reason)) => log(WARNINGS, reason),
+            _ => {}
+        }
+        let above = unknown_percentiles(churn);
+        if !above.is_empty() && !self.display.response {
+            let without = churn.request_bytes.count - churn.reply_bytes.count;
+            let names = above.join(", ");
+            log(
+                WARNINGS,
+                &format!(
+                    "{without} calls had no response: the true values of {names} are greater than those below"
+                ),
+            );
         }
         let created = churn.asked;
         log(TOTALS, &format!("created {created} of {} connections, {failed} failed", asked / calls));
@@ -85,16 +111,22 @@ impl<'a> McperfStyle<'a> {
 
 impl Style for McperfStyle<'_> {
     fn wants(&self) -> Wants {
-        let level = self.manner.verbosity;
+        let level = self.display.verbosity;
         Wants { rows: level >= CALLS, departures: level >= ENDS, keep: Keep::Figures, outstanding: false }
     }
 
     fn event(&mut self, event: Event<'_>, moment: Moment, said: &mut Said) {
         match event {
+            Event::Announced(_) => {
+                self.display
+                    .remarks
+                    .iter()
+                    .for_each(|words| said.line(format_args!("mcperf: WARNING: {words}")));
+            }
             // Whatever the log tells: a notice changes what the report is of.
             Event::Notice(words) => said.line(format_args!("mcperf: WARNING: {words}")),
             Event::PhaseBegan(_, at) => self.began = at,
-            Event::Rows(rows) if self.manner.verbosity >= CALLS => {
+            Event::Rows(rows) if self.display.verbosity >= CALLS => {
                 for row in rows {
                     let line = call_line(row, self.plan.name_of(row.verb), self.began);
                     self.log(CALLS, &line, moment, said);
@@ -114,20 +146,23 @@ impl Style for McperfStyle<'_> {
             return self.refuse(error, moment, said);
         }
         let measurement = ended.report.measurement;
-        let figures = Figures {
+        let figures = McperfFigures {
             churn: measurement.connections.churn.as_deref().cloned().unwrap_or_default(),
             elapsed_ns: measurement.measured_ns,
             cpu_user_ns: measurement.generator.cpu_user_ns,
             cpu_system_ns: measurement.generator.cpu_system_ns,
         };
         self.log_totals(&figures, measurement, moment, said);
-        let manner = self.manner;
-        said.error(render(&figures, Layout { histogram: manner.histogram, response: manner.response }));
+        let display = self.display;
+        said.error(render(
+            &figures,
+            ReportLayout { histogram: display.histogram, response: display.response },
+        ));
         let is_whole = figures.churn.failures.total() == 0 && measurement.status != Status::Partial;
         match measurement.status {
             // The original has no handler, so that the signal ends it.
             Status::Interrupted => Exit::Interrupted,
-            _ if manner.strict && !is_whole => Exit::Failed,
+            _ if display.strict && !is_whole => Exit::Failed,
             _ => Exit::Complete,
         }
     }
@@ -137,29 +172,36 @@ impl Style for McperfStyle<'_> {
     }
 }
 
-/// A time in the manner of C's `asctime`, in UTC. Days are made into dates by the civil calendar's 400-year cycle.
-fn date(unix_s: u64) -> String {
-    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+/// A local time in the display of C's `asctime`. The day of the week follows from the days since 1 March of the year 0,
+/// counted by the civil calendar's rule of leap years.
+fn date(time: LocalTime) -> String {
+    const DAYS: [&str; 7] = ["Wed", "Thu", "Fri", "Sat", "Sun", "Mon", "Tue"];
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let (days, seconds) = (unix_s / 86_400, unix_s % 86_400);
-    // Counted from 1 March of the year 0, so that leap days come last.
-    let shifted = days + 719_468;
-    let (era, day) = (shifted / 146_097, shifted % 146_097);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let of_year = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let of_month = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year + era * 400 + u64::from(month <= 2);
+    let LocalTime { year, month, day, hour, minute, second } = time;
+    // Years that begin in March have their leap day at the end.
+    let (years, months) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = 365 * years + years / 4 - years / 100 + years / 400 + (153 * months + 2) / 5 + day - 1;
     format!(
-        "{} {} {of_month:>2} {:02}:{:02}:{:02} {year}",
-        DAYS[(days % 7) as usize],
+        "{} {} {day:>2} {hour:02}:{minute:02}:{second:02} {year}",
+        DAYS[days as usize % 7],
         MONTHS[month as usize - 1],
-        seconds / 3_600,
-        seconds / 60 % 60,
-        seconds % 60
     )
+}
+
+/// How many connections failed in each way, and the way in words.
+fn failures_by_kind(failures: &ConnectionFailures) -> Vec<(u64, &'static str)> {
+    let kinds = [
+        (failures.timeout, "no answer within the time of -t"),
+        (failures.unreachable, "ETIMEDOUT, the kernel got no answer"),
+        (failures.refused, "ECONNREFUSED, or the server said that it takes no more connections"),
+        (failures.reset, "ECONNRESET or EPIPE, the server reset the connection"),
+        (failures.descriptors, "EMFILE, this process may not have more descriptors"),
+        (failures.files, "ENFILE, the system has no room for more open files"),
+        (failures.addresses, "EADDRNOTAVAIL, no local port was free"),
+        (failures.other, "the server closed the connection, or sent what the protocol does not allow"),
+    ];
+    kinds.into_iter().filter(|(count, _)| *count > 0).collect()
 }
 
 /// Microseconds from `began` on; a time that never was is none.
@@ -245,6 +287,14 @@ mod tests {
     }
 
     #[test]
+    fn each_way_to_fail_has_its_number() {
+        let failures = ConnectionFailures { refused: 3, timeout: 2, ..ConnectionFailures::default() };
+        let told: Vec<u64> = failures_by_kind(&failures).into_iter().map(|(count, _)| count).collect();
+        assert_eq!(told, [2, 3]);
+        assert_eq!(failures_by_kind(&ConnectionFailures::default()), []);
+    }
+
+    #[test]
     fn a_call_that_was_never_sent_says_so() {
         let mut row = Row {
             due: 1_000_000,
@@ -267,8 +317,13 @@ mod tests {
 
     #[test]
     fn dates_are_written_as_c_writes_them() {
-        assert_eq!(date(0), "Thu Jan  1 00:00:00 1970");
-        assert_eq!(date(951_782_400), "Tue Feb 29 00:00:00 2000");
-        assert_eq!(date(1_795_169_637), "Fri Nov 20 10:13:57 2026");
+        let at = |year, month, day, hour, minute, second| {
+            date(LocalTime { year, month, day, hour, minute, second })
+        };
+        assert_eq!(at(1970, 1, 1, 0, 0, 0), "Thu Jan  1 00:00:00 1970");
+        assert_eq!(at(2000, 2, 29, 0, 0, 0), "Tue Feb 29 00:00:00 2000");
+        assert_eq!(at(2000, 3, 1, 0, 0, 0), "Wed Mar  1 00:00:00 2000");
+        assert_eq!(at(2026, 11, 20, 10, 13, 57), "Fri Nov 20 10:13:57 2026");
+        assert_eq!(at(2100, 12, 31, 23, 59, 59), "Fri Dec 31 23:59:59 2100");
     }
 }

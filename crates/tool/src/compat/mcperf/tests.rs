@@ -4,9 +4,9 @@ fn words(line: &str) -> impl Iterator<Item = String> + '_ {
     line.split_whitespace().map(str::to_owned)
 }
 
-fn run(line: &str) -> Run {
+fn run(line: &str) -> McperfRun {
     match read(words(line)) {
-        Ok(Asked::Run(run)) => *run,
+        Ok(McperfCommand::Run(run)) => *run,
         other => panic!("{line}: {other:?}"),
     }
 }
@@ -20,7 +20,7 @@ fn refusal(line: &str) -> String {
 
 /// What a line changes, beside what the defaults say: one word for each part of the plan.
 fn told(line: &str) -> String {
-    let Run { job, manner } = run(line);
+    let McperfRun { job, display } = run(line);
     let plan = &job.plan;
     let (group, Work::Mix(mix)) = (&plan.groups[0], &plan.phases[0].work) else { panic!("{line}: no mix") };
     let churn = group.churn.as_ref().unwrap();
@@ -50,11 +50,12 @@ fn told(line: &str) -> String {
         ("alive", group.clients.to_string(), "1"),
         ("sizes", format!("{:?}", sequence.sizes), "Fixed(1.0)"),
         ("clock", format!("{:?}", plan.engine.clock), "Kernel"),
-        ("log", format!("{:?}", manner.log), "None"),
-        ("level", manner.verbosity.to_string(), "5"),
-        ("histogram", manner.histogram.to_string(), "false"),
-        ("response", manner.response.to_string(), "false"),
-        ("strict", manner.strict.to_string(), "false"),
+        ("log", format!("{:?}", display.log), "None"),
+        ("level", display.verbosity.to_string(), "4"),
+        ("remarks", display.remarks.join("; "), ""),
+        ("histogram", display.histogram.to_string(), "false"),
+        ("response", display.response.to_string(), "false"),
+        ("strict", display.strict.to_string(), "false"),
         ("json", format!("{:?}", job.outputs.json), "None"),
         ("csv", format!("{:?}", job.outputs.csv), "None"),
         ("hdr", format!("{:?}", job.outputs.hdr), "None"),
@@ -71,8 +72,17 @@ const LINES: &[(&str, &str)] = &[
     ("-v7", "level=7"),
     ("--verbosity=7", "level=7"),
     ("--verb 99", "level=11"),
-    ("-o log", "log=Some(\"log\")"),
-    ("--output=log", "log=Some(\"log\")"),
+    ("-v 5", "level=5"),
+    ("-o log", "log=Some(\"log\") level=5"),
+    ("-v 4 --output=log", "log=Some(\"log\")"),
+    (
+        "-r e500 -n 100",
+        "requests=100 births=Drawn(Exponential(500.0)) alive=100 remarks=the intervals of -r and -R add up to about 13.8 hours",
+    ),
+    (
+        "-R d1e300 -N 3",
+        "requests=3 calls=3 gaps=Some(Fixed(1e300)) depth=Unlimited remarks=the intervals of -r and -R add up to more than a hundred years",
+    ),
     ("-s cache1", "server=cache1:11211"),
     ("--server=10.0.0.1", "server=10.0.0.1:11211"),
     ("--server ::1", "server=[::1]:11211"),
@@ -461,10 +471,10 @@ fn blanks_do_not_get_into_keys() {
 #[test]
 fn help_and_version_wait_for_the_end_of_the_line() {
     for line in ["-h", "-?", "--help", "-n 5 -h", "-V -h"] {
-        assert_eq!(read(words(line)), Ok(Asked::Help), "{line}");
+        assert_eq!(read(words(line)), Ok(McperfCommand::Help), "{line}");
     }
     for line in ["-V", "--version", "-V -n 5"] {
-        assert_eq!(read(words(line)), Ok(Asked::Version), "{line}");
+        assert_eq!(read(words(line)), Ok(McperfCommand::Version), "{line}");
     }
 }
 

@@ -56,7 +56,7 @@ Options:
     -P, --tps=
         Gets and sets per second, as a number with k, m or g.
     -p, --rep_write=
-        Replicated servers: sets go to the first so many, gets to others.
+        Replicated servers: sets go to the first so many, gets to all.
     -b, --verbose 
         Tell what each check found that failed.
     -h, --help 
@@ -65,8 +65,8 @@ Options:
         The version.
 
     Not in the original, never abbreviated: --seed=N, --json=FILE, --csv=FILE,
-    --hdr=FILE, and --strict, with which lost servers and failed checks end
-    with status 1.
+    --hdr=FILE, and --strict, with which lost servers, failed checks and the
+    misses of -v and -p end with status 1.
 
 Examples:
     memaslap -s 127.0.0.1:11211 -S 5s

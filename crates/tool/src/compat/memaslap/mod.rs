@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use pummel_logic::client::route::LANES_MAX;
 use pummel_logic::dist::Dist;
+use pummel_logic::plan::validate::{Field, Invalid};
 use pummel_logic::plan::{
     Arrivals, Backend, ClientPolicy, Clock, Data, Depth, Engine, Group, Lengths, Phase, Plan, Pool, Protocol,
     Replication, Route, SCHEMA, Socket, Stop, Style, Transport, Wait, Window, Work,
@@ -25,7 +26,7 @@ use pummel_logic::time::{Nanos, SECOND};
 
 use crate::compat::c_numbers::strtol;
 use crate::compat::memaslap::config::{Config, NoConfiguration};
-use crate::compat::memaslap::options::{Options, Said};
+use crate::compat::memaslap::options::{Options, ParsedLine};
 use crate::job::{Edge, Format, Front, Job, Outputs};
 use crate::values;
 
@@ -56,31 +57,31 @@ const HOME_FILES: [&str; 2] = [".memaslap.cnf", ".memslap.cnf"];
 
 /// What a command line asks for.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Asked {
+pub enum MemaslapCommand {
     /// `--help`.
     Help,
     /// `--version`.
     Version,
     /// A run.
-    Run(Box<Slap>),
+    Run(Box<MemaslapRun>),
 }
 
 /// What a command line that asks for load means.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Slap {
+pub struct MemaslapRun {
     /// The run.
     pub job: Job,
     /// What is printed before it.
     pub banner: String,
     /// What is printed of it.
-    pub look: Look,
+    pub display: MemaslapDisplay,
     /// What is to be said before it on standard error.
     pub remarks: Vec<String>,
 }
 
 /// What is printed of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Look {
+pub struct MemaslapDisplay {
     /// Seconds between two reports; 0: there are none.
     pub stat_freq_s: u64,
     /// Counters of verification.
@@ -98,7 +99,7 @@ pub struct Look {
 }
 
 /// What a command line means beyond its words.
-pub struct Ground<'a> {
+pub struct MemaslapInputs<'a> {
     /// Environment and chance.
     pub edge: &'a Edge,
     /// The home directory.
@@ -114,17 +115,22 @@ pub struct Ground<'a> {
 /// # Errors
 /// Returns [`Refusal`] with memaslap's words for an option, a value or a configuration file that is refused, and
 /// where no server is named.
-pub fn read(words: impl Iterator<Item = String>, ground: &Ground<'_>) -> Result<Asked, Refusal> {
+pub fn read(
+    words: impl Iterator<Item = String>,
+    inputs: &MemaslapInputs<'_>,
+) -> Result<MemaslapCommand, Refusal> {
     match options::read(words)? {
-        Said::Help => Ok(Asked::Help),
-        Said::Version => Ok(Asked::Version),
-        Said::Options(options) => slap(&options, ground).map(|slap| Asked::Run(Box::new(slap))),
+        ParsedLine::Help => Ok(MemaslapCommand::Help),
+        ParsedLine::Version => Ok(MemaslapCommand::Version),
+        ParsedLine::Options(options) => {
+            run_of_options(&options, inputs).map(|run| MemaslapCommand::Run(Box::new(run)))
+        }
     }
 }
 
 /// Checks everything in the original's order.
-fn slap(options: &Options, ground: &Ground<'_>) -> Result<Slap, Refusal> {
-    let list = options.servers.clone().or_else(|| ground.edge.servers.clone()).unwrap_or_default();
+fn run_of_options(options: &Options, inputs: &MemaslapInputs<'_>) -> Result<MemaslapRun, Refusal> {
+    let list = options.servers.clone().or_else(|| inputs.edge.servers.clone()).unwrap_or_default();
     let typed: Vec<&str> = items(&list).collect();
     if typed.is_empty() {
         return Err(Refusal::WithHelp("No servers provided\n".to_owned()));
@@ -135,7 +141,7 @@ fn slap(options: &Options, ground: &Ground<'_>) -> Result<Slap, Refusal> {
     let refuse = |text: String| Err(Refusal::Choice(text));
     let mut servers =
         typed.into_iter().map(server).collect::<Result<Vec<_>, _>>().map_err(Refusal::Choice)?;
-    let mut config = configuration(options, ground).map_err(Refusal::Choice)?;
+    let mut config = configuration(options, inputs).map_err(Refusal::Choice)?;
     conflicts(options, servers.len()).or_else(|words| refuse(words.to_owned()))?;
     if let Some(size) = options.fixed_size {
         config.values = vec![Lengths { start: size, end: size, share: 1.0 }];
@@ -151,17 +157,14 @@ fn slap(options: &Options, ground: &Ground<'_>) -> Result<Slap, Refusal> {
         servers.truncate(reached);
     }
     let banner = banner(options, &list, &config);
-    let plan = plan(options, ground, servers, &config);
+    let plan = plan(options, inputs, servers, &config);
     datagrams_fit(options, &plan).or_else(refuse)?;
     if plan.lanes() > LANES_MAX {
         let words = format!("Number of socks of each concurrency must not be greater than {LANES_MAX}.");
         return Err(Refusal::Choice(words));
     }
-    let plan = plan.validate().map_err(|invalid| {
-        let words = format!("{} '{}': {}", invalid.path.name(), invalid.value, invalid.expected);
-        Refusal::Choice(words)
-    })?;
-    let look = Look {
+    let plan = plan.validate().map_err(|invalid| Refusal::Choice(unfit(&invalid)))?;
+    let display = MemaslapDisplay {
         stat_freq_s: options.stat_freq_s,
         verify: options.verify > 0.0,
         expire: options.expire > 0.0,
@@ -170,10 +173,10 @@ fn slap(options: &Options, ground: &Ground<'_>) -> Result<Slap, Refusal> {
         replicates: options.rep_write.is_some(),
         strict: options.strict,
     };
-    Ok(Slap {
+    Ok(MemaslapRun {
         job: Job { front: Front::Memaslap, plan, outputs: outputs(options), fleet: None },
         banner,
-        look,
+        display,
         remarks,
     })
 }
@@ -202,15 +205,15 @@ fn server(item: &str) -> Result<String, String> {
 }
 
 /// The configuration file that is named, or one of those at home, or none.
-fn configuration(options: &Options, ground: &Ground<'_>) -> Result<Config, String> {
+fn configuration(options: &Options, inputs: &MemaslapInputs<'_>) -> Result<Config, String> {
     let (name, bytes) = match &options.config {
-        Some(path) => match (ground.open)(Path::new(path)) {
+        Some(path) => match (inputs.open)(Path::new(path)) {
             Ok(bytes) => (path.clone(), bytes),
             Err(_) => return Err(format!("Can not open file: '{path}'.")),
         },
         None => {
-            let paths = HOME_FILES.iter().filter_map(|name| Some(ground.home.as_ref()?.join(name)));
-            let found = paths.filter_map(|path| Some(((ground.open)(&path).ok()?, path))).next();
+            let paths = HOME_FILES.iter().filter_map(|name| Some(inputs.home.as_ref()?.join(name)));
+            let found = paths.filter_map(|path| Some(((inputs.open)(&path).ok()?, path))).next();
             let Some((bytes, path)) = found else { return Ok(Config::default()) };
             (path.display().to_string(), bytes)
         }
@@ -280,6 +283,30 @@ fn datagrams_fit(options: &Options, plan: &Plan) -> Result<(), String> {
     ))
 }
 
+/// The words for a plan that cannot be run where the original says nothing of its own: the option that decides the field.
+fn unfit(invalid: &Invalid) -> String {
+    let option = match invalid.path.field() {
+        // The words of the Plan end with what it calls these options.
+        Field::Depth => return unallocated(invalid.expected.split(':').next().unwrap_or_default()),
+        Field::Servers | Field::Server => "--servers",
+        Field::Threads => "--threads",
+        Field::TotalClients | Field::Clients | Field::Block => "--concurrency",
+        Field::Rate => "--tps",
+        Field::Stop | Field::StopTime => "--time",
+        Field::StopRequests => "--execute_number",
+        Field::Seed => "--seed",
+        _ => "--cfg_cmd",
+    };
+    format!("{option}: '{}' is not accepted: {}.", invalid.value, invalid.expected)
+}
+
+/// The original's words where memory is short, with how much is needed and how much there is.
+pub fn unallocated(why: &str) -> String {
+    format!(
+        "Can't allocate distribution array.\nMemory: {why}. A smaller --win_size or --concurrency needs less."
+    )
+}
+
 fn banner(options: &Options, list: &str, config: &Config) -> String {
     let length = match options.execute {
         Some(number) => format!("execute number: {number}"),
@@ -296,9 +323,9 @@ fn banner(options: &Options, list: &str, config: &Config) -> String {
     )
 }
 
-fn plan(options: &Options, ground: &Ground<'_>, servers: Vec<String>, config: &Config) -> Plan {
-    let seed = options.seed.unwrap_or(ground.edge.seed);
-    let cpus = if options.threads > 1 { ground.cpus.to_vec() } else { Vec::new() };
+fn plan(options: &Options, inputs: &MemaslapInputs<'_>, servers: Vec<String>, config: &Config) -> Plan {
+    let seed = options.seed.unwrap_or(inputs.edge.seed);
+    let cpus = if options.threads > 1 { inputs.cpus.to_vec() } else { Vec::new() };
     let rate = (options.tps > 0).then_some(options.tps as f64);
     Plan {
         schema: SCHEMA,

@@ -125,7 +125,7 @@ impl Default for Options {
 
 /// What a command line says.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Said {
+pub enum ParsedLine {
     Help,
     Version,
     Options(Box<Options>),
@@ -154,18 +154,18 @@ impl Refusal {
 ///
 /// # Errors
 /// Returns [`Refusal`] with memaslap's words for the first option that is unknown or has a wrong value.
-pub fn read(words: impl Iterator<Item = String>) -> Result<Said, Refusal> {
+pub fn read(words: impl Iterator<Item = String>) -> Result<ParsedLine, Refusal> {
     let mut options = Options::default();
     for event in Getopt::new(TABLE, words) {
         let event = event.map_err(|wrong: Wrong| Refusal::Words(wrong.to_string()))?;
         let Event::Option { choice, value } = event else { continue };
         match TABLE[choice].long.unwrap_or_default() {
-            "help" => return Ok(Said::Help),
-            "version" => return Ok(Said::Version),
+            "help" => return Ok(ParsedLine::Help),
+            "version" => return Ok(ParsedLine::Version),
             name => options.take(name, &value.unwrap_or_default()).map_err(Refusal::Choice)?,
         }
     }
-    Ok(Said::Options(Box::new(options)))
+    Ok(ParsedLine::Options(Box::new(options)))
 }
 
 impl Options {

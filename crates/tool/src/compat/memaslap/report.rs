@@ -18,6 +18,9 @@ use pummel_logic::workload::window::WindowCounts;
 /// What `M` stands for in rates.
 const MEBI: f64 = (1 << 20) as f64;
 
+/// The shortest run, in seconds, whose time is not printed as 0.0.
+const LEAST_TIME_S: f64 = 0.05;
+
 /// Buckets of a distribution that share a line.
 const LINE: usize = 4;
 
@@ -26,14 +29,14 @@ const BUCKETS: usize = 65;
 
 /// What was done in a stretch of time, gets and sets apart.
 #[derive(Clone, Debug, Default)]
-pub struct Share {
-    get: Class,
-    set: Class,
+pub struct RunStatistics {
+    get: CommandStatistics,
+    set: CommandStatistics,
 }
 
 /// Commands of one kind.
 #[derive(Clone, Debug, Default)]
-struct Class {
+struct CommandStatistics {
     /// Keys.
     ops: u64,
     misses: u64,
@@ -44,7 +47,7 @@ struct Class {
 
 /// Which counters are printed at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct ShownCounters {
     /// Those of verification.
     pub verify: bool,
     /// Those of expiry.
@@ -53,7 +56,7 @@ pub struct Counters {
     pub datagrams: bool,
 }
 
-impl Share {
+impl RunStatistics {
     /// Adds a slice of a run.
     pub fn add(&mut self, interval: &mut Interval) {
         let window = interval.window;
@@ -64,8 +67,8 @@ impl Share {
     }
 
     /// A whole run.
-    pub fn of(measurement: &Measurement) -> Share {
-        let mut share = Share::default();
+    pub fn of(measurement: &Measurement) -> RunStatistics {
+        let mut share = RunStatistics::default();
         share.add_bytes(&measurement.window);
         share.add_ops(&measurement.ops());
         share
@@ -93,7 +96,7 @@ impl Share {
         }
     }
 
-    fn total(&self) -> Class {
+    fn total(&self) -> CommandStatistics {
         let mut total = self.get.clone();
         total.ops += self.set.ops;
         total.bytes += self.set.bytes;
@@ -103,7 +106,7 @@ impl Share {
 }
 
 /// The tables at `tick_s` seconds: what was done in the last `period_s`, and since the beginning.
-pub fn periodic(period: &Share, global: &Share, period_s: u64, tick_s: u64) -> String {
+pub fn periodic(period: &RunStatistics, global: &RunStatistics, period_s: u64, tick_s: u64) -> String {
     let mut text = "\x1b[1;1H\x1b[2J\n".to_owned();
     let classes = [
         ("Get", period.get.clone(), global.get.clone()),
@@ -142,8 +145,8 @@ pub fn periodic(period: &Share, global: &Share, period_s: u64, tick_s: u64) -> S
 /// Least widths of the columns.
 const WIDTHS: [usize; 11] = [8, 8, 12, 12, 10, 10, 8, 10, 10, 10, 10];
 
-fn row(text: &mut String, name: &str, class: &Class, time_s: u64, of_s: u64) {
-    let figures = Figures::of(&class.service);
+fn row(text: &mut String, name: &str, class: &CommandStatistics, time_s: u64, of_s: u64) {
+    let figures = TimeFigures::of(&class.service);
     let of_s = of_s.max(1);
     let cells = [
         name.to_owned(),
@@ -166,10 +169,10 @@ fn row(text: &mut String, name: &str, class: &Class, time_s: u64, of_s: u64) {
 }
 
 /// Everything that is printed at the end of a run; with the distributions where there were tables.
-pub fn last(measurement: &Measurement, tables: bool, counters: &Counters) -> String {
+pub fn last(measurement: &Measurement, tables: bool, counters: &ShownCounters) -> String {
     let mut text = String::new();
     if tables {
-        let share = Share::of(measurement);
+        let share = RunStatistics::of(measurement);
         let total = share.total();
         for (name, class) in [("Get", &share.get), ("Set", &share.set), ("Total", &total)] {
             statistics(&mut text, name, &class.service);
@@ -200,7 +203,9 @@ pub fn last(measurement: &Measurement, tables: bool, counters: &Counters) -> Str
         let _ = writeln!(text, "{name}: {count}");
     }
     let time_s = seconds(measurement.measured_ns);
-    let per_second = |amount: f64| if time_s > 0.0 { amount / time_s } else { 0.0 };
+    // A rate says nothing of an instant in which all connections were refused or lost.
+    let has_rate = gets + sets > 0 || time_s >= LEAST_TIME_S;
+    let per_second = |amount: f64| if has_rate && time_s > 0.0 { amount / time_s } else { 0.0 };
     let _ = writeln!(
         text,
         "\nRun time: {time_s:.1}s Ops: {} TPS: {:.0} Net_rate: {:.1}M/s",
@@ -212,7 +217,7 @@ pub fn last(measurement: &Measurement, tables: bool, counters: &Counters) -> Str
 }
 
 fn statistics(text: &mut String, name: &str, service: &Histogram) {
-    let figures = Figures::of(service);
+    let figures = TimeFigures::of(service);
     if figures.count == 0 {
         return;
     }
@@ -254,7 +259,7 @@ fn middle(lowest: Nanos, highest: Nanos) -> Nanos {
 
 /// What is printed of times, in microseconds.
 #[derive(Clone, Copy, Debug, Default)]
-struct Figures {
+struct TimeFigures {
     count: u64,
     min: u64,
     max: u64,
@@ -264,11 +269,11 @@ struct Figures {
     geo: f64,
 }
 
-impl Figures {
-    fn of(service: &Histogram) -> Figures {
+impl TimeFigures {
+    fn of(service: &Histogram) -> TimeFigures {
         let moments = service.moments();
         if moments.count == 0 {
-            return Figures::default();
+            return TimeFigures::default();
         }
         let unit = MICROSECOND as f64;
         let logs: f64 = service
@@ -278,7 +283,7 @@ impl Figures {
                 (ns as f64 / unit).ln() * count as f64
             })
             .sum();
-        Figures {
+        TimeFigures {
             count: moments.count,
             min: moments.min / MICROSECOND,
             max: moments.max / MICROSECOND,
@@ -301,17 +306,20 @@ fn sample_deviation_ns(moments: &Moments) -> f64 {
 mod tests {
     use super::*;
 
-    fn class(times_us: &[u64], ops: u64, misses: u64, bytes: u64) -> Class {
+    fn class(times_us: &[u64], ops: u64, misses: u64, bytes: u64) -> CommandStatistics {
         let mut service = Histogram::new();
         times_us.iter().for_each(|us| service.record(us * MICROSECOND));
-        Class { ops, misses, bytes, service }
+        CommandStatistics { ops, misses, bytes, service }
     }
 
     #[test]
     fn a_table_has_the_columns_of_the_original() {
-        let period = Share { get: class(&[20, 40], 46_476, 0, 101 << 19), set: Class::default() };
-        let global =
-            Share { get: class(&[20, 40, 80], 130_553, 7, 303 << 19), set: class(&[10], 1, 0, 1 << 20) };
+        let period =
+            RunStatistics { get: class(&[20, 40], 46_476, 0, 101 << 19), set: CommandStatistics::default() };
+        let global = RunStatistics {
+            get: class(&[20, 40, 80], 130_553, 7, 303 << 19),
+            set: class(&[10], 1, 0, 1 << 20),
+        };
         let expected = "\u{1b}[1;1H\u{1b}[2J
 Get Statistics
 Type     Time(s)  Ops          TPS(ops/s)   Net(M/s)   Get_miss   Min(us)  Max(us)    Avg(us)    Std_dev    Geo_dist  
@@ -385,8 +393,11 @@ Get Statistics (5 events)
         measurement.window.object_bytes = 77;
         let plain = "cmd_get: 0\ncmd_set: 0\nget_misses: 0\nwritten_bytes: 3145728\nread_bytes: 1048576\n\
                      object_bytes: 77\n\nRun time: 2.0s Ops: 0 TPS: 0 Net_rate: 2.0M/s\n";
-        assert_eq!(last(&measurement, true, &Counters::default()), plain);
-        let all = last(&measurement, false, &Counters { verify: true, expire: true, datagrams: true });
+        assert_eq!(last(&measurement, true, &ShownCounters::default()), plain);
+        measurement.measured_ns = pummel_logic::time::MILLISECOND;
+        let refused = last(&measurement, false, &ShownCounters::default());
+        assert!(refused.ends_with("\nRun time: 0.0s Ops: 0 TPS: 0 Net_rate: 0.0M/s\n"), "{refused}");
+        let all = last(&measurement, false, &ShownCounters { verify: true, expire: true, datagrams: true });
         let names: Vec<&str> =
             all.lines().filter_map(|line| line.split_once(": ")).map(|(name, _)| name).collect();
         assert_eq!(

@@ -15,56 +15,59 @@ use pummel_logic::protocol::Verb;
 use pummel_logic::time::{Nanos, SECOND};
 use pummel_logic::workload::window::{EXPIRY_S, Finding, Flaw};
 
-use crate::compat::memaslap::outages::Absences;
-use crate::compat::memaslap::report::{Counters, Share, last, periodic};
-use crate::compat::memaslap::{Look, Slap};
+use crate::compat::memaslap::outages::Outages;
+use crate::compat::memaslap::report::{RunStatistics, ShownCounters, last, periodic};
+use crate::compat::memaslap::{MemaslapDisplay, MemaslapRun};
 use crate::exit_status::Exit;
 use crate::job::runner::NotRun;
 use crate::job::style::{Ended, Event, Moment, Said, Style};
 
 /// How often the same message of servers is printed at once; the engine passes no more on from each worker.
-const COMPLAINTS: u64 = 10;
+const SERVER_ERRORS_SHOWN: u64 = 10;
 
 /// After so long without an answer over UDP it is said that there is none.
 const SILENCE_NS: Nanos = 3 * SECOND;
 
 /// The words of memaslap.
 pub struct MemaslapStyle<'a> {
-    slap: &'a Slap,
-    look: Look,
-    period: Share,
-    global: Share,
-    absences: Absences,
+    run: &'a MemaslapRun,
+    display: MemaslapDisplay,
+    period: RunStatistics,
+    global: RunStatistics,
+    outages: Outages,
     /// How often each message of servers was printed.
-    complaints: BTreeMap<Vec<u8>, u64>,
-    hearing: Hearing,
+    server_errors: BTreeMap<Vec<u8>, u64>,
+    udp_replies: UdpReplies,
     /// When what is got later began to be set.
     presets_since: Nanos,
+    /// The name of the signal that ended the run.
+    signal: fn() -> Option<&'static str>,
 }
 
 /// Whether anything comes back over UDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Hearing {
+enum UdpReplies {
     /// Nothing was asked.
-    Unasked,
+    NotAsked,
     /// Something was asked by this time of the measured phase, and nothing came yet.
-    Listening(Nanos),
+    Awaited(Nanos),
     /// Something came, or it was said that nothing does; or nothing is asked over UDP.
-    Over,
+    Settled,
 }
 
 impl<'a> MemaslapStyle<'a> {
-    /// The words about a run.
-    pub fn new(slap: &'a Slap) -> MemaslapStyle<'a> {
+    /// The words about a run; `signal` is asked for the name of the signal that ended it.
+    pub fn new(run: &'a MemaslapRun, signal: fn() -> Option<&'static str>) -> MemaslapStyle<'a> {
         MemaslapStyle {
-            slap,
-            look: slap.look,
-            period: Share::default(),
-            global: Share::default(),
-            absences: Absences::default(),
-            complaints: BTreeMap::new(),
-            hearing: if slap.look.datagrams { Hearing::Unasked } else { Hearing::Over },
+            run,
+            display: run.display,
+            period: RunStatistics::default(),
+            global: RunStatistics::default(),
+            outages: Outages::default(),
+            server_errors: BTreeMap::new(),
+            udp_replies: if run.display.datagrams { UdpReplies::NotAsked } else { UdpReplies::Settled },
             presets_since: 0,
+            signal,
         }
     }
 
@@ -77,35 +80,40 @@ impl<'a> MemaslapStyle<'a> {
                 said.line(reason);
             }
             if interrupted {
-                said.line("SIGINT handled.");
+                self.say_signal(said);
             }
             return Exit::Failed;
         }
-        self.total_complaints(measurement, said);
-        let Look { stat_freq_s, verify, expire, datagrams, .. } = self.look;
-        said.report(last(measurement, stat_freq_s > 0, &Counters { verify, expire, datagrams }));
+        self.total_server_errors(measurement, said);
+        let MemaslapDisplay { stat_freq_s, verify, expire, datagrams, .. } = self.display;
+        said.report(last(measurement, stat_freq_s > 0, &ShownCounters { verify, expire, datagrams }));
         let sound = self.judge(measurement, said);
         if interrupted {
-            said.line("SIGINT handled.");
+            self.say_signal(said);
             return Exit::Failed;
         }
         if let (Status::Partial, Some(reason)) = (measurement.status, &measurement.reason) {
             said.line(reason);
         }
         let unfinished = measurement.ops().all().counts.unfinished;
-        if let Hearing::Listening(_) = self.hearing {
+        if let UdpReplies::Awaited(_) = self.udp_replies {
             tell_silence(said);
-        } else if self.look.datagrams && unfinished > 0 {
+        } else if self.display.datagrams && unfinished > 0 {
             said.line(format_args!(
                 "{unfinished} requests were without an answer at the end: over UDP they may be lost, and are given up after {} s.",
-                self.slap.job.plan.timeout_ns / SECOND
+                self.run.job.plan.timeout_ns / SECOND
             ));
         }
-        let strict = self.look.strict && (!sound || measurement.status != Status::Complete);
+        let strict = self.display.strict && (!sound || measurement.status != Status::Complete);
         if strict { Exit::Failed } else { Exit::Complete }
     }
 
-    /// One sentence about what checks found, and one about misses that replication explains.
+    fn say_signal(&self, said: &mut Said) {
+        said.line(format_args!("{} handled.", (self.signal)().unwrap_or("SIGINT")));
+    }
+
+    /// Says what checks found, and why gets found nothing. Returns whether nothing is wrong: what was verified is right and
+    /// there, and replicated objects are everywhere.
     fn judge(&self, measurement: &Measurement, said: &mut Said) -> bool {
         let window = &measurement.window;
         let flaws = [
@@ -122,50 +130,63 @@ impl<'a> MemaslapStyle<'a> {
             said.line(format_args!("VERIFICATION FAILED: {}.", found.join(", ")));
         }
         let misses = measurement.ops().all().counts.misses;
-        if self.look.replicates && misses > 0 {
+        if misses > 0 && self.display.replicates {
             said.line(format_args!(
-                "{misses} gets found nothing: objects are asked of servers that did not take them, and are only there \
-                 when the servers replicate among themselves."
+                "{misses} gets found nothing: each goes to any of the {} servers by chance, and what another server took \
+                 is only there when the servers replicate among themselves.",
+                self.run.job.plan.servers.len()
+            ));
+        } else if misses > 0 && self.display.verify {
+            said.line(format_args!(
+                "{misses} gets found nothing, {} of them to be verified: the servers do not have what they stored.",
+                window.verify_misses
             ));
         }
-        found.is_empty()
+        let unclear = measurement.udp.unwrap_or_default().unclear_misses;
+        if self.display.datagrams && unclear > 0 {
+            said.line(format_args!(
+                "{unclear} of the misses may be lost datagrams: the server's replies to gets of several keys over UDP do not \
+                 tell one from the other."
+            ));
+        }
+        found.is_empty() && (misses == 0 || !self.display.verify && !self.display.replicates)
     }
 
     /// How often messages came that were not printed every time.
-    fn total_complaints(&self, measurement: &Measurement, said: &mut Said) {
+    fn total_server_errors(&self, measurement: &Measurement, said: &mut Said) {
         let mut text = String::new();
-        for (words, count) in measurement.messages.iter().filter(|(_, count)| **count > COMPLAINTS) {
+        for (words, count) in measurement.messages.iter().filter(|(_, count)| **count > SERVER_ERRORS_SHOWN) {
             let _ = writeln!(text, "<{words} ({count} times)");
         }
         said.report(text);
     }
 
     /// Listens for answers over UDP, which are all of them, or those to gets.
-    fn listen(&mut self, interval: &mut Interval, said: &mut Said) {
-        let all = self.slap.job.plan.transport == Transport::Udp;
+    fn watch_udp(&mut self, interval: &mut Interval, said: &mut Said) {
+        let all = self.run.job.plan.transport == Transport::Udp;
         let answered = |recorder: &mut Recorder| match all {
             true => recorder.ops().all().counts.completed,
             false => recorder.ops().get(Verb::Get).map_or(0, |op| op.counts.completed),
         };
         let heard = interval.groups.iter_mut().map(answered).sum::<u64>() > 0;
         let asked = interval.window.get_bytes > 0 || all && interval.bytes.sent > 0;
-        self.hearing = match self.hearing {
-            _ if heard => Hearing::Over,
-            Hearing::Unasked if asked => Hearing::Listening(interval.end_ns),
-            Hearing::Listening(since) if interval.end_ns >= since + SILENCE_NS => tell_silence(said),
+        self.udp_replies = match self.udp_replies {
+            _ if heard => UdpReplies::Settled,
+            UdpReplies::NotAsked if asked => UdpReplies::Awaited(interval.end_ns),
+            UdpReplies::Awaited(since) if interval.end_ns >= since + SILENCE_NS => tell_silence(said),
             other => other,
         };
     }
 
     /// Says which servers are back.
-    fn welcome(&mut self, now: Nanos, said: &mut Said) {
-        for (server, away_s) in self.absences.returned(now) {
+    fn tell_returned(&mut self, now: Nanos, said: &mut Said) {
+        for (server, away_s) in self.outages.returned(now) {
             said.line(format_args!("Server {} reconnect after {away_s}s", self.server(server)));
         }
     }
 
     fn server(&self, server: usize) -> &str {
-        &self.slap.job.plan.servers[server]
+        &self.run.job.plan.servers[server]
     }
 }
 
@@ -174,11 +195,11 @@ impl Style for MemaslapStyle<'_> {
         let now_ns = moment.now_ns;
         match event {
             Event::Announced(_) => {
-                self.slap.remarks.iter().for_each(|remark| said.line(format_args!("WARNING: {remark}")));
-                said.output(self.slap.banner.clone());
+                self.run.remarks.iter().for_each(|remark| said.line(format_args!("WARNING: {remark}")));
+                said.output(self.run.banner.clone());
             }
             Event::Notice(words) => said.line(format_args!("WARNING: {words}")),
-            Event::PhaseBegan(phase, at) if !phase.recorded && self.hearing == Hearing::Unasked => {
+            Event::PhaseBegan(phase, at) if !phase.recorded && self.udp_replies == UdpReplies::NotAsked => {
                 self.presets_since = at;
             }
             Event::Progress(_, ended, _) => self.note_presets(ended, now_ns, said),
@@ -188,14 +209,14 @@ impl Style for MemaslapStyle<'_> {
                 said.line(block(connection, finding, times));
             }
             Event::Complaint(connection, words) => {
-                let count = self.complaints.entry(words.to_vec()).or_default();
+                let count = self.server_errors.entry(words.to_vec()).or_default();
                 *count += 1;
-                if *count <= COMPLAINTS {
+                if *count <= SERVER_ERRORS_SHOWN {
                     said.output(format!("<{connection} {}\n", String::from_utf8_lossy(words)));
                 }
             }
             Event::Connection(server, event) => self.note_connection(server, event, now_ns, said),
-            Event::RunOver(_, Some(_)) => self.welcome(Nanos::MAX, said),
+            Event::RunOver(_, Some(_)) => self.tell_returned(Nanos::MAX, said),
             _ => {}
         }
     }
@@ -203,7 +224,7 @@ impl Style for MemaslapStyle<'_> {
     fn end(&mut self, ended: &Ended<'_>, _: Moment, said: &mut Said) -> Exit {
         match ended.refused {
             Some(NotRun::Interrupted) => {
-                said.line("SIGINT handled.");
+                self.say_signal(said);
                 Exit::Failed
             }
             Some(NotRun::Here(RunError::Connect(ConnectError::Unresolved { server, error }))) => {
@@ -226,21 +247,21 @@ impl Style for MemaslapStyle<'_> {
 impl MemaslapStyle<'_> {
     /// What is set before gets begin goes over UDP where everything does, and is heard of there.
     fn note_presets(&mut self, ended: u64, now_ns: Nanos, said: &mut Said) {
-        let by_udp = self.slap.job.plan.transport == Transport::Udp && self.hearing != Hearing::Over;
+        let by_udp = self.run.job.plan.transport == Transport::Udp && self.udp_replies != UdpReplies::Settled;
         if by_udp && ended > 0 {
-            self.hearing = Hearing::Over;
+            self.udp_replies = UdpReplies::Settled;
         } else if by_udp && now_ns >= self.presets_since + SILENCE_NS {
-            self.hearing = tell_silence(said);
+            self.udp_replies = tell_silence(said);
         }
     }
 
     /// Adds a slice of the measured phase to the tables, and prints them where it is time.
     fn add(&mut self, interval: &mut Interval, now_ns: Nanos, said: &mut Said) {
-        self.welcome(now_ns, said);
-        if self.hearing != Hearing::Over {
-            self.listen(interval, said);
+        self.tell_returned(now_ns, said);
+        if self.udp_replies != UdpReplies::Settled {
+            self.watch_udp(interval, said);
         }
-        let period_s = self.look.stat_freq_s;
+        let period_s = self.display.stat_freq_s;
         if period_s == 0 {
             return;
         }
@@ -255,22 +276,22 @@ impl MemaslapStyle<'_> {
     }
 
     fn note_connection(&mut self, server: usize, event: ConnectionEvent, now_ns: Nanos, said: &mut Said) {
-        self.welcome(now_ns, said);
+        self.tell_returned(now_ns, said);
         match event {
-            ConnectionEvent::Lost if self.absences.lost(server, now_ns) => {
+            ConnectionEvent::Lost if self.outages.lost(server, now_ns) => {
                 said.line(format_args!("Server {} disconnect", self.server(server)));
             }
             ConnectionEvent::Lost => {}
-            ConnectionEvent::Back => self.absences.back(server, now_ns),
+            ConnectionEvent::Back => self.outages.back(server, now_ns),
         }
     }
 }
 
-fn tell_silence(said: &mut Said) -> Hearing {
+fn tell_silence(said: &mut Said) -> UdpReplies {
     said.line(
         "WARNING: nothing comes back over UDP: does the server listen there, on the port of TCP? memcached does with -U PORT",
     );
-    Hearing::Over
+    UdpReplies::Settled
 }
 
 /// What is said of a check that failed; it begins with an empty line.

@@ -45,13 +45,13 @@ fn open(path: &Path) -> io::Result<Vec<u8>> {
     found.map(|(_, text)| text.as_bytes().to_vec()).ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
-fn follow_at(line: &str, home: Option<&str>, servers: Option<&str>) -> Result<Asked, Refusal> {
+fn follow_at(line: &str, home: Option<&str>, servers: Option<&str>) -> Result<MemaslapCommand, Refusal> {
     let edge = Edge { servers: servers.map(str::to_owned), seed: 42 };
-    let ground = Ground { edge: &edge, home: home.map(PathBuf::from), cpus: &[3, 5], open: &open };
-    read(line.split_whitespace().map(|word| word.replace('~', " ")), &ground)
+    let inputs = MemaslapInputs { edge: &edge, home: home.map(PathBuf::from), cpus: &[3, 5], open: &open };
+    read(line.split_whitespace().map(|word| word.replace('~', " ")), &inputs)
 }
 
-fn follow(line: &str) -> Result<Asked, Refusal> {
+fn follow(line: &str) -> Result<MemaslapCommand, Refusal> {
     follow_at(line, None, None)
 }
 
@@ -64,9 +64,9 @@ fn said(refusal: Refusal) -> String {
     }
 }
 
-fn slap_of(line: &str) -> Slap {
+fn run_of(line: &str) -> MemaslapRun {
     match follow(line) {
-        Ok(Asked::Run(slap)) => *slap,
+        Ok(MemaslapCommand::Run(run)) => *run,
         other => panic!("{line}: {other:?}"),
     }
 }
@@ -76,14 +76,14 @@ fn meaning(line: &str) -> String {
     meaning_of(follow(line))
 }
 
-fn meaning_of(asked: Result<Asked, Refusal>) -> String {
-    let slap = match asked {
-        Ok(Asked::Run(slap)) => *slap,
-        Ok(Asked::Help) => return "help".to_owned(),
-        Ok(Asked::Version) => return "version".to_owned(),
+fn meaning_of(asked: Result<MemaslapCommand, Refusal>) -> String {
+    let run = match asked {
+        Ok(MemaslapCommand::Run(run)) => *run,
+        Ok(MemaslapCommand::Help) => return "help".to_owned(),
+        Ok(MemaslapCommand::Version) => return "version".to_owned(),
         Err(refusal) => return said(refusal),
     };
-    let plan = &slap.job.plan;
+    let plan = &run.job.plan;
     let window = plan.window().expect("every plan has a window");
     let (group, measure) = (&plan.groups[0], &plan.phases[plan.phases.len() - 1]);
     let lengths = |list: &[Lengths]| {
@@ -128,13 +128,13 @@ fn meaning_of(asked: Result<Asked, Refusal>) -> String {
         plan.phases.iter().any(|phase| matches!(&phase.work, Work::Window(window) if window.preset));
     say(presets, "presets".to_owned());
     say(plan.seed != 42, format!("seed {}", plan.seed));
-    say(slap.look.stat_freq_s != 0, format!("tables {}", slap.look.stat_freq_s));
-    say(slap.look.strict, "strict".to_owned());
-    let outputs = &slap.job.outputs;
+    say(run.display.stat_freq_s != 0, format!("tables {}", run.display.stat_freq_s));
+    say(run.display.strict, "strict".to_owned());
+    let outputs = &run.job.outputs;
     for (name, path) in [("json", &outputs.json), ("csv", &outputs.csv), ("hdr", &outputs.hdr)] {
         say(path.is_some(), format!("{name} {}", path.as_deref().unwrap_or(Path::new("")).display()));
     }
-    say(!slap.remarks.is_empty(), format!("{} remarks", slap.remarks.len()));
+    say(!run.remarks.is_empty(), format!("{} remarks", run.remarks.len()));
     words.join("; ")
 }
 
@@ -345,17 +345,17 @@ fn what_is_wrong_is_said_in_the_words_and_in_the_order_of_the_original() {
 
 #[test]
 fn the_banner_has_the_list_as_it_was_typed() {
-    let slap = slap_of("-s a,~b:7 -t 2m -T 2 -w 40k -F sample");
+    let run = run_of("-s a,~b:7 -t 2m -T 2 -w 40k -F sample");
     let expected = "servers: a, b:7\nthreads count: 2\nconcurrency: 16\nrun time: 120s\nwindows size: 40k\n\
                     set proportion: set_prop=0.10\nget proportion: get_prop=0.90\n";
-    assert_eq!(slap.banner, expected);
-    assert!(slap_of("-s a -x 1007").banner.contains("\nexecute number: 1007\n"));
+    assert_eq!(run.banner, expected);
+    assert!(run_of("-s a -x 1007").banner.contains("\nexecute number: 1007\n"));
 }
 
 #[test]
 fn the_environment_names_servers_only_where_the_line_does_not() {
     let servers = |line, environment| match follow_at(line, None, environment) {
-        Ok(Asked::Run(slap)) => slap.job.plan.servers.join(","),
+        Ok(MemaslapCommand::Run(run)) => run.job.plan.servers.join(","),
         other => format!("{other:?}"),
     };
     assert_eq!(servers("", Some("e:7")), "e:7");
@@ -366,7 +366,7 @@ fn the_environment_names_servers_only_where_the_line_does_not() {
 #[test]
 fn the_file_at_home_is_the_one_that_the_manual_names_or_else_the_old_one_and_need_not_be() {
     let key = |home, line: &str| match follow_at(line, home, None) {
-        Ok(Asked::Run(slap)) => slap.job.plan.window().unwrap().keys[0].start,
+        Ok(MemaslapCommand::Run(run)) => run.job.plan.window().unwrap().keys[0].start,
         other => panic!("{other:?}"),
     };
     assert_eq!(key(Some("/home/u"), "-s a"), 30);
@@ -379,8 +379,8 @@ fn the_file_at_home_is_the_one_that_the_manual_names_or_else_the_old_one_and_nee
 
 #[test]
 fn plans_are_saved_and_read_again() {
-    for (line, _) in LINES.iter().filter(|(line, _)| matches!(follow(line), Ok(Asked::Run(_)))) {
-        let plan = slap_of(line).job.plan.into_plan();
+    for (line, _) in LINES.iter().filter(|(line, _)| matches!(follow(line), Ok(MemaslapCommand::Run(_)))) {
+        let plan = run_of(line).job.plan.into_plan();
         let text = toml::to_string(&plan).unwrap();
         assert_eq!(toml::from_str::<Plan>(&text).unwrap(), plan, "{line}");
     }
@@ -388,7 +388,7 @@ fn plans_are_saved_and_read_again() {
 
 #[test]
 fn servers_beyond_the_threads_are_named_and_not_used() {
-    let slap = slap_of("-s a,b,c -T 2");
-    assert_eq!(slap.job.plan.servers, ["a:11211", "b:11211"]);
-    assert_eq!(slap.remarks, ["only the first 2 of 3 servers are used: one for each thread"]);
+    let run = run_of("-s a,b,c -T 2");
+    assert_eq!(run.job.plan.servers, ["a:11211", "b:11211"]);
+    assert_eq!(run.remarks, ["only the first 2 of 3 servers are used: one for each thread"]);
 }

@@ -3,7 +3,7 @@ use pummel_logic::measure::churn::{ChurnReply, ConnectionFailure, Ended};
 use pummel_logic::protocol::Outcome;
 
 /// A run of `calls` stores that each took so many microseconds, on one connection.
-fn figures(micros: &[u64]) -> Figures {
+fn figures(micros: &[u64]) -> McperfFigures {
     let mut churn = Churn { begun: 1, asked: 1, established: 1, alive_max: 1, ..Churn::default() };
     churn.life.record(10 * MILLISECOND);
     churn.connect.record(MILLISECOND / 10);
@@ -16,12 +16,12 @@ fn figures(micros: &[u64]) -> Figures {
         };
         churn.end(&Ended { request_bytes: Some(28), late_ns: Some(500_000), reply: Some(reply) });
     }
-    Figures { churn, elapsed_ns: SECOND, cpu_user_ns: 140_000_000, cpu_system_ns: 820_000_000 }
+    McperfFigures { churn, elapsed_ns: SECOND, cpu_user_ns: 140_000_000, cpu_system_ns: 820_000_000 }
 }
 
 #[test]
 fn a_report_has_every_line_of_the_original() {
-    let text = render(&figures(&[100, 200, 300, 400]), Layout::default());
+    let text = render(&figures(&[100, 200, 300, 400]), ReportLayout::default());
     let expected = "
 Total: connections 1 requests 4 responses 4 test-duration 1.000 s
 
@@ -57,8 +57,11 @@ fn a_percentile_among_calls_without_a_response_is_more_than_the_longest_response
     for _ in 0..3 {
         run.churn.end(&Ended { request_bytes: Some(28), late_ns: Some(0), reply: None });
     }
-    let text = render(&run, Layout { histogram: false, response: true });
-    assert!(text.contains("Response time [ms]: p95 0.1 p99 >0.1 p999 >0.1\n"), "{text}");
+    assert_eq!(unknown_percentiles(&run.churn), ["p99", "p999"]);
+    let text = render(&run, ReportLayout::default());
+    assert!(text.contains("Response time [ms]: p95 0.1 p99 0.1 p999 0.1\n"), "{text}");
+    let text = render(&run, ReportLayout { histogram: false, response: true });
+    assert!(text.contains("Response time [ms]: p95 0.100 p99 >0.100 p999 >0.100\n"), "{text}");
     assert!(
         text.contains("Response time from due [ms]: p50 0.600 p95 0.600 p99 >0.600 p999 >0.600\n"),
         "{text}"
@@ -69,7 +72,8 @@ fn a_percentile_among_calls_without_a_response_is_more_than_the_longest_response
 fn without_responses_their_section_is_left_out() {
     let mut run = figures(&[]);
     run.churn.end(&Ended { request_bytes: Some(35), late_ns: Some(0), reply: None });
-    let text = render(&run, Layout { histogram: true, response: true });
+    assert_eq!(unknown_percentiles(&run.churn), [""; 0]);
+    let text = render(&run, ReportLayout { histogram: true, response: true });
     assert!(text.contains("\nRequest rate: 1.0 req/s (1000.0 ms/req)\nRequest size [B]: avg 35.0"), "{text}");
     assert!(!text.contains("Response"), "{text}");
     assert!(text.contains("\nNet I/O: bytes 35.0 B"), "{text}");
@@ -79,7 +83,7 @@ fn without_responses_their_section_is_left_out() {
 fn refused_connections_are_counted_by_kind_and_nothing_is_infinite() {
     let mut churn = Churn { begun: 5, asked: 5, ..Churn::default() };
     (0..5).for_each(|_| churn.fail(ConnectionFailure::Refused));
-    let text = render(&Figures { churn, ..Figures::default() }, Layout::default());
+    let text = render(&McperfFigures { churn, ..McperfFigures::default() }, ReportLayout::default());
     let expected = "
 Total: connections 5 requests 0 responses 0 test-duration 0.000 s
 
@@ -102,7 +106,7 @@ fn without_any_attempt_there_is_no_connection_section() {
     for failure in [ConnectionFailure::Descriptors, ConnectionFailure::Files, ConnectionFailure::Addresses] {
         churn.fail(failure);
     }
-    let text = render(&Figures { churn, ..Figures::default() }, Layout::default());
+    let text = render(&McperfFigures { churn, ..McperfFigures::default() }, ReportLayout::default());
     assert!(!text.contains("Connection rate"), "{text}");
     assert!(text.contains("Errors: total 3 "), "{text}");
     assert!(text.contains("Errors: fd-unavail 1 ftab-full 1 addrunavail 1 other 0\n"), "{text}");
@@ -121,7 +125,7 @@ fn each_kind_of_failure_has_its_word() {
     for (times, failure) in (1..).zip(kinds) {
         (0..times).for_each(|_| churn.fail(failure));
     }
-    let text = render(&Figures { churn, ..Figures::default() }, Layout::default());
+    let text = render(&McperfFigures { churn, ..McperfFigures::default() }, ReportLayout::default());
     assert!(
         text.contains("Errors: total 15 client-timo 1 socket-timo 2 connrefused 3 connreset 4\n"),
         "{text}"
@@ -132,7 +136,7 @@ fn each_kind_of_failure_has_its_word() {
 #[test]
 fn percentiles_are_those_that_they_are_called() {
     let times: Vec<u64> = (1..=100).map(|n| n * 1_000).collect();
-    let text = render(&figures(&times), Layout::default());
+    let text = render(&figures(&times), ReportLayout::default());
     assert!(text.contains("p25 25.0 p50 50.0 p75 75.0\n"), "{text}");
     assert!(text.contains("p95 95.0 p99 99.0 p999 100.0\n"), "{text}");
     assert!(text.contains("avg 50.5 min 1.0 max 100.0 stddev 29.01\n"), "{text}");
@@ -141,7 +145,7 @@ fn percentiles_are_those_that_they_are_called() {
 #[test]
 fn the_histogram_shows_where_bins_were_left_out() {
     let times = [3_000, 3_100, 4_000, 7_000, 8_400];
-    let text = render(&figures(&times), Layout { histogram: true, ..Layout::default() });
+    let text = render(&figures(&times), ReportLayout { histogram: true, ..ReportLayout::default() });
     let expected = "Response time histogram [ms]:
              :
              3.0 2
@@ -152,7 +156,8 @@ fn the_histogram_shows_where_bins_were_left_out() {
              :
 Response time [ms]: p25";
     assert!(text.contains(expected), "{text}");
-    let text = render(&figures(&[100, 99_999_000]), Layout { histogram: true, ..Layout::default() });
+    let text =
+        render(&figures(&[100, 99_999_000]), ReportLayout { histogram: true, ..ReportLayout::default() });
     assert!(
         text.contains("[ms]:\n             0.0 1\n             :\n         99999.0 1\nResponse"),
         "{text}"
@@ -161,7 +166,7 @@ Response time [ms]: p25";
 
 #[test]
 fn times_from_due_have_a_pair_of_lines_with_three_decimals() {
-    let text = render(&figures(&[100, 200]), Layout { response: true, ..Layout::default() });
+    let text = render(&figures(&[100, 200]), ReportLayout { response: true, ..ReportLayout::default() });
     let pair = "Response time from due [ms]: avg 0.650 min 0.600 max 0.700 stddev 0.071\n\
                 Response time from due [ms]: p50 0.600 p95 0.700 p99 0.700 p999 0.700\n\
                 Response type: stored 2";

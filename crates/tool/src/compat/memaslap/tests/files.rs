@@ -88,9 +88,9 @@ fn every_file_has_a_plan_or_a_message() {
     let edge = Edge { servers: None, seed: 42 };
     for (text, expected) in FILES {
         let open = |_: &Path| Ok(text.as_bytes().to_vec());
-        let ground = Ground { edge: &edge, home: None, cpus: &[3, 5], open: &open };
+        let inputs = MemaslapInputs { edge: &edge, home: None, cpus: &[3, 5], open: &open };
         let words = ["-s", "a", "-F", "it"].map(str::to_owned);
-        assert_eq!(meaning_of(read(words.into_iter(), &ground)), *expected, "{text:?}");
+        assert_eq!(meaning_of(read(words.into_iter(), &inputs)), *expected, "{text:?}");
     }
 }
 
@@ -98,7 +98,7 @@ fn every_file_has_a_plan_or_a_message() {
 fn a_file_that_is_no_text_is_read_as_far_as_it_is() {
     let edge = Edge { servers: None, seed: 42 };
     let open = |_: &Path| Ok(b"key\n16 16 1 \xff\xfe\n\xff\n".to_vec());
-    let ground = Ground { edge: &edge, home: None, cpus: &[3, 5], open: &open };
+    let inputs = MemaslapInputs { edge: &edge, home: None, cpus: &[3, 5], open: &open };
     let words = ["-s", "a", "-F", "it"].map(str::to_owned);
-    assert_eq!(meaning_of(read(words.into_iter(), &ground)), "keys 16-16; 1 remarks");
+    assert_eq!(meaning_of(read(words.into_iter(), &inputs)), "keys 16-16; 1 remarks");
 }

@@ -1,0 +1,174 @@
+//! Clients with windows (memaslap) against servers that forget, that refuse to store, and that are full.
+
+use pummel_engine::backend::sim::{Admission, NetworkConditions, Next, Peer};
+use pummel_engine::backend::{ConnId, Target};
+use pummel_logic::measure::measurement::Status;
+use pummel_logic::plan::{
+    Arrivals, ChurningClients, Lengths, Phase, Plan, Pool, Protocol, Spawns, Window, Work,
+};
+use pummel_logic::protocol::Verb;
+use pummel_logic::server::{HostConfig, Limits};
+use pummel_logic::time::Nanos;
+
+use crate::peer::{Server, ServerPeer};
+use crate::setup::{measuring, mix, plan, requests, run};
+
+/// Four clients that set and get the objects of their windows, and check every value.
+fn windowed(protocol: Protocol, multiget: u32) -> Plan {
+    let lengths = |start, end| vec![Lengths { start, end, share: 1.0 }];
+    let window = Window {
+        seed: 7,
+        objects: 64,
+        keys: lengths(16, 40),
+        values: lengths(300, 900),
+        set: 0.3,
+        get: 0.7,
+        multiget,
+        overwrite: 0.0,
+        verify: 1.0,
+        expire: 0.0,
+        verbose: true,
+        preset: false,
+        pool: Pool { sockets: 1, block: 1, datagrams: false, replication: None },
+    };
+    let measure = Phase {
+        name: "measure".to_owned(),
+        work: Work::Window(window),
+        stop: requests(8_000),
+        recorded: true,
+    };
+    Plan { protocol, phases: vec![measure], ..plan() }
+}
+
+#[test]
+fn a_server_that_evicts_is_accused_of_no_wrong_value() {
+    for protocol in [Protocol::Text, Protocol::Binary] {
+        for multiget in [1, 2, 5] {
+            // Half of what the windows hold.
+            let limits = Limits { memory_max_bytes: 80 << 10, ..Limits::default() };
+            let server = Server::new(HostConfig { limits, ..HostConfig::default() });
+            let outcome = run(&windowed(protocol, multiget), 1, NetworkConditions::rough(), || server.peer());
+            let window = outcome.measurement.window;
+            assert_eq!(outcome.reason(), "", "{protocol:?}, {multiget}");
+            assert_eq!(window.verify_failed, 0, "{protocol:?}, {multiget}: {window:?}");
+            assert!(window.verify_misses > 300, "{protocol:?}, {multiget}: {window:?}");
+            let counts = outcome.counts();
+            assert!(window.verify_misses <= counts.misses, "{counts:?}");
+        }
+    }
+}
+
+/// The built-in server, whose replies to sets are replaced.
+struct Answering {
+    peer: ServerPeer,
+    reply: &'static [u8],
+}
+
+impl Peer for Answering {
+    fn handle_connect(&mut self, conn: ConnId, target: &Target, now: Nanos) -> Admission {
+        self.peer.handle_connect(conn, target, now)
+    }
+
+    fn handle_received(&mut self, conn: ConnId, bytes: &[u8], now: Nanos) {
+        self.peer.handle_received(conn, bytes, now);
+    }
+
+    fn handle_closed(&mut self, conn: ConnId, now: Nanos) {
+        self.peer.handle_closed(conn, now);
+    }
+
+    fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next {
+        let next = self.peer.poll(conn, now, out);
+        if out == b"STORED\r\n" {
+            out.clear();
+            out.extend_from_slice(self.reply);
+        }
+        next
+    }
+}
+
+#[test]
+fn a_set_that_is_answered_and_not_stored_is_no_good_set() {
+    for (reply, words) in [(&b"NOT_STORED\r\n"[..], "NOT_STORED"), (b"EXISTS\r\n", "EXISTS")] {
+        let server = Server::new(HostConfig::default());
+        let outcome = run(&windowed(Protocol::Text, 1), 1, NetworkConditions::calm(), || Answering {
+            peer: server.peer(),
+            reply,
+        });
+        let ops = outcome.measurement.ops();
+        let sets = ops.get(Verb::Set).expect("there were sets").counts;
+        assert_eq!(sets.completed, 0, "{words}: {sets:?}");
+        assert_eq!(outcome.measurement.messages.get(words), Some(&sets.failed()), "{words}");
+        assert_eq!(outcome.measurement.window.object_bytes, 0, "{words}");
+    }
+}
+
+/// The built-in server, which says to all connections but the first few that it is full, and closes them.
+struct Full {
+    peer: ServerPeer,
+    room: u32,
+}
+
+impl Peer for Full {
+    fn handle_connect(&mut self, conn: ConnId, target: &Target, now: Nanos) -> Admission {
+        match conn.slot < self.room {
+            true => self.peer.handle_connect(conn, target, now),
+            false => Admission::Accept,
+        }
+    }
+
+    fn handle_received(&mut self, conn: ConnId, bytes: &[u8], now: Nanos) {
+        if conn.slot < self.room {
+            self.peer.handle_received(conn, bytes, now);
+        }
+    }
+
+    fn handle_closed(&mut self, conn: ConnId, now: Nanos) {
+        if conn.slot < self.room {
+            self.peer.handle_closed(conn, now);
+        }
+    }
+
+    fn poll(&mut self, conn: ConnId, now: Nanos, out: &mut Vec<u8>) -> Next {
+        if conn.slot < self.room {
+            return self.peer.poll(conn, now, out);
+        }
+        out.extend_from_slice(b"ERROR Too many open connections\r\n");
+        Next::Close
+    }
+}
+
+#[test]
+fn a_full_server_is_measured_with_the_connections_that_it_took() {
+    for room in [1, 3] {
+        let server = Server::new(HostConfig::default());
+        let plan = windowed(Protocol::Text, 1);
+        let outcome = run(&plan, 1, NetworkConditions::calm(), || Full { peer: server.peer(), room });
+        assert_eq!(outcome.measurement.status, Status::Partial);
+        let lost = format!("{} of 4 connections were lost and not replaced", 4 - room);
+        assert!(outcome.reason().starts_with(&lost), "{}", outcome.reason());
+        assert!(outcome.reason().contains("takes no more connections"), "{}", outcome.reason());
+        assert_eq!(outcome.counts().completed, 2_000 * u64::from(room), "the others did all of theirs");
+    }
+    let server = Server::new(HostConfig::default());
+    let plan = windowed(Protocol::Text, 1);
+    let outcome = run(&plan, 1, NetworkConditions::calm(), || Full { peer: server.peer(), room: 0 });
+    assert_eq!(outcome.measurement.started_unix_ns, 0, "there is nothing to measure with");
+    assert!(outcome.reason().contains("connections were lost at once"), "{}", outcome.reason());
+}
+
+#[test]
+fn a_full_server_refuses_the_connections_of_clients_that_come_and_go() {
+    for spawns in [Spawns::Closed, Spawns::Open { arrivals: Arrivals::Constant, rate: 1_000.0 }] {
+        let server = Server::new(HostConfig::default());
+        let mut plan = plan();
+        plan.phases = vec![measuring(mix(&[(Verb::Get, 1.0)]), requests(400))];
+        plan.groups[0].churn = Some(ChurningClients { spawns, calls: 4, sequence: None });
+        let outcome = run(&plan, 1, NetworkConditions::calm(), || Full { peer: server.peer(), room: 0 });
+        let churn = outcome.measurement.connections.churn.as_ref().expect("clients came");
+        let failures = churn.failures;
+        assert!(failures.refused > 0 && failures.refused == failures.total(), "{failures:?}");
+        assert_eq!((churn.replies.error, outcome.counts().completed), (0, 0), "{:?}", churn.replies);
+        assert!(outcome.reason().contains("takes no more connections"), "{}", outcome.reason());
+    }
+}
