@@ -216,6 +216,7 @@ fn assignment_of(
         } else {
             0
         },
+        ends_on_time: group.policy.ends_on_time,
     }
 }
 

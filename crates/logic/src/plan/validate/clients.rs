@@ -92,8 +92,14 @@ pub fn style(plan: &Plan) -> Result<(), Invalid> {
     }
     let own = |phase: &Phase| matches!(phase.work, Work::Replay(_) | Work::Delete(_));
     let has_policy = |group: &Group| {
-        ClientPolicy { successes_only: false, whole: false, here: false, ..group.policy }
-            != ClientPolicy::default()
+        let elsewhere_too = ClientPolicy {
+            successes_only: false,
+            whole: false,
+            here: false,
+            ends_on_time: false,
+            ..group.policy
+        };
+        elsewhere_too != ClientPolicy::default()
     };
     if plan.route != Route::All && (plan.phases.iter().any(own) || plan.groups.iter().any(has_policy)) {
         let expected =
