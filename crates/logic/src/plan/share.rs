@@ -155,16 +155,24 @@ impl<'a> PhaseShare<'a> {
         let phase = &plan.phases[number];
         let records = match &phase.work {
             Work::Load(load) => Some(load_records(load, plan.data.records)),
+            // How many keys a recording has, only its reader knows.
+            Work::Delete(_) if plan.replays() => Some(0),
             Work::Delete(delete) => Some(delete_records(delete, plan.data.records)),
             Work::Mix(_) | Work::Replay(_) | Work::Pause(_) | Work::Window(_) => None,
         };
-        let requests = match (&phase.work, records) {
-            (Work::Window(window), _) if window.preset => Some(plan.clients() * u64::from(window.objects)),
-            (_, Some(records)) if plan.route.owns_keys() => Some(records),
-            (_, Some(records)) => Some(records * plan.servers.len() as u64),
-            (_, None) => phase.stop.requests,
-        };
+        let requests = requests_of_phase(plan, phase, records);
         PhaseShare { number, phase, requests, plan, records, loaders: loaders(loading) }
+    }
+
+    /// The phase in a run whose recording has so many keys.
+    pub fn with_recorded_keys(self, keys: u64) -> PhaseShare<'a> {
+        match &self.phase.work {
+            Work::Delete(delete) if self.plan.replays() => {
+                let records = Some(delete_records(delete, keys));
+                PhaseShare { records, requests: requests_of_phase(self.plan, self.phase, records), ..self }
+            }
+            _ => self,
+        }
     }
 
     /// Requests that the phase makes in one process; `None` where only its time ends it.
@@ -285,6 +293,17 @@ impl<'a> PhaseShare<'a> {
     /// Whether the phase stores records by datagrams, which get lost where too many come at once.
     fn is_loaded_by_datagrams(&self) -> bool {
         matches!(self.phase.work, Work::Load(_)) && self.loaders == LOADERS_MAX
+    }
+}
+
+/// Requests that a phase makes over all processes, where each server, or all of them together where keys decide on the
+/// server, has `records` to go through.
+fn requests_of_phase(plan: &Plan, phase: &Phase, records: Option<u64>) -> Option<u64> {
+    match (&phase.work, records) {
+        (Work::Window(window), _) if window.preset => Some(plan.clients() * u64::from(window.objects)),
+        (_, Some(records)) if plan.route.owns_keys() => Some(records),
+        (_, Some(records)) => Some(records * plan.servers.len() as u64),
+        (_, None) => phase.stop.requests,
     }
 }
 

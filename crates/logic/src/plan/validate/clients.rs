@@ -86,7 +86,7 @@ pub fn style(plan: &Plan) -> Result<(), Invalid> {
     if plan.data.style.field_bytes.is_some() && !plan.protocol.is_resp() {
         return refuse(Field::FieldBytes.path(), "", "hashes are accepted with RESP alone");
     }
-    if plan.verify > 0.0 && plan.phases.iter().any(|phase| matches!(phase.work, Work::Replay(_))) {
+    if plan.verify > 0.0 && plan.replays() {
         let expected = "0 is accepted where requests are replayed: their values are not those of records";
         return refuse(Field::Verify.path(), plan.verify, expected);
     }
