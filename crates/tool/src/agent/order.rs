@@ -15,6 +15,7 @@ use crate::agent::overrides::LocalOverrides;
 use crate::agent::policy::AccessPolicy;
 use crate::agent::proto::v2;
 use crate::job::inputs::supplies_of;
+use crate::stderr::say;
 
 /// Why an order is not followed.
 #[derive(Debug, PartialEq, Eq)]
@@ -67,7 +68,10 @@ pub(super) fn task_of(
         Some(password) => Some(password.clone()),
         None => password_of(&plan).map_err(Refusal::here)?,
     };
-    let supplies = supplies_of(&plan).map_err(Refusal::here)?;
+    let (supplies, notice) = supplies_of(&plan).map_err(Refusal::here)?;
+    if let Some(words) = notice {
+        say(words);
+    }
     Ok(Task {
         wants: Wants {
             rows: order.rows,

@@ -33,7 +33,9 @@ use crate::values;
 pub use crate::compat::mutilate::crew::{AgentAsked, Crewed, Seat};
 pub use crate::compat::mutilate::help::{HELP, VERSION};
 pub use crate::compat::mutilate::options::{Refusal, TABLE};
-pub use crate::compat::mutilate::trace::{Reading, read_trace};
+pub use crate::compat::mutilate::saved_report::{ReportReader, header as table_header};
+pub use crate::compat::mutilate::sharing::{AgentOptions, ProcessSettings, SharedPlan};
+pub use crate::compat::mutilate::trace::{Reading, TraceForm, read_trace};
 
 /// Where memcached listens unless it is told otherwise.
 const PORT: u16 = 11_211;
@@ -392,7 +394,9 @@ fn work(options: &Options) -> Work {
     let read_through_ns = reads_through.then_some(0);
     if !options.read_file.is_empty() {
         let (path, format) = (options.read_file.clone(), options.twitter_trace as u32);
-        return Work::Replay(Replay { path, format, read_through_ns });
+        // With --getset alone everything is a read to begin with, here too.
+        let reads_only = options.getset && !options.getsetorset;
+        return Work::Replay(Replay { path, format, read_through_ns, reads_only });
     }
     // With --getset alone everything is a read to begin with.
     let update = if options.getset && !options.getsetorset { 0.0 } else { options.update };
