@@ -48,6 +48,16 @@ pub(super) fn task_of(
     overrides: &LocalOverrides,
     is_wanted: &dyn Fn() -> bool,
 ) -> Result<Task, Refusal> {
+    checked_task(order, policy, overrides, is_wanted)
+        .map_err(|refusal| Refusal { why: policy.reworded(refusal.why), ..refusal })
+}
+
+fn checked_task(
+    order: &v2::Order,
+    policy: &AccessPolicy,
+    overrides: &LocalOverrides,
+    is_wanted: &dyn Fn() -> bool,
+) -> Result<Task, Refusal> {
     let plan: Plan = serde_json::from_slice(&order.plan)
         .map_err(|error| Refusal::here(format!("the plan cannot be read: {error}")))?;
     policy.limits.check_size(&plan).map_err(Refusal::here)?;
