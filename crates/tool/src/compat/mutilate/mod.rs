@@ -6,6 +6,8 @@ mod dists;
 mod help;
 mod options;
 pub mod report;
+mod saved_report;
+mod sharing;
 pub mod style;
 mod trace;
 
