@@ -124,6 +124,7 @@ impl Story {
                 repeats: 0,
                 late: task.late,
                 spacing_ns: 0,
+                ends_on_time: false,
             };
             let open = task.arrivals != Arrivals::Closed;
             let schedule = open.then(|| Pace::new(&task.arrivals, task.rate, clients).schedule(place));

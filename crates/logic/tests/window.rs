@@ -183,6 +183,7 @@ const RESTING: PhaseAssignment = PhaseAssignment {
     repeats: 0,
     late: pummel_logic::plan::Late::Kept,
     spacing_ns: 0,
+    ends_on_time: false,
 };
 
 #[test]

@@ -11,6 +11,7 @@ use crate::commands::demo::DemoArgs;
 use crate::commands::explain::ExplainArgs;
 use crate::commands::man_pages::PagesArgs;
 use crate::commands::series::{ScanArgs, SearchArgs};
+use crate::commands::table::TableArgs;
 use crate::native::{LoadArgs, RunArgs, Typed};
 use crate::serve::ServeArgs;
 
@@ -47,6 +48,8 @@ pub enum Command {
     /// not asked for lately, and writes nothing to disk but the truth file. One thread. Ends on SIGINT and SIGTERM with
     /// status 0.
     Serve(Box<ServeArgs>),
+    /// Print reports of mutilate, of pummel or of the original, as one table (CSV): latency against rate
+    Table(TableArgs),
     /// Show a closed and an open loop, against a server or the built-in one
     Demo(DemoArgs),
     /// Print or save the plan that a command line means

@@ -13,6 +13,7 @@ use pummel_tool::commands::explain::explain;
 use pummel_tool::commands::man_pages::pages;
 use pummel_tool::commands::series::{scan, search};
 use pummel_tool::commands::single::{run, run_if_valid};
+use pummel_tool::commands::table::table;
 use pummel_tool::compat::mcperf::command::mcperf;
 use pummel_tool::compat::memaslap::command::memaslap;
 use pummel_tool::compat::mutilate::command::mutilate;
@@ -55,6 +56,7 @@ fn follow(command: Command, edge: &Edge) -> Exit {
         Command::Search(args) => search(&args, edge),
         Command::Scan(args) => scan(&args, edge),
         Command::Serve(args) => serve_until_told(*args),
+        Command::Table(args) => table(&args),
         Command::Demo(args) => demo(&args, edge, |job| run(&job)),
         Command::Explain(args) => explain(&args, edge),
         Command::Mcperf(args) => mcperf(&args.args),

@@ -474,17 +474,157 @@ fn traces_are_asked_line_by_line_once() {
     fs::write(&path, format!("{lines}not a line\n")).expect("it can be written");
     let words =
         format!("-s {} --noload -r 10 --read_file {} --prefix=t- -c 3 -T 2 -B", server.name, path.display());
-    let ended = mutilate(&format!("{words} --getset")).expect(0);
+    let ended = mutilate(&format!("{words} --getsetorset")).expect(0);
     let figures = read(&ended.text);
     let stats = server.connect().stats();
     assert_eq!((stats.get("cmd_get"), figures.misses + 250), (750, stats.get("cmd_set")));
     assert_eq!(ended.json().count("ops/get/completed"), 750);
-    assert!(ended.errors.contains("1 lines of"), "{}", ended.errors);
+    let said = "WARNING: 1 of 1001 lines of";
+    assert!(
+        ended.errors.contains(said) && ended.errors.contains("is line 1001: 'not a line'"),
+        "{}",
+        ended.errors
+    );
     assert_eq!(server.connect().value("t-key7").len(), 17);
     let only_some = read(&mutilate(&format!("{words} -N 100")).expect(0).text);
     assert_eq!(only_some.total, 100);
     let missing = mutilate(&format!("-s {} --read_file /nonexistent", server.name)).expect(255);
     assert!(missing.errors.contains("cannot read '/nonexistent'"), "{}", missing.errors);
+}
+
+/// A file with this text, and the folder that it is in.
+fn trace_file(name: &str, text: impl AsRef<[u8]>) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join(name);
+    fs::write(&path, text).expect("it can be written");
+    (folder, path.display().to_string())
+}
+
+#[test]
+fn with_getset_alone_every_line_of_a_trace_is_read_first() {
+    let server = Memcached::start();
+    let lines: String = (0..100).map(|n| format!("{n},app,write,key{n},10\n")).collect();
+    let (_folder, path) = trace_file("t.csv", lines);
+    let words = format!("-s {} --noload --read_file {path} -B", server.name);
+    let figures = read(&mutilate(&format!("{words} --getset")).expect(0).text);
+    let stats = server.connect().stats();
+    assert_eq!((stats.get("cmd_get"), stats.get("cmd_set"), figures.misses), (100, 100, 100));
+    read(&mutilate(&format!("{words} --getsetorset")).expect(0).text);
+    let stats = server.connect().stats();
+    assert_eq!((stats.get("cmd_get"), stats.get("cmd_set")), (100, 200));
+}
+
+#[test]
+fn a_warm_up_does_not_use_up_a_trace() {
+    let server = Memcached::start();
+    let lines: String = (0..200).map(|n| format!("key{n},10\n")).collect();
+    let (_folder, path) = trace_file("t.csv", lines);
+    let words = format!("-s {} --noload --read_file {path} -w 1 -c 2 -T 2 -B", server.name);
+    assert_eq!(read(&mutilate(&words).expect(0).text).total, 200);
+    assert_eq!(server.connect().stats().get("cmd_get"), 400);
+}
+
+#[test]
+fn the_keys_of_a_trace_are_the_ones_that_are_deleted_at_half_time() {
+    let server = Memcached::start();
+    let lines: String = (0..2_000).map(|n| format!("key{},10\n", n % 100)).collect();
+    let (_folder, path) = trace_file("t.csv", lines);
+    let words = format!("-s {} -r 50 --read_file {path} --getset --delete90 -N 2000 -c 2 -B", server.name);
+    let figures = read(&mutilate(&words).expect(0).text);
+    let stats = server.connect().stats();
+    assert_eq!((stats.get("delete_hits"), stats.get("delete_misses")), (90, 0));
+    // Each key is missed once before, and nine tenths once more behind it; a few are asked twice before they are stored.
+    assert!((190..210).contains(&figures.misses), "{figures:?}");
+    assert_eq!(stats.get("curr_items"), 150, "the records of the load are still there");
+}
+
+#[test]
+fn a_file_that_is_no_trace_of_its_format_is_refused_before_anything_is_sent() {
+    let server = Memcached::start();
+    let empty = "it is empty";
+    for (name, text, format, said) in [
+        ("t.csv", &b"key1,10\nkey2,20\n"[..], 1, "none of its 2 lines holds a request of format 1"),
+        ("t.csv", b"", 0, empty),
+        ("t.csv.gz", b"\x1f\x8b\x08\x00\x00", 0, "it is packed by gzip"),
+    ] {
+        let (_folder, path) = trace_file(name, text);
+        let words = format!("-s {} --read_file {path} --twitter_trace {format}", server.name);
+        let ended = mutilate(&words).expect(255);
+        assert_eq!(ended.text, "");
+        let begin = format!("mutilate.cc(0): cannot read '{path}': ");
+        assert!(ended.errors.starts_with(&begin) && ended.errors.contains(said), "{}", ended.errors);
+    }
+    assert_eq!(server.connect().stats().get("cmd_set"), 0);
+}
+
+#[test]
+fn the_distance_between_requests_does_not_hold_up_the_load() {
+    let server = Memcached::start();
+    // A second between two stores would make this a minute.
+    let ended = mutilate(&format!("-s {} -q 1 --moderate -r 60 -N 1 -B", server.name)).expect(0);
+    assert_eq!(server.connect().stats().get("cmd_set"), 60);
+    let loaded_s = ended.json().number("load/seconds");
+    assert!(loaded_s < 20.0, "the load took {loaded_s} s");
+}
+
+#[test]
+fn nothing_is_sent_behind_the_end_and_what_was_due_is_said_to_be_unsent() {
+    let _alone = quiet();
+    let server = Serve::start("--service-time fixed:2ms");
+    let words = format!("-s {} --noload -r 5 -t 1 -q 5000 -B --samples samples", server.name);
+    let ended = mutilate(&words).expect(0);
+    let last = ended.samples().iter().filter_map(|sample| sample.sent).max().expect("some were sent");
+    // Times count from the beginning of the measured phase; a machine that stands still sends a little later.
+    assert!(last < 1_200_000_000, "the last request was sent after {last} ns");
+    let (json, figures) = (ended.json(), read(&ended.text));
+    assert!(figures.total <= 600 && json.count("totals/unsent") > 4_000, "{figures:?}");
+    let share = 100.0 * json.count("totals/unsent") as f64 / json.count("totals/requests") as f64;
+    assert_eq!(ended.errors, format!("mutilate.cc(0): asked for 5000/s, {share:.1} % not sent"));
+}
+
+#[test]
+fn a_search_in_which_nothing_completes_has_no_answer_and_says_so() {
+    let server = Serve::start("--fault error-every=1");
+    let words = format!("-s {} --noload -t 1 --search=95:1000 -r 10 -B -q 50 --quiet", server.name);
+    let ended = mutilate(&words).expect(0);
+    let said = "no rate was found at which 95% of requests are faster than 1000us: no request was completed";
+    assert!(ended.errors.lines().any(|line| line.ends_with(said)), "{}", ended.errors);
+}
+
+#[test]
+fn a_scan_whose_load_fails_has_no_row() {
+    let server = Serve::start("--fault error-every=1");
+    let ended = mutilate(&format!("-s {} -t 1 --scan=100:300:100 -r 10 -B", server.name)).expect(255);
+    assert_eq!(ended.text.lines().count(), 1, "{}", ended.text);
+    assert!(ended.errors.contains("10 of 10 records were not stored"), "{}", ended.errors);
+}
+
+#[test]
+fn reports_are_put_into_a_table_and_what_is_none_is_named() {
+    let _alone = quiet();
+    let server = Memcached::start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let report = mutilate(&format!("-s {} -N 200 -r 10 -B --p50", server.name)).expect(0).text;
+    let paths = ["new.out", "none.out", "absent.out"].map(|name| folder.path().join(name));
+    fs::write(&paths[0], &report).expect("it can be written");
+    fs::write(&paths[1], "nothing\n").expect("it can be written");
+    let table = |paths: &[std::path::PathBuf]| {
+        let out =
+            Command::new(env!("CARGO_BIN_EXE_pummel")).arg("table").args(paths).output().expect("it starts");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (out.status.code(), text(&out.stdout), text(&out.stderr))
+    };
+    let (status, csv, errors) = table(&paths[..1]);
+    assert_eq!((status, errors.as_str(), csv.lines().count()), (Some(0), "", 4), "{csv}");
+    let read_row: Vec<&str> = csv.lines().nth(1).expect("a row").split(',').collect();
+    let printed: Vec<&str> = report.lines().nth(1).expect("a row").split_whitespace().collect();
+    assert_eq!((read_row[1], read_row[5], read_row[11]), ("read", printed[1], printed[6]), "{csv}");
+    let (status, csv, errors) = table(&paths);
+    assert_eq!((status, csv.lines().count()), (Some(1), 4), "{csv}");
+    assert!(
+        errors.contains("none.out': it has no report") && errors.contains("absent.out': No such"),
+        "{errors}"
+    );
 }
 
 #[test]

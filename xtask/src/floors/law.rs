@@ -223,6 +223,7 @@ const TOOL: Floor = Floor {
         ("commands::demo", &["exit_status", "job", "native", "report", "stderr", "values"]),
         ("commands::explain", &["cli", "compat", "exit_status", "job", "native", "stderr", "values"]),
         ("commands::man_pages", &["exit_status", "stderr"]),
+        ("commands::table", &["compat", "exit_status", "report", "stderr"]),
         ("commands::single", &["exit_status", "job", "job::driver", "native::style"]),
         (
             "commands::series",
@@ -247,6 +248,7 @@ const TOOL: Floor = Floor {
                 "commands::explain",
                 "commands::man_pages",
                 "commands::series",
+                "commands::table",
                 "native",
                 "serve",
                 "values",

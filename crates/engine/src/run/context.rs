@@ -15,7 +15,7 @@ use pummel_logic::rng::StreamOwner;
 use pummel_logic::time::Nanos;
 use pummel_logic::workload::key::{KeyMaker, PrefixTooLong};
 use pummel_logic::workload::sequence;
-use pummel_logic::workload::trace::Trace;
+use pummel_logic::workload::trace::{RecordedKeys, Trace};
 use pummel_logic::workload::value::{ValueMaker, ValueTooLarge};
 use pummel_logic::workload::verify::stale::RunMark;
 use pummel_logic::workload::window::WindowMaker;
@@ -56,6 +56,8 @@ pub(super) struct RunContext<'a> {
     /// The command of RESP servers, where the plan has one of its own.
     pub(super) template: Option<Arc<Template>>,
     pub(super) trace: Option<Arc<Trace>>,
+    /// The keys of the trace, where a phase deletes them.
+    pub(super) recorded_keys: Option<RecordedKeys>,
     pub(super) keys: KeyMaker,
     pub(super) values: ValueMaker,
     pub(super) window: Option<WindowMaker>,
@@ -100,8 +102,12 @@ impl<'a> RunContext<'a> {
         let began = clock::now();
         let over_udp = host.servers.iter().any(|server| server.loading() == Transport::Udp);
         let loading = if over_udp { Transport::Udp } else { Transport::Stream };
-        let phases: Vec<PhaseShare<'a>> =
-            (0..plan.phases.len()).map(|number| PhaseShare::new(plan, number, loading)).collect();
+        let deletes = plan.phases.iter().any(|phase| matches!(phase.work, Work::Delete(_)));
+        let recorded_keys = trace.clone().filter(|_| deletes).map(RecordedKeys::of);
+        let key_count = recorded_keys.as_ref().map_or(0, RecordedKeys::count);
+        let phases: Vec<PhaseShare<'a>> = (0..plan.phases.len())
+            .map(|number| PhaseShare::new(plan, number, loading).with_recorded_keys(key_count))
+            .collect();
         let keys =
             KeyMaker::new(&plan.data).map_err(|error: PrefixTooLong| RunError::Plan(error.to_string()))?;
         let longest_value = trace.as_ref().map_or(0, |trace| trace.longest_value());
@@ -112,6 +118,7 @@ impl<'a> RunContext<'a> {
             began,
             template,
             trace,
+            recorded_keys,
             keys,
             values: values_of(plan, longest_value.into())?,
             window: plan.window().map(WindowMaker::new),
@@ -169,9 +176,8 @@ fn template_of(plan: &Plan) -> Result<Option<Arc<Template>>, RunError> {
 
 /// The requests that a plan replays; `None` where it replays none.
 fn trace_of(plan: &Plan, inputs: &Inputs) -> Result<Option<Arc<Trace>>, RunError> {
-    let replays = plan.phases.iter().any(|phase| matches!(phase.work, Work::Replay(_)));
-    let trace = inputs.trace.clone().filter(|_| replays);
-    if replays && trace.is_none() {
+    let trace = inputs.trace.clone().filter(|_| plan.replays());
+    if plan.replays() && trace.is_none() {
         return Err(RunError::Plan("the recorded requests were not read".to_owned()));
     }
     Ok(trace)

@@ -212,7 +212,13 @@ fn assignment_of(
         depth,
         repeats,
         late: group.policy.late,
-        spacing_ns: if group.policy.spaced { mean_gap_ns(group) } else { 0 },
+        // What goes as fast as it can, as a load does, has no gaps that could be kept.
+        spacing_ns: if group.policy.spaced && share.arrivals_of(client.group).is_some() {
+            mean_gap_ns(group)
+        } else {
+            0
+        },
+        ends_on_time: group.policy.ends_on_time,
     }
 }
 

@@ -110,7 +110,11 @@ fn request_maker_of(context: &RunContext<'_>, worker: usize) -> RequestMaker {
     match &context.trace {
         Some(trace) => {
             let worker = u64::from(context.process_share.first_worker) + worker as u64;
-            maker.with_trace(Arc::clone(trace), worker, context.process_share.workers.into())
+            let maker = maker.with_trace(Arc::clone(trace), worker, context.process_share.workers.into());
+            match &context.recorded_keys {
+                Some(keys) => maker.with_recorded_keys(keys.clone()),
+                None => maker,
+            }
         }
         None => maker,
     }

@@ -242,7 +242,14 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             now = backend.wait(begin)?;
         }
         state.reporter.note_begun(now);
+        let ends_on_time = state.entries.iter().any(|entry| entry.client.ends_on_time());
+        // When clients that send nothing in the drain are stopped; never where there are none, or they are stopped.
+        let mut stop_at = if ends_on_time { bounds.end } else { NEVER };
         loop {
+            if now >= stop_at {
+                population.end_on_time(state, stop_at);
+                stop_at = NEVER;
+            }
             if meeting.is_stopped() && bounds.end > now {
                 population.stop(state, now);
                 bounds = Bounds { end: now, drain_end: now.saturating_add(state.limits.drain_ns), ..bounds };

@@ -311,7 +311,12 @@ fn work(pair: Pair, plan: &Plan, model: Model, draws: &mut Draws) -> Work {
     match model {
         Model::Windowed => return Work::Window(window(pair, draws)),
         Model::Replay => {
-            return Work::Replay(Replay { path: "recorded".to_owned(), format: 0, read_through_ns });
+            return Work::Replay(Replay {
+                path: "recorded".to_owned(),
+                format: 0,
+                read_through_ns,
+                reads_only: false,
+            });
         }
         Model::Sequence => {
             let crowd = plan.groups[0].churn.as_ref().and_then(|crowd| crowd.sequence.as_ref());

@@ -17,7 +17,7 @@ use pummel_logic::server::{HostConfig, Limits, ServerFault};
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 
 use crate::peer::{Cluster, Server, ServerPeer};
-use crate::setup::{Outcome, loaded, measuring, mix, plan, requests, run, run_with};
+use crate::setup::{Outcome, at_rate, loaded, measuring, mix, plan, requests, run, run_with};
 
 /// What the built-in server says of a value that it does not take.
 const TOO_LARGE: &str = "SERVER_ERROR object too large for cache";
@@ -64,6 +64,19 @@ fn a_load_that_stores_nothing_ends_the_run_without_measuring() {
             assert_eq!((load.records, load.stored, load.errors), (10, 0, 10));
         }
     }
+}
+
+#[test]
+fn records_are_stored_as_fast_as_it_goes_also_by_clients_that_keep_their_distance() {
+    let mut plan = at_rate(small(), 4.0);
+    plan.groups[0].policy.spaced = true;
+    plan.phases[1].stop = requests(4);
+    let server = Server::new(HostConfig::default());
+    let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
+    assert_eq!((outcome.counts().requests(), outcome.counts().hits), (4, 4));
+    // Three or two stores of each client, a second from one to the next, would take two seconds.
+    // Simulated clocks begin at one second.
+    assert!(outcome.begin < SECOND + SECOND / 10, "the load ended at {} ns", outcome.begin);
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod lanes;
 mod loading;
 mod peer;
 mod reach;
+mod replay;
 mod setup;
 mod spoilt;
 mod truth;

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use pummel_engine::backend::sim::{NetworkConditions, Sim};
 use pummel_engine::run::{Run, Watch};
 use pummel_logic::measure::measurement::{Measurement, Status};
-use pummel_logic::plan::{Arrivals, ChurningClients, Depth, Gap, Late, Plan, Route, Sequence, Spawns};
+use pummel_logic::plan::{Arrivals, ChurningClients, Depth, Gap, Late, Phase, Plan, Route, Sequence, Spawns};
 use pummel_logic::protocol::Verb;
 use pummel_logic::server::{HostConfig, ServerFault};
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos, SECOND};
@@ -54,6 +54,33 @@ fn a_rate_that_cannot_be_reached_ends_in_time_at_any_depth() {
             let counts = run(&poisson, 1, NetworkConditions::calm(), || server.peer()).counts();
             assert!((counts.requests() as f64 / DUE as f64 - 1.0).abs() < 0.001, "{depth:?}: {counts:?}");
             assert!(counts.unsent_estimated > 0 && counts.unsent_estimated < counts.unsent, "{counts:?}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_sent_behind_the_end_of_a_phase_that_ends_on_time() {
+    for threads in [1, 3] {
+        for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
+            let mut plan = far(arrivals, Depth::Limit(1));
+            (plan.engine.threads, plan.timeout_ns) = (threads, SECOND);
+            plan.groups[0].policy.ends_on_time = true;
+            // A warm-up that ends on time stops nobody for what comes behind it.
+            let warmup = Phase { recorded: false, ..plan.phases[0].clone() };
+            plan.phases.insert(0, warmup);
+            let server = server();
+            let outcome = run(&plan, 1, NetworkConditions::calm(), || server.peer());
+            let counts = outcome.counts();
+            assert!(counts.completed > 0 && counts.unfinished == 0, "{counts:?}");
+            assert!((counts.requests() as f64 / DUE as f64 - 1.0).abs() < 0.001, "{counts:?}");
+            let end = outcome.begin + LENGTH_NS;
+            let last_sent = outcome.rows.iter().filter(|row| row.sent != NEVER).map(|row| row.sent).max();
+            assert!(last_sent.is_some_and(|sent| sent < end + MILLISECOND / 10), "{last_sent:?}, {end}");
+            assert!(
+                outcome.measurement.answered_ns < LENGTH_NS + MILLISECOND,
+                "{}",
+                outcome.measurement.answered_ns
+            );
         }
     }
 }

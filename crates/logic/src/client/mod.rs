@@ -78,7 +78,7 @@ pub struct Client {
     pieces: Pieces,
     /// Stores of this phase that were asked again. Each took a timeout, so that 32 bits are enough.
     repeated: u32,
-    /// The client is interrupted: it sends nothing and opens no lane any more.
+    /// The client is interrupted, or its phase is over and ends on time: it sends nothing and opens no lane any more.
     stopped: bool,
     /// The client has said that it has nothing more to do in this phase.
     retired: bool,
@@ -135,6 +135,7 @@ impl Client {
         self.repeated = 0;
         self.retired = false;
         self.has_policy = assignment.late != Late::Kept || assignment.spacing_ns > 0;
+        self.stopped = false;
         self.assignment = assignment;
         self.begin_window();
     }
@@ -238,6 +239,11 @@ impl Client {
         self.stopped = true;
         // The worker polls the client once more, to learn whether anything is left to do.
         self.retired = false;
+    }
+
+    /// Whether the client sends nothing of its schedule in the drain. The worker stops it when its phase is over.
+    pub fn ends_on_time(&self) -> bool {
+        self.assignment.ends_on_time
     }
 
     /// Requests of this phase that were left out because they would have been late; the number of some of them may be

@@ -41,7 +41,7 @@ pub struct PhaseAssignment {
     /// When the phase begins.
     pub begin: Nanos,
     /// When the phase ends; [`NEVER`] where only the number of requests ends it. Requests that are due later are not part of
-    /// the phase. Requests that were due before and had to wait are sent in the drain.
+    /// the phase. Requests that were due before and had to wait are sent in the drain, unless the phase ends on time.
     pub end: Nanos,
     /// Number of requests that the client makes.
     pub requests: u64,
@@ -51,6 +51,8 @@ pub struct PhaseAssignment {
     pub late: Late,
     /// The least time between two requests of the schedule, in nanoseconds.
     pub spacing_ns: Nanos,
+    /// Nothing of the schedule is sent in the drain: the client is to be stopped at `end`.
+    pub ends_on_time: bool,
     /// Most stores that are asked again after a timeout.
     pub repeats: u64,
 }
@@ -66,6 +68,7 @@ impl PhaseAssignment {
             depth: 1,
             late: Late::Kept,
             spacing_ns: 0,
+            ends_on_time: false,
             repeats: 0,
         }
     }

@@ -121,6 +121,7 @@ impl Dist {
         match self {
             Dist::Exponential { mean } => mean * -libm::log(u),
             Dist::Pareto { loc, scale, shape } => loc + scale * stretch(*shape, -libm::log(u)),
+            Dist::EtcArrival => ETC_ARRIVAL.upper_quantile(u),
             _ => self.quantile(1.0 - u),
         }
     }

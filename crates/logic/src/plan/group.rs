@@ -47,6 +47,10 @@ pub struct ClientPolicy {
     /// The clients run in the controller's process, and not on its agents.
     #[serde(skip_serializing_if = "is_false")]
     pub here: bool,
+    /// Nothing is sent after the end of a phase: what was due and had to wait until then is unsent. Otherwise it is sent
+    /// in the drain.
+    #[serde(skip_serializing_if = "is_false")]
+    pub ends_on_time: bool,
 }
 
 impl Default for ClientPolicy {
@@ -58,6 +62,7 @@ impl Default for ClientPolicy {
             successes_only: false,
             whole: false,
             here: false,
+            ends_on_time: false,
         }
     }
 }

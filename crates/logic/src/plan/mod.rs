@@ -124,6 +124,11 @@ impl Plan {
         }
     }
 
+    /// Whether a phase replays a recording.
+    pub fn replays(&self) -> bool {
+        self.phases.iter().any(|phase| matches!(phase.work, Work::Replay(_)))
+    }
+
     /// Whether the time of a recorded phase before this one is not over when this one begins, since a deletion divides
     /// it: so it is for the deletion, and for a recorded phase behind that. [`Stop::time_ns`] of such a phase counts from
     /// the beginning of the first part.

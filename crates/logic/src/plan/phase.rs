@@ -34,13 +34,14 @@ pub enum Work {
     Window(Window),
     /// Make the requests of a recording, as fast as the arrivals allow.
     Replay(Replay),
-    /// Delete some of the plain records, as fast as it goes.
+    /// Delete some of the records, as fast as it goes.
     Delete(Delete),
     /// Make no requests; connections stay open.
     Pause(Pause),
 }
 
-/// Making the requests of a recording.
+/// Making the requests of a recording, from its first line on; after a deletion that divides a recorded phase, from where
+/// the first part stopped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Replay {
@@ -52,13 +53,17 @@ pub struct Replay {
     /// After a miss, store the missed key after this delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_through_ns: Option<Nanos>,
+    /// Every line is a read, also one that stores.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub reads_only: bool,
 }
 
-/// Deleting records.
+/// Deleting records: the keys of the recording in a plan that replays one, and otherwise plain records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Delete {
-    /// Share of the records of each server that are deleted, above 0 and at most 1; which ones, the seed decides.
+    /// Share of the records, or of the recording's keys, that are deleted on each server, above 0 and at most 1; which
+    /// ones, the seed decides.
     pub share: f64,
     /// Most requests outstanding on one connection.
     pub depth: u32,

@@ -155,16 +155,24 @@ impl<'a> PhaseShare<'a> {
         let phase = &plan.phases[number];
         let records = match &phase.work {
             Work::Load(load) => Some(load_records(load, plan.data.records)),
+            // How many keys a recording has, only its reader knows.
+            Work::Delete(_) if plan.replays() => Some(0),
             Work::Delete(delete) => Some(delete_records(delete, plan.data.records)),
             Work::Mix(_) | Work::Replay(_) | Work::Pause(_) | Work::Window(_) => None,
         };
-        let requests = match (&phase.work, records) {
-            (Work::Window(window), _) if window.preset => Some(plan.clients() * u64::from(window.objects)),
-            (_, Some(records)) if plan.route.owns_keys() => Some(records),
-            (_, Some(records)) => Some(records * plan.servers.len() as u64),
-            (_, None) => phase.stop.requests,
-        };
+        let requests = requests_of_phase(plan, phase, records);
         PhaseShare { number, phase, requests, plan, records, loaders: loaders(loading) }
+    }
+
+    /// The phase in a run whose recording has so many keys.
+    pub fn with_recorded_keys(self, keys: u64) -> PhaseShare<'a> {
+        match &self.phase.work {
+            Work::Delete(delete) if self.plan.replays() => {
+                let records = Some(delete_records(delete, keys));
+                PhaseShare { records, requests: requests_of_phase(self.plan, self.phase, records), ..self }
+            }
+            _ => self,
+        }
     }
 
     /// Requests that the phase makes in one process; `None` where only its time ends it.
@@ -234,6 +242,7 @@ impl<'a> PhaseShare<'a> {
     /// get more requests.
     fn draws_of(&self, client: ClientId) -> u64 {
         let Some(requests) = self.phase.stop.requests else { return u64::MAX };
+        let requests = requests_of_group(self.plan, client.group, requests);
         let group = &self.plan.groups[client.group];
         let (clients, block) = (u64::from(group.clients), u64::from(group.policy.block));
         if block <= 1 {
@@ -287,6 +296,17 @@ impl<'a> PhaseShare<'a> {
     }
 }
 
+/// Requests that a phase makes over all processes, where each server, or all of them together where keys decide on the
+/// server, has `records` to go through.
+fn requests_of_phase(plan: &Plan, phase: &Phase, records: Option<u64>) -> Option<u64> {
+    match (&phase.work, records) {
+        (Work::Window(window), _) if window.preset => Some(plan.clients() * u64::from(window.objects)),
+        (_, Some(records)) if plan.route.owns_keys() => Some(records),
+        (_, Some(records)) => Some(records * plan.servers.len() as u64),
+        (_, None) => phase.stop.requests,
+    }
+}
+
 /// Most clients of a server that load it where it is loaded over this transport.
 pub fn loaders(loading: Transport) -> u64 {
     match loading {
@@ -316,6 +336,30 @@ pub fn rank_among_mates(number: u64, clients: u64, servers: u64, block: u64) -> 
     let start = turn % servers * block;
     let rest = (clients % round).saturating_sub(start).min(block);
     (rank, clients / round * block + rest)
+}
+
+/// The share of a group in the requests of a phase: by the rates of the groups where each has one, so that all are through
+/// at one time, and otherwise by their clients. Each server gets as many as any other where the requests divide so.
+fn requests_of_group(plan: &Plan, group: usize, requests: u64) -> u64 {
+    let groups = &plan.groups;
+    if groups.len() == 1 {
+        return requests;
+    }
+    let have_rates = groups.iter().all(|group| group.rate.is_some());
+    let weight =
+        |group: &Group| group.rate.filter(|_| have_rates).unwrap_or_else(|| f64::from(group.clients));
+    let all: f64 = groups.iter().map(weight).sum();
+    let servers = plan.servers.len() as u64;
+    let unit = if requests.is_multiple_of(servers) { servers } else { 1 };
+    let edge = |groups_before: usize| match groups_before {
+        0 => 0,
+        before if before == groups.len() => requests,
+        before => {
+            let share = groups[..before].iter().map(weight).sum::<f64>() / all;
+            ((requests / unit) as f64 * share) as u64 * unit
+        }
+    };
+    edge(group + 1) - edge(group)
 }
 
 /// One client's share of requests: all clients make as many, and the first ones one more where it does not divide.
@@ -486,13 +530,36 @@ mod tests {
     }
 
     #[test]
-    fn the_first_group_goes_through_the_records_and_every_group_draws() {
-        for (work, requests, expected) in [(load(), None, [103, 0]), (mix(), Some(8), [8, 8])] {
+    fn the_first_group_goes_through_the_records_and_all_groups_together_draw_the_requests() {
+        for (work, requests, expected) in [(load(), None, [103, 0]), (mix(), Some(9), [4, 5])] {
             let mut plan = plan(1, Route::All, group(1, 1), work, requests);
             plan.groups.push(group(1, 1));
             let share = PhaseShare::new(&plan, 0, Transport::Stream);
             let shares: Vec<u64> = clients(&plan).map(|client| share.of_client(client).requests).collect();
             assert_eq!(shares, expected, "{plan:?}");
+        }
+    }
+
+    #[test]
+    fn groups_share_requests_by_their_rates_or_their_clients_and_servers_get_as_many_each() {
+        let of = |clients, rate| Group { rate, ..group(clients, 1) };
+        for (groups, requests, expected) in [
+            ([of(4, None), of(12, Some(5.0)), of(4, None)], 200, [40, 120, 40]),
+            ([of(4, Some(100.0)), of(12, Some(300.0)), of(2, Some(600.0))], 1_000, [100, 300, 600]),
+            ([of(2, Some(1.0)), of(2, Some(1.0)), of(2, Some(1.0))], 100, [32, 34, 34]),
+            ([of(2, None), of(2, None), of(2, None)], 7, [2, 2, 3]),
+        ] {
+            let mut plan = plan(2, Route::All, group(1, 1), mix(), Some(requests));
+            plan.groups = groups.to_vec();
+            let share = PhaseShare::new(&plan, 0, Transport::Stream);
+            let (mut sums, mut servers) = (vec![0; 3], [0; 2]);
+            for client in clients(&plan) {
+                let made = share.of_client(client).requests;
+                sums[client.group] += made;
+                servers[client.number as usize % 2] += made;
+            }
+            assert_eq!(sums, expected, "{requests} requests");
+            assert!(requests % 2 == 1 || servers[0] == servers[1], "{servers:?}");
         }
     }
 

@@ -473,4 +473,18 @@ mod tests {
         let pareto = mutilates(10, "", Dist::Pareto { loc: 15.0, scale: 20.0, shape: 0.5 });
         assert_eq!(pareto.len_of(7), (15.0 + 20.0 * (u.powf(-0.5) - 1.0) / 0.5).round() as usize);
     }
+
+    #[test]
+    fn mutilates_keys_of_fb_ia_and_of_normal_lengths_follow_its_formulas() {
+        let fb_ia = mutilates(10_000, "", Dist::EtcArrival);
+        let normal = mutilates(10_000, "", Dist::Normal { mean: 60.0, sd: 20.0 });
+        for index in 0..10_000u64 {
+            let u = fnv(index) as f64 / 18_446_744_073_709_551_615.0;
+            let pareto = 16.0292 * (u.powf(-0.154971) - 1.0) / 0.154971;
+            assert_eq!(fb_ia.len_of(index), (pareto.round() as usize).clamp(5, 250), "{index}");
+            // One random number takes the place of two.
+            let gauss = 60.0 + 20.0 * (-2.0 * u.ln()).sqrt() * (2.0 * std::f64::consts::PI * u).cos();
+            assert_eq!(normal.len_of(index), (gauss.round() as usize).clamp(5, 250), "{index}");
+        }
+    }
 }

@@ -13,7 +13,7 @@ pub(crate) use crate::workload::records::Write;
 use crate::workload::routing::Routing;
 use crate::workload::sequence::{SequenceStep, Sequencer};
 use crate::workload::task::{Task, TaskKind};
-use crate::workload::trace::Trace;
+use crate::workload::trace::{RecordedKeys, Trace};
 use crate::workload::value::{HEADER_BYTES, HeaderBuffer, ValueMaker, Version};
 use crate::workload::verify::reads::ReadChecks;
 use crate::workload::verify::stale::{Mark, RunMark};
@@ -120,6 +120,12 @@ impl RequestMaker {
         self
     }
 
+    /// Makes deletions delete these keys of a recording, and not the records.
+    pub fn with_recorded_keys(mut self, keys: RecordedKeys) -> RequestMaker {
+        self.task.set_recorded_keys(keys);
+        self
+    }
+
     /// Lets at most so many clients of each server load.
     pub fn with_loaders(mut self, loaders: u64) -> RequestMaker {
         self.routing.loaders = loaders;
@@ -133,7 +139,7 @@ impl RequestMaker {
     }
 
     /// Makes the work of the next phase ready; `seed` decides what it leaves to chance for all workers alike. A replay
-    /// goes on where the one before it stopped.
+    /// begins with the first row; behind a deletion it goes on where the one before it stopped.
     ///
     /// # Panics
     /// Panics when the work is a replay and there is no trace.
@@ -213,10 +219,11 @@ impl RequestMaker {
                 let key = self.records.index_at(spaces, self.routing.place(index, number));
                 Some((store_of(self.records.spaces.space(key)), key))
             }
-            TaskKind::Delete { order, records } => {
+            TaskKind::Delete { order, records, recorded } => {
                 let place = self.routing.place(index, number);
                 debug_assert!(place < *records);
-                Some((Verb::Delete, order.at(place)))
+                let record = order.at(place);
+                Some((Verb::Delete, recorded.as_ref().map_or(record, |keys| keys.row(record))))
             }
         }
     }
@@ -323,6 +330,9 @@ impl RequestMaker {
             let header = &mut self.buffer.header;
             let value = self.records.values.value_of_len(write.key, write.version, len, header);
             return Op { value, expiry_s, ..Op::new(verb, key) };
+        }
+        if let TaskKind::Delete { recorded: Some(keys), .. } = &self.task.kind {
+            return Op::new(verb, keys.key(write.key));
         }
         let meta = if verb == Verb::Delete { self.task.meta() } else { MetaAsk::default() };
         let key = self.records.keys.key(write.key, &mut self.buffer.key);

@@ -62,13 +62,18 @@ impl StableSize {
 }
 
 /// The length of mutilate's key `index`: the value of the distribution at the hash of the index, in the formulas of
-/// mutilate, in which exponential and Pareto values shrink where the others grow.
+/// mutilate, in which exponential and Pareto values shrink where the others grow, and the two random numbers of a normal
+/// value (Box and Muller) are one.
 fn mutilate_size(dist: &Dist, index: u64) -> f64 {
     let share = fnv(index) as f64 / u64::MAX as f64;
     // A hash at either end of its range would be infinitely long; no index below 2^40 has one.
     let share = share.clamp(f64::MIN_POSITIVE, 1.0 - f64::EPSILON / 2.0);
     match dist {
-        Dist::Exponential { .. } | Dist::Pareto { .. } => dist.upper_quantile(share),
+        Dist::Exponential { .. } | Dist::Pareto { .. } | Dist::EtcArrival => dist.upper_quantile(share),
+        Dist::Normal { mean, sd } => {
+            let radius = libm::sqrt(-2.0 * libm::log(share));
+            mean + sd * radius * libm::cos(std::f64::consts::TAU * share)
+        }
         _ => dist.quantile(share),
     }
 }

@@ -12,7 +12,7 @@ use crate::workload::mix::MixTable;
 use crate::workload::popularity::Chooser;
 use crate::workload::sequence::{SequenceStep, Sequencer};
 use crate::workload::shuffle::Shuffle;
-use crate::workload::trace::{Trace, TraceCursor, TraceShare};
+use crate::workload::trace::{RecordedKeys, Trace, TraceCursor, TraceShare};
 
 /// Names the order of deletion among all that a seed decides.
 const DELETED: u64 = 0x64_656c_6574;
@@ -25,6 +25,8 @@ pub(crate) struct Task {
     pub(super) asks_meta: bool,
     /// The requests that were recorded, and which of them are this worker's.
     trace: Option<TraceShare>,
+    /// The keys of the trace, which deletions delete where there are some.
+    recorded: Option<RecordedKeys>,
     /// Keys and sizes in the order of asking, where they are counted and not chosen.
     pub(super) sequencer: Option<Box<Sequencer>>,
 }
@@ -44,8 +46,8 @@ pub(super) enum TaskKind {
     Window { preset: bool },
     /// The rows of a trace are asked.
     Replay(TraceCursor),
-    /// The records at the first `records` places of `order` are deleted.
-    Delete { order: Shuffle, records: u64 },
+    /// The records at the first `records` places of `order` are deleted; with `recorded`, these keys of the trace.
+    Delete { order: Shuffle, records: u64, recorded: Option<RecordedKeys> },
 }
 
 /// A mix, made ready for drawing.
@@ -87,25 +89,29 @@ impl MixTask {
 impl Task {
     /// A task without work, until a phase begins.
     pub(super) fn new() -> Task {
-        Task { kind: TaskKind::Rest, asks_meta: false, trace: None, sequencer: None }
+        Task { kind: TaskKind::Rest, asks_meta: false, trace: None, recorded: None, sequencer: None }
     }
 
     /// Makes rows `worker`, `worker + workers` and so on of a trace the part that this worker asks in a replay.
     pub(super) fn set_trace(&mut self, trace: Arc<Trace>, worker: u64, workers: u64) {
-        self.trace = Some(TraceShare { trace, first: worker, step: workers });
+        self.trace = Some(TraceShare { trace, first: worker, step: workers, divided_at: worker });
+    }
+
+    /// Makes these the keys that a deletion of the recording deletes.
+    pub(super) fn set_recorded_keys(&mut self, keys: RecordedKeys) {
+        self.recorded = Some(keys);
     }
 
     /// Makes the work of the next phase ready, on `records` records in each space. `seed` decides what the phase leaves to
-    /// chance for all workers alike. A replay goes on where the one before it stopped.
+    /// chance for all workers alike. A replay begins with the first row, but behind a deletion, which divides it.
     ///
     /// # Panics
     /// Panics when the work is a replay and there is no trace.
     pub(super) fn begin(&mut self, work: &Work, seed: u64, records: u64) {
-        if let TaskKind::Replay(cursor) = &self.kind
-            && let Some(share) = &mut self.trace
-        {
-            share.first = cursor.next;
+        if let (TaskKind::Replay(cursor), Some(share)) = (&self.kind, &mut self.trace) {
+            share.divided_at = cursor.next;
         }
+        let is_divided = matches!(self.kind, TaskKind::Delete { .. });
         self.kind = match work {
             Work::Load(load) => TaskKind::Load(load_spaces(load)),
             Work::Mix(mix) if self.sequencer.is_some() => {
@@ -115,12 +121,15 @@ impl Task {
             Work::Window(window) => TaskKind::Window { preset: window.preset },
             Work::Replay(replay) => {
                 let share = self.trace.clone().expect("the engine takes no replay without its trace");
-                TaskKind::Replay(TraceCursor::new(replay, share))
+                let next = if is_divided { share.divided_at } else { share.first };
+                TaskKind::Replay(TraceCursor::new(replay, share, next))
             }
-            Work::Delete(delete) => TaskKind::Delete {
-                order: Shuffle::new(mix(&[seed, DELETED]), records),
-                records: delete_records(delete, records),
-            },
+            Work::Delete(delete) => {
+                let recorded = self.recorded.clone();
+                let records = recorded.as_ref().map_or(records, RecordedKeys::count);
+                let order = Shuffle::new(mix(&[seed, DELETED]), records.max(1));
+                TaskKind::Delete { order, records: delete_records(delete, records), recorded }
+            }
             Work::Pause(_) => TaskKind::Rest,
         };
         self.asks_meta = self.meta() != MetaAsk::default();

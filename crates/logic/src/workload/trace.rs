@@ -73,6 +73,15 @@ impl Trace {
         self.rows[row as usize].stores
     }
 
+    /// The first row of every key, in the order of the rows.
+    pub fn first_rows(&self) -> Vec<u64> {
+        let mut rows: Vec<u64> = (0..self.len()).collect();
+        rows.sort_by(|one, other| self.key(*one).cmp(self.key(*other)));
+        rows.dedup_by(|later, first| self.key(*later) == self.key(*first));
+        rows.sort_unstable();
+        rows
+    }
+
     /// Length of the longest value in bytes.
     pub fn longest_value(&self) -> u32 {
         self.longest_value
@@ -85,6 +94,39 @@ pub(super) struct TraceShare {
     pub(super) trace: Arc<Trace>,
     pub(super) first: u64,
     pub(super) step: u64,
+    /// The row that the replay stopped at that a deletion divides.
+    pub(super) divided_at: u64,
+}
+
+/// The keys of a trace, each once.
+#[derive(Clone, Debug)]
+pub struct RecordedKeys {
+    trace: Arc<Trace>,
+    /// The first row of every key.
+    rows: Arc<[u64]>,
+}
+
+impl RecordedKeys {
+    /// The keys of a trace. It takes a sorting of all rows.
+    pub fn of(trace: Arc<Trace>) -> RecordedKeys {
+        let rows = trace.first_rows().into();
+        RecordedKeys { trace, rows }
+    }
+
+    /// Number of keys.
+    pub fn count(&self) -> u64 {
+        self.rows.len() as u64
+    }
+
+    /// The first row of a key, by its place among all keys.
+    pub(super) fn row(&self, place: u64) -> u64 {
+        self.rows[place as usize]
+    }
+
+    /// The key in a row.
+    pub(super) fn key(&self, row: u64) -> &[u8] {
+        self.trace.key(row)
+    }
 }
 
 /// How far a worker's part of a trace is replayed.
@@ -100,10 +142,10 @@ pub(super) struct TraceCursor {
 }
 
 impl TraceCursor {
-    /// A cursor at the first row of the worker's part.
-    pub(super) fn new(replay: &Replay, share: TraceShare) -> TraceCursor {
-        let TraceShare { trace, first, step } = share;
-        TraceCursor { trace, next: first, step, read_through: replay.read_through_ns }
+    /// A cursor at row `next` of the worker's part.
+    pub(super) fn new(replay: &Replay, share: TraceShare, next: u64) -> TraceCursor {
+        let TraceShare { trace, step, .. } = share;
+        TraceCursor { trace, next, step, read_through: replay.read_through_ns }
     }
 
     /// Whether every row of the part was asked.
@@ -146,5 +188,16 @@ mod tests {
         assert_eq!((trace.len(), trace.longest_value()), (2, 7));
         assert_eq!((trace.key(0), trace.value_bytes(0), trace.stores(0)), (&b"one"[..], 5, false));
         assert_eq!((trace.key(1), trace.stores(1)), (&[b'k'; 250][..], true));
+    }
+
+    #[test]
+    fn a_key_that_comes_again_is_one_key() {
+        let mut trace = Trace::new();
+        for key in [&b"b"[..], b"a", b"b", b"c", b"a", b"aa"] {
+            assert!(trace.push(key, 1, false));
+        }
+        assert_eq!(trace.first_rows(), [0, 1, 3, 5]);
+        let keys = RecordedKeys::of(Arc::new(trace));
+        assert_eq!((keys.count(), keys.key(keys.row(3))), (4, &b"aa"[..]));
     }
 }

@@ -157,7 +157,7 @@ mod tests {
             &|plan, path| plan.login = Some(Login { user: String::new(), password_file: Some(path) })
         ));
         assert!(refused(&|plan, path| {
-            let work = Work::Replay(Replay { path, format: 0, read_through_ns: None });
+            let work = Work::Replay(Replay { path, format: 0, read_through_ns: None, reads_only: false });
             plan.phases.push(Phase { name: String::new(), work, stop: Stop::default(), recorded: true });
         }));
     }

@@ -15,6 +15,7 @@ use crate::agent::overrides::LocalOverrides;
 use crate::agent::policy::AccessPolicy;
 use crate::agent::proto::v2;
 use crate::job::inputs::supplies_of;
+use crate::stderr::say;
 
 /// Why an order is not followed.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,6 +48,16 @@ pub(super) fn task_of(
     overrides: &LocalOverrides,
     is_wanted: &dyn Fn() -> bool,
 ) -> Result<Task, Refusal> {
+    checked_task(order, policy, overrides, is_wanted)
+        .map_err(|refusal| Refusal { why: policy.reworded(refusal.why), ..refusal })
+}
+
+fn checked_task(
+    order: &v2::Order,
+    policy: &AccessPolicy,
+    overrides: &LocalOverrides,
+    is_wanted: &dyn Fn() -> bool,
+) -> Result<Task, Refusal> {
     let plan: Plan = serde_json::from_slice(&order.plan)
         .map_err(|error| Refusal::here(format!("the plan cannot be read: {error}")))?;
     policy.limits.check_size(&plan).map_err(Refusal::here)?;
@@ -67,7 +78,10 @@ pub(super) fn task_of(
         Some(password) => Some(password.clone()),
         None => password_of(&plan).map_err(Refusal::here)?,
     };
-    let supplies = supplies_of(&plan).map_err(Refusal::here)?;
+    let (supplies, notice) = supplies_of(&plan).map_err(Refusal::here)?;
+    if let Some(words) = notice {
+        say(words);
+    }
     Ok(Task {
         wants: Wants {
             rows: order.rows,

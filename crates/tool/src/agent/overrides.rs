@@ -1,4 +1,7 @@
-//! What an agent decides in place of a plan.
+//! What an agent decides in place of a plan, and what it says of an order.
+
+use pummel_logic::plan::Plan;
+use pummel_logic::plan::share::ProcessShare;
 
 /// What an agent decides in place of a plan, where its command line is mutilate's; 0 and empty where the plan decides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,3 +17,8 @@ pub struct LocalOverrides {
     /// CPUs for its threads, in place of those of the plan.
     pub cpus: Vec<usize>,
 }
+
+/// The lines on standard error about an order that is followed: of its plan, of the agent's share, and of the weight of the
+/// agent's connections.
+#[derive(Clone, Copy, Debug)]
+pub struct OrderLog(pub fn(&Plan, &ProcessShare, u32) -> Vec<String>);

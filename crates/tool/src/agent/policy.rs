@@ -22,12 +22,19 @@ pub struct AccessPolicy {
     pub files: AllowedFiles,
     /// What a plan may take of the agent's machine.
     pub limits: Limits,
+    /// For options of `pummel agent` what stands in their place on the command line that the agent was started by.
+    pub option_names: &'static [(&'static str, &'static str)],
 }
 
 impl AccessPolicy {
     /// Whether controllers have to show a token or a certificate.
     pub fn knows_callers(&self) -> bool {
         self.tls.is_some() || self.token.is_some()
+    }
+
+    /// Words to a controller with the names of options that the agent's own command line has.
+    pub fn reworded(&self, words: String) -> String {
+        self.option_names.iter().fold(words, |words, (option, name)| words.replace(option, name))
     }
 
     /// Refuses what only a known controller may ask for: the agent's own password, which PUMMEL_PASSWORD holds, and unix

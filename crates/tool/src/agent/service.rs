@@ -19,7 +19,7 @@ use tonic::{Request, Response, Status, Streaming};
 use crate::agent::lease::Lease;
 use crate::agent::listener::{self, Caller};
 use crate::agent::order::cpus;
-use crate::agent::overrides::LocalOverrides;
+use crate::agent::overrides::{LocalOverrides, OrderLog};
 use crate::agent::peers::Peer;
 use crate::agent::policy::AccessPolicy;
 use crate::agent::proto::v2::agent_server::{Agent, AgentServer};
@@ -52,6 +52,8 @@ pub struct AgentConfig {
     pub policy: AccessPolicy,
     /// What it decides in place of a plan.
     pub overrides: LocalOverrides,
+    /// What it says of the orders that it follows.
+    pub on_order: Option<OrderLog>,
 }
 
 /// Serves until the process is interrupted.
@@ -70,6 +72,7 @@ pub fn serve(config: AgentConfig, interrupts: &'static AtomicU32) -> io::Result<
         let service = AgentService {
             policy: Arc::clone(&policy),
             overrides: config.overrides,
+            on_order: config.on_order,
             lease: Arc::default(),
             sessions: AtomicU64::new(0),
         };
@@ -125,7 +128,8 @@ fn check_token(policy: &AccessPolicy, request: Request<()>) -> Result<Request<()
     }
     let why = if shown.is_some() { "it showed a wrong token" } else { "it showed no token" };
     refused(caller(&request)?.address, why);
-    Err(Status::unauthenticated(format!("{why}: this agent was started with --token-file")))
+    let words = format!("{why}: this agent was started with --token-file");
+    Err(Status::unauthenticated(policy.reworded(words)))
 }
 
 /// Notes a request that needs no token.
@@ -145,6 +149,7 @@ fn caller<T>(request: &Request<T>) -> Result<Arc<Peer>, Status> {
 struct AgentService {
     policy: Arc<AccessPolicy>,
     overrides: LocalOverrides,
+    on_order: Option<OrderLog>,
     lease: Arc<Lease>,
     sessions: AtomicU64,
 }
@@ -179,6 +184,7 @@ impl Agent for AgentService {
         let session = AgentSession {
             policy: Arc::clone(&self.policy),
             overrides: self.overrides.clone(),
+            on_order: self.on_order,
             lease: Arc::clone(&self.lease),
             number: self.sessions.fetch_add(1, Ordering::Relaxed),
             peer,

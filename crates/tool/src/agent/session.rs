@@ -17,7 +17,7 @@ use crate::agent::lease::{Holder, Lease};
 use crate::agent::member;
 use crate::agent::member::{CutShort, Reins, Said, Task};
 use crate::agent::order::{Refusal, task_of};
-use crate::agent::overrides::LocalOverrides;
+use crate::agent::overrides::{LocalOverrides, OrderLog};
 use crate::agent::peers::{Closing, Peer};
 use crate::agent::policy::AccessPolicy;
 use crate::agent::proto::v2::command::What as Told;
@@ -36,6 +36,7 @@ const AHEAD_MAX_NS: Nanos = 10 * SECOND;
 pub(super) struct AgentSession {
     pub(super) policy: Arc<AccessPolicy>,
     pub(super) overrides: LocalOverrides,
+    pub(super) on_order: Option<OrderLog>,
     pub(super) lease: Arc<Lease>,
     /// No other session of the agent has this number.
     pub(super) number: u64,
@@ -118,6 +119,9 @@ impl AgentSession {
             Ok(task) => task,
             Err(Refusal { why, usage }) => return self.turn_away(why, usage).await,
         };
+        if let Some(OrderLog(lines)) = self.on_order {
+            lines(&task.plan, &task.part, self.overrides.weight).into_iter().for_each(say);
+        }
         let mut task = Some(task);
         if !self.tell(Word::Accepted(v2::Accepted {})).await {
             return;

@@ -191,7 +191,8 @@ fn config_of(args: &ServeArgs) -> Result<AgentConfig, UsageError> {
         memory_bytes: args.max_memory.unwrap_or(usual.memory_bytes),
         connections: args.max_connections,
     };
-    let policy = AccessPolicy { tls, token, targets: args.allow_target.clone(), files, limits };
+    let targets = args.allow_target.clone();
+    let policy = AccessPolicy { tls, token, targets, files, limits, ..AccessPolicy::default() };
     guarded(args.listen, policy, LocalOverrides::default())
 }
 
@@ -216,7 +217,7 @@ pub fn guarded(
     if policy.targets.is_empty() {
         policy.targets = if policy.knows_callers() { Network::any() } else { Network::loopback() };
     }
-    Ok(AgentConfig { listen, policy, overrides })
+    Ok(AgentConfig { listen, policy, overrides, on_order: None })
 }
 
 fn is_loopback(address: IpAddr) -> bool {

@@ -9,3 +9,4 @@ pub mod explain;
 pub mod man_pages;
 pub mod series;
 pub mod single;
+pub mod table;

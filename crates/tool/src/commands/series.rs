@@ -93,25 +93,25 @@ pub fn search(args: &SearchArgs, edge: &Edge) -> Exit {
         Ok(job) => job,
         Err(stop) => return stop.exit(),
     };
-    let mut station = match Station::new("search", &args.run, edge, &job) {
-        Ok(station) => station,
+    let mut runner = match CurveRunner::new("search", &args.run, edge, &job) {
+        Ok(runner) => runner,
         Err(stop) => return stop.exit(),
     };
-    if station.curve.goals.is_empty() {
+    if runner.curve.goals.is_empty() {
         let text = "'--goal' is required, such as p99:1ms: it says what the rate has to meet".to_owned();
         return answer(&UsageError::Missing(text).into());
     }
     let mut stop = None;
-    let found = separating(|role, rate| match station.measure(role_name(role), rate) {
+    let found = separating(|role, rate| match runner.measure(role_name(role), rate) {
         Ok(point) => Some(Judged { rate: point.summary.totals.rate, met: point.met() && point.carried() }),
         Err(why) => {
             stop = Some(why);
             None
         }
     });
-    station.curve.found = found.filter(|_| stop.is_none());
+    runner.curve.found = found.filter(|_| stop.is_none());
     let met = found.is_some();
-    station.conclude(stop, if met { Exit::Complete } else { Exit::Missed })
+    runner.conclude(stop, if met { Exit::Complete } else { Exit::Missed })
 }
 
 /// Measures at every rate.
@@ -121,18 +121,18 @@ pub fn scan(args: &ScanArgs, edge: &Edge) -> Exit {
         Ok(job) => job,
         Err(stop) => return stop.exit(),
     };
-    let mut station = match Station::new("scan", &args.run, edge, &job) {
-        Ok(station) => station,
+    let mut runner = match CurveRunner::new("scan", &args.run, edge, &job) {
+        Ok(runner) => runner,
         Err(stop) => return stop.exit(),
     };
     let count = ((high - low) / step + 1e-9) as u32;
     for n in 0..=count {
-        if let Err(stop) = station.measure("scan", Some(low + f64::from(n) * step)) {
-            return station.conclude(Some(stop), Exit::Complete);
+        if let Err(stop) = runner.measure("scan", Some(low + f64::from(n) * step)) {
+            return runner.conclude(Some(stop), Exit::Complete);
         }
     }
-    let missed = station.curve.points.iter().any(|point| !point.met());
-    station.conclude(None, if missed { Exit::Missed } else { Exit::Complete })
+    let missed = runner.curve.points.iter().any(|point| !point.met());
+    runner.conclude(None, if missed { Exit::Missed } else { Exit::Complete })
 }
 
 fn role_name(role: Role) -> &'static str {
@@ -212,7 +212,7 @@ impl Style for SeriesStyle {
 }
 
 /// What all runs have in common.
-struct Station<'a> {
+struct CurveRunner<'a> {
     typed: &'a Typed<RunArgs>,
     edge: Edge,
     driver: Driver<'a>,
@@ -221,18 +221,18 @@ struct Station<'a> {
     curve: Curve,
 }
 
-impl<'a> Station<'a> {
+impl<'a> CurveRunner<'a> {
     /// Checks that everything that the runs need can be read and written, before anything is sent.
     fn new(
         command: &'static str,
         typed: &'a Typed<RunArgs>,
         edge: &Edge,
         job: &'a Job,
-    ) -> Result<Station<'a>, Stop> {
+    ) -> Result<CurveRunner<'a>, Stop> {
         let driver = Driver::prepare(job, &Extras::default(), &SeriesStyle).map_err(Stop::Said)?;
         let output = &typed.args.output;
         let place = |path: &Option<_>| path.as_deref().map(Output::prepare).transpose();
-        Ok(Station {
+        Ok(CurveRunner {
             typed,
             // All runs have one seed, so that they ask for the same keys.
             edge: Edge { seed: job.plan.seed, ..edge.clone() },

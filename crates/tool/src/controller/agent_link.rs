@@ -9,6 +9,8 @@ use pummel_logic::measure::completion::Loaded;
 use pummel_logic::measure::measurement::Measurement;
 use pummel_logic::measure::parcel::Parcel;
 use pummel_logic::time::Nanos;
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_stream::wrappers::ReceiverStream;
@@ -37,6 +39,9 @@ const SILENT_BEATS_MAX: u32 = (PATIENCE.as_millis() / BEAT.as_millis()) as u32;
 
 /// Longest time that one attempt to connect may take, and one answer.
 const ATTEMPT: Duration = Duration::from_secs(2);
+
+/// How long a peer that does not speak gRPC may take to greet.
+const GREETING: Duration = Duration::from_millis(500);
 
 /// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -220,6 +225,7 @@ async fn connect(target: Target, credentials: &Credentials, deadline: Instant) -
     let name = target.name.clone();
     let since = Instant::now();
     let endpoint = endpoint_of(&target, credentials)?;
+    let mut is_greeted = false;
     loop {
         let why = match timeout(ATTEMPT, say_hello(&endpoint, credentials, &name)).await {
             Ok(Ok(link)) => return Ok(link),
@@ -227,6 +233,12 @@ async fn connect(target: Target, credentials: &Credentials, deadline: Instant) -
             Ok(Err(ConnectFailure::Passing(why))) => why,
             Err(_) => "it does not answer".to_owned(),
         };
+        if !std::mem::replace(&mut is_greeted, true) && speaks_zeromq(&target.address).await {
+            return Err(format!(
+                "agent {name} speaks ZeroMQ, as the agents of mutilate's authors do: an agent of pummel is wanted there, which \
+                 `pummel mutilate -A` and `pummel agent` start"
+            ));
+        }
         if Instant::now() >= deadline {
             let waited = since.elapsed().as_secs_f64();
             let hint = hint_of(&why, credentials.tls.is_some());
@@ -234,6 +246,17 @@ async fn connect(target: Target, credentials: &Credentials, deadline: Instant) -
         }
         sleep(PAUSE).await;
     }
+}
+
+/// Whether a peer greets whoever connects as ZeroMQ does: by the signature of ZMTP, ten bytes from 255 to 127.
+async fn speaks_zeromq(address: &str) -> bool {
+    let mut signature = [0; 10];
+    let greeting = async {
+        let mut stream = TcpStream::connect(address).await?;
+        stream.read_exact(&mut signature).await
+    };
+    let greeted = matches!(timeout(GREETING, greeting).await, Ok(Ok(_)));
+    greeted && signature[0] == 0xff && signature[9] == 0x7f
 }
 
 /// A hint at the cause, where the words of a failure alone would puzzle.

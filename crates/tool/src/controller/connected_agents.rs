@@ -4,7 +4,7 @@ use std::io;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
-use pummel_engine::run::{Inputs, Watch};
+use pummel_engine::run::{Inputs, Wants, Watch};
 use pummel_logic::measure::measurement::Measurement;
 use pummel_logic::plan::Plan;
 use pummel_logic::plan::share::ProcessShare;
@@ -104,11 +104,14 @@ impl ConnectedAgents {
         watch: &mut dyn Watch,
         stop: &dyn Fn() -> bool,
     ) -> Result<Measurement, StartError> {
+        // The number outstanding is told beside the rows of this process: it is that of the process, where it takes part.
+        let own = watch.wants();
+        let wants = Wants { outstanding: own.outstanding && shares.own.is_none(), ..own };
         let (say, heard) = channel();
         let mut members = Vec::with_capacity(shares.agents.len() + 1);
         for (link, share) in self.links.iter().zip(shares.agents) {
             let Some(share) = share else { continue };
-            let order = self.order(plan, &share, inputs, watch);
+            let order = self.order(plan, &share, inputs, wants);
             let handle = self.send(link, order, members.len(), say.clone());
             members.push(MemberState::new(link.name.clone(), share, Some(link.clone()), handle));
         }
@@ -128,9 +131,8 @@ impl ConnectedAgents {
     }
 
     /// The order for the agent with this share.
-    fn order(&self, plan: &ValidPlan, share: &ProcessShare, inputs: &Inputs, watch: &dyn Watch) -> v2::Order {
+    fn order(&self, plan: &ValidPlan, share: &ProcessShare, inputs: &Inputs, wants: Wants) -> v2::Order {
         let json = |data: serde_json::Result<Vec<u8>>| data.expect("plans have nothing that JSON has not");
-        let wants = watch.wants();
         v2::Order {
             protocol: PROTOCOL,
             build: Some(build()),

@@ -118,6 +118,8 @@ pub struct Driver<'a> {
     files: ResultFiles,
     outlets: Outlets,
     inputs: Inputs,
+    /// What is to be said of the inputs when the first run begins.
+    notice: Option<String>,
     /// What makes the runs: this process or agents. It is found with the first run.
     runner: Option<Runner>,
     /// Notices that were shown. The runs of a series give the same ones.
@@ -140,9 +142,9 @@ impl<'a> Driver<'a> {
         let unwritten = |error: io::Error| fail(error.to_string());
         let files = ResultFiles::prepare(&job.outputs, &job.plan).map_err(unwritten)?;
         let outlets = Outlets::prepare(&extras.files, files.take_standard_output()).map_err(unwritten)?;
-        let inputs = match extras.always_reads_inputs || takes_part(&job.plan, job.fleet.as_ref()) {
+        let (inputs, notice) = match extras.always_reads_inputs || takes_part(&job.plan, job.fleet.as_ref()) {
             true => supplies_of(&job.plan).map_err(unwritten)?,
-            false => Inputs::default(),
+            false => (Inputs::default(), None),
         };
         // Agents have passwords of their own.
         let password = match (&extras.password, &job.fleet) {
@@ -155,7 +157,7 @@ impl<'a> Driver<'a> {
         };
         let inputs = Inputs { password, ..inputs };
         let shown = BTreeSet::new();
-        Ok(Driver { job, interrupts, files, outlets, inputs, runner: None, shown })
+        Ok(Driver { job, interrupts, files, outlets, inputs, notice, runner: None, shown })
     }
 
     /// What makes the runs, found and ready. The runs of a series have one runner.
@@ -181,8 +183,11 @@ impl<'a> Driver<'a> {
         style: &mut dyn Style,
     ) -> Result<Measurement, NotRun> {
         self.tell(style, Event::Announced(plan));
+        if let Some(words) = self.notice.take() {
+            self.tell(style, Event::Notice(&words));
+        }
         self.runner()?;
-        let Driver { job, interrupts, files, outlets, inputs, runner, shown } = self;
+        let Driver { job, interrupts, files, outlets, inputs, runner, shown, .. } = self;
         let stop = || interrupts.load(Ordering::Relaxed) > 0;
         let front = job.front.name();
         let mut watching = Watching { plan, front, files, outlets, shown, style };

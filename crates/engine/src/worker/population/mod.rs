@@ -117,6 +117,14 @@ impl Population {
         self.wake_all(state);
     }
 
+    /// Stops the clients whose phase ends on time, now that it is over at `end`.
+    pub fn end_on_time<C: Codec>(&mut self, state: &mut WorkerState<C>, end: Nanos) {
+        for entry in state.entries.iter_mut().filter(|entry| entry.client.ends_on_time()) {
+            entry.client.stop(end);
+        }
+        self.wake_all(state);
+    }
+
     /// Polls every woken client and sends its requests.
     #[inline]
     pub fn serve_woken<C: Codec>(

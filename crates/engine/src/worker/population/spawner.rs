@@ -205,6 +205,7 @@ impl Spawner {
             repeats: 0,
             late: Late::Kept,
             spacing_ns: 0,
+            ends_on_time: false,
         }
     }
 }

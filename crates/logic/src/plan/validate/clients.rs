@@ -86,14 +86,20 @@ pub fn style(plan: &Plan) -> Result<(), Invalid> {
     if plan.data.style.field_bytes.is_some() && !plan.protocol.is_resp() {
         return refuse(Field::FieldBytes.path(), "", "hashes are accepted with RESP alone");
     }
-    if plan.verify > 0.0 && plan.phases.iter().any(|phase| matches!(phase.work, Work::Replay(_))) {
+    if plan.verify > 0.0 && plan.replays() {
         let expected = "0 is accepted where requests are replayed: their values are not those of records";
         return refuse(Field::Verify.path(), plan.verify, expected);
     }
     let own = |phase: &Phase| matches!(phase.work, Work::Replay(_) | Work::Delete(_));
     let has_policy = |group: &Group| {
-        ClientPolicy { successes_only: false, whole: false, here: false, ..group.policy }
-            != ClientPolicy::default()
+        let elsewhere_too = ClientPolicy {
+            successes_only: false,
+            whole: false,
+            here: false,
+            ends_on_time: false,
+            ..group.policy
+        };
+        elsewhere_too != ClientPolicy::default()
     };
     if plan.route != Route::All && (plan.phases.iter().any(own) || plan.groups.iter().any(has_policy)) {
         let expected =

@@ -119,7 +119,8 @@ fn divided() -> Plan {
     let mut plan = measuring(Work::Mix(Mix::of(&[(Verb::Get, 1.0)])), for_a_second());
     plan.phases.push(phase("delete", Work::Delete(Delete { share: 0.5, depth: 4 }), Stop::default()));
     plan.phases.push(phase("pause", Work::Pause(Pause { until_ns: SECOND }), Stop::default()));
-    let replay = Replay { path: "recorded".to_owned(), format: 1, read_through_ns: Some(10) };
+    let replay =
+        Replay { path: "recorded".to_owned(), format: 1, read_through_ns: Some(10), reads_only: false };
     plan.phases.push(phase("replay", Work::Replay(replay), for_a_second()));
     plan
 }

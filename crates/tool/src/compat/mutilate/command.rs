@@ -5,15 +5,21 @@ use std::fmt::Display;
 use std::io;
 use std::net::ToSocketAddrs;
 #[cfg(feature = "agents")]
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 #[cfg(feature = "agents")]
 use std::path::PathBuf;
 
 use pummel_engine::clock;
+use pummel_engine::resolve::ConnectError;
+use pummel_engine::run::RunError;
 use pummel_engine::sys;
 use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::measure::summary::Summary;
+#[cfg(feature = "agents")]
+use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::validate::ValidPlan;
+#[cfg(feature = "agents")]
+use pummel_logic::plan::{Group, Plan};
 #[cfg(feature = "agents")]
 use pummel_logic::time::{Nanos, SECOND};
 
@@ -22,21 +28,27 @@ use crate::agent::files::AllowedFiles;
 #[cfg(feature = "agents")]
 use crate::agent::listener;
 #[cfg(feature = "agents")]
-use crate::agent::overrides::LocalOverrides;
+use crate::agent::network::Network;
+#[cfg(feature = "agents")]
+use crate::agent::overrides::{LocalOverrides, OrderLog};
 #[cfg(feature = "agents")]
 use crate::agent::policy::AccessPolicy;
 #[cfg(feature = "agents")]
-use crate::agent::service::serve;
+use crate::agent::service::{AgentConfig, serve};
 #[cfg(feature = "agents")]
 use crate::commands::agent::guarded as guarded_config;
-use crate::compat::mutilate::report::{order_statistic_us, rate, scan_header, scan_row};
+use crate::compat::mutilate::report::{local_rate, order_statistic_us, rate, scan_header, scan_row};
 use crate::compat::mutilate::style::{FATAL, MutilateStyle, is_broken, line};
-use crate::compat::mutilate::{AgentAsked, Asked, HELP, Refusal, Runs, Seat, Series, VERSION, read};
+use crate::compat::mutilate::{
+    AgentOptions, Asked, HELP, ProcessSettings, Refusal, Runs, Series, VERSION, read,
+};
 use crate::exit_status::Exit;
 #[cfg(feature = "agents")]
 use crate::job::agent_variables::AgentVariables;
 use crate::job::driver::{Driver, Extras};
 use crate::job::fleet::Fleet;
+#[cfg(feature = "agents")]
+use crate::job::fleet::Place;
 use crate::job::outlets::FrontFiles;
 use crate::job::rate_search::{Tried, halving, steps};
 use crate::job::runner::{Dealing, NotRun, Runner};
@@ -46,13 +58,34 @@ use crate::report::Report;
 use crate::report::output::print;
 use crate::stderr::say;
 
+/// Address that an agent listens on.
+#[cfg(feature = "agents")]
+const LISTEN: &str = "PUMMEL_AGENT_LISTEN";
+
+/// Networks that an agent sends load to.
+#[cfg(feature = "agents")]
+const ALLOW_TARGET: &str = "PUMMEL_ALLOW_TARGET";
+
+/// What stands here in place of the options of `pummel agent`, in what an agent says to its master.
+#[cfg(feature = "agents")]
+const OPTION_NAMES: [(&str, &str); 4] = [
+    ("--token-file", "PUMMEL_AGENT_TOKEN_FILE"),
+    ("--allow-target", ALLOW_TARGET),
+    ("--allow-file", ALLOW_FILE),
+    ("--tls-cert", "PUMMEL_AGENT_TLS_CERT"),
+];
+
 /// Directory below which an agent reads the files that a master's plan names.
 #[cfg(feature = "agents")]
 const ALLOW_FILE: &str = "PUMMEL_ALLOW_FILE";
 
-/// How long to wait for agents.
+/// How long to wait for agents that are there.
 #[cfg(feature = "agents")]
 const AGENT_PATIENCE_NS: Nanos = 10 * SECOND;
+
+/// How long to wait for agents that are started for the run: logging in, and copying the program, take their time.
+#[cfg(feature = "agents")]
+const LAUNCH_PATIENCE_NS: Nanos = 60 * SECOND;
 
 /// Follows the words behind `program`, which is how the parser's errors begin.
 pub fn mutilate(program: &str, words: &[OsString], edge: &Edge) -> Exit {
@@ -81,9 +114,10 @@ fn fleet_of(runs: &Runs) -> Result<Option<Fleet>, Exit> {
     if runs.agents.is_empty() {
         return Ok(None);
     }
+    let are_started = runs.agents.iter().any(|agent| matches!(agent, Place::Started(_)));
     Ok(Some(Fleet {
         places: runs.agents.clone(),
-        patience_ns: AGENT_PATIENCE_NS,
+        patience_ns: if are_started { LAUNCH_PATIENCE_NS } else { AGENT_PATIENCE_NS },
         tls: None,
         token_file: None,
         stop_on_loss: false,
@@ -100,25 +134,48 @@ fn fleet_of(runs: &Runs) -> Result<Option<Fleet>, Exit> {
 }
 
 #[cfg(not(feature = "agents"))]
-fn agent(_asked: &AgentAsked, _cpus: &[usize]) -> Exit {
+fn agent(_asked: &AgentOptions, _cpus: &[usize]) -> Exit {
     fatal("--agentmode (-A): this pummel was built without agents")
 }
 
-/// `-A`: waits for a master. It listens to all the world only where it knows who speaks.
+/// `-A`: waits for a master. It listens beyond the loopback addresses only where it knows who speaks.
 #[cfg(feature = "agents")]
-fn agent(asked: &AgentAsked, cpus: &[usize]) -> Exit {
-    let variables = match AgentVariables::of_process() {
-        Ok(variables) => variables,
-        Err(error) => return fatal(error),
-    };
-    let secured = variables.tls.map(|files| listener::secure(&files.cert, &files.key, &files.ca)).transpose();
-    let read = variables.token_file.map(|path| listener::Token::read(&path)).transpose();
-    let (tls, token) = match (secured, read) {
-        (Ok(tls), Ok(token)) => (tls, token),
-        (Err(error), _) | (_, Err(error)) => return fatal(error),
-    };
+fn agent(asked: &AgentOptions, cpus: &[usize]) -> Exit {
+    let served = agent_config(asked, cpus).and_then(|config| {
+        let interrupts =
+            sys::on_interrupt().map_err(|error| format!("signals cannot be handled: {error}"))?;
+        serve(config, interrupts).map_err(|error| error.to_string())
+    });
+    match served {
+        Ok(()) => Exit::Complete,
+        Err(error) => fatal(error),
+    }
+}
+
+/// What an agent does by its command line and the variables of its environment.
+///
+/// # Errors
+/// Returns the variable whose value cannot be used, with the reason.
+#[cfg(feature = "agents")]
+fn agent_config(asked: &AgentOptions, cpus: &[usize]) -> Result<AgentConfig, String> {
+    let variables = AgentVariables::of_process()?;
+    let tls = variables.tls.map(|files| listener::secure(&files.cert, &files.key, &files.ca)).transpose()?;
+    let token = variables
+        .token_file
+        .map(|path| listener::Token::read(&path).map_err(|why| format!("PUMMEL_AGENT_TOKEN_FILE: {why}")))
+        .transpose()?;
     let guarded = tls.is_some() || token.is_some();
-    let address: IpAddr = if guarded { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST }.into();
+    let listen = match variable(LISTEN) {
+        Some(text) => listen_address(&text, asked.port)?,
+        None if guarded => SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), asked.port),
+        None => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), asked.port),
+    };
+    if !guarded && !listen.ip().to_canonical().is_loopback() {
+        return Err(format!(
+            "{LISTEN}: {listen} is beyond the loopback addresses, where PUMMEL_AGENT_TOKEN_FILE has to name a file with a \
+             word that master and agents share: an open agent would send load wherever any peer wants"
+        ));
+    }
     if !guarded {
         say(line(format_args!(
             "listening on the loopback address only; to listen on all, set PUMMEL_AGENT_TOKEN_FILE to a file with a word that master \
@@ -126,36 +183,72 @@ fn agent(asked: &AgentAsked, cpus: &[usize]) -> Exit {
         )));
     }
     let overrides = LocalOverrides {
-        threads: asked.seat.threads,
-        weight: asked.seat.weight,
-        measure_connections: asked.seat.measure_connections,
+        threads: asked.settings.threads,
+        weight: asked.settings.weight,
+        measure_connections: asked.settings.measure_connections,
         blocking: asked.blocking,
         cpus: if asked.pinned { cpus.to_vec() } else { Vec::new() },
     };
-    let directory = std::env::var_os(ALLOW_FILE).filter(|path| !path.is_empty()).map(PathBuf::from);
-    let directories: Vec<PathBuf> = directory.into_iter().collect();
-    let files = match AllowedFiles::below(&directories) {
-        Ok(files) => files,
-        Err((path, error)) => return fatal(format_args!("{ALLOW_FILE}: {}: {error}", path.display())),
+    let directories: Vec<PathBuf> = variable(ALLOW_FILE).map(PathBuf::from).into_iter().collect();
+    let files = AllowedFiles::below(&directories)
+        .map_err(|(path, error)| format!("{ALLOW_FILE}: {}: {error}", path.display()))?;
+    let targets = variable(ALLOW_TARGET).map_or(Ok(Vec::new()), |text| networks(&text))?;
+    let policy =
+        AccessPolicy { tls, token, targets, files, option_names: &OPTION_NAMES, ..AccessPolicy::default() };
+    let config = guarded_config(listen, policy, overrides).map_err(|error| error.to_string())?;
+    Ok(AgentConfig {
+        on_order: (asked.verbose > 0 && !asked.quiet).then_some(OrderLog(order_lines)),
+        ..config
+    })
+}
+
+/// The value of a variable of the environment; `None` where it is not set, empty, or no text.
+#[cfg(feature = "agents")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Where an agent listens: an address with a port, or with the port of `-p`.
+#[cfg(feature = "agents")]
+fn listen_address(text: &str, port: u16) -> Result<SocketAddr, String> {
+    let with_own_port =
+        || text.trim_matches(['[', ']']).parse().map(|address| SocketAddr::new(address, port));
+    text.parse().or_else(|_| with_own_port()).map_err(|_| {
+        format!("{LISTEN}: '{text}' is no address: ADDRESS or ADDRESS:PORT is expected, such as 0.0.0.0 or [::]:5556")
+    })
+}
+
+#[cfg(feature = "agents")]
+fn networks(text: &str) -> Result<Vec<Network>, String> {
+    let network = |part: &str| {
+        part.trim().parse().map_err(|_| {
+            format!("{ALLOW_TARGET}: '{part}' is no network: ADDRESS/BITS is expected, such as 10.0.0.0/8")
+        })
     };
-    let policy = AccessPolicy { tls, token, files, ..AccessPolicy::default() };
-    let interrupts = match sys::on_interrupt() {
-        Ok(interrupts) => interrupts,
-        Err(error) => return fatal(format_args!("signals cannot be handled: {error}")),
-    };
-    let config = guarded_config(SocketAddr::new(address, asked.port), policy, overrides);
-    match config
-        .map_err(|error| error.to_string())
-        .and_then(|config| serve(config, interrupts).map_err(|e| e.to_string()))
-    {
-        Ok(()) => Exit::Complete,
-        Err(error) => fatal(error),
+    text.split(',').map(network).collect()
+}
+
+/// What an agent says of an order with `-v`: its servers, and its part of the rate.
+#[cfg(feature = "agents")]
+fn order_lines(plan: &Plan, share: &ProcessShare, weight: u32) -> Vec<String> {
+    let mut lines: Vec<String> =
+        plan.servers.iter().map(|server| line(format_args!("Got server = {server}"))).collect();
+    let is_own = |clients: &std::ops::Range<u64>| !clients.is_empty();
+    let own =
+        plan.groups.iter().zip(&share.clients).find(|(_, clients)| is_own(clients)).map(|(group, _)| group);
+    if let Some(Group { rate: Some(rate), clients, .. }) = own {
+        let agents = plan.groups.iter().filter(|group| !group.policy.here);
+        let qps: f64 = agents.filter_map(|group| group.rate).sum();
+        let lambda = rate / f64::from(*clients);
+        let denom = (qps * f64::from(weight) / lambda).round();
+        lines.push(line(format_args!("lambda_denom = {denom:.0}, lambda = {lambda:.6}, qps = {qps:.0}")));
     }
+    lines
 }
 
 /// What is said before the first run at the highest level: names are resolved for it.
 fn introduction(runs: &Runs) -> Vec<String> {
-    if runs.look.verbose < 2 {
+    if runs.display.verbose < 2 {
         return Vec::new();
     }
     let plan = &runs.job.plan;
@@ -183,19 +276,25 @@ fn printed(text: &str) -> Exit {
 /// Makes the runs of a command line, and writes what comes of them.
 fn follow<'a>(runs: &'a Runs, fleet: Option<Fleet>, mut style: MutilateStyle<'a>) -> Exit {
     let job = Job { fleet, ..runs.job.clone() };
-    let files = FrontFiles { log: None, samples: runs.look.save.clone().filter(|_| runs.saves()) };
+    let files = FrontFiles { log: None, samples: runs.display.save.clone().filter(|_| runs.saves()) };
     let extras = Extras { files, password: runs.password(), always_reads_inputs: true };
     let driver = match Driver::prepare(&job, &extras, &style) {
         Ok(driver) => driver,
         Err(exit) => return exit,
     };
-    let mut station = Station { runs, driver, seats: None, style: &mut style };
+    let mut series = SeriesRunner { runs, driver, agent_settings: None, style: &mut style };
+    if let Some((threads, cpus)) = runs.threads_too_many().filter(|_| !runs.display.quiet) {
+        series.say(format_args!(
+            "WARNING: {threads} threads spin on {cpus} CPUs and take turns, which adds to every latency: --blocking (-B) \
+             sleeps instead"
+        ));
+    }
     let last = match runs.series {
-        Series::Single => station.run_at(runs.qps()),
-        Series::Search { nth, limit_us } => station.search(nth, limit_us),
-        Series::Scan { min, max, step } => station.scan(min, max, step),
+        Series::Single => series.run_at(runs.qps()),
+        Series::Search { nth, limit_us } => series.search(nth, limit_us),
+        Series::Scan { min, max, step } => series.scan(min, max, step),
     };
-    let Station { driver, .. } = station;
+    let SeriesRunner { driver, .. } = series;
     match last {
         Ok(ran) => driver.conclude(&ran.plan, Ok(ran.measurement), &mut style),
         Err(NotMade::Refused(text)) => fatal(text),
@@ -209,11 +308,11 @@ fn follow<'a>(runs: &'a Runs, fleet: Option<Fleet>, mut style: MutilateStyle<'a>
 }
 
 /// The runs of a command line.
-struct Station<'a, 'd, 's> {
+struct SeriesRunner<'a, 'd, 's> {
     runs: &'a Runs,
     driver: Driver<'d>,
     /// What the agents said of themselves; `None` before they were asked.
-    seats: Option<Vec<Seat>>,
+    agent_settings: Option<Vec<ProcessSettings>>,
     style: &'s mut MutilateStyle<'a>,
 }
 
@@ -248,13 +347,23 @@ impl Ran {
         }
     }
 
+    /// Whether requests of this process were completed.
+    fn completes_requests(&self) -> bool {
+        local_rate(&self.plan, &self.measurement, &self.summary).1 > 0
+    }
+
+    /// Whether anything was measured: a load that fails, or an interruption, may come before that.
+    fn measured(&self) -> bool {
+        self.measurement.started_unix_ns > 0
+    }
+
     /// Whether another run may follow.
     fn goes_on(&self) -> bool {
         self.measurement.status != Status::Interrupted && !is_broken(&self.plan, &self.measurement)
     }
 }
 
-impl Station<'_, '_, '_> {
+impl SeriesRunner<'_, '_, '_> {
     fn say(&mut self, text: impl Display) {
         let mut said = Said::default();
         said.line(line(text));
@@ -262,11 +371,11 @@ impl Station<'_, '_, '_> {
     }
 
     fn search(&mut self, nth: u32, limit_us: u32) -> Result<Ran, NotMade> {
-        let quiet = self.runs.look.quiet;
+        let quiet = self.runs.display.quiet;
         if !quiet {
             self.say(format_args!("Search-mode.  Find QPS @ {limit_us}us {nth}th percentile."));
         }
-        let (mut last, mut ended) = (None, None);
+        let (mut last, mut ended, mut completes) = (None, None, false);
         let found = halving(limit_us.into(), self.runs.qps(), |asked| {
             let is_first = last.is_none();
             let ran = match self.run_at(asked) {
@@ -276,10 +385,13 @@ impl Station<'_, '_, '_> {
                     return None;
                 }
             };
-            let (rate, nth_us) = (rate(&ran.report()), order_statistic_us(&ran.measurement, nth.into()));
-            if !quiet && is_first {
+            let (rate, nth_us) =
+                (rate(&ran.report()), order_statistic_us(&ran.plan, &ran.measurement, nth.into()));
+            completes |= ran.completes_requests();
+            let is_said = !quiet && ran.measured();
+            if is_said && is_first {
                 self.say(format_args!("peak qps = {}, nth = {nth_us:.1}", rate as u64));
-            } else if !quiet {
+            } else if is_said {
                 self.say(format_args!("cur_qps = {asked}, get_qps = {rate:.6}, nth = {nth_us:.6}"));
             }
             let goes_on = ran.goes_on();
@@ -291,9 +403,10 @@ impl Station<'_, '_, '_> {
         }
         if let Some(found) = found {
             self.style.note_peak(found.peak);
+            let why = if completes { "" } else { ": no request was completed" };
             if !found.met {
                 self.say(format_args!(
-                    "no rate was found at which {nth}% of requests are faster than {limit_us}us"
+                    "no rate was found at which {nth}% of requests are faster than {limit_us}us{why}"
                 ));
             }
         }
@@ -308,7 +421,9 @@ impl Station<'_, '_, '_> {
         loop {
             let asked = rates.next().expect("a scan whose rates are in order has a rate");
             let ran = self.run_at(asked).map_err(|error| after(error, last.take()))?;
-            self.print(scan_row(&ran.report(), &layout, asked));
+            if ran.measured() {
+                self.print(scan_row(&ran.report(), &layout, asked));
+            }
             if rates.peek().is_none() || !ran.goes_on() {
                 return Ok(ran);
             }
@@ -323,17 +438,40 @@ impl Station<'_, '_, '_> {
     }
 
     fn run_at(&mut self, qps: u32) -> Result<Ran, NotMade> {
-        if self.seats.is_none() {
-            self.seats = Some(seats_of(self.driver.runner()?));
+        if self.agent_settings.is_none() {
+            self.agent_settings = Some(settings_of_agents(self.driver.runner()?, self.runs.threads()));
         }
-        let seats = self.seats.as_deref().unwrap_or_default();
-        let crewed =
-            self.runs.crewed_at(qps, seats).map_err(|refusal| NotMade::Refused(refusal.to_string()))?;
-        let dealing = Dealing::ByGroups { agents: &crewed.agents, own: crewed.own };
-        let measurement = self.driver.run(&crewed.plan, dealing, self.style)?;
-        let summary = Summary::of(&measurement, &crewed.plan);
-        Ok(Ran { plan: crewed.plan, measurement, summary })
+        let agents = self.agent_settings.as_deref().unwrap_or_default();
+        let mut shared =
+            self.runs.shared_plan_at(qps, agents).map_err(|refusal| NotMade::Refused(refusal.to_string()))?;
+        if !self.runs.agents.is_empty() {
+            shared.plan = resolved(shared.plan)?;
+        }
+        let dealing = Dealing::ByGroups { agents: &shared.agents, own: shared.own };
+        let measurement = self.driver.run(&shared.plan, dealing, self.style)?;
+        let summary = Summary::of(&measurement, &shared.plan);
+        Ok(Ran { plan: shared.plan, measurement, summary })
     }
+}
+
+/// The plan with the first address of each server in place of its name, as the original sends it to its agents: names may
+/// mean other machines there, or none.
+///
+/// # Errors
+/// Returns [`NotRun::Here`] when a name has no address.
+fn resolved(plan: ValidPlan) -> Result<ValidPlan, NotRun> {
+    let mut plan = plan.into_plan();
+    for server in plan.servers.iter_mut().filter(|server| !server.starts_with('/')) {
+        let found = server.to_socket_addrs().and_then(|mut addresses| {
+            addresses.next().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "it has no address"))
+        });
+        let first = found.map_err(|error| {
+            let server = server.clone();
+            NotRun::Here(RunError::Connect(ConnectError::Unresolved { server, error }))
+        })?;
+        *server = first.to_string();
+    }
+    Ok(plan.validate().expect("what a plan means does not depend on where its servers are"))
 }
 
 /// Why there is no further run in a series whose last run was this one.
@@ -344,18 +482,19 @@ fn after(error: NotMade, last: Option<Ran>) -> NotMade {
     }
 }
 
-/// What the agents said of themselves.
-fn seats_of(runner: &Runner) -> Vec<Seat> {
+/// What the agents said of themselves. One whose own command line does not say its threads has as many as the master.
+#[cfg_attr(not(feature = "agents"), expect(unused_variables, reason = "there are no agents to ask"))]
+fn settings_of_agents(runner: &Runner, threads: u32) -> Vec<ProcessSettings> {
     match runner {
         Runner::Here => Vec::new(),
         #[cfg(feature = "agents")]
-        Runner::Agents(crew) => {
-            let seats = crew.hellos().map(|hello| Seat {
-                threads: hello.threads.max(1),
+        Runner::Agents(agents) => {
+            let settings = agents.hellos().map(|hello| ProcessSettings {
+                threads: if hello.threads == 0 { threads } else { hello.threads },
                 weight: hello.weight.max(1),
                 measure_connections: hello.measure_connections,
             });
-            seats.collect()
+            settings.collect()
         }
     }
 }

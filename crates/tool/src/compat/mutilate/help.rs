@@ -70,7 +70,7 @@ Advanced options:
 
 Agent-mode options:
   -A, --agentmode               Be an agent
-  -a, --agent=host              Use an agent
+  -a, --agent=host              Use an agent, host[:port], or ssh://HOST,HOST
   -p, --agent_port=STRING       Port of agents  (default=`5556')
   -l, --lambda_mul=INT          Weight in the division of --qps  (default=`1')
   -C, --measure_connections=INT Connections of this process instead of --connections
@@ -81,6 +81,10 @@ What pummel adds (never abbreviated):
       --response                Rows read_rt and update_rt: time from when a request
                                   was due, which counts its waiting
       --p50                     Columns for the 50th and the 99.9th percentile
+      --all_rows                Rows read_all and update_all: those of the agents as well
+      --save_all                With --save, the requests of all machines, reads and
+                                  stores, a line each: seconds since 1970, seconds
+                                  since the start, read or update, us, the machine
       --json=FILE               The whole result as JSON
       --csv=FILE                The result second by second
       --hdr=FILE                Histograms second by second (HdrHistogram log)
@@ -91,6 +95,21 @@ What pummel adds (never abbreviated):
 The --measure_* options let one process of many, the master, measure with few
 connections at a low rate, so that its own queues do not add to what it sees, while
 agents load the server.
+
+On several machines, master and agents have to share a word: a file whose first line
+it is, named by PUMMEL_AGENT_TOKEN_FILE on each of them. Without it, an agent (-A)
+listens on the loopback address alone.
+
+   PUMMEL_AGENT_TOKEN_FILE      File with the word; the agent then listens on all
+                                addresses, and sends load to any server
+   PUMMEL_AGENT_LISTEN          Address that the agent listens on, or ADDRESS:PORT
+   PUMMEL_ALLOW_TARGET          Networks that the agent sends load to, such as
+                                10.0.0.0/8, with commas between them
+   PUMMEL_ALLOW_FILE            Directory below which the agent reads traces
+   PUMMEL_AGENT_TLS_CERT, PUMMEL_AGENT_TLS_KEY, PUMMEL_AGENT_TLS_CA
+                                Certificate, key and authorities, in place of the word
+
+-a ssh://HOST,HOST starts agents on these hosts, which need no pummel and no word.
 
 Distributions are written as NAME[:PARAMETER[,...]]; the name may be shortened, and
 parameters may be left out.

@@ -1,11 +1,12 @@
 //! mutilate's command line: from its options to a Plan, and to what is written about the run.
 
 pub mod command;
-mod crew;
 mod dists;
 mod help;
 mod options;
 pub mod report;
+mod saved_report;
+mod sharing;
 pub mod style;
 mod trace;
 
@@ -15,7 +16,7 @@ mod tests;
 use std::path::PathBuf;
 
 use pummel_logic::dist::Dist;
-use pummel_logic::plan::validate::ValidPlan;
+use pummel_logic::plan::validate::{Field, Invalid, ValidPlan};
 use pummel_logic::plan::{
     Backend, Clock, Data, Delete, Engine, KeyStyle, Load, Login, Mix, Pause, Phase, Plan, Popularity,
     Protocol, Replay, Route, SCHEMA, Socket, Stop, Style, Transport, ValueStyle, Wait, Work,
@@ -30,10 +31,11 @@ use crate::job::fleet::Place;
 use crate::job::{Edge, Format, Front, Job, Outputs};
 use crate::values;
 
-pub use crate::compat::mutilate::crew::{AgentAsked, Crewed, Seat};
 pub use crate::compat::mutilate::help::{HELP, VERSION};
 pub use crate::compat::mutilate::options::{Refusal, TABLE};
-pub use crate::compat::mutilate::trace::{Reading, read_trace};
+pub use crate::compat::mutilate::saved_report::{ReportReader, header as table_header};
+pub use crate::compat::mutilate::sharing::{AgentOptions, ProcessSettings, SharedPlan};
+pub use crate::compat::mutilate::trace::{Reading, TraceForm, read_trace};
 
 /// Where memcached listens unless it is told otherwise.
 const PORT: u16 = 11_211;
@@ -58,7 +60,7 @@ pub enum Asked {
     /// `--version`.
     Version,
     /// `--agentmode`.
-    Agent(AgentAsked),
+    Agent(AgentOptions),
     /// One run or several.
     Runs(Box<Runs>),
 }
@@ -69,7 +71,7 @@ pub struct Runs {
     /// The first run: that of a command line without `--search` and `--scan`.
     pub job: Job,
     /// What is written about it.
-    pub look: Look,
+    pub display: DisplayOptions,
     /// Whether there are more, and at which rates.
     pub series: Series,
     /// Where its agents are.
@@ -104,7 +106,7 @@ pub enum Series {
 
 /// What is written about a run, beside the outputs that all fronts have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct DisplayOptions {
     /// How much is said on standard error, from 0 on.
     pub verbose: u32,
     /// Nothing is said there but notices, failures, and what ends the program.
@@ -113,8 +115,12 @@ pub struct Look {
     pub response: bool,
     /// Columns for the 50th and the 99.9th percentile.
     pub p50: bool,
+    /// Rows of the requests of all machines.
+    pub all_rows: bool,
     /// File for the samples of reads.
     pub save: Option<PathBuf>,
+    /// The samples are those of all requests of all machines, with their times and machines.
+    pub save_all: bool,
     /// Number of reads after which the share of misses is printed; 0 for never.
     pub miss_window: u64,
     /// Nothing but storing is wanted, and nothing is reported of it.
@@ -131,7 +137,7 @@ pub fn read(words: impl Iterator<Item = String>, edge: &Edge, cpus: &[usize]) ->
         Given::Version => Ok(Asked::Version),
         Given::Options(options) if options.agentmode => {
             options.validate()?;
-            Ok(Asked::Agent(crew::agent(&options)?))
+            Ok(Asked::Agent(sharing::agent(&options)?))
         }
         Given::Options(options) => Runs::new(*options, edge, cpus).map(|runs| Asked::Runs(Box::new(runs))),
     }
@@ -153,15 +159,16 @@ impl Runs {
         };
         if series != Series::Single {
             // Every rate but 0 needs gaps that can be fitted to it: say so before the first run, not after it.
-            crew::arrivals(&options, 1.0)?;
+            sharing::arrivals(&options, 1.0)?;
         }
-        let agents = crew::places(&options)?;
+        let agents = sharing::places(&options)?;
         // What agents say of themselves is not known yet: one thread each stands for it.
-        let seats = vec![Seat { threads: 1, weight: 1, measure_connections: 0 }; agents.len()];
-        let plan = plan(&options, edge, cpus, qps, &seats)?.plan;
+        let agent_settings =
+            vec![ProcessSettings { threads: 1, weight: 1, measure_connections: 0 }; agents.len()];
+        let plan = plan(&options, edge, cpus, qps, &agent_settings)?.plan;
         let job = Job { front: Front::Mutilate, plan, outputs: outputs(&options), fleet: None };
         Ok(Runs {
-            look: look(&options),
+            display: display_options(&options),
             job,
             agents,
             series,
@@ -176,20 +183,37 @@ impl Runs {
     /// # Errors
     /// When gaps cannot be fitted to that rate.
     pub fn plan_at(&self, qps: u32) -> Result<ValidPlan, Refusal> {
-        self.crewed_at(qps, &[]).map(|crewed| crewed.plan)
+        self.shared_plan_at(qps, &[]).map(|shared| shared.plan)
     }
 
     /// The same beside agents that said this of themselves.
     ///
     /// # Errors
     /// As for [`Runs::plan_at`].
-    pub fn crewed_at(&self, qps: u32, seats: &[Seat]) -> Result<Crewed, Refusal> {
-        plan(&self.options, &self.edge, &self.cpus, f64::from(qps), seats)
+    pub fn shared_plan_at(
+        &self,
+        qps: u32,
+        agent_settings: &[ProcessSettings],
+    ) -> Result<SharedPlan, Refusal> {
+        plan(&self.options, &self.edge, &self.cpus, f64::from(qps), agent_settings)
     }
 
     /// Whether reads are to be written to a file: not where nothing, or more than one rate, is measured.
     pub fn saves(&self) -> bool {
-        !self.look.load_only && !matches!(self.series, Series::Scan { .. })
+        !self.display.load_only && !matches!(self.series, Series::Scan { .. })
+    }
+
+    /// How many threads spin, where they are more than the CPUs that this process may run on.
+    pub fn threads_too_many(&self) -> Option<(u32, usize)> {
+        let threads = self.options.threads as u32;
+        let spins = !self.options.blocking && !self.options.loadonly;
+        (spins && threads as usize > self.cpus.len() && !self.cpus.is_empty())
+            .then_some((threads, self.cpus.len()))
+    }
+
+    /// `--threads`, and 1 where the master only leads.
+    pub fn threads(&self) -> u32 {
+        self.options.threads.max(1) as u32
     }
 
     /// `--qps`; 0 is closed loop.
@@ -211,10 +235,16 @@ impl Runs {
 }
 
 /// The run of these options at a rate, beside these agents.
-fn plan(options: &Options, edge: &Edge, cpus: &[usize], qps: f64, seats: &[Seat]) -> Result<Crewed, Refusal> {
+fn plan(
+    options: &Options,
+    edge: &Edge,
+    cpus: &[usize],
+    qps: f64,
+    agent_settings: &[ProcessSettings],
+) -> Result<SharedPlan, Refusal> {
     let servers = servers(options)?;
     let count = servers.len() as u32;
-    let groups = crew::groups(options, count, qps, seats)?;
+    let groups = sharing::groups(options, count, qps, agent_settings)?;
     let plan = Plan {
         schema: SCHEMA,
         protocol: match (options.binary, options.redis) {
@@ -248,10 +278,37 @@ fn plan(options: &Options, edge: &Edge, cpus: &[usize], qps: f64, seats: &[Seat]
         database: 0,
         servers,
     };
-    let plan = plan.validate().map_err(|invalid| {
-        fatal(format!("{} cannot be '{}': {}", invalid.path.name(), invalid.value, invalid.expected))
-    })?;
-    Ok(Crewed { plan, own: groups.own, agents: groups.agents })
+    let plan = plan.validate().map_err(|invalid| unfit(options, &invalid))?;
+    Ok(SharedPlan { plan, own: groups.own, agents: groups.agents })
+}
+
+/// What is said of a plan that cannot be run: the option that decides the field.
+fn unfit(options: &Options, invalid: &Invalid) -> Refusal {
+    let is_masters = invalid.path.index() == 0 && !options.agents.is_empty();
+    let name = match invalid.path.field() {
+        Field::Servers | Field::Server => "--server",
+        Field::Threads => "--threads",
+        Field::User => "--username",
+        Field::Records => "--records",
+        Field::KeyPrefix => "--prefix",
+        Field::KeySize => "--keysize",
+        Field::ValueSize => "--valuesize",
+        Field::FieldBytes => "--assoc",
+        Field::Clients | Field::TotalClients => "--connections",
+        Field::Depth if is_masters && options.measure_depth.is_some() => "--measure_depth",
+        Field::Depth => "--depth",
+        Field::Arrivals => "--iadist",
+        Field::Rate => "--qps",
+        Field::Block => "--roundrobin",
+        Field::Stop | Field::StopTime => "--time",
+        Field::StopRequests => "--queries",
+        Field::PauseUntil => "--wait",
+        Field::Operations => "--update",
+        Field::ReplayFormat => "--twitter_trace",
+        Field::DeleteShare => "--delete90",
+        _ => return fatal(invalid.to_string()),
+    };
+    fatal(format!("{name} cannot be '{}': {}", invalid.value, invalid.expected))
 }
 
 /// Servers in the form of the Plan. A name is cut at its first colon, as the original does, unless it stands in brackets.
@@ -392,7 +449,9 @@ fn work(options: &Options) -> Work {
     let read_through_ns = reads_through.then_some(0);
     if !options.read_file.is_empty() {
         let (path, format) = (options.read_file.clone(), options.twitter_trace as u32);
-        return Work::Replay(Replay { path, format, read_through_ns });
+        // With --getset alone everything is a read to begin with, here too.
+        let reads_only = options.getset && !options.getsetorset;
+        return Work::Replay(Replay { path, format, read_through_ns, reads_only });
     }
     // With --getset alone everything is a read to begin with.
     let update = if options.getset && !options.getsetorset { 0.0 } else { options.update };
@@ -408,13 +467,15 @@ fn work(options: &Options) -> Work {
     })
 }
 
-fn look(options: &Options) -> Look {
-    Look {
+fn display_options(options: &Options) -> DisplayOptions {
+    DisplayOptions {
         verbose: options.verbose,
         quiet: options.quiet,
         response: options.response,
         p50: options.p50,
+        all_rows: options.all_rows,
         save: options.save.as_ref().map(PathBuf::from),
+        save_all: options.save_all,
         miss_window: options.misswindow as u64,
         load_only: options.loadonly,
     }

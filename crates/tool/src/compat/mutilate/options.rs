@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use crate::compat::c_numbers::{atoi, strtod, strtol};
+use crate::compat::c_numbers::{strtod, strtol};
 use crate::compat::getopt::{Choice, Event, Getopt, Takes};
+use crate::job::launch_spec::LaunchSpec;
 
 /// Most connections that one thread opens to one server.
 const CONNECTIONS_MAX: i64 = 512;
@@ -63,6 +64,8 @@ pub const TABLE: &[Choice] = &[
     Choice::both('D', "measure_depth", Takes::Value),
     Choice::added("response", Takes::Nothing),
     Choice::added("p50", Takes::Nothing),
+    Choice::added("all_rows", Takes::Nothing),
+    Choice::added("save_all", Takes::Nothing),
     Choice::added("json", Takes::Value),
     Choice::added("csv", Takes::Value),
     Choice::added("hdr", Takes::Value),
@@ -162,6 +165,8 @@ pub struct Options {
     pub measure_depth: Option<i64>,
     pub response: bool,
     pub p50: bool,
+    pub all_rows: bool,
+    pub save_all: bool,
     pub json: Option<String>,
     pub csv: Option<String>,
     pub hdr: Option<String>,
@@ -223,6 +228,8 @@ impl Default for Options {
             measure_depth: None,
             response: false,
             p50: false,
+            all_rows: false,
+            save_all: false,
             json: None,
             csv: None,
             hdr: None,
@@ -278,7 +285,7 @@ fn float(text: &str) -> Result<f64, Refusal> {
     if rest.is_empty() { Ok(number) } else { Err(not_a_number(text)) }
 }
 
-/// Parts between commas; a comma behind a backslash belongs to its part.
+/// Parts between commas that are not empty; a comma behind a backslash belongs to its part.
 fn parts(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut letters = text.chars().peekable();
@@ -292,7 +299,13 @@ fn parts(text: &str) -> Vec<String> {
             _ => parts.last_mut().expect("there is always a part").push(letter),
         }
     }
+    parts.retain(|part| !part.is_empty());
     parts
+}
+
+/// The agents of a value of `--agent`. A list of hosts to start agents on is one item, as `pummel run --agents` has it.
+fn agents(text: &str) -> Vec<String> {
+    if LaunchSpec::is_meant(text) { vec![text.to_owned()] } else { parts(text) }
 }
 
 impl Options {
@@ -347,7 +360,7 @@ impl Options {
             "search" => self.search = Some(value),
             "scan" => self.scan = Some(value),
             "agentmode" => self.agentmode = true,
-            "agent" => self.agents.extend(parts(&value)),
+            "agent" => self.agents.extend(agents(&value)),
             "agent_port" => self.agent_port = Some(value),
             "lambda_mul" => self.lambda_mul = Some(int(&value)?),
             "measure_connections" => self.measure_connections = Some(int(&value)?),
@@ -355,6 +368,8 @@ impl Options {
             "measure_depth" => self.measure_depth = Some(int(&value)?),
             "response" => self.response = true,
             "p50" => self.p50 = true,
+            "all_rows" => self.all_rows = true,
+            "save_all" => self.save_all = true,
             "json" => self.json = Some(value),
             "csv" => self.csv = Some(value),
             "hdr" => self.hdr = Some(value),
@@ -409,6 +424,11 @@ impl Options {
             (self.password.is_none() || self.username.is_some(), "password must be used with username"),
             (self.search.is_none() || self.scan.is_none(), "search and scan cannot be used together"),
             (
+                self.search.is_none() || self.threads >= 1,
+                "search judges the requests of the master, which --threads 0 leaves without any",
+            ),
+            (self.save.is_some() || !self.save_all, "save_all must be used with save"),
+            (
                 self.samples.is_none() || (self.search.is_none() && self.scan.is_none()),
                 "samples cannot be used with search or scan",
             ),
@@ -451,8 +471,11 @@ impl Options {
     }
 }
 
-/// Numbers between colons; what is not one, or has more than 32 bits, is 0 or out of bounds.
+/// Whole numbers between colons; what is not one, or has more than 32 bits, is -1, which no goal and no rate is.
 fn numbers(text: &str) -> Vec<i64> {
-    let number = |part: &str| i32::try_from(atoi(part)).map_or(-1, i64::from);
+    let number = |part: &str| match strtol(part, 10) {
+        (number, "") => i32::try_from(number).map_or(-1, i64::from),
+        _ => -1,
+    };
     text.split(':').filter(|part| !part.is_empty()).map(number).collect()
 }

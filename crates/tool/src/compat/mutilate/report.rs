@@ -19,6 +19,8 @@ pub struct Layout {
     pub response: bool,
     /// Columns for the 50th and the 99.9th percentile.
     pub p50: bool,
+    /// Rows of the requests of all machines.
+    pub all_rows: bool,
     /// The line of `--search`: the rate of its first run.
     pub peak: Option<f64>,
 }
@@ -35,7 +37,9 @@ pub fn render(report: &Report<'_>, layout: &Layout) -> String {
         row(name, times, span, &unanswered(rows, span, report.measurement), MICROSECOND as f64, layout)
     };
     let none = Histogram::new();
-    let outstanding = report.measurement.outstanding.as_ref().unwrap_or(&none);
+    let is_here =
+        report.measurement.agents.is_none() || report.plan.groups.iter().any(|group| group.policy.here);
+    let outstanding = report.measurement.outstanding.as_ref().filter(|_| is_here).unwrap_or(&none);
     let answered = Unanswered::default();
     let mut table = vec![
         header(layout),
@@ -46,6 +50,10 @@ pub fn render(report: &Report<'_>, layout: &Layout) -> String {
     if layout.response {
         table.push(latency("read_rt", reads, Span::Response));
         table.push(latency("update_rt", updates, Span::Response));
+    }
+    if layout.all_rows {
+        table.push(latency("read_all", &figures.reads, Span::Service));
+        table.push(latency("update_all", &figures.updates, Span::Service));
     }
     let mut text = table.join("\n") + "\n";
     figures.lines(&mut text, report.measurement, layout.peak).expect("text can always be added to");
@@ -71,17 +79,35 @@ pub fn rate(report: &Report<'_>) -> f64 {
     Figures::of(report.plan, report.measurement, report.summary).rate()
 }
 
-/// The service time in microseconds below which `nth` per cent of all requests lie: 0 without a request, and infinite
-/// where that is not known because too many requests are without an answer.
-pub fn order_statistic_us(measurement: &Measurement, nth: f64) -> f64 {
-    let all = measurement.ops().all();
-    let times = all.times.of(Span::Service);
-    let unanswered = unanswered(&all, Span::Service, measurement);
+/// The service time in microseconds below which `nth` per cent of the requests of this process lie. It is infinite where
+/// that is not known, because nothing was completed or too many requests are without an answer.
+pub fn order_statistic_us(plan: &Plan, measurement: &Measurement, nth: f64) -> f64 {
+    let own = own_ops(plan, measurement).all();
+    let times = own.times.of(Span::Service);
+    let unanswered = unanswered(&own, Span::Service, measurement);
     match quantile(Span::Service, times, &unanswered, nth / 100.0) {
         Quantile::Known(ns) => ns as f64 / MICROSECOND as f64,
-        Quantile::Above(_) => f64::INFINITY,
-        Quantile::Absent => 0.0,
+        Quantile::Above(_) | Quantile::Absent => f64::INFINITY,
     }
+}
+
+/// The requests of this process per second, and their number.
+pub fn local_rate(plan: &Plan, measurement: &Measurement, summary: &Summary) -> (f64, u64) {
+    let completed = own_ops(plan, measurement).all().counts.completed;
+    let rate = if summary.seconds > 0.0 { completed as f64 / summary.seconds } else { 0.0 };
+    (rate, completed)
+}
+
+/// The operations of this process, which are those of the rows: of all groups in a run without agents, and otherwise of
+/// those that stay here.
+fn own_ops(plan: &Plan, measurement: &Measurement) -> Ops {
+    let mut ops = Ops::default();
+    for (group, measured) in plan.groups.iter().zip(&measurement.groups) {
+        if measurement.agents.is_none() || group.policy.here {
+            ops.merge(&measured.ops);
+        }
+    }
+    ops
 }
 
 /// The requests that a row misses for want of an answer. A request that was due and was never sent has no service time,
@@ -152,14 +178,7 @@ struct Figures {
 impl Figures {
     fn of(plan: &Plan, measurement: &Measurement, summary: &Summary) -> Figures {
         let ops = measurement.ops();
-        // Beside agents, the rows are the master's.
-        let alone = measurement.agents.is_none();
-        let mut rows = Ops::default();
-        for (group, measured) in plan.groups.iter().zip(&measurement.groups) {
-            if alone || group.policy.here {
-                rows.merge(&measured.ops);
-            }
-        }
+        let rows = own_ops(plan, measurement);
         Figures {
             read_rows: together(&rows, Verb::reads),
             update_rows: together(&rows, Verb::stores),
@@ -226,7 +245,7 @@ mod tests {
     use super::*;
     use crate::report::example::Run;
 
-    const PLAIN: Layout = Layout { response: false, p50: false, peak: None };
+    const PLAIN: Layout = Layout { response: false, p50: false, all_rows: false, peak: None };
 
     /// A run of two seconds without a request.
     fn empty() -> Run {
@@ -282,8 +301,8 @@ mod tests {
         let text = run.report(|report| render(report, &PLAIN));
         let row = "read       20.0     0.0    20.0    20.0    20.0    20.0    20.0   >20.0\n";
         assert!(text.contains(row), "{text}");
-        assert_eq!(order_statistic_us(&run.measurement, 97.0), 20.0);
-        assert_eq!(order_statistic_us(&run.measurement, 98.0), f64::INFINITY);
+        assert_eq!(order_statistic_us(&run.plan, &run.measurement, 97.0), 20.0);
+        assert_eq!(order_statistic_us(&run.plan, &run.measurement, 98.0), f64::INFINITY);
     }
 
     #[test]
@@ -326,7 +345,7 @@ TX      60000 bytes :    0.0 MB/s
 
     #[test]
     fn a_search_adds_its_peak_and_pummel_its_rows_and_columns() {
-        let layout = Layout { response: true, p50: true, peak: Some(28_168.84) };
+        let layout = Layout { response: true, p50: true, all_rows: false, peak: Some(28_168.84) };
         let expected = "\
 #type       avg     std     min     5th    10th    50th    90th    95th    99th  99.9th
 read       20.0     8.2    10.0    10.0    10.0    20.0    30.0    30.0    30.0    30.0
@@ -352,6 +371,39 @@ Misses = 1 (33.3%)
 read       20.0     8.2    10.0    10.0    10.0    30.0    30.0    30.0      2.0     1000
 ";
         assert_eq!(lines, expected);
+    }
+
+    /// [`four`] as the requests of an agent, beside one of the master's.
+    fn beside_an_agent() -> Run {
+        let mut run = four();
+        let (mut group, mut measured) =
+            (run.plan.groups[0].clone(), self::run(&[(Verb::Get, Outcome::Hit, 70)]));
+        (group.name, group.policy.here) = ("clients".to_owned(), true);
+        run.plan.groups[0].name = "agent 1".to_owned();
+        run.plan.groups.insert(0, group);
+        run.measurement.groups.insert(0, measured.measurement.groups.remove(0));
+        run.measurement.agents = Some(Default::default());
+        run
+    }
+
+    #[test]
+    fn beside_agents_rows_and_the_order_statistic_are_the_masters_and_all_rows_are_those_of_all() {
+        let run = beside_an_agent();
+        let layout = Layout { all_rows: true, ..PLAIN };
+        let text = run.report(|report| render(report, &layout));
+        let expected = "\
+#type       avg     std     min     5th    10th    90th    95th    99th
+read       70.0     0.0    70.0    70.0    70.0    70.0    70.0    70.0
+update      0.0     0.0     0.0     0.0     0.0     0.0     0.0     0.0
+";
+        assert!(text.starts_with(expected), "{text}");
+        let read_all = text.lines().find(|line| line.starts_with("read_all ")).expect("a row of all");
+        assert!(read_all.starts_with("read_all    32.5 "), "{text}");
+        assert!(text.lines().any(|line| line.starts_with("update_all  1500.0 ")), "{text}");
+        assert!(text.contains("\nTotal QPS = 2.5 (5 / 2.0s)\n"), "{text}");
+        for nth in [1.0, 50.0, 100.0] {
+            assert_eq!(order_statistic_us(&run.plan, &run.measurement, nth).round(), 70.0);
+        }
     }
 
     #[test]
@@ -380,9 +432,14 @@ read       20.0     8.2    10.0    10.0    10.0    30.0    30.0    30.0      2.0
     #[test]
     fn the_order_statistic_of_a_search_is_that_of_all_requests() {
         let run = four();
-        let us = |nth| order_statistic_us(&run.measurement, nth);
+        let us = |nth| order_statistic_us(&run.plan, &run.measurement, nth);
         assert_eq!((us(25.0).round(), us(50.0).round(), us(75.0).round()), (10.0, 20.0, 30.0));
         assert!((us(100.0) - 1_500.0).abs() < 2.0);
-        assert_eq!(order_statistic_us(&empty().measurement, 95.0), 0.0);
+        let empty = empty();
+        assert_eq!(
+            order_statistic_us(&empty.plan, &empty.measurement, 95.0),
+            f64::INFINITY,
+            "it is not known"
+        );
     }
 }

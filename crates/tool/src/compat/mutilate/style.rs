@@ -8,18 +8,22 @@ use pummel_engine::run::{RunError, Wants};
 use pummel_engine::worker::messages::Row;
 use pummel_logic::measure::completion::load_shortfall;
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
-use pummel_logic::plan::{Phase, Plan, Work};
+use pummel_logic::measure::summary::Summary;
+use pummel_logic::plan::{Group, Phase, Plan, Work};
 use pummel_logic::protocol::Outcome;
 use pummel_logic::time::{MICROSECOND, Nanos, seconds};
 
-use crate::compat::mutilate::report::{Layout, render};
-use crate::compat::mutilate::{Look, Runs, Series};
+use crate::compat::mutilate::report::{Layout, local_rate, render};
+use crate::compat::mutilate::{DisplayOptions, Runs, Series};
 use crate::exit_status::Exit;
 use crate::job::runner::NotRun;
 use crate::job::style::{Ended, Event, Moment, Said, Style};
 
 /// The status of everything that is wrong but the words of the command line.
 pub const FATAL: Exit = Exit::Other(255);
+
+/// The share of a rate that has to be unsent for a line about it, in per cent.
+const UNSENT_MIN_PERCENT: f64 = 1.0;
 
 /// A line in the original's form; its line numbers say nothing to a user.
 pub fn line(text: impl Display) -> String {
@@ -29,7 +33,7 @@ pub fn line(text: impl Display) -> String {
 /// The words of mutilate.
 pub struct MutilateStyle<'a> {
     runs: &'a Runs,
-    look: &'a Look,
+    display: &'a DisplayOptions,
     /// When the process started, on the monotonic clock.
     started: Nanos,
     /// What is said before the first run at the highest level.
@@ -39,8 +43,14 @@ pub struct MutilateStyle<'a> {
     /// What is under way, where it is not recorded.
     before: Option<Work>,
     misses: MissWindows,
-    /// The reads of the last run, for `--save`.
-    reads: Vec<Read>,
+    /// The requests of the last run that are saved.
+    saved: Vec<SavedRequest>,
+    /// For each group of the plan, whether its requests are those of this process.
+    own_groups: Vec<bool>,
+    /// What each group's machine is called.
+    machines: Vec<String>,
+    /// Nanoseconds to add to the monotonic clock for those since 1970, when the measured phase began.
+    wall_ahead_ns: Nanos,
     /// Only reads that found something are saved.
     successes_only: bool,
     /// The rate of the first run of a search.
@@ -49,27 +59,33 @@ pub struct MutilateStyle<'a> {
     worst: Exit,
 }
 
-/// A read for `--save`.
+/// A request for `--save`.
 #[derive(Clone, Copy, Debug)]
-struct Read {
+struct SavedRequest {
     sent: Nanos,
     latency_ns: Nanos,
+    reads: bool,
+    /// The group of the plan that it belongs to.
+    group: usize,
 }
 
 impl<'a> MutilateStyle<'a> {
     /// The words about the runs of a command line, in a process that started at `started`. `introduction` is said before
     /// the first run at the highest level.
     pub fn new(runs: &'a Runs, started: Nanos, introduction: Vec<String>) -> MutilateStyle<'a> {
-        let look = &runs.look;
+        let display = &runs.display;
         MutilateStyle {
             runs,
-            look,
+            display,
             started,
             introduction,
             is_first_phase: true,
             before: None,
-            misses: MissWindows::new(look.miss_window),
-            reads: Vec::new(),
+            misses: MissWindows::new(display.miss_window),
+            saved: Vec::new(),
+            own_groups: Vec::new(),
+            machines: Vec::new(),
+            wall_ahead_ns: 0,
             successes_only: false,
             peak: None,
             worst: Exit::Complete,
@@ -78,7 +94,8 @@ impl<'a> MutilateStyle<'a> {
 
     /// The columns and rows of the report.
     pub fn layout(&self) -> Layout {
-        Layout { response: self.look.response, p50: self.look.p50, peak: self.peak }
+        let DisplayOptions { response, p50, all_rows, .. } = *self.display;
+        Layout { response, p50, all_rows, peak: self.peak }
     }
 
     /// Notes that a later run of a series could not begin.
@@ -96,7 +113,7 @@ impl<'a> MutilateStyle<'a> {
 
     /// Whether lines of this level are said.
     pub fn says(&self, level: u32) -> bool {
-        !self.look.quiet && self.look.verbose >= level
+        !self.display.quiet && self.display.verbose >= level
     }
 
     /// Says what the original says at the end of what was under way.
@@ -113,9 +130,13 @@ impl<'a> MutilateStyle<'a> {
             self.introduction.drain(..).for_each(|text| said.line(line(text)));
         }
         (self.is_first_phase, self.before) = (true, None);
-        self.misses = MissWindows::new(self.look.miss_window);
+        self.misses = MissWindows::new(self.display.miss_window);
         self.successes_only = plan.groups[0].policy.successes_only;
-        self.reads.clear();
+        let has_agents = !self.runs.agents.is_empty();
+        self.own_groups = plan.groups.iter().map(|group| !has_agents || group.policy.here).collect();
+        self.machines = plan.groups.iter().map(|group| group.name.clone()).collect();
+        self.wall_ahead_ns = 0;
+        self.saved.clear();
     }
 
     fn begin_phase(&mut self, phase: &Phase, at: Nanos, moment: Moment, said: &mut Said) {
@@ -124,6 +145,9 @@ impl<'a> MutilateStyle<'a> {
         }
         self.end_phase(said);
         if phase.recorded {
+            if self.wall_ahead_ns == 0 {
+                self.wall_ahead_ns = moment.wall_ns.saturating_sub(moment.now_ns);
+            }
             if self.says(1) && self.runs.series == Series::Single {
                 said.line(line(format_args!("started at {:.6}", moment.wall_ns as f64 / 1e9)));
             }
@@ -154,6 +178,7 @@ impl<'a> MutilateStyle<'a> {
     fn end_run(&mut self, plan: &Plan, measurement: Option<&Measurement>, said: &mut Said) {
         self.end_phase(said);
         let Some(measurement) = measurement else { return };
+        self.machines = machines_of(plan, measurement);
         let exit = self.judge(plan, measurement, said);
         if self.worst == Exit::Complete {
             self.worst = exit;
@@ -163,33 +188,47 @@ impl<'a> MutilateStyle<'a> {
             let time_s = plan.phases.last().and_then(|phase| phase.stop.time_ns).map_or(0.0, seconds);
             let stopped = format!("stopped at {:.6}  options.time = {time_s:.0}", stop_ns as f64 / 1e9);
             said.line(line(stopped));
+            if measurement.agents.is_some() {
+                let summary = Summary::of(measurement, plan);
+                let (rate, completed) = local_rate(plan, measurement, &summary);
+                said.line(line(format_args!(
+                    "Local QPS = {rate:.1} ({completed} / {:.1}s)",
+                    summary.seconds
+                )));
+            }
         }
     }
 
     fn take_rows(&mut self, rows: &[Row], said: &mut Said) {
-        let saves = self.look.save.is_some();
-        for row in rows.iter().filter(|row| row.verb.reads()) {
-            let Some(hit) = hit(row.outcome) else { continue };
-            if let Some(text) = self.misses.count(hit) {
+        let DisplayOptions { ref save, save_all, .. } = *self.display;
+        for row in rows.iter().filter(|row| save_all || row.verb.reads()) {
+            let (reads, group) = (row.verb.reads(), row.group as usize);
+            let is_own = self.own_groups.get(group).copied().unwrap_or_default();
+            let Some(is_success) = success(row.outcome) else { continue };
+            if reads
+                && is_own
+                && let Some(text) = self.misses.count(is_success)
+            {
                 said.output(text);
             }
-            if saves && (hit || !self.successes_only) {
+            if save.is_some() && (save_all || is_own) && (is_success || !self.successes_only) {
                 let latency_ns = row.arrived.saturating_sub(row.sent);
-                self.reads.push(Read { sent: row.sent, latency_ns });
+                self.saved.push(SavedRequest { sent: row.sent, latency_ns, reads, group });
             }
         }
     }
 
-    /// Adds the reads to the file of `--save`: when each was sent, in seconds from the start of the process, and how long
-    /// it took, in microseconds.
+    /// Adds the requests to the file of `--save`, in the order in which they were sent.
     fn save(&mut self, said: &mut Said) {
-        let Some(path) = self.look.save.as_ref().filter(|_| self.runs.saves()) else { return };
+        let Some(path) = self.display.save.as_ref().filter(|_| self.runs.saves()) else { return };
         said.report(format!("Saving latency samples to {}.\n", path.display()));
-        let (mut reads, started) = (std::mem::take(&mut self.reads), self.started);
-        said.samples(Box::new(move |out| {
-            reads.sort_unstable_by_key(|read| read.sent);
-            write_reads(out, &reads, started)
-        }));
+        let mut lines = SavedLines {
+            requests: std::mem::take(&mut self.saved),
+            started: self.started,
+            machines: self.display.save_all.then(|| std::mem::take(&mut self.machines)),
+            wall_ahead_ns: self.wall_ahead_ns,
+        };
+        said.samples(Box::new(move |out| lines.write(out)));
     }
 
     /// What became of the run, said where it is not what was asked for.
@@ -246,26 +285,49 @@ impl<'a> MutilateStyle<'a> {
     fn say_unsent(&self, measurement: &Measurement, said: &mut Said) {
         let counts = measurement.ops().all().counts;
         let (due, rate) = (counts.requests(), self.runs.qps());
-        if counts.unsent > 0 && rate > 0 && self.runs.series == Series::Single {
-            let share = 100.0 * counts.unsent as f64 / due as f64;
+        let share = 100.0 * counts.unsent as f64 / due.max(1) as f64;
+        // A few are due and wait for their connections at any moment, and so when the run ends.
+        if share >= UNSENT_MIN_PERCENT && rate > 0 && self.runs.series == Series::Single {
             said.line(line(format_args!("asked for {rate}/s, {share:.1} % not sent")));
         }
     }
 
-    /// Why a run did not begin, in the original's words where it has some.
+    /// Why a run did not begin, in the original's words where it has some, and with what the front calls the options of
+    /// agents.
     fn refusal(&self, error: &NotRun) -> String {
         match error {
             NotRun::Here(RunError::Connect(ConnectError::Unresolved { server, error })) => {
                 format!("Error while resolving '{}': {error}", self.runs.typed_server(server))
             }
-            error => error.to_string(),
+            error => of_agents(&error.to_string()),
         }
     }
 }
 
+/// Words about agents, with the variables of this front in place of the options of others.
+fn of_agents(words: &str) -> String {
+    const VARIABLES: [(&str, &str); 5] = [
+        ("--agent-tls-ca", "PUMMEL_AGENT_TLS_CA"),
+        ("--agent-tls-cert", "PUMMEL_AGENT_TLS_CERT"),
+        ("--agent-tls-key", "PUMMEL_AGENT_TLS_KEY"),
+        ("--allow-version-mismatch of the controller", "PUMMEL_AGENT_ALLOW_VERSION_MISMATCH=1 here"),
+        ("--allow-version-mismatch", "PUMMEL_AGENT_ALLOW_VERSION_MISMATCH=1"),
+    ];
+    let words = VARIABLES.iter().fold(words.to_owned(), |words, (option, name)| words.replace(option, name));
+    let lacks_token = words.contains("showed no token") || words.contains("showed a wrong token");
+    if lacks_token {
+        return words
+            + "; PUMMEL_AGENT_TOKEN_FILE names a file here whose first line is the word of the agent";
+    }
+    if words.starts_with("no agent at ") {
+        return words + "; an agent without PUMMEL_AGENT_TOKEN_FILE listens on its loopback address alone";
+    }
+    words
+}
+
 impl Style for MutilateStyle<'_> {
     fn wants(&self) -> Wants {
-        let saves = self.look.save.is_some() && self.runs.saves();
+        let saves = self.display.save.is_some() && self.runs.saves();
         let rows = saves || self.misses.every > 0;
         Wants { rows, departures: false, keep: Keep::Figures, outstanding: true }
     }
@@ -301,7 +363,7 @@ impl Style for MutilateStyle<'_> {
             }
             return exit;
         }
-        let is_shown = !self.look.load_only && !matches!(self.runs.series, Series::Scan { .. });
+        let is_shown = !self.display.load_only && !matches!(self.runs.series, Series::Scan { .. });
         if is_shown && !ended.stdout_is_taken {
             said.report(render(&ended.report, &self.layout()));
         }
@@ -351,11 +413,11 @@ fn trouble(reason: &str, plan: &Plan) -> String {
     format!("BEV_EVENT_ERROR: {}", errno.unwrap_or(reason))
 }
 
-/// Whether a read found something; `None` where it failed.
-fn hit(outcome: Outcome) -> Option<bool> {
+/// Whether a read found something or a store stored; `None` where it failed.
+fn success(outcome: Outcome) -> Option<bool> {
     match outcome {
         Outcome::Error(_) => None,
-        Outcome::Miss => Some(false),
+        Outcome::Miss | Outcome::NotStored => Some(false),
         _ => Some(true),
     }
 }
@@ -386,12 +448,49 @@ impl MissWindows {
     }
 }
 
-fn write_reads(out: &mut dyn Write, reads: &[Read], started: Nanos) -> io::Result<()> {
-    for read in reads {
-        let latency_us = read.latency_ns as f64 / MICROSECOND as f64;
-        writeln!(out, "{:.6} {latency_us:.6}", seconds(read.sent.saturating_sub(started)))?;
+/// The lines of the file of `--save`.
+struct SavedLines {
+    requests: Vec<SavedRequest>,
+    /// When the process started, on the monotonic clock.
+    started: Nanos,
+    /// What each group's machine is called, where lines say that.
+    machines: Option<Vec<String>>,
+    /// Nanoseconds to add to the monotonic clock for those since 1970.
+    wall_ahead_ns: Nanos,
+}
+
+impl SavedLines {
+    /// Writes a line for each request: when it was sent, in seconds from the start of the process, and how long it took, in
+    /// microseconds. Where machines are named, a line has the seconds since 1970 in front, and the kind of the request
+    /// and its machine.
+    fn write(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        self.requests.sort_unstable_by_key(|request| request.sent);
+        for request in &self.requests {
+            let latency_us = request.latency_ns as f64 / MICROSECOND as f64;
+            let since_start_s = seconds(request.sent.saturating_sub(self.started));
+            let Some(machines) = &self.machines else {
+                writeln!(out, "{since_start_s:.6} {latency_us:.6}")?;
+                continue;
+            };
+            let wall_us = request.sent.saturating_add(self.wall_ahead_ns) / MICROSECOND;
+            let (whole, fraction) = (wall_us / 1_000_000, wall_us % 1_000_000);
+            let kind = if request.reads { "read" } else { "update" };
+            let machine = machines.get(request.group).map_or("", String::as_str);
+            writeln!(out, "{whole}.{fraction:06} {since_start_s:.6} {kind} {latency_us:.6} {machine}")?;
+        }
+        out.flush()
     }
-    out.flush()
+}
+
+/// What the machine of each group is called: this one `master`, and agents by their addresses.
+fn machines_of(plan: &Plan, measurement: &Measurement) -> Vec<String> {
+    let members = measurement.agents.iter().flat_map(|agents| &agents.members);
+    let mut agents = members.map(|member| member.name.clone());
+    let machine = |group: &Group| match measurement.agents.is_none() || group.policy.here {
+        true => "master".to_owned(),
+        false => agents.next().unwrap_or_else(|| group.name.clone()),
+    };
+    plan.groups.iter().map(machine).collect()
 }
 
 #[cfg(test)]

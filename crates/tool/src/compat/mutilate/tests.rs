@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use pummel_logic::plan::share::{ClientId, PhaseShare};
 use pummel_logic::plan::{Arrivals, ClientPolicy, Depth, Group, Late};
 
 use super::*;
@@ -91,6 +92,7 @@ fn servers(plan: &mut Plan, names: &[&str]) {
 
 fn open(plan: &mut Plan, rate: f64, arrivals: Arrivals) {
     plan.groups[0].rate = Some(rate);
+    plan.groups[0].policy.ends_on_time = true;
     plan.groups[0].arrivals = arrivals;
 }
 
@@ -104,8 +106,14 @@ fn shaped(plan: &mut Plan, rate: f64, dist: Dist) {
 
 fn replay(plan: &mut Plan, format: u32, read_through_ns: Option<Nanos>) {
     let path = "t.csv".to_owned();
-    last(plan).work = Work::Replay(Replay { path, format, read_through_ns });
+    last(plan).work = Work::Replay(Replay { path, format, read_through_ns, reads_only: false });
     last(plan).stop = Stop::default();
+}
+
+fn reads_only(plan: &mut Plan) {
+    if let Work::Replay(replay) = &mut last(plan).work {
+        replay.reads_only = true;
+    }
 }
 
 fn before_measuring(plan: &mut Plan, phase: Phase) {
@@ -182,7 +190,8 @@ const PLANS: &[Row] = &[
     ("--getset --delete90 -N 1", |plan| { mix(plan).read_through_ns = Some(0); requests(plan, 1) }),
     ("--read_file t.csv", |plan| replay(plan, 0, None)), ("--read_file=t.csv --twitter_trace 1", |plan| replay(plan, 1, None)),
     ("--read_f t.csv --twit=2", |plan| replay(plan, 2, None)), ("--twitter_trace=1", |_| {}),
-    ("--read_file t.csv --getset", |plan| replay(plan, 0, Some(0))), ("--read_file t.csv --getsetorset -u 0.5", |plan| replay(plan, 0, Some(0))),
+    ("--read_file t.csv --getset", |plan| { replay(plan, 0, Some(0)); reads_only(plan) }),
+    ("--read_file t.csv --getset --getsetorset", |plan| replay(plan, 0, Some(0))), ("--read_file t.csv --getsetorset -u 0.5", |plan| replay(plan, 0, Some(0))),
     ("--read_file t.csv -t 3", |plan| { replay(plan, 0, None); time(plan, 3) }),
     ("--read_file t.csv -N 70", |plan| { replay(plan, 0, None); requests(plan, 70) }),
     ("--read_file t.csv -q 100", |plan| { replay(plan, 0, None); poisson(plan, 100.0) }),
@@ -237,7 +246,7 @@ const PLANS: &[Row] = &[
     ("--save f", |_| {}), ("--sav=f", |_| {}),
     ("--search 95:1000", |_| {}), ("--sea=95:1000 -q 50", |plan| poisson(plan, 50.0)),
     ("--scan 100:300:100", |plan| poisson(plan, 100.0)), ("--sc=0:300:100 -q 7", |_| {}),
-    ("--response", |_| {}), ("--p50", |_| {}), ("--json j", |_| {}), ("--csv=c", |_| {}), ("--hdr h", |_| {}), ("--samples s", |_| {}),
+    ("--response", |_| {}), ("--p50", |_| {}), ("--all_rows", |_| {}), ("--save f --save_all", |_| {}), ("--json j", |_| {}), ("--csv=c", |_| {}), ("--hdr h", |_| {}), ("--samples s", |_| {}),
     ("--clock kernel", |_| {}), ("--clock=user", |plan| plan.engine.clock = Clock::User), ("--seed 7", |plan| plan.seed = 7),
 ];
 
@@ -292,6 +301,8 @@ const SERVERS: &[(&str, &[&str])] = &[
     ("--ser a:", &["a:11211"]),
     ("-s a,b:7 -s c", &["a:11211", "b:7", "c:11211"]),
     ("-s a,a", &["a:11211", "a:11211"]),
+    ("-s a,", &["a:11211"]),
+    ("-s ,a,,b:7,", &["a:11211", "b:7"]),
     ("-s [::1]:5", &["[::1]:5"]),
     ("-s [::1]", &["[::1]:11211"]),
     ("-s [::1]:", &["[::1]:11211"]),
@@ -361,6 +372,13 @@ const REFUSED: &[(&str, &str)] = &[
     ("-s a --assoc 0 --redis", "--assoc must be >= 1"),
     ("-s a --search 95", "Invalid --search argument"), ("-s a --search=", "Invalid --search argument"),
     ("-s a --search 101:5", "Invalid --search argument"), ("-s a --search 95:99999999999", "Invalid --search argument"),
+    ("-s a --search 95:abc", "Invalid --search argument"), ("-s a --search x:5", "Invalid --search argument"),
+    ("-s a --search 95:1e3", "Invalid --search argument"), ("-s a --search 95:5us", "Invalid --search argument"),
+    ("-s a --scan x:5:2", "Invalid --scan argument"), ("-s a -a b -T 0 --search 95:5", "search judges the requests of the master, which --threads 0 leaves without any"),
+    ("-s a --save_all", "save_all must be used with save"), ("-s ,", "--server or --agentmode must be specified."),
+    ("-s a -d 2000000", "--depth cannot be '2000000': a whole number from 1 to 1000000 is accepted"),
+    ("-s a -a b -D 2000000 -Q 5", "--measure_depth cannot be '2000000': a whole number from 1 to 1000000 is accepted"),
+    ("-s a -a ssh://", "--agent 'ssh://': '' is no host: [USER@]HOST[:PORT] is accepted, separated by commas"),
     ("-s a --scan 1:2", "Invalid --scan argument"), ("-s a --scan 1:2:0", "Invalid --scan argument"),
     ("-s a --scan 1:2:x", "Invalid --scan argument"), ("-s a --scan 5:2:1", "Invalid --scan argument"), ("-s a --scan -5:2:1", "Invalid --scan argument"),
     ("-s a -K zipf", "Unable to create Generator 'zipf'"), ("-s a -V 200abc", "Unable to create Generator '200abc'"),
@@ -369,8 +387,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("-s a -q 1 -i gev", "set_lambda() not implemented"), ("-s a -q 1 -i fb_key", "set_lambda() not implemented"),
     ("-s a -q 1 -i fb_value", "set_lambda() not implemented"), ("-s a -q 1 -i zipf", "Unable to create Generator 'zipf'"),
     ("-s a --search 95:5 -i gev", "set_lambda() not implemented"), ("-s a --scan 0:5:1 -i gev", "set_lambda() not implemented"),
-    ("-s a -K 300", "data.key_size cannot be '300': sizes up to 250 bytes are accepted"),
-    ("-s a -V 2000000000", "data.value_size cannot be '2000000000': sizes up to 1GiB are accepted"),
+    ("-s a -K 300", "--keysize cannot be '300': sizes up to 250 bytes are accepted"),
+    ("-s a -V 2000000000", "--valuesize cannot be '2000000000': sizes up to 1GiB are accepted"),
     ("-s a --clock sun", "--clock must be kernel or user, not 'sun'"), ("-s a --seed x", "--seed must be a whole number, 0 or more, not 'x'"),
     ("-s a -a b -p x", "--agent_port must be a port from 1 to 65535, not 'x'"), ("-A -p 0", "--agent_port must be a port from 1 to 65535, not '0'"),
     ("-s a -a b:x", "--agent 'b:x': HOST, HOST:PORT, [IPV6]:PORT and dns:///NAME:PORT are accepted"),
@@ -430,23 +448,34 @@ fn the_help_names_every_option() {
 
 #[test]
 fn what_is_written_about_a_run_is_no_part_of_its_plan() {
-    let plain = Look {
+    let plain = DisplayOptions {
         verbose: 0,
         quiet: false,
         response: false,
         p50: false,
+        all_rows: false,
         save: None,
+        save_all: false,
         miss_window: 0,
         load_only: false,
     };
-    assert_eq!(runs_of("-s a").look, plain);
+    assert_eq!(runs_of("-s a").display, plain);
     let runs = runs_of(
-        "-s a -vv --quiet --response --p50 --save f -m 9 --loadonly --json j --csv c --hdr h --samples s -P x -U y --binary",
+        "-s a -vv --quiet --response --p50 --all_rows --save f --save_all -m 9 --loadonly --json j --csv c --hdr h --samples s -P x -U y --binary",
     );
     let save = Some(PathBuf::from("f"));
-    let look =
-        Look { verbose: 2, quiet: true, response: true, p50: true, save, miss_window: 9, load_only: true };
-    assert_eq!(runs.look, look);
+    let display = DisplayOptions {
+        verbose: 2,
+        quiet: true,
+        response: true,
+        p50: true,
+        all_rows: true,
+        save,
+        save_all: true,
+        miss_window: 9,
+        load_only: true,
+    };
+    assert_eq!(runs.display, display);
     let files: Vec<_> =
         [&runs.job.outputs.json, &runs.job.outputs.csv, &runs.job.outputs.hdr, &runs.job.outputs.samples]
             .into_iter()
@@ -478,8 +507,8 @@ fn the_suggested_use_of_the_readme_is_understood() {
     let runs = runs_of(line);
     let names: Vec<String> = runs.agents.iter().map(Place::name).collect();
     assert_eq!(names, ["agent1:5556", "agent2:5556"]);
-    let sixteen = Seat { threads: 16, weight: 1, measure_connections: 0 };
-    let Crewed { plan, own, agents } = runs.crewed_at(200_000, &[sixteen, sixteen]).expect("a plan");
+    let sixteen = ProcessSettings { threads: 16, weight: 1, measure_connections: 0 };
+    let SharedPlan { plan, own, agents } = runs.shared_plan_at(200_000, &[sixteen, sixteen]).expect("a plan");
     assert_eq!((own, agents), (Some((0, 16)), vec![Some((1, 16)), Some((2, 16))]));
     let group = |at: usize| {
         let group = &plan.groups[at];
@@ -493,18 +522,22 @@ fn the_suggested_use_of_the_readme_is_understood() {
 }
 
 /// Clients and rates of the master, if it has some, and of its agents.
-fn rates(line: &str, seats: &[(u32, u32, u32)]) -> Vec<(u32, Option<f64>)> {
-    let seats: Vec<Seat> = seats
+fn rates(line: &str, settings: &[(u32, u32, u32)]) -> Vec<(u32, Option<f64>)> {
+    let settings: Vec<ProcessSettings> = settings
         .iter()
-        .map(|&(threads, weight, measure_connections)| Seat { threads, weight, measure_connections })
+        .map(|&(threads, weight, measure_connections)| ProcessSettings {
+            threads,
+            weight,
+            measure_connections,
+        })
         .collect();
     let runs = runs_of(line);
-    let crewed = runs.crewed_at(runs.qps(), &seats).expect("a plan");
+    let shared = runs.shared_plan_at(runs.qps(), &settings).expect("a plan");
     let of = |group: &Option<(usize, u32)>| match group {
-        Some((group, _)) => (crewed.plan.groups[*group].clients, crewed.plan.groups[*group].rate),
+        Some((group, _)) => (shared.plan.groups[*group].clients, shared.plan.groups[*group].rate),
         None => (0, None),
     };
-    std::iter::once(&crewed.own).chain(&crewed.agents).map(of).collect()
+    std::iter::once(&shared.own).chain(&shared.agents).map(of).collect()
 }
 
 #[test]
@@ -525,8 +558,8 @@ fn rates_of_master_and_agents_add_up_in_every_combination() {
         "-s a -c 1 -C 4 -q 6000",
         "-s a -c 1 -Q 4 -q 6000",
     ] {
-        let seats: &[(u32, u32, u32)] = if line.contains("-a") { &[(2, 1, 0), (1, 7, 4)] } else { &[] };
-        let sum: f64 = rates(line, seats).iter().filter_map(|(_, rate)| *rate).sum();
+        let settings: &[(u32, u32, u32)] = if line.contains("-a") { &[(2, 1, 0), (1, 7, 4)] } else { &[] };
+        let sum: f64 = rates(line, settings).iter().filter_map(|(_, rate)| *rate).sum();
         assert!((sum - 6_000.0).abs() < 1e-6, "{line}: {sum}");
     }
     // A share of nothing is nothing, not everything.
@@ -536,17 +569,71 @@ fn rates_of_master_and_agents_add_up_in_every_combination() {
 }
 
 #[test]
+fn a_number_of_queries_is_the_total_of_master_and_agents() {
+    let settings = [(1, 1, 0), (2, 3, 0)].map(|(threads, weight, measure_connections)| ProcessSettings {
+        threads,
+        weight,
+        measure_connections,
+    });
+    for line in [
+        "-s a,b -a x -a y -N 1000",
+        "-s a -a x -a y -N 1000 -q 500 -Q 100",
+        "-s a -a x -a y -N 1000 -q 500 -T 0",
+    ] {
+        let runs = runs_of(line);
+        let SharedPlan { plan, .. } = runs.shared_plan_at(runs.qps(), &settings).expect("a plan");
+        let measure = plan.phases.len() - 1;
+        let share = PhaseShare::new(&plan, measure, Transport::Stream);
+        let clients =
+            plan.groups.iter().enumerate().flat_map(|(group, of)| {
+                (0..u64::from(of.clients)).map(move |number| ClientId { group, number })
+            });
+        assert_eq!(clients.map(|client| share.of_client(client).requests).sum::<u64>(), 1_000, "{line}");
+    }
+}
+
+#[test]
+fn more_spinning_threads_than_cpus_are_noted() {
+    for (line, noted) in [
+        ("-s a -T 3", Some((3, 2))),
+        ("-s a -T 2", None),
+        ("-s a -T 3 -B", None),
+        ("-s a -T 3 --loadonly", None),
+    ] {
+        assert_eq!(runs_of(line).threads_too_many(), noted, "{line}");
+    }
+}
+
+#[test]
 fn an_agent_keeps_what_its_own_command_line_says() {
-    let seat = Seat { threads: 3, weight: 2, measure_connections: 5 };
+    let settings = ProcessSettings { threads: 3, weight: 2, measure_connections: 5 };
     assert_eq!(
-        asked("-A -p 7000 -T 3 -l 2 -C 5 -B --affinity"),
-        Ok(Asked::Agent(AgentAsked { port: 7_000, seat, blocking: true, pinned: true }))
+        asked("-A -p 7000 -T 3 -l 2 -C 5 -B --affinity -vv --quiet"),
+        Ok(Asked::Agent(AgentOptions {
+            port: 7_000,
+            settings,
+            blocking: true,
+            pinned: true,
+            verbose: 2,
+            quiet: true
+        }))
     );
-    let seat = Seat { threads: 1, weight: 1, measure_connections: 0 };
+    let settings = ProcessSettings { threads: 1, weight: 1, measure_connections: 0 };
     assert_eq!(
         asked("--agentmode"),
-        Ok(Asked::Agent(AgentAsked { port: 5_556, seat, blocking: false, pinned: false }))
+        Ok(Asked::Agent(AgentOptions {
+            port: 5_556,
+            settings,
+            blocking: false,
+            pinned: false,
+            verbose: 0,
+            quiet: false
+        }))
     );
     let names = |line: &str| runs_of(line).agents.iter().map(Place::name).collect::<Vec<String>>();
     assert_eq!(names("-s a -a x -a y:7 -a [::1]:8 -a [::2] -p 9"), ["x:9", "y:7", "[::1]:8", "[::2]:9"]);
+    assert_eq!(
+        names("-s a -a x,y, -a ssh://m1,me@m2:22 -a z"),
+        ["x:5556", "y:5556", "ssh://m1,me@m2:22", "z:5556"]
+    );
 }

@@ -8,26 +8,31 @@ use crate::compat::mutilate::dists::Form;
 use crate::compat::mutilate::options::{Options, Refusal, fatal};
 use crate::job::fleet;
 use crate::job::fleet::Place;
+use crate::job::launch_spec::LaunchSpec;
 
 /// Where agents listen unless they are told otherwise.
 const PORT_OF_AGENTS: u16 = 5_556;
 
 /// What `-A` asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AgentAsked {
+pub struct AgentOptions {
     /// `-p`.
     pub port: u16,
     /// What the agent decides itself.
-    pub seat: Seat,
+    pub settings: ProcessSettings,
     /// `-B`.
     pub blocking: bool,
     /// `--affinity`: threads are pinned.
     pub pinned: bool,
+    /// `-v`, as often as it is there.
+    pub verbose: u32,
+    /// `--quiet`.
+    pub quiet: bool,
 }
 
 /// What an agent's own command line says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seat {
+pub struct ProcessSettings {
     /// `-T`.
     pub threads: u32,
     /// `-l`: how many times the rate of others each of its connections has.
@@ -38,7 +43,7 @@ pub struct Seat {
 
 /// A run of several processes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Crewed {
+pub struct SharedPlan {
     /// The plan of all.
     pub plan: ValidPlan,
     /// The master's group and threads, unless it only leads.
@@ -65,26 +70,26 @@ struct Share {
 impl Share {
     /// Without `--roundrobin`, or with one thread, every thread opens the connections to every server; with it, each
     /// server has its thread, or each thread its server, whichever are more.
-    fn of(options: &Options, servers: u32, seat: Seat) -> Share {
-        let connections = match seat.measure_connections {
+    fn of(options: &Options, servers: u32, settings: ProcessSettings) -> Share {
+        let connections = match settings.measure_connections {
             0 => options.connections as u32,
             own => own,
         };
-        let spread = options.roundrobin && seat.threads > 1;
-        let count = if spread { servers.max(seat.threads) } else { servers * seat.threads };
+        let spread = options.roundrobin && settings.threads > 1;
+        let count = if spread { servers.max(settings.threads) } else { servers * settings.threads };
         let clients = connections.saturating_mul(count);
         Share {
             clients,
             block: if spread { connections } else { 1 },
-            weight: f64::from(clients) * f64::from(seat.weight),
-            threads: seat.threads,
+            weight: f64::from(clients) * f64::from(settings.weight),
+            threads: settings.threads,
         }
     }
 }
 
-/// The master's seat.
-fn own_seat(options: &Options) -> Option<Seat> {
-    (options.threads > 0).then(|| Seat {
+/// The master's settings.
+fn own_settings(options: &Options) -> Option<ProcessSettings> {
+    (options.threads > 0).then(|| ProcessSettings {
         threads: options.threads as u32,
         weight: options.lambda_mul.map_or(1, |weight| weight as u32),
         measure_connections: options.measure_connections.map_or(0, |count| count as u32),
@@ -93,10 +98,17 @@ fn own_seat(options: &Options) -> Option<Seat> {
 
 /// The clients of all processes. Their rates add up to `qps`, and the master's is `--measure_qps` where that is given
 /// beside agents; whoever's share is nothing at all sends nothing.
-pub(super) fn groups(options: &Options, servers: u32, qps: f64, seats: &[Seat]) -> Result<Groups, Refusal> {
-    let own = own_seat(options).map(|seat| Share::of(options, servers, seat));
-    let shares: Vec<Share> = seats.iter().map(|seat| Share::of(options, servers, *seat)).collect();
-    let measured = options.measure_qps.filter(|_| !seats.is_empty() && own.is_some()).map(|rate| rate as f64);
+pub(super) fn groups(
+    options: &Options,
+    servers: u32,
+    qps: f64,
+    agent_settings: &[ProcessSettings],
+) -> Result<Groups, Refusal> {
+    let own = own_settings(options).map(|settings| Share::of(options, servers, settings));
+    let shares: Vec<Share> =
+        agent_settings.iter().map(|settings| Share::of(options, servers, *settings)).collect();
+    let measured =
+        options.measure_qps.filter(|_| !agent_settings.is_empty() && own.is_some()).map(|rate| rate as f64);
     let mut all: f64 = shares.iter().map(|share| share.weight).sum();
     if measured.is_none() {
         all += own.as_ref().map_or(0.0, |own| own.weight);
@@ -117,8 +129,8 @@ pub(super) fn groups(options: &Options, servers: u32, qps: f64, seats: &[Seat]) 
         Some(share) => {
             let part = measured.map(|rate| if is_open { rate.min(qps) } else { rate });
             let rate = part.or(is_open.then(|| qps * share.weight / all));
-            let depth = options.measure_depth.filter(|_| !seats.is_empty()).unwrap_or(options.depth);
-            add("clients".to_owned(), share, rate, depth, !seats.is_empty())?
+            let depth = options.measure_depth.filter(|_| !agent_settings.is_empty()).unwrap_or(options.depth);
+            add("clients".to_owned(), share, rate, depth, !agent_settings.is_empty())?
         }
     };
     let mut agents = Vec::with_capacity(shares.len());
@@ -156,6 +168,8 @@ fn group(
             successes_only: options.successful,
             whole: true,
             here,
+            // The original's end is the end of -t.
+            ends_on_time: rate.is_some(),
         },
     })
 }
@@ -184,6 +198,10 @@ pub(super) fn places(options: &Options) -> Result<Vec<Place>, Refusal> {
     let mut places: Vec<Place> = Vec::new();
     for text in &options.agents {
         let wrong = |why: String| fatal(format!("--agent '{text}': {why}"));
+        if LaunchSpec::is_meant(text) {
+            places.push(Place::Started(LaunchSpec::parse(text).map_err(wrong)?));
+            continue;
+        }
         let mut place = fleet::place(text).map_err(wrong)?;
         let names_port =
             text.trim_start_matches("dns:///").rsplit(']').next().is_some_and(|rest| rest.contains(':'));
@@ -200,12 +218,14 @@ pub(super) fn places(options: &Options) -> Result<Vec<Place>, Refusal> {
 }
 
 /// What `-A` means.
-pub(super) fn agent(options: &Options) -> Result<AgentAsked, Refusal> {
-    let seat = own_seat(options).ok_or_else(|| fatal("--threads must be >= 1"))?;
-    Ok(AgentAsked {
+pub(super) fn agent(options: &Options) -> Result<AgentOptions, Refusal> {
+    let settings = own_settings(options).ok_or_else(|| fatal("--threads must be >= 1"))?;
+    Ok(AgentOptions {
         port: agent_port(options)?,
-        seat,
+        settings,
         blocking: options.blocking,
         pinned: options.affinity && options.threads > 1,
+        verbose: options.verbose,
+        quiet: options.quiet,
     })
 }

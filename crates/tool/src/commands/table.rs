@@ -1,0 +1,81 @@
+//! `pummel table`: reports of mutilate, old and new, as one table of latency against rate.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueHint};
+
+use crate::compat::mutilate::{ReportReader, table_header};
+use crate::exit_status::Exit;
+use crate::report::output::print;
+use crate::stderr::say;
+
+/// The longest line that may belong to a report, in bytes; longer ones are read in pieces.
+const LINE_MAX_BYTES: u64 = 1 << 16;
+
+/// The most bytes of a file that are read: reports are short.
+const FILE_MAX_BYTES: u64 = 1 << 28;
+
+/// Options of `pummel table`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+pub struct TableArgs {
+    /// Files with what mutilate printed, of pummel or of the original; `-` is standard input
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    pub files: Vec<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Each row of a report is a line of CSV: its file, its rate, its percentiles in microseconds. Reports of --scan are a line for each
+rate. The exit status is 1 when a file cannot be read or has no report; the lines of all others are printed.
+
+Example:
+  for q in 10000 20000 40000; do mutilate -s cache1 --noload -q $q > $q.out; done; pummel table *.out > curve.csv";
+
+/// Prints the reports of files as CSV.
+pub fn table(args: &TableArgs) -> Exit {
+    let (mut text, mut exit) = (table_header(), Exit::Complete);
+    for path in &args.files {
+        match lines_of(path) {
+            Ok(lines) => text.push_str(&lines),
+            Err(error) => {
+                say(format_args!("error: '{}': {error}", path.display()));
+                exit = Exit::Failed;
+            }
+        }
+    }
+    match print(text.as_bytes()) {
+        Ok(()) => exit,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => exit,
+        Err(error) => {
+            say(format_args!("error: {error}"));
+            Exit::Failed
+        }
+    }
+}
+
+/// The lines of the table that a file comes to.
+fn lines_of(path: &Path) -> io::Result<String> {
+    let name = path.display().to_string();
+    let read = match name.as_str() {
+        "-" => read_reports(io::stdin().lock()),
+        _ => read_reports(BufReader::new(File::open(path)?)),
+    };
+    read?.finish(&name).ok_or_else(|| {
+        let expected =
+            "it has no report of mutilate: a line that begins with '#type' is expected, and rows below it";
+        io::Error::new(io::ErrorKind::InvalidData, expected)
+    })
+}
+
+fn read_reports(input: impl BufRead) -> io::Result<ReportReader> {
+    let (mut input, mut line, mut reader) = (input.take(FILE_MAX_BYTES), Vec::new(), ReportReader::default());
+    loop {
+        line.clear();
+        if input.by_ref().take(LINE_MAX_BYTES).read_until(b'\n', &mut line)? == 0 {
+            return Ok(reader);
+        }
+        reader.read_line(&String::from_utf8_lossy(&line));
+    }
+}
