@@ -10,6 +10,9 @@ const VALUE_MAX_BYTES: u32 = 524_000;
 /// A line that is longer holds no request.
 const LINE_MAX_BYTES: u64 = 1 << 16;
 
+/// Lines between two checks of what was read so far.
+const LINES_PER_CHECK: u64 = 1_024;
+
 /// What was read of a file.
 #[derive(Debug)]
 pub struct Reading {
@@ -19,17 +22,26 @@ pub struct Reading {
     pub bad_lines: u64,
 }
 
-/// Reads a trace of a format from 0 to 2. `prefix` comes before every key.
+/// Reads a trace of a format from 0 to 2. `prefix` comes before every key. `check` is asked again and again whether more is
+/// to be read after what was read so far, and once at the end.
 ///
 /// # Errors
-/// Returns the error of `lines` when it cannot be read.
-pub fn read_trace(mut lines: impl BufRead, format: u32, prefix: &str) -> io::Result<Reading> {
+/// Returns the error of `lines` when it cannot be read, and the error of `check`.
+pub fn read_trace(
+    mut lines: impl BufRead,
+    format: u32,
+    prefix: &str,
+    check: &dyn Fn(&Trace) -> io::Result<()>,
+) -> io::Result<Reading> {
     let mut reading = Reading { trace: Trace::new(), bad_lines: 0 };
     let (mut line, mut key) = (Vec::new(), Vec::new());
-    loop {
+    for number in 0u64.. {
+        if number.is_multiple_of(LINES_PER_CHECK) {
+            check(&reading.trace)?;
+        }
         line.clear();
         if lines.by_ref().take(LINE_MAX_BYTES).read_until(b'\n', &mut line)? == 0 {
-            return Ok(reading);
+            break;
         }
         let text = line.strip_suffix(b"\n").unwrap_or(&line);
         let text = text.strip_suffix(b"\r").unwrap_or(text);
@@ -46,6 +58,8 @@ pub fn read_trace(mut lines: impl BufRead, format: u32, prefix: &str) -> io::Res
         };
         reading.bad_lines += u64::from(!good);
     }
+    check(&reading.trace)?;
+    Ok(reading)
 }
 
 /// A line of a trace.
@@ -93,7 +107,7 @@ mod tests {
 
     /// Every request of a text as `key=length`, stores with an exclamation mark, and the number of bad lines.
     fn rows(text: &str, format: u32) -> (Vec<String>, u64) {
-        let Reading { trace, bad_lines } = read_trace(text.as_bytes(), format, "").unwrap();
+        let Reading { trace, bad_lines } = read_trace(text.as_bytes(), format, "", &|_| Ok(())).unwrap();
         let shown = (0..trace.len()).map(|row| {
             let mark = if trace.stores(row) { "!" } else { "" };
             format!("{}={}{mark}", String::from_utf8_lossy(trace.key(row)), trace.value_bytes(row))
@@ -123,9 +137,21 @@ mod tests {
     fn keys_that_no_server_takes_are_bad_lines_and_the_prefix_counts() {
         let long = "k".repeat(249);
         let text = format!("{long},1\n,1\na b,1\n");
-        let Reading { trace, bad_lines } = read_trace(text.as_bytes(), 0, "p").unwrap();
+        let read = |prefix| read_trace(text.as_bytes(), 0, prefix, &|_| Ok(())).unwrap();
+        let Reading { trace, bad_lines } = read("p");
         assert_eq!((trace.len(), bad_lines), (1, 2));
         assert_eq!(trace.key(0), format!("p{long}").as_bytes());
-        assert_eq!(read_trace(text.as_bytes(), 0, "pp").unwrap().bad_lines, 3);
+        assert_eq!(read("pp").bad_lines, 3);
+    }
+
+    #[test]
+    fn reading_ends_where_the_check_says_so() {
+        let text = "k,1\n".repeat(10 * LINES_PER_CHECK as usize);
+        let few =
+            |trace: &Trace| if trace.len() > 2_000 { Err(io::ErrorKind::OutOfMemory.into()) } else { Ok(()) };
+        assert_eq!(read_trace(text.as_bytes(), 0, "", &few).unwrap_err().kind(), io::ErrorKind::OutOfMemory);
+        let short =
+            |trace: &Trace| if trace.is_empty() { Ok(()) } else { Err(io::ErrorKind::OutOfMemory.into()) };
+        assert!(read_trace(&b"k,1\n"[..], 0, "", &short).is_err(), "the end is checked too");
     }
 }
