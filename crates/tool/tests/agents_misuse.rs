@@ -124,6 +124,110 @@ fn silent_peers_do_not_end_a_run() {
     assert_eq!(run.json().text("status"), "complete");
 }
 
+/// The frames of a question for health. The service is not asked for by name.
+fn health() -> Vec<u8> {
+    [call(1, "/grpc.health.v1.Health/Check"), last_data(1, &[])].concat()
+}
+
+/// Waits until the agent has said these bytes.
+fn hear(stream: &mut TcpStream, words: &[u8]) {
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+    let (mut heard, mut bytes) = (Vec::new(), [0; 1024]);
+    while !heard.windows(words.len()).any(|window| window == words) {
+        let read = stream.read(&mut bytes).expect("the agent answers");
+        assert!(read > 0, "it hung up: {}", heard.escape_ascii());
+        heard.extend_from_slice(&bytes[..read]);
+    }
+}
+
+#[test]
+fn a_slow_controller_comes_in_beside_peers_that_only_ask_for_health() {
+    let agent = Agent::start();
+    // A message of gRPC with the status `SERVING`.
+    const SERVING: [u8; 7] = [0, 0, 0, 0, 2, 8, 1];
+    let said = [PREFACE, SETTINGS].concat();
+    let check = || {
+        let mut stream = speak(&agent, &[&said[..], &health()].concat());
+        hear(&mut stream, &SERVING);
+        stream
+    };
+    let _first: Vec<TcpStream> = (0..63).map(|_| check()).collect();
+    let mut slow = speak(&agent, b"PRI * ");
+    let _more: Vec<TcpStream> = (0..20).map(|_| check()).collect();
+    let hello = [headers(1, "Hello"), last_data(1, &varint_field(1, protocol()))].concat();
+    slow.write_all(&[&said[b"PRI * ".len()..], &hello].concat()).expect("its place is kept");
+    hear(&mut slow, &build());
+}
+
+#[test]
+fn a_phase_that_is_far_ahead_does_not_keep_the_agent_from_another_controller() {
+    let server = Memcached::start();
+    let agent = Agent::start();
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let now_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+    let order = order(&format!("-s {} -n 20", server.name), false);
+    let commands = [field(1, &order), field(3, &[]), go(0, now_ns + 9_500_000_000)];
+    let mut words = [PREFACE, SETTINGS, &headers(1, "Run")].concat();
+    words.extend(commands.iter().flat_map(|command| data(1, command)));
+    let began = Instant::now();
+    let stream = speak(&agent, &words);
+    until("the agent is held", || {
+        let run = pummel(&format!("run -s {} -c 2 -n 20 --agents {}", server.name, agent.name));
+        run.errors.contains("held by").then_some(())
+    });
+    drop(stream);
+    wait_until_it_serves(&agent, &server);
+    let phase_ns = Duration::from_nanos(9_500_000_000);
+    assert!(began.elapsed() < phase_ns, "it was held until the phase began: {:?}", began.elapsed());
+}
+
+#[test]
+fn more_phases_than_a_plan_has_cannot_be_begun() {
+    let server = Memcached::start();
+    let agent = Agent::start();
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let soon_ns = (now.tv_sec as u64 + 9) * 1_000_000_000;
+    let order = order(&format!("-s {} -n 20", server.name), false);
+    let mut words = [PREFACE, SETTINGS, &headers(1, "Run")].concat();
+    let commands = [field(1, &order), field(3, &[])].into_iter();
+    let commands = commands.chain((0..100).map(|phase| go(phase, soon_ns)));
+    words.extend(commands.flat_map(|command| data(1, &command)));
+    let _open = speak(&agent, &words);
+    agent.wait_for("it begins more phases than its plan has");
+    wait_until_it_serves(&agent, &server);
+}
+
+#[test]
+fn a_recording_counts_with_its_requests_before_anything_begins() {
+    let server = Memcached::start();
+    let folder = TempDir::new().expect("a folder");
+    let directory = folder.path().to_str().expect("UTF-8");
+    let agent = Agent::start_with(&["--max-memory", "200m", "--allow-file", directory]);
+    let path = |name: &str| format!("{directory}/{name}");
+    let prefix = format!(" --prefix={}", "p".repeat(200));
+    // Each line is short, and each request has the prefix: 4 MB of lines are more than 200 MB of requests.
+    fs::write(path("prefixed"), "k,1\n".repeat(1_000_000)).expect("written");
+    let packed = ruzstd::encoding::compress_to_vec(
+        "a-key-of-a-recording,1\n".repeat(6_000_000).as_bytes(),
+        ruzstd::encoding::CompressionLevel::Fastest,
+    );
+    fs::write(path("packed.zst"), packed).expect("written");
+    fs::write(path("long"), format!("k,{}\n", 1 << 29)).expect("written");
+    fs::write(path("good"), "k,1\n".repeat(1_000)).expect("written");
+    let replay = |name: &str, options: &str| {
+        let plan = path("plan.json");
+        let words = format!("--noload -r 10 --read_file {}{options} --plan {plan}", path(name));
+        pummel(&format!("explain mutilate -s {} {words}", server.name)).expect(0);
+        pummel(&format!("run --plan {plan} --agents {}", agent.name))
+    };
+    for (name, options) in [("prefixed", prefix.as_str()), ("packed.zst", ""), ("long", "")] {
+        let run = replay(name, options).expect(1);
+        assert!(run.errors.contains("--max-memory"), "{name}: {}", run.errors);
+    }
+    assert_eq!(server.connect().stats().get("cmd_get"), 0);
+    replay("good", "").expect(0);
+}
+
 #[test]
 fn a_plan_that_asks_for_too_much_is_refused_with_the_option_before_anything_begins() {
     let server = Memcached::start();
@@ -153,7 +257,7 @@ fn a_controller_that_takes_no_events_does_not_keep_the_agent() {
     let now_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
     let mut words = [PREFACE, &no_window, &headers(1, "Run")].concat();
     let order = order(&format!("-s {} -t 60s --interval 10ms", server.name), true);
-    let commands = [field(1, &order), field(3, &[]), go(0, now_ns), go(1, now_ns), go(2, now_ns)];
+    let commands = [field(1, &order), field(3, &[]), go(0, now_ns), go(1, now_ns)];
     words.extend(commands.iter().flat_map(|command| data(1, command)));
     let began = Instant::now();
     let stream = speak(&agent, &words);
@@ -246,14 +350,7 @@ const ORDER: usize = 3;
 fn assert_is_accepted(agent: &Agent, frames: &[Vec<u8>]) {
     // A message of gRPC with the event `accepted`.
     const ACCEPTED: [u8; 7] = [0, 0, 0, 0, 2, 0x12, 0];
-    let mut stream = speak(agent, &frames.concat());
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
-    let (mut heard, mut bytes) = (Vec::new(), [0; 1024]);
-    while !heard.windows(ACCEPTED.len()).any(|window| window == ACCEPTED) {
-        let read = stream.read(&mut bytes).expect("the agent answers");
-        assert!(read > 0, "it hung up: {}", heard.escape_ascii());
-        heard.extend_from_slice(&bytes[..read]);
-    }
+    hear(&mut speak(agent, &frames.concat()), &ACCEPTED);
 }
 
 /// Has one conversation with the agent that is not as it should be. Returns its connection where that stays open.
@@ -398,15 +495,16 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 
 /// The frame that begins a call, with its headers as literals.
 fn headers(stream: u32, method: &str) -> Vec<u8> {
-    let path = format!("/{}.Agent/{method}", package());
+    call(stream, &format!("/{}.Agent/{method}", package()))
+}
+
+/// The frame that begins a call of the method at a path.
+fn call(stream: u32, path: &str) -> Vec<u8> {
     // `:method: POST` and `:scheme: http` of the static table.
     let mut block = vec![0x83, 0x86];
-    for (name, value) in [
-        (":path", path.as_str()),
-        (":authority", "agent"),
-        ("content-type", "application/grpc"),
-        ("te", "trailers"),
-    ] {
+    for (name, value) in
+        [(":path", path), (":authority", "agent"), ("content-type", "application/grpc"), ("te", "trailers")]
+    {
         block.push(0);
         for text in [name, value] {
             block.push(u8::try_from(text.len()).expect("short"));
@@ -420,6 +518,14 @@ fn headers(stream: u32, method: &str) -> Vec<u8> {
 fn data(stream: u32, message: &[u8]) -> Vec<u8> {
     let len = u32::try_from(message.len()).expect("short").to_be_bytes();
     frame(0, 0, stream, &[&[0][..], &len, message].concat())
+}
+
+/// The frame of the last message of a call's caller.
+fn last_data(stream: u32, message: &[u8]) -> Vec<u8> {
+    let mut frame = data(stream, message);
+    // Its flags: END_STREAM.
+    frame[4] = 1;
+    frame
 }
 
 /// The frame that takes a call back.
