@@ -130,9 +130,9 @@ fn meaning_of(asked: Result<Asked, Refusal>) -> String {
     say(plan.seed != 42, format!("seed {}", plan.seed));
     say(slap.look.stat_freq_s != 0, format!("tables {}", slap.look.stat_freq_s));
     say(slap.look.strict, "strict".to_owned());
-    let outputs = &slap.job.outputs;
-    for (name, path) in [("json", &outputs.json), ("csv", &outputs.csv), ("hdr", &outputs.hdr)] {
-        say(path.is_some(), format!("{name} {}", path.as_deref().unwrap_or(Path::new("")).display()));
+    for name in ["json", "csv", "hdr"] {
+        let path = slap.job.outputs.files.get(name);
+        say(path.is_some(), format!("{name} {}", path.unwrap_or(Path::new("")).display()));
     }
     say(!slap.remarks.is_empty(), format!("{} remarks", slap.remarks.len()));
     words.join("; ")

@@ -421,13 +421,5 @@ fn look(options: &Options) -> Look {
 }
 
 fn outputs(options: &Options) -> Outputs {
-    let file = |path: &Option<String>| path.as_ref().map(PathBuf::from);
-    Outputs {
-        format: Format::Text,
-        quiet: true,
-        json: file(&options.json),
-        csv: file(&options.csv),
-        hdr: file(&options.hdr),
-        samples: file(&options.samples),
-    }
+    Outputs { format: Format::Text, quiet: true, files: options.files.clone() }
 }

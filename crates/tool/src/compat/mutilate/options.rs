@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::compat::c_numbers::{atoi, strtod, strtol};
 use crate::compat::getopt::{Choice, Event, Getopt, Takes};
+use crate::job::ResultPaths;
 
 /// Most connections that one thread opens to one server.
 const CONNECTIONS_MAX: i64 = 512;
@@ -162,10 +163,7 @@ pub struct Options {
     pub measure_depth: Option<i64>,
     pub response: bool,
     pub p50: bool,
-    pub json: Option<String>,
-    pub csv: Option<String>,
-    pub hdr: Option<String>,
-    pub samples: Option<String>,
+    pub files: ResultPaths,
     pub clock: Option<String>,
     pub seed: Option<String>,
 }
@@ -223,10 +221,7 @@ impl Default for Options {
             measure_depth: None,
             response: false,
             p50: false,
-            json: None,
-            csv: None,
-            hdr: None,
-            samples: None,
+            files: ResultPaths::default(),
             clock: None,
             seed: None,
         }
@@ -355,10 +350,7 @@ impl Options {
             "measure_depth" => self.measure_depth = Some(int(&value)?),
             "response" => self.response = true,
             "p50" => self.p50 = true,
-            "json" => self.json = Some(value),
-            "csv" => self.csv = Some(value),
-            "hdr" => self.hdr = Some(value),
-            "samples" => self.samples = Some(value),
+            "json" | "csv" | "hdr" | "samples" => self.files.set(name, value),
             "clock" => self.clock = Some(value),
             "seed" => self.seed = Some(value),
             _ => unreachable!("every option of the table is set somewhere"),
@@ -409,7 +401,7 @@ impl Options {
             (self.password.is_none() || self.username.is_some(), "password must be used with username"),
             (self.search.is_none() || self.scan.is_none(), "search and scan cannot be used together"),
             (
-                self.samples.is_none() || (self.search.is_none() && self.scan.is_none()),
+                self.files.get("samples").is_none() || (self.search.is_none() && self.scan.is_none()),
                 "samples cannot be used with search or scan",
             ),
             (self.assoc.is_none() || (self.redis && !self.binary), "assoc must be used with redis"),

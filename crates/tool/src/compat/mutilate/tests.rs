@@ -447,12 +447,8 @@ fn what_is_written_about_a_run_is_no_part_of_its_plan() {
     let look =
         Look { verbose: 2, quiet: true, response: true, p50: true, save, miss_window: 9, load_only: true };
     assert_eq!(runs.look, look);
-    let files: Vec<_> =
-        [&runs.job.outputs.json, &runs.job.outputs.csv, &runs.job.outputs.hdr, &runs.job.outputs.samples]
-            .into_iter()
-            .map(|file| file.as_deref().and_then(std::path::Path::to_str).unwrap_or("-"))
-            .collect();
-    assert_eq!(files, ["j", "c", "h", "s"]);
+    let file = |name| runs.job.outputs.files.get(name).and_then(std::path::Path::to_str);
+    assert_eq!(["json", "csv", "hdr", "samples"].map(file), ["j", "c", "h", "s"].map(Some));
     assert_eq!(runs.password(), Some("x".to_owned()));
     assert_eq!(runs_of("-s a --binary -U y").password(), Some(String::new()));
     assert_eq!(runs_of("-s a").password(), None);
