@@ -132,8 +132,7 @@ pub fn shortfall(plan: &Plan, measurement: &Measurement, end: &RunEnd) -> Option
 
 /// What one process of a distributed run was to do and did not do, as a part of a sentence whose subject is the process;
 /// `None` where nothing is missing. `measurement` is that of the process, whose own verdict is not trusted. Not judged are
-/// clients that come and go and have a number of requests, phases that replay a recording, and loads over datagrams, whose shares
-/// other numbers decide.
+/// clients that come and go, phases that replay a recording, and loads over datagrams, whose shares other numbers decide.
 pub fn share_shortfall(plan: &Plan, share: &ProcessShare, measurement: &Measurement) -> Option<String> {
     unstored_share(plan, share, measurement).or_else(|| unmeasured_share(plan, share, measurement))
 }
@@ -164,10 +163,7 @@ fn unmeasured_share(plan: &Plan, share: &ProcessShare, measurement: &Measurement
     let recorded = plan.phases.iter().enumerate().filter(|(_, phase)| phase.recorded);
     let recorded: Vec<(usize, &Phase)> = recorded.collect();
     let is_mix = |(_, phase): &(usize, &Phase)| matches!(phase.work, Work::Mix(_));
-    // How many requests clients make that come and go is decided by how many of them come.
-    let is_counted = recorded.iter().any(|(_, phase)| phase.stop.requests.is_some());
-    let is_churning = plan.churning_group().is_some();
-    if recorded.is_empty() || !recorded.iter().all(is_mix) || (is_churning && is_counted) {
+    if plan.churning_group().is_some() || recorded.is_empty() || !recorded.iter().all(is_mix) {
         return None;
     }
     let time_ns = recorded.iter().map(|(_, phase)| phase.stop.time_ns).sum::<Option<Nanos>>();
@@ -264,7 +260,7 @@ mod tests {
     use super::*;
     use crate::measure::churn::ConnectionFailures;
     use crate::measure::recorder::{Recorder, Sample};
-    use crate::plan::{ChurningClients, Clock, Group, Load, Mix, Spawns, Stop};
+    use crate::plan::{Clock, Group, Load, Mix, Stop};
     use crate::protocol::{Outcome, Verb};
     use crate::time::SECOND;
 
@@ -500,23 +496,6 @@ mod tests {
             let reason = share_shortfall(&plan, &share, &measurement);
             assert_eq!(reason.as_deref(), expected, "{time_ns:?} {requests:?} {measured_ns} {made}");
         }
-    }
-
-    #[test]
-    fn a_process_whose_clients_come_and_go_has_done_its_share_when_its_time_is_over() {
-        let coming = |stop, measured_ns| {
-            let (mut plan, share, measurement) = shared(stop, 9, measured_ns);
-            plan.groups[0].churn = Some(ChurningClients { calls: 1, spawns: Spawns::Closed, sequence: None });
-            share_shortfall(&plan, &share, &measurement)
-        };
-        let timed = Stop { time_ns: Some(2 * SECOND), requests: None };
-        assert_eq!(coming(timed, SECOND).as_deref(), Some("measured 1.0 s of 2.0 s"));
-        assert_eq!(coming(timed, 2 * SECOND), None);
-        assert_eq!(
-            coming(Stop { time_ns: None, requests: Some(100) }, SECOND),
-            None,
-            "their number is not known"
-        );
     }
 
     #[test]
