@@ -8,11 +8,15 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use common::agent::Agent;
 use common::{Memcached, PATIENCE, Running, pummel, until};
 use pummel_tool::agent::proto;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use tempfile::TempDir;
 
 /// What every connection of HTTP/2 begins with.
@@ -30,6 +34,7 @@ const SLACK: Duration = Duration::from_secs(2);
 
 fn speak(agent: &Agent, words: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(&agent.name).expect("it listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
     // It may have been dropped already for a newer one.
     let _ = stream.write_all(words);
     stream
@@ -37,7 +42,6 @@ fn speak(agent: &Agent, words: &[u8]) -> TcpStream {
 
 /// Waits until the agent has closed the connection.
 fn wait_for_end(mut stream: TcpStream) {
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
     let mut bytes = [0; 4096];
     loop {
         match stream.read(&mut bytes) {
@@ -78,24 +82,70 @@ fn pings_are_nothing_useful() {
     }
 }
 
+/// The certificates of an agent and of its controller.
+struct Identities(TempDir);
+
+impl Identities {
+    fn make() -> Identities {
+        let folder = TempDir::new().expect("a folder");
+        let made = Command::new(env!("CARGO_BIN_EXE_pummel"))
+            .args(["agent", "cert", "--directory", folder.path().to_str().expect("UTF-8")])
+            .output()
+            .expect("it runs");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        Identities(folder)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().expect("UTF-8").to_owned()
+    }
+
+    /// The options of an agent.
+    fn of_agent(&self) -> Vec<String> {
+        [("--tls-cert", "agent.pem"), ("--tls-key", "agent.key"), ("--tls-ca", "ca.pem")]
+            .map(|(flag, file)| [flag.to_owned(), self.path(file)])
+            .concat()
+    }
+
+    /// The options of a controller.
+    fn of_controller(&self) -> String {
+        format!(
+            "--agent-tls-ca {} --agent-tls-cert {} --agent-tls-key {}",
+            self.path("ca.pem"),
+            self.path("controller.pem"),
+            self.path("controller.key")
+        )
+    }
+
+    /// What a peer needs that speaks TLS as a controller does.
+    fn of_peer(&self) -> Arc<ClientConfig> {
+        let mut authorities = RootCertStore::empty();
+        for authority in CertificateDer::pem_file_iter(self.path("ca.pem")).expect("certificates") {
+            authorities.add(authority.expect("a certificate")).expect("an authority");
+        }
+        let chain = CertificateDer::pem_file_iter(self.path("controller.pem")).expect("certificates");
+        let chain = chain.collect::<Result<Vec<_>, _>>().expect("certificates");
+        let key = PrivateKeyDer::from_pem_file(self.path("controller.key")).expect("a key");
+        let mut config =
+            ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+                .with_safe_default_protocol_versions()
+                .expect("there are versions")
+                .with_root_certificates(authorities)
+                .with_client_auth_cert(chain, key)
+                .expect("they belong together");
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        Arc::new(config)
+    }
+}
+
 #[test]
 fn silent_peers_hold_no_place() {
-    let folder = TempDir::new().expect("a folder");
-    let at = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
-    let made = Command::new(env!("CARGO_BIN_EXE_pummel"))
-        .args(["agent", "cert", "--directory", folder.path().to_str().expect("UTF-8")])
-        .output()
-        .expect("it runs");
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let (cert, key, ca) = (at("agent.pem"), at("agent.key"), at("ca.pem"));
+    let identities = Identities::make();
     let server = Memcached::start();
     let plain = Agent::start();
-    let secured = Agent::start_with(&["--tls-cert", &cert, "--tls-key", &key, "--tls-ca", &ca]);
-    let shown = format!(
-        "--agent-tls-ca {ca} --agent-tls-cert {} --agent-tls-key {}",
-        at("controller.pem"),
-        at("controller.key")
-    );
+    let of_agent = identities.of_agent();
+    let secured = Agent::start_with(&of_agent.iter().map(String::as_str).collect::<Vec<&str>>());
+    let shown = identities.of_controller();
     let said = [PREFACE, SETTINGS].concat();
     for (agent, words, options) in [
         (&plain, &b""[..], ""),
@@ -130,8 +180,7 @@ fn health() -> Vec<u8> {
 }
 
 /// Waits until the agent has said these bytes.
-fn hear(stream: &mut TcpStream, words: &[u8]) {
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+fn hear(stream: &mut impl Read, words: &[u8]) {
     let (mut heard, mut bytes) = (Vec::new(), [0; 1024]);
     while !heard.windows(words.len()).any(|window| window == words) {
         let read = stream.read(&mut bytes).expect("the agent answers");
@@ -298,6 +347,12 @@ const ITERATIONS_PER_RUN: u64 = 500;
 /// Connections that the fuzzer leaves open.
 const LEFT_OPEN: usize = 100;
 
+/// Iterations of the fuzzer over TLS, unless `PUMMEL_FUZZ_SECONDS` says for how long it runs.
+const TLS_ITERATIONS: u64 = 200;
+
+/// How long the fuzzer waits for an answer.
+const SHORT: Duration = Duration::from_millis(1);
+
 /// The most memory that a fuzzed agent may take; plans beyond half of it are refused.
 const MEMORY_MAX_BYTES: u64 = 512 << 20;
 
@@ -305,37 +360,135 @@ const MEMORY_MAX_BYTES: u64 = 512 << 20;
 fn an_agent_serves_after_random_and_mutated_bytes() {
     let server = Memcached::start();
     let agent = Agent::start_with(&["--max-memory", "256m", "--allow-target", "127.0.0.1"]);
-    let seconds: Option<u64> =
-        std::env::var("PUMMEL_FUZZ_SECONDS").ok().map(|text| text.parse().expect("a number of seconds"));
-    let seed = std::env::var("PUMMEL_FUZZ_SEED").map_or(1, |text| text.parse().expect("a number"));
-    let conversations = conversations(&server.name);
-    assert_is_accepted(&agent, &conversations[ORDER]);
-    let mut chance = Chance(seed);
-    let mut open = VecDeque::new();
-    let (began, mut iterations) = (Instant::now(), 0);
-    while seconds.map_or(iterations < ITERATIONS, |seconds| began.elapsed() < Duration::from_secs(seconds)) {
-        open.extend(converse(&agent, &conversations, &mut chance));
-        if open.len() > LEFT_OPEN {
-            open.pop_front();
+    Fuzzed { agent, server, options: String::new(), tls: None }.fuzz(ITERATIONS);
+}
+
+#[test]
+fn an_agent_with_tls_serves_after_random_and_mutated_bytes() {
+    let identities = Identities::make();
+    let server = Memcached::start();
+    let mut args = identities.of_agent();
+    args.extend(["--max-memory", "256m", "--allow-target", "127.0.0.1"].map(str::to_owned));
+    let agent = Agent::start_with(&args.iter().map(String::as_str).collect::<Vec<&str>>());
+    let options = identities.of_controller();
+    Fuzzed { agent, server, options, tls: Some(identities.of_peer()) }.fuzz(TLS_ITERATIONS);
+}
+
+/// A connection to an agent, encrypted or not.
+trait Line: Read + Write {}
+
+impl<T: Read + Write> Line for T {}
+
+/// An agent that is spoken to by the fuzzer.
+struct Fuzzed {
+    agent: Agent,
+    server: Memcached,
+    /// Options of a controller that the agent serves.
+    options: String,
+    /// What the fuzzer needs for TLS, where the agent wants it.
+    tls: Option<Arc<ClientConfig>>,
+}
+
+impl Fuzzed {
+    fn fuzz(&self, iterations_max: u64) {
+        let seconds: Option<u64> =
+            std::env::var("PUMMEL_FUZZ_SECONDS").ok().map(|text| text.parse().expect("a number of seconds"));
+        let seed = std::env::var("PUMMEL_FUZZ_SEED").map_or(1, |text| text.parse().expect("a number"));
+        let conversations = conversations(&self.server.name);
+        self.assert_is_accepted(&conversations[ORDER]);
+        let mut chance = Chance(seed);
+        let mut open = VecDeque::new();
+        let (began, mut iterations) = (Instant::now(), 0);
+        while seconds
+            .map_or(iterations < iterations_max, |seconds| began.elapsed() < Duration::from_secs(seconds))
+        {
+            open.extend(self.converse(&conversations, &mut chance));
+            if open.len() > LEFT_OPEN {
+                open.pop_front();
+            }
+            iterations += 1;
+            if iterations % ITERATIONS_PER_RUN == 0 {
+                serves(&self.agent, &self.server, &self.options);
+            }
         }
-        iterations += 1;
-        if iterations % ITERATIONS_PER_RUN == 0 {
-            wait_until_it_serves(&agent, &server);
-        }
+        drop(open);
+        serves(&self.agent, &self.server, &self.options);
+        let status =
+            fs::read_to_string(format!("/proc/{}/status", self.agent.process.0.id())).expect("it lives");
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line");
+        let peak_kb: u64 = peak.trim().trim_end_matches(" kB").parse().expect("a number");
+        eprintln!("{iterations} iterations in {:?}, {peak_kb} kB of memory", began.elapsed());
+        assert!(peak_kb * 1_024 < MEMORY_MAX_BYTES, "{peak_kb} kB");
     }
-    drop(open);
-    wait_until_it_serves(&agent, &server);
-    let status = fs::read_to_string(format!("/proc/{}/status", agent.process.0.id())).expect("it lives");
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line");
-    let peak_kb: u64 = peak.trim().trim_end_matches(" kB").parse().expect("a number");
-    eprintln!("{iterations} iterations in {:?}, {peak_kb} kB of memory", began.elapsed());
-    assert!(peak_kb * 1_024 < MEMORY_MAX_BYTES, "{peak_kb} kB");
+
+    /// Makes sure that the agent accepts an order as it is before it is changed: the fuzzer would change nothing else.
+    fn assert_is_accepted(&self, frames: &[Vec<u8>]) {
+        // A message of gRPC with the event `accepted`.
+        const ACCEPTED: [u8; 7] = [0, 0, 0, 0, 2, 0x12, 0];
+        let mut line = self.dial(PATIENCE).expect("the agent takes the connection");
+        line.write_all(&frames.concat()).expect("the agent listens");
+        hear(&mut line, &ACCEPTED);
+    }
+
+    /// A connection over which frames can be sent, and whose reads end after `patience`; `None` where the agent hung up.
+    fn dial(&self, patience: Duration) -> Option<Box<dyn Line>> {
+        let mut stream = TcpStream::connect(&self.agent.name).expect("the agent listens");
+        stream.set_nodelay(true).expect("it is an option of every connection");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+        stream.set_write_timeout(Some(Duration::from_secs(1))).expect("a timeout can be set");
+        let same = stream.try_clone().expect("there are descriptors");
+        let line: Box<dyn Line> = match &self.tls {
+            None => Box::new(stream),
+            Some(config) => {
+                let name = "127.0.0.1".try_into().expect("an address");
+                let mut tls = ClientConnection::new(Arc::clone(config), name).expect("it can be used");
+                while tls.is_handshaking() {
+                    tls.complete_io(&mut stream).ok()?;
+                }
+                Box::new(StreamOwned::new(tls, stream))
+            }
+        };
+        same.set_read_timeout(Some(patience)).expect("a timeout can be set");
+        Some(line)
+    }
+
+    /// Has one conversation with the agent that is not as it should be. Returns its connection where that stays open.
+    fn converse(&self, conversations: &[Vec<Vec<u8>>], chance: &mut Chance) -> Option<Box<dyn Line>> {
+        let mut frames = conversations[chance.below(conversations.len())].clone();
+        for _ in 0..chance.below(4) {
+            mutate(&mut frames, chance);
+        }
+        // Some bytes come without TLS where it is wanted.
+        let mut line: Box<dyn Line> = if self.tls.is_some() && chance.below(4) == 0 {
+            let plain = speak(&self.agent, if chance.below(2) == 0 { TLS_HALF } else { b"" });
+            plain.set_read_timeout(Some(SHORT)).expect("a timeout can be set");
+            Box::new(plain)
+        } else {
+            self.dial(SHORT)?
+        };
+        let mut answer = [0; 1024];
+        for frame in frames {
+            // The agent may have hung up already.
+            if line.write_all(&frame).is_err() {
+                return None;
+            }
+            if chance.below(4) == 0 {
+                let _ = line.read(&mut answer);
+            }
+        }
+        (chance.below(4) == 0).then_some(line)
+    }
 }
 
 /// Waits until the agent serves a run; says why it did not yet.
 fn wait_until_it_serves(agent: &Agent, server: &Memcached) {
+    serves(agent, server, "");
+}
+
+/// Waits until the agent serves the run of a controller with these options; says why it did not yet.
+fn serves(agent: &Agent, server: &Memcached, options: &str) {
     until("the agent serves a run", || {
-        let run = pummel(&format!("run -s {} -c 2 -n 20 --agents {}", server.name, agent.name));
+        let run = pummel(&format!("run -s {} -c 2 -n 20 --agents {} {options}", server.name, agent.name));
         if run.status != 0 {
             eprintln!("status {}: {}", run.status, run.errors);
         }
@@ -345,36 +498,6 @@ fn wait_until_it_serves(agent: &Agent, server: &Memcached) {
 
 /// Which of the conversations is an order that the agent can follow.
 const ORDER: usize = 3;
-
-/// Makes sure that the agent accepts an order as it is before it is changed: the fuzzer would change nothing else.
-fn assert_is_accepted(agent: &Agent, frames: &[Vec<u8>]) {
-    // A message of gRPC with the event `accepted`.
-    const ACCEPTED: [u8; 7] = [0, 0, 0, 0, 2, 0x12, 0];
-    hear(&mut speak(agent, &frames.concat()), &ACCEPTED);
-}
-
-/// Has one conversation with the agent that is not as it should be. Returns its connection where that stays open.
-fn converse(agent: &Agent, conversations: &[Vec<Vec<u8>>], chance: &mut Chance) -> Option<TcpStream> {
-    let mut stream = TcpStream::connect(&agent.name).expect("the agent listens");
-    stream.set_nodelay(true).expect("it is an option of every connection");
-    stream.set_read_timeout(Some(Duration::from_millis(1))).expect("a timeout can be set");
-    stream.set_write_timeout(Some(Duration::from_secs(1))).expect("a timeout can be set");
-    let mut frames = conversations[chance.below(conversations.len())].clone();
-    for _ in 0..chance.below(4) {
-        mutate(&mut frames, chance);
-    }
-    let mut answer = [0; 1024];
-    for frame in frames {
-        // The agent may have hung up already.
-        if stream.write_all(&frame).is_err() {
-            return None;
-        }
-        if chance.below(4) == 0 {
-            let _ = stream.read(&mut answer);
-        }
-    }
-    (chance.below(4) == 0).then_some(stream)
-}
 
 /// Changes something in frames or in their order.
 fn mutate(frames: &mut Vec<Vec<u8>>, chance: &mut Chance) {

@@ -32,7 +32,7 @@ pub enum Content {
 }
 
 /// All forms, in the order of `--help`.
-pub static FORMS: [&Form; 4] = [
+pub static FORMS: &[&Form] = &[
     &Form {
         name: "json",
         help: "Write the result as JSON to a file, or with - to standard output in place of the text report",
