@@ -3,10 +3,11 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use pummel_logic::arrival::{Pace, Passed, Schedule};
-use pummel_logic::client::{Client, FOLLOW_UPS_MAX, PhaseAssignment, Wish};
+use pummel_logic::client::{Client, PhaseAssignment, Wish};
 use pummel_logic::connection::inflight::{Origin, Ticket};
 use pummel_logic::connection::session::{Answer, Item, Stamp};
 use pummel_logic::dist::Dist;
+use pummel_logic::plan::memory::FOLLOW_UPS_MAX;
 use pummel_logic::plan::{Arrivals, Data, Late, Load, Mix, Popularity, Style, Work};
 use pummel_logic::protocol::{Fault, MetaAsk, Outcome, Verb};
 use pummel_logic::rng::StreamOwner;

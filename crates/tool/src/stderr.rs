@@ -20,6 +20,25 @@ const DRAWING_BYTES: usize = 256;
 /// How long [`settle`] waits for a reader that takes nothing.
 const SETTLE_MAX: Duration = Duration::from_secs(1);
 
+/// Most characters of another machine's words that are written.
+const FOREIGN_CHARS_MAX: usize = 1_000;
+
+/// The words of another machine as they may be written to a terminal or a log: without control characters, by which they could
+/// be lines of their own or speak to the terminal, and without what is beyond 1,000 characters.
+pub fn visible(words: &str) -> String {
+    // Beside control characters also those that turn the direction of a line, or end it for some readers.
+    let is_hidden = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
+    };
+    let escaped = words.chars().map(|c| if is_hidden(c) { char::REPLACEMENT_CHARACTER } else { c });
+    let mut text: String = escaped.take(FOREIGN_CHARS_MAX).collect();
+    if words.chars().nth(FOREIGN_CHARS_MAX).is_some() {
+        text.push_str(" ...");
+    }
+    text
+}
+
 /// Says a line. When there is no reader any more, because the terminal or the pipe is gone or full, the run goes on: its
 /// report still matters.
 pub fn say(line: impl Display) {
@@ -139,6 +158,16 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn the_words_of_another_machine_are_one_line_of_so_many_characters() {
+        assert_eq!(
+            visible("no file 'a\nrefused 10.0.0.1: \u{1b}[2J'"),
+            "no file 'a\u{fffd}refused 10.0.0.1: \u{fffd}[2J'"
+        );
+        let cut = visible(&"x".repeat(FOREIGN_CHARS_MAX + 1));
+        assert_eq!(cut.len(), FOREIGN_CHARS_MAX + " ...".len());
     }
 
     #[test]

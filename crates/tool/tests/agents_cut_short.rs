@@ -3,8 +3,10 @@
 #[allow(dead_code, reason = "each file of tests uses a part of it")]
 mod common;
 
+use std::time::Duration;
+
 use common::agent::{Agent, list};
-use common::{Ended, Memcached, Running, until};
+use common::{Ended, Memcached, Running, in_some_quiet_moment, until};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// The most seconds or requests that a run is given, where shorter ones were over before an agent could be interrupted.
@@ -178,4 +180,27 @@ fn a_run_whose_controller_stood_still_is_partial_and_says_who_gave_it_up_and_whe
         let next = format!("run -s {} -c 2 -n 100 --agents {}", server.name, list(&agents));
         until("the agents are free", || (common::pummel(&next).status == 0).then_some(()));
     }
+}
+
+#[test]
+fn an_agent_that_stood_still_for_a_moment_does_not_blame_its_controller() {
+    // Longer than an agent waits for its controller, and shorter than a controller waits for an agent.
+    const PAUSE: Duration = Duration::from_millis(2_200);
+    const PATIENCE_S: f64 = 2.4;
+    in_some_quiet_moment(|| {
+        let server = Memcached::start();
+        let agents = Agent::many(2);
+        let words = format!("run -t 4s -s {} -c 8 --agents {}", server.name, list(&agents));
+        let run = Running::start(&words);
+        let mut talk = server.connect();
+        until("some requests", || (talk.stats().get("cmd_get") > 100).then_some(()));
+        let (_, most_s) = agents[0].process.pause(PAUSE);
+        let run = run.end();
+        if most_s > PATIENCE_S {
+            return Err(format!("the agent stood still for up to {most_s} s"));
+        }
+        let run = run.expect(0);
+        assert_eq!(run.json().text("status"), "complete");
+        Ok(())
+    });
 }

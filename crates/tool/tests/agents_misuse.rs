@@ -8,11 +8,15 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use common::agent::Agent;
 use common::{Memcached, PATIENCE, Running, pummel, until};
 use pummel_tool::agent::proto;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use tempfile::TempDir;
 
 /// What every connection of HTTP/2 begins with.
@@ -30,6 +34,7 @@ const SLACK: Duration = Duration::from_secs(2);
 
 fn speak(agent: &Agent, words: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(&agent.name).expect("it listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
     // It may have been dropped already for a newer one.
     let _ = stream.write_all(words);
     stream
@@ -37,7 +42,6 @@ fn speak(agent: &Agent, words: &[u8]) -> TcpStream {
 
 /// Waits until the agent has closed the connection.
 fn wait_for_end(mut stream: TcpStream) {
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
     let mut bytes = [0; 4096];
     loop {
         match stream.read(&mut bytes) {
@@ -78,24 +82,70 @@ fn pings_are_nothing_useful() {
     }
 }
 
+/// The certificates of an agent and of its controller.
+struct Identities(TempDir);
+
+impl Identities {
+    fn make() -> Identities {
+        let folder = TempDir::new().expect("a folder");
+        let made = Command::new(env!("CARGO_BIN_EXE_pummel"))
+            .args(["agent", "cert", "--directory", folder.path().to_str().expect("UTF-8")])
+            .output()
+            .expect("it runs");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        Identities(folder)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().expect("UTF-8").to_owned()
+    }
+
+    /// The options of an agent.
+    fn of_agent(&self) -> Vec<String> {
+        [("--tls-cert", "agent.pem"), ("--tls-key", "agent.key"), ("--tls-ca", "ca.pem")]
+            .map(|(flag, file)| [flag.to_owned(), self.path(file)])
+            .concat()
+    }
+
+    /// The options of a controller.
+    fn of_controller(&self) -> String {
+        format!(
+            "--agent-tls-ca {} --agent-tls-cert {} --agent-tls-key {}",
+            self.path("ca.pem"),
+            self.path("controller.pem"),
+            self.path("controller.key")
+        )
+    }
+
+    /// What a peer needs that speaks TLS as a controller does.
+    fn of_peer(&self) -> Arc<ClientConfig> {
+        let mut authorities = RootCertStore::empty();
+        for authority in CertificateDer::pem_file_iter(self.path("ca.pem")).expect("certificates") {
+            authorities.add(authority.expect("a certificate")).expect("an authority");
+        }
+        let chain = CertificateDer::pem_file_iter(self.path("controller.pem")).expect("certificates");
+        let chain = chain.collect::<Result<Vec<_>, _>>().expect("certificates");
+        let key = PrivateKeyDer::from_pem_file(self.path("controller.key")).expect("a key");
+        let mut config =
+            ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+                .with_safe_default_protocol_versions()
+                .expect("there are versions")
+                .with_root_certificates(authorities)
+                .with_client_auth_cert(chain, key)
+                .expect("they belong together");
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        Arc::new(config)
+    }
+}
+
 #[test]
 fn silent_peers_hold_no_place() {
-    let folder = TempDir::new().expect("a folder");
-    let at = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
-    let made = Command::new(env!("CARGO_BIN_EXE_pummel"))
-        .args(["agent", "cert", "--directory", folder.path().to_str().expect("UTF-8")])
-        .output()
-        .expect("it runs");
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let (cert, key, ca) = (at("agent.pem"), at("agent.key"), at("ca.pem"));
+    let identities = Identities::make();
     let server = Memcached::start();
     let plain = Agent::start();
-    let secured = Agent::start_with(&["--tls-cert", &cert, "--tls-key", &key, "--tls-ca", &ca]);
-    let shown = format!(
-        "--agent-tls-ca {ca} --agent-tls-cert {} --agent-tls-key {}",
-        at("controller.pem"),
-        at("controller.key")
-    );
+    let of_agent = identities.of_agent();
+    let secured = Agent::start_with(&of_agent.iter().map(String::as_str).collect::<Vec<&str>>());
+    let shown = identities.of_controller();
     let said = [PREFACE, SETTINGS].concat();
     for (agent, words, options) in [
         (&plain, &b""[..], ""),
@@ -122,6 +172,109 @@ fn silent_peers_do_not_end_a_run() {
     }
     let run = run.end().expect(0);
     assert_eq!(run.json().text("status"), "complete");
+}
+
+/// The frames of a question for health. The service is not asked for by name.
+fn health() -> Vec<u8> {
+    [call(1, "/grpc.health.v1.Health/Check"), last_data(1, &[])].concat()
+}
+
+/// Waits until the agent has said these bytes.
+fn hear(stream: &mut impl Read, words: &[u8]) {
+    let (mut heard, mut bytes) = (Vec::new(), [0; 1024]);
+    while !heard.windows(words.len()).any(|window| window == words) {
+        let read = stream.read(&mut bytes).expect("the agent answers");
+        assert!(read > 0, "it hung up: {}", heard.escape_ascii());
+        heard.extend_from_slice(&bytes[..read]);
+    }
+}
+
+#[test]
+fn a_slow_controller_comes_in_beside_peers_that_only_ask_for_health() {
+    let agent = Agent::start();
+    // A message of gRPC with the status `SERVING`.
+    const SERVING: [u8; 7] = [0, 0, 0, 0, 2, 8, 1];
+    let said = [PREFACE, SETTINGS].concat();
+    let check = || {
+        let mut stream = speak(&agent, &[&said[..], &health()].concat());
+        hear(&mut stream, &SERVING);
+        stream
+    };
+    let _first: Vec<TcpStream> = (0..63).map(|_| check()).collect();
+    let mut slow = speak(&agent, b"PRI * ");
+    let _more: Vec<TcpStream> = (0..20).map(|_| check()).collect();
+    let hello = [headers(1, "Hello"), last_data(1, &varint_field(1, protocol()))].concat();
+    slow.write_all(&[&said[b"PRI * ".len()..], &hello].concat()).expect("its place is kept");
+    hear(&mut slow, &build());
+}
+
+#[test]
+fn a_phase_that_is_far_ahead_does_not_keep_the_agent_from_another_controller() {
+    let server = Memcached::start();
+    let agent = Agent::start();
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let now_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+    let order = order(&format!("-s {} -n 20", server.name), false);
+    let commands = [field(1, &order), field(3, &[]), go(0, now_ns + 9_500_000_000)];
+    let mut words = [PREFACE, SETTINGS, &headers(1, "Run")].concat();
+    words.extend(commands.iter().flat_map(|command| data(1, command)));
+    let began = Instant::now();
+    let stream = speak(&agent, &words);
+    until("the agent is held", || {
+        let run = pummel(&format!("run -s {} -c 2 -n 20 --agents {}", server.name, agent.name));
+        run.errors.contains("held by").then_some(())
+    });
+    drop(stream);
+    wait_until_it_serves(&agent, &server);
+    let phase_ns = Duration::from_nanos(9_500_000_000);
+    assert!(began.elapsed() < phase_ns, "it was held until the phase began: {:?}", began.elapsed());
+}
+
+#[test]
+fn more_phases_than_a_plan_has_cannot_be_begun() {
+    let server = Memcached::start();
+    let agent = Agent::start();
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let soon_ns = (now.tv_sec as u64 + 9) * 1_000_000_000;
+    let order = order(&format!("-s {} -n 20", server.name), false);
+    let mut words = [PREFACE, SETTINGS, &headers(1, "Run")].concat();
+    let commands = [field(1, &order), field(3, &[])].into_iter();
+    let commands = commands.chain((0..100).map(|phase| go(phase, soon_ns)));
+    words.extend(commands.flat_map(|command| data(1, &command)));
+    let _open = speak(&agent, &words);
+    agent.wait_for("it begins more phases than its plan has");
+    wait_until_it_serves(&agent, &server);
+}
+
+#[test]
+fn a_recording_counts_with_its_requests_before_anything_begins() {
+    let server = Memcached::start();
+    let folder = TempDir::new().expect("a folder");
+    let directory = folder.path().to_str().expect("UTF-8");
+    let agent = Agent::start_with(&["--max-memory", "200m", "--allow-file", directory]);
+    let path = |name: &str| format!("{directory}/{name}");
+    let prefix = format!(" --prefix={}", "p".repeat(200));
+    // Each line is short, and each request has the prefix: 4 MB of lines are more than 200 MB of requests.
+    fs::write(path("prefixed"), "k,1\n".repeat(1_000_000)).expect("written");
+    let packed = ruzstd::encoding::compress_to_vec(
+        "a-key-of-a-recording,1\n".repeat(6_000_000).as_bytes(),
+        ruzstd::encoding::CompressionLevel::Fastest,
+    );
+    fs::write(path("packed.zst"), packed).expect("written");
+    fs::write(path("long"), format!("k,{}\n", 1 << 29)).expect("written");
+    fs::write(path("good"), "k,1\n".repeat(1_000)).expect("written");
+    let replay = |name: &str, options: &str| {
+        let plan = path("plan.json");
+        let words = format!("--noload -r 10 --read_file {}{options} --plan {plan}", path(name));
+        pummel(&format!("explain mutilate -s {} {words}", server.name)).expect(0);
+        pummel(&format!("run --plan {plan} --agents {}", agent.name))
+    };
+    for (name, options) in [("prefixed", prefix.as_str()), ("packed.zst", ""), ("long", "")] {
+        let run = replay(name, options).expect(1);
+        assert!(run.errors.contains("--max-memory"), "{name}: {}", run.errors);
+    }
+    assert_eq!(server.connect().stats().get("cmd_get"), 0);
+    replay("good", "").expect(0);
 }
 
 #[test]
@@ -153,7 +306,7 @@ fn a_controller_that_takes_no_events_does_not_keep_the_agent() {
     let now_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
     let mut words = [PREFACE, &no_window, &headers(1, "Run")].concat();
     let order = order(&format!("-s {} -t 60s --interval 10ms", server.name), true);
-    let commands = [field(1, &order), field(3, &[]), go(0, now_ns), go(1, now_ns), go(2, now_ns)];
+    let commands = [field(1, &order), field(3, &[]), go(0, now_ns), go(1, now_ns)];
     words.extend(commands.iter().flat_map(|command| data(1, command)));
     let began = Instant::now();
     let stream = speak(&agent, &words);
@@ -194,6 +347,12 @@ const ITERATIONS_PER_RUN: u64 = 500;
 /// Connections that the fuzzer leaves open.
 const LEFT_OPEN: usize = 100;
 
+/// Iterations of the fuzzer over TLS, unless `PUMMEL_FUZZ_SECONDS` says for how long it runs.
+const TLS_ITERATIONS: u64 = 200;
+
+/// How long the fuzzer waits for an answer.
+const SHORT: Duration = Duration::from_millis(1);
+
 /// The most memory that a fuzzed agent may take; plans beyond half of it are refused.
 const MEMORY_MAX_BYTES: u64 = 512 << 20;
 
@@ -201,37 +360,135 @@ const MEMORY_MAX_BYTES: u64 = 512 << 20;
 fn an_agent_serves_after_random_and_mutated_bytes() {
     let server = Memcached::start();
     let agent = Agent::start_with(&["--max-memory", "256m", "--allow-target", "127.0.0.1"]);
-    let seconds: Option<u64> =
-        std::env::var("PUMMEL_FUZZ_SECONDS").ok().map(|text| text.parse().expect("a number of seconds"));
-    let seed = std::env::var("PUMMEL_FUZZ_SEED").map_or(1, |text| text.parse().expect("a number"));
-    let conversations = conversations(&server.name);
-    assert_is_accepted(&agent, &conversations[ORDER]);
-    let mut chance = Chance(seed);
-    let mut open = VecDeque::new();
-    let (began, mut iterations) = (Instant::now(), 0);
-    while seconds.map_or(iterations < ITERATIONS, |seconds| began.elapsed() < Duration::from_secs(seconds)) {
-        open.extend(converse(&agent, &conversations, &mut chance));
-        if open.len() > LEFT_OPEN {
-            open.pop_front();
+    Fuzzed { agent, server, options: String::new(), tls: None }.fuzz(ITERATIONS);
+}
+
+#[test]
+fn an_agent_with_tls_serves_after_random_and_mutated_bytes() {
+    let identities = Identities::make();
+    let server = Memcached::start();
+    let mut args = identities.of_agent();
+    args.extend(["--max-memory", "256m", "--allow-target", "127.0.0.1"].map(str::to_owned));
+    let agent = Agent::start_with(&args.iter().map(String::as_str).collect::<Vec<&str>>());
+    let options = identities.of_controller();
+    Fuzzed { agent, server, options, tls: Some(identities.of_peer()) }.fuzz(TLS_ITERATIONS);
+}
+
+/// A connection to an agent, encrypted or not.
+trait Line: Read + Write {}
+
+impl<T: Read + Write> Line for T {}
+
+/// An agent that is spoken to by the fuzzer.
+struct Fuzzed {
+    agent: Agent,
+    server: Memcached,
+    /// Options of a controller that the agent serves.
+    options: String,
+    /// What the fuzzer needs for TLS, where the agent wants it.
+    tls: Option<Arc<ClientConfig>>,
+}
+
+impl Fuzzed {
+    fn fuzz(&self, iterations_max: u64) {
+        let seconds: Option<u64> =
+            std::env::var("PUMMEL_FUZZ_SECONDS").ok().map(|text| text.parse().expect("a number of seconds"));
+        let seed = std::env::var("PUMMEL_FUZZ_SEED").map_or(1, |text| text.parse().expect("a number"));
+        let conversations = conversations(&self.server.name);
+        self.assert_is_accepted(&conversations[ORDER]);
+        let mut chance = Chance(seed);
+        let mut open = VecDeque::new();
+        let (began, mut iterations) = (Instant::now(), 0);
+        while seconds
+            .map_or(iterations < iterations_max, |seconds| began.elapsed() < Duration::from_secs(seconds))
+        {
+            open.extend(self.converse(&conversations, &mut chance));
+            if open.len() > LEFT_OPEN {
+                open.pop_front();
+            }
+            iterations += 1;
+            if iterations % ITERATIONS_PER_RUN == 0 {
+                serves(&self.agent, &self.server, &self.options);
+            }
         }
-        iterations += 1;
-        if iterations % ITERATIONS_PER_RUN == 0 {
-            wait_until_it_serves(&agent, &server);
-        }
+        drop(open);
+        serves(&self.agent, &self.server, &self.options);
+        let status =
+            fs::read_to_string(format!("/proc/{}/status", self.agent.process.0.id())).expect("it lives");
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line");
+        let peak_kb: u64 = peak.trim().trim_end_matches(" kB").parse().expect("a number");
+        eprintln!("{iterations} iterations in {:?}, {peak_kb} kB of memory", began.elapsed());
+        assert!(peak_kb * 1_024 < MEMORY_MAX_BYTES, "{peak_kb} kB");
     }
-    drop(open);
-    wait_until_it_serves(&agent, &server);
-    let status = fs::read_to_string(format!("/proc/{}/status", agent.process.0.id())).expect("it lives");
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line");
-    let peak_kb: u64 = peak.trim().trim_end_matches(" kB").parse().expect("a number");
-    eprintln!("{iterations} iterations in {:?}, {peak_kb} kB of memory", began.elapsed());
-    assert!(peak_kb * 1_024 < MEMORY_MAX_BYTES, "{peak_kb} kB");
+
+    /// Makes sure that the agent accepts an order as it is before it is changed: the fuzzer would change nothing else.
+    fn assert_is_accepted(&self, frames: &[Vec<u8>]) {
+        // A message of gRPC with the event `accepted`.
+        const ACCEPTED: [u8; 7] = [0, 0, 0, 0, 2, 0x12, 0];
+        let mut line = self.dial(PATIENCE).expect("the agent takes the connection");
+        line.write_all(&frames.concat()).expect("the agent listens");
+        hear(&mut line, &ACCEPTED);
+    }
+
+    /// A connection over which frames can be sent, and whose reads end after `patience`; `None` where the agent hung up.
+    fn dial(&self, patience: Duration) -> Option<Box<dyn Line>> {
+        let mut stream = TcpStream::connect(&self.agent.name).expect("the agent listens");
+        stream.set_nodelay(true).expect("it is an option of every connection");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+        stream.set_write_timeout(Some(Duration::from_secs(1))).expect("a timeout can be set");
+        let same = stream.try_clone().expect("there are descriptors");
+        let line: Box<dyn Line> = match &self.tls {
+            None => Box::new(stream),
+            Some(config) => {
+                let name = "127.0.0.1".try_into().expect("an address");
+                let mut tls = ClientConnection::new(Arc::clone(config), name).expect("it can be used");
+                while tls.is_handshaking() {
+                    tls.complete_io(&mut stream).ok()?;
+                }
+                Box::new(StreamOwned::new(tls, stream))
+            }
+        };
+        same.set_read_timeout(Some(patience)).expect("a timeout can be set");
+        Some(line)
+    }
+
+    /// Has one conversation with the agent that is not as it should be. Returns its connection where that stays open.
+    fn converse(&self, conversations: &[Vec<Vec<u8>>], chance: &mut Chance) -> Option<Box<dyn Line>> {
+        let mut frames = conversations[chance.below(conversations.len())].clone();
+        for _ in 0..chance.below(4) {
+            mutate(&mut frames, chance);
+        }
+        // Some bytes come without TLS where it is wanted.
+        let mut line: Box<dyn Line> = if self.tls.is_some() && chance.below(4) == 0 {
+            let plain = speak(&self.agent, if chance.below(2) == 0 { TLS_HALF } else { b"" });
+            plain.set_read_timeout(Some(SHORT)).expect("a timeout can be set");
+            Box::new(plain)
+        } else {
+            self.dial(SHORT)?
+        };
+        let mut answer = [0; 1024];
+        for frame in frames {
+            // The agent may have hung up already.
+            if line.write_all(&frame).is_err() {
+                return None;
+            }
+            if chance.below(4) == 0 {
+                let _ = line.read(&mut answer);
+            }
+        }
+        (chance.below(4) == 0).then_some(line)
+    }
 }
 
 /// Waits until the agent serves a run; says why it did not yet.
 fn wait_until_it_serves(agent: &Agent, server: &Memcached) {
+    serves(agent, server, "");
+}
+
+/// Waits until the agent serves the run of a controller with these options; says why it did not yet.
+fn serves(agent: &Agent, server: &Memcached, options: &str) {
     until("the agent serves a run", || {
-        let run = pummel(&format!("run -s {} -c 2 -n 20 --agents {}", server.name, agent.name));
+        let run = pummel(&format!("run -s {} -c 2 -n 20 --agents {} {options}", server.name, agent.name));
         if run.status != 0 {
             eprintln!("status {}: {}", run.status, run.errors);
         }
@@ -241,43 +498,6 @@ fn wait_until_it_serves(agent: &Agent, server: &Memcached) {
 
 /// Which of the conversations is an order that the agent can follow.
 const ORDER: usize = 3;
-
-/// Makes sure that the agent accepts an order as it is before it is changed: the fuzzer would change nothing else.
-fn assert_is_accepted(agent: &Agent, frames: &[Vec<u8>]) {
-    // A message of gRPC with the event `accepted`.
-    const ACCEPTED: [u8; 7] = [0, 0, 0, 0, 2, 0x12, 0];
-    let mut stream = speak(agent, &frames.concat());
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
-    let (mut heard, mut bytes) = (Vec::new(), [0; 1024]);
-    while !heard.windows(ACCEPTED.len()).any(|window| window == ACCEPTED) {
-        let read = stream.read(&mut bytes).expect("the agent answers");
-        assert!(read > 0, "it hung up: {}", heard.escape_ascii());
-        heard.extend_from_slice(&bytes[..read]);
-    }
-}
-
-/// Has one conversation with the agent that is not as it should be. Returns its connection where that stays open.
-fn converse(agent: &Agent, conversations: &[Vec<Vec<u8>>], chance: &mut Chance) -> Option<TcpStream> {
-    let mut stream = TcpStream::connect(&agent.name).expect("the agent listens");
-    stream.set_nodelay(true).expect("it is an option of every connection");
-    stream.set_read_timeout(Some(Duration::from_millis(1))).expect("a timeout can be set");
-    stream.set_write_timeout(Some(Duration::from_secs(1))).expect("a timeout can be set");
-    let mut frames = conversations[chance.below(conversations.len())].clone();
-    for _ in 0..chance.below(4) {
-        mutate(&mut frames, chance);
-    }
-    let mut answer = [0; 1024];
-    for frame in frames {
-        // The agent may have hung up already.
-        if stream.write_all(&frame).is_err() {
-            return None;
-        }
-        if chance.below(4) == 0 {
-            let _ = stream.read(&mut answer);
-        }
-    }
-    (chance.below(4) == 0).then_some(stream)
-}
 
 /// Changes something in frames or in their order.
 fn mutate(frames: &mut Vec<Vec<u8>>, chance: &mut Chance) {
@@ -398,15 +618,16 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 
 /// The frame that begins a call, with its headers as literals.
 fn headers(stream: u32, method: &str) -> Vec<u8> {
-    let path = format!("/{}.Agent/{method}", package());
+    call(stream, &format!("/{}.Agent/{method}", package()))
+}
+
+/// The frame that begins a call of the method at a path.
+fn call(stream: u32, path: &str) -> Vec<u8> {
     // `:method: POST` and `:scheme: http` of the static table.
     let mut block = vec![0x83, 0x86];
-    for (name, value) in [
-        (":path", path.as_str()),
-        (":authority", "agent"),
-        ("content-type", "application/grpc"),
-        ("te", "trailers"),
-    ] {
+    for (name, value) in
+        [(":path", path), (":authority", "agent"), ("content-type", "application/grpc"), ("te", "trailers")]
+    {
         block.push(0);
         for text in [name, value] {
             block.push(u8::try_from(text.len()).expect("short"));
@@ -420,6 +641,14 @@ fn headers(stream: u32, method: &str) -> Vec<u8> {
 fn data(stream: u32, message: &[u8]) -> Vec<u8> {
     let len = u32::try_from(message.len()).expect("short").to_be_bytes();
     frame(0, 0, stream, &[&[0][..], &len, message].concat())
+}
+
+/// The frame of the last message of a call's caller.
+fn last_data(stream: u32, message: &[u8]) -> Vec<u8> {
+    let mut frame = data(stream, message);
+    // Its flags: END_STREAM.
+    frame[4] = 1;
+    frame
 }
 
 /// The frame that takes a call back.

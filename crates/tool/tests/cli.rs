@@ -562,3 +562,24 @@ fn every_flag_of_the_table_is_an_option() {
         assert!(help.contains(flag), "{flag}");
     }
 }
+
+#[test]
+fn a_file_keeps_what_it_has_until_there_is_something_new() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (plan, truth) = (folder.path().join("plan.toml"), folder.path().join("truth"));
+    for path in [&plan, &truth] {
+        fs::write(path, "precious").expect("written");
+    }
+    let at = |path: &Path| path.to_str().expect("UTF-8").to_owned();
+    // It listens nowhere: the port is taken.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("an address").to_string();
+    let serve = pummel(&["serve", "--listen", &address, "--truth", &at(&truth), "--max-seconds", "1s"]);
+    assert!(!serve.status.success(), "{}", text(&serve.stderr));
+    assert_eq!(fs::read(&truth).expect("it is there"), b"precious");
+    // A reader that has the old plan open goes on reading that one.
+    let old = fs::File::open(&plan).expect("it is there");
+    save("run -s a", &plan);
+    assert_eq!(std::io::read_to_string(old).expect("it is readable"), "precious");
+    assert!(fs::read_to_string(&plan).expect("it is there").contains("schema"));
+}

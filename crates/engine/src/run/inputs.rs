@@ -8,6 +8,8 @@ use pummel_logic::measure::completion::Loaded;
 use pummel_logic::time::Nanos;
 use pummel_logic::workload::trace::Trace;
 
+use crate::backend::tls::FileReader;
+
 /// The inputs of a run that no Plan holds.
 #[derive(Clone, Default)]
 pub struct Inputs {
@@ -17,6 +19,8 @@ pub struct Inputs {
     pub trace: Option<Arc<Trace>>,
     /// The addresses to which requests may be sent; `None` for all addresses.
     pub permit: Option<Permit>,
+    /// What reads the files of TLS that the Plan names; `None` for the file system.
+    pub tls_files: Option<Arc<FileReader>>,
 }
 
 /// A function that returns whether requests may be sent to an address. The address of a unix socket is 127.0.0.1.

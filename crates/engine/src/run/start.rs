@@ -69,7 +69,11 @@ impl Start<'_, '_> {
         match &self.plan.tls {
             None => self.speaking(host, backend),
             Some(options) => {
-                let setup = Setup::new(options, &host.servers).map_err(RunError::Tls)?;
+                let setup = match &self.inputs.tls_files {
+                    Some(files) => Setup::with_files(options, &host.servers, files.as_ref()),
+                    None => Setup::new(options, &host.servers),
+                };
+                let setup = setup.map_err(RunError::Tls)?;
                 self.speaking(host, &|worker| Ok(Tls::new(backend(worker)?, &setup)))
             }
         }

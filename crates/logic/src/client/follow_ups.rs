@@ -3,12 +3,9 @@
 use std::collections::VecDeque;
 
 use super::next::FollowUp;
+use crate::plan::memory::FOLLOW_UPS_MAX;
 use crate::protocol::Verb;
 use crate::time::Nanos;
-
-/// Most requests that wait at one client because answers asked for them: 2.6 MB. Stores that wait for their delay after
-/// a miss are the only ones that can become so many.
-pub const FOLLOW_UPS_MAX: usize = 65_536;
 
 /// Requests that answers asked for.
 #[derive(Debug, Default)]

@@ -20,7 +20,6 @@ mod windowed;
 mod wish;
 
 use self::draws::DrawStreams;
-pub use self::follow_ups::FOLLOW_UPS_MAX;
 use self::follow_ups::FollowUps;
 use self::lane_socket::{LaneState, Socket};
 use self::next::Next;

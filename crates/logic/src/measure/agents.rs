@@ -52,6 +52,9 @@ pub struct Lost {
     pub at_ns: Option<Nanos>,
     /// The reason of the loss.
     pub why: String,
+    /// Whether the process itself said that it ends, and sent what it had measured until then.
+    #[serde(default)]
+    pub left: bool,
 }
 
 impl Agents {

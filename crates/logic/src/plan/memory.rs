@@ -1,6 +1,7 @@
 //! The memory that a plan needs where it is run, computed from the plan alone.
 
 use super::{Depth, Group, Plan, Work};
+use crate::time::{Nanos, seconds};
 
 /// Most memory that a plan may need, in bytes. A million connections with one request each fit, and a thousand threads;
 /// a plan that needs more has a mistyped depth.
@@ -24,6 +25,19 @@ const TLS_BYTES: u64 = 40 * 1_024;
 /// A request that is outstanding: its place among those of its connection, when its slot was freed, and its words while
 /// they wait to be sent.
 const REQUEST_BYTES: u64 = 256;
+
+/// Most requests that wait at one client because answers asked for them: 2.6 MB. Stores that wait for their delay after
+/// a miss are the only ones that can become so many.
+pub const FOLLOW_UPS_MAX: usize = 65_536;
+
+/// A store that waits for its delay after a miss, with the free places of the queue that it waits in.
+const FOLLOW_UP_BYTES: u64 = 80;
+
+/// Most replies that one worker reads in a second. No more misses can come before the first of their stores is due.
+const REPLIES_PER_SECOND_MAX: f64 = 20e6;
+
+/// How many times its rate a group may make for some time: in bursts, and to make up for what was late.
+const RATE_PEAK: f64 = 4.0;
 
 /// The longest value that is copied to be sent; longer ones are ranges of one block.
 const COPIED_VALUE_MAX_BYTES: f64 = 2_048.0;
@@ -80,6 +94,7 @@ pub fn need_bytes(plan: &Plan) -> u64 {
     let workers = u64::from(plan.engine.threads)
         .saturating_mul(WORKER_BYTES + checks + interval * INTERVALS_PER_WORKER as u64);
     clients
+        .saturating_add(follow_up_bytes(plan))
         .saturating_add(workers)
         .saturating_add(interval * INTERVALS_PER_WORKER as u64)
         .saturating_add(kept)
@@ -96,6 +111,36 @@ fn client_bytes(plan: &Plan, group: &Group) -> u64 {
     let connections = lanes.saturating_mul((CONNECTION_BYTES + tls + check).saturating_add(requests));
     let one = CLIENT_BYTES.saturating_add(objects.saturating_mul(OBJECT_BYTES)).saturating_add(connections);
     u64::from(group.clients).saturating_mul(one)
+}
+
+/// Bytes of the stores that wait for their delay after a miss, at all clients. The number of misses that can come before the
+/// first of their stores is due has three limits: the places at the clients, and what the workers can read and what the groups
+/// ask for in the delay.
+fn follow_up_bytes(plan: &Plan) -> u64 {
+    let read_through = plan.phases.iter().filter_map(|phase| match &phase.work {
+        Work::Mix(mix) => Some((mix.read_through_ns?, u64::from(mix.multiget))),
+        Work::Replay(replay) => Some((replay.read_through_ns?, 1)),
+        _ => None,
+    });
+    let waiting = read_through.map(|(delay_ns, keys)| {
+        let clients: u64 = plan.groups.iter().map(|group| u64::from(group.clients)).sum();
+        let at_once = plan.groups.iter().map(|group| {
+            let requests = u64::from(group.clients).saturating_mul(requests_at_once(plan, group));
+            requests.saturating_mul(plan.lanes() as u64).saturating_mul(keys)
+        });
+        let in_delay = replies_in(delay_ns, plan).saturating_mul(keys);
+        let waiting = at_once.fold(in_delay, u64::saturating_add);
+        waiting.min(clients.saturating_mul(FOLLOW_UPS_MAX as u64))
+    });
+    waiting.max().unwrap_or(0).saturating_mul(FOLLOW_UP_BYTES)
+}
+
+/// Most replies that the workers of a plan read in a time.
+fn replies_in(time_ns: Nanos, plan: &Plan) -> u64 {
+    let read = REPLIES_PER_SECOND_MAX * f64::from(plan.engine.threads);
+    let asked: Option<f64> = plan.groups.iter().map(|group| group.rate).sum();
+    let rate = asked.map_or(read, |rate| read.min(RATE_PEAK * rate));
+    (rate * seconds(time_ns)) as u64
 }
 
 /// Most requests that a connection has outstanding in any phase. A client that comes and goes makes no more than its calls.
@@ -139,6 +184,7 @@ mod tests {
     use super::*;
     use crate::plan::{Mix, Phase, Stop};
     use crate::protocol::Verb;
+    use crate::time::SECOND;
 
     fn plan(clients: u32, depth: Depth) -> Plan {
         let work = Work::Mix(Mix::of(&[(Verb::Get, 9.0), (Verb::Set, 1.0)]));
@@ -189,6 +235,31 @@ mod tests {
             of(|plan| plan.groups[0].clients = u32::MAX),
             need_bytes(&plan(u32::MAX, Depth::Limit(16)))
         );
+    }
+
+    #[test]
+    fn stores_that_wait_after_a_miss_need_memory_for_as_long_as_they_wait() {
+        let need = |clients, read_through_ns| {
+            let mut plan = plan(clients, Depth::Limit(1));
+            let Work::Mix(mix) = &mut plan.phases[0].work else { panic!("the phase has a mix") };
+            mix.read_through_ns = read_through_ns;
+            need_bytes(&plan)
+        };
+        let waiting = |clients, delay_ns| need(clients, Some(delay_ns)) - need(clients, None);
+        assert_eq!(waiting(1, 0), FOLLOW_UP_BYTES, "one store, at once");
+        assert_eq!(waiting(1, 3_600 * SECOND), FOLLOW_UP_BYTES * FOLLOW_UPS_MAX as u64, "its queue");
+        assert_eq!(waiting(1_000, SECOND / 1_000), FOLLOW_UP_BYTES * 21_000, "misses of 1 ms");
+        assert!(need(10_000, Some(SECOND)) <= LIMIT_BYTES);
+        let mut slow = plan(1_000, Depth::Limit(1));
+        let Work::Mix(mix) = &mut slow.phases[0].work else { panic!("the phase has a mix") };
+        mix.read_through_ns = Some(60 * SECOND);
+        slow.groups[0].rate = Some(1_000.0);
+        assert_eq!(
+            follow_up_bytes(&slow),
+            FOLLOW_UP_BYTES * (4 * 60_000 + 1_000),
+            "no more than are asked for"
+        );
+        assert!(need(1_000_000, Some(3_600 * SECOND)) > LIMIT_BYTES);
     }
 
     #[test]

@@ -82,6 +82,11 @@ impl Trace {
         rows
     }
 
+    /// Bytes of memory that the rows and their keys take.
+    pub fn memory_bytes(&self) -> u64 {
+        (self.keys.len() + self.rows.len() * size_of::<Row>()) as u64
+    }
+
     /// Length of the longest value in bytes.
     pub fn longest_value(&self) -> u32 {
         self.longest_value
@@ -186,6 +191,7 @@ mod tests {
         }
         assert!(trace.push(&[b'k'; 250], 7, true));
         assert_eq!((trace.len(), trace.longest_value()), (2, 7));
+        assert_eq!(trace.memory_bytes(), 3 + 250 + 2 * 16);
         assert_eq!((trace.key(0), trace.value_bytes(0), trace.stores(0)), (&b"one"[..], 5, false));
         assert_eq!((trace.key(1), trace.stores(1)), (&[b'k'; 250][..], true));
     }

@@ -1,10 +1,16 @@
 //! The files of an agent's machine that a plan may name.
 
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use pummel_logic::plan::{Plan, Work};
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::io::Errno;
 
 /// Most bytes of a file with a password, certificates or a key.
 const SMALL_FILE_MAX_BYTES: u64 = 1 << 20;
@@ -12,8 +18,32 @@ const SMALL_FILE_MAX_BYTES: u64 = 1 << 20;
 /// The directories below which an agent reads files that a plan names; none: it reads no such file.
 #[derive(Clone, Debug, Default)]
 pub struct AllowedFiles {
-    /// Absolute paths without links.
-    directories: Vec<PathBuf>,
+    directories: Vec<AllowedDirectory>,
+}
+
+#[derive(Clone, Debug)]
+struct AllowedDirectory {
+    /// Absolute, without links.
+    path: PathBuf,
+    /// The directory itself, whatever is at its path later.
+    directory: Arc<OwnedFd>,
+}
+
+/// The files that a plan names, read or open: what is at their paths later does not matter any more.
+#[derive(Default)]
+pub struct PlanFiles {
+    /// What is in the files with a password, certificates or a key, by their paths in the plan.
+    pub contents: HashMap<String, Vec<u8>>,
+    /// The recording that is replayed.
+    pub recording: Option<File>,
+}
+
+/// A file below an allowed directory.
+#[derive(Debug)]
+struct ResolvedFile<'a> {
+    directory: &'a AllowedDirectory,
+    /// From the directory to the file, without links.
+    path: PathBuf,
 }
 
 impl AllowedFiles {
@@ -22,70 +52,61 @@ impl AllowedFiles {
     /// # Errors
     /// Returns the first path that is no directory or cannot be reached, and why.
     pub fn below(directories: &[PathBuf]) -> Result<AllowedFiles, (PathBuf, String)> {
-        let resolved = directories.iter().map(|path| {
-            let directory = path.canonicalize().map_err(|error| (path.clone(), error.to_string()))?;
-            if directory.is_dir() { Ok(directory) } else { Err((path.clone(), "it is none".to_owned())) }
-        });
-        Ok(AllowedFiles { directories: resolved.collect::<Result<_, _>>()? })
+        let open = |path: &PathBuf| {
+            let resolved = path.canonicalize()?;
+            let directory = rustix::fs::open(&resolved, STEP, Mode::empty())?;
+            Ok(AllowedDirectory { path: resolved, directory: Arc::new(directory) })
+        };
+        let opened = directories
+            .iter()
+            .map(|path| open(path).map_err(|error: io::Error| (path.clone(), error.to_string())));
+        Ok(AllowedFiles { directories: opened.collect::<Result<_, _>>()? })
     }
 
-    /// Checks every file that a plan names, and puts the path without links in the place of each, so that a link that is
-    /// changed afterwards leads nowhere else. Returns the number of bytes of the recording that is replayed, 0 where there
-    /// is none.
+    /// Opens every file that a plan names, and reads those with a password, certificates or a key. Each is opened once and
+    /// without following a link, so that a file that is changed meanwhile leads nowhere else.
     ///
     /// # Errors
     /// Returns which file is not read, and why. The text does not say whether a file outside the allowed directories
     /// exists.
-    pub fn admit(&self, plan: &mut Plan) -> Result<u64, String> {
-        let tls = plan.tls.iter_mut().flat_map(|tls| [&mut tls.ca, &mut tls.cert, &mut tls.key]);
-        let password = plan.login.iter_mut().map(|login| &mut login.password_file);
+    pub fn open(&self, plan: &Plan) -> Result<PlanFiles, String> {
+        let mut files = PlanFiles::default();
+        let tls = plan.tls.iter().flat_map(|tls| [&tls.ca, &tls.cert, &tls.key]);
+        let password = plan.login.iter().map(|login| &login.password_file);
         for path in tls.chain(password).flatten() {
-            let (resolved, bytes) = self.resolve(path)?;
-            if bytes > SMALL_FILE_MAX_BYTES {
-                return Err(format!(
-                    "the file '{path}' has {bytes} bytes: up to {SMALL_FILE_MAX_BYTES} are read of a password, \
-                     certificates or a key"
-                ));
-            }
-            *path = resolved;
+            let content = read_small(path, self.resolve(path)?.open(path)?)?;
+            files.contents.insert(path.clone(), content);
         }
-        let mut recording_bytes = 0;
-        for phase in &mut plan.phases {
-            if let Work::Replay(replay) = &mut phase.work {
-                let (resolved, bytes) = self.resolve(&replay.path)?;
-                replay.path = resolved;
-                recording_bytes = recording_bytes.max(bytes);
+        for phase in &plan.phases {
+            if let Work::Replay(replay) = &phase.work {
+                let recording = self.resolve(&replay.path)?.open(&replay.path)?;
+                // A run replays the first recording of its plan.
+                files.recording.get_or_insert(recording);
             }
         }
-        Ok(recording_bytes)
+        Ok(files)
     }
 
-    /// The path without links of a file that may be read, and the file's length in bytes.
-    fn resolve(&self, named: &str) -> Result<(String, u64), String> {
+    /// Where a file is that may be read, after all links.
+    fn resolve(&self, named: &str) -> Result<ResolvedFile<'_>, String> {
         let path = Path::new(named);
-        let unreadable = |error: io::Error| format!("the file '{named}' cannot be read: {error}");
-        let resolved = match path.canonicalize() {
-            Ok(resolved) if self.contains(&resolved) => resolved,
-            Err(error) if self.contains_parent_of(path) => return Err(unreadable(error)),
-            Ok(_) | Err(_) => return Err(self.refusal(named)),
-        };
-        let metadata = fs::metadata(&resolved).map_err(unreadable)?;
-        // Opening a pipe waits for its writer, which may never come.
-        if !metadata.is_file() {
-            return Err(format!("'{named}' is no regular file"));
+        match path.canonicalize() {
+            Ok(resolved) => self.below_directory(&resolved).ok_or_else(|| self.refusal(named)),
+            Err(error) if self.contains_parent_of(path) => Err(unreadable(named, &error)),
+            Err(_) => Err(self.refusal(named)),
         }
-        let text = resolved.into_os_string().into_string();
-        let text = text.map_err(|_| format!("the path of '{named}' without links is no UTF-8"))?;
-        Ok((text, metadata.len()))
     }
 
-    fn contains(&self, resolved: &Path) -> bool {
-        self.directories.iter().any(|directory| resolved.starts_with(directory))
+    fn below_directory(&self, resolved: &Path) -> Option<ResolvedFile<'_>> {
+        self.directories.iter().find_map(|directory| {
+            let path = resolved.strip_prefix(&directory.path).ok()?.to_owned();
+            Some(ResolvedFile { directory, path })
+        })
     }
 
     fn contains_parent_of(&self, path: &Path) -> bool {
         let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
-        parent.is_some_and(|parent| self.contains(&parent))
+        parent.is_some_and(|parent| self.below_directory(&parent).is_some())
     }
 
     fn refusal(&self, named: &str) -> String {
@@ -100,9 +121,69 @@ impl AllowedFiles {
     }
 }
 
+/// How a directory on the way to a file is opened.
+const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// How a file is opened: opening a pipe would wait for its writer, which may never come.
+const LAST_STEP: OFlags = OFlags::RDONLY
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::NOCTTY)
+    .union(OFlags::CLOEXEC);
+
+impl ResolvedFile<'_> {
+    /// Opens the file, step by step from its directory. A step leads only downwards, since no link is followed.
+    fn open(&self, named: &str) -> Result<File, String> {
+        let file = self.walk().map_err(|errno| match errno {
+            Errno::LOOP | Errno::NOTDIR => format!("the file '{named}' was changed while it was opened"),
+            errno => unreadable(named, &errno.into()),
+        })?;
+        let metadata = file.metadata().map_err(|error| unreadable(named, &error))?;
+        if metadata.is_file() { Ok(file) } else { Err(format!("'{named}' is no regular file")) }
+    }
+
+    fn walk(&self) -> rustix::io::Result<File> {
+        let mut directory = None;
+        let at = |directory: &Option<OwnedFd>, name: &OsStr, how| match directory {
+            Some(directory) => openat(directory, name, how, Mode::empty()),
+            None => openat(self.directory.directory.as_fd(), name, how, Mode::empty()),
+        };
+        let mut names = self.path.components().peekable();
+        while let Some(name) = names.next() {
+            // A path without links has names only.
+            let Component::Normal(name) = name else { return Err(Errno::NOTDIR) };
+            if names.peek().is_none() {
+                return at(&directory, name, LAST_STEP).map(File::from);
+            }
+            directory = Some(at(&directory, name, STEP)?);
+        }
+        // The file is the directory itself.
+        Err(Errno::ISDIR)
+    }
+}
+
+fn unreadable(named: &str, error: &io::Error) -> String {
+    format!("the file '{named}' cannot be read: {error}")
+}
+
+/// Reads a file with a password, certificates or a key.
+fn read_small(named: &str, file: File) -> Result<Vec<u8>, String> {
+    let mut content = Vec::new();
+    let mut most = file.take(SMALL_FILE_MAX_BYTES + 1);
+    most.read_to_end(&mut content).map_err(|error| unreadable(named, &error))?;
+    if content.len() as u64 > SMALL_FILE_MAX_BYTES {
+        return Err(format!(
+            "the file '{named}' is too long: up to {SMALL_FILE_MAX_BYTES} bytes are read of a password, certificates or a key"
+        ));
+    }
+    Ok(content)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::symlink;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
     use pummel_logic::plan::{Login, Phase, Replay, Stop, TlsOptions};
@@ -118,18 +199,18 @@ mod tests {
         let (inside, outside) = (folder.path().join("in"), folder.path().join("out"));
         for directory in [&inside, &outside] {
             fs::create_dir(directory).expect("a folder");
-            fs::write(directory.join("file"), "x").expect("written");
+            fs::write(directory.join("file"), directory.file_name().expect("a name").as_encoded_bytes())
+                .expect("written");
         }
         symlink(outside.join("file"), inside.join("out")).expect("a link");
         symlink(inside.join("file"), outside.join("in")).expect("a link");
         let files = AllowedFiles::below(std::slice::from_ref(&inside)).expect("a directory");
         let admit = |files: &AllowedFiles, path: PathBuf| {
-            let mut plan = plan_with_password(&path);
-            files.admit(&mut plan).map(|_| plan.login.and_then(|login| login.password_file))
+            let opened = files.open(&plan_with_password(&path))?;
+            Ok::<_, String>(opened.contents[path.to_str().expect("UTF-8")].clone())
         };
-        let resolved = inside.join("file").canonicalize().expect("there");
         for good in [inside.join("file"), inside.join("../in/file"), outside.join("in")] {
-            assert_eq!(admit(&files, good), Ok(resolved.to_str().map(str::to_owned)));
+            assert_eq!(admit(&files, good), Ok(b"in".to_vec()));
         }
         for bad in [outside.join("file"), inside.join("out"), inside.join("../out/file"), outside.join("no")]
         {
@@ -139,7 +220,83 @@ mod tests {
             assert!(why.contains("--allow-file"), "{why}");
         }
         assert!(admit(&files, inside.join("no")).expect_err("absent").contains("cannot be read"));
-        assert!(admit(&files, inside.clone()).expect_err("a directory").contains("no regular file"));
+        fs::create_dir(inside.join("deeper")).expect("a folder");
+        for directory in [inside.clone(), inside.join("deeper")] {
+            let why = admit(&files, directory).expect_err("a directory");
+            assert!(why.contains("no regular file") || why.contains("directory"), "{why}");
+        }
+        fs::write(inside.join("long"), vec![b'x'; SMALL_FILE_MAX_BYTES as usize + 1]).expect("written");
+        assert!(admit(&files, inside.join("long")).expect_err("too long").contains("too long"));
+    }
+
+    /// A folder with an allowed directory `in`, where `in/d/file` is, and a secret that is outside of it at `out/file`.
+    fn folders() -> (tempfile::TempDir, PathBuf, PathBuf) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (inside, outside) = (folder.path().join("in"), folder.path().join("out"));
+        fs::create_dir_all(inside.join("d")).expect("a folder");
+        fs::create_dir(&outside).expect("a folder");
+        fs::write(inside.join("d/file"), "good").expect("written");
+        fs::write(outside.join("file"), "secret").expect("written");
+        (folder, inside, outside)
+    }
+
+    #[test]
+    fn a_file_that_is_changed_before_it_is_opened_leads_nowhere_else() {
+        let (_folder, inside, outside) = folders();
+        let (directory, path) = (inside.join("d"), inside.join("d/file"));
+        let named = path.to_str().expect("UTF-8");
+        let files = AllowedFiles::below(std::slice::from_ref(&inside)).expect("a directory");
+        let resolved = files.resolve(named).expect("it is below");
+        fs::remove_file(&path).expect("it is there");
+        symlink(outside.join("file"), &path).expect("a link");
+        assert!(resolved.open(named).expect_err("a link").contains("changed"));
+        fs::remove_file(&path).expect("it is there");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, Mode::RWXU, 0)
+            .expect("a pipe");
+        assert!(resolved.open(named).expect_err("a pipe").contains("no regular file"));
+        fs::remove_file(&path).expect("it is there");
+        fs::remove_dir(&directory).expect("it is empty");
+        symlink(&outside, &directory).expect("a link");
+        assert!(resolved.open(named).expect_err("a link on the way").contains("changed"));
+        fs::rename(&inside, inside.with_extension("moved")).expect("it is there");
+        symlink(&outside, &inside).expect("a link");
+        fs::create_dir(outside.join("d")).expect("a folder");
+        fs::write(outside.join("d/file"), "secret").expect("written");
+        assert!(resolved.open(named).is_err(), "the allowed directory itself");
+    }
+
+    #[test]
+    fn a_file_that_is_swapped_again_and_again_is_read_from_the_allowed_directory_or_not_at_all() {
+        let (_folder, inside, outside) = folders();
+        let files = AllowedFiles::below(std::slice::from_ref(&inside)).expect("a directory");
+        let (link, other) = (inside.join("link"), inside.join("other"));
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let swapping = scope.spawn(|| {
+                let mut swaps = 0u64;
+                while !is_over.load(Ordering::Relaxed) {
+                    for target in [inside.join("d/file"), outside.join("file")] {
+                        symlink(target, &other).expect("a link");
+                        fs::rename(&other, &link).expect("it takes its place");
+                        swaps += 1;
+                    }
+                }
+                swaps
+            });
+            let plan = plan_with_password(&link);
+            let (mut good, mut refused) = (0, 0);
+            while good < 100 || refused < 100 {
+                match files.open(&plan) {
+                    Ok(opened) => {
+                        assert!(opened.contents.values().all(|content| content == b"good"));
+                        good += 1;
+                    }
+                    Err(_) => refused += 1,
+                }
+            }
+            is_over.store(true, Ordering::Relaxed);
+            assert!(swapping.join().expect("it ends") > 0);
+        });
     }
 
     #[test]
@@ -147,7 +304,7 @@ mod tests {
         let refused = |change: &dyn Fn(&mut Plan, String)| {
             let mut plan = Plan::default();
             change(&mut plan, "/x".to_owned());
-            AllowedFiles::default().admit(&mut plan).is_err()
+            AllowedFiles::default().open(&plan).is_err()
         };
         let tls = |plan: &mut Plan, options: TlsOptions| plan.tls = Some(options);
         assert!(refused(&|plan, path| tls(plan, TlsOptions { ca: Some(path), ..TlsOptions::default() })));

@@ -6,6 +6,7 @@ use pummel_engine::run::ensure_descriptors;
 use pummel_engine::sys;
 use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::{Depth, Plan, memory};
+use pummel_logic::workload::trace::Trace;
 use pummel_logic::workload::{sequence, value};
 
 use crate::agent::peers::PEERS_MAX;
@@ -55,12 +56,12 @@ impl Limits {
         }
     }
 
-    /// Refuses an agent's part of a plan that needs more memory or connections than it may have. A recording that is
-    /// replayed counts with the bytes of its file.
+    /// Refuses an agent's part of a plan that needs more memory or connections than it may have. What a recording that is
+    /// replayed needs is left to the [`RecordingLimit`], which is returned.
     ///
     /// # Errors
     /// Returns what is needed, what is allowed, and the option that says so.
-    pub fn check(self, plan: &Plan, share: &ProcessShare, recording_bytes: u64) -> Result<(), String> {
+    pub fn check(self, plan: &Plan, share: &ProcessShare) -> Result<RecordingLimit, String> {
         let connections = share.clients().saturating_mul(plan.lanes() as u64);
         if let Some(most) = self.connections
             && connections > most
@@ -69,24 +70,57 @@ impl Limits {
                 "{connections} connections are asked for, and it opens up to {most} (--max-connections)"
             ));
         }
-        let need_bytes = need_bytes(plan, share).saturating_add(recording_bytes);
-        if need_bytes > self.memory_bytes {
-            return Err(format!(
-                "the plan needs up to {} of memory on it, and it gives up to {} (--max-memory): fewer connections, a \
-                 smaller depth or smaller values need less",
-                megabytes(need_bytes),
-                megabytes(self.memory_bytes)
-            ));
-        }
+        let recording = RecordingLimit {
+            others_bytes: need_bytes(plan, share),
+            longest_value_bytes: longest_value_bytes(plan),
+            memory_bytes: self.memory_bytes,
+        };
+        recording.check(&Trace::new())?;
         ensure_descriptors(plan, share).map_err(|error| error.to_string())?;
         // The peers of the agent have descriptors too. Where the limit is too low for them, new peers wait.
         let besides = PEERS_MAX as u64 + DESCRIPTORS_BESIDES + 2 * u64::from(share.threads);
         let _ = sys::raise_descriptor_limit(connections.saturating_add(besides));
-        Ok(())
+        Ok(recording)
     }
 }
 
-/// Bytes of memory that an agent's part of a plan needs at most, with the block that long values are ranges of.
+/// How much memory a recording may need beside everything else that a plan needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordingLimit {
+    /// Bytes of everything but the recording and the longest value.
+    others_bytes: u64,
+    /// Bytes of the longest value that the plan itself may store.
+    longest_value_bytes: u64,
+    /// Bytes that there may be together.
+    memory_bytes: u64,
+}
+
+impl RecordingLimit {
+    /// Refuses a recording whose requests, with the longest value that they store, need more memory than is left.
+    ///
+    /// # Errors
+    /// Returns what is needed so far, what is allowed, and the option that says so.
+    pub fn check(&self, trace: &Trace) -> Result<(), String> {
+        let longest_value_bytes = self.longest_value_bytes.max(trace.longest_value().into());
+        let need_bytes =
+            self.others_bytes.saturating_add(longest_value_bytes).saturating_add(trace.memory_bytes());
+        if need_bytes <= self.memory_bytes {
+            return Ok(());
+        }
+        let remedy = if trace.is_empty() {
+            "fewer connections, a smaller depth or smaller values need less"
+        } else {
+            "a shorter recording needs less"
+        };
+        Err(format!(
+            "the plan needs up to {} of memory on it, and it gives up to {} (--max-memory): {remedy}",
+            megabytes(need_bytes),
+            megabytes(self.memory_bytes)
+        ))
+    }
+}
+
+/// Bytes of memory that an agent's part of a plan needs at most beside the block that long values are ranges of.
 fn need_bytes(plan: &Plan, share: &ProcessShare) -> u64 {
     let mut part = plan.clone();
     part.engine.threads = share.threads;
@@ -94,7 +128,7 @@ fn need_bytes(plan: &Plan, share: &ProcessShare) -> u64 {
         group.depth = Depth::Limit(memory::depth_of(group));
         group.clients = u32::try_from(clients.end - clients.start).unwrap_or(u32::MAX);
     }
-    memory::need_bytes(&part).saturating_add(longest_value_bytes(plan))
+    memory::need_bytes(&part)
 }
 
 /// Bytes of the longest value that a plan may store.
@@ -152,23 +186,42 @@ mod tests {
     #[test]
     fn a_part_is_held_against_the_limits_and_the_refusal_names_the_option() {
         let plan = plan(1_000, Depth::Limit(1));
-        assert_eq!(ROOMY.check(&plan, &share(100), 0), Ok(()));
-        let why = ROOMY.check(&plan, &share(101), 0).expect_err("too many");
+        let left = ROOMY.check(&plan, &share(100)).expect("it is within the limits");
+        let why = ROOMY.check(&plan, &share(101)).expect_err("too many");
         assert!(why.contains("101 connections") && why.contains("--max-connections"), "{why}");
-        let why = ROOMY.check(&plan, &share(1), 1 << 30).expect_err("a long recording");
-        assert!(why.contains("--max-memory"), "{why}");
+        let mut trace = Trace::new();
+        assert!(trace.push(b"key", 1_000, true));
+        assert_eq!(left.check(&trace), Ok(()));
+        assert!(trace.push(b"key", 1 << 30, true));
+        let why = left.check(&trace).expect_err("a long value of a recording");
+        assert!(why.contains("--max-memory") && why.contains("recording"), "{why}");
         let tight = Limits { memory_bytes: 1 << 20, ..ROOMY };
-        assert!(tight.check(&plan, &share(1), 0).expect_err("the process itself").contains("--max-memory"));
+        assert!(tight.check(&plan, &share(1)).expect_err("the process itself").contains("--max-memory"));
     }
 
     #[test]
     fn long_values_and_deep_clients_need_memory() {
         let mut large = plan(1, Depth::Limit(1));
         large.data.value_size = Dist::Fixed((1u64 << 30) as f64);
-        assert!(ROOMY.check(&large, &share(1), 0).expect_err("1 GiB").contains("--max-memory"));
+        assert!(ROOMY.check(&large, &share(1)).expect_err("1 GiB").contains("--max-memory"));
         let deep = plan(100, Depth::Limit(100_000));
-        assert!(ROOMY.check(&deep, &share(100), 0).expect_err("deep").contains("--max-memory"));
-        assert_eq!(ROOMY.check(&deep, &share(1), 0), Ok(()), "only the part counts");
+        assert!(ROOMY.check(&deep, &share(100)).expect_err("deep").contains("--max-memory"));
+        assert!(ROOMY.check(&deep, &share(1)).is_ok(), "only the part counts");
+    }
+
+    #[test]
+    fn the_requests_of_a_recording_are_counted_with_their_whole_keys() {
+        let plan = plan(1, Depth::Limit(1));
+        let need_bytes = need_bytes(&plan, &share(1)) + longest_value_bytes(&plan);
+        let limits = Limits { memory_bytes: need_bytes + 1_000, connections: None };
+        let left = limits.check(&plan, &share(1)).expect("there is room");
+        let mut trace = Trace::new();
+        while trace.memory_bytes() <= 1_000 {
+            assert_eq!(left.check(&trace), Ok(()));
+            assert!(trace.push(&[b'k'; 250], 1, false));
+        }
+        assert!(left.check(&trace).is_err());
+        assert_eq!(trace.len(), 4);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
@@ -17,10 +17,14 @@ use pummel_logic::measure::parcel::Parcel;
 use pummel_logic::plan::Phase;
 use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::validate::ValidPlan;
-use pummel_logic::time::{NEVER, Nanos};
+use pummel_logic::time::{NEVER, Nanos, SECOND};
 
 /// How often a member that waits looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// How long before its beginning a phase is handed to the engine, which then waits whatever comes. Until then the member
+/// looks whether it is to stop.
+const HAND_OVER_NS: Nanos = SECOND;
 
 /// The task of a member: a plan, and its share of it.
 #[derive(Debug)]
@@ -109,16 +113,17 @@ pub struct CutShort {
 /// Passes commands to a member.
 #[derive(Clone, Debug)]
 pub struct Reins {
-    go: Sender<Nanos>,
+    go: SyncSender<Nanos>,
     stop: Arc<AtomicBool>,
     cut_short: Arc<OnceLock<CutShort>>,
 }
 
 impl Reins {
-    /// The phase that the member is ready for begins at `at`, on the monotonic clock.
-    pub fn go(&self, at: Nanos) {
+    /// The next phase that was not begun yet begins at `at`, on the monotonic clock. Returns false, and has no effect, when
+    /// more phases are to begin than the plan has.
+    pub fn go(&self, at: Nanos) -> bool {
         // A member that has come to an end does not listen any more.
-        let _ = self.go.send(at);
+        !matches!(self.go.try_send(at), Err(TrySendError::Full(_)))
     }
 
     /// The run ends now, because the controller says so.
@@ -142,7 +147,7 @@ impl Reins {
 /// # Errors
 /// Returns the system's error when it gives no thread.
 pub fn begin(task: Task, say: impl Fn(Said) -> bool + Send + Sync + 'static) -> io::Result<Reins> {
-    let (go, told) = channel();
+    let (go, told) = sync_channel(task.plan.phases.len());
     let stop = Arc::new(AtomicBool::new(false));
     let cut_short = Arc::new(OnceLock::new());
     let reins = Reins { go, stop: Arc::clone(&stop), cut_short: Arc::clone(&cut_short) };
@@ -179,12 +184,29 @@ impl<S: Fn(Said) -> bool + Sync> Gate for Waiting<'_, S> {
         if !(self.say)(Said::Ready { phase, loaded }) {
             return None;
         }
-        loop {
+        let at = loop {
             match told.recv_timeout(LOOK) {
-                Ok(at) => return Some(at),
+                Ok(at) => break at,
                 Err(RecvTimeoutError::Timeout) if !self.stop.load(Ordering::Relaxed) => {}
                 Err(_) => return None,
             }
+        };
+        self.await_hand_over(at).then_some(at)
+    }
+}
+
+impl<S> Waiting<'_, S> {
+    /// Waits until a phase that begins at `at` is handed to the engine; returns false when the member is to stop before.
+    fn await_hand_over(&self, at: Nanos) -> bool {
+        loop {
+            let left_ns = at.saturating_sub(clock::now()).saturating_sub(HAND_OVER_NS);
+            if left_ns == 0 {
+                return true;
+            }
+            if self.stop.load(Ordering::Relaxed) {
+                return false;
+            }
+            thread::sleep(LOOK.min(Duration::from_nanos(left_ns)));
         }
     }
 }

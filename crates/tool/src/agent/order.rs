@@ -1,21 +1,30 @@
 //! What an order asks of an agent, and whether the agent does it.
 
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
 use std::sync::Arc;
 
-use pummel_engine::backend::tls::Setup;
+use pummel_engine::backend::tls::{FileReader, Setup};
 use pummel_engine::run::{Inputs, Permit, RunError, Wants, password_of, permitted};
 use pummel_engine::sys;
 use pummel_logic::measure::measurement::Keep;
 use pummel_logic::plan::share::ProcessShare;
 use pummel_logic::plan::validate::{Invalid, ValidPlan};
 use pummel_logic::plan::{Plan, Wait};
+use pummel_logic::workload::trace::Trace;
 
+use crate::agent::files::PlanFiles;
+use crate::agent::limits::RecordingLimit;
 use crate::agent::member::Task;
 use crate::agent::overrides::LocalOverrides;
 use crate::agent::policy::AccessPolicy;
 use crate::agent::proto::v2;
-use crate::job::inputs::supplies_of;
+use crate::job::inputs::{replay_of, trace_of};
 use crate::stderr::say;
+
+/// The reason of a check that was given up.
+const CONTROLLER_GONE: &str = "the controller is gone";
 
 /// Why an order is not followed.
 #[derive(Debug, PartialEq, Eq)]
@@ -61,27 +70,23 @@ fn checked_task(
     let plan: Plan = serde_json::from_slice(&order.plan)
         .map_err(|error| Refusal::here(format!("the plan cannot be read: {error}")))?;
     policy.limits.check_size(&plan).map_err(Refusal::here)?;
-    let (plan, recording_bytes) = allowed_plan(plan, order, policy, overrides)?;
+    let (plan, files) = allowed_plan(plan, order, policy, overrides)?;
     let part: ProcessShare = serde_json::from_slice(&order.part)
         .map_err(|error| Refusal::here(format!("the part cannot be read: {error}")))?;
     if !part.fits(&plan) {
         return Err(Refusal::here("the part is not one of the plan"));
     }
     check_cpus(&plan, &part, overrides)?;
-    policy.limits.check(&plan, &part, recording_bytes).map_err(Refusal::here)?;
+    let recording_limit = policy.limits.check(&plan, &part).map_err(Refusal::here)?;
     let permit = permit_of(policy);
     check_targets(&plan, &permit, is_wanted)?;
+    let PlanFiles { contents, recording } = files;
+    let password = password_for(&plan, order, &contents)?;
+    let tls_files = reader_of(contents);
     if let Some(options) = &plan.tls {
-        Setup::new(options, &[]).map_err(Refusal::here)?;
+        Setup::with_files(options, &[], tls_files.as_ref()).map_err(Refusal::here)?;
     }
-    let password = match &order.password {
-        Some(password) => Some(password.clone()),
-        None => password_of(&plan).map_err(Refusal::here)?,
-    };
-    let (supplies, notice) = supplies_of(&plan).map_err(Refusal::here)?;
-    if let Some(words) = notice {
-        say(words);
-    }
+    let trace = recording.map(|file| recorded(&plan, file, recording_limit, is_wanted)).transpose()?;
     Ok(Task {
         wants: Wants {
             rows: order.rows,
@@ -89,31 +94,70 @@ fn checked_task(
             keep: Keep::Figures,
             outstanding: order.outstanding,
         },
-        supplies: Inputs { password, permit: Some(permit), ..supplies },
+        supplies: Inputs { password, trace, permit: Some(permit), tls_files: Some(tls_files) },
         plan,
         part,
     })
 }
 
-/// A plan that can be run, with what the agent decides itself and with the paths without links of its files, which the
-/// policy allows; and the number of bytes of its recording.
+/// A plan that can be run, with what the agent decides itself; and its files, which the policy allows.
 fn allowed_plan(
     mut plan: Plan,
     order: &v2::Order,
     policy: &AccessPolicy,
     overrides: &LocalOverrides,
-) -> Result<(ValidPlan, u64), Refusal> {
+) -> Result<(ValidPlan, PlanFiles), Refusal> {
     if overrides.threads > 0 {
         plan.engine.cpus.clone_from(&overrides.cpus);
         if overrides.blocking {
             plan.engine.wait = Wait::Block;
         }
     }
-    let mut plan = plan.validate().map_err(|invalid| Refusal::of_plan(&invalid))?.into_plan();
-    policy.check_secrets(&plan, order.password.is_some()).map_err(Refusal::here)?;
-    let recording_bytes = policy.files.admit(&mut plan).map_err(Refusal::here)?;
     let plan = plan.validate().map_err(|invalid| Refusal::of_plan(&invalid))?;
-    Ok((plan, recording_bytes))
+    policy.check_secrets(&plan, order.password.is_some()).map_err(Refusal::here)?;
+    let files = policy.files.open(&plan).map_err(Refusal::here)?;
+    Ok((plan, files))
+}
+
+/// The password of the plan's login: the controller's, else the first line of the plan's file, else the agent's own.
+fn password_for(
+    plan: &Plan,
+    order: &v2::Order,
+    contents: &HashMap<String, Vec<u8>>,
+) -> Result<Option<String>, Refusal> {
+    let path = plan.login.as_ref().and_then(|login| login.password_file.as_ref());
+    match (&order.password, path) {
+        (Some(password), _) => Ok(Some(password.clone())),
+        (None, None) => password_of(plan).map_err(Refusal::here),
+        (None, Some(path)) => match str::from_utf8(&contents[path]) {
+            Ok(text) => Ok(Some(text.lines().next().unwrap_or_default().to_owned())),
+            Err(_) => Err(Refusal::here(format!("the password cannot be read from {path}: it is no UTF-8"))),
+        },
+    }
+}
+
+/// What reads the files of a plan from what is in them.
+fn reader_of(contents: HashMap<String, Vec<u8>>) -> Arc<FileReader> {
+    Arc::new(move |path| contents.get(path).cloned().ok_or_else(|| io::ErrorKind::NotFound.into()))
+}
+
+/// The requests of a recording. Reading is given up when they need too much memory, or when `is_wanted` returns false.
+fn recorded(
+    plan: &Plan,
+    file: File,
+    limit: RecordingLimit,
+    is_wanted: &dyn Fn() -> bool,
+) -> Result<Arc<Trace>, Refusal> {
+    let check = |trace: &Trace| match is_wanted() {
+        true => limit.check(trace).map_err(|why| io::Error::new(io::ErrorKind::OutOfMemory, why)),
+        false => Err(io::Error::other(CONTROLLER_GONE)),
+    };
+    let replay = replay_of(plan).expect("a recording is opened for a plan that replays one");
+    let (trace, notice) = trace_of(plan, replay, file, &check).map_err(Refusal::here)?;
+    if let Some(words) = notice {
+        say(words);
+    }
+    Ok(Arc::new(trace))
 }
 
 /// Refuses threads and CPUs that this machine does not have.
@@ -147,7 +191,7 @@ fn check_targets(plan: &Plan, permit: &Permit, is_wanted: &dyn Fn() -> bool) -> 
     let mut one = plan.clone();
     for server in &plan.servers {
         if !is_wanted() {
-            return Err(Refusal::here("the controller is gone"));
+            return Err(Refusal::here(CONTROLLER_GONE));
         }
         one.servers = vec![server.clone()];
         permitted(&one, permit).map_err(|error| match error {

@@ -1,12 +1,14 @@
 //! The connections of an agent: which of them said something useful, and which are closed because they did not.
 //!
-//! There are so many places. A newcomer always gets one: where all are taken, the peer that was least useful gives its own
-//! up, and of several such the one that has been silent for the longest time. The controller that holds the agent keeps
-//! its place.
+//! There are so many places, and each standing has a part of them reserved. A newcomer always gets a place: where all are
+//! taken, the least useful standing that has more than its part gives one up. It is the place of the peer that has been
+//! silent for the longest time, among those of the address with most of them. The controller that holds the agent keeps its
+//! place.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -26,7 +28,7 @@ const STRANGER_SILENCE_MAX: Duration = Duration::from_secs(60);
 const CONTROLLER_SILENCE_MAX: Duration = Duration::from_secs(600);
 
 /// What a peer has done so far, from the least useful to the most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Standing {
     /// No request came.
     Silent,
@@ -37,6 +39,18 @@ enum Standing {
 }
 
 impl Standing {
+    const ALL: [Standing; 3] = [Standing::Silent, Standing::Stranger, Standing::Controller];
+
+    /// The places that no other standing may take. A controller is silent at first: so many others have to come behind it
+    /// before it has asked for something that it loses its place.
+    fn places_reserved(self) -> usize {
+        match self {
+            Standing::Silent => 32,
+            Standing::Stranger => 8,
+            Standing::Controller => PEERS_MAX - 40,
+        }
+    }
+
     fn silence_max(self) -> Duration {
         match self {
             Standing::Silent => SILENCE_MAX,
@@ -63,7 +77,7 @@ impl fmt::Display for Closing {
             Closing::Silent(silence) => write!(to, "it said nothing of use for {} s", silence.as_secs()),
             Closing::Displaced => write!(
                 to,
-                "all {PEERS_MAX} connections were taken when another came, and it was the least useful of them"
+                "all {PEERS_MAX} connections were taken when another came, and it was the least useful of too many like it"
             ),
             Closing::Unread => to.write_str("it does not take what it is sent"),
         }
@@ -204,12 +218,48 @@ impl Peers {
 }
 
 impl Table {
+    /// The peer that gives up its place when all are taken; `None` where every peer holds the agent.
     fn least_useful(&self) -> Option<u64> {
-        let candidates = self.peers.iter().filter_map(|(number, peer)| {
+        let standings = Standing::ALL.map(|standing| self.with(standing));
+        let has_too_many = |peers: &&Vec<Candidate>| {
+            peers.first().is_some_and(|one| peers.len() > one.standing.places_reserved())
+        };
+        // Where none has too many, controllers that hold the agent have taken what was reserved for others.
+        let crowd = standings.iter().find(has_too_many);
+        let crowd = crowd.or_else(|| standings.iter().find(|peers| !peers.is_empty()))?;
+        let mut of_network: HashMap<IpAddr, usize> = HashMap::new();
+        crowd.iter().for_each(|one| *of_network.entry(one.network).or_default() += 1);
+        let leaves =
+            crowd.iter().min_by_key(|one| (Reverse(of_network[&one.network]), one.heard, one.number));
+        leaves.map(|one| one.number)
+    }
+
+    /// The peers of a standing that do not hold the agent.
+    fn with(&self, standing: Standing) -> Vec<Candidate> {
+        let peers = self.peers.iter().filter_map(|(&number, peer)| {
             let state = peer.state();
-            (state.holds == 0).then_some((state.standing, state.heard, *number))
+            let network = network_of(peer.address.ip());
+            let is_candidate = state.holds == 0 && state.standing == standing;
+            is_candidate.then_some(Candidate { standing, network, heard: state.heard, number })
         });
-        candidates.min().map(|(.., number)| number)
+        peers.collect()
+    }
+}
+
+/// A peer that may lose its place.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    standing: Standing,
+    network: IpAddr,
+    heard: Instant,
+    number: u64,
+}
+
+/// What counts as one address: an address of IPv4, or the first 64 bits of one of IPv6, of which a machine may have all.
+fn network_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::from((u128::from(address) >> 64 << 64).to_be_bytes()),
+        address => address,
     }
 }
 
@@ -242,6 +292,10 @@ mod tests {
         SocketAddr::from(([127, 0, 0, 1], 1))
     }
 
+    fn is_displaced(place: &Place) -> bool {
+        place.peer.state().closing == Some(Closing::Displaced)
+    }
+
     fn displaced(places: &[Place]) -> Vec<usize> {
         let gone = places.iter().enumerate().filter(|(_, place)| place.peer.state().closing.is_some());
         gone.map(|(at, _)| at).collect()
@@ -255,11 +309,52 @@ mod tests {
         let _held: Vec<_> = places[2..8].iter().map(|place| place.peer.hold()).collect();
         let mut more = vec![peers.admit(address())];
         assert_eq!(displaced(&places), [8], "the oldest that said nothing and does not hold the agent");
-        // All those are useful that came later.
+        // Strangers have no more than their part, and controllers as many as there are places left.
         places[9..].iter().for_each(|place| place.peer.made_request());
         more[0].peer.made_request();
         more.push(peers.admit(address()));
         assert_eq!(displaced(&places), [1, 8], "a stranger before the controller that came first");
+    }
+
+    #[test]
+    fn a_slow_newcomer_keeps_its_place_beside_peers_that_take_all_the_others() {
+        for take in [Peer::made_request, Peer::made_controllers_request] {
+            let peers = Arc::new(Peers::default());
+            let slow = peers.admit(address());
+            // A crowd that comes again and again, and asks at once.
+            let mut crowd = Vec::new();
+            for _ in 0..10 * PEERS_MAX {
+                crowd.push(peers.admit(address()));
+                take(&crowd[crowd.len() - 1].peer);
+                crowd.retain(|place| !is_displaced(place));
+            }
+            assert!(!is_displaced(&slow));
+            assert_eq!(peers.table().peers.len(), PEERS_MAX);
+            // The newcomer has come through, and is one of many from now on.
+            slow.peer.made_controllers_request();
+            let _next: Vec<Place> =
+                (0..Standing::Silent.places_reserved()).map(|_| peers.admit(address())).collect();
+            assert!(!is_displaced(&slow));
+        }
+    }
+
+    #[test]
+    fn an_address_that_takes_many_places_gives_them_up_before_one_that_has_few() {
+        for (crowd, other) in [("10.0.0.1:1", "10.0.0.2:1"), ("[2001:db8::1]:1", "[2001:db8:0:1::1]:1")] {
+            let peers = Arc::new(Peers::default());
+            let slow = peers.admit(other.parse().expect("an address"));
+            let mut many: Vec<Place> = Vec::new();
+            for port in 1..10 * PEERS_MAX {
+                let mut from: SocketAddr = crowd.parse().expect("an address");
+                if let SocketAddr::V6(from) = &mut from {
+                    // Every address of a network is one machine's.
+                    from.set_ip((u128::from(*from.ip()) + port as u128).into());
+                }
+                many.push(peers.admit(from));
+                many.retain(|place| !is_displaced(place));
+            }
+            assert!(!is_displaced(&slow), "{other}");
+        }
     }
 
     #[test]

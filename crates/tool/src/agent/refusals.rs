@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::stderr::say;
+use crate::stderr::{say, visible};
 
 /// Most lines in [`WINDOW`]: a peer that comes again and again fills no log.
 const LINES_MAX: u32 = 20;
@@ -46,25 +46,6 @@ impl Written {
     }
 }
 
-/// Most characters of a reason that are written: a part of it may be the peer's own words.
-const REASON_CHARS_MAX: usize = 1_000;
-
-/// A reason without control characters, by which a peer could write lines of its own or speak to the terminal, and without
-/// what is beyond [`REASON_CHARS_MAX`].
-fn visible(why: &str) -> String {
-    // Beside control characters also those that turn the direction of a line, or end it for some readers.
-    let is_hidden = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
-    };
-    let escaped = why.chars().map(|c| if is_hidden(c) { char::REPLACEMENT_CHARACTER } else { c });
-    let mut text: String = escaped.take(REASON_CHARS_MAX).collect();
-    if why.chars().nth(REASON_CHARS_MAX).is_some() {
-        text.push_str(" ...");
-    }
-    text
-}
-
 /// Says on standard error that a peer was turned away. Beyond [`LINES_MAX`] lines a second only their number is said. To be
 /// called on a runtime of tokio.
 pub fn refused(address: SocketAddr, why: impl fmt::Display) {
@@ -102,16 +83,6 @@ mod tests {
         assert_eq!(written.add(now), Fate::FirstLeftOut);
         assert_eq!(written.add(now + WINDOW), Fate::LeftOut, "until their number was said");
         assert_eq!(written.left_out, 2);
-    }
-
-    #[test]
-    fn a_reason_is_one_line_of_so_many_characters() {
-        assert_eq!(
-            visible("no file 'a\nrefused 10.0.0.1: \u{1b}[2J'"),
-            "no file 'a\u{fffd}refused 10.0.0.1: \u{fffd}[2J'"
-        );
-        let cut = visible(&"x".repeat(REASON_CHARS_MAX + 1));
-        assert_eq!(cut.len(), REASON_CHARS_MAX + " ...".len());
     }
 
     #[test]

@@ -3,11 +3,12 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pummel_engine::clock;
 use pummel_logic::measure::completion::Loaded;
 use pummel_logic::time::{Nanos, SECOND};
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{interval, timeout};
 use tokio_stream::StreamExt;
@@ -24,7 +25,7 @@ use crate::agent::proto::v2::command::What as Told;
 use crate::agent::proto::v2::event::What as Word;
 use crate::agent::proto::{BEAT, PATIENCE, mismatch, pack_rows, v2};
 use crate::agent::refusals::refused;
-use crate::stderr::say;
+use crate::stderr::{say, visible};
 
 /// Most characters that are kept of what a controller calls itself.
 const CONTROLLER_CHARS_MAX: usize = 200;
@@ -42,6 +43,34 @@ pub(super) struct AgentSession {
     pub(super) number: u64,
     pub(super) peer: Arc<Peer>,
     pub(super) events: mpsc::Sender<Result<v2::Event, Status>>,
+}
+
+/// How long a controller has been silent, as far as the agent was there to hear it.
+#[derive(Clone, Copy, Debug)]
+struct Silence {
+    /// Since when nothing was heard, later by the time in which the agent stood still.
+    since: Instant,
+    /// When it was looked last.
+    looked: Instant,
+}
+
+/// The agent looks once a beat. One that did not for so long stood still: a process that was stopped, a machine that slept.
+const STANDSTILL: Duration = BEAT.saturating_mul(2);
+
+impl Silence {
+    fn new(now: Instant) -> Silence {
+        Silence { since: now, looked: now }
+    }
+
+    /// How long the silence has been when it is looked at again.
+    fn at(&mut self, now: Instant) -> Duration {
+        let unlooked = now.duration_since(self.looked);
+        if unlooked > STANDSTILL {
+            self.since += unlooked;
+        }
+        self.looked = now;
+        now.saturating_duration_since(self.since)
+    }
 }
 
 fn event(what: Word) -> Result<v2::Event, Status> {
@@ -68,10 +97,10 @@ impl AgentSession {
 
     /// Makes the agent this controller's; an error names the controller that holds it.
     fn take(&self, order: &v2::Order) -> Result<(), String> {
-        let controller = order.controller.chars().filter(|c| !c.is_control());
+        let controller = visible(&order.controller);
         self.lease.take(Holder {
             number: self.number,
-            controller: controller.take(CONTROLLER_CHARS_MAX).collect(),
+            controller: controller.chars().take(CONTROLLER_CHARS_MAX).collect(),
             address: self.peer.address,
             since: Instant::now(),
             reins: None,
@@ -130,11 +159,12 @@ impl AgentSession {
         let over = Arc::new(over);
         let mut reins: Option<Reins> = None;
         let mut beat = interval(BEAT);
-        let mut heard = Instant::now();
+        let mut silence = Silence::new(Instant::now());
         loop {
+            let patience = PATIENCE.saturating_sub(silence.at(Instant::now()));
             tokio::select! {
-                command = timeout(PATIENCE.saturating_sub(heard.elapsed()), commands.next()) => match command {
-                    Ok(Some(Ok(command))) => { heard = Instant::now(); match command.what {
+                command = timeout(patience, commands.next()) => match command {
+                    Ok(Some(Ok(command))) => { silence = Silence::new(Instant::now()); match command.what {
                         Some(Told::Connect(_)) => {
                             let Some(task) = task.take() else { continue };
                             match self.begin(task, Arc::clone(&over)) {
@@ -145,12 +175,16 @@ impl AgentSession {
                                 Err(error) => return self.turn_away(error.to_string(), false).await,
                             }
                         }
-                        // The engine waits for the moment whatever else comes.
                         Some(Told::Go(go)) if go.at_ns.saturating_sub(clock::now()) > AHEAD_MAX_NS => {
                             refused(self.peer.address, "it wants a phase to begin more than 10 s ahead");
                             break;
                         }
-                        Some(Told::Go(go)) => if let Some(reins) = &reins { reins.go(go.at_ns) },
+                        Some(Told::Go(go)) => if let Some(reins) = &reins
+                            && !reins.go(go.at_ns)
+                        {
+                            refused(self.peer.address, "it begins more phases than its plan has");
+                            break;
+                        },
                         Some(Told::Stop(_)) => match &reins {
                             Some(reins) => reins.stop(),
                             None => return,
@@ -159,10 +193,12 @@ impl AgentSession {
                         Some(Told::Order(_)) | None => break,
                     }},
                     Ok(Some(Err(_)) | None) => break,
+                    // The agent itself may have stood still.
+                    Err(_) if silence.at(Instant::now()) < PATIENCE => {}
                     Err(_) => {
                         say(format_args!("the controller at {} says nothing any more", self.peer.address));
                         if let Some(reins) = &reins {
-                            let silent = heard.elapsed().as_secs_f64();
+                            let silent = silence.at(Instant::now()).as_secs_f64();
                             reins.cut_short(format!("it heard nothing from its controller for {silent:.1} s"));
                         }
                         break;
@@ -197,16 +233,19 @@ impl AgentSession {
     /// Runs a task on a thread of its own, and sends what it says.
     fn begin(&self, task: Task, over: Arc<watch::Sender<bool>>) -> io::Result<Reins> {
         let (events, lease, number) = (self.events.clone(), Arc::clone(&self.lease), self.number);
+        let runtime = Handle::current();
         member::begin(task, move |said| {
             let is_last = matches!(said, Said::End { .. } | Said::Failed(_) | Said::Refused { .. });
-            if is_last {
-                // Before its last word, so that a controller that has heard it may come back at once.
-                lease.release(number);
+            let word = event(word_of(said));
+            if !is_last {
+                return events.blocking_send(word).is_ok();
             }
-            let heard = events.blocking_send(event(word_of(said))).is_ok();
-            if is_last {
-                over.send_replace(true);
-            }
+            // The agent is free when the last word has its place among those that are sent, and just before it is sent: a
+            // controller that has heard it may come back at once.
+            let place = runtime.block_on(events.reserve());
+            lease.release(number);
+            let heard = place.map(|place| place.send(word)).is_ok();
+            over.send_replace(true);
             heard
         })
     }
@@ -237,5 +276,26 @@ fn word_of(said: Said) -> Word {
         Said::Failed(failure) | Said::Lost { why: failure, .. } => {
             Word::End(v2::End { measurement: Vec::new().into(), failure, cut_short: None })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_in_which_the_agent_stood_still_is_no_silence_of_its_controller() {
+        let began = Instant::now();
+        let mut silence = Silence::new(began);
+        assert_eq!(silence.at(began + BEAT), BEAT);
+        let woke = began + BEAT + Duration::from_secs(60);
+        assert_eq!(silence.at(woke), BEAT, "it was stopped for a minute");
+        let mut now = woke;
+        let mut beats = 1;
+        while silence.at(now) < PATIENCE {
+            now += BEAT;
+            beats += 1;
+        }
+        assert_eq!(BEAT * beats, PATIENCE, "the time before and after it counts");
     }
 }

@@ -12,6 +12,7 @@ use crate::exit_status::{Exit, answer};
 use crate::job::{Edge, Format, Job, UsageError};
 use crate::native;
 use crate::native::saved;
+use crate::report::output::Output;
 use crate::stderr::say;
 
 /// Options of `pummel explain`.
@@ -104,10 +105,12 @@ impl Wanted {
         let Some(path) = self.plan.as_ref().filter(|path| path.as_os_str() != "-") else {
             return print(&saved::print(&job.plan, self.format));
         };
-        match saved::save(&job.plan, path) {
+        let text = saved::text_for(&job.plan, path);
+        // A file keeps the plan that it has until the new one is complete.
+        match Output::prepare(path).and_then(|output| output.finish(text.as_bytes())) {
             Ok(()) => Exit::Complete,
             Err(error) => {
-                say(format_args!("error: the plan cannot be written to '{}': {error}", path.display()));
+                say(format_args!("error: the plan cannot be written: {error}"));
                 Exit::Failed
             }
         }

@@ -20,6 +20,7 @@ use crate::native;
 use crate::native::{RunArgs, Typed};
 use crate::report::curve;
 use crate::report::curve::{Curve, Point};
+use crate::report::forms::Form;
 use crate::report::output::{Output, print};
 use crate::stderr::say;
 use crate::values;
@@ -216,9 +217,15 @@ struct CurveRunner<'a> {
     typed: &'a Typed<RunArgs>,
     edge: Edge,
     driver: Driver<'a>,
-    json: Option<Output>,
-    csv: Option<Output>,
+    files: Vec<SeriesFile>,
     curve: Curve,
+}
+
+/// A file that is made from all runs.
+struct SeriesFile {
+    form: &'static Form,
+    render: fn(&Curve) -> Vec<u8>,
+    output: Output,
 }
 
 impl<'a> CurveRunner<'a> {
@@ -230,15 +237,17 @@ impl<'a> CurveRunner<'a> {
         job: &'a Job,
     ) -> Result<CurveRunner<'a>, Stop> {
         let driver = Driver::prepare(job, &Extras::default(), &SeriesStyle).map_err(Stop::Said)?;
-        let output = &typed.args.output;
-        let place = |path: &Option<_>| path.as_deref().map(Output::prepare).transpose();
+        let mut files = Vec::new();
+        for (form, path) in typed.args.output.files.0.iter() {
+            let Some(render) = form.series else { continue };
+            files.push(SeriesFile { form, render, output: Output::prepare(path)? });
+        }
         Ok(CurveRunner {
             typed,
             // All runs have one seed, so that they ask for the same keys.
             edge: Edge { seed: job.plan.seed, ..edge.clone() },
             driver,
-            json: place(&output.json)?,
-            csv: place(&output.csv)?,
+            files,
             curve: Curve {
                 command,
                 goals: job.plan.goals.clone(),
@@ -276,8 +285,8 @@ impl<'a> CurveRunner<'a> {
             say(format_args!("{role:>7}: {asked}, {:.0} done/s{met}", point.summary.totals.rate));
         }
         self.curve.points.push(point);
-        if let Some(place) = &self.json {
-            place.checkpoint(&curve::json(&self.curve))?;
+        for file in self.files.iter().filter(|file| file.form.is_checkpointed()) {
+            file.output.checkpoint(&(file.render)(&self.curve))?;
         }
         Ok(&self.curve.points[self.curve.points.len() - 1])
     }
@@ -294,17 +303,17 @@ impl<'a> CurveRunner<'a> {
             Exit::Complete if self.curve.wrong_values() > 0 => Exit::Missed,
             exit => exit,
         };
-        let taken = [&self.json, &self.csv].into_iter().flatten().any(Output::is_standard);
+        let taken = self.files.iter().any(|file| file.output.is_standard());
         let as_json = self.typed.args.output.format == Some(Format::Json);
         // Files first: standard output may not be read yet.
-        let json = self.json.as_ref().map_or(Ok(()), |place| place.finish(&curve::json(&self.curve)));
-        let csv = self.csv.as_ref().map_or(Ok(()), |place| place.finish(&curve::csv(&self.curve)));
-        let printed = match (taken, as_json) {
+        let written = self.files.iter().map(|file| file.output.finish(&(file.render)(&self.curve)));
+        let mut results: Vec<io::Result<()>> = written.collect();
+        results.push(match (taken, as_json) {
             (true, _) => Ok(()),
             (false, true) => print(&curve::json(&self.curve)),
             (false, false) => print(curve::text(&self.curve).as_bytes()),
-        };
-        let troubles = [json, csv, printed].into_iter().filter_map(Result::err);
+        });
+        let troubles = results.into_iter().filter_map(Result::err);
         troubles.fold(exit, |exit, error| match Stop::from(error).exit() {
             // A script ends with the series that is interrupted, whatever else could not be done.
             _ if exit == Exit::Interrupted => exit,
@@ -336,12 +345,13 @@ fn refuse(typed: &Typed<RunArgs>) -> Result<(), UsageError> {
         (args.pace.conn_rate.is_some(), "--conn-rate", no_rate),
         (args.pace.calls_per_connection.is_some(), "--calls-per-connection", no_rate),
         (typed.has("--interval"), "--interval", one_run),
-        (args.output.hdr.is_some(), "--hdr", one_run),
-        (args.output.samples.is_some(), "--samples", one_run),
         (args.saved.plan.is_some(), "--plan", one_run),
     ];
-    match refused.into_iter().find(|(given, ..)| *given) {
-        Some((_, flag, why)) => {
+    let forms = args.output.files.0.iter().filter(|(form, _)| form.series.is_none());
+    let forms = forms.map(|(form, _)| (form.flag(), one_run));
+    let refused = refused.into_iter().filter(|(given, ..)| *given);
+    match refused.map(|(_, flag, why)| (flag.to_owned(), why)).chain(forms).next() {
+        Some((flag, why)) => {
             Err(UsageError::Missing(format!("'{flag}' is accepted with 'pummel run' only, {why}")))
         }
         None => Ok(()),

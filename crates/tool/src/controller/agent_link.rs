@@ -29,6 +29,7 @@ use crate::agent::proto::{BEAT, EVENT_BYTES_MAX, PROTOCOL, build, mismatch, unpa
 use crate::controller::clock_offset::{ClockExchange, ClockOffset};
 use crate::job::fleet::{Fleet, FleetTls, Place, with_port};
 use crate::launch::LaunchedAgent;
+use crate::stderr::visible;
 
 /// An agent that says nothing for so long is lost; a loss is known within 3 s.
 const PATIENCE: Duration = Duration::from_millis(2_500);
@@ -307,7 +308,7 @@ async fn say_hello(
         return Err(ConnectFailure::Final(format!("it {why}")));
     }
     if !hello.holder.is_empty() {
-        return Err(ConnectFailure::Final(format!("it is held by {}", hello.holder)));
+        return Err(ConnectFailure::Final(format!("it is held by {}", visible(&hello.holder))));
     }
     let mut offset: Option<ClockOffset> = None;
     for _ in 0..QUESTIONS {
@@ -332,7 +333,7 @@ fn failure_of(status: &Status) -> ConnectFailure {
 }
 
 fn words_of(status: &Status) -> String {
-    status.source().map_or_else(|| status.message().to_owned(), chain)
+    visible(&status.source().map_or_else(|| status.message().to_owned(), chain))
 }
 
 /// The words of the innermost cause of an error, which say most.
@@ -448,11 +449,11 @@ async fn keep_offset(mut client: Client, offset: Arc<Mutex<ClockOffset>>) {
 /// # Errors
 /// Returns what cannot be read.
 fn said_of(word: Word) -> Result<Option<Said>, String> {
-    let foreign = |what: &str| format!("what it sent cannot be read ({what})");
+    let foreign = |what: &str| visible(&format!("what it sent cannot be read ({what})"));
     Ok(Some(match word {
         Word::Beat(_) => return Ok(None),
         Word::Accepted(_) => Said::Accepted,
-        Word::Refused(refused) => Said::Refused { why: refused.why, usage: refused.usage },
+        Word::Refused(refused) => Said::Refused { why: visible(&refused.why), usage: refused.usage },
         Word::Ready(v2::Ready { phase, records, stored }) => {
             Said::Ready { phase, loaded: Loaded { records, stored } }
         }
@@ -466,12 +467,13 @@ fn said_of(word: Word) -> Result<Option<Said>, String> {
         Word::Progress(progress) => {
             Said::Progress { phase: progress.phase, ended: progress.ended, of: progress.of }
         }
-        Word::Notice(notice) => Said::Notice(notice.words),
-        Word::End(end) if end.measurement.is_empty() => Said::Failed(end.failure),
+        Word::Notice(notice) => Said::Notice(visible(&notice.words)),
+        Word::End(end) if end.measurement.is_empty() => Said::Failed(visible(&end.failure)),
         Word::End(end) => {
             let measurement = serde_json::from_slice::<Measurement>(&end.measurement);
-            let measurement = Box::new(measurement.map_err(|error| foreign(&error.to_string()))?);
-            let cut_short = end.cut_short.map(|cut| CutShort { why: cut.why, at: cut.at_ns });
+            let mut measurement = Box::new(measurement.map_err(|error| foreign(&error.to_string()))?);
+            measurement.reason = measurement.reason.map(|reason| visible(&reason));
+            let cut_short = end.cut_short.map(|cut| CutShort { why: visible(&cut.why), at: cut.at_ns });
             Said::End { measurement, cut_short }
         }
     }))
@@ -480,6 +482,29 @@ fn said_of(word: Word) -> Result<Option<Said>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_words_of_an_agent_say_nothing_to_the_terminal() {
+        let dark = "dark\u{1b}[2J\n".to_owned();
+        let cut_short = Some(v2::CutShort { why: dark.clone(), at_ns: 1 });
+        let mut measurement = Measurement::new([], pummel_logic::plan::Clock::Kernel, 1);
+        measurement.reason = Some(dark.clone());
+        let measurement = serde_json::to_vec(&measurement).expect("it is JSON").into();
+        let words = [
+            Word::Refused(v2::Refused { why: dark.clone(), usage: true }),
+            Word::Notice(v2::Notice { words: dark.clone() }),
+            Word::End(v2::End { measurement: Vec::new().into(), failure: dark.clone(), cut_short: None }),
+            Word::End(v2::End { measurement, failure: String::new(), cut_short }),
+        ];
+        for word in words {
+            let said = said_of(word).expect("it can be read").expect("it is no beat");
+            let shown = format!("{said:?}");
+            assert!(shown.contains("dark\u{fffd}[2J\u{fffd}"), "{shown}");
+            assert!(!shown.contains("\\u{1b}") && !shown.contains("\\n"), "{shown}");
+        }
+        let status = Status::internal(dark);
+        assert_eq!(words_of(&status), "dark\u{fffd}[2J\u{fffd}");
+    }
 
     #[test]
     fn who_speaks_plainly_to_an_agent_with_tls_is_told() {

@@ -313,7 +313,7 @@ impl<'a> DistributedRun<'a> {
         if let Some(CutShort { why, at }) = cut_short {
             let at = member.to_controller_time(at);
             self.merge(number, measurement);
-            return self.leave(number, at, "left", why);
+            return self.leave(number, at, why, true);
         }
         member.note_shortfall(self.plan, &measurement, self.is_stopped);
         let is_broken = is_broken(&measurement, self.plan);
@@ -341,18 +341,20 @@ impl<'a> DistributedRun<'a> {
         member.cut_link();
         member.outcome = Some(MemberOutcome::Lost);
         let at = member.heard_at;
-        self.leave(number, at, "was lost", why);
+        self.leave(number, at, why, false);
     }
 
-    /// Notes that a member is gone since `at` of the controller's clock. The run goes on without it, or stops.
-    fn leave(&mut self, number: usize, at: Nanos, how: &str, why: String) {
+    /// Notes that a member is gone since `at` of the controller's clock: it `left` with a word, or was lost. The run goes on
+    /// without it, or stops.
+    fn leave(&mut self, number: usize, at: Nanos, why: String, left: bool) {
+        let how = if left { "left" } else { "was lost" };
         let words = format!("{} {how} {}: {why}", self.members[number].title(), self.timeline.moment(at));
         let at_ns = self.timeline.measured_at().and_then(|began| at.checked_sub(began));
         let goes_on = !self.stop_on_loss && !self.is_stopped;
         self.watch.notice(&format!("{words}{}", if goes_on { "; the run goes on without it" } else { "" }));
         let member = &mut self.members[number];
         member.shortfalls.push(words);
-        member.lost = Some(Lost { at_ns, why });
+        member.lost = Some(Lost { at_ns, why, left });
         member.outcome.get_or_insert(MemberOutcome::Ended);
         if self.stop_on_loss && !self.is_stopped {
             self.stop();

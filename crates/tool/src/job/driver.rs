@@ -135,12 +135,12 @@ impl<'a> Driver<'a> {
         let fail = |words: String| fail(style, &words);
         let interrupts =
             sys::on_interrupt().map_err(|error| fail(format!("signals cannot be handled: {error}")))?;
-        if let Some((flag, file, accepted)) = job.outputs.conflict() {
-            fail(format!("invalid value '{}' for '{flag}': {accepted}", file.display()));
+        if let Some((form, file, accepted)) = job.outputs.files.conflict() {
+            fail(format!("invalid value '{}' for '{}': {accepted}", file.display(), form.flag()));
             return Err(style.usage_status());
         }
         let unwritten = |error: io::Error| fail(error.to_string());
-        let files = ResultFiles::prepare(&job.outputs, &job.plan).map_err(unwritten)?;
+        let files = ResultFiles::prepare(&job.outputs.files, &job.plan).map_err(unwritten)?;
         let outlets = Outlets::prepare(&extras.files, files.take_standard_output()).map_err(unwritten)?;
         let (inputs, notice) = match extras.always_reads_inputs || takes_part(&job.plan, job.fleet.as_ref()) {
             true => supplies_of(&job.plan).map_err(unwritten)?,

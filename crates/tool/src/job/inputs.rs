@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pummel_engine::run::Inputs;
-use pummel_logic::plan::{Plan, Work};
+use pummel_logic::plan::{Plan, Replay, Work};
+use pummel_logic::workload::trace::Trace;
 
 use crate::compat::mutilate::{Reading, TraceForm, read_trace};
 
@@ -20,45 +21,76 @@ const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// left out.
 ///
 /// # Errors
-/// Returns an error that names the file when it cannot be read, or holds no request.
+/// Returns an error that names the file when it cannot be read or unpacked, or holds no request.
 pub fn supplies_of(plan: &Plan) -> io::Result<(Inputs, Option<String>)> {
-    let replays = plan.phases.iter().find_map(|phase| match &phase.work {
-        Work::Replay(replay) => Some(replay),
-        _ => None,
-    });
-    let Some(replay) = replays else { return Ok((Inputs::default(), None)) };
-    let form = TraceForm::of(replay, &plan.data.key_prefix);
-    let reading = open_trace(Path::new(&replay.path), &form).map_err(|error| {
-        io::Error::new(error.kind(), format!("cannot read '{}': {error}", replay.path.escape_debug()))
-    })?;
-    let notice = reading.notice(&replay.path, &form);
-    Ok((Inputs { trace: Some(Arc::new(reading.trace)), ..Inputs::default() }, notice))
+    let Some(replay) = replay_of(plan) else { return Ok((Inputs::default(), None)) };
+    let file = File::open(&replay.path).map_err(|error| unreadable(replay, &error))?;
+    let (trace, notice) = trace_of(plan, replay, file, &|_| Ok(()))?;
+    Ok((Inputs { trace: Some(Arc::new(trace)), ..Inputs::default() }, notice))
 }
 
-/// Reads a trace from a file. A file that zstd packed is unpacked, by its first bytes or because its name ends in `.zst`.
+/// The recording that a plan replays.
+pub fn replay_of(plan: &Plan) -> Option<&Replay> {
+    plan.phases.iter().find_map(|phase| match &phase.work {
+        Work::Replay(replay) => Some(replay),
+        _ => None,
+    })
+}
+
+/// The requests of a recording that a plan replays, read from its open file as long as `check` accepts what was read so far.
+/// A sentence comes with them where lines are left out.
 ///
 /// # Errors
-/// Returns the system's error when the file cannot be read or unpacked, and [`io::ErrorKind::InvalidData`] when it holds no
-/// request.
-fn open_trace(path: &Path, form: &TraceForm<'_>) -> io::Result<Reading> {
-    let mut file = BufReader::new(File::open(path)?);
+/// Returns the error of `check`, and an error that names the file when it cannot be read or unpacked, or holds no request.
+pub fn trace_of(
+    plan: &Plan,
+    replay: &Replay,
+    file: File,
+    check: &dyn Fn(&Trace) -> io::Result<()>,
+) -> io::Result<(Trace, Option<String>)> {
+    let form = TraceForm::of(replay, &plan.data.key_prefix);
+    let is_packed = Path::new(&replay.path).extension().is_some_and(|ending| ending == "zst");
+    let reading = read_file(file, is_packed, &form, check).map_err(|error| unreadable(replay, &error))?;
+    let notice = reading.notice(&replay.path, &form);
+    Ok((reading.trace, notice))
+}
+
+fn unreadable(replay: &Replay, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot read '{}': {error}", replay.path.escape_debug()))
+}
+
+/// Reads a recording from a file. One that zstd packed is unpacked, by its first bytes or because its name says so.
+fn read_file(
+    file: File,
+    is_packed: bool,
+    form: &TraceForm<'_>,
+    check: &dyn Fn(&Trace) -> io::Result<()>,
+) -> io::Result<Reading> {
+    let mut file = BufReader::new(file);
     let first = file.fill_buf()?;
     if first.starts_with(&GZIP) {
         let why = "it is packed by gzip: a file that is not packed, or packed by zstd, is expected";
         return Err(io::Error::new(io::ErrorKind::InvalidData, why));
     }
-    if first.starts_with(&ZSTD) || path.extension().is_some_and(|ending| ending == "zst") {
+    if first.starts_with(&ZSTD) || is_packed {
         let unpacked = ruzstd::decoding::StreamingDecoder::new(file).map_err(io::Error::other)?;
-        return read_trace(BufReader::new(unpacked), form);
+        return read_trace(BufReader::new(unpacked), form, check);
     }
-    read_trace(file, form)
+    read_trace(file, form, check)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pummel_logic::plan::{Phase, Stop};
 
-    const FORM: TraceForm<'_> = TraceForm { format: 0, prefix: "", reads_only: false };
+    fn requests_of(path: &Path) -> io::Result<u64> {
+        let path = path.to_str().unwrap().to_owned();
+        let work = Work::Replay(Replay { path, format: 0, read_through_ns: None, reads_only: false });
+        let phase = Phase { name: String::new(), work, stop: Stop::default(), recorded: true };
+        let (inputs, _) = supplies_of(&Plan { phases: vec![phase], ..Plan::default() })?;
+        Ok(inputs.trace.expect("it replays").len())
+    }
 
     #[test]
     fn packed_files_are_unpacked_and_missing_ones_are_an_error() {
@@ -71,11 +103,12 @@ mod tests {
         let other = folder.path().join("trace.csv");
         for path in [&path, &other] {
             std::fs::write(path, &packed).unwrap();
-            assert_eq!(open_trace(path, &FORM).unwrap().trace.len(), 2);
+            assert_eq!(requests_of(path).unwrap(), 2);
         }
         std::fs::write(&path, "a,1\n").unwrap();
-        assert!(open_trace(&path, &FORM).is_err());
-        assert!(open_trace(&folder.path().join("none"), &FORM).is_err());
+        assert!(requests_of(&path).is_err());
+        let error = requests_of(&folder.path().join("none")).unwrap_err().to_string();
+        assert!(error.contains("none'"), "{error}");
     }
 
     #[test]
@@ -83,7 +116,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trace.csv.gz");
         std::fs::write(&path, [0x1f, 0x8b, 8, 0, b'\n']).unwrap();
-        let why = open_trace(&path, &FORM).expect_err("it cannot be read").to_string();
+        let why = requests_of(&path).expect_err("it cannot be read").to_string();
         assert!(why.contains("gzip") && why.contains("zstd"), "{why}");
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
-use std::path::{Path, PathBuf, absolute};
 
 use pummel_logic::plan::validate::ValidPlan;
 
 use crate::job::fleet::Fleet;
+pub use crate::job::outputs::{Format, Outputs, ResultPaths};
 
 pub mod agent_variables;
 pub mod background_writer;
@@ -17,6 +17,7 @@ pub mod inputs;
 pub mod launch_spec;
 pub mod outlets;
 pub mod output_file;
+pub mod outputs;
 pub mod rate_search;
 pub mod result_files;
 pub mod runner;
@@ -59,64 +60,6 @@ impl Front {
             Front::Mutilate => "mutilate",
         }
     }
-}
-
-/// What a run writes, and where to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outputs {
-    /// What goes to standard output at the end.
-    pub format: Format,
-    /// No progress on standard error.
-    pub quiet: bool,
-    /// File for the JSON result.
-    pub json: Option<PathBuf>,
-    /// File for the intervals as CSV.
-    pub csv: Option<PathBuf>,
-    /// File for the HdrHistogram log.
-    pub hdr: Option<PathBuf>,
-    /// File for every single request.
-    pub samples: Option<PathBuf>,
-}
-
-impl Outputs {
-    /// The first option whose file cannot be written beside the others, with the file and what is accepted instead;
-    /// `None` where each result has a place of its own.
-    pub fn conflict(&self) -> Option<(&'static str, &Path, String)> {
-        let files = [
-            ("--json", &self.json),
-            ("--csv", &self.csv),
-            ("--hdr", &self.hdr),
-            ("--samples", &self.samples),
-        ];
-        let named: Vec<(&'static str, &Path)> =
-            files.into_iter().filter_map(|(flag, file)| Some((flag, file.as_deref()?))).collect();
-        for (index, (flag, file)) in named.iter().copied().enumerate() {
-            if file.as_os_str().is_empty() {
-                return Some((flag, file, "the name of a file is accepted".to_owned()));
-            }
-            if flag != "--json" && file == Path::new("-") {
-                let accepted = "the name of a file is accepted; only --json takes -".to_owned();
-                return Some((flag, file, accepted));
-            }
-            // `f`, `./f` and the whole path are one file.
-            let is_this = |seen: &Path| seen == file || absolute(seen).ok() == absolute(file).ok();
-            if let Some((other, _)) = named[..index].iter().find(|(_, seen)| is_this(seen)) {
-                let accepted = format!("a file of its own is accepted, and {other} has this one");
-                return Some((flag, file, accepted));
-            }
-        }
-        None
-    }
-}
-
-/// The form of what goes to standard output.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
-    /// For people.
-    #[default]
-    Text,
-    /// For programs.
-    Json,
 }
 
 /// A command line that cannot be followed; the exit status is 2.

@@ -8,10 +8,11 @@ use pummel_logic::measure::measurement::Measurement;
 use pummel_logic::plan::Plan;
 use pummel_logic::time::Nanos;
 
-use crate::job::Outputs;
+use crate::job::ResultPaths;
 use crate::job::samples::{Samples, Written};
+use crate::report::Report;
+use crate::report::forms::{Content, Form};
 use crate::report::output::Output;
-use crate::report::{Report, csv, hdr, json};
 
 /// Checkpoints take at most one part in so many of the time. A result holds all intervals so far, so that one at every
 /// interval would in the end take all of it: of a run of a day, or of one with many short intervals.
@@ -20,13 +21,26 @@ const CHECKPOINTS_SHARE: Nanos = 50;
 /// The files of one run's results.
 #[derive(Debug)]
 pub struct ResultFiles {
-    json: Option<Output>,
-    csv: Option<Output>,
-    hdr: Option<Output>,
+    reports: Vec<ReportFile>,
     samples: Option<Samples>,
     pace: CheckpointPace,
     /// The first thing that could not be written while the run went on.
     trouble: Option<io::Error>,
+}
+
+/// A file that is made from the result.
+#[derive(Debug)]
+struct ReportFile {
+    form: &'static Form,
+    render: fn(&Report<'_>) -> Vec<u8>,
+    output: Output,
+}
+
+impl ReportFile {
+    /// Whether it is rewritten while a run goes on.
+    fn is_checkpointed(&self) -> bool {
+        self.form.is_checkpointed() && self.output.is_kept()
+    }
 }
 
 impl ResultFiles {
@@ -34,21 +48,23 @@ impl ResultFiles {
     ///
     /// # Errors
     /// Returns the system's error for the first file that cannot be written; the message names the path.
-    pub fn prepare(outputs: &Outputs, plan: &Plan) -> io::Result<ResultFiles> {
-        let output = |path: &Option<_>| path.as_deref().map(Output::prepare).transpose();
-        Ok(ResultFiles {
-            json: output(&outputs.json)?,
-            csv: output(&outputs.csv)?,
-            hdr: output(&outputs.hdr)?,
-            samples: outputs.samples.as_deref().map(|path| Samples::create(path, plan)).transpose()?,
-            pace: CheckpointPace::default(),
-            trouble: None,
-        })
+    pub fn prepare(paths: &ResultPaths, plan: &Plan) -> io::Result<ResultFiles> {
+        let (pace, trouble) = (CheckpointPace::default(), None);
+        let mut files = ResultFiles { reports: Vec::new(), samples: None, pace, trouble };
+        for (form, path) in paths.iter() {
+            match form.content {
+                Content::Final(render) | Content::Checkpointed(render) => {
+                    files.reports.push(ReportFile { form, render, output: Output::prepare(path)? });
+                }
+                Content::Requests => files.samples = Some(Samples::create(path, plan)?),
+            }
+        }
+        Ok(files)
     }
 
     /// Whether the histograms of slices are wanted.
     pub fn want_histograms(&self) -> bool {
-        self.hdr.is_some()
+        self.reports.iter().any(|file| file.form.wants_histograms)
     }
 
     /// Whether every request is wanted.
@@ -58,12 +74,12 @@ impl ResultFiles {
 
     /// Whether results are to be rewritten now, while the run goes on.
     pub fn want_checkpoint(&mut self) -> bool {
-        self.json.as_ref().is_some_and(Output::is_kept) && self.pace.begin(clock::now())
+        self.reports.iter().any(ReportFile::is_checkpointed) && self.pace.begin(clock::now())
     }
 
     /// Whether one of the results goes to standard output.
     pub fn take_standard_output(&self) -> bool {
-        [&self.json, &self.csv, &self.hdr].into_iter().flatten().any(Output::is_standard)
+        self.reports.iter().any(|file| file.output.is_standard())
     }
 
     /// Notes that the measured phase begins at `at`: from here on samples replace what their file held.
@@ -75,9 +91,10 @@ impl ResultFiles {
 
     /// Writes what is known so far; [`ResultFiles::want_checkpoint`] was asked before.
     pub fn checkpoint(&mut self, report: &Report<'_>) {
-        let Some(output) = self.json.as_ref().filter(|output| output.is_kept()) else { return };
-        if let Err(error) = output.checkpoint(&json::render(report)) {
-            self.trouble.get_or_insert(error);
+        for file in self.reports.iter().filter(|file| file.is_checkpointed()) {
+            if let Err(error) = file.output.checkpoint(&(file.render)(report)) {
+                self.trouble.get_or_insert(error);
+            }
         }
         self.pace.end(clock::now());
     }
@@ -119,16 +136,8 @@ impl ResultFiles {
     /// # Errors
     /// Returns the first error.
     pub fn finish(mut self, report: &Report<'_>) -> io::Result<()> {
-        let mut results = Vec::new();
-        if let Some(output) = &self.json {
-            results.push(output.finish(&json::render(report)));
-        }
-        if let Some(output) = &self.csv {
-            results.push(output.finish(&csv::render(report)));
-        }
-        if let Some(output) = &self.hdr {
-            results.push(output.finish(&hdr::render(report)));
-        }
+        let written = |file: &ReportFile| file.output.finish(&(file.render)(report));
+        let mut results: Vec<io::Result<()>> = self.reports.iter().map(written).collect();
         results.extend(self.trouble.take().map(Err));
         results.into_iter().collect()
     }

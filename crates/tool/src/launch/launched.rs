@@ -8,7 +8,7 @@ use std::sync::mpsc::Receiver;
 use std::thread;
 
 use crate::launch::process::{ChildProcess, ProcessEvent};
-use crate::stderr::say;
+use crate::stderr::{say, visible};
 
 /// An agent that was started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,8 +91,10 @@ impl Drop for LaunchedAgents {
 fn pass_on(name: Option<&str>, events: &Receiver<ProcessEvent>) {
     for events in events {
         match (name, events) {
-            (Some(name), ProcessEvent::StderrLine(line)) => say(format_args!("agent {name}: {line}")),
-            (None, ProcessEvent::StderrLine(line)) => say(format_args!("agent {line}")),
+            (Some(name), ProcessEvent::StderrLine(line)) => {
+                say(format_args!("agent {name}: {}", visible(&line)))
+            }
+            (None, ProcessEvent::StderrLine(line)) => say(format_args!("agent {}", visible(&line))),
             (_, ProcessEvent::StdoutLine(_) | ProcessEvent::StdinTaken | ProcessEvent::StdoutEnded) => {}
         }
     }

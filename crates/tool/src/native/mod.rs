@@ -498,7 +498,9 @@ fn outputs(args: &OutputArgs) -> Result<Outputs, UsageError> {
         Err(UsageError::Value { flag: flag.to_string(), value, accepted: accepted.to_string() })
     };
     let stdout = Path::new("-");
-    let to_stdout = args.json.as_deref() == Some(stdout);
+    let mut files = args.files.0.clone();
+    // JSON on standard output is a format of the report.
+    let to_stdout = files.get("json") == Some(stdout);
     if to_stdout && args.format == Some(Format::Text) {
         return wrong(
             "--json",
@@ -506,18 +508,14 @@ fn outputs(args: &OutputArgs) -> Result<Outputs, UsageError> {
             "a file is accepted beside --format text: only one of them can have standard output",
         );
     }
-    let outputs = Outputs {
-        format: if to_stdout { Format::Json } else { args.format.unwrap_or_default() },
-        quiet: args.quiet,
-        json: args.json.clone().filter(|_| !to_stdout),
-        csv: args.csv.clone(),
-        hdr: args.hdr.clone(),
-        samples: args.samples.clone(),
-    };
-    match outputs.conflict() {
-        Some((flag, file, accepted)) => wrong(flag, file, &accepted),
-        None => Ok(outputs),
+    if to_stdout {
+        files.remove("json");
     }
+    if let Some((form, file, accepted)) = files.conflict() {
+        return wrong(&form.flag(), file, &accepted);
+    }
+    let format = if to_stdout { Format::Json } else { args.format.unwrap_or_default() };
+    Ok(Outputs { format, quiet: args.quiet, files })
 }
 
 #[cfg(test)]

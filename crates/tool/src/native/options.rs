@@ -3,16 +3,17 @@
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueEnum, ValueHint, value_parser};
 use pummel_logic::dist::{self, Dist};
 use pummel_logic::plan::{Arrivals, Depth, Goal, Plan, Popularity, Protocol};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::Nanos;
 
-use crate::job::Format;
+use crate::job::{Format, ResultPaths};
 #[cfg(feature = "agents")]
 use crate::native::agent_options::{AgentsArgs, MeasuringArgs};
 use crate::native::saved;
+use crate::report::forms::FORMS;
 use crate::values;
 use crate::values::{Measure, ValueError};
 
@@ -445,24 +446,49 @@ pub struct SocketArgs {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Output")]
 pub struct OutputArgs {
-    /// Write the result as JSON to a file, or with - to standard output in place of the text report
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-    /// Write the intervals as CSV
-    #[arg(long, value_name = "FILE")]
-    pub csv: Option<PathBuf>,
-    /// Write the histograms of all intervals as an HdrHistogram log
-    #[arg(long, value_name = "FILE")]
-    pub hdr: Option<PathBuf>,
-    /// Write every single request: its times, operation, outcome, key and client
-    #[arg(long, value_name = "FILE")]
-    pub samples: Option<PathBuf>,
+    /// The files of the result.
+    #[command(flatten)]
+    pub files: ResultFileArgs,
     /// Form of the report on standard output. Default: text
     #[arg(long, value_enum)]
     pub format: Option<Format>,
     /// No progress
     #[arg(long)]
     pub quiet: bool,
+}
+
+/// The options of all forms of results that are files.
+#[derive(Clone, Debug, Default)]
+pub struct ResultFileArgs(pub ResultPaths);
+
+impl FromArgMatches for ResultFileArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut paths = ResultPaths::default();
+        for form in FORMS {
+            if let Some(path) = matches.get_one::<PathBuf>(form.name) {
+                paths.set(form.name, path.clone());
+            }
+        }
+        Ok(ResultFileArgs(paths))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = ResultFileArgs::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for ResultFileArgs {
+    fn augment_args(command: Command) -> Command {
+        FORMS.iter().fold(command, |command, form| {
+            let option = Arg::new(form.name).long(form.name).value_name("FILE").help(form.help);
+            command.arg(option.value_parser(value_parser!(PathBuf)))
+        })
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        ResultFileArgs::augment_args(command)
+    }
 }
 
 /// A saved plan in place of options.

@@ -31,7 +31,8 @@ pub fn words(agents: &Agents) -> String {
             Some(at) => format!("{:.1} s into the measurement", seconds(at)),
             None => "before the measurement".to_owned(),
         };
-        text += &format!("; {} WAS LOST {when}: {}", member.name, lost.why);
+        let how = if lost.left { "LEFT" } else { "WAS LOST" };
+        text += &format!("; {} {how} {when}: {}", member.name, lost.why);
     }
     text
 }
@@ -103,15 +104,17 @@ mod tests {
 
     #[test]
     fn a_lost_agent_and_a_clock_that_is_wrong_are_named() {
-        let lost = Lost { at_ns: Some(3_200_000_000), why: "it said nothing".to_owned() };
+        let lost = Lost { at_ns: Some(3_200_000_000), why: "it said nothing".to_owned(), left: false };
+        let left = Lost { at_ns: None, why: "its process was told to end".to_owned(), left: true };
         let agents = Agents {
             start_spread_ns: Some(300_000),
-            members: vec![member("a:1", None), member("b:1", Some(lost))],
+            members: vec![member("a:1", None), member("b:1", Some(lost)), member("c:1", Some(left))],
         };
         assert_eq!(
             words(&agents),
-            "2 processes, started within 300 us (their clocks are known to 40.0 us); the clock of a:1 is 2.50 ms behind; \
-             the clock of b:1 is 2.50 ms behind; b:1 WAS LOST 3.2 s into the measurement: it said nothing"
+            "3 processes, started within 300 us (their clocks are known to 40.0 us); the clock of a:1 is 2.50 ms behind; \
+             the clock of b:1 is 2.50 ms behind; the clock of c:1 is 2.50 ms behind; b:1 WAS LOST 3.2 s into the \
+             measurement: it said nothing; c:1 LEFT before the measurement: its process was told to end"
         );
         let rows = table(&agents, 2.0);
         assert_eq!(rows[1], ["a:1", "25", "1,200", "600", "0", "-", "-", "-"]);
@@ -119,7 +122,7 @@ mod tests {
 
     #[test]
     fn of_very_many_only_the_lost_are_shown() {
-        let lost = Lost { at_ns: None, why: "x".to_owned() };
+        let lost = Lost { at_ns: None, why: "x".to_owned(), left: false };
         let mut members: Vec<Member> = (0..100).map(|n| member(&n.to_string(), None)).collect();
         members[7].lost = Some(lost);
         let rows = table(&Agents { start_spread_ns: None, members }, 1.0);

@@ -30,13 +30,9 @@ pub fn open(path: &str) -> Result<Plan, ValueError> {
     parse(&text, form).map_err(wrong)
 }
 
-/// Writes a plan to a file: as JSON when its name ends in `.json`, else as TOML.
-///
-/// # Errors
-/// Returns the error of writing the file.
-pub fn save(plan: &Plan, path: &Path) -> std::io::Result<()> {
-    let form = path.to_str().and_then(form_of).unwrap_or(Form::Toml);
-    fs::write(path, write(plan, form))
+/// A plan as the text of a file: JSON when its name ends in `.json`, else TOML.
+pub fn text_for(plan: &Plan, path: &Path) -> String {
+    write(plan, path.to_str().and_then(form_of).unwrap_or(Form::Toml))
 }
 
 /// A plan as text, as `explain` prints it: TOML for people, JSON where that is asked for.

@@ -1,13 +1,12 @@
 //! What each command line means: golden tables from words to Plans, without a server.
 
-use std::path::PathBuf;
-
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Goal, Popularity};
 use pummel_logic::protocol::MetaAsk;
 use pummel_logic::time::{MICROSECOND, MILLISECOND};
 
 use super::*;
+use crate::job::ResultPaths;
 
 fn edge() -> Edge {
     Edge { servers: None, seed: 42 }
@@ -338,16 +337,11 @@ fn check_rows(rows: &[Row]) {
 fn outputs_are_kept_apart_from_the_plan() {
     let job = job_of("run -s a --json r.json --csv r.csv --hdr r.hdr --samples r.txt --quiet").expect("good");
     assert_eq!(*job.plan, defaults());
-    let path = |name: &str| Some(PathBuf::from(name));
-    let expected = Outputs {
-        format: Format::Text,
-        quiet: true,
-        json: path("r.json"),
-        csv: path("r.csv"),
-        hdr: path("r.hdr"),
-        samples: path("r.txt"),
-    };
-    assert_eq!(job.outputs, expected);
+    let mut files = ResultPaths::default();
+    for (name, path) in [("json", "r.json"), ("csv", "r.csv"), ("hdr", "r.hdr"), ("samples", "r.txt")] {
+        files.set(name, path);
+    }
+    assert_eq!(job.outputs, Outputs { format: Format::Text, quiet: true, files });
     let job = job_of("run -s a --json -").expect("good");
     assert_eq!(job.outputs, Outputs { format: Format::Json, ..Outputs::default() });
 }

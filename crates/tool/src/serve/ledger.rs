@@ -1,40 +1,47 @@
 //! The truth file of the built-in server: what was really done, one line for each request and each fault.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use pummel_logic::server::truth::TRUTH_HEADER;
 use pummel_logic::server::{Host, ServerFault};
 
+use crate::job::output_file::OutputFile;
 use crate::serve::error::ServeError;
 
-/// The truth file.
+/// The truth file. What it held before stays until the server serves.
 pub(super) struct Ledger {
     path: PathBuf,
-    out: BufWriter<File>,
+    /// The first lines, as long as nothing was written.
+    head: String,
+    out: BufWriter<OutputFile>,
 }
 
 impl Ledger {
     pub(super) fn create(path: &Path, faults: &[ServerFault]) -> Result<Ledger, ServeError> {
         let wrap = |cause| ServeError::new(format!("cannot write the truth to {}", path.display()), cause);
-        let mut out = BufWriter::with_capacity(1 << 18, File::create(path).map_err(wrap)?);
-        out.write_all(TRUTH_HEADER.as_bytes()).map_err(wrap)?;
-        for fault in faults {
-            writeln!(out, "# asked for: --fault {fault}").map_err(wrap)?;
-        }
-        Ok(Ledger { path: path.to_owned(), out })
+        let out = BufWriter::with_capacity(1 << 18, OutputFile::open(path).map_err(wrap)?);
+        let asked: String = faults.iter().map(|fault| format!("# asked for: --fault {fault}\n")).collect();
+        Ok(Ledger { path: path.to_owned(), head: format!("{TRUTH_HEADER}{asked}"), out })
     }
 
     /// Writes what the server noted since the last time.
     pub(super) fn write(&mut self, host: &mut Host) -> Result<(), ServeError> {
+        self.begin()?;
         for note in host.take_notes() {
             writeln!(self.out, "{note}").map_err(|cause| self.failed(cause))?;
         }
         Ok(())
     }
 
+    /// Writes the first lines, the first time.
+    fn begin(&mut self) -> Result<(), ServeError> {
+        let head = std::mem::take(&mut self.head);
+        self.out.write_all(head.as_bytes()).map_err(|cause| self.failed(cause))
+    }
+
     pub(super) fn finish(mut self) -> Result<(), ServeError> {
+        self.begin()?;
         self.out.flush().map_err(|cause| self.failed(cause))
     }
 

@@ -12,7 +12,7 @@ use pummel_logic::time::{MICROSECOND, NEVER, Nanos};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, HandshakeKind};
 
-pub use setup::{Setup, TlsError, server_config};
+pub use setup::{FileReader, Setup, TlsError, server_config};
 
 use backlog::Backlog;
 use words::Ending;

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -23,6 +24,9 @@ use crate::resolve::Server;
 
 /// Number of servers whose sessions a worker keeps to resume them.
 const SESSIONS_MAX: usize = 256;
+
+/// A function that returns the content of the file at a path.
+pub type FileReader = dyn Fn(&str) -> io::Result<Vec<u8>> + Send + Sync;
 
 /// What the TLS connections of a run share.
 #[derive(Clone, Debug)]
@@ -45,7 +49,7 @@ pub fn server_config(cert: &str, key: &str, ca: Option<&str>) -> Result<Arc<Serv
     let builder = match ca {
         None => builder.with_no_client_auth(),
         Some(path) => {
-            let store = Arc::new(authorities(path, certificates(path)?)?);
+            let store = Arc::new(authorities(path, certificates(path, &read_file)?)?);
             let verifier = WebPkiClientVerifier::builder_with_provider(store, provider).build();
             builder.with_client_cert_verifier(verifier.map_err(|error| TlsError::Content {
                 path: path.to_owned(),
@@ -54,7 +58,7 @@ pub fn server_config(cert: &str, key: &str, ca: Option<&str>) -> Result<Arc<Serv
             })?)
         }
     };
-    let config = builder.with_single_cert(certificates(cert)?, private_key(key)?);
+    let config = builder.with_single_cert(certificates(cert, &read_file)?, private_key(key, &read_file)?);
     config.map(Arc::new).map_err(|error| TlsError::Identity {
         cert: cert.to_owned(),
         key: key.to_owned(),
@@ -79,7 +83,7 @@ pub enum TlsError {
         /// Path of the file.
         path: String,
         /// Why not.
-        error: std::io::Error,
+        error: io::Error,
     },
     /// A file does not hold what it should.
     Content {
@@ -167,6 +171,18 @@ impl Setup {
     /// has, [`TlsError::Nameless`] for a unix socket whose name is not given, and [`TlsError::TwoNames`] for two
     /// servers of one address.
     pub fn new(options: &TlsOptions, servers: &[Server]) -> Result<Setup, TlsError> {
+        Setup::with_files(options, servers, &read_file)
+    }
+
+    /// [`Setup::new`] with files that `read` returns the contents of, by their paths in the options.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Setup::new`].
+    pub fn with_files(
+        options: &TlsOptions,
+        servers: &[Server],
+        read: &FileReader,
+    ) -> Result<Setup, TlsError> {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
@@ -176,14 +192,14 @@ impl Setup {
                 .dangerous()
                 .with_custom_certificate_verifier(Arc::new(AnyCertificateVerifier(provider))),
             false => {
-                let verifier = ListedVerifier::new(options.ca.as_deref(), provider)?;
+                let verifier = ListedVerifier::new(options.ca.as_deref(), provider, read)?;
                 builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
             }
         };
         let config = match (&options.cert, &options.key) {
             (None, None) => builder.with_no_client_auth(),
             (Some(cert), Some(key)) => builder
-                .with_client_auth_cert(certificates(cert)?, private_key(key)?)
+                .with_client_auth_cert(certificates(cert, read)?, private_key(key, read)?)
                 .map_err(|error| TlsError::Identity { cert: cert.clone(), key: key.clone(), error })?,
             _ => return Err(TlsError::Half),
         };
@@ -263,25 +279,32 @@ fn authorities_of_system() -> Result<RootCertStore, TlsError> {
     if store.is_empty() { Err(TlsError::NoAuthorities) } else { Ok(store) }
 }
 
-fn certificates(path: &str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let wrong = |error| wrong_pem(path, "certificate", error);
-    let all = CertificateDer::pem_file_iter(path).map_err(wrong)?.collect::<Result<Vec<_>, _>>();
+fn certificates(path: &str, read: &FileReader) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let content = content_of(path, read)?;
+    let wrong = |error| wrong_pem(path, "certificate", &error);
+    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&content).collect();
     match all.map_err(wrong)? {
         none if none.is_empty() => Err(wrong(pem::Error::NoItemsFound)),
         certificates => Ok(certificates),
     }
 }
 
-fn private_key(path: &str) -> Result<PrivateKeyDer<'static>, TlsError> {
-    PrivateKeyDer::from_pem_file(path).map_err(|error| wrong_pem(path, "unencrypted private key", error))
+fn private_key(path: &str, read: &FileReader) -> Result<PrivateKeyDer<'static>, TlsError> {
+    let content = content_of(path, read)?;
+    PrivateKeyDer::from_pem_slice(&content)
+        .map_err(|error| wrong_pem(path, "unencrypted private key", &error))
 }
 
-fn wrong_pem(path: &str, wanted: &'static str, error: pem::Error) -> TlsError {
-    let path = path.to_owned();
-    match error {
-        pem::Error::Io(error) => TlsError::Unreadable { path, error },
-        error => TlsError::Content { path, wanted, error: error.to_string() },
-    }
+fn content_of(path: &str, read: &FileReader) -> Result<Vec<u8>, TlsError> {
+    read(path).map_err(|error| TlsError::Unreadable { path: path.to_owned(), error })
+}
+
+fn read_file(path: &str) -> io::Result<Vec<u8>> {
+    std::fs::read(path)
+}
+
+fn wrong_pem(path: &str, wanted: &'static str, error: &pem::Error) -> TlsError {
+    TlsError::Content { path: path.to_owned(), wanted, error: error.to_string() }
 }
 
 /// A verifier that trusts authorities, and beside them every server's certificate that the file of authorities holds byte
@@ -295,8 +318,12 @@ struct ListedVerifier {
 }
 
 impl ListedVerifier {
-    fn new(path: Option<&str>, provider: Arc<CryptoProvider>) -> Result<ListedVerifier, TlsError> {
-        let listed = path.map(certificates).transpose()?.unwrap_or_default();
+    fn new(
+        path: Option<&str>,
+        provider: Arc<CryptoProvider>,
+        read: &FileReader,
+    ) -> Result<ListedVerifier, TlsError> {
+        let listed = path.map(|path| certificates(path, read)).transpose()?.unwrap_or_default();
         let store = match path {
             Some(path) => authorities(path, listed.clone())?,
             None => authorities_of_system()?,

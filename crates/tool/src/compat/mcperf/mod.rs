@@ -380,10 +380,10 @@ impl OptionValues {
             Name::Shard => self.shard = true,
             Name::Source => self.socket.source = value.split(',').map(str::to_owned).collect(),
             Name::Clock => self.clock = clock(value)?,
-            Name::Json => self.outputs.json = file(),
-            Name::Csv => self.outputs.csv = file(),
-            Name::Hdr => self.outputs.hdr = file(),
-            Name::Samples => self.outputs.samples = file(),
+            Name::Json => self.outputs.files.set("json", value),
+            Name::Csv => self.outputs.files.set("csv", value),
+            Name::Hdr => self.outputs.files.set("hdr", value),
+            Name::Samples => self.outputs.files.set("samples", value),
         }
         Ok(())
     }

@@ -56,10 +56,10 @@ fn told(line: &str) -> String {
         ("histogram", display.histogram.to_string(), "false"),
         ("response", display.response.to_string(), "false"),
         ("strict", display.strict.to_string(), "false"),
-        ("json", format!("{:?}", job.outputs.json), "None"),
-        ("csv", format!("{:?}", job.outputs.csv), "None"),
-        ("hdr", format!("{:?}", job.outputs.hdr), "None"),
-        ("samples", format!("{:?}", job.outputs.samples), "None"),
+        ("json", format!("{:?}", job.outputs.files.get("json")), "None"),
+        ("csv", format!("{:?}", job.outputs.files.get("csv")), "None"),
+        ("hdr", format!("{:?}", job.outputs.files.get("hdr")), "None"),
+        ("samples", format!("{:?}", job.outputs.files.get("samples")), "None"),
     ];
     let changed = pieces.into_iter().filter(|(_, value, default)| value != default);
     changed.map(|(name, value, _)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")

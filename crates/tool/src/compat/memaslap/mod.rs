@@ -424,13 +424,5 @@ fn phases(options: &Options, config: &Config, seed: u64) -> Vec<Phase> {
 }
 
 fn outputs(options: &Options) -> Outputs {
-    let file = |path: &Option<String>| path.as_ref().map(PathBuf::from);
-    Outputs {
-        format: Format::Text,
-        quiet: true,
-        json: file(&options.json),
-        csv: file(&options.csv),
-        hdr: file(&options.hdr),
-        samples: None,
-    }
+    Outputs { format: Format::Text, quiet: true, files: options.files.clone() }
 }

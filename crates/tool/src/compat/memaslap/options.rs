@@ -2,6 +2,7 @@
 
 use crate::compat::c_numbers::{strtod, strtol};
 use crate::compat::getopt::{Choice, Event, Getopt, Takes, Wrong};
+use crate::job::ResultPaths;
 
 /// The longest time that is accepted: a year.
 const TIME_MAX_S: i64 = 365 * 24 * 3_600;
@@ -84,9 +85,7 @@ pub struct Options {
     pub verbose: bool,
     pub seed: Option<u64>,
     pub strict: bool,
-    pub json: Option<String>,
-    pub csv: Option<String>,
-    pub hdr: Option<String>,
+    pub files: ResultPaths,
 }
 
 impl Default for Options {
@@ -116,9 +115,7 @@ impl Default for Options {
             verbose: false,
             seed: None,
             strict: false,
-            json: None,
-            csv: None,
-            hdr: None,
+            files: ResultPaths::default(),
         }
     }
 }
@@ -226,9 +223,7 @@ impl Options {
                 self.seed = Some(seed.ok_or("--seed takes a whole number from 0 to 9223372036854775807.")?);
             }
             "strict" => self.strict = true,
-            "json" => self.json = owned(),
-            "csv" => self.csv = owned(),
-            "hdr" => self.hdr = owned(),
+            "json" | "csv" | "hdr" => self.files.set(name, value),
             other => unreachable!("{other} is in the table and nobody takes it"),
         }
         Ok(())

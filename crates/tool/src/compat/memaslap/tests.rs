@@ -130,9 +130,9 @@ fn meaning_of(asked: Result<MemaslapCommand, Refusal>) -> String {
     say(plan.seed != 42, format!("seed {}", plan.seed));
     say(run.display.stat_freq_s != 0, format!("tables {}", run.display.stat_freq_s));
     say(run.display.strict, "strict".to_owned());
-    let outputs = &run.job.outputs;
-    for (name, path) in [("json", &outputs.json), ("csv", &outputs.csv), ("hdr", &outputs.hdr)] {
-        say(path.is_some(), format!("{name} {}", path.as_deref().unwrap_or(Path::new("")).display()));
+    for name in ["json", "csv", "hdr"] {
+        let path = run.job.outputs.files.get(name);
+        say(path.is_some(), format!("{name} {}", path.unwrap_or(Path::new("")).display()));
     }
     say(!run.remarks.is_empty(), format!("{} remarks", run.remarks.len()));
     words.join("; ")

@@ -482,13 +482,5 @@ fn display_options(options: &Options) -> DisplayOptions {
 }
 
 fn outputs(options: &Options) -> Outputs {
-    let file = |path: &Option<String>| path.as_ref().map(PathBuf::from);
-    Outputs {
-        format: Format::Text,
-        quiet: true,
-        json: file(&options.json),
-        csv: file(&options.csv),
-        hdr: file(&options.hdr),
-        samples: file(&options.samples),
-    }
+    Outputs { format: Format::Text, quiet: true, files: options.files.clone() }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::compat::c_numbers::{strtod, strtol};
 use crate::compat::getopt::{Choice, Event, Getopt, Takes};
+use crate::job::ResultPaths;
 use crate::job::launch_spec::LaunchSpec;
 
 /// Most connections that one thread opens to one server.
@@ -167,10 +168,7 @@ pub struct Options {
     pub p50: bool,
     pub all_rows: bool,
     pub save_all: bool,
-    pub json: Option<String>,
-    pub csv: Option<String>,
-    pub hdr: Option<String>,
-    pub samples: Option<String>,
+    pub files: ResultPaths,
     pub clock: Option<String>,
     pub seed: Option<String>,
 }
@@ -230,10 +228,7 @@ impl Default for Options {
             p50: false,
             all_rows: false,
             save_all: false,
-            json: None,
-            csv: None,
-            hdr: None,
-            samples: None,
+            files: ResultPaths::default(),
             clock: None,
             seed: None,
         }
@@ -370,10 +365,7 @@ impl Options {
             "p50" => self.p50 = true,
             "all_rows" => self.all_rows = true,
             "save_all" => self.save_all = true,
-            "json" => self.json = Some(value),
-            "csv" => self.csv = Some(value),
-            "hdr" => self.hdr = Some(value),
-            "samples" => self.samples = Some(value),
+            "json" | "csv" | "hdr" | "samples" => self.files.set(name, value),
             "clock" => self.clock = Some(value),
             "seed" => self.seed = Some(value),
             _ => unreachable!("every option of the table is set somewhere"),
@@ -429,7 +421,7 @@ impl Options {
             ),
             (self.save.is_some() || !self.save_all, "save_all must be used with save"),
             (
-                self.samples.is_none() || (self.search.is_none() && self.scan.is_none()),
+                self.files.get("samples").is_none() || (self.search.is_none() && self.scan.is_none()),
                 "samples cannot be used with search or scan",
             ),
             (self.assoc.is_none() || (self.redis && !self.binary), "assoc must be used with redis"),

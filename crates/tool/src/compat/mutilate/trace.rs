@@ -41,6 +41,9 @@ impl<'a> TraceForm<'a> {
     }
 }
 
+/// Lines between two checks of what was read so far.
+const LINES_PER_CHECK: u64 = 1_024;
+
 /// What was read of a file.
 #[derive(Debug)]
 pub struct Reading {
@@ -92,20 +95,26 @@ impl Reading {
     }
 }
 
-/// Reads a recording.
+/// Reads a recording. `check` is asked again and again whether more is to be read after what was read so far, and once at the
+/// end.
 ///
 /// # Errors
-/// Returns the error of `lines` when it cannot be read, and [`io::ErrorKind::InvalidData`] when it holds no request.
-pub fn read_trace(mut lines: impl BufRead, form: &TraceForm<'_>) -> io::Result<Reading> {
+/// Returns the error of `lines` when it cannot be read, the error of `check`, and [`io::ErrorKind::InvalidData`] when the
+/// recording holds no request.
+pub fn read_trace(
+    mut lines: impl BufRead,
+    form: &TraceForm<'_>,
+    check: &dyn Fn(&Trace) -> io::Result<()>,
+) -> io::Result<Reading> {
     let mut reading = Reading { trace: Trace::new(), lines: 0, left_out: 0, first_left_out: None };
     let (mut line, mut key) = (Vec::new(), Vec::new());
-    loop {
+    for number in 0u64.. {
+        if number.is_multiple_of(LINES_PER_CHECK) {
+            check(&reading.trace)?;
+        }
         line.clear();
         if lines.by_ref().take(LINE_MAX_BYTES).read_until(b'\n', &mut line)? == 0 {
-            return match reading.emptiness(form) {
-                None => Ok(reading),
-                Some(why) => Err(io::Error::new(io::ErrorKind::InvalidData, why)),
-            };
+            break;
         }
         reading.lines += 1;
         let text = line.strip_suffix(b"\n").unwrap_or(&line);
@@ -120,6 +129,11 @@ pub fn read_trace(mut lines: impl BufRead, form: &TraceForm<'_>) -> io::Result<R
         if !is_request {
             reading.leave_out(text);
         }
+    }
+    check(&reading.trace)?;
+    match reading.emptiness(form) {
+        None => Ok(reading),
+        Some(why) => Err(io::Error::new(io::ErrorKind::InvalidData, why)),
     }
 }
 
@@ -169,7 +183,7 @@ mod tests {
 
     /// Every request of a text as `key=length`, stores with an exclamation mark, and the number of lines that are left out.
     fn rows(text: &str, form: TraceForm<'_>) -> (Vec<String>, u64) {
-        let Reading { trace, left_out, .. } = read_trace(text.as_bytes(), &form).unwrap();
+        let Reading { trace, left_out, .. } = read_trace(text.as_bytes(), &form, &|_| Ok(())).unwrap();
         let shown = (0..trace.len()).map(|row| {
             let mark = if trace.stores(row) { "!" } else { "" };
             format!("{}={}{mark}", String::from_utf8_lossy(trace.key(row)), trace.value_bytes(row))
@@ -204,32 +218,48 @@ mod tests {
     fn keys_that_no_server_takes_are_left_out_and_the_prefix_counts() {
         let long = "k".repeat(249);
         let text = format!("{long},1\n,1\na b,1\nk,1\n");
-        let Reading { trace, left_out, .. } = read_trace(text.as_bytes(), &form(0, "p")).unwrap();
+        let Reading { trace, left_out, .. } =
+            read_trace(text.as_bytes(), &form(0, "p"), &|_| Ok(())).unwrap();
         assert_eq!((trace.len(), left_out), (2, 2));
         assert_eq!(trace.key(0), format!("p{long}").as_bytes());
-        assert_eq!(read_trace(text.as_bytes(), &form(0, "pp")).unwrap().left_out, 3);
+        assert_eq!(read_trace(text.as_bytes(), &form(0, "pp"), &|_| Ok(())).unwrap().left_out, 3);
     }
 
     #[test]
     fn lines_that_are_left_out_are_counted_and_the_first_is_quoted() {
         let text = format!("1,a,1,k1,5\n1,a,\u{1b}[2J,{}\nnothing\n", "x".repeat(200));
         let form = form(2, "");
-        let reading = read_trace(text.as_bytes(), &form).unwrap();
+        let reading = read_trace(text.as_bytes(), &form, &|_| Ok(())).unwrap();
         let notice = reading.notice("t", &form).expect("two lines are left out");
         let begin = "2 of 3 lines of 't' hold no request of format 2 (time,app,1 or 2,key,length) and are left out; the first \
                      is line 2: '1,a,\\u{1b}[2J,xxx";
         assert!(notice.starts_with(begin) && notice.ends_with("xxx'"), "{notice}");
         assert!(notice.len() < begin.len() + QUOTE_CHARS_MAX, "{notice}");
-        assert_eq!(read_trace(&b"1,a,1,k1,5\n"[..], &form).unwrap().notice("t", &form), None);
+        assert_eq!(read_trace(&b"1,a,1,k1,5\n"[..], &form, &|_| Ok(())).unwrap().notice("t", &form), None);
     }
 
     #[test]
     fn a_file_without_a_request_is_an_error_that_says_what_is_there() {
-        let why =
-            |text: &str| read_trace(text.as_bytes(), &form(1, "")).expect_err("it is refused").to_string();
+        let why = |text: &str| {
+            read_trace(text.as_bytes(), &form(1, ""), &|_| Ok(())).expect_err("it is refused").to_string()
+        };
         assert_eq!(why(""), "it is empty");
         let why = why("k1,5\nk2,6\n");
         assert!(why.starts_with("none of its 2 lines holds a request of format 1 (time,key,"), "{why}");
         assert!(why.ends_with("the first is line 1: 'k1,5'"), "{why}");
+    }
+
+    #[test]
+    fn reading_ends_where_the_check_says_so() {
+        let text = "k,1\n".repeat(10 * LINES_PER_CHECK as usize);
+        let few =
+            |trace: &Trace| if trace.len() > 2_000 { Err(io::ErrorKind::OutOfMemory.into()) } else { Ok(()) };
+        assert_eq!(
+            read_trace(text.as_bytes(), &form(0, ""), &few).unwrap_err().kind(),
+            io::ErrorKind::OutOfMemory
+        );
+        let short =
+            |trace: &Trace| if trace.is_empty() { Ok(()) } else { Err(io::ErrorKind::OutOfMemory.into()) };
+        assert!(read_trace(&b"k,1\n"[..], &form(0, ""), &short).is_err(), "the end is checked too");
     }
 }

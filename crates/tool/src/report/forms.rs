@@ -1,0 +1,94 @@
+//! The forms of a result that are files: the table that options, checks, result files and series follow.
+
+use crate::report::curve::Curve;
+use crate::report::{Report, csv, curve, hdr, json};
+
+/// A form of a result that is a file.
+#[derive(Debug)]
+pub struct Form {
+    /// Its name, which is also its long option.
+    pub name: &'static str,
+    /// The sentence of `--help`, without its full stop.
+    pub help: &'static str,
+    /// Whether `-` names standard output.
+    pub takes_stdout: bool,
+    /// Whether the intervals have to keep their histograms for it.
+    pub wants_histograms: bool,
+    /// What is in the file, and when it is written.
+    pub content: Content,
+    /// The function that makes the file of a series of runs; absent where a series has none.
+    pub series: Option<fn(&Curve) -> Vec<u8>>,
+}
+
+/// What is in a file, and when it is written.
+#[derive(Clone, Copy, Debug)]
+pub enum Content {
+    /// The result, at the end.
+    Final(fn(&Report<'_>) -> Vec<u8>),
+    /// The result so far, again and again while a run goes on, and the whole result at the end.
+    Checkpointed(fn(&Report<'_>) -> Vec<u8>),
+    /// Every request as a line, while a run goes on.
+    Requests,
+}
+
+/// All forms, in the order of `--help`.
+pub static FORMS: &[&Form] = &[
+    &Form {
+        name: "json",
+        help: "Write the result as JSON to a file, or with - to standard output in place of the text report",
+        takes_stdout: true,
+        wants_histograms: false,
+        content: Content::Checkpointed(json::render),
+        series: Some(curve::json),
+    },
+    &Form {
+        name: "csv",
+        help: "Write the intervals as CSV",
+        takes_stdout: false,
+        wants_histograms: false,
+        content: Content::Final(csv::render),
+        series: Some(curve::csv),
+    },
+    &Form {
+        name: "hdr",
+        help: "Write the histograms of all intervals as an HdrHistogram log",
+        takes_stdout: false,
+        wants_histograms: true,
+        content: Content::Final(hdr::render),
+        series: None,
+    },
+    &Form {
+        name: "samples",
+        help: "Write every single request: its times, operation, outcome, key and client",
+        takes_stdout: false,
+        wants_histograms: false,
+        content: Content::Requests,
+        series: None,
+    },
+];
+
+impl Form {
+    /// Its option, with dashes.
+    pub fn flag(&self) -> String {
+        format!("--{}", self.name)
+    }
+
+    /// Whether its file is rewritten while a run goes on.
+    pub fn is_checkpointed(&self) -> bool {
+        matches!(self.content, Content::Checkpointed(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn each_form_has_a_name_of_its_own() {
+        let names: BTreeSet<&str> = FORMS.iter().map(|form| form.name).collect();
+        assert_eq!(names.len(), FORMS.len());
+        assert!(names.iter().all(|name| name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')));
+    }
+}
