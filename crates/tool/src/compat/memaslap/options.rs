@@ -138,7 +138,7 @@ pub enum Refusal {
     Words(String),
     /// A value or choice is not possible; nothing stands in front.
     Choice(String),
-    /// The same, and the help goes to standard output.
+    /// A choice is not possible, and the help goes to standard output; nothing stands in front.
     WithHelp(String),
 }
 
@@ -229,7 +229,7 @@ impl Options {
             "json" => self.json = owned(),
             "csv" => self.csv = owned(),
             "hdr" => self.hdr = owned(),
-            other => unreachable!("{other} is in the table and nobody takes it"),
+            other => unreachable!("{other} is in the table and is not followed"),
         }
         Ok(())
     }
