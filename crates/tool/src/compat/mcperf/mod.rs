@@ -2,6 +2,7 @@
 
 pub mod command;
 pub mod help;
+pub mod options;
 pub mod report;
 pub mod style;
 
@@ -18,7 +19,8 @@ use pummel_logic::time::{Nanos, SECOND, from_seconds};
 use pummel_logic::workload::sequence::{SIZE_MAX_BYTES, largest};
 
 use crate::compat::c_numbers::{percent_g, strtod, strtol};
-use crate::compat::getopt::{Choice, Event, Getopt, Takes, Wrong};
+use crate::compat::getopt::{Choice, Event, Getopt, Wrong};
+use crate::compat::mcperf::options::{CHOICES, METHODS, NAMES, Name};
 use crate::job::{Format, Front, Job, Outputs};
 
 /// Most clients that are there at one time, whatever the command line asks for.
@@ -67,159 +69,6 @@ pub struct McperfDisplay {
 /// A command line that cannot be followed, in the original's words without the program's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal(pub String);
-
-/// An option.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Name {
-    /// `-h`.
-    Help,
-    /// `-V`.
-    Version,
-    /// `-v`.
-    Verbosity,
-    /// `-o`.
-    Output,
-    /// `-s`.
-    Server,
-    /// `-p`.
-    Port,
-    /// `-H`.
-    Histogram,
-    /// `-t`.
-    Timeout,
-    /// `-l`.
-    Linger,
-    /// `-b`.
-    SendBuffer,
-    /// `-B`.
-    RecvBuffer,
-    /// `-D`.
-    NoDelay,
-    /// `-m`.
-    Method,
-    /// `-e`.
-    Expiry,
-    /// `-q`.
-    NoReply,
-    /// `-P`.
-    Prefix,
-    /// `-c`.
-    Client,
-    /// `-n`.
-    Conns,
-    /// `-N`.
-    Calls,
-    /// `-r`.
-    ConnRate,
-    /// `-R`.
-    CallRate,
-    /// `-z`.
-    Sizes,
-    /// `--response`, of pummel.
-    Response,
-    /// `--strict`, of pummel.
-    Strict,
-    /// `--shard`, of pummel.
-    Shard,
-    /// `--source`, of pummel.
-    Source,
-    /// `--clock`, of pummel.
-    Clock,
-    /// `--json`, of pummel.
-    Json,
-    /// `--csv`, of pummel.
-    Csv,
-    /// `--hdr`, of pummel.
-    Hdr,
-    /// `--samples`, of pummel.
-    Samples,
-}
-
-/// Every option with its meaning, in the order of [`CHOICES`].
-pub const NAMES: [Name; 32] = [
-    Name::Help,
-    Name::Help,
-    Name::Version,
-    Name::Verbosity,
-    Name::Output,
-    Name::Server,
-    Name::Port,
-    Name::Histogram,
-    Name::Timeout,
-    Name::Linger,
-    Name::SendBuffer,
-    Name::RecvBuffer,
-    Name::NoDelay,
-    Name::Method,
-    Name::Expiry,
-    Name::NoReply,
-    Name::Prefix,
-    Name::Client,
-    Name::Conns,
-    Name::Calls,
-    Name::ConnRate,
-    Name::CallRate,
-    Name::Sizes,
-    Name::Response,
-    Name::Strict,
-    Name::Shard,
-    Name::Source,
-    Name::Clock,
-    Name::Json,
-    Name::Csv,
-    Name::Hdr,
-    Name::Samples,
-];
-
-/// Every option as it is written.
-pub const CHOICES: [Choice; 32] = [
-    Choice::both('h', "help", Takes::Nothing),
-    Choice::short('?', Takes::Nothing),
-    Choice::both('V', "version", Takes::Nothing),
-    Choice::both('v', "verbosity", Takes::Value),
-    Choice::both('o', "output", Takes::Value),
-    Choice::both('s', "server", Takes::Value),
-    Choice::both('p', "port", Takes::Value),
-    Choice::both('H', "print-histogram", Takes::Nothing),
-    Choice::both('t', "timeout", Takes::Value),
-    Choice::both('l', "linger", Takes::Value),
-    Choice::both('b', "send-buffer", Takes::Value),
-    Choice::both('B', "recv-buffer", Takes::Value),
-    Choice::both('D', "disable-nodelay", Takes::Nothing),
-    Choice::both('m', "method", Takes::Value),
-    Choice::both('e', "expiry", Takes::Value),
-    Choice::both('q', "use-noreply", Takes::Nothing),
-    Choice::both('P', "prefix", Takes::Value),
-    Choice::both('c', "client", Takes::Value),
-    Choice::both('n', "num-conns", Takes::Value),
-    Choice::both('N', "num-calls", Takes::Value),
-    Choice::both('r', "conn-rate", Takes::Value),
-    Choice::both('R', "call-rate", Takes::Value),
-    Choice::both('z', "sizes", Takes::Value),
-    Choice::added("response", Takes::Nothing),
-    Choice::added("strict", Takes::Nothing),
-    Choice::added("shard", Takes::Nothing),
-    Choice::added("source", Takes::Value),
-    Choice::added("clock", Takes::Value),
-    Choice::added("json", Takes::Value),
-    Choice::added("csv", Takes::Value),
-    Choice::added("hdr", Takes::Value),
-    Choice::added("samples", Takes::Value),
-];
-
-const METHODS: [(&str, Verb); 11] = [
-    ("get", Verb::Get),
-    ("gets", Verb::Gets),
-    ("delete", Verb::Delete),
-    ("cas", Verb::Cas),
-    ("set", Verb::Set),
-    ("add", Verb::Add),
-    ("replace", Verb::Replace),
-    ("append", Verb::Append),
-    ("prepend", Verb::Prepend),
-    ("incr", Verb::Incr),
-    ("decr", Verb::Decr),
-];
 
 /// What the options say, as they are read.
 #[derive(Clone, Debug)]
@@ -359,7 +208,7 @@ impl OptionValues {
             Name::Port => self.port = port(value)?,
             Name::Histogram => self.display.histogram = true,
             Name::Timeout => self.timeout_ns = timeout(value)?,
-            // A linger above 0 would only block whoever closes; the kernel sends what is left all the same.
+            // A linger above 0 would only block this process while it closes: the kernel sends what is left anyway.
             Name::Linger => self.socket.linger_s = Some(number(name, value)?).filter(|&seconds| seconds == 0),
             // The kernel takes 0 and 1 alike, for the smallest buffer that it has.
             Name::SendBuffer => self.socket.send_buffer = Some(number(name, value)?.max(1)),

@@ -1,4 +1,4 @@
-//! mcperf's report: the same lines with the same words, with what they say put right.
+//! mcperf's report: the lines and words of the original, with its wrong figures put right.
 
 use std::fmt::{self, Write};
 

@@ -137,7 +137,10 @@ const LINES: &[(&str, &str)] = &[
     ("-n 10", "requests=10"),
     ("--num-conns=10", "requests=10"),
     ("-n 10 -r 5", "requests=10 births=Drawn(Fixed(0.2)) alive=10"),
-    ("-n 3000000 -r 5", "requests=3000000 births=Drawn(Fixed(0.2)) alive=1000000"),
+    (
+        "-n 3000000 -r 5",
+        "requests=3000000 births=Drawn(Fixed(0.2)) alive=1000000 remarks=the intervals of -r and -R add up to about 166.7 hours",
+    ),
     ("-N 10", "requests=10 calls=10"),
     ("--num-calls=10", "requests=10 calls=10"),
     ("-n 3 -N 4", "requests=12 calls=4"),

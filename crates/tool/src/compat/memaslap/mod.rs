@@ -42,10 +42,10 @@ const KEY_BYTES: (u32, u32) = (16, 250);
 /// The longest value.
 const VALUE_MAX_BYTES: u32 = 1 << 20;
 
-/// How long a request, or opening a connection, may take.
+/// How long a request over TCP, or opening a connection, may take.
 const TIMEOUT_NS: Nanos = 10 * SECOND;
 
-/// The same over UDP, where what is lost does not come.
+/// How long a request over UDP may take, where a lost datagram never comes.
 const UDP_TIMEOUT_NS: Nanos = 30 * SECOND;
 
 /// Sets of a smaller share are none.
@@ -90,15 +90,13 @@ pub struct MemaslapDisplay {
     pub expire: bool,
     /// Counters of datagrams.
     pub datagrams: bool,
-    /// Lost connections are told of, and when they are back.
-    pub reconnects: bool,
     /// The servers are taken to replicate.
     pub replicates: bool,
-    /// Lost servers and failed checks are no success.
+    /// Lost servers, failed checks and unexpected misses end with status 1.
     pub strict: bool,
 }
 
-/// What a command line means beyond its words.
+/// What a command line depends on beside its words.
 pub struct MemaslapInputs<'a> {
     /// Environment and chance.
     pub edge: &'a Edge,
@@ -169,7 +167,6 @@ fn run_of_options(options: &Options, inputs: &MemaslapInputs<'_>) -> Result<Mema
         verify: options.verify > 0.0,
         expire: options.expire > 0.0,
         datagrams: options.udp || options.facebook,
-        reconnects: options.reconnect || options.rep_write.is_some(),
         replicates: options.rep_write.is_some(),
         strict: options.strict,
     };

@@ -135,7 +135,7 @@ pub enum Refusal {
     Words(String),
     /// A value or choice is not possible; nothing stands in front.
     Choice(String),
-    /// The same, and the help goes to standard output.
+    /// A choice is not possible, and the help goes to standard output; nothing stands in front.
     WithHelp(String),
 }
 
@@ -224,7 +224,7 @@ impl Options {
             }
             "strict" => self.strict = true,
             "json" | "csv" | "hdr" => self.files.set(name, value),
-            other => unreachable!("{other} is in the table and nobody takes it"),
+            other => unreachable!("{other} is in the table and is not followed"),
         }
         Ok(())
     }

@@ -1,11 +1,11 @@
-//! Which servers are away, from what is heard of single connections.
+//! Which servers are away, as the losses and reconnections of their connections show.
 
 use std::collections::BTreeMap;
 
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 
-/// So long no connection to a server is lost before it counts as back. A process that dies closes its connections one
-/// after the other, and the door that they came through last: who comes back at once is let in, and out again.
+/// A server counts as back when none of its connections was lost for this long. A process that dies closes its connections
+/// one after the other and its listening socket last, so that an early reconnection succeeds and is lost again.
 const SETTLED_NS: Nanos = 100 * MILLISECOND;
 
 /// Servers that are away.

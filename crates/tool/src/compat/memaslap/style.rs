@@ -22,7 +22,7 @@ use crate::exit_status::Exit;
 use crate::job::runner::NotRun;
 use crate::job::style::{Ended, Event, Moment, Said, Style};
 
-/// How often the same message of servers is printed at once; the engine passes no more on from each worker.
+/// How often one error message of servers is printed when it comes. The engine passes no more on from each worker.
 const SERVER_ERRORS_SHOWN: u64 = 10;
 
 /// After so long without an answer over UDP it is said that there is none.
