@@ -118,8 +118,12 @@ pub fn kept_back(case: &Case<'_>) -> Option<Finding> {
         0 => String::new(),
         stalls => format!("; its threads had {} ({})", counted(stalls, "stall"), time_text(turns.stalled_ns)),
     };
+    let behind = match case.visible_wait().filter(|_| case.lag_made_the_wait()) {
+        Some(wait) => format!(", others waited behind them ({} {})", wait.name, time_text(wait.value_ns)),
+        None => String::new(),
+    };
     let says = format!(
-        "The generator kept requests back: {} of {} for longer than the median service, lag {}, {}, up to {}{stalls}.",
+        "The generator kept requests back: {} of {} for longer than the median service, lag {}, {}, up to {}{behind}{stalls}.",
         grouped(kept.requests),
         grouped(sent),
         case.words_at(Span::Lag, BODY[0]),

@@ -22,10 +22,10 @@ pub fn nothing_completed(case: &Case<'_>) -> Option<Finding> {
 pub fn slots(case: &Case<'_>) -> Option<Finding> {
     let server = case.servers_at_most().filter(|share| *share < IDLE_SHARE)?;
     let slots = case.slots()?;
-    if case.is_closed || case.lag_made_the_wait() || case.connections_made_the_wait() || !is_steady(case) {
+    if case.is_closed || case.connections_made_the_wait() || !is_steady(case) {
         return None;
     }
-    let wait = case.visible_wait()?;
+    let wait = case.waits()?;
     let says = format!(
         "The number of requests in flight: they waited {} ({}) for a free slot; {:.1} of {} were taken ({}), while the \
          server's CPU was used for {}. More connections or depth let them go at once.",

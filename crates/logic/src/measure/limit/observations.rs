@@ -33,10 +33,11 @@ fn of_generator(case: &Case<'_>) -> Vec<Observation> {
     }
     for loss in &case.losses {
         let place = loss.agent.as_ref().map_or_else(String::new, |agent| format!(" on {agent}"));
-        let what = format!(
-            "time without a CPU of a client thread{place}, most of it taken by {}:",
-            loss.cause.words()
-        );
+        let thief = match loss.lost_ns {
+            0 => String::new(),
+            _ => format!(", most of it taken by {}:", loss.cause.words()),
+        };
+        let what = format!("time without a CPU of a client thread{place}{thief}");
         all.push(Observation::share("generator", loss.share, TAKEN_SHARE, what));
     }
     if let Some(tcp) = case.tcp().filter(|tcp| tcp.busy_ns > 0) {

@@ -142,10 +142,10 @@ pub fn is_steady(case: &Case<'_>) -> bool {
 
 /// The server stood still at times, and requests waited behind those that it kept.
 pub fn bursts(case: &Case<'_>) -> Option<Finding> {
-    if case.is_closed || case.lag_made_the_wait() || case.connections_made_the_wait() {
+    if case.is_closed || case.connections_made_the_wait() {
         return None;
     }
-    let wait = case.visible_wait()?;
+    let wait = case.waits()?;
     let ratio = Waits::of(case).map(|waits| waits.ratio());
     if is_steady(case) && ratio.is_none_or(|ratio| ratio <= BURST_RATIO) {
         return None;
@@ -178,10 +178,10 @@ fn longest_service(case: &Case<'_>) -> (String, String) {
 
 /// Requests of an open loop waited for a connection, and nothing that is known made them wait.
 pub fn waits_by_exclusion(case: &Case<'_>) -> Option<Finding> {
-    if case.is_closed || case.lag_made_the_wait() {
+    if case.is_closed {
         return None;
     }
-    let wait = case.visible_wait()?;
+    let wait = case.waits()?;
     let connections = &case.measurement.connections;
     if case.connections_made_the_wait() {
         let says = format!(

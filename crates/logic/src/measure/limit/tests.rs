@@ -2,6 +2,7 @@
 
 use super::{Limit, ROWS, Verdict};
 use crate::measure::evidence::{CardUse, HostNetwork};
+use crate::measure::recorder::Span;
 use crate::measure::scenario::{Scenario, closed, quiet};
 use crate::plan::Clock;
 use crate::time::{MICROSECOND, MILLISECOND, SECOND};
@@ -93,7 +94,7 @@ fn an_innocent_run_says_what_gives_way_next() {
         &verdict,
         Limit::Nobody,
         "nobody",
-        &["Next to give way: the CPU of the server, used for 40 %, at about 2,4"],
+        &["Next to give way: the CPU of the server, used for 40 %, at about 2,5"],
     );
 }
 
@@ -153,11 +154,7 @@ fn an_open_loop_that_sends_late_keeps_requests_back() {
     for connections in [1, 10, 100, 1_000] {
         let paused = vec![(SECOND, SECOND / 2)];
         let verdict = Scenario { connections, paused, ..quiet() }.verdict();
-        let words = [
-            "The generator kept requests back: ",
-            " of 4,",
-            "up to 500 ms; its threads had 1 stall (500 ms)",
-        ];
+        let words = ["The generator kept requests back: ", " of 4,", "; its threads had 1 stall (500 ms)"];
         says(&verdict, Limit::Generator, "generator-kept-back", &words);
         let shut = (3 * SECOND, MICROSECOND);
         let verdict = Scenario { connections, paused: vec![(SECOND, SECOND / 2)], shut, ..quiet() }.verdict();
@@ -313,6 +310,25 @@ fn too_few_connections_are_the_limit_where_the_server_has_time() {
 }
 
 #[test]
+fn waits_of_few_requests_are_a_statement_about_the_tail() {
+    // 1.2 requests are in flight over 50 connections: one in 40 has to wait.
+    let tail = Scenario {
+        connections: 50,
+        rate: Some(20_000.0),
+        service: 60 * MICROSECOND,
+        length: SECOND,
+        ..quiet()
+    };
+    assert!(
+        tail.summary().totals.figures[Span::Wait as usize].quantiles[3].known() > Some(20_000),
+        "p99 waits"
+    );
+    for run in [tail.clone().seen(IDLE, 1), tail] {
+        says(&run.verdict(), Limit::Nobody, "nobody", &[]);
+    }
+}
+
+#[test]
 fn a_closed_loop_without_evidence_is_judged_by_exclusion() {
     let words =
         ["The server or the way to it, by exclusion", "93 % of their time", "busy 40 %", "CPU is not known"];
@@ -352,6 +368,7 @@ fn a_server_that_does_not_hold_the_records_is_the_workload() {
 #[test]
 fn a_long_way_is_what_a_response_consists_of() {
     let far = Scenario {
+        connections: 100,
         server: "cache1:11211",
         service: 2 * MILLISECOND,
         connect: 1_900 * MICROSECOND,
@@ -360,7 +377,8 @@ fn a_long_way_is_what_a_response_consists_of() {
     let words = ["The way there and back: opening a connection takes 1.90 ms (p50), a request 2.00 ms"];
     says(&far.clone().seen(IDLE, 1).verdict(), Limit::Network, "way", &words);
     says(&Scenario { connect: MILLISECOND, ..far }.seen(IDLE, 1).verdict(), Limit::Nobody, "nobody", &[]);
-    let here = Scenario { service: 2 * MILLISECOND, connect: 1_900 * MICROSECOND, ..quiet() };
+    let here =
+        Scenario { connections: 100, service: 2 * MILLISECOND, connect: 1_900 * MICROSECOND, ..quiet() };
     says(&here.seen(IDLE, 1).verdict(), Limit::Nobody, "nobody", &[]);
 }
 

@@ -1,11 +1,15 @@
 //! The whole report of runs in miniature.
 
+use super::units::plain;
 use super::*;
+use crate::report::VERSION;
 use crate::report::example::{Run, sample};
 use pummel_logic::measure::measurement::Keep;
+use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::recorder::Sample;
-use pummel_logic::plan::Goal;
+use pummel_logic::plan::{Goal, TlsOptions};
 use pummel_logic::protocol::{Outcome, Verb};
+use pummel_logic::time::MILLISECOND;
 
 #[track_caller]
 fn shows(run: &Run, expected: &str) {

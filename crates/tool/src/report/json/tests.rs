@@ -4,9 +4,9 @@ use super::*;
 use crate::report::example::{Run, sample};
 use pummel_logic::measure::histogram::Histogram;
 use pummel_logic::measure::measurement::Keep;
-use pummel_logic::measure::recorder::Sample;
+use pummel_logic::measure::recorder::{Sample, Span};
 use pummel_logic::plan::{Goal, TlsOptions};
-use pummel_logic::protocol::Outcome;
+use pummel_logic::protocol::{Fault, Outcome, Verb};
 use pummel_logic::time::MILLISECOND;
 use serde_json::{Value, json};
 
