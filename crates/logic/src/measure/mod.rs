@@ -16,6 +16,7 @@ pub mod figures;
 pub mod generator;
 pub mod histogram;
 pub mod interval;
+pub mod little;
 pub mod load;
 pub mod measurement;
 mod messages;

@@ -18,6 +18,7 @@ use crate::time::Nanos;
 pub use self::cells::HIGHEST;
 pub use self::encoding::NotAHistogram;
 pub use self::moments::Moments;
+pub(in crate::measure) use self::moments::wide;
 pub use self::sparse::SparseHistogram;
 pub use self::sums::CellSums;
 
