@@ -19,6 +19,7 @@ pub mod headroom;
 pub mod histogram;
 pub mod interval;
 pub mod limit;
+pub mod little;
 pub mod load;
 pub mod measurement;
 mod messages;
