@@ -2,6 +2,7 @@
 
 use super::evidence::ServerReading;
 use super::limit::Case;
+use super::little::little;
 use super::recorder::Span;
 use crate::plan::{Arrivals, Depth};
 use crate::time::Nanos;
@@ -139,12 +140,12 @@ pub const LITTLE_REQUESTS_MIN: u64 = 10_000;
 /// A disagreement with Little's law above this share means that the instrument is wrong.
 pub const LITTLE_ERROR_MAX: f64 = 0.01;
 
-/// Little's law as a check of the instrument itself: the integral of the requests in flight, `in_flight_ns`, and the sum of
-/// the times for which requests were in flight, `requests_ns`, come from two accounts and are one number. Returns their
-/// difference as a share of the greater one; 0 where both are 0.
-pub fn little_error(in_flight_ns: u128, requests_ns: u128) -> f64 {
-    let greater = in_flight_ns.max(requests_ns);
-    if greater == 0 { 0.0 } else { in_flight_ns.abs_diff(requests_ns) as f64 / greater as f64 }
+/// The share by which the two accounts of Little's law disagree, where they have to agree: with 10,000 requests or more,
+/// of which none is without an answer. Absent elsewhere.
+pub fn little_error(case: &Case<'_>) -> Option<f64> {
+    let accounts = little(case.measurement)?;
+    let is_judged = accounts.requests >= LITTLE_REQUESTS_MIN && case.all.counts.unanswered() == 0;
+    is_judged.then(|| accounts.disagreement_percent() / 100.0)
 }
 
 /// A time as words for a formula's result, which is no whole number of nanoseconds.
@@ -219,8 +220,21 @@ mod tests {
     }
 
     #[test]
-    fn two_accounts_of_one_thing_differ_by_a_share_of_the_greater() {
-        assert_eq!([little_error(0, 0), little_error(100, 100), little_error(99, 100)], [0.0, 0.0, 0.01]);
-        assert_eq!(little_error(0, 7), 1.0);
+    fn littles_law_is_judged_where_it_has_to_hold() {
+        let error = |run: &Scenario, share: f64| {
+            let mut measurement = run.measurement();
+            let all = measurement.ops().all();
+            let sum = |span| all.times.of(span).moments().sum as f64;
+            let area_ns = (sum(Span::Service) + sum(Span::Reaction)) * share;
+            measurement.flight.requests = all.counts.requests();
+            measurement.flight.area_ns = area_ns as u128;
+            little_error(&Case::of(&measurement, &run.plan(), &all))
+        };
+        let many = Scenario { rate: Some(5_000.0), ..quiet() };
+        assert!(error(&many, 1.0).expect("20,000 requests") < 1e-6);
+        assert!((error(&many, 0.97).expect("20,000 requests") - 0.03).abs() < 1e-6);
+        assert_eq!(error(&quiet(), 0.5), None, "4,000 requests are too few");
+        let lost = Scenario { frozen: (SECOND, SECOND), timeout: 20 * MILLISECOND, ..many };
+        assert_eq!(error(&lost, 0.5), None, "requests without an answer are not timed");
     }
 }

@@ -1,9 +1,9 @@
 //! Whether the times of a run may be believed: how much of them is the generator's own.
 
 use super::figures::{Figures, QUANTILES, time_text};
-use super::limit::{Case, FULL_SHARE, SLIP_MIN_NS, VISIBLE_SHARE};
+use super::limit::{BODY, Case, FULL_SHARE, KeptBack, SLIP_MIN_NS, VISIBLE_SHARE, Visible};
 use super::sample::Span;
-use super::words::{counted, percent};
+use super::words::{capitalised, counted, percent};
 use crate::time::{MICROSECOND, Nanos};
 
 /// Reaction of this many nanoseconds or less is what waking up takes.
@@ -24,20 +24,23 @@ pub struct Trust {
     pub doubt: Option<String>,
 }
 
-/// The part of the response that is lag: the quantile of the lag by that of the response. The two quantiles are not those
-/// of the same requests, so that it is an estimate; above 1 it is 1. Absent where one of them is not known.
+/// The part of the response that is lag, near the quantiles of the response. Absent where the quantile is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LagShare {
     /// At the median.
     pub p50: Option<f64>,
     /// At the 99th percentile.
     pub p99: Option<f64>,
+    /// Whether lag and response are those of the same requests. Where they are not, a share is the quantile of the lag by
+    /// that of the response, which is an estimate; above 1 it is 1.
+    pub same_requests: bool,
 }
 
 impl LagShare {
-    /// The shares of requests with these figures, by [`Span`].
+    /// The shares of requests with these figures, by [`Span`], as an estimate.
     pub fn of(figures: &[Figures; Span::COUNT]) -> LagShare {
-        LagShare { p50: Slip::at(figures, "p50").share(), p99: Slip::at(figures, "p99").share() }
+        let share = |name| Slip::at(figures, name).share;
+        LagShare { p50: share("p50"), p99: share("p99"), same_requests: false }
     }
 }
 
@@ -47,23 +50,37 @@ struct Slip {
     lag_ns: Option<Nanos>,
     reaction_ns: Option<Nanos>,
     response_ns: Option<Nanos>,
+    /// Part of the response that is lag.
+    share: Option<f64>,
+    /// Whether that is the part of the same requests.
+    same_requests: bool,
 }
 
 impl Slip {
     fn at(figures: &[Figures; Span::COUNT], name: &'static str) -> Slip {
         let place = QUANTILES.iter().position(|(known, _)| *known == name);
         let known = |span: Span| figures[span as usize].quantiles[place?].known();
-        Slip {
-            name,
-            lag_ns: known(Span::Lag),
-            reaction_ns: known(Span::Reaction),
-            response_ns: known(Span::Response),
-        }
+        let (lag_ns, response_ns) = (known(Span::Lag), known(Span::Response));
+        let estimate = |lag_ns, response_ns| (lag_ns as f64 / response_ns as f64).min(1.0);
+        let share =
+            lag_ns.zip(response_ns.filter(|ns| *ns > 0)).map(|(lag, response)| estimate(lag, response));
+        Slip { name, lag_ns, reaction_ns: known(Span::Reaction), response_ns, share, same_requests: false }
     }
 
-    fn share(&self) -> Option<f64> {
-        let (lag_ns, response_ns) = (self.lag_ns?, self.response_ns.filter(|ns| *ns > 0)?);
-        Some((lag_ns as f64 / response_ns as f64).min(1.0))
+    /// The slip at a quantile, with the lag of the same requests where that was kept.
+    fn of_case(
+        case: &Case<'_>,
+        figures: &[Figures; Span::COUNT],
+        (name, quantile): (&'static str, f64),
+    ) -> Slip {
+        let slip = Slip::at(figures, name);
+        match case.all.lag_share(quantile).zip(slip.response_ns) {
+            Some((share, response_ns)) => {
+                let lag_ns = Some((share * response_ns as f64) as Nanos);
+                Slip { lag_ns, share: Some(share), same_requests: true, ..slip }
+            }
+            None => slip,
+        }
     }
 
     /// Whether so much of the response is lag that it has to be said.
@@ -88,18 +105,36 @@ impl Slip {
 impl Trust {
     /// How far the times of a run may be believed; `figures` are those of all its requests, by [`Span`].
     pub fn of(case: &Case<'_>, figures: &[Figures; Span::COUNT]) -> Trust {
-        let slips = ["p50", "p99"].map(|name| Slip::at(figures, name));
+        let slips = BODY.map(|at| Slip::of_case(case, figures, at));
         let visible: Vec<&Slip> = slips.iter().filter(|slip| slip.is_lag_visible()).collect();
-        let lag_share = LagShare::of(figures);
-        let mut says = vec![lag_sentence(&visible, &lag_share)];
-        if !visible.is_empty() {
+        let behind = wait_behind_lag(case);
+        let ok = visible.is_empty() && behind.is_none();
+        let lag_share = LagShare {
+            p50: slips[0].share,
+            p99: slips[1].share,
+            same_requests: slips.iter().any(|slip| slip.same_requests),
+        };
+        let mut parts: Vec<String> = visible.iter().map(|slip| slip.lag_words()).collect();
+        parts.extend(behind.map(|wait| {
+            format!("{} of wait behind late requests at {}", time_text(wait.value_ns), wait.name)
+        }));
+        let mut says = Vec::new();
+        if ok || !visible.is_empty() {
+            says.push(lag_sentence(&visible, &lag_share));
+        }
+        says.extend(behind.map(|wait| {
+            format!(
+                "Requests waited behind those that were sent late: {} at {}.",
+                time_text(wait.value_ns),
+                wait.name
+            )
+        }));
+        if !ok {
             says.push(cause_sentence(case));
             says.extend(service_sentence(case));
         }
         says.extend(reaction_sentence(case, &slips));
-        let parts: Vec<String> = visible.iter().map(|slip| slip.lag_words()).collect();
         let doubt = format!("the times are partly the generator's own: {}", parts.join(", "));
-        let ok = visible.is_empty();
         Trust { ok, lag_share, says: says.join(" "), doubt: (!ok).then_some(doubt) }
     }
 
@@ -107,6 +142,12 @@ impl Trust {
     pub fn is_ok(figures: &[Figures; Span::COUNT]) -> bool {
         ["p50", "p99"].iter().all(|name| !Slip::at(figures, name).is_lag_visible())
     }
+}
+
+/// The wait of an open loop that lag made, where so many requests were kept back that it is no statement about the tail.
+fn wait_behind_lag(case: &Case<'_>) -> Option<Visible> {
+    let is_own = !case.is_closed && case.lag_made_the_wait() && KeptBack::of(case).is_much(case);
+    case.visible_wait().filter(|_| is_own)
 }
 
 fn lag_sentence(visible: &[&Slip], shares: &LagShare) -> String {
@@ -127,11 +168,12 @@ fn lag_sentence(visible: &[&Slip], shares: &LagShare) -> String {
         .iter()
         .map(|slip| {
             let (lag_ns, response_ns) = (slip.lag_ns.unwrap_or(0), slip.response_ns.unwrap_or(0));
-            let share = percent(slip.share().unwrap_or(0.0));
+            let share = percent(slip.share.unwrap_or(0.0));
             format!("{share} of {} ({} of {})", slip.name, time_text(lag_ns), time_text(response_ns))
         })
         .collect();
-    format!("About {} is the generator's own lag.", parts.join(" and "))
+    let about = if shares.same_requests { "" } else { "about " };
+    capitalised(&format!("{about}{} is the generator's own lag.", parts.join(" and ")))
 }
 
 /// What made the generator late, as far as that is known.
@@ -173,10 +215,14 @@ fn reaction_sentence(case: &Case<'_>, slips: &[Slip; 2]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use crate::measure::histogram::CellSums;
     use crate::measure::limit::Limit;
     use crate::measure::scenario::{Scenario, closed, quiet};
+    use crate::measure::summary::Summary;
     use crate::plan::Clock;
-    use crate::time::{MICROSECOND, MILLISECOND, SECOND};
+    use crate::protocol::Verb;
+    use crate::time::{MILLISECOND, SECOND};
 
     #[test]
     fn lag_is_named_beside_the_response_where_it_is_a_tenth_of_it() {
@@ -187,22 +233,38 @@ mod tests {
         assert!(short.ok, "too short to be worth a sentence: {}", short.says);
         let tail = Scenario { late: (20, 100 * MICROSECOND), ..quiet() }.summary().trust;
         let doubt = tail.doubt.expect("a word");
-        assert!(
-            doubt.starts_with("the times are partly the generator's own: 100 us of lag beside "),
-            "{doubt}"
-        );
+        assert!(doubt.starts_with("the times are partly the generator's own: "), "{doubt}");
         assert!(doubt.ends_with(" of response at p99") && !doubt.contains("p50"), "{doubt}");
-        assert!(
-            tail.says.starts_with("About 71 % of p99 (100 us of 140 us) is the generator's own lag."),
-            "{}",
-            tail.says
-        );
+        assert!(tail.says.contains(" % of p99 (") && !tail.says.contains("p50"), "{}", tail.says);
+        assert!((tail.lag_share.p99.expect("known") - 100.0 / 140.0).abs() < 0.03, "{tail:?}");
         let most = Scenario { lag: 100 * MICROSECOND, ..quiet() }.summary().trust;
+        assert!(most.says.contains(" % of p50 (") && most.says.contains(" and "), "{}", most.says);
+        assert!((most.lag_share.p50.expect("known") - 100.0 / 140.0).abs() < 0.03, "{most:?}");
+    }
+
+    #[test]
+    fn the_share_of_lag_is_that_of_the_same_requests_where_it_was_kept() {
+        let late = Scenario { late: (20, 100 * MICROSECOND), ..quiet() };
+        let (mut measurement, plan) = (late.measurement(), late.plan());
+        let kept = Summary::of(&measurement, &plan).trust;
+        assert!(kept.lag_share.same_requests && !kept.says.starts_with("About"), "{kept:?}");
+        measurement.groups[0].ops.entry(Verb::Get).lag_by_response = CellSums::default();
+        let estimated = Summary::of(&measurement, &plan).trust;
         assert!(
-            most.says.starts_with("About 71 % of p50 (100 us of 140 us) and 61 % of p99"),
-            "{}",
-            most.says
+            !estimated.lag_share.same_requests && estimated.says.starts_with("About 71 % of p99"),
+            "{estimated:?}"
         );
+    }
+
+    #[test]
+    fn waits_behind_late_requests_are_the_generators_too() {
+        let paused =
+            Scenario { connections: 1, paused: vec![(SECOND, SECOND / 2)], ..quiet() }.summary().trust;
+        assert!(
+            !paused.ok && paused.says.contains("Requests waited behind those that were sent late: "),
+            "{paused:?}"
+        );
+        assert!(paused.doubt.is_some_and(|doubt| doubt.contains("of wait behind late requests at p99")));
     }
 
     #[test]

@@ -100,6 +100,12 @@ impl KeptBack {
         let requests = requests.min(case.moments(Span::Lag).count);
         KeptBack { requests, share: if whole_ns > 0.0 { kept_ns / whole_ns } else { 0.0 } }
     }
+
+    /// Whether that is more than a statement about the tail.
+    pub fn is_much(&self, case: &Case<'_>) -> bool {
+        let sent = case.moments(Span::Lag).count as f64;
+        self.requests as f64 > KEPT_BACK_SHARE * sent && self.share > VISIBLE_SHARE
+    }
 }
 
 /// Requests of an open loop were sent late.
@@ -109,8 +115,7 @@ pub fn kept_back(case: &Case<'_>) -> Option<Finding> {
     }
     let kept = KeptBack::of(case);
     let sent = case.moments(Span::Lag).count;
-    let many = kept.requests as f64 > KEPT_BACK_SHARE * sent as f64 && kept.share > VISIBLE_SHARE;
-    if case.visible(Span::Lag, BODY[0], SLIP_MIN_NS).is_none() && !many {
+    if case.visible(Span::Lag, BODY[0], SLIP_MIN_NS).is_none() && !kept.is_much(case) {
         return None;
     }
     let turns = &case.measurement.generator.turns;

@@ -4,6 +4,7 @@ use super::case::{Case, FULL_SHARE};
 use super::finding::{Finding, Limit};
 use super::network_rows::IDLE_SHARE;
 use super::server_rows::{SPARE_SHARE, is_steady};
+use crate::measure::cross_checks::{LITTLE_ERROR_MAX, little_error};
 use crate::measure::figures::time_text;
 use crate::measure::headroom::ResourceUse;
 use crate::measure::recorder::Span;
@@ -16,6 +17,17 @@ pub const MISSES_SHARE: f64 = 0.001;
 pub fn nothing_completed(case: &Case<'_>) -> Option<Finding> {
     (case.all.counts.completed == 0)
         .then(|| Finding::new(Limit::Unknown, "Nothing was completed, so there is nothing to judge by."))
+}
+
+/// The two accounts of the requests in flight, which are one number by Little's law, do not agree.
+pub fn instrument(case: &Case<'_>) -> Option<Finding> {
+    let error = little_error(case).filter(|error| *error > LITTLE_ERROR_MAX)?;
+    let says = format!(
+        "The instrument disagrees with itself: the requests in flight, by counting them and by adding up their times, are {} \
+         apart (Little's law), so nothing is said of a limit.",
+        percent(error)
+    );
+    Some(Finding::new(Limit::Unknown, says))
 }
 
 /// Requests of an open loop waited for a free slot of a server that had time.

@@ -20,6 +20,7 @@ mod tests;
 
 pub use self::case::{BODY, Case, FULL_SHARE, SLIP_MIN_NS, VISIBLE_SHARE, Visible};
 pub use self::finding::{Finding, Limit, Observation};
+pub use self::generator_rows::KeptBack;
 pub use self::network_rows::{card_share, is_all_local};
 pub use self::server_use::{ServerUse, ThreadShare};
 pub use self::table::{ROWS, Row, Verdict};

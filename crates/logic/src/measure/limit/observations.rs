@@ -6,7 +6,7 @@ use super::generator_rows::{KEPT_BACK_SHARE, KeptBack, TAKEN_SHARE, TCP_LIMITED_
 use super::network_rows::{OTHERS_SHARE, RETRANSMITS_SHARE, card_share, is_all_local, others_requests};
 use super::server_rows::{BURST_RATIO, RUN_DELAY_SHARE, UNANSWERED_SHARE};
 use super::server_use::share_of;
-use crate::measure::cross_checks::{Utilisation, Waits};
+use crate::measure::cross_checks::{LITTLE_ERROR_MAX, Utilisation, Waits, little_error, rounded_ns};
 use crate::measure::figures::time_text;
 use crate::measure::recorder::Span;
 use crate::measure::words::{grouped, percent};
@@ -72,10 +72,14 @@ fn of_requests(case: &Case<'_>) -> Vec<Observation> {
         ));
     }
     if let Some(waits) = Waits::of(case).filter(|_| case.visible_wait().is_some()) {
-        let text = |ns: f64| time_text(crate::measure::cross_checks::rounded_ns(ns));
+        let text = |ns: f64| time_text(rounded_ns(ns));
         let (measured, predicted) = (text(waits.measured_ns), text(waits.predicted_ns));
         let says = format!("mean wait {measured}, {predicted} by the formula of Pollaczek and Khinchine");
         all.push(Observation { source: "requests", value: waits.ratio(), limit: Some(BURST_RATIO), says });
+    }
+    if let Some(error) = little_error(case) {
+        let what = "disagreement of the two accounts of requests in flight (Little's law):";
+        all.push(Observation::share("requests", error, LITTLE_ERROR_MAX, what));
     }
     if counts.requests() > 0 {
         let share = counts.unanswered() as f64 / counts.requests() as f64;

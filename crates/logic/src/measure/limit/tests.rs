@@ -1,6 +1,6 @@
 //! One run for each row of the table of limits, with its evidence and, where there is such a row, without.
 
-use super::{Limit, ROWS, Verdict};
+use super::{Case, Limit, ROWS, Verdict};
 use crate::measure::evidence::{CardUse, HostNetwork};
 use crate::measure::recorder::Span;
 use crate::measure::scenario::{Scenario, closed, quiet};
@@ -102,6 +102,23 @@ fn an_innocent_run_says_what_gives_way_next() {
 fn without_a_completed_request_there_is_no_judgement() {
     let nothing = Scenario { length: 0, ..quiet() };
     says(&nothing.verdict(), Limit::Unknown, "nothing-completed", &["Nothing was completed"]);
+}
+
+#[test]
+fn an_instrument_that_disagrees_with_itself_judges_nothing() {
+    for run in [Scenario { rate: Some(5_000.0), ..quiet() }, Scenario { length: SECOND, ..closed() }] {
+        let mut measurement = run.measurement();
+        let all = measurement.ops().all();
+        measurement.flight.requests = all.counts.requests();
+        measurement.flight.area_ns = all.times.of(Span::Service).moments().sum / 2;
+        let verdict = Verdict::of(&Case::of(&measurement, &run.plan(), &all));
+        says(
+            &verdict,
+            Limit::Unknown,
+            "instrument",
+            &["The instrument disagrees with itself", "Little's law"],
+        );
+    }
 }
 
 #[test]

@@ -19,6 +19,7 @@ pub(super) struct TrustOut<'a> {
 pub(super) struct LagShareOut {
     p50: Option<f64>,
     p99: Option<f64>,
+    same_requests: bool,
 }
 
 #[derive(Serialize)]
@@ -54,7 +55,8 @@ impl TrustOut<'_> {
 
 impl LagShareOut {
     pub(super) fn of(shares: &LagShare) -> LagShareOut {
-        LagShareOut { p50: shares.p50.map(rounded), p99: shares.p99.map(rounded) }
+        let (p50, p99) = (shares.p50.map(rounded), shares.p99.map(rounded));
+        LagShareOut { p50, p99, same_requests: shares.same_requests }
     }
 }
 
