@@ -134,7 +134,14 @@ impl Scenario {
             network: Some(HostNetwork { segments_out: requests, ..HostNetwork::default() }),
             ..MachineEvidence::default()
         };
-        Scenario { evidence: Some(Evidence { servers: vec![server], machines: vec![machine] }), ..self }
+        Scenario {
+            evidence: Some(Evidence {
+                servers: vec![server],
+                machines: vec![machine],
+                ..Evidence::default()
+            }),
+            ..self
+        }
     }
 
     /// Changes what was seen of the server.

@@ -113,7 +113,7 @@ pub fn evidence() -> Evidence {
         unread: vec!["the kernel does not say what the hypervisor took".to_owned()],
         ..MachineEvidence::default()
     };
-    Evidence { servers: vec![server], machines: vec![machine] }
+    Evidence { servers: vec![server], machines: vec![machine], ..Evidence::default() }
 }
 
 /// Request `i`: every tenth is a set, every twentieth get misses, and times grow a little from one to the next.
