@@ -4,6 +4,7 @@ mod around;
 mod heading;
 mod judgement;
 mod page;
+mod server_stats;
 mod tables;
 mod units;
 
@@ -22,6 +23,7 @@ use self::around::around;
 use self::heading::heading;
 use self::judgement::judgement;
 use self::page::Page;
+use self::server_stats::server_stats;
 use self::tables::tables;
 use self::units::byte_text;
 use crate::native::report_agents;
@@ -51,6 +53,7 @@ pub fn render(report: &Report<'_>) -> String {
     renewals(&mut page, &report.summary.ops);
     verification(&mut page, report);
     generator(&mut page, report);
+    server_stats(&mut page, report);
     goals(&mut page, report);
     judgement(&mut page, report);
     page.text

@@ -6,6 +6,7 @@ mod evidence;
 mod figures;
 mod judgement;
 mod ops;
+mod server_stats;
 
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ use self::evidence::EvidenceOut;
 use self::figures::rounded;
 use self::judgement::{TrustOut, VerdictOut};
 use self::ops::{GroupOut, OpOut, OpsOut, TotalsOut, is_zero};
+use self::server_stats::ServerStatsOut;
 use crate::report::{Report, VERSION};
 
 pub(in crate::report) use self::figures::micros;
@@ -84,6 +86,9 @@ struct Root<'a> {
     /// Absent where nobody looked.
     #[serde(skip_serializing_if = "Option::is_none")]
     evidence: Option<EvidenceOut<'a>>,
+    /// Absent where servers were not asked at intervals.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    server_stats: Vec<ServerStatsOut<'a>>,
     whole_run: WholeRunOut<'a>,
     intervals: Vec<IntervalOut<'a>>,
     /// Absent where no interval was merged with another.
@@ -130,6 +135,7 @@ impl<'a> Root<'a> {
             trust: TrustOut::of(summary),
             verdict: VerdictOut::of(summary),
             evidence: measurement.evidence.as_ref().map(EvidenceOut::of),
+            server_stats: ServerStatsOut::all_of(measurement.evidence.as_ref()),
             whole_run: WholeRunOut::of(plan, measurement),
             intervals: measurement.intervals.iter().map(|slice| IntervalOut::of(plan, slice)).collect(),
             intervals_merged: measurement.intervals_merged,

@@ -131,10 +131,12 @@ pub enum Name {
     Hdr,
     /// `--samples`, of pummel.
     Samples,
+    /// `--evidence`, of pummel.
+    Evidence,
 }
 
 /// Every option with its meaning, in the order of [`CHOICES`].
-pub const NAMES: [Name; 32] = [
+pub const NAMES: [Name; 33] = [
     Name::Help,
     Name::Help,
     Name::Version,
@@ -167,10 +169,11 @@ pub const NAMES: [Name; 32] = [
     Name::Csv,
     Name::Hdr,
     Name::Samples,
+    Name::Evidence,
 ];
 
 /// Every option as it is written.
-pub const CHOICES: [Choice; 32] = [
+pub const CHOICES: [Choice; 33] = [
     Choice::both('h', "help", Takes::Nothing),
     Choice::short('?', Takes::Nothing),
     Choice::both('V', "version", Takes::Nothing),
@@ -203,6 +206,7 @@ pub const CHOICES: [Choice; 32] = [
     Choice::added("csv", Takes::Value),
     Choice::added("hdr", Takes::Value),
     Choice::added("samples", Takes::Value),
+    Choice::added("evidence", Takes::Nothing),
 ];
 
 const METHODS: [(&str, Verb); 11] = [
@@ -228,6 +232,7 @@ struct Settings {
     port: u32,
     timeout_ns: Nanos,
     socket: Socket,
+    evidence: bool,
     verb: Verb,
     bogus: bool,
     expiry_s: u32,
@@ -317,6 +322,8 @@ impl Settings {
                 recv_buffer: Some(16384),
                 source: Vec::new(),
             },
+            // One connection more would be part of what is tested here.
+            evidence: false,
             verb: Verb::Set,
             bogus: false,
             expiry_s: 0,
@@ -372,6 +379,7 @@ impl Settings {
             Name::Csv => self.outputs.csv = file(),
             Name::Hdr => self.outputs.hdr = file(),
             Name::Samples => self.outputs.samples = file(),
+            Name::Evidence => self.evidence = true,
         }
         Ok(())
     }
@@ -437,6 +445,8 @@ impl Settings {
             interval_ns: SECOND,
             timeout_ns: self.timeout_ns,
             reconnect: false,
+            evidence: self.evidence,
+            server_stats_ns: None,
             verify: 0.0,
             goals: Vec::new(),
             engine: Engine {

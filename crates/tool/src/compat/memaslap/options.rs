@@ -53,6 +53,7 @@ pub const TABLE: &[Choice] = &[
     Choice::added("json", Takes::Value),
     Choice::added("csv", Takes::Value),
     Choice::added("hdr", Takes::Value),
+    Choice::added("no-evidence", Takes::Nothing),
 ];
 
 /// What the options say; nothing is known yet of servers and configuration files.
@@ -84,6 +85,7 @@ pub struct Options {
     pub verbose: bool,
     pub seed: Option<u64>,
     pub strict: bool,
+    pub no_evidence: bool,
     pub json: Option<String>,
     pub csv: Option<String>,
     pub hdr: Option<String>,
@@ -116,6 +118,7 @@ impl Default for Options {
             verbose: false,
             seed: None,
             strict: false,
+            no_evidence: false,
             json: None,
             csv: None,
             hdr: None,
@@ -226,6 +229,7 @@ impl Options {
                 self.seed = Some(seed.ok_or("--seed takes a whole number from 0 to 9223372036854775807.")?);
             }
             "strict" => self.strict = true,
+            "no-evidence" => self.no_evidence = true,
             "json" => self.json = owned(),
             "csv" => self.csv = owned(),
             "hdr" => self.hdr = owned(),

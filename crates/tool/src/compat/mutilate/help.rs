@@ -81,6 +81,7 @@ What pummel adds (never abbreviated):
       --response                Rows read_rt and update_rt: time from when a request
                                   was due, which counts its waiting
       --p50                     Columns for the 50th and the 99.9th percentile
+      --no-evidence             Ask the servers and the kernel nothing beside the run
       --json=FILE               The whole result as JSON
       --csv=FILE                The result second by second
       --hdr=FILE                Histograms second by second (HdrHistogram log)

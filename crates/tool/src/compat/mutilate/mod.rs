@@ -227,6 +227,8 @@ fn plan(options: &Options, edge: &Edge, cpus: &[usize], qps: f64, seats: &[Seat]
         timeout_ns: TIMEOUT_NS,
         reconnect: false,
         verify: 0.0,
+        evidence: !options.no_evidence,
+        server_stats_ns: None,
         goals: Vec::new(),
         engine: engine(options, cpus)?,
         socket: Socket {

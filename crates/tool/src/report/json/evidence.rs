@@ -75,6 +75,7 @@ struct MachineOut<'a> {
     connections: Option<ConnectionsOut>,
     network: Option<&'a HostNetwork>,
     unread: &'a [String],
+    reading_s: f64,
 }
 
 #[derive(Serialize)]
@@ -171,6 +172,7 @@ impl MachineOut<'_> {
             connections: machine.connections.as_ref().map(ConnectionsOut::of),
             network: machine.network.as_ref(),
             unread: &machine.unread,
+            reading_s: seconds(machine.reading_ns),
         }
     }
 }
