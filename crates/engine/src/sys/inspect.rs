@@ -124,7 +124,7 @@ pub fn tcp_counters(number: c_int) -> io::Result<TcpCounters> {
     // Offsets in bytes: tcpi_total_retrans 100, tcpi_segs_out 136, tcpi_busy_time 168, in microseconds, and two more.
     let half = |at: usize| {
         let word = info[at / 8].to_ne_bytes();
-        let four = if at % 8 == 0 { &word[..4] } else { &word[4..] };
+        let four = if at.is_multiple_of(8) { &word[..4] } else { &word[4..] };
         u32::from_ne_bytes(four.try_into().expect("half of a word has four bytes"))
     };
     let ns = |at: usize| info[at / 8].saturating_mul(MICROSECOND);
