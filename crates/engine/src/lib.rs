@@ -5,6 +5,7 @@
 
 pub mod backend;
 pub mod clock;
+pub mod evidence;
 pub mod resolve;
 pub mod run;
 pub mod sys;

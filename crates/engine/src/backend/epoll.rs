@@ -3,7 +3,7 @@
 
 use std::io;
 use std::io::IoSlice;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use pummel_logic::plan::{Clock, Socket, Wait};
 use pummel_logic::time::Nanos;
@@ -134,6 +134,12 @@ impl Epoll {
             held: None,
             tries: 0,
         })
+    }
+
+    /// The socket of a connection; `None` when the connection is over.
+    pub fn socket(&self, conn: ConnId) -> Option<BorrowedFd<'_>> {
+        let slot = self.slots.get(conn.slot as usize).filter(|slot| slot.generation == conn.generation)?;
+        slot.fd.as_ref().map(|fd| fd.as_fd())
     }
 
     /// The slot of a connection; `None` when the connection is over.

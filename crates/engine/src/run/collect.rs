@@ -6,8 +6,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use pummel_logic::measure::completion::{Loaded, RunEnd, ServerTrouble, shortfall};
+use pummel_logic::measure::evidence::our_requests;
 use pummel_logic::measure::interval::{Interval, add_part, take_whole};
 use pummel_logic::measure::measurement::{Measurement, Samples, Status, intervals_merged_notice};
+use pummel_logic::measure::tally::Tally;
+use pummel_logic::plan::Plan;
 use pummel_logic::protocol::{Fault, udp};
 use pummel_logic::time::{NEVER, Nanos};
 
@@ -69,6 +72,8 @@ pub(super) struct Collector<'a, 'w> {
     messages_dropped: u64,
     /// When the run was ended before its time, on the monotonic clock; `None` where it was not.
     stopped_at: Option<Nanos>,
+    /// Requests of phases in which the observer does not look.
+    unobserved: Tally,
     /// CPU time that the process had used when a recorded phase began, or when a worker ended it.
     cpu: CpuTime,
     /// The caller ended the run before its time.
@@ -114,17 +119,19 @@ impl<'a, 'w> Collector<'a, 'w> {
             failures: Vec::new(),
             messages_dropped: 0,
             stopped_at: None,
+            unobserved: Tally::default(),
             cpu: CpuTime::default(),
             interrupted: false,
         }
     }
 
-    /// Collects messages until every worker has ended.
+    /// Collects messages until every worker has ended. Returns the measurement, and how many requests this process sent at
+    /// most between the looks of the observer, as a server counts them; `None` where that cannot be known.
     pub(super) fn collect(
         mut self,
         messages: Receiver<QueuedMessage>,
         stop: &dyn Fn() -> bool,
-    ) -> Measurement {
+    ) -> (Measurement, Option<u64>) {
         loop {
             match messages.recv_timeout(WATCH) {
                 Ok(queued) => self.handle_message(queued),
@@ -142,7 +149,11 @@ impl<'a, 'w> Collector<'a, 'w> {
             self.interrupted = true;
             self.stop();
         }
-        self.finish()
+        let unobserved = std::mem::take(&mut self.unobserved);
+        let plan = self.context.plan;
+        let measurement = self.finish();
+        let our_requests = observed_requests(plan, &measurement, &unobserved);
+        (measurement, our_requests)
     }
 
     fn handle_message(&mut self, queued: QueuedMessage) {
@@ -246,6 +257,11 @@ impl<'a, 'w> Collector<'a, 'w> {
     fn phase(&mut self, end: &PhaseEnd) {
         let phase = &self.context.plan.phases[end.phase];
         self.measurement.whole_run.ops.merge(&end.tally);
+        let observation = self.context.observation.as_ref();
+        let is_observed = |(first, last): (usize, usize)| (first..=last).contains(&end.phase);
+        if observation.is_some_and(|observation| !is_observed(observation.phases)) {
+            self.unobserved.merge(&end.tally);
+        }
         self.measurement.whole_run.bytes.merge(&end.bytes);
         if let Some(load) = &end.load {
             self.load(end, load);
@@ -284,6 +300,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         let measurement = &mut self.measurement;
         measurement.connections.open += end.open;
         measurement.generator.workers.push(end.time);
+        measurement.flight.merge(&end.flight);
         // The time that was asked for, or the time until the run was stopped.
         let over = end.end.min(self.stopped_at.unwrap_or(NEVER));
         let elapsed = end.elapsed_ns.min(over.saturating_sub(end.begin));
@@ -383,4 +400,11 @@ impl<'a, 'w> Collector<'a, 'w> {
             no_file: refused(libc::ENFILE),
         }
     }
+}
+
+/// The requests of a measurement but for the unobserved ones, as a server counts them. With several servers it is not known
+/// which of them had how many, and of clients with windows not which requests a server counts.
+fn observed_requests(plan: &Plan, measurement: &Measurement, unobserved: &Tally) -> Option<u64> {
+    let is_one = plan.servers.len() == 1 && plan.window().is_none();
+    is_one.then(|| our_requests(plan, &measurement.whole_run.ops.without(unobserved)))
 }

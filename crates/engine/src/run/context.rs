@@ -26,7 +26,9 @@ use super::login::handshake_of;
 use super::servers::ensure_descriptors;
 use super::watch::Wants;
 use crate::backend::choice::Choice;
+use crate::backend::tls::Setup;
 use crate::clock;
+use crate::evidence::{Moments, Observed};
 use crate::resolve::Server;
 use crate::worker::meeting::Meeting;
 
@@ -35,6 +37,18 @@ pub(super) struct HostSetup {
     pub(super) servers: Arc<[Server]>,
     /// The kernel interface; `None` on backends of the caller's making.
     pub(super) choice: Option<Choice>,
+    /// Encryption of all connections; `None` without, and on backends of the caller's making.
+    pub(super) tls: Option<Setup>,
+}
+
+/// The observation of a run by its observer.
+pub(super) struct Observation {
+    /// What is observed.
+    pub(super) observed: Observed,
+    /// What workers and the observer tell each other.
+    pub(super) moments: Moments,
+    /// The first and the last measured phase.
+    pub(super) phases: (usize, usize),
 }
 
 /// One process of several that run a Plan together.
@@ -77,6 +91,8 @@ pub(super) struct RunContext<'a> {
     /// Records that each phase stored here. Each worker adds its own before it meets the others for the next phase.
     pub(super) stored: Vec<AtomicU64>,
     pub(super) wants: Wants,
+    /// `None` where nothing is observed.
+    pub(super) observation: Option<Observation>,
 }
 
 impl<'a> RunContext<'a> {
@@ -110,6 +126,8 @@ impl<'a> RunContext<'a> {
             .collect();
         let keys =
             KeyMaker::new(&plan.data).map_err(|error: PrefixTooLong| RunError::Plan(error.to_string()))?;
+        let handshake = Arc::new(handshake_of(plan, inputs)?);
+        let observation = observation_of(plan, &process_share, &host, &handshake);
         let longest_value = trace.as_ref().map_or(0, |trace| trace.longest_value());
         Ok(RunContext {
             plan,
@@ -126,7 +144,8 @@ impl<'a> RunContext<'a> {
             loading,
             routers: routers_of(plan),
             choice: host.choice,
-            handshake: Arc::new(handshake_of(plan, inputs)?),
+            handshake,
+            observation,
             mark: RunMark::new(process_share.mark),
             meeting: Meeting::new(process_share.threads as usize).among_others(!process_share.is_whole()),
             gate: process.map(|process| process.gate),
@@ -165,6 +184,29 @@ impl<'a> RunContext<'a> {
     pub(super) fn verifies(&self) -> bool {
         self.plan.verify > 0.0
     }
+}
+
+/// The observation of a run; `None` where the plan wants none, on backends of the caller's making, and where nothing is
+/// measured. The servers are asked by the first process of several, and by those on the same machine.
+fn observation_of(
+    plan: &Plan,
+    share: &ProcessShare,
+    host: &HostSetup,
+    handshake: &Arc<Handshake>,
+) -> Option<Observation> {
+    let first = plan.phases.iter().position(|phase| phase.recorded)?;
+    let last = plan.phases.iter().rposition(|phase| phase.recorded)?;
+    let observed = Observed {
+        servers: Arc::clone(&host.servers),
+        tls: host.tls.clone(),
+        handshake: Arc::clone(handshake),
+        asks_all: share.is_whole() || share.first_worker == 0,
+    };
+    (plan.evidence && host.choice.is_some()).then(|| Observation {
+        observed,
+        moments: Moments::new(share.threads as usize),
+        phases: (first, last),
+    })
 }
 
 /// The command of a plan for RESP servers, if it has one of its own.

@@ -3,6 +3,7 @@
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use pummel_logic::arrival::{Pace, Schedule};
 use pummel_logic::client::PhaseAssignment;
@@ -11,12 +12,13 @@ use pummel_logic::plan::share::{ClientId, ClientShare, PhaseShare};
 use pummel_logic::plan::timing::PhaseTimes;
 use pummel_logic::plan::{self, Plan, Work};
 use pummel_logic::protocol::Codec;
-use pummel_logic::time::{MILLISECOND, Nanos};
+use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 use pummel_logic::workload::sequence::Draws;
 
 use super::context::RunContext;
 use super::setup::worker_of;
 use crate::backend::Backend;
+use crate::evidence::{BARRIER_MAX, Moment};
 use crate::sys;
 use crate::worker::Worker;
 use crate::worker::meeting::Readiness;
@@ -71,6 +73,9 @@ fn worker_main<C: Codec, B: Backend>(
             return;
         }
     };
+    if let Some(observation) = &context.observation {
+        observation.moments.set_thread(number, sys::thread_number());
+    }
     let clients = context.process_share.clients_of_worker(context.plan, number);
     let worker = worker_of::<C, B>(context, sender, backend, &clients).speaking(codec);
     let mut runner = PhaseRunner { context, number, clients, worker };
@@ -99,13 +104,14 @@ impl<C: Codec, B: Backend> PhaseRunner<'_, C, B> {
         for share in &context.phases {
             self.prepare(share)?;
             let Some((ready, loaded)) = self.meet(share) else { return Ok(()) };
-            let Some(begin) = self.begin_of(ready, loaded) else { return Ok(()) };
+            let Some(begin) = self.begin_of(share.number, ready, loaded) else { return Ok(()) };
             times = times.next(context.plan, share.number, begin, context.began);
             self.begin(share, times);
             self.worker.work(&context.meeting, times.begin, times.end)?;
             let reporter = self.worker.reporter();
             reporter.say(WorkerMessage::Spent { phase: share.number, cpu: sys::process_cpu_time() });
             context.stored[share.number].fetch_add(reporter.stored(), Ordering::Relaxed);
+            self.observe_after(share.number);
         }
         Ok(())
     }
@@ -141,18 +147,70 @@ impl<C: Codec, B: Backend> PhaseRunner<'_, C, B> {
 
     /// When a phase begins, on the monotonic clock; `None` when it does not begin. All workers of this process are
     /// ready since `ready`, and `loaded` is what the phase before stored.
-    fn begin_of(&self, ready: Nanos, loaded: Loaded) -> Option<Nanos> {
-        let Some(gate) = self.context.gate else { return Some(ready.saturating_add(HEAD_START_NS)) };
+    fn begin_of(&self, phase: usize, ready: Nanos, loaded: Loaded) -> Option<Nanos> {
         let meeting = &self.context.meeting;
+        let Some(gate) = self.context.gate else {
+            let ready = match self.observes(phase) {
+                true => {
+                    self.observe_before(phase, NEVER);
+                    // Worker 0 waits for the observer, and the others wait for worker 0.
+                    meeting.meet(self.worker.now(), Readiness::Ready)?
+                }
+                false => ready,
+            };
+            return Some(ready.saturating_add(HEAD_START_NS));
+        };
         // Worker 0 passes the gate for all, and the others wait for the result.
         match self.number {
             0 => {
                 let begin = gate.pass(ready, loaded);
+                if let Some(begin) = begin {
+                    // All processes are ready now, and none sends anything before the phase begins.
+                    self.observe_before(phase, begin);
+                }
                 let readiness = if begin.is_some() { Readiness::Ready } else { Readiness::Unable };
                 meeting.meet(begin.unwrap_or(0), readiness)
             }
             _ => meeting.meet(0, Readiness::Ready),
         }
+    }
+
+    /// Whether the observer looks before this phase.
+    fn observes(&self, phase: usize) -> bool {
+        self.context.observation.as_ref().is_some_and(|observation| observation.phases.0 == phase)
+    }
+
+    /// Lets the observer look before a phase, on worker 0: at the first phase all connections are open, and before the first
+    /// measured one nothing is under way. Waits for the observer, but not beyond `begin`.
+    fn observe_before(&self, phase: usize, begin: Nanos) {
+        let context = self.context;
+        let Some(observation) = context.observation.as_ref().filter(|_| self.number == 0) else { return };
+        let moments = &observation.moments;
+        if phase == 0 {
+            moments.announce(Moment::Open);
+        }
+        if observation.phases.0 == phase {
+            moments.announce(Moment::Before);
+            let left = begin.saturating_sub(self.worker.now()).saturating_sub(HEAD_START_NS);
+            let limit = BARRIER_MAX.min(Duration::from_nanos(left));
+            moments.wait_until_observed(Moment::Before, limit, &|| context.meeting.is_stopped());
+        }
+    }
+
+    /// Lets the observer look after the last measured phase, when all workers have ended it and connections are open still.
+    fn observe_after(&self, phase: usize) {
+        let context = self.context;
+        let Some(observation) = &context.observation else { return };
+        if observation.phases.1 != phase {
+            return;
+        }
+        // The result of the meetings does not matter: a run that was stopped is looked at too.
+        let _ = context.meeting.meet(self.worker.now(), Readiness::Ready);
+        if self.number == 0 {
+            observation.moments.announce(Moment::After);
+            observation.moments.wait_until_observed(Moment::After, BARRIER_MAX, &|| false);
+        }
+        let _ = context.meeting.meet(self.worker.now(), Readiness::Ready);
     }
 
     /// Gives every client its assignment for a phase, and reports that the phase begins.

@@ -82,5 +82,9 @@ pub fn ensure_descriptors(plan: &Plan, share: &ProcessShare) -> Result<(), Conne
         Some(_) => resolve::allow_descriptors(connections, share.threads),
         None => resolve::ensure_descriptors(connections, share.threads)?,
     }
+    if plan.evidence {
+        // Without these the side connections to servers fail, and nothing else does.
+        resolve::allow_descriptors(connections + plan.servers.len() as u64, share.threads);
+    }
     Ok(())
 }

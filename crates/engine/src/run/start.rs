@@ -3,12 +3,13 @@
 use std::sync::mpsc;
 use std::thread;
 
+use pummel_logic::measure::evidence::Evidence;
 use pummel_logic::measure::measurement::Measurement;
 use pummel_logic::plan::{self, CodecOptions, Plan, WithCodec};
 use pummel_logic::protocol::Codec;
 
 use super::collect::Collector;
-use super::context::{HostSetup, Process, RunContext};
+use super::context::{HostSetup, Observation, Process, RunContext};
 use super::error::RunError;
 use super::inputs::Inputs;
 use super::phases::{MakeBackend, run_worker};
@@ -19,6 +20,7 @@ use crate::backend::choice;
 use crate::backend::epoll::Epoll;
 use crate::backend::tls::{Setup, Tls};
 use crate::backend::uring::Uring;
+use crate::evidence::{self, Moment, Moments};
 use crate::worker::meeting::Meeting;
 use crate::worker::message_sender::MessageSender;
 
@@ -45,7 +47,7 @@ impl Start<'_, '_> {
         if let (plan::Backend::Uring, Some(why)) = (plan.engine.backend, &choice.fallback) {
             self.watch.notice(&format!("io_uring cannot be used, epoll is instead: {why}"));
         }
-        let host = HostSetup { servers, choice: Some(choice.clone()) };
+        let host = HostSetup { servers, choice: Some(choice.clone()), tls: None };
         match choice.backend {
             plan::Backend::Uring => self.encrypted(host, &|_| Uring::new(wait, clock, &plan.socket)),
             plan::Backend::Auto | plan::Backend::Epoll => {
@@ -57,7 +59,7 @@ impl Start<'_, '_> {
     /// Runs on backends of the caller's making.
     pub(super) fn on<B: Backend>(self, backend: &MakeBackend<'_, B>) -> Result<Measurement, RunError> {
         let servers = servers_of(self.plan, None, |_| self.plan.transport)?;
-        self.speaking(HostSetup { servers, choice: None }, backend)
+        self.speaking(HostSetup { servers, choice: None, tls: None }, backend)
     }
 
     /// Runs on backends with TLS where the plan asks for it.
@@ -74,6 +76,7 @@ impl Start<'_, '_> {
                     None => Setup::new(options, &host.servers),
                 };
                 let setup = setup.map_err(RunError::Tls)?;
+                let host = HostSetup { tls: Some(setup.clone()), ..host };
                 self.speaking(host, &|worker| Ok(Tls::new(backend(worker)?, &setup)))
             }
         }
@@ -138,6 +141,10 @@ impl Threads<'_, '_> {
         let (messages, inbox) = mpsc::channel();
         let mut spares = Vec::with_capacity(workers);
         thread::scope(|scope| {
+            let observer = match &context.observation {
+                Some(observation) => Some(spawn_observer(scope, context, observation)?),
+                None => None,
+            };
             for worker in 0..workers {
                 let (spare, returned) = mpsc::channel();
                 spares.push(spare);
@@ -152,8 +159,54 @@ impl Threads<'_, '_> {
             }
             drop(messages);
             let _end = EndOnPanic(&context.meeting);
-            Ok(Collector::new(context, spares, self.watch).collect(inbox, self.stop))
+            let (mut measurement, our_requests) =
+                Collector::new(context, spares, self.watch).collect(inbox, self.stop);
+            measurement.evidence = observer.and_then(|observer| observer.evidence(our_requests));
+            Ok(measurement)
         })
+    }
+}
+
+/// The thread of a run's observer.
+struct ObserverThread<'scope, 'a> {
+    thread: thread::ScopedJoinHandle<'scope, Option<Evidence>>,
+    end: EndOfObservation<'a>,
+}
+
+/// Tells an observer that the run is over, also when the run does not get as far as its workers.
+struct EndOfObservation<'a>(&'a Moments);
+
+impl Drop for EndOfObservation<'_> {
+    fn drop(&mut self) {
+        self.0.announce(Moment::End);
+    }
+}
+
+/// Starts the observer of a run.
+fn spawn_observer<'scope, 'a: 'scope>(
+    scope: &'scope thread::Scope<'scope, '_>,
+    context: &'a RunContext<'a>,
+    observation: &'a Observation,
+) -> Result<ObserverThread<'scope, 'a>, RunError> {
+    let moments = &observation.moments;
+    let observe = || {
+        let stopped = || context.meeting.is_stopped();
+        evidence::observe(context.plan, observation.observed.clone(), moments, &stopped)
+    };
+    let thread = thread::Builder::new().name("observer".to_owned()).spawn_scoped(scope, observe);
+    let thread = thread.map_err(|error| RunError::Kernel("a thread could not be started", error))?;
+    Ok(ObserverThread { thread, end: EndOfObservation(moments) })
+}
+
+impl ObserverThread<'_, '_> {
+    /// What the observer saw, with the requests that this process sent meanwhile, where they are known; `None` where it saw
+    /// nothing.
+    fn evidence(self, our_requests: Option<u64>) -> Option<Evidence> {
+        drop(self.end);
+        // An observer that panicked has said so on standard error; the measurement is what it is without it.
+        let mut evidence = self.thread.join().ok()??;
+        evidence.servers.iter_mut().for_each(|server| server.set_our_requests(our_requests));
+        Some(evidence)
     }
 }
 

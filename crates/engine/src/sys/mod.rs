@@ -3,6 +3,7 @@
 mod address;
 mod clock;
 mod epoll;
+mod inspect;
 mod pages;
 mod process;
 mod signal;
@@ -16,6 +17,10 @@ pub use self::address::Address;
 pub use self::clock::{LocalTime, local_time, monotonic_is_the_kernels, monotonic_ns, wall_ns};
 pub use self::epoll::{
     Alarm, EDGES, FAILED, HUNG_UP, PEER_CLOSED, Poller, READABLE, Ready, WRITABLE, WaitLimit,
+};
+pub use self::inspect::{
+    TcpCounters, cookie_of, descriptors_max, is_own_address, peer_of, since_boot_ns, tcp_counters,
+    thread_number, ticks_per_second,
 };
 pub use self::pages::Pages;
 #[cfg(test)]

@@ -87,6 +87,21 @@ impl Counts {
         without.map(|fault| self.errors(fault)).sum::<u64>() + self.unfinished + self.unsent
     }
 
+    /// Takes away the requests of a part, as far as they are told apart by how they ended; the outcomes of completed ones are
+    /// left alone.
+    pub fn subtract(&mut self, part: &Counts) {
+        self.completed = self.completed.saturating_sub(part.completed);
+        self.keys = self.keys.saturating_sub(part.keys);
+        self.hits = self.hits.saturating_sub(part.hits);
+        self.misses = self.misses.saturating_sub(part.misses);
+        self.errors
+            .iter_mut()
+            .zip(&part.errors)
+            .for_each(|(count, less)| *count = count.saturating_sub(*less));
+        self.unfinished = self.unfinished.saturating_sub(part.unfinished);
+        self.unsent = self.unsent.saturating_sub(part.unsent);
+    }
+
     /// Counts how a request ended.
     #[inline]
     pub fn count(&mut self, sample: &Sample) {

@@ -49,6 +49,13 @@ impl Tally {
         }
     }
 
+    /// The counts without those of `part`, which were added before.
+    pub fn without(&self, part: &Tally) -> Tally {
+        let mut rest = self.clone();
+        rest.0.iter_mut().zip(&part.0).for_each(|(counts, less)| counts.subtract(less));
+        rest
+    }
+
     /// Sets all counts to 0.
     pub fn clear(&mut self) {
         *self = Tally::default();
@@ -81,5 +88,34 @@ impl<'de> Deserialize<'de> for Tally {
             tally.0[verb as usize] = counts;
         }
         Ok(tally)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::Outcome;
+
+    #[test]
+    fn what_is_left_without_a_part_is_the_other_part() {
+        let sample = |keys| Sample {
+            verb: Verb::Get,
+            outcome: Outcome::Hit,
+            keys,
+            hits: keys,
+            due: 0,
+            ready: 0,
+            sent: 0,
+            arrived: 0,
+            read: 0,
+            noreply: false,
+        };
+        let (mut part, mut whole) = (Tally::default(), Tally::default());
+        part.record(&sample(3));
+        part.unfinished(Verb::Set, 2);
+        whole.merge(&part);
+        whole.record(&sample(4));
+        let rest = whole.without(&part).all();
+        assert_eq!((rest.completed, rest.keys, rest.unfinished), (1, 4, 0));
     }
 }

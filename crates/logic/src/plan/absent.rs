@@ -24,3 +24,13 @@ pub(super) fn one() -> u32 {
 pub(super) fn is_one(number: &u32) -> bool {
     *number == 1
 }
+
+/// The default of choices that are made unless a Plan says otherwise.
+pub(super) fn yes() -> bool {
+    true
+}
+
+/// Whether a choice is made.
+pub(super) fn is_true(choice: &bool) -> bool {
+    *choice
+}

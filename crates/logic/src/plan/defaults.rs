@@ -32,6 +32,8 @@ impl Default for Plan {
             command: None,
             data: Data::default(),
             allow_partial_load: false,
+            evidence: true,
+            server_stats_ns: None,
             groups: Vec::new(),
             phases: Vec::new(),
         }

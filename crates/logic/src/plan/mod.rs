@@ -21,7 +21,7 @@ mod window;
 
 use serde::{Deserialize, Serialize};
 
-use self::absent::{is_false, is_zero};
+use self::absent::{is_false, is_true, is_zero, yes};
 
 pub use self::arrivals::Arrivals;
 pub use self::data::{Data, KeyStyle, Style, ValueStyle};
@@ -90,6 +90,12 @@ pub struct Plan {
     /// partial and ends with its load, whatever stands here.
     #[serde(default, skip_serializing_if = "is_false")]
     pub allow_partial_load: bool,
+    /// Whether servers are asked for their statistics, and the machine is read, before and after the measured phases.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    pub evidence: bool,
+    /// How often servers are asked for their statistics within the measured phases, in nanoseconds; absent: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_stats_ns: Option<Nanos>,
     /// The groups of clients.
     pub groups: Vec<Group>,
     /// The phases of the run, one after the other.

@@ -159,6 +159,11 @@ impl Handshake {
         self.replies == 0
     }
 
+    /// Number of replies that the server sends, one for each command.
+    pub fn replies(&self) -> u32 {
+        self.replies
+    }
+
     /// The bytes to send.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes

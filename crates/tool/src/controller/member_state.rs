@@ -172,6 +172,11 @@ impl MemberState {
         self.outcome.is_none()
     }
 
+    /// The name of an agent; `None` for the controller itself.
+    pub(super) fn agent_name(&self) -> Option<&str> {
+        self.link.as_ref().map(|_| self.name.as_str())
+    }
+
     /// Its name in a sentence.
     pub(super) fn title(&self) -> String {
         match self.link {

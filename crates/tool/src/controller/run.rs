@@ -9,6 +9,7 @@ use pummel_engine::run::Watch;
 use pummel_engine::worker::messages::Row;
 use pummel_logic::measure::agents::{Agents, Lost, Member};
 use pummel_logic::measure::completion::{Loaded, load_shortfall, records_of_share};
+use pummel_logic::measure::evidence::ServerEvidence;
 use pummel_logic::measure::load::LoadResult;
 use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::measure::parcel::Parcel;
@@ -304,6 +305,10 @@ impl<'a> DistributedRun<'a> {
         measurement.intervals_merged = 0;
         (measurement.status, measurement.reason) = (Status::Complete, None);
         self.members[number].note_figures(self.plan, &measurement);
+        let agent = self.members[number].agent_name();
+        for machine in measurement.evidence.iter_mut().flat_map(|evidence| &mut evidence.machines) {
+            machine.agent = agent.map(str::to_owned);
+        }
         self.all.merge(&measurement);
     }
 
@@ -397,6 +402,10 @@ impl<'a> DistributedRun<'a> {
         let mut all = self.all;
         all.intervals = self.slices.so_far.intervals;
         all.intervals_merged = self.slices.so_far.intervals_merged;
+        let are_all_heard = self.members.iter().all(|member| member.outcome == Some(MemberOutcome::Ended));
+        if let Some(evidence) = all.evidence.as_mut().filter(|_| !are_all_heard) {
+            evidence.servers.iter_mut().for_each(ServerEvidence::forget_our_requests);
+        }
         all.started_unix_ns = self.started_unix_ns;
         all.agents = Some(Agents { start_spread_ns: Agents::spread(starts), members });
         let completed: u64 = all.groups.iter().map(|group| group.ops.all().counts.completed).sum();

@@ -14,6 +14,7 @@ pub fn flag_of(field: Field, is_recorded: bool) -> &'static str {
         Field::Transport => "--udp",
         Field::Seed => "--seed",
         Field::Interval => "--interval",
+        Field::ServerStats => "--server-stats",
         Field::Timeout => "--timeout",
         Field::Verify => "--verify",
         Field::GoalQuantile | Field::GoalLimit => "--goal",

@@ -276,6 +276,8 @@ fn base(
         command: None,
         data: self::data(data),
         allow_partial_load: data.allow_partial_load,
+        evidence: !engine.no_evidence,
+        server_stats_ns: engine.server_stats,
         groups: Vec::new(),
         phases: Vec::new(),
     })

@@ -385,6 +385,13 @@ pub struct EngineArgs {
     /// What says when a reply arrived
     #[arg(long, value_enum, default_value = "kernel")]
     pub clock: ClockName,
+    /// Do not ask the servers for their statistics, nor read what the kernel counts, before and after the measurement
+    #[arg(long)]
+    pub no_evidence: bool,
+    /// Ask the servers for their statistics at every interval of the measurement too, at least 100ms apart
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "1s",
+          value_parser = values::time, allow_hyphen_values = true, conflicts_with = "no_evidence")]
+    pub server_stats: Option<Nanos>,
     /// CPUs that threads are pinned to, in turn, such as 0,2-5. Default: not pinned
     #[arg(long, value_name = "LIST", value_parser = cpus, allow_hyphen_values = true)]
     pub cpus: Option<List<usize>>,

@@ -3,6 +3,7 @@
 use pummel_logic::measure::agents::{Agents, Member};
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::measure::summary::{QUANTILES, Quantile, time_text};
+use pummel_logic::measure::trust::Trust;
 use pummel_logic::time::{Nanos, seconds};
 
 use crate::report::numbers::{grouped, number};
@@ -33,6 +34,14 @@ pub fn words(agents: &Agents) -> String {
         };
         let how = if lost.left { "LEFT" } else { "WAS LOST" };
         text += &format!("; {} {how} {when}: {}", member.name, lost.why);
+    }
+    let doubtful: Vec<&str> = members
+        .iter()
+        .filter(|member| !Trust::is_ok(&member.figures))
+        .map(|member| member.name.as_str())
+        .collect();
+    if !doubtful.is_empty() {
+        text += &format!("; partly their own are the times of {}", doubtful.join(", "));
     }
     text
 }

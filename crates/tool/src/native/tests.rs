@@ -71,6 +71,8 @@ fn defaults() -> Plan {
             style: Style::default(),
         },
         allow_partial_load: false,
+        evidence: true,
+        server_stats_ns: None,
         groups: vec![Group {
             name: "clients".to_string(),
             clients: 50,

@@ -112,6 +112,11 @@ impl<B: Backend> Tls<B> {
         };
         Tls { inner, links }
     }
+
+    /// The backend below TLS.
+    pub fn inner(&self) -> &B {
+        &self.inner
+    }
 }
 
 impl<B: Backend> Backend for Tls<B> {

@@ -28,6 +28,9 @@ pub struct MachineEvidence {
     pub network: Option<HostNetwork>,
     /// Why figures are missing, each as a sentence without its full stop.
     pub unread: Vec<String>,
+    /// How long the longer of the two readings of the machine took.
+    #[serde(default)]
+    pub reading_ns: Nanos,
 }
 
 /// The CPU time of a thread.

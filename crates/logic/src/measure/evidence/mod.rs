@@ -3,13 +3,23 @@
 //! One reading is taken before the measured phase and one after it; figures are the differences between the two unless
 //! a field says otherwise. The core is given readings; `pummel-engine` takes them.
 
+pub mod facts;
 pub mod machine;
+pub mod memcached;
+pub mod proc;
+pub mod redis;
+pub mod reply;
 pub mod server;
+pub mod server_stats;
 
 use serde::{Deserialize, Serialize};
 
+use crate::measure::tally::Tally;
+use crate::plan::{Phase, Plan, Work};
+
 pub use self::machine::{CardUse, ConnectionEvidence, HostNetwork, MachineEvidence, ThreadUse};
 pub use self::server::{CommandTimes, ServerCounts, ServerEvidence, ServerReading};
+use self::server_stats::ServerStats;
 
 /// The evidence of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +30,21 @@ pub struct Evidence {
     pub servers: Vec<ServerEvidence>,
     /// The machines that sent the requests: one for each process.
     pub machines: Vec<MachineEvidence>,
+    /// What servers said of themselves interval by interval; empty where that was not asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub server_stats: Vec<ServerStats>,
+}
+
+/// The most requests of a tally that a server of a plan can have counted.
+pub fn our_requests(plan: &Plan, tally: &Tally) -> u64 {
+    if plan.protocol.is_resp() {
+        return redis::counted_at_most(tally);
+    }
+    let multiget = |phase: &Phase| match &phase.work {
+        Work::Mix(mix) => u64::from(mix.multiget),
+        _ => 1,
+    };
+    memcached::counted_at_most(tally, plan.phases.iter().map(multiget).max().unwrap_or(1))
 }
 
 impl Evidence {
@@ -32,5 +57,58 @@ impl Evidence {
             }
         }
         self.machines.extend(other.machines.iter().cloned());
+        for more in &other.server_stats {
+            if self.server_stats.iter().all(|stats| stats.address != more.address) {
+                self.server_stats.push(more.clone());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a process saw of a server: with its own requests, and a reading where it asked the server.
+    fn seen(reads: bool, in_time: bool, asked: Option<u64>) -> Evidence {
+        let reading = ServerReading { our_requests: in_time.then_some(0), ..ServerReading::default() };
+        let mut server = ServerEvidence {
+            address: "a:1".to_owned(),
+            reading: reads.then_some(reading),
+            ..ServerEvidence::default()
+        };
+        server.set_our_requests(asked);
+        Evidence {
+            servers: vec![server],
+            machines: vec![MachineEvidence::default()],
+            server_stats: Vec::new(),
+        }
+    }
+
+    fn our_requests_of(parts: &[Evidence]) -> Option<u64> {
+        let mut whole = Evidence::default();
+        parts.iter().for_each(|part| whole.merge(part));
+        assert_eq!((whole.servers.len(), whole.machines.len()), (1, parts.len()));
+        whole.servers[0].reading.as_ref().expect("one of them read it").our_requests
+    }
+
+    #[test]
+    fn the_requests_of_all_processes_stand_beside_what_the_server_counted() {
+        let (reader, other) = (seen(true, true, Some(10)), seen(false, true, Some(5)));
+        assert_eq!(our_requests_of(&[reader.clone(), other.clone(), other.clone()]), Some(20));
+        assert_eq!(our_requests_of(&[other.clone(), reader.clone()]), Some(15));
+        assert_eq!(our_requests_of(&[reader.clone(), seen(false, true, None)]), None, "one does not know");
+        assert_eq!(our_requests_of(&[seen(true, false, Some(10)), other]), None, "read at another time");
+        let mut whole = reader;
+        whole.servers[0].forget_our_requests();
+        assert_eq!(our_requests_of(&[whole]), None);
+    }
+
+    #[test]
+    fn evidence_without_the_newer_fields_is_read() {
+        let mut saved = serde_json::to_value(seen(true, true, Some(3))).expect("evidence is data");
+        saved["servers"][0].as_object_mut().expect("an object").remove("asked");
+        let read: Evidence = serde_json::from_value(saved).expect("the field may be absent");
+        assert_eq!(read.servers[0].asked, None);
     }
 }

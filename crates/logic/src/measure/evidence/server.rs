@@ -23,6 +23,10 @@ pub struct ServerEvidence {
     pub threads_unread: Option<String>,
     /// Time between the two readings of the threads, in nanoseconds.
     pub threads_span_ns: Nanos,
+    /// Requests of this process between the readings, as `our_requests` of the reading counts them; absent where they are
+    /// not known.
+    #[serde(default)]
+    pub asked: Option<u64>,
 }
 
 /// What a server said of itself before and after the measured phase.
@@ -33,8 +37,8 @@ pub struct ServerReading {
     pub software: String,
     /// Version of the program.
     pub version: String,
-    /// Number of threads that answer requests: memcached's `threads`, and 1 + `io-threads` where those read or write for
-    /// Redis.
+    /// Number of threads that answer requests: memcached's `threads`; for Redis 1, or its `io-threads`, which count the
+    /// main thread, where those read or wrote.
     pub serving_threads: Option<u32>,
     /// Number of the process on the server's machine.
     pub pid: Option<u32>,
@@ -111,8 +115,24 @@ pub struct CommandTimes {
 }
 
 impl ServerEvidence {
+    /// Enters the requests that this process sent between the readings, where they are known. They are not comparable, and
+    /// left out, where the server was read at another time than the run (the reading has no `our_requests`).
+    pub fn set_our_requests(&mut self, asked: Option<u64>) {
+        let is_comparable = self.reading.as_ref().is_none_or(|reading| reading.our_requests.is_some());
+        self.asked = asked.filter(|_| is_comparable);
+        if let Some(reading) = &mut self.reading {
+            reading.our_requests = self.asked;
+        }
+    }
+
+    /// Notes that requests were sent that no process of the run has counted.
+    pub fn forget_our_requests(&mut self) {
+        self.set_our_requests(None);
+    }
+
     /// Adds what another process saw of the same server: what is known replaces what is not.
     pub fn merge(&mut self, other: &ServerEvidence) {
+        let asked = self.asked.zip(other.asked).map(|(one, another)| one.saturating_add(another));
         if self.reading.is_none() && other.reading.is_some() {
             self.reading.clone_from(&other.reading);
             self.unread = None;
@@ -127,6 +147,10 @@ impl ServerEvidence {
         }
         if self.threads.is_none() && self.threads_unread.is_none() {
             self.threads_unread.clone_from(&other.threads_unread);
+        }
+        self.asked = asked;
+        if let Some(reading) = &mut self.reading {
+            reading.our_requests = asked;
         }
     }
 }

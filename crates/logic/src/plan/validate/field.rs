@@ -13,6 +13,7 @@ pub enum Field {
     Transport,
     Seed,
     Interval,
+    ServerStats,
     Timeout,
     Verify,
     GoalQuantile,
@@ -74,7 +75,7 @@ pub enum Field {
 }
 
 /// Every field with its path; `[]` stands for the number of an item in a list.
-const PATHS: [(Field, &str); 65] = [
+const PATHS: [(Field, &str); 66] = [
     (Field::Schema, "schema"),
     (Field::Servers, "servers"),
     (Field::Server, "servers[]"),
@@ -82,6 +83,7 @@ const PATHS: [(Field, &str); 65] = [
     (Field::Transport, "transport"),
     (Field::Seed, "seed"),
     (Field::Interval, "interval_ns"),
+    (Field::ServerStats, "server_stats_ns"),
     (Field::Timeout, "timeout_ns"),
     (Field::Verify, "verify"),
     (Field::GoalQuantile, "goals[].quantile"),

@@ -66,6 +66,9 @@ impl Plan {
         targets::lanes(&self)?;
         bounds::within(Field::Seed.path(), self.seed, 0, bounds::NUMBER_MAX)?;
         bounds::span(Field::Interval.path(), self.interval_ns, (10 * MILLISECOND, "10ms"), (HOUR, "1h"))?;
+        if let Some(every_ns) = self.server_stats_ns {
+            bounds::span(Field::ServerStats.path(), every_ns, (100 * MILLISECOND, "100ms"), (HOUR, "1h"))?;
+        }
         timeout(&self)?;
         bounds::share(Field::Verify.path(), self.verify)?;
         targets::goals(&self)?;

@@ -175,7 +175,7 @@ type Change = fn(&mut Plan);
 
 #[test]
 fn what_is_wrong_is_named_by_its_path() {
-    let rows: [(Plan, &str, Change); 57] = [
+    let rows: [(Plan, &str, Change); 58] = [
         (mixed(), "schema", |plan| plan.schema = 2),
         (mixed(), "servers", |plan| plan.servers.clear()),
         (mixed(), "servers[1]", |plan| plan.servers.push("a".to_owned())),
@@ -185,6 +185,7 @@ fn what_is_wrong_is_named_by_its_path() {
         }),
         (mixed(), "seed", |plan| plan.seed = u64::MAX),
         (mixed(), "interval_ns", |plan| plan.interval_ns = 1),
+        (mixed(), "server_stats_ns", |plan| plan.server_stats_ns = Some(99_999_999)),
         (mixed(), "timeout_ns", |plan| plan.timeout_ns = NO_TIMEOUT_NS),
         (sequence(), "timeout_ns", |plan| plan.timeout_ns = 0),
         (mixed(), "verify", |plan| plan.verify = 1.5),

@@ -48,6 +48,7 @@ Added by pummel; not to be abbreviated:
   --shard               : instances of -c I/N share the keys out among them
   --source=S,...        : addresses to connect from, in turn
   --clock=S             : kernel (default) or user: what says when a response came
+  --evidence            : ask the server for its statistics before and after
   --json=S, --csv=S, --hdr=S, --samples=S
                         : files for results, as of `pummel run`
 

@@ -79,6 +79,7 @@ struct OptionValues {
     port: u32,
     timeout_ns: Nanos,
     socket: Socket,
+    evidence: bool,
     verb: Verb,
     bogus: bool,
     expiry_s: u32,
@@ -170,6 +171,8 @@ impl OptionValues {
                 recv_buffer: Some(16384),
                 source: Vec::new(),
             },
+            // One connection more would be part of what is tested here.
+            evidence: false,
             verb: Verb::Set,
             bogus: false,
             expiry_s: 0,
@@ -233,6 +236,7 @@ impl OptionValues {
             Name::Csv => self.outputs.files.set("csv", value),
             Name::Hdr => self.outputs.files.set("hdr", value),
             Name::Samples => self.outputs.files.set("samples", value),
+            Name::Evidence => self.evidence = true,
         }
         Ok(())
     }
@@ -319,6 +323,8 @@ impl OptionValues {
             interval_ns: SECOND,
             timeout_ns: self.timeout_ns,
             reconnect: false,
+            evidence: self.evidence,
+            server_stats_ns: None,
             verify: 0.0,
             goals: Vec::new(),
             engine: Engine {

@@ -69,10 +69,12 @@ pub enum Name {
     Hdr,
     /// `--samples`, of pummel.
     Samples,
+    /// `--evidence`, of pummel.
+    Evidence,
 }
 
 /// Every option with its meaning, in the order of [`CHOICES`].
-pub const NAMES: [Name; 32] = [
+pub const NAMES: [Name; 33] = [
     Name::Help,
     Name::Help,
     Name::Version,
@@ -105,10 +107,11 @@ pub const NAMES: [Name; 32] = [
     Name::Csv,
     Name::Hdr,
     Name::Samples,
+    Name::Evidence,
 ];
 
 /// Every option as it is written.
-pub const CHOICES: [Choice; 32] = [
+pub const CHOICES: [Choice; 33] = [
     Choice::both('h', "help", Takes::Nothing),
     Choice::short('?', Takes::Nothing),
     Choice::both('V', "version", Takes::Nothing),
@@ -141,6 +144,7 @@ pub const CHOICES: [Choice; 32] = [
     Choice::added("csv", Takes::Value),
     Choice::added("hdr", Takes::Value),
     Choice::added("samples", Takes::Value),
+    Choice::added("evidence", Takes::Nothing),
 ];
 
 /// The methods by their names on command lines.

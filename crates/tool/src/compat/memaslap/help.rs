@@ -65,8 +65,9 @@ Options:
         The version.
 
     Not in the original, never abbreviated: --seed=N, --json=FILE, --csv=FILE,
-    --hdr=FILE, and --strict, with which lost servers, failed checks and the
-    misses of -v and -p end with status 1.
+    --hdr=FILE, --no-evidence, with which the servers and the kernel are asked
+    nothing beside the run, and --strict, with which lost servers, failed
+    checks and the misses of -v and -p end with status 1.
 
 Examples:
     memaslap -s 127.0.0.1:11211 -S 5s

@@ -335,6 +335,8 @@ fn plan(options: &Options, inputs: &MemaslapInputs<'_>, servers: Vec<String>, co
         timeout_ns: if options.udp || options.facebook { UDP_TIMEOUT_NS } else { TIMEOUT_NS },
         reconnect: options.reconnect || options.rep_write.is_some(),
         verify: 0.0,
+        evidence: !options.no_evidence,
+        server_stats_ns: None,
         goals: Vec::new(),
         engine: Engine {
             threads: options.threads,

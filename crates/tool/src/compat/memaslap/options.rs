@@ -54,6 +54,7 @@ pub const TABLE: &[Choice] = &[
     Choice::added("json", Takes::Value),
     Choice::added("csv", Takes::Value),
     Choice::added("hdr", Takes::Value),
+    Choice::added("no-evidence", Takes::Nothing),
 ];
 
 /// What the options say; nothing is known yet of servers and configuration files.
@@ -85,6 +86,7 @@ pub struct Options {
     pub verbose: bool,
     pub seed: Option<u64>,
     pub strict: bool,
+    pub no_evidence: bool,
     pub files: ResultPaths,
 }
 
@@ -115,6 +117,7 @@ impl Default for Options {
             verbose: false,
             seed: None,
             strict: false,
+            no_evidence: false,
             files: ResultPaths::default(),
         }
     }
@@ -223,6 +226,7 @@ impl Options {
                 self.seed = Some(seed.ok_or("--seed takes a whole number from 0 to 9223372036854775807.")?);
             }
             "strict" => self.strict = true,
+            "no-evidence" => self.no_evidence = true,
             "json" | "csv" | "hdr" => self.files.set(name, value),
             other => unreachable!("{other} is in the table and is not followed"),
         }

@@ -85,6 +85,7 @@ What pummel adds (never abbreviated):
       --save_all                With --save, the requests of all machines, reads and
                                   stores, a line each: seconds since 1970, seconds
                                   since the start, read or update, us, the machine
+      --no-evidence             Ask the servers and the kernel nothing beside the run
       --json=FILE               The whole result as JSON
       --csv=FILE                The result second by second
       --hdr=FILE                Histograms second by second (HdrHistogram log)

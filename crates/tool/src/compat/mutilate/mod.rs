@@ -257,6 +257,8 @@ fn plan(
         timeout_ns: TIMEOUT_NS,
         reconnect: false,
         verify: 0.0,
+        evidence: !options.no_evidence,
+        server_stats_ns: None,
         goals: Vec::new(),
         engine: engine(options, cpus)?,
         socket: Socket {

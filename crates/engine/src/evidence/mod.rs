@@ -1,0 +1,22 @@
+//! Evidence of what limited a run, taken by a thread that is no worker: it asks the servers for their statistics, and reads
+//! what the kernel counts, before and after the measured phases.
+//!
+//! A reading never fails a run and is never waited for longer than [`BARRIER_MAX`]. Servers are only ever asked for what they
+//! counted: nothing is set, reset, or listed.
+
+mod connections;
+mod inquiry;
+mod intervals;
+mod machine;
+mod moments;
+mod observer;
+mod process;
+
+use std::time::Duration;
+
+pub use self::moments::{Moment, Moments};
+pub use self::observer::{Observed, observe};
+
+/// How long the beginning of a measured phase, and the closing of connections after it, wait for a reading at most. A
+/// reading that takes longer goes on beside the phase, and says so by leaving out what can then not be compared.
+pub const BARRIER_MAX: Duration = Duration::from_millis(150);

@@ -1,0 +1,410 @@
+//! The observer of a run: a thread that is no worker and reads servers, this machine and its connections before and after
+//! the measured phases.
+
+use std::collections::{BTreeMap, HashSet};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use pummel_logic::measure::evidence::facts::Facts;
+use pummel_logic::measure::evidence::proc::{ThreadTimes, threads_between};
+use pummel_logic::measure::evidence::redis::OwnWork;
+use pummel_logic::measure::evidence::reply::Dialect;
+use pummel_logic::measure::evidence::{Evidence, ServerEvidence, ServerReading, memcached, redis};
+use pummel_logic::plan::{Clock, Plan, Wait};
+use pummel_logic::protocol::handshake::Handshake;
+use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
+
+use super::connections::{self, Connections};
+use super::inquiry::{Inquiry, Told};
+use super::intervals::Intervals;
+use super::machine::{Machine, MachineReading};
+use super::moments::{Moment, Moments};
+use super::process::{addresses_of, is_local, process_of, threads_of};
+use crate::backend::epoll::Epoll;
+use crate::backend::tls::{Setup, Tls};
+use crate::backend::{Backend, ConnId};
+use crate::clock;
+use crate::resolve::Server;
+use crate::sys;
+
+/// How long the connections to servers may take to open, in nanoseconds.
+const OPEN_MAX_NS: Nanos = SECOND;
+
+/// How long the replies of healthy servers may take, in nanoseconds. Phases wait for them that long.
+const REPLY_NS: Nanos = 100 * MILLISECOND;
+
+/// How long a server may take that does not answer, in nanoseconds; nothing waits for it.
+const SILENCE_NS: Nanos = SECOND;
+
+/// What an observer looks at.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// The servers of the run.
+    pub servers: Arc<[Server]>,
+    /// Encryption of the side connections.
+    pub tls: Option<Setup>,
+    /// The login of the side connections.
+    pub handshake: Arc<Handshake>,
+    /// Whether this process asks all servers, or only those on its own machine.
+    pub asks_all: bool,
+}
+
+/// Observes a run until it is over. Returns what was seen; `None` where no measured phase began. `stopped` returns whether
+/// the run was stopped.
+pub fn observe(
+    plan: &Plan,
+    observed: Observed,
+    moments: &Moments,
+    stopped: &dyn Fn() -> bool,
+) -> Option<Evidence> {
+    let watch = RunWatch { moments, stopped };
+    let backend = Epoll::new(Wait::Block, Clock::User, &plan.socket);
+    match (backend, observed.tls.clone()) {
+        (Err(error), _) => {
+            Observer::<Epoll>::new(plan, observed, None, |_, _| None, Some(&error)).run(&watch)
+        }
+        (Ok(backend), None) => {
+            Observer::new(plan, observed, Some(backend), |epoll, conn| epoll.socket(conn), None).run(&watch)
+        }
+        (Ok(backend), Some(setup)) => {
+            let tls = Tls::new(backend, &setup);
+            Observer::new(plan, observed, Some(tls), |tls, conn| tls.inner().socket(conn), None).run(&watch)
+        }
+    }
+}
+
+/// The run as its observer sees it.
+struct RunWatch<'a> {
+    moments: &'a Moments,
+    stopped: &'a dyn Fn() -> bool,
+}
+
+/// The socket of a connection of a backend.
+type SocketOf<B> = for<'b> fn(&'b B, ConnId) -> Option<BorrowedFd<'b>>;
+
+struct Observer<B> {
+    inquiry: Option<Inquiry<B>>,
+    socket_of: SocketOf<B>,
+    /// The servers that this process asks, by their numbers in the inquiry, and all servers by their names.
+    asked: Vec<Option<usize>>,
+    servers: Arc<[Server]>,
+    addresses: HashSet<SocketAddr>,
+    dialect: Dialect,
+    over_udp: bool,
+    machine: Machine,
+    /// The processes of the servers that run on this machine, once they are found.
+    pids: Vec<Option<u32>>,
+    /// Why no server can be asked.
+    obstacle: Option<String>,
+    before: Option<Sight>,
+    after: Option<Sight>,
+    /// The intervals in which servers are asked too; `None` where that is not wanted of this process.
+    intervals: Option<Intervals>,
+}
+
+/// What was seen at one moment.
+struct Sight {
+    machine: MachineReading,
+    servers: Vec<ServerSight>,
+}
+
+/// What was seen of one server at one moment.
+struct ServerSight {
+    told: Result<Told, String>,
+    /// Whether the server answered before the run went on.
+    is_in_time: bool,
+    /// The threads of the server's process; absent for a server on another machine.
+    threads: Option<Result<Threads, String>>,
+}
+
+/// The threads of a process at one moment.
+struct Threads {
+    at: Nanos,
+    times: BTreeMap<u32, ThreadTimes>,
+}
+
+impl Threads {
+    fn read(pid: u32) -> Result<Threads, String> {
+        let times = threads_of(pid).ok_or_else(|| format!("the threads of process {pid} cannot be seen"))?;
+        Ok(Threads { at: clock::now(), times })
+    }
+}
+
+impl<B: Backend> Observer<B> {
+    fn new(
+        plan: &Plan,
+        observed: Observed,
+        backend: Option<B>,
+        socket_of: SocketOf<B>,
+        error: Option<&io::Error>,
+    ) -> Observer<B> {
+        let servers = observed.servers;
+        let every_ns = plan.server_stats_ns.filter(|_| observed.asks_all);
+        let intervals = every_ns.map(|every_ns| Intervals::new(every_ns, &servers));
+        let mut mine: Vec<Server> = Vec::new();
+        let asked = servers.iter().map(|server| {
+            (observed.asks_all || is_local(server)).then(|| {
+                mine.push(server.clone());
+                mine.len() - 1
+            })
+        });
+        let asked = asked.collect();
+        let dialect = Dialect::of(plan.protocol);
+        let addresses = servers.iter().flat_map(addresses_of).collect();
+        let inquiry = backend.map(|backend| Inquiry::new(backend, mine.into(), observed.handshake, dialect));
+        Observer {
+            inquiry,
+            socket_of,
+            asked,
+            addresses,
+            pids: vec![None; servers.len()],
+            servers,
+            dialect,
+            over_udp: plan.uses_datagrams(),
+            machine: Machine::new(),
+            obstacle: error.map(|error| format!("no connection for its statistics: {error}")),
+            before: None,
+            after: None,
+            intervals,
+        }
+    }
+
+    /// Looks at every moment that is announced, in their order, until the run is over.
+    fn run(mut self, watch: &RunWatch<'_>) -> Option<Evidence> {
+        let moments = watch.moments;
+        let mut observed = Moment::Start;
+        while observed < Moment::End {
+            let Some(announced) = self.next_moment(moments, observed) else {
+                self.tick(watch);
+                continue;
+            };
+            if observed < Moment::Open && announced < Moment::End {
+                self.open(watch);
+                observed = Moment::Open;
+            } else if announced == Moment::Before {
+                self.before = Some(self.look(watch, Moment::Before));
+                if let Some(intervals) = &mut self.intervals {
+                    intervals.begin(clock::now());
+                }
+                self.note_interval(|observer| observer.before.as_ref());
+                observed = Moment::Before;
+            } else {
+                // A phase that began before it could be looked at is not looked at any more.
+                if self.before.is_some() && self.after.is_none() {
+                    self.after = Some(self.look(watch, Moment::After));
+                    self.note_interval(|observer| observer.after.as_ref());
+                }
+                observed = announced;
+            }
+            moments.set_observed(observed);
+        }
+        let in_time = !moments.is_late();
+        self.evidence(in_time)
+    }
+
+    /// Waits for the next moment; `None` where servers are to be asked before it comes.
+    fn next_moment(&self, moments: &Moments, observed: Moment) -> Option<Moment> {
+        match &self.intervals {
+            Some(intervals) if observed == Moment::Before => {
+                let left = intervals.next_at().saturating_sub(clock::now());
+                moments.wait_for_later_within(observed, Duration::from_nanos(left))
+            }
+            _ => Some(moments.wait_for_later(observed)),
+        }
+    }
+
+    /// Asks the servers within the measured phases.
+    fn tick(&mut self, watch: &RunWatch<'_>) {
+        let (Some(intervals), Some(inquiry)) = (&mut self.intervals, &mut self.inquiry) else { return };
+        let goes_on = || watch.moments.announced() <= Moment::Before && !(watch.stopped)();
+        let until = clock::now().saturating_add(SILENCE_NS.min(intervals.every_ns()));
+        inquiry.ask();
+        note(inquiry.listen(until, &goes_on), &mut self.obstacle);
+        for (number, side) in self.asked.iter().enumerate() {
+            let Some(side) = *side else { continue };
+            let (told, settings) = (inquiry.take(side).ok(), inquiry.settings(side));
+            let reading = |before: &Told, after: &Told| reading_of(self.dialect, before, after, &settings);
+            intervals.take_in(number, told.as_ref(), reading);
+        }
+        intervals.advance(clock::now());
+    }
+
+    /// Lets an interval begin or end with what was seen before or after the measured phases.
+    fn note_interval(&mut self, sight: fn(&Observer<B>) -> Option<&Sight>) {
+        let Some(mut intervals) = self.intervals.take() else { return };
+        for (number, server) in sight(self).iter().flat_map(|sight| sight.servers.iter().enumerate()) {
+            let settings = self.settings_of(number);
+            let reading = |before: &Told, after: &Told| reading_of(self.dialect, before, after, &settings);
+            intervals.take_in(number, server.told.as_ref().ok(), reading);
+        }
+        self.intervals = Some(intervals);
+    }
+
+    /// The settings that a server told; none where it is not asked here.
+    fn settings_of(&self, number: usize) -> Facts {
+        match (&self.inquiry, self.asked[number]) {
+            (Some(inquiry), Some(side)) => inquiry.settings(side),
+            _ => Facts::default(),
+        }
+    }
+
+    /// Opens the connections to the servers, for as long as nothing waits for it.
+    fn open(&mut self, watch: &RunWatch<'_>) {
+        let Some(inquiry) = &mut self.inquiry else { return };
+        let until = clock::now().saturating_add(OPEN_MAX_NS);
+        let goes_on = || watch.moments.announced() <= Moment::Open && !(watch.stopped)();
+        note(inquiry.open(until, &goes_on), &mut self.obstacle);
+    }
+
+    /// Looks at everything. The moment counts as observed when all servers have answered or [`REPLY_NS`] is over; those that
+    /// are silent are waited for until [`SILENCE_NS`] is over, or the next moment comes.
+    fn look(&mut self, watch: &RunWatch<'_>, moment: Moment) -> Sight {
+        let began = clock::now();
+        let own = self.own_cookies();
+        let connections = self.read_connections(&own);
+        let machine = self.machine.read(began, &watch.moments.threads(), connections);
+        let mut known: Vec<_> = self.pids.iter().map(|pid| pid.map(Threads::read)).collect();
+        if let Some(inquiry) = &mut self.inquiry {
+            inquiry.ask();
+            note(inquiry.listen(began.saturating_add(REPLY_NS), &|| true), &mut self.obstacle);
+        }
+        let mut servers: Vec<Option<ServerSight>> = (0..self.servers.len())
+            .map(|number| self.has_told(number).then(|| self.sight_of(number, true, known[number].take())))
+            .collect();
+        watch.moments.set_observed(moment);
+        let goes_on = || watch.moments.announced() <= moment && !(watch.stopped)();
+        let goes_on_to_the_end = || !(watch.stopped)();
+        if let Some(inquiry) = &mut self.inquiry {
+            let until = began.saturating_add(SILENCE_NS);
+            let goes_on: &dyn Fn() -> bool =
+                if moment == Moment::Before { &goes_on } else { &goes_on_to_the_end };
+            note(inquiry.listen(until, goes_on), &mut self.obstacle);
+        }
+        let late = (0..self.servers.len()).map(|number| match servers[number].take() {
+            Some(sight) => sight,
+            None => self.sight_of(number, false, known[number].take()),
+        });
+        let servers = late.collect();
+        Sight { machine, servers }
+    }
+
+    /// The cookies of the side connections, which are none of the run's own.
+    fn own_cookies(&self) -> HashSet<u64> {
+        let Some(inquiry) = &self.inquiry else { return HashSet::new() };
+        let sockets = inquiry.connections().filter_map(|conn| (self.socket_of)(inquiry.backend(), conn));
+        sockets.filter_map(|socket| sys::cookie_of(socket.as_raw_fd()).ok()).collect()
+    }
+
+    fn read_connections(&self, own: &HashSet<u64>) -> io::Result<Connections> {
+        if self.addresses.is_empty() {
+            Ok(Connections::new())
+        } else {
+            connections::read(&self.addresses, own)
+        }
+    }
+
+    /// Whether a server has told its counters, or is not asked.
+    fn has_told(&self, number: usize) -> bool {
+        match (&self.inquiry, self.asked[number]) {
+            (Some(inquiry), Some(side)) => inquiry.has(side),
+            _ => true,
+        }
+    }
+
+    /// What is known of a server now. Its threads are read where its process is not known yet.
+    fn sight_of(
+        &mut self,
+        number: usize,
+        is_in_time: bool,
+        threads: Option<Result<Threads, String>>,
+    ) -> ServerSight {
+        let told = match (&mut self.inquiry, self.asked[number]) {
+            (Some(inquiry), Some(side)) => inquiry.take(side),
+            // Another agent asks this server; without a backend the obstacle is the reason.
+            _ => Err(String::new()),
+        };
+        let told = told.map_err(|why| self.obstacle.clone().unwrap_or(why));
+        let server = &self.servers[number];
+        let threads = match (threads, &told) {
+            (Some(threads), _) => Some(threads),
+            (None, Ok(told)) if is_local(server) => Some(process_of(server, &told.facts).and_then(|pid| {
+                self.pids[number] = Some(pid);
+                Threads::read(pid)
+            })),
+            (None, _) => None,
+        };
+        ServerSight { told, is_in_time, threads }
+    }
+
+    /// What was seen before and after the measured phases; `None` where one of the two is missing. `in_time` says whether
+    /// the run waited until both readings were taken.
+    fn evidence(mut self, in_time: bool) -> Option<Evidence> {
+        let (before, after) = (self.before.take()?, self.after.take()?);
+        let pairs = before.servers.into_iter().zip(after.servers).enumerate();
+        let servers = pairs.map(|(number, pair)| self.server_evidence(number, pair, in_time)).collect();
+        let machine = self.machine.between(before.machine, after.machine);
+        let server_stats = self.intervals.map(Intervals::into_stats).unwrap_or_default();
+        Some(Evidence { servers, machines: vec![machine], server_stats })
+    }
+
+    fn server_evidence(
+        &self,
+        number: usize,
+        (before, after): (ServerSight, ServerSight),
+        in_time: bool,
+    ) -> ServerEvidence {
+        let is_in_time = in_time && before.is_in_time && after.is_in_time;
+        let settings = self.settings_of(number);
+        let mut evidence =
+            ServerEvidence { address: self.servers[number].name().to_owned(), ..ServerEvidence::default() };
+        match (before.told, after.told) {
+            (Ok(before), Ok(after)) => {
+                let mut reading = reading_of(self.dialect, &before, &after, &settings);
+                // The count of our own requests is entered where it belongs to the same time as the server's.
+                reading.our_requests = (is_in_time && !reading.restarted).then_some(0);
+                evidence.reading = Some(reading);
+            }
+            (Err(why), _) | (_, Err(why)) => {
+                evidence.unread = (!why.is_empty()).then(|| self.with_transport(why));
+            }
+        }
+        match (before.threads, after.threads) {
+            (Some(Ok(first)), Some(Ok(last))) => {
+                evidence.threads = Some(threads_between(&first.times, &last.times));
+                evidence.threads_span_ns = last.at.saturating_sub(first.at);
+            }
+            (Some(Err(why)), _) | (_, Some(Err(why))) => evidence.threads_unread = Some(why),
+            (None, _) | (_, None) => {}
+        }
+        evidence
+    }
+
+    fn with_transport(&self, why: String) -> String {
+        let not_over_udp = " (statistics are not asked for over UDP)";
+        if self.over_udp { format!("{why}{not_over_udp}") } else { why }
+    }
+}
+
+fn reading_of(dialect: Dialect, before: &Told, after: &Told, settings: &Facts) -> ServerReading {
+    let span_ns = after.at.saturating_sub(before.at);
+    let own = OwnWork {
+        commands: after.own.commands - before.own.commands,
+        connections: after.own.connections - before.own.connections,
+    };
+    match dialect {
+        Dialect::Text | Dialect::Binary => {
+            memcached::reading(&before.facts, &after.facts, settings, span_ns, own.connections)
+        }
+        Dialect::Resp => redis::reading(&before.facts, &after.facts, settings, span_ns, own),
+    }
+}
+
+/// Keeps the first error of the kernel.
+fn note(result: io::Result<()>, obstacle: &mut Option<String>) {
+    if let (Err(error), None) = (result, &obstacle) {
+        *obstacle = Some(format!("its statistics could not be waited for: {error}"));
+    }
+}

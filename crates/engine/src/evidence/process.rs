@@ -1,0 +1,121 @@
+//! The process of a server that runs on this machine: whether it is the server's, and the CPU time of its threads.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::SocketAddr;
+
+use pummel_logic::measure::evidence::facts::Facts;
+use pummel_logic::measure::evidence::proc::{
+    ThreadTimes, process_stat, socket_inode, tcp_listeners, unix_listeners, uptime_fits,
+};
+
+use super::machine::thread_times;
+use crate::backend::Target;
+use crate::resolve::Server;
+use crate::sys;
+
+/// Most threads of a process that are read.
+const THREADS_READ_MAX: usize = 4096;
+
+/// Most descriptors of a process that are looked through for its listening socket.
+const DESCRIPTORS_MAX: usize = 200_000;
+
+/// Whether a server runs on this machine: behind a unix socket, or on an address of it.
+pub fn is_local(server: &Server) -> bool {
+    (0..server.addresses()).all(|attempt| match server.target(0, attempt) {
+        Target::Unix(_) => true,
+        Target::Tcp { address, .. } | Target::Udp { address, .. } => sys::is_own_address(address.ip()),
+    })
+}
+
+/// The number of a server's process, which the server says in `facts`, once it is found to be the server's: it is as old as
+/// the server says, and has the socket that listens.
+///
+/// # Errors
+/// Returns why the process cannot be believed to be the server's, as a sentence without its full stop.
+pub fn process_of(server: &Server, facts: &Facts) -> Result<u32, String> {
+    let pid = facts.number("pid").or_else(|| facts.number("process_id"));
+    let pid = pid.and_then(|pid| u32::try_from(pid).ok()).filter(|&pid| pid > 0);
+    let Some(pid) = pid else { return Err("the server does not say which process it is".to_owned()) };
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+    let stat =
+        stat.map_err(|_| format!("the server says that it is process {pid}, which cannot be seen here"))?;
+    let stat = process_stat(&stat).ok_or_else(|| format!("/proc/{pid}/stat has another form"))?;
+    let uptime = facts.number("uptime").or_else(|| facts.number("uptime_in_seconds"));
+    let fits = uptime.is_some_and(|uptime_s| {
+        uptime_fits(stat.start_ticks, sys::ticks_per_second(), sys::since_boot_ns(), uptime_s)
+    });
+    if !fits {
+        return Err(format!("process {pid} here is not as old as the server: it is another one's"));
+    }
+    match has_listener(server, pid) {
+        Some(false) => Err(format!("process {pid} here does not listen for the server: it is another one's")),
+        Some(true) => Ok(pid),
+        None if has_name_of_a_server(pid) => Ok(pid),
+        None => {
+            Err(format!("the descriptors of process {pid} may not be read, and its name is none of a server"))
+        }
+    }
+}
+
+/// Whether a process holds the socket on which a server listens; `None` where its descriptors may not be read.
+fn has_listener(server: &Server, pid: u32) -> Option<bool> {
+    let listeners = listeners_of(server, pid);
+    if listeners.is_empty() && server.is_unix() {
+        // The process may know its socket by another path.
+        return None;
+    }
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+    let mut inodes = descriptors.take(DESCRIPTORS_MAX).filter_map(|entry| {
+        let target = fs::read_link(entry.ok()?.path()).ok()?;
+        socket_inode(target.to_str()?)
+    });
+    Some(inodes.any(|inode| listeners.contains(&inode)))
+}
+
+/// The inodes of the sockets that listen where a server is, as the process sees them.
+fn listeners_of(server: &Server, pid: u32) -> Vec<u64> {
+    let table = |name: &str| fs::read_to_string(format!("/proc/{pid}/net/{name}")).unwrap_or_default();
+    let mut inodes = Vec::new();
+    for attempt in 0..server.addresses() {
+        match server.target(0, attempt) {
+            Target::Unix(path) => {
+                inodes.extend(unix_listeners(&table("unix"), &path.to_string_lossy()));
+            }
+            Target::Tcp { address, .. } | Target::Udp { address, .. } => {
+                inodes.extend(
+                    ["tcp", "tcp6"].iter().flat_map(|name| tcp_listeners(&table(name), address.port())),
+                );
+            }
+        }
+    }
+    inodes
+}
+
+/// Whether a process is called like a server that says which process it is.
+fn has_name_of_a_server(pid: u32) -> bool {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    ["memcached", "redis-server", "valkey-server"].contains(&name.trim_end())
+}
+
+/// The times of a process' threads by their numbers; `None` where they cannot be listed.
+pub fn threads_of(pid: u32) -> Option<BTreeMap<u32, ThreadTimes>> {
+    let process = pid.to_string();
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).ok()?;
+    let threads = tasks.take(THREADS_READ_MAX).filter_map(|entry| {
+        let number = entry.ok()?.file_name().to_str()?.parse().ok()?;
+        Some((number, thread_times(&process, number)?))
+    });
+    let threads: BTreeMap<u32, ThreadTimes> = threads.collect();
+    (!threads.is_empty()).then_some(threads)
+}
+
+/// The addresses of a server to which connections of the run go.
+pub fn addresses_of(server: &Server) -> impl Iterator<Item = SocketAddr> {
+    (0..server.addresses()).filter_map(|attempt| match server.target(0, attempt) {
+        Target::Tcp { address, .. } | Target::Udp { address, .. } => {
+            Some(SocketAddr::new(address.ip().to_canonical(), address.port()))
+        }
+        Target::Unix(_) => None,
+    })
+}

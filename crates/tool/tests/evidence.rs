@@ -1,0 +1,371 @@
+//! What runs find out about their servers and their machine, from real servers and from some that do not tell.
+
+#[allow(dead_code, reason = "each file of tests uses a part of it")]
+mod common;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use common::agent::{Agent, list};
+use common::redis::Redis;
+use common::secured::Certificates;
+use common::{Ended, Json, Memcached, Place, Serve, in_some_quiet_moment, pummel, until};
+use tempfile::TempDir;
+
+/// A run that is over soon, and asks for everything that servers count.
+const SHORT: &str = "-n 5000 -c 3 -d 2 --records 500 --multiget 3 \
+    --mix get:5,set:2,delete:1,touch:1,incr:1 --quiet";
+
+/// Runs a mix against a server, and returns its result. A busy machine may take so long for a reading that the run does not
+/// wait for it, and then does not compare it with its own requests; the run is repeated until it has waited.
+#[track_caller]
+fn run(server: &str, words: &str) -> Json {
+    until("a reading in time", || {
+        let result = seen(pummel(&format!("run -s {server} {words}")).expect(0));
+        (!result.at("server/reading/our_requests").is_null()).then_some(result)
+    })
+}
+
+/// The result of a run, with its first server and its first machine as `server` and `machine`.
+#[track_caller]
+fn seen(ended: Ended) -> Json {
+    let mut result = ended.json().0;
+    for (one, all) in [("server", "servers"), ("machine", "machines")] {
+        result[one] = result["evidence"][all][0].clone();
+    }
+    Json(result)
+}
+
+/// That a server was read, that it counted our requests and no others, and that its process was found.
+#[track_caller]
+fn assert_read(result: &Json, software: &str) {
+    let of = |path: &str| format!("server/{path}");
+    assert!(result.at(&of("unread")).is_null(), "{}", result.at("server"));
+    assert_eq!(result.text(&of("reading/software")), software);
+    assert!(!result.text(&of("reading/version")).is_empty());
+    let (ours, counted) =
+        (result.count(&of("reading/our_requests")), result.count(&of("reading/counts/requests")));
+    assert_eq!(ours, counted, "{}", result.at("server/reading"));
+    assert!(ours >= 5000, "{ours}");
+    let opened = result.at(&of("reading/counts/connections_opened")).as_u64();
+    assert_eq!(opened, Some(0), "nobody came in between");
+    // A memcached with two listening sockets counts one of them.
+    let open = result.count(&of("reading/connections"));
+    assert!((3..=4).contains(&open), "{open} without that of the reader");
+    let threads = result.at(&of("threads")).as_array().expect("the process is on this machine");
+    assert!(!threads.is_empty() && threads[0]["cpu_s"].as_f64() > Some(0.0), "{threads:?}");
+    assert!(threads.windows(2).all(|pair| pair[0]["cpu_s"].as_f64() >= pair[1]["cpu_s"].as_f64()));
+}
+
+/// That a server was not read, with these words, and that the run is whole all the same.
+#[track_caller]
+fn assert_unread(run: impl Fn() -> Ended, words: &str) {
+    in_some_quiet_moment(|| {
+        let result = seen(run().expect(0));
+        assert!(result.at("server/reading").is_null());
+        assert!(!result.at("machine").is_null(), "the machine is read in any case");
+        assert_eq!(result.text("status"), "complete");
+        // A busy machine may take longer than a server is waited for.
+        let why = result.text("server/unread");
+        why.contains(words).then_some(()).ok_or_else(|| why.to_owned())
+    });
+}
+
+#[test]
+fn memcached_is_read_in_every_protocol_and_counted_what_we_sent() {
+    let server = Memcached::start();
+    for protocol in ["text", "meta", "binary"] {
+        assert_read(&run(&server.name, &format!("{SHORT} --protocol {protocol}")), "memcached");
+    }
+    let unix = Memcached::start_on(Place::Unix);
+    let result = run(&unix.name, SHORT);
+    assert_read(&result, "memcached");
+    assert!(result.at("machine/connections").is_null(), "there is no TCP");
+    assert_eq!(result.count("server/reading/serving_threads"), 1);
+}
+
+#[test]
+fn a_run_with_a_warm_up_compares_its_measured_phase_alone() {
+    let server = Memcached::start();
+    let result =
+        run(&server.name, "-t 500ms --warmup 300ms -c 3 --records 500 --mix get:9,set:1 --quiet --rate 3000");
+    let of = |name: &str| result.count(&format!("server/reading/{name}"));
+    assert_eq!(of("our_requests"), of("counts/requests"));
+    let measured = result.count("totals/completed");
+    assert_eq!(of("counts/requests"), measured);
+    assert_eq!(of("counts/gets"), result.count("ops/get/keys"));
+    assert_eq!(of("counts/sets"), result.count("ops/set/completed"));
+}
+
+#[test]
+fn requests_of_others_are_more_than_ours() {
+    let server = Memcached::start();
+    let name = server.name.clone();
+    let asked = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&asked);
+    let other = thread::spawn(move || {
+        let mut stream = BufReader::new(TcpStream::connect(name).expect("it listens"));
+        let mut line = String::new();
+        while counted.load(Ordering::Relaxed) != u64::MAX {
+            stream.get_mut().write_all(b"get nothing\r\n").expect("it reads");
+            line.clear();
+            stream.read_line(&mut line).expect("it answers");
+            if counted.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_add(1)).is_err() {
+                break;
+            }
+        }
+    });
+    until("the other's first request", || (asked.load(Ordering::Relaxed) > 0).then_some(()));
+    let result = run(&server.name, "-t 500ms -c 2 --records 500 --quiet --rate 1000");
+    asked.store(u64::MAX, Ordering::Relaxed);
+    other.join().expect("it is let go");
+    let of = |name: &str| result.count(&format!("server/reading/{name}"));
+    assert!(of("counts/requests") > of("our_requests"), "{} {}", of("counts/requests"), of("our_requests"));
+}
+
+#[test]
+fn what_a_login_or_tls_protects_is_read_with_it() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let file = folder.path().join("password");
+    std::fs::write(&file, "secret\n").expect("it is writable");
+    let login = format!("--user joe --password-file {}", file.display());
+    let sasl = Memcached::start_sasl("joe", "secret");
+    assert_read(&run(&sasl.name, &format!("{SHORT} --protocol binary {login}")), "memcached");
+    let users = Memcached::start_with_users("joe", "secret");
+    assert_read(&run(&users.name, &format!("{SHORT} {login}")), "memcached");
+    let redis = Redis::start(&["--requirepass", "secret"]);
+    let login = format!("--user default --password-file {}", file.display());
+    let resp = SHORT.replace(" --multiget 3", "");
+    assert_read(&run(&redis.name(), &format!("{resp} --protocol resp3 {login}")), "redis");
+
+    let certificates = Certificates::make();
+    let (_server, secured) = Memcached::start_tls(&certificates.cert(), &certificates.key());
+    let secured = secured.replace("127.0.0.1", "localhost");
+    assert_read(&run(&secured, &format!("{SHORT} --tls --tls-ca {}", certificates.ca())), "memcached");
+}
+
+#[test]
+fn redis_is_read_with_its_own_times_of_commands() {
+    let redis = Redis::start(&[]);
+    let resp = SHORT.replace(" --multiget 3", "");
+    for protocol in ["resp2", "resp3"] {
+        let result = run(&redis.name(), &format!("{resp} --protocol {protocol}"));
+        assert_read(&result, "redis");
+        assert_eq!(result.count("server/reading/serving_threads"), 1);
+        let commands = result.at("server/reading/commands").as_array().expect("a list").clone();
+        let get = commands.iter().find(|command| command["name"] == "get").expect("it was called");
+        assert_eq!(get["calls"].as_u64(), Some(result.count("ops/get/completed")));
+        assert!(get["p99_us"].as_f64() > Some(0.0));
+        assert!(commands.iter().all(|command| command["name"] != "info"), "the reader's own: {commands:?}");
+    }
+}
+
+#[test]
+fn a_redis_that_does_not_tell_costs_one_line() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let file = folder.path().join("password");
+    std::fs::write(&file, "secret\n").expect("it is writable");
+    let words = "-n 2000 -c 3 --records 100 --quiet --protocol resp2";
+    let redis = Redis::start(&["--user", "joe", "on", ">secret", "~*", "+get", "+set", "+select"]);
+    let login = format!("--user joe --password-file {}", file.display());
+    assert_unread(|| pummel(&format!("run -s {} {words} {login}", redis.name())), "NOPERM");
+    let renamed = Redis::start(&["--rename-command", "INFO", "x1", "--rename-command", "CONFIG", "x2"]);
+    assert_unread(|| pummel(&format!("run -s {} {words}", renamed.name())), "unknown command");
+}
+
+#[test]
+fn nothing_is_asked_where_nothing_is_wanted() {
+    let server = Memcached::start();
+    let before = server.connect().stats().get("total_connections");
+    let ask = |more: &str| seen(pummel(&format!("run -s {} {SHORT} {more}", server.name)).expect(0));
+    let result = ask("--no-evidence");
+    assert!(result.at("evidence/servers").is_null() && result.at("machine").is_null());
+    let after = server.connect().stats().get("total_connections");
+    assert_eq!(after - before, 3 + 1, "three connections, and the one that asks now");
+    let result = ask("");
+    assert!(result.at("plan").get("evidence").is_none(), "the default is not written");
+    assert_eq!(
+        server.connect().stats().get("total_connections") - after,
+        3 + 1 + 1,
+        "one more for the evidence"
+    );
+}
+
+#[test]
+fn a_server_over_udp_is_asked_over_tcp_or_not_at_all() {
+    in_some_quiet_moment(|| {
+        let server = Memcached::start_on(Place::Udp);
+        let ended = pummel(&format!("run -s {} --udp -n 2000 -c 2 --records 100 --quiet", server.name));
+        let result = seen(ended);
+        let software = result.text_or_none("server/reading/software").map(str::to_owned);
+        (software.as_deref() == Some("memcached")).then_some(()).ok_or_else(|| format!("{software:?}"))
+    });
+}
+
+#[test]
+fn the_own_connections_and_workers_are_read() {
+    let server = Memcached::start();
+    let result = run(&server.name, "-t 500ms -c 40 -T 2 --records 500 --quiet");
+    let machine = |path: &str| format!("machine/{path}");
+    assert_eq!(result.count(&machine("connections/read")), 40);
+    assert!(result.count(&machine("connections/segments_out")) >= result.count("totals/completed"));
+    let workers = result.at(&machine("workers")).as_array().expect("a list");
+    assert_eq!(workers.iter().map(|worker| &worker["name"]).collect::<Vec<_>>(), ["worker-0", "worker-1"]);
+    assert!(workers.iter().all(|worker| worker["cpu_s"].as_f64() > Some(0.0)), "{workers:?}");
+    assert!(result.number(&machine("seconds")) >= 0.5);
+    assert!(result.count(&machine("cpus")) >= 1);
+    assert!(result.count(&machine("network/segments_out")) >= result.count("totals/completed"));
+}
+
+/// A server that answers every request with a miss, and does something else when it is asked for its statistics.
+fn server(on_stats: fn(&mut TcpStream)) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let name = listener.local_addr().expect("it is bound").to_string();
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            thread::spawn(move || {
+                let mut lines = BufReader::new(stream);
+                let mut line = String::new();
+                while lines.read_line(&mut line).is_ok_and(|len| len > 0) {
+                    if line.starts_with("stats") {
+                        return on_stats(lines.get_mut());
+                    }
+                    if lines.get_mut().write_all(b"END\r\n").is_err() {
+                        return;
+                    }
+                    line.clear();
+                }
+            });
+        }
+    });
+    name
+}
+
+#[test]
+fn servers_that_do_not_understand_cost_one_line_and_no_time() {
+    let words = "-n 300 -c 2 --no-load --quiet --records 10 --mix get:1";
+    let ask = |on_stats: fn(&mut TcpStream)| move || pummel(&format!("run -s {} {words}", server(on_stats)));
+    assert_unread(ask(|_| {}), "closed the connection");
+    assert_unread(
+        ask(|stream| drop(stream.write_all(b"\x80\0garbage\r\n\r\n").map(|()| drain(stream)))),
+        "does not allow",
+    );
+    assert_unread(
+        ask(|stream| drop(stream.write_all(b"ERROR\r\nERROR\r\n").map(|()| drain(stream)))),
+        "ERROR",
+    );
+    assert_unread(
+        ask(|stream| while stream.write_all(&b"STAT endless 1\r\n".repeat(1000)).is_ok() {}),
+        "longer than 256 KiB",
+    );
+    assert_unread(ask(drain), "did not answer in time");
+}
+
+/// Reads until the other end closes, and says nothing.
+fn drain(stream: &mut TcpStream) {
+    let _ = stream.set_read_timeout(Some(Duration::from_secs(60)));
+    let _ = stream.read_to_end(&mut Vec::new());
+}
+
+#[test]
+fn a_full_server_costs_one_line() {
+    // Of 40 connections memcached keeps some for itself: as many are asked for as it lets in.
+    let server = Memcached::start_for(40);
+    let mut talks: Vec<TcpStream> = Vec::new();
+    loop {
+        let mut stream = TcpStream::connect(&server.name).expect("it listens");
+        // A server that is full may have closed already.
+        let _ = stream.write_all(b"version\r\n");
+        let mut first = [0; 1];
+        match stream.read(&mut first) {
+            Ok(1) if first == *b"V" => talks.push(stream),
+            _ => break,
+        }
+    }
+    let room = talks.len();
+    drop(talks);
+    // A closed connection is free a moment later, so that a run with one connection less may be the first that is let in.
+    in_some_quiet_moment(|| {
+        let unread = (room - 4..=room).rev().find_map(|connections| {
+            until("an empty server", || {
+                (server.connect().stats().get("curr_connections") <= 1).then_some(())
+            });
+            let words = format!("-n 500 -c {connections} --records 10 --quiet");
+            let result = seen(pummel(&format!("run -s {} {words}", server.name)));
+            let is_complete = result.text("status") == "complete";
+            is_complete.then(|| result.text_or_none("server/unread").unwrap_or_default().to_owned())
+        });
+        let unread = unread.unwrap_or_default();
+        unread.contains("no more connections").then_some(()).ok_or(unread)
+    });
+}
+
+#[test]
+fn agents_take_their_own_machines_and_one_reads_the_server() {
+    let server = Memcached::start();
+    let agents = Agent::many(3);
+    let words = "-t 500ms -c 6 --records 500 --rate 3000 --mix get:9,set:1 --quiet";
+    let result = run(&server.name, &format!("{words} --agents {}", list(&agents)));
+    let machines = result.at("evidence/machines").as_array().expect("a list");
+    let mut names: Vec<&str> = machines.iter().filter_map(|machine| machine["agent"].as_str()).collect();
+    let mut wanted: Vec<&str> = agents.iter().map(|agent| agent.name.as_str()).collect();
+    names.sort_unstable();
+    wanted.sort_unstable();
+    assert_eq!(names, wanted);
+    assert_eq!(result.at("evidence/servers").as_array().map(Vec::len), Some(1));
+    let of = |name: &str| result.count(&format!("server/reading/{name}"));
+    assert_eq!(of("our_requests"), result.count("totals/completed"), "those of all agents");
+    assert!(of("counts/requests") > 0 && of("counts/requests") <= of("our_requests"));
+    let threads = result.at("server/threads").as_array().expect("the server is here");
+    assert!(!threads.is_empty());
+}
+
+#[test]
+fn the_built_in_server_tells_what_it_has() {
+    let server = Serve::start("");
+    let result = run(&server.name, "-n 2000 -c 2 --records 100 --quiet");
+    let of = |path: &str| format!("server/{path}");
+    assert_eq!(result.count(&of("reading/counts/requests")), result.count(&of("reading/our_requests")));
+    assert!(result.text(&of("threads_unread")).contains("does not say which process"));
+}
+
+#[test]
+fn server_stats_are_what_the_server_said_interval_by_interval() {
+    let memcached = Memcached::start();
+    let redis = Redis::start(&[]);
+    for (server, protocol) in [(&memcached.name, "text"), (&redis.name(), "resp3")] {
+        let words = "-t 1200ms -c 3 --records 500 --rate 2000 --mix get:9,set:1 --server-stats=200ms --quiet";
+        let words = format!("run -s {server} --protocol {protocol} {words}");
+        let result = until("a reading in time", || {
+            let ended = pummel(&words).expect(0);
+            assert!(ended.text.contains("Server stats"), "{}", ended.text);
+            let result = seen(ended);
+            (!result.at("server/reading/our_requests").is_null()).then_some(result)
+        });
+        let stats = &result.at("server_stats")[0];
+        assert_eq!(
+            (stats["address"].as_str(), stats["interval_s"].as_f64()),
+            (Some(server.as_str()), Some(0.2))
+        );
+        let intervals = stats["intervals"].as_array().expect("a list");
+        assert!(intervals.len() >= 2 && intervals.len() <= 8, "{stats}");
+        let requests: u64 = intervals.iter().filter_map(|one| one["counts"]["requests"].as_u64()).sum();
+        assert_eq!(requests, result.count("server/reading/counts/requests"), "{stats}");
+        assert_eq!(requests, result.count("server/reading/our_requests"), "no question is counted");
+        let busy: Vec<_> =
+            intervals.iter().filter(|one| one["counts"]["requests"].as_u64() > Some(0)).collect();
+        assert!(busy.iter().all(|one| one["hit_ratio"].as_f64() == Some(1.0)), "{stats}");
+        assert!(busy.iter().any(|one| one["cpu_us_per_request"].as_f64() > Some(0.0)), "{stats}");
+    }
+}
+
+#[test]
+fn server_stats_without_evidence_or_too_often_are_refused() {
+    let refused = |words: &str| pummel(&format!("run -s 127.0.0.1:1 -t 1s {words}")).expect(2).errors;
+    assert!(refused("--server-stats=99ms").contains("100ms"));
+    assert!(refused("--server-stats --no-evidence").contains("--no-evidence"));
+}
