@@ -144,10 +144,15 @@ impl Trust {
     }
 }
 
-/// The wait of an open loop that lag made, where so many requests were kept back that it is no statement about the tail.
+/// The wait of an open loop that lag made: where so many requests were kept back that it is no statement about the tail,
+/// or where it is longer than what one request behind another takes.
 fn wait_behind_lag(case: &Case<'_>) -> Option<Visible> {
-    let is_own = !case.is_closed && case.lag_made_the_wait() && KeptBack::of(case).is_much(case);
-    case.visible_wait().filter(|_| is_own)
+    if case.is_closed || !case.lag_made_the_wait() {
+        return None;
+    }
+    let is_much = KeptBack::of(case).is_much(case);
+    let behind_one_ns = 2 * case.at(Span::Service, 0.99);
+    case.visible_wait().filter(|wait| is_much || wait.value_ns > behind_one_ns)
 }
 
 fn lag_sentence(visible: &[&Slip], shares: &LagShare) -> String {

@@ -45,18 +45,20 @@ fn four_requests_in_flight_are_the_limit_where_both_sides_have_time() {
 
 #[test]
 fn stalls_of_a_machine_limit_nobody_and_are_said_of_the_tail() {
-    let stalls = |count: u64| (1..=count).map(|i| (i * SECOND / 2, 8 * MILLISECOND)).collect();
+    let stalls =
+        |count: u64, length: u64| (1..=count).map(|i| (i * SECOND / 2, length * MILLISECOND)).collect();
     let fast = Scenario {
         connections: 50,
         rate: Some(20_000.0),
-        paused: stalls(4),
+        paused: stalls(4, 8),
         late: (40, 60 * MICROSECOND),
         busy_share: 0.19,
         ..quiet()
     };
     let slow = Scenario {
+        connections: 50,
         rate: Some(2_000.0),
-        paused: stalls(3),
+        paused: stalls(3, 4),
         late: (40, 46 * MICROSECOND),
         service: 110 * MICROSECOND,
         busy_share: 0.05,
@@ -171,7 +173,11 @@ fn an_open_loop_that_sends_late_keeps_requests_back() {
     for connections in [1, 10, 100, 1_000] {
         let paused = vec![(SECOND, SECOND / 2)];
         let verdict = Scenario { connections, paused, ..quiet() }.verdict();
-        let words = ["The generator kept requests back: ", " of 4,", "; its threads had 1 stall (500 ms)"];
+        let words = [
+            "The generator kept requests back: ",
+            " for longer than the median service, lag p50 3.00 us",
+            "; its threads had 1 stall (500 ms)",
+        ];
         says(&verdict, Limit::Generator, "generator-kept-back", &words);
         let shut = (3 * SECOND, MICROSECOND);
         let verdict = Scenario { connections, paused: vec![(SECOND, SECOND / 2)], shut, ..quiet() }.verdict();

@@ -211,8 +211,7 @@ fn a_run_without_anything_is_valid_json_without_numbers_that_nobody_knows() {
         (&json!(0.0), &Value::Null)
     );
     assert_eq!(result["verdict"]["limit"], "unknown");
-    let goal =
-        json!({"quantile": 0.99, "limit_us": 1000.0, "reached_us": null, "above_us": null, "met": false});
+    let goal = json!({"quantile": 0.99, "limit_us": 1000.0, "reached_us": null, "above_us": null, "met": false, "trust": true});
     assert_eq!(result["goals"], json!([goal]));
 }
 
