@@ -27,5 +27,6 @@ pub mod slice;
 pub mod summary;
 pub mod tally;
 pub mod trust;
+pub mod uncertainty;
 pub mod verdict;
 pub mod verify;
