@@ -6,6 +6,7 @@
 //! exactly: merged parts equal one part that saw everything.
 
 pub mod agents;
+pub mod certainty;
 pub mod churn;
 pub mod completion;
 pub mod connections;
@@ -16,6 +17,7 @@ pub mod figures;
 pub mod generator;
 pub mod histogram;
 pub mod interval;
+pub mod interval_sum;
 pub mod load;
 pub mod measurement;
 mod messages;

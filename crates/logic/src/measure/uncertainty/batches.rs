@@ -78,9 +78,13 @@ struct Spread {
 }
 
 impl Batches {
-    /// The batches of the requests whose group and verb `is_asked` accepts. With m windows a batch has m / 32 of them, at
+    /// The batches of the requests whose group and verb `is_asked` accepts, of a measured phase of `measured_ns`. With m windows a batch has m / 32 of them, at
     /// least one; the oldest windows that fill no batch are left out. `None` where there are fewer than ten batches.
-    pub fn of(windows: &Windows, is_asked: impl Fn(usize, Verb) -> bool) -> Option<Batches> {
+    pub fn of(
+        windows: &Windows,
+        measured_ns: Nanos,
+        is_asked: impl Fn(usize, Verb) -> bool,
+    ) -> Option<Batches> {
         let all = windows.iter();
         let per_batch = (all.len() / BATCHES).max(1);
         let count = all.len() / per_batch;
@@ -93,7 +97,9 @@ impl Batches {
         for (number, window) in all.enumerate() {
             whole.add(window, &is_asked);
             if let Some(number) = number.checked_sub(left_out) {
-                batches[number / per_batch].add(window, &is_asked);
+                let batch = &mut batches[number / per_batch];
+                batch.add(window, &is_asked);
+                batch.length_ns += windows.measured_ns_of(number + left_out, measured_ns);
             }
         }
         Some(Batches { batches, whole })
@@ -214,7 +220,6 @@ impl Batches {
 
 impl Batch {
     fn add(&mut self, window: &Window, is_asked: &impl Fn(usize, Verb) -> bool) {
-        self.length_ns += window.length_ns;
         for (group, ops) in window.groups.iter().enumerate() {
             let asked = ops.iter().filter(|(verb, _)| is_asked(group, **verb));
             asked.for_each(|(_, op)| self.op.merge(op));
@@ -297,6 +302,7 @@ mod tests {
     /// A run whose requests end at moments and have times, both in nanoseconds; `None` for a request without an answer.
     struct Run {
         windows: Windows,
+        length_ns: Nanos,
         ops: Ops,
     }
 
@@ -307,7 +313,7 @@ mod tests {
             for (end_ns, time_ns) in requests {
                 slices[(end_ns / BASE_NS).min(ticks - 1) as usize].push(time_ns);
             }
-            let mut run = Run { windows: Windows::new(BASE_NS), ops: Ops::default() };
+            let mut run = Run { windows: Windows::new(BASE_NS), length_ns, ops: Ops::default() };
             let mut slice = Interval::new([[Verb::Get]]);
             for (tick, times) in (0..).zip(slices) {
                 slice.restart(tick, tick * BASE_NS);
@@ -315,15 +321,19 @@ mod tests {
                 for time_ns in times {
                     slice.groups[0].record(&sample(time_ns));
                 }
-                run.windows.add(&mut slice, (tick + 1) * BASE_NS);
+                run.windows.add(&mut slice);
                 run.ops.merge(slice.groups[0].ops());
             }
             run
         }
 
+        fn batches(&self) -> Option<Batches> {
+            Batches::of(&self.windows, self.length_ns, |_, _| true)
+        }
+
         fn bounds(&self, quantile: f64) -> Option<Bounds> {
             let all = self.ops.all();
-            let batches = Batches::of(&self.windows, |_, _| true)?;
+            let batches = self.batches()?;
             batches.quantile(Span::Response, all.times.of(Span::Response), all.counts.unanswered(), quantile)
         }
     }
@@ -388,7 +398,7 @@ mod tests {
             let mut missed = [0; 4];
             for seed in 0..RUNS {
                 let run = Run::of(4 * SECOND, queue(seed, load, service_ns, 4 * SECOND));
-                let batches = Batches::of(&run.windows, |_, _| true).expect("batches");
+                let batches = run.batches().expect("batches");
                 let seen = run.ops.all().times.of(Span::Response).moments().mean_ns().expect("a mean");
                 let range = batches.mean(Span::Response, seen).expect("a range");
                 missed[3] += u64::from(!(range.low..=range.high).contains(&mean));
@@ -458,7 +468,7 @@ mod tests {
     #[test]
     fn windows_that_miss_requests_give_no_interval() {
         let run = Run::of(2 * SECOND, (0..5_000u64).map(|i| (i * 400_000, Some(1_000 + i % 50))));
-        let batches = Batches::of(&run.windows, |_, _| true).expect("batches");
+        let batches = run.batches().expect("batches");
         let all = run.ops.all();
         let fine = all.times.of(Span::Response);
         assert!(batches.quantile(Span::Response, fine, 0, 0.5).is_some());
@@ -470,7 +480,7 @@ mod tests {
     fn the_mean_the_rate_and_the_hit_share_have_intervals_around_themselves() {
         let length_ns = 4 * SECOND;
         let run = Run::of(length_ns, queue(11, 0.5, 40_000.0, length_ns));
-        let batches = Batches::of(&run.windows, |_, _| true).expect("batches");
+        let batches = run.batches().expect("batches");
         let all = run.ops.all();
         let mean = all.times.of(Span::Response).moments().mean_ns().expect("a mean");
         let range = batches.mean(Span::Response, mean).expect("a range");
@@ -486,7 +496,7 @@ mod tests {
     #[test]
     fn only_the_requests_that_are_asked_for_count() {
         let run = Run::of(2 * SECOND, (0..5_000u64).map(|i| (i * 400_000, Some(1_000 + i % 50))));
-        let batches = Batches::of(&run.windows, |_, verb| verb == Verb::Set).expect("batches");
+        let batches = Batches::of(&run.windows, run.length_ns, |_, verb| verb == Verb::Set).expect("batches");
         assert!(batches.rate(0.0).is_some_and(|range| range.high == 0.0));
         assert_eq!(batches.mean(Span::Response, 0.0), None);
     }

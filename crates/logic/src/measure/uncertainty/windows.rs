@@ -36,8 +36,6 @@ pub struct Windows {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Window {
-    /// The part of the window that was measured, in nanoseconds, without the drain.
-    pub length_ns: Nanos,
     /// The requests that ended in the window, by group of the Plan and verb.
     pub groups: Vec<BTreeMap<Verb, WindowOp>>,
 }
@@ -93,11 +91,15 @@ impl Windows {
         self.windows.iter()
     }
 
-    /// Adds a slice of the measured phase. `end_ns` is the end of what was measured of it: the drain is not counted into a
-    /// window's length. A slice that is longer than a window goes to its first one.
-    pub fn add(&mut self, slice: &mut Interval, end_ns: Nanos) {
+    /// The part of window `number` that lies in a measured phase of this length, in nanoseconds. A drain is no part of it,
+    /// though the requests that end in it are the last window's.
+    pub fn measured_ns_of(&self, number: usize, measured_ns: Nanos) -> Nanos {
+        measured_ns.saturating_sub(number as u64 * self.length_ns()).min(self.length_ns())
+    }
+
+    /// Adds a slice of the measured phase. A slice that is longer than a window goes to its first one.
+    pub fn add(&mut self, slice: &mut Interval) {
         let window = self.at(slice.start_ns);
-        window.length_ns += end_ns.saturating_sub(slice.start_ns);
         if window.groups.len() < slice.groups.len() {
             window.groups.resize_with(slice.groups.len(), BTreeMap::new);
         }
@@ -125,9 +127,7 @@ impl Windows {
             self.windows.resize_with(other.windows.len(), Window::default);
         }
         for (window, more) in self.windows.iter_mut().zip(&other.windows) {
-            // The parts cover the same time.
-            window.length_ns = window.length_ns.max(more.length_ns);
-            window.merge_requests(more);
+            window.merge(more);
         }
     }
 
@@ -159,10 +159,7 @@ impl Windows {
         let halves = std::mem::take(&mut self.windows);
         for (number, half) in halves.into_iter().enumerate() {
             match self.windows.get_mut(number / 2) {
-                Some(window) => {
-                    window.length_ns += half.length_ns;
-                    window.merge_requests(&half);
-                }
+                Some(window) => window.merge(&half),
                 None => self.windows.push(half),
             }
         }
@@ -170,7 +167,7 @@ impl Windows {
 }
 
 impl Window {
-    fn merge_requests(&mut self, other: &Window) {
+    fn merge(&mut self, other: &Window) {
         if self.groups.len() < other.groups.len() {
             self.groups.resize_with(other.groups.len(), BTreeMap::new);
         }
@@ -265,21 +262,23 @@ mod tests {
         assert_eq!(windows.length_ns(), 100 * MILLISECOND);
         for number in 0..1_280 {
             let start_ns = number * 10 * MILLISECOND;
-            windows.add(&mut slice(start_ns, start_ns + 10 * MILLISECOND, 3), start_ns + 10 * MILLISECOND);
+            windows.add(&mut slice(start_ns, start_ns + 10 * MILLISECOND, 3));
         }
         assert_eq!((windows.iter().len(), windows.length_ns()), (128, 100 * MILLISECOND));
         assert!(requests(&windows).iter().all(|requests| *requests == 30));
-        windows.add(&mut slice(12_800 * MILLISECOND, 12_810 * MILLISECOND, 1), 12_810 * MILLISECOND);
+        windows.add(&mut slice(12_800 * MILLISECOND, 12_810 * MILLISECOND, 1));
         assert_eq!((windows.iter().len(), windows.length_ns()), (65, 200 * MILLISECOND));
         assert_eq!(requests(&windows).iter().sum::<u64>(), 3_841);
-        assert_eq!(windows.iter().map(|window| window.length_ns).sum::<Nanos>(), 12_810 * MILLISECOND);
     }
 
     #[test]
-    fn a_drain_is_not_counted_into_the_length_of_its_window() {
-        let mut windows = Windows::new(100 * MILLISECOND);
-        windows.add(&mut slice(0, 900 * MILLISECOND, 5), 100 * MILLISECOND);
-        assert_eq!(windows.iter().map(|window| window.length_ns).collect::<Vec<_>>(), [100 * MILLISECOND]);
+    fn a_drain_is_no_part_of_a_windows_length() {
+        let mut windows = Windows::new(BASE_NS);
+        windows.add(&mut slice(0, BASE_NS, 5));
+        windows.add(&mut slice(BASE_NS, 9 * BASE_NS, 5));
+        let measured_ns = BASE_NS * 3 / 2;
+        let lengths: Vec<Nanos> = (0..3).map(|number| windows.measured_ns_of(number, measured_ns)).collect();
+        assert_eq!(lengths, [BASE_NS, BASE_NS / 2, 0]);
     }
 
     #[test]
@@ -288,15 +287,15 @@ mod tests {
             (Windows::new(BASE_NS), Windows::new(BASE_NS), Windows::new(BASE_NS));
         for number in 0..300 {
             let (start_ns, end_ns) = (number * BASE_NS, (number + 1) * BASE_NS);
-            whole.add(&mut slice(start_ns, end_ns, 2), end_ns);
+            whole.add(&mut slice(start_ns, end_ns, 2));
             if number < 300 {
-                one.add(&mut slice(start_ns, end_ns, 1), end_ns);
+                one.add(&mut slice(start_ns, end_ns, 1));
             }
             // The other part ended early, so that its windows are shorter.
             if number < 100 {
-                other.add(&mut slice(start_ns, end_ns, 1), end_ns);
+                other.add(&mut slice(start_ns, end_ns, 1));
             } else {
-                one.add(&mut slice(start_ns, start_ns, 1), start_ns);
+                one.add(&mut slice(start_ns, start_ns, 1));
             }
         }
         assert!(other.length_ns() < one.length_ns());
@@ -315,7 +314,7 @@ mod tests {
     #[test]
     fn windows_of_another_process_that_do_not_fit_are_known() {
         let mut windows = Windows::new(BASE_NS);
-        windows.add(&mut slice(7 * SECOND, 8 * SECOND, 4), 8 * SECOND);
+        windows.add(&mut slice(7 * SECOND, 8 * SECOND, 4));
         assert!(windows.fits(BASE_NS, 1));
         assert!(!windows.fits(BASE_NS / 2 + 1, 1), "another length");
         assert!(!windows.fits(BASE_NS, 0), "more groups than the plan has");
