@@ -321,6 +321,7 @@ impl<'a, 'w> Collector<'a, 'w> {
         let measurement = &mut self.measurement;
         measurement.connections.open += end.open;
         measurement.generator.workers.push(end.time);
+        measurement.flight.merge(&end.flight);
         // The time that was asked for, or the time until the run was stopped.
         let over = end.end.min(self.stopped_at.unwrap_or(NEVER));
         let elapsed = end.elapsed_ns.min(over.saturating_sub(end.begin));

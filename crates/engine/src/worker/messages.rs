@@ -5,6 +5,7 @@ use std::io;
 use pummel_logic::measure::churn::{Churn, ConnectionFailure};
 use pummel_logic::measure::histogram::Histogram;
 use pummel_logic::measure::interval::Interval;
+use pummel_logic::measure::little::FlightTime;
 use pummel_logic::measure::measurement::{Bytes, Verify, WorkerTime};
 use pummel_logic::measure::recorder::{Counts, Tally};
 use pummel_logic::protocol::udp;
@@ -162,6 +163,8 @@ pub struct PhaseEnd {
     pub time: WorkerTime,
     /// Connections that were open when the phase began.
     pub open: u64,
+    /// The time that requests were in flight in the phase and its drain, by counts.
+    pub flight: FlightTime,
     /// What the phase stored, where it stores records, whether it is recorded or not.
     pub load: Option<Box<LoadEnd>>,
     /// What was left undone in the phase.

@@ -6,6 +6,7 @@ use pummel_logic::client::{Client, Lane};
 use pummel_logic::connection::inflight::{Origin, Ticket};
 use pummel_logic::connection::session::{Answer, Item, Sink};
 use pummel_logic::protocol::Malformed;
+use pummel_logic::time::NEVER;
 use pummel_logic::workload::request::{AnswerUse, RequestMaker};
 
 use crate::worker::reporter::WorkerReporter;
@@ -29,6 +30,8 @@ pub struct Replies<'a, A> {
     reporter: &'a mut WorkerReporter,
     /// A request ended, so that the client may have a request to send.
     pub woken: bool,
+    /// Requests that were sent and ended.
+    pub ended: u32,
     account: PhantomData<A>,
 }
 
@@ -42,7 +45,7 @@ impl<'a, A: ReplyAccount> Replies<'a, A> {
         maker: &'a mut RequestMaker,
         reporter: &'a mut WorkerReporter,
     ) -> Replies<'a, A> {
-        Replies { slot, lane, client, maker, reporter, woken: false, account: PhantomData }
+        Replies { slot, lane, client, maker, reporter, woken: false, ended: 0, account: PhantomData }
     }
 
     /// A copy for a rare path, so that the original can stay in registers.
@@ -61,9 +64,11 @@ impl<'a, A: ReplyAccount> Replies<'a, A> {
     /// Handles the end of a part of a request, and reports the request when the part was its last.
     #[cold]
     fn end_part(&mut self, part: &Answer<'_>, message: &[u8]) {
+        self.reporter.part_ended(part);
         if let Some(whole) = self.client.handle_part(self.lane, part, message, self.maker) {
             let (group, number) = (self.client.group(), self.client.number());
             self.reporter.answer(group, number, &whole.answer(), whole.message());
+            self.reporter.shared_ended(&whole.answer());
         }
     }
 }
@@ -110,6 +115,7 @@ impl<A: ReplyAccount> Sink for Replies<'_, A> {
 
     #[inline(always)]
     fn answer(&mut self, answer: &Answer<'_>, message: &[u8]) {
+        self.ended += u32::from(answer.sent != NEVER);
         // The rare paths get copies, so that the values of the frequent path can stay in registers.
         if answer.ticket.answer_use == AnswerUse::Verify {
             self.copy().end_check();
@@ -142,6 +148,11 @@ impl<'a, A: ReplyAccount> WeighedReplies<'a, A> {
     /// chunk.
     pub fn new(replies: Replies<'a, A>, chunk_bytes: usize, before_bytes: u64) -> WeighedReplies<'a, A> {
         WeighedReplies { replies, left_bytes: chunk_bytes, before_bytes }
+    }
+
+    /// Requests that were sent and ended.
+    pub fn ended(&self) -> u32 {
+        self.replies.ended
     }
 
     /// Bytes received so far of the reply that is not whole yet.

@@ -155,10 +155,14 @@ impl<C: Codec> WorkerState<C> {
             }
             let mut replies =
                 Replies::<A>::new(slot, lane, &mut entry.client, &mut self.maker, &mut self.reporter);
-            connection.session.handle_sent(handed.taken, handed.at, &mut replies);
-            if replies.woken && !entry.woken {
-                entry.woken = true;
-                self.woken.push(client as u32);
+            let begun = connection.session.handle_sent(handed.taken, handed.at, &mut replies);
+            let (woken, ended) = (replies.woken, replies.ended);
+            self.reporter.begun(begun, handed.at);
+            if woken {
+                self.reporter.ended(ended, handed.at);
+                if !std::mem::replace(&mut entry.woken, true) {
+                    self.woken.push(client as u32);
+                }
             }
         }
         if !connection.in_wheel && !connection.session.is_idle() {

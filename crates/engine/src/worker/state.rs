@@ -244,6 +244,8 @@ impl<C: Codec> WorkerState<C> {
                 connection.session.handle_timeout(self.limits.timeout_ns, now, &mut replies)
             }
         }
+        let ended = replies.ended;
+        self.reporter.ended(ended, now);
         self.close_lane(slot, again);
     }
 
@@ -254,6 +256,8 @@ impl<C: Codec> WorkerState<C> {
         let mut replies =
             Replies::<A>::new(slot, connection.lane, client, &mut self.maker, &mut self.reporter);
         connection.session.handle_overdue(self.limits.timeout_ns, now, &mut replies);
+        let ended = replies.ended;
+        self.reporter.ended(ended, now);
     }
 
     /// Tells a client that one of its lanes is closed. The client may open the lane again if `again` is set.

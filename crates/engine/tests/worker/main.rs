@@ -5,6 +5,7 @@ mod accounts;
 mod churning;
 mod flow;
 mod lanes;
+mod little;
 mod loading;
 mod peer;
 mod reach;

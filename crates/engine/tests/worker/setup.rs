@@ -6,6 +6,7 @@ use pummel_engine::backend::sim::{NetworkConditions, Peer, Sim};
 use pummel_engine::run::{Inputs, Run, Wants, Watch};
 use pummel_engine::worker::messages::{Departure, Row};
 use pummel_logic::arrival::Pace;
+use pummel_logic::measure::little::little;
 use pummel_logic::measure::measurement::{Keep, Measurement};
 use pummel_logic::measure::recorder::{Counts, Span};
 use pummel_logic::plan::{Arrivals, Data, Group, Load, Mix, Phase, Plan, Stop, Work};
@@ -160,7 +161,15 @@ pub fn run_with_inputs<B: pummel_engine::backend::Backend>(
         .with_inputs(supplies)
         .start_on(&mut state, &|| false, backend)
         .expect("the run begins");
+    assert_accounts_agree(&measurement);
     Outcome { measurement, rows: state.rows, departures: state.departures, begin: state.begin }
+}
+
+/// Checks that the two accounts of the time in flight agree, as they do in every run, whatever happens in it. Figures
+/// that the simulation knows exactly are equal but for stamps of a clock that is off.
+fn assert_accounts_agree(measurement: &Measurement) {
+    let Some(little) = little(measurement) else { return };
+    assert!(little.disagreement_percent() < 1.0, "{little:?}, {:?}", measurement.flight);
 }
 
 /// When the requests of the last phase are due that last `length_ns`, from its beginning, for each client.

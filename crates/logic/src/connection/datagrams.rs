@@ -130,16 +130,18 @@ impl<C: Codec> DatagramExchange<'_, C> {
         Ok(waiting_bytes)
     }
 
-    /// Takes in that a system call which began at `at` took a datagram of `count` bytes.
-    pub(super) fn handle_sent(&mut self, count: usize, at: Nanos, sink: &mut impl Sink) {
+    /// Takes in that a system call which began at `at` took a datagram of `count` bytes. Returns the number of requests in
+    /// it: 0 or 1.
+    pub(super) fn handle_sent(&mut self, count: usize, at: Nanos, sink: &mut impl Sink) -> u32 {
         if count == 0 {
-            return;
+            return 0;
         }
         self.leave_out(count as u64);
         let unsent = self.owed.handle_one_sent(at, |owed| {
             sink.answer(&ended(owed, Outcome::Ok, at, Stamp::Nothing), &[]);
         });
         self.leave_out(unsent);
+        1
     }
 
     /// Removes the next bytes from the output, which were sent or are not to be sent.

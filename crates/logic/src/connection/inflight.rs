@@ -171,26 +171,28 @@ impl Inflight {
     }
 
     /// Marks requests as sent at `at` whose first byte lies before the position `taken`, and hands to `done` those that
-    /// ask for no reply and whose last byte lies before it too.
+    /// ask for no reply and whose last byte lies before it too. Returns how many requests were marked.
     #[inline]
-    pub fn handle_sent(&mut self, taken: u64, at: Nanos, done: impl FnMut(&Owed)) {
+    pub fn handle_sent(&mut self, taken: u64, at: Nanos, done: impl FnMut(&Owed)) -> u32 {
         let is_all = self.ring.back().is_some_and(|owed| owed.end <= taken);
         if !is_all || self.silent > 0 {
             return self.handle_sent_partly(taken, at, done);
         }
+        let before = self.sent;
         while let Some(owed) = self.ring.get_mut(self.sent as usize) {
             owed.sent = at;
             self.sent += 1;
         }
+        self.sent - before
     }
 
     /// Does the work of [`Inflight::handle_sent`] where not all bytes were taken, or where a request asks for no reply.
     #[inline(never)]
-    fn handle_sent_partly(&mut self, taken: u64, at: Nanos, mut done: impl FnMut(&Owed)) {
+    fn handle_sent_partly(&mut self, taken: u64, at: Nanos, mut done: impl FnMut(&Owed)) -> u32 {
         // Only the last of those sent before can have bytes that were not taken yet.
         let mut place = (self.sent as usize).saturating_sub(1);
         let mut start = if place == 0 { self.start } else { self.ring[place - 1].end };
-        let mut finished = false;
+        let (mut finished, mut marked) = (false, 0);
         while let Some(owed) = self.ring.get_mut(place) {
             if owed.sent == NEVER {
                 if start >= taken {
@@ -198,6 +200,7 @@ impl Inflight {
                 }
                 owed.sent = at;
                 self.sent += 1;
+                marked += 1;
             }
             start = owed.end;
             if owed.state == State::Silent && owed.end <= taken {
@@ -211,6 +214,7 @@ impl Inflight {
         if finished {
             self.shed();
         }
+        marked
     }
 
     /// Takes in that the socket accepts bytes again at `at`: requests that are not sent yet were not ready before.

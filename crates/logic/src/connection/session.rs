@@ -97,10 +97,8 @@ impl<C: Codec> Session<C> {
     }
 
     #[inline(never)]
-    fn handle_datagram_sent(&mut self, count: usize, at: Nanos, sink: &mut impl Sink) {
-        if let Some(mut exchange) = self.datagram_exchange() {
-            exchange.handle_sent(count, at, sink);
-        }
+    fn handle_datagram_sent(&mut self, count: usize, at: Nanos, sink: &mut impl Sink) -> u32 {
+        self.datagram_exchange().map_or(0, |mut exchange| exchange.handle_sent(count, at, sink))
     }
 
     #[inline(never)]
@@ -177,9 +175,10 @@ impl<C: Codec> Session<C> {
         if self.datagrams.is_some() { None } else { self.outbox.plain() }
     }
 
-    /// Takes in that a system call which began at `at` took `count` bytes of the output.
+    /// Takes in that a system call which began at `at` took `count` bytes of the output. Returns the number of requests
+    /// whose first byte was among them.
     #[inline(always)]
-    pub fn handle_sent(&mut self, count: usize, at: Nanos, sink: &mut impl Sink) {
+    pub fn handle_sent(&mut self, count: usize, at: Nanos, sink: &mut impl Sink) -> u32 {
         if self.datagrams.is_some() {
             return self.handle_datagram_sent(count, at, sink);
         }
@@ -189,7 +188,7 @@ impl<C: Codec> Session<C> {
         self.owed.handle_sent(self.taken, at, |owed| {
             *is_quiet = true;
             sink.answer(&ended(owed, Outcome::Ok, at, Stamp::Nothing), &[]);
-        });
+        })
     }
 
     /// Takes in that the socket accepts bytes again at `at`, after it was full.

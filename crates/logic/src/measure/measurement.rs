@@ -9,6 +9,7 @@ use crate::measure::agents::Agents;
 use crate::measure::evidence::Evidence;
 use crate::measure::histogram::Histogram;
 use crate::measure::interval::Interval;
+use crate::measure::little::FlightTime;
 use crate::measure::messages::count_message;
 use crate::measure::recorder::{Ops, Tally};
 use crate::measure::uncertainty::Windows;
@@ -99,6 +100,10 @@ pub struct Measurement {
     /// Counts of clients with windows.
     #[serde(default, skip_serializing_if = "WindowCounts::is_zero")]
     pub window: WindowCounts,
+    /// The time that requests were in flight, by counts; [`little`](crate::measure::little::little) compares it with what
+    /// the recorder holds.
+    #[serde(default)]
+    pub flight: FlightTime,
     /// CPU time, memory and turns of the generator.
     pub generator: Generator,
     /// All requests of all phases, and their bytes.
@@ -172,6 +177,7 @@ impl Measurement {
             noreply_errors: 0,
             messages: BTreeMap::new(),
             window: WindowCounts::default(),
+            flight: FlightTime::default(),
             generator: Generator::default(),
             whole_run: WholeRun::default(),
             agents: None,
@@ -291,6 +297,7 @@ impl Measurement {
             self.message(message.as_bytes(), *count);
         }
         self.window.merge(&other.window);
+        self.flight.merge(&other.flight);
         self.generator.merge(&other.generator);
         self.whole_run.merge(&other.whole_run);
         if let Some(more) = &other.evidence {
@@ -398,6 +405,7 @@ mod tests {
         part.message(b"SERVER_ERROR out of memory", seed);
         part.generator.workers.push(WorkerTime { busy_ns: seed, wall_ns: 100 });
         part.generator.peak_rss_bytes = seed;
+        part.flight = FlightTime { requests: seed, area_ns: 7 * u128::from(seed), ..FlightTime::default() };
         part.whole_run.ops.record(&sample(3));
         part
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::measure::counts::Counts;
-use crate::measure::histogram::Histogram;
+use crate::measure::histogram::{CellSums, Histogram, rank};
 use crate::measure::sample::Span;
 use crate::protocol::Verb;
 
@@ -21,6 +21,9 @@ pub struct OpRecord {
     /// The times of the requests. Response, service and reaction are those of completed requests with an answer; wait and
     /// lag those of all that were sent.
     pub times: Times,
+    /// The lag of completed requests with an answer, summed by coarse cell of their response.
+    #[serde(default, skip_serializing_if = "CellSums::is_zero")]
+    pub lag_by_response: CellSums,
 }
 
 /// The record of requests, by verb. Verbs without requests may be absent.
@@ -50,6 +53,18 @@ impl OpRecord {
     pub fn merge(&mut self, other: &OpRecord) {
         self.counts.merge(&other.counts);
         self.times.merge(&other.times);
+        self.lag_by_response.merge(&other.lag_by_response);
+    }
+
+    /// The share of lag, from 0 to 1, in the responses near the quantile of the response: from the same requests, which
+    /// are those whose response is within 13 % of the quantile. `None` when the quantile falls among requests without an
+    /// answer, when there was no request, and for results that are older than these sums.
+    pub fn lag_share(&self, quantile: f64) -> Option<f64> {
+        let responses = self.times.of(Span::Response);
+        let unanswered = self.counts.unanswered();
+        let value = responses.at_rank(rank(quantile, responses.count() + unanswered))?;
+        let is_unknown = self.lag_by_response.is_zero() && self.times.of(Span::Lag).moments().sum > 0;
+        if is_unknown { None } else { self.lag_by_response.share_near(responses, value) }
     }
 }
 
@@ -95,6 +110,7 @@ impl Ops {
         for op in self.0.iter_mut().flatten() {
             op.counts = Counts::default();
             op.times.clear();
+            op.lag_by_response.clear();
         }
     }
 }

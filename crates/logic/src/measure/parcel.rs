@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::measure::histogram::{NotAHistogram, SparseHistogram};
+use crate::measure::histogram::{CellSums, NotAHistogram, SparseHistogram};
 use crate::measure::interval::{Interval, Turns};
 use crate::measure::measurement::Bytes;
 use crate::measure::recorder::{Counts, Span};
@@ -36,6 +36,8 @@ pub struct Parcel {
 struct Packed {
     counts: Counts,
     times: [SparseHistogram; Span::COUNT],
+    #[serde(default, skip_serializing_if = "CellSums::is_zero")]
+    lag_by_response: CellSums,
 }
 
 /// Why a parcel does not belong to the slices that it came for.
@@ -53,7 +55,8 @@ impl Parcel {
         let groups = interval.groups.iter_mut().map(|recorder| {
             let packed = recorder.ops().iter().map(|(verb, op)| {
                 let times = Span::ALL.map(|span| op.times.of(span).to_sparse());
-                (verb, Packed { counts: op.counts, times })
+                let lag_by_response = op.lag_by_response.clone();
+                (verb, Packed { counts: op.counts, times, lag_by_response })
             });
             packed.collect()
         });
@@ -86,7 +89,8 @@ impl Parcel {
         interval.end_ns = interval.end_ns.max(self.end_ns);
         for (recorder, ops) in interval.groups.iter_mut().zip(&self.groups) {
             for (verb, packed) in ops {
-                recorder.merge_sparse(*verb, &packed.counts, &packed.times).map_err(Misfit::Times)?;
+                let Packed { counts, times, lag_by_response } = packed;
+                recorder.merge_sparse(*verb, counts, times, lag_by_response).map_err(Misfit::Times)?;
             }
         }
         interval.bytes.merge(&self.bytes);
@@ -133,6 +137,7 @@ impl Packed {
     fn merge(&mut self, other: &Packed) {
         self.counts.merge(&other.counts);
         self.times.iter_mut().zip(&other.times).for_each(|(times, more)| times.merge(more));
+        self.lag_by_response.merge(&other.lag_by_response);
     }
 }
 

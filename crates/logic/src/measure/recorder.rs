@@ -1,6 +1,6 @@
 //! The recorder of one worker: it counts requests and their times, without locks or allocations.
 
-use crate::measure::histogram::{NotAHistogram, SparseHistogram};
+use crate::measure::histogram::{CellSums, NotAHistogram, SparseHistogram};
 use crate::protocol::{Outcome, Verb};
 use crate::time::{NEVER, Nanos};
 
@@ -50,7 +50,7 @@ impl Recorder {
             return self.record_slip(*sample);
         }
         let batch = self.batches[sample.verb as usize].get_or_insert_with(Batch::begin);
-        batch.push(sample.spans(), &mut op.times);
+        batch.push(sample.spans(), op);
     }
 
     /// Counts how a request ended, and of its times only how long it waited and how late it was sent.
@@ -98,7 +98,7 @@ impl Recorder {
     pub fn ops(&mut self) -> &Ops {
         for (batch, op) in self.batches.iter_mut().zip(&mut self.ops.0) {
             if let (Some(batch), Some(op)) = (batch, op) {
-                batch.flush(&mut op.times);
+                batch.flush(op);
             }
         }
         &self.ops
@@ -118,9 +118,11 @@ impl Recorder {
         verb: Verb,
         counts: &Counts,
         times: &[SparseHistogram; Span::COUNT],
+        lag_by_response: &CellSums,
     ) -> Result<(), NotAHistogram> {
         let op = self.ops.entry(verb);
         op.counts.merge(counts);
+        op.lag_by_response.merge(lag_by_response);
         op.times.0.iter_mut().zip(times).try_for_each(|(histogram, more)| histogram.merge_sparse(more))
     }
 
@@ -141,13 +143,13 @@ impl Batch {
 
     /// Adds the times of a request.
     #[inline]
-    fn push(&mut self, spans: [Nanos; Span::COUNT], times: &mut Times) {
+    fn push(&mut self, spans: [Nanos; Span::COUNT], op: &mut OpRecord) {
         if self.len > 0 && self.is_last(&spans) {
             self.repeats += 1;
             return;
         }
         if self.repeats > 0 || self.len == BATCH {
-            self.flush(times);
+            self.flush(op);
         }
         let place = self.len % BATCH;
         for (batch, span) in self.spans.iter_mut().zip(spans) {
@@ -165,13 +167,18 @@ impl Batch {
 
     /// Puts everything into the histograms.
     #[inline(never)]
-    fn flush(&mut self, times: &mut Times) {
+    fn flush(&mut self, op: &mut OpRecord) {
         let (len, repeats) = (std::mem::take(&mut self.len), std::mem::take(&mut self.repeats));
-        for (histogram, batch) in times.0.iter_mut().zip(&self.spans) {
-            if let [others @ .., last] = &batch[..len] {
-                histogram.record_all(others);
-                histogram.record_many(*last, 1 + repeats);
-            }
+        let Some(last) = len.checked_sub(1) else { return };
+        let [response, others @ ..] = &mut op.times.0;
+        let [responses, other_spans @ ..] = &self.spans;
+        let lags = &self.spans[Span::Lag as usize];
+        response.record_all_beside(&responses[..last], lags, &mut op.lag_by_response);
+        response.record_many(responses[last], 1 + repeats);
+        op.lag_by_response.add(responses[last], lags[last], 1 + repeats);
+        for (histogram, batch) in others.iter_mut().zip(other_spans) {
+            histogram.record_all(&batch[..last]);
+            histogram.record_many(batch[last], 1 + repeats);
         }
     }
 }
@@ -214,6 +221,37 @@ mod tests {
         let op = recorder.ops().get(Verb::Get).unwrap();
         assert_eq!(spans(op), [(330, 1), (10, 1), (20, 1), (300, 1), (4, 1)]);
         assert_eq!((op.counts.requests(), op.counts.completed, op.counts.hits), (1, 1, 1));
+    }
+
+    #[test]
+    fn the_share_of_lag_is_that_of_the_requests_near_the_quantile() {
+        // Ninety requests with a tenth of lag in 200 us, and ten that took 4 ms, nine tenths of it before they were sent.
+        let slow = |at: u64| at.is_multiple_of(10);
+        let samples: Vec<Sample> = (0..1_000)
+            .map(|at| {
+                let (response, lag) = if slow(at) { (4_000_000, 3_600_000) } else { (200_000, 20_000) };
+                let (ready, sent, arrived) = (1_000, 1_000 + lag, 1_000 + response);
+                Sample { due: 1_000, ready, sent, arrived, read: arrived + at, ..get() }
+            })
+            .collect();
+        let mut recorder = recorded(&samples);
+        let op = recorder.ops().get(Verb::Get).unwrap();
+        let at = |quantile| op.lag_share(quantile).unwrap();
+        assert!((at(0.5) - 0.1).abs() < 0.001 && (at(0.99) - 0.9).abs() < 0.001, "{} {}", at(0.5), at(0.99));
+        assert_eq!(op.lag_by_response.total(), op.times.of(Span::Lag).moments().sum, "no lag is left out");
+    }
+
+    #[test]
+    fn the_share_of_lag_is_not_known_of_old_results_and_beyond_what_was_answered() {
+        let mut recorder = recorded(&[get(), get()]);
+        let mut op = recorder.ops().get(Verb::Get).unwrap().clone();
+        assert!(op.lag_share(0.5).is_some());
+        op.counts.unfinished = 10;
+        assert_eq!(op.lag_share(0.99), None);
+        op.counts.unfinished = 0;
+        op.lag_by_response.clear();
+        assert_eq!(op.lag_share(0.5), None, "there was lag, and nothing says whose");
+        assert_eq!(OpRecord::default().lag_share(0.5), None);
     }
 
     #[test]

@@ -1,9 +1,11 @@
-//! The summary of a measurement: the figures that reports print, and the verdict on what limited the run.
+//! The summary of a measurement: the figures that reports print, how far they may be believed, and what set the rate.
 
+use crate::measure::cross_checks::Utilisation;
+use crate::measure::headroom::ResourceUse;
+use crate::measure::limit::{Case, Verdict};
 use crate::measure::measurement::{Measurement, Status};
 use crate::measure::recorder::{Counts, OpRecord, Ops, Span};
-use crate::measure::trust;
-use crate::measure::verdict::Verdict;
+use crate::measure::trust::Trust;
 use crate::plan::{Goal, Plan};
 use crate::protocol::Verb;
 use crate::time::{MICROSECOND, Nanos, seconds};
@@ -33,10 +35,15 @@ pub struct Summary {
     pub goals: Vec<GoalResult>,
     /// CPU time of the generator for each completed request; `None` when nothing was completed.
     pub cpu_us_per_request: Option<f64>,
-    /// What limited the run.
+    /// How far the times may be believed.
+    pub trust: Trust,
+    /// What set the rate, or the waiting.
     pub verdict: Verdict,
-    /// Why the times may not be believed; `None` where they may.
-    pub doubt: Option<String>,
+    /// What was used of every resource that is known.
+    pub headroom: Vec<ResourceUse>,
+    /// CPU time of the servers for each request that they counted, in nanoseconds; absent where one of the two is not
+    /// known.
+    pub server_cpu_ns_per_request: Option<f64>,
 }
 
 /// Requests of several verbs together.
@@ -99,6 +106,7 @@ impl Summary {
         });
         let cpu_ns = measurement.generator.cpu_user_ns + measurement.generator.cpu_system_ns;
         let completed = all.counts.completed;
+        let case = Case::of(measurement, plan, &all);
         Summary {
             status: measurement.status,
             reason: measurement.reason.clone(),
@@ -110,8 +118,10 @@ impl Summary {
             goals: plan.goals.iter().map(|goal| GoalResult::of(*goal, &all, timeout_ns)).collect(),
             cpu_us_per_request: (completed > 0)
                 .then(|| cpu_ns as f64 / MICROSECOND as f64 / completed as f64),
-            verdict: Verdict::of(measurement, plan, &all),
-            doubt: trust::doubt(&totals.figures),
+            trust: Trust::of(&case, &totals.figures),
+            verdict: Verdict::of(&case),
+            headroom: ResourceUse::all_of(&case),
+            server_cpu_ns_per_request: Utilisation::of_all(case.readings()),
             totals,
         }
     }

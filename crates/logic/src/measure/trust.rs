@@ -1,69 +1,333 @@
 //! Whether the times of a run may be believed: how much of them is the generator's own.
 
-use super::figures::{Figures, QUANTILES, Quantile, time_text};
+use super::figures::{Figures, QUANTILES, time_text};
+use super::limit::{BODY, Case, FULL_SHARE, KeptBack, SLIP_MIN_NS, VISIBLE_SHARE, Visible};
 use super::sample::Span;
+use super::words::{capitalised, counted, percent};
 use crate::time::{MICROSECOND, Nanos};
 
-/// Lag above this share of the response at the same quantile is named.
-const SHARE_MAX: f64 = 0.1;
+/// Reaction of this many nanoseconds or less is what waking up takes.
+const REACTION_MIN_NS: Nanos = 200 * MICROSECOND;
+/// What takes less than this share of the time that was lost in stalls did not cause them.
+const CAUSE_SHARE: f64 = 0.5;
 
-/// Lag below this time, in nanoseconds, is never worth a sentence.
-const LAG_MIN_NS: Nanos = 20 * MICROSECOND;
-
-/// The quantiles that are judged.
-const JUDGED: [&str; 2] = ["p50", "p99"];
-
-/// Why the times of a run may not be believed, as a sentence without its full stop; `None` where the generator's lag is
-/// small beside the response at the median and at the 99th percentile. `figures` are those of all requests, by
-/// [`Span`]. The sentence never names what limited the rate: lag is no evidence of that.
-pub fn doubt(figures: &[Figures; Span::COUNT]) -> Option<String> {
-    let parts: Vec<String> = JUDGED.iter().filter_map(|name| doubt_at(figures, name)).collect();
-    let words = || format!("the times are partly the generator's own: {}", parts.join(", "));
-    (!parts.is_empty()).then(words)
+/// How far the times of a run may be believed. Trust names no limit: lag is no evidence of one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trust {
+    /// Whether lag is a small part of the response, at the median and at the 99th percentile.
+    pub ok: bool,
+    /// Part of the response that is lag.
+    pub lag_share: LagShare,
+    /// The answer in sentences.
+    pub says: String,
+    /// Why the times may not be believed, as a sentence without its full stop; absent where they may.
+    pub doubt: Option<String>,
 }
 
-/// The lag and the response at one quantile as words, where that much lag is worth them.
-fn doubt_at(figures: &[Figures; Span::COUNT], name: &str) -> Option<String> {
-    let place = QUANTILES.iter().position(|(known, _)| *known == name)?;
-    let at = |span: Span| figures[span as usize].quantiles[place];
-    let (Quantile::Known(lag_ns), Quantile::Known(response_ns)) = (at(Span::Lag), at(Span::Response)) else {
-        return None;
-    };
-    let is_large = lag_ns > LAG_MIN_NS && lag_ns as f64 > SHARE_MAX * response_ns as f64;
-    let words =
-        || format!("{} of lag beside {} of response at {name}", time_text(lag_ns), time_text(response_ns));
-    is_large.then(words)
+/// The part of the response that is lag, near the quantiles of the response. Absent where the quantile is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LagShare {
+    /// At the median.
+    pub p50: Option<f64>,
+    /// At the 99th percentile.
+    pub p99: Option<f64>,
+    /// Whether lag and response are those of the same requests. Where they are not, a share is the quantile of the lag by
+    /// that of the response, which is an estimate; above 1 it is 1.
+    pub same_requests: bool,
+}
+
+impl LagShare {
+    /// The shares of requests with these figures, by [`Span`], as an estimate.
+    pub fn of(figures: &[Figures; Span::COUNT]) -> LagShare {
+        let share = |name| Slip::at(figures, name).share;
+        LagShare { p50: share("p50"), p99: share("p99"), same_requests: false }
+    }
+}
+
+/// Lag, reaction and response at one quantile.
+struct Slip {
+    name: &'static str,
+    lag_ns: Option<Nanos>,
+    reaction_ns: Option<Nanos>,
+    response_ns: Option<Nanos>,
+    /// Part of the response that is lag.
+    share: Option<f64>,
+    /// Whether that is the part of the same requests.
+    same_requests: bool,
+}
+
+impl Slip {
+    fn at(figures: &[Figures; Span::COUNT], name: &'static str) -> Slip {
+        let place = QUANTILES.iter().position(|(known, _)| *known == name);
+        let known = |span: Span| figures[span as usize].quantiles[place?].known();
+        let (lag_ns, response_ns) = (known(Span::Lag), known(Span::Response));
+        let estimate = |lag_ns, response_ns| (lag_ns as f64 / response_ns as f64).min(1.0);
+        let share =
+            lag_ns.zip(response_ns.filter(|ns| *ns > 0)).map(|(lag, response)| estimate(lag, response));
+        Slip { name, lag_ns, reaction_ns: known(Span::Reaction), response_ns, share, same_requests: false }
+    }
+
+    /// The slip at a quantile, with the lag of the same requests where that was kept.
+    fn of_case(
+        case: &Case<'_>,
+        figures: &[Figures; Span::COUNT],
+        (name, quantile): (&'static str, f64),
+    ) -> Slip {
+        let slip = Slip::at(figures, name);
+        match case.all.lag_share(quantile).zip(slip.response_ns) {
+            Some((share, response_ns)) => {
+                let lag_ns = Some((share * response_ns as f64) as Nanos);
+                Slip { lag_ns, share: Some(share), same_requests: true, ..slip }
+            }
+            None => slip,
+        }
+    }
+
+    /// Whether so much of the response is lag that it has to be said.
+    fn is_lag_visible(&self) -> bool {
+        self.lag_ns.is_some_and(|ns| ns > SLIP_MIN_NS)
+            && self.share().is_some_and(|share| share > VISIBLE_SHARE)
+    }
+
+    fn is_reaction_visible(&self) -> bool {
+        let (Some(reaction_ns), Some(response_ns)) = (self.reaction_ns, self.response_ns) else {
+            return false;
+        };
+        reaction_ns > REACTION_MIN_NS && reaction_ns as f64 > VISIBLE_SHARE * response_ns as f64
+    }
+
+    fn lag_words(&self) -> String {
+        let text = |ns: Option<Nanos>| time_text(ns.unwrap_or(0));
+        format!("{} of lag beside {} of response at {}", text(self.lag_ns), text(self.response_ns), self.name)
+    }
+}
+
+impl Trust {
+    /// How far the times of a run may be believed; `figures` are those of all its requests, by [`Span`].
+    pub fn of(case: &Case<'_>, figures: &[Figures; Span::COUNT]) -> Trust {
+        let slips = BODY.map(|at| Slip::of_case(case, figures, at));
+        let visible: Vec<&Slip> = slips.iter().filter(|slip| slip.is_lag_visible()).collect();
+        let behind = wait_behind_lag(case);
+        let ok = visible.is_empty() && behind.is_none();
+        let lag_share = LagShare {
+            p50: slips[0].share,
+            p99: slips[1].share,
+            same_requests: slips.iter().any(|slip| slip.same_requests),
+        };
+        let mut parts: Vec<String> = visible.iter().map(|slip| slip.lag_words()).collect();
+        parts.extend(behind.map(|wait| {
+            format!("{} of wait behind late requests at {}", time_text(wait.value_ns), wait.name)
+        }));
+        let mut says = Vec::new();
+        if ok || !visible.is_empty() {
+            says.push(lag_sentence(&visible, &lag_share));
+        }
+        says.extend(behind.map(|wait| {
+            format!(
+                "Requests waited behind those that were sent late: {} at {}.",
+                time_text(wait.value_ns),
+                wait.name
+            )
+        }));
+        if !ok {
+            says.push(cause_sentence(case));
+            says.extend(service_sentence(case));
+        }
+        says.extend(reaction_sentence(case, &slips));
+        let doubt = format!("the times are partly the generator's own: {}", parts.join(", "));
+        Trust { ok, lag_share, says: says.join(" "), doubt: (!ok).then_some(doubt) }
+    }
+
+    /// Whether the figures of a part of a run, by [`Span`], may be believed.
+    pub fn is_ok(figures: &[Figures; Span::COUNT]) -> bool {
+        ["p50", "p99"].iter().all(|name| !Slip::at(figures, name).is_lag_visible())
+    }
+}
+
+/// The wait of an open loop that lag made, where so many requests were kept back that it is no statement about the tail.
+fn wait_behind_lag(case: &Case<'_>) -> Option<Visible> {
+    let is_own = !case.is_closed && case.lag_made_the_wait() && KeptBack::of(case).is_much(case);
+    case.visible_wait().filter(|_| is_own)
+}
+
+fn lag_sentence(visible: &[&Slip], shares: &LagShare) -> String {
+    if visible.is_empty() {
+        return match (shares.p50, shares.p99) {
+            (Some(p50), Some(p99)) => format!(
+                "The times may be believed: lag is {} of the response at p50, {} at p99.",
+                percent(p50),
+                percent(p99)
+            ),
+            (Some(p50), None) => {
+                format!("Lag is {} of the response at p50; the response at p99 is not known.", percent(p50))
+            }
+            _ => "No response was measured, so there are no times to believe.".to_owned(),
+        };
+    }
+    let parts: Vec<String> = visible
+        .iter()
+        .map(|slip| {
+            let (lag_ns, response_ns) = (slip.lag_ns.unwrap_or(0), slip.response_ns.unwrap_or(0));
+            let share = percent(slip.share.unwrap_or(0.0));
+            format!("{share} of {} ({} of {})", slip.name, time_text(lag_ns), time_text(response_ns))
+        })
+        .collect();
+    let about = if shares.same_requests { "" } else { "about " };
+    capitalised(&format!("{about}{} is the generator's own lag.", parts.join(" and ")))
+}
+
+/// What made the generator late, as far as that is known.
+fn cause_sentence(case: &Case<'_>) -> String {
+    let turns = &case.measurement.generator.turns;
+    let stalls =
+        format!("{} of its threads took {}", counted(turns.stalls, "stall"), time_text(turns.stalled_ns));
+    let worst = case.losses.iter().max_by_key(|loss| loss.lost_ns).filter(|loss| loss.lost_ns > 0);
+    match worst {
+        Some(loss) if turns.stalls > 0 && loss.lost_ns as f64 >= CAUSE_SHARE * turns.stalled_ns as f64 => {
+            let (lost, cause) = (time_text(loss.lost_ns), loss.cause.words());
+            format!("Its cause: {stalls}, and {cause} took a CPU away for {lost}.")
+        }
+        _ if case.busy() > FULL_SHARE => {
+            format!("Its cause: a client thread was busy {} of the time.", percent(case.busy()))
+        }
+        _ if turns.stalls > 0 => format!("{stalls}; their cause is not known."),
+        _ => "Its cause is not known.".to_owned(),
+    }
+}
+
+/// Whose the service times are.
+fn service_sentence(case: &Case<'_>) -> Option<String> {
+    case.has_stamps().then(|| "The service times beside it are without it.".to_owned())
+}
+
+/// How long replies lay unread, where that is worth a sentence.
+fn reaction_sentence(case: &Case<'_>, slips: &[Slip; 2]) -> Option<String> {
+    if !case.has_stamps() {
+        return Some(
+            "There are no receive stamps, so service times contain the time until a reply was read."
+                .to_owned(),
+        );
+    }
+    let slip = slips.iter().find(|slip| slip.is_reaction_visible())?;
+    let reaction = time_text(slip.reaction_ns.unwrap_or(0));
+    Some(format!("Replies lay unread for {reaction} at {}, which is in none of the times.", slip.name))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::figures::Unanswered;
-    use crate::measure::histogram::Histogram;
-
-    /// The figures of a hundred requests, of which so many had this lag and the others none, each answered 150 us after
-    /// it was sent.
-    fn figures(late: usize, lag_ns: Nanos) -> [Figures; Span::COUNT] {
-        let lags = (0..100).map(|number| if number < late { lag_ns } else { 0 });
-        let (mut lag, mut response) = (Histogram::new(), Histogram::new());
-        for lag_ns in lags {
-            lag.record(lag_ns);
-            response.record(lag_ns + 150 * MICROSECOND);
-        }
-        Span::ALL.map(|span| {
-            let histogram = if span == Span::Lag { &lag } else { &response };
-            Figures::of(span, histogram, &Unanswered::default())
-        })
-    }
+    use crate::measure::histogram::CellSums;
+    use crate::measure::limit::Limit;
+    use crate::measure::scenario::{Scenario, closed, quiet};
+    use crate::measure::summary::Summary;
+    use crate::plan::Clock;
+    use crate::protocol::Verb;
+    use crate::time::{MILLISECOND, SECOND};
 
     #[test]
     fn lag_is_named_beside_the_response_where_it_is_a_tenth_of_it() {
-        assert_eq!(doubt(&figures(0, 0)), None);
-        assert_eq!(doubt(&figures(100, 15 * MICROSECOND)), None, "too short to be worth a sentence");
-        let words = doubt(&figures(5, 100 * MICROSECOND)).expect("a word");
-        assert!(words.starts_with("the times are partly the generator's own: "), "{words}");
-        assert!(words.ends_with(" of response at p99") && !words.contains("p50"), "{words}");
-        let words = doubt(&figures(80, 100 * MICROSECOND)).expect("a word");
-        assert!(words.contains("at p50, ") && words.ends_with("at p99"), "{words}");
+        let trust = quiet().summary().trust;
+        assert!(trust.ok && trust.doubt.is_none());
+        assert_eq!(trust.says, "The times may be believed: lag is 7 % of the response at p50, 7 % at p99.");
+        let short = Scenario { lag: 15 * MICROSECOND, ..quiet() }.summary().trust;
+        assert!(short.ok, "too short to be worth a sentence: {}", short.says);
+        let tail = Scenario { late: (20, 100 * MICROSECOND), ..quiet() }.summary().trust;
+        let doubt = tail.doubt.expect("a word");
+        assert!(doubt.starts_with("the times are partly the generator's own: "), "{doubt}");
+        assert!(doubt.ends_with(" of response at p99") && !doubt.contains("p50"), "{doubt}");
+        assert!(tail.says.contains(" % of p99 (") && !tail.says.contains("p50"), "{}", tail.says);
+        assert!((tail.lag_share.p99.expect("known") - 100.0 / 140.0).abs() < 0.03, "{tail:?}");
+        let most = Scenario { lag: 100 * MICROSECOND, ..quiet() }.summary().trust;
+        assert!(most.says.contains(" % of p50 (") && most.says.contains(" and "), "{}", most.says);
+        assert!((most.lag_share.p50.expect("known") - 100.0 / 140.0).abs() < 0.03, "{most:?}");
+    }
+
+    #[test]
+    fn the_share_of_lag_is_that_of_the_same_requests_where_it_was_kept() {
+        let late = Scenario { late: (20, 100 * MICROSECOND), ..quiet() };
+        let (mut measurement, plan) = (late.measurement(), late.plan());
+        let kept = Summary::of(&measurement, &plan).trust;
+        assert!(kept.lag_share.same_requests && !kept.says.starts_with("About"), "{kept:?}");
+        measurement.groups[0].ops.entry(Verb::Get).lag_by_response = CellSums::default();
+        let estimated = Summary::of(&measurement, &plan).trust;
+        assert!(
+            !estimated.lag_share.same_requests && estimated.says.starts_with("About 71 % of p99"),
+            "{estimated:?}"
+        );
+    }
+
+    #[test]
+    fn waits_behind_late_requests_are_the_generators_too() {
+        let paused =
+            Scenario { connections: 1, paused: vec![(SECOND, SECOND / 2)], ..quiet() }.summary().trust;
+        assert!(
+            !paused.ok && paused.says.contains("Requests waited behind those that were sent late: "),
+            "{paused:?}"
+        );
+        assert!(paused.doubt.is_some_and(|doubt| doubt.contains("of wait behind late requests at p99")));
+    }
+
+    #[test]
+    fn the_cause_of_lag_is_named_where_it_is_known_and_never_made_up() {
+        let late =
+            Scenario { late: (20, 100 * MICROSECOND), paused: vec![(SECOND, 8 * MILLISECOND)], ..quiet() };
+        let says = |run: &Scenario| run.summary().trust.says;
+        assert!(
+            says(&late).contains("1 stall of its threads took 8.00 ms; their cause is not known."),
+            "{}",
+            says(&late)
+        );
+        let stolen =
+            late.clone().seen(&[0.2], 1).machine(|machine| machine.steal_ns = Some(28 * MILLISECOND));
+        let words =
+            "Its cause: 1 stall of its threads took 8.00 ms, and the hypervisor took a CPU away for 7.00 ms.";
+        assert!(says(&stolen).contains(words), "{}", says(&stolen));
+        let little = late.seen(&[0.2], 1).machine(|machine| machine.steal_ns = Some(4 * MILLISECOND));
+        assert!(
+            says(&little).contains("their cause is not known"),
+            "1 ms does not make 8: {}",
+            says(&little)
+        );
+        let calm = Scenario { late: (20, 100 * MICROSECOND), ..quiet() };
+        assert!(says(&calm).contains("Its cause is not known."), "{}", says(&calm));
+        let busy = Scenario { busy_share: 0.95, ..calm };
+        assert!(says(&busy).contains("a client thread was busy 95 % of the time"), "{}", says(&busy));
+    }
+
+    #[test]
+    fn trust_names_no_limit_and_the_limit_follows_no_lag_of_a_closed_loop() {
+        let lagging = Scenario { lag: 60 * MICROSECOND, ..closed() }.seen(&[0.3], 1).summary();
+        assert!(!lagging.trust.ok);
+        assert_eq!(lagging.verdict.limit, Limit::Connections, "{}", lagging.verdict.says);
+        assert!(
+            lagging.trust.says.contains("The service times beside it are without it."),
+            "{}",
+            lagging.trust.says
+        );
+    }
+
+    #[test]
+    fn replies_that_lay_unread_are_said_and_doubt_no_time_but_where_there_are_no_stamps() {
+        let unread = Scenario { reaction: MILLISECOND, ..quiet() }.summary().trust;
+        assert!(
+            unread.ok && unread.says.contains("Replies lay unread for 1.00 ms at p50"),
+            "{}",
+            unread.says
+        );
+        let waking = Scenario { reaction: 150 * MICROSECOND, ..quiet() }.summary().trust;
+        assert!(!waking.says.contains("unread"), "{}", waking.says);
+        let user = Scenario { clock: Clock::User, ..quiet() }.summary().trust;
+        assert!(user.says.contains("service times contain the time until a reply was read"), "{}", user.says);
+    }
+
+    #[test]
+    fn what_is_not_known_is_no_share() {
+        let nothing = Scenario { length: 0, ..quiet() }.summary().trust;
+        assert_eq!((nothing.lag_share.p50, nothing.lag_share.p99), (None, None));
+        let timeout = 20 * MILLISECOND;
+        let lost =
+            Scenario { connections: 1_000, frozen: (SECOND, SECOND), timeout, ..quiet() }.summary().trust;
+        assert!(lost.lag_share.p50.is_some() && lost.lag_share.p99.is_none(), "{lost:?}");
+        assert!(lost.says.contains("the response at p99 is not known"), "{}", lost.says);
     }
 }

@@ -190,7 +190,7 @@ impl<'a> Driver<'a> {
         let result = runner.run(plan, dealing, inputs, &mut watching, &stop);
         self.tell(style, Event::RunOver(plan, result.as_ref().ok()));
         if let Ok(measurement) = &result
-            && let Some(doubt) = Summary::of(measurement, plan).doubt.filter(|_| !style.says_doubt())
+            && let Some(doubt) = Summary::of(measurement, plan).trust.doubt.filter(|_| !style.says_doubt())
         {
             self.tell(style, Event::Notice(&doubt));
         }

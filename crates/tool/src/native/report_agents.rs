@@ -3,6 +3,7 @@
 use pummel_logic::measure::agents::{Agents, Member};
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::measure::summary::{QUANTILES, Quantile, time_text};
+use pummel_logic::measure::trust::Trust;
 use pummel_logic::time::{Nanos, seconds};
 
 use crate::report::numbers::{grouped, number};
@@ -32,6 +33,14 @@ pub fn words(agents: &Agents) -> String {
             None => "before the measurement".to_owned(),
         };
         text += &format!("; {} WAS LOST {when}: {}", member.name, lost.why);
+    }
+    let doubtful: Vec<&str> = members
+        .iter()
+        .filter(|member| !Trust::is_ok(&member.figures))
+        .map(|member| member.name.as_str())
+        .collect();
+    if !doubtful.is_empty() {
+        text += &format!("; partly their own are the times of {}", doubtful.join(", "));
     }
     text
 }

@@ -2,11 +2,13 @@
 
 use std::fmt::Write as _;
 
+use pummel_logic::measure::cross_checks::QueueFit;
+use pummel_logic::measure::limit::Limit;
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::measure::summary::{QUANTILES, Quantile, Summary, time_text};
-use pummel_logic::measure::verdict::Limit;
+use pummel_logic::measure::words::{percent, rate_text};
 use pummel_logic::plan::Goal;
-use pummel_logic::time::{MICROSECOND, seconds};
+use pummel_logic::time::{MICROSECOND, Nanos, seconds};
 use serde_json::{Value, json};
 
 use crate::report::VERSION;
@@ -72,9 +74,8 @@ impl Point {
 
     fn limited_by(&self) -> &'static str {
         match self.summary.verdict.limit {
-            Limit::Generator => "generator",
-            Limit::Server => "server",
             Limit::Nobody | Limit::Unknown => "-",
+            limit => limit.name(),
         }
     }
 
@@ -88,6 +89,15 @@ impl Point {
         }
     }
 
+    /// The rate and the mean response in nanoseconds of a run in open loop that was carried, all of whose requests were
+    /// answered.
+    fn mean_response(&self) -> Option<(f64, f64)> {
+        let totals = &self.summary.totals;
+        let is_whole = self.asked.is_some() && self.carried() && totals.counts.unanswered() == 0;
+        let mean_ns = totals.figures[Span::Response as usize].exact.mean_ns()?;
+        is_whole.then_some((totals.rate, mean_ns))
+    }
+
     fn quantiles(&self) -> &[Quantile] {
         &self.summary.totals.figures[Span::Response as usize].quantiles
     }
@@ -99,7 +109,7 @@ pub fn text(curve: &Curve) -> String {
     for (name, _) in QUANTILES {
         write!(text, " {name:>9}").expect("text can always be added to");
     }
-    text += "  limited by  goal\n";
+    text += "   limited by  goal\n";
     for point in sorted(curve) {
         let asked = point.asked.map_or("closed".to_owned(), |asked| format!("{asked:.0}"));
         write!(text, "{asked:>12} {:>12.0}", point.summary.totals.rate).expect("text can always be added to");
@@ -111,16 +121,11 @@ pub fn text(curve: &Curve) -> String {
             };
             write!(text, " {shown:>9}").expect("text can always be added to");
         }
-        writeln!(text, "  {:>10}  {}", point.limited_by(), point.fate())
+        writeln!(text, "  {:>11}  {}", point.limited_by(), point.fate())
             .expect("text can always be added to");
     }
-    let limited = curve.points.iter().filter(|point| point.summary.verdict.limited()).count();
-    if limited > 0 {
-        let all = curve.points.len();
-        text += &format!(
-            "\nIn {limited} of {all} runs the generator was the limit: their times are partly its own.\n"
-        );
-    }
+    text += &generator_words(curve);
+    text += &fit_words(curve);
     let wrong = curve.wrong_values();
     if wrong > 0 {
         text += &format!("\nWRONG VALUES FOUND: {wrong} in all runs; `pummel run --verify` says which.\n");
@@ -135,6 +140,62 @@ pub fn text(curve: &Curve) -> String {
     }
     if let Some(reason) = &curve.reason {
         text += &format!("\nNot complete: {reason}\n");
+    }
+    text
+}
+
+/// A line of one queue that is further than this from a run does not fit.
+const FIT_ERROR_MAX: f64 = 0.1;
+
+/// CPU time and service time that differ by less than this share are near each other.
+const FIT_NEAR: f64 = 0.2;
+
+/// The line of one queue through the runs that were carried and in which every request was answered; absent where none
+/// fits them.
+fn fit_of(curve: &Curve) -> Option<QueueFit> {
+    let points: Vec<(f64, f64)> = curve.points.iter().filter_map(Point::mean_response).collect();
+    QueueFit::of(&points).filter(|fit| fit.error <= FIT_ERROR_MAX)
+}
+
+/// The line of one queue as words; nothing where none fits.
+fn fit_words(curve: &Curve) -> String {
+    let Some(fit) = fit_of(curve) else { return String::new() };
+    let text = |ns: f64| time_text(ns.round() as Nanos);
+    let mut words = format!(
+        "\nOne queue fits the mean response times within {}: {} for a request, at most {}.",
+        percent(fit.error),
+        text(fit.service_ns),
+        rate_text(1e9 / fit.service_ns),
+    );
+    let cpu_ns = curve.points.iter().rev().find_map(|point| point.summary.server_cpu_ns_per_request);
+    if let Some(cpu_ns) = cpu_ns {
+        words += &match cpu_ns / fit.service_ns {
+            ratio if ratio > 1.0 + FIT_NEAR => {
+                format!(" The server's CPU takes {} for each: its threads work side by side.", text(cpu_ns))
+            }
+            ratio if ratio > 1.0 - FIT_NEAR => {
+                format!(" The server's CPU takes {} for each: that queue is its CPU.", text(cpu_ns))
+            }
+            _ => format!(" The server's CPU takes {} of that.", text(cpu_ns)),
+        };
+    }
+    words + "\n"
+}
+
+/// In how many runs the generator was the limit, and in how many the times are partly its own.
+fn generator_words(curve: &Curve) -> String {
+    let all = curve.points.len();
+    let count = |is_such: &dyn Fn(&Summary) -> bool| {
+        curve.points.iter().filter(|point| is_such(&point.summary)).count()
+    };
+    let limited = count(&|summary| summary.verdict.is_generator());
+    let doubtful = count(&|summary| !summary.trust.ok);
+    let mut text = String::new();
+    if limited > 0 {
+        text += &format!("\nIn {limited} of {all} runs the generator was the limit.\n");
+    }
+    if doubtful > 0 {
+        text += &format!("\nIn {doubtful} of {all} runs the times are partly the generator's own.\n");
     }
     text
 }
@@ -171,6 +232,8 @@ pub fn json(curve: &Curve) -> Vec<u8> {
                 "carried": point.carried(),
                 "wrong_values": point.wrong_values,
                 "limit": point.summary.verdict.limit.name(),
+                "says": point.summary.verdict.says,
+                "trust": point.summary.trust.ok,
             })
         })
         .collect();
@@ -185,6 +248,11 @@ pub fn json(curve: &Curve) -> Vec<u8> {
         "command": curve.command,
         "goals": goals,
         "found_rate": curve.found,
+        "fit": fit_of(curve).map(|fit| json!({
+            "service_us": fit.service_ns / 1e3,
+            "variation": fit.variation,
+            "error": fit.error,
+        })),
         "reason": curve.reason,
         "runs": points,
     });
@@ -199,7 +267,7 @@ pub fn csv(curve: &Curve) -> Vec<u8> {
     for (name, _) in QUANTILES {
         text += &format!(",response_{name}_us");
     }
-    text += ",carried,limit\n";
+    text += ",carried,limit,trust\n";
     for point in &curve.points {
         let asked = point.asked.map_or(String::new(), |asked| asked.to_string());
         let met = if curve.goals.is_empty() { String::new() } else { point.met().to_string() };
@@ -209,7 +277,8 @@ pub fn csv(curve: &Curve) -> Vec<u8> {
                 quantile.known().map_or(String::new(), |ns| (ns as f64 / MICROSECOND as f64).to_string());
             text += &format!(",{shown}");
         }
-        text += &format!(",{},{}\n", point.carried(), point.summary.verdict.limit.name());
+        let (limit, trust) = (point.summary.verdict.limit.name(), point.summary.trust.ok);
+        text += &format!(",{},{limit},{trust}\n", point.carried());
     }
     text.into_bytes()
 }
@@ -257,18 +326,52 @@ mod tests {
     fn every_form_says_what_was_carried_and_who_was_the_limit() {
         let mut curve = scan();
         curve.points[0].summary.verdict.limit = Limit::Generator;
+        curve.points[1].summary.trust.ok = false;
         let said = text(&curve);
         assert!(said.lines().nth(1).is_some_and(|line| line.ends_with("   generator  -")), "{said}");
         assert!(
-            said.ends_with("In 1 of 2 runs the generator was the limit: their times are partly its own.\n")
+            said.ends_with(
+                "In 1 of 2 runs the generator was the limit.\n\nIn 1 of 2 runs the times are partly the generator's own.\n"
+            ),
+            "{said}"
         );
         let result: Value = serde_json::from_slice(&json(&curve)).expect("JSON");
         let fields = |name: &str| [&result["runs"][0][name], &result["runs"][1][name]];
         assert_eq!(fields("carried"), [true, false]);
         assert_eq!(fields("limit")[0], "generator");
+        assert_eq!(fields("trust"), [true, false]);
         let rows = String::from_utf8(csv(&curve)).expect("UTF-8");
         let rows: Vec<&str> = rows.lines().collect();
-        assert!(rows[0].ends_with(",carried,limit") && rows[1].ends_with(",true,generator"), "{rows:?}");
+        assert!(rows[0].ends_with(",carried,limit,trust"), "{rows:?}");
+        assert!(rows[1].ends_with(",true,generator,true") && rows[2].ends_with(",false"), "{rows:?}");
         assert!(rows.iter().all(|row| row.split(',').count() == rows[0].split(',').count()));
+    }
+    /// A scan of five runs whose mean responses are those of one queue with a constant service of 20 us.
+    fn scan_of_a_queue(cpu_ns: Option<f64>) -> Curve {
+        let mut curve = scan();
+        let point = |load: f64| {
+            let mut point = curve.points[0].clone();
+            point.summary.totals.rate = load / 20e-6;
+            point.summary.server_cpu_ns_per_request = cpu_ns;
+            let exact = &mut point.summary.totals.figures[Span::Response as usize].exact;
+            exact.sum = (exact.count as f64 * (20_000.0 + 20_000.0 * load / (2.0 * (1.0 - load)))) as u128;
+            point
+        };
+        curve.points = [0.1, 0.3, 0.5, 0.7, 0.9].map(point).to_vec();
+        curve
+    }
+
+    #[test]
+    fn a_scan_of_one_queue_says_what_the_queue_is() {
+        let said = text(&scan_of_a_queue(Some(19_000.0)));
+        let words = "us for a request, at most 50,";
+        assert!(said.contains(words) && said.contains("that queue is its CPU"), "{said}");
+        assert!(text(&scan_of_a_queue(Some(80_000.0))).contains("its threads work side by side"));
+        assert!(text(&scan_of_a_queue(Some(2_000.0))).contains("takes 2.00 us of that"));
+        let result: Value = serde_json::from_slice(&json(&scan_of_a_queue(None))).expect("JSON");
+        let service_us = result["fit"]["service_us"].as_f64().expect("it fits");
+        assert!((service_us - 20.0).abs() < 0.2, "{service_us}");
+        let two = scan();
+        assert!(!text(&two).contains("queue"), "two runs are no line");
     }
 }

@@ -1,5 +1,7 @@
 //! Numbers as the native text report writes them: three digits, and commas between thousands.
 
+pub use pummel_logic::measure::words::grouped;
+
 /// A number with at least three significant digits: two digits after the point below 10, one below 100, else none.
 pub fn number(value: f64) -> String {
     if value == 0.0 {
@@ -13,19 +15,6 @@ pub fn number(value: f64) -> String {
     } else {
         grouped(value.round() as u64)
     }
-}
-
-/// A count with commas between thousands.
-pub fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]

@@ -364,6 +364,8 @@ impl Churning {
         let mut weighed = WeighedReplies::new(replies, chunk.bytes.len(), *pending_bytes);
         let answered = connection.session.handle_received(chunk, &mut weighed);
         *pending_bytes = weighed.pending_bytes();
+        let ended = weighed.ended();
+        state.reporter.ended(ended, chunk.read);
         answered
     }
 

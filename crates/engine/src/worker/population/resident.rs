@@ -65,7 +65,10 @@ pub fn handle_received<A: ReplyAccount, C: Codec>(
         state.maker.window_mut().count_bytes(client.window_verb(), chunk.bytes.len());
     }
     let mut replies = Replies::<A>::new(slot, connection.lane, client, &mut state.maker, &mut state.reporter);
-    connection.session.handle_received(chunk, &mut replies)
+    let answered = connection.session.handle_received(chunk, &mut replies);
+    let ended = replies.ended;
+    state.reporter.ended(ended, chunk.read);
+    answered
 }
 
 /// Handles that the connection in `slot`, which was being opened since `since`, is open.

@@ -6,6 +6,7 @@ mod value_checks;
 
 use pummel_logic::connection::inflight::CheckState;
 use pummel_logic::measure::interval::Interval;
+use pummel_logic::measure::little::FlightAccount;
 use pummel_logic::measure::measurement::{Bytes, WorkerTime};
 use pummel_logic::measure::recorder::Tally;
 use pummel_logic::plan::memory::INTERVALS_PER_WORKER;
@@ -70,6 +71,8 @@ pub struct WorkerReporter {
     tally: Tally,
     bytes: Bytes,
     ended: u64,
+    /// The integral of requests in flight.
+    flight: FlightAccount,
     /// Time of turns with work, in nanoseconds.
     busy_ns: Nanos,
     /// This turn has work.
@@ -149,6 +152,7 @@ impl WorkerReporter {
             tally: Tally::default(),
             bytes: Bytes::default(),
             ended: 0,
+            flight: FlightAccount::default(),
             busy_ns: 0,
             busy: false,
             abandoning: false,
@@ -180,6 +184,7 @@ impl WorkerReporter {
         self.interval.restart(0, 0);
         self.end_at = end;
         self.answered_at = begin;
+        self.flight.begin(begin);
         self.next_tick = match mode {
             ReportMode::Count => begin.saturating_add(PROGRESS_NS),
             ReportMode::Record(interval_ns) => self.tick_at(begin.saturating_add(interval_ns)),
@@ -227,6 +232,7 @@ impl WorkerReporter {
             }
             ReportMode::Record(interval_ns) => {
                 // A slice ends at its tick even when the worker is late for it.
+                self.flight.close(now);
                 let index = (now.min(self.end_at - 1) - self.begin) / interval_ns;
                 self.next_tick =
                     self.tick_at(self.begin.saturating_add((index + 1).saturating_mul(interval_ns)));
@@ -262,6 +268,7 @@ impl WorkerReporter {
             answered_ns: self.answered_at.saturating_sub(self.begin),
             time: WorkerTime { busy_ns: self.busy_ns.min(elapsed_ns), wall_ns: elapsed_ns },
             open: self.open,
+            flight: self.flight.finish(now),
             load,
             fate,
         })));

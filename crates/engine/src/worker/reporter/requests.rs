@@ -3,7 +3,7 @@
 use pummel_logic::connection::session::{Answer, Stamp};
 use pummel_logic::measure::recorder::Sample;
 use pummel_logic::protocol::Outcome;
-use pummel_logic::time::NEVER;
+use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::unsent::Unsent;
 
 use crate::worker::messages::Row;
@@ -18,6 +18,34 @@ impl WorkerReporter {
         if let Some(histogram) = &mut self.interval.outstanding {
             (0..requests).for_each(|n| histogram.record(outstanding.saturating_sub(n).into()));
         }
+    }
+
+    /// Counts requests whose first bytes were sent at `at`, for the integral of requests in flight.
+    #[inline]
+    pub fn begun(&mut self, requests: u32, at: Nanos) {
+        self.flight.handle_sent(requests, at);
+    }
+
+    /// Counts requests that were sent and whose replies were read, or that were given up, at `at`.
+    #[inline]
+    pub fn ended(&mut self, requests: u32, at: Nanos) {
+        self.flight.handle_ended(requests, at);
+    }
+
+    /// Notes the end of a part of a request that several connections share.
+    pub fn part_ended(&mut self, part: &Answer<'_>) {
+        self.flight.add_untimed(flight_ns(part));
+    }
+
+    /// Notes the end of a request that several connections share, after [`WorkerReporter::answer`].
+    pub fn shared_ended(&mut self, whole: &Answer<'_>) {
+        self.flight.add_shared(flight_ns(whole));
+    }
+
+    /// Notes how long a request was in flight whose times the recorder does not keep.
+    #[cold]
+    fn untimed(&mut self, answer: Answer<'_>) {
+        self.flight.add_untimed(flight_ns(&answer));
     }
 
     /// Notes that a connection was asked for, which is work of this turn.
@@ -56,7 +84,7 @@ impl WorkerReporter {
             ReportMode::Count => return self.count(&{ *answer }, message),
             ReportMode::Record(_) if self.abandoning => self.give_up(group, &{ *answer }),
             ReportMode::Record(_) if self.successes_only[group] && !succeeded(answer.outcome) => {
-                self.interval.groups[group].record_slipped(&sample_of(answer));
+                self.unsuccessful(group, &{ *answer });
             }
             ReportMode::Record(_) => self.interval.groups[group].record(&sample_of(answer)),
         }
@@ -64,7 +92,8 @@ impl WorkerReporter {
             self.answered_at = self.answered_at.max(answer.arrived);
         }
         match answer.stamp {
-            Stamp::Kernel | Stamp::Nothing => {}
+            Stamp::Kernel => {}
+            Stamp::Nothing => self.untimed(*answer),
             Stamp::Missing => self.interval.turns.stamps.missing += u64::from(self.stamped),
             Stamp::Rejected => {
                 self.interval.turns.stamps.rejected += 1;
@@ -73,9 +102,22 @@ impl WorkerReporter {
         }
         if let Outcome::Error(_) = answer.outcome {
             self.message(message);
+            if answer.stamp != Stamp::Nothing {
+                self.untimed(*answer);
+            }
         }
         if self.watched {
             self.watch(group, client, &{ *answer });
+        }
+    }
+
+    /// Records a request of a group whose successes alone are timed.
+    #[cold]
+    fn unsuccessful(&mut self, group: usize, answer: &Answer<'_>) {
+        self.interval.groups[group].record_slipped(&sample_of(answer));
+        // Errors and requests without a reply are noted where those of all groups are.
+        if answer.stamp != Stamp::Nothing && !matches!(answer.outcome, Outcome::Error(_)) {
+            self.untimed(*answer);
         }
     }
 
@@ -154,6 +196,11 @@ impl WorkerReporter {
     pub fn abandon(&mut self, abandoning: bool) {
         self.abandoning = abandoning;
     }
+}
+
+/// How long a request was in flight, in nanoseconds; 0 for one that was never sent.
+fn flight_ns(answer: &Answer<'_>) -> Nanos {
+    if answer.sent == NEVER { 0 } else { answer.read.saturating_sub(answer.sent) }
 }
 
 /// Whether a read found a value, or a store stored one.

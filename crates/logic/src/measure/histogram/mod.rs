@@ -9,6 +9,7 @@ mod coarse;
 mod encoding;
 mod moments;
 mod sparse;
+mod sums;
 
 use std::fmt;
 
@@ -19,7 +20,9 @@ pub use self::cells::HIGHEST;
 pub use self::coarse::CoarseHistogram;
 pub use self::encoding::NotAHistogram;
 pub use self::moments::Moments;
+pub(in crate::measure) use self::moments::wide;
 pub use self::sparse::SparseHistogram;
+pub use self::sums::CellSums;
 
 /// Counts of values, with count, least, greatest, sum and sum of squares kept exactly beside them.
 pub struct Histogram {
@@ -88,17 +91,31 @@ impl Histogram {
     /// Counts each of `values` once, at half the price of recording them one by one: the exact figures are brought up to
     /// date once for all of them.
     pub fn record_all(&mut self, values: &[Nanos]) {
+        // Waits and lags are often all 0.
         let all = values.iter().fold(0, |all, value| all | value);
         if all == 0 {
             return self.record_many(0, values.len() as u64);
         }
+        self.record_each(values, all, |_, _| {});
+    }
+
+    /// Counts each of `values` once, and hands the place of each in `values` and its cell to `on`. `all` has the bits of
+    /// all values.
+    #[inline(always)]
+    fn record_each(&mut self, values: &[Nanos], all: Nanos, mut on: impl FnMut(usize, usize)) {
         if all > SMALL {
-            return values.iter().for_each(|value| self.record(*value));
+            for (at, &value) in values.iter().enumerate() {
+                self.record(value);
+                on(at, index_of(value.min(HIGHEST)));
+            }
+            return;
         }
         let (mut min, mut max) = (self.min, self.max);
         let (mut sum, mut sum_squares) = (0u128, 0u128);
-        for &value in values {
-            self.cells[index_of(value)] += 1;
+        for (at, &value) in values.iter().enumerate() {
+            let cell = index_of(value);
+            self.cells[cell] += 1;
+            on(at, cell);
             min = min.min(value);
             max = max.max(value);
             sum += u128::from(value);

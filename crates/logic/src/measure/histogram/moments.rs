@@ -67,7 +67,7 @@ impl Default for Moments {
 }
 
 /// Whole numbers of 128 bits as decimal text, since not every data format and reader has numbers of that size.
-mod wide {
+pub(in crate::measure) mod wide {
     use serde::de::Error as _;
     use serde::{Deserialize, Deserializer, Serializer};
 

@@ -1,0 +1,266 @@
+//! A run as its judges see it: the plan, the times of the requests, and what each resource was used for.
+
+use super::server_use::ServerUse;
+use super::worker_loss::WorkerLoss;
+use crate::measure::evidence::{ConnectionEvidence, MachineEvidence, ServerReading};
+use crate::measure::figures::{Unanswered, time_text};
+use crate::measure::histogram::Moments;
+use crate::measure::measurement::Measurement;
+use crate::measure::recorder::{OpRecord, Span};
+use crate::measure::words::{counted, grouped};
+use crate::plan::{Arrivals, Clock, Depth, Group, Plan, Spawns};
+use crate::time::{MICROSECOND, Nanos, seconds};
+
+/// What share of the response time is visible.
+pub const VISIBLE_SHARE: f64 = 0.1;
+/// Lag or wait of this many nanoseconds or less is not worth a word.
+pub const SLIP_MIN_NS: Nanos = 20 * MICROSECOND;
+/// A thread that uses a larger share of its time is full.
+pub const FULL_SHARE: f64 = 0.9;
+/// The quantiles that decide.
+pub const BODY: [(&str, f64); 2] = [("p50", 0.5), ("p99", 0.99)];
+/// A wait that is longer by this factor than what made it leaves no doubt.
+pub const OUTWEIGHED: f64 = 10.0;
+
+/// A run as its judges see it.
+#[derive(Clone, Debug)]
+pub struct Case<'a> {
+    /// What was asked for.
+    pub plan: &'a Plan,
+    /// What was measured.
+    pub measurement: &'a Measurement,
+    /// The measured requests, all together.
+    pub all: &'a OpRecord,
+    /// All clients ask again as soon as they are answered.
+    pub is_closed: bool,
+    /// Length of the measured phase; up to the last answer where that came later.
+    pub measured_ns: Nanos,
+    /// The servers of which something is known.
+    pub servers: Vec<ServerUse>,
+    /// What was taken away from the client threads, by process.
+    pub losses: Vec<WorkerLoss>,
+}
+
+/// A quantile at which a span is a visible part of the response.
+#[derive(Clone, Copy, Debug)]
+pub struct Visible {
+    /// Name of the quantile.
+    pub name: &'static str,
+    /// The span there, in nanoseconds.
+    pub value_ns: Nanos,
+    /// The response there, in nanoseconds.
+    pub response_ns: Nanos,
+}
+
+fn asks_in_closed_loop(group: &Group) -> bool {
+    match &group.churn {
+        Some(churn) => churn.spawns == Spawns::Closed,
+        None => group.arrivals == Arrivals::Closed,
+    }
+}
+
+impl<'a> Case<'a> {
+    /// The case of a measurement that was made after `plan`; `all` are its requests, all together.
+    pub fn of(measurement: &'a Measurement, plan: &'a Plan, all: &'a OpRecord) -> Case<'a> {
+        let evidence = measurement.evidence.as_ref();
+        Case {
+            plan,
+            measurement,
+            all,
+            is_closed: plan.groups.iter().all(asks_in_closed_loop),
+            measured_ns: measurement.measured_ns.max(measurement.answered_ns),
+            servers: evidence.iter().flat_map(|seen| &seen.servers).map(ServerUse::of).collect(),
+            losses: evidence.iter().flat_map(|seen| &seen.machines).filter_map(WorkerLoss::of).collect(),
+        }
+    }
+
+    /// Completed requests per second; 0 where the measured phase has no length.
+    pub fn rate(&self) -> f64 {
+        let measured_s = seconds(self.measured_ns);
+        if measured_s > 0.0 { self.all.counts.completed as f64 / measured_s } else { 0.0 }
+    }
+
+    /// The machines that sent the requests, as far as they were read.
+    pub fn machines(&self) -> impl Iterator<Item = &'a MachineEvidence> {
+        self.measurement.evidence.iter().flat_map(|seen| &seen.machines)
+    }
+
+    /// What the servers said of themselves, but for those that started anew.
+    pub fn readings(&self) -> impl Iterator<Item = &'a ServerReading> {
+        let servers = self.measurement.evidence.iter().flat_map(|seen| &seen.servers);
+        servers.filter_map(|server| server.reading.as_ref()).filter(|reading| !reading.restarted)
+    }
+
+    /// The run's own TCP connections, over all processes; absent where none was read.
+    pub fn tcp(&self) -> Option<ConnectionEvidence> {
+        self.machines().filter_map(|machine| machine.connections).reduce(|one, other| ConnectionEvidence {
+            read: one.read + other.read,
+            retransmits: one.retransmits + other.retransmits,
+            segments_out: one.segments_out + other.segments_out,
+            busy_ns: one.busy_ns + other.busy_ns,
+            rwnd_limited_ns: one.rwnd_limited_ns + other.rwnd_limited_ns,
+            sndbuf_limited_ns: one.sndbuf_limited_ns + other.sndbuf_limited_ns,
+        })
+    }
+
+    /// Requests that may be outstanding at one time; absent where there is no limit.
+    pub fn slots(&self) -> Option<u64> {
+        let slots = |group: &Group| match group.depth {
+            Depth::Limit(depth) => Some(u64::from(depth) * u64::from(group.clients)),
+            Depth::Unlimited => None,
+        };
+        self.plan.groups.iter().map(slots).sum()
+    }
+
+    /// The mean number of slots that were taken: the time of lag and service, timeouts included, by the measured time.
+    pub fn slots_taken(&self) -> f64 {
+        let taken_ns = self.sum(Span::Lag) + self.sum(Span::Service) + self.timeouts_ns();
+        if self.measured_ns == 0 { 0.0 } else { taken_ns / self.measured_ns as f64 }
+    }
+
+    /// The time that requests took which timed out, in nanoseconds.
+    fn timeouts_ns(&self) -> f64 {
+        let unanswered = self.unanswered();
+        unanswered.timeouts as f64 * unanswered.timeout_ns as f64
+    }
+
+    /// What is exactly known of a span.
+    pub fn moments(&self, span: Span) -> Moments {
+        self.all.times.of(span).moments()
+    }
+
+    /// The sum of a span over all requests, in nanoseconds.
+    pub fn sum(&self, span: Span) -> f64 {
+        self.moments(span).sum as f64
+    }
+
+    /// A quantile of a span in nanoseconds; 0 where there is none.
+    pub fn at(&self, span: Span, quantile: f64) -> Nanos {
+        self.all.times.of(span).quantile(quantile).unwrap_or(0)
+    }
+
+    /// The requests that the service times miss.
+    pub fn unanswered(&self) -> Unanswered {
+        let times = self.all.times.of(Span::Service);
+        Unanswered::of(&self.all.counts, Span::Service, times, self.measurement.timeout_ns)
+    }
+
+    /// A span at a quantile, where it is a visible part of the response there and more than `least_ns`.
+    pub fn visible(
+        &self,
+        span: Span,
+        (name, quantile): (&'static str, f64),
+        least_ns: Nanos,
+    ) -> Option<Visible> {
+        let value_ns = self.at(span, quantile);
+        let response_ns = match self.all.times.of(Span::Response).quantile(quantile) {
+            Some(response_ns) => response_ns,
+            // Requests without reply have no response time; what they have is wait and lag.
+            None => self.at(Span::Wait, quantile) + self.at(Span::Lag, quantile),
+        };
+        let is_visible = value_ns > least_ns && value_ns as f64 > VISIBLE_SHARE * response_ns as f64;
+        is_visible.then_some(Visible { name, value_ns, response_ns })
+    }
+
+    /// The wait, where it is a visible part of the response at p99 or at p50.
+    pub fn visible_wait(&self) -> Option<Visible> {
+        BODY.iter().rev().find_map(|at| self.visible(Span::Wait, *at, SLIP_MIN_NS))
+    }
+
+    /// The wait, where it is visible and more than a small part of the sum of all responses, and lag did not make it. Waits of few requests are a statement about the tail: at a load of 4 % of its slots a
+    /// run makes one request in 25 wait.
+    pub fn waits(&self) -> Option<Visible> {
+        let whole_ns = self.sum(Span::Wait) + self.sum(Span::Lag) + self.sum(Span::Service);
+        let is_much = self.sum(Span::Wait) > VISIBLE_SHARE * whole_ns;
+        self.visible_wait().filter(|_| is_much && !self.lag_made_the_wait())
+    }
+
+    /// Whether the waits are put down to lag: a slot is taken for lag + service, and the wait behind taken slots grows with
+    /// the mean square of that time (Pollaczek and Khinchine), so that of the two the one with the larger sum of squares
+    /// made it.
+    pub fn lag_made_the_wait(&self) -> bool {
+        let (lag, service) = self.squares();
+        lag > service && !self.connections_made_the_wait()
+    }
+
+    /// The sums of squares of the times for which slots were taken: lag, and service with the timeouts.
+    pub fn squares(&self) -> (f64, f64) {
+        let squares = |span| self.moments(span).sum_squares as f64;
+        let timeout_ns = self.unanswered().timeout_ns as f64;
+        (squares(Span::Lag), squares(Span::Service) + self.timeouts_ns() * timeout_ns)
+    }
+
+    /// Whether requests waited for connections that were not there: some were lost or could not be opened, and the wait
+    /// is much more than slots make that are taken. At a load of rho and r arrivals per second, those make all requests
+    /// of a slot wait for r * sum((lag + service)^2) / (2 * (1 - rho)) together.
+    pub fn connections_made_the_wait(&self) -> bool {
+        let connections = &self.measurement.connections;
+        if connections.lost == 0 && connections.failed == 0 {
+            return false;
+        }
+        let Some(slots) = self.slots() else { return false };
+        let slots_ns = slots as f64 * self.measurement.measured_ns as f64;
+        let taken_ns = self.sum(Span::Lag) + self.sum(Span::Service) + self.timeouts_ns();
+        let load = taken_ns / slots_ns;
+        let rate = self.moments(Span::Lag).count as f64 / slots_ns;
+        let (lag, service) = self.squares();
+        // The square of a sum of two is at most twice the sum of their squares.
+        let explained = rate * 2.0 * (lag + service) / (2.0 * (1.0 - load));
+        load < 1.0 && self.sum(Span::Wait) > OUTWEIGHED * explained
+    }
+
+    /// Whether the kernel said when replies arrived, so that reading late does not show in the service time.
+    pub fn has_stamps(&self) -> bool {
+        self.measurement.clock == Clock::Kernel && !self.measurement.unix_socket
+    }
+
+    /// Share of its time that the busiest client thread was busy.
+    pub fn busy(&self) -> f64 {
+        self.measurement.generator.busy_share_max()
+    }
+
+    /// Whether a serving thread of a server used all of its CPU.
+    pub fn server_is_full(&self) -> bool {
+        self.servers.iter().filter_map(ServerUse::hottest_at_least).any(|share| share > FULL_SHARE)
+    }
+
+    /// The greatest share that a serving thread of any server used, at most; absent unless all servers are known.
+    pub fn servers_at_most(&self) -> Option<f64> {
+        if self.servers.is_empty() || self.servers.len() < self.plan.servers.len() {
+            return None;
+        }
+        self.servers.iter().map(ServerUse::hottest_at_most).reduce(|one, other| Some(one?.max(other?)))?
+    }
+
+    /// The greatest share for which a serving thread of any server wanted a CPU; absent unless all servers are known.
+    pub fn servers_wanted(&self) -> Option<f64> {
+        self.servers_at_most()?;
+        self.servers.iter().map(ServerUse::wanted_at_most).reduce(|one, other| Some(one?.max(other?)))?
+    }
+
+    /// Why the CPU of a server is not known, as words.
+    pub fn servers_unread(&self) -> String {
+        match self.servers.iter().find_map(|server| server.unread.as_ref()) {
+            Some(why) => format!("The server's CPU is not known: {why}."),
+            None => "The server's CPU is not known.".to_owned(),
+        }
+    }
+
+    /// A quantile of a span as words, such as `p99 2.10 ms`.
+    pub fn words_at(&self, span: Span, (name, quantile): (&str, f64)) -> String {
+        format!("{name} {}", time_text(self.at(span, quantile)))
+    }
+
+    /// The connections and their depth as words, such as `50 connections x depth 16`.
+    pub fn slots_words(&self) -> String {
+        let clients: u64 = self.plan.groups.iter().map(|group| u64::from(group.clients)).sum();
+        let connections = counted(clients, "connection");
+        match self.plan.groups.as_slice() {
+            [group] => match group.depth {
+                Depth::Limit(depth) => format!("{connections}, depth {}", grouped(u64::from(depth))),
+                Depth::Unlimited => format!("{connections}, unlimited depth"),
+            },
+            _ => connections,
+        }
+    }
+}

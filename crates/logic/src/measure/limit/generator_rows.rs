@@ -1,0 +1,178 @@
+//! The rows of the table of limits that accuse the generator.
+
+use super::case::{BODY, Case, FULL_SHARE, OUTWEIGHED, SLIP_MIN_NS, VISIBLE_SHARE};
+use super::finding::{Finding, Limit};
+use crate::measure::figures::time_text;
+use crate::measure::recorder::Span;
+use crate::measure::words::{counted, grouped, percent};
+use crate::time::{MILLISECOND, Nanos};
+
+/// A client thread that loses a larger share of its time is slowed down by it.
+pub const TAKEN_SHARE: f64 = 0.05;
+/// Lag that fewer requests have than this share is a statement about the tail, and no limit.
+pub const KEPT_BACK_SHARE: f64 = 0.05;
+/// A closed loop that stands still for a larger share of the time is slowed down by it.
+pub const STOOD_STILL_SHARE: f64 = 0.1;
+/// Turns of this mean length are no work, however many replies came together.
+const STOOD_STILL_MIN_NS: Nanos = 10 * MILLISECOND;
+/// Connections that spend a larger share of their busy time behind one limit are held up by it.
+pub const TCP_LIMITED_SHARE: f64 = 0.1;
+
+/// The generator's CPU was taken away.
+pub fn cpu_taken(case: &Case<'_>) -> Option<Finding> {
+    let worst = case.losses.iter().max_by(|one, other| one.share.total_cmp(&other.share))?;
+    let has_lag = || BODY.iter().any(|at| case.visible(Span::Lag, *at, SLIP_MIN_NS).is_some());
+    if worst.share <= TAKEN_SHARE || case.server_is_full() || !(case.is_closed || has_lag()) {
+        return None;
+    }
+    let place = worst.agent.as_ref().map_or_else(String::new, |agent| format!(" on {agent}"));
+    let says = format!(
+        "The generator's CPU was taken away by {}: a client thread{place} could have run for {} of its time and had no CPU \
+         ({} in all).",
+        worst.cause.words(),
+        percent(worst.share),
+        time_text(worst.lost_ns),
+    );
+    Some(Finding::new(Limit::Generator, says))
+}
+
+/// A client thread had no time left.
+pub fn thread_busy(case: &Case<'_>) -> Option<Finding> {
+    if case.busy() <= FULL_SHARE || case.server_is_full() {
+        return None;
+    }
+    let workers = &case.measurement.generator.workers;
+    let place = workers.iter().position(|worker| worker.busy_share() >= case.busy())?;
+    let thread = match workers.len() {
+        1 => "its client thread".to_owned(),
+        all => format!("client thread {} of {all}", place + 1),
+    };
+    let server = case.servers.iter().filter_map(|server| server.hottest_at_least()).reduce(f64::max);
+    let server = server.map_or_else(String::new, |share| {
+        format!(", the server's busiest thread used {} of a CPU", percent(share))
+    });
+    let says = format!(
+        "The generator: {thread} was busy {} of the time{server}. {}",
+        percent(case.busy()),
+        thread_advice(case),
+    );
+    Some(Finding::new(Limit::Generator, says))
+}
+
+/// What a generator without time can be given, as far as the machine has it.
+fn thread_advice(case: &Case<'_>) -> String {
+    let connections: u64 = case.plan.groups.iter().map(|group| u64::from(group.clients)).sum();
+    if connections <= u64::from(case.plan.engine.threads) {
+        return "Each connection has a thread already: more connections and threads (-c, -T) ask for more."
+            .to_owned();
+    }
+    let mut machines = case.machines().peekable();
+    let is_known = machines.peek().is_some();
+    if is_known && machines.all(|machine| u64::from(machine.cpus) <= machine.workers.len() as u64) {
+        return "Its machine has no CPU for another thread: a further machine asks for more.".to_owned();
+    }
+    "More threads (-T) ask for more.".to_owned()
+}
+
+/// The requests of an open loop that the generator kept back, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KeptBack {
+    /// Requests that lagged, or waited behind others that did, for longer than the median service.
+    pub requests: u64,
+    /// Part of the sum of all responses that was lag, or wait behind it.
+    pub share: f64,
+}
+
+impl KeptBack {
+    /// The requests that the generator kept back.
+    pub fn of(case: &Case<'_>) -> KeptBack {
+        let bound_ns = case.at(Span::Service, 0.5).max(SLIP_MIN_NS);
+        let longer = |span| {
+            let cells = case.all.times.of(span).cells();
+            cells.filter(|(least, ..)| *least > bound_ns).map(|(.., count)| count).sum::<u64>()
+        };
+        let whole_ns = case.sum(Span::Wait) + case.sum(Span::Lag) + case.sum(Span::Service);
+        let (mut requests, mut kept_ns) = (longer(Span::Lag), case.sum(Span::Lag));
+        if case.lag_made_the_wait() {
+            requests += longer(Span::Wait);
+            kept_ns += case.sum(Span::Wait);
+        }
+        let requests = requests.min(case.moments(Span::Lag).count);
+        KeptBack { requests, share: if whole_ns > 0.0 { kept_ns / whole_ns } else { 0.0 } }
+    }
+
+    /// Whether that is more than a statement about the tail.
+    pub fn is_much(&self, case: &Case<'_>) -> bool {
+        let sent = case.moments(Span::Lag).count as f64;
+        self.requests as f64 > KEPT_BACK_SHARE * sent && self.share > VISIBLE_SHARE
+    }
+}
+
+/// Requests of an open loop were sent late.
+pub fn kept_back(case: &Case<'_>) -> Option<Finding> {
+    if case.is_closed || wait_outweighs_lag(case) {
+        return None;
+    }
+    let kept = KeptBack::of(case);
+    let sent = case.moments(Span::Lag).count;
+    if case.visible(Span::Lag, BODY[0], SLIP_MIN_NS).is_none() && !kept.is_much(case) {
+        return None;
+    }
+    let turns = &case.measurement.generator.turns;
+    let stalls = match turns.stalls {
+        0 => String::new(),
+        stalls => format!("; its threads had {} ({})", counted(stalls, "stall"), time_text(turns.stalled_ns)),
+    };
+    let behind = match case.visible_wait().filter(|_| case.lag_made_the_wait()) {
+        Some(wait) => format!(", others waited behind them ({} {})", wait.name, time_text(wait.value_ns)),
+        None => String::new(),
+    };
+    let says = format!(
+        "The generator kept requests back: {} of {} for longer than the median service, lag {}, {}, up to {}{behind}{stalls}.",
+        grouped(kept.requests),
+        grouped(sent),
+        case.words_at(Span::Lag, BODY[0]),
+        case.words_at(Span::Lag, BODY[1]),
+        time_text(case.moments(Span::Lag).max),
+    );
+    Some(Finding::new(Limit::Generator, says))
+}
+
+/// Whether requests spent so much more time in a wait that lag did not make than in lag that the lag, visible as it may
+/// be at some quantile, did not make the waiting.
+fn wait_outweighs_lag(case: &Case<'_>) -> bool {
+    case.visible_wait().is_some()
+        && !case.lag_made_the_wait()
+        && case.sum(Span::Wait) > OUTWEIGHED * case.sum(Span::Lag)
+}
+
+/// The threads of a closed loop stood still, in turns that no work explains.
+pub fn stood_still(case: &Case<'_>) -> Option<Finding> {
+    let turns = &case.measurement.generator.turns;
+    let wall_ns: Nanos = case.measurement.generator.workers.iter().map(|worker| worker.wall_ns).sum();
+    let is_long = turns.stalled_ns / turns.stalls.max(1) > STOOD_STILL_MIN_NS;
+    let is_much = turns.stalled_ns as f64 > STOOD_STILL_SHARE * wall_ns as f64;
+    if !case.is_closed || case.server_is_full() || !is_long || !is_much {
+        return None;
+    }
+    let says = format!(
+        "The generator: its threads stood still for {} in {}, and what took them away is not known.",
+        time_text(turns.stalled_ns),
+        counted(turns.stalls, "turn"),
+    );
+    Some(Finding::new(Limit::Generator, says))
+}
+
+/// Data waited for room in the send buffer.
+pub fn send_buffer(case: &Case<'_>) -> Option<Finding> {
+    let tcp = case.tcp()?;
+    let share = super::server_use::share_of(tcp.sndbuf_limited_ns, tcp.busy_ns);
+    (share > TCP_LIMITED_SHARE).then(|| {
+        let says = format!(
+            "The generator's send buffers: connections with data to send waited {} of that time for room in them. Larger ones \
+             (--send-buffer) take more.",
+            percent(share)
+        );
+        Finding::new(Limit::Generator, says)
+    })
+}

@@ -1,0 +1,115 @@
+//! The rows of the table of limits that name what was asked for: connections times depth, and the records.
+
+use super::case::{Case, FULL_SHARE};
+use super::finding::{Finding, Limit};
+use super::network_rows::IDLE_SHARE;
+use super::server_rows::{SPARE_SHARE, is_steady};
+use crate::measure::cross_checks::{LITTLE_ERROR_MAX, little_error};
+use crate::measure::figures::time_text;
+use crate::measure::headroom::ResourceUse;
+use crate::measure::recorder::Span;
+use crate::measure::words::{counted, grouped, percent, rate_text};
+
+/// More keys that were not found, of records that were all stored, than this share are a limit.
+pub const MISSES_SHARE: f64 = 0.001;
+
+/// Nothing was completed.
+pub fn nothing_completed(case: &Case<'_>) -> Option<Finding> {
+    (case.all.counts.completed == 0)
+        .then(|| Finding::new(Limit::Unknown, "Nothing was completed, so there is nothing to judge by."))
+}
+
+/// The two accounts of the requests in flight, which are one number by Little's law, do not agree.
+pub fn instrument(case: &Case<'_>) -> Option<Finding> {
+    let error = little_error(case).filter(|error| *error > LITTLE_ERROR_MAX)?;
+    let says = format!(
+        "The instrument disagrees with itself: the requests in flight, by counting them and by adding up their times, are {} \
+         apart (Little's law), so nothing is said of a limit.",
+        percent(error)
+    );
+    Some(Finding::new(Limit::Unknown, says))
+}
+
+/// Requests of an open loop waited for a free slot of a server that had time.
+pub fn slots(case: &Case<'_>) -> Option<Finding> {
+    let server = case.servers_at_most().filter(|share| *share < IDLE_SHARE)?;
+    let slots = case.slots()?;
+    if case.is_closed || case.connections_made_the_wait() || !is_steady(case) {
+        return None;
+    }
+    let wait = case.waits()?;
+    let says = format!(
+        "The number of requests in flight: they waited {} ({}) for a free slot; {:.1} of {} were taken ({}), while the \
+         server's CPU was used for {}. More connections or depth let them go at once.",
+        time_text(wait.value_ns),
+        wait.name,
+        case.slots_taken(),
+        grouped(slots),
+        case.slots_words(),
+        percent(server),
+    );
+    Some(Finding::new(Limit::Connections, says))
+}
+
+/// A closed loop in which no thread of either side is near its limit.
+pub fn in_flight(case: &Case<'_>) -> Option<Finding> {
+    let server = case.servers_wanted()?;
+    (case.is_closed && server <= SPARE_SHARE && case.busy() <= SPARE_SHARE).then(|| in_flight_words(case))
+}
+
+/// A closed loop in which nothing else was found.
+pub fn rest_of_closed(case: &Case<'_>) -> Option<Finding> {
+    case.is_closed.then(|| in_flight_words(case))
+}
+
+fn in_flight_words(case: &Case<'_>) -> Finding {
+    let slots =
+        case.slots().map_or_else(|| "as many requests as came".to_owned(), |slots| counted(slots, "request"));
+    let server = case.servers_at_most().map_or_else(String::new, |share| {
+        format!("the server's busiest thread used {} of a CPU, ", percent(share))
+    });
+    let is_spare = case.busy() <= FULL_SHARE && !case.server_is_full();
+    let advice = if is_spare { " More connections or depth ask for more." } else { "" };
+    let says = format!(
+        "What is in flight: {slots} ({}), each answered in {} (p50); {server}the busiest client thread was busy {}.{advice}",
+        case.slots_words(),
+        time_text(case.at(Span::Response, 0.5)),
+        percent(case.busy()),
+    );
+    Finding::new(Limit::Connections, says)
+}
+
+/// The server did not keep the records.
+pub fn lost_records(case: &Case<'_>) -> Option<Finding> {
+    let evictions: u64 = case.readings().filter_map(|reading| reading.counts.evictions).sum();
+    let full: u64 = case.readings().filter_map(|reading| reading.counts.out_of_memory).sum();
+    if evictions + full == 0 {
+        return None;
+    }
+    let mut says =
+        format!("The records: the server does not hold them all ({}", counted(evictions, "eviction"));
+    if full > 0 {
+        says += &format!(", {} without memory", counted(full, "store"));
+    }
+    let counts = &case.all.counts;
+    let misses = counts.misses as f64 / (counts.hits + counts.misses).max(1) as f64;
+    if misses > MISSES_SHARE {
+        says += &format!("; {} of the keys were not found", percent(misses));
+    }
+    Some(Finding::new(Limit::Workload, says + "). More memory (-m of memcached) or fewer records fit."))
+}
+
+/// Nothing limited an open loop.
+pub fn nobody(case: &Case<'_>) -> Option<Finding> {
+    let uses = ResourceUse::all_of(case);
+    let next = ResourceUse::next_of(&uses).map_or_else(String::new, |(next, full_at)| {
+        format!(
+            " Next to give way: {}, used for {}, at about {}.",
+            next.resource,
+            percent(next.share),
+            rate_text(full_at)
+        )
+    });
+    let rate = rate_text(case.rate());
+    Some(Finding::new(Limit::Nobody, format!("Nobody: requests were answered as they came ({rate}).{next}")))
+}

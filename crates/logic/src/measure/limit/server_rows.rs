@@ -1,0 +1,242 @@
+//! The rows of the table of limits that accuse the server, or its machine.
+
+use super::case::{BODY, Case, FULL_SHARE};
+use super::finding::{Finding, Limit};
+use super::generator_rows::TCP_LIMITED_SHARE;
+use super::network_rows::IDLE_SHARE;
+use super::server_use::{ServerUse, share_of};
+use crate::measure::cross_checks::Waits;
+use crate::measure::figures::{Figures, Quantile, time_text};
+use crate::measure::recorder::Span;
+use crate::measure::words::{counted, grouped, percent};
+
+/// A serving thread that waits for a CPU for a larger share of its time is slowed down by it.
+pub const RUN_DELAY_SHARE: f64 = 0.05;
+/// Waits that are longer than predicted by this factor were made by something that holds up all requests together.
+pub const BURST_RATIO: f64 = 3.0;
+/// A squared coefficient of variation of the service above this one is that of a server that stands still at times. Of
+/// an exponential service it is 1.
+pub const STEADY_VARIATION: f64 = 4.0;
+/// Slots of which a larger share is taken make requests wait, however steady the service is.
+pub const SLOTS_FULL_SHARE: f64 = 0.8;
+/// More requests without an answer than this share are a limit.
+pub const UNANSWERED_SHARE: f64 = 0.01;
+/// Client threads that are busy for a smaller share of their time have time to spare.
+pub const SPARE_SHARE: f64 = 0.8;
+
+/// A server took no more connections.
+pub fn refused(case: &Case<'_>) -> Option<Finding> {
+    let connections = &case.measurement.connections;
+    let churned = connections.churn.as_ref().map_or(0, |churn| churn.failures.refused + churn.failures.reset);
+    let failed = connections.failed + connections.lost + churned;
+    let counts = case.readings().map(|reading| &reading.counts);
+    let refused: u64 = counts
+        .map(|counts| counts.connections_refused.unwrap_or(0) + counts.listen_disabled.unwrap_or(0))
+        .sum();
+    let overflows: u64 =
+        case.machines().filter_map(|machine| Some(machine.network.as_ref()?.listen_overflows)).sum();
+    if failed == 0 || refused + overflows == 0 {
+        return None;
+    }
+    let limit = case.readings().find_map(|reading| reading.connections_max);
+    let limit = limit.map_or_else(String::new, |limit| format!(" (it takes {})", grouped(limit)));
+    let who =
+        if refused > 0 { "the server refused" } else { "a full queue of its listening socket turned away" };
+    let says = format!(
+        "The server's limit of connections{limit}: {who} {}, and {} of ours failed or were lost.",
+        counted(refused.max(overflows), "connection"),
+        grouped(failed),
+    );
+    Some(Finding::new(Limit::Server, says))
+}
+
+/// A server did not read what was sent to it.
+pub fn receive_window(case: &Case<'_>) -> Option<Finding> {
+    let tcp = case.tcp()?;
+    let share = share_of(tcp.rwnd_limited_ns, tcp.busy_ns);
+    (share > TCP_LIMITED_SHARE).then(|| {
+        let says = format!(
+            "The server did not read as fast as was sent: its receive window was full for {} of the time in which connections \
+             had data to send.",
+            percent(share)
+        );
+        Finding::new(Limit::Server, says)
+    })
+}
+
+fn full<'c>(case: &'c Case<'_>) -> impl Iterator<Item = (&'c ServerUse, f64)> {
+    let hottest = case.servers.iter().filter_map(|server| Some((server, server.hottest_at_least()?)));
+    hottest.filter(|(_, share)| *share > FULL_SHARE)
+}
+
+/// The name of a server where there are several.
+fn named(case: &Case<'_>, server: &ServerUse) -> String {
+    if case.plan.servers.len() > 1 { format!(" {}", server.address) } else { String::new() }
+}
+
+/// One thread of several was full.
+pub fn one_thread(case: &Case<'_>) -> Option<Finding> {
+    full(case).find_map(|(server, hottest)| {
+        let others = server.others_mean().filter(|mean| *mean < IDLE_SHARE)?;
+        // Without their number the others may be threads that answer no requests.
+        let threads = server.serving_threads?;
+        let says = format!(
+            "One of the {} threads of the server{}: it used {} of a CPU, the others {} on average. Connections are spread \
+             unevenly: more connections even that out.",
+            threads,
+            named(case, server),
+            percent(hottest),
+            percent(others),
+        );
+        Some(Finding::new(Limit::Server, says))
+    })
+}
+
+/// The serving threads were full.
+pub fn cpu(case: &Case<'_>) -> Option<Finding> {
+    let (server, hottest) = full(case).max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+    let what = match (server.serving_threads, server.others_mean()) {
+        (Some(1), _) => format!("its one serving thread used {} of a CPU", percent(hottest)),
+        (Some(threads), Some(others)) => format!(
+            "the busiest of its {threads} serving threads used {} of a CPU, the others {} on average",
+            percent(hottest),
+            percent(others)
+        ),
+        (Some(threads), None) => {
+            format!("its {threads} serving threads used {} of a CPU each, on average", percent(hottest))
+        }
+        (None, _) => format!("its busiest thread used {} of a CPU", percent(hottest)),
+    };
+    let says = format!(
+        "The CPU of the server{}: {what}; the busiest client thread was busy {}.",
+        named(case, server),
+        percent(case.busy()),
+    );
+    Some(Finding::new(Limit::Server, says))
+}
+
+/// The serving threads waited for a CPU.
+pub fn run_delay(case: &Case<'_>) -> Option<Finding> {
+    let worst = case.servers.iter().max_by(|one, other| one.run_delay().total_cmp(&other.run_delay()))?;
+    (worst.run_delay() > RUN_DELAY_SHARE).then(|| {
+        let says = format!(
+            "The machine of the server{}: one of its threads could have run for {} of its time and had no CPU.",
+            named(case, worst),
+            percent(worst.run_delay()),
+        );
+        Finding::new(Limit::Server, says)
+    })
+}
+
+/// Whether service times vary no more than those of a server that goes on working, or whether the slots are taken so much
+/// that requests wait all the same.
+pub fn is_steady(case: &Case<'_>) -> bool {
+    let slots = case.slots().map_or(f64::INFINITY, |slots| slots as f64);
+    let service = case.moments(Span::Service);
+    let unanswered = case.unanswered();
+    let count = (service.count + unanswered.timeouts) as f64;
+    let mean = (service.sum as f64 + unanswered.timeouts as f64 * unanswered.timeout_ns as f64) / count;
+    let variation = case.squares().1 / count / (mean * mean) - 1.0;
+    case.slots_taken() > SLOTS_FULL_SHARE * slots || count == 0.0 || variation <= STEADY_VARIATION
+}
+
+/// The server stood still at times, and requests waited behind those that it kept.
+pub fn bursts(case: &Case<'_>) -> Option<Finding> {
+    if case.is_closed || case.connections_made_the_wait() {
+        return None;
+    }
+    let wait = case.waits()?;
+    let ratio = Waits::of(case).map(|waits| waits.ratio());
+    if is_steady(case) && ratio.is_none_or(|ratio| ratio <= BURST_RATIO) {
+        return None;
+    }
+    let ratio = ratio.filter(|ratio| *ratio > BURST_RATIO).map_or_else(String::new, |ratio| {
+        format!(", {ratio:.0} times as long as service times that are independent of each other make")
+    });
+    let says = format!(
+        "The server stood still at times: a request took it up to {}, {} the median. Requests waited {} for others ({}){ratio}.",
+        longest_service(case).0,
+        longest_service(case).1,
+        time_text(wait.value_ns),
+        wait.name,
+    );
+    Some(Finding::new(Limit::Server, says))
+}
+
+/// The longest service as words, as far as it is known, and how many times the median that is.
+fn longest_service(case: &Case<'_>) -> (String, String) {
+    let median_ns = case.at(Span::Service, 0.5).max(1);
+    let times = |ns: u64| format!("{} times", grouped(ns / median_ns));
+    match Figures::of(Span::Service, case.all.times.of(Span::Service), &case.unanswered()).max {
+        Quantile::Known(longest) => (time_text(longest), times(longest)),
+        Quantile::Above(bound) => {
+            (format!("more than {}", time_text(bound)), format!("above {}", times(bound)))
+        }
+        Quantile::Absent => ("an unknown time".to_owned(), "an unknown multiple of".to_owned()),
+    }
+}
+
+/// Requests of an open loop waited for a connection, and nothing that is known made them wait.
+pub fn waits_by_exclusion(case: &Case<'_>) -> Option<Finding> {
+    if case.is_closed {
+        return None;
+    }
+    let wait = case.waits()?;
+    let connections = &case.measurement.connections;
+    if case.connections_made_the_wait() {
+        let says = format!(
+            "The server, by exclusion: requests waited {} ({}) for connections that were not there ({} connections were lost, \
+             {} attempts to open one failed).",
+            time_text(wait.value_ns),
+            wait.name,
+            grouped(connections.lost),
+            grouped(connections.failed),
+        );
+        return Some(Finding::new(Limit::Server, says));
+    }
+    let server = match case.servers_at_most() {
+        Some(share) => format!("The server's CPU was used for {} at most.", percent(share)),
+        None => case.servers_unread(),
+    };
+    let says = format!(
+        "The server or the number of connections ({}), by exclusion: requests waited {} ({}) for others to be answered, and \
+         the generator did not make them wait (lag {}). {server}",
+        grouped(connections.asked),
+        time_text(wait.value_ns),
+        wait.name,
+        case.words_at(Span::Lag, BODY[1]),
+    );
+    Some(Finding::new(Limit::Server, says))
+}
+
+/// Requests got no answer.
+pub fn unanswered(case: &Case<'_>) -> Option<Finding> {
+    let counts = &case.all.counts;
+    let share = counts.unanswered() as f64 / counts.requests().max(1) as f64;
+    (share > UNANSWERED_SHARE).then(|| {
+        let says = format!(
+            "The server or the way there, by exclusion: {} of the requests got no answer, and the generator's own lag was {}.",
+            percent(share),
+            case.words_at(Span::Lag, BODY[1]),
+        );
+        Finding::new(Limit::Server, says)
+    })
+}
+
+/// Requests of a closed loop were with the server nearly all of the time, of whose CPU nothing is known.
+pub fn service_by_exclusion(case: &Case<'_>) -> Option<Finding> {
+    let whole = case.sum(Span::Wait) + case.sum(Span::Lag) + case.sum(Span::Service);
+    let share = if whole > 0.0 { case.sum(Span::Service) / whole } else { 0.0 };
+    let is_known = case.servers_at_most().is_some();
+    if !case.is_closed || is_known || case.busy() >= SPARE_SHARE || share <= SPARE_SHARE {
+        return None;
+    }
+    let says = format!(
+        "The server or the way to it, by exclusion: requests were with it for {} of their time, and the busiest client thread \
+         was busy {}. {}",
+        percent(share),
+        percent(case.busy()),
+        case.servers_unread(),
+    );
+    Some(Finding::new(Limit::Server, says))
+}

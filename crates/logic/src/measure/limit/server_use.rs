@@ -1,0 +1,117 @@
+//! The CPU that a server used, from its threads where they were seen, else from its own account.
+
+use crate::measure::evidence::{ServerEvidence, ThreadUse};
+use crate::time::Nanos;
+
+/// The CPU that a server used in the measured phase. Shares are of one CPU.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ServerUse {
+    /// Address of the server, as in the Plan.
+    pub address: String,
+    /// Number of threads that answer requests, where the server says it.
+    pub serving_threads: Option<u32>,
+    /// The counted threads, the busiest first: as many as answer requests, or all where that number is not known. Empty
+    /// where the threads were not seen.
+    pub threads: Vec<ThreadShare>,
+    /// CPUs that the process used, by its own account.
+    pub process: Option<f64>,
+    /// Share that the main thread used, by the server's own account.
+    pub main_thread: Option<f64>,
+    /// Why the use is not known; absent where it is, or where nobody said why.
+    pub unread: Option<String>,
+}
+
+/// The use of one thread, as shares of its time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ThreadShare {
+    /// Share of the time with a CPU.
+    pub cpu: f64,
+    /// Share of the time in which the thread could have run and had no CPU; 0 where that is not counted.
+    pub run_delay: f64,
+}
+
+/// Part of a span; 0 where the span has no length.
+pub(super) fn share_of(part_ns: Nanos, span_ns: Nanos) -> f64 {
+    if span_ns == 0 { 0.0 } else { part_ns as f64 / span_ns as f64 }
+}
+
+impl ThreadShare {
+    fn of(thread: &ThreadUse, span_ns: Nanos) -> ThreadShare {
+        ThreadShare {
+            cpu: share_of(thread.cpu_ns, span_ns),
+            run_delay: share_of(thread.run_delay_ns.unwrap_or(0), span_ns),
+        }
+    }
+}
+
+impl ServerUse {
+    /// The use of the server that `evidence` is about.
+    pub fn of(evidence: &ServerEvidence) -> ServerUse {
+        let reading = evidence.reading.as_ref();
+        let serving_threads = reading.and_then(|reading| reading.serving_threads).filter(|count| *count > 0);
+        let seen = evidence.threads.iter().flatten();
+        let mut threads: Vec<ThreadShare> =
+            seen.map(|thread| ThreadShare::of(thread, evidence.threads_span_ns)).collect();
+        threads.sort_by(|one, other| other.cpu.total_cmp(&one.cpu));
+        // memcached -t 1 has seven threads, of which one answers requests: the others must not look like idle ones.
+        threads.truncate(serving_threads.map_or(usize::MAX, |count| count as usize));
+        let told = reading.filter(|reading| !reading.restarted && reading.span_ns > 0);
+        let share = |part: Option<Nanos>| Some(share_of(part?, told?.span_ns));
+        let unread = evidence.unread.clone().or_else(|| evidence.threads_unread.clone());
+        ServerUse {
+            address: evidence.address.clone(),
+            serving_threads,
+            process: share(told.and_then(|reading| reading.cpu_ns)),
+            main_thread: share(told.and_then(|reading| reading.main_thread_cpu_ns)),
+            threads,
+            unread,
+        }
+    }
+
+    /// Share of a CPU that the hottest serving thread used at least; absent where nothing is known.
+    pub fn hottest_at_least(&self) -> Option<f64> {
+        if let Some(hottest) = self.threads.first() {
+            return Some(hottest.cpu);
+        }
+        let mean = self.process.zip(self.serving_threads).map(|(all, threads)| all / f64::from(threads));
+        [self.main_thread, mean].into_iter().flatten().reduce(f64::max).map(|share| share.min(1.0))
+    }
+
+    /// Share of a CPU that the hottest serving thread used at most; absent where nothing is known.
+    pub fn hottest_at_most(&self) -> Option<f64> {
+        if let Some(hottest) = self.threads.first() {
+            return Some(hottest.cpu);
+        }
+        match (self.serving_threads, self.main_thread) {
+            (Some(1), Some(main)) => Some(main),
+            _ => self.process.map(|all| all.min(1.0)),
+        }
+    }
+
+    /// The greatest share for which a serving thread wanted a CPU, whether or not it had one.
+    pub fn wanted_at_most(&self) -> Option<f64> {
+        let wanted = self.threads.iter().map(|thread| thread.cpu + thread.run_delay).reduce(f64::max);
+        wanted.or_else(|| self.hottest_at_most())
+    }
+
+    /// The mean share of the counted threads but for the hottest; absent where there are none, or where they are not
+    /// seen.
+    pub fn others_mean(&self) -> Option<f64> {
+        let others = self.threads.get(1..).filter(|others| !others.is_empty())?;
+        Some(others.iter().map(|thread| thread.cpu).sum::<f64>() / others.len() as f64)
+    }
+
+    /// The greatest share of its time for which a serving thread waited for a CPU; 0 where that is not known.
+    pub fn run_delay(&self) -> f64 {
+        self.threads.iter().map(|thread| thread.run_delay).fold(0.0, f64::max)
+    }
+
+    /// Share of the CPU of all serving threads that was used; absent where it is not known.
+    pub fn mean_use(&self) -> Option<f64> {
+        if self.threads.is_empty() {
+            return self.process.zip(self.serving_threads).map(|(all, threads)| all / f64::from(threads));
+        }
+        let used: f64 = self.threads.iter().map(|thread| thread.cpu).sum();
+        Some(used / self.threads.len() as f64)
+    }
+}

@@ -1,0 +1,464 @@
+//! One run for each row of the table of limits, with its evidence and, where there is such a row, without.
+
+use super::{Case, Limit, ROWS, Verdict};
+use crate::measure::evidence::{CardUse, HostNetwork};
+use crate::measure::recorder::Span;
+use crate::measure::scenario::{Scenario, closed, quiet};
+use crate::plan::Clock;
+use crate::time::{MICROSECOND, MILLISECOND, SECOND};
+
+/// A server with time to spare.
+const IDLE: &[f64] = &[0.2];
+
+#[track_caller]
+fn says(verdict: &Verdict, limit: Limit, row: &str, words: &[&str]) {
+    assert_eq!((verdict.limit, verdict.row), (limit, row), "{verdict:#?}");
+    for word in words {
+        assert!(verdict.says.contains(word), "{word:?} is missing: {}", verdict.says);
+    }
+    assert!(verdict.says.ends_with('.'), "{}", verdict.says);
+}
+
+/// Fifty connections in closed loop against a memcached whose one thread is full.
+fn full_server(depth: u32, service: u64, busy_share: f64) -> Scenario {
+    // Replies that come together are read together: one request in ten waits for its turn.
+    let late = (10, service / 8);
+    Scenario { connections: 50, depth, service, busy_share, late, length: SECOND / 20, ..closed() }
+        .seen(&[0.98, 0.01, 0.0, 0.0, 0.0, 0.0, 0.0], 1)
+}
+
+#[test]
+fn a_full_server_is_the_limit_of_a_closed_loop_whatever_the_lag() {
+    let words =
+        ["The CPU of the server: its one serving thread used 98 % of a CPU", "client thread was busy 60 %"];
+    says(&full_server(1, 460 * MICROSECOND, 0.6).verdict(), Limit::Server, "server-cpu", &words);
+    says(&full_server(16, 800 * MICROSECOND, 0.31).verdict(), Limit::Server, "server-cpu", &["busy 31 %"]);
+}
+
+#[test]
+fn four_requests_in_flight_are_the_limit_where_both_sides_have_time() {
+    let four = Scenario { connections: 4, busy_share: 0.28, late: (10, 30 * MICROSECOND), ..closed() };
+    let words =
+        ["4 requests (4 connections, depth 1)", "55 % of a CPU", "busy 28 %", "More connections or depth"];
+    says(&four.seen(&[0.55, 0.01], 1).verdict(), Limit::Connections, "in-flight", &words);
+}
+
+#[test]
+fn stalls_of_a_machine_limit_nobody_and_are_said_of_the_tail() {
+    let stalls = |count: u64| (1..=count).map(|i| (i * SECOND / 2, 8 * MILLISECOND)).collect();
+    let fast = Scenario {
+        connections: 50,
+        rate: Some(20_000.0),
+        paused: stalls(4),
+        late: (40, 60 * MICROSECOND),
+        busy_share: 0.19,
+        ..quiet()
+    };
+    let slow = Scenario {
+        rate: Some(2_000.0),
+        paused: stalls(3),
+        late: (40, 46 * MICROSECOND),
+        service: 110 * MICROSECOND,
+        busy_share: 0.05,
+        ..quiet()
+    };
+    for run in [fast.clone().seen(IDLE, 1), fast, slow.clone().seen(IDLE, 1), slow] {
+        let summary = run.summary();
+        says(&summary.verdict, Limit::Nobody, "nobody", &["Nobody: requests were answered as they came"]);
+        let trust = &summary.trust;
+        assert!(!trust.ok && trust.says.contains("p99") && trust.says.contains("stalls"), "{}", trust.says);
+        assert!(!trust.says.contains("-T") && !trust.says.contains("keep up"), "{}", trust.says);
+    }
+}
+
+#[test]
+fn with_everything_idle_nobody_is_accused() {
+    for rate in [100.0, 1_000.0, 10_000.0] {
+        for connections in [1, 10, 100] {
+            let idle = Scenario { rate: Some(rate), connections, ..quiet() };
+            // One connection at 10,000/s is no idle run: its slot is taken 40 % of the time.
+            if connections == 1 && rate > 1_000.0 {
+                continue;
+            }
+            for run in [idle.clone().seen(IDLE, 4), idle] {
+                says(&run.verdict(), Limit::Nobody, "nobody", &["answered as they came"]);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_innocent_run_says_what_gives_way_next() {
+    let verdict = quiet().seen(&[0.4], 1).verdict();
+    says(
+        &verdict,
+        Limit::Nobody,
+        "nobody",
+        &["Next to give way: the CPU of the server, used for 40 %, at about 2,5"],
+    );
+}
+
+#[test]
+fn without_a_completed_request_there_is_no_judgement() {
+    let nothing = Scenario { length: 0, ..quiet() };
+    says(&nothing.verdict(), Limit::Unknown, "nothing-completed", &["Nothing was completed"]);
+}
+
+#[test]
+fn an_instrument_that_disagrees_with_itself_judges_nothing() {
+    for run in [Scenario { rate: Some(5_000.0), ..quiet() }, Scenario { length: SECOND, ..closed() }] {
+        let mut measurement = run.measurement();
+        let all = measurement.ops().all();
+        measurement.flight.requests = all.counts.requests();
+        measurement.flight.area_ns = all.times.of(Span::Service).moments().sum / 2;
+        let verdict = Verdict::of(&Case::of(&measurement, &run.plan(), &all));
+        says(
+            &verdict,
+            Limit::Unknown,
+            "instrument",
+            &["The instrument disagrees with itself", "Little's law"],
+        );
+    }
+}
+
+#[test]
+fn a_cpu_that_was_taken_away_names_the_thief() {
+    let lagging = Scenario { lag: 30 * MICROSECOND, ..quiet() };
+    for run in [lagging.seen(IDLE, 1), closed().seen(IDLE, 1)] {
+        let part = run.length / 10;
+        let names = |run: Scenario, thief: &str| {
+            let words = ["The generator's CPU was taken away by", thief, "for 10 % of its time"];
+            says(&run.verdict(), Limit::Generator, "generator-cpu-taken", &words);
+        };
+        // Steal is that of all four CPUs.
+        names(run.clone().machine(|machine| machine.steal_ns = Some(4 * part)), "the hypervisor");
+        names(run.clone().machine(|machine| machine.workers[0].run_delay_ns = Some(part)), "other processes");
+        let throttled = run.machine(|machine| {
+            machine.workers[0].run_delay_ns = Some(part);
+            machine.throttled_ns = Some(part);
+        });
+        names(throttled, "the container's limit");
+    }
+    let unseen = quiet().seen(IDLE, 1).machine(|machine| machine.steal_ns = Some(SECOND * 4));
+    says(&unseen.verdict(), Limit::Nobody, "nobody", &[]);
+    let full = full_server(1, 460 * MICROSECOND, 0.6);
+    let part = full.length / 10;
+    let both = full.machine(|machine| machine.workers[0].run_delay_ns = Some(part));
+    says(&both.verdict(), Limit::Server, "server-cpu", &[]);
+}
+
+#[test]
+fn a_busy_thread_is_the_limit_unless_the_server_is_full_too() {
+    let busy = |run: Scenario| Scenario { busy_share: 0.97, ..run };
+    for run in [busy(closed()), busy(quiet()), busy(quiet()).seen(IDLE, 1)] {
+        let words = ["its client thread was busy 97 % of the time", "More threads (-T)"];
+        says(&run.verdict(), Limit::Generator, "generator-thread-busy", &words);
+    }
+    let several = Scenario { threads: 4, ..busy(closed()) }.seen(IDLE, 1);
+    let words = ["client thread 1 of 4", "no CPU for another thread"];
+    says(&several.verdict(), Limit::Generator, "generator-thread-busy", &words);
+    let alone = Scenario { connections: 1, ..busy(closed()) };
+    says(&alone.verdict(), Limit::Generator, "generator-thread-busy", &["more connections and threads"]);
+    says(&busy(closed()).seen(&[0.97], 1).verdict(), Limit::Server, "server-cpu", &[]);
+}
+
+#[test]
+fn an_open_loop_that_sends_late_keeps_requests_back() {
+    let lagging = Scenario { lag: 30 * MICROSECOND, ..quiet() };
+    says(&lagging.verdict(), Limit::Generator, "generator-kept-back", &["lag p50 30.0 us"]);
+    let slow = Scenario { lag: 30 * MICROSECOND, service: MILLISECOND, ..quiet() };
+    assert_ne!(slow.verdict().limit, Limit::Generator, "30 us of 1 ms are not visible");
+    for connections in [1, 10, 100, 1_000] {
+        let paused = vec![(SECOND, SECOND / 2)];
+        let verdict = Scenario { connections, paused, ..quiet() }.verdict();
+        let words = ["The generator kept requests back: ", " of 4,", "; its threads had 1 stall (500 ms)"];
+        says(&verdict, Limit::Generator, "generator-kept-back", &words);
+        let shut = (3 * SECOND, MICROSECOND);
+        let verdict = Scenario { connections, paused: vec![(SECOND, SECOND / 2)], shut, ..quiet() }.verdict();
+        says(&verdict, Limit::Generator, "generator-kept-back", &[]);
+    }
+}
+
+#[test]
+fn waking_up_is_no_limit() {
+    says(&Scenario { reaction: MILLISECOND, ..quiet() }.verdict(), Limit::Nobody, "nobody", &[]);
+}
+
+#[test]
+fn a_closed_loop_that_stood_still_accuses_the_generator() {
+    let paused = vec![(SECOND / 20, SECOND / 20)];
+    let verdict = Scenario { paused, ..closed() }.verdict();
+    says(&verdict, Limit::Generator, "generator-stood-still", &["stood still for 50.0 ms in 1 turn"]);
+}
+
+#[test]
+fn requests_and_connections_of_others_are_counted() {
+    for run in [quiet().seen(IDLE, 1), closed().seen(IDLE, 1)] {
+        let ours = run.measurement().ops().all().counts.requests();
+        let others = |count: u64| run.clone().reading(|reading| reading.counts.requests = Some(ours + count));
+        let words = ["Others used the server too", "beside our"];
+        says(&others(ours / 50).verdict(), Limit::Others, "others", &words);
+        assert_ne!(others(ours / 200).verdict().limit, Limit::Others);
+        let came = run.clone().reading(|reading| reading.counts.connections_opened = Some(5));
+        says(&came.verdict(), Limit::Others, "others", &["5 new connections that are not ours"]);
+        let probe = run.reading(|reading| reading.counts.connections_opened = Some(1));
+        assert_ne!(probe.verdict().limit, Limit::Others, "one connection of a monitor limits nothing");
+    }
+    let anew = quiet().seen(IDLE, 1).reading(|reading| {
+        reading.restarted = true;
+        reading.counts.requests = Some(1 << 40);
+    });
+    assert_ne!(anew.verdict().limit, Limit::Others, "counters of a server that started anew say nothing");
+}
+
+#[test]
+fn a_server_that_refuses_connections_is_named() {
+    for run in [quiet().seen(IDLE, 1), closed().seen(IDLE, 1)] {
+        let shut = (run.length / 2, MICROSECOND);
+        let run = Scenario { shut, ..run }.reading(|reading| reading.counts.connections_refused = Some(12));
+        let words = ["The server's limit of connections (it takes 1,024): the server refused 12 connections"];
+        says(&run.verdict(), Limit::Server, "server-connections", &words);
+    }
+}
+
+/// A run over a network card of 1 Gbit/s that carried this many bytes.
+fn carded(run: Scenario, sent_bytes: u64, allowance_exceeded: Option<u64>) -> Scenario {
+    let run = Scenario { server: "cache1:11211", ..run }.seen(IDLE, 1);
+    run.machine(|machine| {
+        let name = "eth0".to_owned();
+        let bits_per_second = Some(1_000_000_000);
+        let card = CardUse { name, sent_bytes, bits_per_second, allowance_exceeded, ..CardUse::default() };
+        machine.network = Some(HostNetwork { cards: vec![card], ..HostNetwork::default() });
+    })
+}
+
+#[test]
+fn a_full_card_and_an_exceeded_allowance_are_the_network() {
+    for run in [quiet(), closed()] {
+        let full = 118_000_000 * run.length / SECOND;
+        let verdict = carded(run.clone(), full, None).verdict();
+        says(
+            &verdict,
+            Limit::Network,
+            "network-bandwidth",
+            &["The network: eth0 carried 94 % of what it can"],
+        );
+        let verdict = carded(run.clone(), 1_000, Some(7)).verdict();
+        says(&verdict, Limit::Network, "network-bandwidth", &["7 packets of eth0 went beyond"]);
+        assert_ne!(carded(run, 1_000, Some(0)).verdict().row, "network-bandwidth");
+    }
+}
+
+#[test]
+fn lost_packets_show_in_a_tail_of_200_ms() {
+    let tail = |run: Scenario| Scenario { frozen: (run.length / 2, 250 * MILLISECOND), ..run }.seen(IDLE, 1);
+    for run in [
+        tail(quiet()),
+        tail(Scenario { length: SECOND, connections: 50, service: 2 * MILLISECOND, ..closed() }),
+    ] {
+        let segments = run.measurement().ops().all().counts.requests();
+        let lossy = run.clone().machine(|machine| {
+            machine.connections.as_mut().expect("read").retransmits = segments / 100;
+        });
+        says(
+            &lossy.verdict(),
+            Limit::Network,
+            "network-loss",
+            &["The network lost packets", "were sent again, and p99.9"],
+        );
+        // A timer of the machine is not ours where none of our segments was sent again.
+        let of_others = run.machine(|machine| machine.network.as_mut().expect("read").timeouts = 5);
+        assert_ne!(of_others.verdict().row, "network-loss");
+    }
+    let short = quiet()
+        .seen(IDLE, 1)
+        .machine(|machine| machine.connections.as_mut().expect("read").retransmits = 400);
+    assert_ne!(short.verdict().row, "network-loss", "nothing took as long as the timer");
+}
+
+#[test]
+fn full_windows_and_buffers_are_told_apart() {
+    for run in [quiet().seen(IDLE, 1), closed().seen(IDLE, 1)] {
+        let limited = |receive: bool| {
+            run.clone().machine(|machine| {
+                let tcp = machine.connections.as_mut().expect("read");
+                let fifth = tcp.busy_ns / 5;
+                *(if receive { &mut tcp.rwnd_limited_ns } else { &mut tcp.sndbuf_limited_ns }) = fifth;
+            })
+        };
+        let words = ["did not read as fast as was sent", "20 %"];
+        says(&limited(true).verdict(), Limit::Server, "server-receive-window", &words);
+        says(
+            &limited(false).verdict(),
+            Limit::Generator,
+            "generator-send-buffer",
+            &["--send-buffer", "20 %"],
+        );
+    }
+}
+
+#[test]
+fn one_hot_thread_of_four_is_told_from_four() {
+    for run in [quiet(), closed()] {
+        let one = run.clone().seen(&[0.97, 0.3, 0.2, 0.1, 0.0, 0.0], 4);
+        let words = [
+            "One of the 4 threads of the server: it used 97 % of a CPU, the others 20 %",
+            "more connections",
+        ];
+        says(&one.verdict(), Limit::Server, "server-one-thread", &words);
+        let all = run.clone().seen(&[0.97, 0.95, 0.94, 0.93, 0.0, 0.0], 4);
+        let words = ["the busiest of its 4 serving threads used 97 % of a CPU, the others 94 %"];
+        says(&all.verdict(), Limit::Server, "server-cpu", &words);
+        // Of a server on another machine only the mean is known.
+        let remote = run.seen(&[0.95; 4], 4).server(|server| server.threads = None);
+        says(&remote.verdict(), Limit::Server, "server-cpu", &["4 serving threads used 95 % of a CPU each"]);
+    }
+}
+
+#[test]
+fn too_few_connections_are_the_limit_where_the_server_has_time() {
+    let few = Scenario { connections: 2, service: 5 * MILLISECOND, ..quiet() };
+    let words =
+        ["waited", "for a free slot", "of 2 were taken (2 connections, depth 1)", "20 %", "More connections"];
+    says(&few.clone().seen(IDLE, 1).verdict(), Limit::Connections, "slots", &words);
+    let words =
+        ["The server or the number of connections (2), by exclusion", "The server's CPU is not known"];
+    says(&few.verdict(), Limit::Server, "waits-by-exclusion", &words);
+}
+
+#[test]
+fn waits_of_few_requests_are_a_statement_about_the_tail() {
+    // 1.2 requests are in flight over 50 connections: one in 40 has to wait.
+    let tail = Scenario {
+        connections: 50,
+        rate: Some(20_000.0),
+        service: 60 * MICROSECOND,
+        length: SECOND,
+        ..quiet()
+    };
+    assert!(
+        tail.summary().totals.figures[Span::Wait as usize].quantiles[3].known() > Some(20_000),
+        "p99 waits"
+    );
+    for run in [tail.clone().seen(IDLE, 1), tail] {
+        says(&run.verdict(), Limit::Nobody, "nobody", &[]);
+    }
+}
+
+#[test]
+fn a_closed_loop_without_evidence_is_judged_by_exclusion() {
+    let words =
+        ["The server or the way to it, by exclusion", "93 % of their time", "busy 40 %", "CPU is not known"];
+    says(&closed().verdict(), Limit::Server, "service-by-exclusion", &words);
+    let refused = closed().seen(IDLE, 1).server(|server| {
+        (server.reading, server.threads) = (None, None);
+        server.unread = Some("it answered `stats` with ERROR".to_owned());
+    });
+    let words = ["The server's CPU is not known: it answered `stats` with ERROR."];
+    says(&refused.verdict(), Limit::Server, "service-by-exclusion", &words);
+    let lagging = Scenario { lag: 40 * MICROSECOND, ..closed() };
+    says(&lagging.verdict(), Limit::Connections, "closed-loop", &["What is in flight: 10 requests"]);
+}
+
+#[test]
+fn a_server_that_waits_for_a_cpu_is_named() {
+    for run in [quiet(), closed()] {
+        let part = run.length / 4;
+        let waiting = run.seen(&[0.7], 1).server(|server| {
+            server.threads.as_mut().expect("seen")[0].run_delay_ns = Some(part);
+        });
+        let words = ["The machine of the server", "for 25 % of its time and had no CPU"];
+        says(&waiting.verdict(), Limit::Server, "server-run-delay", &words);
+    }
+}
+
+#[test]
+fn a_server_that_does_not_hold_the_records_is_the_workload() {
+    let full = quiet().seen(IDLE, 1).reading(|reading| {
+        reading.counts.evictions = Some(812);
+        reading.counts.out_of_memory = Some(3);
+    });
+    let words = ["The records: the server does not hold them all (812 evictions, 3 stores without memory)"];
+    says(&full.verdict(), Limit::Workload, "lost-records", &words);
+}
+
+#[test]
+fn a_long_way_is_what_a_response_consists_of() {
+    let far = Scenario {
+        connections: 100,
+        server: "cache1:11211",
+        service: 2 * MILLISECOND,
+        connect: 1_900 * MICROSECOND,
+        ..quiet()
+    };
+    let words = ["The way there and back: opening a connection takes 1.90 ms (p50), a request 2.00 ms"];
+    says(&far.clone().seen(IDLE, 1).verdict(), Limit::Network, "way", &words);
+    says(&Scenario { connect: MILLISECOND, ..far }.seen(IDLE, 1).verdict(), Limit::Nobody, "nobody", &[]);
+    let here =
+        Scenario { connections: 100, service: 2 * MILLISECOND, connect: 1_900 * MICROSECOND, ..quiet() };
+    says(&here.seen(IDLE, 1).verdict(), Limit::Nobody, "nobody", &[]);
+}
+
+#[test]
+fn a_server_that_froze_is_accused_and_the_generator_is_not() {
+    let frozen = Scenario { frozen: (SECOND, SECOND), ..quiet() };
+    for run in [frozen.clone().seen(IDLE, 1), frozen.clone()] {
+        let words = ["The server stood still at times: a request took it up to 99", "Requests waited"];
+        says(&run.verdict(), Limit::Server, "server-bursts", &words);
+    }
+    let timed_out = Scenario { timeout: 200 * MILLISECOND, ..frozen.clone() };
+    says(&timed_out.verdict(), Limit::Server, "server-bursts", &["took it up to more than 200 ms"]);
+    // Trust says what lag is part of the median; the waiting is the server's all the same.
+    let late = Scenario { lag: 60 * MICROSECOND, ..frozen };
+    says(&late.verdict(), Limit::Server, "server-bursts", &[]);
+    assert!(!late.summary().trust.ok);
+}
+
+#[test]
+fn connections_that_were_not_there_are_not_the_generators_fault() {
+    // The lag is larger than the service, so that of the two it would have made the wait.
+    let shut = Scenario { shut: (SECOND, SECOND), lag: 60 * MICROSECOND, ..quiet() };
+    let words = ["by exclusion", "(10 connections were lost, 0 attempts to open one failed)"];
+    says(&shut.verdict(), Limit::Server, "waits-by-exclusion", &words);
+}
+
+#[test]
+fn requests_without_an_answer_are_not_the_generators_fault() {
+    // Enough connections that nothing waits.
+    let frozen =
+        Scenario { connections: 1_000, frozen: (SECOND, SECOND), timeout: 20 * MILLISECOND, ..quiet() };
+    let words = ["The server or the way there, by exclusion", "% of the requests got no answer"];
+    says(&frozen.verdict(), Limit::Server, "unanswered", &words);
+}
+
+#[test]
+fn evidence_is_listed_with_the_bound_of_each_figure() {
+    let verdict = closed().seen(&[0.97], 1).verdict();
+    let server =
+        verdict.evidence.iter().find(|seen| seen.says.starts_with("busiest serving thread")).expect("seen");
+    assert_eq!((server.source, server.limit), ("server", Some(0.9)));
+    assert!(
+        (server.value - 0.97).abs() < 1e-6 && server.says.ends_with("of 127.0.0.1:11211 97 %"),
+        "{server:?}"
+    );
+    assert!(quiet().verdict().evidence.iter().all(|seen| seen.source != "server"), "nothing was seen of it");
+}
+
+#[test]
+fn rows_and_limits_have_names_of_their_own() {
+    let mut rows: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
+    let mut limits: Vec<&str> = Limit::ALL.iter().map(|limit| limit.name()).collect();
+    for names in [&mut rows, &mut limits] {
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}
+
+#[test]
+fn without_receive_stamps_service_times_are_not_called_the_servers() {
+    let stampless = Scenario { clock: Clock::User, ..quiet() }.summary().trust;
+    assert!(stampless.says.contains("no receive stamps"), "{}", stampless.says);
+    assert!(!quiet().summary().trust.says.contains("receive stamps"));
+}

@@ -1,0 +1,73 @@
+//! The time that client threads could have run and did not, because their CPU was taken away.
+
+use crate::measure::evidence::MachineEvidence;
+use crate::time::Nanos;
+
+use super::server_use::share_of;
+
+/// What the client threads of one process lost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkerLoss {
+    /// Name of the agent; absent in a run without agents.
+    pub agent: Option<String>,
+    /// Share of its time that the worst of the threads lost.
+    pub share: f64,
+    /// Time that it lost, in nanoseconds.
+    pub lost_ns: Nanos,
+    /// What took most of it.
+    pub cause: Thief,
+}
+
+/// What takes a CPU away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thief {
+    /// The hypervisor, which gave the CPU to another machine (steal).
+    Hypervisor,
+    /// The limit of CPU time of the control group.
+    ContainerLimit,
+    /// Other threads of the machine that were given the CPU.
+    OtherProcesses,
+}
+
+impl Thief {
+    /// The words of reports.
+    pub fn words(self) -> &'static str {
+        match self {
+            Thief::Hypervisor => "the hypervisor",
+            Thief::ContainerLimit => "the container's limit",
+            Thief::OtherProcesses => "other processes",
+        }
+    }
+}
+
+impl WorkerLoss {
+    /// The loss of the process that `machine` is about; absent where none of its figures is known.
+    ///
+    /// Steal is counted for all CPUs together and dealt to them evenly; the throttling of a control group is dealt to the
+    /// threads that can run at one time. A throttled thread is still able to run, so that its run delay contains the
+    /// throttling: what is more than that was taken by other processes.
+    pub fn of(machine: &MachineEvidence) -> Option<WorkerLoss> {
+        let cpus = u64::from(machine.cpus.max(1));
+        let running = cpus.min(machine.workers.len() as u64).max(1);
+        let delay_ns = machine.workers.iter().filter_map(|worker| worker.run_delay_ns).max();
+        if machine.steal_ns.is_none() && machine.throttled_ns.is_none() && delay_ns.is_none() {
+            return None;
+        }
+        let steal_ns = machine.steal_ns.unwrap_or(0) / cpus;
+        let throttled_ns = machine.throttled_ns.unwrap_or(0) / running;
+        let others_ns = delay_ns.unwrap_or(0).saturating_sub(throttled_ns);
+        let parts = [
+            (others_ns, Thief::OtherProcesses),
+            (throttled_ns, Thief::ContainerLimit),
+            (steal_ns, Thief::Hypervisor),
+        ];
+        let lost_ns = parts.iter().map(|(part_ns, _)| part_ns).sum();
+        let cause = parts.into_iter().max_by_key(|(part_ns, _)| *part_ns)?.1;
+        Some(WorkerLoss {
+            agent: machine.agent.clone(),
+            share: share_of(lost_ns, machine.span_ns),
+            lost_ns,
+            cause,
+        })
+    }
+}

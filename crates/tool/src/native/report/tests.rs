@@ -1,0 +1,324 @@
+//! The whole report of runs in miniature.
+
+use super::units::plain;
+use super::*;
+use crate::report::VERSION;
+use crate::report::example::{Run, sample};
+use pummel_logic::measure::measurement::Keep;
+use pummel_logic::measure::measurement::Status;
+use pummel_logic::measure::recorder::Sample;
+use pummel_logic::plan::{Goal, TlsOptions};
+use pummel_logic::protocol::{Outcome, Verb};
+use pummel_logic::time::MILLISECOND;
+
+#[track_caller]
+fn shows(run: &Run, expected: &str) {
+    let text = run.report(render);
+    let expected = expected.trim_start_matches('\n').replace("VERSION", VERSION);
+    assert!(text == expected, "the report is now:\n{text}");
+}
+
+#[test]
+fn a_run_of_gets_and_sets() {
+    shows(&Run::new(Keep::Figures), NORMAL);
+}
+const NORMAL: &str = r"
+pummel VERSION: complete, 2.00 s measured
+Servers      127.0.0.1:11211
+Clients      10 connections, depth 1, open loop at 1,000 req/s, poisson, 1 thread
+Requests     get 90 %, set 10 %; 1,000 records, uniform, keys 30 bytes, values 200 bytes
+Seed         42 (data seed 0)
+
+       due  completed  per second   hits  misses  hit %  errors  unfinished  unsent
+get  1,800      1,800         900  1,700     100   94.4       0           0       0
+set    200        200         100      -       -      -       0           0       0
+all  2,000      2,000       1,000  1,700     100   94.4       0           0       0
+
+in us             min  mean  stddev   p50   p90   p95   p99  p99.9  p99.99   max
+get    response  31.1  62.4    17.7  62.4  86.8  89.7  92.9   93.6    93.6  93.6
+       service   30.1  60.5    17.6  60.4  84.9  87.9  90.4   90.9    90.9  90.9
+       wait         0     0       0     0     0     0     0      0       0     0
+       lag       1.02  1.85    0.49  1.83  2.51  2.62  2.68   2.68    2.68  2.68
+       reaction  2.50  2.50       0  2.50  2.50  2.50  2.50   2.50    2.50  2.50
+set    response  31.8  62.8    17.7  62.4  86.8  89.9  92.9   93.8    93.8  93.8
+       service   30.0  60.2    17.6  59.9  84.4  87.4  89.8   90.4    90.4  90.4
+       wait         0  0.80    1.60     0  4.00  4.00  4.00   4.00    4.00  4.00
+       lag       1.00  1.76    0.49  1.68  2.36  2.53  2.53   2.53    2.53  2.53
+       reaction  2.50  2.50       0  2.50  2.50  2.50  2.50   2.50    2.50  2.50
+all    response  31.1  62.4    17.7  62.4  86.8  89.9  92.9   93.6    93.8  93.8
+
+Bytes        120 kB sent (60.0 kB/s), 420 kB received (210 kB/s)
+Connections  10 of 10 open at the start; connecting took 35.0 us (p50) to 70.0 us (max)
+Loading      1,000 of 1,000 records stored in 12.0 ms, 265 kB
+Generator    5.50 us of CPU for each request (0.60 user, 4.90 system); busiest thread busy 12 % of
+             the time, 0 stalls; 11.5 MB of memory
+Clock        the kernel's receive stamps; 6 (0.3 %) shared by replies that came together (an upper
+             bound for all but the last)
+Verdict      Nothing stood in the way: requests were sent when they were due (wait p99 4.00 us, lag
+             p99 2.67 us), and the response time is the server's service time.
+";
+
+#[test]
+fn an_encrypted_run_says_whom_it_believed_and_what_agreeing_took() {
+    let mut run = Run::new(Keep::Figures);
+    assert!(!run.report(render).contains("Handshakes"));
+    run.plan.tls = Some(TlsOptions { ca: Some("ca.pem".to_owned()), ..TlsOptions::default() });
+    assert!(run.report(render).contains("\nHandshakes   0 in full, 0 resumed\n"));
+    (1..=10).for_each(|i| run.measurement.connections.handshake.record(i * MILLISECOND / 10));
+    run.measurement.connections.resumed = 4;
+    let text = run.report(render);
+    for line in [
+        "\nTLS          certificates of the servers checked against the authorities in ca.pem\n",
+        "\nHandshakes   6 in full, 4 resumed; they took 500 us (p50) to 1.00 ms (max)\n",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    run.plan.tls = Some(TlsOptions { insecure: true, ..TlsOptions::default() });
+    let text = run.report(render);
+    assert!(text.contains("\nTLS          NOT VERIFIED: every certificate was accepted"), "{text}");
+}
+
+#[test]
+fn a_run_with_timeouts_says_what_is_not_known() {
+    let mut run = Run::new(Keep::Figures);
+    run.interval(2, Keep::Figures, |interval| {
+        for i in 0..50 {
+            let outcome = Outcome::Error(Fault::Timeout);
+            interval.groups[0].record(&Sample { outcome, ..sample(i) });
+        }
+        interval.groups[0].unsent(Verb::Get, 20);
+    });
+    run.measurement.connections.lost = 50;
+    run.measurement.connections.reconnected = 50;
+    run.plan.goals = vec![
+        Goal { quantile: 0.5, limit_ns: MILLISECOND },
+        Goal { quantile: 0.999, limit_ns: 2_000 * MILLISECOND },
+    ];
+    shows(&run, TIMEOUTS);
+}
+const TIMEOUTS: &str = r"
+pummel VERSION: complete, 2.00 s measured, GOAL MISSED
+Servers      127.0.0.1:11211
+Clients      10 connections, depth 1, open loop at 1,000 req/s, poisson, 1 thread
+Requests     get 90 %, set 10 %; 1,000 records, uniform, keys 30 bytes, values 200 bytes
+Seed         42 (data seed 0)
+
+       due  completed  per second   hits  misses  hit %  errors  unfinished  unsent
+get  1,865      1,800         900  1,700     100   94.4      45           0      20
+set    205        200         100      -       -      -       5           0       0
+all  2,070      2,000       1,000  1,700     100   94.4      50           0      20
+
+in us             min  mean  stddev   p50   p90   p95          p99        p99.9       p99.99          max
+get    response  31.1  62.4    17.7  63.1  88.5  92.5  > 1,000,000  > 1,000,000  > 1,000,000  > 1,000,000
+       service   30.1  60.5    17.6  61.6  87.0  90.0  > 1,000,000  > 1,000,000  > 1,000,000  > 1,000,000
+       wait         0     0       0     0     0     0          > 0          > 0          > 0          > 0
+       lag       1.02  1.84    0.49  1.83  2.55  2.63       > 2.68       > 2.68       > 2.68       > 2.68
+       reaction  2.50  2.50       0  2.50  2.50  2.50         2.50         2.50         2.50         2.50
+set    response  31.8  62.8    17.7  63.3  88.3  92.2  > 1,000,000  > 1,000,000  > 1,000,000  > 1,000,000
+       service   30.0  60.2    17.6  61.1  86.1  89.2  > 1,000,000  > 1,000,000  > 1,000,000  > 1,000,000
+       wait         0  0.80    1.60     0  4.00  4.00         4.00         4.00         4.00         4.00
+       lag       1.00  1.75    0.49  1.68  2.36  2.53         2.53         2.53         2.53         2.53
+       reaction  2.50  2.50       0  2.50  2.50  2.50         2.50         2.50         2.50         2.50
+all    response  31.1  62.4    17.7  63.1  88.4  92.5  > 1,000,000  > 1,000,000  > 1,000,000  > 1,000,000
+
+Unanswered   70 of 2,070 requests (3.38 %) got no answer. They count as slower than all others:
+             where a quantile falls among them, only a lower bound of it is known (> x). min, mean
+             and stddev of response and service leave them out.
+Errors       timeout 50
+Bytes        180 kB sent (90.0 kB/s), 630 kB received (315 kB/s)
+Connections  10 of 10 open at the start, 50 lost, 50 opened again; connecting took 35.0 us (p50) to
+             70.0 us (max)
+Loading      1,000 of 1,000 records stored in 12.0 ms, 265 kB
+Generator    5.50 us of CPU for each request (0.60 user, 4.90 system); busiest thread busy 12 % of
+             the time, 0 stalls; 11.5 MB of memory
+Clock        the kernel's receive stamps; 9 (0.5 %) shared by replies that came together (an upper
+             bound for all but the last)
+Goal         response time p50 within 1.00 ms: met (63.1 us)
+Goal         response time p99.9 within 2.00 s: MISSED (> 1.00 s)
+Verdict      The server or the way there was the limit, not the generator: 3.4 % of the requests got
+             no answer. The generator's own lag is 2.67 us at p99.
+";
+
+#[test]
+fn a_partial_run_says_why() {
+    let mut run = Run::new(Keep::Figures);
+    run.measurement
+        .mark(Status::Partial, "127.0.0.1:11211 closed the connection after 1.2 s, and it was not replaced");
+    run.measurement.connections.lost = 1;
+    run.interval(2, Keep::Figures, |interval| {
+        let outcome = Outcome::Error(Fault::Server);
+        interval.groups[0].record(&Sample { outcome, ..sample(3) });
+        interval.groups[0].unfinished(Verb::Set, 1);
+    });
+    run.measurement.message(b"SERVER_ERROR out of memory storing object", 1);
+    shows(&run, PARTIAL);
+}
+const PARTIAL: &str = r"
+pummel VERSION: PARTIAL, 2.00 s measured
+Reason       127.0.0.1:11211 closed the connection after 1.2 s, and it was not replaced
+Servers      127.0.0.1:11211
+Clients      10 connections, depth 1, open loop at 1,000 req/s, poisson, 1 thread
+Requests     get 90 %, set 10 %; 1,000 records, uniform, keys 30 bytes, values 200 bytes
+Seed         42 (data seed 0)
+
+       due  completed  per second   hits  misses  hit %  errors  unfinished  unsent
+get  1,801      1,800         900  1,700     100   94.4       1           0       0
+set    201        200         100      -       -      -       0           1       0
+all  2,002      2,000       1,000  1,700     100   94.4       1           1       0
+
+in us             min  mean  stddev   p50   p90   p95   p99   p99.9  p99.99     max
+get    response  31.1  62.4    17.7  62.4  86.8  89.7  92.9    93.6    93.6    93.6
+       service   30.1  60.5    17.6  60.4  84.9  87.9  90.4    90.9    90.9    90.9
+       wait         0     0       0     0     0     0     0       0       0       0
+       lag       1.02  1.85    0.49  1.83  2.51  2.62  2.68    2.68    2.68    2.68
+       reaction  2.50  2.50       0  2.50  2.50  2.50  2.50    2.50    2.50    2.50
+set    response  31.8  62.8    17.7  63.1  87.5  90.6  93.8  > 93.8  > 93.8  > 93.8
+       service   30.0  60.2    17.6  60.5  84.9  88.0  90.4  > 90.4  > 90.4  > 90.4
+       wait         0  0.80    1.60     0  4.00  4.00  4.00  > 4.00  > 4.00  > 4.00
+       lag       1.00  1.76    0.49  1.85  2.53  2.53  2.53  > 2.53  > 2.53  > 2.53
+       reaction  2.50  2.50       0  2.50  2.50  2.50  2.50    2.50    2.50    2.50
+all    response  31.1  62.4    17.7  62.4  86.8  89.9  93.1    93.8  > 93.8  > 93.8
+
+Unanswered   1 of 2,002 requests (0.05 %) got no answer. They count as slower than all others: where
+             a quantile falls among them, only a lower bound of it is known (> x). min, mean and
+             stddev of response and service leave them out.
+Errors       server 1
+             1 x SERVER_ERROR out of memory storing object
+Bytes        180 kB sent (90.0 kB/s), 630 kB received (315 kB/s)
+Connections  10 of 10 open at the start, 1 lost; connecting took 35.0 us (p50) to 70.0 us (max)
+Loading      1,000 of 1,000 records stored in 12.0 ms, 265 kB
+Generator    5.50 us of CPU for each request (0.60 user, 4.90 system); busiest thread busy 12 % of
+             the time, 0 stalls; 11.5 MB of memory
+Clock        the kernel's receive stamps; 9 (0.4 %) shared by replies that came together (an upper
+             bound for all but the last)
+Verdict      Nothing stood in the way: requests were sent when they were due (wait p99 4.00 us, lag
+             p99 2.67 us), and the response time is the server's service time.
+";
+
+#[test]
+fn a_run_that_found_wrong_values_names_their_keys() {
+    let mut run = Run::new(Keep::Figures);
+    run.plan.verify = 1.0;
+    run.measurement.verify.checked = 1_710;
+    run.measurement.verify.short = 1;
+    for key in 0..12 {
+        run.measurement.verify.fail(format!("key-{key:04}").as_bytes(), "bytes changed");
+    }
+    shows(&run, WRONG);
+}
+const WRONG: &str = r"
+pummel VERSION: complete, 2.00 s measured, WRONG VALUES FOUND
+Servers      127.0.0.1:11211
+Clients      10 connections, depth 1, open loop at 1,000 req/s, poisson, 1 thread
+Requests     get 90 %, set 10 %; 1,000 records, uniform, keys 30 bytes, values 200 bytes
+Seed         42 (data seed 0)
+
+       due  completed  per second   hits  misses  hit %  errors  unfinished  unsent
+get  1,800      1,800         900  1,700     100   94.4       0           0       0
+set    200        200         100      -       -      -       0           0       0
+all  2,000      2,000       1,000  1,700     100   94.4       0           0       0
+
+in us             min  mean  stddev   p50   p90   p95   p99  p99.9  p99.99   max
+get    response  31.1  62.4    17.7  62.4  86.8  89.7  92.9   93.6    93.6  93.6
+       service   30.1  60.5    17.6  60.4  84.9  87.9  90.4   90.9    90.9  90.9
+       wait         0     0       0     0     0     0     0      0       0     0
+       lag       1.02  1.85    0.49  1.83  2.51  2.62  2.68   2.68    2.68  2.68
+       reaction  2.50  2.50       0  2.50  2.50  2.50  2.50   2.50    2.50  2.50
+set    response  31.8  62.8    17.7  62.4  86.8  89.9  92.9   93.8    93.8  93.8
+       service   30.0  60.2    17.6  59.9  84.4  87.4  89.8   90.4    90.4  90.4
+       wait         0  0.80    1.60     0  4.00  4.00  4.00   4.00    4.00  4.00
+       lag       1.00  1.76    0.49  1.68  2.36  2.53  2.53   2.53    2.53  2.53
+       reaction  2.50  2.50       0  2.50  2.50  2.50  2.50   2.50    2.50  2.50
+all    response  31.1  62.4    17.7  62.4  86.8  89.9  92.9   93.6    93.8  93.8
+
+Bytes        120 kB sent (60.0 kB/s), 420 kB received (210 kB/s)
+Connections  10 of 10 open at the start; connecting took 35.0 us (p50) to 70.0 us (max)
+Loading      1,000 of 1,000 records stored in 12.0 ms, 265 kB
+Verified     1,710 values checked: 12 WRONG, of 12 keys; 0 stale
+             key-0000: bytes changed
+             key-0001: bytes changed
+             key-0002: bytes changed
+             key-0003: bytes changed
+             key-0004: bytes changed
+             key-0005: bytes changed
+             key-0006: bytes changed
+             key-0007: bytes changed
+             key-0008: bytes changed
+             key-0009: bytes changed
+             and 2 more
+             Too short to carry a frame: 1 value. The bytes of such values were compared, but
+             neither a lost end nor an older value can be seen in them.
+Generator    5.50 us of CPU for each request (0.60 user, 4.90 system); busiest thread busy 12 % of
+             the time, 0 stalls; 11.5 MB of memory
+Clock        the kernel's receive stamps; 6 (0.3 %) shared by replies that came together (an upper
+             bound for all but the last)
+Verdict      Nothing stood in the way: requests were sent when they were due (wait p99 4.00 us, lag
+             p99 2.67 us), and the response time is the server's service time.
+";
+
+#[test]
+fn a_run_without_any_answer_has_a_report_without_numbers_that_nobody_knows() {
+    let mut run = Run::new(Keep::Figures);
+    run.measurement =
+        pummel_logic::measure::measurement::Measurement::new(["all".to_owned()], Clock::User, MILLISECOND);
+    run.measurement.mark(Status::Partial, "connection refused");
+    let text = run.report(render);
+    assert!(text.contains("PARTIAL, 0.00 s measured\nReason       connection refused"), "{text}");
+    assert!(text.contains("Nothing was completed"), "{text}");
+    assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+}
+
+#[test]
+fn values_that_are_only_stale_are_in_the_first_line_too() {
+    let mut run = Run::new(Keep::Figures);
+    run.measurement.verify.stale = 1;
+    let text = run.report(render);
+    assert!(text.contains("complete, 2.00 s measured, STALE VALUES FOUND\n"), "{text}");
+}
+
+#[test]
+fn stamps_are_a_share_of_all_replies_also_where_most_are_errors() {
+    let mut run = Run::new(Keep::Figures);
+    run.interval(2, Keep::Figures, |interval| {
+        let outcome = Outcome::Error(Fault::Server);
+        (0..7_000).for_each(|i| interval.groups[0].record(&Sample { outcome, ..sample(i) }));
+    });
+    // 3 of each of three intervals, and 9,000 replies, of which 2,000 completed their requests.
+    let text = run.report(render);
+    assert!(text.contains(" 9 (0.1 %) shared"), "{text}");
+}
+
+#[test]
+fn times_of_a_slow_run_are_in_milliseconds() {
+    let mut run = Run::new(Keep::Figures);
+    run.interval(2, Keep::Figures, |interval| {
+        for i in 0..5_000 {
+            let late = sample(i);
+            let arrived = late.arrived + 20 * MILLISECOND;
+            interval.groups[0].record(&Sample { arrived, read: arrived, ..late });
+        }
+    });
+    let text = run.report(render);
+    assert!(text.contains("\nin ms "), "{text}");
+}
+
+#[test]
+fn many_verbs_have_their_response_times_only() {
+    let mut run = Run::new(Keep::Figures);
+    run.interval(2, Keep::Figures, |interval| {
+        for verb in Verb::ALL {
+            interval.groups[0].record(&Sample { verb, outcome: Outcome::Ok, ..sample(5) });
+        }
+    });
+    let text = run.report(render);
+    let rows = |span: &str| text.lines().filter(|line| line.contains(&format!(" {span}  "))).count();
+    assert_eq!(rows("response"), Verb::COUNT + 1, "{text}");
+    assert_eq!(rows("service"), 1, "{text}");
+}
+
+#[test]
+fn numbers_and_bytes_have_no_digits_that_say_nothing() {
+    assert_eq!([90.0, 33.333, 20_000.0, 0.5].map(plain), ["90", "33.3", "20,000", "0.5"]);
+    assert_eq!([0, 999, 1_000, 1_999_999].map(byte_text), ["0 B", "999 B", "1.00 kB", "2.00 MB"]);
+    assert_eq!([0.99 * 100.0, 0.9995 * 100.0].map(number_plain), ["99", "99.95"]);
+}

@@ -1,0 +1,217 @@
+//! The JSON of runs in miniature.
+
+use super::*;
+use crate::report::example::{Run, sample};
+use pummel_logic::measure::histogram::Histogram;
+use pummel_logic::measure::measurement::Keep;
+use pummel_logic::measure::recorder::{Sample, Span};
+use pummel_logic::plan::{Goal, TlsOptions};
+use pummel_logic::protocol::{Fault, Outcome, Verb};
+use pummel_logic::time::MILLISECOND;
+use serde_json::{Value, json};
+
+fn value(run: &Run) -> Value {
+    serde_json::from_slice(&run.report(render)).unwrap()
+}
+
+fn keys(value: &Value) -> Vec<&str> {
+    value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+/// Adds an interval in which requests remained without an answer.
+fn lose(run: &mut Run, timeouts: u64, unsent: u64) {
+    run.interval(2, Keep::Figures, |interval| {
+        for i in 0..timeouts {
+            let outcome = Outcome::Error(Fault::Timeout);
+            interval.groups[0].record(&Sample { verb: Verb::Get, outcome, ..sample(i) });
+        }
+        interval.groups[0].unsent(Verb::Get, unsent);
+    });
+}
+
+#[test]
+fn the_fixed_names_are_there_and_their_figures_are_those_of_the_run() {
+    let result = value(&Run::new(Keep::Figures));
+    assert_eq!(result["schema"], 1);
+    assert_eq!(result["tool"], json!({"name": "pummel", "version": VERSION}));
+    assert_eq!((&result["status"], &result["reason"]), (&json!("complete"), &Value::Null));
+    assert_eq!(
+        (&result["front"], &result["seconds"], &result["clock"]),
+        (&json!("native"), &json!(2.0), &json!("kernel"))
+    );
+    assert_eq!(
+        result["load"],
+        json!({"records": 1000, "stored": 1000, "errors": 0, "seconds": 0.012, "bytes": 265000})
+    );
+    let totals = &result["totals"];
+    assert_eq!(
+        (&totals["requests"], &totals["completed"], &totals["errors"]),
+        (&json!(2000), &json!(2000), &json!(0))
+    );
+    assert_eq!(
+        (&totals["unfinished"], &totals["unsent"], &totals["rate"]),
+        (&json!(0), &json!(0), &json!(1000.0))
+    );
+    let get = &result["ops"]["get"];
+    assert_eq!(
+        (&get["requests"], &get["completed"], &get["keys"]),
+        (&json!(1800), &json!(1800), &json!(1800))
+    );
+    assert_eq!(
+        (&get["hits"], &get["misses"], &get["errors"]["timeout"]),
+        (&json!(1700), &json!(100), &json!(0))
+    );
+    assert_eq!(result["ops"]["set"]["outcomes"]["stored"], 200);
+    assert_eq!(result["bytes"], json!({"sent": 120000, "received": 420000}));
+    let connections = &result["connections"];
+    assert_eq!((&connections["asked"], &connections["open"]), (&json!(10), &json!(10)));
+    assert_eq!(
+        (&connections["failed"], &connections["lost"], &connections["reconnected"]),
+        (&json!(0), &json!(0), &json!(0))
+    );
+    assert_eq!(connections["connect_us"]["max"], 70.0);
+    assert_eq!((&result["verify"]["checked"], &result["verify"]["failed_keys"]), (&json!(0), &json!(0)));
+    let generator = &result["generator"];
+    assert_eq!((&generator["cpu_user_s"], &generator["cpu_system_s"]), (&json!(0.0012), &json!(0.0098)));
+    assert_eq!(
+        (&generator["cpu_us_per_request"], &generator["busy_share_max"]),
+        (&json!(5.5), &json!(0.125))
+    );
+    assert_eq!(generator["stamps"], json!({"missing": 0, "shared": 6, "rejected": 0}));
+    assert_eq!((&generator["stalls"], &generator["peak_rss_bytes"]), (&json!(0), &json!(11534336)));
+    assert_eq!(generator["backend"], "epoll");
+    assert_eq!(generator["backend_why"], "the kernel is too old");
+    assert_eq!((&generator["limited"], &generator["why"]), (&json!(false), &Value::Null));
+}
+
+#[test]
+fn handshakes_are_in_the_result_of_encrypted_runs_alone() {
+    let mut run = Run::new(Keep::Figures);
+    assert_eq!(value(&run)["connections"].get("handshake_us"), None);
+    run.plan.tls = Some(TlsOptions { insecure: true, ..TlsOptions::default() });
+    run.measurement.connections.handshake.record(1_500_000);
+    run.measurement.connections.resumed = 1;
+    let result = value(&run);
+    assert_eq!(result["connections"]["handshake_us"]["max"], 1500.0);
+    assert_eq!(result["connections"]["resumed"], 1);
+    assert_eq!(result["plan"]["tls"], json!({"insecure": true}));
+}
+
+#[test]
+fn the_plan_in_the_result_is_the_plan_of_the_run() {
+    let run = Run::new(Keep::Figures);
+    let plan: Plan = serde_json::from_value(value(&run)["plan"].clone()).unwrap();
+    assert_eq!(plan, run.plan);
+}
+
+#[test]
+fn every_span_has_its_figures_and_its_histogram() {
+    let run = Run::new(Keep::Figures);
+    let result = value(&run);
+    let get = &result["ops"]["get"];
+    for span in Span::ALL {
+        let figures = &get[format!("{}_us", span.name())];
+        let mut names = keys(figures);
+        names.sort_unstable();
+        let mut expected = ["min", "mean", "stddev", "p50", "p90", "p95", "p99", "p99.9", "p99.99", "max"];
+        expected.sort_unstable();
+        assert_eq!(names, expected);
+        let encoded = get["histograms"][span.name()].as_str().unwrap();
+        let histogram = Histogram::from_base64(encoded).unwrap();
+        let measured = run.measurement.ops();
+        assert!(histogram.cells().eq(measured.get(Verb::Get).unwrap().times.of(span).cells()));
+    }
+    assert_eq!(
+        get["response_us"]["max"].as_f64().unwrap(),
+        93.622,
+        "sample 999: 1,000 + 1,683 + 30,000 + 60,939 ns"
+    );
+}
+
+#[test]
+fn what_is_not_known_is_null_and_has_a_lower_bound() {
+    let mut run = Run::new(Keep::Figures);
+    lose(&mut run, 50, 20);
+    let result = value(&run);
+    let response = &result["ops"]["get"]["response_us"];
+    assert!(response["p95"].is_number());
+    for name in ["p99", "p99.9", "p99.99", "max"] {
+        assert_eq!(response[name], Value::Null, "{name}");
+        assert_eq!(response["above"][name], 1_000_000.0, "{name}");
+    }
+    assert_eq!(keys(&response["above"]).len(), 4);
+    assert_eq!(result["ops"]["set"]["response_us"].get("above"), None);
+    let totals = &result["totals"];
+    assert_eq!((&totals["requests"], &totals["completed"]), (&json!(2070), &json!(2000)));
+    assert_eq!((&totals["errors"], &totals["unsent"]), (&json!(50), &json!(20)));
+}
+
+#[test]
+fn intervals_have_their_place_rate_and_ops() {
+    let mut run = Run::new(Keep::Figures);
+    lose(&mut run, 3, 0);
+    let intervals = &value(&run)["intervals"];
+    assert_eq!(intervals.as_array().unwrap().len(), 3);
+    assert_eq!(
+        (&intervals[1]["at_s"], &intervals[1]["seconds"], &intervals[1]["rate"]),
+        (&json!(1.0), &json!(1.0), &json!(1000.0))
+    );
+    assert_eq!(intervals[1]["ops"]["get"]["completed"], 900);
+    assert_eq!(intervals[1]["ops"]["get"].get("histograms"), None);
+    assert_eq!(
+        (&intervals[2]["rate"], &intervals[2]["ops"]["get"]["errors"]["timeout"]),
+        (&json!(0.0), &json!(3))
+    );
+}
+
+#[test]
+fn the_whole_run_has_counts_and_bytes_of_all_phases() {
+    let mut run = Run::new(Keep::Figures);
+    run.measurement.whole_run.ops.record(&sample(10));
+    run.measurement.whole_run.bytes.sent += 300;
+    let whole = &value(&run)["whole_run"];
+    assert_eq!(
+        (&whole["ops"]["set"]["completed"], &whole["ops"]["get"]["hits"]),
+        (&json!(201), &json!(1700))
+    );
+    assert_eq!(whole["ops"]["set"].get("response_us"), None);
+    assert_eq!(whole["bytes"]["sent"], 120_300);
+}
+
+#[test]
+fn groups_are_kept_apart_where_there_are_more_than_one() {
+    let mut run = Run::new(Keep::Figures);
+    assert_eq!(value(&run).get("groups"), None);
+    let mut second = run.plan.groups[0].clone();
+    second.name = "second".to_owned();
+    run.plan.groups.push(second);
+    let names = run.plan.groups.iter().map(|group| group.name.clone());
+    run.measurement = Measurement::new(names, Clock::Kernel, MILLISECOND);
+    run.interval(0, Keep::Figures, |interval| {
+        (0..30).for_each(|i| interval.groups[usize::from(i >= 20)].record(&sample(i)));
+    });
+    let result = value(&run);
+    let completed: Vec<&Value> = (0..2).map(|at| &result["groups"][at]["totals"]["completed"]).collect();
+    assert_eq!(completed, [20, 10]);
+    assert_eq!(result["groups"][1]["name"], "second");
+    assert_eq!(result["ops"]["set"]["completed"], 3, "ops are those of all groups");
+}
+
+#[test]
+fn a_run_without_anything_is_valid_json_without_numbers_that_nobody_knows() {
+    let mut run = Run::new(Keep::Figures);
+    run.measurement = Measurement::new(["all".to_owned()], Clock::User, MILLISECOND);
+    run.measurement.mark(Status::Partial, "connection refused");
+    run.plan.goals = vec![Goal { quantile: 0.99, limit_ns: MILLISECOND }];
+    let result = value(&run);
+    assert_eq!((&result["status"], &result["reason"]), (&json!("partial"), &json!("connection refused")));
+    assert_eq!((&result["load"], &result["generator"]["cpu_us_per_request"]), (&Value::Null, &Value::Null));
+    assert_eq!(
+        (&result["totals"]["rate"], &result["totals"]["response_us"]["p50"]),
+        (&json!(0.0), &Value::Null)
+    );
+    assert_eq!(result["verdict"]["limit"], "unknown");
+    let goal =
+        json!({"quantile": 0.99, "limit_us": 1000.0, "reached_us": null, "above_us": null, "met": false});
+    assert_eq!(result["goals"], json!([goal]));
+}
