@@ -69,14 +69,18 @@ impl TimesCertainty {
     /// The name of the first quantile whose tail is not known from above, and how many times as long a run would probably
     /// show it.
     pub fn first_open(&self) -> Option<(&'static str, f64)> {
-        let named = QUANTILES.iter().zip(&self.quantiles);
-        let mut open = named.filter_map(|((name, _), bounds)| Some((*name, (*bounds)?)));
-        let (name, bounds) = open.find(|(_, bounds)| bounds.high == Upper::Open)?;
+        let (name, bounds) = self.named().find(|(_, bounds)| bounds.high == Upper::Open)?;
         Some((name, SPELLS_ENOUGH / bounds.spells))
     }
-}
 
-/// Whether a quantile is known from few independent slow spells only.
-pub fn has_few_spells(bounds: &Bounds) -> bool {
-    bounds.high != Upper::Open && bounds.spells < SPELLS_ENOUGH
+    /// The name of the first quantile that is known from few independent slow spells only.
+    pub fn first_of_few(&self) -> Option<&'static str> {
+        self.named().find(|(_, bounds)| bounds.spells < SPELLS_ENOUGH).map(|(name, _)| name)
+    }
+
+    /// The intervals with the names of their quantiles.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, Bounds)> {
+        let each = QUANTILES.iter().zip(&self.quantiles);
+        each.filter_map(|((name, _), bounds)| Some((*name, (*bounds)?)))
+    }
 }

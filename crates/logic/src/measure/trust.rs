@@ -61,7 +61,7 @@ impl Slip {
         let place = QUANTILES.iter().position(|(known, _)| *known == name);
         let known = |span: Span| figures[span as usize].quantiles[place?].known();
         let (lag_ns, response_ns) = (known(Span::Lag), known(Span::Response));
-        let estimate = |lag_ns, response_ns| (lag_ns as f64 / response_ns as f64).min(1.0);
+        let estimate = |lag_ns: Nanos, response_ns: Nanos| (lag_ns as f64 / response_ns as f64).min(1.0);
         let share =
             lag_ns.zip(response_ns.filter(|ns| *ns > 0)).map(|(lag, response)| estimate(lag, response));
         Slip { name, lag_ns, reaction_ns: known(Span::Reaction), response_ns, share, same_requests: false }
@@ -86,7 +86,7 @@ impl Slip {
     /// Whether so much of the response is lag that it has to be said.
     fn is_lag_visible(&self) -> bool {
         self.lag_ns.is_some_and(|ns| ns > SLIP_MIN_NS)
-            && self.share().is_some_and(|share| share > VISIBLE_SHARE)
+            && self.share.is_some_and(|share| share > VISIBLE_SHARE)
     }
 
     fn is_reaction_visible(&self) -> bool {
@@ -232,7 +232,7 @@ mod tests {
         let short = Scenario { lag: 15 * MICROSECOND, ..quiet() }.summary().trust;
         assert!(short.ok, "too short to be worth a sentence: {}", short.says);
         let tail = Scenario { late: (20, 100 * MICROSECOND), ..quiet() }.summary().trust;
-        let doubt = tail.doubt.expect("a word");
+        let doubt = tail.doubt.as_ref().expect("a word");
         assert!(doubt.starts_with("the times are partly the generator's own: "), "{doubt}");
         assert!(doubt.ends_with(" of response at p99") && !doubt.contains("p50"), "{doubt}");
         assert!(tail.says.contains(" % of p99 (") && !tail.says.contains("p50"), "{}", tail.says);

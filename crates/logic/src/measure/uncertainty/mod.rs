@@ -17,3 +17,6 @@ pub use self::windows::{BASE_NS, KEPT, WINDOWS_MAX, Window, WindowOp, WindowTime
 
 /// The name of the method in results.
 pub const METHOD: &str = "batches-1";
+
+/// How often an interval contains what it is for.
+pub const LEVEL: f64 = 0.95;
