@@ -42,7 +42,9 @@ impl ResourceUse {
         }
         // In closed loop the slots are what is asked for, and always taken.
         if let Some(slots) = case.slots().filter(|slots| *slots > 0 && !case.is_closed) {
-            uses.push(ResourceUse::growing(case, "the connections", case.slots_taken() / slots as f64));
+            // Requests that end in the drain take their slots for longer than the phase lasts.
+            let share = (case.slots_taken() / slots as f64).min(1.0);
+            uses.push(ResourceUse::growing(case, "the connections", share));
         }
         uses.extend(ResourceUse::cards_of(case));
         for server in &case.servers {

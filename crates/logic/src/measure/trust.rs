@@ -232,7 +232,7 @@ mod tests {
         let short = Scenario { lag: 15 * MICROSECOND, ..quiet() }.summary().trust;
         assert!(short.ok, "too short to be worth a sentence: {}", short.says);
         let tail = Scenario { late: (20, 100 * MICROSECOND), ..quiet() }.summary().trust;
-        let doubt = tail.doubt.as_ref().expect("a word");
+        let doubt = tail.doubt.clone().expect("a word");
         assert!(doubt.starts_with("the times are partly the generator's own: "), "{doubt}");
         assert!(doubt.ends_with(" of response at p99") && !doubt.contains("p50"), "{doubt}");
         assert!(tail.says.contains(" % of p99 (") && !tail.says.contains("p50"), "{}", tail.says);

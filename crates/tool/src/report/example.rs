@@ -1,5 +1,8 @@
 //! Runs in miniature, so that tests of reports need no server.
 
+use pummel_logic::measure::evidence::{
+    Evidence, MachineEvidence, ServerCounts, ServerEvidence, ServerReading, ThreadUse,
+};
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::{Bytes, Keep, LoadResult, Measurement, WorkerTime};
 use pummel_logic::measure::recorder::Sample;
@@ -85,6 +88,47 @@ impl Run {
             front: "native",
         })
     }
+}
+
+/// What was seen of a local memcached with one serving thread that used 40 % of a CPU, and of the generator's machine.
+pub fn evidence() -> Evidence {
+    let counts = ServerCounts { requests: Some(2_000), evictions: Some(3), ..ServerCounts::default() };
+    let reading = ServerReading {
+        software: "memcached".to_owned(),
+        version: "1.6.18".to_owned(),
+        serving_threads: Some(1),
+        span_ns: 2 * SECOND,
+        cpu_ns: Some(800 * MILLISECOND),
+        counts,
+        our_requests: Some(2_000),
+        memory_bytes: Some(16_000_000),
+        memory_limit_bytes: Some(64_000_000),
+        ..ServerReading::default()
+    };
+    let thread = ThreadUse {
+        name: "memcached".to_owned(),
+        cpu_ns: 800 * MILLISECOND,
+        run_delay_ns: Some(MILLISECOND),
+    };
+    let server = ServerEvidence {
+        address: "127.0.0.1:11211".to_owned(),
+        reading: Some(reading),
+        threads: Some(vec![thread]),
+        threads_span_ns: 2 * SECOND,
+        ..ServerEvidence::default()
+    };
+    let machine = MachineEvidence {
+        span_ns: 2 * SECOND,
+        workers: vec![ThreadUse {
+            name: "worker".to_owned(),
+            cpu_ns: 250 * MILLISECOND,
+            run_delay_ns: Some(0),
+        }],
+        cpus: 2,
+        unread: vec!["the kernel does not say what the hypervisor took".to_owned()],
+        ..MachineEvidence::default()
+    };
+    Evidence { servers: vec![server], machines: vec![machine] }
 }
 
 /// Request `i`: every tenth is a set, every twentieth get misses, and times grow a little from one to the next.

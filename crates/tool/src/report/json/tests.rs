@@ -1,7 +1,7 @@
 //! The JSON of runs in miniature.
 
 use super::*;
-use crate::report::example::{Run, sample};
+use crate::report::example::{Run, evidence, sample};
 use pummel_logic::measure::histogram::Histogram;
 use pummel_logic::measure::measurement::Keep;
 use pummel_logic::measure::recorder::{Sample, Span};
@@ -244,4 +244,45 @@ fn a_run_without_windows_has_no_intervals() {
     assert!(value.get("certainty").is_none());
     assert!(value["totals"]["response_us"].get("ci").is_none());
     assert!(value["totals"]["rate_ci"].is_null());
+}
+
+#[test]
+fn the_two_answers_stand_apart_with_what_they_rest_on() {
+    let mut run = Run::new(Keep::Figures);
+    let result = value(&run);
+    assert_eq!(result["trust"]["ok"], true);
+    assert!(result["trust"]["lag_share"]["p50"].as_f64().is_some_and(|share| share < 0.1));
+    assert_eq!(result["trust"]["lag_share"]["same_requests"], true);
+    assert_eq!(
+        (&result["verdict"]["limit"], &result["verdict"]["row"]),
+        (&json!("nobody"), &json!("nobody"))
+    );
+    assert_eq!(result.get("evidence"), None, "nobody looked");
+    run.measurement.evidence = Some(evidence());
+    let result = value(&run);
+    let verdict = &result["verdict"];
+    assert_eq!((&verdict["limit"], &verdict["row"]), (&json!("workload"), &json!("lost-records")));
+    let listed = |list: &str, name: &str, of: &str| {
+        let found = verdict[list].as_array().unwrap().iter();
+        found.filter(|one| one[name].as_str().is_some_and(|text| text.contains(of))).count()
+    };
+    assert_eq!(listed("evidence", "says", "busiest serving thread of 127.0.0.1:11211 40 %"), 1);
+    assert_eq!(listed("headroom", "resource", "the CPU of the server"), 1);
+    let server = &result["evidence"]["servers"][0];
+    assert_eq!(
+        (&server["reading"]["cpu_s"], &server["reading"]["cpu_us_per_request"]),
+        (&json!(0.8), &json!(400.0))
+    );
+    assert_eq!(server["threads"][0], json!({"name": "memcached", "cpu_s": 0.8, "run_delay_s": 0.001}));
+    let machine = &result["evidence"]["machines"][0];
+    assert_eq!((&machine["cpus"], &machine["steal_s"]), (&json!(2), &Value::Null));
+}
+
+#[test]
+fn a_run_that_the_generator_limited_says_so_where_older_readers_look() {
+    let mut run = Run::new(Keep::Figures);
+    run.measurement.generator.workers[0].busy_ns = run.measurement.generator.workers[0].wall_ns;
+    let result = value(&run);
+    assert_eq!(result["generator"]["limited"], true);
+    assert_eq!(result["generator"]["why"], result["verdict"]["says"]);
 }
