@@ -8,13 +8,16 @@ use std::time::Duration;
 use pummel_logic::measure::completion::{Loaded, RunEnd, ServerTrouble, shortfall};
 use pummel_logic::measure::evidence::our_requests;
 use pummel_logic::measure::interval::{Interval, add_part, take_whole};
+use pummel_logic::measure::interval_sum::IntervalSum;
 use pummel_logic::measure::measurement::{Measurement, Samples, Status, intervals_merged_notice};
 use pummel_logic::measure::tally::Tally;
+use pummel_logic::measure::uncertainty::{Windows, tick_ns};
 use pummel_logic::plan::Plan;
 use pummel_logic::protocol::{Fault, udp};
 use pummel_logic::time::{NEVER, Nanos};
 
 use super::context::RunContext;
+use super::setup::empty_interval;
 use super::watch::Watch;
 use crate::backend::Reason;
 use crate::clock;
@@ -34,6 +37,42 @@ fn give_back(spares: &[Sender<Box<Interval>>], mut interval: Box<Interval>) {
     let _ = spares[interval.worker].send(interval);
 }
 
+/// The measurement and the watch of a recorded phase, and where the phase begins in the whole of what is measured.
+struct Recorded<'a> {
+    watch: &'a mut dyn Watch,
+    measurement: &'a mut Measurement,
+    before_ns: Nanos,
+    before_slices: u64,
+    /// Whether this process runs the whole plan.
+    is_whole: bool,
+}
+
+impl Recorded<'_> {
+    /// Adds a slice of the phase to the windows.
+    fn add_window(&mut self, slice: &mut Interval, tick_ns: Nanos) {
+        let start_ns = slice.start_ns;
+        slice.start_ns += self.before_ns;
+        self.measurement.windows.get_or_insert_with(|| Windows::new(tick_ns)).add(slice);
+        slice.start_ns = start_ns;
+    }
+
+    /// Adds an interval of the phase to the measurement.
+    fn add_interval(&mut self, interval: &mut Interval) {
+        interval.index += self.before_slices;
+        interval.start_ns += self.before_ns;
+        interval.end_ns += self.before_ns;
+        self.watch.interval(interval);
+        let merged_before = self.measurement.intervals_merged;
+        self.measurement.add(interval, self.watch.wants().keep);
+        // Where several processes run the plan, the controller has the intervals of the result.
+        if merged_before == 0 && self.measurement.intervals_merged > 0 && self.is_whole {
+            self.watch.notice(&intervals_merged_notice());
+        }
+        self.measurement.measured_ns = self.measurement.measured_ns.max(interval.end_ns);
+        self.watch.slice(self.measurement);
+    }
+}
+
 /// Makes the measurement of a run from the messages of its workers.
 pub(super) struct Collector<'a, 'w> {
     context: &'a RunContext<'a>,
@@ -45,6 +84,8 @@ pub(super) struct Collector<'a, 'w> {
     open: BTreeMap<u64, Box<Interval>>,
     /// The slice that each worker writes to.
     next: Vec<u64>,
+    /// The interval that slices of the phase under way are added up to.
+    sum: IntervalSum,
     /// Requests that have ended, for each phase that is not recorded.
     ended: Vec<u64>,
     /// How many workers have ended each phase.
@@ -104,6 +145,7 @@ impl<'a, 'w> Collector<'a, 'w> {
             watch,
             measurement,
             next: vec![0; spares.len()],
+            sum: IntervalSum::new(plan.interval_ns, Box::new(empty_interval(context))),
             spares,
             open: BTreeMap::new(),
             ended: vec![0; plan.phases.len()],
@@ -227,29 +269,24 @@ impl<'a, 'w> Collector<'a, 'w> {
         self.add_slices(whole);
     }
 
-    /// Adds the slices before `end` to the measurement.
+    /// Adds the slices before number `end` to the windows of the measurement, and to its intervals.
     fn add_slices(&mut self, end: u64) {
-        let length_ns = self.context.plan.interval_ns;
-        let spares = &self.spares;
-        while let Some(mut interval) =
-            take_whole(&mut self.open, end, length_ns, |part| give_back(spares, part))
-        {
-            interval.index += self.before_slices;
-            interval.start_ns += self.before_ns;
-            interval.end_ns += self.before_ns;
-            self.watch.interval(&mut interval);
-            let merged_before = self.measurement.intervals_merged;
-            self.measurement.add(&mut interval, self.watch.wants().keep);
-            // Where several processes run the plan, the controller has the intervals of the result.
-            if merged_before == 0
-                && self.measurement.intervals_merged > 0
-                && self.context.process_share.is_whole()
-            {
-                self.watch.notice(&intervals_merged_notice());
-            }
-            self.measurement.measured_ns = self.measurement.measured_ns.max(interval.end_ns);
-            give_back(spares, interval);
-            self.watch.slice(&self.measurement);
+        let tick_ns = tick_ns(self.context.plan.interval_ns);
+        let Collector { context, watch, measurement, spares, open, sum, before_ns, before_slices, .. } = self;
+        let mut recorded = Recorded {
+            watch: &mut **watch,
+            measurement,
+            before_ns: *before_ns,
+            before_slices: *before_slices,
+            is_whole: context.process_share.is_whole(),
+        };
+        while let Some(mut slice) = take_whole(open, end, tick_ns, |part| give_back(spares, part)) {
+            recorded.add_window(&mut slice, tick_ns);
+            sum.add(&mut slice, |interval| recorded.add_interval(interval));
+            give_back(spares, slice);
+        }
+        if end == u64::MAX {
+            sum.finish(|interval| recorded.add_interval(interval));
         }
     }
 

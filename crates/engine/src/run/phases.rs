@@ -8,6 +8,7 @@ use std::time::Duration;
 use pummel_logic::arrival::{Pace, Schedule};
 use pummel_logic::client::PhaseAssignment;
 use pummel_logic::measure::completion::Loaded;
+use pummel_logic::measure::uncertainty::tick_ns;
 use pummel_logic::plan::share::{ClientId, ClientShare, PhaseShare};
 use pummel_logic::plan::timing::PhaseTimes;
 use pummel_logic::plan::{self, Plan, Work};
@@ -219,7 +220,8 @@ impl<C: Codec, B: Backend> PhaseRunner<'_, C, B> {
         let (plan, phase) = (context.plan, share.phase);
         let (entries, maker, reporter) = self.worker.parts();
         maker.begin(&phase.work, plan.seed);
-        let mode = if phase.recorded { ReportMode::Record(plan.interval_ns) } else { ReportMode::Count };
+        let mode =
+            if phase.recorded { ReportMode::Record(tick_ns(plan.interval_ns)) } else { ReportMode::Count };
         reporter.begin_phase(share.number, mode, times.begin, times.end);
         reporter.note_loads(matches!(phase.work, Work::Load(_)));
         reporter.note_open(entries.iter().map(|entry| entry.client.open_lanes()).sum());

@@ -32,14 +32,17 @@ pub(super) fn worker_of<C: Codec, B: Backend>(
     let number = sender.worker;
     let setup = setup_of(context, clients);
     let options = report_options_of(context, &setup.endpoints);
-    let verbs = recorded_verbs(context.plan);
-    let intervals = std::array::from_fn(|_| {
-        let interval = Interval::new(context.plan.groups.iter().map(|_| verbs.iter().copied()));
-        Box::new(interval.counting(context.wants.outstanding).of_worker(number))
-    });
+    let intervals = std::array::from_fn(|_| Box::new(empty_interval(context).of_worker(number)));
     let reporter = WorkerReporter::new(sender, intervals, options);
     Worker::new(backend, setup, limits_of(context.plan), request_maker_of(context, number), reporter)
         .churn_limits(churn_limits_of(context, number))
+}
+
+/// An interval with memory for everything that the run records.
+pub(super) fn empty_interval(context: &RunContext<'_>) -> Interval {
+    let verbs = recorded_verbs(context.plan);
+    let interval = Interval::new(context.plan.groups.iter().map(|_| verbs.iter().copied()));
+    interval.counting(context.wants.outstanding)
 }
 
 /// The clients of a worker, and where each of their connections goes.

@@ -12,6 +12,7 @@ use crate::measure::interval::Interval;
 use crate::measure::little::FlightTime;
 use crate::measure::messages::count_message;
 use crate::measure::recorder::{Ops, Tally};
+use crate::measure::uncertainty::Windows;
 use crate::plan::Clock;
 use crate::plan::memory::INTERVALS_KEPT_MAX;
 use crate::protocol::udp;
@@ -57,6 +58,9 @@ pub struct Measurement {
     pub groups: Vec<GroupMeasurement>,
     /// The measured phase in slices, at most [`INTERVALS_KEPT_MAX`] of them.
     pub intervals: Vec<Slice>,
+    /// The measured phase in windows, from which it is known how sure its figures are; `None` where none were kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub windows: Option<Windows>,
     /// Number of slices that were merged into their neighbours, to keep within the limit of `intervals`. Where slices are
     /// kept without their histograms, the quantiles of merged ones are not known; everything else of them is exact.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -159,6 +163,7 @@ impl Measurement {
             timeout_ns,
             groups: groups.into_iter().map(|name| GroupMeasurement { name, ops: Ops::default() }).collect(),
             intervals: Vec::new(),
+            windows: None,
             intervals_merged: 0,
             bytes: Bytes::default(),
             skipped: 0,
@@ -266,6 +271,10 @@ impl Measurement {
         }
         self.merge_intervals(&other.intervals);
         self.intervals_merged += other.intervals_merged;
+        match (&mut self.windows, &other.windows) {
+            (Some(windows), Some(more)) => windows.merge(more),
+            (none, more) => *none = none.take().or_else(|| more.clone()),
+        }
         self.bytes.merge(&other.bytes);
         self.skipped += other.skipped;
         self.skipped_estimated += other.skipped_estimated;

@@ -6,6 +6,7 @@
 //! exactly: merged parts equal one part that saw everything.
 
 pub mod agents;
+pub mod certainty;
 pub mod churn;
 pub mod completion;
 pub mod connections;
@@ -18,6 +19,7 @@ pub mod generator;
 pub mod headroom;
 pub mod histogram;
 pub mod interval;
+pub mod interval_sum;
 pub mod limit;
 pub mod little;
 pub mod load;
@@ -33,5 +35,6 @@ pub mod slice;
 pub mod summary;
 pub mod tally;
 pub mod trust;
+pub mod uncertainty;
 pub mod verify;
 pub mod words;

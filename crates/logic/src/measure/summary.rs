@@ -1,5 +1,6 @@
 //! The summary of a measurement: the figures that reports print, how far they may be believed, and what set the rate.
 
+use crate::measure::certainty::Certainty;
 use crate::measure::cross_checks::Utilisation;
 use crate::measure::headroom::ResourceUse;
 use crate::measure::limit::{Case, Verdict};
@@ -55,6 +56,8 @@ pub struct Totals {
     pub rate: f64,
     /// The times of the requests, by [`Span`].
     pub figures: [Figures; Span::COUNT],
+    /// How sure the figures are; `None` where that is not known.
+    pub certainty: Option<Certainty>,
 }
 
 /// Requests of one verb.
@@ -66,6 +69,8 @@ pub struct OpSummary {
     pub counts: Counts,
     /// The times of the requests, by [`Span`].
     pub figures: [Figures; Span::COUNT],
+    /// How sure the figures are; `None` where that is not known.
+    pub certainty: Option<Certainty>,
 }
 
 /// The requests of one group.
@@ -98,11 +103,11 @@ impl Summary {
         let measured_s = seconds(measurement.measured_ns.max(measurement.answered_ns));
         let together = measurement.ops();
         let all = together.all();
-        let totals = Totals::of(&all, measured_s, timeout_ns);
-        let groups = measurement.groups.iter().map(|group| GroupSummary {
+        let totals = Totals::of(measurement, &all, measured_s, None);
+        let groups = measurement.groups.iter().enumerate().map(|(number, group)| GroupSummary {
             name: group.name.clone(),
-            totals: Totals::of(&group.ops.all(), measured_s, timeout_ns),
-            ops: OpSummary::all_of(&group.ops, timeout_ns),
+            totals: Totals::of(measurement, &group.ops.all(), measured_s, Some(number)),
+            ops: OpSummary::all_of(measurement, &group.ops, Some(number)),
         });
         let cpu_ns = measurement.generator.cpu_user_ns + measurement.generator.cpu_system_ns;
         let completed = all.counts.completed;
@@ -111,7 +116,7 @@ impl Summary {
             status: measurement.status,
             reason: measurement.reason.clone(),
             seconds: measured_s,
-            ops: OpSummary::all_of(&together, timeout_ns),
+            ops: OpSummary::all_of(measurement, &together, None),
             groups: groups.collect(),
             connect: Figures::of(Span::Service, &measurement.connections.connect, &Unanswered::default()),
             handshake: Figures::of(Span::Service, &measurement.connections.handshake, &Unanswered::default()),
@@ -133,20 +138,30 @@ impl Summary {
 }
 
 impl Totals {
-    fn of(op: &OpRecord, measured_s: f64, timeout_ns: Nanos) -> Totals {
+    /// The figures of all verbs of one group, or of all groups.
+    fn of(measurement: &Measurement, op: &OpRecord, measured_s: f64, group: Option<usize>) -> Totals {
         Totals {
             counts: op.counts,
             rate: if measured_s > 0.0 { op.counts.completed as f64 / measured_s } else { 0.0 },
-            figures: Figures::of_op(op, timeout_ns),
+            figures: Figures::of_op(op, measurement.timeout_ns),
+            certainty: Certainty::of(measurement, op, |one, _| group.is_none_or(|group| group == one)),
         }
     }
 }
 
 impl OpSummary {
-    fn all_of(ops: &Ops, timeout_ns: Nanos) -> Vec<OpSummary> {
-        ops.iter()
-            .map(|(verb, op)| OpSummary { verb, counts: op.counts, figures: Figures::of_op(op, timeout_ns) })
-            .collect()
+    /// The figures of each verb of one group, or of all groups.
+    fn all_of(measurement: &Measurement, ops: &Ops, group: Option<usize>) -> Vec<OpSummary> {
+        let of = |(verb, op): (Verb, &OpRecord)| {
+            let is_asked = |one, other| other == verb && group.is_none_or(|group| group == one);
+            OpSummary {
+                verb,
+                counts: op.counts,
+                figures: Figures::of_op(op, measurement.timeout_ns),
+                certainty: Certainty::of(measurement, op, is_asked),
+            }
+        };
+        ops.iter().map(of).collect()
     }
 }
 

@@ -14,6 +14,7 @@ use pummel_logic::measure::load::LoadResult;
 use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::measure::parcel::Parcel;
 use pummel_logic::measure::summary::time_text;
+use pummel_logic::measure::uncertainty::tick_ns;
 use pummel_logic::plan::Plan;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 
@@ -468,6 +469,10 @@ fn is_broken(measurement: &Measurement, plan: &Plan) -> bool {
 fn is_of(measurement: &Measurement, plan: &Plan) -> bool {
     measurement.groups.len() == plan.groups.len()
         && measurement.groups.iter().zip(&plan.groups).all(|(one, other)| one.name == other.name)
+        && measurement
+            .windows
+            .as_ref()
+            .is_none_or(|windows| windows.fits(tick_ns(plan.interval_ns), plan.groups.len()))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::{Bytes, Keep, LoadResult, Measurement, WorkerTime};
 use pummel_logic::measure::recorder::Sample;
 use pummel_logic::measure::summary::Summary;
+use pummel_logic::measure::uncertainty::{BASE_NS, Windows};
 use pummel_logic::plan::{Arrivals, Backend, Data, Group, Mix, Phase, Plan, Stop, Work};
 use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
@@ -61,6 +62,20 @@ impl Run {
         interval.bytes = Bytes { sent: 60_000, received: 210_000 };
         interval.turns.stamps.shared = 3;
         self.measurement.add(&mut interval, keep);
+    }
+
+    /// Adds the windows of the run's requests, which are [`sample`]s 0 to 1,999, as if 100 of them ended in each.
+    pub fn with_windows(mut self) -> Run {
+        let mut windows = Windows::new(BASE_NS);
+        for number in 0..20 {
+            let mut slice = Interval::new(self.plan.groups.iter().map(|_| [Verb::Get, Verb::Set]));
+            slice.restart(number, number * BASE_NS);
+            slice.end_ns = (number + 1) * BASE_NS;
+            requests(&mut slice, number * 100..(number + 1) * 100);
+            windows.add(&mut slice);
+        }
+        self.measurement.windows = Some(windows);
+        self
     }
 
     /// What `render` makes of it.

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 
 use pummel_logic::measure::measurement::{Bytes, Measurement, Samples, Slice, Stamps, Status, WrongKey};
 use pummel_logic::measure::summary::Quantile;
+use pummel_logic::measure::uncertainty::{LEVEL, METHOD};
 use pummel_logic::plan::{Clock, Late, Phase, Plan, Work};
 use pummel_logic::protocol::udp;
 use pummel_logic::time::{Nanos, seconds};
@@ -89,6 +90,9 @@ struct Root<'a> {
     /// Absent where servers were not asked at intervals.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     server_stats: Vec<ServerStatsOut<'a>>,
+    /// Absent where it is not known how sure the figures are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    certainty: Option<CertaintyOut>,
     whole_run: WholeRunOut<'a>,
     intervals: Vec<IntervalOut<'a>>,
     /// Absent where no interval was merged with another.
@@ -136,10 +140,29 @@ impl<'a> Root<'a> {
             verdict: VerdictOut::of(summary),
             evidence: measurement.evidence.as_ref().map(EvidenceOut::of),
             server_stats: ServerStatsOut::all_of(measurement.evidence.as_ref()),
+            certainty: CertaintyOut::of(report),
             whole_run: WholeRunOut::of(plan, measurement),
             intervals: measurement.intervals.iter().map(|slice| IntervalOut::of(plan, slice)).collect(),
             intervals_merged: measurement.intervals_merged,
         }
+    }
+}
+
+/// How the intervals of figures were made.
+#[derive(Serialize)]
+struct CertaintyOut {
+    method: &'static str,
+    level: f64,
+    windows: usize,
+    window_s: f64,
+}
+
+impl CertaintyOut {
+    fn of(report: &Report<'_>) -> Option<CertaintyOut> {
+        report.summary.totals.certainty.as_ref()?;
+        let windows = report.measurement.windows.as_ref()?;
+        let window_s = seconds(windows.length_ns());
+        Some(CertaintyOut { method: METHOD, level: LEVEL, windows: windows.iter().len(), window_s })
     }
 }
 

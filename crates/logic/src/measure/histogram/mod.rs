@@ -5,6 +5,7 @@
 //! table reaches to 2^63 - 1 from the start and never grows; pages that no value falls into are never touched.
 
 mod cells;
+mod coarse;
 mod encoding;
 mod moments;
 mod sparse;
@@ -16,6 +17,7 @@ use self::cells::{CELLS, highest_of, index_of, lowest_of};
 use crate::time::Nanos;
 
 pub use self::cells::HIGHEST;
+pub use self::coarse::CoarseHistogram;
 pub use self::encoding::NotAHistogram;
 pub use self::moments::Moments;
 pub(in crate::measure) use self::moments::wide;

@@ -1,7 +1,9 @@
-//! The tables of the report: counts, and times with what they are made of.
+//! The tables of the report: counts, and times with what they are made of and how sure they are.
 
+use pummel_logic::measure::certainty::{Certainty, TimesCertainty};
 use pummel_logic::measure::recorder::{Counts, Span};
 use pummel_logic::measure::summary::{Figures, OpSummary, QUANTILES, Quantile, Totals};
+use pummel_logic::measure::uncertainty::Upper;
 use pummel_logic::measure::words::grouped;
 use pummel_logic::plan::Plan;
 use pummel_logic::time::{MILLISECOND, Nanos};
@@ -20,6 +22,7 @@ pub(super) fn tables(page: &mut Page, report: &Report<'_>, ops: &[OpSummary], to
     page.table(&count_rows(report.plan, ops, totals, report.summary.seconds), 1);
     page.line("");
     page.table(&time_rows(report.plan, ops, totals), 2);
+    sureness(page, report, totals);
     if !report.summary.trust.ok {
         page.line("These times are partly the generator's own: see Trust below.");
     }
@@ -76,22 +79,106 @@ fn time_rows(plan: &Plan, ops: &[OpSummary], totals: &Totals) -> Vec<Vec<String>
     let in_full = ops.len() <= VERBS_IN_FULL;
     for op in ops {
         let spans: &[Span] = if in_full { &ROWS } else { &ROWS[..1] };
-        rows.extend(span_rows(plan.name_of(op.verb), spans, &op.figures, unit_ns));
+        let times = Times { figures: &op.figures, certainty: op.certainty.as_ref(), unit_ns };
+        rows.extend(times.rows(plan.name_of(op.verb), spans));
     }
     if ops.len() != 1 {
         let spans: &[Span] = if in_full { &ROWS[..1] } else { &ROWS };
-        rows.extend(span_rows("all", spans, &totals.figures, unit_ns));
+        let times = Times { figures: &totals.figures, certainty: totals.certainty.as_ref(), unit_ns };
+        rows.extend(times.rows("all", spans));
     }
     rows
 }
 
-fn span_rows(name: &str, spans: &[Span], figures: &[Figures; Span::COUNT], unit_ns: f64) -> Vec<Vec<String>> {
-    let row = |(at, span): (usize, &Span)| {
-        let name = if at == 0 { name } else { "" };
-        let cells = figure_cells(&figures[*span as usize], unit_ns);
-        [name.to_owned(), span.name().to_owned()].into_iter().chain(cells).collect()
+/// The times of some requests, in units of `unit_ns`.
+struct Times<'a> {
+    figures: &'a [Figures; Span::COUNT],
+    certainty: Option<&'a Certainty>,
+    unit_ns: f64,
+}
+
+impl Times<'_> {
+    /// A row for each span, and below it the ends of its intervals where it has some.
+    fn rows(&self, name: &str, spans: &[Span]) -> Vec<Vec<String>> {
+        let mut rows = Vec::new();
+        for (at, span) in spans.iter().enumerate() {
+            let cells = figure_cells(&self.figures[*span as usize], self.unit_ns);
+            let name = if at == 0 { name } else { "" };
+            rows.push([name, span.name()].map(str::to_owned).into_iter().chain(cells).collect());
+            let Some(certainty) = self.certainty.and_then(|certainty| certainty.of_span(*span)) else {
+                continue;
+            };
+            for end in [End::From, End::To] {
+                let cells = self.end_cells(certainty, end);
+                rows.push(["", end.name()].map(str::to_owned).into_iter().chain(cells).collect());
+            }
+        }
+        rows
+    }
+
+    /// One end of each interval, in the columns of the figures.
+    fn end_cells(&self, certainty: &TimesCertainty, end: End) -> Vec<String> {
+        let text = |ns: f64| number(ns / self.unit_ns);
+        let mean = certainty.mean.map(|range| match end {
+            End::From => text(range.low),
+            End::To => text(range.high),
+        });
+        let mut cells = vec![String::new(), mean.unwrap_or_default(), String::new()];
+        for bounds in &certainty.quantiles {
+            cells.push(match (bounds, end) {
+                (None, _) => String::new(),
+                (Some(bounds), End::From) => {
+                    bounds.low.map_or_else(|| "?".to_owned(), |low| text(low as f64))
+                }
+                (Some(bounds), End::To) => match bounds.high {
+                    Upper::Known(high) => text(high as f64),
+                    Upper::Unanswered => ">".to_owned(),
+                    Upper::Open => "?".to_owned(),
+                },
+            });
+        }
+        cells
+    }
+}
+
+/// An end of an interval.
+#[derive(Clone, Copy)]
+enum End {
+    From,
+    To,
+}
+
+impl End {
+    fn name(self) -> &'static str {
+        match self {
+            End::From => "  from",
+            End::To => "  to",
+        }
+    }
+}
+
+/// Says what the ends of intervals mean, and which tails are not known.
+fn sureness(page: &mut Page, report: &Report<'_>, totals: &Totals) {
+    let Some(certainty) = &totals.certainty else {
+        if totals.counts.completed > 0 && report.measurement.windows.is_some() {
+            page.line("The run was too short to say how sure these figures are.");
+        }
+        return;
     };
-    spans.iter().enumerate().map(row).collect()
+    let mut words = "from, to: 95 % intervals within this run.".to_owned();
+    if let Some(rate) = certainty.rate {
+        words.push_str(&format!(" Rate {} to {}/s.", number(rate.low), number(rate.high)));
+    }
+    page.line(&words);
+    let Some(response) = certainty.of_span(Span::Response) else { return };
+    if let Some((name, times)) = response.first_open() {
+        let enough_s = report.summary.seconds * times;
+        page.line(&format!(
+            "From {name} on the tail is not known from above (?): about {enough_s:.0} s would show it."
+        ));
+    } else if let Some(name) = response.first_of_few() {
+        page.line(&format!("From {name} on the figures rest on few slow spells."));
+    }
 }
 
 fn figure_cells(figures: &Figures, unit_ns: f64) -> Vec<String> {

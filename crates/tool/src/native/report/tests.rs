@@ -7,6 +7,7 @@ use crate::report::example::{Run, evidence, sample};
 use pummel_logic::measure::measurement::Keep;
 use pummel_logic::measure::measurement::Status;
 use pummel_logic::measure::recorder::Sample;
+use pummel_logic::measure::uncertainty::{BASE_NS, Windows};
 use pummel_logic::plan::{Goal, TlsOptions};
 use pummel_logic::protocol::{Outcome, Verb};
 use pummel_logic::time::MILLISECOND;
@@ -22,6 +23,30 @@ fn shows(run: &Run, expected: &str) {
 fn a_run_of_gets_and_sets() {
     shows(&Run::new(Keep::Figures), NORMAL);
 }
+
+#[test]
+fn below_the_times_stand_the_ends_of_their_intervals() {
+    let text = Run::new(Keep::Figures).with_windows().report(render);
+    let row = |name: &str| {
+        let line = text.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{name}: {text}"));
+        let numbers = line.split_whitespace().filter_map(|word| word.parse::<f64>().ok());
+        numbers.collect::<Vec<f64>>()
+    };
+    let (figures, from, to) = (row("get    response"), row("  from "), row("  to  "));
+    let (low, mean, high) = (from[0], figures[1], to[0]);
+    assert!(low < mean && mean < high, "{low} {mean} {high}: {text}");
+    assert!(text.contains("from, to: 95 % intervals within this run. Rate "), "{text}");
+}
+
+#[test]
+fn a_run_with_too_few_windows_says_so_and_one_without_says_nothing() {
+    let words = "too short to say how sure";
+    let mut short = Run::new(Keep::Figures);
+    assert!(!short.report(render).contains(words), "a result of an older version");
+    short.measurement.windows = Some(Windows::new(BASE_NS));
+    assert!(short.report(render).contains(words));
+}
+
 const NORMAL: &str = r"
 pummel VERSION: complete, 2.00 s measured
 Servers      127.0.0.1:11211

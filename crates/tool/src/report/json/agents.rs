@@ -60,7 +60,7 @@ impl<'a> AgentsOut<'a> {
             unsent: member.counts.unsent,
             rate: if measured_s > 0.0 { rounded(member.counts.completed as f64 / measured_s) } else { 0.0 },
             trust: MemberTrustOut::of(member),
-            times: TimesOut::of(&member.figures),
+            times: TimesOut::of(&member.figures, None),
         };
         AgentsOut {
             start_spread_us: agents.start_spread_ns.map(out),

@@ -62,8 +62,8 @@ impl<'a> ConnectionsOut<'a> {
             failed: connections.failed,
             lost: connections.lost,
             reconnected: connections.reconnected,
-            connect_us: FiguresOut(&report.summary.connect),
-            handshake_us: tls.then_some(FiguresOut(&report.summary.handshake)),
+            connect_us: FiguresOut::alone(&report.summary.connect),
+            handshake_us: tls.then_some(FiguresOut::alone(&report.summary.handshake)),
             resumed: tls.then_some(connections.resumed),
             churn: connections.churn.as_deref().map(ChurnOut::of),
         }

@@ -1,8 +1,10 @@
 //! The times of requests: the figures of histograms, in microseconds.
 
+use pummel_logic::measure::certainty::{Certainty, TimesCertainty};
 use pummel_logic::measure::histogram::Histogram;
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::measure::summary::{Figures, QUANTILES, Quantile, Unanswered};
+use pummel_logic::measure::uncertainty::{Bounds, Range, Upper};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -17,8 +19,11 @@ pub(super) struct TimesOut<'a> {
 }
 
 impl<'a> TimesOut<'a> {
-    pub(super) fn of(figures: &'a [Figures; Span::COUNT]) -> TimesOut<'a> {
-        let of = |span: Span| FiguresOut(&figures[span as usize]);
+    pub(super) fn of(figures: &'a [Figures; Span::COUNT], certainty: Option<&'a Certainty>) -> TimesOut<'a> {
+        let of = |span: Span| FiguresOut {
+            figures: &figures[span as usize],
+            certainty: certainty.and_then(|certainty| certainty.of_span(span)),
+        };
         TimesOut {
             response_us: of(Span::Response),
             wait_us: of(Span::Wait),
@@ -30,13 +35,24 @@ impl<'a> TimesOut<'a> {
 }
 
 /// One histogram's figures in microseconds; what is not known is null, and `above` says what it is more than.
-pub(super) struct FiguresOut<'a>(pub(super) &'a Figures);
+pub(super) struct FiguresOut<'a> {
+    figures: &'a Figures,
+    certainty: Option<&'a TimesCertainty>,
+}
+
+impl<'a> FiguresOut<'a> {
+    /// Figures of which it is not known how sure they are.
+    pub(super) fn alone(figures: &'a Figures) -> FiguresOut<'a> {
+        FiguresOut { figures, certainty: None }
+    }
+}
 
 impl Serialize for FiguresOut<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let exact = &self.0.exact;
-        let quantiles = QUANTILES.into_iter().map(|(name, _)| name).zip(self.0.quantiles);
-        let all = || quantiles.clone().chain([("max", self.0.max)]);
+        let FiguresOut { figures, certainty } = self;
+        let exact = &figures.exact;
+        let quantiles = QUANTILES.into_iter().map(|(name, _)| name).zip(figures.quantiles);
+        let all = || quantiles.clone().chain([("max", figures.max)]);
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("min", &(exact.count > 0).then(|| micros(exact.min as f64)))?;
         map.serialize_entry("mean", &exact.mean_ns().map(micros))?;
@@ -51,7 +67,22 @@ impl Serialize for FiguresOut<'_> {
             })
             .collect();
         if !above.is_empty() {
-            map.serialize_entry("above", &Bounds(above))?;
+            map.serialize_entry("above", &Pairs(above))?;
+        }
+        if let Some(certainty) = certainty {
+            let known = || certainty.named();
+            let intervals = known().map(|(name, ends)| (name, ends_us(&ends)));
+            let mean =
+                certainty.mean.map(|range| ("mean", [Some(micros(range.low)), Some(micros(range.high))]));
+            map.serialize_entry("ci", &Pairs(mean.into_iter().chain(intervals).collect()))?;
+            map.serialize_entry(
+                "effective",
+                &Pairs(known().map(|(name, ends)| (name, ends.effective.round())).collect()),
+            )?;
+            map.serialize_entry(
+                "spells",
+                &Pairs(known().map(|(name, ends)| (name, rounded(ends.spells))).collect()),
+            )?;
         }
         map.end()
     }
@@ -68,16 +99,31 @@ impl WholeOut {
 
 impl Serialize for WholeOut {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        FiguresOut(&self.0).serialize(serializer)
+        FiguresOut::alone(&self.0).serialize(serializer)
     }
 }
 
-pub(super) struct Bounds<'a>(Vec<(&'a str, f64)>);
+/// Names with what belongs to each.
+struct Pairs<'a, T>(Vec<(&'a str, T)>);
 
-impl Serialize for Bounds<'_> {
+impl<T: Serialize> Serialize for Pairs<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().copied())
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }
+}
+
+/// The ends of a quantile's interval in microseconds; an end that is not known is null.
+fn ends_us(ends: &Bounds) -> [Option<f64>; 2] {
+    let high = match ends.high {
+        Upper::Known(high) => Some(micros(high as f64)),
+        Upper::Unanswered | Upper::Open => None,
+    };
+    [ends.low.map(|low| micros(low as f64)), high]
+}
+
+/// The ends of an interval, to the third digit after the point.
+pub(super) fn range_ends(range: Range) -> [f64; 2] {
+    [rounded(range.low), rounded(range.high)]
 }
 
 /// Nanoseconds as microseconds, to the nanosecond.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pummel_logic::measure::certainty::Certainty;
 use pummel_logic::measure::histogram::Histogram;
 use pummel_logic::measure::measurement::SliceOp;
 use pummel_logic::measure::recorder::{Counts, Ops, Span, Times};
@@ -10,7 +11,7 @@ use pummel_logic::plan::Plan;
 use pummel_logic::protocol::{Fault, Verb};
 use serde::{Serialize, Serializer};
 
-use super::figures::{TimesOut, rounded};
+use super::figures::{TimesOut, range_ends, rounded};
 
 #[derive(Serialize)]
 pub(super) struct TotalsOut<'a> {
@@ -27,6 +28,8 @@ pub(super) struct TotalsOut<'a> {
     #[serde(skip_serializing_if = "is_zero")]
     skipped_estimated: u64,
     rate: f64,
+    /// Null where it is not known how sure the rate is.
+    rate_ci: Option<[f64; 2]>,
     #[serde(flatten)]
     times: TimesOut<'a>,
 }
@@ -47,7 +50,8 @@ impl<'a> TotalsOut<'a> {
             skipped: None,
             skipped_estimated: 0,
             rate: rounded(totals.rate),
-            times: TimesOut::of(&totals.figures),
+            rate_ci: totals.certainty.as_ref().and_then(|certainty| certainty.rate).map(range_ends),
+            times: TimesOut::of(&totals.figures, totals.certainty.as_ref()),
         }
     }
 
@@ -65,6 +69,9 @@ pub(super) struct OpOut<'a> {
     keys: u64,
     hits: u64,
     misses: u64,
+    /// Absent where nothing was read, and where it is not known how sure the share is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hit_share_ci: Option<[f64; 2]>,
     outcomes: Named<11>,
     errors: Named<{ Fault::COUNT }>,
     unfinished: u64,
@@ -80,21 +87,23 @@ pub(super) struct OpOut<'a> {
 impl<'a> OpOut<'a> {
     pub(super) fn of(
         counts: &Counts,
-        figures: Option<&'a [Figures; Span::COUNT]>,
+        figures: Option<(&'a [Figures; Span::COUNT], Option<&'a Certainty>)>,
         histograms: Option<Histograms>,
     ) -> OpOut<'a> {
+        let certainty = figures.and_then(|(_, certainty)| certainty);
         OpOut {
             requests: counts.requests(),
             completed: counts.completed,
             keys: counts.keys,
             hits: counts.hits,
             misses: counts.misses,
+            hit_share_ci: certainty.and_then(|certainty| certainty.hit_share).map(range_ends),
             outcomes: Named(counts.outcomes.named()),
             errors: Named(Fault::ALL.map(|fault| (fault.name(), counts.errors(fault)))),
             unfinished: counts.unfinished,
             unsent: counts.unsent,
             unsent_estimated: counts.unsent_estimated,
-            times: figures.map(TimesOut::of),
+            times: figures.map(|(figures, certainty)| TimesOut::of(figures, certainty)),
             histograms,
         }
     }
@@ -107,7 +116,8 @@ impl<'a> OpsOut<'a> {
     pub(super) fn of(plan: &Plan, summaries: &'a [OpSummary], ops: &Ops) -> OpsOut<'a> {
         let each = summaries.iter().map(|summary| {
             let histograms = ops.get(summary.verb).map(|op| Histograms::of(&op.times));
-            (plan.name_of(summary.verb), OpOut::of(&summary.counts, Some(&summary.figures), histograms))
+            let figures = (&summary.figures, summary.certainty.as_ref());
+            (plan.name_of(summary.verb), OpOut::of(&summary.counts, Some(figures), histograms))
         });
         OpsOut(each.collect())
     }
@@ -115,7 +125,7 @@ impl<'a> OpsOut<'a> {
     pub(super) fn of_slice(plan: &Plan, ops: &'a BTreeMap<Verb, Box<SliceOp>>) -> OpsOut<'a> {
         let each = ops.iter().map(|(verb, op)| {
             let histograms = op.histograms.clone().map(Histograms);
-            (plan.name_of(*verb), OpOut::of(&op.counts, Some(&op.figures), histograms))
+            (plan.name_of(*verb), OpOut::of(&op.counts, Some((&op.figures, None)), histograms))
         });
         OpsOut(each.collect())
     }

@@ -216,6 +216,36 @@ fn a_run_without_anything_is_valid_json_without_numbers_that_nobody_knows() {
 }
 
 #[test]
+fn figures_have_the_intervals_that_are_known() {
+    let value = value(&Run::new(Keep::Figures).with_windows());
+    assert_eq!(value["certainty"]["method"], "batches-1");
+    assert_eq!(value["certainty"]["windows"], 20);
+    for times in [&value["totals"]["response_us"], &value["ops"]["get"]["service_us"]] {
+        let intervals = times["ci"].as_object().expect("intervals");
+        assert!(intervals.len() > 3, "{intervals:?}");
+        for (name, ends) in intervals {
+            let figure = times[name].as_f64().expect("a figure");
+            assert!(ends[0].as_f64().is_none_or(|low| low <= figure), "{name}: {ends} of {figure}");
+            assert!(ends[1].as_f64().is_none_or(|high| figure <= high), "{name}: {ends} of {figure}");
+        }
+        assert!(times["effective"]["p50"].as_f64().expect("a number") > 0.0);
+        assert!(times["spells"]["p99"].as_f64().expect("a number") > 0.0);
+    }
+    assert!(value["totals"]["lag_us"].get("ci").is_none(), "windows keep no lag");
+    assert_eq!(value["totals"]["rate_ci"], serde_json::json!([1000.0, 1000.0]), "each window has as many");
+    let share = &value["ops"]["get"]["hit_share_ci"];
+    assert!(share[0].as_f64().expect("an end") < 0.9445 && share[1].as_f64().expect("an end") > 0.9444);
+}
+
+#[test]
+fn a_run_without_windows_has_no_intervals() {
+    let value = value(&Run::new(Keep::Figures));
+    assert!(value.get("certainty").is_none());
+    assert!(value["totals"]["response_us"].get("ci").is_none());
+    assert!(value["totals"]["rate_ci"].is_null());
+}
+
+#[test]
 fn the_two_answers_stand_apart_with_what_they_rest_on() {
     let mut run = Run::new(Keep::Figures);
     let result = value(&run);

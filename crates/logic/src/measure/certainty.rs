@@ -1,0 +1,86 @@
+//! How sure each figure of a run is: the intervals that reports print beside quantiles, means, rates and hit shares.
+
+use crate::measure::figures::{QUANTILES, Unanswered};
+use crate::measure::measurement::Measurement;
+use crate::measure::recorder::{OpRecord, Span};
+use crate::measure::uncertainty::{Batches, Bounds, KEPT, Range, Upper};
+use crate::protocol::Verb;
+use crate::time::{Nanos, seconds};
+
+/// Enough independent slow spells beyond a quantile for it to be known without a word of warning.
+const SPELLS_ENOUGH: f64 = 16.0;
+
+/// How sure the figures of some of a run's requests are.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Certainty {
+    /// The quantiles and the mean of the kept spans, in the order of [`KEPT`].
+    pub times: [TimesCertainty; KEPT.len()],
+    /// The interval of the completed requests per second.
+    pub rate: Option<Range>,
+    /// The interval of the share of keys that reads found; `None` also where nothing was read.
+    pub hit_share: Option<Range>,
+}
+
+/// How sure the quantiles and the mean of one span are.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TimesCertainty {
+    /// The intervals of the [`QUANTILES`].
+    pub quantiles: [Option<Bounds>; QUANTILES.len()],
+    /// The interval of the mean, in nanoseconds.
+    pub mean: Option<Range>,
+}
+
+impl Certainty {
+    /// How sure the figures of `op` are, which has the requests of the groups and verbs that `is_asked` accepts. `None`
+    /// where the run has no windows, or was too short to say.
+    pub fn of(
+        measurement: &Measurement,
+        op: &OpRecord,
+        is_asked: impl Fn(usize, Verb) -> bool,
+    ) -> Option<Certainty> {
+        let windows = measurement.windows.as_ref()?;
+        let batches = Batches::of(windows, measurement.measured_ns, is_asked)?;
+        let counts = &op.counts;
+        let keys = counts.hits + counts.misses;
+        let measured_s = seconds(measurement.measured_ns.max(measurement.answered_ns));
+        Some(Certainty {
+            times: KEPT.map(|span| TimesCertainty::of(&batches, op, span, measurement.timeout_ns)),
+            rate: (measured_s > 0.0).then(|| batches.rate(counts.completed as f64 / measured_s)).flatten(),
+            hit_share: (keys > 0).then(|| batches.hit_share(counts.hits as f64 / keys as f64)).flatten(),
+        })
+    }
+
+    /// What is known of a span, where windows keep its times.
+    pub fn of_span(&self, span: Span) -> Option<&TimesCertainty> {
+        KEPT.iter().position(|kept| *kept == span).map(|at| &self.times[at])
+    }
+}
+
+impl TimesCertainty {
+    fn of(batches: &Batches, op: &OpRecord, span: Span, timeout_ns: Nanos) -> TimesCertainty {
+        let fine = op.times.of(span);
+        let unanswered = Unanswered::of(&op.counts, span, fine, timeout_ns).total();
+        TimesCertainty {
+            quantiles: QUANTILES.map(|(_, quantile)| batches.quantile(span, fine, unanswered, quantile)),
+            mean: fine.moments().mean_ns().and_then(|mean| batches.mean(span, mean)),
+        }
+    }
+
+    /// The name of the first quantile whose tail is not known from above, and how many times as long a run would probably
+    /// show it.
+    pub fn first_open(&self) -> Option<(&'static str, f64)> {
+        let (name, bounds) = self.named().find(|(_, bounds)| bounds.high == Upper::Open)?;
+        Some((name, SPELLS_ENOUGH / bounds.spells))
+    }
+
+    /// The name of the first quantile that is known from few independent slow spells only.
+    pub fn first_of_few(&self) -> Option<&'static str> {
+        self.named().find(|(_, bounds)| bounds.spells < SPELLS_ENOUGH).map(|(name, _)| name)
+    }
+
+    /// The intervals with the names of their quantiles.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, Bounds)> {
+        let each = QUANTILES.iter().zip(&self.quantiles);
+        each.filter_map(|((name, _), bounds)| Some((*name, (*bounds)?)))
+    }
+}

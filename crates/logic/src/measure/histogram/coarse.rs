@@ -1,0 +1,157 @@
+//! A histogram with 32 cells for each doubling: small enough for every time window of a run, and an exact fold of the
+//! fine one.
+
+use serde::{Deserialize, Serialize};
+
+use super::Histogram;
+use super::cells::index_of;
+use crate::time::Nanos;
+
+/// log2 of the number of fine cells in a coarse one.
+const FOLD_BITS: u32 = 5;
+
+/// Counts of values in coarse cells, over the range that was touched. A cell counts at most `u32::MAX` values.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CoarseHistogram {
+    /// Number of the first cell.
+    first: u32,
+    /// Counts from the first cell on.
+    counts: Vec<u32>,
+}
+
+impl CoarseHistogram {
+    /// The cell that counts `value`.
+    pub fn cell_of(value: Nanos) -> usize {
+        index_of(value.min(super::HIGHEST)) >> FOLD_BITS
+    }
+
+    /// Adds everything that a fine histogram counted.
+    pub fn add(&mut self, fine: &Histogram) {
+        let touched = fine.touched();
+        if touched.is_empty() {
+            return;
+        }
+        self.reach(touched.start >> FOLD_BITS, (touched.end - 1) >> FOLD_BITS);
+        for (index, count) in touched.clone().zip(&fine.cells[touched]) {
+            if *count != 0 {
+                let cell = &mut self.counts[(index >> FOLD_BITS) - self.first as usize];
+                *cell = cell.saturating_add(u32::try_from(*count).unwrap_or(u32::MAX));
+            }
+        }
+    }
+
+    /// Adds everything that `other` counted.
+    pub fn merge(&mut self, other: &CoarseHistogram) {
+        if other.counts.is_empty() {
+            return;
+        }
+        let first = other.first as usize;
+        self.reach(first, first + other.counts.len() - 1);
+        let at = first - self.first as usize;
+        for (cell, more) in self.counts[at..].iter_mut().zip(&other.counts) {
+            *cell = cell.saturating_add(*more);
+        }
+    }
+
+    /// Number of values.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().map(|count| u64::from(*count)).sum()
+    }
+
+    /// Number of values in one cell.
+    pub fn in_cell(&self, cell: usize) -> u64 {
+        let at = cell.checked_sub(self.first as usize);
+        at.and_then(|at| self.counts.get(at)).copied().unwrap_or(0).into()
+    }
+
+    /// Number of values in the cells after this one.
+    pub fn after_cell(&self, cell: usize) -> u64 {
+        let from = (cell + 1).saturating_sub(self.first as usize).min(self.counts.len());
+        self.counts[from..].iter().map(|count| u64::from(*count)).sum()
+    }
+
+    /// Whether the histogram could have been made by folding a fine one: what comes from another process is looked at
+    /// before it is merged, so that its numbers ask for no memory beyond that of a whole table.
+    pub fn is_sound(&self) -> bool {
+        let last = (super::cells::CELLS - 1) >> FOLD_BITS;
+        self.first as usize + self.counts.len() <= last + 1
+    }
+
+    /// Makes room for the cells from `first` to `last`.
+    fn reach(&mut self, first: usize, last: usize) {
+        if self.counts.is_empty() {
+            self.first = first as u32;
+            self.counts = vec![0; last - first + 1];
+            return;
+        }
+        let begin = self.first as usize;
+        if first < begin {
+            self.counts.splice(0..0, std::iter::repeat_n(0, begin - first));
+            self.first = first as u32;
+        }
+        let needed = last + 1 - self.first as usize;
+        if needed > self.counts.len() {
+            self.counts.resize(needed, 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fine(values: impl IntoIterator<Item = Nanos>) -> Histogram {
+        let mut histogram = Histogram::new();
+        values.into_iter().for_each(|value| histogram.record(value));
+        histogram
+    }
+
+    #[test]
+    fn the_fold_counts_what_the_fine_histogram_counts_above_every_cell() {
+        let values: Vec<Nanos> = (0..5_000u64).map(|i| i * i * 7 + 3).collect();
+        let mut coarse = CoarseHistogram::default();
+        coarse.add(&fine(values.iter().copied()));
+        assert_eq!(coarse.count(), 5_000);
+        for value in [0, 3, 900, 2_047, 70_000, 1_000_000, 200_000_000] {
+            let cell = CoarseHistogram::cell_of(value);
+            let above = values.iter().filter(|value| CoarseHistogram::cell_of(**value) > cell).count();
+            let within = values.iter().filter(|value| CoarseHistogram::cell_of(**value) == cell).count();
+            assert_eq!((coarse.after_cell(cell), coarse.in_cell(cell)), (above as u64, within as u64));
+        }
+    }
+
+    #[test]
+    fn cells_are_a_thirtysecond_of_a_doubling() {
+        for value in [2_048u64, 50_000, 1_000_000, 77_000_000] {
+            let cell = CoarseHistogram::cell_of(value);
+            assert_eq!(CoarseHistogram::cell_of(value * 2), cell + 32, "{value}");
+        }
+    }
+
+    #[test]
+    fn parts_merge_in_any_order_to_the_same_counts() {
+        let (low, high) = (fine([10, 2_000, 2_000]), fine([90_000, 5_000_000]));
+        let (mut one, mut other, mut whole) =
+            (CoarseHistogram::default(), CoarseHistogram::default(), CoarseHistogram::default());
+        one.add(&low);
+        one.add(&high);
+        other.add(&high);
+        whole.add(&low);
+        whole.merge(&other);
+        other.add(&low);
+        assert_eq!((&one, one.count()), (&whole, 5));
+        assert_eq!(one, other);
+        whole.merge(&CoarseHistogram::default());
+        assert_eq!(one, whole);
+    }
+
+    #[test]
+    fn a_histogram_beyond_the_table_is_not_sound() {
+        assert!(CoarseHistogram::default().is_sound());
+        let mut greatest = CoarseHistogram::default();
+        greatest.add(&fine([u64::MAX]));
+        assert!(greatest.is_sound());
+        assert!(!CoarseHistogram { first: u32::MAX, counts: vec![1] }.is_sound());
+    }
+}

@@ -1,0 +1,513 @@
+//! Intervals of quantiles, means, shares and rates from batches of windows.
+
+use super::special::{incomplete_beta, root, student_t};
+use super::windows::{KEPT, Window, WindowOp, Windows};
+use crate::measure::histogram::{CoarseHistogram, Histogram, rank};
+use crate::measure::recorder::Span;
+use crate::protocol::Verb;
+use crate::time::{Nanos, SECOND};
+
+/// The least number of batches that windows are put into, where there are as many windows.
+const BATCHES: usize = 32;
+
+/// Fewer batches than this say nothing about chance.
+const BATCHES_MIN: usize = 10;
+
+/// The probability on each side of an interval.
+const TAIL: f64 = 0.025;
+
+/// The 97.5 % point of the normal distribution.
+const NORMAL: f64 = 1.959_963_984_540_054;
+
+/// The most correlation between neighbouring batches that is corrected.
+const CORRELATION_MAX: f64 = 0.8;
+
+/// Requests of one kind, in batches of windows of equal length.
+pub struct Batches {
+    batches: Vec<Batch>,
+    /// All requests, those of windows that are in no batch too.
+    whole: Batch,
+}
+
+/// The requests of one batch.
+#[derive(Clone, Debug, Default)]
+struct Batch {
+    length_ns: Nanos,
+    op: WindowOp,
+}
+
+/// The interval of a quantile.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bounds {
+    /// The lower end, in nanoseconds; `None` where the quantile is not known from below.
+    pub low: Option<Nanos>,
+    /// The upper end.
+    pub high: Upper,
+    /// Number of independent requests that the run was worth for this quantile.
+    pub effective: f64,
+    /// Number of independent requests beyond the quantile: whether the tail is known.
+    pub spells: f64,
+}
+
+/// The upper end of an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Upper {
+    /// In nanoseconds.
+    Known(Nanos),
+    /// The end falls among requests without an answer.
+    Unanswered,
+    /// The run was too short to know the tail from above.
+    Open,
+}
+
+/// The interval of a mean, a share or a rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Range {
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+/// How much the ratio of two sums over batches varies.
+struct Spread {
+    /// Variance of the ratio.
+    variance: f64,
+    /// Degrees of freedom, from 1 to the number of batches less one.
+    freedom: f64,
+}
+
+impl Batches {
+    /// The batches of the requests whose group and verb `is_asked` accepts, of a measured phase of `measured_ns`. With m windows a batch has m / 32 of them, at
+    /// least one; the oldest windows that fill no batch are left out. `None` where there are fewer than ten batches.
+    pub fn of(
+        windows: &Windows,
+        measured_ns: Nanos,
+        is_asked: impl Fn(usize, Verb) -> bool,
+    ) -> Option<Batches> {
+        let all = windows.iter();
+        let per_batch = (all.len() / BATCHES).max(1);
+        let count = all.len() / per_batch;
+        if count < BATCHES_MIN {
+            return None;
+        }
+        let mut batches = vec![Batch::default(); count];
+        let mut whole = Batch::default();
+        let left_out = all.len() - count * per_batch;
+        for (number, window) in all.enumerate() {
+            whole.add(window, &is_asked);
+            if let Some(number) = number.checked_sub(left_out) {
+                let batch = &mut batches[number / per_batch];
+                batch.add(window, &is_asked);
+                batch.length_ns += windows.measured_ns_of(number + left_out, measured_ns);
+            }
+        }
+        Some(Batches { batches, whole })
+    }
+
+    /// The interval of a quantile of `fine`, which has the times of this span of all the requests, together with
+    /// `unanswered` requests that took longer than all of them. `None` for times that windows do not keep, where the
+    /// windows have other requests, and where the quantile is the greatest request of all.
+    pub fn quantile(&self, span: Span, fine: &Histogram, unanswered: u64, quantile: f64) -> Option<Bounds> {
+        let kept = kept(span)?;
+        let total = fine.count() + unanswered;
+        if self.whole.requests(kept) != total || (total as f64) * (1.0 - quantile) < 1.0 {
+            return None;
+        }
+        let cut = self.cut(kept, fine, rank(quantile, total));
+        let above = |batch: &Batch| cut.above(batch.cells(kept)) + batch.op.unanswered as f64;
+        let spread = self.spread(above, |batch| batch.requests(kept) as f64);
+        let beyond = 1.0 - quantile;
+        let effective = match spread.variance > 0.0 {
+            true => (quantile * beyond / spread.variance).min(total as f64),
+            false => total as f64,
+        };
+        let narrowed = NORMAL / student_t(spread.freedom);
+        let trials = effective * narrowed * narrowed;
+        let (low, high) = shares(trials, quantile);
+        Some(Bounds {
+            low: low.and_then(|share| fine.at_rank(((share * total as f64) as u64).max(1))),
+            high: match high {
+                None => Upper::Open,
+                Some(share) => {
+                    let rank = (libm::ceil(share * total as f64) as u64 + 1).min(total);
+                    fine.at_rank(rank).map_or(Upper::Unanswered, Upper::Known)
+                }
+            },
+            effective,
+            spells: trials * beyond,
+        })
+    }
+
+    /// The interval of the mean of a span, in nanoseconds, around `mean`.
+    pub fn mean(&self, span: Span, mean: f64) -> Option<Range> {
+        let kept = kept(span)?;
+        self.around(
+            mean,
+            |batch| batch.op.times[kept].sum_ns as f64,
+            |batch| batch.cells(kept).count() as f64,
+        )
+    }
+
+    /// The interval of the share of keys that were found, around `share`. Where it did not vary at all it is the exact one
+    /// of Clopper and Pearson.
+    pub fn hit_share(&self, share: f64) -> Option<Range> {
+        let keys = self.whole.op.keys as f64;
+        let spread = self.spread(|batch| batch.op.hits as f64, |batch| batch.op.keys as f64);
+        if keys > 0.0 && spread.variance == 0.0 {
+            return Some(exact_share(self.whole.op.hits as f64, keys));
+        }
+        let range = self.around(share, |batch| batch.op.hits as f64, |batch| batch.op.keys as f64)?;
+        Some(Range { low: range.low.max(0.0), high: range.high.min(1.0) })
+    }
+
+    /// The interval of the completed requests per second, around `rate`.
+    pub fn rate(&self, rate: f64) -> Option<Range> {
+        self.around(rate, |batch| batch.op.completed as f64, |batch| batch.length_ns as f64 / SECOND as f64)
+    }
+
+    fn around(
+        &self,
+        figure: f64,
+        part: impl Fn(&Batch) -> f64,
+        of: impl Fn(&Batch) -> f64 + Copy,
+    ) -> Option<Range> {
+        if self.batches.iter().map(of).sum::<f64>() <= 0.0 {
+            return None;
+        }
+        let spread = self.spread(part, of);
+        let half = student_t(spread.freedom) * libm::sqrt(spread.variance);
+        Some(Range { low: (figure - half).max(0.0), high: figure + half })
+    }
+
+    /// Where `fine` is cut at a rank: in which coarse cell, and which share of that cell lies above.
+    fn cut(&self, kept: usize, fine: &Histogram, rank: u64) -> Cut {
+        let Some(value) = fine.at_rank(rank) else { return Cut { cell: usize::MAX, share: 0.0 } };
+        let cell = CoarseHistogram::cell_of(value);
+        let cells = self.whole.cells(kept);
+        let above = fine.count() - rank;
+        let within = cells.in_cell(cell);
+        let share = above.saturating_sub(cells.after_cell(cell)) as f64 / within.max(1) as f64;
+        Cut { cell, share: share.min(1.0) }
+    }
+
+    /// How much the sum of `part` over the sum of `of` varies: the formulas of a ratio estimator over clusters, with the
+    /// correlation of neighbours and the kurtosis of the residuals.
+    fn spread(&self, part: impl Fn(&Batch) -> f64, of: impl Fn(&Batch) -> f64) -> Spread {
+        let count = self.batches.len() as f64;
+        let parts: Vec<f64> = self.batches.iter().map(part).collect();
+        let sizes: Vec<f64> = self.batches.iter().map(of).collect();
+        let size: f64 = sizes.iter().sum();
+        let ratio = if size > 0.0 { parts.iter().sum::<f64>() / size } else { 0.0 };
+        let residuals: Vec<f64> = parts.iter().zip(&sizes).map(|(part, size)| part - ratio * size).collect();
+        let squares: f64 = residuals.iter().map(|r| r * r).sum();
+        // What rounding leaves of residuals that are all 0 is no variance.
+        if size <= 0.0 || squares <= 1e-18 * size * size {
+            return Spread { variance: 0.0, freedom: count - 1.0 };
+        }
+        let neighbours: f64 = residuals.windows(2).map(|pair| pair[0] * pair[1]).sum();
+        let correlation = (neighbours / squares + 1.0 / count).clamp(0.0, CORRELATION_MAX);
+        let fourth: f64 = residuals.iter().map(|r| r * r * r * r).sum();
+        let kurtosis = count * fourth / (squares * squares);
+        let freedom = if kurtosis > 1.0 { 2.0 * count / (kurtosis - 1.0) } else { count - 1.0 };
+        let independent = count / (count - 1.0) * squares / (size * size);
+        Spread {
+            variance: independent * (1.0 + correlation) / (1.0 - correlation),
+            freedom: freedom.clamp(1.0, count - 1.0),
+        }
+    }
+}
+
+impl Batch {
+    fn add(&mut self, window: &Window, is_asked: &impl Fn(usize, Verb) -> bool) {
+        for (group, ops) in window.groups.iter().enumerate() {
+            let asked = ops.iter().filter(|(verb, _)| is_asked(group, **verb));
+            asked.for_each(|(_, op)| self.op.merge(op));
+        }
+    }
+
+    fn cells(&self, kept: usize) -> &CoarseHistogram {
+        &self.op.times[kept].cells
+    }
+
+    /// Requests with a time of this span, and those without an answer.
+    fn requests(&self, kept: usize) -> u64 {
+        self.cells(kept).count() + self.op.unanswered
+    }
+}
+
+/// A value among coarse cells.
+struct Cut {
+    cell: usize,
+    /// The share of the cell's requests that lie above the value.
+    share: f64,
+}
+
+impl Cut {
+    fn above(&self, cells: &CoarseHistogram) -> f64 {
+        if self.cell == usize::MAX {
+            return 0.0;
+        }
+        cells.after_cell(self.cell) as f64 + self.share * cells.in_cell(self.cell) as f64
+    }
+}
+
+fn kept(span: Span) -> Option<usize> {
+    KEPT.iter().position(|kept| *kept == span)
+}
+
+/// The shares of the requests at the ends of a quantile's interval, for so many independent trials; `None` where the
+/// trials are too few to know that end.
+fn shares(trials: f64, quantile: f64) -> (Option<f64>, Option<f64>) {
+    let beyond = 1.0 - quantile;
+    let half = 8.0 * libm::sqrt(quantile * beyond / trials) + 2.0 / trials;
+    let known = |end: f64| libm::pow(end, trials) <= TAIL;
+    let low = known(beyond).then(|| {
+        let tail = |share: f64| incomplete_beta(trials * (1.0 - share), trials * share + 1.0, beyond) - TAIL;
+        root((quantile - half).max(1e-9), quantile, tail)
+    });
+    let high = known(quantile).then(|| {
+        let tail =
+            |share: f64| incomplete_beta(trials * share, trials * (1.0 - share) + 1.0, quantile) - TAIL;
+        root(quantile, (quantile + half).min(1.0 - 1e-12), tail)
+    });
+    (low, high)
+}
+
+/// The exact interval of a share of `hits` in `keys` independent trials.
+fn exact_share(hits: f64, keys: f64) -> Range {
+    let low = if hits <= 0.0 {
+        0.0
+    } else {
+        root(0.0, 1.0, |share| incomplete_beta(hits, keys - hits + 1.0, share) - TAIL)
+    };
+    let high = if hits >= keys {
+        1.0
+    } else {
+        root(0.0, 1.0, |share| 1.0 - incomplete_beta(hits + 1.0, keys - hits, share) - TAIL)
+    };
+    Range { low, high }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::interval::Interval;
+    use crate::measure::recorder::{Ops, Sample};
+    use crate::measure::uncertainty::BASE_NS;
+    use crate::protocol::Outcome;
+    use crate::rng::{Stream, unit};
+    use crate::time::MICROSECOND;
+
+    /// A run whose requests end at moments and have times, both in nanoseconds; `None` for a request without an answer.
+    struct Run {
+        windows: Windows,
+        length_ns: Nanos,
+        ops: Ops,
+    }
+
+    impl Run {
+        fn of(length_ns: Nanos, requests: impl IntoIterator<Item = (Nanos, Option<Nanos>)>) -> Run {
+            let ticks = length_ns / BASE_NS;
+            let mut slices: Vec<Vec<Option<Nanos>>> = vec![Vec::new(); ticks as usize];
+            for (end_ns, time_ns) in requests {
+                slices[(end_ns / BASE_NS).min(ticks - 1) as usize].push(time_ns);
+            }
+            let mut run = Run { windows: Windows::new(BASE_NS), length_ns, ops: Ops::default() };
+            let mut slice = Interval::new([[Verb::Get]]);
+            for (tick, times) in (0..).zip(slices) {
+                slice.restart(tick, tick * BASE_NS);
+                slice.end_ns = (tick + 1) * BASE_NS;
+                for time_ns in times {
+                    slice.groups[0].record(&sample(time_ns));
+                }
+                run.windows.add(&mut slice);
+                run.ops.merge(slice.groups[0].ops());
+            }
+            run
+        }
+
+        fn batches(&self) -> Option<Batches> {
+            Batches::of(&self.windows, self.length_ns, |_, _| true)
+        }
+
+        fn bounds(&self, quantile: f64) -> Option<Bounds> {
+            let all = self.ops.all();
+            let batches = self.batches()?;
+            batches.quantile(Span::Response, all.times.of(Span::Response), all.counts.unanswered(), quantile)
+        }
+    }
+
+    fn sample(time_ns: Option<Nanos>) -> Sample {
+        let arrived = time_ns.unwrap_or(0);
+        let outcome = match time_ns {
+            Some(_) => Outcome::Hit,
+            None => Outcome::Error(crate::protocol::Fault::Timeout),
+        };
+        Sample {
+            verb: Verb::Get,
+            outcome,
+            keys: 1,
+            hits: 1,
+            due: 0,
+            ready: 0,
+            sent: 0,
+            arrived,
+            read: arrived,
+            noreply: false,
+        }
+    }
+
+    /// The requests of one server that serves for exponential times with mean `service_ns` and is asked, in a Poisson
+    /// process, so often that this share of its time is used. The time of a request in the queue and in service is then
+    /// exponential with mean service / (1 - load).
+    fn queue(seed: u64, load: f64, service_ns: f64, length_ns: Nanos) -> Vec<(Nanos, Option<Nanos>)> {
+        let draws = Stream::from_seed(seed);
+        let exponential = |i: u64| -libm::log(1.0 - unit(draws.draw(i)));
+        let begin = -200.0 * service_ns / (1.0 - load);
+        let (mut arrives, mut free) = (begin, begin);
+        let mut requests = Vec::new();
+        for i in 0.. {
+            arrives += exponential(2 * i) * service_ns / load;
+            free = free.max(arrives) + exponential(2 * i + 1) * service_ns;
+            if arrives >= length_ns as f64 {
+                return requests;
+            }
+            if arrives >= 0.0 {
+                requests.push((free as Nanos, Some((free - arrives) as Nanos)));
+            }
+        }
+        unreachable!("time goes on")
+    }
+
+    fn contains(bounds: &Bounds, value: f64) -> bool {
+        let below = bounds.low.is_none_or(|low| low as f64 <= value * 1.001);
+        let above = match bounds.high {
+            Upper::Known(high) => high as f64 >= value * 0.999,
+            Upper::Unanswered | Upper::Open => true,
+        };
+        below && above
+    }
+
+    #[test]
+    fn intervals_contain_the_true_quantile_and_mean_of_a_queue_in_19_of_20_runs() {
+        const RUNS: u64 = 60;
+        let service_ns = 40.0 * MICROSECOND as f64;
+        for load in [0.5, 0.8] {
+            let mean = service_ns / (1.0 - load);
+            let mut missed = [0; 4];
+            for seed in 0..RUNS {
+                let run = Run::of(4 * SECOND, queue(seed, load, service_ns, 4 * SECOND));
+                let batches = run.batches().expect("batches");
+                let seen = run.ops.all().times.of(Span::Response).moments().mean_ns().expect("a mean");
+                let range = batches.mean(Span::Response, seen).expect("a range");
+                missed[3] += u64::from(!(range.low..=range.high).contains(&mean));
+                for (missed, quantile) in missed.iter_mut().zip([0.5, 0.9, 0.99]) {
+                    let truth = -libm::log(1.0 - quantile) * mean;
+                    *missed += u64::from(!contains(&run.bounds(quantile).expect("an interval"), truth));
+                }
+            }
+            // Three of sixty are expected; ten would come once in four thousand times.
+            assert!(missed.iter().all(|missed| *missed < 10), "load {load}: {missed:?} of {RUNS} missed");
+        }
+    }
+
+    #[test]
+    fn requests_that_share_a_queue_are_worth_less_than_their_number() {
+        let run = Run::of(4 * SECOND, queue(7, 0.8, 40_000.0, 4 * SECOND));
+        let bounds = run.bounds(0.99).expect("an interval");
+        let count = run.ops.all().counts.completed as f64;
+        assert!(bounds.effective < count / 8.0, "{} of {count}", bounds.effective);
+    }
+
+    #[test]
+    fn independent_requests_are_worth_about_their_number() {
+        let draws = Stream::from_seed(3);
+        let requests = (0..200_000u64).map(|i| {
+            let time_ns = 50_000.0 - libm::log(1.0 - unit(draws.draw(i))) * 20_000.0;
+            (i * 4 * SECOND / 200_000, Some(time_ns as Nanos))
+        });
+        let bounds = Run::of(4 * SECOND, requests).bounds(0.9).expect("an interval");
+        assert!((60_000.0..=200_000.0).contains(&bounds.effective), "{bounds:?}");
+        let (Some(low), Upper::Known(high)) = (bounds.low, bounds.high) else { panic!("{bounds:?}") };
+        // The quantile of the shifted exponential is 96.05 us; 200,000 of them know it to 0.3 us.
+        assert!((95_000..96_100).contains(&low) && (96_000..97_200).contains(&high), "{bounds:?}");
+    }
+
+    #[test]
+    fn a_tail_of_few_slow_spells_is_open_above() {
+        // One stall in four seconds, in which a tenth of a percent of the requests waited.
+        let requests = (0..40_000u64).map(|i| {
+            let stalled = (20_000..20_050).contains(&i);
+            (i * 4 * SECOND / 40_000, Some(if stalled { 30_000_000 } else { 50_000 + i % 97 * 100 }))
+        });
+        let bounds = Run::of(4 * SECOND, requests).bounds(0.999).expect("an interval");
+        assert_eq!(bounds.high, Upper::Open);
+        assert!(bounds.spells < 3.7, "{bounds:?}");
+    }
+
+    #[test]
+    fn an_upper_end_among_unanswered_requests_is_called_so() {
+        let requests = (0..40_000u64)
+            .map(|i| (i * 4 * SECOND / 40_000, (i % 100 >= 2).then_some(50_000 + i * 7 % 1_000)));
+        let run = Run::of(4 * SECOND, requests);
+        let bounds = run.bounds(0.98).expect("an interval");
+        assert_eq!(bounds.high, Upper::Unanswered, "{bounds:?}");
+        assert!(run.bounds(0.5).expect("an interval").low.is_some());
+    }
+
+    #[test]
+    fn a_short_run_and_a_quantile_that_is_the_greatest_have_no_interval() {
+        let requests = |count: u64| (0..count).map(move |i| (i * SECOND / count, Some(1_000 + i)));
+        assert_eq!(Run::of(9 * BASE_NS, requests(5_000)).bounds(0.5), None, "nine windows");
+        let run = Run::of(SECOND, requests(500));
+        assert!(run.bounds(0.99).is_some());
+        assert_eq!(run.bounds(0.999), None, "half a request lies beyond");
+    }
+
+    #[test]
+    fn windows_that_miss_requests_give_no_interval() {
+        let run = Run::of(2 * SECOND, (0..5_000u64).map(|i| (i * 400_000, Some(1_000 + i % 50))));
+        let batches = run.batches().expect("batches");
+        let all = run.ops.all();
+        let fine = all.times.of(Span::Response);
+        assert!(batches.quantile(Span::Response, fine, 0, 0.5).is_some());
+        assert_eq!(batches.quantile(Span::Response, fine, 1, 0.5), None, "one more request");
+        assert_eq!(batches.quantile(Span::Lag, fine, 0, 0.5), None, "no windows of lag");
+    }
+
+    #[test]
+    fn the_mean_the_rate_and_the_hit_share_have_intervals_around_themselves() {
+        let length_ns = 4 * SECOND;
+        let run = Run::of(length_ns, queue(11, 0.5, 40_000.0, length_ns));
+        let batches = run.batches().expect("batches");
+        let all = run.ops.all();
+        let mean = all.times.of(Span::Response).moments().mean_ns().expect("a mean");
+        let range = batches.mean(Span::Response, mean).expect("a range");
+        assert!(range.low < mean && mean < range.high && range.high - range.low < 8_000.0, "{range:?}");
+        let rate = all.counts.completed as f64 / 4.0;
+        let range = batches.rate(rate).expect("a range");
+        assert!(range.low < 12_500.0 && range.high > 12_500.0, "{range:?}");
+        let range = batches.hit_share(1.0).expect("a range");
+        assert_eq!(range.high, 1.0);
+        assert!((0.999..1.0).contains(&range.low), "{range:?}: so many keys were all found");
+    }
+
+    #[test]
+    fn only_the_requests_that_are_asked_for_count() {
+        let run = Run::of(2 * SECOND, (0..5_000u64).map(|i| (i * 400_000, Some(1_000 + i % 50))));
+        let batches = Batches::of(&run.windows, run.length_ns, |_, verb| verb == Verb::Set).expect("batches");
+        assert!(batches.rate(0.0).is_some_and(|range| range.high == 0.0));
+        assert_eq!(batches.mean(Span::Response, 0.0), None);
+    }
+
+    #[test]
+    fn a_share_of_few_trials_has_its_exact_interval() {
+        let close = |range: Range, low: f64, high: f64| {
+            assert!((range.low - low).abs() < 1e-3 && (range.high - high).abs() < 1e-3, "{range:?}");
+        };
+        close(exact_share(0.0, 10.0), 0.0, 0.3085);
+        close(exact_share(10.0, 10.0), 0.6915, 1.0);
+        close(exact_share(3.0, 10.0), 0.0667, 0.6525);
+    }
+}
