@@ -35,7 +35,8 @@ pub(super) fn worker_of<C: Codec, B: Backend>(
     let verbs = recorded_verbs(context.plan);
     let intervals = std::array::from_fn(|_| {
         let interval = Interval::new(context.plan.groups.iter().map(|_| verbs.iter().copied()));
-        Box::new(interval.counting(context.wants.outstanding).of_worker(number))
+        let interval = interval.counting(context.wants.outstanding);
+        Box::new(interval.stamping(context.plan.engine.stamps.is_some()).of_worker(number))
     });
     let reporter = WorkerReporter::new(sender, intervals, options);
     Worker::new(backend, setup, limits_of(context.plan), request_maker_of(context, number), reporter)
@@ -140,6 +141,7 @@ fn report_options_of(context: &RunContext<'_>, endpoints: &[Endpoint]) -> Report
         first_connection: endpoints.first().map_or(0, |endpoint| endpoint.connection) + 1,
         successes_only: plan.groups.iter().map(|group| group.policy.successes_only).collect(),
         stamped: plan.engine.clock == Clock::Kernel && !context.servers.iter().any(Server::is_unix),
+        sampling: plan.engine.stamps.map(|sampling| (sampling, plan.seed)),
     }
 }
 

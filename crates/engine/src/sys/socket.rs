@@ -9,6 +9,7 @@ use std::ptr;
 use pummel_logic::time::{Nanos, SECOND};
 
 use super::address::Address;
+use super::transmit::software_stamp;
 use super::{check, check_len, own};
 
 /// A new non-blocking stream socket of the family that `address` has.
@@ -65,7 +66,7 @@ pub fn connect(socket: BorrowedFd<'_>, address: &Address) -> io::Result<()> {
     Ok(())
 }
 
-fn set_option<T>(socket: BorrowedFd<'_>, level: c_int, name: c_int, value: &T) -> io::Result<()> {
+pub(super) fn set_option<T>(socket: BorrowedFd<'_>, level: c_int, name: c_int, value: &T) -> io::Result<()> {
     let len_bytes = size_of::<T>() as libc::socklen_t;
     // SAFETY: the pointer and the length describe `value`.
     check(unsafe {
@@ -194,7 +195,7 @@ pub fn receive(socket: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
     check_len(unsafe { libc::recv(socket.as_raw_fd(), place, len_bytes, libc::MSG_DONTWAIT) })
 }
 
-/// Room for control messages: one time stamp takes 32 bytes; the rest is for options that no part of the program sets.
+/// Room for control messages: one time stamp takes 32 bytes, three take 64 on sockets that have transmit stamps.
 #[repr(C, align(8))]
 struct Control([MaybeUninit<u8>; 64]);
 
@@ -245,6 +246,12 @@ fn stamp_of(message: &libc::msghdr) -> Option<Nanos> {
             // SAFETY: the data of this kind of message is a timespec, perhaps not aligned for one.
             let time = unsafe { libc::CMSG_DATA(header).cast::<libc::timespec>().read_unaligned() };
             return Some(time.tv_sec as Nanos * SECOND + time.tv_nsec as Nanos);
+        }
+        // SCM_TIMESTAMPING has the number of SO_TIMESTAMPING.
+        if level == libc::SOL_SOCKET && kind == libc::SO_TIMESTAMPING {
+            // SAFETY: the data of this kind of message are three timespecs, perhaps not aligned for them.
+            let time = unsafe { libc::CMSG_DATA(header).cast::<libc::timespec>().read_unaligned() };
+            return software_stamp(time);
         }
         // SAFETY: as for CMSG_FIRSTHDR; `header` came from this message.
         header = unsafe { libc::CMSG_NXTHDR(message, header) };

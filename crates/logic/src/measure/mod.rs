@@ -27,6 +27,7 @@ pub mod sample;
 pub mod slice;
 pub mod summary;
 pub mod tally;
+pub mod transmit;
 pub mod trust;
 pub mod verdict;
 pub mod verify;

@@ -47,6 +47,7 @@ impl Default for Engine {
             backend: Backend::Auto,
             wait: Wait::Auto,
             clock: Clock::Kernel,
+            stamps: None,
         }
     }
 }

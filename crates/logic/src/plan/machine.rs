@@ -1,6 +1,10 @@
 //! The part of a Plan that is about the machine: threads, kernel interfaces, sockets, TLS.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
+
+use crate::rng::mix;
 
 /// Threads and what they use of the kernel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,6 +20,35 @@ pub struct Engine {
     pub wait: Wait,
     /// The clock that decides when a reply arrived.
     pub clock: Clock,
+    /// Which requests are stamped when they leave; `None`: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stamps: Option<TransmitSampling>,
+}
+
+/// Which requests are stamped when they leave this machine, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TransmitSampling {
+    /// One request in so many is stamped.
+    pub every: u32,
+    /// Whether a request is also stamped where it enters the queueing discipline of the device.
+    pub scheduled: bool,
+}
+
+impl fmt::Display for TransmitSampling {
+    /// Writes the sampling as `--stamps` takes it.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}:{}", if self.scheduled { "tx+sched" } else { "tx" }, self.every)
+    }
+}
+
+impl TransmitSampling {
+    /// Whether a request is sampled: the requests that are depend on nothing but the seed, the client and the number of
+    /// the request, and so not on threads, load or answers.
+    #[inline]
+    pub fn samples(&self, seed: u64, (group, client): (u64, u64), request: u64) -> bool {
+        mix(&[seed, group, client, request]).is_multiple_of(u64::from(self.every))
+    }
 }
 
 /// A kernel interface.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
 use pummel_logic::dist::{self, Dist};
-use pummel_logic::plan::{Arrivals, Depth, Goal, Plan, Popularity, Protocol};
+use pummel_logic::plan::{Arrivals, Depth, Goal, Plan, Popularity, Protocol, TransmitSampling};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::Nanos;
 
@@ -384,6 +384,10 @@ pub struct EngineArgs {
     /// What says when a reply arrived
     #[arg(long, value_enum, default_value = "kernel")]
     pub clock: ClockName,
+    /// Also stamp one request in N when it leaves this machine: `tx`, or `tx+sched` to stamp it also where it enters the
+    /// queueing discipline, with `:N` behind it [N: 64]
+    #[arg(long, value_name = "tx[+sched][:N]", value_parser = transmit_sampling)]
+    pub stamps: Option<TransmitSampling>,
     /// CPUs that threads are pinned to, in turn, such as 0,2-5. Default: not pinned
     #[arg(long, value_name = "LIST", value_parser = cpus, allow_hyphen_values = true)]
     pub cpus: Option<List<usize>>,
@@ -489,6 +493,10 @@ fn weights(text: &str) -> Result<List<(Verb, f64)>, ValueError> {
 
 fn goals(text: &str) -> Result<List<Goal>, ValueError> {
     values::goals(text).map(List)
+}
+
+fn transmit_sampling(text: &str) -> Result<TransmitSampling, ValueError> {
+    values::transmit_sampling(text)
 }
 
 fn cpus(text: &str) -> Result<List<usize>, ValueError> {

@@ -14,7 +14,7 @@ use pummel_logic::time::{MILLISECOND, Nanos};
 
 use crate::native::report_agents;
 use crate::report::numbers::{grouped, number};
-use crate::report::{Report, VERSION};
+use crate::report::{Report, VERSION, transmit};
 
 /// The report, with a line end after each line.
 pub fn render(report: &Report<'_>) -> String {
@@ -590,6 +590,9 @@ fn generator(page: &mut Page, report: &Report<'_>) {
     text += &format!("; {} of memory", byte_text(generator.peak_rss_bytes));
     page.field("Generator", &text);
     page.field("Clock", &clock(report));
+    if let Some(times) = &report.measurement.transmit {
+        page.field("Departures", &transmit::words(report.plan.engine.stamps, times));
+    }
 }
 
 fn clock(report: &Report<'_>) -> String {

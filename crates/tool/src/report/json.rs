@@ -19,6 +19,7 @@ use pummel_logic::workload::window::WindowCounts;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
+use crate::report::transmit::TransmitOut;
 use crate::report::{Report, VERSION};
 
 /// The layout of the result.
@@ -60,6 +61,9 @@ struct Root<'a> {
     /// Absent where no file of requests was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     samples: Option<Samples>,
+    /// Absent where no request was stamped when it left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transmit: Option<TransmitOut<'a>>,
     /// What clients with windows counted, where there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     window: Option<WindowCounts>,
@@ -111,6 +115,7 @@ impl<'a> Root<'a> {
             connections: ConnectionsOut::of(report),
             udp: measurement.udp,
             samples: measurement.samples,
+            transmit: measurement.transmit.as_ref().map(|times| TransmitOut::of(plan.engine.stamps, times)),
             window: report.plan.window().map(|_| measurement.window),
             verify: VerifyOut::of(measurement),
             noreply_errors: noreply_errors_of(report),

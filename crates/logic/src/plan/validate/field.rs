@@ -18,6 +18,7 @@ pub enum Field {
     GoalQuantile,
     GoalLimit,
     Threads,
+    Stamps,
     Linger,
     SendBuffer,
     RecvBuffer,
@@ -74,7 +75,7 @@ pub enum Field {
 }
 
 /// Every field with its path; `[]` stands for the number of an item in a list.
-const PATHS: [(Field, &str); 65] = [
+const PATHS: [(Field, &str); 66] = [
     (Field::Schema, "schema"),
     (Field::Servers, "servers"),
     (Field::Server, "servers[]"),
@@ -87,6 +88,7 @@ const PATHS: [(Field, &str); 65] = [
     (Field::GoalQuantile, "goals[].quantile"),
     (Field::GoalLimit, "goals[].limit_ns"),
     (Field::Threads, "engine.threads"),
+    (Field::Stamps, "engine.stamps"),
     (Field::Linger, "socket.linger_s"),
     (Field::SendBuffer, "socket.send_buffer"),
     (Field::RecvBuffer, "socket.recv_buffer"),

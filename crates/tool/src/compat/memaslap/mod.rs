@@ -318,6 +318,7 @@ fn plan(options: &Options, ground: &Ground<'_>, servers: Vec<String>, config: &C
             backend: Backend::Auto,
             wait: Wait::Auto,
             clock: Clock::Kernel,
+            stamps: None,
         },
         socket: Socket {
             nodelay: true,
