@@ -127,3 +127,89 @@ impl Stamping {
         is_wrong
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pummel_logic::connection::inflight::{AnswerUse, CheckState, Origin};
+    use pummel_logic::protocol::{Fault, Verb};
+
+    use super::*;
+
+    fn ticket(index: u64) -> Ticket {
+        Ticket {
+            due: 0,
+            ready: 0,
+            index,
+            key: 0,
+            check_state: CheckState::None,
+            verb: Verb::Get,
+            origin: Origin::Arrival,
+            answer_use: AnswerUse::None,
+            keys: 1,
+        }
+    }
+
+    fn answer(ticket: &Ticket, outcome: Outcome, mark: u16) -> Answer<'_> {
+        Answer { ticket, outcome, sent: 5, arrived: 9, read: 10, hits: 1, stamp: Stamp::Kernel, mark }
+    }
+
+    fn stamping(every: u32) -> Stamping {
+        Stamping::new(TransmitSampling { every, scheduled: false }, 1)
+    }
+
+    const CONN: ConnId = ConnId { slot: 3, generation: 7 };
+
+    #[test]
+    fn one_request_in_n_is_drawn_and_the_draw_is_the_clients_own() {
+        let drawn = |stamping: &mut Stamping, client| -> Vec<u64> {
+            let mut is_drawn = |index: &u64| {
+                let sample = stamping.begin(CONN, (0, client), std::iter::once(&ticket(*index)));
+                sample.is_some_and(|(number, _)| {
+                    stamping.handle_sent(CONN);
+                    stamping.release(number);
+                    true
+                })
+            };
+            (0..64_000).filter(|index| is_drawn(index)).collect()
+        };
+        let (mut one, mut other) = (stamping(64), stamping(64));
+        let first = drawn(&mut one, 1);
+        assert!((900..1_100).contains(&first.len()), "{}", first.len());
+        assert_ne!(drawn(&mut one, 2), first);
+        assert_eq!(drawn(&mut other, 1), first, "whatever the worker has drawn before");
+        assert_eq!(one.under_way.len(), 1, "numbers are used again");
+    }
+
+    #[test]
+    fn a_request_that_was_drawn_and_not_sent_is_made_up_for_on_its_connection() {
+        let mut stamping = stamping(1);
+        let (number, first) = stamping.begin(CONN, (0, 0), std::iter::once(&ticket(0))).unwrap();
+        stamping.release(number);
+        let (_, second) = stamping.begin(CONN, (0, 0), std::iter::empty()).expect("it is still drawn");
+        assert_ne!(first, second, "a mark is never used again");
+        stamping.handle_sent(CONN);
+        assert_eq!(stamping.begin(CONN, (0, 0), std::iter::empty()), None);
+        let later = ConnId { generation: 8, ..CONN };
+        let _ = stamping.begin(CONN, (0, 0), std::iter::once(&ticket(1)));
+        assert_eq!(
+            stamping.begin(later, (0, 0), std::iter::empty()),
+            None,
+            "another connection owes nothing"
+        );
+    }
+
+    #[test]
+    fn requests_under_way_have_a_limit_and_those_without_a_good_reply_make_room() {
+        let mut stamping = stamping(1);
+        let begin = |stamping: &mut Stamping| stamping.begin(CONN, (0, 0), std::iter::once(&ticket(0)));
+        for _ in 0..UNDER_WAY_MAX {
+            assert!(begin(&mut stamping).is_some());
+        }
+        assert_eq!(begin(&mut stamping), None);
+        let ticket = ticket(0);
+        assert!(!stamping.handle_answer(&answer(&ticket, Outcome::Error(Fault::Server), 17)));
+        assert_eq!(begin(&mut stamping).map(|(number, _)| number), Some(17));
+        assert!(stamping.handle_answer(&answer(&ticket, Outcome::Hit, 17)));
+        assert_eq!(stamping.answered.len(), 1);
+    }
+}
