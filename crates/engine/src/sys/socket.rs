@@ -9,7 +9,6 @@ use std::ptr;
 use pummel_logic::time::{Nanos, SECOND};
 
 use super::address::Address;
-use super::transmit::software_stamp;
 use super::{check, check_len, own};
 
 /// A new non-blocking stream socket of the family that `address` has.
@@ -257,4 +256,10 @@ fn stamp_of(message: &libc::msghdr) -> Option<Nanos> {
         header = unsafe { libc::CMSG_NXTHDR(message, header) };
     }
     None
+}
+
+/// The time of a stamp that the kernel took by its own clock; `None` where it took none.
+pub(super) fn software_stamp(time: libc::timespec) -> Option<Nanos> {
+    let wall = time.tv_sec as Nanos * SECOND + time.tv_nsec as Nanos;
+    (wall > 0).then_some(wall)
 }

@@ -9,10 +9,10 @@ use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
-use pummel_logic::time::{Nanos, SECOND};
+use pummel_logic::time::Nanos;
 
 use super::check_len;
-use super::socket::set_option;
+use super::socket::{set_option, software_stamp};
 
 const TX_SOFTWARE: u32 = 1 << 1;
 const RX_SOFTWARE: u32 = 1 << 3;
@@ -174,10 +174,4 @@ fn queued_error_of(message: &libc::msghdr) -> QueuedError {
         (Some(error), _) => QueuedError::Other(error.ee_errno as c_int),
         (None, _) => QueuedError::Other(0),
     }
-}
-
-/// The time of a stamp that the kernel took by its own clock; `None` where it took none.
-pub(super) fn software_stamp(time: libc::timespec) -> Option<Nanos> {
-    let wall = time.tv_sec as Nanos * SECOND + time.tv_nsec as Nanos;
-    (wall > 0).then_some(wall)
 }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::io::IoSlice;
 
-use pummel_logic::client::Wish;
+use pummel_logic::client::{Client, Wish};
 use pummel_logic::connection::session::{OUTBOX_MAX_BYTES, Session};
 use pummel_logic::protocol::Codec;
 use pummel_logic::time::{NEVER, Nanos};
@@ -138,26 +138,18 @@ impl<C: Codec> WorkerState<C> {
         let id = self.id(slot);
         let connection = &mut self.connections[slot];
         while connection.state() == ConnectionState::Open && connection.session.has_output() {
-            let plain = match self.reporter.is_stamping() {
-                false => connection.session.poll_send_plain(),
-                true => None,
-            };
-            let (handed, offered) = match plain {
-                Some(bytes) => (backend.send(id, &[IoSlice::new(bytes)]), bytes.len()),
-                None if self.reporter.is_stamping() => {
+            let (handed, offered) = match connection.session.poll_send_plain() {
+                Some(bytes) if !self.reporter.is_stamping() => {
+                    (backend.send(id, &[IoSlice::new(bytes)]), bytes.len())
+                }
+                _ => {
                     let client = &self.entries[connection.client as usize].client;
-                    let owner = (client.group() as u64, client.number());
-                    let session = &mut connection.session;
-                    match send_stamped((id, owner), session, self.maker.block(), &mut self.reporter, backend)
-                    {
+                    let (session, reporter) = (&mut connection.session, &mut self.reporter);
+                    match send_parts((id, client), session, self.maker.block(), reporter, backend) {
                         Some(sent) => sent,
                         None => break,
                     }
                 }
-                None => match send_parts(id, &connection.session, self.maker.block(), backend) {
-                    Some(sent) => sent,
-                    None => break,
-                },
             };
             if handed.taken < offered {
                 connection.fill();
@@ -230,11 +222,16 @@ impl<C: Codec> WorkerState<C> {
 /// offered; `None` where no bytes wait.
 #[inline(never)]
 fn send_parts<C: Codec>(
-    id: ConnId,
-    session: &Session<C>,
+    (id, client): (ConnId, &Client),
+    session: &mut Session<C>,
     block: &[u8],
+    reporter: &mut WorkerReporter,
     backend: &mut impl Backend,
 ) -> Option<(Handed, usize)> {
+    if reporter.is_stamping() {
+        let owner = (client.group() as u64, client.number());
+        return send_stamped((id, owner), session, block, reporter, backend);
+    }
     let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];
     let count = session.poll_send(block, &mut parts);
     let offered = parts[..count].iter().map(|part| part.len()).sum();

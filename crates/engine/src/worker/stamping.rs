@@ -9,6 +9,7 @@ use pummel_logic::connection::session::{Answer, Stamp};
 use pummel_logic::measure::transmit::{Departure, TransmitTimes};
 use pummel_logic::plan::TransmitSampling;
 use pummel_logic::protocol::Outcome;
+use pummel_logic::rng::mix;
 use pummel_logic::time::Nanos;
 
 use crate::backend::{Backend, ConnId, Mark, TransmitStamp};
@@ -68,7 +69,7 @@ impl Stamping {
             self.drawn.resize(slot + 1, None);
         }
         let is_drawn = self.drawn[slot] == Some(conn.generation)
-            || tickets.any(|ticket| self.sampling.samples(self.seed, owner, ticket.index));
+            || tickets.any(|ticket| self.draws(owner, ticket.index));
         self.drawn[slot] = is_drawn.then_some(conn.generation);
         if !is_drawn || self.free.is_empty() && self.under_way.len() >= usize::from(UNDER_WAY_MAX) {
             return None;
@@ -86,6 +87,12 @@ impl Stamping {
             }
         };
         Some((number, mark))
+    }
+
+    /// Whether a request of a client is drawn: by nothing but the seed, the client and the number of the request, and so
+    /// not by threads, load or answers.
+    fn draws(&self, (group, client): (u64, u64), request: u64) -> bool {
+        mix(&[self.seed, group, client, request]).is_multiple_of(u64::from(self.sampling.every))
     }
 
     /// Notes that the send of a number was whole, so that its request is under way with it.

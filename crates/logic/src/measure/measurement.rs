@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::measure::agents::Agents;
 use crate::measure::evidence::Evidence;
+use crate::measure::flight::FlightTime;
 use crate::measure::histogram::Histogram;
 use crate::measure::interval::Interval;
-use crate::measure::little::FlightTime;
 use crate::measure::messages::count_message;
 use crate::measure::recorder::{Ops, Tally};
 use crate::measure::transmit::TransmitTimes;

@@ -13,6 +13,7 @@ pub mod counters;
 pub mod counts;
 pub mod evidence;
 pub mod figures;
+pub mod flight;
 pub mod generator;
 pub mod histogram;
 pub mod interval;

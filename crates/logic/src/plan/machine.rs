@@ -4,8 +4,6 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::rng::mix;
-
 /// Threads and what they use of the kernel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -39,15 +37,6 @@ impl fmt::Display for TransmitSampling {
     /// Writes the sampling as `--stamps` takes it.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}:{}", if self.scheduled { "tx+sched" } else { "tx" }, self.every)
-    }
-}
-
-impl TransmitSampling {
-    /// Whether a request is sampled: the requests that are depend on nothing but the seed, the client and the number of
-    /// the request, and so not on threads, load or answers.
-    #[inline]
-    pub fn samples(&self, seed: u64, (group, client): (u64, u64), request: u64) -> bool {
-        mix(&[seed, group, client, request]).is_multiple_of(u64::from(self.every))
     }
 }
 

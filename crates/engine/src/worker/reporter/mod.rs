@@ -5,8 +5,8 @@ mod requests;
 mod value_checks;
 
 use pummel_logic::connection::inflight::CheckState;
+use pummel_logic::measure::flight::FlightAccount;
 use pummel_logic::measure::interval::Interval;
-use pummel_logic::measure::little::FlightAccount;
 use pummel_logic::measure::measurement::{Bytes, WorkerTime};
 use pummel_logic::measure::recorder::Tally;
 use pummel_logic::plan::TransmitSampling;
