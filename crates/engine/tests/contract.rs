@@ -12,8 +12,9 @@ use std::thread::{self, JoinHandle};
 use pummel_engine::backend::epoll::Epoll;
 use pummel_engine::backend::sim::{Admission, NetworkConditions, Next, Peer, Sim};
 use pummel_engine::backend::tls::{Setup, Tls};
+use pummel_engine::backend::transmit::TransmitStamps;
 use pummel_engine::backend::uring::Uring;
-use pummel_engine::backend::{Backend, Close, ConnId, Event, Handed, Reason, Target};
+use pummel_engine::backend::{Backend, Close, ConnId, Event, Handed, Mark, Reason, Target, TransmitStamp};
 use pummel_engine::sys::raise_descriptor_limit;
 use pummel_logic::plan::{Clock, Socket, Wait};
 use pummel_logic::protocol::Fault;
@@ -83,6 +84,116 @@ impl<B> Kernel<B> {
 
 fn epoll(wait: Wait) -> Epoll {
     Epoll::new(wait, Clock::Kernel, &Socket::default()).unwrap()
+}
+
+/// A backend all of whose sends are marked, so that the error bit of its sockets is set at nearly all times and their
+/// error queues fill.
+struct AllMarked<B> {
+    inner: B,
+    sends: u64,
+}
+
+impl<B: Backend> Backend for AllMarked<B> {
+    fn now(&self) -> Nanos {
+        self.inner.now()
+    }
+
+    fn open(&mut self, conn: ConnId, target: &Target) {
+        self.inner.open(conn, target);
+    }
+
+    fn send(&mut self, conn: ConnId, parts: &[IoSlice<'_>]) -> Handed {
+        self.send_marked(conn, parts, None)
+    }
+
+    fn send_marked(&mut self, conn: ConnId, parts: &[IoSlice<'_>], _: Option<Mark>) -> Handed {
+        self.sends += 1;
+        self.inner.send_marked(conn, parts, Some(Mark(self.sends)))
+    }
+
+    fn transmit_stamp(&mut self, conn: ConnId, mark: Mark) -> TransmitStamp {
+        self.inner.transmit_stamp(conn, mark)
+    }
+
+    fn close(&mut self, conn: ConnId, how: Close) {
+        self.inner.close(conn, how);
+    }
+
+    fn wait(&mut self, until: Nanos) -> io::Result<Nanos> {
+        self.inner.wait(until)
+    }
+
+    fn drain(&mut self, on: &mut impl FnMut(ConnId, Event<'_>)) {
+        self.inner.drain(on);
+    }
+}
+
+fn stamped_epoll(wait: Wait) -> AllMarked<Epoll> {
+    let inner = epoll(wait).with_transmit_stamps(Some(TransmitStamps::new(true)));
+    AllMarked { inner, sends: 0 }
+}
+
+fn stamped_uring(wait: Wait) -> AllMarked<Uring> {
+    let inner = uring(wait).with_transmit_stamps(Some(TransmitStamps::new(true)));
+    AllMarked { inner, sends: 0 }
+}
+
+/// Sends a message and waits for its echo, so often, and takes the stamp of each send. Returns for how many of them it
+/// lay between the send and the arrival of the echo.
+fn stamped_echoes<B: Backend>(world: &mut impl World<Backend = AllMarked<B>>, rounds: u64) -> u64 {
+    let mut backend = world.backend();
+    let (conn, target) = (ConnId { slot: 0, generation: 1 }, world.target(Server::Echo));
+    backend.open(conn, &target);
+    let mut is_open = false;
+    while !is_open {
+        backend.wait(backend.now() + PATIENCE_NS).unwrap();
+        backend.drain(&mut |_, event| is_open |= matches!(event, Event::Opened { .. }));
+    }
+    let mut good = 0;
+    for _ in 0..rounds {
+        let message = [7; 100];
+        let handed = backend.send(conn, &[IoSlice::new(&message)]);
+        assert_eq!(handed.taken, message.len());
+        let (mut received, mut arrived) = (0, 0);
+        while received < message.len() {
+            let give_up = backend.now() + PATIENCE_NS;
+            assert!(backend.wait(give_up).unwrap() < give_up, "the echo does not come");
+            backend.drain(&mut |_, event| match event {
+                Event::Received { bytes, stamp, read } => {
+                    received += bytes.len();
+                    arrived = stamp.unwrap_or(read);
+                }
+                other => panic!("{other:?}"),
+            });
+        }
+        let mark = Mark(backend.sends);
+        if let TransmitStamp::Left { at, .. } = backend.transmit_stamp(conn, mark) {
+            good += u64::from(at + MICROSECOND >= handed.at && at <= arrived + MICROSECOND);
+        }
+    }
+    good
+}
+
+/// A clock that is set in the midst spoils the stamps of one round.
+#[track_caller]
+fn assert_stamped(good: u64, rounds: u64) {
+    assert!(good >= rounds - 3, "{good} of {rounds} sends have a stamp that can be true");
+}
+
+#[test]
+fn each_send_over_epoll_has_a_stamp_between_itself_and_its_echo() {
+    for wait in [Wait::Block, Wait::Spin] {
+        let make =
+            if wait == Wait::Spin { || stamped_epoll(Wait::Spin) } else { || stamped_epoll(Wait::Block) };
+        assert_stamped(stamped_echoes(&mut Kernel::new(make), 300), 300);
+    }
+}
+
+#[test]
+fn each_send_over_io_uring_has_a_stamp_between_itself_and_its_echo() {
+    if has_uring() {
+        assert_stamped(stamped_echoes(&mut Kernel::new(|| stamped_uring(Wait::Block)), 300), 300);
+    }
 }
 
 fn uring(wait: Wait) -> Uring {
@@ -813,6 +924,24 @@ macro_rules! contract {
         contract_of_uring!(
             tls_over_uring, crate::Encrypted::new(|| crate::uring(crate::Wait::Block)), $($test)+
         );
+        mod epoll_that_stamps_what_leaves {
+            $(#[test] fn $test() {
+                super::$test(&mut super::Kernel::new(|| super::stamped_epoll(super::Wait::Block)))
+            })+
+        }
+        mod epoll_that_spins_and_stamps_what_leaves {
+            $(#[test] fn $test() {
+                super::$test(&mut super::Kernel::new(|| super::stamped_epoll(super::Wait::Spin)))
+            })+
+        }
+        contract_of_uring!(
+            uring_that_stamps_what_leaves, crate::Kernel::new(|| crate::stamped_uring(crate::Wait::Block)), $($test)+
+        );
+        mod tls_over_epoll_that_stamps_what_leaves {
+            $(#[test] fn $test() {
+                super::$test(&mut super::Encrypted::new(|| super::stamped_epoll(super::Wait::Block)))
+            })+
+        }
         mod tls_over_epoll {
             $(#[test] fn $test() {
                 super::$test(&mut super::Encrypted::new(|| super::epoll(super::Wait::Block)))

@@ -201,6 +201,7 @@ impl Story {
     ) -> Asked {
         let asked = self.asked[client].pop_front().expect("something was asked");
         let answer = Answer {
+            mark: 0,
             ticket: &asked.ticket,
             outcome,
             sent: asked.ticket.ready,

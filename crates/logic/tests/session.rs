@@ -65,7 +65,7 @@ impl Sink for Told {
     }
 
     fn answer(&mut self, answer: &Answer<'_>, message: &[u8]) {
-        let &Answer { ticket, outcome, sent, arrived, read, hits, stamp } = answer;
+        let &Answer { ticket, outcome, sent, arrived, read, hits, stamp, mark: _ } = answer;
         let ended = Ended { ticket: *ticket, outcome, sent, arrived, read, hits, stamp };
         self.answers.push((ended, String::from_utf8_lossy(message).into_owned()));
     }

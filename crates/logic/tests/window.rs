@@ -150,6 +150,7 @@ impl Story {
     fn answer(&mut self, asked: &Asked, outcome: Outcome, hits: u32) {
         let at = self.now;
         let answer = Answer {
+            mark: 0,
             ticket: &asked.ticket,
             outcome,
             sent: at,

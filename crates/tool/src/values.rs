@@ -8,9 +8,9 @@ use std::fmt;
 use std::fs;
 
 use pummel_logic::dist::{Dist, DistError, Spec};
-use pummel_logic::plan::Goal;
 use pummel_logic::plan::address::{self, AddressError};
 pub use pummel_logic::plan::address::{PORT, RESP_PORT};
+use pummel_logic::plan::{Goal, TransmitSampling};
 use pummel_logic::protocol::Verb;
 use pummel_logic::server::ServerFault;
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
@@ -409,6 +409,23 @@ pub fn cpus(text: &str) -> Read<Vec<usize>> {
         }
     }
     Ok(cpus)
+}
+
+/// Requests of which one is stamped when it leaves, where no number is given.
+const STAMP_EVERY: u32 = 64;
+
+/// Which requests are stamped when they leave, and where: `tx`, `tx:1000`, `tx+sched`.
+///
+/// # Errors
+/// Returns [`ValueError`], which says what is accepted, for other text.
+pub fn transmit_sampling(text: &str) -> Read<TransmitSampling> {
+    let (kind, every) = text.split_once(':').map_or((text, None), |(kind, every)| (kind, Some(every)));
+    let every = every.map_or(Some(STAMP_EVERY), |every| count(every).ok().and_then(|n| n.try_into().ok()));
+    match (kind, every) {
+        ("tx", Some(every)) => Ok(TransmitSampling { every, scheduled: false }),
+        ("tx+sched", Some(every)) => Ok(TransmitSampling { every, scheduled: true }),
+        _ => accepted("tx and tx+sched are accepted, with :N for one request in N, such as tx:1000"),
+    }
 }
 
 /// Addresses to connect from, separated by commas.

@@ -82,14 +82,35 @@ impl Default for UnixRetries {
     }
 }
 
-/// Makes the socket of a connection and begins to connect it, with receive stamps if `stamps` is set and the target has
-/// them.
+/// The stamps of a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SocketStamps {
+    /// The socket stamps nothing.
+    None,
+    /// The socket stamps what it receives.
+    Received,
+    /// The socket stamps what it receives, and is to have transmit stamps when it is connected.
+    Both,
+}
+
+impl SocketStamps {
+    /// The stamps of a backend's sockets.
+    pub fn of(received: bool, transmitted: bool) -> SocketStamps {
+        match (received, transmitted) {
+            (false, _) => SocketStamps::None,
+            (true, false) => SocketStamps::Received,
+            (true, true) => SocketStamps::Both,
+        }
+    }
+}
+
+/// Makes the socket of a connection and begins to connect it, with these stamps if the target has them.
 ///
 /// # Errors
 /// Returns ENAMETOOLONG or EINVAL for a path that no unix socket has, and otherwise the error of `socket`, of
 /// `setsockopt`, of `bind` to the source, or of `connect` where that fails at once. A connection that is being opened
 /// (EINPROGRESS) and a unix listener whose queue is full are no errors.
-pub fn dial(target: &Target, options: &Socket, stamps: bool) -> io::Result<Dialled> {
+pub fn dial(target: &Target, options: &Socket, stamps: SocketStamps) -> io::Result<Dialled> {
     let address = match target {
         Target::Tcp { address, .. } | Target::Udp { address, .. } => Address::internet(address),
         Target::Unix(path) => Address::unix(path)?,
@@ -99,9 +120,11 @@ pub fn dial(target: &Target, options: &Socket, stamps: bool) -> io::Result<Diall
         Target::Udp { .. } => sys::datagram_socket_to(&address)?,
     };
     set_options(socket.as_fd(), options, target)?;
-    let stamped = stamps && !matches!(target, Target::Unix(_));
-    if stamped {
-        sys::set_receive_stamps(socket.as_fd())?;
+    let stamps = if matches!(target, Target::Unix(_)) { SocketStamps::None } else { stamps };
+    match stamps {
+        SocketStamps::None => {}
+        SocketStamps::Received => sys::set_receive_stamps(socket.as_fd())?,
+        SocketStamps::Both => sys::set_receive_stamps_beside_transmit(socket.as_fd())?,
     }
     let stage = match (sys::connect(socket.as_fd(), &address), target) {
         (Ok(()), _) => DialStage::Begun,
@@ -109,7 +132,7 @@ pub fn dial(target: &Target, options: &Socket, stamps: bool) -> io::Result<Diall
         (Err(error), Target::Unix(_)) if error.kind() == io::ErrorKind::WouldBlock => DialStage::Full,
         (Err(error), _) => return Err(error),
     };
-    Ok(Dialled { socket, stamped, stage })
+    Ok(Dialled { socket, stamped: stamps != SocketStamps::None, stage })
 }
 
 fn set_options(socket: BorrowedFd<'_>, options: &Socket, target: &Target) -> io::Result<()> {

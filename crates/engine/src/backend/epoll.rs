@@ -8,9 +8,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use pummel_logic::plan::{Clock, Socket, Wait};
 use pummel_logic::time::Nanos;
 
-use super::dial::{self, Answered, UnixRetries, reason};
+use super::dial::{self, Answered, SocketStamps, UnixRetries, reason};
 use super::slot::{self, Slot, SlotState};
 use super::stamps::Stamps;
+use super::transmit::{Mark, TransmitStamp, TransmitStamps};
 use super::waiting::WaitStrategy;
 use super::{Backend, Close, ConnId, Event, Handed, Reason, Target};
 use crate::clock;
@@ -50,6 +51,8 @@ pub struct Epoll {
     options: Socket,
     /// `None`: receive stamps are switched off.
     stamps: Option<Stamps>,
+    /// `None`: transmit stamps are switched off.
+    transmit: Option<Box<TransmitStamps>>,
     slots: Vec<Slot>,
     ready: Box<[Ready; READY_MAX]>,
     /// How many of `ready` wait for [`Backend::drain`].
@@ -92,6 +95,8 @@ const ENDS: u8 = 4;
 const STAMPED: u8 = 8;
 /// Flag: each read is a datagram. An empty datagram is no end of the stream.
 const DATAGRAMS: u8 = 16;
+/// Flag: the socket reports transmit stamps, which set the error bit of its readiness.
+const TRANSMITS: u8 = 32;
 
 /// The end of a series of reads.
 enum ReadEnd {
@@ -124,6 +129,7 @@ impl Epoll {
             waiting: WaitStrategy::new(wait),
             options: options.clone(),
             stamps,
+            transmit: None,
             slots: Vec::new(),
             ready,
             ready_count: 0,
@@ -140,6 +146,11 @@ impl Epoll {
     pub fn socket(&self, conn: ConnId) -> Option<BorrowedFd<'_>> {
         let slot = self.slots.get(conn.slot as usize).filter(|slot| slot.generation == conn.generation)?;
         slot.fd.as_ref().map(|fd| fd.as_fd())
+    }
+
+    /// The backend with transmit stamps, which need the kernel's clock for receive stamps.
+    pub fn with_transmit_stamps(self, transmit: Option<TransmitStamps>) -> Epoll {
+        Epoll { transmit: transmit.filter(|_| self.stamps.is_some()).map(Box::new), ..self }
     }
 
     /// The slot of a connection; `None` when the connection is over.
@@ -159,7 +170,8 @@ impl Epoll {
 
     /// Makes the socket, begins to connect it, and registers it.
     fn begin(&mut self, conn: ConnId, target: &Target) -> io::Result<()> {
-        let dialled = dial::dial(target, &self.options, self.stamps.is_some())?;
+        let stamps = SocketStamps::of(self.stamps.is_some(), self.transmit.is_some());
+        let dialled = dial::dial(target, &self.options, stamps)?;
         let slot = &mut self.slots[conn.slot as usize];
         let socket = slot.fd.insert(dialled.socket);
         if dialled.stamped {
@@ -246,7 +258,8 @@ impl Epoll {
     #[inline]
     fn tries_straight(&mut self, wait_limit: WaitLimit) -> bool {
         let [slot] = &self.slots[..] else { return false };
-        let plain = slot.state == SlotState::Open && slot.flags & !STAMPED == 0 && slot.errno == 0;
+        let plain =
+            slot.state == SlotState::Open && slot.flags & !(STAMPED | TRANSMITS) == 0 && slot.errno == 0;
         let looks = plain && wait_limit == WaitLimit::Look;
         self.tries = if looks { (self.tries + 1) % (TRIES + 1) } else { 0 };
         self.tries > 0
@@ -277,11 +290,15 @@ impl Epoll {
     /// Hands over the events of one connection, by the bits of a report and the flags of its slot.
     #[inline(always)]
     fn serve(&mut self, conn: ConnId, mut bits: u32, on: &mut impl FnMut(ConnId, Event<'_>)) {
-        let Some(slot) = self.slot(conn) else { return };
+        let Epoll { slots, stamps, transmit, .. } = self;
+        let Some(slot) = slot::find(slots, conn) else { return };
         if slot.state == SlotState::Connecting {
             match slot.finish_connect(bits) {
                 Ok(false) => return,
-                Ok(true) => on(conn, Event::Opened { at: clock::now() }),
+                Ok(true) => {
+                    slot.begin_transmit(conn, transmit);
+                    on(conn, Event::Opened { at: clock::now() });
+                }
                 Err(reason) => {
                     slot.free();
                     return on(conn, Event::Closed(reason));
@@ -289,14 +306,18 @@ impl Epoll {
             }
         }
         if slot.is(BLOCKED) && bits & sys::WRITABLE != 0 {
+            bits = slot.without_stamps(conn, bits, transmit, stamps);
             slot.flags &= !BLOCKED;
             if slot.errno == 0 && bits & ENDING == 0 {
                 on(conn, Event::Writable);
             }
         }
         if bits & ENDING != 0 {
-            slot.flags |= ENDS;
-            bits |= sys::READABLE;
+            bits = slot.without_stamps(conn, bits, transmit, stamps);
+            if bits & ENDING != 0 {
+                slot.flags |= ENDS;
+                bits |= sys::READABLE;
+            }
         }
         if bits & sys::READABLE == 0 {
             return;
@@ -369,6 +390,38 @@ impl Slot {
         *self = Slot { generation: self.generation, ..Slot::default() };
     }
 
+    /// Makes the socket of a connection that is open report transmit stamps, where they are switched on. Where the socket
+    /// has none, its marked sends count as missing.
+    fn begin_transmit(&mut self, conn: ConnId, transmit: &mut Option<Box<TransmitStamps>>) {
+        let (Some(transmit), Some(fd), true) = (transmit, &self.fd, self.is(STAMPED)) else { return };
+        if transmit.begin(conn.slot, fd.as_fd(), self.is(DATAGRAMS)).is_ok() {
+            self.flags |= TRANSMITS;
+        }
+    }
+
+    /// The bits of a report without the error bit, where that only said that the error queue had transmit stamps. Another
+    /// error is kept for the end of the connection.
+    #[cold]
+    fn without_stamps(
+        &mut self,
+        conn: ConnId,
+        bits: u32,
+        transmit: &mut Option<Box<TransmitStamps>>,
+        stamps: &Option<Stamps>,
+    ) -> u32 {
+        let (Some(transmit), Some(stamps), Some(fd)) = (transmit, stamps, &self.fd) else { return bits };
+        if !self.is(TRANSMITS) || bits & sys::FAILED == 0 {
+            return bits;
+        }
+        match transmit.error_behind(conn.slot, fd.as_fd(), stamps) {
+            0 => bits & !sys::FAILED,
+            errno => {
+                self.errno = errno;
+                bits
+            }
+        }
+    }
+
     /// Whether the connection is open, or why it could not be opened.
     fn finish_connect(&mut self, bits: u32) -> Result<bool, Reason> {
         let Some(fd) = self.fd.as_ref().filter(|_| self.errno == 0) else { return Err(self.reason()) };
@@ -439,6 +492,46 @@ impl Backend for Epoll {
                 self.not_sent(conn, &error);
                 Handed { taken: 0, at }
             }
+        }
+    }
+
+    fn send_marked(&mut self, conn: ConnId, parts: &[IoSlice<'_>], mark: Option<Mark>) -> Handed {
+        let slot = &mut self.slots[conn.slot as usize];
+        let (true, Some(transmit)) = (slot.is(TRANSMITS), &mut self.transmit) else {
+            return self.send(conn, parts);
+        };
+        assert!(
+            slot.generation == conn.generation && slot.state == SlotState::Open,
+            "bytes are sent on connections that are open"
+        );
+        let Some(fd) = slot.fd.as_ref().filter(|_| slot.errno == 0) else {
+            return Handed { taken: 0, at: clock::now() };
+        };
+        let offered: usize = parts.iter().map(|part| part.len()).sum();
+        let at = clock::now();
+        match transmit.send(conn.slot, fd.as_fd(), parts, mark) {
+            Ok(taken) => {
+                if taken < offered {
+                    slot.flags |= BLOCKED;
+                }
+                Handed { taken, at }
+            }
+            Err(error) => {
+                self.not_sent(conn, &error);
+                Handed { taken: 0, at }
+            }
+        }
+    }
+
+    fn transmit_stamp(&mut self, conn: ConnId, mark: Mark) -> TransmitStamp {
+        let Epoll { transmit: Some(transmit), stamps: Some(stamps), slots, .. } = self else {
+            return TransmitStamp::Missing;
+        };
+        match slot::find(slots, conn) {
+            Some(Slot { fd: Some(fd), flags, .. }) if *flags & TRANSMITS != 0 => {
+                transmit.take(conn.slot, fd.as_fd(), mark, stamps)
+            }
+            _ => TransmitStamp::Missing,
         }
     }
 

@@ -10,6 +10,7 @@ pub mod stamps;
 #[cfg(test)]
 mod testing;
 pub mod tls;
+pub mod transmit;
 pub mod uring;
 pub mod waiting;
 
@@ -21,6 +22,8 @@ use std::sync::Arc;
 
 use pummel_logic::protocol::Fault;
 use pummel_logic::time::Nanos;
+
+pub use self::transmit::{Mark, TransmitStamp};
 
 /// The identity of a connection: its slot in the worker and the use of that slot, so that a late event of an older
 /// connection is recognised and dropped.
@@ -141,6 +144,18 @@ pub trait Backend {
     /// Sends as many bytes of `parts` as the socket takes now. The caller offers at least one byte, only between
     /// [`Event::Opened`] and the end of the connection, and after a short send not before [`Event::Writable`].
     fn send(&mut self, conn: ConnId, parts: &[IoSlice<'_>]) -> Handed;
+
+    /// Sends as [`Backend::send`] does, on connections whose sends all go through this function, and has the last byte
+    /// stamped on its way out where there is a `mark` and the kernel takes all bytes. The stamp is there for
+    /// [`Backend::transmit_stamp`] as soon as the reply is.
+    fn send_marked(&mut self, conn: ConnId, parts: &[IoSlice<'_>], _mark: Option<Mark>) -> Handed {
+        self.send(conn, parts)
+    }
+
+    /// Takes what the kernel said of a marked send.
+    fn transmit_stamp(&mut self, _conn: ConnId, _mark: Mark) -> TransmitStamp {
+        TransmitStamp::Missing
+    }
 
     /// Closes a connection. No event follows for this id. Closing a closed connection has no effect.
     fn close(&mut self, conn: ConnId, how: Close);

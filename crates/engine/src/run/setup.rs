@@ -32,7 +32,9 @@ pub(super) fn worker_of<C: Codec, B: Backend>(
     let number = sender.worker;
     let setup = setup_of(context, clients);
     let options = report_options_of(context, &setup.endpoints);
-    let intervals = std::array::from_fn(|_| Box::new(empty_interval(context).of_worker(number)));
+    let stamped = context.plan.engine.stamps.is_some();
+    let interval = || empty_interval(context).stamping(stamped).of_worker(number);
+    let intervals = std::array::from_fn(|_| Box::new(interval()));
     let reporter = WorkerReporter::new(sender, intervals, options);
     Worker::new(backend, setup, limits_of(context.plan), request_maker_of(context, number), reporter)
         .churn_limits(churn_limits_of(context, number))
@@ -147,6 +149,7 @@ fn report_options_of(context: &RunContext<'_>, endpoints: &[Endpoint]) -> Report
         first_connection: endpoints.first().map_or(0, |endpoint| endpoint.connection) + 1,
         successes_only: plan.groups.iter().map(|group| group.policy.successes_only).collect(),
         stamped: plan.engine.clock == Clock::Kernel && !context.servers.iter().any(Server::is_unix),
+        sampling: plan.engine.stamps.map(|sampling| (sampling, plan.seed)),
     }
 }
 

@@ -19,6 +19,7 @@ use crate::backend::Backend;
 use crate::backend::choice;
 use crate::backend::epoll::Epoll;
 use crate::backend::tls::{Setup, Tls};
+use crate::backend::transmit::{self, TransmitStamps};
 use crate::backend::uring::Uring;
 use crate::evidence::{self, Moment, Moments};
 use crate::worker::meeting::Meeting;
@@ -47,12 +48,19 @@ impl Start<'_, '_> {
         if let (plan::Backend::Uring, Some(why)) = (plan.engine.backend, &choice.fallback) {
             self.watch.notice(&format!("io_uring cannot be used, epoll is instead: {why}"));
         }
+        if plan.engine.stamps.is_some() {
+            transmit::check()
+                .map_err(|error| RunError::Kernel("transmit stamps (--stamps) cannot be had", error))?;
+        }
+        let transmit = || plan.engine.stamps.map(|sampling| TransmitStamps::new(sampling.scheduled));
         let host = HostSetup { servers, choice: Some(choice.clone()), tls: None };
         match choice.backend {
-            plan::Backend::Uring => self.encrypted(host, &|_| Uring::new(wait, clock, &plan.socket)),
-            plan::Backend::Auto | plan::Backend::Epoll => {
-                self.encrypted(host, &|_| Epoll::new(wait, clock, &plan.socket))
-            }
+            plan::Backend::Uring => self.encrypted(host, &|_| {
+                Ok(Uring::new(wait, clock, &plan.socket)?.with_transmit_stamps(transmit()))
+            }),
+            plan::Backend::Auto | plan::Backend::Epoll => self.encrypted(host, &|_| {
+                Ok(Epoll::new(wait, clock, &plan.socket)?.with_transmit_stamps(transmit()))
+            }),
         }
     }
 

@@ -8,6 +8,7 @@ mod pages;
 mod process;
 mod signal;
 mod socket;
+mod transmit;
 
 use std::ffi::c_int;
 use std::io;
@@ -34,6 +35,10 @@ pub use self::socket::{
     bind, connect, datagram_socket, datagram_socket_to, receive, receive_stamped, send,
     set_bind_address_no_port, set_linger, set_nodelay, set_receive_buffer, set_receive_stamps,
     set_send_buffer, stamp_in, stream_socket, take_socket_error,
+};
+pub use self::transmit::{
+    QueuedError, TransmitPoint, send_marked, set_receive_stamps_beside_transmit, set_transmit_reports,
+    take_queued_error,
 };
 
 /// Turns the -1 of a system call into its error.

@@ -65,7 +65,7 @@ pub fn connect(socket: BorrowedFd<'_>, address: &Address) -> io::Result<()> {
     Ok(())
 }
 
-fn set_option<T>(socket: BorrowedFd<'_>, level: c_int, name: c_int, value: &T) -> io::Result<()> {
+pub(super) fn set_option<T>(socket: BorrowedFd<'_>, level: c_int, name: c_int, value: &T) -> io::Result<()> {
     let len_bytes = size_of::<T>() as libc::socklen_t;
     // SAFETY: the pointer and the length describe `value`.
     check(unsafe {
@@ -194,7 +194,7 @@ pub fn receive(socket: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
     check_len(unsafe { libc::recv(socket.as_raw_fd(), place, len_bytes, libc::MSG_DONTWAIT) })
 }
 
-/// Room for control messages: one time stamp takes 32 bytes; the rest is for options that no part of the program sets.
+/// Room for control messages: one time stamp takes 32 bytes, three take 64 on sockets that have transmit stamps.
 #[repr(C, align(8))]
 struct Control([MaybeUninit<u8>; 64]);
 
@@ -246,8 +246,20 @@ fn stamp_of(message: &libc::msghdr) -> Option<Nanos> {
             let time = unsafe { libc::CMSG_DATA(header).cast::<libc::timespec>().read_unaligned() };
             return Some(time.tv_sec as Nanos * SECOND + time.tv_nsec as Nanos);
         }
+        // SCM_TIMESTAMPING has the number of SO_TIMESTAMPING.
+        if level == libc::SOL_SOCKET && kind == libc::SO_TIMESTAMPING {
+            // SAFETY: the data of this kind of message are three timespecs, perhaps not aligned for them.
+            let time = unsafe { libc::CMSG_DATA(header).cast::<libc::timespec>().read_unaligned() };
+            return software_stamp(time);
+        }
         // SAFETY: as for CMSG_FIRSTHDR; `header` came from this message.
         header = unsafe { libc::CMSG_NXTHDR(message, header) };
     }
     None
+}
+
+/// The time of a stamp that the kernel took by its own clock; `None` where it took none.
+pub(super) fn software_stamp(time: libc::timespec) -> Option<Nanos> {
+    let wall = time.tv_sec as Nanos * SECOND + time.tv_nsec as Nanos;
+    (wall > 0).then_some(wall)
 }

@@ -75,7 +75,8 @@ impl<C: Codec> WorkerState<C> {
             }
             let Some(handshake) = connection.handshake_mut() else { continue };
             if !handshake.rest().is_empty() {
-                let handed = backend.send(id, &[IoSlice::new(handshake.rest())]);
+                // Where sends are stamped, the bytes of the handshake count too.
+                let handed = backend.send_marked(id, &[IoSlice::new(handshake.rest())], None);
                 handshake.handle_sent(handed.taken);
                 self.reporter.sent(handed.taken);
             }

@@ -3,9 +3,9 @@
 use std::io;
 
 use pummel_logic::measure::churn::{Churn, ConnectionFailure};
+use pummel_logic::measure::flight::FlightTime;
 use pummel_logic::measure::histogram::Histogram;
 use pummel_logic::measure::interval::Interval;
-use pummel_logic::measure::little::FlightTime;
 use pummel_logic::measure::measurement::{Bytes, Verify, WorkerTime};
 use pummel_logic::measure::recorder::{Counts, Tally};
 use pummel_logic::protocol::udp;

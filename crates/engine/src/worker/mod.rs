@@ -22,6 +22,7 @@ pub(crate) mod reporter;
 mod sending;
 mod setup;
 pub mod silence;
+mod stamping;
 mod state;
 pub mod trouble;
 
@@ -284,8 +285,8 @@ impl<C: Codec, B: Backend> Worker<C, B> {
             state.close_broken(backend);
             population.redial(state, backend);
             state.send_handshakes(backend);
-            if state.reporter.wants_mending() {
-                backend.mend_stamps();
+            if state.reporter.has_stamps_to_handle() {
+                state.reporter.handle_stamps(backend);
             }
             expire(state, population, backend, now);
             state.reporter.tick(now);

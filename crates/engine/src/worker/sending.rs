@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::io::IoSlice;
 
-use pummel_logic::client::Wish;
+use pummel_logic::client::{Client, Wish};
 use pummel_logic::connection::session::{OUTBOX_MAX_BYTES, Session};
 use pummel_logic::protocol::Codec;
 use pummel_logic::time::{NEVER, Nanos};
@@ -13,6 +13,7 @@ use crate::backend::{Backend, ConnId, Handed};
 use crate::worker::connections::{Connection, ConnectionState};
 use crate::worker::load_model::LoadModel;
 use crate::worker::replies::{Replies, ReplyAccount};
+use crate::worker::reporter::WorkerReporter;
 use crate::worker::state::WorkerState;
 
 /// Why a codec refuses no request of a valid plan.
@@ -138,11 +139,17 @@ impl<C: Codec> WorkerState<C> {
         let connection = &mut self.connections[slot];
         while connection.state() == ConnectionState::Open && connection.session.has_output() {
             let (handed, offered) = match connection.session.poll_send_plain() {
-                Some(bytes) => (backend.send(id, &[IoSlice::new(bytes)]), bytes.len()),
-                None => match send_parts(id, &connection.session, self.maker.block(), backend) {
-                    Some(sent) => sent,
-                    None => break,
-                },
+                Some(bytes) if !self.reporter.is_stamping() => {
+                    (backend.send(id, &[IoSlice::new(bytes)]), bytes.len())
+                }
+                _ => {
+                    let client = &self.entries[connection.client as usize].client;
+                    let (session, reporter) = (&mut connection.session, &mut self.reporter);
+                    match send_parts((id, client), session, self.maker.block(), reporter, backend) {
+                        Some(sent) => sent,
+                        None => break,
+                    }
+                }
             };
             if handed.taken < offered {
                 connection.fill();
@@ -215,13 +222,58 @@ impl<C: Codec> WorkerState<C> {
 /// offered; `None` where no bytes wait.
 #[inline(never)]
 fn send_parts<C: Codec>(
-    id: ConnId,
-    session: &Session<C>,
+    (id, client): (ConnId, &Client),
+    session: &mut Session<C>,
     block: &[u8],
+    reporter: &mut WorkerReporter,
     backend: &mut impl Backend,
 ) -> Option<(Handed, usize)> {
+    if reporter.is_stamping() {
+        let owner = (client.group() as u64, client.number());
+        return send_stamped((id, owner), session, block, reporter, backend);
+    }
     let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];
     let count = session.poll_send(block, &mut parts);
     let offered = parts[..count].iter().map(|part| part.len()).sum();
     (count > 0).then(|| (backend.send(id, &parts[..count]), offered))
+}
+
+/// Sends the next parts of the waiting bytes of a connection, and has the last byte stamped where a request ends with it
+/// that is to be. `owner` is the client by group and number. Returns what the backend took and how many bytes were
+/// offered; `None` where no bytes wait.
+#[inline(never)]
+fn send_stamped<C: Codec>(
+    (id, owner): (ConnId, (u64, u64)),
+    session: &mut Session<C>,
+    block: &[u8],
+    reporter: &mut WorkerReporter,
+    backend: &mut impl Backend,
+) -> Option<(Handed, usize)> {
+    let offered = {
+        let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];
+        let count = session.poll_send(block, &mut parts);
+        if count == 0 {
+            return None;
+        }
+        parts[..count].iter().map(|part| part.len()).sum()
+    };
+    let mut sample = reporter.stamping().and_then(|stamping| stamping.begin(id, owner, session.unsent()));
+    if let Some((number, _)) = sample
+        && !session.mark_sent(offered, number)
+    {
+        sample = None;
+        reporter.release_stamp(number);
+    }
+    let mut parts = [IoSlice::new(&[]), IoSlice::new(&[]), IoSlice::new(&[])];
+    let count = session.poll_send(block, &mut parts);
+    let handed = backend.send_marked(id, &parts[..count], sample.map(|(_, mark)| mark));
+    if let Some((number, _)) = sample {
+        if handed.taken == offered {
+            reporter.stamp_sent(id);
+        } else {
+            session.mark_sent(offered, 0);
+            reporter.release_stamp(number);
+        }
+    }
+    Some((handed, offered))
 }

@@ -51,7 +51,7 @@ impl Whole {
     /// The whole request as one answer.
     pub fn answer(&self) -> Answer<'_> {
         let &Whole { ref ticket, outcome, sent, arrived, read, hits, stamp, .. } = self;
-        Answer { ticket, outcome, sent, arrived, read, hits, stamp }
+        Answer { ticket, outcome, sent, arrived, read, hits, stamp, mark: 0 }
     }
 
     /// The server's message with the first error; empty without one.

@@ -39,6 +39,8 @@ pub struct Answer<'a> {
     pub hits: u32,
     /// Where `arrived` comes from.
     pub stamp: Stamp,
+    /// The number under which the worker keeps the request's transmit stamp; 0 where it is not stamped.
+    pub mark: u16,
 }
 
 /// An item of a reply.
@@ -160,7 +162,8 @@ pub(super) fn pass_item(
 
 /// The answer of a request that ended at `at` without a reply.
 pub(super) fn ended(owed: &Owed, outcome: Outcome, at: Nanos, stamp: Stamp) -> Answer<'_> {
-    Answer { ticket: &owed.ticket, outcome, sent: owed.sent, arrived: at, read: at, hits: owed.hits, stamp }
+    let (ticket, mark) = (&owed.ticket, owed.mark);
+    Answer { ticket, outcome, sent: owed.sent, arrived: at, read: at, hits: owed.hits, stamp, mark }
 }
 
 /// The answer of a request whose reply arrived. The receive stamp is used when it lies between sending and reading,
@@ -172,7 +175,8 @@ pub(super) fn arrived(owed: &Owed, outcome: Outcome, stamp: Option<Nanos>, read:
         Some(at) if !is_possible(at, owed.sent, read) => (read, Stamp::Rejected),
         Some(at) => (at.clamp(owed.sent, read.max(owed.sent)), Stamp::Kernel),
     };
-    Answer { ticket: &owed.ticket, outcome, sent: owed.sent, arrived, read, hits: owed.hits, stamp }
+    let (ticket, mark) = (&owed.ticket, owed.mark);
+    Answer { ticket, outcome, sent: owed.sent, arrived, read, hits: owed.hits, stamp, mark }
 }
 
 /// Whether a reply to a request that was sent at `sent` can have arrived at `at` when it was read at `read`.

@@ -64,6 +64,8 @@ pub struct Owed {
     /// Number of items that came for the request.
     pub hits: u32,
     state: State,
+    /// The number under which the worker keeps the request's transmit stamp; 0 where it is not stamped.
+    pub mark: u16,
 }
 
 impl Owed {
@@ -86,6 +88,11 @@ enum State {
     Waiting,
     Silent,
     Finished,
+}
+
+fn mark_one(owed: Option<&mut Owed>, mark: u16) -> bool {
+    let fit = owed.filter(|owed| owed.state == State::Waiting && owed.ticket.origin != Origin::Part);
+    fit.map(|owed| owed.mark = mark).is_some()
 }
 
 /// A ring of unanswered requests. One numbering serves both kinds of protocol: replies in order answer the oldest,
@@ -132,7 +139,7 @@ impl Inflight {
     pub fn push(&mut self, ticket: Ticket, end: u64, silent: bool) {
         let state = if silent { State::Silent } else { State::Waiting };
         self.silent += u32::from(silent);
-        self.ring.push_back(Owed { ticket, sent: NEVER, end, hits: 0, state });
+        self.ring.push_back(Owed { ticket, sent: NEVER, end, hits: 0, state, mark: 0 });
     }
 
     /// The request that a reply belongs to: the one with this tag, or the oldest that waits.
@@ -217,6 +224,22 @@ impl Inflight {
         marked
     }
 
+    /// The requests whose first byte was not sent.
+    pub fn unsent(&self) -> impl Iterator<Item = &Ticket> {
+        self.ring.iter().skip(self.sent as usize).map(|owed| &owed.ticket)
+    }
+
+    /// Marks the newest request. Returns whether a reply to it will come, and is for it alone; a request is only marked
+    /// then.
+    pub fn mark_last(&mut self, mark: u16) -> bool {
+        mark_one(self.ring.back_mut(), mark)
+    }
+
+    /// Marks the next request to be sent, for requests that are sent one by one, as [`Inflight::mark_last`] does.
+    pub fn mark_next(&mut self, mark: u16) -> bool {
+        mark_one(self.ring.get_mut(self.sent as usize), mark)
+    }
+
     /// Takes in that the socket accepts bytes again at `at`: requests that are not sent yet were not ready before.
     pub fn handle_writable(&mut self, at: Nanos) {
         for owed in self.ring.iter_mut().skip(self.sent as usize) {
@@ -240,7 +263,7 @@ impl Inflight {
         };
         // The placeholder has no bytes, has ended already and was sent with the request before it. It is never at the
         // front.
-        let nobody = Owed { state: State::Finished, hits: 0, ..*last };
+        let nobody = Owed { state: State::Finished, hits: 0, mark: 0, ..*last };
         self.sent += u32::from(nobody.sent != NEVER);
         self.ring.push_back(nobody);
     }

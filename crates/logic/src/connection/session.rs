@@ -175,6 +175,20 @@ impl<C: Codec> Session<C> {
         if self.datagrams.is_some() { None } else { self.outbox.plain() }
     }
 
+    /// The requests whose first byte was not sent.
+    pub fn unsent(&self) -> impl Iterator<Item = &Ticket> {
+        self.owed.unsent()
+    }
+
+    /// Marks the request that ends with the next send of `bytes` bytes, so that its answer has `mark`. Returns false
+    /// where no request does, or no reply comes to it.
+    pub fn mark_sent(&mut self, bytes: usize, mark: u16) -> bool {
+        match self.datagrams {
+            Some(_) => self.owed.mark_next(mark),
+            None => bytes == self.outbox.len() && self.owed.mark_last(mark),
+        }
+    }
+
     /// Takes in that a system call which began at `at` took `count` bytes of the output. Returns the number of requests
     /// whose first byte was among them.
     #[inline(always)]

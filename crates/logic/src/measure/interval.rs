@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::measure::counters::Bytes;
 use crate::measure::histogram::Histogram;
 use crate::measure::recorder::{Counts, Recorder};
+use crate::measure::transmit::TransmitTimes;
 use crate::protocol::Verb;
 use crate::time::Nanos;
 use crate::workload::window::WindowCounts;
@@ -32,6 +33,8 @@ pub struct Interval {
     /// Number of requests that a client had outstanding with each new one, that one included; `None` where this is not
     /// counted.
     pub outstanding: Option<Box<Histogram>>,
+    /// When sampled requests left; `None` where no request is stamped.
+    pub transmit: Option<Box<TransmitTimes>>,
     /// Number of the worker whose memory the slice is; merging and restarting leave it.
     pub worker: usize,
 }
@@ -48,6 +51,7 @@ impl Interval {
             turns: Turns::default(),
             window: WindowCounts::default(),
             outstanding: None,
+            transmit: None,
             worker: 0,
         }
     }
@@ -60,6 +64,11 @@ impl Interval {
     /// Makes the slice also count outstanding requests where `outstanding` says so.
     pub fn counting(self, outstanding: bool) -> Interval {
         Interval { outstanding: outstanding.then(Box::default), ..self }
+    }
+
+    /// Makes the slice also keep when sampled requests left, where `stamping` says so.
+    pub fn stamping(self, stamping: bool) -> Interval {
+        Interval { transmit: stamping.then(Box::default), ..self }
     }
 
     /// Adds another worker's part of the same slice.
@@ -79,6 +88,9 @@ impl Interval {
         self.window.merge(&other.window);
         if let (Some(ours), Some(theirs)) = (&mut self.outstanding, &other.outstanding) {
             ours.merge(theirs);
+        }
+        if let Some(theirs) = &other.transmit {
+            self.transmit.get_or_insert_default().merge(theirs);
         }
     }
 
@@ -102,6 +114,9 @@ impl Interval {
         self.window = WindowCounts::default();
         if let Some(outstanding) = &mut self.outstanding {
             outstanding.clear();
+        }
+        if let Some(transmit) = &mut self.transmit {
+            transmit.clear();
         }
     }
 }

@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::measure::agents::Agents;
 use crate::measure::evidence::Evidence;
+use crate::measure::flight::FlightTime;
 use crate::measure::histogram::Histogram;
 use crate::measure::interval::Interval;
-use crate::measure::little::FlightTime;
 use crate::measure::messages::count_message;
 use crate::measure::recorder::{Ops, Tally};
+use crate::measure::transmit::TransmitTimes;
 use crate::measure::uncertainty::Windows;
 use crate::plan::Clock;
 use crate::plan::memory::INTERVALS_KEPT_MAX;
@@ -78,6 +79,9 @@ pub struct Measurement {
     /// asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outstanding: Option<Histogram>,
+    /// When sampled requests left this machine; `None` where that was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transmit: Option<TransmitTimes>,
     /// Requests of the measured phase that were to be written one by one; `None` where that was not asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<Samples>,
@@ -169,6 +173,7 @@ impl Measurement {
             skipped: 0,
             skipped_estimated: 0,
             outstanding: None,
+            transmit: None,
             samples: None,
             load: None,
             connections: Connections::default(),
@@ -202,6 +207,9 @@ impl Measurement {
         self.window.merge(&interval.window);
         if let Some(outstanding) = &interval.outstanding {
             self.outstanding.get_or_insert_default().merge(outstanding);
+        }
+        if let Some(transmit) = &interval.transmit {
+            self.transmit.get_or_insert_default().merge(transmit);
         }
         let slice = Slice::of(interval, self.timeout_ns, keep);
         let at = self.intervals.partition_point(|present| present.index < slice.index);
@@ -283,6 +291,9 @@ impl Measurement {
         }
         if let Some(more) = &other.outstanding {
             self.outstanding.get_or_insert_default().merge(more);
+        }
+        if let Some(more) = &other.transmit {
+            self.transmit.get_or_insert_default().merge(more);
         }
         if let Some(more) = &other.load {
             self.load.get_or_insert_default().merge(more);

@@ -8,6 +8,7 @@ use crate::measure::histogram::{CellSums, NotAHistogram, SparseHistogram};
 use crate::measure::interval::{Interval, Turns};
 use crate::measure::measurement::Bytes;
 use crate::measure::recorder::{Counts, Span};
+use crate::measure::transmit::SparseTransmitTimes;
 use crate::protocol::Verb;
 use crate::time::Nanos;
 use crate::workload::window::WindowCounts;
@@ -28,6 +29,8 @@ pub struct Parcel {
     window: WindowCounts,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     outstanding: Option<SparseHistogram>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    transmit: Option<SparseTransmitTimes>,
 }
 
 /// Requests of one verb.
@@ -69,6 +72,7 @@ impl Parcel {
             turns: interval.turns,
             window: interval.window,
             outstanding: interval.outstanding.as_ref().map(|histogram| histogram.to_sparse()),
+            transmit: interval.transmit.as_ref().map(|times| SparseTransmitTimes::of(times)),
         }
     }
 
@@ -99,6 +103,9 @@ impl Parcel {
         if let Some(more) = &self.outstanding {
             interval.outstanding.get_or_insert_default().merge_sparse(more).map_err(Misfit::Times)?;
         }
+        if let Some(more) = &self.transmit {
+            more.add_to(interval.transmit.get_or_insert_default()).map_err(Misfit::Times)?;
+        }
         Ok(())
     }
 
@@ -127,6 +134,11 @@ impl Parcel {
         match (&mut self.outstanding, &later.outstanding) {
             (Some(outstanding), Some(more)) => outstanding.merge(more),
             (None, Some(more)) => self.outstanding = Some(more.clone()),
+            (_, None) => {}
+        }
+        match (&mut self.transmit, &later.transmit) {
+            (Some(transmit), Some(more)) => transmit.merge(more),
+            (None, Some(more)) => self.transmit = Some(more.clone()),
             (_, None) => {}
         }
         Ok(())

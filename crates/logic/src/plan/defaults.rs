@@ -49,6 +49,7 @@ impl Default for Engine {
             backend: Backend::Auto,
             wait: Wait::Auto,
             clock: Clock::Kernel,
+            stamps: None,
         }
     }
 }

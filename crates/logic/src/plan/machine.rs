@@ -1,5 +1,7 @@
 //! The part of a Plan that is about the machine: threads, kernel interfaces, sockets, TLS.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// Threads and what they use of the kernel.
@@ -16,6 +18,26 @@ pub struct Engine {
     pub wait: Wait,
     /// The clock that decides when a reply arrived.
     pub clock: Clock,
+    /// Which requests are stamped when they leave; `None`: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stamps: Option<TransmitSampling>,
+}
+
+/// Which requests are stamped when they leave this machine, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TransmitSampling {
+    /// One request in so many is stamped.
+    pub every: u32,
+    /// Whether a request is also stamped where it enters the queueing discipline of the device.
+    pub scheduled: bool,
+}
+
+impl fmt::Display for TransmitSampling {
+    /// Writes the sampling as `--stamps` takes it.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}:{}", if self.scheduled { "tx+sched" } else { "tx" }, self.every)
+    }
 }
 
 /// A kernel interface.

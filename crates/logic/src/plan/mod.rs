@@ -26,7 +26,7 @@ use self::absent::{is_false, is_true, is_zero, yes};
 pub use self::arrivals::Arrivals;
 pub use self::data::{Data, KeyStyle, Style, ValueStyle};
 pub use self::group::{ChurningClients, ClientPolicy, Depth, Gap, Group, Late, Sequence, Spawns};
-pub use self::machine::{Backend, Clock, Engine, Socket, TlsOptions, Wait};
+pub use self::machine::{Backend, Clock, Engine, Socket, TlsOptions, TransmitSampling, Wait};
 pub use self::phase::{Delete, Load, Mix, Pause, Phase, Replay, Stop, Work};
 pub use self::popularity::{Popularity, PopularityError};
 pub use self::protocol::{CodecOptions, Protocol, ProtocolRow, ServerFamily, WithCodec};

@@ -19,6 +19,7 @@ pub fn flag_of(field: Field, is_recorded: bool) -> &'static str {
         Field::Verify => "--verify",
         Field::GoalQuantile | Field::GoalLimit => "--goal",
         Field::Threads => "--threads",
+        Field::Stamps => "--stamps",
         Field::Linger => "--linger",
         Field::SendBuffer => "--send-buffer",
         Field::RecvBuffer => "--recv-buffer",

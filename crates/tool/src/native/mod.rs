@@ -357,6 +357,7 @@ fn engine(args: &EngineArgs, threads: u32) -> Engine {
             ClockName::Kernel => Clock::Kernel,
             ClockName::User => Clock::User,
         },
+        stamps: args.stamps,
     }
 }
 

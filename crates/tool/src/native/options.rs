@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueEnum, ValueHint, value_parser};
 use pummel_logic::dist::{self, Dist};
-use pummel_logic::plan::{Arrivals, Depth, Goal, Plan, Popularity, Protocol};
+use pummel_logic::plan::{Arrivals, Depth, Goal, Plan, Popularity, Protocol, TransmitSampling};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::Nanos;
 
@@ -392,6 +392,10 @@ pub struct EngineArgs {
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "1s",
           value_parser = values::time, allow_hyphen_values = true, conflicts_with = "no_evidence")]
     pub server_stats: Option<Nanos>,
+    /// Also stamp one request in N when it leaves this machine: `tx`, or `tx+sched` to stamp it also where it enters the
+    /// queueing discipline, with `:N` behind it [N: 64]
+    #[arg(long, value_name = "tx[+sched][:N]", value_parser = transmit_sampling)]
+    pub stamps: Option<TransmitSampling>,
     /// CPUs that threads are pinned to, in turn, such as 0,2-5. Default: not pinned
     #[arg(long, value_name = "LIST", value_parser = cpus, allow_hyphen_values = true)]
     pub cpus: Option<List<usize>>,
@@ -522,6 +526,10 @@ fn weights(text: &str) -> Result<List<(Verb, f64)>, ValueError> {
 
 fn goals(text: &str) -> Result<List<Goal>, ValueError> {
     values::goals(text).map(List)
+}
+
+fn transmit_sampling(text: &str) -> Result<TransmitSampling, ValueError> {
+    values::transmit_sampling(text)
 }
 
 fn cpus(text: &str) -> Result<List<usize>, ValueError> {

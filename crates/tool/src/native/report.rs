@@ -27,8 +27,8 @@ use self::server_stats::server_stats;
 use self::tables::tables;
 use self::units::byte_text;
 use crate::native::report_agents;
-use crate::report::Report;
 use crate::report::numbers::number;
+use crate::report::{Report, transmit};
 
 /// The report, with a line end after each line.
 pub fn render(report: &Report<'_>) -> String {
@@ -193,6 +193,9 @@ fn generator(page: &mut Page, report: &Report<'_>) {
     text += &format!("; {} of memory", byte_text(generator.peak_rss_bytes));
     page.field("Generator", &text);
     page.field("Clock", &clock(report));
+    if let Some(times) = &report.measurement.transmit {
+        page.field("Departures", &transmit::words(report.plan.engine.stamps, times));
+    }
 }
 
 fn clock(report: &Report<'_>) -> String {

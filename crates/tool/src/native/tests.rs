@@ -49,6 +49,7 @@ fn defaults() -> Plan {
             backend: Backend::Auto,
             wait: Wait::Auto,
             clock: Clock::Kernel,
+            stamps: None,
         },
         socket: Socket {
             nodelay: true,

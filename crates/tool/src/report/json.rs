@@ -29,6 +29,7 @@ use self::figures::rounded;
 use self::judgement::{TrustOut, VerdictOut};
 use self::ops::{GroupOut, OpOut, OpsOut, TotalsOut, is_zero};
 use self::server_stats::ServerStatsOut;
+use crate::report::transmit::TransmitOut;
 use crate::report::{Report, VERSION};
 
 pub(in crate::report) use self::figures::micros;
@@ -72,6 +73,9 @@ struct Root<'a> {
     /// Absent where no file of requests was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     samples: Option<Samples>,
+    /// Absent where no request was stamped when it left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transmit: Option<TransmitOut<'a>>,
     /// What clients with windows counted, where there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     window: Option<WindowCounts>,
@@ -130,6 +134,7 @@ impl<'a> Root<'a> {
             connections: ConnectionsOut::of(report),
             udp: measurement.udp,
             samples: measurement.samples,
+            transmit: measurement.transmit.as_ref().map(|times| TransmitOut::of(plan.engine.stamps, times)),
             window: report.plan.window().map(|_| measurement.window),
             verify: VerifyOut::of(measurement),
             noreply_errors: noreply_errors_of(report),

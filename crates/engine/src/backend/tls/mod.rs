@@ -17,7 +17,7 @@ pub use setup::{FileReader, Setup, TlsError, server_config};
 use backlog::Backlog;
 use words::Ending;
 
-use crate::backend::{Backend, Close, ConnId, Event, Handed, Target, TlsHandshake};
+use crate::backend::{Backend, Close, ConnId, Event, Handed, Mark, Target, TlsHandshake, TransmitStamp};
 
 /// Most plain bytes of a connection that are encrypted and were not taken by the kernel.
 const SEALED_MAX: usize = 64 * 1024;
@@ -131,6 +131,10 @@ impl<B: Backend> Backend for Tls<B> {
     }
 
     fn send(&mut self, conn: ConnId, parts: &[IoSlice<'_>]) -> Handed {
+        self.send_marked(conn, parts, None)
+    }
+
+    fn send_marked(&mut self, conn: ConnId, parts: &[IoSlice<'_>], mark: Option<Mark>) -> Handed {
         let Links { slots, plain, sealed, again, .. } = &mut self.links;
         let link = find(slots, conn).expect("bytes are sent on connections that exist");
         assert!(link.state == LinkState::Open, "bytes are sent on connections that are open");
@@ -139,8 +143,10 @@ impl<B: Backend> Backend for Tls<B> {
             return Handed { taken: 0, at: self.inner.now() };
         }
         link.seal(parts, plain, sealed);
-        let handed = link.push(conn, sealed, &mut self.inner);
         let offered: usize = parts.iter().map(|part| part.len()).sum();
+        // The last encrypted byte stands for the last byte of the caller where all that was offered is encrypted.
+        let mark = mark.filter(|_| link.backlog.plain_bytes() == offered);
+        let handed = link.push(conn, sealed, mark, &mut self.inner);
         assert!(handed.taken <= offered, "what was not taken is offered again");
         link.owes_writable = handed.taken < offered;
         // When the kernel took all bytes that may be encrypted at a time, no event of the inner backend follows.
@@ -148,6 +154,10 @@ impl<B: Backend> Backend for Tls<B> {
             again.push(conn);
         }
         handed
+    }
+
+    fn transmit_stamp(&mut self, conn: ConnId, mark: Mark) -> TransmitStamp {
+        self.inner.transmit_stamp(conn, mark)
     }
 
     fn close(&mut self, conn: ConnId, how: Close) {
@@ -379,13 +389,14 @@ impl Link {
     /// Offers the backlog and the new records in `sealed` to the kernel, with one system call; `taken` counts plain
     /// bytes of the caller.
     #[inline]
-    fn push(&mut self, conn: ConnId, sealed: &[u8], inner: &mut impl Backend) -> Handed {
+    fn push(&mut self, conn: ConnId, sealed: &[u8], mark: Option<Mark>, inner: &mut impl Backend) -> Handed {
         let offered = self.backlog.len() + sealed.len();
         if offered == 0 {
             return Handed { taken: 0, at: inner.now() };
         }
         let parts = self.backlog.parts(sealed);
-        let handed = inner.send(conn, if parts[0].is_empty() { &parts[1..] } else { &parts });
+        let parts = if parts[0].is_empty() { &parts[1..] } else { &parts[..] };
+        let handed = inner.send_marked(conn, parts, mark);
         self.blocked = handed.taken < offered;
         Handed { taken: self.backlog.take(handed.taken, sealed), at: handed.at }
     }
@@ -397,7 +408,7 @@ impl Link {
         }
         sealed.clear();
         self.collect(0, sealed);
-        let handed = self.push(conn, sealed, inner);
+        let handed = self.push(conn, sealed, None, inner);
         if self.state == LinkState::Handshake && self.began == NEVER {
             self.began = handed.at;
         }
@@ -412,7 +423,7 @@ impl Link {
         self.tls.send_close_notify();
         sealed.clear();
         self.collect(0, sealed);
-        self.push(conn, sealed, inner);
+        self.push(conn, sealed, None, inner);
     }
 
     /// Decrypts `input` until all of it is taken, `plain` is full, or an event has to be handed over. Returns the

@@ -18,9 +18,10 @@ use io_uring::{opcode, squeue, types};
 use pummel_logic::plan::{Clock, Socket, Wait};
 use pummel_logic::time::Nanos;
 
-use super::dial::{self, Answered, UnixRetries, reason};
+use super::dial::{self, Answered, SocketStamps, UnixRetries, reason};
 use super::slot::{self, Slot, SlotState, find};
 use super::stamps::Stamps;
+use super::transmit::{Mark, TransmitStamp, TransmitStamps};
 use super::waiting::WaitStrategy;
 use super::{Backend, Close, ConnId, Event, Handed, Reason, Target};
 use crate::clock;
@@ -45,6 +46,8 @@ pub struct Uring {
     options: Socket,
     /// `None`: receive stamps are switched off.
     stamps: Option<Stamps>,
+    /// `None`: transmit stamps are switched off.
+    transmit: Option<Box<TransmitStamps>>,
     slots: Vec<Slot>,
     /// Completions that were not handed over yet.
     done: Vec<Completion>,
@@ -68,6 +71,8 @@ const RECEIVING: u8 = 8;
 const ASKED: u8 = 16;
 /// Flag: each receive is a datagram. An empty datagram is no end of the stream.
 const DATAGRAMS: u8 = 32;
+/// Flag: the socket reports transmit stamps, which set the error bit of its readiness.
+const TRANSMITS: u8 = 64;
 
 /// How operations name a connection's socket: by its registered number, or by its descriptor.
 enum Handle {
@@ -100,12 +105,22 @@ impl Uring {
             waiting: WaitStrategy::new(wait),
             options: options.clone(),
             stamps,
+            transmit: None,
             slots: Vec::new(),
             done: Vec::new(),
             done_spare: Vec::new(),
             broken: Vec::new(),
             unix_retries: UnixRetries::new(),
         })
+    }
+
+    /// The backend with transmit stamps, which need the kernel's clock for receive stamps.
+    pub fn with_transmit_stamps(mut self, transmit: Option<TransmitStamps>) -> Uring {
+        self.transmit = transmit.filter(|_| self.stamps.is_some()).map(Box::new);
+        if self.transmit.is_some() {
+            self.shape.msg_controllen = pool::CONTROL_MAX_BYTES as _;
+        }
+        self
     }
 
     /// Why this process cannot use io_uring on this machine, as a clause; `None` when it can.
@@ -122,7 +137,8 @@ impl Uring {
 
     /// Makes the socket, begins to connect it, and waits for its writability.
     fn begin(&mut self, conn: ConnId, target: &Target) -> io::Result<()> {
-        let dialled = dial::dial(target, &self.options, self.stamps.is_some())?;
+        let stamps = SocketStamps::of(self.stamps.is_some(), self.transmit.is_some());
+        let dialled = dial::dial(target, &self.options, stamps)?;
         let slot = &mut self.slots[conn.slot as usize];
         let fd = dialled.socket.as_raw_fd();
         slot.fd = Some(dialled.socket);
@@ -281,17 +297,53 @@ impl Uring {
             Answered::Failed(errno) => return self.end(conn, reason(errno), on),
         }
         self.slots[conn.slot as usize].state = SlotState::Open;
+        self.begin_transmit(conn);
         on(conn, Event::Opened { at: clock::now() });
         self.receive(conn);
     }
 
     /// Handles that a full socket takes bytes again. A broken socket is reported by its receive.
     fn writable(&mut self, conn: ConnId, result: i32, on: &mut impl FnMut(ConnId, Event<'_>)) {
+        let result = self.without_stamps(conn, result);
+        if result == 0 {
+            // Only the error queue was ready, and the socket is still full.
+            return self.await_writable(conn, Operation::Writable);
+        }
         let slot = &mut self.slots[conn.slot as usize];
         slot.flags &= !BLOCKED;
         let ends = u32::try_from(result).is_ok_and(|bits| bits & (sys::FAILED | sys::HUNG_UP) != 0);
         if slot.errno == 0 && !ends {
             on(conn, Event::Writable);
+        }
+    }
+
+    /// Makes the socket of a connection that is open report transmit stamps, where they are switched on. Where the socket
+    /// has none, its marked sends count as missing.
+    #[cold]
+    fn begin_transmit(&mut self, conn: ConnId) {
+        let Uring { transmit: Some(transmit), slots, .. } = self else { return };
+        let slot = &mut slots[conn.slot as usize];
+        let (Some(fd), true) = (&slot.fd, slot.is(STAMPED)) else { return };
+        if transmit.begin(conn.slot, fd.as_fd(), slot.is(DATAGRAMS)).is_ok() {
+            slot.flags |= TRANSMITS;
+        }
+    }
+
+    /// The result of a wait for writability without the error bit, where that only said that the error queue had
+    /// transmit stamps. The queue is read, and another error is kept for the end of the connection.
+    #[cold]
+    fn without_stamps(&mut self, conn: ConnId, result: i32) -> i32 {
+        let Uring { transmit: Some(transmit), stamps: Some(stamps), slots, .. } = self else { return result };
+        let slot = &mut slots[conn.slot as usize];
+        let failed = u32::try_from(result).is_ok_and(|bits| bits & sys::FAILED != 0);
+        let (Some(fd), true) = (&slot.fd, slot.is(TRANSMITS) && failed) else { return result };
+        match transmit.error_behind(conn.slot, fd.as_fd(), stamps) {
+            0 => result & !(sys::FAILED as i32),
+            errno => {
+                slot.errno = errno;
+                self.broken.push(conn);
+                result
+            }
         }
     }
 
@@ -306,7 +358,7 @@ impl Uring {
         match (completion.buffer(), usize::try_from(completion.result)) {
             (Some(number), Ok(len_bytes)) => {
                 let (bytes, wall) = match slot.is(STAMPED) {
-                    true => self.pool.stamped(number, len_bytes),
+                    true => self.pool.stamped(number, len_bytes, self.shape.msg_controllen),
                     false => (self.pool.plain(number, len_bytes), None),
                 };
                 let ended = bytes.is_empty();
@@ -416,6 +468,44 @@ impl Backend for Uring {
                 self.fail(conn, &error);
                 Handed { taken: 0, at }
             }
+        }
+    }
+
+    fn send_marked(&mut self, conn: ConnId, parts: &[IoSlice<'_>], mark: Option<Mark>) -> Handed {
+        let slot = find(&mut self.slots, conn).expect("bytes are sent on connections that exist");
+        let (true, Some(transmit)) = (slot.is(TRANSMITS), &mut self.transmit) else {
+            return self.send(conn, parts);
+        };
+        assert!(slot.state == SlotState::Open, "bytes are sent on connections that are open");
+        let Some(fd) = slot.fd.as_ref().filter(|_| slot.errno == 0) else {
+            return Handed { taken: 0, at: clock::now() };
+        };
+        let offered: usize = parts.iter().map(|part| part.len()).sum();
+        let at = clock::now();
+        match blocked_is_nothing(transmit.send(conn.slot, fd.as_fd(), parts, mark)) {
+            Ok(taken) => {
+                if taken < offered {
+                    slot.flags |= BLOCKED;
+                    self.await_writable(conn, Operation::Writable);
+                }
+                Handed { taken, at }
+            }
+            Err(error) => {
+                self.fail(conn, &error);
+                Handed { taken: 0, at }
+            }
+        }
+    }
+
+    fn transmit_stamp(&mut self, conn: ConnId, mark: Mark) -> TransmitStamp {
+        let Uring { transmit: Some(transmit), stamps: Some(stamps), slots, .. } = self else {
+            return TransmitStamp::Missing;
+        };
+        match find(slots, conn) {
+            Some(Slot { fd: Some(fd), flags, .. }) if *flags & TRANSMITS != 0 => {
+                transmit.take(conn.slot, fd.as_fd(), mark, stamps)
+            }
+            _ => TransmitStamp::Missing,
         }
     }
 

@@ -30,12 +30,15 @@ const HEADER_BYTES: usize = 16;
 /// Room for one receive stamp (a control message of 16 bytes with its head).
 pub const CONTROL_BYTES: usize = 32;
 
+/// Room for the receive stamp of a socket that has transmit stamps (three stamps in one control message).
+pub const CONTROL_MAX_BYTES: usize = 64;
+
 /// From one buffer to the next: an odd number of cache lines, so that the beginnings of buffers, which are all that
 /// small replies touch, do not meet in the same sets of the cache.
-const STRIDE_BYTES: usize = HEADER_BYTES + CONTROL_BYTES + PAYLOAD_BYTES + 16;
+const STRIDE_BYTES: usize = HEADER_BYTES + CONTROL_MAX_BYTES + PAYLOAD_BYTES + 112;
 
 /// Length of a buffer as the kernel knows it.
-const BUFFER_BYTES: u32 = (HEADER_BYTES + CONTROL_BYTES + PAYLOAD_BYTES) as u32;
+const BUFFER_BYTES: u32 = (HEADER_BYTES + CONTROL_MAX_BYTES + PAYLOAD_BYTES) as u32;
 
 /// All buffers of a worker, and the ring in which the kernel finds those that it may use.
 pub struct Pool {
@@ -119,14 +122,15 @@ impl Pool {
     }
 
     /// The bytes that a receive with control messages put into a buffer, and the stamp of the wall clock among the
-    /// messages. `len_bytes` is the length of the whole buffer's content, headers included.
+    /// messages, for which `room` bytes were asked. `len_bytes` is the length of the whole buffer's content, headers
+    /// included.
     #[inline]
-    pub fn stamped(&mut self, number: u16, len_bytes: usize) -> (&mut [u8], Option<Nanos>) {
-        let before = HEADER_BYTES + CONTROL_BYTES;
+    pub fn stamped(&mut self, number: u16, len_bytes: usize, room: usize) -> (&mut [u8], Option<Nanos>) {
+        let before = HEADER_BYTES + room;
         let header = self.part(number, 0, HEADER_BYTES);
         let control = u32::from_ne_bytes([header[4], header[5], header[6], header[7]]) as usize;
-        let stamp = sys::stamp_in(self.part(number, HEADER_BYTES, control.min(CONTROL_BYTES)));
-        let len_bytes = len_bytes.saturating_sub(before).min(PAYLOAD_BYTES);
+        let stamp = sys::stamp_in(self.part(number, HEADER_BYTES, control.min(room)));
+        let len_bytes = len_bytes.saturating_sub(before).min(PAYLOAD_BYTES + CONTROL_MAX_BYTES - room);
         (self.part(number, before, len_bytes), stamp)
     }
 

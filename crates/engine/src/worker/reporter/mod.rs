@@ -5,10 +5,11 @@ mod requests;
 mod value_checks;
 
 use pummel_logic::connection::inflight::CheckState;
+use pummel_logic::measure::flight::FlightAccount;
 use pummel_logic::measure::interval::Interval;
-use pummel_logic::measure::little::FlightAccount;
 use pummel_logic::measure::measurement::{Bytes, WorkerTime};
 use pummel_logic::measure::recorder::Tally;
+use pummel_logic::plan::TransmitSampling;
 use pummel_logic::plan::memory::INTERVALS_PER_WORKER;
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
@@ -17,10 +18,12 @@ use pummel_logic::workload::sequence::Weight;
 use pummel_logic::workload::value::Version;
 
 use self::value_checks::ValueChecks;
+use crate::backend::Backend;
 use crate::worker::churn_account::ChurnAccount;
 use crate::worker::departures::Departures;
 use crate::worker::message_sender::MessageSender;
 use crate::worker::messages::{Departure, LoadEnd, PhaseEnd, PhaseFate, Row, WorkerEnd, WorkerMessage};
+use crate::worker::stamping::Stamping;
 use crate::worker::trouble::Trouble;
 
 /// The length of a turn, in nanoseconds, beyond which it counts as a stall.
@@ -80,7 +83,12 @@ pub struct WorkerReporter {
     abandoning: bool,
     /// Whether receive stamps are expected.
     stamped: bool,
+    /// A receive stamp was impossible, or stamped requests were answered, since [`WorkerReporter::handle_stamps`].
+    has_stamps: bool,
+    /// A stamp was impossible.
     mend: bool,
+    /// The requests that are stamped when they leave; `None` where none are.
+    pub(super) stamping: Option<Box<Stamping>>,
     checks: ValueChecks,
     first_connection: u64,
     rows: Option<Vec<Row>>,
@@ -124,6 +132,8 @@ pub struct ReportOptions {
     pub waits_for_intervals: bool,
     /// For every group, whether only the times of reads that found something and of stores that stored are recorded.
     pub successes_only: Vec<bool>,
+    /// Which requests are stamped when they leave, and the seed of the Plan; `None` where none are.
+    pub sampling: Option<(TransmitSampling, u64)>,
 }
 
 impl WorkerReporter {
@@ -157,7 +167,9 @@ impl WorkerReporter {
             busy: false,
             abandoning: false,
             stamped: options.stamped,
+            has_stamps: false,
             mend: false,
+            stamping: options.sampling.map(|(sampling, seed)| Box::new(Stamping::new(sampling, seed))),
             checks: ValueChecks::new(options.checks, options.checks_grow),
             first_connection: options.first_connection,
             rows: options.rows.then(|| Vec::with_capacity(ROWS)),
@@ -165,7 +177,7 @@ impl WorkerReporter {
             churn_account: options
                 .churn_account
                 .map(|churn_account| Box::new(ChurnAccount::new(churn_account))),
-            watched: options.rows || options.churn_account.is_some(),
+            watched: options.rows || options.churn_account.is_some() || options.sampling.is_some(),
             successes_only: options.successes_only.into(),
             end: WorkerEnd::default(),
             load: None,
@@ -324,6 +336,7 @@ impl WorkerReporter {
         self.owned += 1;
         let groups = self.interval.groups.iter().map(|_| std::iter::empty::<Verb>());
         let interval = Interval::new(groups).counting(self.interval.outstanding.is_some());
+        let interval = interval.stamping(self.interval.transmit.is_some());
         Some(Box::new(interval.of_worker(self.sender.worker)))
     }
 
@@ -348,10 +361,25 @@ impl WorkerReporter {
         self.sender.say(WorkerMessage::Slice { interval: full, worker: self.sender.worker, next });
     }
 
-    /// Whether a receive stamp was impossible since this was asked last.
+    /// Whether [`WorkerReporter::handle_stamps`] is to be called in this turn.
     #[inline]
-    pub fn wants_mending(&mut self) -> bool {
-        std::mem::take(&mut self.mend)
+    pub fn has_stamps_to_handle(&mut self) -> bool {
+        std::mem::take(&mut self.has_stamps)
+    }
+
+    /// Has the clocks compared again after an impossible stamp, and records when the stamped requests left whose replies
+    /// were read in this turn.
+    #[cold]
+    pub fn handle_stamps(&mut self, backend: &mut impl Backend) {
+        if std::mem::take(&mut self.mend) {
+            backend.mend_stamps();
+        }
+        let Some(stamping) = &mut self.stamping else { return };
+        // A transmit stamp that cannot be true is no better than a receive stamp that cannot be.
+        let times = self.interval.transmit.get_or_insert_default();
+        if stamping.record(backend, times) {
+            backend.mend_stamps();
+        }
     }
 
     /// The part of a turn before its wait is over: it began at `from`.
@@ -478,6 +506,7 @@ mod tests {
             stamped: false,
             waits_for_intervals: false,
             successes_only: vec![false],
+            sampling: None,
         };
         let intervals = std::array::from_fn(|_| Box::new(Interval::new([[Verb::Get]]).of_worker(3)));
         (WorkerReporter::new(MessageSender::new(3, messages, spares), intervals, options), heard, spare)
@@ -555,6 +584,7 @@ mod tests {
             keys: 1,
         };
         let answer = Answer {
+            mark: 0,
             ticket: &ticket,
             outcome: Outcome::Hit,
             sent: 1,

@@ -6,8 +6,10 @@ use pummel_logic::protocol::Outcome;
 use pummel_logic::time::{NEVER, Nanos};
 use pummel_logic::unsent::Unsent;
 
+use crate::backend::ConnId;
 use crate::worker::messages::Row;
 use crate::worker::reporter::{ROWS, ReportMode, WorkerReporter};
+use crate::worker::stamping::Stamping;
 
 impl WorkerReporter {
     /// Counts requests that were handed to a connection one after the other. `outstanding` requests of the client are
@@ -97,7 +99,7 @@ impl WorkerReporter {
             Stamp::Missing => self.interval.turns.stamps.missing += u64::from(self.stamped),
             Stamp::Rejected => {
                 self.interval.turns.stamps.rejected += 1;
-                self.mend = true;
+                (self.mend, self.has_stamps) = (true, true);
             }
         }
         if let Outcome::Error(_) = answer.outcome {
@@ -124,6 +126,9 @@ impl WorkerReporter {
     /// Hands a request to the rows and to the account of churning clients.
     #[inline(never)]
     fn watch(&mut self, group: usize, client: u64, answer: &Answer<'_>) {
+        if answer.mark != 0 {
+            self.stamped(answer);
+        }
         self.row(group, client, answer);
         if let Some(churn_account) = &mut self.churn_account {
             churn_account.answer(answer);
@@ -134,6 +139,9 @@ impl WorkerReporter {
     #[inline(never)]
     fn count(&mut self, answer: &Answer<'_>, message: &[u8]) {
         let verb = answer.ticket.verb;
+        if let (1.., Some(stamping)) = (answer.mark, &mut self.stamping) {
+            stamping.release(answer.mark);
+        }
         self.ended += 1;
         match (self.abandoning, answer.sent) {
             (false, _) => self.tally.record(&sample_of(answer)),
@@ -152,6 +160,43 @@ impl WorkerReporter {
         match answer.sent {
             NEVER => recorder.unsent(answer.ticket.verb, 1),
             _ => recorder.record_unfinished(&sample_of(answer)),
+        }
+    }
+
+    /// Takes in the answer to a request that is stamped when it leaves.
+    #[cold]
+    fn stamped(&mut self, answer: &Answer<'_>) {
+        if let Some(stamping) = &mut self.stamping {
+            self.has_stamps |= stamping.handle_answer(answer);
+        }
+    }
+
+    /// Whether requests are stamped when they leave, so that all bytes of their connections are sent by
+    /// [`Backend::send_marked`](crate::backend::Backend::send_marked).
+    #[inline]
+    pub fn is_stamping(&self) -> bool {
+        self.stamping.is_some()
+    }
+
+    /// Takes back the number of a request that is not stamped after all.
+    pub fn release_stamp(&mut self, number: u16) {
+        if let Some(stamping) = &mut self.stamping {
+            stamping.release(number);
+        }
+    }
+
+    /// Notes that a stamped request was sent whole on this connection.
+    pub fn stamp_sent(&mut self, conn: ConnId) {
+        if let Some(stamping) = &mut self.stamping {
+            stamping.handle_sent(conn);
+        }
+    }
+
+    /// The requests that are stamped when they leave; none in phases that are not recorded.
+    pub fn stamping(&mut self) -> Option<&mut Stamping> {
+        match self.mode {
+            ReportMode::Record(_) => self.stamping.as_deref_mut(),
+            ReportMode::Count => None,
         }
     }
 

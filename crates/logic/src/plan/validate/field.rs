@@ -19,6 +19,7 @@ pub enum Field {
     GoalQuantile,
     GoalLimit,
     Threads,
+    Stamps,
     Linger,
     SendBuffer,
     RecvBuffer,
@@ -75,7 +76,7 @@ pub enum Field {
 }
 
 /// Every field with its path; `[]` stands for the number of an item in a list.
-const PATHS: [(Field, &str); 66] = [
+const PATHS: [(Field, &str); 67] = [
     (Field::Schema, "schema"),
     (Field::Servers, "servers"),
     (Field::Server, "servers[]"),
@@ -89,6 +90,7 @@ const PATHS: [(Field, &str); 66] = [
     (Field::GoalQuantile, "goals[].quantile"),
     (Field::GoalLimit, "goals[].limit_ns"),
     (Field::Threads, "engine.threads"),
+    (Field::Stamps, "engine.stamps"),
     (Field::Linger, "socket.linger_s"),
     (Field::SendBuffer, "socket.send_buffer"),
     (Field::RecvBuffer, "socket.recv_buffer"),

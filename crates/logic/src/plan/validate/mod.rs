@@ -74,6 +74,7 @@ impl Plan {
         targets::goals(&self)?;
         targets::socket(&self.socket)?;
         targets::source(&self)?;
+        targets::stamps(&self)?;
         targets::tls(&self)?;
         targets::login(&self)?;
         records::data(&self.data)?;

@@ -5,7 +5,7 @@ use super::field::Field;
 use super::invalid::Invalid;
 use crate::client::route::LANES_MAX;
 use crate::plan::address::{self, PORT};
-use crate::plan::{Plan, Socket};
+use crate::plan::{Clock, Plan, Socket};
 use crate::protocol::Refused;
 use crate::protocol::handshake::Credentials;
 
@@ -79,6 +79,25 @@ pub fn source(plan: &Plan) -> Result<(), Invalid> {
     }
     let expected = "addresses are accepted where a server is reached by one: unix sockets have none";
     refuse(Field::Sources.path(), source.join(","), expected)
+}
+
+/// Most requests of which one is stamped when it leaves.
+const STAMP_EVERY_MAX: u32 = 1_000_000;
+
+/// Refuses transmit stamps that no socket of the plan has: those of unix sockets, those of runs without the kernel's
+/// clock, and those of no request.
+pub fn stamps(plan: &Plan) -> Result<(), Invalid> {
+    let Some(sampling) = &plan.engine.stamps else { return Ok(()) };
+    let why = if !(1..=STAMP_EVERY_MAX).contains(&sampling.every) {
+        "one request in 1 to 1000000 is accepted, such as tx:64"
+    } else if plan.engine.clock == Clock::User {
+        "stamps of what leaves are accepted beside the kernel's stamps of what arrives (--clock kernel)"
+    } else if plan.servers.iter().any(|server| server.starts_with('/')) {
+        "servers with an address are accepted: unix sockets have no stamps"
+    } else {
+        return Ok(());
+    };
+    refuse(Field::Stamps.path(), sampling, why)
 }
 
 /// Refuses a certificate without its key or a key without its certificate, and servers whose certificates have no name

@@ -8,8 +8,9 @@ use crate::client::route::Router;
 use crate::dist::Dist;
 use crate::plan::share;
 use crate::plan::{
-    Arrivals, ChurningClients, Delete, Depth, Gap, Goal, Group, Lengths, Load, Login, Mix, Pause, Phase,
-    Pool, Popularity, Protocol, Replay, Replication, Route, Sequence, Spawns, Stop, TlsOptions, Window, Work,
+    Arrivals, ChurningClients, Clock, Delete, Depth, Gap, Goal, Group, Lengths, Load, Login, Mix, Pause,
+    Phase, Pool, Popularity, Protocol, Replay, Replication, Route, Sequence, Spawns, Stop, TlsOptions,
+    TransmitSampling, Window, Work,
 };
 use crate::protocol::Verb;
 use crate::protocol::resp::template::Template;
@@ -175,7 +176,7 @@ type Change = fn(&mut Plan);
 
 #[test]
 fn what_is_wrong_is_named_by_its_path() {
-    let rows: [(Plan, &str, Change); 58] = [
+    let rows: [(Plan, &str, Change); 61] = [
         (mixed(), "schema", |plan| plan.schema = 2),
         (mixed(), "servers", |plan| plan.servers.clear()),
         (mixed(), "servers[1]", |plan| plan.servers.push("a".to_owned())),
@@ -218,6 +219,17 @@ fn what_is_wrong_is_named_by_its_path() {
         (mixed(), "groups[0].manner.block", |plan| plan.groups[0].policy.block = 11),
         (mixed(), "engine.threads", |plan| plan.engine.threads = 0),
         (mixed(), "engine.threads", |plan| plan.engine.threads = 11),
+        (mixed(), "engine.stamps", |plan| {
+            plan.engine.stamps = Some(TransmitSampling { every: 0, scheduled: false });
+        }),
+        (mixed(), "engine.stamps", |plan| {
+            plan.engine.stamps = Some(TransmitSampling { every: 64, scheduled: false });
+            plan.engine.clock = Clock::User;
+        }),
+        (mixed(), "engine.stamps", |plan| {
+            plan.engine.stamps = Some(TransmitSampling { every: 64, scheduled: true });
+            plan.servers = vec!["/tmp/socket".to_owned()];
+        }),
         (churning(), "groups[0].crowd.calls", |plan| {
             plan.groups[0].churn.as_mut().expect("clients that come and go").calls = 0;
         }),

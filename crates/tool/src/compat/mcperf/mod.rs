@@ -334,6 +334,7 @@ impl OptionValues {
                 // One call at a time, and nothing else to do: its reply is waited for awake, as by the original.
                 wait: if alone { Wait::Brief } else { Wait::Block },
                 clock: self.clock,
+                stamps: None,
             },
             socket: self.socket,
             login: None,

@@ -344,6 +344,7 @@ fn plan(options: &Options, inputs: &MemaslapInputs<'_>, servers: Vec<String>, co
             backend: Backend::Auto,
             wait: Wait::Auto,
             clock: Clock::Kernel,
+            stamps: None,
         },
         socket: Socket {
             nodelay: true,

@@ -357,6 +357,7 @@ fn engine(options: &Options, cpus: &[usize]) -> Result<Engine, Refusal> {
         backend: Backend::Auto,
         wait: if options.blocking { Wait::Block } else { Wait::Spin },
         clock,
+        stamps: None,
     })
 }
 

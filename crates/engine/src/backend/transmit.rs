@@ -1,0 +1,314 @@
+//! Transmit stamps on the kernel's interfaces: which byte of a connection belongs to which marked send, and what the
+//! error queue said of it.
+//!
+//! A stamp names its byte by a number: the offset in the connection's stream, or the number of the marked datagram. The
+//! stamps of one connection come in the order of its bytes but for those of bytes that are sent again, of which the first
+//! counts.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use pummel_logic::time::Nanos;
+
+use super::stamps::Stamps;
+use crate::sys::{self, QueuedError, TransmitPoint};
+
+/// Most marked sends of one connection that wait for their stamps; the oldest beyond that is given up.
+const UNDER_WAY_MAX: usize = 256;
+
+/// The name of a marked send, which its worker chooses and never uses again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Mark(pub u64);
+
+/// What the kernel said of a marked send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransmitStamp {
+    /// The last byte left.
+    Left {
+        /// When the driver handed it to the device, in nanoseconds on the monotonic clock.
+        at: Nanos,
+        /// When it entered the queueing discipline, where that was asked for.
+        scheduled: Option<Nanos>,
+    },
+    /// The kernel put the bytes of this send and of a later one into one buffer, which has one stamp: that of the later
+    /// one.
+    Merged,
+    /// There is no stamp.
+    Missing,
+}
+
+/// The marked sends of all connections of a backend, by slot.
+#[derive(Debug)]
+pub struct TransmitStamps {
+    /// Whether stamps are also taken where packets enter the queueing discipline.
+    scheduled: bool,
+    connections: Vec<Connection>,
+}
+
+/// The marked sends of one connection.
+#[derive(Debug, Default)]
+struct Connection {
+    /// Each send is a datagram, and ids count those that are marked.
+    datagrams: bool,
+    /// The id of the next byte, or of the next marked datagram.
+    next_id: u32,
+    under_way: VecDeque<UnderWay>,
+}
+
+/// A marked send whose stamp was not taken.
+#[derive(Debug)]
+struct UnderWay {
+    mark: Mark,
+    id: u32,
+    scheduled: Option<Nanos>,
+    left: Option<Nanos>,
+    /// A later send was stamped, and this one never will be.
+    passed: bool,
+}
+
+impl TransmitStamps {
+    /// No marked send. `scheduled` asks also for stamps where packets enter the queueing discipline.
+    pub fn new(scheduled: bool) -> TransmitStamps {
+        TransmitStamps { scheduled, connections: Vec::new() }
+    }
+
+    /// Begins to count the bytes of the connection in `slot`, which has just been opened, and makes its socket report
+    /// stamps.
+    ///
+    /// # Errors
+    /// Returns the error of `setsockopt` where this kind of socket has no transmit stamps.
+    pub fn begin(&mut self, slot: u32, socket: BorrowedFd<'_>, datagrams: bool) -> io::Result<()> {
+        let index = slot as usize;
+        if self.connections.len() <= index {
+            self.connections.resize_with(index + 1, Connection::default);
+        }
+        self.connections[index] = Connection { datagrams, ..Connection::default() };
+        sys::set_transmit_reports(socket)
+    }
+
+    /// Sends on the connection in `slot`, and remembers the send under `mark` where the kernel took all of it.
+    ///
+    /// # Errors
+    /// Returns the error of the send.
+    pub fn send(
+        &mut self,
+        slot: u32,
+        socket: BorrowedFd<'_>,
+        parts: &[IoSlice<'_>],
+        mark: Option<Mark>,
+    ) -> io::Result<usize> {
+        let taken = match mark {
+            Some(_) => sys::send_marked(socket, parts, self.scheduled)?,
+            None => sys::send(socket, parts)?,
+        };
+        let offered: usize = parts.iter().map(|part| part.len()).sum();
+        self.connections[slot as usize].note_sent(taken, mark, taken == offered);
+        Ok(taken)
+    }
+
+    /// Reads the error queue of the connection in `slot`. Returns the error number of an entry that is no stamp; `None`
+    /// where there is none.
+    pub fn read(&mut self, slot: u32, socket: BorrowedFd<'_>, stamps: &Stamps) -> Option<i32> {
+        let mut other = None;
+        loop {
+            match sys::take_queued_error(socket) {
+                Ok(Some(QueuedError::Stamp { id, point, wall })) => {
+                    self.connections[slot as usize].note_stamp(id, point, stamps.to_monotonic(wall));
+                }
+                Ok(Some(QueuedError::Other(0))) => {}
+                Ok(Some(QueuedError::Other(errno))) => other = Some(errno),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(None) | Err(_) => return other,
+            }
+        }
+    }
+
+    /// The error that a report of readiness with the error bit stands for: 0 where the bit only said that the error queue
+    /// of the connection in `slot` had transmit stamps, which are read. The bit cannot be masked.
+    pub fn error_behind(&mut self, slot: u32, socket: BorrowedFd<'_>, stamps: &Stamps) -> u16 {
+        let other = self.read(slot, socket, stamps);
+        let errno = other.or_else(|| sys::take_socket_error(socket).ok()).unwrap_or(0);
+        errno.try_into().unwrap_or(u16::MAX)
+    }
+
+    /// Takes what is known of the send with this mark on the connection in `slot`. The error queue is read where its
+    /// stamps were not read before: a stamp of the software is there as soon as the reply is.
+    pub fn take(&mut self, slot: u32, socket: BorrowedFd<'_>, mark: Mark, stamps: &Stamps) -> TransmitStamp {
+        let connection = &self.connections[slot as usize];
+        let is_known = connection.under_way.iter().any(|sent| sent.mark == mark && sent.left.is_some());
+        if !is_known {
+            self.read(slot, socket, stamps);
+        }
+        self.connections[slot as usize].take(mark)
+    }
+}
+
+impl Connection {
+    /// Counts the `taken` bytes of a send; `whole` says that no byte was left over.
+    fn note_sent(&mut self, taken: usize, mark: Option<Mark>, whole: bool) {
+        if taken == 0 {
+            return;
+        }
+        let id = match self.datagrams {
+            true => self.next_id,
+            false => self.next_id.wrapping_add(taken as u32).wrapping_sub(1),
+        };
+        if !self.datagrams || mark.is_some() {
+            self.next_id = id.wrapping_add(1);
+        }
+        if let Some(mark) = mark.filter(|_| whole) {
+            if self.under_way.len() == UNDER_WAY_MAX {
+                self.under_way.pop_front();
+            }
+            self.under_way.push_back(UnderWay { mark, id, scheduled: None, left: None, passed: false });
+        }
+    }
+
+    /// Takes in a stamp. A stamp of a byte that is sent again, and one of a send that was not taken whole, changes
+    /// nothing.
+    fn note_stamp(&mut self, id: u32, point: TransmitPoint, at: Nanos) {
+        let Some(place) = self.under_way.iter().position(|sent| sent.id == id) else { return };
+        let sent = &mut self.under_way[place];
+        match point {
+            TransmitPoint::Scheduled => _ = sent.scheduled.get_or_insert(at),
+            TransmitPoint::Left => {
+                sent.left.get_or_insert(at);
+                self.under_way.iter_mut().take(place).for_each(|earlier| earlier.passed = true);
+            }
+        }
+    }
+
+    fn take(&mut self, mark: Mark) -> TransmitStamp {
+        let Some(place) = self.under_way.iter().position(|sent| sent.mark == mark) else {
+            return TransmitStamp::Missing;
+        };
+        match self.under_way.remove(place) {
+            Some(UnderWay { left: Some(at), scheduled, .. }) => TransmitStamp::Left { at, scheduled },
+            Some(UnderWay { passed: true, .. }) => TransmitStamp::Merged,
+            _ => TransmitStamp::Missing,
+        }
+    }
+}
+
+/// Finds out whether this machine stamps what leaves through loopback.
+///
+/// # Errors
+/// Returns the error of the system call that the kernel refuses, or an error that says that no stamp came.
+pub fn check() -> io::Result<()> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let stream = TcpStream::connect(listener.local_addr()?)?;
+    let (mut stamps, clocks) = (TransmitStamps::new(false), Stamps::new());
+    stamps.begin(0, stream.as_fd(), false)?;
+    stamps.send(0, stream.as_fd(), &[IoSlice::new(b"x")], Some(Mark(1)))?;
+    match stamps.take(0, stream.as_fd(), Mark(1), &clocks) {
+        TransmitStamp::Left { .. } => Ok(()),
+        TransmitStamp::Merged | TransmitStamp::Missing => {
+            Err(io::Error::other("the kernel gives no stamp to what leaves (Linux 4.12 or later does)"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn left(at: Nanos) -> TransmitStamp {
+        TransmitStamp::Left { at, scheduled: None }
+    }
+
+    #[test]
+    fn stamps_are_found_by_the_offset_of_the_last_byte_also_beyond_4_gib() {
+        let mut connection = Connection::default();
+        let block = 1 << 30;
+        for number in 0..9u64 {
+            connection.note_sent(block, None, true);
+            connection.note_sent(7, Some(Mark(number)), true);
+            let id = ((number as u32 + 1).wrapping_mul(block as u32 + 7)).wrapping_sub(1);
+            connection.note_stamp(id, TransmitPoint::Left, 100 + number);
+            assert_eq!(connection.take(Mark(number)), left(100 + number));
+        }
+    }
+
+    #[test]
+    fn datagrams_are_counted_where_they_are_marked() {
+        let mut connection = Connection { datagrams: true, ..Connection::default() };
+        connection.note_sent(50, None, true);
+        connection.note_sent(50, Some(Mark(1)), true);
+        connection.note_sent(50, None, true);
+        connection.note_sent(50, Some(Mark(2)), true);
+        connection.note_stamp(1, TransmitPoint::Left, 9);
+        connection.note_stamp(0, TransmitPoint::Left, 5);
+        assert_eq!((connection.take(Mark(1)), connection.take(Mark(2))), (left(5), left(9)));
+    }
+
+    #[test]
+    fn of_sends_in_one_buffer_the_last_has_the_stamp_and_the_others_are_merged() {
+        let mut connection = Connection::default();
+        (1..=3).for_each(|mark| connection.note_sent(10, Some(Mark(mark)), true));
+        connection.note_stamp(29, TransmitPoint::Left, 77);
+        assert_eq!(connection.take(Mark(1)), TransmitStamp::Merged);
+        assert_eq!(connection.take(Mark(2)), TransmitStamp::Merged);
+        assert_eq!(connection.take(Mark(3)), left(77));
+    }
+
+    #[test]
+    fn of_bytes_that_are_sent_again_the_first_stamp_counts() {
+        let mut connection = Connection::default();
+        connection.note_sent(10, Some(Mark(1)), true);
+        connection.note_stamp(9, TransmitPoint::Scheduled, 40);
+        connection.note_stamp(9, TransmitPoint::Left, 50);
+        connection.note_stamp(9, TransmitPoint::Scheduled, 900);
+        connection.note_stamp(9, TransmitPoint::Left, 1_000);
+        assert_eq!(connection.take(Mark(1)), TransmitStamp::Left { at: 50, scheduled: Some(40) });
+        connection.note_stamp(9, TransmitPoint::Left, 2_000);
+        assert_eq!(connection.take(Mark(1)), TransmitStamp::Missing, "it was taken");
+    }
+
+    #[test]
+    fn a_send_that_was_cut_has_no_mark_and_its_bytes_count() {
+        let mut connection = Connection::default();
+        connection.note_sent(4, Some(Mark(1)), false);
+        connection.note_sent(6, Some(Mark(2)), true);
+        connection.note_stamp(3, TransmitPoint::Left, 10);
+        connection.note_stamp(9, TransmitPoint::Left, 20);
+        assert_eq!((connection.take(Mark(1)), connection.take(Mark(2))), (TransmitStamp::Missing, left(20)));
+    }
+
+    #[test]
+    fn sends_that_wait_for_stamps_have_a_limit() {
+        let mut connection = Connection::default();
+        (0..10_000).for_each(|mark| connection.note_sent(1, Some(Mark(mark)), true));
+        assert_eq!(connection.under_way.len(), UNDER_WAY_MAX);
+    }
+
+    #[test]
+    fn the_kernel_stamps_each_marked_send_and_no_other_between_its_call_and_its_arrival() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut transmit, clocks) = (TransmitStamps::new(true), Stamps::new());
+        transmit.begin(0, stream.as_fd(), false).unwrap();
+        for number in 0..20 {
+            transmit.send(0, stream.as_fd(), &[IoSlice::new(b"not marked")], None).unwrap();
+            let before = crate::clock::now();
+            let parts = [IoSlice::new(b"a marked "), IoSlice::new(b"send")];
+            transmit.send(0, stream.as_fd(), &parts, Some(Mark(number))).unwrap();
+            let after = crate::clock::now();
+            let TransmitStamp::Left { at, scheduled } =
+                transmit.take(0, stream.as_fd(), Mark(number), &clocks)
+            else {
+                panic!("send {number} has no stamp")
+            };
+            // Loopback sends within the call; a microsecond is what comparing two clocks may be off by.
+            assert!(at + 1_000 >= before && at <= after + 1_000, "{before} {at} {after}");
+            assert!(scheduled.is_none_or(|scheduled| scheduled <= at), "{scheduled:?} {at}");
+        }
+        assert!(transmit.connections[0].under_way.is_empty());
+    }
+
+    #[test]
+    fn this_machine_is_found_able_where_its_kernel_is() {
+        check().unwrap();
+    }
+}

@@ -1,0 +1,177 @@
+//! Transmit stamps: sends whose last byte is stamped on its way out, and the error queue that reports the stamps.
+//!
+//! The kernel's documentation ("Timestamping") says what each flag means; their numbers are those of linux/net_tstamp.h
+//! and linux/errqueue.h.
+
+use std::ffi::c_int;
+use std::io::{self, IoSlice};
+use std::mem::{MaybeUninit, size_of};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr;
+
+use pummel_logic::time::Nanos;
+
+use super::check_len;
+use super::socket::{set_option, software_stamp};
+
+const TX_SOFTWARE: u32 = 1 << 1;
+const RX_SOFTWARE: u32 = 1 << 3;
+const SOFTWARE: u32 = 1 << 4;
+const OPT_ID: u32 = 1 << 7;
+const TX_SCHED: u32 = 1 << 8;
+const OPT_TSONLY: u32 = 1 << 11;
+const OPT_ID_TCP: u32 = 1 << 16;
+
+/// SO_EE_ORIGIN_TIMESTAMPING: an entry of the error queue that is a stamp.
+const ORIGIN_STAMP: u8 = 4;
+
+/// SCM_TSTAMP_SND and SCM_TSTAMP_SCHED: the points where a stamp was taken.
+const POINT_SENT: u32 = 0;
+const POINT_SCHEDULED: u32 = 1;
+
+/// Where on its way out a byte was stamped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransmitPoint {
+    /// The packet entered the queueing discipline of the device.
+    Scheduled,
+    /// The driver handed the packet to the device.
+    Left,
+}
+
+/// An entry of a socket's error queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueuedError {
+    /// A transmit stamp.
+    Stamp {
+        /// Offset of the stamped byte in the stream, modulo 2^32, or the number of the stamped datagram.
+        id: u32,
+        /// Where the stamp was taken.
+        point: TransmitPoint,
+        /// The wall clock then, in nanoseconds.
+        wall: Nanos,
+    },
+    /// Something else, with its error number.
+    Other(i32),
+}
+
+/// Makes the kernel stamp received segments as [`super::set_receive_stamps`] does, by the option that transmit stamps
+/// need: with both options the kernel invents a receive stamp at the moment of reading where there is none.
+///
+/// # Errors
+/// Returns the error of `setsockopt`: ENOPROTOOPT or EOPNOTSUPP when this kind of socket lacks the option.
+pub fn set_receive_stamps_beside_transmit(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &(RX_SOFTWARE | SOFTWARE))
+}
+
+/// Makes a connected socket report the transmit stamps of marked sends. No byte may have been sent on it: the ids of
+/// stamps count from here.
+///
+/// # Errors
+/// Returns the error of `setsockopt`: EINVAL when the kernel lacks a flag or the socket is not connected, ENOPROTOOPT or
+/// EOPNOTSUPP when this kind of socket lacks the option.
+pub fn set_transmit_reports(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let flags = RX_SOFTWARE | SOFTWARE | OPT_ID | OPT_TSONLY;
+    // Before Linux 6.2 ids count from what was acknowledged, which is the same where nothing was sent.
+    set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &(flags | OPT_ID_TCP))
+        .or_else(|_| set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &flags))
+}
+
+/// Room for one control message of 4 bytes.
+#[repr(C, align(8))]
+struct Mark([u8; 24]);
+
+/// Sends as [`super::send`] does, and has the last byte that the socket takes stamped when it leaves, with `scheduled`
+/// also when it enters the queueing discipline.
+///
+/// # Errors
+/// Returns the error of the send: EAGAIN when the socket is full, EMSGSIZE for a datagram that is too long,
+/// ECONNRESET, EPIPE and the like when the connection is over.
+pub fn send_marked(socket: BorrowedFd<'_>, parts: &[IoSlice<'_>], scheduled: bool) -> io::Result<usize> {
+    let mut control = Mark([0; 24]);
+    // SAFETY: msghdr is pointers and numbers, for which all zeroes (null, empty) is a value.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    // IoSlice is promised to have the layout of iovec; sendmsg does not write to it.
+    message.msg_iov = parts.as_ptr().cast::<libc::iovec>().cast_mut();
+    message.msg_iovlen = parts.len() as _;
+    message.msg_control = ptr::from_mut(&mut control).cast();
+    // SAFETY: CMSG_SPACE and CMSG_LEN compute with numbers.
+    let (space, len) =
+        unsafe { (libc::CMSG_SPACE(size_of::<u32>() as u32), libc::CMSG_LEN(size_of::<u32>() as u32)) };
+    assert!(space as usize <= size_of::<Mark>(), "the message has room");
+    message.msg_controllen = space as _;
+    let flags = if scheduled { TX_SOFTWARE | TX_SCHED } else { TX_SOFTWARE };
+    // SAFETY: the control buffer is aligned and long enough for one message of 4 bytes, so the header is in it.
+    unsafe {
+        let header = libc::CMSG_FIRSTHDR(&message);
+        (*header).cmsg_level = libc::SOL_SOCKET;
+        (*header).cmsg_type = libc::SO_TIMESTAMPING;
+        (*header).cmsg_len = len as _;
+        libc::CMSG_DATA(header).cast::<u32>().write_unaligned(flags);
+    }
+    // SAFETY: `message` describes `parts` and `control`, which live until the call returns.
+    check_len(unsafe { libc::sendmsg(socket.as_raw_fd(), &message, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT) })
+}
+
+/// Room for the control messages of one entry of the error queue: three stamps and an extended error with its address.
+#[repr(C, align(8))]
+struct Report([MaybeUninit<u8>; 256]);
+
+/// Takes the next entry of a socket's error queue; `None` where the queue is empty.
+///
+/// # Errors
+/// Returns the error of `recvmsg`, which an open socket does not give but for EINTR.
+pub fn take_queued_error(socket: BorrowedFd<'_>) -> io::Result<Option<QueuedError>> {
+    let mut control = Report([MaybeUninit::uninit(); 256]);
+    // SAFETY: msghdr is pointers and numbers, for which all zeroes (null, empty) is a value.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_control = ptr::from_mut(&mut control).cast();
+    message.msg_controllen = size_of::<Report>() as _;
+    let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
+    // SAFETY: `message` describes `control`, which lives until the call returns, and no other memory.
+    match check_len(unsafe { libc::recvmsg(socket.as_raw_fd(), &mut message, flags) }) {
+        Ok(_) => Ok(Some(queued_error_of(&message))),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The entry that the control messages of a read from the error queue describe.
+fn queued_error_of(message: &libc::msghdr) -> QueuedError {
+    let (mut wall, mut error) = (None, None);
+    // SAFETY: the kernel filled in `message`; its control buffer is still alive in the caller.
+    let mut header = unsafe { libc::CMSG_FIRSTHDR(message) };
+    while !header.is_null() {
+        // SAFETY: `header` is not null and points to a whole control message inside the buffer.
+        let (level, kind, data) =
+            unsafe { ((*header).cmsg_level, (*header).cmsg_type, libc::CMSG_DATA(header)) };
+        match (level, kind) {
+            (libc::SOL_SOCKET, libc::SO_TIMESTAMPING) => {
+                // SAFETY: the data are three timespecs, perhaps not aligned for them; the first is the software's.
+                let time = unsafe { data.cast::<libc::timespec>().read_unaligned() };
+                wall = software_stamp(time);
+            }
+            (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR) => {
+                // SAFETY: the data of these kinds begin with an extended error, perhaps not aligned for one.
+                error = Some(unsafe { data.cast::<libc::sock_extended_err>().read_unaligned() });
+            }
+            _ => {}
+        }
+        // SAFETY: as for CMSG_FIRSTHDR; `header` came from this message.
+        header = unsafe { libc::CMSG_NXTHDR(message, header) };
+    }
+    let point = |info| match info {
+        POINT_SENT => Some(TransmitPoint::Left),
+        POINT_SCHEDULED => Some(TransmitPoint::Scheduled),
+        _ => None,
+    };
+    match (error, wall) {
+        (Some(error), Some(wall)) if error.ee_origin == ORIGIN_STAMP => match point(error.ee_info) {
+            Some(point) => QueuedError::Stamp { id: error.ee_data, point, wall },
+            None => QueuedError::Other(0),
+        },
+        // A stamp without a time says nothing.
+        (Some(error), _) if error.ee_origin == ORIGIN_STAMP => QueuedError::Other(0),
+        (Some(error), _) => QueuedError::Other(error.ee_errno as c_int),
+        (None, _) => QueuedError::Other(0),
+    }
+}
