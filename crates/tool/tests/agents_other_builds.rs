@@ -54,10 +54,12 @@ fn an_agent_of_another_build_is_refused_unless_that_is_allowed() {
         format!("run -s {} -c 2 -n 50 --agents {}", server.name, agent.name),
         format!("mutilate -s {} -c 1 -t 1 -q 200 -a {}", server.name, agent.name),
     );
-    for (words, status) in [(&native, 1), (&mutilate, 255)] {
+    for (words, status, way) in
+        [(&native, 1, "--allow-version-mismatch"), (&mutilate, 255, "PUMMEL_AGENT_ALLOW_VERSION_MISMATCH=1")]
+    {
         let refused = run(words, &[]).expect(status);
         let sources = proto::build().sources;
-        for part in ["sources elsewise", &format!("sources {sources}"), "--allow-version-mismatch"] {
+        for part in ["sources elsewise", &format!("sources {sources}"), way] {
             assert!(refused.errors.contains(part), "{words}: {part}: {}", refused.errors);
         }
     }

@@ -85,6 +85,10 @@ fn every_saved_plan_loads_and_is_saved_with_its_own_bytes() {
     }
 }
 
+/// What command lines of mutilate's mean beside what they meant then: a rate ends with `-t`, and with `--getset` alone every
+/// line of a recording is a read.
+const MUTILATE_SINCE: [&str; 2] = ["ends_on_time = true\n", "reads_only = true\n"];
+
 #[test]
 fn every_command_line_is_explained_with_the_words_of_its_plan() {
     let kept = files("plans", "toml");
@@ -96,6 +100,9 @@ fn every_command_line_is_explained_with_the_words_of_its_plan() {
             (text(output.stdout), fs::read_to_string(&kept[&name]).expect("readable"));
         if !words.iter().any(|word| word.starts_with("--seed")) {
             (explained, plan) = (without_seed(&explained), without_seed(&plan));
+        }
+        if words.iter().any(|word| word == "mutilate") {
+            explained = MUTILATE_SINCE.iter().fold(explained, |text, line| text.replace(line, ""));
         }
         assert_eq!(explained, plan, "{name}");
     }
