@@ -212,6 +212,8 @@ pub fn check() -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+
     use super::*;
 
     fn left(at: Nanos) -> TransmitStamp {
@@ -286,7 +288,10 @@ mod tests {
     #[test]
     fn the_kernel_stamps_each_marked_send_and_no_other_between_its_call_and_its_arrival() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut peer, _) = listener.accept().unwrap();
+        // Otherwise a small segment waits until the one before it is acknowledged.
+        stream.set_nodelay(true).unwrap();
         let (mut transmit, clocks) = (TransmitStamps::new(true), Stamps::new());
         transmit.begin(0, stream.as_fd(), false).unwrap();
         for number in 0..20 {
@@ -295,6 +300,10 @@ mod tests {
             let parts = [IoSlice::new(b"a marked "), IoSlice::new(b"send")];
             transmit.send(0, stream.as_fd(), &parts, Some(Mark(number))).unwrap();
             let after = crate::clock::now();
+            // An answer acknowledges what was sent, so that no send has to wait for its turn.
+            peer.read_exact(&mut [0; b"not marked".len() + b"a marked send".len()]).unwrap();
+            peer.write_all(b"r").unwrap();
+            stream.read_exact(&mut [0]).unwrap();
             let TransmitStamp::Left { at, scheduled } =
                 transmit.take(0, stream.as_fd(), Mark(number), &clocks)
             else {
