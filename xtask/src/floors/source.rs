@@ -292,10 +292,10 @@ mod tests {
             "`backend` may not use `worker`",
         );
         caught(
-            "crates/tool/src/native/mod.rs",
+            "crates/tool/src/values.rs",
             "use crate::report::json;",
             1,
-            "`native` may not use `report`",
+            "`values` may not use `report`",
         );
     }
 
