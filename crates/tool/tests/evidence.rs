@@ -275,6 +275,7 @@ fn drain(stream: &mut TcpStream) {
 fn a_full_server_costs_one_line() {
     // Of 40 connections memcached keeps some for itself: as many are asked for as it lets in.
     let server = Memcached::start_for(40);
+    let mut watcher = server.connect();
     let mut talks: Vec<TcpStream> = Vec::new();
     loop {
         let mut stream = TcpStream::connect(&server.name).expect("it listens");
@@ -291,9 +292,7 @@ fn a_full_server_costs_one_line() {
     // A closed connection is free a moment later, so that a run with one connection less may be the first that is let in.
     in_some_quiet_moment(|| {
         let unread = (room - 4..=room).rev().find_map(|connections| {
-            until("an empty server", || {
-                (server.connect().stats().get("curr_connections") <= 1).then_some(())
-            });
+            until("an empty server", || (watcher.stats().get("curr_connections") <= 1).then_some(()));
             let words = format!("-n 500 -c {connections} --records 10 --quiet");
             let result = seen(pummel(&format!("run -s {} {words}", server.name)));
             let is_complete = result.text("status") == "complete";

@@ -50,6 +50,8 @@ pub struct Told {
 struct Side {
     state: SideState,
     generation: u32,
+    /// The backend has told that the connection is over; events from before that may be handled still.
+    is_over: bool,
     /// The address of the server that is tried next, by its number.
     attempt: usize,
     tries: u32,
@@ -92,6 +94,7 @@ impl Side {
         Side {
             state: SideState::Closed,
             generation: 0,
+            is_over: false,
             attempt: 0,
             tries: 0,
             refused: 0,
@@ -237,6 +240,7 @@ impl<B: Backend> Inquiry<B> {
         side.tries += 1;
         side.generation = side.generation.wrapping_add(1);
         side.state = SideState::Opening;
+        side.is_over = false;
         let target = self.servers[number].target(0, side.attempt);
         self.backend.open(side.id(number), &target);
     }
@@ -262,6 +266,14 @@ impl<B: Backend> Inquiry<B> {
             };
             events.push((conn, happened));
         });
+        // To a connection that is over nothing is sent, also where it was opened in the same turn.
+        for (conn, happened) in &events {
+            let number = conn.slot as usize;
+            let side = self.sides.get_mut(number).filter(|side| side.id(number) == *conn);
+            if let (Some(side), Happened::Closed(_)) = (side, happened) {
+                side.is_over = true;
+            }
+        }
         for (conn, happened) in events.drain(..) {
             let number = conn.slot as usize;
             if self.sides.get(number).is_some_and(|side| side.id(number) == conn) {
@@ -319,7 +331,9 @@ impl<B: Backend> Inquiry<B> {
     }
 
     fn close(&mut self, number: usize) {
-        self.backend.close(self.sides[number].id(number), Close::Fin);
+        if !self.sides[number].is_over {
+            self.backend.close(self.sides[number].id(number), Close::Fin);
+        }
         self.sides[number].forget_connection();
     }
 
@@ -339,7 +353,7 @@ impl<B: Backend> Inquiry<B> {
 
     fn send(&mut self, number: usize) {
         let side = &mut self.sides[number];
-        if side.out.is_empty() {
+        if side.out.is_empty() || side.is_over {
             return;
         }
         let conn = side.id(number);
