@@ -87,7 +87,6 @@ fn asked_of_redis(result: &Json, protocol: &str) -> Vec<(&'static str, u64)> {
         ("hget", of("hget")),
         ("hset", of("hset")),
         ("mset", of("mset")),
-        // One more is the connection on which the server is asked for its statistics.
         ("hello", if protocol == "resp3" { connections } else { 0 }),
     ]
 }
