@@ -92,7 +92,10 @@ fn every_front_that_takes_agents_reads_the_token_from_the_environment() {
         let refused = run(&words, &[]).expect(status);
         assert!(refused.errors.contains("it showed no token"), "{words}: {}", refused.errors);
         for name in ["PUMMEL_AGENT_TOKEN_FILE", "PUMMEL_TOKEN_FILE"] {
-            run(&words, &[(name, token)]).expect(0);
+            let ended = run(&words, &[(name, token)]);
+            // On a busy machine a search may find no rate that is carried.
+            let is_run = ended.status == 0 || (ended.status == 3 && words.starts_with("search"));
+            assert!(is_run, "{words}: {}: {}", ended.status, ended.errors);
         }
     }
 }

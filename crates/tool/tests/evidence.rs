@@ -165,6 +165,16 @@ fn redis_is_read_with_its_own_times_of_commands() {
 }
 
 #[test]
+fn the_words_that_begin_our_own_connections_are_no_requests_of_others() {
+    let redis = Redis::start(&[]);
+    let words = "-t 500ms --conn-rate 200 --calls-per-connection 1 --records 10 --protocol resp3 --quiet";
+    let result = seen(pummel(&format!("run -s {} {words}", redis.name())).expect(0));
+    assert!(result.count("server/reading/counts/requests") > 0);
+    assert!(result.at("server/reading/our_requests").is_null(), "each connection has its HELLO too");
+    assert_ne!(result.text("verdict/limit"), "others");
+}
+
+#[test]
 fn a_redis_that_does_not_tell_costs_one_line() {
     let folder = TempDir::new().expect("a temporary folder");
     let file = folder.path().join("password");

@@ -171,14 +171,21 @@ impl<B: Backend> Inquiry<B> {
     /// Begins a reading: every server is asked for its counters, and for its settings where it did not tell them yet.
     /// Connections that are closed are opened again, within the limit of tries.
     pub fn ask(&mut self) {
+        // What an earlier reading left unanswered would answer this one.
         for number in 0..self.sides.len() {
-            let side = &mut self.sides[number];
-            side.told = None;
-            side.wanted = true;
-            // What an earlier reading left unanswered would answer this one.
-            if !side.asked.is_empty() {
+            if !self.sides[number].asked.is_empty() {
                 self.close(number);
             }
+        }
+        self.ask_those_that_answered();
+    }
+
+    /// Begins a reading like [`Inquiry::ask`], but for servers that still owe the answers of an earlier reading: those, when
+    /// they come, are taken for this one.
+    pub fn ask_those_that_answered(&mut self) {
+        for side in &mut self.sides {
+            side.told = None;
+            side.wanted = true;
         }
         self.begin_opening();
         for number in 0..self.sides.len() {
@@ -211,6 +218,9 @@ impl<B: Backend> Inquiry<B> {
         side.wanted = false;
         side.told.take().ok_or_else(|| match &side.trouble {
             Some(why) => why.clone(),
+            None if side.tries >= TRIES_MAX => {
+                format!("the server was given up after {TRIES_MAX} connections for its statistics")
+            }
             None if side.is_open() => {
                 "the server did not answer in time when it was asked for its statistics".to_owned()
             }
@@ -431,6 +441,7 @@ impl<B: Backend> Inquiry<B> {
             (_, Ok(facts)) => {
                 // The counters do not include the command that tells them.
                 side.told = Some(Told { at: read, facts, own: own_before });
+                side.tries = 0;
                 side.wanted = false;
             }
             (_, Err(words)) => {

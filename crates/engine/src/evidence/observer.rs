@@ -107,6 +107,8 @@ struct Observer<B> {
 
 /// What was seen at one moment.
 struct Sight {
+    /// When the run no longer waited for the look, on the monotonic clock.
+    released_at: Nanos,
     machine: MachineReading,
     servers: Vec<ServerSight>,
 }
@@ -142,7 +144,7 @@ impl<B: Backend> Observer<B> {
         error: Option<&io::Error>,
     ) -> Observer<B> {
         let servers = observed.servers;
-        let every_ns = plan.server_stats_ns.filter(|_| observed.asks_all);
+        let every_ns = plan.server_stats_ns.filter(|_| observed.asks_all && backend.is_some());
         let intervals = every_ns.map(|every_ns| Intervals::new(every_ns, &servers));
         let mut mine: Vec<Server> = Vec::new();
         let asked = servers.iter().map(|server| {
@@ -185,10 +187,11 @@ impl<B: Backend> Observer<B> {
                 self.open(watch);
                 observed = Moment::Open;
             } else if announced == Moment::Before {
-                self.before = Some(self.look(watch, Moment::Before));
+                let sight = self.look(watch, Moment::Before);
                 if let Some(intervals) = &mut self.intervals {
-                    intervals.begin(clock::now());
+                    intervals.begin(sight.released_at);
                 }
+                self.before = Some(sight);
                 self.note_interval(|observer| observer.before.as_ref());
                 observed = Moment::Before;
             } else {
@@ -221,7 +224,7 @@ impl<B: Backend> Observer<B> {
         let (Some(intervals), Some(inquiry)) = (&mut self.intervals, &mut self.inquiry) else { return };
         let goes_on = || watch.moments.announced() <= Moment::Before && !(watch.stopped)();
         let until = clock::now().saturating_add(SILENCE_NS.min(intervals.every_ns()));
-        inquiry.ask();
+        inquiry.ask_those_that_answered();
         note(inquiry.listen(until, &goes_on), &mut self.obstacle);
         for (number, side) in self.asked.iter().enumerate() {
             let Some(side) = *side else { continue };
@@ -275,6 +278,7 @@ impl<B: Backend> Observer<B> {
             .map(|number| self.has_told(number).then(|| self.sight_of(number, true, known[number].take())))
             .collect();
         watch.moments.set_observed(moment);
+        let released_at = clock::now();
         let goes_on = || watch.moments.announced() <= moment && !(watch.stopped)();
         let goes_on_to_the_end = || !(watch.stopped)();
         if let Some(inquiry) = &mut self.inquiry {
@@ -288,7 +292,7 @@ impl<B: Backend> Observer<B> {
             None => self.sight_of(number, false, known[number].take()),
         });
         let servers = late.collect();
-        Sight { machine, servers }
+        Sight { released_at, machine, servers }
     }
 
     /// The cookies of the side connections, which are none of the run's own.

@@ -192,9 +192,11 @@ impl<'a, 'w> Collector<'a, 'w> {
             self.stop();
         }
         let unobserved = std::mem::take(&mut self.unobserved);
-        let plan = self.context.plan;
+        let context = self.context;
+        let plan = context.plan;
         let measurement = self.finish();
-        let our_requests = observed_requests(plan, &measurement, &unobserved);
+        let says_hello = plan.protocol.is_resp() && context.handshake.replies() > 0;
+        let our_requests = observed_requests(plan, &measurement, &unobserved, says_hello);
         (measurement, our_requests)
     }
 
@@ -440,8 +442,20 @@ impl<'a, 'w> Collector<'a, 'w> {
 }
 
 /// The requests of a measurement but for the unobserved ones, as a server counts them. With several servers it is not known
-/// which of them had how many, and of clients with windows not which requests a server counts.
-fn observed_requests(plan: &Plan, measurement: &Measurement, unobserved: &Tally) -> Option<u64> {
-    let is_one = plan.servers.len() == 1 && plan.window().is_none();
-    is_one.then(|| our_requests(plan, &measurement.whole_run.ops.without(unobserved)))
+/// which of them had how many, and of clients with windows not which requests a server counts. Redis also counts the
+/// commands of a script and, where `says_hello`, those that begin each connection: neither is known of connections that came
+/// in between.
+fn observed_requests(
+    plan: &Plan,
+    measurement: &Measurement,
+    unobserved: &Tally,
+    says_hello: bool,
+) -> Option<u64> {
+    let connections = &measurement.connections;
+    let opened_later = connections.churn.is_some() || connections.reconnected > 0 || connections.lost > 0;
+    let is_counted = plan.servers.len() == 1
+        && plan.window().is_none()
+        && plan.command.is_none()
+        && !(says_hello && opened_later);
+    is_counted.then(|| our_requests(plan, &measurement.whole_run.ops.without(unobserved)))
 }

@@ -151,6 +151,9 @@ impl<C: Codec, B: Backend> PhaseRunner<'_, C, B> {
     fn begin_of(&self, phase: usize, ready: Nanos, loaded: Loaded) -> Option<Nanos> {
         let meeting = &self.context.meeting;
         let Some(gate) = self.context.gate else {
+            if phase == 0 {
+                self.announce_open();
+            }
             let ready = match self.observes(phase) {
                 true => {
                     self.observe_before(phase, NEVER);
@@ -181,6 +184,13 @@ impl<C: Codec, B: Backend> PhaseRunner<'_, C, B> {
         self.context.observation.as_ref().is_some_and(|observation| observation.phases.0 == phase)
     }
 
+    /// Lets the observer open its connections, on worker 0: all of the run's own are open now.
+    fn announce_open(&self) {
+        if let Some(observation) = self.context.observation.as_ref().filter(|_| self.number == 0) {
+            observation.moments.announce(Moment::Open);
+        }
+    }
+
     /// Lets the observer look before a phase, on worker 0: at the first phase all connections are open, and before the first
     /// measured one nothing is under way. Waits for the observer, but not beyond `begin`.
     fn observe_before(&self, phase: usize, begin: Nanos) {
@@ -188,7 +198,7 @@ impl<C: Codec, B: Backend> PhaseRunner<'_, C, B> {
         let Some(observation) = context.observation.as_ref().filter(|_| self.number == 0) else { return };
         let moments = &observation.moments;
         if phase == 0 {
-            moments.announce(Moment::Open);
+            self.announce_open();
         }
         if observation.phases.0 == phase {
             moments.announce(Moment::Before);

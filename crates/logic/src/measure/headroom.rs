@@ -54,9 +54,13 @@ impl ResourceUse {
                 uses.push(ResourceUse::growing(case, format!("the CPU of the server{place}"), share));
             }
         }
-        let several = case.readings().count() > 1;
-        for (at, reading) in case.readings().enumerate() {
-            let place = if several { format!(" {}", at + 1) } else { String::new() };
+        let seen = case.measurement.evidence.iter().flat_map(|evidence| &evidence.servers);
+        for server in seen {
+            let Some(reading) = server.reading.as_ref().filter(|reading| !reading.restarted) else {
+                continue;
+            };
+            let place =
+                if case.plan.servers.len() > 1 { format!(" {}", server.address) } else { String::new() };
             uses.extend(ResourceUse::standing(
                 format!("the memory of the server{place}"),
                 reading.memory_bytes,

@@ -23,6 +23,7 @@ use crate::controller::member_state::{MemberOutcome, MemberState};
 use crate::controller::slices::{MergedSlices, empty_measurement, measurement_of};
 use crate::controller::start_error::StartError;
 use crate::controller::timeline::Timeline;
+use crate::stderr::visible;
 
 /// How often to look whether the run is to be stopped.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -307,6 +308,9 @@ impl<'a> DistributedRun<'a> {
         (measurement.status, measurement.reason) = (Status::Complete, None);
         self.members[number].note_figures(self.plan, &measurement);
         let agent = self.members[number].agent_name();
+        if let Some(evidence) = &mut measurement.evidence {
+            evidence.adopt(self.plan, &visible);
+        }
         for machine in measurement.evidence.iter_mut().flat_map(|evidence| &mut evidence.machines) {
             machine.agent = agent.map(str::to_owned);
         }

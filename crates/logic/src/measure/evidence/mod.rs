@@ -48,6 +48,32 @@ pub fn our_requests(plan: &Plan, tally: &Tally) -> u64 {
 }
 
 impl Evidence {
+    /// Makes what another process said fit for a report: only the servers that it was asked about, and `clean` words.
+    pub fn adopt(&mut self, plan: &Plan, clean: &dyn Fn(&str) -> String) {
+        self.servers.retain(|server| plan.servers.contains(&server.address));
+        self.server_stats.retain(|stats| plan.servers.contains(&stats.address));
+        for server in &mut self.servers {
+            let reading = server.reading.iter_mut().flat_map(|reading| {
+                let commands = reading.commands.iter_mut().map(|command| &mut command.name);
+                [&mut reading.software, &mut reading.version]
+                    .into_iter()
+                    .chain(&mut reading.disturbances)
+                    .chain(commands)
+            });
+            let unread = server.unread.iter_mut().chain(&mut server.threads_unread);
+            let threads = server.threads.iter_mut().flatten().map(|thread| &mut thread.name);
+            reading.chain(unread).chain(threads).for_each(|words| *words = clean(words));
+        }
+        for machine in &mut self.machines {
+            let cards = machine.network.iter_mut().flat_map(|network| &mut network.cards);
+            let workers = machine.workers.iter_mut().map(|worker| &mut worker.name);
+            let names = cards.map(|card| &mut card.name).chain(workers);
+            names.chain(&mut machine.unread).for_each(|words| *words = clean(words));
+        }
+        let intervals = self.server_stats.iter_mut().flat_map(|stats| &mut stats.intervals);
+        intervals.flat_map(|interval| &mut interval.disturbances).for_each(|words| *words = clean(words));
+    }
+
     /// Adds what another process of the same run saw.
     pub fn merge(&mut self, other: &Evidence) {
         for more in &other.servers {
@@ -102,6 +128,19 @@ mod tests {
         let mut whole = reader;
         whole.servers[0].forget_our_requests();
         assert_eq!(our_requests_of(&[whole]), None);
+    }
+
+    #[test]
+    fn what_another_process_says_is_of_the_servers_of_the_plan_and_has_clean_words() {
+        let mut evidence = seen(true, true, None);
+        evidence.servers[0].reading.as_mut().expect("it was read").version = "1\u{1b}[2J".to_owned();
+        evidence.servers.push(ServerEvidence { address: "b:1".to_owned(), ..ServerEvidence::default() });
+        evidence.machines[0].unread.push("a\nb".to_owned());
+        let plan = Plan { servers: vec!["a:1".to_owned()], ..Plan::default() };
+        evidence.adopt(&plan, &|words| words.replace(|c: char| c.is_control(), "?"));
+        assert_eq!(evidence.servers.len(), 1);
+        assert_eq!(evidence.servers[0].reading.as_ref().expect("it was read").version, "1?[2J");
+        assert_eq!(evidence.machines[0].unread, ["a?b"]);
     }
 
     #[test]

@@ -94,12 +94,12 @@ impl<'a> Case<'a> {
     /// The run's own TCP connections, over all processes; absent where none was read.
     pub fn tcp(&self) -> Option<ConnectionEvidence> {
         self.machines().filter_map(|machine| machine.connections).reduce(|one, other| ConnectionEvidence {
-            read: one.read + other.read,
-            retransmits: one.retransmits + other.retransmits,
-            segments_out: one.segments_out + other.segments_out,
-            busy_ns: one.busy_ns + other.busy_ns,
-            rwnd_limited_ns: one.rwnd_limited_ns + other.rwnd_limited_ns,
-            sndbuf_limited_ns: one.sndbuf_limited_ns + other.sndbuf_limited_ns,
+            read: one.read.saturating_add(other.read),
+            retransmits: one.retransmits.saturating_add(other.retransmits),
+            segments_out: one.segments_out.saturating_add(other.segments_out),
+            busy_ns: one.busy_ns.saturating_add(other.busy_ns),
+            rwnd_limited_ns: one.rwnd_limited_ns.saturating_add(other.rwnd_limited_ns),
+            sndbuf_limited_ns: one.sndbuf_limited_ns.saturating_add(other.sndbuf_limited_ns),
         })
     }
 

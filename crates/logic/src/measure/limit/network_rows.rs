@@ -34,24 +34,22 @@ pub fn others(case: &Case<'_>) -> Option<Finding> {
         && connections.failed == 0
         && connections.reconnected == 0
         && connections.churn.is_none();
+    // Of several servers it is not known which of our connections went to which.
+    let is_one = case.plan.servers.len() == 1;
     case.readings().find_map(|reading| {
-        let requests = others_requests(reading).unwrap_or(0);
-        let ours = reading.our_requests.unwrap_or(0);
-        let opened = reading.counts.connections_opened.filter(|_| ours_stayed).unwrap_or(0);
-        let asked = requests as f64 > OTHERS_SHARE * ours as f64 && requests > 0;
+        let counts = others_requests(reading).zip(reading.our_requests);
+        let opened = reading.counts.connections_opened.filter(|_| ours_stayed && is_one).unwrap_or(0);
+        let asked = counts.is_some_and(|(others, ours)| others as f64 > OTHERS_SHARE * ours as f64);
         let came = opened as f64 > OTHERS_CONNECTIONS_SHARE * connections.asked as f64;
         if !asked && !came {
             return None;
         }
-        let mut says = format!(
-            "Others used the server too: {} beside our {}",
-            counted(requests, "request"),
-            grouped(ours)
-        );
-        if opened > 0 {
-            says += &format!(", and {} that are not ours", counted(opened, "new connection"));
-        }
-        Some(Finding::new(Limit::Others, says + "."))
+        let requests = counts
+            .map(|(others, ours)| format!("{} beside our {}", counted(others, "request"), grouped(ours)));
+        let came = (opened > 0).then(|| format!("{} that are not ours", counted(opened, "new connection")));
+        let what: Vec<String> = requests.into_iter().chain(came).collect();
+        let says = format!("Others used the server too: {}.", what.join(", and "));
+        Some(Finding::new(Limit::Others, says))
     })
 }
 

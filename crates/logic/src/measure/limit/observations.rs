@@ -118,7 +118,10 @@ fn of_servers(case: &Case<'_>) -> Vec<Observation> {
                 "server",
                 share,
                 FULL_SHARE,
-                format!("busiest serving thread of {name}"),
+                match server.serving_threads {
+                    Some(_) => format!("busiest serving thread of {name}"),
+                    None => format!("busiest thread of {name}"),
+                },
             ));
         }
         if let Some(mean) = server.mean_use() {

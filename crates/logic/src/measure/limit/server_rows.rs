@@ -3,7 +3,7 @@
 use super::case::{BODY, Case, FULL_SHARE};
 use super::finding::{Finding, Limit};
 use super::generator_rows::TCP_LIMITED_SHARE;
-use super::network_rows::IDLE_SHARE;
+use super::network_rows::{IDLE_SHARE, is_all_local};
 use super::server_use::{ServerUse, share_of};
 use crate::measure::cross_checks::Waits;
 use crate::measure::figures::{Figures, Quantile, time_text};
@@ -33,8 +33,10 @@ pub fn refused(case: &Case<'_>) -> Option<Finding> {
     let refused: u64 = counts
         .map(|counts| counts.connections_refused.unwrap_or(0) + counts.listen_disabled.unwrap_or(0))
         .sum();
-    let overflows: u64 =
-        case.machines().filter_map(|machine| Some(machine.network.as_ref()?.listen_overflows)).sum();
+    // The queue of a server on another machine is not counted here.
+    let networks = case.machines().filter_map(|machine| machine.network.as_ref());
+    let overflows = networks.map(|network| network.listen_overflows).max();
+    let overflows = overflows.filter(|_| is_all_local(case)).unwrap_or(0);
     if failed == 0 || refused + overflows == 0 {
         return None;
     }

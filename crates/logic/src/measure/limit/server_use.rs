@@ -111,6 +111,8 @@ impl ServerUse {
         if self.threads.is_empty() {
             return self.process.zip(self.serving_threads).map(|(all, threads)| all / f64::from(threads));
         }
+        // Which of the threads serve is not known of a server that said nothing.
+        self.serving_threads?;
         let used: f64 = self.threads.iter().map(|thread| thread.cpu).sum();
         Some(used / self.threads.len() as f64)
     }

@@ -207,6 +207,13 @@ fn requests_and_connections_of_others_are_counted() {
         assert_ne!(others(ours / 200).verdict().limit, Limit::Others);
         let came = run.clone().reading(|reading| reading.counts.connections_opened = Some(5));
         says(&came.verdict(), Limit::Others, "others", &["5 new connections that are not ours"]);
+        let unknown = run.clone().reading(|reading| {
+            reading.counts.connections_opened = Some(5);
+            reading.our_requests = None;
+        });
+        let verdict = unknown.verdict();
+        says(&verdict, Limit::Others, "others", &["too: 5 new connections that are not ours"]);
+        assert!(!verdict.says.contains("beside our"), "{}", verdict.says);
         let probe = run.reading(|reading| reading.counts.connections_opened = Some(1));
         assert_ne!(probe.verdict().limit, Limit::Others, "one connection of a monitor limits nothing");
     }
