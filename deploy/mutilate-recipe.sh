@@ -16,6 +16,7 @@ out=${1:?a folder for the results is expected}
 # The program, and what every run has in common.
 pummel=${PUMMEL:-pummel}
 seconds=${SECONDS_EACH:-30}
+# Agents that are started have as many threads, and refuse more than they have CPUs.
 threads=${THREADS:-16}
 connections=${CONNECTIONS:-4}
 measure_qps=${MEASURE_QPS:-1000}

@@ -10,6 +10,7 @@ use pummel_logic::plan::{Plan, Replay, Work};
 use pummel_logic::workload::trace::Trace;
 
 use crate::compat::mutilate::{Reading, TraceForm, read_trace};
+use crate::job::unpacked::Unpacked;
 
 /// The first bytes of a file that gzip packed.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -73,8 +74,7 @@ fn read_file(
         return Err(io::Error::new(io::ErrorKind::InvalidData, why));
     }
     if first.starts_with(&ZSTD) || is_packed {
-        let unpacked = ruzstd::decoding::StreamingDecoder::new(file).map_err(io::Error::other)?;
-        return read_trace(BufReader::new(unpacked), form, check);
+        return read_trace(BufReader::new(Unpacked::new(file)), form, check);
     }
     read_trace(file, form, check)
 }

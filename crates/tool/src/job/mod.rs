@@ -23,6 +23,7 @@ pub mod result_files;
 pub mod runner;
 pub mod samples;
 pub mod style;
+mod unpacked;
 
 /// What a command line asks for: what to do, and what to write about it.
 #[derive(Clone, Debug, PartialEq)]

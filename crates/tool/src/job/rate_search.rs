@@ -37,7 +37,12 @@ pub fn halving(limit_us: f64, first: u32, mut measure: impl FnMut(u32) -> Option
         Some(tried.nth_us)
     };
     while f64::from(high) > f64::from(low) * 1.02 && f64::from(current) > f64::from(peak) * 0.1 {
-        current = ((u64::from(high) + u64::from(low)) / 2) as u32;
+        // A rate of 0 would be none at all: the closed loop.
+        let middle = (((u64::from(high) + u64::from(low)) / 2) as u32).max(1);
+        if middle == current {
+            break;
+        }
+        current = middle;
         nth_us = run(current)?;
         if nth_us > limit_us { high = current } else { low = current }
     }
@@ -45,7 +50,11 @@ pub fn halving(limit_us: f64, first: u32, mut measure: impl FnMut(u32) -> Option
         && f64::from(current) > f64::from(peak) * 0.1
         && f64::from(current) > f64::from(low) * 0.9
     {
-        current = (u64::from(current) * 98 / 100) as u32;
+        let lower = ((u64::from(current) * 98 / 100) as u32).max(1);
+        if lower == current {
+            break;
+        }
+        current = lower;
         nth_us = run(current)?;
     }
     Some(found)

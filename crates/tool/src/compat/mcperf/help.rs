@@ -43,7 +43,8 @@ Options:
   -z, --sizes=R         : bytes of a value (default: d1)
 
 Added by pummel; not to be abbreviated:
-  --response            : two lines with times from when a call was due
+  --response            : two lines with times from when a call was due, and three
+                          decimals in all percentiles
   --strict              : exit with 1 when anything failed
   --shard               : instances of -c I/N share the keys out among them
   --source=S,...        : addresses to connect from, in turn

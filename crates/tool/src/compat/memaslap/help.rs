@@ -56,7 +56,7 @@ Options:
     -P, --tps=
         Gets and sets per second, as a number with k, m or g.
     -p, --rep_write=
-        Replicated servers: sets go to the first so many, gets to all.
+        Replicated servers: a set goes to one of the first so many, a get to any.
     -b, --verbose 
         Tell what each check found that failed.
     -h, --help 

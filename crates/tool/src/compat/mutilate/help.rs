@@ -11,7 +11,7 @@ A load generator for memcached, in pummel's hands
   -h, --help                    Print this and exit
       --version                 Print the version and exit
   -v, --verbose                 Say more on standard error; repeat it for still more
-      --quiet                   Say nothing there but what ends the program
+      --quiet                   Say less there: warnings and failures alone
 
 Basic options:
   -s, --server=STRING           Server, host[:port]; repeat it, or use commas, for

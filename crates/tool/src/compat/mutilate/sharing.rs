@@ -76,7 +76,8 @@ impl Share {
             own => own,
         };
         let spread = options.roundrobin && settings.threads > 1;
-        let count = if spread { servers.max(settings.threads) } else { servers * settings.threads };
+        let count =
+            if spread { servers.max(settings.threads) } else { servers.saturating_mul(settings.threads) };
         let clients = connections.saturating_mul(count);
         Share {
             clients,

@@ -239,19 +239,19 @@ impl<'a> MutilateStyle<'a> {
             return Exit::Interrupted;
         }
         let unstored = measurement.load.as_ref().filter(|load| load.stored < load.records);
+        let reason = measurement.reason.as_deref().unwrap_or_default();
+        let shortfall = unstored.and_then(|load| load_shortfall(load, false, None));
+        // What the run lacks is said with its load, where it is a part of that.
+        let cause = shortfall.and_then(|shortfall| reason.strip_prefix(shortfall.as_str()));
         let mut exit = Exit::Complete;
         if let Some(load) = unstored {
-            let words = load.messages.keys().next().map_or(String::new(), |words| format!(": {words}"));
+            let message = load.messages.keys().next().map(|words| format!(": {words}"));
+            let words = message.unwrap_or_else(|| cause.unwrap_or_default().to_owned());
             let missing = load.records - load.stored;
             said.line(line(format_args!("{missing} of {} records were not stored{words}", load.records)));
             exit = FATAL;
         }
-        // What the run lacks was said already, where that is a part of its load.
-        let shortfall = unstored
-            .and_then(|load| load_shortfall(load, false, None))
-            .filter(|_| connections_held(measurement));
-        let reason = measurement.reason.as_deref().unwrap_or_default();
-        if shortfall.is_some_and(|shortfall| reason.starts_with(&shortfall)) {
+        if cause.is_some() && connections_held(measurement) {
             return exit;
         }
         if is_broken(plan, measurement) {
@@ -259,9 +259,11 @@ impl<'a> MutilateStyle<'a> {
             if !words.ends_with(reason) {
                 said.line(line(words));
             }
-            said.line(line(reason));
+            if cause.is_none() {
+                said.line(line(reason));
+            }
             exit = FATAL;
-        } else if let (Status::Partial, Some(reason)) = (measurement.status, &measurement.reason) {
+        } else if measurement.status == Status::Partial && cause.is_none() && !reason.is_empty() {
             said.line(line(reason));
         }
         exit
