@@ -89,12 +89,16 @@ fn rates(text: &str) -> Result<Rates, ValueError> {
 
 /// Looks for the greatest rate that meets the goals.
 pub fn search(args: &SearchArgs, edge: &Edge) -> Exit {
+    let run = match args.run.with_files(edge) {
+        Ok(run) => run,
+        Err(error) => return answer(&error.into()),
+    };
     // The first run is a closed loop; what its rate will be is not known yet.
-    let job = match first_job(&args.run, edge, &[None, Some(1.0)]) {
+    let job = match first_job(&run, edge, &[None, Some(1.0)]) {
         Ok(job) => job,
         Err(stop) => return stop.exit(),
     };
-    let mut runner = match CurveRunner::new("search", &args.run, edge, &job) {
+    let mut runner = match CurveRunner::new("search", &run, edge, &job) {
         Ok(runner) => runner,
         Err(stop) => return stop.exit(),
     };
@@ -117,12 +121,16 @@ pub fn search(args: &SearchArgs, edge: &Edge) -> Exit {
 
 /// Measures at every rate.
 pub fn scan(args: &ScanArgs, edge: &Edge) -> Exit {
+    let run = match args.run.with_files(edge) {
+        Ok(run) => run,
+        Err(error) => return answer(&error.into()),
+    };
     let Rates { low, high, step } = args.rates;
-    let job = match first_job(&args.run, edge, &[Some(low)]) {
+    let job = match first_job(&run, edge, &[Some(low)]) {
         Ok(job) => job,
         Err(stop) => return stop.exit(),
     };
-    let mut runner = match CurveRunner::new("scan", &args.run, edge, &job) {
+    let mut runner = match CurveRunner::new("scan", &run, edge, &job) {
         Ok(runner) => runner,
         Err(stop) => return stop.exit(),
     };

@@ -507,7 +507,11 @@ mod tests {
 
     #[test]
     fn the_originals_words_for_lost_servers_are_found() {
-        let plan = read(["-s", "a"].into_iter().map(String::from), &Edge { servers: None, seed: 1 }, &[]);
+        let plan = read(
+            ["-s", "a"].into_iter().map(String::from),
+            &Edge { servers: None, seed: 1, read_text: |_| Err(io::ErrorKind::NotFound.into()) },
+            &[],
+        );
         let Ok(MutilateCommand::Runs(runs)) = plan else { panic!("a plain command line") };
         let plan = &runs.job.plan;
         for (reason, said) in [

@@ -8,7 +8,7 @@ use pummel_logic::plan::{Arrivals, ClientPolicy, Depth, Group, Late};
 use super::*;
 
 fn edge() -> Edge {
-    Edge { servers: None, seed: 42 }
+    Edge { servers: None, seed: 42, read_text: |_| Err(std::io::ErrorKind::NotFound.into()) }
 }
 
 fn words(line: &str) -> impl Iterator<Item = String> {
