@@ -55,7 +55,7 @@ fn follow(command: Command, edge: &Edge) -> Exit {
         Command::Load(args) => run_if_valid(native::load(&args, edge)),
         Command::Search(args) => search(&args, edge),
         Command::Scan(args) => scan(&args, edge),
-        Command::Serve(args) => serve_until_told(*args),
+        Command::Serve(args) => serve_until_told(*args, edge),
         Command::Table(args) => table(&args),
         Command::Demo(args) => demo(&args, edge, |job| run(&job)),
         Command::Explain(args) => explain(&args, edge),
@@ -68,12 +68,20 @@ fn follow(command: Command, edge: &Edge) -> Exit {
     }
 }
 
-fn serve_until_told(args: ServeArgs) -> Exit {
+fn serve_until_told(args: ServeArgs, edge: &Edge) -> Exit {
     if let Some((flag, value, accepted)) = args.refusal() {
         let (flag, accepted) = (flag.to_owned(), accepted.to_owned());
         return answer(&UsageError::Value { flag, value, accepted }.into());
     }
-    match serve(args) {
+    let service_time = match args.service_time.as_ref().map(|dist| dist.read(edge.read_text)).transpose() {
+        Ok(service_time) => service_time,
+        Err(error) => {
+            let value = args.service_time.map(|dist| dist.to_string()).unwrap_or_default();
+            let (flag, accepted) = ("--service-time <DIST>".to_owned(), error.to_string());
+            return answer(&UsageError::Value { flag, value, accepted }.into());
+        }
+    };
+    match serve(args, service_time) {
         Ok(()) => Exit::Complete,
         Err(error) => {
             say(format_args!("error: {error}"));

@@ -2,10 +2,10 @@
 //!
 //! Every function takes the text of one value and says, where it cannot be read, what would be accepted; the caller
 //! adds the flag and the value. pummel's own front and `pummel serve` read values of these kinds by the same functions.
-//! All are pure but for [`dist`], which reads the file that `file:PATH` names.
+//! No function opens a file: the file of `file:PATH` is read by the reader that [`UnreadDist::read`] is given.
 
 use std::fmt;
-use std::fs;
+use std::io;
 
 use pummel_logic::dist::{Dist, DistError, Spec};
 use pummel_logic::plan::address::{self, AddressError};
@@ -276,40 +276,75 @@ impl Measure {
         let mantissa = number.mantissa.checked_mul(u128::from(factor))?;
         Some(Decimal { mantissa, places: number.places + places }.as_f64())
     }
+
+    /// What is accepted in place of a distribution that was refused.
+    fn refusal(self, error: &DistError) -> ValueError {
+        ValueError(match error {
+            DistError::Refused { accepted: form, .. } => format!("{form} is accepted{}", units_text(self)),
+            error => error.to_string(),
+        })
+    }
 }
 
-/// A distribution whose numbers may have units: `200`, `4KiB`, `uniform:1k,2k`, `exponential:5ms`, `etc-value`. Reads
-/// the file of `file:PATH`, which holds one bare number a line.
+/// A distribution as it was typed. The file of `file:PATH`, which holds one bare number a line, is still to be read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UnreadDist {
+    spec: Spec,
+    measure: Measure,
+}
+
+impl UnreadDist {
+    /// The distribution. The text of the file that `file:PATH` names comes from `read_text`, which is given the path and
+    /// is called for no other form.
+    ///
+    /// # Errors
+    /// Returns [`ValueError`], which says what is accepted, for a file that `read_text` cannot read, and for one that
+    /// holds no numbers or numbers out of their bounds.
+    pub fn read(&self, read_text: impl Fn(&str) -> io::Result<String>) -> Read<Dist> {
+        let path = match &self.spec {
+            Spec::Ready(dist) => return Ok(dist.clone()),
+            Spec::File(path) => path,
+        };
+        match read_text(path) {
+            Ok(text) => Dist::from_lines(path, &text).map_err(|error| self.measure.refusal(&error)),
+            Err(error) => {
+                accepted(format!("a file that can be read is accepted, and '{path}' cannot: {error}"))
+            }
+        }
+    }
+
+    /// Keeps the distribution that [`UnreadDist::read`] returned, so that the file is not read again.
+    pub fn keep(&mut self, dist: Dist) {
+        self.spec = Spec::Ready(dist);
+    }
+}
+
+/// The text that was typed for a file, and for any other form a text that means the same.
+impl fmt::Display for UnreadDist {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.spec {
+            Spec::Ready(dist) => dist.fmt(out),
+            Spec::File(path) => write!(out, "file:{path}"),
+        }
+    }
+}
+
+/// A distribution whose numbers may have units: `200`, `4KiB`, `uniform:1k,2k`, `exponential:5ms`, `etc-value`,
+/// `file:PATH`.
 ///
 /// # Errors
-/// Returns [`ValueError`], which says what is accepted, for text that is no distribution, for parameters that are out
-/// of their bounds, and for a file that cannot be read or holds no numbers.
-pub fn dist(text: &str, measure: Measure) -> Read<Dist> {
+/// Returns [`ValueError`], which says what is accepted, for text that is no distribution, and for parameters that are
+/// out of their bounds.
+pub fn dist(text: &str, measure: Measure) -> Read<UnreadDist> {
     let spec = without_units(text, measure).parse::<Spec>();
-    let dist = spec.and_then(|spec| match spec {
-        Spec::Ready(dist) => Ok(Ok(dist)),
-        Spec::File(path) => match fs::read_to_string(&path) {
-            Ok(text) => Dist::from_lines(&path, &text).map(Ok),
-            Err(error) => {
-                Ok(Err(format!("a file that can be read is accepted, and '{path}' cannot: {error}")))
-            }
-        },
-    });
-    match dist {
-        Ok(Ok(dist)) => Ok(dist),
-        Ok(Err(unreadable)) => accepted(unreadable),
-        Err(DistError::Refused { accepted: form, .. }) => {
-            accepted(format!("{form} is accepted{}", units_text(measure)))
-        }
-        Err(error) => accepted(error.to_string()),
-    }
+    spec.map(|spec| UnreadDist { spec, measure }).map_err(|error| measure.refusal(&error))
 }
 
 /// A [`dist`] of times.
 ///
 /// # Errors
 /// Returns [`ValueError`] as [`dist`] does.
-pub fn dist_of_times(text: &str) -> Read<Dist> {
+pub fn dist_of_times(text: &str) -> Read<UnreadDist> {
     dist(text, Measure::Seconds)
 }
 
@@ -635,7 +670,8 @@ mod tests {
             ("uniform:0,1m", Measure::Seconds, "uniform:0,60"),
             ("exponential:1e-3", Measure::Seconds, "exponential:0.001"),
         ] {
-            assert_eq!(dist(text, measure), Ok(bare.parse().expect("the bare form")), "{text}");
+            let read = dist(text, measure).and_then(|dist| dist.read(no_file));
+            assert_eq!(read, Ok(bare.parse().expect("the bare form")), "{text}");
         }
     }
 
@@ -647,23 +683,39 @@ mod tests {
             ("5ms", "KiB"),
             ("", "etc-value"),
             ("weighted:1k", "weighted:LO-HI@P"),
-            ("file:/nonexistent/values", "'/nonexistent/values' cannot"),
         ] {
             let error = dist(text, Measure::Bytes).expect_err(text);
             assert!(error.to_string().contains(part), "{text}: {error}");
         }
     }
 
+    /// Reads nothing: every file is refused to it.
+    fn no_file(_: &str) -> io::Result<String> {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
+
     #[test]
     fn a_distribution_can_come_from_a_file() {
-        let file = tempfile::NamedTempFile::new().expect("a file");
-        fs::write(file.path(), "3\n1\n\n2\n").expect("written");
-        let text = format!("file:{}", file.path().display());
-        let read = dist(&text, Measure::Bytes).expect("three numbers");
+        let mut typed = dist("file:/sizes", Measure::Bytes).expect("a path");
+        let read_from = |lines: &str| {
+            typed.read(|path| {
+                assert_eq!(path, "/sizes");
+                Ok(lines.to_owned())
+            })
+        };
+        let read = read_from("3\n1\n\n2\n").expect("three numbers");
         assert_eq!(read.support(), (1.0, 3.0));
-        fs::write(file.path(), "3\nx\n").expect("written");
-        let error = dist(&text, Measure::Bytes).expect_err("x is no number");
+        let error = read_from("3\nx\n").expect_err("x is no number");
         assert!(error.to_string().contains("line 2"), "{error}");
+        typed.keep(read.clone());
+        assert_eq!(typed.read(no_file), Ok(read), "the file is not read again");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_refused_with_its_name_and_the_reason() {
+        let typed = dist("file:/sizes", Measure::Bytes).expect("the path alone is read");
+        let error = typed.read(no_file).expect_err("the file cannot be read").to_string();
+        assert!(error.contains("'/sizes' cannot: permission denied"), "{error}");
     }
 
     #[test]

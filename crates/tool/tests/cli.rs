@@ -122,6 +122,32 @@ const WRONG_VALUES: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
+fn a_file_of_values_that_is_not_there_is_refused_by_every_command_in_the_same_words() {
+    let missing = "file:/nonexistent/values";
+    let accepted = "a file that can be read is accepted, and '/nonexistent/values' cannot: No such file or directory \
+                    (os error 2)";
+    let to_servers = ["-s", "127.0.0.1:1"];
+    for (words, option) in [
+        (&["run", "--ttl", missing][..], "--ttl <DIST>"),
+        (&["load", "--key-size", missing], "--key-size <DIST>"),
+        (&["scan", "--rates", "1k:2k:1k", "--value-size", missing], "--value-size <DIST>"),
+        (&["search", "--goal", "p99:1ms", "--value-size", missing], "--value-size <DIST>"),
+        (&["serve", "--service-time", missing], "--service-time <DIST>"),
+    ] {
+        let servers = if words[0] == "serve" { &[] } else { &to_servers[..] };
+        let output = pummel(&[words, servers].concat());
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert_eq!(text(&output.stdout), "");
+        assert_eq!(
+            text(&output.stderr),
+            format!(
+                "error: invalid value '{missing}' for '{option}': {accepted}\n\nFor more information, try '--help'.\n"
+            )
+        );
+    }
+}
+
+#[test]
 fn every_wrong_value_is_refused_with_flag_value_and_what_is_accepted() {
     for (flag, value, accepted) in WRONG_VALUES {
         let mut words = vec!["run", flag, value];
@@ -382,7 +408,7 @@ const RICH: &str = "run -s a,[::1]:7,/run/b -t 3s -n 5m --warmup 1500ms -T 3 -c 
     --interval 100ms --goal p99.9:1ms --tls --tls-ca ca --tls-cert cert --tls-key key --tls-server-name n --tls-insecure";
 
 fn job(line: &str) -> Job {
-    let edge = Edge { servers: None, seed: 3 };
+    let edge = Edge { servers: None, seed: 3, read_text: |path| fs::read_to_string(path) };
     native::job(line.split_whitespace().map(OsString::from), &edge)
         .unwrap_or_else(|error| panic!("{line}: {error}"))
 }

@@ -63,7 +63,7 @@ fn without_seed(plan: &str) -> String {
 /// The plan in a file, as `pummel run --plan FILE` takes it, in both forms that the program writes.
 fn loaded(path: &Path) -> [String; 2] {
     let words: [OsString; 3] = ["run".into(), "--plan".into(), path.into()];
-    let edge = Edge { servers: None, seed: 0 };
+    let edge = Edge { servers: None, seed: 0, read_text: |path| fs::read_to_string(path) };
     let job = native::job(words, &edge).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     [Format::Text, Format::Json].map(|format| saved::print(&job.plan, format))
 }

@@ -274,8 +274,10 @@ const TOOL: Floor = Floor {
         "native",
         "native::report",
         "native::report_agents",
+        "native::saved",
         "native::style",
         "report",
+        "values",
     ],
     peer_data: &[],
 };

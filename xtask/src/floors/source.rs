@@ -300,7 +300,8 @@ mod tests {
         caught(front, "use std::fs::File;", 1, "pure module");
         caught(front, "fn f() { pummel_engine::clock::now() }", 1, "an event comes with its moment");
         caught("crates/tool/src/native/mod.rs", "fn f() { std::env::var(NAME) }", 1, "pure module");
-        passes("crates/tool/src/native/saved.rs", "use std::fs;");
+        caught("crates/tool/src/native/saved.rs", "use std::fs;", 1, "pure module");
+        caught("crates/tool/src/values.rs", "use std::fs;", 1, "pure module");
         passes("crates/tool/src/compat/memaslap/command.rs", "use std::fs;");
     }
 

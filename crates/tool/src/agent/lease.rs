@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
-use crate::agent::member::Reins;
+use crate::agent::member::MemberControl;
 use crate::agent::peers::Holding;
 
 /// How often one that waits for the agent to be free looks.
@@ -27,8 +27,8 @@ pub struct Holder {
     pub address: SocketAddr,
     /// Since when it holds the agent.
     pub since: Instant,
-    /// The reins of its job, once that has begun.
-    pub reins: Option<Reins>,
+    /// The control of its job, once that has begun.
+    pub control: Option<MemberControl>,
     /// Keeps the connection that the orders come over.
     pub connection: Holding,
 }
@@ -55,10 +55,10 @@ impl Lease {
         }
     }
 
-    /// Keeps the reins of the job that the holder has begun.
-    pub fn has_begun(&self, reins: &Reins) {
+    /// Keeps the control of the job that the holder has begun.
+    pub fn has_begun(&self, control: &MemberControl) {
         if let Some(holder) = &mut *self.held() {
-            holder.reins = Some(reins.clone());
+            holder.control = Some(control.clone());
         }
     }
 
@@ -69,9 +69,9 @@ impl Lease {
 
     /// Cuts the job short that is under way, for this reason, and waits until the agent is free.
     pub async fn end(&self, why: &str) {
-        let reins = self.held().as_ref().and_then(|holder| holder.reins.clone());
-        if let Some(reins) = reins {
-            reins.cut_short(why);
+        let control = self.held().as_ref().and_then(|holder| holder.control.clone());
+        if let Some(control) = control {
+            control.cut_short(why);
         }
         while self.held().is_some() {
             sleep(LOOK).await;

@@ -26,9 +26,9 @@ const LOOK: Duration = Duration::from_millis(20);
 /// looks whether it is to stop.
 const HAND_OVER_NS: Nanos = SECOND;
 
-/// The task of a member: a plan, and its share of it.
+/// What a member runs: a plan, and its share of it.
 #[derive(Debug)]
-pub struct Task {
+pub struct MemberTask {
     /// The whole plan.
     pub plan: ValidPlan,
     /// The clients of the plan that are in this process.
@@ -41,7 +41,7 @@ pub struct Task {
 
 /// An event of a member.
 #[derive(Debug)]
-pub enum Said {
+pub enum MemberEvent {
     /// The order can be followed; nothing was begun yet.
     Accepted,
     /// It cannot.
@@ -101,6 +101,13 @@ pub enum Said {
     },
 }
 
+impl MemberEvent {
+    /// Whether the member tells nothing after this event. A lost member tells nothing at all: the controller finds it lost.
+    pub fn is_last(&self) -> bool {
+        matches!(self, MemberEvent::End { .. } | MemberEvent::Failed(_) | MemberEvent::Refused { .. })
+    }
+}
+
 /// The end that a process puts to its part of a run before the controller does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CutShort {
@@ -112,13 +119,13 @@ pub struct CutShort {
 
 /// Passes commands to a member.
 #[derive(Clone, Debug)]
-pub struct Reins {
+pub struct MemberControl {
     go: SyncSender<Nanos>,
     stop: Arc<AtomicBool>,
     cut_short: Arc<OnceLock<CutShort>>,
 }
 
-impl Reins {
+impl MemberControl {
     /// The next phase that was not begun yet begins at `at`, on the monotonic clock. Returns false, and has no effect, when
     /// more phases are to begin than the plan has.
     pub fn go(&self, at: Nanos) -> bool {
@@ -142,15 +149,18 @@ impl Reins {
 }
 
 /// Begins a task. `say` gets every event of the member, on the member's thread, and returns whether it was taken; the
-/// last word is [`Said::End`], [`Said::Refused`] or [`Said::Failed`].
+/// last event is one for which [`MemberEvent::is_last`] holds.
 ///
 /// # Errors
 /// Returns the system's error when it gives no thread.
-pub fn begin(task: Task, say: impl Fn(Said) -> bool + Send + Sync + 'static) -> io::Result<Reins> {
+pub fn begin(
+    task: MemberTask,
+    say: impl Fn(MemberEvent) -> bool + Send + Sync + 'static,
+) -> io::Result<MemberControl> {
     let (go, told) = sync_channel(task.plan.phases.len());
     let stop = Arc::new(AtomicBool::new(false));
     let cut_short = Arc::new(OnceLock::new());
-    let reins = Reins { go, stop: Arc::clone(&stop), cut_short: Arc::clone(&cut_short) };
+    let control = MemberControl { go, stop: Arc::clone(&stop), cut_short: Arc::clone(&cut_short) };
     thread::Builder::new().name("member".to_owned()).spawn(move || {
         let waiting = Waiting { say: &say, told: Mutex::new(told), stop: &stop, phase: AtomicU32::new(0) };
         let mut watch = Speaker { task: &task, say: &say, stop: &stop, began: None };
@@ -160,13 +170,13 @@ pub fn begin(task: Task, say: impl Fn(Said) -> bool + Send + Sync + 'static) -> 
             Ok(measurement) => {
                 let is_cut = measurement.status == Status::Interrupted;
                 let cut_short = cut_short.get().filter(|_| is_cut).cloned();
-                Said::End { measurement: Box::new(measurement), cut_short }
+                MemberEvent::End { measurement: Box::new(measurement), cut_short }
             }
-            Err(error @ RunError::Plan(_)) => Said::Refused { why: error.to_string(), usage: true },
-            Err(error) => Said::Failed(error.to_string()),
+            Err(error @ RunError::Plan(_)) => MemberEvent::Refused { why: error.to_string(), usage: true },
+            Err(error) => MemberEvent::Failed(error.to_string()),
         });
     })?;
-    Ok(reins)
+    Ok(control)
 }
 
 /// The gate at which a member waits for the other members.
@@ -177,11 +187,11 @@ struct Waiting<'a, S> {
     phase: AtomicU32,
 }
 
-impl<S: Fn(Said) -> bool + Sync> Gate for Waiting<'_, S> {
+impl<S: Fn(MemberEvent) -> bool + Sync> Gate for Waiting<'_, S> {
     fn pass(&self, _ready: Nanos, loaded: Loaded) -> Option<Nanos> {
         let told = self.told.lock().unwrap_or_else(|broken| broken.into_inner());
         let phase = self.phase.fetch_add(1, Ordering::Relaxed);
-        if !(self.say)(Said::Ready { phase, loaded }) {
+        if !(self.say)(MemberEvent::Ready { phase, loaded }) {
             return None;
         }
         let at = loop {
@@ -213,16 +223,16 @@ impl<S> Waiting<'_, S> {
 
 /// Turns what the engine tells into events of the member.
 struct Speaker<'a, S> {
-    task: &'a Task,
+    task: &'a MemberTask,
     say: &'a S,
     stop: &'a AtomicBool,
     /// When the first measured phase began.
     began: Option<Nanos>,
 }
 
-impl<S: Fn(Said) -> bool> Speaker<'_, S> {
-    fn say(&self, said: Said) {
-        if !(self.say)(said) {
+impl<S: Fn(MemberEvent) -> bool> Speaker<'_, S> {
+    fn say(&self, event: MemberEvent) {
+        if !(self.say)(event) {
             self.stop.store(true, Ordering::Relaxed);
         }
     }
@@ -233,32 +243,32 @@ impl<S: Fn(Said) -> bool> Speaker<'_, S> {
     }
 }
 
-impl<S: Fn(Said) -> bool> Watch for Speaker<'_, S> {
+impl<S: Fn(MemberEvent) -> bool> Watch for Speaker<'_, S> {
     fn wants(&self) -> Wants {
         self.task.wants
     }
 
     fn notice(&mut self, words: &str) {
-        self.say(Said::Notice(words.to_owned()));
+        self.say(MemberEvent::Notice(words.to_owned()));
     }
 
     fn begin(&mut self, phase: &Phase, at: Nanos) {
         if phase.recorded {
             self.began.get_or_insert(at);
         }
-        self.say(Said::Began(self.number(phase)));
+        self.say(MemberEvent::Began(self.number(phase)));
     }
 
     fn phase_over(&mut self, phase: &Phase, late_ns: Nanos) {
-        self.say(Said::PhaseOver { phase: self.number(phase), late_ns });
+        self.say(MemberEvent::PhaseOver { phase: self.number(phase), late_ns });
     }
 
     fn progress(&mut self, phase: &Phase, ended: u64, of: Option<u64>) {
-        self.say(Said::Progress { phase: self.number(phase), ended, of });
+        self.say(MemberEvent::Progress { phase: self.number(phase), ended, of });
     }
 
     fn interval(&mut self, interval: &mut Interval) {
-        self.say(Said::Slice(Box::new(Parcel::of(interval))));
+        self.say(MemberEvent::Slice(Box::new(Parcel::of(interval))));
     }
 
     fn rows(&mut self, rows: &[Row]) {
@@ -272,6 +282,6 @@ impl<S: Fn(Said) -> bool> Watch for Speaker<'_, S> {
             read: relative(row.read),
             ..*row
         });
-        self.say(Said::Rows(rows.collect()));
+        self.say(MemberEvent::Rows(rows.collect()));
     }
 }

@@ -16,7 +16,7 @@ use pummel_logic::workload::trace::Trace;
 
 use crate::agent::files::PlanFiles;
 use crate::agent::limits::RecordingLimit;
-use crate::agent::member::Task;
+use crate::agent::member::MemberTask;
 use crate::agent::overrides::LocalOverrides;
 use crate::agent::policy::AccessPolicy;
 use crate::agent::proto::v2;
@@ -56,7 +56,7 @@ pub(super) fn task_of(
     policy: &AccessPolicy,
     overrides: &LocalOverrides,
     is_wanted: &dyn Fn() -> bool,
-) -> Result<Task, Refusal> {
+) -> Result<MemberTask, Refusal> {
     checked_task(order, policy, overrides, is_wanted)
         .map_err(|refusal| Refusal { why: policy.reworded(refusal.why), ..refusal })
 }
@@ -66,7 +66,7 @@ fn checked_task(
     policy: &AccessPolicy,
     overrides: &LocalOverrides,
     is_wanted: &dyn Fn() -> bool,
-) -> Result<Task, Refusal> {
+) -> Result<MemberTask, Refusal> {
     let plan: Plan = serde_json::from_slice(&order.plan)
         .map_err(|error| Refusal::here(format!("the plan cannot be read: {error}")))?;
     policy.limits.check_size(&plan).map_err(Refusal::here)?;
@@ -87,7 +87,7 @@ fn checked_task(
         Setup::with_files(options, &[], tls_files.as_ref()).map_err(Refusal::here)?;
     }
     let trace = recording.map(|file| recorded(&plan, file, recording_limit, is_wanted)).transpose()?;
-    Ok(Task {
+    Ok(MemberTask {
         wants: Wants {
             rows: order.rows,
             departures: false,

@@ -16,7 +16,7 @@ use tonic::{Status, Streaming};
 
 use crate::agent::lease::{Holder, Lease};
 use crate::agent::member;
-use crate::agent::member::{CutShort, Reins, Said, Task};
+use crate::agent::member::{CutShort, MemberControl, MemberEvent, MemberTask};
 use crate::agent::order::{Refusal, task_of};
 use crate::agent::overrides::{LocalOverrides, OrderLog};
 use crate::agent::peers::{Closing, Peer};
@@ -103,7 +103,7 @@ impl AgentSession {
             controller: controller.chars().take(CONTROLLER_CHARS_MAX).collect(),
             address: self.peer.address,
             since: Instant::now(),
-            reins: None,
+            control: None,
             connection: self.peer.hold(),
         })
     }
@@ -121,7 +121,7 @@ impl AgentSession {
 
     /// Checks an order while others may ask for the clock: files and names may take their time. The check ends early when
     /// the controller is gone.
-    async fn check(&self, order: v2::Order) -> Result<Task, Refusal> {
+    async fn check(&self, order: v2::Order) -> Result<MemberTask, Refusal> {
         let (policy, overrides) = (Arc::clone(&self.policy), self.overrides.clone());
         let is_wanted = Arc::new(AtomicBool::new(true));
         let still_wanted = Arc::clone(&is_wanted);
@@ -157,7 +157,7 @@ impl AgentSession {
         }
         let (over, mut is_over) = watch::channel(false);
         let over = Arc::new(over);
-        let mut reins: Option<Reins> = None;
+        let mut control: Option<MemberControl> = None;
         let mut beat = interval(BEAT);
         let mut silence = Silence::new(Instant::now());
         loop {
@@ -170,7 +170,7 @@ impl AgentSession {
                             match self.begin(task, Arc::clone(&over)) {
                                 Ok(begun) => {
                                     self.lease.has_begun(&begun);
-                                    reins = Some(begun);
+                                    control = Some(begun);
                                 }
                                 Err(error) => return self.turn_away(error.to_string(), false).await,
                             }
@@ -179,14 +179,14 @@ impl AgentSession {
                             refused(self.peer.address, "it wants a phase to begin more than 10 s ahead");
                             break;
                         }
-                        Some(Told::Go(go)) => if let Some(reins) = &reins
-                            && !reins.go(go.at_ns)
+                        Some(Told::Go(go)) => if let Some(control) = &control
+                            && !control.go(go.at_ns)
                         {
                             refused(self.peer.address, "it begins more phases than its plan has");
                             break;
                         },
-                        Some(Told::Stop(_)) => match &reins {
-                            Some(reins) => reins.stop(),
+                        Some(Told::Stop(_)) => match &control {
+                            Some(control) => control.stop(),
                             None => return,
                         },
                         Some(Told::Beat(_)) => {}
@@ -197,9 +197,9 @@ impl AgentSession {
                     Err(_) if silence.at(Instant::now()) < PATIENCE => {}
                     Err(_) => {
                         say(format_args!("the controller at {} says nothing any more", self.peer.address));
-                        if let Some(reins) = &reins {
+                        if let Some(control) = &control {
                             let silent = silence.at(Instant::now()).as_secs_f64();
-                            reins.cut_short(format!("it heard nothing from its controller for {silent:.1} s"));
+                            control.cut_short(format!("it heard nothing from its controller for {silent:.1} s"));
                         }
                         break;
                     }
@@ -213,8 +213,8 @@ impl AgentSession {
                 _ = is_over.changed() => return,
             }
         }
-        if let Some(reins) = reins {
-            reins.stop();
+        if let Some(control) = control {
+            control.stop();
             // The agent is free when nothing of the job is left. A job that cannot get rid of its events does not end, so
             // that a controller that takes none is hung up on.
             if timeout(PATIENCE, is_over.wait_for(|over| *over)).await.is_err() {
@@ -231,12 +231,12 @@ impl AgentSession {
     }
 
     /// Runs a task on a thread of its own, and sends what it says.
-    fn begin(&self, task: Task, over: Arc<watch::Sender<bool>>) -> io::Result<Reins> {
+    fn begin(&self, task: MemberTask, over: Arc<watch::Sender<bool>>) -> io::Result<MemberControl> {
         let (events, lease, number) = (self.events.clone(), Arc::clone(&self.lease), self.number);
         let runtime = Handle::current();
-        member::begin(task, move |said| {
-            let is_last = matches!(said, Said::End { .. } | Said::Failed(_) | Said::Refused { .. });
-            let word = event(word_of(said));
+        member::begin(task, move |member_event| {
+            let is_last = member_event.is_last();
+            let word = event(word_of(member_event));
             if !is_last {
                 return events.blocking_send(word).is_ok();
             }
@@ -252,28 +252,28 @@ impl AgentSession {
 }
 
 /// The event of the protocol that passes on what a member says.
-fn word_of(said: Said) -> Word {
+fn word_of(event: MemberEvent) -> Word {
     let json = |data: serde_json::Result<Vec<u8>>| data.expect("measurements have nothing that JSON has not");
-    match said {
-        Said::Accepted => Word::Accepted(v2::Accepted {}),
-        Said::Refused { why, usage } => Word::Refused(v2::Refused { why, usage }),
-        Said::Ready { phase, loaded: Loaded { records, stored } } => {
+    match event {
+        MemberEvent::Accepted => Word::Accepted(v2::Accepted {}),
+        MemberEvent::Refused { why, usage } => Word::Refused(v2::Refused { why, usage }),
+        MemberEvent::Ready { phase, loaded: Loaded { records, stored } } => {
             Word::Ready(v2::Ready { phase, records, stored })
         }
-        Said::Began(phase) => Word::Began(v2::Began { phase }),
-        Said::PhaseOver { phase, late_ns } => Word::PhaseOver(v2::PhaseOver { phase, late_ns }),
-        Said::Slice(parcel) => {
+        MemberEvent::Began(phase) => Word::Began(v2::Began { phase }),
+        MemberEvent::PhaseOver { phase, late_ns } => Word::PhaseOver(v2::PhaseOver { phase, late_ns }),
+        MemberEvent::Slice(parcel) => {
             Word::Interval(v2::Interval { slice: json(serde_json::to_vec(&parcel)).into() })
         }
-        Said::Rows(rows) => Word::Rows(pack_rows(&rows)),
-        Said::Progress { phase, ended, of } => Word::Progress(v2::Progress { phase, ended, of }),
-        Said::Notice(words) => Word::Notice(v2::Notice { words }),
-        Said::End { measurement, cut_short } => Word::End(v2::End {
+        MemberEvent::Rows(rows) => Word::Rows(pack_rows(&rows)),
+        MemberEvent::Progress { phase, ended, of } => Word::Progress(v2::Progress { phase, ended, of }),
+        MemberEvent::Notice(words) => Word::Notice(v2::Notice { words }),
+        MemberEvent::End { measurement, cut_short } => Word::End(v2::End {
             measurement: json(serde_json::to_vec(&measurement)).into(),
             failure: String::new(),
             cut_short: cut_short.map(|CutShort { why, at }| v2::CutShort { why, at_ns: at }),
         }),
-        Said::Failed(failure) | Said::Lost { why: failure, .. } => {
+        MemberEvent::Failed(failure) | MemberEvent::Lost { why: failure, .. } => {
             Word::End(v2::End { measurement: Vec::new().into(), failure, cut_short: None })
         }
     }

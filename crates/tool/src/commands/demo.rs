@@ -141,10 +141,14 @@ mod tests {
     fn run_with(mut exits: Vec<Exit>) -> (Exit, Vec<Job>) {
         let args = DemoArgs { server: Some("127.0.0.1:4000".to_string()) };
         let mut jobs = Vec::new();
-        let exit = demo(&args, &Edge { servers: None, seed: 1 }, |job| {
-            jobs.push(job);
-            exits.remove(0)
-        });
+        let exit = demo(
+            &args,
+            &Edge { servers: None, seed: 1, read_text: |_| Err(io::ErrorKind::NotFound.into()) },
+            |job| {
+                jobs.push(job);
+                exits.remove(0)
+            },
+        );
         (exit, jobs)
     }
 

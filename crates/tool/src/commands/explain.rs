@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use pummel_engine::sys;
 
+use crate::compat::mutilate::MutilateCommand;
 use crate::compat::{mcperf, memaslap, mutilate};
 use crate::exit_status::{Exit, answer};
 use crate::job::{Edge, Format, Job, UsageError};
@@ -148,10 +149,10 @@ fn mutilates(words: &[OsString], edge: &Edge) -> Result<Job, clap::Error> {
     let cpus = sys::allowed_cpus().unwrap_or_default();
     let words = words.iter().map(|word| word.to_string_lossy().into_owned());
     match mutilate::read(words, edge, &cpus) {
-        Ok(mutilate::Asked::Runs(runs)) => Ok(runs.job),
-        Ok(mutilate::Asked::Help) => Err(no_run("--help").into()),
-        Ok(mutilate::Asked::Version) => Err(no_run("--version").into()),
-        Ok(mutilate::Asked::Agent(_)) => Err(no_run("--agentmode").into()),
+        Ok(MutilateCommand::Runs(runs)) => Ok(runs.job),
+        Ok(MutilateCommand::Help) => Err(no_run("--help").into()),
+        Ok(MutilateCommand::Version) => Err(no_run("--version").into()),
+        Ok(MutilateCommand::Agent(_)) => Err(no_run("--agentmode").into()),
         Err(refusal) => Err(UsageError::Missing(refusal.to_string()).into()),
     }
 }

@@ -14,7 +14,7 @@ use crate::exit_status::{Exit, answer};
 use crate::job::driver::{Driver, Extras, check_here};
 use crate::job::rate_search::{Judged, Role, separating};
 use crate::job::runner::{Dealing, NotRun};
-use crate::job::style::{Ended, Event, Moment, Said, Style};
+use crate::job::style::{Ended, Event, Moment, Style, StyleOutput};
 use crate::job::{Edge, Format, Job, Outputs, UsageError};
 use crate::native;
 use crate::native::{RunArgs, Typed};
@@ -89,12 +89,16 @@ fn rates(text: &str) -> Result<Rates, ValueError> {
 
 /// Looks for the greatest rate that meets the goals.
 pub fn search(args: &SearchArgs, edge: &Edge) -> Exit {
+    let run = match args.run.with_files(edge) {
+        Ok(run) => run,
+        Err(error) => return answer(&error.into()),
+    };
     // The first run is a closed loop; what its rate will be is not known yet.
-    let job = match first_job(&args.run, edge, &[None, Some(1.0)]) {
+    let job = match first_job(&run, edge, &[None, Some(1.0)]) {
         Ok(job) => job,
         Err(stop) => return stop.exit(),
     };
-    let mut runner = match CurveRunner::new("search", &args.run, edge, &job) {
+    let mut runner = match CurveRunner::new("search", &run, edge, &job) {
         Ok(runner) => runner,
         Err(stop) => return stop.exit(),
     };
@@ -117,12 +121,16 @@ pub fn search(args: &SearchArgs, edge: &Edge) -> Exit {
 
 /// Measures at every rate.
 pub fn scan(args: &ScanArgs, edge: &Edge) -> Exit {
+    let run = match args.run.with_files(edge) {
+        Ok(run) => run,
+        Err(error) => return answer(&error.into()),
+    };
     let Rates { low, high, step } = args.rates;
-    let job = match first_job(&args.run, edge, &[Some(low)]) {
+    let job = match first_job(&run, edge, &[Some(low)]) {
         Ok(job) => job,
         Err(stop) => return stop.exit(),
     };
-    let mut runner = match CurveRunner::new("scan", &args.run, edge, &job) {
+    let mut runner = match CurveRunner::new("scan", &run, edge, &job) {
         Ok(runner) => runner,
         Err(stop) => return stop.exit(),
     };
@@ -151,7 +159,7 @@ enum Stop {
     /// Something is not as it has to be.
     Failed(String),
     /// The words are on standard error; the exit status is left.
-    Said(Exit),
+    Reported(Exit),
     /// A signal ended the series.
     Interrupted,
 }
@@ -164,7 +172,7 @@ impl Stop {
                 say(format_args!("error: {what}"));
                 Exit::Failed
             }
-            Stop::Said(exit) => exit,
+            Stop::Reported(exit) => exit,
             Stop::Interrupted => Exit::Interrupted,
         }
     }
@@ -193,13 +201,13 @@ impl From<io::Error> for Stop {
 struct SeriesStyle;
 
 impl Style for SeriesStyle {
-    fn event(&mut self, event: Event<'_>, _: Moment, said: &mut Said) {
+    fn event(&mut self, event: Event<'_>, _: Moment, out: &mut StyleOutput) {
         if let Event::Notice(words) = event {
-            said.line(format_args!("WARNING: {words}"));
+            out.line(format_args!("WARNING: {words}"));
         }
     }
 
-    fn end(&mut self, _: &Ended<'_>, _: Moment, _: &mut Said) -> Exit {
+    fn end(&mut self, _: &Ended<'_>, _: Moment, _: &mut StyleOutput) -> Exit {
         Exit::Complete
     }
 
@@ -236,7 +244,7 @@ impl<'a> CurveRunner<'a> {
         edge: &Edge,
         job: &'a Job,
     ) -> Result<CurveRunner<'a>, Stop> {
-        let driver = Driver::prepare(job, &Extras::default(), &SeriesStyle).map_err(Stop::Said)?;
+        let driver = Driver::prepare(job, &Extras::default(), &SeriesStyle).map_err(Stop::Reported)?;
         let mut files = Vec::new();
         for (form, path) in typed.args.output.files.0.iter() {
             let Some(render) = form.series else { continue };
@@ -294,7 +302,7 @@ impl<'a> CurveRunner<'a> {
     /// Writes the curve and says how it ended.
     fn conclude(mut self, stop: Option<Stop>, exit: Exit) -> Exit {
         self.curve.reason = match &stop {
-            None | Some(Stop::Said(_)) => None,
+            None | Some(Stop::Reported(_)) => None,
             Some(Stop::Interrupted) => Some("interrupted".to_owned()),
             Some(Stop::Failed(what)) => Some(what.clone()),
             Some(Stop::Usage(error)) => Some(error.to_string()),

@@ -21,13 +21,13 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity
 use tonic::{Code, Request, Status};
 
 use crate::agent::listener::Token;
-use crate::agent::member::{CutShort, Said};
+use crate::agent::member::{CutShort, MemberEvent};
 use crate::agent::proto::v2::agent_client::AgentClient;
 use crate::agent::proto::v2::command::What as Told;
 use crate::agent::proto::v2::event::What as Word;
 use crate::agent::proto::{BEAT, EVENT_BYTES_MAX, PROTOCOL, build, mismatch, unpack_rows, v2};
 use crate::controller::clock_offset::{ClockExchange, ClockOffset};
-use crate::job::fleet::{Fleet, FleetTls, Place, with_port};
+use crate::job::fleet::{AgentAddress, Fleet, FleetTls, with_port};
 use crate::launch::LaunchedAgent;
 use crate::stderr::visible;
 
@@ -148,19 +148,19 @@ impl Target {
     }
 }
 
-/// Connects to all agents of some places, and to those that were started for this run. All have to answer by `deadline`.
+/// Connects to all agents at some addresses, and to those that were started for this run. All have to answer by `deadline`.
 ///
 /// # Errors
 /// Returns the first agent that does not answer or refuses, with the reason and how long it was waited for.
 pub async fn connect_all(
-    places: &[Place],
+    addresses: &[AgentAddress],
     placed: &[LaunchedAgent],
     credentials: &Credentials,
     deadline: Instant,
 ) -> Result<Vec<AgentLink>, String> {
     let mut targets = Vec::new();
-    for place in places {
-        targets.extend(targets_of(place, deadline).await?);
+    for address in addresses {
+        targets.extend(targets_of(address, deadline).await?);
     }
     let mut wanted: Vec<_> = targets.into_iter().map(|target| (target, credentials.clone())).collect();
     for placed in placed {
@@ -184,15 +184,15 @@ pub async fn connect_all(
     trouble.map_or(Ok(links), Err)
 }
 
-/// The agents of a place. A name is looked up until it has an address, or until `deadline`.
-async fn targets_of(place: &Place, deadline: Instant) -> Result<Vec<Target>, String> {
-    let (host, port) = match place {
-        Place::Host { host, port } => {
+/// The agents at an address. A name is looked up until it has an address, or until `deadline`.
+async fn targets_of(address: &AgentAddress, deadline: Instant) -> Result<Vec<Target>, String> {
+    let (host, port) = match address {
+        AgentAddress::Host { host, port } => {
             return Ok(vec![Target::new(with_port(host, *port), host.clone())]);
         }
-        Place::Name { host, port } => (host, *port),
+        AgentAddress::Name { host, port } => (host, *port),
         // These agents are among `placed`.
-        Place::Started(_) => return Ok(Vec::new()),
+        AgentAddress::Started(_) => return Ok(Vec::new()),
     };
     let since = Instant::now();
     loop {
@@ -216,7 +216,7 @@ async fn targets_of(place: &Place, deadline: Instant) -> Result<Vec<Target>, Str
         };
         if Instant::now() >= deadline {
             let waited = since.elapsed().as_secs_f64();
-            return Err(format!("no agents behind {}: {why}; waited {waited:.1} s", place.name()));
+            return Err(format!("no agents behind {}: {why}; waited {waited:.1} s", address.name()));
         }
         sleep(PAUSE).await;
     }
@@ -373,10 +373,10 @@ impl AgentLink {
         mut self,
         order: v2::Order,
         mut told: UnboundedReceiver<Told>,
-        say: impl Fn(Said) + Send + Sync + 'static,
+        say: impl Fn(MemberEvent) + Send + Sync + 'static,
     ) {
         let lost = |why: String, silent: Duration| {
-            say(Said::Lost { why, silent_ns: silent.as_nanos() as Nanos });
+            say(MemberEvent::Lost { why, silent_ns: silent.as_nanos() as Nanos });
         };
         let (commands, outgoing) = mpsc::channel(COMMANDS);
         let command = |what: Told| v2::Command { what: Some(what) };
@@ -397,18 +397,18 @@ impl AgentLink {
         loop {
             tokio::select! {
                 event = events.message() => {
-                    let said = match event {
-                        Ok(Some(event)) => event.what.map_or(Ok(None), said_of),
+                    let read = match event {
+                        Ok(Some(event)) => event.what.map_or(Ok(None), member_event_of),
                         Ok(None) => Err("it ended the run without a word".to_owned()),
                         Err(status) => Err(words_of(&status)),
                     };
                     let silent = heard.elapsed();
                     (heard, silent_beats) = (Instant::now(), 0);
-                    match said {
+                    match read {
                         Ok(None) => {}
-                        Ok(Some(said)) => {
-                            let is_last = matches!(said, Said::End { .. } | Said::Failed(_) | Said::Refused { .. });
-                            say(said);
+                        Ok(Some(member_event)) => {
+                            let is_last = member_event.is_last();
+                            say(member_event);
                             if is_last {
                                 return;
                             }
@@ -448,33 +448,33 @@ async fn keep_offset(mut client: Client, offset: Arc<Mutex<ClockOffset>>) {
 ///
 /// # Errors
 /// Returns what cannot be read.
-fn said_of(word: Word) -> Result<Option<Said>, String> {
+fn member_event_of(word: Word) -> Result<Option<MemberEvent>, String> {
     let foreign = |what: &str| visible(&format!("what it sent cannot be read ({what})"));
     Ok(Some(match word {
         Word::Beat(_) => return Ok(None),
-        Word::Accepted(_) => Said::Accepted,
-        Word::Refused(refused) => Said::Refused { why: visible(&refused.why), usage: refused.usage },
+        Word::Accepted(_) => MemberEvent::Accepted,
+        Word::Refused(refused) => MemberEvent::Refused { why: visible(&refused.why), usage: refused.usage },
         Word::Ready(v2::Ready { phase, records, stored }) => {
-            Said::Ready { phase, loaded: Loaded { records, stored } }
+            MemberEvent::Ready { phase, loaded: Loaded { records, stored } }
         }
-        Word::Began(began) => Said::Began(began.phase),
-        Word::PhaseOver(over) => Said::PhaseOver { phase: over.phase, late_ns: over.late_ns },
+        Word::Began(began) => MemberEvent::Began(began.phase),
+        Word::PhaseOver(over) => MemberEvent::PhaseOver { phase: over.phase, late_ns: over.late_ns },
         Word::Interval(interval) => {
             let parcel = serde_json::from_slice::<Parcel>(&interval.slice);
-            Said::Slice(Box::new(parcel.map_err(|error| foreign(&error.to_string()))?))
+            MemberEvent::Slice(Box::new(parcel.map_err(|error| foreign(&error.to_string()))?))
         }
-        Word::Rows(rows) => Said::Rows(unpack_rows(&rows).ok_or_else(|| foreign("requests"))?),
+        Word::Rows(rows) => MemberEvent::Rows(unpack_rows(&rows).ok_or_else(|| foreign("requests"))?),
         Word::Progress(progress) => {
-            Said::Progress { phase: progress.phase, ended: progress.ended, of: progress.of }
+            MemberEvent::Progress { phase: progress.phase, ended: progress.ended, of: progress.of }
         }
-        Word::Notice(notice) => Said::Notice(visible(&notice.words)),
-        Word::End(end) if end.measurement.is_empty() => Said::Failed(visible(&end.failure)),
+        Word::Notice(notice) => MemberEvent::Notice(visible(&notice.words)),
+        Word::End(end) if end.measurement.is_empty() => MemberEvent::Failed(visible(&end.failure)),
         Word::End(end) => {
             let measurement = serde_json::from_slice::<Measurement>(&end.measurement);
             let mut measurement = Box::new(measurement.map_err(|error| foreign(&error.to_string()))?);
             measurement.reason = measurement.reason.map(|reason| visible(&reason));
             let cut_short = end.cut_short.map(|cut| CutShort { why: visible(&cut.why), at: cut.at_ns });
-            Said::End { measurement, cut_short }
+            MemberEvent::End { measurement, cut_short }
         }
     }))
 }
@@ -497,8 +497,8 @@ mod tests {
             Word::End(v2::End { measurement, failure: String::new(), cut_short }),
         ];
         for word in words {
-            let said = said_of(word).expect("it can be read").expect("it is no beat");
-            let shown = format!("{said:?}");
+            let event = member_event_of(word).expect("it can be read").expect("it is no beat");
+            let shown = format!("{event:?}");
             assert!(shown.contains("dark\u{fffd}[2J\u{fffd}"), "{shown}");
             assert!(!shown.contains("\\u{1b}") && !shown.contains("\\n"), "{shown}");
         }

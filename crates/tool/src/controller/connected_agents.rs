@@ -12,7 +12,7 @@ use pummel_logic::plan::validate::ValidPlan;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::unbounded_channel;
 
-use crate::agent::member::{Said, Task};
+use crate::agent::member::{MemberEvent, MemberTask};
 use crate::agent::proto::{PROTOCOL, build, v2};
 use crate::controller::agent_link::{AgentLink, Credentials, connect_all};
 use crate::controller::member_state::{AgentHandle, MemberState};
@@ -20,7 +20,7 @@ use crate::controller::run::DistributedRun;
 use crate::controller::shares::Shares;
 use crate::controller::start_error::StartError;
 use crate::job::agent_variables::AgentVariables;
-use crate::job::fleet::{Fleet, Place};
+use crate::job::fleet::{AgentAddress, Fleet};
 use crate::launch::{LaunchError, LaunchedAgents};
 use crate::stderr::say;
 
@@ -65,7 +65,7 @@ impl ConnectedAgents {
         let deadline = Instant::now() + patience;
         let links = runtime.block_on(async {
             tokio::select! {
-                links = connect_all(&fleet.places, &placed, &credentials, deadline) => links.map_err(StartError::Agents),
+                links = connect_all(&fleet.addresses, &placed, &credentials, deadline) => links.map_err(StartError::Agents),
                 () = until_stopped(stop) => Err(StartError::Interrupted),
             }
         })?;
@@ -116,14 +116,14 @@ impl ConnectedAgents {
             members.push(MemberState::new(link.name.clone(), share, Some(link.clone()), handle));
         }
         if let Some(share) = shares.own {
-            let task = Task {
+            let task = MemberTask {
                 plan: plan.clone(),
                 part: share.clone(),
                 wants: watch.wants(),
                 supplies: inputs.clone(),
             };
             let handle = AgentHandle::own(task, say.clone(), members.len());
-            let _ = say.send((members.len(), Said::Accepted));
+            let _ = say.send((members.len(), MemberEvent::Accepted));
             members.push(MemberState::new(OWN_NAME.to_owned(), share, None, handle));
         }
         drop(say);
@@ -152,12 +152,12 @@ impl ConnectedAgents {
         link: &AgentLink,
         order: v2::Order,
         number: usize,
-        say: Sender<(usize, Said)>,
+        say: Sender<(usize, MemberEvent)>,
     ) -> AgentHandle {
         let (commands, told) = unbounded_channel();
-        self.runtime.spawn(link.clone().follow(order, told, move |said| {
+        self.runtime.spawn(link.clone().follow(order, told, move |event| {
             // A run that is over does not listen any more.
-            let _ = say.send((number, said));
+            let _ = say.send((number, event));
         }));
         AgentHandle::Agent(commands)
     }
@@ -169,9 +169,9 @@ fn launch_all(
     patience: Duration,
     stop: &dyn Fn() -> bool,
 ) -> Result<Vec<LaunchedAgents>, StartError> {
-    let wanted = fleet.places.iter().filter_map(|place| match place {
-        Place::Started(spec) => Some(spec),
-        Place::Host { .. } | Place::Name { .. } => None,
+    let wanted = fleet.addresses.iter().filter_map(|address| match address {
+        AgentAddress::Started(spec) => Some(spec),
+        AgentAddress::Host { .. } | AgentAddress::Name { .. } => None,
     });
     let placed = wanted.map(|spec| LaunchedAgents::start(spec, patience, stop, &|words: &str| say(words)));
     placed.collect::<Result<_, _>>().map_err(|error| match error {

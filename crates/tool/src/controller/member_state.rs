@@ -15,7 +15,7 @@ use pummel_logic::time::Nanos;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::agent::member;
-use crate::agent::member::{Reins, Said, Task};
+use crate::agent::member::{MemberControl, MemberEvent, MemberTask};
 use crate::agent::proto::v2;
 use crate::agent::proto::v2::command::What as Told;
 use crate::controller::agent_link::AgentLink;
@@ -27,11 +27,11 @@ pub(super) enum AgentHandle {
     /// The controller's own process.
     Own {
         /// What it is to do; `None` once it has begun.
-        task: Option<Box<Task>>,
+        task: Option<Box<MemberTask>>,
         /// How it is told what to do; `None` until it has begun.
-        reins: Option<Reins>,
+        control: Option<MemberControl>,
         /// Where its events go, with its number among the members.
-        say: Sender<(usize, Said)>,
+        say: Sender<(usize, MemberEvent)>,
         /// Its number among the members.
         number: usize,
     },
@@ -39,20 +39,20 @@ pub(super) enum AgentHandle {
 
 impl AgentHandle {
     /// The controller's own process as member `number`.
-    pub(super) fn own(task: Task, say: Sender<(usize, Said)>, number: usize) -> AgentHandle {
-        AgentHandle::Own { task: Some(Box::new(task)), reins: None, say, number }
+    pub(super) fn own(task: MemberTask, say: Sender<(usize, MemberEvent)>, number: usize) -> AgentHandle {
+        AgentHandle::Own { task: Some(Box::new(task)), control: None, say, number }
     }
 
     /// Tells the member to connect to the servers, since all members have accepted.
     pub(super) fn connect(&mut self) {
         match self {
             AgentHandle::Agent(commands) => drop(commands.send(Told::Connect(v2::Connect {}))),
-            AgentHandle::Own { task, reins, say, number } => {
+            AgentHandle::Own { task, control, say, number } => {
                 let Some(task) = task.take() else { return };
                 let (line, number) = (say.clone(), *number);
-                match member::begin(*task, move |said| line.send((number, said)).is_ok()) {
-                    Ok(begun) => *reins = Some(begun),
-                    Err(error) => drop(say.send((number, Said::Failed(error.to_string())))),
+                match member::begin(*task, move |event| line.send((number, event)).is_ok()) {
+                    Ok(begun) => *control = Some(begun),
+                    Err(error) => drop(say.send((number, MemberEvent::Failed(error.to_string())))),
                 }
             }
         }
@@ -62,10 +62,10 @@ impl AgentHandle {
     fn begin_phase(&self, phase: u32, at: Nanos) {
         match self {
             AgentHandle::Agent(commands) => drop(commands.send(Told::Go(v2::Go { phase, at_ns: at }))),
-            AgentHandle::Own { reins, .. } => {
-                if let Some(reins) = reins {
+            AgentHandle::Own { control, .. } => {
+                if let Some(control) = control {
                     // No phase is begun twice, so that there is room for each.
-                    let _ = reins.go(at);
+                    let _ = control.go(at);
                 }
             }
         }
@@ -75,8 +75,8 @@ impl AgentHandle {
     pub(super) fn stop(&self) {
         match self {
             AgentHandle::Agent(commands) => drop(commands.send(Told::Stop(v2::Stop {}))),
-            AgentHandle::Own { reins: Some(reins), .. } => reins.stop(),
-            AgentHandle::Own { reins: None, .. } => {}
+            AgentHandle::Own { control: Some(control), .. } => control.stop(),
+            AgentHandle::Own { control: None, .. } => {}
         }
     }
 }

@@ -18,7 +18,7 @@ use pummel_logic::measure::uncertainty::tick_ns;
 use pummel_logic::plan::Plan;
 use pummel_logic::time::{MILLISECOND, NEVER, Nanos};
 
-use crate::agent::member::{CutShort, Said};
+use crate::agent::member::{CutShort, MemberEvent};
 use crate::controller::member_state::{MemberOutcome, MemberState};
 use crate::controller::slices::{MergedSlices, empty_measurement, measurement_of};
 use crate::controller::start_error::StartError;
@@ -104,7 +104,7 @@ impl<'a> DistributedRun<'a> {
     /// Returns [`StartError`] when a member does not accept its order.
     pub(super) fn run(
         mut self,
-        heard: &Receiver<(usize, Said)>,
+        heard: &Receiver<(usize, MemberEvent)>,
         stop: &dyn Fn() -> bool,
     ) -> Result<Measurement, StartError> {
         self.await_accept(heard, stop)?;
@@ -115,7 +115,7 @@ impl<'a> DistributedRun<'a> {
                 self.watch.notice(&words);
             }
             match heard.recv_timeout(POLL_INTERVAL) {
-                Ok((number, said)) => self.hear(number, said),
+                Ok((number, event)) => self.hear(number, event),
                 Err(RecvTimeoutError::Timeout) => {}
                 // Each member sent its last event before.
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -134,7 +134,7 @@ impl<'a> DistributedRun<'a> {
     /// Waits until all members have accepted their orders.
     fn await_accept(
         &mut self,
-        heard: &Receiver<(usize, Said)>,
+        heard: &Receiver<(usize, MemberEvent)>,
         stop: &dyn Fn() -> bool,
     ) -> Result<(), StartError> {
         let deadline = Instant::now() + ACCEPT_TIMEOUT;
@@ -149,14 +149,16 @@ impl<'a> DistributedRun<'a> {
                     "agent {name} did not accept its order; waited {waited} s"
                 )));
             }
-            let Ok((number, said)) = heard.recv_timeout(POLL_INTERVAL) else { continue };
+            let Ok((number, event)) = heard.recv_timeout(POLL_INTERVAL) else { continue };
             let member = &mut self.members[number];
             member.heard_at = clock::now();
             let of_agent = |why: String| format!("agent {}: {why}", member.name);
-            match said {
-                Said::Accepted => member.has_accepted = true,
-                Said::Refused { why, usage: true } => return Err(StartError::Usage(of_agent(why))),
-                Said::Refused { why, .. } | Said::Failed(why) | Said::Lost { why, .. } => {
+            match event {
+                MemberEvent::Accepted => member.has_accepted = true,
+                MemberEvent::Refused { why, usage: true } => return Err(StartError::Usage(of_agent(why))),
+                MemberEvent::Refused { why, .. }
+                | MemberEvent::Failed(why)
+                | MemberEvent::Lost { why, .. } => {
                     return Err(StartError::Agents(of_agent(why)));
                 }
                 _ => {}
@@ -179,46 +181,46 @@ impl<'a> DistributedRun<'a> {
     }
 
     /// Takes in an event of a member.
-    fn hear(&mut self, number: usize, said: Said) {
+    fn hear(&mut self, number: usize, event: MemberEvent) {
         let member = &mut self.members[number];
         if !member.is_here() {
             return;
         }
         member.heard_at = clock::now();
-        match said {
-            Said::Accepted | Said::Began(_) => {}
-            Said::Ready { phase, loaded } => {
+        match event {
+            MemberEvent::Accepted | MemberEvent::Began(_) => {}
+            MemberEvent::Ready { phase, loaded } => {
                 (member.ready, member.loaded) = (Some(phase), loaded);
                 self.begin_when_ready();
             }
-            Said::PhaseOver { phase, late_ns } => {
+            MemberEvent::PhaseOver { phase, late_ns } => {
                 let is_recorded = self.plan.phases.get(phase as usize).is_some_and(|phase| phase.recorded);
                 if is_recorded && member.late_ns.is_none() {
                     member.late_ns = Some(late_ns);
                 }
             }
-            Said::Slice(part) => self.take_slice(number, part),
-            Said::Rows(rows) => self.hand_over_rows(rows),
-            Said::Progress { phase, ended, of } => {
+            MemberEvent::Slice(part) => self.take_slice(number, part),
+            MemberEvent::Rows(rows) => self.hand_over_rows(rows),
+            MemberEvent::Progress { phase, ended, of } => {
                 (member.ended, member.of) = (ended, of);
                 let Some(phase) = self.plan.phases.get(phase as usize) else { return };
                 let ended = self.members.iter().map(|member| member.ended).sum();
                 let of = self.members.iter().filter_map(|member| member.of).reduce(u64::saturating_add);
                 self.watch.progress(phase, ended, of);
             }
-            Said::Notice(words) => {
+            MemberEvent::Notice(words) => {
                 let words = format!("{}: {words}", member.title());
                 self.watch.notice(&words);
             }
-            Said::End { measurement, cut_short } if is_of(&measurement, self.plan) => {
+            MemberEvent::End { measurement, cut_short } if is_of(&measurement, self.plan) => {
                 self.take_end(number, *measurement, cut_short);
             }
-            Said::End { .. } => self.lose(number, "what it measured cannot be read".to_owned()),
-            Said::Failed(why) | Said::Refused { why, .. } => {
+            MemberEvent::End { .. } => self.lose(number, "what it measured cannot be read".to_owned()),
+            MemberEvent::Failed(why) | MemberEvent::Refused { why, .. } => {
                 member.shortfalls.push(format!("{}: {why}", member.title()));
                 self.end(number, MemberOutcome::Failed);
             }
-            Said::Lost { why, silent_ns } => {
+            MemberEvent::Lost { why, silent_ns } => {
                 member.heard_at = member.heard_at.saturating_sub(silent_ns);
                 self.lose(number, why);
             }
@@ -518,7 +520,7 @@ mod tests {
     fn run_of_two(
         plan: &Plan,
         stops: bool,
-        words: impl IntoIterator<Item = (usize, Said)>,
+        words: impl IntoIterator<Item = (usize, MemberEvent)>,
     ) -> (Measurement, Vec<Vec<Told>>) {
         let (say, heard) = channel();
         let (members, mut told): (Vec<MemberState>, Vec<_>) = (0..2)
@@ -529,8 +531,8 @@ mod tests {
                 (MemberState::new(format!("m{number}"), share, None, AgentHandle::Agent(commands)), told)
             })
             .unzip();
-        (0..2).for_each(|number| say.send((number, Said::Accepted)).unwrap());
-        let ready = || Said::Ready { phase: 0, loaded: Loaded::default() };
+        (0..2).for_each(|number| say.send((number, MemberEvent::Accepted)).unwrap());
+        let ready = || MemberEvent::Ready { phase: 0, loaded: Loaded::default() };
         (0..2).for_each(|number| say.send((number, ready())).unwrap());
         words.into_iter().for_each(|word| say.send(word).unwrap());
         let has_begun = Cell::new(false);
@@ -543,14 +545,14 @@ mod tests {
     }
 
     /// The end of a member that measured for `measured_ns` and takes its part to have ended with this status.
-    fn end(plan: &Plan, measured_ns: Nanos, status: Status, cut_short: Option<CutShort>) -> Said {
+    fn end(plan: &Plan, measured_ns: Nanos, status: Status, cut_short: Option<CutShort>) -> MemberEvent {
         let mut measurement = Box::new(empty_measurement(plan));
         (measurement.measured_ns, measurement.status) = (measured_ns, status);
-        Said::End { measurement, cut_short }
+        MemberEvent::End { measurement, cut_short }
     }
 
     /// The reason of a run whose members end like this.
-    fn reason_of(plan: &Plan, ends: [Said; 2]) -> String {
+    fn reason_of(plan: &Plan, ends: [MemberEvent; 2]) -> String {
         let (measurement, _) = run_of_two(plan, false, ends.into_iter().enumerate());
         assert_eq!(measurement.status, Status::Partial);
         measurement.reason.expect("it is said")

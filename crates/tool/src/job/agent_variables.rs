@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::job::fleet::{Fleet, FleetTls, Place};
+use crate::job::fleet::{AgentAddress, Fleet, FleetTls};
 
 /// A variable: its name, and the older name that is read where the variable is not set.
 struct Variable {
@@ -77,7 +77,7 @@ impl Fleet {
     /// known by the way they were started, and need neither token nor TLS.
     pub fn completed_by(mut self, variables: AgentVariables) -> Fleet {
         let AgentVariables { token_file, tls, allow_version_mismatch } = variables;
-        if self.places.iter().any(|place| !matches!(place, Place::Started(_))) {
+        if self.addresses.iter().any(|address| !matches!(address, AgentAddress::Started(_))) {
             self.token_file = self.token_file.or(token_file);
             self.tls = self.tls.or(tls);
         }
@@ -153,8 +153,8 @@ mod tests {
 
     #[test]
     fn a_command_line_comes_before_the_variables() {
-        let fleet = |places: &str, token_file: Option<&str>| Fleet {
-            places: fleet::places(places).expect("agents"),
+        let fleet = |agents: &str, token_file: Option<&str>| Fleet {
+            addresses: fleet::addresses(agents).expect("agents"),
             patience_ns: 1,
             tls: None,
             token_file: token_file.map(PathBuf::from),

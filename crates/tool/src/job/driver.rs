@@ -27,7 +27,7 @@ use crate::job::inputs::supplies_of;
 use crate::job::outlets::{FrontFiles, Outlets};
 use crate::job::result_files::ResultFiles;
 use crate::job::runner::{Dealing, NotRun, Runner, takes_part};
-use crate::job::style::{Ended, Event, Moment, Said, Style};
+use crate::job::style::{Ended, Event, Moment, Style, StyleOutput};
 use crate::job::{Job, UsageError};
 use crate::report::Report;
 use crate::stderr::say;
@@ -204,14 +204,14 @@ impl<'a> Driver<'a> {
 
     /// Passes an event on and writes what the style makes of it.
     pub fn tell(&mut self, style: &mut dyn Style, event: Event<'_>) {
-        let mut said = Said::default();
-        style.event(event, moment(), &mut said);
-        self.outlets.write(&mut said);
+        let mut out = StyleOutput::default();
+        style.event(event, moment(), &mut out);
+        self.outlets.write(&mut out);
     }
 
     /// Writes text that belongs to no event.
-    pub fn say(&mut self, said: &mut Said) {
-        self.outlets.write(said);
+    pub fn say(&mut self, out: &mut StyleOutput) {
+        self.outlets.write(out);
     }
 
     /// Writes the reports of the last run, and whatever still waits. Returns the exit status.
@@ -238,17 +238,17 @@ impl<'a> Driver<'a> {
         let front = self.job.front.name();
         let report = Report { plan, measurement: &measurement, summary: &summary, front };
         let stdout_is_taken = self.files.take_standard_output();
-        let mut said = Said::default();
+        let mut out = StyleOutput::default();
         let ended = Ended { report, refused: refused.as_ref(), stdout_is_taken };
-        let exit = style.end(&ended, moment(), &mut said);
+        let exit = style.end(&ended, moment(), &mut out);
         // Files first: standard output may not be read yet.
         let written = self.files.finish(&report);
-        self.outlets.write(&mut said);
+        self.outlets.write(&mut out);
         let delivered = self.outlets.finish(style.lets_readers_leave());
         for words in &delivered.notices {
-            let mut said = Said::default();
-            style.event(Event::Notice(words), moment(), &mut said);
-            said.take().into_iter().for_each(Outlets::write_late);
+            let mut out = StyleOutput::default();
+            style.event(Event::Notice(words), moment(), &mut out);
+            out.take().into_iter().for_each(Outlets::write_late);
         }
         let troubles = [written.err(), delivered.trouble];
         troubles.into_iter().flatten().fold(exit, |exit, error| match fail(style, &error.to_string()) {
@@ -282,9 +282,9 @@ struct Watching<'a> {
 
 impl Watching<'_> {
     fn tell(&mut self, event: Event<'_>) {
-        let mut said = Said::default();
-        self.style.event(event, moment(), &mut said);
-        self.outlets.write(&mut said);
+        let mut out = StyleOutput::default();
+        self.style.event(event, moment(), &mut out);
+        self.outlets.write(&mut out);
     }
 }
 

@@ -13,7 +13,7 @@ pub const AGENT_PORT: u16 = 5556;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fleet {
     /// Their addresses; at least one.
-    pub places: Vec<Place>,
+    pub addresses: Vec<AgentAddress>,
     /// How long to wait until all of them answer.
     pub patience_ns: Nanos,
     /// Files of TLS; `None` where messages are not encrypted.
@@ -28,7 +28,7 @@ pub struct Fleet {
 
 /// The address of agents.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum AgentAddress {
     /// One, at the first address of a host that answers.
     Host {
         /// Name or address; IPv6 without brackets.
@@ -51,11 +51,11 @@ pub enum Place {
 ///
 /// # Errors
 /// Returns what is accepted.
-pub fn places(text: &str) -> Result<Vec<Place>, String> {
+pub fn addresses(text: &str) -> Result<Vec<AgentAddress>, String> {
     if LaunchSpec::is_meant(text) {
-        return LaunchSpec::parse(text).map(|spec| vec![Place::Started(spec)]);
+        return LaunchSpec::parse(text).map(|spec| vec![AgentAddress::Started(spec)]);
     }
-    let there: Result<_, String> = text.split(',').map(place).collect();
+    let there: Result<_, String> = text.split(',').map(address).collect();
     there.map_err(|accepted| format!("{accepted}; ssh://HOST,... and slurm://N start agents for the run"))
 }
 
@@ -74,17 +74,17 @@ pub struct FleetTls {
 ///
 /// # Errors
 /// Returns what is accepted.
-pub fn place(text: &str) -> Result<Place, String> {
+pub fn address(text: &str) -> Result<AgentAddress, String> {
     const ACCEPTED: &str = "HOST, HOST:PORT, [IPV6]:PORT and dns:///NAME:PORT are accepted";
     if let Some(name) = text.strip_prefix("dns:///") {
         let (host, port) = host_and_port(name).ok_or(ACCEPTED)?;
-        return Ok(Place::Name { host, port });
+        return Ok(AgentAddress::Name { host, port });
     }
     if text.contains('/') {
         return Err(ACCEPTED.to_owned());
     }
     let (host, port) = host_and_port(text).ok_or(ACCEPTED)?;
-    Ok(Place::Host { host, port })
+    Ok(AgentAddress::Host { host, port })
 }
 
 fn host_and_port(text: &str) -> Option<(String, u16)> {
@@ -116,13 +116,13 @@ fn host_and_port(text: &str) -> Option<(String, u16)> {
     Some((host.to_owned(), port))
 }
 
-impl Place {
+impl AgentAddress {
     /// The text that it is read from.
     pub fn name(&self) -> String {
         match self {
-            Place::Host { host, port } => with_port(host, *port),
-            Place::Name { host, port } => format!("dns:///{}", with_port(host, *port)),
-            Place::Started(spec) => spec.to_string(),
+            AgentAddress::Host { host, port } => with_port(host, *port),
+            AgentAddress::Name { host, port } => format!("dns:///{}", with_port(host, *port)),
+            AgentAddress::Started(spec) => spec.to_string(),
         }
     }
 }
@@ -147,20 +147,20 @@ mod tests {
             ("dns:///agents.bench.svc:5556", "dns:///agents.bench.svc:5556"),
             ("dns:///agents", "dns:///agents:5556"),
         ] {
-            assert_eq!(place(text).map(|place| place.name()), Ok(name.to_owned()), "{text}");
+            assert_eq!(address(text).map(|address| address.name()), Ok(name.to_owned()), "{text}");
         }
     }
 
     #[test]
     fn agents_to_be_started_are_a_list_of_their_own() {
-        let started = |text: &str| LaunchSpec::parse(text).map(|spec| vec![Place::Started(spec)]);
+        let started = |text: &str| LaunchSpec::parse(text).map(|spec| vec![AgentAddress::Started(spec)]);
         for text in ["ssh://a,b:22,me@c", "slurm://8"] {
-            assert_eq!(places(text), started(text));
-            assert_eq!(places(text).map(|places| places[0].name()), Ok(text.to_owned()));
+            assert_eq!(addresses(text), started(text));
+            assert_eq!(addresses(text).map(|addresses| addresses[0].name()), Ok(text.to_owned()));
         }
-        assert_eq!(places("a,b:1").map(|places| places.len()), Ok(2));
+        assert_eq!(addresses("a,b:1").map(|addresses| addresses.len()), Ok(2));
         for text in ["a,ssh://b", "slurm://x", "a,"] {
-            assert!(places(text).is_err(), "{text}");
+            assert!(addresses(text).is_err(), "{text}");
         }
     }
 
@@ -169,7 +169,7 @@ mod tests {
         for text in
             ["", ":1", "a:", "a:0", "a:99999", "a:+1", "::1", "[x]:1", "[::1]x", "dns:///", "http://a", "a b"]
         {
-            assert!(place(text).is_err(), "{text}");
+            assert!(address(text).is_err(), "{text}");
         }
     }
 }

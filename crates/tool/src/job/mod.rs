@@ -2,7 +2,10 @@
 
 use std::collections::hash_map::RandomState;
 use std::fmt;
+use std::fs;
 use std::hash::{BuildHasher, Hasher};
+use std::io;
+use std::ptr;
 
 use pummel_logic::plan::validate::ValidPlan;
 
@@ -102,19 +105,31 @@ impl From<UsageError> for clap::Error {
     }
 }
 
-/// What a command line means beyond its words: the two things that come from the process that was given it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What a command line means beyond its words: what comes from the process that was given it.
+#[derive(Clone, Debug)]
 pub struct Edge {
     /// `MEMCACHED_SERVERS`, where it is set and not empty.
     pub servers: Option<String>,
     /// A seed for runs that name none; below 2^53, so that every reader of JSON keeps it.
     pub seed: u64,
+    /// Reads the whole text of the file at a path: values of options that stand in files, and saved plans.
+    pub read_text: fn(&str) -> io::Result<String>,
+}
+
+/// Two are equal when they have the same servers, the same seed and one reader.
+impl PartialEq for Edge {
+    fn eq(&self, other: &Edge) -> bool {
+        self.servers == other.servers
+            && self.seed == other.seed
+            && ptr::fn_addr_eq(self.read_text, other.read_text)
+    }
 }
 
 impl Edge {
-    /// The environment of this process, and chance from the operating system.
+    /// The environment and the files of this process, and chance from the operating system.
     pub fn of_process() -> Edge {
         let servers = std::env::var("MEMCACHED_SERVERS").ok().filter(|text| !text.is_empty());
-        Edge { servers, seed: RandomState::new().build_hasher().finish() >> 11 }
+        let seed = RandomState::new().build_hasher().finish() >> 11;
+        Edge { servers, seed, read_text: |path| fs::read_to_string(path) }
     }
 }

@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::job::background_writer::{BackgroundText, Patience, TextWritten};
 use crate::job::output_file::OutputFile;
-use crate::job::style::{Bar, Said, SampleLines, Word};
+use crate::job::style::{Bar, SampleLines, StyleOutput, Word};
 use crate::report::output::patiently;
 use crate::stderr::{self, draw, say, settle};
 
@@ -65,9 +65,9 @@ impl Outlets {
         })
     }
 
-    /// Writes what was said.
-    pub fn write(&mut self, said: &mut Said) {
-        for word in said.take() {
+    /// Writes the text of a style, and leaves it empty.
+    pub fn write(&mut self, out: &mut StyleOutput) {
+        for word in out.take() {
             match word {
                 Word::Line(line) => say(line),
                 Word::Error(text) => stderr::write(text),

@@ -1,6 +1,6 @@
 //! What a front makes of a run: text for people, made from the events of the run and from its result.
 //!
-//! A style opens no file and reads no clock: an event comes with its moment, and text goes to [`Said`], which the driver
+//! A style opens no file and reads no clock: an event comes with its moment, and text goes to [`StyleOutput`], which the driver
 //! writes.
 
 use std::fmt::Display;
@@ -27,11 +27,11 @@ pub trait Style {
     }
 
     /// Makes text of an event.
-    fn event(&mut self, event: Event<'_>, moment: Moment, said: &mut Said);
+    fn event(&mut self, event: Event<'_>, moment: Moment, out: &mut StyleOutput);
 
     /// Makes the text of the end: what the last run of the job came to. Returns the exit status where everything can be
     /// written.
-    fn end(&mut self, ended: &Ended<'_>, moment: Moment, said: &mut Said) -> Exit;
+    fn end(&mut self, ended: &Ended<'_>, moment: Moment, out: &mut StyleOutput) -> Exit;
 
     /// The words and the exit status of something that cannot be done, such as a file that cannot be written.
     fn failure(&self, words: &str) -> (String, Exit);
@@ -111,9 +111,9 @@ pub struct Ended<'a> {
     pub stdout_is_taken: bool,
 }
 
-/// Text, by where it goes, in the order in which it was said.
+/// Text, by where it goes, in the order in which it was added.
 #[derive(Default)]
-pub struct Said {
+pub struct StyleOutput {
     words: Vec<Word>,
 }
 
@@ -149,7 +149,7 @@ pub enum Bar {
     End,
 }
 
-impl Said {
+impl StyleOutput {
     /// Adds a line of standard error.
     pub fn line(&mut self, text: impl Display) {
         self.words.push(Word::Line(text.to_string()));
@@ -185,7 +185,7 @@ impl Said {
         self.words.push(Word::Samples(lines));
     }
 
-    /// Takes what was said.
+    /// Takes the text that was added, in that order.
     pub fn take(&mut self) -> Vec<Word> {
         std::mem::take(&mut self.words)
     }

@@ -8,7 +8,7 @@ use pummel_logic::time::Nanos;
 
 use crate::job::UsageError;
 use crate::job::fleet;
-use crate::job::fleet::{Fleet, FleetTls, Place};
+use crate::job::fleet::{AgentAddress, Fleet, FleetTls};
 use crate::values;
 
 /// How many requests the measuring clients make in a second, unless it is said.
@@ -22,8 +22,8 @@ pub struct AgentsArgs {
     /// given), or dns:///NAME:PORT for one at each address of a name. Each runs `pummel agent` and has --threads threads.
     /// Or agents that are started for this run and end with it: ssh://HOST,HOST by ssh, with its configuration, on hosts
     /// that need no pummel; slurm://N by srun, on N nodes of the allocation that this command is in. May be repeated
-    #[arg(long, value_name = "AGENTS", value_parser = fleet::places)]
-    pub agents: Vec<Vec<Place>>,
+    #[arg(long, value_name = "AGENTS", value_parser = fleet::addresses)]
+    pub agents: Vec<Vec<AgentAddress>>,
     /// How long to wait until all agents answer
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::time, allow_hyphen_values = true)]
     pub agents_timeout: Nanos,
@@ -99,21 +99,21 @@ pub fn fleet(args: &AgentsArgs, measuring: &MeasuringArgs) -> Result<Option<Flee
             None => Ok(None),
         };
     }
-    let places = args.agents.concat();
-    if let Some((place, _)) = places
+    let addresses = args.agents.concat();
+    if let Some((address, _)) = addresses
         .iter()
         .enumerate()
-        .map(|(at, place)| (place, at))
-        .find(|(place, at)| places[..*at].contains(place))
+        .map(|(at, address)| (address, at))
+        .find(|(address, at)| addresses[..*at].contains(address))
     {
         return Err(UsageError::Value {
             flag: "--agents".to_owned(),
-            value: place.name(),
+            value: address.name(),
             accepted: "each agent is accepted once".to_owned(),
         });
     }
     // Agents that are started for the run are known by the way they were started.
-    if places.iter().all(|place| matches!(place, Place::Started(_))) {
+    if addresses.iter().all(|address| matches!(address, AgentAddress::Started(_))) {
         let told = given.iter().find(|(given, flag)| *given && flag.starts_with("--agent-"));
         if let Some((_, flag)) = told {
             return Err(UsageError::Missing(format!(
@@ -134,7 +134,7 @@ pub fn fleet(args: &AgentsArgs, measuring: &MeasuringArgs) -> Result<Option<Flee
         }
     };
     Ok(Some(Fleet {
-        places,
+        addresses,
         patience_ns: args.agents_timeout,
         tls,
         token_file: args.agent_token_file.clone(),

@@ -15,6 +15,7 @@ use std::path::Path;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, FromArgMatches, Parser};
+use pummel_logic::dist::Dist;
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::plan::{
     Arrivals, Backend, ChurningClients, ClientPolicy, Clock, Data, Depth, Engine, Group, Load, Login, Mix,
@@ -30,11 +31,12 @@ use crate::job::fleet::Fleet;
 use crate::job::{Edge, Format, Front, Job, Outputs, UsageError};
 #[cfg(feature = "agents")]
 pub use crate::native::agent_options::{AgentsArgs, MeasuringArgs, OnLoss};
+use crate::native::options::shape_refusal;
 pub use crate::native::options::{
     BackendName, ClockName, DataArgs, EngineArgs, List, LoadArgs, LoadPaceArgs, MixArgs, OutputArgs,
-    PaceArgs, RouteName, RunArgs, SavedArgs, SocketArgs, TargetArgs, WaitName,
+    PaceArgs, RouteName, RunArgs, SavedArgs, SocketArgs, TargetArgs, TypedArrivals, WaitName,
 };
-use crate::values;
+use crate::values::{self, UnreadDist, ValueError};
 
 /// How many requests are outstanding on one connection while a run stores its records.
 const LOAD_DEPTH: u32 = 64;
@@ -85,6 +87,70 @@ impl<A> Typed<A> {
         Err(self.usage("--ttl", plan.data.expiry_s.to_string(), why.to_owned()))
     }
 }
+
+impl<A> Typed<A> {
+    /// The distribution of an option such as `--ttl <DIST>`.
+    fn dist(&self, option: &str, dist: &UnreadDist, edge: &Edge) -> Result<Dist, UsageError> {
+        dist.read(edge.read_text).map_err(|error| self.unread(option, &error))
+    }
+
+    /// The error of an option such as `--ttl <DIST>`, in the words of the parser, where the file that it names is refused.
+    fn unread(&self, option: &str, error: &ValueError) -> UsageError {
+        let flag = option.split(' ').next().unwrap_or(option);
+        let value = self.word(flag).unwrap_or_default().to_owned();
+        UsageError::Value { flag: option.to_owned(), value, accepted: error.to_string() }
+    }
+
+    /// The records that options describe.
+    fn data(&self, args: &DataArgs, edge: &Edge) -> Result<Data, UsageError> {
+        Ok(Data {
+            records: args.records,
+            seed: args.data_seed,
+            key_prefix: args.key_prefix.clone(),
+            key_size: self.dist(KEY_SIZE, &args.key_size, edge)?,
+            value_size: self.dist(VALUE_SIZE, &args.value_size, edge)?,
+            expiry_s: self.dist(TTL, &args.ttl, edge)?,
+            style: Style::default(),
+        })
+    }
+}
+
+impl Typed<RunArgs> {
+    /// These options with the files read that hold distributions, so that several runs read each file once.
+    ///
+    /// # Errors
+    /// Returns [`UsageError`] for the first file that cannot be read or holds no distribution.
+    pub fn with_files(&self, edge: &Edge) -> Result<Typed<RunArgs>, UsageError> {
+        let mut typed = self.clone();
+        let data = self.data(&self.args.data, edge)?;
+        typed.args.data.key_size.keep(data.key_size);
+        typed.args.data.value_size.keep(data.value_size);
+        typed.args.data.ttl.keep(data.expiry_s);
+        if let (Some(TypedArrivals::Shape(dist)), Some(Arrivals::Shape(read))) =
+            (&mut typed.args.pace.arrivals, self.arrivals(edge)?)
+        {
+            dist.keep(read);
+        }
+        Ok(typed)
+    }
+
+    /// When requests are due, where `--arrivals` says it.
+    fn arrivals(&self, edge: &Edge) -> Result<Option<Arrivals>, UsageError> {
+        Ok(match &self.args.pace.arrivals {
+            None => None,
+            Some(TypedArrivals::Named(arrivals)) => Some(arrivals.clone()),
+            Some(TypedArrivals::Shape(dist)) => {
+                let shape = dist.read(edge.read_text).map(Arrivals::Shape);
+                Some(shape.map_err(|error| self.unread("--arrivals <ARRIVALS>", &shape_refusal(&error)))?)
+            }
+        })
+    }
+}
+
+/// The options whose value is a distribution of the records, as the parser's errors name them.
+const KEY_SIZE: &str = "--key-size <DIST>";
+const VALUE_SIZE: &str = "--value-size <DIST>";
+const TTL: &str = "--ttl <DIST>";
 
 /// What a flag is called where its words are kept.
 fn id_of(flag: &str) -> String {
@@ -154,7 +220,7 @@ pub fn run(typed: &Typed<RunArgs>, edge: &Edge) -> Result<Job, UsageError> {
     if let Some(saved) = &args.saved.plan {
         #[cfg(feature = "agents")]
         agent_options::none_measure(&args.measuring)?;
-        let plan = saved_plan(typed, saved)?;
+        let plan = saved_plan(typed, saved, edge)?;
         return Ok(Job { front: Front::Native, plan, outputs, fleet: fleet(args)? });
     }
     let plan = Plan {
@@ -163,9 +229,11 @@ pub fn run(typed: &Typed<RunArgs>, edge: &Edge) -> Result<Job, UsageError> {
         interval_ns: args.pace.interval,
         verify: args.mix.verify.unwrap_or(0.0),
         goals: args.pace.goal.iter().flat_map(|goals| goals.0.clone()).collect(),
-        groups: groups(args)?,
+        data: typed.data(&args.data, edge)?,
+        allow_partial_load: args.data.allow_partial_load,
+        groups: groups(args, typed.arrivals(edge)?)?,
         phases: phases(args),
-        ..base(&args.target, &args.engine, &args.socket, &args.data, edge, args.pace.threads)?
+        ..base(&args.target, &args.engine, &args.socket, edge, args.pace.threads)?
     };
     let plan = typed.valid(plan)?;
     if plan.allow_partial_load && !plan.phases.iter().any(|phase| matches!(phase.work, Work::Load(_))) {
@@ -195,9 +263,11 @@ pub fn load(typed: &Typed<LoadArgs>, edge: &Edge) -> Result<Job, UsageError> {
     };
     let plan = Plan {
         interval_ns: pace.interval,
+        data: typed.data(&args.data, edge)?,
+        allow_partial_load: args.data.allow_partial_load,
         groups: vec![group],
         phases: vec![load_phase(&pace.mix.0, pace.depth, true)],
-        ..base(&args.target, &args.engine, &args.socket, &args.data, edge, pace.threads)?
+        ..base(&args.target, &args.engine, &args.socket, edge, pace.threads)?
     };
     let plan = typed.valid(plan)?;
     Ok(Job { front: Front::Native, plan, outputs, fleet: load_fleet(args)? })
@@ -225,8 +295,8 @@ fn load_fleet(_args: &LoadArgs) -> Result<Option<Fleet>, UsageError> {
 }
 
 /// The clients of a run: those that load, and those that measure beside them.
-fn groups(args: &RunArgs) -> Result<Vec<Group>, UsageError> {
-    let loading = group(&args.pace);
+fn groups(args: &RunArgs, arrivals: Option<Arrivals>) -> Result<Vec<Group>, UsageError> {
+    let loading = group(&args.pace, arrivals);
     #[cfg(feature = "agents")]
     if let Some(measuring) = agent_options::measuring(&args.measuring, args.pace.requests, &loading)? {
         return Ok(vec![loading, measuring]);
@@ -235,8 +305,9 @@ fn groups(args: &RunArgs) -> Result<Vec<Group>, UsageError> {
 }
 
 /// A saved plan, with the servers of the command line if it names any.
-fn saved_plan(typed: &Typed<RunArgs>, saved: &Plan) -> Result<ValidPlan, UsageError> {
-    let mut plan = saved.clone();
+fn saved_plan(typed: &Typed<RunArgs>, path: &str, edge: &Edge) -> Result<ValidPlan, UsageError> {
+    let plan = saved::read(path, edge.read_text);
+    let mut plan = plan.map_err(|error| typed.unread("--plan <FILE>", &error))?;
     if !typed.args.target.server.is_empty() {
         plan.servers = typed_servers(&typed.args.target, plan.protocol)?;
     }
@@ -247,12 +318,11 @@ fn saved_plan(typed: &Typed<RunArgs>, saved: &Plan) -> Result<ValidPlan, UsageEr
     })
 }
 
-/// The parts of a plan that `run` and `load` share; groups and phases are still to come.
+/// The parts of a plan that `run` and `load` share; records, groups and phases are still to come.
 fn base(
     target: &TargetArgs,
     engine: &EngineArgs,
     socket: &SocketArgs,
-    data: &DataArgs,
     edge: &Edge,
     threads: u32,
 ) -> Result<Plan, UsageError> {
@@ -274,8 +344,8 @@ fn base(
         tls: tls(target)?,
         database: target.database,
         command: None,
-        data: self::data(data),
-        allow_partial_load: data.allow_partial_load,
+        data: Data::default(),
+        allow_partial_load: false,
         evidence: !engine.no_evidence,
         server_stats_ns: engine.server_stats,
         groups: Vec::new(),
@@ -395,42 +465,31 @@ fn tls(target: &TargetArgs) -> Result<Option<TlsOptions>, UsageError> {
     }
 }
 
-fn data(args: &DataArgs) -> Data {
-    Data {
-        records: args.records,
-        seed: args.data_seed,
-        key_prefix: args.key_prefix.clone(),
-        key_size: args.key_size.clone(),
-        value_size: args.value_size.clone(),
-        expiry_s: args.ttl.clone(),
-        style: Style::default(),
-    }
-}
-
-fn group(pace: &PaceArgs) -> Group {
+fn group(pace: &PaceArgs, arrivals: Option<Arrivals>) -> Group {
+    let churn = churn(pace, arrivals.as_ref());
     Group {
         name: "clients".to_string(),
         clients: pace.connections,
         depth: pace.depth,
-        arrivals: match (&pace.arrivals, pace.rate) {
+        arrivals: match (arrivals, pace.rate) {
             // They say when clients come.
             (_, None) if pace.conn_rate.is_some() => Arrivals::Closed,
             (None, None) => Arrivals::Closed,
-            (arrivals, _) => arrivals.clone().unwrap_or(Arrivals::Poisson),
+            (arrivals, _) => arrivals.unwrap_or(Arrivals::Poisson),
         },
         rate: pace.rate,
-        churn: churn(pace),
+        churn,
         policy: ClientPolicy::default(),
     }
 }
 
 /// Clients that come and go, where they are asked for.
-fn churn(pace: &PaceArgs) -> Option<ChurningClients> {
-    let spawns = match (pace.conn_rate, &pace.arrivals) {
+fn churn(pace: &PaceArgs, arrivals: Option<&Arrivals>) -> Option<ChurningClients> {
+    let spawns = match (pace.conn_rate, arrivals) {
         (None, _) if pace.calls_per_connection.is_none() => return None,
         (None, _) => Spawns::Closed,
         (Some(rate), arrivals) => {
-            Spawns::Open { arrivals: arrivals.clone().unwrap_or(Arrivals::Poisson), rate }
+            Spawns::Open { arrivals: arrivals.cloned().unwrap_or(Arrivals::Poisson), rate }
         }
     };
     Some(ChurningClients { spawns, calls: pace.calls_per_connection.unwrap_or(1), sequence: None })

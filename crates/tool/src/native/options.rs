@@ -4,18 +4,17 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueEnum, ValueHint, value_parser};
-use pummel_logic::dist::{self, Dist};
-use pummel_logic::plan::{Arrivals, Depth, Goal, Plan, Popularity, Protocol, TransmitSampling};
+use pummel_logic::dist;
+use pummel_logic::plan::{Arrivals, Depth, Goal, Popularity, Protocol, TransmitSampling};
 use pummel_logic::protocol::Verb;
 use pummel_logic::time::Nanos;
 
 use crate::job::{Format, ResultPaths};
 #[cfg(feature = "agents")]
 use crate::native::agent_options::{AgentsArgs, MeasuringArgs};
-use crate::native::saved;
 use crate::report::forms::FORMS;
 use crate::values;
-use crate::values::{Measure, ValueError};
+use crate::values::{Measure, UnreadDist, ValueError};
 
 /// Several values that one option gives at once.
 #[derive(Clone, Debug, PartialEq)]
@@ -244,7 +243,7 @@ pub struct PaceArgs {
     pub rate: Option<f64>,
     /// When requests are due in open loop; `help` names the processes.
     #[arg(long, value_name = "ARRIVALS", value_parser = arrivals, allow_hyphen_values = true, help = arrivals_help())]
-    pub arrivals: Option<Arrivals>,
+    pub arrivals: Option<TypedArrivals>,
     /// Clients come and go: each opens a connection, makes --calls-per-connection requests in closed loop and closes it.
     /// So many come per second, as --arrivals says; --connections is how many may be there at one time
     #[arg(long, value_name = "RATE", value_parser = values::rate, allow_hyphen_values = true)]
@@ -353,16 +352,16 @@ pub struct DataArgs {
     pub records: u64,
     /// Length of a key in bytes, prefix included, up to 250; the same for a key whenever it is used
     #[arg(long, value_name = "DIST", default_value = "30", value_parser = bytes, allow_hyphen_values = true)]
-    pub key_size: Dist,
+    pub key_size: UnreadDist,
     /// Length of a value in bytes, up to 1GiB
     #[arg(long, value_name = "DIST", default_value = "200", value_parser = bytes, allow_hyphen_values = true)]
-    pub value_size: Dist,
+    pub value_size: UnreadDist,
     /// What every key begins with. Default: nothing
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub key_prefix: String,
     /// Expiry of what is stored and touched: whole seconds or a time, 0 for none, up to 30 days
     #[arg(long, value_name = "DIST", default_value = "0", value_parser = values::dist_of_times, allow_hyphen_values = true)]
-    pub ttl: Dist,
+    pub ttl: UnreadDist,
     /// Call a run complete although only a part of the records could be stored. One whose load stored nothing is partial all
     /// the same, and measures nothing
     #[arg(long)]
@@ -508,11 +507,11 @@ impl Args for ResultFileArgs {
 pub struct SavedArgs {
     /// Run a plan that `pummel explain` saved (TOML or JSON). The plan says everything: beside it only --server, which
     /// takes the place of the plan's servers, and the options under Output are accepted
-    #[arg(long, value_name = "FILE", value_parser = plan,
+    #[arg(long, value_name = "FILE",
           conflicts_with_all = ["PaceArgs", "MixArgs", "DataArgs", "EngineArgs", "SocketArgs", "route", "protocol", "udp", "tls",
               "tls_ca", "tls_cert", "tls_key", "tls_server_name", "tls_insecure", "user", "password_file", "database",
               "timeout", "reconnect"])]
-    pub plan: Option<Box<Plan>>,
+    pub plan: Option<String>,
 }
 
 /// As they are typed: which port they lack is known when the protocol is.
@@ -547,11 +546,25 @@ fn depth(text: &str) -> Result<Depth, ValueError> {
     values::count_u32(text).map(Depth::Limit).map_err(|error| ValueError(format!("{error}, or unlimited")))
 }
 
-fn arrivals(text: &str) -> Result<Arrivals, ValueError> {
-    let shape = || values::dist_of_times(text).map(Arrivals::Shape);
-    Arrivals::from_name(text)
-        .map_or_else(shape, Ok)
-        .map_err(|error| ValueError(format!("{} or a distribution: {error}", Arrivals::names())))
+/// When requests are due, as it was typed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TypedArrivals {
+    /// Arrivals that have a name.
+    Named(Arrivals),
+    /// A distribution of the gaps.
+    Shape(UnreadDist),
+}
+
+fn arrivals(text: &str) -> Result<TypedArrivals, ValueError> {
+    match Arrivals::from_name(text) {
+        Some(named) => Ok(TypedArrivals::Named(named)),
+        None => values::dist_of_times(text).map(TypedArrivals::Shape).map_err(|error| shape_refusal(&error)),
+    }
+}
+
+/// What is accepted in place of a distribution of gaps that was refused.
+pub(super) fn shape_refusal(error: &ValueError) -> ValueError {
+    ValueError(format!("{} or a distribution: {error}", Arrivals::names()))
 }
 
 fn arrivals_help() -> String {
@@ -574,10 +587,6 @@ fn popularity(text: &str) -> Result<Popularity, ValueError> {
     })
 }
 
-fn bytes(text: &str) -> Result<Dist, ValueError> {
+fn bytes(text: &str) -> Result<UnreadDist, ValueError> {
     values::dist(text, Measure::Bytes)
-}
-
-fn plan(path: &str) -> Result<Box<Plan>, ValueError> {
-    saved::open(path).map(Box::new)
 }

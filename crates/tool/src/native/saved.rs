@@ -1,6 +1,6 @@
-//! Plans as files: TOML for people, JSON for programs.
+//! Plans as the text of files: TOML for people, JSON for programs.
 
-use std::fs;
+use std::io;
 use std::path::Path;
 
 use pummel_logic::plan::{Plan, SCHEMA};
@@ -15,13 +15,14 @@ struct Head {
     schema: u32,
 }
 
-/// The plan in a file: JSON when its name ends in `.json` or its first character is `{`, else TOML.
+/// The plan in a file, whose text `read_text` returns: JSON when the file's name ends in `.json` or its first character is
+/// `{`, else TOML.
 ///
 /// # Errors
-/// Returns [`ValueError`] when the file cannot be read, has another schema, or holds no plan.
-pub fn open(path: &str) -> Result<Plan, ValueError> {
+/// Returns [`ValueError`] when `read_text` cannot read the file, and when the text has another schema or holds no plan.
+pub fn read(path: &str, read_text: impl Fn(&str) -> io::Result<String>) -> Result<Plan, ValueError> {
     let wrong = |why: String| ValueError(format!("a plan saved by `pummel explain` is accepted; {why}"));
-    let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let text = read_text(path).map_err(|error| wrong(error.to_string()))?;
     let form = match form_of(path) {
         Some(form) => form,
         None if text.trim_start().starts_with('{') => Form::Json,

@@ -9,7 +9,7 @@ use pummel_logic::time::seconds;
 
 use crate::exit_status::Exit;
 use crate::job::runner::NotRun;
-use crate::job::style::{Bar, Ended, Event, Moment, Said, Style};
+use crate::job::style::{Bar, Ended, Event, Moment, Style, StyleOutput};
 use crate::job::{Format, Outputs};
 use crate::native::report::render;
 use crate::report::json;
@@ -32,33 +32,33 @@ impl NativeStyle {
 }
 
 impl Style for NativeStyle {
-    fn event(&mut self, event: Event<'_>, _: Moment, said: &mut Said) {
+    fn event(&mut self, event: Event<'_>, _: Moment, out: &mut StyleOutput) {
         match event {
             // Also where quiet is asked for: a notice changes what the result is of.
-            Event::Notice(words) => said.line(format_args!("WARNING: {words}")),
-            Event::RunOver(..) => said.bar(Bar::End),
+            Event::Notice(words) => out.line(format_args!("WARNING: {words}")),
+            Event::RunOver(..) => out.bar(Bar::End),
             _ if self.quiet => {}
-            Event::Announced(plan) => said.line(format_args!("seed {}", plan.seed)),
+            Event::Announced(plan) => out.line(format_args!("seed {}", plan.seed)),
             Event::PhaseBegan(phase, _) => {
-                said.bar(Bar::End);
+                out.bar(Bar::End);
                 if let Work::Load(_) = phase.work {
-                    said.bar(Bar::Begin);
+                    out.bar(Bar::Begin);
                 }
             }
-            Event::Progress(_, ended, Some(of)) => said.bar(Bar::At(ended, of)),
+            Event::Progress(_, ended, Some(of)) => out.bar(Bar::At(ended, of)),
             Event::Slice(so_far) => {
-                so_far.intervals.iter().last().iter().for_each(|slice| said.line(line(slice)))
+                so_far.intervals.iter().last().iter().for_each(|slice| out.line(line(slice)))
             }
             _ => {}
         }
     }
 
-    fn end(&mut self, ended: &Ended<'_>, _: Moment, said: &mut Said) -> Exit {
+    fn end(&mut self, ended: &Ended<'_>, _: Moment, out: &mut StyleOutput) -> Exit {
         if let Some(error) = ended.refused {
-            said.line(format_args!("error: {error}"));
+            out.line(format_args!("error: {error}"));
         }
         if !ended.stdout_is_taken {
-            said.report(match self.format {
+            out.report(match self.format {
                 Format::Json => json::render(&ended.report),
                 Format::Text => render(&ended.report).into_bytes(),
             });

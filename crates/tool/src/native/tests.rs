@@ -1,5 +1,7 @@
 //! What each command line means: golden tables from words to Plans, without a server.
 
+use std::io;
+
 use pummel_logic::dist::Dist;
 use pummel_logic::plan::{Goal, Popularity};
 use pummel_logic::protocol::MetaAsk;
@@ -9,7 +11,7 @@ use super::*;
 use crate::job::ResultPaths;
 
 fn edge() -> Edge {
-    Edge { servers: None, seed: 42 }
+    Edge { servers: None, seed: 42, read_text: |_| Err(io::ErrorKind::NotFound.into()) }
 }
 
 fn job_of(line: &str) -> Result<Job, String> {
@@ -362,14 +364,22 @@ fn loading_is_one_recorded_phase() {
 
 #[test]
 fn servers_come_from_the_environment_only_where_none_are_typed() {
-    let edge = Edge { servers: Some("x,y:1".to_string()), seed: 0 };
+    let edge = Edge {
+        servers: Some("x,y:1".to_string()),
+        seed: 0,
+        read_text: |_| Err(io::ErrorKind::NotFound.into()),
+    };
     let servers = |line: &str| {
         job(line.split(' ').map(OsString::from), &edge).map(|job| job.plan.into_plan().servers).expect("good")
     };
     assert_eq!(servers("run -t 1"), ["x:11211", "y:1"]);
     assert_eq!(servers("run -s z"), ["z:11211"]);
     assert_eq!(servers("run -t 1 --protocol resp2"), ["x:6379", "y:1"]);
-    let wrong = Edge { servers: Some("x:y".to_string()), seed: 0 };
+    let wrong = Edge {
+        servers: Some("x:y".to_string()),
+        seed: 0,
+        read_text: |_| Err(io::ErrorKind::NotFound.into()),
+    };
     let error = job(["run".into()], &wrong).expect_err("y is no port").to_string();
     assert!(error.contains("'x:y' for 'MEMCACHED_SERVERS'"), "{error}");
 }
@@ -387,4 +397,54 @@ fn a_part_of_the_load_is_allowed_only_where_records_are_stored() {
 fn the_parser_is_sound() {
     use clap::CommandFactory;
     Line::command().debug_assert();
+}
+
+/// What a command line means where every file has this text, or cannot be read.
+fn job_beside(line: &str, read_text: fn(&str) -> io::Result<String>) -> Result<Job, String> {
+    let edge = Edge { servers: None, seed: 42, read_text };
+    job(line.split_whitespace().map(OsString::from), &edge).map_err(|error| error.to_string())
+}
+
+#[test]
+fn files_that_cannot_be_read_are_refused_with_the_option_its_value_and_the_reason() {
+    for (option, accepted) in [
+        ("--key-size <DIST>", ""),
+        ("--value-size <DIST>", ""),
+        ("--ttl <DIST>", ""),
+        ("--arrivals <ARRIVALS>", "poisson"),
+        ("--plan <FILE>", "a plan saved by `pummel explain` is accepted"),
+    ] {
+        let flag = id_of(option.split(' ').next().expect("a flag")).replace('_', "-");
+        let (value, rest) = if flag == "plan" { ("/none", "") } else { ("file:/none", " -s a --rate 1k") };
+        let read_text = |path: &str| {
+            assert_eq!(path, "/none");
+            Err(io::Error::other("the disk is gone"))
+        };
+        let error = job_beside(&format!("run --{flag} {value}{rest}"), read_text).expect_err(option);
+        let begin = format!("error: invalid value '{value}' for '{option}': {accepted}");
+        assert!(error.starts_with(&begin) && error.contains("the disk is gone"), "{error}");
+    }
+}
+
+#[test]
+fn values_in_files_are_those_that_the_reader_returns() {
+    let numbers = |_: &str| Ok("20\n30\n".to_owned());
+    let line = "run -s a --rate 1k --value-size file:/sizes --ttl file:/times --arrivals file:/gaps";
+    let plan = job_beside(line, numbers).expect("all are numbers").plan.into_plan();
+    let read = |path: &str| Dist::from_lines(path, "20\n30\n").expect("two numbers");
+    assert_eq!((plan.data.value_size, plan.data.expiry_s), (read("/sizes"), read("/times")));
+    assert_eq!(plan.groups[0].arrivals, Arrivals::Shape(read("/gaps")));
+    let no_number = job_beside(line, |_| Ok("20\nx\n".to_owned())).expect_err("x is no number");
+    assert!(no_number.contains("'--value-size <DIST>'") && no_number.contains("line 2"), "{no_number}");
+}
+
+#[test]
+fn options_with_their_files_read_need_no_file_any_more() {
+    let line = "pummel run -s a --rate 1k --value-size file:/sizes --arrivals file:/gaps";
+    let Ok(Line::Run(typed)) = Line::try_parse_from(line.split_whitespace()) else { panic!("a run") };
+    assert!(typed.with_files(&edge()).is_err(), "the reader reads nothing");
+    let there = Edge { read_text: |_| Ok("20\n30\n".to_owned()), ..edge() };
+    let whole = typed.with_files(&there).expect("all are numbers");
+    assert_eq!(run(&whole, &edge()), run(&typed, &there));
+    assert!(run(&whole, &edge()).is_ok());
 }

@@ -28,7 +28,7 @@ use peer::Peer;
 pub use server::ServeWait;
 use server::{Bounds, Listeners, Server};
 
-use crate::values;
+use crate::values::{self, UnreadDist};
 
 /// Serve a small memcached and Redis in one, with service times and faults of your choice
 ///
@@ -80,7 +80,7 @@ pub struct ServeArgs {
     /// pareto:LOC,SCALE,SHAPE, gev:LOC,SCALE,SHAPE, weighted:LO-HI@P,... with times such as 5ms or 200us (a bare number is
     /// seconds), or file:PATH with one number of seconds a line. Default: not at all
     #[arg(long, value_name = "DIST", value_parser = values::dist_of_times, allow_hyphen_values = true)]
-    pub service_time: Option<Dist>,
+    pub service_time: Option<UnreadDist>,
 
     /// Seed of service times and faults
     #[arg(long, value_name = "N", default_value = "0", value_parser = values::count, allow_hyphen_values = true)]
@@ -136,11 +136,12 @@ impl From<UdpFraming> for Framing {
     }
 }
 
-/// Serves until a bound is reached or a signal comes, and writes the truth.
+/// Serves until a bound is reached or a signal comes, and writes the truth. Replies are held for `service_time`, the
+/// distribution that `args.service_time` names, in seconds.
 ///
 /// # Errors
 /// When it cannot listen, the truth file cannot be written, or the kernel refuses what a server needs.
-pub fn serve(args: ServeArgs) -> Result<(), ServeError> {
+pub fn serve(args: ServeArgs, service_time: Option<Dist>) -> Result<(), ServeError> {
     let ledger = args.truth.as_deref().map(|path| Ledger::create(path, &args.fault)).transpose()?;
     let login = args.login()?;
     let listeners = args.open()?;
@@ -149,7 +150,7 @@ pub fn serve(args: ServeArgs) -> Result<(), ServeError> {
         HostConfig {
             dialect: args.protocol,
             login,
-            service_time: args.service_time,
+            service_time,
             seed: args.seed,
             faults: args.fault,
             unix_ns_at_zero: server::unix_ns_at_zero(),

@@ -13,7 +13,7 @@ use crate::compat::mcperf::report::{McperfFigures, ReportLayout, render, unknown
 use crate::exit_status::Exit;
 use crate::job::runner::NotRun;
 use crate::job::samples::outcome_name;
-use crate::job::style::{Ended, Event, Moment, Said, Style};
+use crate::job::style::{Ended, Event, Moment, Style, StyleOutput};
 
 /// Levels of the log.
 const ERRORS: u32 = 1;
@@ -37,9 +37,9 @@ impl<'a> McperfStyle<'a> {
         McperfStyle { display, plan, began: 0 }
     }
 
-    fn log(&self, level: u32, text: &str, moment: Moment, said: &mut Said) {
+    fn log(&self, level: u32, text: &str, moment: Moment, out: &mut StyleOutput) {
         if level <= self.display.verbosity {
-            said.log(format!("[{}] {text}\n", date((moment.local_time)(moment.wall_ns / SECOND))));
+            out.log(format!("[{}] {text}\n", date((moment.local_time)(moment.wall_ns / SECOND))));
         }
     }
 
@@ -49,14 +49,14 @@ impl<'a> McperfStyle<'a> {
         figures: &McperfFigures,
         measurement: &Measurement,
         moment: Moment,
-        said: &mut Said,
+        out: &mut StyleOutput,
     ) {
         let churn = &figures.churn;
         let asked = self.plan.phases[0].stop.requests.unwrap_or(0);
         let failed = churn.failures.total();
         let without_socket = churn.failures.descriptors + churn.failures.files;
         let calls = self.plan.groups[0].churn.as_ref().map_or(1, |churn| churn.calls);
-        let mut log = |level: u32, text: &str| self.log(level, text, moment, said);
+        let mut log = |level: u32, text: &str| self.log(level, text, moment, out);
         if churn.failures.addresses > 0 {
             log(
                 WARNINGS,
@@ -96,14 +96,14 @@ impl<'a> McperfStyle<'a> {
     }
 
     /// What is said of a run that could not begin.
-    fn refuse(&self, error: &NotRun, moment: Moment, said: &mut Said) -> Exit {
+    fn refuse(&self, error: &NotRun, moment: Moment, out: &mut StyleOutput) -> Exit {
         match error {
             NotRun::Interrupted => {
-                said.line("mcperf: interrupted before anything was measured");
+                out.line("mcperf: interrupted before anything was measured");
                 return Exit::Interrupted;
             }
-            NotRun::Here(RunError::Connect(_)) => self.log(ERRORS, &error.to_string(), moment, said),
-            error => said.line(self.failure(&error.to_string()).0),
+            NotRun::Here(RunError::Connect(_)) => self.log(ERRORS, &error.to_string(), moment, out),
+            error => out.line(self.failure(&error.to_string()).0),
         }
         Exit::Failed
     }
@@ -115,35 +115,35 @@ impl Style for McperfStyle<'_> {
         Wants { rows: level >= CALLS, departures: level >= ENDS, keep: Keep::Figures, outstanding: false }
     }
 
-    fn event(&mut self, event: Event<'_>, moment: Moment, said: &mut Said) {
+    fn event(&mut self, event: Event<'_>, moment: Moment, out: &mut StyleOutput) {
         match event {
             Event::Announced(_) => {
                 self.display
                     .remarks
                     .iter()
-                    .for_each(|words| said.line(format_args!("mcperf: WARNING: {words}")));
+                    .for_each(|words| out.line(format_args!("mcperf: WARNING: {words}")));
             }
             // Whatever the log tells: a notice changes what the report is of.
-            Event::Notice(words) => said.line(format_args!("mcperf: WARNING: {words}")),
+            Event::Notice(words) => out.line(format_args!("mcperf: WARNING: {words}")),
             Event::PhaseBegan(_, at) => self.began = at,
             Event::Rows(rows) if self.display.verbosity >= CALLS => {
                 for row in rows {
                     let line = call_line(row, self.plan.name_of(row.verb), self.began);
-                    self.log(CALLS, &line, moment, said);
+                    self.log(CALLS, &line, moment, out);
                 }
             }
             Event::Departures(gone) => {
                 for departure in gone {
-                    self.log(ENDS, &end_line(departure, self.began), moment, said);
+                    self.log(ENDS, &end_line(departure, self.began), moment, out);
                 }
             }
             _ => {}
         }
     }
 
-    fn end(&mut self, ended: &Ended<'_>, moment: Moment, said: &mut Said) -> Exit {
+    fn end(&mut self, ended: &Ended<'_>, moment: Moment, out: &mut StyleOutput) -> Exit {
         if let Some(error) = ended.refused {
-            return self.refuse(error, moment, said);
+            return self.refuse(error, moment, out);
         }
         let measurement = ended.report.measurement;
         let figures = McperfFigures {
@@ -152,9 +152,9 @@ impl Style for McperfStyle<'_> {
             cpu_user_ns: measurement.generator.cpu_user_ns,
             cpu_system_ns: measurement.generator.cpu_system_ns,
         };
-        self.log_totals(&figures, measurement, moment, said);
+        self.log_totals(&figures, measurement, moment, out);
         let display = self.display;
-        said.error(render(
+        out.error(render(
             &figures,
             ReportLayout { histogram: display.histogram, response: display.response },
         ));

@@ -20,7 +20,7 @@ use crate::compat::memaslap::report::{RunStatistics, ShownCounters, last, period
 use crate::compat::memaslap::{MemaslapDisplay, MemaslapRun};
 use crate::exit_status::Exit;
 use crate::job::runner::NotRun;
-use crate::job::style::{Ended, Event, Moment, Said, Style};
+use crate::job::style::{Ended, Event, Moment, Style, StyleOutput};
 
 /// How often one error message of servers is printed when it comes. The engine passes no more on from each worker.
 const SERVER_ERRORS_SHOWN: u64 = 10;
@@ -72,34 +72,34 @@ impl<'a> MemaslapStyle<'a> {
     }
 
     /// Prints the end, and says how the run ended.
-    fn conclude(&self, measurement: &Measurement, said: &mut Said) -> Exit {
+    fn conclude(&self, measurement: &Measurement, out: &mut StyleOutput) -> Exit {
         let interrupted = measurement.status == Status::Interrupted;
         if measurement.started_unix_ns == 0 {
             // Nothing was measured: connections could not be opened, or what was to be got could not be set.
             if let Some(reason) = &measurement.reason {
-                said.line(reason);
+                out.line(reason);
             }
             if interrupted {
-                self.say_signal(said);
+                self.say_signal(out);
             }
             return Exit::Failed;
         }
-        self.total_server_errors(measurement, said);
+        self.total_server_errors(measurement, out);
         let MemaslapDisplay { stat_freq_s, verify, expire, datagrams, .. } = self.display;
-        said.report(last(measurement, stat_freq_s > 0, &ShownCounters { verify, expire, datagrams }));
-        let sound = self.judge(measurement, said);
+        out.report(last(measurement, stat_freq_s > 0, &ShownCounters { verify, expire, datagrams }));
+        let sound = self.judge(measurement, out);
         if interrupted {
-            self.say_signal(said);
+            self.say_signal(out);
             return Exit::Failed;
         }
         if let (Status::Partial, Some(reason)) = (measurement.status, &measurement.reason) {
-            said.line(reason);
+            out.line(reason);
         }
         let unfinished = measurement.ops().all().counts.unfinished;
         if let UdpReplies::Awaited(_) = self.udp_replies {
-            tell_silence(said);
+            tell_silence(out);
         } else if self.display.datagrams && unfinished > 0 {
-            said.line(format_args!(
+            out.line(format_args!(
                 "{unfinished} requests were without an answer at the end: over UDP they may be lost, and are given up after {} s.",
                 self.run.job.plan.timeout_ns / SECOND
             ));
@@ -108,13 +108,13 @@ impl<'a> MemaslapStyle<'a> {
         if strict { Exit::Failed } else { Exit::Complete }
     }
 
-    fn say_signal(&self, said: &mut Said) {
-        said.line(format_args!("{} handled.", (self.signal)().unwrap_or("SIGINT")));
+    fn say_signal(&self, out: &mut StyleOutput) {
+        out.line(format_args!("{} handled.", (self.signal)().unwrap_or("SIGINT")));
     }
 
     /// Says what checks found, and why gets found nothing. Returns whether nothing is wrong: what was verified is right and
     /// there, and replicated objects are everywhere.
-    fn judge(&self, measurement: &Measurement, said: &mut Said) -> bool {
+    fn judge(&self, measurement: &Measurement, out: &mut StyleOutput) -> bool {
         let window = &measurement.window;
         let flaws = [
             (window.verify_failed, "values were wrong"),
@@ -127,24 +127,24 @@ impl<'a> MemaslapStyle<'a> {
             .map(|(count, words)| format!("{count} {words}"))
             .collect();
         if !found.is_empty() {
-            said.line(format_args!("VERIFICATION FAILED: {}.", found.join(", ")));
+            out.line(format_args!("VERIFICATION FAILED: {}.", found.join(", ")));
         }
         let misses = measurement.ops().all().counts.misses;
         if misses > 0 && self.display.replicates {
-            said.line(format_args!(
+            out.line(format_args!(
                 "{misses} gets found nothing: each goes to any of the {} servers by chance, and what another server took \
                  is only there when the servers replicate among themselves.",
                 self.run.job.plan.servers.len()
             ));
         } else if misses > 0 && self.display.verify {
-            said.line(format_args!(
+            out.line(format_args!(
                 "{misses} gets found nothing, {} of them to be verified: the servers do not have what they stored.",
                 window.verify_misses
             ));
         }
         let unclear = measurement.udp.unwrap_or_default().unclear_misses;
         if self.display.datagrams && unclear > 0 {
-            said.line(format_args!(
+            out.line(format_args!(
                 "{unclear} of the misses may be lost datagrams: the server's replies to gets of several keys over UDP do not \
                  tell one from the other."
             ));
@@ -153,16 +153,16 @@ impl<'a> MemaslapStyle<'a> {
     }
 
     /// How often messages came that were not printed every time.
-    fn total_server_errors(&self, measurement: &Measurement, said: &mut Said) {
+    fn total_server_errors(&self, measurement: &Measurement, out: &mut StyleOutput) {
         let mut text = String::new();
         for (words, count) in measurement.messages.iter().filter(|(_, count)| **count > SERVER_ERRORS_SHOWN) {
             let _ = writeln!(text, "<{words} ({count} times)");
         }
-        said.report(text);
+        out.report(text);
     }
 
     /// Listens for answers over UDP, which are all of them, or those to gets.
-    fn watch_udp(&mut self, interval: &mut Interval, said: &mut Said) {
+    fn watch_udp(&mut self, interval: &mut Interval, out: &mut StyleOutput) {
         let all = self.run.job.plan.transport == Transport::Udp;
         let answered = |recorder: &mut Recorder| match all {
             true => recorder.ops().all().counts.completed,
@@ -173,15 +173,15 @@ impl<'a> MemaslapStyle<'a> {
         self.udp_replies = match self.udp_replies {
             _ if heard => UdpReplies::Settled,
             UdpReplies::NotAsked if asked => UdpReplies::Awaited(interval.end_ns),
-            UdpReplies::Awaited(since) if interval.end_ns >= since + SILENCE_NS => tell_silence(said),
+            UdpReplies::Awaited(since) if interval.end_ns >= since + SILENCE_NS => tell_silence(out),
             other => other,
         };
     }
 
     /// Says which servers are back.
-    fn tell_returned(&mut self, now: Nanos, said: &mut Said) {
+    fn tell_returned(&mut self, now: Nanos, out: &mut StyleOutput) {
         for (server, away_s) in self.outages.returned(now) {
-            said.line(format_args!("Server {} reconnect after {away_s}s", self.server(server)));
+            out.line(format_args!("Server {} reconnect after {away_s}s", self.server(server)));
         }
     }
 
@@ -191,51 +191,51 @@ impl<'a> MemaslapStyle<'a> {
 }
 
 impl Style for MemaslapStyle<'_> {
-    fn event(&mut self, event: Event<'_>, moment: Moment, said: &mut Said) {
+    fn event(&mut self, event: Event<'_>, moment: Moment, out: &mut StyleOutput) {
         let now_ns = moment.now_ns;
         match event {
             Event::Announced(_) => {
-                self.run.remarks.iter().for_each(|remark| said.line(format_args!("WARNING: {remark}")));
-                said.output(self.run.banner.clone());
+                self.run.remarks.iter().for_each(|remark| out.line(format_args!("WARNING: {remark}")));
+                out.output(self.run.banner.clone());
             }
-            Event::Notice(words) => said.line(format_args!("WARNING: {words}")),
+            Event::Notice(words) => out.line(format_args!("WARNING: {words}")),
             Event::PhaseBegan(phase, at) if !phase.recorded && self.udp_replies == UdpReplies::NotAsked => {
                 self.presets_since = at;
             }
-            Event::Progress(_, ended, _) => self.note_presets(ended, now_ns, said),
-            Event::Interval(interval) => self.add(interval, now_ns, said),
+            Event::Progress(_, ended, _) => self.note_presets(ended, now_ns, out),
+            Event::Interval(interval) => self.add(interval, now_ns, out),
             Event::Finding(connection, finding) => {
                 let times = (moment.local_time_at(finding.set_at), moment.local_time_at(finding.read_at));
-                said.line(block(connection, finding, times));
+                out.line(block(connection, finding, times));
             }
             Event::Complaint(connection, words) => {
                 let count = self.server_errors.entry(words.to_vec()).or_default();
                 *count += 1;
                 if *count <= SERVER_ERRORS_SHOWN {
-                    said.output(format!("<{connection} {}\n", String::from_utf8_lossy(words)));
+                    out.output(format!("<{connection} {}\n", String::from_utf8_lossy(words)));
                 }
             }
-            Event::Connection(server, event) => self.note_connection(server, event, now_ns, said),
-            Event::RunOver(_, Some(_)) => self.tell_returned(Nanos::MAX, said),
+            Event::Connection(server, event) => self.note_connection(server, event, now_ns, out),
+            Event::RunOver(_, Some(_)) => self.tell_returned(Nanos::MAX, out),
             _ => {}
         }
     }
 
-    fn end(&mut self, ended: &Ended<'_>, _: Moment, said: &mut Said) -> Exit {
+    fn end(&mut self, ended: &Ended<'_>, _: Moment, out: &mut StyleOutput) -> Exit {
         match ended.refused {
             Some(NotRun::Interrupted) => {
-                self.say_signal(said);
+                self.say_signal(out);
                 Exit::Failed
             }
             Some(NotRun::Here(RunError::Connect(ConnectError::Unresolved { server, error }))) => {
-                said.line(format_args!("getaddrinfo(): {server}: {error}."));
+                out.line(format_args!("getaddrinfo(): {server}: {error}."));
                 Exit::Failed
             }
             Some(error) => {
-                said.line(error);
+                out.line(error);
                 Exit::Failed
             }
-            None => self.conclude(ended.report.measurement, said),
+            None => self.conclude(ended.report.measurement, out),
         }
     }
 
@@ -246,20 +246,20 @@ impl Style for MemaslapStyle<'_> {
 
 impl MemaslapStyle<'_> {
     /// What is set before gets begin goes over UDP where everything does, and is heard of there.
-    fn note_presets(&mut self, ended: u64, now_ns: Nanos, said: &mut Said) {
+    fn note_presets(&mut self, ended: u64, now_ns: Nanos, out: &mut StyleOutput) {
         let by_udp = self.run.job.plan.transport == Transport::Udp && self.udp_replies != UdpReplies::Settled;
         if by_udp && ended > 0 {
             self.udp_replies = UdpReplies::Settled;
         } else if by_udp && now_ns >= self.presets_since + SILENCE_NS {
-            self.udp_replies = tell_silence(said);
+            self.udp_replies = tell_silence(out);
         }
     }
 
     /// Adds a slice of the measured phase to the tables, and prints them where it is time.
-    fn add(&mut self, interval: &mut Interval, now_ns: Nanos, said: &mut Said) {
-        self.tell_returned(now_ns, said);
+    fn add(&mut self, interval: &mut Interval, now_ns: Nanos, out: &mut StyleOutput) {
+        self.tell_returned(now_ns, out);
         if self.udp_replies != UdpReplies::Settled {
-            self.watch_udp(interval, said);
+            self.watch_udp(interval, out);
         }
         let period_s = self.display.stat_freq_s;
         if period_s == 0 {
@@ -270,16 +270,22 @@ impl MemaslapStyle<'_> {
         let tick_s = interval.index + 1;
         let whole = interval.end_ns >= tick_s * SECOND;
         if whole && tick_s.is_multiple_of(period_s) {
-            said.output(periodic(&self.period, &self.global, period_s, tick_s));
+            out.output(periodic(&self.period, &self.global, period_s, tick_s));
             self.period.clear();
         }
     }
 
-    fn note_connection(&mut self, server: usize, event: ConnectionEvent, now_ns: Nanos, said: &mut Said) {
-        self.tell_returned(now_ns, said);
+    fn note_connection(
+        &mut self,
+        server: usize,
+        event: ConnectionEvent,
+        now_ns: Nanos,
+        out: &mut StyleOutput,
+    ) {
+        self.tell_returned(now_ns, out);
         match event {
             ConnectionEvent::Lost if self.outages.lost(server, now_ns) => {
-                said.line(format_args!("Server {} disconnect", self.server(server)));
+                out.line(format_args!("Server {} disconnect", self.server(server)));
             }
             ConnectionEvent::Lost => {}
             ConnectionEvent::Back => self.outages.back(server, now_ns),
@@ -287,8 +293,8 @@ impl MemaslapStyle<'_> {
     }
 }
 
-fn tell_silence(said: &mut Said) -> UdpReplies {
-    said.line(
+fn tell_silence(out: &mut StyleOutput) -> UdpReplies {
+    out.line(
         "WARNING: nothing comes back over UDP: does the server listen there, on the port of TCP? memcached does with -U PORT",
     );
     UdpReplies::Settled

@@ -40,19 +40,19 @@ use crate::commands::agent::guarded as guarded_config;
 use crate::compat::mutilate::report::{local_rate, order_statistic_us, rate, scan_header, scan_row};
 use crate::compat::mutilate::style::{FATAL, MutilateStyle, is_broken, line};
 use crate::compat::mutilate::{
-    AgentOptions, Asked, HELP, ProcessSettings, Refusal, Runs, Series, VERSION, read,
+    AgentOptions, HELP, MutilateCommand, ProcessSettings, Refusal, Runs, Series, VERSION, read,
 };
 use crate::exit_status::Exit;
 #[cfg(feature = "agents")]
 use crate::job::agent_variables::AgentVariables;
 use crate::job::driver::{Driver, Extras};
-use crate::job::fleet::Fleet;
 #[cfg(feature = "agents")]
-use crate::job::fleet::Place;
+use crate::job::fleet::AgentAddress;
+use crate::job::fleet::Fleet;
 use crate::job::outlets::FrontFiles;
 use crate::job::rate_search::{Tried, halving, steps};
 use crate::job::runner::{Dealing, NotRun, Runner};
-use crate::job::style::Said;
+use crate::job::style::StyleOutput;
 use crate::job::{Edge, Front, Job};
 use crate::report::Report;
 use crate::report::output::print;
@@ -93,10 +93,10 @@ pub fn mutilate(program: &str, words: &[OsString], edge: &Edge) -> Exit {
     let cpus = sys::allowed_cpus().unwrap_or_default();
     let words = words.iter().map(|word| word.to_string_lossy().into_owned());
     match read(words, edge, &cpus) {
-        Ok(Asked::Help) => printed(HELP),
-        Ok(Asked::Version) => printed(VERSION),
-        Ok(Asked::Agent(asked)) => agent(&asked, &cpus),
-        Ok(Asked::Runs(runs)) => {
+        Ok(MutilateCommand::Help) => printed(HELP),
+        Ok(MutilateCommand::Version) => printed(VERSION),
+        Ok(MutilateCommand::Agent(asked)) => agent(&asked, &cpus),
+        Ok(MutilateCommand::Runs(runs)) => {
             let style = MutilateStyle::new(&runs, started, introduction(&runs));
             fleet_of(&runs).map_or_else(|exit| exit, |fleet| follow(&runs, fleet, style))
         }
@@ -114,9 +114,9 @@ fn fleet_of(runs: &Runs) -> Result<Option<Fleet>, Exit> {
     if runs.agents.is_empty() {
         return Ok(None);
     }
-    let are_started = runs.agents.iter().any(|agent| matches!(agent, Place::Started(_)));
+    let are_started = runs.agents.iter().any(|agent| matches!(agent, AgentAddress::Started(_)));
     Ok(Some(Fleet {
-        places: runs.agents.clone(),
+        addresses: runs.agents.clone(),
         patience_ns: if are_started { LAUNCH_PATIENCE_NS } else { AGENT_PATIENCE_NS },
         tls: None,
         token_file: None,
@@ -365,9 +365,9 @@ impl Ran {
 
 impl SeriesRunner<'_, '_, '_> {
     fn say(&mut self, text: impl Display) {
-        let mut said = Said::default();
-        said.line(line(text));
-        self.driver.say(&mut said);
+        let mut out = StyleOutput::default();
+        out.line(line(text));
+        self.driver.say(&mut out);
     }
 
     fn search(&mut self, nth: u32, limit_us: u32) -> Result<Ran, NotMade> {
@@ -432,9 +432,9 @@ impl SeriesRunner<'_, '_, '_> {
     }
 
     fn print(&mut self, text: String) {
-        let mut said = Said::default();
-        said.report(text);
-        self.driver.say(&mut said);
+        let mut out = StyleOutput::default();
+        out.report(text);
+        self.driver.say(&mut out);
     }
 
     fn run_at(&mut self, qps: u32) -> Result<Ran, NotMade> {

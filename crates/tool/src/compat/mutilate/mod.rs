@@ -27,7 +27,7 @@ use pummel_logic::time::{Nanos, SECOND};
 use crate::compat::c_numbers::strtol;
 use crate::compat::mutilate::dists::Form;
 use crate::compat::mutilate::options::{Given, Options, fatal};
-use crate::job::fleet::Place;
+use crate::job::fleet::AgentAddress;
 use crate::job::{Edge, Format, Front, Job, Outputs};
 use crate::values;
 
@@ -54,7 +54,7 @@ const DELETED: f64 = 0.9;
 
 /// What a command line asks for.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Asked {
+pub enum MutilateCommand {
     /// `--help`.
     Help,
     /// `--version`.
@@ -75,7 +75,7 @@ pub struct Runs {
     /// Whether there are more, and at which rates.
     pub series: Series,
     /// Where its agents are.
-    pub agents: Vec<Place>,
+    pub agents: Vec<AgentAddress>,
     options: Options,
     edge: Edge,
     cpus: Vec<usize>,
@@ -131,15 +131,21 @@ pub struct DisplayOptions {
 ///
 /// # Errors
 /// With the original's words, or in its manner where it has none.
-pub fn read(words: impl Iterator<Item = String>, edge: &Edge, cpus: &[usize]) -> Result<Asked, Refusal> {
+pub fn read(
+    words: impl Iterator<Item = String>,
+    edge: &Edge,
+    cpus: &[usize],
+) -> Result<MutilateCommand, Refusal> {
     match options::parse(words)? {
-        Given::Help => Ok(Asked::Help),
-        Given::Version => Ok(Asked::Version),
+        Given::Help => Ok(MutilateCommand::Help),
+        Given::Version => Ok(MutilateCommand::Version),
         Given::Options(options) if options.agentmode => {
             options.validate()?;
-            Ok(Asked::Agent(sharing::agent(&options)?))
+            Ok(MutilateCommand::Agent(sharing::agent(&options)?))
         }
-        Given::Options(options) => Runs::new(*options, edge, cpus).map(|runs| Asked::Runs(Box::new(runs))),
+        Given::Options(options) => {
+            Runs::new(*options, edge, cpus).map(|runs| MutilateCommand::Runs(Box::new(runs)))
+        }
     }
 }
 
@@ -161,7 +167,7 @@ impl Runs {
             // Every rate but 0 needs gaps that can be fitted to it: say so before the first run, not after it.
             sharing::arrivals(&options, 1.0)?;
         }
-        let agents = sharing::places(&options)?;
+        let agents = sharing::agent_addresses(&options)?;
         // What agents say of themselves is not known yet: one thread each stands for it.
         let agent_settings =
             vec![ProcessSettings { threads: 1, weight: 1, measure_connections: 0 }; agents.len()];

@@ -7,7 +7,7 @@ use crate::compat::c_numbers::strtol;
 use crate::compat::mutilate::dists::Form;
 use crate::compat::mutilate::options::{Options, Refusal, fatal};
 use crate::job::fleet;
-use crate::job::fleet::Place;
+use crate::job::fleet::AgentAddress;
 use crate::job::launch_spec::LaunchSpec;
 
 /// Where agents listen unless they are told otherwise.
@@ -193,29 +193,31 @@ pub(super) fn agent_port(options: &Options) -> Result<u16, Refusal> {
     }
 }
 
-/// Where the agents are: each has the common port, unless it names its own.
-pub(super) fn places(options: &Options) -> Result<Vec<Place>, Refusal> {
+/// The addresses of the agents: each has the common port, unless it names its own.
+pub(super) fn agent_addresses(options: &Options) -> Result<Vec<AgentAddress>, Refusal> {
     let common = agent_port(options)?;
-    let mut places: Vec<Place> = Vec::new();
+    let mut addresses: Vec<AgentAddress> = Vec::new();
     for text in &options.agents {
         let wrong = |why: String| fatal(format!("--agent '{text}': {why}"));
         if LaunchSpec::is_meant(text) {
-            places.push(Place::Started(LaunchSpec::parse(text).map_err(wrong)?));
+            addresses.push(AgentAddress::Started(LaunchSpec::parse(text).map_err(wrong)?));
             continue;
         }
-        let mut place = fleet::place(text).map_err(wrong)?;
+        let mut address = fleet::address(text).map_err(wrong)?;
         let names_port =
             text.trim_start_matches("dns:///").rsplit(']').next().is_some_and(|rest| rest.contains(':'));
-        match &mut place {
-            Place::Host { port, .. } | Place::Name { port, .. } if !names_port => *port = common,
+        match &mut address {
+            AgentAddress::Host { port, .. } | AgentAddress::Name { port, .. } if !names_port => {
+                *port = common
+            }
             _ => {}
         }
-        if places.contains(&place) {
+        if addresses.contains(&address) {
             return Err(wrong("it is there twice".to_owned()));
         }
-        places.push(place);
+        addresses.push(address);
     }
-    Ok(places)
+    Ok(addresses)
 }
 
 /// What `-A` means.

@@ -17,7 +17,7 @@ use crate::compat::mutilate::report::{Layout, local_rate, render};
 use crate::compat::mutilate::{DisplayOptions, Runs, Series};
 use crate::exit_status::Exit;
 use crate::job::runner::NotRun;
-use crate::job::style::{Ended, Event, Moment, Said, Style};
+use crate::job::style::{Ended, Event, Moment, Style, StyleOutput};
 
 /// The status of everything that is wrong but the words of the command line.
 pub const FATAL: Exit = Exit::Other(255);
@@ -117,17 +117,17 @@ impl<'a> MutilateStyle<'a> {
     }
 
     /// Says what the original says at the end of what was under way.
-    fn end_phase(&mut self, said: &mut Said) {
+    fn end_phase(&mut self, out: &mut StyleOutput) {
         match self.before.take() {
-            Some(Work::Load(_)) if self.says(2) => said.line(line("Finished loading.")),
-            Some(Work::Mix(_) | Work::Replay(_)) if self.says(1) => said.line(line("Warmup stop.")),
+            Some(Work::Load(_)) if self.says(2) => out.line(line("Finished loading.")),
+            Some(Work::Mix(_) | Work::Replay(_)) if self.says(1) => out.line(line("Warmup stop.")),
             _ => {}
         }
     }
 
-    fn announce(&mut self, plan: &Plan, said: &mut Said) {
+    fn announce(&mut self, plan: &Plan, out: &mut StyleOutput) {
         if self.says(2) {
-            self.introduction.drain(..).for_each(|text| said.line(line(text)));
+            self.introduction.drain(..).for_each(|text| out.line(line(text)));
         }
         (self.is_first_phase, self.before) = (true, None);
         self.misses = MissWindows::new(self.display.miss_window);
@@ -139,47 +139,47 @@ impl<'a> MutilateStyle<'a> {
         self.saved.clear();
     }
 
-    fn begin_phase(&mut self, phase: &Phase, at: Nanos, moment: Moment, said: &mut Said) {
+    fn begin_phase(&mut self, phase: &Phase, at: Nanos, moment: Moment, out: &mut StyleOutput) {
         if std::mem::take(&mut self.is_first_phase) {
-            self.say_connected(said);
+            self.say_connected(out);
         }
-        self.end_phase(said);
+        self.end_phase(out);
         if phase.recorded {
             if self.wall_ahead_ns == 0 {
                 self.wall_ahead_ns = moment.wall_ns.saturating_sub(moment.now_ns);
             }
             if self.says(1) && self.runs.series == Series::Single {
-                said.line(line(format_args!("started at {:.6}", moment.wall_ns as f64 / 1e9)));
+                out.line(line(format_args!("started at {:.6}", moment.wall_ns as f64 / 1e9)));
             }
             return;
         }
         self.before = Some(phase.work.clone());
         match &phase.work {
-            Work::Load(_) if self.says(1) => said.line(line("Loading database.")),
-            Work::Mix(_) | Work::Replay(_) if self.says(1) => said.line(line("Warmup start.")),
+            Work::Load(_) if self.says(1) => out.line(line("Loading database.")),
+            Work::Mix(_) | Work::Replay(_) if self.says(1) => out.line(line("Warmup start.")),
             Work::Pause(pause) if self.says(1) && pause.until_ns > 0 => {
                 let left_s = seconds(pause.until_ns.saturating_sub(at.saturating_sub(self.started)));
-                said.line(line(format_args!("Sleeping {left_s:.1}s for -W.")));
+                out.line(line(format_args!("Sleeping {left_s:.1}s for -W.")));
             }
             _ => {}
         }
     }
 
-    fn say_connected(&self, said: &mut Said) {
+    fn say_connected(&self, out: &mut StyleOutput) {
         let plan = &self.runs.job.plan;
         if self.says(1) && plan.login.is_some() {
-            said.line(line("SASL authentication succeeded"));
+            out.line(line("SASL authentication succeeded"));
         }
         if self.says(2) {
-            plan.servers.iter().for_each(|server| said.line(line(format_args!("Connected to {server}."))));
+            plan.servers.iter().for_each(|server| out.line(line(format_args!("Connected to {server}."))));
         }
     }
 
-    fn end_run(&mut self, plan: &Plan, measurement: Option<&Measurement>, said: &mut Said) {
-        self.end_phase(said);
+    fn end_run(&mut self, plan: &Plan, measurement: Option<&Measurement>, out: &mut StyleOutput) {
+        self.end_phase(out);
         let Some(measurement) = measurement else { return };
         self.machines = machines_of(plan, measurement);
-        let exit = self.judge(plan, measurement, said);
+        let exit = self.judge(plan, measurement, out);
         if self.worst == Exit::Complete {
             self.worst = exit;
         }
@@ -187,19 +187,16 @@ impl<'a> MutilateStyle<'a> {
             let stop_ns = measurement.started_unix_ns + measurement.measured_ns;
             let time_s = plan.phases.last().and_then(|phase| phase.stop.time_ns).map_or(0.0, seconds);
             let stopped = format!("stopped at {:.6}  options.time = {time_s:.0}", stop_ns as f64 / 1e9);
-            said.line(line(stopped));
+            out.line(line(stopped));
             if measurement.agents.is_some() {
                 let summary = Summary::of(measurement, plan);
                 let (rate, completed) = local_rate(plan, measurement, &summary);
-                said.line(line(format_args!(
-                    "Local QPS = {rate:.1} ({completed} / {:.1}s)",
-                    summary.seconds
-                )));
+                out.line(line(format_args!("Local QPS = {rate:.1} ({completed} / {:.1}s)", summary.seconds)));
             }
         }
     }
 
-    fn take_rows(&mut self, rows: &[Row], said: &mut Said) {
+    fn take_rows(&mut self, rows: &[Row], out: &mut StyleOutput) {
         let DisplayOptions { ref save, save_all, .. } = *self.display;
         for row in rows.iter().filter(|row| save_all || row.verb.reads()) {
             let (reads, group) = (row.verb.reads(), row.group as usize);
@@ -209,7 +206,7 @@ impl<'a> MutilateStyle<'a> {
                 && is_own
                 && let Some(text) = self.misses.count(is_success)
             {
-                said.output(text);
+                out.output(text);
             }
             if save.is_some() && (save_all || is_own) && (is_success || !self.successes_only) {
                 let latency_ns = row.arrived.saturating_sub(row.sent);
@@ -219,22 +216,22 @@ impl<'a> MutilateStyle<'a> {
     }
 
     /// Adds the requests to the file of `--save`, in the order in which they were sent.
-    fn save(&mut self, said: &mut Said) {
+    fn save(&mut self, out: &mut StyleOutput) {
         let Some(path) = self.display.save.as_ref().filter(|_| self.runs.saves()) else { return };
-        said.report(format!("Saving latency samples to {}.\n", path.display()));
+        out.report(format!("Saving latency samples to {}.\n", path.display()));
         let mut lines = SavedLines {
             requests: std::mem::take(&mut self.saved),
             started: self.started,
             machines: self.display.save_all.then(|| std::mem::take(&mut self.machines)),
             wall_ahead_ns: self.wall_ahead_ns,
         };
-        said.samples(Box::new(move |out| lines.write(out)));
+        out.samples(Box::new(move |file| lines.write(file)));
     }
 
     /// What became of the run, said where it is not what was asked for.
-    fn judge(&self, plan: &Plan, measurement: &Measurement, said: &mut Said) -> Exit {
-        self.say_failures(measurement, said);
-        self.say_unsent(measurement, said);
+    fn judge(&self, plan: &Plan, measurement: &Measurement, out: &mut StyleOutput) -> Exit {
+        self.say_failures(measurement, out);
+        self.say_unsent(measurement, out);
         if measurement.status == Status::Interrupted {
             return Exit::Interrupted;
         }
@@ -248,7 +245,7 @@ impl<'a> MutilateStyle<'a> {
             let message = load.messages.keys().next().map(|words| format!(": {words}"));
             let words = message.unwrap_or_else(|| cause.unwrap_or_default().to_owned());
             let missing = load.records - load.stored;
-            said.line(line(format_args!("{missing} of {} records were not stored{words}", load.records)));
+            out.line(line(format_args!("{missing} of {} records were not stored{words}", load.records)));
             exit = FATAL;
         }
         if cause.is_some() && connections_held(measurement) {
@@ -257,20 +254,20 @@ impl<'a> MutilateStyle<'a> {
         if is_broken(plan, measurement) {
             let words = trouble(reason, plan);
             if !words.ends_with(reason) {
-                said.line(line(words));
+                out.line(line(words));
             }
             if cause.is_none() {
-                said.line(line(reason));
+                out.line(line(reason));
             }
             exit = FATAL;
         } else if measurement.status == Status::Partial && cause.is_none() && !reason.is_empty() {
-            said.line(line(reason));
+            out.line(line(reason));
         }
         exit
     }
 
     /// Says how many requests failed, with the servers' words.
-    fn say_failures(&self, measurement: &Measurement, said: &mut Said) {
+    fn say_failures(&self, measurement: &Measurement, out: &mut StyleOutput) {
         let failed = measurement.ops().all().counts.failed();
         if failed == 0 {
             return;
@@ -280,17 +277,17 @@ impl<'a> MutilateStyle<'a> {
             .iter()
             .map(|(words, count)| format!("\"{words}\" ({count} times)"))
             .collect();
-        said.line(line(format_args!("{failed} requests failed {}", words.join(", ")).to_string().trim_end()));
+        out.line(line(format_args!("{failed} requests failed {}", words.join(", ")).to_string().trim_end()));
     }
 
     /// Says how much of the rate was not sent, which the original's report does not show.
-    fn say_unsent(&self, measurement: &Measurement, said: &mut Said) {
+    fn say_unsent(&self, measurement: &Measurement, out: &mut StyleOutput) {
         let counts = measurement.ops().all().counts;
         let (due, rate) = (counts.requests(), self.runs.qps());
         let share = 100.0 * counts.unsent as f64 / due.max(1) as f64;
         // A few are due and wait for their connections at any moment, and so when the run ends.
         if share >= UNSENT_MIN_PERCENT && rate > 0 && self.runs.series == Series::Single {
-            said.line(line(format_args!("asked for {rate}/s, {share:.1} % not sent")));
+            out.line(line(format_args!("asked for {rate}/s, {share:.1} % not sent")));
         }
     }
 
@@ -334,25 +331,25 @@ impl Style for MutilateStyle<'_> {
         Wants { rows, departures: false, keep: Keep::Figures, outstanding: true }
     }
 
-    fn event(&mut self, event: Event<'_>, moment: Moment, said: &mut Said) {
+    fn event(&mut self, event: Event<'_>, moment: Moment, out: &mut StyleOutput) {
         match event {
-            Event::Announced(plan) => self.announce(plan, said),
-            Event::Notice(words) => said.line(line(format_args!("WARNING: {words}"))),
-            Event::PhaseBegan(phase, at) => self.begin_phase(phase, at, moment, said),
-            Event::Rows(rows) => self.take_rows(rows, said),
-            Event::RunOver(plan, measurement) => self.end_run(plan, measurement, said),
+            Event::Announced(plan) => self.announce(plan, out),
+            Event::Notice(words) => out.line(line(format_args!("WARNING: {words}"))),
+            Event::PhaseBegan(phase, at) => self.begin_phase(phase, at, moment, out),
+            Event::Rows(rows) => self.take_rows(rows, out),
+            Event::RunOver(plan, measurement) => self.end_run(plan, measurement, out),
             _ => {}
         }
     }
 
-    fn end(&mut self, ended: &Ended<'_>, _: Moment, said: &mut Said) -> Exit {
+    fn end(&mut self, ended: &Ended<'_>, _: Moment, out: &mut StyleOutput) -> Exit {
         match ended.refused {
             Some(NotRun::Interrupted) => {
-                said.line(line("interrupted before anything was measured"));
+                out.line(line("interrupted before anything was measured"));
                 return Exit::Interrupted;
             }
             Some(error) => {
-                said.line(line(self.refusal(error)));
+                out.line(line(self.refusal(error)));
                 return FATAL;
             }
             None => {}
@@ -361,15 +358,15 @@ impl Style for MutilateStyle<'_> {
         let exit = self.worst;
         if measurement.started_unix_ns == 0 {
             if exit == Exit::Interrupted {
-                said.line(line("interrupted before anything was measured"));
+                out.line(line("interrupted before anything was measured"));
             }
             return exit;
         }
         let is_shown = !self.display.load_only && !matches!(self.runs.series, Series::Scan { .. });
         if is_shown && !ended.stdout_is_taken {
-            said.report(render(&ended.report, &self.layout()));
+            out.report(render(&ended.report, &self.layout()));
         }
-        self.save(said);
+        self.save(out);
         exit
     }
 
@@ -497,7 +494,7 @@ fn machines_of(plan: &Plan, measurement: &Measurement) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::compat::mutilate::{Asked, read};
+    use crate::compat::mutilate::{MutilateCommand, read};
     use crate::job::Edge;
 
     use super::*;
@@ -512,8 +509,12 @@ mod tests {
 
     #[test]
     fn the_originals_words_for_lost_servers_are_found() {
-        let plan = read(["-s", "a"].into_iter().map(String::from), &Edge { servers: None, seed: 1 }, &[]);
-        let Ok(Asked::Runs(runs)) = plan else { panic!("a plain command line") };
+        let plan = read(
+            ["-s", "a"].into_iter().map(String::from),
+            &Edge { servers: None, seed: 1, read_text: |_| Err(io::ErrorKind::NotFound.into()) },
+            &[],
+        );
+        let Ok(MutilateCommand::Runs(runs)) = plan else { panic!("a plain command line") };
         let plan = &runs.job.plan;
         for (reason, said) in [
             (

@@ -8,21 +8,21 @@ use pummel_logic::plan::{Arrivals, ClientPolicy, Depth, Group, Late};
 use super::*;
 
 fn edge() -> Edge {
-    Edge { servers: None, seed: 42 }
+    Edge { servers: None, seed: 42, read_text: |_| Err(std::io::ErrorKind::NotFound.into()) }
 }
 
 fn words(line: &str) -> impl Iterator<Item = String> {
     line.split_whitespace().map(String::from)
 }
 
-fn asked(line: &str) -> Result<Asked, Refusal> {
+fn asked(line: &str) -> Result<MutilateCommand, Refusal> {
     read(words(line), &edge(), &[2, 5])
 }
 
 #[track_caller]
 fn runs_of(line: &str) -> Runs {
     match asked(line) {
-        Ok(Asked::Runs(runs)) => *runs,
+        Ok(MutilateCommand::Runs(runs)) => *runs,
         other => panic!("{line}: {other:?}"),
     }
 }
@@ -416,13 +416,13 @@ fn servers_that_cannot_be_are_refused_with_their_name() {
 }
 
 /// Whole lines that are only answered.
-const ANSWERED: &[(&str, Asked)] = &[
-    ("-h", Asked::Help),
-    ("--help", Asked::Help),
-    ("--he", Asked::Help),
-    ("-vh --bogus", Asked::Help),
-    ("--version", Asked::Version),
-    ("--vers -t x", Asked::Version),
+const ANSWERED: &[(&str, MutilateCommand)] = &[
+    ("-h", MutilateCommand::Help),
+    ("--help", MutilateCommand::Help),
+    ("--he", MutilateCommand::Help),
+    ("-vh --bogus", MutilateCommand::Help),
+    ("--version", MutilateCommand::Version),
+    ("--vers -t x", MutilateCommand::Version),
 ];
 
 #[test]
@@ -501,7 +501,7 @@ fn the_suggested_use_of_the_readme_is_understood() {
     assert_eq!(runs_of("-s memcached_server --loadonly").job.plan.phases.len(), 1);
     let line = "-s memcached_server --noload -B -T 16 -Q 1000 -D 4 -C 4 -a agent1 -a agent2 -c 4 -q 200000";
     let runs = runs_of(line);
-    let names: Vec<String> = runs.agents.iter().map(Place::name).collect();
+    let names: Vec<String> = runs.agents.iter().map(AgentAddress::name).collect();
     assert_eq!(names, ["agent1:5556", "agent2:5556"]);
     let sixteen = ProcessSettings { threads: 16, weight: 1, measure_connections: 0 };
     let SharedPlan { plan, own, agents } = runs.shared_plan_at(200_000, &[sixteen, sixteen]).expect("a plan");
@@ -605,7 +605,7 @@ fn an_agent_keeps_what_its_own_command_line_says() {
     let settings = ProcessSettings { threads: 3, weight: 2, measure_connections: 5 };
     assert_eq!(
         asked("-A -p 7000 -T 3 -l 2 -C 5 -B --affinity -vv --quiet"),
-        Ok(Asked::Agent(AgentOptions {
+        Ok(MutilateCommand::Agent(AgentOptions {
             port: 7_000,
             settings,
             blocking: true,
@@ -617,7 +617,7 @@ fn an_agent_keeps_what_its_own_command_line_says() {
     let settings = ProcessSettings { threads: 1, weight: 1, measure_connections: 0 };
     assert_eq!(
         asked("--agentmode"),
-        Ok(Asked::Agent(AgentOptions {
+        Ok(MutilateCommand::Agent(AgentOptions {
             port: 5_556,
             settings,
             blocking: false,
@@ -626,7 +626,7 @@ fn an_agent_keeps_what_its_own_command_line_says() {
             quiet: false
         }))
     );
-    let names = |line: &str| runs_of(line).agents.iter().map(Place::name).collect::<Vec<String>>();
+    let names = |line: &str| runs_of(line).agents.iter().map(AgentAddress::name).collect::<Vec<String>>();
     assert_eq!(names("-s a -a x -a y:7 -a [::1]:8 -a [::2] -p 9"), ["x:9", "y:7", "[::1]:8", "[::2]:9"]);
     assert_eq!(
         names("-s a -a x,y, -a ssh://m1,me@m2:22 -a z"),

@@ -85,7 +85,7 @@ const FILES: &[(&str, &str)] = &[
 
 #[test]
 fn every_file_has_a_plan_or_a_message() {
-    let edge = Edge { servers: None, seed: 42 };
+    let edge = Edge { servers: None, seed: 42, read_text: |_| Err(io::ErrorKind::NotFound.into()) };
     for (text, expected) in FILES {
         let open = |_: &Path| Ok(text.as_bytes().to_vec());
         let inputs = MemaslapInputs { edge: &edge, home: None, cpus: &[3, 5], open: &open };
@@ -96,7 +96,7 @@ fn every_file_has_a_plan_or_a_message() {
 
 #[test]
 fn a_file_that_is_no_text_is_read_as_far_as_it_is() {
-    let edge = Edge { servers: None, seed: 42 };
+    let edge = Edge { servers: None, seed: 42, read_text: |_| Err(io::ErrorKind::NotFound.into()) };
     let open = |_: &Path| Ok(b"key\n16 16 1 \xff\xfe\n\xff\n".to_vec());
     let inputs = MemaslapInputs { edge: &edge, home: None, cpus: &[3, 5], open: &open };
     let words = ["-s", "a", "-F", "it"].map(str::to_owned);
