@@ -120,7 +120,7 @@ impl Trust {
         }));
         let mut says = Vec::new();
         if ok || !visible.is_empty() {
-            says.push(lag_sentence(&visible, &lag_share));
+            says.push(lag_sentence(&visible, &lag_share, case.all.counts.completed));
         }
         says.extend(behind.map(|wait| {
             format!(
@@ -155,7 +155,7 @@ fn wait_behind_lag(case: &Case<'_>) -> Option<Visible> {
     case.visible_wait().filter(|wait| is_much || wait.value_ns > behind_one_ns)
 }
 
-fn lag_sentence(visible: &[&Slip], shares: &LagShare) -> String {
+fn lag_sentence(visible: &[&Slip], shares: &LagShare, completed: u64) -> String {
     if visible.is_empty() {
         return match (shares.p50, shares.p99) {
             (Some(p50), Some(p99)) => format!(
@@ -165,6 +165,11 @@ fn lag_sentence(visible: &[&Slip], shares: &LagShare) -> String {
             ),
             (Some(p50), None) => {
                 format!("Lag is {} of the response at p50; the response at p99 is not known.", percent(p50))
+            }
+            _ if completed > 0 => {
+                "So many requests got no answer that the response is known neither at p50 nor at p99; lag is judged at \
+                 neither."
+                    .to_owned()
             }
             _ => "No response was measured, so there are no times to believe.".to_owned(),
         };
@@ -228,6 +233,17 @@ mod tests {
     use crate::plan::Clock;
     use crate::protocol::Verb;
     use crate::time::{MILLISECOND, SECOND};
+
+    #[test]
+    fn where_most_requests_got_no_answer_those_that_did_are_not_denied() {
+        // The server stands still for all but the first tenth, and what it is asked then times out.
+        let length = quiet().length;
+        let frozen = (length / 10, 2 * length);
+        let trust = Scenario { frozen, timeout: 20 * MILLISECOND, ..quiet() }.summary().trust;
+        assert!(trust.says.starts_with("So many requests got no answer that "), "{}", trust.says);
+        let nothing = Scenario { length: 0, ..quiet() }.summary().trust;
+        assert!(nothing.says.starts_with("No response was measured"), "{}", nothing.says);
+    }
 
     #[test]
     fn lag_is_named_beside_the_response_where_it_is_a_tenth_of_it() {
