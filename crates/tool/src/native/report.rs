@@ -5,6 +5,7 @@ mod heading;
 mod judgement;
 mod page;
 mod server_stats;
+mod steadiness;
 mod tables;
 mod units;
 
@@ -234,7 +235,7 @@ fn goals(page: &mut Page, report: &Report<'_>) {
             Quantile::Above(ns) => format!("> {}", time_text(ns)),
             Quantile::Absent => "unknown".to_owned(),
         };
-        let met = if result.met { "met" } else { "MISSED" };
+        let met = steadiness::met_words(result.met);
         let name = format!("p{}", number_plain(result.goal.quantile * 100.0));
         let limit = time_text(result.goal.limit_ns);
         let doubt = if report.summary.trust.ok { "" } else { ", partly the generator's own" };

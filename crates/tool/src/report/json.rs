@@ -7,6 +7,7 @@ mod figures;
 mod judgement;
 mod ops;
 mod server_stats;
+mod steadiness;
 
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ use self::figures::rounded;
 use self::judgement::{TrustOut, VerdictOut};
 use self::ops::{GroupOut, OpOut, OpsOut, TotalsOut, is_zero};
 use self::server_stats::ServerStatsOut;
+use self::steadiness::SteadinessOut;
 use crate::report::transmit::TransmitOut;
 use crate::report::{Report, VERSION};
 
@@ -97,6 +99,8 @@ struct Root<'a> {
     /// Absent where it is not known how sure the figures are.
     #[serde(skip_serializing_if = "Option::is_none")]
     certainty: Option<CertaintyOut>,
+    #[serde(flatten)]
+    steadiness: SteadinessOut,
     whole_run: WholeRunOut<'a>,
     intervals: Vec<IntervalOut<'a>>,
     /// Absent where no interval was merged with another.
@@ -146,6 +150,7 @@ impl<'a> Root<'a> {
             evidence: measurement.evidence.as_ref().map(EvidenceOut::of),
             server_stats: ServerStatsOut::all_of(measurement.evidence.as_ref()),
             certainty: CertaintyOut::of(report),
+            steadiness: SteadinessOut::of(summary),
             whole_run: WholeRunOut::of(plan, measurement),
             intervals: measurement.intervals.iter().map(|slice| IntervalOut::of(plan, slice)).collect(),
             intervals_merged: measurement.intervals_merged,
@@ -246,7 +251,8 @@ struct GoalOut {
     limit_us: f64,
     reached_us: Option<f64>,
     above_us: Option<f64>,
-    met: bool,
+    /// Null where the run was not steady, and the goal was met on one side of the change only.
+    met: Option<bool>,
     trust: bool,
 }
 

@@ -9,7 +9,11 @@
 //! another stretch of the same length. It says nothing of another start of the server.
 
 mod batches;
+mod series;
+#[cfg(test)]
+mod simulated;
 mod special;
+pub mod steadiness;
 mod windows;
 
 pub use self::batches::{Batches, Bounds, Range, Upper};

@@ -8,6 +8,7 @@ use pummel_logic::plan::{
 };
 
 use super::page::Page;
+use super::steadiness::goal_words;
 use super::units::plain;
 use crate::report::{Report, VERSION};
 
@@ -24,9 +25,7 @@ pub(super) fn heading(page: &mut Page, report: &Report<'_>) {
     } else if report.measurement.verify.stale > 0 {
         line += ", STALE VALUES FOUND";
     }
-    if summary.missed_a_goal() {
-        line += ", GOAL MISSED";
-    }
+    line += goal_words(summary);
     page.line(&line);
     if let Some(reason) = &summary.reason {
         page.field("Reason", reason);

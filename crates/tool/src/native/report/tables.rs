@@ -9,6 +9,7 @@ use pummel_logic::plan::Plan;
 use pummel_logic::time::{MILLISECOND, Nanos};
 
 use super::page::Page;
+use super::steadiness;
 use crate::report::Report;
 use crate::report::numbers::number;
 
@@ -159,6 +160,9 @@ impl End {
 
 /// Says what the ends of intervals mean, and which tails are not known.
 fn sureness(page: &mut Page, report: &Report<'_>, totals: &Totals) {
+    if let Some(words) = steadiness::words(report.summary) {
+        return page.line(&words);
+    }
     let Some(certainty) = &totals.certainty else {
         if totals.counts.completed > 0 && report.measurement.windows.is_some() {
             page.line("The run was too short to say how sure these figures are.");
