@@ -8,7 +8,7 @@ use crate::protocol::Verb;
 use crate::time::{Nanos, seconds};
 
 /// Enough independent slow spells beyond a quantile for it to be known without a word of warning.
-const SPELLS_ENOUGH: f64 = 16.0;
+pub const SPELLS_ENOUGH: f64 = 16.0;
 
 /// How sure the figures of some of a run's requests are.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -7,6 +7,7 @@ use crate::measure::limit::{Case, Verdict};
 use crate::measure::measurement::{Measurement, Status};
 use crate::measure::recorder::{Counts, OpRecord, Ops, Span};
 use crate::measure::trust::Trust;
+use crate::measure::uncertainty::UntilResult;
 use crate::measure::uncertainty::steadiness::{Change, Steadiness};
 use crate::plan::{Goal, Plan};
 use crate::protocol::Verb;
@@ -26,6 +27,8 @@ pub struct Summary {
     /// Whether the run was at one level from its beginning to its end; `None` where that was not judged. The figures of a run
     /// that was not have no [`Certainty`].
     pub steadiness: Option<Steadiness>,
+    /// How sure the quantile is until whose interval was narrow the run went on; `None` where only time ended it.
+    pub until: Option<UntilResult>,
     /// All verbs and groups together.
     pub totals: Totals,
     /// All groups together, by verb.
@@ -111,13 +114,14 @@ impl Summary {
         let steadiness = Steadiness::of(measurement, plan, &all);
         let change = steadiness.as_ref().and_then(Steadiness::change);
         // Figures of no level have no certainty.
-        let sure = Sure { measurement, is_level: change.is_none() };
+        let sure = Sure { measurement, is_level: steadiness.as_ref().is_none_or(Steadiness::is_steady) };
         let totals = Totals::of(sure, &all, measured_s, None);
         let groups = measurement.groups.iter().enumerate().map(|(number, group)| GroupSummary {
             name: group.name.clone(),
             totals: Totals::of(sure, &group.ops.all(), measured_s, Some(number)),
             ops: OpSummary::all_of(sure, &group.ops, Some(number)),
         });
+        let until = UntilResult::of(measurement, plan, &all, totals.certainty.as_ref());
         let cpu_ns = measurement.generator.cpu_user_ns + measurement.generator.cpu_system_ns;
         let completed = all.counts.completed;
         let case = Case::of(measurement, plan, &all);
@@ -138,6 +142,7 @@ impl Summary {
             server_cpu_ns_per_request: Utilisation::of_all(case.readings()),
             totals,
             steadiness,
+            until,
         }
     }
 

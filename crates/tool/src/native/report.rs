@@ -55,6 +55,7 @@ pub fn render(report: &Report<'_>) -> String {
     verification(&mut page, report);
     generator(&mut page, report);
     server_stats(&mut page, report);
+    steadiness::ends(&mut page, report);
     goals(&mut page, report);
     judgement(&mut page, report);
     page.text

@@ -150,7 +150,7 @@ impl<'a> Root<'a> {
             evidence: measurement.evidence.as_ref().map(EvidenceOut::of),
             server_stats: ServerStatsOut::all_of(measurement.evidence.as_ref()),
             certainty: CertaintyOut::of(report),
-            steadiness: SteadinessOut::of(summary),
+            steadiness: SteadinessOut::of(report),
             whole_run: WholeRunOut::of(plan, measurement),
             intervals: measurement.intervals.iter().map(|slice| IntervalOut::of(plan, slice)).collect(),
             intervals_merged: measurement.intervals_merged,

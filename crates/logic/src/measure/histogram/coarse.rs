@@ -84,6 +84,18 @@ impl CoarseHistogram {
         self.after_cell(cell) as f64 + share * self.in_cell(cell) as f64
     }
 
+    /// The cell below whose end so many values lie, and which share of its values lies beyond them.
+    pub fn cut(&self, values: f64) -> (usize, f64) {
+        let mut before = 0.0;
+        for (at, count) in self.counts.iter().map(|count| f64::from(*count)).enumerate() {
+            if count > 0.0 && before + count >= values {
+                return (self.first as usize + at, 1.0 - (values - before).max(0.0) / count);
+            }
+            before += count;
+        }
+        (self.first as usize + self.counts.len(), 0.0)
+    }
+
     /// The value below which so many values lie, as if the values of a cell were spread evenly over it, in nanoseconds;
     /// `None` where there are fewer.
     pub fn interpolated(&self, values: f64) -> Option<f64> {

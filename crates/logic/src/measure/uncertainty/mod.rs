@@ -10,13 +10,17 @@
 
 mod batches;
 mod series;
+mod settling;
 #[cfg(test)]
 mod simulated;
 mod special;
 pub mod steadiness;
+mod until;
 mod windows;
 
 pub use self::batches::{Batches, Bounds, Range, Upper};
+pub use self::settling::Settling;
+pub use self::until::{Looks, UntilResult, quantile_name};
 pub use self::windows::{BASE_NS, KEPT, WINDOWS_MAX, Window, WindowOp, WindowTimes, Windows, tick_ns};
 
 /// The name of the method in results.

@@ -18,22 +18,11 @@ pub struct Run {
 
 impl Run {
     pub fn of(length_ns: Nanos, requests: impl IntoIterator<Item = (Nanos, Option<Nanos>)>) -> Run {
-        let ticks = length_ns / BASE_NS;
-        let mut slices: Vec<Vec<Option<Nanos>>> = vec![Vec::new(); ticks as usize];
-        for (end_ns, time_ns) in requests {
-            slices[(end_ns / BASE_NS).min(ticks - 1) as usize].push(time_ns);
-        }
         let mut run = Run { windows: Windows::new(BASE_NS), length_ns, ops: Ops::default() };
-        let mut slice = Interval::new([[Verb::Get]]);
-        for (tick, times) in (0..).zip(slices) {
-            slice.restart(tick, tick * BASE_NS);
-            slice.end_ns = (tick + 1) * BASE_NS;
-            for time_ns in times {
-                slice.groups[0].record(&sample(time_ns));
-            }
-            run.windows.add(&mut slice);
+        slices(length_ns, requests, |slice| {
+            run.windows.add(slice);
             run.ops.merge(slice.groups[0].ops());
-        }
+        });
         run
     }
 
@@ -54,6 +43,28 @@ impl Run {
         let all = self.ops.all();
         let batches = self.batches()?;
         batches.quantile(Span::Response, all.times.of(Span::Response), all.counts.unanswered(), quantile)
+    }
+}
+
+/// Passes the slices of 100 ms of a run on, in which requests end at moments and have times, as [`Run::of`] takes them.
+pub fn slices(
+    length_ns: Nanos,
+    requests: impl IntoIterator<Item = (Nanos, Option<Nanos>)>,
+    mut emit: impl FnMut(&mut Interval),
+) {
+    let ticks = length_ns / BASE_NS;
+    let mut times: Vec<Vec<Option<Nanos>>> = vec![Vec::new(); ticks as usize];
+    for (end_ns, time_ns) in requests {
+        times[(end_ns / BASE_NS).min(ticks - 1) as usize].push(time_ns);
+    }
+    let mut slice = Interval::new([[Verb::Get]]);
+    for (tick, times) in (0..).zip(times) {
+        slice.restart(tick, tick * BASE_NS);
+        slice.end_ns = (tick + 1) * BASE_NS;
+        for time_ns in times {
+            slice.groups[0].record(&sample(time_ns));
+        }
+        emit(&mut slice);
     }
 }
 

@@ -38,6 +38,8 @@ const DIFFERENCE_MIN: f64 = 0.05;
 pub enum Steadiness {
     /// No difference was found.
     Steady,
+    /// The warm-up was over before the load had settled.
+    Unsettled,
     /// The figures of the run are those of no level.
     Unsteady(Box<Change>),
 }
@@ -87,6 +89,15 @@ impl Steadiness {
     /// within the run, where several phases were measured or a recording was replayed, and where there are fewer than
     /// sixteen batches of windows.
     pub fn of(measurement: &Measurement, plan: &Plan, all: &OpRecord) -> Option<Steadiness> {
+        match Steadiness::of_batches(measurement, plan, all) {
+            Some(Steadiness::Unsteady(change)) => Some(Steadiness::Unsteady(change)),
+            _ if measurement.warm_up.is_some_and(|warm_up| !warm_up.settled) => Some(Steadiness::Unsettled),
+            judged => judged,
+        }
+    }
+
+    /// Whether the measured phase was steady by itself.
+    fn of_batches(measurement: &Measurement, plan: &Plan, all: &OpRecord) -> Option<Steadiness> {
         let phase = constant_phase(plan)?;
         let windows = measurement.windows.as_ref()?;
         let batches = Batches::of(windows, measurement.measured_ns, |_, _| true)?;
@@ -115,10 +126,15 @@ impl Steadiness {
         Some(Steadiness::Steady)
     }
 
+    /// Whether no difference was found, after a warm-up that had settled.
+    pub fn is_steady(&self) -> bool {
+        *self == Steadiness::Steady
+    }
+
     /// The change that was found; `None` in a run that was steady.
     pub fn change(&self) -> Option<&Change> {
         match self {
-            Steadiness::Steady => None,
+            Steadiness::Steady | Steadiness::Unsettled => None,
             Steadiness::Unsteady(change) => Some(change),
         }
     }

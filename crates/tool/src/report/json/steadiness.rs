@@ -1,11 +1,13 @@
 //! Whether a run was at one level, and what changed where it was not.
 
-use pummel_logic::measure::summary::Summary;
-use pummel_logic::measure::uncertainty::steadiness::{Change, ChangeKind, LevelFigure};
+use pummel_logic::measure::measurement::WarmUp;
+use pummel_logic::measure::uncertainty::UntilResult;
+use pummel_logic::measure::uncertainty::steadiness::{Change, ChangeKind, LevelFigure, Steadiness};
 use pummel_logic::time::seconds;
 use serde::Serialize;
 
 use super::figures::{micros, rounded};
+use crate::report::Report;
 
 /// Fields of the result itself.
 #[derive(Serialize)]
@@ -15,6 +17,27 @@ pub(super) struct SteadinessOut {
     /// Absent where nothing changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     change: Option<ChangeOut>,
+    /// Absent where the warm-up was not to settle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warmup: Option<WarmUpOut>,
+    /// Absent where only time ended the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<UntilOut>,
+}
+
+#[derive(Serialize)]
+struct WarmUpOut {
+    seconds: f64,
+    settled: bool,
+}
+
+#[derive(Serialize)]
+struct UntilOut {
+    quantile: f64,
+    asked: f64,
+    /// Null where an end of the interval is not known.
+    half_width: Option<f64>,
+    reached: bool,
 }
 
 #[derive(Serialize)]
@@ -28,10 +51,23 @@ struct ChangeOut {
 }
 
 impl SteadinessOut {
-    pub(super) fn of(summary: &Summary) -> SteadinessOut {
+    pub(super) fn of(report: &Report<'_>) -> SteadinessOut {
+        let summary = report.summary;
+        let warm_up = |warm_up: WarmUp| WarmUpOut {
+            seconds: rounded(seconds(warm_up.elapsed_ns)),
+            settled: warm_up.settled,
+        };
+        let until = |result: UntilResult| UntilOut {
+            quantile: result.until.quantile,
+            asked: result.until.half_width,
+            half_width: result.half_width.map(rounded),
+            reached: result.is_reached,
+        };
         SteadinessOut {
-            steady: summary.steadiness.as_ref().map(|steadiness| steadiness.change().is_none()),
+            steady: summary.steadiness.as_ref().map(Steadiness::is_steady),
             change: summary.change().map(ChangeOut::of),
+            warmup: report.measurement.warm_up.map(warm_up),
+            until: summary.until.map(until),
         }
     }
 }

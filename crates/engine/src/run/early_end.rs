@@ -1,0 +1,66 @@
+//! The ends of phases that are found while they go on: that of a warm-up and that of the measurement.
+
+use pummel_logic::measure::interval::Interval;
+use pummel_logic::measure::measurement::{Measurement, WarmUp};
+use pummel_logic::measure::uncertainty::{Looks, Settling};
+use pummel_logic::plan::Plan;
+use pummel_logic::time::{MILLISECOND, Nanos};
+
+use super::context::RunContext;
+use crate::clock;
+
+/// How long before its end a phase's end is known to all workers, in nanoseconds: several times the time between two slices.
+const AHEAD_NS: Nanos = 500 * MILLISECOND;
+
+/// The phase under way, and what decides when it is over.
+pub(super) struct EarlyEnd {
+    /// When the phase began, on the monotonic clock, and the meeting before it.
+    began: (Nanos, u64),
+    settling: Option<Settling>,
+    looks: Option<Looks>,
+    /// Whether the warm-up has settled.
+    has_settled: bool,
+}
+
+impl EarlyEnd {
+    /// What decides the ends of a plan's phases, before the first of them.
+    pub(super) fn of(plan: &Plan) -> EarlyEnd {
+        EarlyEnd { began: (0, 0), settling: Settling::of(plan), looks: Looks::of(plan), has_settled: false }
+    }
+
+    /// Notes that a phase began at `at`, after the meeting with this number.
+    pub(super) fn begin(&mut self, at: Nanos, round: u64) {
+        self.began = (at, round);
+    }
+
+    /// Takes in a slice of the warm-up, and ends it where its load has settled.
+    pub(super) fn warm_up_slice(&mut self, context: &RunContext<'_>, slice: &mut Interval) {
+        let Some(settling) = &mut self.settling else { return };
+        if settling.add(slice) == Some(true) && !self.has_settled {
+            self.has_settled = true;
+            self.end_phase(context, slice.end_ns);
+        }
+    }
+
+    /// Notes that the warm-up is over, which took `elapsed_ns`.
+    pub(super) fn warm_up_over(&self, measurement: &mut Measurement, elapsed_ns: Nanos) {
+        measurement.warm_up = Some(WarmUp { elapsed_ns, settled: self.has_settled });
+    }
+
+    /// Looks at what was measured so far, and ends the phase where that is enough.
+    pub(super) fn measured(&mut self, context: &RunContext<'_>, so_far: &Measurement) {
+        if let Some(end_ns) = self.looks.as_mut().and_then(|looks| looks.look(so_far)) {
+            self.end_phase(context, end_ns.saturating_sub(AHEAD_NS).max(so_far.measured_ns));
+        }
+    }
+
+    /// Ends the phase so many nanoseconds after its beginning and the time in which all workers learn it, but not in less than that
+    /// time from now.
+    fn end_phase(&self, context: &RunContext<'_>, after_ns: Nanos) {
+        let (began, round) = self.began;
+        // A simulated clock is not that of this thread.
+        let now = if context.choice.is_some() { clock::now() } else { 0 };
+        let at = began.saturating_add(after_ns).max(now).saturating_add(AHEAD_NS);
+        context.meeting.end_phase(round, at);
+    }
+}
