@@ -60,7 +60,7 @@ impl Style for NativeStyle {
         if !ended.stdout_is_taken {
             out.report(match self.format {
                 Format::Json => json::render(&Document::of(&ended.report)),
-                Format::Text => render(&ended.report).into_bytes(),
+                Format::Text => render(&Document::of(&ended.report)).into_bytes(),
             });
         }
         exit_of(ended)
