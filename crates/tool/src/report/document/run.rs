@@ -2,6 +2,7 @@
 
 use pummel_logic::measure::measurement::{Measurement, Stamps, WrongKey};
 use pummel_logic::measure::summary::Quantile;
+use pummel_logic::measure::uncertainty::steadiness::Steadiness;
 use pummel_logic::measure::uncertainty::{LEVEL, METHOD};
 use pummel_logic::time::{Nanos, seconds};
 use serde::{Deserialize, Serialize};
@@ -56,8 +57,13 @@ impl CertaintyResult {
 
     /// Why a run that kept windows has no intervals; `None` where it has some, and where it kept no windows.
     pub(super) fn missing(report: &Report<'_>) -> Option<String> {
-        let is_short = report.summary.totals.certainty.is_none() && report.measurement.windows.is_some();
-        is_short.then(|| "the run was too short to say how sure its figures are".to_owned())
+        let is_missing = report.summary.totals.certainty.is_none() && report.measurement.windows.is_some();
+        let is_steady = report.summary.steadiness.as_ref().is_none_or(Steadiness::is_steady);
+        let why = match is_steady {
+            true => "the run was too short to say how sure its figures are",
+            false => "the run was not steady",
+        };
+        is_missing.then(|| why.to_owned())
     }
 }
 
