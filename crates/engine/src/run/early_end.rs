@@ -12,6 +12,9 @@ use crate::clock;
 /// How long before its end a phase's end is known to all workers, in nanoseconds: several times the time between two slices.
 const AHEAD_NS: Nanos = 500 * MILLISECOND;
 
+/// The same where clocks are simulated.
+const AHEAD_SIMULATED_NS: Nanos = 20 * MILLISECOND;
+
 /// The phase under way, and what decides when it is over.
 pub(super) struct EarlyEnd {
     /// When the phase began, on the monotonic clock, and the meeting before it.
@@ -38,7 +41,7 @@ impl EarlyEnd {
         let Some(settling) = &mut self.settling else { return };
         if settling.add(slice) == Some(true) && !self.has_settled {
             self.has_settled = true;
-            self.end_phase(context, slice.end_ns);
+            self.end_phase(context, 0, slice.end_ns);
         }
     }
 
@@ -50,17 +53,23 @@ impl EarlyEnd {
     /// Looks at what was measured so far, and ends the phase where that is enough.
     pub(super) fn measured(&mut self, context: &RunContext<'_>, so_far: &Measurement) {
         if let Some(end_ns) = self.looks.as_mut().and_then(|looks| looks.look(so_far)) {
-            self.end_phase(context, end_ns.saturating_sub(AHEAD_NS).max(so_far.measured_ns));
+            self.end_phase(context, end_ns, so_far.measured_ns);
         }
     }
 
-    /// Ends the phase so many nanoseconds after its beginning and the time in which all workers learn it, but not in less than that
-    /// time from now.
-    fn end_phase(&self, context: &RunContext<'_>, after_ns: Nanos) {
+    /// Ends the phase so many nanoseconds after its beginning, or later: all workers have to learn it before that. So much of the phase
+    /// has been seen.
+    fn end_phase(&self, context: &RunContext<'_>, end_ns: Nanos, seen_ns: Nanos) {
         let (began, round) = self.began;
-        // A simulated clock is not that of this thread.
-        let now = if context.choice.is_some() { clock::now() } else { 0 };
-        let at = began.saturating_add(after_ns).max(now).saturating_add(AHEAD_NS);
+        let after = |ns: Nanos, more_ns: Nanos| ns.saturating_add(more_ns);
+        let at = match context.choice {
+            Some(_) => {
+                let known = after(began, seen_ns).max(clock::now());
+                after(began, end_ns).max(after(known, AHEAD_NS))
+            }
+            // A simulated clock is not that of this thread.
+            None => after(began, end_ns).max(after(began, after(seen_ns, AHEAD_SIMULATED_NS))),
+        };
         context.meeting.end_phase(round, at);
     }
 }

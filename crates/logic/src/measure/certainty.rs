@@ -56,6 +56,38 @@ impl Certainty {
     }
 }
 
+/// Number of points of a [`Band`].
+const BAND_POINTS: u32 = 40;
+
+/// The interval of one of many quantiles, for pictures.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Band {
+    /// The quantile.
+    pub quantile: f64,
+    /// The ends of its interval in nanoseconds, where they are known.
+    pub ends: [Option<Nanos>; 2],
+}
+
+/// The intervals of 40 quantiles of all response times, up to 0.9999, at equal distances of the logarithm of what lies beyond. Those
+/// that are not known are left out; empty where none is.
+pub fn bands(measurement: &Measurement) -> Vec<Band> {
+    let Some(windows) = &measurement.windows else { return Vec::new() };
+    let Some(batches) = Batches::of(windows, measurement.measured_ns, |_, _| true) else { return Vec::new() };
+    let all = measurement.ops().all();
+    let fine = all.times.of(Span::Response);
+    let unanswered = Unanswered::of(&all.counts, Span::Response, fine, measurement.timeout_ns).total();
+    let band = |point: u32| {
+        let quantile = 1.0 - libm::pow(10.0, -0.1 * f64::from(point));
+        let bounds = batches.quantile(Span::Response, fine, unanswered, quantile)?;
+        let high = match bounds.high {
+            Upper::Known(high) => Some(high),
+            Upper::Unanswered | Upper::Open => None,
+        };
+        Some(Band { quantile, ends: [bounds.low, high] })
+    };
+    (1..=BAND_POINTS).filter_map(band).collect()
+}
+
 impl TimesCertainty {
     fn of(batches: &Batches, op: &OpRecord, span: Span, timeout_ns: Nanos) -> TimesCertainty {
         let fine = op.times.of(span);

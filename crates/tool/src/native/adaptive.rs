@@ -1,13 +1,11 @@
 //! What the options say about a warm-up that ends by itself, and about a measurement that ends when enough is known.
 
-use pummel_logic::plan::{Adaptive, Settle, Until};
+use pummel_logic::plan::{Adaptive, Plan, Settle, Until};
 use pummel_logic::time::{Nanos, SECOND};
 
-#[cfg(feature = "agents")]
 use crate::job::UsageError;
+use crate::job::fleet::Fleet;
 use crate::native::options::PaceArgs;
-#[cfg(feature = "agents")]
-use crate::native::options::RunArgs;
 use crate::values::WarmUpTime;
 
 /// How long a run measures that is told neither a time nor a number of requests.
@@ -43,18 +41,18 @@ fn known_ns(pace: &PaceArgs) -> Option<Nanos> {
     measured_ns(pace).filter(|_| pace.until.is_none())
 }
 
-/// Refuses what is not agreed with agents while a run goes on.
-#[cfg(feature = "agents")]
-pub(super) fn without_agents(args: &RunArgs) -> Result<(), UsageError> {
-    let pace = &args.pace;
-    let is_auto = matches!(pace.warmup, WarmUpTime::Auto(_));
-    let flag = match (is_auto, pace.until) {
-        (true, _) => "--warmup auto",
-        (false, Some(_)) => "--until",
-        (false, None) => return Ok(()),
+/// The agents of a run, where its plan can be run by agents: nothing is agreed with them while a run goes on.
+///
+/// # Errors
+/// Returns [`UsageError`] for agents of a plan whose ends are found while it goes on.
+pub(super) fn agreed(plan: &Plan, fleet: Option<Fleet>) -> Result<Option<Fleet>, UsageError> {
+    let flag = match (plan.adaptive.settle, plan.adaptive.until) {
+        (Some(_), _) => "--warmup auto",
+        (None, Some(_)) => "--until",
+        (None, None) => return Ok(fleet),
     };
-    match super::fleet(args)? {
-        None => Ok(()),
+    match fleet {
+        None => Ok(None),
         Some(_) => Err(UsageError::Missing(format!(
             "'{flag}' is accepted in runs of one process, and not beside agents: give them a time"
         ))),

@@ -220,7 +220,8 @@ pub fn run(typed: &Typed<RunArgs>, edge: &Edge) -> Result<Job, UsageError> {
         #[cfg(feature = "agents")]
         agent_options::none_measure(&args.measuring)?;
         let plan = saved_plan(typed, saved, edge)?;
-        return Ok(Job { front: Front::Native, plan, outputs, fleet: fleet(args)? });
+        let fleet = adaptive::agreed(&plan, fleet(args)?)?;
+        return Ok(Job { front: Front::Native, plan, outputs, fleet });
     }
     let plan = Plan {
         command: args.mix.command.clone(),
@@ -236,14 +237,13 @@ pub fn run(typed: &Typed<RunArgs>, edge: &Edge) -> Result<Job, UsageError> {
         ..base(&args.target, &args.engine, &args.socket, edge, args.pace.threads)?
     };
     let plan = typed.valid(plan)?;
-    #[cfg(feature = "agents")]
-    adaptive::without_agents(args)?;
     if plan.allow_partial_load && !plan.phases.iter().any(|phase| matches!(phase.work, Work::Load(_))) {
         return Err(UsageError::Missing(
             "'--allow-partial-load' is accepted where records are stored, and none are here".to_string(),
         ));
     }
-    Ok(Job { front: Front::Native, plan, outputs, fleet: fleet(args)? })
+    let fleet = adaptive::agreed(&plan, fleet(args)?)?;
+    Ok(Job { front: Front::Native, plan, outputs, fleet })
 }
 
 /// What `pummel load` with these options does: one phase, which is recorded.

@@ -3,6 +3,7 @@
 use pummel_logic::measure::agents::CLOCK_OFFSET_LARGE_NS;
 use pummel_logic::measure::recorder::Span;
 use pummel_logic::measure::summary::time_text;
+use pummel_logic::measure::words::percent;
 use pummel_logic::time::Nanos;
 
 use crate::report::document::{AgentsResult, Figure, MemberResult};
@@ -36,6 +37,13 @@ pub fn words(agents: &AgentsResult) -> String {
         };
         let how = if lost.left { "LEFT" } else { "WAS LOST" };
         text += &format!("; {} {how} {when}: {}", member.name, lost.why);
+    }
+    for (member, deviation) in members.iter().filter_map(|member| Some((member, member.deviation.as_ref()?)))
+    {
+        let share = deviation.own_us / deviation.others_us.max(f64::MIN_POSITIVE) - 1.0;
+        let side = if share < 0.0 { "lower" } else { "higher" };
+        let (name, quantile) = (&member.name, &deviation.quantile);
+        text += &format!("; {name} saw {quantile} {} {side} than the rest", percent(share.abs()));
     }
     let doubtful: Vec<&str> =
         members.iter().filter(|member| !member.trust.ok).map(|member| member.name.as_str()).collect();

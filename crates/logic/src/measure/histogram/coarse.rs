@@ -59,6 +59,12 @@ impl CoarseHistogram {
         self.counts.iter().map(|count| u64::from(*count)).sum()
     }
 
+    /// Memory of the cells.
+    #[cfg(test)]
+    pub fn bytes(&self) -> usize {
+        self.counts.capacity() * size_of::<u32>()
+    }
+
     /// Number of values in one cell.
     pub fn in_cell(&self, cell: usize) -> u64 {
         let at = cell.checked_sub(self.first as usize);
@@ -132,6 +138,8 @@ impl CoarseHistogram {
         }
         let needed = last + 1 - self.first as usize;
         if needed > self.counts.len() {
+            // Of all windows of a run together the memory would double.
+            self.counts.reserve_exact(needed - self.counts.len());
             self.counts.resize(needed, 0);
         }
     }

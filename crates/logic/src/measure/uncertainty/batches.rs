@@ -1,7 +1,7 @@
 //! Intervals of quantiles, means, shares and rates from batches of windows.
 
 use super::series::{Series, Spread};
-use super::special::{incomplete_beta, root, student_t};
+use super::special::{Confidence, incomplete_beta, root, student_t};
 use super::windows::{KEPT, Window, WindowOp, Windows};
 use crate::measure::histogram::{CoarseHistogram, Histogram, rank};
 use crate::measure::recorder::Span;
@@ -13,12 +13,6 @@ const BATCHES: usize = 32;
 
 /// Fewer batches than this say nothing about chance.
 const BATCHES_MIN: usize = 10;
-
-/// The probability on each side of an interval.
-const TAIL: f64 = 0.025;
-
-/// The 97.5 % point of the normal distribution.
-const NORMAL: f64 = 1.959_963_984_540_054;
 
 /// Requests of one kind, in batches of windows of equal length.
 pub struct Batches {
@@ -161,6 +155,17 @@ impl Batches {
     /// `unanswered` requests that took longer than all of them. `None` for times that windows do not keep, where the
     /// windows have other requests, and where the quantile is the greatest request of all.
     pub fn quantile(&self, span: Span, fine: &Histogram, unanswered: u64, quantile: f64) -> Option<Bounds> {
+        self.quantile_at(Confidence::P95, span, (fine, unanswered), quantile)
+    }
+
+    /// The interval of a quantile, as [`Batches::quantile`] gives it, that contains it as often as asked.
+    pub fn quantile_at(
+        &self,
+        confidence: Confidence,
+        span: Span,
+        (fine, unanswered): (&Histogram, u64),
+        quantile: f64,
+    ) -> Option<Bounds> {
         let total = fine.count() + unanswered;
         if (total as f64) * (1.0 - quantile) < 1.0 {
             return None;
@@ -171,9 +176,9 @@ impl Batches {
             true => (quantile * beyond / spread.variance).min(total as f64),
             false => total as f64,
         };
-        let narrowed = NORMAL / student_t(spread.freedom);
+        let narrowed = confidence.normal / student_t(spread.freedom, confidence);
         let trials = effective * narrowed * narrowed;
-        let (low, high) = shares(trials, quantile);
+        let (low, high) = shares(trials, quantile, confidence.tail);
         Some(Bounds {
             low: low.and_then(|share| fine.at_rank(((share * total as f64) as u64).max(1))),
             high: match high {
@@ -225,7 +230,7 @@ impl Batches {
             return None;
         }
         let spread = self.spread(part, of);
-        let half = student_t(spread.freedom) * libm::sqrt(spread.variance);
+        let half = student_t(spread.freedom, Confidence::P95) * libm::sqrt(spread.variance);
         Some(Range { low: (figure - half).max(0.0), high: figure + half })
     }
 
@@ -292,17 +297,17 @@ fn kept(span: Span) -> Option<usize> {
 
 /// The shares of the requests at the ends of a quantile's interval, for so many independent trials; `None` where the
 /// trials are too few to know that end.
-fn shares(trials: f64, quantile: f64) -> (Option<f64>, Option<f64>) {
+fn shares(trials: f64, quantile: f64, side: f64) -> (Option<f64>, Option<f64>) {
     let beyond = 1.0 - quantile;
     let half = 8.0 * libm::sqrt(quantile * beyond / trials) + 2.0 / trials;
-    let known = |end: f64| libm::pow(end, trials) <= TAIL;
+    let known = |end: f64| libm::pow(end, trials) <= side;
     let low = known(beyond).then(|| {
-        let tail = |share: f64| incomplete_beta(trials * (1.0 - share), trials * share + 1.0, beyond) - TAIL;
+        let tail = |share: f64| incomplete_beta(trials * (1.0 - share), trials * share + 1.0, beyond) - side;
         root((quantile - half).max(1e-9), quantile, tail)
     });
     let high = known(quantile).then(|| {
         let tail =
-            |share: f64| incomplete_beta(trials * share, trials * (1.0 - share) + 1.0, quantile) - TAIL;
+            |share: f64| incomplete_beta(trials * share, trials * (1.0 - share) + 1.0, quantile) - side;
         root(quantile, (quantile + half).min(1.0 - 1e-12), tail)
     });
     (low, high)
@@ -313,12 +318,12 @@ fn exact_share(hits: f64, keys: f64) -> Range {
     let low = if hits <= 0.0 {
         0.0
     } else {
-        root(0.0, 1.0, |share| incomplete_beta(hits, keys - hits + 1.0, share) - TAIL)
+        root(0.0, 1.0, |share| incomplete_beta(hits, keys - hits + 1.0, share) - Confidence::P95.tail)
     };
     let high = if hits >= keys {
         1.0
     } else {
-        root(0.0, 1.0, |share| 1.0 - incomplete_beta(hits + 1.0, keys - hits, share) - TAIL)
+        root(0.0, 1.0, |share| 1.0 - incomplete_beta(hits + 1.0, keys - hits, share) - Confidence::P95.tail)
     };
     Range { low, high }
 }

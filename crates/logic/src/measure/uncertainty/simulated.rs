@@ -68,7 +68,8 @@ pub fn slices(
     }
 }
 
-fn sample(time_ns: Option<Nanos>) -> Sample {
+/// A get that took this long, or that was not answered in time.
+pub fn sample(time_ns: Option<Nanos>) -> Sample {
     let arrived = time_ns.unwrap_or(0);
     let outcome = match time_ns {
         Some(_) => Outcome::Hit,

@@ -1,5 +1,6 @@
 //! What a result says around its requests: the load, checked values, goals, the generator, how sure its figures are.
 
+use pummel_logic::measure::certainty::{Band, bands};
 use pummel_logic::measure::measurement::{Measurement, Stamps, WrongKey};
 use pummel_logic::measure::summary::Quantile;
 use pummel_logic::measure::uncertainty::steadiness::Steadiness;
@@ -40,6 +41,10 @@ pub struct CertaintyResult {
     pub windows: usize,
     /// Length of a window in seconds.
     pub window_s: f64,
+    /// The intervals of 40 quantiles of the response time of all requests, for pictures: the quantile and the ends in microseconds,
+    /// null where an end is not known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bands: Vec<(f64, Option<f64>, Option<f64>)>,
 }
 
 impl CertaintyResult {
@@ -47,11 +52,16 @@ impl CertaintyResult {
         report.summary.totals.certainty.as_ref()?;
         let windows = report.measurement.windows.as_ref()?;
         let window_s = seconds(windows.length_ns());
+        let band = |band: &Band| {
+            let end = |end: Option<Nanos>| end.map(|ns| micros(ns as f64));
+            ((band.quantile * 1e6).round() / 1e6, end(band.ends[0]), end(band.ends[1]))
+        };
         Some(CertaintyResult {
             method: METHOD.to_owned(),
             level: LEVEL,
             windows: windows.iter().len(),
             window_s,
+            bands: bands(report.measurement).iter().map(band).collect(),
         })
     }
 
