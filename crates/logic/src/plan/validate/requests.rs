@@ -4,7 +4,7 @@ use super::bounds::{HOUR, refuse, span, time_text, within};
 use super::field::Field;
 use super::invalid::Invalid;
 use super::records::{EXPIRY_MAX_S, longest_key};
-use crate::plan::{Mix, Plan, Popularity, Protocol, ServerFamily, Work};
+use crate::plan::{Mix, POPULARITIES, Plan, Popularity, Protocol, ServerFamily, Work};
 use crate::protocol::Verb;
 
 /// Most keys of one read, and of one mset.
@@ -52,7 +52,7 @@ pub fn mix(index: usize, mix: &Mix) -> Result<(), Invalid> {
         return refuse(path, total, "finite weights above 0 are accepted");
     }
     if mix.popularity.to_string().parse::<Popularity>().is_err() {
-        let expected = "uniform, zipf:EXPONENT, hot:KEYS,REQUESTS or sequential is accepted";
+        let expected = format!("{POPULARITIES} is accepted");
         return refuse(Field::Popularity.of(index), &mix.popularity, expected);
     }
     extras(index, mix)
