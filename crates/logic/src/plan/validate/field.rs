@@ -61,6 +61,8 @@ pub enum Field {
     Popularity,
     MultiGet,
     MultiSet,
+    Fresh,
+    Absent,
     ReadThrough,
     Noreply,
     Vivify,
@@ -76,7 +78,7 @@ pub enum Field {
 }
 
 /// Every field with its path; `[]` stands for the number of an item in a list.
-const PATHS: [(Field, &str); 67] = [
+const PATHS: [(Field, &str); 69] = [
     (Field::Schema, "schema"),
     (Field::Servers, "servers"),
     (Field::Server, "servers[]"),
@@ -132,6 +134,8 @@ const PATHS: [(Field, &str); 67] = [
     (Field::Popularity, "phases[].work.mix.popularity"),
     (Field::MultiGet, "phases[].work.mix.multiget"),
     (Field::MultiSet, "phases[].work.mix.multiset"),
+    (Field::Fresh, "phases[].work.mix.fresh"),
+    (Field::Absent, "phases[].work.mix.absent"),
     (Field::ReadThrough, "phases[].work.mix.read_through_ns"),
     (Field::Noreply, "phases[].work.mix.noreply"),
     (Field::Vivify, "phases[].work.mix.meta.vivify_s"),

@@ -84,6 +84,7 @@ impl Plan {
         clients::groups(&self)?;
         phases::phases(&self)?;
         clients::style(&self)?;
+        requests::unstored_keys_fit(&self)?;
         requests::verbs_fit(&self)?;
         requests::forms_fit(&self)?;
         resp::fits(&self)?;
