@@ -43,6 +43,8 @@ fn mix(verb: Verb) -> Mix {
         read_through_ns: None,
         noreply: false,
         multiset: 1,
+        fresh: 0.0,
+        absent: 0.0,
         meta: MetaAsk::default(),
     }
 }

@@ -12,6 +12,7 @@ use crate::commands::explain::ExplainArgs;
 use crate::commands::man_pages::PagesArgs;
 use crate::commands::series::{ScanArgs, SearchArgs};
 use crate::commands::table::TableArgs;
+use crate::commands::workloads::WorkloadsArgs;
 use crate::native::{LoadArgs, RunArgs, Typed};
 use crate::serve::ServeArgs;
 
@@ -50,6 +51,8 @@ pub enum Command {
     Serve(Box<ServeArgs>),
     /// Print reports of mutilate, of pummel or of the original, as one table (CSV): latency against rate
     Table(TableArgs),
+    /// List the named workloads, or print one as a profile
+    Workloads(WorkloadsArgs),
     /// Show a closed and an open loop, against a server or the built-in one
     Demo(DemoArgs),
     /// Print or save the plan that a command line means

@@ -14,6 +14,7 @@ use pummel_tool::commands::man_pages::pages;
 use pummel_tool::commands::series::{scan, search};
 use pummel_tool::commands::single::{run, run_if_valid};
 use pummel_tool::commands::table::table;
+use pummel_tool::commands::workloads::workloads;
 use pummel_tool::compat::mcperf::command::mcperf;
 use pummel_tool::compat::memaslap::command::memaslap;
 use pummel_tool::compat::mutilate::command::mutilate;
@@ -57,6 +58,7 @@ fn follow(command: Command, inputs: &FrontInputs) -> Exit {
         Command::Scan(args) => scan(&args, inputs),
         Command::Serve(args) => serve_until_told(*args, inputs),
         Command::Table(args) => table(&args),
+        Command::Workloads(args) => workloads(&args, inputs),
         Command::Demo(args) => demo(&args, inputs, |job| run(&job)),
         Command::Explain(args) => explain(&args, inputs),
         Command::Mcperf(args) => mcperf(&args.args),

@@ -231,6 +231,7 @@ const TOOL: Floor = Floor {
         ),
         ("commands::man_pages", &["exit_status", "stderr"]),
         ("commands::table", &["compat", "exit_status", "report", "stderr"]),
+        ("commands::workloads", &["exit_status", "job", "native", "report", "stderr"]),
         ("commands::single", &["exit_status", "job", "job::driver", "native::style"]),
         (
             "commands::series",
@@ -256,6 +257,7 @@ const TOOL: Floor = Floor {
                 "commands::man_pages",
                 "commands::series",
                 "commands::table",
+                "commands::workloads",
                 "native",
                 "serve",
                 "values",

@@ -420,6 +420,8 @@ fn work(pair: Pair, plan: &Plan, model: Model, draws: &mut Draws) -> Work {
         read_through_ns,
         noreply: has(Feature::Noreply),
         multiset,
+        fresh: 0.0,
+        absent: 0.0,
         ..Mix::of(&ops)
     })
 }

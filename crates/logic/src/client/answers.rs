@@ -8,6 +8,7 @@ use crate::protocol::{Fault, Outcome, Verb};
 use crate::time::Nanos;
 use crate::workload::key::Space;
 use crate::workload::request::{CheckState, RequestMaker};
+use crate::workload::unstored::is_absent;
 use crate::workload::value::Version;
 use crate::workload::verify::stale::RecordPlace;
 
@@ -201,7 +202,7 @@ impl Client {
             missed.push(ticket.key);
         }
         let (due, index) = (answer.read.saturating_add(delay), ticket.index);
-        for &key in &missed {
+        for &key in missed.iter().filter(|&&key| !is_absent(key)) {
             self.follow(FollowUp { lane, due, verb: maker.store_verb(key), key, cas: 0, index }, answer.read);
         }
         self.socket_mut(lane).missed = missed;

@@ -41,8 +41,21 @@ impl Client {
     /// Index of key `place` of read `index`.
     #[inline(always)]
     pub(super) fn read_key(&self, index: u64, place: u64, maker: &RequestMaker) -> u64 {
+        match maker.task.reads_plainly() {
+            true => self.record(index, place, Space::Plain, maker),
+            false => self.read_key_of_many_kinds(index, place, maker),
+        }
+    }
+
+    /// Index of key `place` of read `index`, where keys are of several spaces, or no records.
+    #[inline(never)]
+    fn read_key_of_many_kinds(&self, index: u64, place: u64, maker: &RequestMaker) -> u64 {
+        let (ops, keys) = (&self.draws.op, &self.draws.key);
+        if let Some(key) = maker.unstored_key(ops, keys, (index, place), self.number) {
+            return key;
+        }
         let space = match maker.task.has_spaces() {
-            true => maker.task.space(self.draws.op.draw_sub(index, 1 + place)),
+            true => maker.task.space(ops.draw_sub(index, 1 + place)),
             false => Space::Plain,
         };
         self.record(index, place, space, maker)

@@ -10,6 +10,11 @@ pub(super) fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
+/// Whether a share is nothing.
+pub(super) fn is_zero_share(share: &f64) -> bool {
+    *share == 0.0
+}
+
 /// Whether a choice is not made.
 pub(super) fn is_false(choice: &bool) -> bool {
     !choice

@@ -102,6 +102,8 @@ impl Mix {
             read_through_ns: None,
             noreply: false,
             multiset: 1,
+            fresh: 0.0,
+            absent: 0.0,
             meta: MetaAsk::default(),
         }
     }

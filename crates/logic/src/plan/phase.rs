@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::absent::{is_false, is_one, one};
+use super::absent::{is_false, is_one, is_zero_share, one};
 use super::popularity::Popularity;
 use super::window::Window;
 use crate::protocol::{MetaAsk, Verb};
@@ -108,6 +108,12 @@ pub struct Mix {
     pub popularity: Popularity,
     /// Keys of each read, 1 or more.
     pub multiget: u32,
+    /// Share of the keys read that no other request asks for, 0 to 1; they are above the keys of all records.
+    #[serde(default, skip_serializing_if = "is_zero_share")]
+    pub fresh: f64,
+    /// Share of the keys read that do not exist and are never stored, 0 to 1; popular as the records are.
+    #[serde(default, skip_serializing_if = "is_zero_share")]
+    pub absent: f64,
     /// After a miss, store the missed key after this delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_through_ns: Option<Nanos>,
@@ -119,6 +125,13 @@ pub struct Mix {
     /// What reads and deletes ask beside, which only the meta protocol can.
     #[serde(default, skip_serializing_if = "MetaAsk::is_nothing")]
     pub meta: MetaAsk,
+}
+
+impl Mix {
+    /// Whether reads ask for keys that are no records.
+    pub fn reads_unstored(&self) -> bool {
+        self.fresh + self.absent > 0.0
+    }
 }
 
 /// When a phase ends: at the first of the two that is reached. [`Work::Load`], [`Work::Delete`] and [`Work::Pause`] end by

@@ -5,6 +5,16 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::rank_shares::RankShares;
+
+/// The forms of a popularity, as messages name them.
+pub const POPULARITIES: &str =
+    "uniform, zipf:EXPONENT, hot:KEYS,REQUESTS, ranks:RANKS=SHARE,..., ycsb or sequential";
+
+/// What is accepted behind `ranks:`.
+const RANKS_ACCEPTED: &str = "ranks:RANKS=SHARE,... with up to 64 rising numbers of records (or shares of them, such as \
+                              1%) and the rising shares of the requests, 0 to 1, that so many most popular records get";
+
 /// The spread of requests over the records. Where the records are not equally popular, record 0 is the hottest.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Popularity {
@@ -22,6 +32,11 @@ pub enum Popularity {
         /// Share of the requests for hot records, 0 to 1. All requests are for hot records where no record is cold.
         requests: f64,
     },
+    /// YCSB's `zipfian`: a rank of Zipf's law with exponent 0.99 over 10^10 ranks, hashed to a record. The hottest record is
+    /// any of them, and most requests spread evenly over all records.
+    Ycsb,
+    /// Shares of the requests that the most popular records get.
+    Ranks(RankShares),
     /// One after the other, all clients together: client k of C asks for records k, C + k, 2C + k and so on, and
     /// begins again behind the last one.
     Sequential,
@@ -44,7 +59,7 @@ impl fmt::Display for PopularityError {
 
 impl std::error::Error for PopularityError {}
 
-/// `uniform`, `zipf:EXPONENT`, `hot:KEYS,REQUESTS` or `sequential`.
+/// `uniform`, `zipf:EXPONENT`, `hot:KEYS,REQUESTS`, `ranks:RANKS=SHARE,...`, `ycsb` or `sequential`.
 impl FromStr for Popularity {
     type Err = PopularityError;
 
@@ -57,11 +72,13 @@ impl FromStr for Popularity {
             "sequential" => {
                 (parameters.is_none().then_some(Popularity::Sequential), "sequential without parameters")
             }
+            "ycsb" => (parameters.is_none().then_some(Popularity::Ycsb), "ycsb without parameters"),
+            "ranks" => (parameters.and_then(|text| text.parse().ok()).map(Popularity::Ranks), RANKS_ACCEPTED),
             "zipf" => (numbers.and_then(zipf), "zipf:EXPONENT with EXPONENT from 0 to 3"),
             "hot" => {
                 (numbers.and_then(hot), "hot:KEYS,REQUESTS with shares 0 < KEYS <= 1 and 0 <= REQUESTS <= 1")
             }
-            _ => (None, "uniform, zipf:EXPONENT, hot:KEYS,REQUESTS or sequential"),
+            _ => (None, POPULARITIES),
         };
         found.ok_or_else(|| PopularityError { given: text.to_owned(), accepted })
     }
@@ -91,6 +108,8 @@ impl fmt::Display for Popularity {
             Popularity::Zipf { exponent } => write!(out, "zipf:{exponent}"),
             Popularity::Hot { keys, requests } => write!(out, "hot:{keys},{requests}"),
             Popularity::Sequential => out.write_str("sequential"),
+            Popularity::Ycsb => out.write_str("ycsb"),
+            Popularity::Ranks(shares) => write!(out, "ranks:{shares}"),
         }
     }
 }

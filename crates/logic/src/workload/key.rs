@@ -13,8 +13,9 @@ pub const KEY_MAX_BYTES: usize = 250;
 /// Room for any key.
 pub type KeyBuffer = [u8; KEY_MAX_BYTES];
 
-/// Decimal digits that are written at once; the largest index, 5 * 2^40 - 1, has 13.
-const DIGITS: usize = 16;
+/// Decimal digits that are written at once; the largest index of a record, 5 * 2^40 - 1, has 13, and that of a key that is no
+/// record has 16.
+pub const DIGITS: usize = 16;
 
 /// Up to this length keys are copied in one piece of constant length.
 const SHORT_BYTES: usize = 64;
@@ -79,9 +80,13 @@ impl Spaces {
     /// The space that an index lies in.
     #[inline]
     pub fn space(self, index: u64) -> Space {
-        debug_assert!(index < self.end());
         // Nearly all are plain, and a comparison costs less than a division.
-        if index < self.records { Space::Plain } else { Space::ALL[(index / self.records) as usize] }
+        if index < self.records { Space::Plain } else { self.space_behind(index) }
+    }
+
+    /// The space that an index behind the plain records lies in. Keys that are no records stand for plain ones.
+    fn space_behind(self, index: u64) -> Space {
+        Space::ALL.get((index / self.records) as usize).copied().unwrap_or(Space::Plain)
     }
 
     /// The number in its space of the record with this index.
@@ -181,7 +186,6 @@ impl KeyMaker {
     /// Writes a key at the beginning of `out` and returns it.
     #[inline(always)]
     pub fn key<'b>(&self, index: u64, out: &'b mut KeyBuffer) -> &'b [u8] {
-        debug_assert!(index < self.spaces.end());
         let len = self.len_of(index);
         // A copy of constant length is a few instructions, any other a call; and nearly all keys are short.
         if len <= SHORT_BYTES {
@@ -189,14 +193,23 @@ impl KeyMaker {
         } else {
             out.copy_from_slice(&self.template[..]);
         }
-        let key = &mut out[..len];
         let digits = decimal(index);
         let room = len - self.prefix_len;
         if room >= DIGITS {
-            key[len - DIGITS..].copy_from_slice(&digits);
+            out[len - DIGITS..len].copy_from_slice(&digits);
+        } else if index < self.spaces.end() {
+            out[len - room..len].copy_from_slice(&digits[DIGITS - room..]);
         } else {
-            key[len - room..].copy_from_slice(&digits[DIGITS - room..]);
+            return self.long_key(&digits, out);
         }
+        &out[..len]
+    }
+
+    /// Writes the key of an index behind all spaces where keys are shorter than its digits: the key is as long as it needs.
+    fn long_key<'b>(&self, digits: &[u8; DIGITS], out: &'b mut KeyBuffer) -> &'b [u8] {
+        let key = &mut out[..self.prefix_len + DIGITS];
+        key[..self.prefix_len].copy_from_slice(self.prefix());
+        key[self.prefix_len..].copy_from_slice(digits);
         key
     }
 
@@ -302,6 +315,17 @@ mod tests {
             text(&maker(1 << 40, "k", Dist::Fixed(30.0)), (5 << 40) - 1),
             "k0000000000000000".to_string() + "5497558138879"
         );
+    }
+
+    #[test]
+    fn keys_that_are_no_records_have_room_for_their_digits_and_are_no_records() {
+        let keys = maker(10_000, "p", Dist::Fixed(6.0));
+        assert_eq!(text(&keys, 49_999), "p49999");
+        assert_eq!(text(&keys, 1_000_000_000_049_999), "p1000000000049999");
+        assert_eq!(keys.index_of(b"p1000000000049999"), None);
+        assert_eq!(keys.spaces().space(1_000_000_000_049_999), Space::Plain);
+        let keys = maker(10_000, "p", Dist::Fixed(20.0));
+        assert_eq!(text(&keys, 2_000_000_000_000_001), "p0002000000000000001");
     }
 
     #[test]

@@ -156,6 +156,8 @@ mod tests {
             read_through_ns: None,
             noreply: false,
             multiset: 1,
+            fresh: 0.0,
+            absent: 0.0,
             meta: MetaAsk::default(),
         }
     }

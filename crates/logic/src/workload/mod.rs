@@ -11,6 +11,7 @@ pub mod shuffle;
 mod stable_size;
 mod task;
 pub mod trace;
+pub(crate) mod unstored;
 pub mod value;
 pub mod verify;
 pub mod window;

@@ -12,7 +12,7 @@ use crate::workload::records::Records;
 pub(crate) use crate::workload::records::Write;
 use crate::workload::routing::Routing;
 use crate::workload::sequence::{SequenceStep, Sequencer};
-use crate::workload::task::{Task, TaskKind};
+use crate::workload::task::{KeyAt, Task, TaskKind};
 use crate::workload::trace::{RecordedKeys, Trace};
 use crate::workload::value::{HEADER_BYTES, HeaderBuffer, ValueMaker, Version};
 use crate::workload::verify::reads::ReadChecks;
@@ -232,6 +232,19 @@ impl RequestMaker {
     #[inline]
     pub(crate) fn choose(&self, stream: &Stream, index: u64, place: u64, number: u64) -> u64 {
         self.task.choose(stream, index, place, number, self.routing.clients)
+    }
+
+    /// The key that is no record, where key `place` of read `index` of client `number` is such a one. `ops` is the client's
+    /// stream of operations, and `keys` that of keys.
+    pub(crate) fn unstored_key(
+        &self,
+        ops: &Stream,
+        keys: &Stream,
+        (index, place): (u64, u64),
+        number: u64,
+    ) -> Option<u64> {
+        let at = KeyAt { index, place, client: number, clients: self.routing.clients };
+        self.task.unstored_key(ops, keys, at)
     }
 
     /// The key that client `number` appends its pieces to in its turn, and how many bytes of pieces the client may store

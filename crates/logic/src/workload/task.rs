@@ -13,6 +13,7 @@ use crate::workload::popularity::Chooser;
 use crate::workload::sequence::{SequenceStep, Sequencer};
 use crate::workload::shuffle::Shuffle;
 use crate::workload::trace::{RecordedKeys, Trace, TraceCursor, TraceShare};
+use crate::workload::unstored::{ABSENT_FROM, Unstored, Wanted, fresh_key};
 
 /// Names the order of deletion among all that a seed decides.
 const DELETED: u64 = 0x64_656c_6574;
@@ -50,11 +51,28 @@ pub(super) enum TaskKind {
     Delete { order: Shuffle, records: u64, recorded: Option<RecordedKeys> },
 }
 
+/// Which key of which request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KeyAt {
+    /// Number of the request among its client's.
+    pub(super) index: u64,
+    /// Number of the key in the request.
+    pub(super) place: u64,
+    /// Number of the client.
+    pub(super) client: u64,
+    /// Number of clients.
+    pub(super) clients: u64,
+}
+
 /// A mix, made ready for drawing.
 #[derive(Debug)]
 pub(super) struct MixTask {
     pub(super) table: MixTable,
     chooser: Chooser,
+    /// Keys read that are no records, where there are some.
+    unstored: Option<Unstored>,
+    /// Reads ask for plain records and nothing else.
+    reads_plainly: bool,
     /// The popularity is sequential.
     sequential: bool,
     /// Keys of a read.
@@ -71,8 +89,12 @@ pub(super) struct MixTask {
 
 impl MixTask {
     fn new(mix: &Mix, records: u64) -> MixTask {
+        let table = MixTable::new(mix);
+        let unstored = Unstored::of(mix);
         MixTask {
-            table: MixTable::new(mix),
+            reads_plainly: !table.has_spaces() && unstored.is_none(),
+            unstored,
+            table,
             // Which client asks matters for sequential popularity alone, and is put into the number of the draw there.
             chooser: Chooser::new(&mix.popularity, records, 0, 1),
             sequential: mix.popularity == Popularity::Sequential,
@@ -220,6 +242,25 @@ impl Task {
         let mix = self.mix();
         let turn = if mix.sequential { index * clients + number } else { index };
         mix.chooser.choose(stream, turn * mix.stride + place)
+    }
+
+    /// Whether reads ask for plain records and nothing else.
+    #[inline]
+    pub(crate) fn reads_plainly(&self) -> bool {
+        self.mix().reads_plainly
+    }
+
+    /// The key that is no record, where key `place` of read `index` of client `number` of `clients` is such a one. `ops` is the
+    /// client's stream of operations, and `keys` that of keys.
+    pub(super) fn unstored_key(&self, ops: &Stream, keys: &Stream, at: KeyAt) -> Option<u64> {
+        let mix = self.mix();
+        match mix.unstored?.wanted(ops, at.index, at.place) {
+            Wanted::Record => None,
+            Wanted::Fresh => Some(fresh_key(at.index * mix.stride + at.place, at.client, at.clients)),
+            Wanted::Absent => {
+                Some(ABSENT_FROM + self.choose(keys, at.index, at.place, at.client, at.clients))
+            }
+        }
     }
 
     /// Whether reads are spread over more than the plain records.

@@ -10,3 +10,4 @@ pub mod man_pages;
 pub mod series;
 pub mod single;
 pub mod table;
+pub mod workloads;

@@ -49,6 +49,8 @@ pub fn flag_of(field: Field, is_recorded: bool) -> &'static str {
         Field::Popularity => "--popularity",
         Field::MultiGet => "--multiget",
         Field::MultiSet => "--multiset",
+        Field::Fresh => "--fresh",
+        Field::Absent => "--absent",
         Field::ReadThrough => "--read-through",
         Field::Noreply => "--noreply",
         Field::Vivify => "--vivify",

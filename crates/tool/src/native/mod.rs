@@ -9,6 +9,7 @@ pub mod report;
 mod report_agents;
 pub mod saved;
 pub mod style;
+pub mod workloads;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -214,6 +215,7 @@ pub fn job(words: impl IntoIterator<Item = OsString>, inputs: &FrontInputs) -> R
 /// # Errors
 /// Returns [`UsageError`] for the first value that is refused, and for an option or a server that is missing.
 pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageError> {
+    let typed = &typed.with_workload(inputs)?;
     let args = &typed.args;
     let outputs = outputs(&args.output)?;
     if let Some(saved) = &args.saved.plan {
@@ -251,6 +253,7 @@ pub fn run(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageErr
 /// # Errors
 /// Returns [`UsageError`] for the first value that is refused, and for an option or a server that is missing.
 pub fn load(typed: &Typed<LoadArgs>, inputs: &FrontInputs) -> Result<Job, UsageError> {
+    let typed = &typed.with_workload(inputs)?;
     let args = &typed.args;
     let outputs = outputs(&args.output)?;
     let pace = &args.pace;
@@ -506,6 +509,8 @@ fn phases(args: &RunArgs) -> Vec<Phase> {
         ops: ops.clone(),
         popularity: args.mix.popularity.clone(),
         multiget: args.mix.multiget,
+        fresh: args.mix.fresh,
+        absent: args.mix.absent,
         read_through_ns: args.mix.read_through,
         noreply: args.mix.noreply,
         multiset: args.mix.multiset,

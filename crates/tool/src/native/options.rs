@@ -319,12 +319,20 @@ pub struct MixArgs {
     #[arg(long, value_name = "COMMAND")]
     pub command: Option<String>,
     /// Which records are asked for: uniform, zipf:EXPONENT (0 to 3), hot:KEYS,REQUESTS (share of the records, share of
-    /// the requests) or sequential
+    /// the requests), ranks:R=SHARE,... (share of the requests that the R most popular records get, R being a number or
+    /// such as 1%), ycsb (the law that YCSB calls zipfian) or sequential
     #[arg(long, value_name = "POPULARITY", default_value = "uniform", value_parser = popularity, allow_hyphen_values = true)]
     pub popularity: Popularity,
     /// Keys of each read
     #[arg(long, value_name = "N", default_value = "1", value_parser = values::count_u32, allow_hyphen_values = true)]
     pub multiget: u32,
+    /// Share of the keys read that nobody asks for again. With --read-through they are stored, and push out others
+    #[arg(long, value_name = "SHARE", default_value = "0", hide_default_value = true, value_parser = values::fraction, allow_negative_numbers = true)]
+    pub fresh: f64,
+    /// Share of the keys read that do not exist and are never stored: with all records loaded the share of hits is what is
+    /// left
+    #[arg(long, value_name = "SHARE", default_value = "0", hide_default_value = true, value_parser = values::fraction, allow_negative_numbers = true)]
+    pub absent: f64,
     /// Keys of each mset (RESP)
     #[arg(long, value_name = "N", default_value = "1", value_parser = values::count_u32, allow_hyphen_values = true)]
     pub multiset: u32,
@@ -365,6 +373,10 @@ pub struct MixArgs {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Records")]
 pub struct DataArgs {
+    /// Records, sizes, expiry, popularity and mix of a named workload, or of the file of a profile; options that are typed
+    /// too win. `pummel workloads` lists the names
+    #[arg(long, value_name = "NAME")]
+    pub workload: Option<String>,
     /// Number of records, up to 2^40
     #[arg(long, value_name = "N", default_value = "10k", value_parser = values::count, allow_hyphen_values = true)]
     pub records: u64,
@@ -573,7 +585,7 @@ pub enum TypedArrivals {
     Shape(UnreadDist),
 }
 
-fn arrivals(text: &str) -> Result<TypedArrivals, ValueError> {
+pub(super) fn arrivals(text: &str) -> Result<TypedArrivals, ValueError> {
     match Arrivals::from_name(text) {
         Some(named) => Ok(TypedArrivals::Named(named)),
         None => values::dist_of_times(text).map(TypedArrivals::Shape).map_err(|error| shape_refusal(&error)),

@@ -31,6 +31,8 @@ fn defaults() -> Plan {
         read_through_ns: None,
         noreply: false,
         multiset: 1,
+        fresh: 0.0,
+        absent: 0.0,
         meta: MetaAsk::default(),
     };
     Plan {

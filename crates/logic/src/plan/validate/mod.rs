@@ -86,6 +86,7 @@ impl Plan {
         phases::phases(&self)?;
         adaptive::fits(&self)?;
         clients::style(&self)?;
+        requests::unstored_keys_fit(&self)?;
         requests::verbs_fit(&self)?;
         requests::forms_fit(&self)?;
         resp::fits(&self)?;

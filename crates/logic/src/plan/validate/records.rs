@@ -4,8 +4,8 @@ use super::bounds::{NUMBER_MAX, refuse, size, within};
 use super::field::Field;
 use super::invalid::Invalid;
 use crate::dist::Dist;
-use crate::plan::{Data, KeyStyle, Plan};
-use crate::workload::key::digits_of;
+use crate::plan::{Data, KeyStyle, Phase, Plan, Work};
+use crate::workload::key::{DIGITS, digits_of};
 use crate::workload::popularity::RECORDS_MAX;
 
 /// Longest key: memcached's protocol document.
@@ -80,7 +80,8 @@ pub fn expiry(dist: &Dist) -> Result<(), Invalid> {
 
 /// Bytes of the longest key that may be made.
 pub fn longest_key(plan: &Plan) -> u64 {
-    let digits = digits_of(&plan.data) as u64;
+    let unstored = |phase: &Phase| matches!(&phase.work, Work::Mix(mix) if mix.reads_unstored());
+    let digits = if plan.phases.iter().any(unstored) { DIGITS } else { digits_of(&plan.data) } as u64;
     let least = plan.data.key_prefix.len() as u64 + digits;
     let (_, top) = plan.data.key_size.support();
     (top.round().clamp(0.0, KEY_SIZE_MAX as f64) as u64).max(least)

@@ -4,8 +4,9 @@ use super::bounds::{HOUR, refuse, span, time_text, within};
 use super::field::Field;
 use super::invalid::Invalid;
 use super::records::{EXPIRY_MAX_S, longest_key};
-use crate::plan::{Mix, Plan, Popularity, Protocol, ServerFamily, Work};
+use crate::plan::{Mix, POPULARITIES, Plan, Popularity, Protocol, ServerFamily, Work};
 use crate::protocol::Verb;
+use crate::workload::key::{DIGITS, KEY_MAX_BYTES};
 
 /// Most keys of one read, and of one mset.
 const MULTIGET_MAX: u64 = 1_000;
@@ -52,7 +53,7 @@ pub fn mix(index: usize, mix: &Mix) -> Result<(), Invalid> {
         return refuse(path, total, "finite weights above 0 are accepted");
     }
     if mix.popularity.to_string().parse::<Popularity>().is_err() {
-        let expected = "uniform, zipf:EXPONENT, hot:KEYS,REQUESTS or sequential is accepted";
+        let expected = format!("{POPULARITIES} is accepted");
         return refuse(Field::Popularity.of(index), &mix.popularity, expected);
     }
     extras(index, mix)
@@ -70,6 +71,7 @@ fn extras(index: usize, mix: &Mix) -> Result<(), Invalid> {
     if mix.multiset > 1 && !asks(|verb| verb == Verb::Mset) {
         return refuse(multiset, mix.multiset, "more than 1 is accepted only with mset in --mix");
     }
+    unstored(index, mix)?;
     if let Some(delay_ns) = mix.read_through_ns {
         let path = Field::ReadThrough.of(index);
         if !asks(Verb::reads) {
@@ -80,6 +82,45 @@ fn extras(index: usize, mix: &Mix) -> Result<(), Invalid> {
     if mix.noreply && !asks(|verb| !verb.reads() && verb != Verb::Version) {
         let expected = "it is accepted only with a write in --mix";
         return refuse(Field::Noreply.of(index), true, expected);
+    }
+    Ok(())
+}
+
+/// Refuses shares of keys that are no records where there can be none.
+fn unstored(index: usize, mix: &Mix) -> Result<(), Invalid> {
+    for (field, share) in [(Field::Fresh, mix.fresh), (Field::Absent, mix.absent)] {
+        let path = field.of(index);
+        if !(0.0..=1.0).contains(&share) {
+            return refuse(path, share, "shares from 0 to 1 are accepted");
+        }
+        if share > 0.0 && !mix.ops.iter().any(|&(verb, _)| verb.reads() && verb != Verb::Hget) {
+            return refuse(path, share, "it is accepted only with a read (get, gets, gat, gats) in --mix");
+        }
+        if share > 0.0 && mix.fresh + mix.absent > 1.0 {
+            return refuse(
+                path,
+                share,
+                "shares that sum to at most 1 are accepted: fresh and absent keys are different keys",
+            );
+        }
+        if share > 0.0 && mix.meta.vivify_s.is_some() {
+            return refuse(
+                path,
+                share,
+                "0 is accepted beside --vivify, which makes every key that is asked for",
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Refuses prefixes that leave no room for keys that are no records.
+pub fn unstored_keys_fit(plan: &Plan) -> Result<(), Invalid> {
+    let bytes = plan.data.key_prefix.len();
+    if mixes(plan).any(|(_, mix)| mix.reads_unstored()) && bytes > KEY_MAX_BYTES - DIGITS {
+        let most = KEY_MAX_BYTES - DIGITS;
+        let expected = format!("at most {most} bytes are accepted where keys are read that are no records");
+        return refuse(Field::KeyPrefix.path(), bytes, expected);
     }
     Ok(())
 }

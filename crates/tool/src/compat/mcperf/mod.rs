@@ -311,6 +311,8 @@ impl OptionValues {
             // Reads are answered in any case.
             noreply: self.noreply && !self.verb.reads(),
             multiset: 1,
+            fresh: 0.0,
+            absent: 0.0,
             meta: MetaAsk::default(),
         };
         Plan {

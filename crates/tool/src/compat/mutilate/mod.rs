@@ -473,6 +473,8 @@ fn work(options: &Options) -> Work {
         read_through_ns: read_through_ns.filter(|_| update < 1.0),
         noreply: false,
         multiset: 1,
+        fresh: 0.0,
+        absent: 0.0,
         meta: MetaAsk::default(),
     })
 }

@@ -1,0 +1,114 @@
+//! Keys that are no records: those that nobody asks for again, and those that do not exist.
+//!
+//! Both are functions of the client and the number of its request, so that they need no memory, and two processes with equal
+//! Plans ask for the same ones.
+
+use crate::plan::Mix;
+use crate::rng::{Stream, unit};
+
+/// Where the numbers of keys that do not exist begin, above those of the records in all spaces (5 * 2^40).
+pub(crate) const ABSENT_FROM: u64 = 1_000_000_000_000_000;
+
+/// Where the numbers of keys that nobody asks for again begin.
+pub(crate) const FRESH_FROM: u64 = 2_000_000_000_000_000;
+
+/// One above the numbers of keys that nobody asks for again: keys have room for 16 digits.
+const FRESH_END: u64 = 10_000_000_000_000_000;
+
+/// Names the draws of these keys among all of one request; below are those of the spaces of its keys, of which a read has at
+/// most 1,000.
+const DRAWS_FROM: u64 = 2_048;
+
+/// Shares of the keys read that are no records.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Unstored {
+    fresh: f64,
+    /// Share of both kinds together.
+    either: f64,
+}
+
+/// A key that a read asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// That of a record.
+    Record,
+    /// One that nobody asks for again.
+    Fresh,
+    /// One that does not exist.
+    Absent,
+}
+
+impl Unstored {
+    /// The shares of a mix; `None` where all keys are records.
+    pub(super) fn of(mix: &Mix) -> Option<Unstored> {
+        let either = mix.fresh + mix.absent;
+        (either > 0.0).then_some(Unstored { fresh: mix.fresh, either })
+    }
+
+    /// What key `place` of request `index` is, by the client's stream of operations.
+    pub(super) fn wanted(self, stream: &Stream, index: u64, place: u64) -> Wanted {
+        let share = unit(stream.draw_sub(index, DRAWS_FROM + place));
+        if share < self.fresh {
+            Wanted::Fresh
+        } else if share < self.either {
+            Wanted::Absent
+        } else {
+            Wanted::Record
+        }
+    }
+}
+
+/// The number of the key that nobody asks for again: read `turn` of client `client` of `clients`, where every key of every
+/// read counts as a turn.
+///
+/// # Panics
+/// Panics when a run has asked for more than 8 * 10^15 keys.
+pub(super) fn fresh_key(turn: u64, client: u64, clients: u64) -> u64 {
+    let key = turn.checked_mul(clients).and_then(|before| before.checked_add(client + FRESH_FROM));
+    match key {
+        Some(key) if key < FRESH_END => key,
+        _ => panic!("a run asks for at most 8 * 10^15 keys"),
+    }
+}
+
+/// Whether the key with this number is one that does not exist.
+#[inline]
+pub(crate) fn is_absent(key: u64) -> bool {
+    (ABSENT_FROM..FRESH_FROM).contains(&key)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn keys_come_in_their_shares() {
+        let unstored = Unstored { fresh: 0.1, either: 0.35 };
+        let stream = Stream::from_seed(9);
+        let draws = 100_000;
+        let mut counts = [0u32; 3];
+        for index in 0..draws {
+            counts[unstored.wanted(&stream, index, index % 3) as usize] += 1;
+        }
+        for (count, share) in counts.into_iter().zip([0.65, 0.1, 0.25]) {
+            let expected = share * draws as f64;
+            let sd = (expected * (1.0 - share)).sqrt();
+            assert!((f64::from(count) - expected).abs() < 5.0 * sd, "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn no_fresh_key_is_asked_for_twice_by_any_client() {
+        let mut seen = HashSet::new();
+        for client in 0..7 {
+            for turn in 0..1_000 {
+                let key = fresh_key(turn, client, 7);
+                assert!(seen.insert(key), "{key}");
+                assert!(!is_absent(key));
+            }
+        }
+        assert!(is_absent(ABSENT_FROM) && is_absent(ABSENT_FROM + (1 << 40) - 1));
+    }
+}

@@ -1,0 +1,56 @@
+//! `pummel workloads`: the workloads that `--workload` knows, and what each of them is.
+
+use std::io;
+
+use clap::Args;
+
+use crate::exit_status::{Exit, answer};
+use crate::job::{FrontInputs, UsageError};
+use crate::native::workloads;
+use crate::report::output::print;
+use crate::stderr::say;
+
+/// Options of `pummel workloads`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+pub struct WorkloadsArgs {
+    /// The workload, or the file of a profile, that is printed as TOML; without it all names are listed
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+}
+
+const EXAMPLES: &str = "\
+Each profile names its source, and lists what the source does not say and was assumed. A profile that is saved to a file and
+changed there is a workload too.
+
+Examples:
+  pummel run -s 127.0.0.1 --workload cache
+  pummel workloads twitter-52 > mine.toml; pummel run -s 127.0.0.1 --workload mine.toml --records 1m";
+
+/// Prints all names, or one profile.
+pub fn workloads(args: &WorkloadsArgs, inputs: &FrontInputs) -> Exit {
+    let text = match &args.name {
+        None => list(),
+        Some(name) => match workloads::profile(name, inputs) {
+            Ok(profile) => profile.text,
+            Err(accepted) => {
+                let (flag, value) = ("NAME".to_owned(), name.clone());
+                return answer(&UsageError::Value { flag, value, accepted }.into());
+            }
+        },
+    };
+    match print(text.as_bytes()) {
+        Ok(()) => Exit::Complete,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Complete,
+        Err(error) => {
+            say(format_args!("error: {error}"));
+            Exit::Failed
+        }
+    }
+}
+
+fn list() -> String {
+    let names = workloads::listed();
+    let wide = names.iter().map(|listed| listed.name.len()).max().unwrap_or(0);
+    names.iter().map(|listed| format!("{:wide$}  {}\n", listed.name, listed.what)).collect()
+}

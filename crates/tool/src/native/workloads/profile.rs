@@ -1,0 +1,178 @@
+//! The profile of a workload: TOML that is written by hand, or by a fit.
+
+use std::collections::BTreeMap;
+
+use pummel_logic::dist::Dist;
+use pummel_logic::plan::{Popularity, PopularityError};
+use pummel_logic::protocol::Verb;
+use pummel_logic::time::Nanos;
+use serde::{Deserialize, Serialize};
+
+use crate::values::{self, Measure};
+
+/// The layout of profiles that this version reads.
+const SCHEMA: u32 = 1;
+
+/// A workload as a list shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// The name.
+    pub name: String,
+    /// What it is.
+    pub what: String,
+}
+
+/// Why there is no profile: a sentence without its full stop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal(pub String);
+
+/// What a workload asks of a cache.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    /// Where the figures come from.
+    pub source: String,
+    /// What the source does not say, and was chosen: the field, then how.
+    pub assumed: Vec<String>,
+    /// Number of records.
+    pub records: u64,
+    /// Operations and their weights.
+    pub mix: Vec<(Verb, f64)>,
+    /// What every key begins with.
+    pub key_prefix: String,
+    /// Length of a key in bytes.
+    pub key_size: Dist,
+    /// Length of a value in bytes.
+    pub value_size: Dist,
+    /// Expiry in seconds, 0 for none.
+    pub ttl: Dist,
+    /// The spread of requests over the records.
+    pub popularity: Popularity,
+    /// Share of the keys read that nobody asks for again.
+    pub fresh: f64,
+    /// Share of the keys read that do not exist.
+    pub absent: f64,
+    /// Whether and when a key that was missed is stored.
+    pub read_through: Option<ReadThrough>,
+    /// The gaps between requests in open loop, where the source has them.
+    pub arrivals: Option<String>,
+    /// Requests per second of the source; absent where it has none.
+    pub rate: Option<f64>,
+    /// The text that the profile was read from.
+    pub text: String,
+}
+
+/// How long after a miss the key is stored, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadThrough(pub Nanos);
+
+/// The fields of a profile as they are written.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Written {
+    pub(super) schema: u32,
+    pub(super) source: String,
+    #[serde(default)]
+    pub(super) assumed: Vec<String>,
+    pub(super) records: u64,
+    pub(super) mix: BTreeMap<String, f64>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) key_prefix: String,
+    pub(super) key_size: String,
+    pub(super) value_size: String,
+    #[serde(default = "none", skip_serializing_if = "is_none")]
+    pub(super) ttl: String,
+    pub(super) popularity: String,
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub(super) fresh: f64,
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub(super) absent: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) read_through: Option<ReadThroughWritten>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) arrivals: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) rate: Option<f64>,
+}
+
+/// `true`, `false` or a delay.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(untagged)]
+pub(super) enum ReadThroughWritten {
+    AtOnce(bool),
+    After(String),
+}
+
+fn none() -> String {
+    "0".to_owned()
+}
+
+fn is_none(ttl: &str) -> bool {
+    ttl == "0"
+}
+
+fn is_nothing(share: &f64) -> bool {
+    *share == 0.0
+}
+
+impl Profile {
+    /// The profile that a text is. Whether a run can have its values is checked with the plan that they go into.
+    ///
+    /// # Errors
+    /// Returns [`Refusal`] for text that is no TOML, has other fields, or has values that cannot be read.
+    pub fn read(text: &str) -> Result<Profile, Refusal> {
+        let written: Written = toml::from_str(text)
+            .map_err(|error| Refusal(error.to_string().trim_end().replace('\n', "; ")))?;
+        Profile::of(written, text.to_owned())
+    }
+
+    /// The profile with these fields.
+    pub(super) fn of(written: Written, text: String) -> Result<Profile, Refusal> {
+        if written.schema != SCHEMA {
+            return Err(Refusal(format!("schema {SCHEMA} is accepted, not {}", written.schema)));
+        }
+        let verb = |(name, weight): (&String, &f64)| {
+            let verb = Verb::ALL.into_iter().find(|verb| verb.name() == name);
+            verb.map(|verb| (verb, *weight))
+                .ok_or_else(|| Refusal(format!("mix: no operation is called '{name}'")))
+        };
+        let read_through = match &written.read_through {
+            None | Some(ReadThroughWritten::AtOnce(false)) => None,
+            Some(ReadThroughWritten::AtOnce(true)) => Some(ReadThrough(0)),
+            Some(ReadThroughWritten::After(text)) => {
+                let time = values::time(text).map_err(|error| Refusal(format!("read_through: {error}")))?;
+                Some(ReadThrough(time))
+            }
+        };
+        let in_field =
+            |field: &'static str| move |refusal: Refusal| Refusal(format!("{field}: {}", refusal.0));
+        Ok(Profile {
+            mix: written.mix.iter().map(verb).collect::<Result<_, _>>()?,
+            key_size: dist(&written.key_size, Measure::Bytes).map_err(in_field("key_size"))?,
+            value_size: dist(&written.value_size, Measure::Bytes).map_err(in_field("value_size"))?,
+            ttl: dist(&written.ttl, Measure::Seconds).map_err(in_field("ttl"))?,
+            popularity: popularity(&written.popularity).map_err(in_field("popularity"))?,
+            source: written.source,
+            assumed: written.assumed,
+            records: written.records,
+            key_prefix: written.key_prefix,
+            fresh: written.fresh,
+            absent: written.absent,
+            read_through,
+            arrivals: written.arrivals,
+            rate: written.rate,
+            text,
+        })
+    }
+}
+
+/// A popularity as a profile writes it.
+fn popularity(text: &str) -> Result<Popularity, Refusal> {
+    text.parse().map_err(|error: PopularityError| Refusal(error.to_string()))
+}
+
+/// A distribution as a profile writes it, which names no file.
+fn dist(text: &str, measure: Measure) -> Result<Dist, Refusal> {
+    let no_file = |_: &str| Err(std::io::Error::other("a profile stands for itself"));
+    let unread = values::dist(text, measure).and_then(|dist| dist.read(no_file));
+    unread.map_err(|error| Refusal(format!("'{text}': {error}")))
+}
