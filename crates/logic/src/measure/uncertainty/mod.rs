@@ -9,7 +9,7 @@
 //! another stretch of the same length. It says nothing of another start of the server.
 
 mod batches;
-mod special;
+pub(in crate::measure) mod special;
 mod windows;
 
 pub use self::batches::{Batches, Bounds, Range, Upper};
