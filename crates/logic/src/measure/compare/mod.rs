@@ -22,7 +22,7 @@ pub use self::holm::adjusted;
 pub use self::median::{RUNS_FOR_INTERVAL, median, median_interval};
 pub use self::rank_sum::RankSum;
 pub use self::repetition::{Advice, Groups, RunFigure, RunSpread};
-pub use self::signed_rank::SignedRank;
+pub use self::signed_rank::{SignedRank, seen_change};
 
 /// The greatest probability of an error that a test allows.
 pub const ALPHA: f64 = 0.05;

@@ -59,10 +59,18 @@ fn p_of(differences: &[f64]) -> f64 {
 }
 
 fn seen(differences: &[f64]) -> Option<f64> {
-    let sd = standard_deviation(differences)?;
-    let count = differences.len() as f64;
+    seen_change(standard_deviation(differences)?, differences.len())
+}
+
+/// The least change that so many pairs find in 4 of 5 cases, where the differences of pairs have this standard deviation; `None`
+/// for fewer than two pairs.
+pub fn seen_change(deviation: f64, pairs: usize) -> Option<f64> {
+    if pairs < 2 {
+        return None;
+    }
+    let count = pairs as f64;
     let points = student_t_point(1.0 - TAIL, count - 1.0) + student_t_point(POWER, count - 1.0);
-    Some(points * sd / libm::sqrt(EFFICIENCY * count))
+    Some(points * deviation / libm::sqrt(EFFICIENCY * count))
 }
 
 /// The standard deviation of a sample; `None` for fewer than two numbers.
