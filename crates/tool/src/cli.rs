@@ -5,15 +5,18 @@ use std::path::Path;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::commands::ab::AbArgs;
 #[cfg(feature = "agents")]
 use crate::commands::agent::AgentArgs;
+use crate::commands::compare::CompareArgs;
 use crate::commands::demo::DemoArgs;
 use crate::commands::explain::ExplainArgs;
 use crate::commands::man_pages::PagesArgs;
+use crate::commands::repeat::RunCommandArgs;
 use crate::commands::series::{ScanArgs, SearchArgs};
 use crate::commands::table::TableArgs;
 use crate::commands::workloads::WorkloadsArgs;
-use crate::native::{LoadArgs, RunArgs, Typed};
+use crate::native::{LoadArgs, Typed};
 use crate::serve::ServeArgs;
 
 /// Names of memaslap: that of its authors, and that of Debian's package.
@@ -36,13 +39,17 @@ pub struct Cli {
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Store the records, send the load, report
-    Run(Box<Typed<RunArgs>>),
+    Run(Box<RunCommandArgs>),
     /// Store the records, and nothing else
     Load(Box<Typed<LoadArgs>>),
     /// Find the greatest rate that meets a goal
     Search(Box<SearchArgs>),
     /// Measure at several rates
     Scan(Box<ScanArgs>),
+    /// Compare two servers, two builds or two settings by runs in turns
+    Ab(Box<AbArgs>),
+    /// Compare stored results: what differs, and whether that is more than chance
+    Compare(CompareArgs),
     /// Serve a small memcached and Redis in one, with service times and faults of your choice
     ///
     /// For demos, tests and calibration, not for data: it keeps everything in at most 64 MiB of memory, forgets what was

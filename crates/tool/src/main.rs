@@ -6,13 +6,17 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 use pummel_engine::sys;
 use pummel_tool::cli::{Cli, Command, mcperf_words, memaslap_words, mutilate_words};
+use pummel_tool::commands::ab::ab;
 #[cfg(feature = "agents")]
 use pummel_tool::commands::agent::agent;
+use pummel_tool::commands::compare::compare;
 use pummel_tool::commands::demo::demo;
 use pummel_tool::commands::explain::explain;
 use pummel_tool::commands::man_pages::pages;
+use pummel_tool::commands::repeat;
 use pummel_tool::commands::series::{scan, search};
-use pummel_tool::commands::single::{run, run_if_valid};
+use pummel_tool::commands::single;
+use pummel_tool::commands::single::run_if_valid;
 use pummel_tool::commands::table::table;
 use pummel_tool::commands::workloads::workloads;
 use pummel_tool::compat::mcperf::command::mcperf;
@@ -52,14 +56,16 @@ fn follow_words(words: Vec<OsString>) -> Exit {
 
 fn follow(command: Command, inputs: &FrontInputs) -> Exit {
     match command {
-        Command::Run(args) => run_if_valid(native::run(&args, inputs)),
+        Command::Run(args) => repeat::run(&args, inputs),
         Command::Load(args) => run_if_valid(native::load(&args, inputs)),
         Command::Search(args) => search(&args, inputs),
         Command::Scan(args) => scan(&args, inputs),
+        Command::Ab(args) => ab(&args, inputs),
+        Command::Compare(args) => compare(&args),
         Command::Serve(args) => serve_until_told(*args, inputs),
         Command::Table(args) => table(&args),
         Command::Workloads(args) => workloads(&args, inputs),
-        Command::Demo(args) => demo(&args, inputs, |job| run(&job)),
+        Command::Demo(args) => demo(&args, inputs, |job| single::run(&job)),
         Command::Explain(args) => explain(&args, inputs),
         Command::Mcperf(args) => mcperf(&args.args),
         Command::Memaslap(args) => memaslap("memaslap", &args.args, inputs),

@@ -8,6 +8,7 @@
 pub mod agents;
 pub mod certainty;
 pub mod churn;
+pub mod compare;
 pub mod completion;
 pub mod connections;
 pub mod counters;

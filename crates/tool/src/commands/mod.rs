@@ -1,13 +1,19 @@
 //! The subcommands, but for those that have the name and the options of another tool.
 
+pub mod ab;
 #[cfg(feature = "agents")]
 pub mod agent;
 #[cfg(feature = "agents")]
 pub mod agent_cert;
+pub mod compare;
 pub mod demo;
 pub mod explain;
+pub mod judge_options;
 pub mod man_pages;
+pub mod repeat;
+pub mod run_maker;
 pub mod series;
+pub mod series_files;
 pub mod single;
 pub mod table;
 pub mod workloads;

@@ -25,6 +25,7 @@ pub mod rate_search;
 pub mod result_files;
 pub mod runner;
 pub mod samples;
+pub mod server_program;
 pub mod style;
 mod unpacked;
 

@@ -4,6 +4,7 @@ use pummel_logic::measure::measurement::Measurement;
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::Plan;
 
+pub mod comparison;
 pub mod csv;
 pub mod curve;
 pub mod document;
@@ -12,6 +13,8 @@ pub mod hdr;
 pub mod json;
 pub mod numbers;
 pub mod output;
+pub mod repetition;
+pub mod run_figures;
 pub mod transmit;
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ mod series;
 mod settling;
 #[cfg(test)]
 mod simulated;
-mod special;
+pub(in crate::measure) mod special;
 pub mod steadiness;
 mod until;
 mod windows;

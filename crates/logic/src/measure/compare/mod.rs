@@ -1,0 +1,31 @@
+//! Whether figures of several runs differ by more than chance: statistics of two sides, and of the runs of one.
+//!
+//! Runs of one configuration differ from each other by more than an interval within a run says, and the pace of a machine
+//! drifts. Two sides are therefore compared by runs that alternate in drawn order: the logarithm of the ratio of each pair is
+//! one number, [`SignedRank`] tests these numbers and estimates their middle. Runs that do not alternate are compared by
+//! [`RankSum`], which a drift can fool. All tests are exact: no distribution of the figures is assumed.
+
+mod change;
+mod distributions;
+mod holm;
+mod median;
+mod rank_sum;
+mod repetition;
+mod signed_rank;
+#[cfg(test)]
+mod simulated;
+
+pub use self::change::{
+    Change, Design, RUNS_MAX, RUNS_TO_CLAIM, change_of, pairs_in_time, second_side_first,
+};
+pub use self::holm::adjusted;
+pub use self::median::{RUNS_FOR_INTERVAL, median, median_interval};
+pub use self::rank_sum::RankSum;
+pub use self::repetition::{Advice, Groups, RunFigure, RunSpread};
+pub use self::signed_rank::{SignedRank, seen_change};
+
+/// The greatest probability of an error that a test allows.
+pub const ALPHA: f64 = 0.05;
+
+/// The probability that is left outside of an interval at each of its ends.
+const TAIL: f64 = 0.025;

@@ -1,0 +1,132 @@
+//! Options of a run that two sides share, kept as words, so that a side can add words of its own and take the place of some.
+
+use std::ffi::OsString;
+
+use clap::parser::ValueSource;
+use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches};
+
+use crate::native::{RunArgs, Typed};
+
+/// The options of `pummel run`, read, and as words.
+#[derive(Clone, Debug)]
+pub struct CommonOptions {
+    /// The options as they are without those of a side.
+    pub typed: Typed<RunArgs>,
+    words: Vec<OptionWord>,
+}
+
+/// One option of the command line as one word, `--name` or `--name=value`.
+#[derive(Clone, Debug)]
+struct OptionWord {
+    /// `--name`.
+    flag: String,
+    word: OsString,
+}
+
+impl CommonOptions {
+    /// The options of a side: the common ones, but for those that the side gives too, and then the side's own.
+    ///
+    /// # Errors
+    /// Returns the parser's error for words that are no options of `pummel run`.
+    pub fn with(&self, side: &[String]) -> Result<Typed<RunArgs>, clap::Error> {
+        let own = self.only(side)?;
+        let common =
+            self.words.iter().filter(|option| !own.has(&option.flag)).map(|option| option.word.clone());
+        parse(common.chain(side.iter().map(OsString::from)))
+    }
+
+    /// The options of a side alone.
+    ///
+    /// # Errors
+    /// Returns the parser's error for words that are no options of `pummel run`.
+    pub fn only(&self, side: &[String]) -> Result<Typed<RunArgs>, clap::Error> {
+        parse(side.iter().map(OsString::from))
+    }
+}
+
+/// Reads options of `pummel run`, without those of `--help`.
+fn parse(words: impl Iterator<Item = OsString>) -> Result<Typed<RunArgs>, clap::Error> {
+    let command = Command::new("run").no_binary_name(true).disable_help_flag(true);
+    let matches = Typed::<RunArgs>::augment_args(command).try_get_matches_from(words)?;
+    Typed::from_arg_matches(&matches)
+}
+
+impl FromArgMatches for CommonOptions {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let command = RunArgs::augment_args(Command::new("run"));
+        let mut words = Vec::new();
+        for option in command.get_arguments() {
+            let id = option.get_id().as_str();
+            let Some(long) = option.get_long() else { continue };
+            if matches.value_source(id) != Some(ValueSource::CommandLine) {
+                continue;
+            }
+            let flag = format!("--{long}");
+            if matches!(option.get_action(), ArgAction::SetTrue) {
+                words.push(OptionWord { word: OsString::from(&flag), flag });
+                continue;
+            }
+            for value in matches.get_raw(id).into_iter().flatten() {
+                let mut word = OsString::from(format!("{flag}="));
+                word.push(value);
+                words.push(OptionWord { flag: flag.clone(), word });
+            }
+        }
+        Ok(CommonOptions { typed: Typed::from_arg_matches(matches)?, words })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = CommonOptions::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for CommonOptions {
+    fn augment_args(command: Command) -> Command {
+        RunArgs::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        CommonOptions::augment_args(command)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pummel_logic::plan::Depth;
+
+    use super::*;
+
+    fn common(words: &str) -> CommonOptions {
+        let command = CommonOptions::augment_args(Command::new("ab").no_binary_name(true));
+        let matches = command.try_get_matches_from(words.split_whitespace()).expect("options");
+        CommonOptions::from_arg_matches(&matches).expect("options")
+    }
+
+    fn side(common: &CommonOptions, words: &str) -> Typed<RunArgs> {
+        let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+        common.with(&words).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn a_side_has_the_common_options_and_its_own_in_their_place() {
+        let common = common("-s one -s two -c 7 -d 2 --no-load --verify --goal p99:1ms --key-prefix=");
+        let plain = side(&common, "");
+        assert_eq!((plain.args.pace.connections, plain.args.target.server.len()), (7, 2));
+        assert!(plain.args.mix.no_load && plain.args.mix.verify == Some(1.0));
+        assert_eq!((plain.args.data.key_prefix.as_str(), plain.args.pace.goal.len()), ("", 1));
+        let own = side(&common, "-d 16 -s three --load --verify=0.5");
+        assert_eq!((own.args.pace.depth, own.args.pace.connections), (Depth::Limit(16), 7));
+        assert_eq!((own.args.target.server.len(), own.args.mix.no_load), (1, false));
+        assert_eq!(own.args.mix.verify, Some(0.5));
+    }
+
+    #[test]
+    fn words_that_are_no_options_are_refused() {
+        let common = common("-c 7");
+        for words in ["--no-such-option", "stray", "-d many"] {
+            let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+            assert!(common.with(&words).is_err(), "{words:?}");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! `pummel ab`: two sides, measured by turns and compared.
+
+mod common_options;
+mod sides;
+mod words;
+
+use clap::Args;
+use pummel_logic::measure::compare::second_side_first;
+use serde_json::{Value, json};
+
+use self::common_options::CommonOptions;
+use self::sides::{SideArgs, SideJob, sides};
+use crate::commands::judge_options::JudgeArgs;
+use crate::commands::run_maker::{RunMaker, SeriesEnd, SeriesStyle};
+use crate::commands::series_files::{Reports, SeriesFiles, SeriesForm};
+use crate::exit_status::{Exit, answer};
+use crate::job::driver::{Driver, Extras, check_here};
+use crate::job::inputs::replay_of;
+use crate::job::{FrontInputs, UsageError};
+use crate::report::comparison;
+use crate::report::comparison::{Comparison, Conclusion, Question, Side, SideSource};
+use crate::report::run_figures::RunFigures;
+use crate::stderr::say;
+
+/// Options of `pummel ab`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+pub struct AbArgs {
+    /// How the sides differ, and how often each is measured.
+    #[command(flatten)]
+    pub sides: SideArgs,
+    /// How they are judged.
+    #[command(flatten)]
+    pub judge: JudgeArgs,
+    /// What the runs of both sides have in common.
+    #[command(flatten)]
+    pub run: CommonOptions,
+}
+
+const EXAMPLES: &str = "\
+Each pair is one run of A and one of B with the same seed, and which comes first is drawn. A drift of the machine's pace then
+looks the same on both sides. The sides differ by one of: --versus (other servers), --a and --b (other options of
+`pummel run`), --a-program and --b-program (a server that is started for each run and ended after it).
+
+Examples:
+  pummel ab -s cache1 --versus cache2 --rate 20k -t 10s
+  pummel ab -s 127.0.0.1 --a '-d 1' --b '-d 16'
+  An old and a new build of a server, as a gate in a CI job:
+    pummel ab -s 127.0.0.1:11311 --a-program './old -p 11311' --b-program './new -p 11311' -t 5s --worse rate:2%
+
+Exit status:
+  0    measured; what --worse and --within ask holds
+  1    a run failed, or --worse or --within cannot be judged; the report says why
+  2    the command line cannot be followed; nothing was sent
+  3    what --worse or --within asks does not hold
+  130  interrupted (143: by SIGTERM, 129: by SIGHUP); the report is written";
+
+/// The forms of the result of two sides.
+const FORMS: [SeriesForm<Comparison>; 2] = [("json", comparison::json), ("csv", comparison::csv)];
+
+/// Measures and compares two sides.
+pub fn ab(args: &AbArgs, inputs: &FrontInputs) -> Exit {
+    let jobs = match sides(&args.sides, &args.run, inputs).and_then(checked) {
+        Ok(jobs) => jobs,
+        Err(error) => return answer(&error.into()),
+    };
+    match measure(args, jobs) {
+        Ok(exit) => exit,
+        Err(end) => end.exit(),
+    }
+}
+
+fn checked(sides: [SideJob; 2]) -> Result<[SideJob; 2], UsageError> {
+    for side in &sides {
+        check_here(&side.job)?;
+    }
+    let [first, second] = &sides;
+    let is_shared = first.job.fleet.is_some() && first.job.fleet == second.job.fleet;
+    if is_shared && replay_of(&first.job.plan) != replay_of(&second.job.plan) {
+        return Err(UsageError::Missing(
+            "two sides that replay different recordings are accepted without agents only".to_owned(),
+        ));
+    }
+    Ok(sides)
+}
+
+/// Two sides that are being measured.
+struct Experiment {
+    makers: [RunMaker; 2],
+    labels: [String; 2],
+    programs: [Value; 2],
+    runs: [Vec<RunFigures>; 2],
+    question: Question,
+    pairs: u32,
+}
+
+fn measure(args: &AbArgs, sides: [SideJob; 2]) -> Result<Exit, SeriesEnd> {
+    let output = &args.run.typed.args.output;
+    let is_shared = sides[0].job.fleet.is_some() && sides[0].job.fleet == sides[1].job.fleet;
+    let prepare = |side: usize| Driver::prepare(&sides[side].job, &Extras::default(), &SeriesStyle);
+    let mut drivers = vec![prepare(0).map_err(SeriesEnd::Reported)?];
+    if !is_shared {
+        drivers.push(prepare(1).map_err(SeriesEnd::Reported)?);
+    }
+    let files = SeriesFiles::prepare(output, &FORMS)?;
+    let maker = |side: &SideJob| RunMaker::new(side.job.plan.clone(), side.care.clone());
+    let mut experiment = Experiment {
+        makers: sides.each_ref().map(maker),
+        labels: sides.each_ref().map(|side| side.label.clone()),
+        programs: sides
+            .each_ref()
+            .map(|side| side.program.as_ref().map_or(Value::Null, |program| json!(program))),
+        runs: [Vec::new(), Vec::new()],
+        question: args.judge.question(false),
+        pairs: args.sides.pairs,
+    };
+    let mut end = None;
+    for pair in 0..args.sides.pairs {
+        if let Err(why) = experiment.measure_pair(pair, &mut drivers, output.quiet) {
+            end = Some(why);
+            break;
+        }
+        if let Err(error) = files.checkpoint(&experiment.comparison(None)) {
+            end = Some(error.into());
+            break;
+        }
+    }
+    let comparison = experiment.comparison(end.as_ref());
+    let exit = end.map_or_else(|| exit_of(&comparison), SeriesEnd::exit);
+    let reports = Reports { text: comparison::text, json: comparison::json };
+    Ok(files.finish(output, &comparison, reports, exit))
+}
+
+impl Experiment {
+    /// Makes one run of each side, in the order that the seed draws.
+    fn measure_pair(&mut self, pair: u32, drivers: &mut [Driver<'_>], quiet: bool) -> Result<(), SeriesEnd> {
+        let seed = self.makers[0].plan().seed;
+        let order = if second_side_first(seed, u64::from(pair)) { [1, 0] } else { [0, 1] };
+        for side in order {
+            let driver = &mut drivers[side.min(drivers.len() - 1)];
+            let run = self.makers[side].make(driver, seed, pair)?;
+            if !quiet {
+                let name = ["A", "B"][side];
+                say(format_args!("pair {} of {}, {name}: {}", pair + 1, self.pairs, run.line()));
+            }
+            self.runs[side].push(run);
+        }
+        Ok(())
+    }
+
+    /// What is known so far.
+    fn comparison(&self, end: Option<&SeriesEnd>) -> Comparison {
+        let side = |side: usize| Side {
+            label: self.labels[side].clone(),
+            plan: self.makers[side].plan().clone().into_plan(),
+            source: SideSource { program: self.programs[side].clone(), ..self.makers[side].source().clone() },
+            runs: self.runs[side].clone(),
+        };
+        let mut comparison = Comparison::of_pairs("ab", [side(0), side(1)], &self.question);
+        comparison.asked_pairs = Some(self.pairs);
+        comparison.reason = end.and_then(SeriesEnd::reason);
+        comparison.interrupted = matches!(end, Some(SeriesEnd::Interrupted));
+        comparison
+    }
+}
+
+/// The exit status of a comparison.
+pub fn exit_of(comparison: &Comparison) -> Exit {
+    match comparison.conclusion() {
+        Conclusion::Held => Exit::Complete,
+        Conclusion::Violated => Exit::Missed,
+        Conclusion::NotJudged | Conclusion::Incomplete => Exit::Failed,
+        Conclusion::Interrupted => Exit::Interrupted,
+    }
+}

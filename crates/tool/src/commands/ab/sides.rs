@@ -1,0 +1,260 @@
+//! The two sides of `pummel ab`, from options to jobs.
+
+use clap::Args;
+use clap::error::ErrorKind;
+use pummel_logic::measure::compare::RUNS_MAX;
+use pummel_logic::plan::Transport;
+
+use super::common_options::CommonOptions;
+use super::words::split;
+use crate::commands::run_maker::ServerCare;
+use crate::job::{FrontInputs, Job, Outputs, UsageError};
+use crate::native;
+use crate::native::{RunArgs, Typed};
+use crate::report::forms::FORMS;
+use crate::values;
+use crate::values::ValueError;
+
+/// How the sides differ, and how often each is measured.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Sides")]
+pub struct SideArgs {
+    /// Servers of B, in the form of --server, which are those of A
+    #[arg(long, value_name = "SERVER", allow_hyphen_values = true)]
+    pub versus: Option<String>,
+    /// Options of A, behind the common ones; an option that stands here takes the place of the common one
+    #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true)]
+    pub a: Option<String>,
+    /// Options of B
+    #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true)]
+    pub b: Option<String>,
+    /// Command line of the server of A, which listens where --server says: it is started before each run of A, without a
+    /// shell, and ended after it
+    #[arg(long, value_name = "COMMAND", requires = "b_program", conflicts_with = "restart")]
+    pub a_program: Option<String>,
+    /// Command line of the server of B
+    #[arg(long, value_name = "COMMAND", requires = "a_program")]
+    pub b_program: Option<String>,
+    /// Number of pairs, from 2 to 50; fewer than 6 show no difference
+    #[arg(long, value_name = "N", default_value = "10", value_parser = pairs, allow_hyphen_values = true)]
+    pub pairs: u32,
+    /// Run this command of the shell before each run, which restarts the server; records are stored again
+    #[arg(long, value_name = "COMMAND")]
+    pub restart: Option<String>,
+}
+
+fn pairs(text: &str) -> Result<u32, ValueError> {
+    values::count_within(text, 2, RUNS_MAX as u64).map(|count| count as u32)
+}
+
+/// One side, ready to be measured.
+#[derive(Debug)]
+pub struct SideJob {
+    /// What the side is, in the user's words.
+    pub label: String,
+    /// Its run, without files of its own.
+    pub job: Job,
+    /// What is done to its server before each run.
+    pub care: ServerCare,
+    /// The words of the server that is started for each run.
+    pub program: Option<String>,
+}
+
+/// The two sides that options describe.
+///
+/// # Errors
+/// Returns [`UsageError`] where nothing differs, where a value is refused, and for an option that has no meaning for several
+/// runs.
+pub fn sides(
+    args: &SideArgs,
+    common: &CommonOptions,
+    inputs: &FrontInputs,
+) -> Result<[SideJob; 2], UsageError> {
+    let has_options = args.a.is_some() || args.b.is_some();
+    if args.versus.is_none() && !has_options && args.a_program.is_none() {
+        return Err(UsageError::Missing(
+            "what differs is required: '--versus' with the servers of B, '--a' and '--b' with options of each side, or \
+             '--a-program' and '--b-program' with servers to start"
+                .to_owned(),
+        ));
+    }
+    refuse_for_series(&common.typed, "with 'pummel run' only")?;
+    let first =
+        Given { flag: "--a", options: args.a.as_deref(), servers: None, program: args.a_program.as_deref() };
+    let second = Given {
+        flag: "--b",
+        options: args.b.as_deref(),
+        servers: args.versus.as_deref(),
+        program: args.b_program.as_deref(),
+    };
+    Ok([side(&first, args, common, inputs)?, side(&second, args, common, inputs)?])
+}
+
+/// What was given for one side.
+struct Given<'a> {
+    flag: &'static str,
+    options: Option<&'a str>,
+    servers: Option<&'a str>,
+    program: Option<&'a str>,
+}
+
+fn side(
+    given: &Given<'_>,
+    args: &SideArgs,
+    common: &CommonOptions,
+    inputs: &FrontInputs,
+) -> Result<SideJob, UsageError> {
+    let text = given.options.unwrap_or_default();
+    let refused = |accepted: String| UsageError::Value {
+        flag: given.flag.to_owned(),
+        value: text.to_owned(),
+        accepted,
+    };
+    let mut words = split(text).ok_or_else(|| refused("a quote or a backslash is not closed".to_owned()))?;
+    if let Some(servers) = given.servers {
+        words.push(format!("--server={servers}"));
+    }
+    let typed = common.with(&words).map_err(|error| refused(first_line(&error)))?;
+    refuse_of_side(given, &words, common)?;
+    let job = native::run(&typed, inputs)?;
+    let program = given.program.map(|program| {
+        let words = split(program).filter(|words| !words.is_empty());
+        words.ok_or_else(|| UsageError::Value {
+            flag: format!("{}-program", given.flag),
+            value: program.to_owned(),
+            accepted: "the words of a program are accepted, with quotes that are closed".to_owned(),
+        })
+    });
+    let program = program.transpose()?;
+    if program.is_some() && job.plan.transport == Transport::Udp {
+        return Err(UsageError::Missing(format!(
+            "'{}-program' is accepted without --udp only: whether a server is there is seen by its connections",
+            given.flag
+        )));
+    }
+    let care = match (&program, &args.restart) {
+        (Some(words), _) => ServerCare::Program(words.clone()),
+        (None, Some(command)) => ServerCare::Restart(command.clone()),
+        (None, None) => ServerCare::None,
+    };
+    Ok(SideJob {
+        label: label(given, &job),
+        job: Job { outputs: Outputs::default(), ..job },
+        care,
+        program: given.program.map(str::to_owned),
+    })
+}
+
+/// What a side is, in the user's words: its program, its options, its servers.
+fn label(given: &Given<'_>, job: &Job) -> String {
+    let options = given.options.map(str::trim).filter(|options| !options.is_empty());
+    let words: Vec<String> = given.program.into_iter().chain(options).map(str::to_owned).collect();
+    if words.is_empty() { job.plan.servers.join(", ") } else { words.join(", ") }
+}
+
+/// Refuses options of a side that are of both: where results go, and the seed.
+fn refuse_of_side(given: &Given<'_>, words: &[String], common: &CommonOptions) -> Result<(), UsageError> {
+    // Without the common options, so that an option that is there was given by the side.
+    let own = common.only(words).map_err(|error| UsageError::Missing(first_line(&error)))?;
+    let results = FORMS.iter().map(|form| form.flag());
+    let of_both = ["--seed", "--format", "--quiet"].map(str::to_owned).into_iter().chain(results);
+    match of_both.into_iter().find(|flag| own.has(flag)) {
+        Some(flag) => Err(UsageError::Missing(format!(
+            "'{flag}' is accepted beside '{}' and not in it: it is of both sides",
+            given.flag
+        ))),
+        None => refuse_for_series(&own, "with 'pummel run' only"),
+    }
+}
+
+/// Refuses what means nothing for runs that are judged together.
+fn refuse_for_series(typed: &Typed<RunArgs>, where_accepted: &str) -> Result<(), UsageError> {
+    let refused = [
+        ("--goal", "--worse and --within judge a change"),
+        ("--interval", "the result of several runs has no intervals"),
+    ];
+    match refused.iter().find(|(flag, _)| typed.has(flag)) {
+        Some((flag, why)) => {
+            Err(UsageError::Missing(format!("'{flag}' is accepted {where_accepted}: {why}")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The sentence of a parser's error, without what surrounds it.
+fn first_line(error: &clap::Error) -> String {
+    if error.kind() == ErrorKind::UnknownArgument {
+        let words = error.to_string();
+        let first = words.lines().next().unwrap_or_default();
+        return format!("options of `pummel run` are accepted; {}", first.trim_start_matches("error: "));
+    }
+    let words = error.to_string();
+    words.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use clap::{Command, FromArgMatches};
+
+    use super::*;
+    use crate::commands::ab::AbArgs;
+
+    fn read(words: &[&str]) -> Result<[SideJob; 2], String> {
+        let command = AbArgs::augment_args(Command::new("ab").no_binary_name(true));
+        let matches = command.try_get_matches_from(words).map_err(|error| error.to_string())?;
+        let args = AbArgs::from_arg_matches(&matches).map_err(|error| error.to_string())?;
+        let inputs =
+            FrontInputs { servers: None, seed: 9, read_text: |_| Err(io::ErrorKind::NotFound.into()) };
+        sides(&args.sides, &args.run, &inputs).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn sides_differ_by_servers_options_or_programs() {
+        let [first, second] = read(&["-s", "one", "--versus", "two:1", "-c", "3"]).expect("two sides");
+        assert_eq!(first.job.plan.servers, ["one:11211"]);
+        assert_eq!(
+            (second.job.plan.servers.as_slice(), second.label.as_str()),
+            (&["two:1".to_owned()][..], "two:1")
+        );
+        assert_eq!((first.job.plan.seed, second.job.plan.groups[0].clients), (9, 3));
+        let [first, second] =
+            read(&["-s", "one", "--a", "-c 1", "--b", "-c 2 --route 'ketama'"]).expect("two sides");
+        assert_eq!((first.job.plan.groups[0].clients, second.job.plan.groups[0].clients), (1, 2));
+        assert_eq!((first.label.as_str(), &first.care), ("-c 1", &ServerCare::None));
+        let [first, _] =
+            read(&["-s", "one", "--a-program", "old -p '1 2'", "--b-program", "new"]).expect("two sides");
+        let words = ["old", "-p", "1 2"].map(str::to_owned).to_vec();
+        assert_eq!((&first.care, first.label.as_str()), (&ServerCare::Program(words), "old -p '1 2'"));
+    }
+
+    #[test]
+    fn what_cannot_be_compared_is_refused_by_name() {
+        let base = ["-s", "one"];
+        for (words, parts) in [
+            (&[][..], &["--versus", "--a-program"][..]),
+            (&["--a", "-c 'x"], &["--a", "quote"]),
+            (&["--a", "--no-such"], &["--a", "pummel run", "--no-such"]),
+            (&["--b", "-c many"], &["--b", "many"]),
+            (&["--b", "--json x"], &["--json", "--b"]),
+            (&["--b", "--seed 3"], &["--seed", "--b"]),
+            (&["--a", "--goal p99:1ms"], &["--goal", "--worse"]),
+            (&["--versus", "two", "--goal", "p99:1ms"], &["--goal", "--worse"]),
+            (&["--versus", "two", "--interval", "1s"], &["--interval"]),
+            (&["--a-program", "x"], &["--b-program"]),
+            (&["--a-program", "x", "--b-program", " "], &["--b-program", "words"]),
+            (&["--a-program", "x", "--b-program", "y", "--restart", "z"], &["--restart"]),
+            (&["--a-program", "x", "--b-program", "y", "--udp"], &["--a-program", "--udp"]),
+            (&["--versus", "two", "--pairs", "1"], &["--pairs", "from 2 to 50"]),
+            (&["--versus", "two", "--worse", "p98:1%"], &["--worse", "p99.9"]),
+            (&["--versus", "two", "--metric", "p98"], &["--metric", "p99.9"]),
+        ] {
+            let all: Vec<&str> = base.iter().chain(words).copied().collect();
+            let error = read(&all).expect_err("it is refused");
+            for part in parts {
+                assert!(error.contains(part), "{words:?} does not say {part}: {error}");
+            }
+        }
+    }
+}

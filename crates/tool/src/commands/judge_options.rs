@@ -1,0 +1,97 @@
+//! Options by which two sides are judged: those of `ab` and `compare`.
+
+use clap::Args;
+
+use crate::report::comparison::{Claim, ClaimKind, Question};
+use crate::report::run_figures::Metric;
+use crate::values::ValueError;
+
+/// How two sides are judged.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Judgement")]
+pub struct JudgeArgs {
+    /// Figures that are judged: p50, p90, p99, p99.9 (of the response time), rate, client-cpu, server-cpu (CPU for each
+    /// request); all others are shown. Default: those of --worse and --within, else p99 in open loop and rate in closed loop
+    #[arg(long, value_name = "METRIC,...", value_delimiter = ',', value_parser = metric)]
+    pub metric: Vec<Metric>,
+    /// Exit with status 3 when B is shown to be worse than A by more than this, such as p99:2%; may be repeated. Cannot be
+    /// judged: status 1
+    #[arg(long, value_name = "METRIC:PERCENT", value_parser = worse, allow_hyphen_values = true)]
+    pub worse: Vec<Claim>,
+    /// Exit with status 3 unless B is shown to be worse than A by less than this, such as p99:5%; may be repeated. Cannot be
+    /// judged: status 1
+    #[arg(long, value_name = "METRIC:PERCENT", value_parser = within, allow_hyphen_values = true)]
+    pub within: Vec<Claim>,
+    /// Judge also runs that were not steady from their beginning to their end
+    #[arg(long)]
+    pub accept_unsteady: bool,
+}
+
+impl JudgeArgs {
+    /// What is asked of the comparison.
+    pub fn question(&self, accept_order: bool) -> Question {
+        Question {
+            metrics: self.metric.clone(),
+            claims: self.worse.iter().chain(&self.within).copied().collect(),
+            accept_order,
+            accept_unsteady: self.accept_unsteady,
+        }
+    }
+}
+
+fn metric(text: &str) -> Result<Metric, ValueError> {
+    Metric::from_name(text).ok_or_else(|| ValueError(format!("{} are accepted", Metric::names())))
+}
+
+fn worse(text: &str) -> Result<Claim, ValueError> {
+    claim(text, ClaimKind::Worse)
+}
+
+fn within(text: &str) -> Result<Claim, ValueError> {
+    claim(text, ClaimKind::Within)
+}
+
+fn claim(text: &str, kind: ClaimKind) -> Result<Claim, ValueError> {
+    let refused = || {
+        let names = Metric::names();
+        ValueError(format!(
+            "a metric and a change in percent are accepted, such as p99:2%; metrics are {names}"
+        ))
+    };
+    let (name, change) = text.split_once(':').ok_or_else(refused)?;
+    let metric = Metric::from_name(name).ok_or_else(refused)?;
+    let change = change.strip_suffix('%').unwrap_or(change);
+    let is_plain = !change.is_empty() && change.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let percent: f64 = change.parse().ok().filter(|_| is_plain).ok_or_else(refused)?;
+    if !(0.0..=10_000.0).contains(&percent) {
+        return Err(refused());
+    }
+    Ok(Claim { metric, limit: percent / 100.0, kind })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_is_a_metric_and_a_share() {
+        let read = worse("p99.9:2.5%").expect("a claim");
+        assert_eq!((read.metric, read.limit, read.kind), (Metric::P999, 0.025, ClaimKind::Worse));
+        assert_eq!(within("rate:0").map(|claim| claim.limit), Ok(0.0));
+        for text in [
+            "",
+            "p99",
+            "p98:2%",
+            "p99:",
+            "p99:%",
+            "p99:-2%",
+            "p99:2ms",
+            "p99:nan",
+            "p99:inf%",
+            "p99:1e9",
+            "p99:20000%",
+        ] {
+            assert!(worse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! `pummel run`: one run, or with `--repeat` several of one configuration and how far they differ.
+
+use clap::Args;
+
+use crate::commands::run_maker::{RunMaker, SeriesEnd, SeriesStyle, ServerCare};
+use crate::commands::series_files::{Reports, SeriesFiles, SeriesForm};
+use crate::commands::single;
+use crate::exit_status::{Exit, answer};
+use crate::job::driver::{Driver, Extras, check_here};
+use crate::job::{FrontInputs, Job, Outputs, UsageError};
+use crate::native;
+use crate::native::{RunArgs, Typed};
+use crate::report::comparison::SideSource;
+use crate::report::repetition;
+use crate::report::repetition::Repetition;
+use crate::stderr::say;
+use crate::values;
+use crate::values::ValueError;
+
+/// Most repetitions.
+const RUNS_MAX: u64 = 1_000;
+
+/// Options of `pummel run` with its repetition.
+#[derive(Args, Clone, Debug)]
+pub struct RunCommandArgs {
+    /// The run.
+    #[command(flatten)]
+    pub run: Typed<RunArgs>,
+    /// How often.
+    #[command(flatten)]
+    pub repeat: RepeatArgs,
+}
+
+/// How often a run is made.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Repetition")]
+pub struct RepeatArgs {
+    /// Make so many runs, each with new connections, threads and arrivals, and tell how far they differ: from 6 runs on with a
+    /// 95 % interval of each figure. Records are stored before the first run
+    #[arg(long, value_name = "N", value_parser = repetitions, allow_hyphen_values = true)]
+    pub repeat: Option<u32>,
+    /// With --repeat: run this command of the shell before each run, which restarts the server; records are stored again
+    #[arg(long, value_name = "COMMAND", requires = "repeat")]
+    pub restart: Option<String>,
+}
+
+fn repetitions(text: &str) -> Result<u32, ValueError> {
+    values::count_within(text, 2, RUNS_MAX).map(|count| count as u32)
+}
+
+/// The forms of the result of repeated runs.
+const FORMS: [SeriesForm<Repetition>; 2] = [("json", repetition::json), ("csv", repetition::csv)];
+
+/// Makes the run, or the runs.
+pub fn run(args: &RunCommandArgs, inputs: &FrontInputs) -> Exit {
+    let Some(count) = args.repeat.repeat else {
+        return single::run_if_valid(native::run(&args.run, inputs));
+    };
+    let job = match job_of(&args.run, inputs) {
+        Ok(job) => job,
+        Err(error) => return answer(&error.into()),
+    };
+    match repeat(args, count, &job) {
+        Ok(exit) => exit,
+        Err(end) => end.exit(),
+    }
+}
+
+/// The job of the first run, without files of its own.
+fn job_of(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageError> {
+    if typed.has("--interval") {
+        return Err(UsageError::Missing(
+            "'--interval' is accepted without --repeat only: the result of several runs has no intervals"
+                .to_owned(),
+        ));
+    }
+    let job = native::run(typed, inputs)?;
+    check_here(&job)?;
+    Ok(Job { outputs: Outputs::default(), ..job })
+}
+
+fn repeat(args: &RunCommandArgs, count: u32, job: &Job) -> Result<Exit, SeriesEnd> {
+    let output = &args.run.args.output;
+    let mut driver = Driver::prepare(job, &Extras::default(), &SeriesStyle).map_err(SeriesEnd::Reported)?;
+    let files = SeriesFiles::prepare(output, &FORMS)?;
+    let care = args.repeat.restart.clone().map_or(ServerCare::None, ServerCare::Restart);
+    let mut repetition = Repetition {
+        plan: job.plan.clone().into_plan(),
+        asked: count,
+        restarted: care != ServerCare::None,
+        source: SideSource::default(),
+        runs: Vec::new(),
+        reason: None,
+        interrupted: false,
+    };
+    let mut maker = RunMaker::new(job.plan.clone(), care);
+    let mut end = None;
+    for number in 0..count {
+        match maker.make(&mut driver, job.plan.seed, number) {
+            Ok(run) => {
+                if !output.quiet {
+                    say(format_args!("run {} of {count}: {}", number + 1, run.line()));
+                }
+                repetition.source = maker.source().clone();
+                repetition.runs.push(run);
+            }
+            Err(why) => {
+                end = Some(why);
+                break;
+            }
+        }
+        if let Err(error) = files.checkpoint(&repetition) {
+            end = Some(error.into());
+            break;
+        }
+    }
+    repetition.reason = end.as_ref().and_then(SeriesEnd::reason);
+    repetition.interrupted = matches!(end, Some(SeriesEnd::Interrupted));
+    let is_missed = repetition.wrong_values() > 0 || repetition.missed().0 > 0;
+    let exit = match end.map(SeriesEnd::exit) {
+        Some(exit) => exit,
+        None if is_missed => Exit::Missed,
+        None => Exit::Complete,
+    };
+    let reports = Reports { text: repetition::text, json: repetition::json };
+    Ok(files.finish(output, &repetition, reports, exit))
+}

@@ -1,0 +1,244 @@
+//! The runs of `run --repeat` and of `ab`: each with new connections, its own seed, and a server that may be started for it.
+
+use std::io;
+
+use pummel_engine::clock;
+use pummel_engine::run::RunError;
+use pummel_logic::measure::measurement::Status;
+use pummel_logic::measure::summary::Summary;
+use pummel_logic::plan::Work;
+use pummel_logic::plan::validate::ValidPlan;
+use pummel_logic::rng;
+use pummel_logic::time::seconds;
+
+use crate::exit_status::{Exit, answer};
+use crate::job::UsageError;
+use crate::job::driver::Driver;
+use crate::job::runner::{Dealing, NotRun};
+use crate::job::server_program::{NoServer, ServerProgram, restart};
+use crate::job::style::{Ended, Event, Moment, Style, StyleOutput};
+use crate::report::Report;
+use crate::report::comparison::SideSource;
+use crate::report::document::Document;
+use crate::report::run_figures::RunFigures;
+use crate::stderr::say;
+
+/// Why there are no more runs.
+#[derive(Debug)]
+pub enum SeriesEnd {
+    /// The command line cannot be followed.
+    Usage(UsageError),
+    /// Something is not as it has to be.
+    Failed(String),
+    /// The words are on standard error; the exit status is left.
+    Reported(Exit),
+    /// A signal ended the series.
+    Interrupted,
+}
+
+impl SeriesEnd {
+    /// Says why there are no more runs. Returns the exit status.
+    pub fn exit(self) -> Exit {
+        match self {
+            SeriesEnd::Usage(error) => answer(&error.into()),
+            SeriesEnd::Failed(what) => {
+                say(format_args!("error: {what}"));
+                Exit::Failed
+            }
+            SeriesEnd::Reported(exit) => exit,
+            SeriesEnd::Interrupted => Exit::Interrupted,
+        }
+    }
+
+    /// The reason of a result that is not complete; `None` where the words are elsewhere.
+    pub fn reason(&self) -> Option<String> {
+        match self {
+            SeriesEnd::Usage(error) => Some(error.to_string()),
+            SeriesEnd::Failed(what) => Some(what.clone()),
+            SeriesEnd::Interrupted => Some("interrupted".to_owned()),
+            SeriesEnd::Reported(_) => None,
+        }
+    }
+}
+
+impl From<NotRun> for SeriesEnd {
+    fn from(why: NotRun) -> SeriesEnd {
+        match why {
+            NotRun::Interrupted => SeriesEnd::Interrupted,
+            NotRun::Usage(text) | NotRun::Here(RunError::Plan(text)) => {
+                SeriesEnd::Usage(UsageError::Missing(text))
+            }
+            NotRun::Here(error @ RunError::Tls(_)) => {
+                SeriesEnd::Usage(UsageError::Missing(error.to_string()))
+            }
+            why => SeriesEnd::Failed(why.to_string()),
+        }
+    }
+}
+
+impl From<NoServer> for SeriesEnd {
+    fn from(why: NoServer) -> SeriesEnd {
+        match why {
+            NoServer::Interrupted => SeriesEnd::Interrupted,
+            NoServer::Failed(what) => SeriesEnd::Failed(what),
+        }
+    }
+}
+
+impl From<io::Error> for SeriesEnd {
+    fn from(error: io::Error) -> SeriesEnd {
+        SeriesEnd::Failed(error.to_string())
+    }
+}
+
+impl From<UsageError> for SeriesEnd {
+    fn from(error: UsageError) -> SeriesEnd {
+        SeriesEnd::Usage(error)
+    }
+}
+
+/// The words about runs of which each is one line when it is over: only notices are shown meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub struct SeriesStyle;
+
+impl Style for SeriesStyle {
+    fn event(&mut self, event: Event<'_>, _: Moment, out: &mut StyleOutput) {
+        if let Event::Notice(words) = event {
+            out.line(format_args!("WARNING: {words}"));
+        }
+    }
+
+    fn end(&mut self, _: &Ended<'_>, _: Moment, _: &mut StyleOutput) -> Exit {
+        Exit::Complete
+    }
+
+    fn failure(&self, words: &str) -> (String, Exit) {
+        (format!("error: {words}"), Exit::Failed)
+    }
+
+    fn usage_status(&self) -> Exit {
+        Exit::Usage
+    }
+}
+
+/// What is done to the server before each run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerCare {
+    /// Nothing: the server goes on, and its records are stored before the first run alone.
+    None,
+    /// A command of the shell restarts it, and the records are stored again.
+    Restart(String),
+    /// A program is started for the run and ended after it, by its words.
+    Program(Vec<String>),
+}
+
+/// Makes the runs of one Plan, one after the other.
+#[derive(Debug)]
+pub struct RunMaker {
+    plan: ValidPlan,
+    care: ServerCare,
+    is_loaded: bool,
+    /// What the last run knew of its servers and its machine.
+    source: SideSource,
+}
+
+impl RunMaker {
+    /// Runs of this Plan.
+    pub fn new(plan: ValidPlan, care: ServerCare) -> RunMaker {
+        RunMaker { plan, care, is_loaded: false, source: SideSource::default() }
+    }
+
+    /// What the runs are made after, but for their seeds.
+    pub fn plan(&self) -> &ValidPlan {
+        &self.plan
+    }
+
+    /// What the last run knew of its servers and its machine.
+    pub fn source(&self) -> &SideSource {
+        &self.source
+    }
+
+    /// Makes the run with this number: run 0 has the `seed` itself, each other one a seed that follows from it.
+    ///
+    /// # Errors
+    /// Returns [`SeriesEnd`] when the server is not there, and when the run cannot begin or is not complete.
+    pub fn make(&mut self, driver: &mut Driver<'_>, seed: u64, number: u32) -> Result<RunFigures, SeriesEnd> {
+        let began_ns = clock::now();
+        let program = match &self.care {
+            ServerCare::None => None,
+            ServerCare::Restart(command) => {
+                restart(command, &self.plan.servers)?;
+                self.is_loaded = false;
+                None
+            }
+            ServerCare::Program(words) => {
+                self.is_loaded = false;
+                Some(ServerProgram::start(words, &self.plan.servers)?)
+            }
+        };
+        let plan = self.plan_of(seed_of(seed, number));
+        let measurement = driver.run(&plan, Dealing::Evenly, &mut SeriesStyle)?;
+        drop(program);
+        self.is_loaded = true;
+        let whole_s = seconds(clock::now() - began_ns);
+        match measurement.status {
+            Status::Complete => {}
+            Status::Interrupted => return Err(SeriesEnd::Interrupted),
+            Status::Partial => return Err(SeriesEnd::Failed(measurement.reason.clone().unwrap_or_default())),
+        }
+        let summary = Summary::of(&measurement, &plan);
+        let report = Report { plan: &plan, measurement: &measurement, summary: &summary, front: "native" };
+        let result = Document::of(&report);
+        self.source = SideSource::of(&result);
+        Ok(RunFigures::of(&result, whole_s))
+    }
+
+    /// The Plan of the next run: records that are there are not stored again.
+    fn plan_of(&self, seed: u64) -> ValidPlan {
+        let mut plan = self.plan.clone().into_plan();
+        plan.seed = seed;
+        if self.is_loaded && plan.phases.iter().any(|phase| !matches!(phase.work, Work::Load(_))) {
+            plan.phases.retain(|phase| !matches!(phase.work, Work::Load(_)));
+        }
+        plan.validate().expect("what a run measures does not depend on its load and its seed")
+    }
+}
+
+/// The seed of a run of a series; below 2^53, so that every reader of JSON keeps it.
+pub fn seed_of(seed: u64, number: u32) -> u64 {
+    if number == 0 { seed } else { rng::mix(&[seed, u64::from(number)]) >> 11 }
+}
+
+#[cfg(test)]
+mod tests {
+    use pummel_logic::plan::Plan;
+
+    use super::*;
+
+    #[test]
+    fn the_first_run_keeps_the_seed_and_each_other_has_its_own() {
+        let seeds: Vec<u64> = (0..50).map(|number| seed_of(42, number)).collect();
+        assert_eq!(seeds[0], 42);
+        let different: std::collections::BTreeSet<&u64> = seeds.iter().collect();
+        assert_eq!(different.len(), 50);
+        assert!(seeds.iter().all(|seed| *seed < 1 << 53));
+        assert_eq!(seed_of(42, 7), seeds[7]);
+    }
+
+    #[test]
+    fn records_are_stored_once_unless_the_server_begins_anew() {
+        let words = ["run", "-s", "127.0.0.1:1"].map(std::ffi::OsString::from);
+        let inputs = crate::job::FrontInputs {
+            servers: None,
+            seed: 1,
+            read_text: |_| Err(io::ErrorKind::NotFound.into()),
+        };
+        let plan = crate::native::job(words, &inputs).expect("a command line").plan;
+        let loads = |plan: &Plan| plan.phases.iter().any(|phase| matches!(phase.work, Work::Load(_)));
+        let mut maker = RunMaker::new(plan, ServerCare::None);
+        assert!(loads(&maker.plan_of(5)));
+        assert_eq!(maker.plan_of(5).seed, 5);
+        maker.is_loaded = true;
+        assert!(!loads(&maker.plan_of(5)));
+    }
+}

@@ -1,0 +1,76 @@
+//! The files of a series of runs, and its report on standard output.
+
+use std::io;
+
+use crate::commands::run_maker::SeriesEnd;
+use crate::exit_status::Exit;
+use crate::job::{Format, UsageError};
+use crate::native::OutputArgs;
+use crate::report::forms::Form;
+use crate::report::output::{Output, print};
+
+/// A form of the result of a series: its name, and the function that makes it.
+pub type SeriesForm<T> = (&'static str, fn(&T) -> Vec<u8>);
+
+/// The files that are made from all runs of a series.
+pub struct SeriesFiles<T> {
+    files: Vec<(&'static Form, fn(&T) -> Vec<u8>, Output)>,
+}
+
+impl<T> SeriesFiles<T> {
+    /// Checks that everything can be written, before anything is sent. The results of a series have these forms.
+    ///
+    /// # Errors
+    /// Returns [`SeriesEnd::Usage`] for a form that a series has not, and [`SeriesEnd::Failed`] for a file that cannot be
+    /// written.
+    pub fn prepare(args: &OutputArgs, forms: &[SeriesForm<T>]) -> Result<SeriesFiles<T>, SeriesEnd> {
+        let mut files = Vec::new();
+        for (form, path) in args.files.0.iter() {
+            let Some((_, render)) = forms.iter().find(|(name, _)| *name == form.name) else {
+                let flag = form.flag();
+                return Err(SeriesEnd::Usage(UsageError::Missing(format!(
+                    "'{flag}' is accepted with one run only, and this is a series of runs"
+                ))));
+            };
+            files.push((form, *render, Output::prepare(path)?));
+        }
+        Ok(SeriesFiles { files })
+    }
+
+    /// Writes what is known so far.
+    ///
+    /// # Errors
+    /// Returns the system's error when a file cannot be written.
+    pub fn checkpoint(&self, series: &T) -> io::Result<()> {
+        let checkpointed = self.files.iter().filter(|(form, ..)| form.is_checkpointed());
+        checkpointed.map(|(_, render, output)| output.checkpoint(&render(series))).collect()
+    }
+
+    /// Writes every file, and the report to standard output where no file is there. Returns the exit status: `exit`, or that of
+    /// the first thing that cannot be written.
+    pub fn finish(&self, args: &OutputArgs, series: &T, report: Reports<T>, exit: Exit) -> Exit {
+        let taken = self.files.iter().any(|(.., output)| output.is_standard());
+        // Files first: standard output may not be read yet.
+        let mut results: Vec<io::Result<()>> =
+            self.files.iter().map(|(_, render, output)| output.finish(&render(series))).collect();
+        results.push(match (taken, args.format) {
+            (true, _) => Ok(()),
+            (false, Some(Format::Json)) => print(&(report.json)(series)),
+            (false, _) => print((report.text)(series).as_bytes()),
+        });
+        let troubles = results.into_iter().filter_map(Result::err);
+        troubles.fold(exit, |exit, error| match SeriesEnd::from(error).exit() {
+            // A script ends with the series that is interrupted, whatever else could not be done.
+            _ if exit == Exit::Interrupted => exit,
+            failed => failed,
+        })
+    }
+}
+
+/// The functions of the reports that standard output takes.
+pub struct Reports<T> {
+    /// For people.
+    pub text: fn(&T) -> String,
+    /// For programs.
+    pub json: fn(&T) -> Vec<u8>,
+}

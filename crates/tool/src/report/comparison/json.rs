@@ -1,0 +1,97 @@
+//! A comparison as JSON and as CSV.
+
+use pummel_logic::measure::compare::Design;
+use serde_json::{Map, Value, json};
+
+use super::claim::Outcome;
+use super::result::{Comparison, Row};
+use super::side::Side;
+use crate::report::VERSION;
+use crate::report::document::SCHEMA;
+use crate::report::run_figures::{CSV_HEADER, csv_cells, pretty};
+
+/// The comparison as JSON, with both plans and all runs.
+pub fn json(comparison: &Comparison) -> Vec<u8> {
+    let figures: Map<String, Value> =
+        comparison.rows.iter().map(|row| (row.metric.name().to_owned(), row_json(row))).collect();
+    let whole = json!({
+        "schema": SCHEMA,
+        "tool": { "name": "pummel", "version": VERSION },
+        "command": comparison.command,
+        "status": comparison.status(),
+        "reason": comparison.reason,
+        "paired": comparison.design == Design::Paired,
+        "order_warning": comparison.order.trap(),
+        "accept_order": comparison.accept_order,
+        "asked_pairs": comparison.asked_pairs,
+        "a": side_json(&comparison.sides[0]),
+        "b": side_json(&comparison.sides[1]),
+        "differences": comparison.differences.iter().map(|difference| json!({
+            "name": difference.name,
+            "a": difference.values[0],
+            "b": difference.values[1],
+        })).collect::<Vec<Value>>(),
+        "figures": figures,
+        "doubts": comparison.doubts,
+        "claims": comparison.claims.iter().map(|result| json!({
+            "claim": result.claim.flag().trim_start_matches('-'),
+            "metric": result.claim.metric.name(),
+            "limit": result.claim.limit,
+            "outcome": result.name(),
+            "why": match &result.outcome {
+                Outcome::NotJudged(why) => Some(why.as_str()),
+                Outcome::Held | Outcome::Violated => None,
+            },
+            "says": result.words(),
+        })).collect::<Vec<Value>>(),
+        "runs": runs_json(&comparison.sides),
+    });
+    pretty(&whole)
+}
+
+fn side_json(side: &Side) -> Value {
+    json!({ "label": side.label, "plan": side.plan, "source": side.source })
+}
+
+/// The runs of both sides, each with its side and its place among the runs of that side, which is its pair.
+fn runs_json(sides: &[Side; 2]) -> Vec<Value> {
+    let of_side = |(name, side): (&str, &Side)| {
+        let runs = side.runs.iter().enumerate().map(|(pair, run)| {
+            let mut value = serde_json::to_value(run).expect("figures are JSON");
+            let fields = value.as_object_mut().expect("it is an object");
+            fields.insert("side".to_owned(), json!(name));
+            fields.insert("pair".to_owned(), json!(pair));
+            value
+        });
+        runs.collect::<Vec<Value>>()
+    };
+    ["a", "b"].into_iter().zip(sides).flat_map(of_side).collect()
+}
+
+fn row_json(row: &Row) -> Value {
+    let change = row.change;
+    json!({
+        "unit": row.metric.unit(),
+        "a": row.values[0],
+        "b": row.values[1],
+        "change": row.relative(),
+        "ci": row.relative_interval().map(|(low, high)| [low, high]),
+        "p": change.and_then(|change| change.p),
+        "p_corrected": row.p,
+        "would_have_been_seen": change.and_then(|change| change.seen).map(f64::exp_m1),
+        "judged": row.is_judged,
+        "word": row.word.name(),
+        "below_noise": row.is_below_noise(),
+    })
+}
+
+/// The runs of both sides as CSV, a line for each.
+pub fn csv(comparison: &Comparison) -> Vec<u8> {
+    let mut text = format!("side,pair,{CSV_HEADER}\n");
+    for (name, side) in ["a", "b"].into_iter().zip(&comparison.sides) {
+        for (pair, run) in side.runs.iter().enumerate() {
+            text += &format!("{name},{pair},{}\n", csv_cells(run));
+        }
+    }
+    text.into_bytes()
+}

@@ -1,0 +1,362 @@
+//! What two sides show: the figures of both, what changed, and what may be claimed of it.
+
+use pummel_logic::measure::compare::{
+    ALPHA, Change, Design, RUNS_TO_CLAIM, adjusted, change_of, median, pairs_in_time, seen_change,
+};
+use pummel_logic::measure::measurement::Status;
+use pummel_logic::measure::words::counted;
+
+use super::claim::{Claim, ClaimResult, Outcome};
+use super::order::Order;
+use super::side::{Difference, Side, differences};
+use crate::report::run_figures::{Metric, RunFigures};
+
+/// What is asked of a comparison.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Question {
+    /// The metrics that are judged. Empty: those of the claims, else the 99th percentile in open loop and the rate in closed
+    /// loop.
+    pub metrics: Vec<Metric>,
+    /// What the change is held to.
+    pub claims: Vec<Claim>,
+    /// Whether runs that did not alternate are judged as if time changed nothing.
+    pub accept_order: bool,
+    /// Whether runs are judged that were not steady.
+    pub accept_unsteady: bool,
+}
+
+/// What two sides show.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// `ab` or `compare`.
+    pub command: &'static str,
+    /// The two sides.
+    pub sides: [Side; 2],
+    /// How the runs belong together.
+    pub design: Design,
+    /// How they followed each other.
+    pub order: Order,
+    /// Whether their order was accepted although they did not alternate.
+    pub accept_order: bool,
+    /// The figures, in the order of [`Metric::ALL`].
+    pub rows: Vec<Row>,
+    /// What differs in plans, machines and servers.
+    pub differences: Vec<Difference>,
+    /// Why claims cannot be judged.
+    pub doubts: Vec<String>,
+    /// The claims and what became of them.
+    pub claims: Vec<ClaimResult>,
+    /// Pairs that were asked for; `None` where stored results are compared.
+    pub asked_pairs: Option<u32>,
+    /// Why there are no more runs, where some are missing.
+    pub reason: Option<String>,
+    /// Whether a signal ended the runs.
+    pub interrupted: bool,
+}
+
+/// One figure of the two sides.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// The figure.
+    pub metric: Metric,
+    /// Medians of the runs of each side; `None` where a run does not know the figure.
+    pub values: [Option<f64>; 2],
+    /// The interval of each side within its run, where it has one run.
+    pub within: [Option<(f64, f64)>; 2],
+    /// Runs of each side that do not know the figure.
+    pub unknown: [usize; 2],
+    /// The change from side A to side B; `None` where a run does not know the figure.
+    pub change: Option<Change>,
+    /// Whether the figure is judged.
+    pub is_judged: bool,
+    /// The p of a judged figure, corrected for the number of those; `None` where there is no test.
+    pub p: Option<f64>,
+    /// What is said of it.
+    pub word: Word,
+    /// By how much runs of one thing differ on this machine by themselves: a standard deviation of the logarithm, from a
+    /// calibration; `None` where none is known.
+    pub noise: Option<f64>,
+}
+
+/// What comes of a comparison; each has its exit status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Conclusion {
+    /// Every claim holds, or there was none.
+    Held,
+    /// A claim is violated.
+    Violated,
+    /// A claim cannot be judged.
+    NotJudged,
+    /// Runs are missing.
+    Incomplete,
+    /// A signal ended the runs.
+    Interrupted,
+}
+
+/// What is said of a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// The sides differ.
+    Differ,
+    /// No difference is shown.
+    NoDifference,
+    /// The figure is not judged.
+    NotJudged,
+    /// Too few runs, or an order of runs that could look like a difference.
+    NotKnown,
+}
+
+impl Word {
+    /// The word of results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Word::Differ => "differ",
+            Word::NoDifference => "no difference shown",
+            Word::NotJudged => "not judged",
+            Word::NotKnown => "not known",
+        }
+    }
+}
+
+impl Comparison {
+    /// Compares two sides whose runs belong together as `design` says.
+    fn of(
+        command: &'static str,
+        sides: [Side; 2],
+        design: Design,
+        order: Order,
+        question: &Question,
+    ) -> Comparison {
+        let differences = differences(&sides);
+        let may_differ = design == Design::Paired || question.accept_order;
+        let mut rows: Vec<Row> = Metric::ALL.map(|metric| Row::of(metric, &sides, design)).to_vec();
+        let judged = judged(&sides, question);
+        judge(&mut rows, &judged, may_differ);
+        let mut comparison = Comparison {
+            command,
+            sides,
+            design,
+            order,
+            accept_order: question.accept_order,
+            rows,
+            differences,
+            doubts: Vec::new(),
+            claims: Vec::new(),
+            asked_pairs: None,
+            reason: None,
+            interrupted: false,
+        };
+        comparison.doubts = doubts(&comparison, question);
+        let judged =
+            |claim: &Claim| claim.judged(comparison.row(claim.metric).worsening(), &comparison.doubts);
+        comparison.claims = question.claims.iter().map(judged).collect();
+        comparison
+    }
+
+    /// Compares the runs of an experiment whose run i of each side are a pair, in mixed order. A run without a partner is
+    /// left out.
+    pub fn of_pairs(command: &'static str, sides: [Side; 2], question: &Question) -> Comparison {
+        let pairs = sides[0].runs.len().min(sides[1].runs.len());
+        let sides = sides.map(|mut side| {
+            side.runs.truncate(pairs);
+            side
+        });
+        Comparison::of(command, sides, Design::Paired, Order::Mixed, question)
+    }
+
+    /// Compares stored results: paired where their runs alternated in mixed order.
+    pub fn of_results(mut sides: [Side; 2], question: &Question) -> Comparison {
+        let starts =
+            |side: &Side| side.runs.iter().map(|run| run.started_unix_s).collect::<Option<Vec<f64>>>();
+        let [Some(first), Some(second)] = [starts(&sides[0]), starts(&sides[1])] else {
+            return Comparison::of("compare", sides, Design::Apart, Order::Other, question);
+        };
+        if let Some(pairs) = pairs_in_time(&first, &second).filter(|pairs| pairs.len() > 1) {
+            let take = |side: &Side, places: Vec<usize>| {
+                places.iter().map(|place| side.runs[*place].clone()).collect()
+            };
+            sides[0].runs = take(&sides[0], pairs.iter().map(|pair| pair.0).collect());
+            sides[1].runs = take(&sides[1], pairs.iter().map(|pair| pair.1).collect());
+            return Comparison::of("compare", sides, Design::Paired, Order::Mixed, question);
+        }
+        let least = |times: &[f64]| times.iter().copied().fold(f64::INFINITY, f64::min);
+        let greatest = |times: &[f64]| times.iter().copied().fold(0.0, f64::max);
+        let order = match (greatest(&first) < least(&second), greatest(&second) < least(&first)) {
+            (true, _) => Order::FirstBeforeSecond,
+            (_, true) => Order::SecondBeforeFirst,
+            _ => Order::Other,
+        };
+        Comparison::of("compare", sides, Design::Apart, order, question)
+    }
+
+    /// Runs of the side that has fewer.
+    pub fn runs(&self) -> usize {
+        self.sides[0].runs.len().min(self.sides[1].runs.len())
+    }
+
+    /// The row of a metric.
+    pub fn row(&self, metric: Metric) -> &Row {
+        self.rows.iter().find(|row| row.metric == metric).expect("there is a row for each metric")
+    }
+
+    /// What comes of the claims, and of the runs.
+    pub fn conclusion(&self) -> Conclusion {
+        let has = |wanted: fn(&Outcome) -> bool| self.claims.iter().any(|claim| wanted(&claim.outcome));
+        match () {
+            () if self.interrupted => Conclusion::Interrupted,
+            () if self.reason.is_some() => Conclusion::Incomplete,
+            () if has(|outcome| *outcome == Outcome::Violated) => Conclusion::Violated,
+            () if has(|outcome| matches!(outcome, Outcome::NotJudged(_))) => Conclusion::NotJudged,
+            () => Conclusion::Held,
+        }
+    }
+
+    /// The word of results for how the runs ended.
+    pub fn status(&self) -> Status {
+        match (self.interrupted, &self.reason) {
+            (true, _) => Status::Interrupted,
+            (false, Some(_)) => Status::Partial,
+            (false, None) if self.asked_pairs.is_some_and(|asked| self.runs() < asked as usize) => {
+                Status::Partial
+            }
+            (false, None) => Status::Complete,
+        }
+    }
+}
+
+impl Row {
+    fn of(metric: Metric, sides: &[Side; 2], design: Design) -> Row {
+        let known = |side: &Side| side.runs.iter().filter_map(|run| run.figure(metric)).collect::<Vec<_>>();
+        let figures = [known(&sides[0]), known(&sides[1])];
+        let unknown = [0, 1].map(|side| sides[side].runs.len() - figures[side].len());
+        let values = [0, 1].map(|side| figures[side].iter().map(|figure| figure.value).collect::<Vec<f64>>());
+        let is_known = unknown == [0, 0];
+        let of_one = |side: usize| match figures[side].as_slice() {
+            [one] => one.within,
+            _ => None,
+        };
+        Row {
+            metric,
+            values: [0, 1].map(|side| median(&values[side]).filter(|_| unknown[side] == 0)),
+            within: [0, 1].map(of_one),
+            unknown,
+            change: is_known.then(|| change_of(design, &values[0], &values[1])).flatten(),
+            is_judged: false,
+            p: None,
+            word: Word::NotJudged,
+            noise: noise_of(metric, sides),
+        }
+    }
+
+    /// Whether the change is smaller than what this machine shows of two sides that are equal: less than as many pairs find in
+    /// 4 of 5 cases where runs differ as a calibration found it.
+    pub fn is_below_noise(&self) -> bool {
+        let seen = self
+            .noise
+            .zip(self.change)
+            .and_then(|(noise, change)| seen_change(2.0_f64.sqrt() * noise, change.runs));
+        seen.zip(self.change).is_some_and(|(seen, change)| change.estimate.abs() < seen)
+    }
+
+    /// The relative change from side A to side B: 0.02 where B is 2 % greater.
+    pub fn relative(&self) -> Option<f64> {
+        self.change.map(|change| change.estimate.exp_m1())
+    }
+
+    /// The 95 % interval of the relative change.
+    pub fn relative_interval(&self) -> Option<(f64, f64)> {
+        let (low, high) = self.change?.interval?;
+        Some((low.exp_m1(), high.exp_m1()))
+    }
+
+    /// The 95 % interval of the relative change for the worse: above 0 where side B is worse.
+    pub fn worsening(&self) -> Option<(f64, f64)> {
+        let (low, high) = self.relative_interval()?;
+        Some(if self.metric.is_better_when_greater() { (-high, -low) } else { (low, high) })
+    }
+}
+
+/// The greater of what the calibrations of the two sides say of a metric.
+fn noise_of(metric: Metric, sides: &[Side; 2]) -> Option<f64> {
+    let known = sides.iter().filter_map(|side| side.source.noise.get(metric.name()).copied());
+    known.filter(|noise| noise.is_finite() && *noise > 0.0).reduce(f64::max)
+}
+
+/// The metrics that are judged.
+fn judged(sides: &[Side; 2], question: &Question) -> Vec<Metric> {
+    let mut judged = question.metrics.clone();
+    if judged.is_empty() {
+        judged.extend(question.claims.iter().map(|claim| claim.metric));
+    }
+    if judged.is_empty() {
+        let defaults = [sides[0].judged_by_default(), sides[1].judged_by_default()];
+        judged.push(if defaults == [Metric::Rate; 2] { Metric::Rate } else { Metric::P99 });
+    }
+    judged.sort_unstable();
+    judged.dedup();
+    judged
+}
+
+/// Corrects the p of the judged metrics for their number, and says what may be said.
+fn judge(rows: &mut [Row], judged: &[Metric], may_differ: bool) {
+    let mut judged: Vec<&mut Row> = rows.iter_mut().filter(|row| judged.contains(&row.metric)).collect();
+    let tests: Vec<f64> = judged.iter().filter_map(|row| row.change?.p).collect();
+    let mut corrected = adjusted(&tests).into_iter();
+    for row in &mut judged {
+        row.is_judged = true;
+        row.p = row.change.and_then(|change| change.p).and_then(|_| corrected.next());
+        let is_enough = row.change.is_some_and(|change| change.runs >= RUNS_TO_CLAIM);
+        row.word = match row.p {
+            Some(p) if is_enough && may_differ && p <= ALPHA => Word::Differ,
+            Some(_) if is_enough && may_differ => Word::NoDifference,
+            _ => Word::NotKnown,
+        };
+    }
+}
+
+/// Why nothing may be claimed of the sides; empty where it may.
+fn doubts(comparison: &Comparison, question: &Question) -> Vec<String> {
+    let mut doubts = Vec::new();
+    let runs = comparison.runs();
+    if runs < RUNS_TO_CLAIM {
+        let count = counted(runs as u64, "run");
+        doubts.push(format!("{count} a side: {RUNS_TO_CLAIM} or more are needed"));
+    }
+    if comparison.design == Design::Apart && !question.accept_order {
+        doubts.push(
+            "the runs of A and B did not alternate in mixed order (--accept-order judges them all the same)"
+                .to_owned(),
+        );
+    }
+    for (name, side) in ["A", "B"].into_iter().zip(&comparison.sides) {
+        let count = |wanted: &dyn Fn(&RunFigures) -> bool| side.runs.iter().filter(|run| wanted(run)).count();
+        let failed = count(&|run| run.status != Status::Complete);
+        if failed > 0 {
+            doubts.push(format!("{} of {name} not complete", of_runs(failed, side.runs.len())));
+        }
+        let unsteady = count(&|run| run.steady == Some(false));
+        if unsteady > 0 && !question.accept_unsteady {
+            doubts.push(format!(
+                "{} of {name} not steady (--accept-unsteady judges them all the same)",
+                of_runs(unsteady, side.runs.len())
+            ));
+        }
+        let wrong = side.runs.iter().filter_map(|run| run.wrong_values).sum::<u64>();
+        if wrong > 0 {
+            doubts.push(format!("wrong values were found in runs of {name}"));
+        }
+    }
+    let plans = comparison.differences.iter().filter(|difference| difference.is_of_the_load);
+    let names: Vec<&str> = plans.map(|difference| difference.name.as_str()).collect();
+    if comparison.command == "compare" && !names.is_empty() {
+        doubts.push(format!("the plans differ in {}", names.join(", ")));
+    }
+    doubts
+}
+
+fn of_runs(some: usize, all: usize) -> String {
+    match (some, all) {
+        (1, 1) => "the run".to_owned(),
+        (some, all) => format!("{some} of {all} runs"),
+    }
+}

@@ -1,0 +1,147 @@
+//! One side of a comparison: its runs and what is known of what they ran on.
+
+use std::collections::BTreeMap;
+
+use pummel_logic::plan::Plan;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::report::document::Document;
+use crate::report::run_figures::{Metric, RunFigures, judged_by_default};
+
+/// One side of a comparison.
+#[derive(Clone, Debug)]
+pub struct Side {
+    /// What the side is, in the user's words: its options, its program, its files.
+    pub label: String,
+    /// What its runs were made after, but for their seeds.
+    pub plan: Plan,
+    /// What else is known of it.
+    pub source: SideSource,
+    /// Its runs.
+    pub runs: Vec<RunFigures>,
+}
+
+/// What is known of a side beside its plan and its figures, as JSON objects of the results.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SideSource {
+    /// The program that measured.
+    pub tool: Value,
+    /// The machine that measured; null where the result does not say.
+    pub machine: Value,
+    /// Software and version of each server; null where no server said it.
+    pub servers: Value,
+    /// The command line of the server that was started for each run; null where none was.
+    pub program: Value,
+    /// By how much runs of one thing differ on the machine by themselves, as a calibration found it: standard deviations of the
+    /// logarithm, by the name of the metric. Empty where no calibration is known.
+    pub noise: BTreeMap<String, f64>,
+}
+
+/// Something that is not the same on both sides.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// Its name, a path of fields.
+    pub name: String,
+    /// Its values on each side.
+    pub values: [Value; 2],
+    /// Whether the load differs, so that figures cannot be compared without a thought.
+    pub is_of_the_load: bool,
+}
+
+/// Fields of a Plan that may differ without another load: where the servers are, and the draws.
+const FREE_FIELDS: [&str; 2] = ["plan.seed", "plan.servers"];
+
+/// Most differences that are kept.
+const DIFFERENCES_MAX: usize = 40;
+
+impl SideSource {
+    /// What the result of a run says.
+    pub fn of(result: &Document) -> SideSource {
+        let servers = result.evidence.iter().flat_map(|evidence| &evidence.servers);
+        let readings = servers.filter_map(|server| server.reading.as_ref());
+        let of_server = |software: &str, version: &str, threads: Option<u32>| json!({ "software": software, "version": version, "serving_threads": threads });
+        let each: Vec<Value> = readings
+            .map(|reading| of_server(&reading.software, &reading.version, reading.serving_threads))
+            .collect();
+        SideSource {
+            tool: json!({ "name": result.tool.name, "version": result.tool.version }),
+            machine: Value::Null,
+            servers: if each.is_empty() { Value::Null } else { Value::Array(each) },
+            program: Value::Null,
+            noise: BTreeMap::new(),
+        }
+    }
+}
+
+impl Side {
+    /// The figure by which its runs are judged where none is named.
+    pub(super) fn judged_by_default(&self) -> Metric {
+        judged_by_default(&self.plan)
+    }
+
+    fn facts(&self) -> Value {
+        let plan = serde_json::to_value(&self.plan).expect("a plan is JSON");
+        let SideSource { tool, machine, servers, program, .. } = &self.source;
+        let fields = [("plan", plan)].into_iter().chain([
+            ("tool", tool.clone()),
+            ("machine", machine.clone()),
+            ("server", servers.clone()),
+            ("program", program.clone()),
+        ]);
+        Value::Object(fields.map(|(name, value)| (name.to_owned(), value)).collect::<Map<String, Value>>())
+    }
+}
+
+/// What differs in the plans, the machines and the servers of two sides. Beyond the first 40 differences nothing is kept. What
+/// only one side says is no difference, but for fields of the Plan.
+pub fn differences(sides: &[Side; 2]) -> Vec<Difference> {
+    let mut found = Vec::new();
+    walk("", &sides[0].facts(), &sides[1].facts(), &mut found);
+    found.truncate(DIFFERENCES_MAX);
+    found
+}
+
+/// The first field in which two plans ask for another load; `None` where they ask for one.
+pub(super) fn load_difference(first: &Plan, second: &Plan) -> Option<String> {
+    let value = |plan: &Plan| serde_json::to_value(plan).expect("a plan is JSON");
+    let mut found = Vec::new();
+    walk("plan", &value(first), &value(second), &mut found);
+    found.into_iter().find(|difference| difference.is_of_the_load).map(|difference| difference.name)
+}
+
+fn walk(name: &str, first: &Value, second: &Value, found: &mut Vec<Difference>) {
+    if first == second || found.len() >= DIFFERENCES_MAX {
+        return;
+    }
+    let inner = |key: &str| if name.is_empty() { key.to_owned() } else { format!("{name}.{key}") };
+    match (first, second) {
+        (Value::Object(one), Value::Object(other)) => {
+            let keys = one.keys().chain(other.keys().filter(|key| !one.contains_key(*key)));
+            for key in keys {
+                let of = |object: &Map<String, Value>| object.get(key).cloned().unwrap_or(Value::Null);
+                walk(&inner(key), &of(one), &of(other), found);
+            }
+        }
+        (Value::Array(one), Value::Array(other)) if one.len() == other.len() => {
+            for (place, (first, second)) in one.iter().zip(other).enumerate() {
+                walk(&inner(&place.to_string()), first, second, found);
+            }
+        }
+        (first, second) => {
+            let is_of_the_plan = name.starts_with("plan.");
+            // An older result says less.
+            if !is_of_the_plan && (first.is_null() || second.is_null()) {
+                return;
+            }
+            let is_free =
+                FREE_FIELDS.iter().any(|free| name == *free || name.starts_with(&format!("{free}.")));
+            found.push(Difference {
+                name: name.to_owned(),
+                values: [first.clone(), second.clone()],
+                is_of_the_load: is_of_the_plan && !is_free,
+            });
+        }
+    }
+}

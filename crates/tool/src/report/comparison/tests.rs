@@ -1,0 +1,246 @@
+//! Comparisons of runs that are made up.
+
+use pummel_logic::measure::compare::Design;
+use pummel_logic::measure::measurement::Status;
+use pummel_logic::plan::{Arrivals, Group, Plan};
+
+use super::*;
+use crate::report::run_figures::Metric;
+use crate::report::run_figures::tests::run_at;
+
+/// A side in open loop whose runs began at these times with times of this scale.
+fn side(runs: &[(f64, f64)]) -> Side {
+    let group = Group { arrivals: Arrivals::Poisson, rate: Some(20_000.0), ..Group::default() };
+    Side {
+        label: String::new(),
+        plan: Plan { servers: vec!["127.0.0.1:11211".to_owned()], groups: vec![group], ..Plan::default() },
+        source: SideSource::default(),
+        runs: runs.iter().map(|(started_s, scale)| run_at(*started_s, *scale)).collect(),
+    }
+}
+
+/// Ten pairs in mixed order, in which B is slower by `planted`, and runs differ a little.
+fn pairs(planted: f64) -> [Side; 2] {
+    let noise = [0.0, 0.004, -0.003, 0.002, -0.006, 0.001, 0.005, -0.002, 0.003, -0.004];
+    let other = [0.002, -0.004, 0.001, 0.003, -0.001, 0.004, -0.003, 0.0, -0.002, 0.005];
+    let time = |pair: usize, is_second: bool| {
+        let comes_second = is_second != (pair % 2 == 1);
+        pair as f64 * 20.0 + if comes_second { 10.0 } else { 0.0 }
+    };
+    let first: Vec<(f64, f64)> = (0..10).map(|pair| (time(pair, false), 1.0 + noise[pair])).collect();
+    let second: Vec<(f64, f64)> =
+        (0..10).map(|pair| (time(pair, true), (1.0 + other[pair]) * (1.0 + planted))).collect();
+    [side(&first), side(&second)]
+}
+
+fn apart(planted: f64, runs: usize) -> [Side; 2] {
+    let [mut first, mut second] = pairs(planted);
+    first.runs.truncate(runs);
+    second.runs.truncate(runs);
+    for (at, run) in first.runs.iter_mut().chain(&mut second.runs).enumerate() {
+        run.started_unix_s = Some(at as f64 * 10.0);
+    }
+    [first, second]
+}
+
+fn claim(kind: ClaimKind, metric: Metric, limit: f64) -> Question {
+    Question { claims: vec![Claim { metric, limit, kind }], ..Question::default() }
+}
+
+fn exit(comparison: &Comparison) -> u8 {
+    match comparison.conclusion() {
+        Conclusion::Held => 0,
+        Conclusion::Violated => 3,
+        Conclusion::NotJudged | Conclusion::Incomplete => 1,
+        Conclusion::Interrupted => 130,
+    }
+}
+
+#[test]
+fn a_slower_side_is_called_slower_with_its_interval_and_p() {
+    let comparison = Comparison::of_results(pairs(0.044), &Question::default());
+    assert_eq!((comparison.design, comparison.order), (Design::Paired, Order::Mixed));
+    let said = text(&comparison);
+    let line = said.lines().find(|line| line.starts_with("p99 ")).expect("a line");
+    assert!(line.contains("A 400 us") && line.contains("B is 4.") && line.contains("% slower ("), "{line}");
+    assert!(line.ends_with("10 pairs, p = 0.002"), "{line}");
+    // What is not judged is shown without a word.
+    let p50 = said.lines().find(|line| line.starts_with("p50 ")).expect("a line");
+    assert!(p50.contains("+4.") && !p50.contains("slower"), "{p50}");
+    assert!(said.contains("Judged: p99"), "{said}");
+    assert_eq!(exit(&comparison), 0, "nothing was held to anything");
+    let faster = text(&Comparison::of_results(pairs(-0.044), &Question::default()));
+    assert!(faster.contains("B is 4.") && faster.contains("% faster ("), "{faster}");
+}
+
+#[test]
+fn equal_sides_show_no_difference_and_what_would_have_been_seen() {
+    let comparison = Comparison::of_results(pairs(0.0), &Question::default());
+    let said = text(&comparison);
+    let line = said.lines().find(|line| line.starts_with("p99 ")).expect("a line");
+    assert!(line.contains("no difference shown (") && line.ends_with("% would have been seen"), "{line}");
+    assert_eq!(comparison.row(Metric::P99).word, Word::NoDifference);
+}
+
+#[test]
+fn a_gate_and_a_proof_of_no_harm_are_two_claims() {
+    for (planted, kind, limit, status) in [
+        (0.10, ClaimKind::Worse, 0.05, 3),
+        (0.03, ClaimKind::Worse, 0.05, 0),
+        (0.0, ClaimKind::Worse, 0.0, 0),
+        (0.0, ClaimKind::Within, 0.05, 0),
+        (0.048, ClaimKind::Within, 0.05, 3),
+        (-0.2, ClaimKind::Within, 0.01, 0),
+    ] {
+        let comparison = Comparison::of_results(pairs(planted), &claim(kind, Metric::P99, limit));
+        assert_eq!(exit(&comparison), status, "{planted} {kind:?} {limit}: {}", text(&comparison));
+    }
+    // A rate that falls is a change for the worse: times that grow by 10 % make it fall by 9.1 %.
+    let gate = claim(ClaimKind::Worse, Metric::Rate, 0.05);
+    let comparison = Comparison::of_results(pairs(0.1), &gate);
+    assert_eq!(exit(&comparison), 3);
+    assert!(text(&comparison).contains("--worse rate:5%: FAILED; B is worse by more than 5 %"));
+    assert!(
+        text(&comparison).contains("B does 9.") && text(&comparison).contains("% less"),
+        "{}",
+        text(&comparison)
+    );
+    assert_eq!(exit(&Comparison::of_results(pairs(-0.1), &gate)), 0);
+}
+
+#[test]
+fn runs_that_did_not_alternate_never_differ_unless_their_order_is_accepted() {
+    let gate = claim(ClaimKind::Worse, Metric::P99, 0.02);
+    let comparison = Comparison::of_results(apart(0.5, 10), &gate);
+    assert_eq!((comparison.design, comparison.order), (Design::Apart, Order::FirstBeforeSecond));
+    assert_eq!((exit(&comparison), comparison.row(Metric::P99).word), (1, Word::NotKnown));
+    let said = text(&comparison);
+    assert!(said.contains("A was measured before B: a slower hour would look the same"), "{said}");
+    assert!(said.contains("--worse p99:2%: cannot be judged: ") && !said.contains("slower ("), "{said}");
+    let accepted = Comparison::of_results(apart(0.5, 10), &Question { accept_order: true, ..gate });
+    assert_eq!((exit(&accepted), accepted.row(Metric::P99).word), (3, Word::Differ));
+    let words = text(&accepted);
+    assert!(words.contains("% slower (") && words.contains("10 runs a side, p = "), "{words}");
+    assert!(words.contains("a slower hour would look the same, which was accepted"), "{words}");
+}
+
+#[test]
+fn two_runs_say_nothing_of_the_systems() {
+    let comparison = Comparison::of_results(apart(0.5, 1), &Question::default());
+    let said = text(&comparison);
+    assert!(said.contains("whether the systems differ is not known"), "{said}");
+    assert!(said.contains("A 402 us (") || said.contains("A 400 us ("), "intervals within the runs: {said}");
+    assert_eq!(exit(&comparison), 0);
+    let gated = Comparison::of_results(apart(0.5, 1), &claim(ClaimKind::Within, Metric::P99, 9.0));
+    assert_eq!(exit(&gated), 1);
+}
+
+#[test]
+fn few_failed_unsteady_or_different_runs_cannot_be_judged() {
+    let gate = claim(ClaimKind::Worse, Metric::P99, 0.02);
+    let why = |sides: [Side; 2], question: &Question| {
+        let comparison = Comparison::of_results(sides, question);
+        (exit(&comparison), comparison.doubts.join("; "))
+    };
+    let mut few = pairs(0.5);
+    few.iter_mut().for_each(|side| side.runs.truncate(4));
+    assert_eq!(why(few, &gate), (1, "4 runs a side: 6 or more are needed".to_owned()));
+    let mut failed = pairs(0.5);
+    failed[1].runs[3].status = Status::Partial;
+    assert_eq!(why(failed, &gate), (1, "1 of 10 runs of B not complete".to_owned()));
+    let mut unsteady = pairs(0.5);
+    unsteady[0].runs[0].steady = Some(false);
+    let (status, words) = why(unsteady.clone(), &gate);
+    assert!(status == 1 && words.contains("not steady"), "{words}");
+    assert_eq!(why(unsteady, &Question { accept_unsteady: true, ..gate.clone() }).0, 3);
+    let mut other = pairs(0.5);
+    other[1].plan.groups[0].clients = 99;
+    assert_eq!(why(other, &gate), (1, "the plans differ in plan.groups.0.clients".to_owned()));
+    // Another place of the servers and another seed are the same load.
+    let mut moved = pairs(0.5);
+    moved[1].plan.servers = vec!["cache2:11211".to_owned()];
+    moved[1].plan.seed = 99;
+    assert_eq!(why(moved, &gate), (3, String::new()));
+}
+
+#[test]
+fn a_figure_that_one_run_does_not_know_has_no_change() {
+    let mut sides = pairs(0.1);
+    sides[1].runs[4].response_us.p99 = None;
+    let comparison = Comparison::of_results(sides, &claim(ClaimKind::Worse, Metric::P99, 0.02));
+    assert!(text(&comparison).contains("not known in 1 of 20 runs"), "{}", text(&comparison));
+    assert_eq!(exit(&comparison), 1);
+}
+
+#[test]
+fn several_judged_figures_pay_for_their_number() {
+    let question = Question { metrics: vec![Metric::P99, Metric::P50], ..Question::default() };
+    let comparison = Comparison::of_results(pairs(0.044), &question);
+    let row = comparison.row(Metric::P99);
+    let p = row.change.and_then(|change| change.p).expect("there is a test");
+    assert!((row.p.expect("it is judged") / p - 2.0).abs() < 1e-9);
+    assert!(text(&comparison).contains("Holm"), "{}", text(&comparison));
+}
+
+#[test]
+fn what_differs_in_servers_and_machines_is_said_first() {
+    let mut sides = pairs(0.0);
+    let source = |version: &str, cpu: &str| SideSource {
+        servers: serde_json::json!([{ "software": "memcached", "version": version }]),
+        machine: serde_json::json!({ "cpu": cpu }),
+        ..SideSource::default()
+    };
+    sides[0].source = source("1.6.18", "x");
+    sides[1].source = source("1.6.31\u{1b}[2J", "x");
+    let said = text(&Comparison::of_results(sides.clone(), &Question::default()));
+    assert!(said.contains("server.0.version: A 1.6.18, B 1.6.31?[2J\n"), "{said}");
+    assert!(!said.contains("machine"), "{said}");
+    // A result that says less is no difference.
+    sides[1].source = SideSource::default();
+    assert!(!text(&Comparison::of_results(sides, &Question::default())).contains("What differs"));
+}
+
+#[test]
+fn a_difference_below_the_noise_of_the_machine_is_shown_and_fails_no_gate() {
+    let gate = claim(ClaimKind::Worse, Metric::P99, 0.01);
+    let with_noise = |noise: f64| {
+        let mut sides = pairs(0.044);
+        sides[0].source.noise = [("p99".to_owned(), noise)].into();
+        Comparison::of_results(sides, &gate)
+    };
+    let calm = with_noise(0.005);
+    assert!(exit(&calm) == 3 && !text(&calm).contains("can tell apart"), "{}", text(&calm));
+    let noisy = with_noise(0.05);
+    assert!(
+        exit(&noisy) == 0 && text(&noisy).contains("below what this machine can tell apart"),
+        "{}",
+        text(&noisy)
+    );
+    // Of two runs it is said how far runs differ by themselves: 1.96 * sqrt(2) * 5 %.
+    let mut two = apart(0.1, 1);
+    two[1].source.noise = [("p99".to_owned(), 0.05)].into();
+    let said = text(&Comparison::of_results(two, &Question::default()));
+    assert!(said.contains("differ by themselves: p99 by +- 13.9 %"), "{said}");
+}
+
+#[test]
+fn json_and_csv_have_everything() {
+    let comparison = Comparison::of_results(pairs(0.1), &claim(ClaimKind::Worse, Metric::P99, 0.02));
+    let value: serde_json::Value = serde_json::from_slice(&json(&comparison)).expect("JSON");
+    let p99 = &value["figures"]["p99"];
+    assert_eq!(
+        (&value["command"], &value["paired"], &p99["word"]),
+        (&serde_json::json!("compare"), &serde_json::json!(true), &serde_json::json!("differ"))
+    );
+    let ci = p99["ci"].as_array().expect("an interval");
+    assert!(ci[0].as_f64() < p99["change"].as_f64() && p99["change"].as_f64() < ci[1].as_f64(), "{p99}");
+    assert_eq!(value["claims"][0]["outcome"], "failed");
+    assert_eq!(value["runs"].as_array().map(Vec::len), Some(20));
+    assert_eq!(
+        (&value["runs"][13]["side"], &value["runs"][13]["pair"]),
+        (&serde_json::json!("b"), &serde_json::json!(3))
+    );
+    let rows = String::from_utf8(csv(&comparison)).expect("UTF-8");
+    let columns: Vec<usize> = rows.lines().map(|row| row.split(',').count()).collect();
+    assert!(columns.len() == 21 && columns.iter().all(|count| *count == columns[0]), "{columns:?}");
+}

@@ -1,0 +1,327 @@
+//! Several runs of one configuration, side by side: as text, JSON and CSV.
+
+use std::fmt::Write as _;
+
+use pummel_logic::measure::compare::{RUNS_FOR_INTERVAL, RunFigure, RunSpread, median, median_interval};
+use pummel_logic::measure::measurement::Status;
+use pummel_logic::measure::words::counted;
+use pummel_logic::plan::Plan;
+use serde_json::{Map, Value, json};
+
+use crate::report::VERSION;
+use crate::report::comparison::SideSource;
+use crate::report::document::SCHEMA;
+use crate::report::run_figures::{CSV_HEADER, Metric, RunFigures, csv_cells, judged_by_default, pretty};
+
+/// The word of results of repeated runs.
+pub const COMMAND: &str = "repeat";
+
+/// Several runs of one configuration.
+#[derive(Clone, Debug)]
+pub struct Repetition {
+    /// What each run was made after, but for its seed.
+    pub plan: Plan,
+    /// How many runs were asked for.
+    pub asked: u32,
+    /// Whether the server was restarted before each run.
+    pub restarted: bool,
+    /// What the last run knew of its servers and its machine.
+    pub source: SideSource,
+    /// In the order in which they were made.
+    pub runs: Vec<RunFigures>,
+    /// Why there are no more runs, where some are missing.
+    pub reason: Option<String>,
+    /// Whether a signal ended the runs.
+    pub interrupted: bool,
+}
+
+/// A figure of all runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RepeatedFigure {
+    /// The figure.
+    pub metric: Metric,
+    /// Its median.
+    pub median: f64,
+    /// The 95 % interval of the median from order statistics; `None` below six runs.
+    pub interval: Option<(f64, f64)>,
+    /// The least and the greatest.
+    pub range: (f64, f64),
+    /// How far the runs differ; `None` of one run.
+    pub spread: Option<RunSpread>,
+}
+
+impl Repetition {
+    /// The word of results for how the runs ended.
+    pub fn status(&self) -> Status {
+        match (self.interrupted, &self.reason) {
+            (true, _) => Status::Interrupted,
+            (false, Some(_)) => Status::Partial,
+            (false, None) if self.runs.len() < self.asked as usize => Status::Partial,
+            (false, None) => Status::Complete,
+        }
+    }
+
+    /// Wrong values of all runs.
+    pub fn wrong_values(&self) -> u64 {
+        self.runs.iter().filter_map(|run| run.wrong_values).sum()
+    }
+
+    /// Numbers of the runs that missed a goal and of those that had one.
+    pub fn missed(&self) -> (usize, usize) {
+        let judged = self.runs.iter().filter(|run| run.met.is_some()).count();
+        (self.runs.iter().filter(|run| run.met == Some(false)).count(), judged)
+    }
+
+    /// The figures that all runs know, in the order of reports.
+    pub fn figures(&self) -> Vec<RepeatedFigure> {
+        Metric::ALL.into_iter().filter_map(|metric| self.figure(metric)).collect()
+    }
+
+    fn figure(&self, metric: Metric) -> Option<RepeatedFigure> {
+        let known: Option<Vec<RunFigure>> = self.runs.iter().map(|run| run.figure(metric)).collect();
+        let known = known?;
+        let values: Vec<f64> = known.iter().map(|figure| figure.value).collect();
+        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let greatest = values.iter().copied().fold(0.0, f64::max);
+        Some(RepeatedFigure {
+            metric,
+            median: median(&values)?,
+            interval: median_interval(&values),
+            range: (least, greatest),
+            spread: RunSpread::of(&known),
+        })
+    }
+
+    /// The length of a run, in seconds, that makes the interval of the first judged figure least for the same time in all.
+    fn advised_s(&self, figures: &[RepeatedFigure]) -> Option<(Metric, f64)> {
+        let judged = judged_by_default(&self.plan);
+        let spread = figures.iter().find(|figure| figure.metric == judged)?.spread?;
+        let mean =
+            |of: fn(&RunFigures) -> f64| self.runs.iter().map(of).sum::<f64>() / self.runs.len() as f64;
+        let measured_s = mean(|run| run.seconds);
+        let fixed_s = mean(|run| run.whole_s) - measured_s;
+        let is_enough = self.runs.len() >= RUNS_FOR_INTERVAL;
+        let advice = spread.advice(fixed_s, measured_s).filter(|_| is_enough)?;
+        Some((judged, advice.run_s))
+    }
+}
+
+/// The report for people.
+pub fn text(repetition: &Repetition) -> String {
+    let runs = &repetition.runs;
+    let count = counted(runs.len() as u64, "run");
+    let around = match repetition.restarted {
+        true => "server restarted before each run",
+        false => "server not restarted",
+    };
+    let mut text = format!("pummel {VERSION}: {count} of {}, {around}\n", repetition.plan.servers.join(", "));
+    let figures = repetition.figures();
+    if !figures.is_empty() {
+        text += &table(&figures, runs.len());
+    }
+    for figure in &figures {
+        text += &spread_words(figure);
+    }
+    if let Some((metric, run_s)) = repetition.advised_s(&figures) {
+        let measured_s = runs.iter().map(|run| run.seconds).sum::<f64>() / runs.len() as f64;
+        writeln!(
+            text,
+            "\nFor the least interval of {} in the same time, measure about {run_s:.1} s in each run ({measured_s:.1} s now).",
+            metric.name(),
+        )
+        .expect("text can always be added to");
+    }
+    text += &troubles(repetition);
+    if let Some(reason) = &repetition.reason {
+        text += &format!("\nNot complete: {} of {} runs: {reason}\n", runs.len(), repetition.asked);
+    }
+    text
+}
+
+/// A line for each figure: its median, the interval or the range, how far the runs differ.
+fn table(figures: &[RepeatedFigure], runs: usize) -> String {
+    let has_interval = runs >= RUNS_FOR_INTERVAL;
+    let (from, to) = if has_interval { ("from", "to") } else { ("least", "greatest") };
+    let mut text = format!("\n{:<12}{:>12}{from:>12}{to:>12}  runs differ by\n", "", "median");
+    for figure in figures {
+        let (low, high) = figure.interval.unwrap_or(figure.range);
+        let of = |value: f64| figure.metric.text(value);
+        let between =
+            figure.spread.map_or("-".to_owned(), |spread| format!("{:.1} %", spread.between * 100.0));
+        let name = figure.metric.name();
+        writeln!(text, "{name:<12}{:>12}{:>12}{:>12}  {between}", of(figure.median), of(low), of(high))
+            .expect("text can always be added to");
+    }
+    text += &match has_interval {
+        true => format!("\nfrom and to: 95 % interval of the median of {runs} runs.\n"),
+        false => format!("\nleast and greatest: range of {}, no interval.\n", counted(runs as u64, "run")),
+    };
+    text
+}
+
+/// What is to be said of how the runs differ in a figure; nothing where chance within a run explains it.
+fn spread_words(figure: &RepeatedFigure) -> String {
+    let Some(spread) = figure.spread.filter(|spread| spread.is_beyond_chance == Some(true)) else {
+        return String::new();
+    };
+    let name = figure.metric.name();
+    let mut text = format!("\n{name}: runs differ more than chance within a run explains.");
+    if let Some(groups) = spread.groups {
+        let [low, high] = groups.medians.map(|median| figure.metric.text(median));
+        let [lower, upper] = groups.runs;
+        text += &format!(" They fall in two groups: {lower} near {low}, {upper} near {high}.");
+    }
+    text + "\n"
+}
+
+/// Missed goals, wrong values, runs that were not steady or whose times are partly the generator's own.
+fn troubles(repetition: &Repetition) -> String {
+    let mut text = String::new();
+    let all = repetition.runs.len();
+    let (missed, judged) = repetition.missed();
+    if judged > 0 {
+        text += &match missed {
+            0 => format!("\nThe goals were met in all of {}.\n", counted(judged as u64, "run")),
+            missed => format!("\nA goal was MISSED in {missed} of {judged} runs.\n"),
+        };
+    }
+    let wrong = repetition.wrong_values();
+    if wrong > 0 {
+        text += &format!("\nWRONG VALUES FOUND: {wrong} in all runs; `pummel run --verify` says which.\n");
+    }
+    let unsteady = repetition.runs.iter().filter(|run| run.steady == Some(false)).count();
+    if unsteady > 0 {
+        text += &format!("\n{unsteady} of {all} runs were not steady from their beginning to their end.\n");
+    }
+    let doubtful = repetition.runs.iter().filter(|run| run.trust == Some(false)).count();
+    if doubtful > 0 {
+        text += &format!("\nIn {doubtful} of {all} runs the times are partly the generator's own.\n");
+    }
+    text
+}
+
+/// The runs as JSON, in the order in which they were made.
+pub fn json(repetition: &Repetition) -> Vec<u8> {
+    let figures = repetition.figures();
+    let advised = repetition.advised_s(&figures);
+    let named: Map<String, Value> =
+        figures.iter().map(|figure| (figure.metric.name().to_owned(), figure_json(figure))).collect();
+    let whole = json!({
+        "schema": SCHEMA,
+        "tool": { "name": "pummel", "version": VERSION },
+        "command": COMMAND,
+        "status": repetition.status(),
+        "reason": repetition.reason,
+        "plan": repetition.plan,
+        "asked": repetition.asked,
+        "restarted": repetition.restarted,
+        "source": repetition.source,
+        "figures": named,
+        "advised_run_s": advised.map(|(_, run_s)| run_s),
+        "runs": repetition.runs,
+    });
+    pretty(&whole)
+}
+
+fn figure_json(figure: &RepeatedFigure) -> Value {
+    let spread = figure.spread;
+    let groups = spread.and_then(|spread| spread.groups);
+    json!({
+        "unit": figure.metric.unit(),
+        "median": figure.median,
+        "ci": figure.interval.map(|(low, high)| [low, high]),
+        "least": figure.range.0,
+        "greatest": figure.range.1,
+        "between": spread.map(|spread| spread.between),
+        "within": spread.and_then(|spread| spread.within),
+        "beyond_chance": spread.and_then(|spread| spread.is_beyond_chance),
+        "groups": groups.map(|groups| json!({ "runs": groups.runs, "medians": groups.medians })),
+    })
+}
+
+/// The runs as CSV, a line for each.
+pub fn csv(repetition: &Repetition) -> Vec<u8> {
+    let mut text = format!("run,{CSV_HEADER}\n");
+    for (number, run) in repetition.runs.iter().enumerate() {
+        writeln!(text, "{number},{}", csv_cells(run)).expect("text can always be added to");
+    }
+    text.into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::run_figures::tests::run_at;
+
+    fn repetition(scales: &[f64]) -> Repetition {
+        let runs = scales.iter().enumerate().map(|(number, scale)| run_at(number as f64 * 11.0, *scale));
+        Repetition {
+            plan: Plan { servers: vec!["127.0.0.1:11211".to_owned()], ..Plan::default() },
+            asked: scales.len() as u32,
+            restarted: false,
+            source: SideSource::default(),
+            runs: runs.collect(),
+            reason: None,
+            interrupted: false,
+        }
+    }
+
+    #[test]
+    fn three_runs_have_a_range_and_six_an_interval() {
+        let few = text(&repetition(&[1.0, 1.02, 0.99]));
+        assert!(few.contains("range of 3 runs, no interval") && !few.contains("95 %"), "{few}");
+        assert!(few.contains("server not restarted"), "{few}");
+        let many = text(&repetition(&[1.0, 1.02, 0.99, 1.01, 1.0, 0.98]));
+        assert!(many.contains("95 % interval of the median of 6 runs"), "{many}");
+        let line = many.lines().find(|line| line.starts_with("p50 ")).expect("a line");
+        let words: Vec<&str> = line.split_whitespace().collect();
+        assert_eq!(words, ["p50", "100", "us", "98.0", "us", "102", "us", "1.4", "%"]);
+    }
+
+    #[test]
+    fn a_server_with_two_states_is_called_so() {
+        let said = text(&repetition(&[1.0, 1.3, 1.01, 1.31, 0.99, 1.29, 1.0, 1.3]));
+        assert!(said.contains("p50: runs differ more than chance within a run explains."), "{said}");
+        assert!(said.contains("two groups: 4 near 100 us, 4 near 130 us"), "{said}");
+        let quiet = text(&repetition(&[1.0, 1.002, 1.001, 0.999, 1.0, 1.001]));
+        assert!(!quiet.contains("more than chance"), "{quiet}");
+    }
+
+    #[test]
+    fn json_has_the_figures_and_all_runs() {
+        let repetition = repetition(&[1.0, 1.02, 0.99, 1.01, 1.0, 0.98]);
+        let value: Value = serde_json::from_slice(&json(&repetition)).expect("JSON");
+        assert_eq!((&value["command"], &value["status"]), (&json!("repeat"), &json!("complete")));
+        assert_eq!(value["figures"]["p99"]["median"], json!(400.0));
+        assert_eq!(value["figures"]["p99"]["ci"], json!([392.0, 408.0]));
+        assert!(value["figures"]["server-cpu"].is_null(), "no run knows it");
+        assert_eq!(value["runs"].as_array().map(Vec::len), Some(6));
+        let rows = String::from_utf8(csv(&repetition)).expect("UTF-8");
+        assert_eq!(rows.lines().count(), 7);
+        assert!(rows.lines().all(|row| row.split(',').count() == rows.split('\n').next().unwrap_or("").split(',').count()));
+    }
+
+    #[test]
+    fn what_went_wrong_in_a_run_is_said() {
+        let mut repetition = repetition(&[1.0, 1.0]);
+        repetition.runs[0].wrong_values = Some(3);
+        repetition.runs[0].met = Some(false);
+        repetition.runs[1].met = Some(true);
+        repetition.runs[1].steady = Some(false);
+        repetition.reason = Some("interrupted".to_owned());
+        repetition.interrupted = true;
+        repetition.asked = 5;
+        let said = text(&repetition);
+        for words in [
+            "MISSED in 1 of 2",
+            "WRONG VALUES FOUND: 3",
+            "1 of 2 runs were not steady",
+            "2 of 5 runs: interrupted",
+        ] {
+            assert!(said.contains(words), "{words}: {said}");
+        }
+        assert_eq!(repetition.status(), Status::Interrupted);
+        let value: Value = serde_json::from_slice(&json(&repetition)).expect("JSON");
+        assert_eq!(value["status"], "interrupted");
+    }
+}
