@@ -788,7 +788,8 @@ fn a_shared_queue_serves_all_connections_one_after_the_other_and_says_so_in_the_
     let mut spans: Vec<[u64; 2]> = Vec::new();
     for line in &truth {
         let words: Vec<&str> = line.split(' ').collect();
-        let [arrived, held, asked, queued] = [4, 6, 7, 8].map(|at| words[at].parse().expect("a number"));
+        let [arrived, held, asked, queued] =
+            [4, 6, 7, 8].map(|at| words[at].parse::<u64>().expect("a number"));
         assert!((39_000_000..=40_000_000).contains(&asked), "twice the 20 ms, as the drift begins: {line}");
         assert!(held >= asked + queued, "{line}");
         spans.push([arrived + queued, arrived + queued + asked]);

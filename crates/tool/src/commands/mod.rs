@@ -7,6 +7,7 @@ pub mod agent_cert;
 pub mod demo;
 pub mod explain;
 pub mod man_pages;
+pub mod search;
 pub mod series;
 pub mod single;
 pub mod table;

@@ -1,18 +1,17 @@
-//! `pummel search` and `pummel scan`: runs at several rates, and what they show together.
+//! Runs at several rates, and what they show together; `pummel scan`, whose rates lie at equal distances.
 
 use std::io;
 
 use clap::Args;
 use pummel_engine::run::RunError;
-use pummel_logic::measure::measurement::Status;
+use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::plan::{Plan, Work};
-use pummel_logic::time::seconds;
+use pummel_logic::time::{Nanos, seconds};
 
 use crate::exit_status::{Exit, answer};
 use crate::job::driver::{Driver, Extras, check_here};
-use crate::job::rate_search::{Judged, Role, separating};
 use crate::job::runner::{Dealing, NotRun};
 use crate::job::style::{Ended, Event, Moment, Style, StyleOutput};
 use crate::job::{Format, FrontInputs, Job, Outputs, UsageError};
@@ -22,18 +21,10 @@ use crate::report::curve;
 use crate::report::curve::{Curve, Point};
 use crate::report::forms::Form;
 use crate::report::output::{Output, print};
+use crate::report::search_words::SearchResult;
 use crate::stderr::say;
 use crate::values;
 use crate::values::ValueError;
-
-/// Options of `pummel search`.
-#[derive(Args, Clone, Debug)]
-#[command(after_help = SEARCH_EXAMPLES, after_long_help = SEARCH_EXAMPLES)]
-pub struct SearchArgs {
-    /// Those of `pummel run`, for every run.
-    #[command(flatten)]
-    pub run: Typed<RunArgs>,
-}
 
 /// Options of `pummel scan`.
 #[derive(Args, Clone, Debug)]
@@ -58,15 +49,6 @@ pub struct Rates {
     pub step: f64,
 }
 
-const SEARCH_EXAMPLES: &str = "\
-A run in closed loop shows how much there can be; runs at fixed rates then separate the rates that meet the goal from those
-that do not, until they are 2 % apart; the answer is confirmed by one more run. A rate that is not carried (less than 95 % of
-it is answered in time) does not meet the goal, however lenient that is. --json and --csv write all runs. The exit status is
-3 when no rate meets the goal.
-
-Example:
-  pummel search -s 127.0.0.1 --goal p99:1ms -t 5s";
-
 const SCAN_EXAMPLES: &str = "\
 Example:
   pummel scan -s 127.0.0.1 --rates 10k:50k:10k -t 5s --csv curve.csv";
@@ -87,38 +69,6 @@ fn rates(text: &str) -> Result<Rates, ValueError> {
     }
 }
 
-/// Looks for the greatest rate that meets the goals.
-pub fn search(args: &SearchArgs, inputs: &FrontInputs) -> Exit {
-    let run = match args.run.with_files(inputs) {
-        Ok(run) => run,
-        Err(error) => return answer(&error.into()),
-    };
-    // The first run is a closed loop; what its rate will be is not known yet.
-    let job = match first_job(&run, inputs, &[None, Some(1.0)]) {
-        Ok(job) => job,
-        Err(stop) => return stop.exit(),
-    };
-    let mut runner = match CurveRunner::new("search", &run, inputs, &job) {
-        Ok(runner) => runner,
-        Err(stop) => return stop.exit(),
-    };
-    if runner.curve.goals.is_empty() {
-        let text = "'--goal' is required, such as p99:1ms: it says what the rate has to meet".to_owned();
-        return answer(&UsageError::Missing(text).into());
-    }
-    let mut stop = None;
-    let found = separating(|role, rate| match runner.measure(role_name(role), rate) {
-        Ok(point) => Some(Judged { rate: point.summary.totals.rate, met: point.met() && point.carried() }),
-        Err(why) => {
-            stop = Some(why);
-            None
-        }
-    });
-    runner.curve.found = found.filter(|_| stop.is_none());
-    let met = found.is_some();
-    runner.conclude(stop, if met { Exit::Complete } else { Exit::Missed })
-}
-
 /// Measures at every rate.
 pub fn scan(args: &ScanArgs, inputs: &FrontInputs) -> Exit {
     let run = match args.run.with_files(inputs) {
@@ -136,7 +86,7 @@ pub fn scan(args: &ScanArgs, inputs: &FrontInputs) -> Exit {
     };
     let count = ((high - low) / step + 1e-9) as u32;
     for n in 0..=count {
-        if let Err(stop) = runner.measure("scan", Some(low + f64::from(n) * step)) {
+        if let Err(stop) = runner.measure("scan", Some(low + f64::from(n) * step), None) {
             return runner.conclude(Some(stop), Exit::Complete);
         }
     }
@@ -144,16 +94,8 @@ pub fn scan(args: &ScanArgs, inputs: &FrontInputs) -> Exit {
     runner.conclude(None, if missed { Exit::Missed } else { Exit::Complete })
 }
 
-fn role_name(role: Role) -> &'static str {
-    match role {
-        Role::Peak => "peak",
-        Role::Search => "search",
-        Role::Confirm => "confirm",
-    }
-}
-
 /// Why there are no more runs.
-enum Stop {
+pub enum Stop {
     /// The command line cannot be followed.
     Usage(UsageError),
     /// Something is not as it has to be.
@@ -165,7 +107,8 @@ enum Stop {
 }
 
 impl Stop {
-    fn exit(self) -> Exit {
+    /// Says why, where that was not said. Returns the exit status.
+    pub fn exit(self) -> Exit {
         match self {
             Stop::Usage(error) => answer(&error.into()),
             Stop::Failed(what) => {
@@ -221,7 +164,7 @@ impl Style for SeriesStyle {
 }
 
 /// What all runs have in common.
-struct CurveRunner<'a> {
+pub struct CurveRunner<'a> {
     typed: &'a Typed<RunArgs>,
     inputs: FrontInputs,
     driver: Driver<'a>,
@@ -238,7 +181,10 @@ struct SeriesFile {
 
 impl<'a> CurveRunner<'a> {
     /// Checks that everything that the runs need can be read and written, before anything is sent.
-    fn new(
+    ///
+    /// # Errors
+    /// Returns [`Stop`] when something cannot.
+    pub fn new(
         command: &'static str,
         typed: &'a Typed<RunArgs>,
         inputs: &FrontInputs,
@@ -260,15 +206,28 @@ impl<'a> CurveRunner<'a> {
                 command,
                 goals: job.plan.goals.clone(),
                 points: Vec::new(),
-                found: None,
+                search: None,
                 reason: None,
             },
         })
     }
 
-    /// Makes a run at a rate, or in closed loop, and adds it to the curve.
-    fn measure(&mut self, role: &'static str, asked: Option<f64>) -> Result<&Point, Stop> {
-        let plan = native::run(&at(self.typed, asked), &self.inputs).map_err(Stop::Usage)?.plan;
+    /// Makes a run at a rate, or in closed loop, and adds it to the curve; with a `time_ns` it is so long, whatever the
+    /// command line says.
+    ///
+    /// # Errors
+    /// Returns [`Stop`] when the run cannot begin, is not complete, or is interrupted.
+    pub fn measure(
+        &mut self,
+        role: &'static str,
+        asked: Option<f64>,
+        time_ns: Option<Nanos>,
+    ) -> Result<Measurement, Stop> {
+        let mut typed = at(self.typed, asked);
+        if time_ns.is_some() {
+            (typed.args.pace.time, typed.args.pace.requests) = (time_ns, None);
+        }
+        let plan = native::run(&typed, &self.inputs).map_err(Stop::Usage)?.plan;
         let plan = if self.curve.points.is_empty() { plan } else { without_load(plan) };
         let measurement = self.driver.run(&plan, Dealing::Evenly, &mut SeriesStyle)?;
         match measurement.status {
@@ -290,17 +249,32 @@ impl<'a> CurveRunner<'a> {
                 (true, false, true) => ", goal met",
                 (true, false, false) => ", goal missed",
             };
-            say(format_args!("{role:>7}: {asked}, {:.0} done/s{met}", point.summary.totals.rate));
+            say(format_args!("{role:>8}: {asked}, {:.0} done/s{met}", point.summary.totals.rate));
         }
         self.curve.points.push(point);
         for file in self.files.iter().filter(|file| file.form.is_checkpointed()) {
             file.output.checkpoint(&(file.render)(&self.curve))?;
         }
-        Ok(&self.curve.points[self.curve.points.len() - 1])
+        Ok(measurement)
     }
 
-    /// Writes the curve and says how it ended.
-    fn conclude(mut self, stop: Option<Stop>, exit: Exit) -> Exit {
+    /// The last run of the curve.
+    pub fn last(&self) -> Option<&Point> {
+        self.curve.points.last()
+    }
+
+    /// What the search found so far.
+    pub fn search_result(&self) -> Option<&SearchResult> {
+        self.curve.search.as_ref()
+    }
+
+    /// Keeps what the search found so far.
+    pub fn set_search_result(&mut self, result: SearchResult) {
+        self.curve.search = Some(result);
+    }
+
+    /// Writes the curve and says how it ended. Returns the exit status.
+    pub fn conclude(mut self, stop: Option<Stop>, exit: Exit) -> Exit {
         self.curve.reason = match &stop {
             None | Some(Stop::Reported(_)) => None,
             Some(Stop::Interrupted) => Some("interrupted".to_owned()),
@@ -331,7 +305,10 @@ impl<'a> CurveRunner<'a> {
 }
 
 /// The first of the runs at `rates`, without files of its own. Checks that runs can be made at each of them.
-fn first_job(typed: &Typed<RunArgs>, inputs: &FrontInputs, rates: &[Option<f64>]) -> Result<Job, Stop> {
+///
+/// # Errors
+/// Returns [`Stop`] when one of them could not be made.
+pub fn first_job(typed: &Typed<RunArgs>, inputs: &FrontInputs, rates: &[Option<f64>]) -> Result<Job, Stop> {
     refuse(typed).map_err(Stop::Usage)?;
     let mut jobs = Vec::with_capacity(rates.len());
     for rate in rates {

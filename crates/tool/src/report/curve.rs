@@ -12,6 +12,8 @@ use pummel_logic::time::{MICROSECOND, Nanos, seconds};
 use serde_json::{Value, json};
 
 use crate::report::VERSION;
+use crate::report::search_words;
+use crate::report::search_words::SearchResult;
 
 /// The layout of the JSON that this version writes.
 const SCHEMA: u32 = 1;
@@ -28,8 +30,8 @@ pub struct Curve {
     pub goals: Vec<Goal>,
     /// In the order in which they were made.
     pub points: Vec<Point>,
-    /// What a search found, in requests per second.
-    pub found: Option<f64>,
+    /// What a search found; `None` for other series.
+    pub search: Option<SearchResult>,
     /// Why there are no more runs, where some are missing.
     pub reason: Option<String>,
 }
@@ -37,7 +39,7 @@ pub struct Curve {
 /// One run.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// Why it was made: `peak`, `search`, `confirm` or `scan`.
+    /// Why it was made: `peak`, `search`, `around`, `confirm`, `overload`, `after` or `scan`.
     pub role: &'static str,
     /// Requests per second that were asked for; `None` in closed loop.
     pub asked: Option<f64>,
@@ -131,12 +133,7 @@ pub fn text(curve: &Curve) -> String {
         text += &format!("\nWRONG VALUES FOUND: {wrong} in all runs; `pummel run --verify` says which.\n");
     }
     if curve.command == "search" {
-        text += &match curve.found {
-            Some(rate) => {
-                format!("\nThe goal is met at {rate:.0} requests per second, also in a run of its own.\n")
-            }
-            None => "\nNo rate was found that meets the goal.\n".to_owned(),
-        };
+        text += &search_words::text(curve.search.as_ref(), &curve.goals);
     }
     if let Some(reason) = &curve.reason {
         text += &format!("\nNot complete: {reason}\n");
@@ -247,7 +244,8 @@ pub fn json(curve: &Curve) -> Vec<u8> {
         "tool": { "name": "pummel", "version": VERSION },
         "command": curve.command,
         "goals": goals,
-        "found_rate": curve.found,
+        "found_rate": curve.search.as_ref().and_then(|search| search.answer.rate),
+        "search": curve.search.as_ref().map(search_words::json),
         "fit": fit_of(curve).map(|fit| json!({
             "service_us": fit.service_ns / 1e3,
             "variation": fit.variation,
@@ -305,7 +303,7 @@ mod tests {
             command: "scan",
             goals: Vec::new(),
             points: vec![point(1_000.0, 2.0), point(2_000.0, 1.0)],
-            found: None,
+            search: None,
             reason: None,
         }
     }

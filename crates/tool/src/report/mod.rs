@@ -11,6 +11,7 @@ pub mod hdr;
 pub mod json;
 pub mod numbers;
 pub mod output;
+pub mod search_words;
 pub mod transmit;
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod special;
 mod windows;
 
 pub use self::batches::{Batches, Bounds, Range, Upper};
+pub use self::special::student_t;
 pub use self::windows::{BASE_NS, KEPT, WINDOWS_MAX, Window, WindowOp, WindowTimes, Windows, tick_ns};
 
 /// The name of the method in results.
