@@ -6,6 +6,7 @@ use pummel_logic::plan::Plan;
 
 pub mod csv;
 pub mod curve;
+pub mod document;
 pub mod forms;
 pub mod hdr;
 pub mod json;
