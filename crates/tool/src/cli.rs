@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 
 #[cfg(feature = "agents")]
 use crate::commands::agent::AgentArgs;
+use crate::commands::calibrate::CalibrateArgs;
 use crate::commands::demo::DemoArgs;
 use crate::commands::explain::ExplainArgs;
 use crate::commands::man_pages::PagesArgs;
@@ -43,6 +44,8 @@ pub enum Command {
     Search(Box<SearchArgs>),
     /// Measure at several rates
     Scan(Box<ScanArgs>),
+    /// Measure what pummel itself adds to times on this machine, in one to two minutes
+    Calibrate(CalibrateArgs),
     /// Serve a small memcached and Redis in one, with service times and faults of your choice
     ///
     /// For demos, tests and calibration, not for data: it keeps everything in at most 64 MiB of memory, forgets what was

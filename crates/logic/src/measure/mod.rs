@@ -6,6 +6,7 @@
 //! exactly: merged parts equal one part that saw everything.
 
 pub mod agents;
+pub mod calibration;
 pub mod certainty;
 pub mod churn;
 pub mod completion;
@@ -31,7 +32,7 @@ pub mod parcel;
 pub mod recorder;
 pub mod sample;
 #[cfg(test)]
-mod scenario;
+pub(crate) mod scenario;
 pub mod slice;
 pub mod summary;
 pub mod tally;

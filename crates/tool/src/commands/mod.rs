@@ -4,6 +4,7 @@
 pub mod agent;
 #[cfg(feature = "agents")]
 pub mod agent_cert;
+pub mod calibrate;
 pub mod demo;
 pub mod explain;
 pub mod man_pages;

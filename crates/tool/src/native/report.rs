@@ -29,7 +29,7 @@ use self::units::byte_text;
 use crate::native::report_agents;
 use crate::report::document::TransmitResult;
 use crate::report::numbers::number;
-use crate::report::{Report, transmit};
+use crate::report::{Report, calibration_words, transmit};
 
 /// The report, with a line end after each line.
 pub fn render(report: &Report<'_>) -> String {
@@ -194,6 +194,9 @@ fn generator(page: &mut Page, report: &Report<'_>) {
     text += &format!("; {} of memory", byte_text(generator.peak_rss_bytes));
     page.field("Generator", &text);
     page.field("Clock", &clock(report));
+    if let Some(calibrated) = &measurement.calibration {
+        page.field("Instrument", &calibration_words::line(calibrated));
+    }
     if let Some(times) = &report.measurement.transmit {
         page.field("Departures", &transmit::words(&TransmitResult::of(report.plan.engine.stamps, times)));
     }

@@ -1,5 +1,6 @@
 //! `pummel serve`: the built-in server, for demos, for tests with faults and for calibration.
 
+pub mod child;
 mod error;
 mod ledger;
 mod listen;

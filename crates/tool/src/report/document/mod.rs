@@ -20,6 +20,7 @@ mod tests;
 
 use std::fmt;
 
+use pummel_logic::measure::calibration::Calibrated;
 use pummel_logic::measure::measurement::{Bytes, Samples, Status};
 use pummel_logic::plan::{Clock, Late, Phase, Plan, Work};
 use pummel_logic::protocol::udp;
@@ -144,6 +145,9 @@ pub struct Document {
     /// Why there are no intervals of figures, where the run was to have some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certainty_missing: Option<String>,
+    /// What is known of the instrument on the machine; absent where it was not calibrated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Calibrated>,
     /// Requests and bytes of all phases.
     #[serde(default)]
     pub whole_run: WholeRunResult,
@@ -246,6 +250,7 @@ impl Document {
             server_stats: ServerStatsResult::all_of(measurement.evidence.as_ref()),
             certainty: CertaintyResult::of(report),
             certainty_missing: CertaintyResult::missing(report),
+            calibration: measurement.calibration.clone(),
             whole_run: WholeRunResult::of(plan, measurement),
             intervals: measurement.intervals.iter().map(|slice| IntervalResult::of(plan, slice)).collect(),
             intervals_merged: measurement.intervals_merged,
