@@ -31,6 +31,7 @@ pub mod ops;
 pub mod parcel;
 pub mod recorder;
 pub mod sample;
+pub mod scalability;
 #[cfg(test)]
 pub(crate) mod scenario;
 pub mod slice;

@@ -7,6 +7,7 @@
 //! more at the answer show whether the server recovers from overload.
 
 mod line;
+pub mod placing;
 mod recovery;
 mod seen;
 
