@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand};
 #[cfg(feature = "agents")]
 use crate::commands::agent::AgentArgs;
 use crate::commands::calibrate::CalibrateArgs;
+use crate::commands::curve::CurveArgs;
 use crate::commands::demo::DemoArgs;
 use crate::commands::explain::ExplainArgs;
 use crate::commands::man_pages::PagesArgs;
@@ -42,8 +43,10 @@ pub enum Command {
     Load(Box<Typed<LoadArgs>>),
     /// Find the greatest rate that meets a goal
     Search(Box<SearchArgs>),
-    /// Measure at several rates
+    /// Measure at several rates, connections or threads
     Scan(Box<ScanArgs>),
+    /// Measure at rates that are chosen where the curve of the 99th percentile bends
+    Curve(Box<CurveArgs>),
     /// Measure what pummel itself adds to times on this machine, in one to two minutes
     Calibrate(CalibrateArgs),
     /// Serve a small memcached and Redis in one, with service times and faults of your choice

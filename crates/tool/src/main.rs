@@ -9,6 +9,7 @@ use pummel_tool::cli::{Cli, Command, mcperf_words, memaslap_words, mutilate_word
 #[cfg(feature = "agents")]
 use pummel_tool::commands::agent::agent;
 use pummel_tool::commands::calibrate::calibrate;
+use pummel_tool::commands::curve::curve;
 use pummel_tool::commands::demo::demo;
 use pummel_tool::commands::explain::explain;
 use pummel_tool::commands::man_pages::pages;
@@ -57,6 +58,7 @@ fn follow(command: Command, inputs: &FrontInputs) -> Exit {
         Command::Load(args) => run_if_valid(native::load(&args, inputs)),
         Command::Search(args) => search(&args, inputs),
         Command::Scan(args) => scan(&args, inputs),
+        Command::Curve(args) => curve(&args, inputs),
         Command::Calibrate(args) => calibrate(&args, inputs),
         Command::Serve(args) => serve_until_told(*args, inputs),
         Command::Table(args) => table(&args),

@@ -29,7 +29,8 @@ fn json(output: &Output) -> Value {
 fn a_calibration_is_stored_and_later_results_have_it() {
     let states = TempDir::new().expect("a folder");
     let server = Serve::start("");
-    let run = |more: &str| pummel(&states, &format!("run -s {} -c 2 -t 200ms --records 10 {more}", server.name));
+    let run =
+        |more: &str| pummel(&states, &format!("run -s {} -c 2 -t 200ms --records 10 {more}", server.name));
     let before = json(&run("--format json"));
     assert_eq!(before.get("calibration"), None, "nothing is stored yet");
 
@@ -40,9 +41,10 @@ fn a_calibration_is_stored_and_later_results_have_it() {
     let held: Vec<&str> = errors.iter().filter_map(|error| error["held"].as_str()).collect();
     assert_eq!(held, ["0", "200us", "1ms", "exponential:1ms"]);
     for error in errors {
-        let p50_ns = error["p50_ns"].as_i64().expect("a number");
-        assert!((0..5_000_000).contains(&p50_ns), "the way there and back takes some time, and no ages: {error}");
-        assert_eq!(error["requests"], 300);
+        let [p50, p99, max] =
+            ["p50_ns", "p99_ns", "max_ns"].map(|name| error[name].as_i64().expect("a number"));
+        assert!(0 < p50 && p50 <= p99 && p99 <= max, "the way there and back takes some time: {error}");
+        assert_eq!(error["requests"], 100);
     }
     assert_eq!(figures["lag"].as_array().map(Vec::len), Some(6));
     assert!(figures["clock"]["reading_ps"].as_u64().is_some_and(|reading| reading > 0));
@@ -65,8 +67,7 @@ fn a_calibration_of_another_machine_is_not_taken_and_one_line_says_so() {
     std::fs::create_dir_all(&folder).expect("a folder");
     std::fs::write(folder.join("0123456789abcdef.json"), b"{}").expect("a file");
     let server = Serve::start("");
-    let output =
-        pummel(&states, &format!("run -s {} -c 2 -t 200ms --records 10 --format json", server.name));
+    let output = pummel(&states, &format!("run -s {} -c 2 -t 200ms --records 10 --format json", server.name));
     assert_eq!(json(&output).get("calibration"), None);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(said.matches("`pummel calibrate` makes it anew").count(), 1, "{said}");

@@ -250,6 +250,7 @@ const TOOL: Floor = Floor {
                 "values",
             ],
         ),
+        ("commands::curve", &["commands::series", "exit_status", "job", "native"]),
         ("commands::search", &["commands::series", "exit_status", "job", "native", "report", "values"]),
         (
             "commands::calibrate",
@@ -271,6 +272,7 @@ const TOOL: Floor = Floor {
             &[
                 "commands::agent",
                 "commands::calibrate",
+                "commands::curve",
                 "commands::demo",
                 "commands::explain",
                 "commands::man_pages",

@@ -52,6 +52,11 @@ impl Line {
         Some(Line { mean_x, level, slope, variance, spread, count })
     }
 
+    /// Standard deviation of the points around the line.
+    pub fn deviation(&self) -> f64 {
+        libm::sqrt(self.variance)
+    }
+
     /// The line at `x`.
     pub fn at(&self, x: f64) -> f64 {
         self.level + self.slope * (x - self.mean_x)

@@ -46,6 +46,9 @@ const LINE_RUNS_MIN: usize = 6;
 /// Most runs at the rate that was found.
 const CONFIRMATIONS_MAX: u32 = 3;
 
+/// A run differs from the line by more standard deviations than this once in twenty times, to one side.
+const CHANCE: f64 = 1.645;
+
 /// Runs that do not count end the search when there are so many.
 const UNSOUND_MAX: u32 = 3;
 
@@ -369,7 +372,7 @@ impl RateSearch {
     }
 
     /// The rate of the next confirmation: the lower end of the new line, and low enough for the upper bound of a run like
-    /// the last one to be within the limit. `None` where there is no line yet.
+    /// the last one to be within the limit nineteen times of twenty. `None` where there is no line yet.
     fn after_failure(&mut self, rate: f64, seen: &Seen) -> Option<f64> {
         let line = self.line()?;
         let crossing = line.crossing()?;
@@ -379,7 +382,7 @@ impl RateSearch {
             _ => 0.0,
         };
         let slope = (line.at(crossing.at + 1e-3) - line.at(crossing.at)) / 1e-3;
-        let safe = self.rate_at(crossing.at - above / slope);
+        let safe = self.rate_at(crossing.at - (above + CHANCE * line.deviation()) / slope);
         self.answer.interval = Some((low, self.rate_at(crossing.high?).min(self.greatest())));
         let next = low.min(safe).min(rate * 0.995);
         (next > self.capacity * 1e-3).then_some(next)

@@ -10,6 +10,8 @@ struct Simulated {
     noise: f64,
     /// How far the upper bound of a run lies above its quantile, as a logarithm; `None` where it is not known.
     bound: Option<f64>,
+    /// What is added to the logarithm of every quantile.
+    offset: f64,
     /// The least rate that is not carried.
     gives_way: f64,
     seed: u64,
@@ -17,7 +19,7 @@ struct Simulated {
 
 impl Simulated {
     fn new(knee: f64, noise: f64, seed: u64) -> Simulated {
-        Simulated { knee, noise, bound: Some(2.0 * noise), gives_way: 1_000.0, seed }
+        Simulated { knee, noise, bound: Some(2.0 * noise), offset: 0.0, gives_way: 1_000.0, seed }
     }
 
     fn normal(&self, run: u64) -> f64 {
@@ -30,7 +32,7 @@ impl Simulated {
             return Seen { rate: 1_000.0, margin: Some(5.0), carried: true, ..Seen::default() };
         };
         let z = |rate: f64| -libm::log(1.0 - (rate / 1_000.0).min(0.999));
-        let margin = z(rate) - z(self.knee) + self.noise * self.normal(run);
+        let margin = z(rate) - z(self.knee) + self.offset + self.noise * self.normal(run);
         Seen {
             rate: rate.min(1_000.0),
             margin: Some(margin),
@@ -125,7 +127,7 @@ fn a_goal_that_is_met_at_the_greatest_rate_is_met_at_least_there() {
 
 #[test]
 fn a_goal_that_is_met_nowhere_has_no_answer() {
-    let (answer, runs) = searched(&Simulated::new(0.001, 0.02, 1), None);
+    let (answer, runs) = searched(&Simulated { offset: 0.5, ..Simulated::new(0.001, 0.02, 1) }, None);
     assert_eq!((answer.rate, answer.interval), (None, None));
     assert!(answer.reason.is_some_and(|reason| reason.contains("missed at 2 requests")));
     assert!(runs.len() <= 10, "{runs:?}");
@@ -133,9 +135,9 @@ fn a_goal_that_is_met_nowhere_has_no_answer() {
 
 #[test]
 fn a_goal_that_is_crossed_at_a_small_share_of_the_capacity_is_found() {
-    let (answer, _) = searched(&Simulated::new(40.0, 0.005, 2), None);
+    let (answer, _) = searched(&Simulated::new(200.0, 0.005, 2), None);
     let (low, high) = answer.interval.expect("known");
-    assert!(low <= 41.0 && high >= 39.0 && answer.rate.is_some_and(|rate| rate > 30.0), "{answer:?}");
+    assert!(low <= 205.0 && high >= 195.0 && answer.rate.is_some_and(|rate| rate > 150.0), "{answer:?}");
 }
 
 #[test]

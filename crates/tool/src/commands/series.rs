@@ -31,8 +31,11 @@ use crate::values::ValueError;
 #[command(after_help = SCAN_EXAMPLES, after_long_help = SCAN_EXAMPLES)]
 pub struct ScanArgs {
     /// Rates: the first, the last that may be, and the distance, such as 10k:50k:10k
-    #[arg(long, value_name = "LO:HI:STEP", value_parser = rates, allow_hyphen_values = true)]
-    pub rates: Rates,
+    #[arg(long, value_name = "LO:HI:STEP", value_parser = rates, required_unless_present = "over", allow_hyphen_values = true)]
+    pub rates: Option<Rates>,
+    /// In closed loop over eight levels of connections or threads, such as connections:1:64; shows how the rate scales
+    #[arg(long, value_name = "WHAT:LO:HI", value_parser = over, conflicts_with = "rates", allow_hyphen_values = true)]
+    pub over: Option<Over>,
     /// Those of `pummel run`, for every run.
     #[command(flatten)]
     pub run: Typed<RunArgs>,
@@ -49,9 +52,54 @@ pub struct Rates {
     pub step: f64,
 }
 
+/// What a scan in closed loop changes from run to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The number of connections.
+    Connections,
+    /// The number of client threads; where there are fewer connections, as many connections.
+    Threads,
+}
+
+impl Kind {
+    /// The word of command lines and results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Connections => "connections",
+            Kind::Threads => "threads",
+        }
+    }
+}
+
+/// Levels of a scan in closed loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Over {
+    /// What the levels are of.
+    pub kind: Kind,
+    /// The first.
+    pub low: u32,
+    /// The last.
+    pub high: u32,
+}
+
+/// Levels of a scan in closed loop, where there are so many whole numbers.
+const LEVELS: u32 = 8;
+
+impl Over {
+    /// Whole numbers from the first to the last whose ratios are about equal.
+    fn levels(self) -> Vec<u32> {
+        let ratio = f64::from(self.high) / f64::from(self.low);
+        let level = |at: u32| f64::from(self.low) * ratio.powf(f64::from(at) / f64::from(LEVELS - 1));
+        let mut levels: Vec<u32> = (0..LEVELS).map(|at| level(at).round() as u32).collect();
+        levels.dedup();
+        levels
+    }
+}
+
 const SCAN_EXAMPLES: &str = "\
-Example:
-  pummel scan -s 127.0.0.1 --rates 10k:50k:10k -t 5s --csv curve.csv";
+Examples:
+  pummel scan -s 127.0.0.1 --rates 10k:50k:10k -t 5s --csv curve.csv
+  pummel scan -s 127.0.0.1 --over connections:1:64 -t 5s";
 
 /// Most runs of a scan.
 const RUNS_MAX: f64 = 1_000.0;
@@ -69,13 +117,33 @@ fn rates(text: &str) -> Result<Rates, ValueError> {
     }
 }
 
-/// Measures at every rate.
+fn over(text: &str) -> Result<Over, ValueError> {
+    let accepted = || {
+        let text =
+            "connections:LO:HI or threads:LO:HI is accepted, with 1 <= LO < HI, such as connections:1:64";
+        ValueError(text.to_owned())
+    };
+    let (kind, levels) = text.split_once(':').ok_or_else(accepted)?;
+    let kind = [Kind::Connections, Kind::Threads].into_iter().find(|known| known.name() == kind);
+    let (low, high) = levels.split_once(':').ok_or_else(accepted)?;
+    let low = values::count_u32(low).map_err(|_| accepted())?;
+    let high = values::count_u32(high).map_err(|_| accepted())?;
+    let over = kind.filter(|_| low >= 1 && low < high).map(|kind| Over { kind, low, high });
+    over.ok_or_else(accepted)
+}
+
+/// Measures at every rate, or at every level.
 pub fn scan(args: &ScanArgs, inputs: &FrontInputs) -> Exit {
     let run = match args.run.with_files(inputs) {
         Ok(run) => run,
         Err(error) => return answer(&error.into()),
     };
-    let Rates { low, high, step } = args.rates;
+    if let Some(over) = args.over {
+        return scan_over(&run, over, inputs);
+    }
+    let Some(Rates { low, high, step }) = args.rates else {
+        return answer(&UsageError::Missing("'--rates' or '--over' is required".to_owned()).into());
+    };
     let job = match first_job(&run, inputs, &[Some(low)]) {
         Ok(job) => job,
         Err(stop) => return stop.exit(),
@@ -90,8 +158,43 @@ pub fn scan(args: &ScanArgs, inputs: &FrontInputs) -> Exit {
             return runner.conclude(Some(stop), Exit::Complete);
         }
     }
-    let missed = runner.curve.points.iter().any(|point| !point.met());
-    runner.conclude(None, if missed { Exit::Missed } else { Exit::Complete })
+    let exit = if runner.missed_a_goal() { Exit::Missed } else { Exit::Complete };
+    runner.conclude(None, exit)
+}
+
+/// Measures in closed loop at every level.
+fn scan_over(run: &Typed<RunArgs>, over: Over, inputs: &FrontInputs) -> Exit {
+    let levels = over.levels();
+    // The greatest level asks for the most; the first run is made at the least.
+    let checked = first_job(&at_level(run, over.kind, over.high), inputs, &[None])
+        .and_then(|_| first_job(&at_level(run, over.kind, over.low), inputs, &[None]));
+    let job = match checked {
+        Ok(job) => job,
+        Err(stop) => return stop.exit(),
+    };
+    let mut runner = match CurveRunner::new("scan", run, inputs, &job) {
+        Ok(runner) => runner,
+        Err(stop) => return stop.exit(),
+    };
+    for level in levels {
+        let typed = at_level(&at(run, None), over.kind, level);
+        if let Err(stop) = runner.make("scan", &typed, None, Some((over.kind.name(), level))) {
+            return runner.conclude(Some(stop), Exit::Complete);
+        }
+    }
+    let exit = if runner.missed_a_goal() { Exit::Missed } else { Exit::Complete };
+    runner.conclude(None, exit)
+}
+
+/// The options of a run at a level.
+fn at_level(typed: &Typed<RunArgs>, kind: Kind, level: u32) -> Typed<RunArgs> {
+    let mut typed = typed.clone();
+    let pace = &mut typed.args.pace;
+    match kind {
+        Kind::Connections => (pace.connections, pace.threads) = (level, pace.threads.min(level)),
+        Kind::Threads => (pace.threads, pace.connections) = (level, pace.connections.max(level)),
+    }
+    typed
 }
 
 /// Why there are no more runs.
@@ -227,7 +330,18 @@ impl<'a> CurveRunner<'a> {
         if time_ns.is_some() {
             (typed.args.pace.time, typed.args.pace.requests) = (time_ns, None);
         }
-        let plan = native::run(&typed, &self.inputs).map_err(Stop::Usage)?.plan;
+        self.make(role, &typed, asked, None)
+    }
+
+    /// Makes a run with these options at a rate, or in closed loop at a level of something, and adds it to the curve.
+    fn make(
+        &mut self,
+        role: &'static str,
+        typed: &Typed<RunArgs>,
+        asked: Option<f64>,
+        level: Option<(&'static str, u32)>,
+    ) -> Result<Measurement, Stop> {
+        let plan = native::run(typed, &self.inputs).map_err(Stop::Usage)?.plan;
         let plan = if self.curve.points.is_empty() { plan } else { without_load(plan) };
         let measurement = self.driver.run(&plan, Dealing::Evenly, &mut SeriesStyle)?;
         match measurement.status {
@@ -240,9 +354,14 @@ impl<'a> CurveRunner<'a> {
         let due_s = asked.map_or(f64::INFINITY, |rate| due_s(&plan, rate));
         let verify = &measurement.verify;
         let wrong_values = (plan.verify > 0.0).then_some(verify.failed + verify.stale);
-        let point = Point { role, asked, due_s, wrong_values, summary: Summary::of(&measurement, &plan) };
+        let point =
+            Point { role, asked, level, due_s, wrong_values, summary: Summary::of(&measurement, &plan) };
         if !self.typed.args.output.quiet {
-            let asked = asked.map_or("closed loop".to_owned(), |asked| format!("{asked:.0} req/s"));
+            let asked = match (asked, level) {
+                (Some(asked), _) => format!("{asked:.0} req/s"),
+                (None, Some((what, level))) => format!("{level} {what}"),
+                (None, None) => "closed loop".to_owned(),
+            };
             let met = match (point.carried(), self.curve.goals.is_empty(), point.met()) {
                 (false, ..) => ", not carried",
                 (true, true, _) => "",
@@ -261,6 +380,11 @@ impl<'a> CurveRunner<'a> {
     /// The last run of the curve.
     pub fn last(&self) -> Option<&Point> {
         self.curve.points.last()
+    }
+
+    /// Whether a run missed a goal.
+    pub fn missed_a_goal(&self) -> bool {
+        self.curve.points.iter().any(|point| !point.met())
     }
 
     /// What the search found so far.
@@ -371,6 +495,27 @@ fn without_load(plan: ValidPlan) -> ValidPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn levels_of_a_scan_are_whole_numbers_at_about_equal_ratios() {
+        let over = |text| over(text).expect(text);
+        assert_eq!(over("connections:1:64").levels(), [1, 2, 3, 6, 11, 20, 35, 64]);
+        assert_eq!(over("threads:1:4").levels(), [1, 2, 3, 4]);
+        for text in [
+            "",
+            "connections",
+            "connections:1",
+            "connections:0:4",
+            "threads:4:4",
+            "clients:1:4",
+            "threads:a:b",
+        ] {
+            assert!(
+                super::over(text).is_err_and(|error| error.to_string().contains("connections:1:64")),
+                "{text}"
+            );
+        }
+    }
 
     #[test]
     fn rates_of_a_scan_are_read_with_their_units() {

@@ -13,6 +13,7 @@ pub mod hdr;
 pub mod json;
 pub mod numbers;
 pub mod output;
+pub mod scalability_words;
 pub mod search_words;
 pub mod transmit;
 

@@ -175,7 +175,7 @@ impl<'a> Runs<'a> {
 
     /// The errors of service times for each way to hold replies, and the backend that was used.
     pub(super) fn service_errors(&self) -> Result<(Vec<ServiceError>, String), NotCalibrated> {
-        let requests = if self.length == Length::Whole { 2_000 } else { 300 };
+        let requests = if self.length == Length::Whole { 2_000 } else { 100 };
         let (mut errors, mut backend) = (Vec::new(), String::new());
         for held in HELD {
             let truth = TruthFile::new();
