@@ -4,6 +4,7 @@
 
 mod bench;
 mod ci;
+mod coverage;
 mod floors;
 mod hostile;
 mod instructions;
@@ -21,6 +22,7 @@ Commands of the project:
   cargo xtask ci [--no-tests]     formatting, lints, floors, tests; --no-tests where they have just been run
   cargo xtask bench [OPTIONS]     CPU, throughput and memory beside the floor, on this machine
                                   (`cargo xtask bench --help` lists the options)
+  cargo xtask coverage [OPTIONS]  how often the printed intervals contain the truth (`--help` lists the options)
   cargo xtask hostile [OPTIONS]   simulated runs against servers that misbehave, with more seeds than the tests take
                                   (`--help` lists the options)
   cargo xtask instructions [OPTIONS]
@@ -73,6 +75,14 @@ fn run(root: &Path, arguments: &[String]) -> io::Result<Verdict> {
         }
         ["bench", ref options @ ..] => match bench::Options::parse(options) {
             Ok(options) => bench::run(root, &options)?,
+            Err(why) => return Ok(Verdict::Usage(why)),
+        },
+        ["coverage", "--help" | "-h"] => {
+            print!("{}", coverage::HELP);
+            true
+        }
+        ["coverage", ref options @ ..] => match coverage::Options::parse(options) {
+            Ok(options) => coverage::run(root, &options)?,
             Err(why) => return Ok(Verdict::Usage(why)),
         },
         ["hostile", "--help" | "-h"] => {

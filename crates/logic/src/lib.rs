@@ -17,6 +17,7 @@ pub mod dist;
 pub mod measure;
 pub mod plan;
 pub mod protocol;
+pub mod rate_search;
 pub mod rng;
 pub mod server;
 pub mod time;

@@ -8,12 +8,15 @@ use clap::{Args, Parser, Subcommand};
 use crate::commands::ab::AbArgs;
 #[cfg(feature = "agents")]
 use crate::commands::agent::AgentArgs;
+use crate::commands::calibrate::CalibrateArgs;
 use crate::commands::compare::CompareArgs;
+use crate::commands::curve::CurveArgs;
 use crate::commands::demo::DemoArgs;
 use crate::commands::explain::ExplainArgs;
 use crate::commands::man_pages::PagesArgs;
 use crate::commands::repeat::RunCommandArgs;
-use crate::commands::series::{ScanArgs, SearchArgs};
+use crate::commands::search::SearchArgs;
+use crate::commands::series::ScanArgs;
 use crate::commands::table::TableArgs;
 use crate::commands::workloads::WorkloadsArgs;
 use crate::native::{LoadArgs, Typed};
@@ -44,12 +47,16 @@ pub enum Command {
     Load(Box<Typed<LoadArgs>>),
     /// Find the greatest rate that meets a goal
     Search(Box<SearchArgs>),
-    /// Measure at several rates
+    /// Measure at several rates, connections or threads
     Scan(Box<ScanArgs>),
     /// Compare two servers, two builds or two settings by runs in turns
     Ab(Box<AbArgs>),
     /// Compare stored results: what differs, and whether that is more than chance
     Compare(CompareArgs),
+    /// Measure at rates that are chosen where the curve of the 99th percentile bends
+    Curve(Box<CurveArgs>),
+    /// Measure what pummel itself adds to times on this machine, in one to two minutes
+    Calibrate(CalibrateArgs),
     /// Serve a small memcached and Redis in one, with service times and faults of your choice
     ///
     /// For demos, tests and calibration, not for data: it keeps everything in at most 64 MiB of memory, forgets what was

@@ -9,14 +9,17 @@ use pummel_tool::cli::{Cli, Command, mcperf_words, memaslap_words, mutilate_word
 use pummel_tool::commands::ab::ab;
 #[cfg(feature = "agents")]
 use pummel_tool::commands::agent::agent;
+use pummel_tool::commands::calibrate::calibrate;
 use pummel_tool::commands::compare::compare;
+use pummel_tool::commands::curve::curve;
 use pummel_tool::commands::demo::demo;
 use pummel_tool::commands::explain::explain;
 use pummel_tool::commands::man_pages::pages;
 use pummel_tool::commands::repeat;
-use pummel_tool::commands::series::{scan, search};
-use pummel_tool::commands::single;
+use pummel_tool::commands::search::search;
+use pummel_tool::commands::series::scan;
 use pummel_tool::commands::single::run_if_valid;
+use pummel_tool::commands::single;
 use pummel_tool::commands::table::table;
 use pummel_tool::commands::workloads::workloads;
 use pummel_tool::compat::mcperf::command::mcperf;
@@ -62,6 +65,8 @@ fn follow(command: Command, inputs: &FrontInputs) -> Exit {
         Command::Scan(args) => scan(&args, inputs),
         Command::Ab(args) => ab(&args, inputs),
         Command::Compare(args) => compare(&args),
+        Command::Curve(args) => curve(&args, inputs),
+        Command::Calibrate(args) => calibrate(&args, inputs),
         Command::Serve(args) => serve_until_told(*args, inputs),
         Command::Table(args) => table(&args),
         Command::Workloads(args) => workloads(&args, inputs),

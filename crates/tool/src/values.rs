@@ -12,7 +12,7 @@ use pummel_logic::plan::address::{self, AddressError};
 pub use pummel_logic::plan::address::{PORT, RESP_PORT};
 use pummel_logic::plan::{Goal, TransmitSampling};
 use pummel_logic::protocol::Verb;
-use pummel_logic::server::ServerFault;
+use pummel_logic::server::{ServerFault, ServiceDrift};
 use pummel_logic::time::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 
 /// Highest CPU number that an affinity mask can name (`CPU_SETSIZE` of sched_setaffinity(2)) and one more.
@@ -366,6 +366,19 @@ pub fn fault(text: &str) -> Read<ServerFault> {
     plain.as_deref().unwrap_or(text).parse().map_err(ValueError)
 }
 
+/// A change of the built-in server's service times, `step:FACTOR,AFTER` or `decay:FACTOR,TAU`, with a [`time`] each.
+///
+/// # Errors
+/// Returns [`ValueError`], which says what is accepted, for every other text, and for factors and times out of range.
+pub fn service_drift(text: &str) -> Read<ServiceDrift> {
+    let plain = text.rsplit_once(',').map(|(head, span)| {
+        let span_s =
+            time(span).map(|span_ns| Decimal { mantissa: span_ns.into(), places: 9 }.as_f64().to_string());
+        format!("{head},{}", span_s.unwrap_or_default())
+    });
+    plain.as_deref().unwrap_or(text).parse().map_err(ValueError)
+}
+
 fn units_text(measure: Measure) -> &'static str {
     match measure {
         Measure::Bytes => "; numbers are bytes and may have a unit: k, m, g, KiB, MiB, GiB",
@@ -652,6 +665,17 @@ mod tests {
         assert_eq!((count_above_zero("1k"), time_above_zero("1ns")), (Ok(1_000), Ok(1)));
         assert!(count_above_zero("0").expect_err("0 is none").to_string().contains("above 0"));
         assert!(time_above_zero("0ms").expect_err("0 is none").to_string().contains("above 0"));
+    }
+
+    #[test]
+    fn drifts_of_service_times_have_times_with_units() {
+        let step = ServiceDrift::Step { factor: 1.3, after_ns: 250 * MILLISECOND };
+        assert_eq!(service_drift("step:1.3,250ms"), Ok(step));
+        assert_eq!(service_drift("decay:2,2s"), Ok(ServiceDrift::Decay { factor: 2.0, tau_ns: 2 * SECOND }));
+        for text in ["step:1.3,0s", "step:1.3,5x", "decay:2", "2s", "step:-1,5s"] {
+            let words = service_drift(text).expect_err(text).to_string();
+            assert!(words.contains("step:FACTOR,AFTER or decay:FACTOR,TAU"), "{text}: {words}");
+        }
     }
 
     #[test]

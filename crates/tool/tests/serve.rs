@@ -769,6 +769,55 @@ fn hold_forty_replies() -> Vec<u64> {
 }
 
 #[test]
+fn a_shared_queue_serves_all_connections_one_after_the_other_and_says_so_in_the_truth() {
+    let serving =
+        Serving::start(&["--service-time", "20ms", "--queue", "2", "--service-drift", "decay:2,1h"]);
+    let mut talks: Vec<Talk> = (0..10).map(|_| serving.connect()).collect();
+    let started = Instant::now();
+    for talk in &mut talks {
+        talk.send(b"version\r\n");
+    }
+    for talk in &mut talks {
+        talk.hear(b"VERSION 1.6.18-pummel\r\n");
+    }
+    let took = started.elapsed();
+    assert!(took >= Duration::from_millis(190), "five requests behind each other at each server: {took:?}");
+    let truth = serving.end();
+    assert_eq!(truth.len(), 10);
+    // A server works on one request at a time, whatever connection that came by.
+    let mut spans: Vec<[u64; 2]> = Vec::new();
+    for line in &truth {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [arrived, held, asked, queued] =
+            [4, 6, 7, 8].map(|at| words[at].parse::<u64>().expect("a number"));
+        assert!((39_000_000..=40_000_000).contains(&asked), "twice the 20 ms, as the drift begins: {line}");
+        assert!(held >= asked + queued, "{line}");
+        spans.push([arrived + queued, arrived + queued + asked]);
+    }
+    for [begin, _] in &spans {
+        let busy = spans.iter().filter(|[from, to]| from <= begin && begin < to).count();
+        assert!(busy <= 2, "{busy} requests are in service at once: {truth:?}");
+    }
+}
+
+#[test]
+fn a_queue_of_no_servers_and_one_without_service_times_are_refused() {
+    for (words, part) in [
+        (vec!["--service-time", "1ms", "--queue", "0"], "from 1 to 1024"),
+        (vec!["--service-time", "1ms", "--queue", "1025"], "from 1 to 1024"),
+        (vec!["--service-time", "1ms", "--service-drift", "step:2"], "step:FACTOR,AFTER"),
+        (vec!["--queue", "1"], "--service-time"),
+        (vec!["--service-drift", "step:2,1s"], "--service-time"),
+    ] {
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_pummel")).arg("serve").args(&words).output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains(part), "{words:?}: {said}");
+    }
+}
+
+#[test]
 fn a_held_reply_holds_up_no_other_connection() {
     let serving = Serving::start(&["--service-time", "200ms"]);
     let mut talks: Vec<Talk> = (0..300).map(|_| serving.connect()).collect();

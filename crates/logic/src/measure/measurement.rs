@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::measure::agents::Agents;
+use crate::measure::calibration::Calibrated;
 use crate::measure::evidence::Evidence;
 use crate::measure::flight::FlightTime;
 use crate::measure::histogram::Histogram;
@@ -121,6 +122,9 @@ pub struct Measurement {
     /// What was seen of the servers, the machines and the network; `None` where nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
+    /// What is known of the instrument on this machine; `None` where it was not calibrated, or several machines took part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Calibrated>,
 }
 
 /// A warm-up that was to be over when its load had settled.
@@ -201,6 +205,7 @@ impl Measurement {
             whole_run: WholeRun::default(),
             agents: None,
             evidence: None,
+            calibration: None,
         }
     }
 

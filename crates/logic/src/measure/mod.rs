@@ -6,6 +6,7 @@
 //! exactly: merged parts equal one part that saw everything.
 
 pub mod agents;
+pub mod calibration;
 pub mod certainty;
 pub mod churn;
 pub mod compare;
@@ -31,8 +32,9 @@ pub mod ops;
 pub mod parcel;
 pub mod recorder;
 pub mod sample;
+pub mod scalability;
 #[cfg(test)]
-mod scenario;
+pub(crate) mod scenario;
 pub mod slice;
 pub mod summary;
 pub mod tally;

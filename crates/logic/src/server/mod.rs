@@ -19,6 +19,7 @@ mod meta;
 mod owed;
 mod post;
 mod resp;
+mod service;
 mod stats;
 pub mod store;
 mod text;
@@ -32,18 +33,20 @@ pub use dialects::Dialect;
 pub use fault::ServerFault;
 pub use owed::PARTS_MAX;
 pub use post::{DatagramQueue, Framing, OutgoingDatagram};
+pub use service::{DRIFT_FORMS, QUEUE_SERVERS_MAX, ServiceDrift};
 pub use store::{Limits, Store, StoreCounts};
 pub use truth::Note;
 
 use crate::dist::Dist;
-use crate::rng::{Stream, mix};
-use crate::time::{NEVER, Nanos, SECOND, from_seconds};
+use crate::rng::mix;
+use crate::time::{NEVER, Nanos, SECOND};
 use context::{Context, Gauges, ServerSession};
 use contract::{ParserStep, Silence};
 use dialects::{DialectParser, DialectRequest};
 use fault::{FaultVerdict, Faults, SLOW_BYTE_GAP_NS};
 use owed::{Debt, Owing, ReplyBuffer};
 use resp::Calls;
+use service::{Service, ServiceTime};
 
 /// Limits of unsent bytes and replies above which a connection should not be read from, since the peer sends requests
 /// faster than it reads replies.
@@ -69,6 +72,11 @@ pub struct HostConfig {
     pub login: Option<ServerLogin>,
     /// For how long replies are held, in seconds; `None` where they are not held.
     pub service_time: Option<Dist>,
+    /// How service times change with time.
+    pub service_drift: Option<ServiceDrift>,
+    /// Number of parallel servers, from 1 to [`QUEUE_SERVERS_MAX`], that share the requests of all connections in the order of
+    /// their arrival; `None` where no request waits for another connection's.
+    pub queue_servers: Option<u32>,
     /// Seed of service times and of the chance in faults.
     pub seed: u64,
     /// The faults that the server makes.
@@ -88,8 +96,7 @@ pub struct Host {
     login: Option<ServerLogin>,
     store: Store,
     faults: Faults,
-    service_time: Option<Dist>,
-    service_chance: Stream,
+    service: Service,
     gauges: Gauges,
     calls: Calls,
     copies: Copies,
@@ -188,8 +195,12 @@ impl Host {
             login: config.login,
             store,
             faults,
-            service_time: config.service_time,
-            service_chance: Stream::from_seed(mix(&[config.seed, 1])),
+            service: Service::new(
+                config.service_time,
+                mix(&[config.seed, 1]),
+                config.service_drift,
+                config.queue_servers,
+            ),
             gauges: Gauges {
                 started: now,
                 unix_ns_at_zero: config.unix_ns_at_zero,
@@ -366,8 +377,12 @@ impl Host {
         }
         self.note_faults(verdict, session.connection, number, now);
         let whole = verdict != FaultVerdict::Half;
-        let (asked_ns, copy) = (self.hold_ns(number), self.copy_changes(request));
-        (verdict, Debt { request: number, verb: request.verb(), arrived: now, asked_ns, whole, copy })
+        let service = match verdict {
+            FaultVerdict::Silence | FaultVerdict::Close => self.service.spare(),
+            _ => self.service.take(number, now),
+        };
+        let copy = self.copy_changes(request);
+        (verdict, Debt { request: number, verb: request.verb(), arrived: now, service, whole, copy })
     }
 
     /// Replaces the reply by garbage or by another dialect's reply where the verdict asks for it.
@@ -401,7 +416,7 @@ impl Host {
         owing: &mut Owing,
     ) {
         if request.silence() == Silence::Always || self.reply.is_empty() {
-            return self.note(ended(connection, Debt { asked_ns: 0, ..debt }, None));
+            return self.note(ended(connection, debt.without_reply(), None));
         }
         owing.add(&self.reply, debt);
         if verdict == FaultVerdict::Half {
@@ -411,10 +426,6 @@ impl Host {
         if self.faults.slow_bytes {
             self.note_fault("slow-bytes", connection, debt.request, None, String::new());
         }
-    }
-
-    fn hold_ns(&self, number: u64) -> Nanos {
-        self.service_time.as_ref().map_or(0, |dist| from_seconds(dist.draw(self.service_chance.draw(number))))
     }
 
     fn note_faults(&mut self, verdict: FaultVerdict, connection: u64, request: u64, now: Nanos) {
@@ -464,8 +475,8 @@ impl Host {
 }
 
 fn ended(connection: u64, debt: Debt, sent: Option<Nanos>) -> Note {
-    let Debt { request, verb, arrived, asked_ns, .. } = debt;
-    Note::Request { connection, request, verb, arrived, sent, asked_ns }
+    let Debt { request, verb, arrived, service: ServiceTime { queued_ns, asked_ns }, .. } = debt;
+    Note::Request { connection, request, verb, arrived, sent, asked_ns, queued_ns }
 }
 
 /// Gives `bytes` to a connection at once, and to a connection of another server in pieces of `step` bytes. Asserts that

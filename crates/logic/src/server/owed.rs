@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::sync::Arc;
 
+use super::service::ServiceTime;
 use crate::time::{NEVER, Nanos};
 
 /// Values up to this length are copied among the other bytes; longer ones are shared with the store.
@@ -99,12 +100,27 @@ pub(super) struct Debt {
     pub(super) request: u64,
     pub(super) verb: &'static str,
     pub(super) arrived: Nanos,
-    /// For how long the reply is held, in nanoseconds.
-    pub(super) asked_ns: Nanos,
+    /// For how long the reply is held.
+    pub(super) service: ServiceTime,
     /// Whether the reply ends as it should.
     pub(super) whole: bool,
     /// The copy that the peer has to answer first; 0: none.
     pub(super) copy: u64,
+}
+
+impl Debt {
+    /// When the reply is due, in nanoseconds, where no earlier reply of the connection holds it up.
+    pub(super) fn due(&self) -> Nanos {
+        self.arrived.saturating_add(self.service.whole_ns())
+    }
+
+    /// The debt of a request that asks for no reply. Nothing is held for it; its time in a queue is what it keeps a server busy.
+    pub(super) fn without_reply(self) -> Debt {
+        match self.service.queued_ns {
+            Some(_) => self,
+            None => Debt { service: ServiceTime::default(), ..self },
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -144,7 +160,7 @@ pub(super) struct Owing {
 }
 
 impl Owing {
-    /// Adds a reply that is held until `debt.arrived + debt.asked_ns`, and until all before it are due.
+    /// Adds a reply that is held until `debt.due()`, and until all before it are due.
     pub(super) fn add(&mut self, reply: &ReplyBuffer, debt: Debt) {
         let mut from = 0;
         for (at, value) in &reply.values {
@@ -154,7 +170,7 @@ impl Owing {
         }
         self.add_own(&reply.own[from..]);
         self.end += reply.len() as u64;
-        self.last_due = self.last_due.max(debt.arrived.saturating_add(debt.asked_ns));
+        self.last_due = self.last_due.max(debt.due());
         self.owed.push_back(HeldReply { debt, due: self.last_due, end: self.end });
     }
 
@@ -311,7 +327,8 @@ mod tests {
     use super::*;
 
     fn debt(request: u64, arrived: Nanos, asked_ns: Nanos) -> Debt {
-        Debt { request, verb: "get", arrived, asked_ns, whole: true, copy: 0 }
+        let service = ServiceTime { queued_ns: None, asked_ns };
+        Debt { request, verb: "get", arrived, service, whole: true, copy: 0 }
     }
 
     fn reply(parts: &[&[u8]]) -> ReplyBuffer {

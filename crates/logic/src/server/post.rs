@@ -88,7 +88,7 @@ impl Host {
         while let ParserStep::Request(request) = parser.next(&mut input, item_max_bytes) {
             let (verdict, debt) = self.carry_out(&request, &mut session, now);
             if request.silence() == Silence::Always || self.reply.is_empty() {
-                self.note(ended(NO_CONNECTION, Debt { asked_ns: 0, ..debt }, None));
+                self.note(ended(NO_CONNECTION, debt.without_reply(), None));
                 continue;
             }
             let mut bytes = self.reply.to_bytes();
@@ -132,7 +132,7 @@ impl Host {
         messages: &[&[u8]],
         debts: Vec<Debt>,
     ) {
-        let due = debts.iter().map(|debt| debt.arrived.saturating_add(debt.asked_ns)).max().unwrap_or(0);
+        let due = debts.iter().map(Debt::due).max().unwrap_or(0);
         let number = debts.last().map_or(0, |debt| debt.request);
         let mut datagrams: Vec<Vec<u8>> = messages.iter().flat_map(|message| cut(request, message)).collect();
         let last = datagrams.len().saturating_sub(1);

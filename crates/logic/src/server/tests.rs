@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::protocol::Verb;
+use crate::rng::Stream;
 use crate::time::{MICROSECOND, MILLISECOND, SECOND};
 
 /// A server with one client, at a time that the test sets.
@@ -274,6 +275,67 @@ fn replies_are_held_for_the_service_time_and_keep_their_order() {
         truth,
         ["request 1 1 version 0 5000000 5000000 5000000", "request 1 2 get 2000000 7000000 5000000 5000000"]
     );
+}
+
+#[test]
+fn requests_of_all_connections_wait_for_one_server_in_the_order_of_their_arrival() {
+    let config = HostConfig {
+        service_time: Some("0.005".parse().unwrap()),
+        queue_servers: Some(1),
+        ..HostConfig::default()
+    };
+    let mut story = Story::with(config);
+    let mut other = story.host.accept();
+    assert_eq!(story.text("get a\r\n"), "");
+    story.now = 2 * MILLISECOND;
+    story.host.handle_received(&mut other, b"set a 0 0 1 noreply\r\nx\r\nget b\r\n", story.now);
+    assert_eq!(other.next_due(), 15 * MILLISECOND, "behind the first request and the one without a reply");
+    assert_eq!(story.text("version\r\n"), "");
+    story.now = 20 * MILLISECOND;
+    assert_eq!(hear(&mut story.host, &mut other, story.now, usize::MAX), b"END\r\n");
+    assert_eq!(story.hear(), b"END\r\nVERSION 1.6.18-pummel\r\n");
+    let truth: Vec<String> = story.host.take_notes().map(|note| note.to_string()).collect();
+    assert_eq!(
+        truth,
+        [
+            "request 2 2 set 2000000 - - 5000000 3000000",
+            "request 2 3 get 2000000 20000000 18000000 5000000 8000000",
+            "request 1 1 get 0 20000000 20000000 5000000 0",
+            "request 1 4 version 2000000 20000000 18000000 5000000 13000000",
+        ]
+    );
+}
+
+#[test]
+fn several_servers_of_one_queue_work_at_once() {
+    let config = HostConfig {
+        service_time: Some("0.005".parse().unwrap()),
+        queue_servers: Some(2),
+        ..HostConfig::default()
+    };
+    let mut story = Story::with(config);
+    story.host.handle_received(&mut story.guest, &b"version\r\n".repeat(5), 0);
+    for (now_ms, replies) in [(4, 0), (5, 2), (10, 2), (15, 1)] {
+        story.now = now_ms * MILLISECOND;
+        assert_eq!(story.hear(), b"VERSION 1.6.18-pummel\r\n".repeat(replies), "at {now_ms} ms");
+    }
+}
+
+#[test]
+fn service_times_drift_as_they_are_told_from_the_first_request_on() {
+    let config = HostConfig {
+        service_time: Some("0.001".parse().unwrap()),
+        service_drift: Some("step:3,1".parse().unwrap()),
+        ..HostConfig::default()
+    };
+    let mut story = Story::with(config);
+    for (now, hold) in [(SECOND, MILLISECOND), (2 * SECOND, 3 * MILLISECOND)] {
+        story.now = now;
+        story.ask(b"version\r\n");
+        assert_eq!(story.guest.next_due(), now + hold);
+        story.now = now + hold;
+        story.hear();
+    }
 }
 
 #[test]

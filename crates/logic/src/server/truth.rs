@@ -7,7 +7,7 @@ use crate::time::Nanos;
 /// First lines of a truth file: what its columns are.
 pub const TRUTH_HEADER: &str = "\
 # pummel serve truth 1
-# request CONNECTION REQUEST VERB ARRIVED_NS SENT_NS HELD_NS ASKED_NS
+# request CONNECTION REQUEST VERB ARRIVED_NS SENT_NS HELD_NS ASKED_NS [QUEUED_NS]
 # fault KIND connection=C request=R ...
 ";
 
@@ -27,8 +27,10 @@ pub enum Note {
         /// When the last byte of the reply was handed to the socket, in nanoseconds; `None` when there was no reply, or
         /// not all of one.
         sent: Option<Nanos>,
-        /// For how long the reply was to be held, in nanoseconds.
+        /// For how long the reply was to be held, in nanoseconds, without the time in the queue.
         asked_ns: Nanos,
+        /// For how long the request waited for a server, in nanoseconds; `None` where there is no queue.
+        queued_ns: Option<Nanos>,
     },
     /// The server made a fault on purpose.
     Fault {
@@ -48,13 +50,17 @@ pub enum Note {
 impl fmt::Display for Note {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Note::Request { connection, request, verb, arrived, sent, asked_ns } => {
+            Note::Request { connection, request, verb, arrived, sent, asked_ns, queued_ns } => {
                 write!(out, "request {connection} {request} {verb} {arrived} ")?;
                 match sent {
                     Some(sent) => write!(out, "{sent} {}", sent.saturating_sub(*arrived))?,
                     None => out.write_str("- -")?,
                 }
-                write!(out, " {asked_ns}")
+                write!(out, " {asked_ns}")?;
+                match queued_ns {
+                    Some(queued_ns) => write!(out, " {queued_ns}"),
+                    None => Ok(()),
+                }
             }
             Note::Fault { kind, connection, request, key, detail } => {
                 write!(out, "fault {kind} connection={connection} request={request}")?;

@@ -6,12 +6,15 @@ pub mod agent;
 #[cfg(feature = "agents")]
 pub mod agent_cert;
 pub mod compare;
+pub mod calibrate;
+pub mod curve;
 pub mod demo;
 pub mod explain;
 pub mod judge_options;
 pub mod man_pages;
 pub mod repeat;
 pub mod run_maker;
+pub mod search;
 pub mod series;
 pub mod series_files;
 pub mod single;

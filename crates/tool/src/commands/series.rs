@@ -1,18 +1,17 @@
-//! `pummel search` and `pummel scan`: runs at several rates, and what they show together.
+//! Runs at several rates, and what they show together; `pummel scan`, whose rates lie at equal distances.
 
 use std::io;
 
 use clap::Args;
 use pummel_engine::run::RunError;
-use pummel_logic::measure::measurement::Status;
+use pummel_logic::measure::measurement::{Measurement, Status};
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::plan::{Plan, Work};
-use pummel_logic::time::seconds;
+use pummel_logic::time::{Nanos, seconds};
 
 use crate::exit_status::{Exit, answer};
 use crate::job::driver::{Driver, Extras, check_here};
-use crate::job::rate_search::{Judged, Role, separating};
 use crate::job::runner::{Dealing, NotRun};
 use crate::job::style::{Ended, Event, Moment, Style, StyleOutput};
 use crate::job::{Format, FrontInputs, Job, Outputs, UsageError};
@@ -22,26 +21,21 @@ use crate::report::curve;
 use crate::report::curve::{Curve, Point};
 use crate::report::forms::Form;
 use crate::report::output::{Output, print};
+use crate::report::search_words::SearchResult;
 use crate::stderr::say;
 use crate::values;
 use crate::values::ValueError;
-
-/// Options of `pummel search`.
-#[derive(Args, Clone, Debug)]
-#[command(after_help = SEARCH_EXAMPLES, after_long_help = SEARCH_EXAMPLES)]
-pub struct SearchArgs {
-    /// Those of `pummel run`, for every run.
-    #[command(flatten)]
-    pub run: Typed<RunArgs>,
-}
 
 /// Options of `pummel scan`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = SCAN_EXAMPLES, after_long_help = SCAN_EXAMPLES)]
 pub struct ScanArgs {
     /// Rates: the first, the last that may be, and the distance, such as 10k:50k:10k
-    #[arg(long, value_name = "LO:HI:STEP", value_parser = rates, allow_hyphen_values = true)]
-    pub rates: Rates,
+    #[arg(long, value_name = "LO:HI:STEP", value_parser = rates, required_unless_present = "over", allow_hyphen_values = true)]
+    pub rates: Option<Rates>,
+    /// In closed loop over eight levels of connections or threads, such as connections:1:64; shows how the rate scales
+    #[arg(long, value_name = "WHAT:LO:HI", value_parser = over, conflicts_with = "rates", allow_hyphen_values = true)]
+    pub over: Option<Over>,
     /// Those of `pummel run`, for every run.
     #[command(flatten)]
     pub run: Typed<RunArgs>,
@@ -58,18 +52,54 @@ pub struct Rates {
     pub step: f64,
 }
 
-const SEARCH_EXAMPLES: &str = "\
-A run in closed loop shows how much there can be; runs at fixed rates then separate the rates that meet the goal from those
-that do not, until they are 2 % apart; the answer is confirmed by one more run. A rate that is not carried (less than 95 % of
-it is answered in time) does not meet the goal, however lenient that is. --json and --csv write all runs. The exit status is
-3 when no rate meets the goal.
+/// What a scan in closed loop changes from run to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The number of connections.
+    Connections,
+    /// The number of client threads; where there are fewer connections, as many connections.
+    Threads,
+}
 
-Example:
-  pummel search -s 127.0.0.1 --goal p99:1ms -t 5s";
+impl Kind {
+    /// The word of command lines and results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Connections => "connections",
+            Kind::Threads => "threads",
+        }
+    }
+}
+
+/// Levels of a scan in closed loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Over {
+    /// What the levels are of.
+    pub kind: Kind,
+    /// The first.
+    pub low: u32,
+    /// The last.
+    pub high: u32,
+}
+
+/// Levels of a scan in closed loop, where there are so many whole numbers.
+const LEVELS: u32 = 8;
+
+impl Over {
+    /// Whole numbers from the first to the last whose ratios are about equal.
+    fn levels(self) -> Vec<u32> {
+        let ratio = f64::from(self.high) / f64::from(self.low);
+        let level = |at: u32| f64::from(self.low) * ratio.powf(f64::from(at) / f64::from(LEVELS - 1));
+        let mut levels: Vec<u32> = (0..LEVELS).map(|at| level(at).round() as u32).collect();
+        levels.dedup();
+        levels
+    }
+}
 
 const SCAN_EXAMPLES: &str = "\
-Example:
-  pummel scan -s 127.0.0.1 --rates 10k:50k:10k -t 5s --csv curve.csv";
+Examples:
+  pummel scan -s 127.0.0.1 --rates 10k:50k:10k -t 5s --csv curve.csv
+  pummel scan -s 127.0.0.1 --over connections:1:64 -t 5s";
 
 /// Most runs of a scan.
 const RUNS_MAX: f64 = 1_000.0;
@@ -87,45 +117,33 @@ fn rates(text: &str) -> Result<Rates, ValueError> {
     }
 }
 
-/// Looks for the greatest rate that meets the goals.
-pub fn search(args: &SearchArgs, inputs: &FrontInputs) -> Exit {
-    let run = match args.run.with_files(inputs) {
-        Ok(run) => run,
-        Err(error) => return answer(&error.into()),
+fn over(text: &str) -> Result<Over, ValueError> {
+    let accepted = || {
+        let text =
+            "connections:LO:HI or threads:LO:HI is accepted, with 1 <= LO < HI, such as connections:1:64";
+        ValueError(text.to_owned())
     };
-    // The first run is a closed loop; what its rate will be is not known yet.
-    let job = match first_job(&run, inputs, &[None, Some(1.0)]) {
-        Ok(job) => job,
-        Err(stop) => return stop.exit(),
-    };
-    let mut runner = match CurveRunner::new("search", &run, inputs, &job) {
-        Ok(runner) => runner,
-        Err(stop) => return stop.exit(),
-    };
-    if runner.curve.goals.is_empty() {
-        let text = "'--goal' is required, such as p99:1ms: it says what the rate has to meet".to_owned();
-        return answer(&UsageError::Missing(text).into());
-    }
-    let mut stop = None;
-    let found = separating(|role, rate| match runner.measure(role_name(role), rate) {
-        Ok(point) => Some(Judged { rate: point.summary.totals.rate, met: point.met() && point.carried() }),
-        Err(why) => {
-            stop = Some(why);
-            None
-        }
-    });
-    runner.curve.found = found.filter(|_| stop.is_none());
-    let met = found.is_some();
-    runner.conclude(stop, if met { Exit::Complete } else { Exit::Missed })
+    let (kind, levels) = text.split_once(':').ok_or_else(accepted)?;
+    let kind = [Kind::Connections, Kind::Threads].into_iter().find(|known| known.name() == kind);
+    let (low, high) = levels.split_once(':').ok_or_else(accepted)?;
+    let low = values::count_u32(low).map_err(|_| accepted())?;
+    let high = values::count_u32(high).map_err(|_| accepted())?;
+    let over = kind.filter(|_| low >= 1 && low < high).map(|kind| Over { kind, low, high });
+    over.ok_or_else(accepted)
 }
 
-/// Measures at every rate.
+/// Measures at every rate, or at every level.
 pub fn scan(args: &ScanArgs, inputs: &FrontInputs) -> Exit {
     let run = match args.run.with_files(inputs) {
         Ok(run) => run,
         Err(error) => return answer(&error.into()),
     };
-    let Rates { low, high, step } = args.rates;
+    if let Some(over) = args.over {
+        return scan_over(&run, over, inputs);
+    }
+    let Some(Rates { low, high, step }) = args.rates else {
+        return answer(&UsageError::Missing("'--rates' or '--over' is required".to_owned()).into());
+    };
     let job = match first_job(&run, inputs, &[Some(low)]) {
         Ok(job) => job,
         Err(stop) => return stop.exit(),
@@ -136,24 +154,51 @@ pub fn scan(args: &ScanArgs, inputs: &FrontInputs) -> Exit {
     };
     let count = ((high - low) / step + 1e-9) as u32;
     for n in 0..=count {
-        if let Err(stop) = runner.measure("scan", Some(low + f64::from(n) * step)) {
+        if let Err(stop) = runner.measure("scan", Some(low + f64::from(n) * step), None) {
             return runner.conclude(Some(stop), Exit::Complete);
         }
     }
-    let missed = runner.curve.points.iter().any(|point| !point.met());
-    runner.conclude(None, if missed { Exit::Missed } else { Exit::Complete })
+    let exit = if runner.missed_a_goal() { Exit::Missed } else { Exit::Complete };
+    runner.conclude(None, exit)
 }
 
-fn role_name(role: Role) -> &'static str {
-    match role {
-        Role::Peak => "peak",
-        Role::Search => "search",
-        Role::Confirm => "confirm",
+/// Measures in closed loop at every level.
+fn scan_over(run: &Typed<RunArgs>, over: Over, inputs: &FrontInputs) -> Exit {
+    let levels = over.levels();
+    // The greatest level asks for the most; the first run is made at the least.
+    let checked = first_job(&at_level(run, over.kind, over.high), inputs, &[None])
+        .and_then(|_| first_job(&at_level(run, over.kind, over.low), inputs, &[None]));
+    let job = match checked {
+        Ok(job) => job,
+        Err(stop) => return stop.exit(),
+    };
+    let mut runner = match CurveRunner::new("scan", run, inputs, &job) {
+        Ok(runner) => runner,
+        Err(stop) => return stop.exit(),
+    };
+    for level in levels {
+        let typed = at_level(&at(run, None), over.kind, level);
+        if let Err(stop) = runner.make("scan", &typed, None, Some((over.kind.name(), level))) {
+            return runner.conclude(Some(stop), Exit::Complete);
+        }
     }
+    let exit = if runner.missed_a_goal() { Exit::Missed } else { Exit::Complete };
+    runner.conclude(None, exit)
+}
+
+/// The options of a run at a level.
+fn at_level(typed: &Typed<RunArgs>, kind: Kind, level: u32) -> Typed<RunArgs> {
+    let mut typed = typed.clone();
+    let pace = &mut typed.args.pace;
+    match kind {
+        Kind::Connections => (pace.connections, pace.threads) = (level, pace.threads.min(level)),
+        Kind::Threads => (pace.threads, pace.connections) = (level, pace.connections.max(level)),
+    }
+    typed
 }
 
 /// Why there are no more runs.
-enum Stop {
+pub enum Stop {
     /// The command line cannot be followed.
     Usage(UsageError),
     /// Something is not as it has to be.
@@ -165,7 +210,8 @@ enum Stop {
 }
 
 impl Stop {
-    fn exit(self) -> Exit {
+    /// Says why, where that was not said. Returns the exit status.
+    pub fn exit(self) -> Exit {
         match self {
             Stop::Usage(error) => answer(&error.into()),
             Stop::Failed(what) => {
@@ -221,7 +267,7 @@ impl Style for SeriesStyle {
 }
 
 /// What all runs have in common.
-struct CurveRunner<'a> {
+pub struct CurveRunner<'a> {
     typed: &'a Typed<RunArgs>,
     inputs: FrontInputs,
     driver: Driver<'a>,
@@ -238,7 +284,10 @@ struct SeriesFile {
 
 impl<'a> CurveRunner<'a> {
     /// Checks that everything that the runs need can be read and written, before anything is sent.
-    fn new(
+    ///
+    /// # Errors
+    /// Returns [`Stop`] when something cannot.
+    pub fn new(
         command: &'static str,
         typed: &'a Typed<RunArgs>,
         inputs: &FrontInputs,
@@ -260,15 +309,39 @@ impl<'a> CurveRunner<'a> {
                 command,
                 goals: job.plan.goals.clone(),
                 points: Vec::new(),
-                found: None,
+                search: None,
                 reason: None,
             },
         })
     }
 
-    /// Makes a run at a rate, or in closed loop, and adds it to the curve.
-    fn measure(&mut self, role: &'static str, asked: Option<f64>) -> Result<&Point, Stop> {
-        let plan = native::run(&at(self.typed, asked), &self.inputs).map_err(Stop::Usage)?.plan;
+    /// Makes a run at a rate, or in closed loop, and adds it to the curve; with a `time_ns` it is so long, whatever the
+    /// command line says.
+    ///
+    /// # Errors
+    /// Returns [`Stop`] when the run cannot begin, is not complete, or is interrupted.
+    pub fn measure(
+        &mut self,
+        role: &'static str,
+        asked: Option<f64>,
+        time_ns: Option<Nanos>,
+    ) -> Result<Measurement, Stop> {
+        let mut typed = at(self.typed, asked);
+        if time_ns.is_some() {
+            (typed.args.pace.time, typed.args.pace.requests) = (time_ns, None);
+        }
+        self.make(role, &typed, asked, None)
+    }
+
+    /// Makes a run with these options at a rate, or in closed loop at a level of something, and adds it to the curve.
+    fn make(
+        &mut self,
+        role: &'static str,
+        typed: &Typed<RunArgs>,
+        asked: Option<f64>,
+        level: Option<(&'static str, u32)>,
+    ) -> Result<Measurement, Stop> {
+        let plan = native::run(typed, &self.inputs).map_err(Stop::Usage)?.plan;
         let plan = if self.curve.points.is_empty() { plan } else { without_load(plan) };
         let measurement = self.driver.run(&plan, Dealing::Evenly, &mut SeriesStyle)?;
         match measurement.status {
@@ -281,26 +354,51 @@ impl<'a> CurveRunner<'a> {
         let due_s = asked.map_or(f64::INFINITY, |rate| due_s(&plan, rate));
         let verify = &measurement.verify;
         let wrong_values = (plan.verify > 0.0).then_some(verify.failed + verify.stale);
-        let point = Point { role, asked, due_s, wrong_values, summary: Summary::of(&measurement, &plan) };
+        let point =
+            Point { role, asked, level, due_s, wrong_values, summary: Summary::of(&measurement, &plan) };
         if !self.typed.args.output.quiet {
-            let asked = asked.map_or("closed loop".to_owned(), |asked| format!("{asked:.0} req/s"));
+            let asked = match (asked, level) {
+                (Some(asked), _) => format!("{asked:.0} req/s"),
+                (None, Some((what, level))) => format!("{level} {what}"),
+                (None, None) => "closed loop".to_owned(),
+            };
             let met = match (point.carried(), self.curve.goals.is_empty(), point.met()) {
                 (false, ..) => ", not carried",
                 (true, true, _) => "",
                 (true, false, true) => ", goal met",
                 (true, false, false) => ", goal missed",
             };
-            say(format_args!("{role:>7}: {asked}, {:.0} done/s{met}", point.summary.totals.rate));
+            say(format_args!("{role:>8}: {asked}, {:.0} done/s{met}", point.summary.totals.rate));
         }
         self.curve.points.push(point);
         for file in self.files.iter().filter(|file| file.form.is_checkpointed()) {
             file.output.checkpoint(&(file.render)(&self.curve))?;
         }
-        Ok(&self.curve.points[self.curve.points.len() - 1])
+        Ok(measurement)
     }
 
-    /// Writes the curve and says how it ended.
-    fn conclude(mut self, stop: Option<Stop>, exit: Exit) -> Exit {
+    /// The last run of the curve.
+    pub fn last(&self) -> Option<&Point> {
+        self.curve.points.last()
+    }
+
+    /// Whether a run missed a goal.
+    pub fn missed_a_goal(&self) -> bool {
+        self.curve.points.iter().any(|point| !point.met())
+    }
+
+    /// What the search found so far.
+    pub fn search_result(&self) -> Option<&SearchResult> {
+        self.curve.search.as_ref()
+    }
+
+    /// Keeps what the search found so far.
+    pub fn set_search_result(&mut self, result: SearchResult) {
+        self.curve.search = Some(result);
+    }
+
+    /// Writes the curve and says how it ended. Returns the exit status.
+    pub fn conclude(mut self, stop: Option<Stop>, exit: Exit) -> Exit {
         self.curve.reason = match &stop {
             None | Some(Stop::Reported(_)) => None,
             Some(Stop::Interrupted) => Some("interrupted".to_owned()),
@@ -331,7 +429,10 @@ impl<'a> CurveRunner<'a> {
 }
 
 /// The first of the runs at `rates`, without files of its own. Checks that runs can be made at each of them.
-fn first_job(typed: &Typed<RunArgs>, inputs: &FrontInputs, rates: &[Option<f64>]) -> Result<Job, Stop> {
+///
+/// # Errors
+/// Returns [`Stop`] when one of them could not be made.
+pub fn first_job(typed: &Typed<RunArgs>, inputs: &FrontInputs, rates: &[Option<f64>]) -> Result<Job, Stop> {
     refuse(typed).map_err(Stop::Usage)?;
     let mut jobs = Vec::with_capacity(rates.len());
     for rate in rates {
@@ -395,6 +496,27 @@ fn without_load(plan: ValidPlan) -> ValidPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn levels_of_a_scan_are_whole_numbers_at_about_equal_ratios() {
+        let over = |text| over(text).expect(text);
+        assert_eq!(over("connections:1:64").levels(), [1, 2, 3, 6, 11, 20, 35, 64]);
+        assert_eq!(over("threads:1:4").levels(), [1, 2, 3, 4]);
+        for text in [
+            "",
+            "connections",
+            "connections:1",
+            "connections:0:4",
+            "threads:4:4",
+            "clients:1:4",
+            "threads:a:b",
+        ] {
+            assert!(
+                super::over(text).is_err_and(|error| error.to_string().contains("connections:1:64")),
+                "{text}"
+            );
+        }
+    }
 
     #[test]
     fn rates_of_a_scan_are_read_with_their_units() {

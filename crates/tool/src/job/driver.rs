@@ -14,6 +14,7 @@ use pummel_engine::clock;
 use pummel_engine::run::{Inputs, RunError, Wants, Watch, password_of};
 use pummel_engine::sys;
 use pummel_engine::worker::messages::{ConnectionEvent, Departure, Row};
+use pummel_logic::measure::calibration::unix_s;
 use pummel_logic::measure::interval::Interval;
 use pummel_logic::measure::measurement::{Keep, Measurement, Status};
 use pummel_logic::measure::summary::Summary;
@@ -23,12 +24,14 @@ use pummel_logic::time::Nanos;
 use pummel_logic::workload::window::Finding;
 
 use crate::exit_status::Exit;
+use crate::job::calibration_store;
+use crate::job::calibration_store::Stored;
 use crate::job::inputs::inputs_of;
 use crate::job::outlets::{FrontFiles, Outlets};
 use crate::job::result_files::ResultFiles;
 use crate::job::runner::{Dealing, NotRun, Runner, takes_part};
 use crate::job::style::{Ended, Event, Moment, Style, StyleOutput};
-use crate::job::{Job, UsageError};
+use crate::job::{Front, Job, UsageError};
 use crate::report::Report;
 use crate::stderr::say;
 
@@ -234,6 +237,7 @@ impl<'a> Driver<'a> {
         if let Some(words) = self.files.settle(&mut measurement) {
             self.tell(style, Event::Notice(&words));
         }
+        self.add_calibration(&mut measurement, style);
         let summary = Summary::of(&measurement, plan);
         let front = self.job.front.name();
         let report = Report { plan, measurement: &measurement, summary: &summary, front };
@@ -257,7 +261,24 @@ impl<'a> Driver<'a> {
             failed => failed,
         })
     }
+
+    /// Adds what is known of the instrument on this machine, where this process made all requests.
+    fn add_calibration(&mut self, measurement: &mut Measurement, style: &mut dyn Style) {
+        let Some(backend) = measurement.generator.backends.first().filter(|_| measurement.agents.is_none())
+        else {
+            return;
+        };
+        match calibration_store::load(backend.name(), unix_s(clock::wall())) {
+            Stored::Valid(calibrated) => measurement.calibration = Some(*calibrated),
+            Stored::Stale if self.job.front == Front::Native => self.tell(style, Event::Notice(STALE)),
+            Stored::Stale | Stored::None => {}
+        }
+    }
 }
+
+/// The word about calibrations that do not hold any more.
+const STALE: &str = "what is stored of the instrument is of another machine, kernel or version, or more than 30 days old: \
+                     `pummel calibrate` makes it anew";
 
 /// Says in a front's form what cannot be done. Returns its exit status.
 fn fail(style: &dyn Style, words: &str) -> Exit {

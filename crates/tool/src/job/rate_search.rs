@@ -1,4 +1,4 @@
-//! Several runs at different rates: which ones, and what they say together. Who measures is the caller's affair.
+//! The rates of mutilate's `--search` and `--scan`, step by step as the original takes them. The caller measures.
 
 /// What a run at some rate showed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,66 +60,6 @@ pub fn halving(limit_us: f64, first: u32, mut measure: impl FnMut(u32) -> Option
     Some(found)
 }
 
-/// Most runs of [`separating`]: halving to 2 % takes some ten, and a few more where runs at one rate differ.
-const RUNS_MAX: usize = 24;
-
-/// Rates this close, as a share, are not told apart.
-const CLOSE: f64 = 0.02;
-
-/// Why a run of [`separating`] is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// In closed loop, to see how much there can be.
-    Peak,
-    /// To find the border between rates that meet the goal and rates that do not.
-    Search,
-    /// To see whether the rate that was found meets it again.
-    Confirm,
-}
-
-/// What a run of [`separating`] showed.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Judged {
-    /// Requests per second that were completed.
-    pub rate: f64,
-    /// Whether the goal was met.
-    pub met: bool,
-}
-
-/// The greatest rate that meets a goal, below which none was seen that does not, and that met it again in a run of its
-/// own; none where there is no such rate down to a hundredth of the peak. `measure` makes a run, in closed loop where it
-/// gets no rate, and ends everything with `None`.
-pub fn separating(mut measure: impl FnMut(Role, Option<f64>) -> Option<Judged>) -> Option<f64> {
-    let peak = measure(Role::Peak, None)?.rate;
-    // `low` met the goal, `high` is the least rate that did not. The peak is tried as well: nothing above it can be had.
-    let (mut low, mut high, mut current) = (0.0, f64::INFINITY, peak);
-    for _ in 0..RUNS_MAX {
-        if low > 0.0 && (high.is_infinite() || high - low <= CLOSE * high) {
-            match measure(Role::Confirm, Some(low))?.met {
-                true => return Some(low),
-                // What met it once and not again is on the other side; below it is looked anew.
-                false => (low, high) = (0.0, low),
-            }
-        }
-        if high < peak / 100.0 || peak <= 0.0 {
-            return None;
-        }
-        if high.is_finite() {
-            // Without a rate that is known to be good, quarters lead down faster than halves.
-            current = if low > 0.0 {
-                (low + high) / 2.0
-            } else {
-                high / if high < peak / 4.0 { 4.0 } else { 1.25 }
-            };
-        }
-        match measure(Role::Search, Some(current))?.met {
-            true => low = current,
-            false => high = current,
-        }
-    }
-    None
-}
-
 /// The rates from `min` to `max` that lie `step` apart.
 pub fn steps(min: u32, max: u32, step: u32) -> impl Iterator<Item = u32> {
     (min..=max).step_by(step.max(1) as usize)
@@ -168,66 +108,6 @@ mod tests {
     #[test]
     fn a_search_that_is_interrupted_finds_nothing() {
         assert_eq!(halving(1.0, 0, |_| None), None);
-    }
-
-    /// What is found where rates up to `border` meet the goal, and every run that was made.
-    fn separated(peak: f64, meets: impl Fn(Role, f64, usize) -> bool) -> (Option<f64>, Vec<(Role, f64)>) {
-        let mut runs = Vec::new();
-        let found = separating(|role, rate| {
-            let rate = rate.unwrap_or(peak);
-            runs.push((role, rate));
-            Some(Judged { rate, met: role != Role::Peak && meets(role, rate, runs.len()) })
-        });
-        (found, runs)
-    }
-
-    #[test]
-    fn the_border_is_found_and_confirmed_by_a_run_of_its_own() {
-        for border in [1_500.0, 5_000.0, 42_000.0, 99_000.0] {
-            let (found, runs) = separated(100_000.0, |_, rate, _| rate <= border);
-            let found = found.expect("there is one");
-            assert!(found <= border && found >= border * 0.97, "{found} for {border}: {runs:?}");
-            assert_eq!(runs.last(), Some(&(Role::Confirm, found)));
-            assert!(runs.len() <= 20, "{runs:?}");
-        }
-    }
-
-    #[test]
-    fn a_peak_that_meets_the_goal_is_confirmed_as_well() {
-        let (found, runs) = separated(1_000.0, |_, _, _| true);
-        assert_eq!(found, Some(1_000.0));
-        assert_eq!(
-            runs.iter().map(|run| run.0).collect::<Vec<_>>(),
-            [Role::Peak, Role::Search, Role::Confirm]
-        );
-    }
-
-    #[test]
-    fn a_peak_that_does_not_meet_the_goal_again_is_looked_below() {
-        let (found, runs) = separated(1_000.0, |role, rate, _| rate < 1_000.0 || role == Role::Search);
-        assert!(found.is_some_and(|found| (900.0..1_000.0).contains(&found)), "{runs:?}");
-        assert_eq!(runs[1..3], [(Role::Search, 1_000.0), (Role::Confirm, 1_000.0)]);
-    }
-
-    #[test]
-    fn a_rate_that_does_not_meet_the_goal_again_is_not_the_answer() {
-        let mut first = None;
-        let (found, runs) =
-            separated(1_000.0, |role, rate, run| rate <= 500.0 && !(role == Role::Confirm && run < 12));
-        for (role, rate) in &runs {
-            if *role == Role::Confirm {
-                first.get_or_insert(*rate);
-            }
-        }
-        assert!(found.is_some_and(|found| Some(found) != first && found < 500.0), "{runs:?}");
-    }
-
-    #[test]
-    fn a_goal_that_nothing_meets_ends_the_search_without_an_answer() {
-        let (found, runs) = separated(1_000.0, |_, _, _| false);
-        assert_eq!(found, None);
-        assert!(runs.len() < RUNS_MAX && runs.last().is_some_and(|run| run.1 < 10.0), "{runs:?}");
-        assert_eq!(separating(|_, _| Some(Judged { rate: 0.0, met: false })), None);
     }
 
     #[test]

@@ -26,7 +26,7 @@ use self::units::{byte_text, duration_text, micros_text};
 use crate::native::report_agents;
 use crate::report::document::{Document, RequestTotals, VerifyResult};
 use crate::report::numbers::number;
-use crate::report::transmit;
+use crate::report::{calibration_words, transmit};
 
 /// The report, with a line end after each line.
 pub fn render(document: &Document) -> String {
@@ -196,6 +196,9 @@ fn generator(page: &mut Page, document: &Document) {
     text += &format!("; {} of memory", byte_text(generator.peak_rss_bytes));
     page.field("Generator", &text);
     page.field("Clock", &clock(document));
+    if let Some(calibrated) = &document.calibration {
+        page.field("Instrument", &calibration_words::line(calibrated));
+    }
     if let Some(sample) = &document.transmit {
         page.field("Departures", &transmit::words(sample));
     }

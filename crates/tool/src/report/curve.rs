@@ -5,14 +5,19 @@ use std::fmt::Write as _;
 use pummel_logic::measure::cross_checks::QueueFit;
 use pummel_logic::measure::limit::Limit;
 use pummel_logic::measure::recorder::Span;
+use pummel_logic::measure::scalability::Level;
 use pummel_logic::measure::summary::{QUANTILES, Quantile, Summary, time_text};
 use pummel_logic::measure::uncertainty::Upper;
 use pummel_logic::measure::words::{percent, rate_text};
 use pummel_logic::plan::Goal;
+use pummel_logic::rate_search::placing::never_falling;
 use pummel_logic::time::{MICROSECOND, Nanos, seconds};
 use serde_json::{Value, json};
 
 use crate::report::VERSION;
+use crate::report::scalability_words;
+use crate::report::search_words;
+use crate::report::search_words::SearchResult;
 
 /// The layout of the JSON that this version writes.
 const SCHEMA: u32 = 1;
@@ -23,14 +28,14 @@ const SHORT: f64 = 0.05;
 /// Runs at several rates.
 #[derive(Clone, Debug)]
 pub struct Curve {
-    /// `search` or `scan`.
+    /// `search`, `scan` or `curve`.
     pub command: &'static str,
     /// What runs were held to.
     pub goals: Vec<Goal>,
     /// In the order in which they were made.
     pub points: Vec<Point>,
-    /// What a search found, in requests per second.
-    pub found: Option<f64>,
+    /// What a search found; `None` for other series.
+    pub search: Option<SearchResult>,
     /// Why there are no more runs, where some are missing.
     pub reason: Option<String>,
 }
@@ -38,10 +43,12 @@ pub struct Curve {
 /// One run.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// Why it was made: `peak`, `search`, `confirm` or `scan`.
+    /// Why it was made: `peak`, `search`, `around`, `confirm`, `overload`, `after` or `scan`.
     pub role: &'static str,
     /// Requests per second that were asked for; `None` in closed loop.
     pub asked: Option<f64>,
+    /// What a scan in closed loop changes, and how much of it the run had; `None` for other series.
+    pub level: Option<(&'static str, u32)>,
     /// In how many seconds the requests came; without bound in closed loop.
     pub due_s: f64,
     /// Values that were wrong, or older than what the same client had stored; `None` where none are checked.
@@ -126,7 +133,11 @@ pub fn text(curve: &Curve) -> String {
     }
     text += "   limited by  goal\n";
     for point in sorted(curve) {
-        let asked = point.asked.map_or("closed".to_owned(), |asked| format!("{asked:.0}"));
+        let asked = match (point.asked, point.level) {
+            (Some(asked), _) => format!("{asked:.0}"),
+            (None, Some((what, level))) => format!("{level} {}", &what[..4]),
+            (None, None) => "closed".to_owned(),
+        };
         write!(text, "{asked:>12} {:>12.0}", point.summary.totals.rate).expect("text can always be added to");
         for quantile in point.quantiles() {
             let shown = match quantile {
@@ -141,17 +152,13 @@ pub fn text(curve: &Curve) -> String {
     }
     text += &generator_words(curve);
     text += &fit_words(curve);
+    text += &scalability_words::text(&levels(curve));
     let wrong = curve.wrong_values();
     if wrong > 0 {
         text += &format!("\nWRONG VALUES FOUND: {wrong} in all runs; `pummel run --verify` says which.\n");
     }
     if curve.command == "search" {
-        text += &match curve.found {
-            Some(rate) => {
-                format!("\nThe goal is met at {rate:.0} requests per second, also in a run of its own.\n")
-            }
-            None => "\nNo rate was found that meets the goal.\n".to_owned(),
-        };
+        text += &search_words::text(curve.search.as_ref(), &curve.goals);
     }
     if let Some(reason) = &curve.reason {
         text += &format!("\nNot complete: {reason}\n");
@@ -215,6 +222,36 @@ fn generator_words(curve: &Curve) -> String {
     text
 }
 
+/// The levels of a scan in closed loop with their rates; the variance of a rate follows from its interval.
+fn levels(curve: &Curve) -> Vec<Level> {
+    let level = |point: &Point| {
+        let (_, n) = point.level?;
+        let totals = &point.summary.totals;
+        let range = totals.certainty.as_ref().and_then(|certainty| certainty.rate);
+        let deviation = range.map_or(0.0, |range| (range.high - range.low) / 2.0 / 1.96);
+        Some(Level { n: f64::from(n), rate: totals.rate, variance: deviation * deviation })
+    };
+    curve.points.iter().filter_map(level).collect()
+}
+
+/// For each run of a curve, in their order, p99 in microseconds on a line that never falls with the rate; `None` where p99 is
+/// not known, and in closed loop.
+fn never_falling_us(curve: &Curve) -> Vec<Option<f64>> {
+    let at = QUANTILES.iter().position(|(name, _)| *name == "p99").expect("p99 is one of the quantiles");
+    let known = |(number, point): (usize, &Point)| {
+        let value = point.quantiles()[at].known().filter(|_| point.carried())?;
+        Some((number, point.asked?, (value.max(1) as f64).ln()))
+    };
+    let mut points: Vec<(usize, f64, f64)> = curve.points.iter().enumerate().filter_map(known).collect();
+    points.sort_by(|one, other| one.1.total_cmp(&other.1));
+    let values: Vec<f64> = points.iter().map(|(_, _, value)| *value).collect();
+    let mut all = vec![None; curve.points.len()];
+    for ((number, ..), value) in points.iter().zip(never_falling(&values)) {
+        all[*number] = Some(value.exp() / MICROSECOND as f64);
+    }
+    all
+}
+
 fn sorted(curve: &Curve) -> Vec<&Point> {
     let mut points: Vec<&Point> = curve.points.iter().collect();
     let place = |point: &Point| point.asked.unwrap_or(f64::INFINITY);
@@ -226,10 +263,12 @@ fn sorted(curve: &Curve) -> Vec<&Point> {
 pub fn json(curve: &Curve) -> Vec<u8> {
     let micros = |ns: u64| ns as f64 / MICROSECOND as f64;
     let known = |quantile: &Quantile| quantile.known().map(micros);
+    let smooth = if curve.command == "curve" { never_falling_us(curve) } else { Vec::new() };
     let points: Vec<Value> = curve
         .points
         .iter()
-        .map(|point| {
+        .enumerate()
+        .map(|(number, point)| {
             let response: serde_json::Map<String, Value> = QUANTILES
                 .iter()
                 .zip(point.quantiles())
@@ -239,6 +278,8 @@ pub fn json(curve: &Curve) -> Vec<u8> {
             json!({
                 "role": point.role,
                 "asked_rate": point.asked,
+                "level": point.level.map(|(what, level)| json!({ "of": what, "n": level })),
+                "smooth_p99_us": smooth.get(number).copied().flatten(),
                 "rate": point.summary.totals.rate,
                 "seconds": point.summary.seconds,
                 "requests": point.summary.totals.counts.requests(),
@@ -262,12 +303,14 @@ pub fn json(curve: &Curve) -> Vec<u8> {
         "tool": { "name": "pummel", "version": VERSION },
         "command": curve.command,
         "goals": goals,
-        "found_rate": curve.found,
+        "found_rate": curve.search.as_ref().and_then(|search| search.answer.rate),
+        "search": curve.search.as_ref().map(search_words::json),
         "fit": fit_of(curve).map(|fit| json!({
             "service_us": fit.service_ns / 1e3,
             "variation": fit.variation,
             "error": fit.error,
         })),
+        "scalability": scalability_words::json(&levels(curve)),
         "reason": curve.reason,
         "runs": points,
     });
@@ -320,6 +363,7 @@ mod tests {
         let point = |asked, due_s| Point {
             role: "scan",
             asked: Some(asked),
+            level: None,
             due_s,
             wrong_values: None,
             summary: summary.clone(),
@@ -328,7 +372,7 @@ mod tests {
             command: "scan",
             goals: Vec::new(),
             points: vec![point(1_000.0, 2.0), point(2_000.0, 1.0)],
-            found: None,
+            search: None,
             reason: None,
         }
     }

@@ -5,6 +5,7 @@ use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::Plan;
 
 pub mod comparison;
+pub mod calibration_words;
 pub mod csv;
 pub mod curve;
 pub mod document;
@@ -15,6 +16,8 @@ pub mod numbers;
 pub mod output;
 pub mod repetition;
 pub mod run_figures;
+pub mod scalability_words;
+pub mod search_words;
 pub mod transmit;
 
 #[cfg(test)]

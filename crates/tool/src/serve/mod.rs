@@ -1,5 +1,6 @@
 //! `pummel serve`: the built-in server, for demos, for tests with faults and for calibration.
 
+pub mod child;
 mod error;
 mod ledger;
 mod listen;
@@ -16,7 +17,9 @@ use clap::{Args, ValueEnum};
 use pummel_engine::backend::tls;
 use pummel_engine::sys;
 use pummel_logic::dist::Dist;
-use pummel_logic::server::{Dialect, Framing, Host, HostConfig, ServerFault, ServerLogin, Truth};
+use pummel_logic::server::{
+    Dialect, Framing, Host, HostConfig, QUEUE_SERVERS_MAX, ServerFault, ServerLogin, ServiceDrift, Truth,
+};
 use pummel_logic::time::Nanos;
 use rustls::ServerConfig;
 
@@ -28,7 +31,7 @@ use peer::Peer;
 pub use server::ServeWait;
 use server::{Bounds, Listeners, Server};
 
-use crate::values::{self, UnreadDist};
+use crate::values::{self, UnreadDist, ValueError};
 
 /// Serve a small memcached and Redis in one, with service times and faults of your choice
 ///
@@ -82,6 +85,17 @@ pub struct ServeArgs {
     #[arg(long, value_name = "DIST", value_parser = values::dist_of_times, allow_hyphen_values = true)]
     pub service_time: Option<UnreadDist>,
 
+    /// Parallel servers that share the requests of all connections, in the order in which these come: the time of a reply is
+    /// then its wait for a server and its service time. With Poisson arrivals that is the queue M/G/K of the textbooks. Without:
+    /// connections do not wait for each other
+    #[arg(long, value_name = "K", value_parser = queue_servers, requires = "service_time", allow_hyphen_values = true)]
+    pub queue: Option<u32>,
+
+    /// Let service times change, counted from the first request on: step:FACTOR,AFTER multiplies them from AFTER on,
+    /// decay:FACTOR,TAU begins at FACTOR times as long and falls to the drawn times with the time constant TAU
+    #[arg(long, value_name = "SHAPE", value_parser = values::service_drift, requires = "service_time", allow_hyphen_values = true)]
+    pub service_drift: Option<ServiceDrift>,
+
     /// Seed of service times and faults
     #[arg(long, value_name = "N", default_value = "0", value_parser = values::count, allow_hyphen_values = true)]
     pub seed: u64,
@@ -118,6 +132,14 @@ fn dialects() -> impl TypedValueParser<Value = Dialect> {
         .map(|name| Dialect::from_name(&name).expect("the parser accepts names of dialects only"))
 }
 
+/// A number of parallel servers.
+fn queue_servers(text: &str) -> Result<u32, ValueError> {
+    let servers = values::count_u32(text).ok().filter(|servers| (1..=QUEUE_SERVERS_MAX).contains(servers));
+    let accepted =
+        || format!("a whole number of servers from 1 to {QUEUE_SERVERS_MAX} is accepted, such as 1 or 4");
+    servers.ok_or_else(|| ValueError(accepted()))
+}
+
 /// How replies are put into datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum UdpFraming {
@@ -151,6 +173,8 @@ pub fn serve(args: ServeArgs, service_time: Option<Dist>) -> Result<(), ServeErr
             dialect: args.protocol,
             login,
             service_time,
+            service_drift: args.service_drift,
+            queue_servers: args.queue,
             seed: args.seed,
             faults: args.fault,
             unix_ns_at_zero: server::unix_ns_at_zero(),

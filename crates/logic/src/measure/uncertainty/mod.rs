@@ -24,7 +24,7 @@ mod windows;
 pub use self::batches::{Batches, Bounds, Range, Upper};
 pub use self::outliers::{ProcessTimes, deviations};
 pub use self::settling::Settling;
-pub use self::special::Confidence;
+pub use self::special::{Confidence, student_t};
 pub use self::until::{Looks, UntilResult, quantile_name};
 pub use self::windows::{BASE_NS, KEPT, WINDOWS_MAX, Window, WindowOp, WindowTimes, Windows, tick_ns};
 

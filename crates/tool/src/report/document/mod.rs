@@ -21,6 +21,7 @@ mod tests;
 
 use std::fmt;
 
+use pummel_logic::measure::calibration::Calibrated;
 use pummel_logic::measure::measurement::{Bytes, Samples, Status};
 use pummel_logic::measure::uncertainty::steadiness::Steadiness;
 use pummel_logic::plan::{Clock, Late, Phase, Plan, Work};
@@ -159,6 +160,9 @@ pub struct Document {
     /// How sure the quantile is that the measurement went on for; absent where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<UntilOutcome>,
+    /// What is known of the instrument on the machine; absent where it was not calibrated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Calibrated>,
     /// Requests and bytes of all phases.
     #[serde(default)]
     pub whole_run: WholeRunResult,
@@ -265,6 +269,7 @@ impl Document {
             change: ChangeResult::of(summary),
             warmup: WarmUpResult::of(measurement),
             until: UntilOutcome::of(summary),
+            calibration: measurement.calibration.clone(),
             whole_run: WholeRunResult::of(plan, measurement),
             intervals: measurement.intervals.iter().map(|slice| IntervalResult::of(plan, slice)).collect(),
             intervals_merged: measurement.intervals_merged,

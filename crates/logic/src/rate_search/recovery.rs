@@ -1,0 +1,128 @@
+//! Whether a server is after an overload what it was before: how much slower, and for how long.
+
+use std::collections::BTreeMap;
+
+use crate::measure::uncertainty::{Window, Windows};
+use crate::time::seconds;
+
+/// Windows that differ by so many standard deviations from the mean differ not by chance alone.
+const DEVIATIONS: f64 = 3.0;
+
+/// Differences below this share of the mean are not told.
+const SMALL: f64 = 0.1;
+
+/// Least number of windows that say how much windows differ by chance.
+const WINDOWS_MIN: usize = 10;
+
+/// What was left of an overload.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Recovery {
+    /// By which share of the mean response before it requests were slower: 0.12 for 12 %. 0 where nothing was left.
+    pub slower: f64,
+    /// For how long, in seconds, from the beginning of the run after the overload.
+    pub seconds: f64,
+    /// Whether requests were still slower when that run ended.
+    pub lasted: bool,
+}
+
+impl Recovery {
+    /// Compares the responses in the windows of a run after an overload with those of a run at the same rate before it. `None`
+    /// where one is too short, or their windows are not equally long.
+    pub fn of(before: &Windows, after: &Windows) -> Option<Recovery> {
+        let usual: Vec<f64> = before.iter().filter_map(mean_ns).collect();
+        if usual.len() < WINDOWS_MIN || after.iter().len() == 0 || before.length_ns() != after.length_ns() {
+            return None;
+        }
+        let count = usual.len() as f64;
+        let mean = usual.iter().sum::<f64>() / count;
+        let variance = usual.iter().map(|one| (one - mean) * (one - mean)).sum::<f64>() / (count - 1.0);
+        let limit = mean + (DEVIATIONS * libm::sqrt(variance)).max(SMALL * mean);
+        // A window without an answer is slow as well.
+        let is_slow = |window: &&Window| mean_ns(window).is_none_or(|one| one > limit);
+        let slow: Vec<&Window> = after.iter().take_while(is_slow).collect();
+        let answered: Vec<f64> = slow.iter().filter_map(|window| mean_ns(window)).collect();
+        let slower = match answered.len() {
+            0 => 0.0,
+            many => answered.iter().sum::<f64>() / many as f64 / mean - 1.0,
+        };
+        Some(Recovery {
+            slower,
+            seconds: slow.len() as f64 * seconds(after.length_ns()),
+            lasted: slow.len() == after.iter().len(),
+        })
+    }
+}
+
+/// The mean response of a window, in nanoseconds; `None` without an answer.
+fn mean_ns(window: &Window) -> Option<f64> {
+    let ops = || window.groups.iter().flat_map(BTreeMap::values);
+    let count: u64 = ops().map(|op| op.times[0].cells.count()).sum();
+    let sum_ns: u64 = ops().map(|op| op.times[0].sum_ns).sum();
+    (count > 0).then(|| sum_ns as f64 / count as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::interval::Interval;
+    use crate::measure::recorder::Sample;
+    use crate::measure::uncertainty::BASE_NS;
+    use crate::protocol::{Outcome, Verb};
+
+    /// Windows in which every response takes these times, in microseconds; 0 for a window without an answer.
+    fn windows(times_us: impl IntoIterator<Item = u64>) -> Windows {
+        let mut windows = Windows::new(BASE_NS);
+        for (number, time_us) in (0..).zip(times_us) {
+            let mut slice = Interval::new([[Verb::Get]]);
+            slice.restart(number, number * BASE_NS);
+            slice.end_ns = (number + 1) * BASE_NS;
+            let arrived = time_us * 1_000;
+            for _ in 0..if time_us > 0 { 5 } else { 0 } {
+                slice.groups[0].record(&Sample {
+                    verb: Verb::Get,
+                    outcome: Outcome::Hit,
+                    keys: 1,
+                    hits: 1,
+                    due: 0,
+                    ready: 0,
+                    sent: 0,
+                    arrived,
+                    read: arrived,
+                    noreply: false,
+                });
+            }
+            windows.add(&mut slice);
+        }
+        windows
+    }
+
+    fn usual() -> Windows {
+        windows((0..20).map(|i| 100 + i % 3))
+    }
+
+    #[test]
+    fn a_server_that_is_as_before_has_nothing_left() {
+        let recovery = Recovery::of(&usual(), &usual()).expect("both are long enough");
+        assert_eq!(recovery, Recovery { slower: 0.0, seconds: 0.0, lasted: false });
+    }
+
+    #[test]
+    fn a_backlog_that_is_worked_off_is_told_with_its_time() {
+        let after = windows([200, 0, 300, 101, 400].into_iter().chain([100; 15]));
+        let recovery = Recovery::of(&usual(), &after).expect("both are long enough");
+        assert!((recovery.slower - 1.475).abs() < 0.02 && !recovery.lasted, "{recovery:?}");
+        assert!((recovery.seconds - 0.3).abs() < 1e-9, "{recovery:?}");
+    }
+
+    #[test]
+    fn a_server_that_stays_slow_is_told_as_that() {
+        let recovery = Recovery::of(&usual(), &windows([150; 20])).expect("both are long enough");
+        assert!(recovery.lasted && (recovery.seconds - 2.0).abs() < 1e-9, "{recovery:?}");
+    }
+
+    #[test]
+    fn runs_that_are_too_short_say_nothing() {
+        assert_eq!(Recovery::of(&windows([100; 5]), &usual()), None);
+        assert_eq!(Recovery::of(&usual(), &windows([])), None);
+    }
+}

@@ -1,0 +1,186 @@
+//! Searches on simulated servers: one exponential queue whose quantile at a rate is known, with noise from run to run.
+
+use super::*;
+use crate::rng::unit;
+
+/// A server with a capacity of 1,000 requests per second that meets the goal up to `knee`.
+struct Simulated {
+    knee: f64,
+    /// Standard deviation of the logarithm of a run's quantile.
+    noise: f64,
+    /// How far the upper bound of a run lies above its quantile, as a logarithm; `None` where it is not known.
+    bound: Option<f64>,
+    /// What is added to the logarithm of every quantile.
+    offset: f64,
+    /// The least rate that is not carried.
+    gives_way: f64,
+    seed: u64,
+}
+
+impl Simulated {
+    fn new(knee: f64, noise: f64, seed: u64) -> Simulated {
+        Simulated { knee, noise, bound: Some(2.0 * noise), offset: 0.0, gives_way: 1_000.0, seed }
+    }
+
+    fn normal(&self, run: u64) -> f64 {
+        let draws = Stream::from_seed(mix(&[self.seed, 77, run]));
+        (0..12).map(|i| unit(draws.draw(i))).sum::<f64>() - 6.0
+    }
+
+    fn run(&self, ask: Ask, run: u64) -> Seen {
+        let Some(rate) = ask.rate else {
+            return Seen { rate: 1_000.0, margin: Some(5.0), carried: true, ..Seen::default() };
+        };
+        let z = |rate: f64| -libm::log(1.0 - (rate / 1_000.0).min(0.999));
+        let margin = z(rate) - z(self.knee) + self.offset + self.noise * self.normal(run);
+        Seen {
+            rate: rate.min(1_000.0),
+            margin: Some(margin),
+            margin_high: self.bound.map(|bound| margin + bound),
+            carried: rate < self.gives_way,
+            unsound: None,
+        }
+    }
+}
+
+/// The answer, and all runs in their order.
+fn searched(server: &Simulated, precision: Option<f64>) -> (Answer, Vec<Ask>) {
+    let mut search = RateSearch::new(server.seed, precision);
+    let mut runs = Vec::new();
+    while let Some(ask) = search.next() {
+        runs.push(ask);
+        assert!(runs.len() <= 80, "the search does not end: {runs:?}");
+        search.handle(&server.run(ask, runs.len() as u64));
+    }
+    (search.answer().clone(), runs)
+}
+
+fn count(runs: &[Ask], role: Role) -> usize {
+    runs.iter().filter(|ask| ask.role == role).count()
+}
+
+#[test]
+fn the_knee_lies_in_the_interval_and_the_rate_is_hardly_ever_too_high() {
+    for (knee, noise) in [(750.0, 0.03), (750.0, 0.1), (500.0, 0.1), (900.0, 0.1)] {
+        let (mut held, mut too_high, mut found) = (0, 0, 0);
+        for seed in 0..200 {
+            let (answer, _) = searched(&Simulated::new(knee, noise, seed), None);
+            let Some((low, high)) = answer.interval else { continue };
+            held += u32::from((low..=high).contains(&knee));
+            found += u32::from(answer.rate.is_some());
+            too_high += u32::from(answer.rate.is_some_and(|rate| rate > 1.02 * knee));
+        }
+        assert!(held >= 180, "knee {knee}, noise {noise}: {held} of 200 intervals contain it");
+        assert!(too_high <= 4, "knee {knee}, noise {noise}: {too_high} of 200 answers promise too much");
+        assert!(found >= 190, "knee {knee}, noise {noise}: {found} of 200 searches have an answer");
+    }
+}
+
+#[test]
+fn four_halvings_ten_runs_in_random_order_and_a_confirmation_are_made() {
+    let (answer, runs) = searched(&Simulated::new(750.0, 0.02, 3), None);
+    assert_eq!((count(&runs, Role::Peak), count(&runs, Role::Halve)), (1, 4));
+    let around: Vec<f64> =
+        runs.iter().filter(|ask| ask.role == Role::Around).filter_map(|ask| ask.rate).collect();
+    assert_eq!(around.len(), 10);
+    assert!(!around.is_sorted() && !around.is_sorted_by(|one, other| one >= other), "{around:?}");
+    let (least, most) =
+        (around.iter().copied().fold(f64::MAX, f64::min), around.iter().copied().fold(0.0, f64::max));
+    assert!(least > 600.0 && most < 900.0 && most / least > 1.2, "{around:?}");
+    let last: Vec<Role> = runs[runs.len() - 2..].iter().map(|ask| ask.role).collect();
+    assert_eq!(last, [Role::Overload, Role::After]);
+    assert_eq!(runs[runs.len() - 1].rate, answer.rate);
+    let (_, high) = answer.interval.expect("known");
+    assert_eq!(runs[runs.len() - 2].rate, Some(1.2 * high));
+}
+
+#[test]
+fn an_answer_was_confirmed_by_a_run_whose_upper_bound_meets_the_goal() {
+    for seed in 0..50 {
+        let server = Simulated::new(750.0, 0.08, seed);
+        let (answer, runs) = searched(&server, None);
+        let Some(rate) = answer.rate else { continue };
+        let at = runs.iter().rposition(|ask| ask.role == Role::Confirm).expect("a confirmation");
+        assert_eq!(runs[at].rate, Some(rate));
+        assert!(server.run(runs[at], at as u64 + 1).margin_high.is_some_and(|margin| margin <= 0.0));
+    }
+}
+
+#[test]
+fn more_runs_are_made_for_more_precision() {
+    let server = Simulated::new(750.0, 0.1, 5);
+    let (coarse, few) = searched(&server, None);
+    let (fine, many) = searched(&server, Some(0.03));
+    let width = |answer: &Answer| answer.interval.map(|(low, high)| high / low - 1.0).expect("an interval");
+    assert!(width(&fine) < width(&coarse), "{fine:?} {coarse:?}");
+    assert!(count(&many, Role::Around) > count(&few, Role::Around));
+    let (unreached, _) = searched(&Simulated::new(750.0, 0.3, 5), Some(0.001));
+    assert_ne!(unreached.precise, Some(true), "{unreached:?}");
+}
+
+#[test]
+fn a_goal_that_is_met_at_the_greatest_rate_is_met_at_least_there() {
+    let (answer, runs) = searched(&Simulated::new(999.0, 0.02, 1), None);
+    assert!(answer.at_least && answer.rate == Some(980.0), "{answer:?}");
+    assert_eq!(count(&runs, Role::Around), 0);
+}
+
+#[test]
+fn a_goal_that_is_met_nowhere_has_no_answer() {
+    let (answer, runs) = searched(&Simulated { offset: 0.5, ..Simulated::new(0.001, 0.02, 1) }, None);
+    assert_eq!((answer.rate, answer.interval), (None, None));
+    assert!(answer.reason.is_some_and(|reason| reason.contains("missed at 2 requests")));
+    assert!(runs.len() <= 10, "{runs:?}");
+}
+
+#[test]
+fn a_goal_that_is_crossed_at_a_small_share_of_the_capacity_is_found() {
+    let (answer, _) = searched(&Simulated::new(200.0, 0.005, 2), None);
+    let (low, high) = answer.interval.expect("known");
+    assert!(low <= 205.0 && high >= 195.0 && answer.rate.is_some_and(|rate| rate > 150.0), "{answer:?}");
+}
+
+#[test]
+fn a_server_that_gives_way_before_the_goal_is_missed_is_searched_below() {
+    let server = Simulated { gives_way: 720.0, ..Simulated::new(750.0, 0.02, 4) };
+    let (answer, runs) = searched(&server, None);
+    if let Some(rate) = answer.rate {
+        assert!(rate < 720.0, "{answer:?}");
+    }
+    assert!(runs.len() < 80);
+}
+
+#[test]
+fn runs_that_say_nothing_about_the_server_are_made_again_and_end_the_search_at_the_third() {
+    let server = Simulated::new(750.0, 0.02, 1);
+    let mut search = RateSearch::new(1, None);
+    search.handle(&server.run(search.next().expect("the peak"), 1));
+    let ask = search.next().expect("a halving");
+    let unsound = Seen { unsound: Some("the generator was the limit".to_owned()), ..server.run(ask, 2) };
+    search.handle(&unsound);
+    assert_eq!(search.next(), Some(ask), "once more");
+    search.handle(&server.run(ask, 3));
+    search.handle(&unsound);
+    search.handle(&unsound);
+    assert_eq!(search.next(), None);
+    let reason = search.answer().reason.clone().expect("a reason");
+    assert!(reason.ends_with("the generator was the limit"), "{reason}");
+}
+
+#[test]
+fn runs_too_short_to_know_the_quantile_from_above_have_no_confirmed_answer() {
+    let server = Simulated { bound: None, ..Simulated::new(750.0, 0.02, 1) };
+    let (answer, runs) = searched(&server, None);
+    assert_eq!(answer.rate, None);
+    assert!(answer.interval.is_some(), "the line is known all the same");
+    assert!(answer.reason.is_some_and(|reason| reason.contains("too short")));
+    assert_eq!(count(&runs, Role::Confirm), 1, "another run as short would show no more");
+}
+
+#[test]
+fn a_server_that_completes_nothing_ends_the_search_at_once() {
+    let mut search = RateSearch::new(1, None);
+    search.handle(&Seen::default());
+    assert_eq!(search.next(), None);
+    assert!(search.answer().reason.is_some());
+}

@@ -1,0 +1,146 @@
+//! `pummel calibrate`: what the instrument itself adds on this machine, measured against the built-in server.
+
+mod instruments;
+mod runs;
+mod surroundings;
+
+use std::io;
+use std::path::PathBuf;
+
+use clap::Args;
+use pummel_engine::clock;
+use pummel_logic::measure::calibration::{Calibration, advice, unix_s};
+use pummel_logic::plan::Backend;
+use pummel_logic::time::SECOND;
+
+use crate::exit_status::Exit;
+use crate::job::calibration_store;
+use crate::job::{Format, FrontInputs};
+use crate::report::calibration_words;
+use crate::report::output::{Output, print};
+use crate::stderr::say;
+use runs::{Length, NotCalibrated, Runs};
+
+/// Options of `pummel calibrate`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+pub struct CalibrateArgs {
+    /// Rough figures in some ten seconds: shorter runs, and no look at how much runs differ
+    #[arg(long)]
+    pub quick: bool,
+    /// The interface to the kernel: auto, epoll or uring
+    #[arg(long, value_name = "NAME", value_parser = backend, default_value = "auto")]
+    pub backend: Backend,
+    /// What goes to standard output
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: Format,
+    /// Write the figures to this file as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Do not store the figures: later results do not have them
+    #[arg(long)]
+    pub no_store: bool,
+}
+
+const EXAMPLES: &str = "\
+It starts the built-in server on this machine and takes one to two minutes, in which nothing else should run. The figures are
+stored for this user (in $XDG_STATE_HOME/pummel or ~/.local/state/pummel); results of later runs on this machine with this
+version have them as `calibration`, for 30 days. Nothing on the machine is changed: where a figure is bad and a setting may be the
+cause, the command that changes it is printed.
+
+Example:
+  pummel calibrate";
+
+fn backend(text: &str) -> Result<Backend, String> {
+    let all = [Backend::Auto, Backend::Epoll, Backend::Uring];
+    let found = all.into_iter().find(|backend| backend.name() == text);
+    found.ok_or_else(|| "auto, epoll or uring is accepted".to_owned())
+}
+
+/// Measures the instrument, prints and stores its figures.
+pub fn calibrate(args: &CalibrateArgs, inputs: &FrontInputs) -> Exit {
+    let file = match args.json.as_deref().map(Output::prepare).transpose() {
+        Ok(file) => file,
+        Err(error) => return failed(&error),
+    };
+    let length = if args.quick { Length::Quick } else { Length::Whole };
+    let figures = match figures(args, inputs, length) {
+        Ok(figures) => figures,
+        Err(NotCalibrated::Interrupted) => {
+            say("interrupted: nothing is stored");
+            return Exit::Interrupted;
+        }
+        Err(NotCalibrated::Reported(exit)) => return exit,
+        Err(NotCalibrated::Failed(why)) => {
+            say(format_args!("error: {why}"));
+            return Exit::Failed;
+        }
+    };
+    let mut json = serde_json::to_vec_pretty(&figures).expect("figures have nothing that JSON has not");
+    json.push(b'\n');
+    let shown = match args.format {
+        Format::Text => {
+            let around = surroundings::read();
+            calibration_words::text(&figures, &advice(&figures, &around)).into_bytes()
+        }
+        Format::Json => json.clone(),
+    };
+    let stored = if args.no_store { Ok(None) } else { calibration_store::store(&figures).map(Some) };
+    let written = file.as_ref().map_or(Ok(()), |file| file.finish(&json));
+    let printed = print(&shown);
+    match stored {
+        Ok(Some(path)) => say(format_args!("stored in {}", path.display())),
+        Ok(None) => {}
+        Err(error) => return failed(&error),
+    }
+    match written.and(printed) {
+        Ok(()) => Exit::Complete,
+        Err(error) => failed(&error),
+    }
+}
+
+fn failed(error: &io::Error) -> Exit {
+    say(format_args!("error: {error}"));
+    Exit::Failed
+}
+
+/// All figures, one after the other, with a line on standard error before each.
+fn figures(args: &CalibrateArgs, inputs: &FrontInputs, length: Length) -> Result<Calibration, NotCalibrated> {
+    let runs = Runs::new(inputs, args.backend, length)?;
+    if runs.has_one_core() {
+        say(
+            "there is one core, which the generator and the server share: the figures are worse than beside a server elsewhere",
+        );
+    }
+    say("the clock and the timer ...");
+    let clock_figures = instruments::clock();
+    let timer = instruments::timer(match length {
+        Length::Whole => 10 * SECOND,
+        Length::Quick => SECOND,
+    });
+    say("service times, request by request ...");
+    let (service_error, backend) = runs.service_errors()?;
+    say("lag at several rates, and the greatest rate of a core ...");
+    let (lag, stamps) = runs.lag_floors()?;
+    let rate_per_core = runs.rate_per_core()?;
+    let noise = match length {
+        Length::Whole => {
+            say("how much runs of one thing differ ...");
+            runs.noise_floor()?
+        }
+        Length::Quick => None,
+    };
+    Ok(Calibration {
+        key: calibration_store::key(&backend),
+        unix_s: unix_s(clock::wall()),
+        quick: length == Length::Quick,
+        backend,
+        clock: clock_figures,
+        timer,
+        stamps,
+        service_error,
+        lag,
+        rate_per_core,
+        noise,
+    })
+}

@@ -1,0 +1,81 @@
+//! `pummel curve`: the 99th percentile over the rate, at points that lie where the curve bends.
+
+use clap::Args;
+use pummel_logic::measure::recorder::Span;
+use pummel_logic::measure::summary::{QUANTILES, Summary};
+use pummel_logic::measure::uncertainty::Upper;
+use pummel_logic::rate_search::placing::{CurvePoint, first_rates, next_rate};
+
+use crate::commands::series::{CurveRunner, Stop, first_job};
+use crate::exit_status::{Exit, answer};
+use crate::job::FrontInputs;
+use crate::native::{RunArgs, Typed};
+
+/// Options of `pummel curve`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+pub struct CurveArgs {
+    /// Those of `pummel run`, for every run.
+    #[command(flatten)]
+    pub run: Typed<RunArgs>,
+}
+
+const EXAMPLES: &str = "\
+A run in closed loop shows the capacity C; five runs follow up to 0.9 C, in random order, and then each where neighbours differ
+most in p99 beyond their 95 % intervals: 12 to 20 runs in all. With --goal the exit status is 3 when a run misses it.
+
+Example, some two minutes:
+  pummel curve -s 127.0.0.1 -t 5s --csv curve.csv";
+
+/// Measures at rates that are chosen one after the other.
+pub fn curve(args: &CurveArgs, inputs: &FrontInputs) -> Exit {
+    let run = match args.run.with_files(inputs) {
+        Ok(run) => run,
+        Err(error) => return answer(&error.into()),
+    };
+    // The first run is a closed loop; what its rate will be is not known yet.
+    let job = match first_job(&run, inputs, &[None, Some(1.0)]) {
+        Ok(job) => job,
+        Err(stop) => return stop.exit(),
+    };
+    let mut runner = match CurveRunner::new("curve", &run, inputs, &job) {
+        Ok(runner) => runner,
+        Err(stop) => return stop.exit(),
+    };
+    let stop = place_points(&mut runner, job.plan.seed).err();
+    let exit = if runner.missed_a_goal() { Exit::Missed } else { Exit::Complete };
+    runner.conclude(stop, exit)
+}
+
+fn place_points(runner: &mut CurveRunner<'_>, seed: u64) -> Result<(), Stop> {
+    runner.measure("peak", None, None)?;
+    let capacity = runner.last().map_or(0.0, |point| point.summary.totals.rate);
+    if capacity <= 0.0 {
+        return Err(Stop::Failed("the server completed nothing in closed loop".to_owned()));
+    }
+    let mut points = Vec::new();
+    let mut first = first_rates(capacity, seed);
+    while let Some(rate) = first.pop().or_else(|| next_rate(&points, capacity)) {
+        runner.measure("curve", Some(rate), None)?;
+        let point = runner.last().expect("a run was just made");
+        // What was not carried has no steady quantile; it is the end of the curve.
+        let value = if point.carried() { value_of(&point.summary) } else { None };
+        points.push(CurvePoint { rate, value: value.unwrap_or((f64::MAX, f64::MAX, f64::MAX)) });
+    }
+    Ok(())
+}
+
+/// The logarithm of p99 in nanoseconds, and those of the ends of its interval; `None` where p99 is not known.
+fn value_of(summary: &Summary) -> Option<(f64, f64, f64)> {
+    let at = QUANTILES.iter().position(|(name, _)| *name == "p99")?;
+    let value = summary.totals.figures[Span::Response as usize].quantiles[at].known()?;
+    let times = summary.totals.certainty.as_ref().and_then(|certainty| certainty.of_span(Span::Response));
+    let bounds = times.and_then(|times| times.quantiles[at]);
+    let log = |ns: u64| (ns.max(1) as f64).ln();
+    let low = bounds.and_then(|bounds| bounds.low).unwrap_or(value);
+    let high = match bounds.map(|bounds| bounds.high) {
+        Some(Upper::Known(high)) => high,
+        Some(Upper::Unanswered | Upper::Open) | None => value,
+    };
+    Some((log(value), log(low), log(high)))
+}

@@ -1,0 +1,154 @@
+//! `pummel search`: the greatest rate that meets the goals, with 95 % confidence.
+
+use clap::Args;
+use pummel_logic::measure::uncertainty::Windows;
+use pummel_logic::rate_search::{RateSearch, Recovery, Role, Seen};
+use pummel_logic::time::{Nanos, SECOND};
+
+use crate::commands::series::{CurveRunner, Stop, first_job};
+use crate::exit_status::{Exit, answer};
+use crate::job::{FrontInputs, UsageError};
+use crate::native::{RunArgs, Typed};
+use crate::report::search_words::SearchResult;
+use crate::values::{self, ValueError};
+
+/// Options of `pummel search`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+pub struct SearchArgs {
+    /// Add runs until the interval of the answer is as narrow as this, such as 2%. Default: ten runs around the answer
+    #[arg(long, value_name = "SHARE", value_parser = precision, allow_hyphen_values = true)]
+    pub precision: Option<f64>,
+    /// Those of `pummel run`, for every run.
+    #[command(flatten)]
+    pub run: Typed<RunArgs>,
+}
+
+const EXAMPLES: &str = "\
+A run in closed loop shows how much there can be; four halvings find about where the goal is missed; ten runs around that rate,
+in random order, show how the quantile rises with the rate. The answer is the rate at which the goal is met with 95 %
+confidence, and one more run there has to meet it with its upper bound; --precision asks for more runs. At the end the server is
+overloaded for 5 s, to see whether it recovers. A rate that is not carried (less than 95 % of it is answered in time) does not
+meet the goal, however lenient that is. --json and --csv write all runs. The exit status is 3 when no rate is known to meet the goal.
+
+Example, some two minutes:
+  pummel search -s 127.0.0.1 --goal p99:1ms -t 5s";
+
+/// How long the server is overloaded.
+const OVERLOAD_NS: Nanos = 5 * SECOND;
+
+/// A share such as `2%`, from 0.1 % to 50 %.
+fn precision(text: &str) -> Result<f64, ValueError> {
+    let number = text.strip_suffix('%').and_then(|number| values::rate(number).ok());
+    let share = number.map(|percent| percent / 100.0).filter(|share| (0.001..=0.5).contains(share));
+    share.ok_or_else(|| ValueError("a share from 0.1% to 50% is accepted, such as 2%".to_owned()))
+}
+
+/// Looks for the greatest rate that meets the goals.
+pub fn search(args: &SearchArgs, inputs: &FrontInputs) -> Exit {
+    let run = match args.run.with_files(inputs) {
+        Ok(run) => run,
+        Err(error) => return answer(&error.into()),
+    };
+    // The first run is a closed loop; what its rate will be is not known yet.
+    let job = match first_job(&run, inputs, &[None, Some(1.0)]) {
+        Ok(job) => job,
+        Err(stop) => return stop.exit(),
+    };
+    let mut runner = match CurveRunner::new("search", &run, inputs, &job) {
+        Ok(runner) => runner,
+        Err(stop) => return stop.exit(),
+    };
+    if job.plan.goals.is_empty() {
+        let text = "'--goal' is required, such as p99:1ms: it says what the rate has to meet".to_owned();
+        return answer(&UsageError::Missing(text).into());
+    }
+    let mut searching =
+        Searching { search: RateSearch::new(job.plan.seed, args.precision), before: None, overload: None };
+    let stop = searching.run(&mut runner).err();
+    let met = runner.search_result().is_some_and(|result| result.answer.rate.is_some());
+    runner.conclude(stop, if met { Exit::Complete } else { Exit::Missed })
+}
+
+/// A search under way.
+struct Searching {
+    search: RateSearch,
+    /// The windows of the run that confirmed the answer.
+    before: Option<Windows>,
+    /// The rate of the overload, in requests per second.
+    overload: Option<f64>,
+}
+
+impl Searching {
+    /// Makes all runs. The result so far is in the curve of `runner` also where it ends early.
+    fn run(&mut self, runner: &mut CurveRunner<'_>) -> Result<(), Stop> {
+        while let Some(ask) = self.search.next() {
+            let name = ask.role.name();
+            match ask.role {
+                Role::Overload => {
+                    self.overload = ask.rate;
+                    let overloaded = runner.measure(name, ask.rate, Some(OVERLOAD_NS));
+                    if ends_search(overloaded.err())? {
+                        return Ok(());
+                    }
+                    self.search.handle(&Seen::default());
+                }
+                Role::After => {
+                    match runner.measure(name, ask.rate, None) {
+                        Ok(after) => {
+                            let recovery = self.before.as_ref().zip(after.windows.as_ref());
+                            let recovery = recovery.and_then(|(before, after)| Recovery::of(before, after));
+                            runner.set_search_result(self.result(recovery));
+                        }
+                        Err(why) => _ = ends_search(Some(why))?,
+                    }
+                    self.search.handle(&Seen::default());
+                }
+                Role::Peak | Role::Halve | Role::Around | Role::Confirm => {
+                    let measurement = runner.measure(name, ask.rate, None)?;
+                    let point = runner.last().expect("a run was just made");
+                    self.search.handle(&Seen::of(&measurement, &point.summary, point.carried()));
+                    if ask.role == Role::Confirm {
+                        self.before = measurement.windows;
+                    }
+                    runner.set_search_result(self.result(None));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn result(&self, recovery: Option<Recovery>) -> SearchResult {
+        SearchResult {
+            answer: self.search.answer().clone(),
+            capacity: self.search.capacity(),
+            line_runs: self.search.line_runs(),
+            overload: self.overload,
+            recovery,
+        }
+    }
+}
+
+/// Whether the runs about the overload end here: the answer is known, and stays, whatever they came to. An interruption is
+/// one all the same.
+fn ends_search(why: Option<Stop>) -> Result<bool, Stop> {
+    match why {
+        None => Ok(false),
+        Some(Stop::Interrupted) => Err(Stop::Interrupted),
+        Some(_) => Ok(true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_precision_is_a_share_in_percent() {
+        assert_eq!(precision("2%"), Ok(0.02));
+        assert_eq!(precision("0.5%"), Ok(0.005));
+        for text in ["2", "0%", "51%", "-1%", "%", "x%", ""] {
+            assert!(precision(text).is_err_and(|error| error.to_string().contains("such as 2%")), "{text}");
+        }
+    }
+}

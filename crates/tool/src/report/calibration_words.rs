@@ -1,0 +1,140 @@
+//! A calibration as text for people: its figures with advice, and its line in the report of a run.
+
+use pummel_logic::measure::calibration::{Advice, Calibrated, Calibration, LagFloor, age_text};
+use pummel_logic::measure::summary::time_text;
+use pummel_logic::measure::words::grouped;
+use pummel_logic::time::Nanos;
+
+/// The figures in lines, and the advice behind them.
+pub fn text(figures: &Calibration, advice: &[Advice]) -> String {
+    let Calibration { clock, timer, stamps, backend, .. } = figures;
+    let mut text = String::new();
+    let mut field = |name: &str, words: &str| text += &format!("{name:<15}{words}\n");
+    let source = clock.source.as_deref().unwrap_or("not known");
+    field(
+        "Clock",
+        &format!(
+            "source {source}, {:.1} ns for each reading, smallest step {} ns, {} steps back",
+            clock.reading_ps as f64 / 1e3,
+            clock.step_ns,
+            clock.backward
+        ),
+    );
+    for sleep in &timer.sleeps {
+        let [p50, p99, max] = [sleep.p50_ns, sleep.p99_ns, sleep.max_ns].map(time_text);
+        field(
+            &format!("Sleep {}", time_text(sleep.asked_ns)),
+            &format!("too long by {p50} at p50, {p99} at p99, {max} at most"),
+        );
+    }
+    let gaps: Vec<String> = timer.gaps_ns.iter().map(|gap| time_text(*gap)).collect();
+    field(
+        "Stand-stills",
+        &format!("the longest of a spinning thread in {}: {}", time_text(timer.looked_ns), gaps.join(", ")),
+    );
+    field(
+        "Stamps",
+        &format!(
+            "{} of {} replies without a receive stamp",
+            grouped(stamps.missing),
+            grouped(stamps.replies)
+        ),
+    );
+    for error in &figures.service_error {
+        let [p50, p99, max] = [error.p50_ns, error.p99_ns, error.max_ns].map(signed_text);
+        field(
+            "Service error",
+            &format!("{p50} at p50, {p99} at p99, {max} at most, of replies held for {}", error.held),
+        );
+    }
+    for LagFloor { rate, wait, p50_ns, p99_ns } in &figures.lag {
+        let [p50, p99] = [*p50_ns, *p99_ns].map(time_text);
+        field("Lag", &format!("{p50} at p50, {p99} at p99, at {}/s, --wait {wait}", grouped(*rate)));
+    }
+    field(
+        "Rate of a core",
+        &match figures.rate_per_core {
+            Some(rate) => {
+                format!("up to {}/s with lag below a tenth of the service time ({backend})", grouped(rate))
+            }
+            None => "at no rate is lag below a tenth of the service time of the built-in server".to_owned(),
+        },
+    );
+    if let Some(noise) = &figures.noise {
+        let [p50, p99, rate] = [noise.p50_ppm, noise.p99_ppm, noise.rate_ppm].map(|ppm| ppm as f64 / 1e4);
+        field(
+            "Noise floor",
+            &format!(
+                "runs of one thing differ by {p50:.1} % at p50, {p99:.1} % at p99, {rate:.1} % in rate (standard deviations, {} pairs)",
+                noise.pairs
+            ),
+        );
+    }
+    for Advice { says, command } in advice {
+        text += &format!("\nHint: {says}. To change it:\n  {command}\n");
+    }
+    text
+}
+
+/// What the report of a run says of the instrument.
+pub fn line(calibrated: &Calibrated) -> String {
+    let Calibrated { age_s, figures } = calibrated;
+    let error =
+        figures.service_error_ns().map(|error_ns| format!("{} in each service time", signed_text(error_ns)));
+    let rate = figures.rate_per_core.map(|rate| format!("a core is to be trusted up to {}/s", grouped(rate)));
+    let known: Vec<String> = [error, rate].into_iter().flatten().collect();
+    format!("{} (calibrated {} ago)", known.join("; "), age_text(*age_s))
+}
+
+/// A time with its sign: `+1.90 us`.
+fn signed_text(ns: i64) -> String {
+    let sign = if ns < 0 { "-" } else { "+" };
+    format!("{sign}{}", time_text(ns.unsigned_abs() as Nanos))
+}
+
+#[cfg(test)]
+mod tests {
+    use pummel_logic::measure::calibration::{NoiseFloor, ServiceError};
+
+    use super::*;
+
+    fn figures() -> Calibration {
+        Calibration {
+            backend: "epoll".to_owned(),
+            service_error: vec![ServiceError {
+                held: "0".to_owned(),
+                requests: 2_000,
+                p50_ns: 1_900,
+                p99_ns: 4_000,
+                max_ns: -5,
+            }],
+            lag: vec![LagFloor { rate: 20_000, wait: "spin".to_owned(), p50_ns: 900, p99_ns: 2_100 }],
+            rate_per_core: Some(180_000),
+            noise: Some(NoiseFloor { pairs: 10, p50_ppm: 8_000, p99_ppm: 31_000, rate_ppm: 12_000 }),
+            ..Calibration::default()
+        }
+    }
+
+    #[test]
+    fn the_line_of_a_report_says_what_the_instrument_adds_and_how_old_that_is() {
+        let calibrated = Calibrated { age_s: 3 * 24 * 3600, figures: figures() };
+        assert_eq!(
+            line(&calibrated),
+            "+1.90 us in each service time; a core is to be trusted up to 180,000/s (calibrated 3 days ago)"
+        );
+    }
+
+    #[test]
+    fn the_figures_are_in_lines_and_advice_has_its_command() {
+        let advice = [Advice { says: "the clock is slow".to_owned(), command: "mend it" }];
+        let words = text(&figures(), &advice);
+        for part in [
+            "Service error  +1.90 us at p50, +4.00 us at p99, -5 ns at most, of replies held for 0",
+            "Lag            900 ns at p50, 2.10 us at p99, at 20,000/s, --wait spin",
+            "differ by 0.8 % at p50, 3.1 % at p99, 1.2 % in rate",
+            "Hint: the clock is slow. To change it:\n  mend it\n",
+        ] {
+            assert!(words.contains(part), "{part}: {words}");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! What a search found, as words and as JSON.
+
+use pummel_logic::measure::summary::time_text;
+use pummel_logic::measure::words::{grouped, percent};
+use pummel_logic::plan::Goal;
+use pummel_logic::rate_search::{Answer, Recovery};
+use serde_json::{Value, json};
+
+/// What a search found, so far or at its end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SearchResult {
+    /// The answer.
+    pub answer: Answer,
+    /// Completed requests per second in closed loop.
+    pub capacity: f64,
+    /// Number of runs through which the line of the answer was drawn.
+    pub line_runs: usize,
+    /// The rate of the overload, in requests per second; `None` where there was none.
+    pub overload: Option<f64>,
+    /// What was left of the overload; `None` where that is not known.
+    pub recovery: Option<Recovery>,
+}
+
+/// The answer in a few sentences, for a search that was to meet `goals`.
+pub fn text(search: Option<&SearchResult>, goals: &[Goal]) -> String {
+    let goals: Vec<String> = goals.iter().map(goal_text).collect();
+    let goals = goals.join(" and ");
+    let Some(SearchResult { answer, capacity, line_runs, .. }) = search else {
+        return "\nNo rate was found that meets the goal.\n".to_owned();
+    };
+    let mut text = match answer.rate {
+        Some(rate) if answer.at_least => format!(
+            "\nThe goal ({goals}) is met at {} requests per second, at least: more were not asked for, since {} are the most \
+             that were answered in closed loop.\n",
+            count(rate),
+            count(*capacity)
+        ),
+        Some(rate) => format!(
+            "\nThe goal ({goals}) is met at {} requests per second, with 95 % confidence, also by the upper bound of a run \
+             of its own there.\n",
+            count(rate)
+        ),
+        None => format!("\nNo rate is known to meet the goal ({goals}).\n"),
+    };
+    if let Some((low, high)) = answer.interval.filter(|_| !answer.at_least) {
+        text += &format!(
+            "The limit is reached between {} and {} requests per second ({line_runs} runs in random order; {} in closed \
+             loop).\n",
+            count(low),
+            count(high),
+            count(*capacity)
+        );
+    }
+    if answer.precise == Some(false) {
+        text += "That is wider than --precision asks for: longer runs (-t) would be surer.\n";
+    }
+    if let Some(reason) = &answer.reason {
+        text += &format!("Why: {reason}.\n");
+    }
+    text + &recovery_words(search)
+}
+
+/// What was left of the overload; nothing where that is not known.
+fn recovery_words(search: Option<&SearchResult>) -> String {
+    let Some(SearchResult { overload: Some(overload), recovery: Some(recovery), .. }) = search else {
+        return String::new();
+    };
+    let overload = count(*overload);
+    let Recovery { slower, seconds, lasted } = recovery;
+    if *seconds <= 0.0 {
+        return format!(
+            "After 5 s at {overload} requests per second the server answered as before at once.\n"
+        );
+    }
+    let how_long =
+        if *lasted { "as long as was looked" } else { &*format!("for {} s", number_plain(*seconds)) };
+    format!(
+        "After 5 s at {overload} requests per second the same rate was {} slower {how_long}.\n",
+        percent(*slower)
+    )
+}
+
+/// The fields of a search in the JSON of a curve.
+pub fn json(search: &SearchResult) -> Value {
+    let SearchResult { answer, capacity, line_runs, overload, recovery } = search;
+    json!({
+        "low": answer.interval.map(|(low, _)| low),
+        "high": answer.interval.map(|(_, high)| high),
+        "at_least": answer.at_least,
+        "precise": answer.precise,
+        "reason": answer.reason,
+        "closed_loop_rate": capacity,
+        "line_runs": line_runs,
+        "overload": overload.map(|rate| json!({
+            "rate": rate,
+            "slower": recovery.map(|recovery| recovery.slower),
+            "seconds": recovery.map(|recovery| recovery.seconds),
+            "lasted": recovery.map(|recovery| recovery.lasted),
+        })),
+    })
+}
+
+/// `p99 at most 1.00 ms`.
+fn goal_text(goal: &Goal) -> String {
+    format!("p{} at most {}", number_plain(goal.quantile * 100.0), time_text(goal.limit_ns))
+}
+
+/// A number without digits that say nothing: 99, 99.9, 0.3.
+fn number_plain(value: f64) -> String {
+    ((value * 1e6).round() / 1e6).to_string()
+}
+
+/// A rate as a whole number.
+fn count(rate: f64) -> String {
+    grouped(rate.round() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOAL: Goal = Goal { quantile: 0.99, limit_ns: 1_000_000 };
+
+    fn found() -> SearchResult {
+        SearchResult {
+            answer: Answer {
+                rate: Some(74_100.4),
+                interval: Some((74_100.4, 76_900.0)),
+                ..Answer::default()
+            },
+            capacity: 98_000.0,
+            line_runs: 10,
+            overload: Some(92_280.0),
+            recovery: Some(Recovery { slower: 0.12, seconds: 0.3, lasted: false }),
+        }
+    }
+
+    fn said(search: &SearchResult) -> String {
+        text(Some(search), &[GOAL])
+    }
+
+    #[test]
+    fn an_answer_says_how_sure_it_is_and_what_an_overload_left() {
+        assert_eq!(
+            said(&found()),
+            "\nThe goal (p99 at most 1.00 ms) is met at 74,100 requests per second, with 95 % confidence, also by the upper \
+             bound of a run of its own there.\n\
+             The limit is reached between 74,100 and 76,900 requests per second (10 runs in random order; 98,000 in closed \
+             loop).\n\
+             After 5 s at 92,280 requests per second the same rate was 12 % slower for 0.3 s.\n"
+        );
+        let lasting = Recovery { lasted: true, ..found().recovery.expect("known") };
+        assert!(
+            said(&SearchResult { recovery: Some(lasting), ..found() })
+                .ends_with("slower as long as was looked.\n")
+        );
+        let none = Recovery { slower: 0.0, seconds: 0.0, lasted: false };
+        assert!(
+            said(&SearchResult { recovery: Some(none), ..found() })
+                .ends_with("answered as before at once.\n")
+        );
+        assert!(!said(&SearchResult { recovery: None, ..found() }).contains("After"));
+    }
+
+    #[test]
+    fn no_answer_says_why() {
+        let answer = Answer {
+            reason: Some("a run is too short".to_owned()),
+            precise: Some(false),
+            ..Answer::default()
+        };
+        let words = said(&SearchResult { answer, overload: None, recovery: None, ..found() });
+        assert!(words.contains("No rate is known to meet the goal (p99 at most 1.00 ms)."), "{words}");
+        assert!(words.contains("--precision") && words.ends_with("Why: a run is too short.\n"), "{words}");
+        assert!(text(None, &[GOAL]).contains("No rate was found"));
+    }
+
+    #[test]
+    fn a_goal_that_is_met_everywhere_is_met_at_least_there() {
+        let answer = Answer { rate: Some(96_040.0), at_least: true, ..Answer::default() };
+        let words = said(&SearchResult { answer, ..found() });
+        assert!(words.contains("96,040 requests per second, at least"), "{words}");
+    }
+
+    #[test]
+    fn the_json_has_the_interval_and_the_overload() {
+        let value = json(&found());
+        assert_eq!(value["low"], 74_100.4);
+        assert_eq!(value["overload"]["seconds"], 0.3);
+        assert_eq!(json(&SearchResult { overload: None, ..found() })["overload"], Value::Null);
+    }
+}

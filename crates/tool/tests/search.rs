@@ -1,0 +1,38 @@
+//! `pummel search` against a server whose knee is known: the order of its runs, and what it says where it has no answer.
+
+#[allow(dead_code, reason = "each file of tests uses a part of it")]
+mod common;
+
+use common::{Serve, pummel};
+use serde_json::Value;
+
+/// The roles of the runs of a result, in their order.
+fn roles(result: &Value) -> Vec<String> {
+    let runs = result["runs"].as_array().expect("a list");
+    runs.iter().map(|run| run["role"].as_str().expect("a word").to_owned()).collect()
+}
+
+#[test]
+fn runs_that_are_too_short_have_no_answer_and_say_why() {
+    // One queue with 2 ms for each request: 500 requests per second at most.
+    let server = Serve::start("--service-time 2ms --queue 1");
+    let words = format!("search -s {} -c 20 -t 300ms --records 10 --no-load --goal p50:3ms", server.name);
+    let ended = pummel(&words).expect(3);
+    let result = ended.json();
+    assert_eq!(result.at("found_rate"), &Value::Null);
+    let search = result.at("search");
+    let reason = search["reason"].as_str().expect("a reason");
+    assert!(ended.text.contains("No rate is known to meet the goal (p50 at most 3.00 ms)"), "{}", ended.text);
+    assert!(ended.text.contains(&format!("Why: {reason}.")), "{}", ended.text);
+    let rate = search["closed_loop_rate"].as_f64().expect("a number");
+    assert!((50.0..=550.0).contains(&rate), "one server takes 2 ms for each: {rate}");
+    let roles = roles(&result.0);
+    // On a busy machine the generator may be the limit at once, and the search ends at the third such run.
+    assert!(roles.len() > 3 && roles[0] == "peak" && roles[1] == "search", "{roles:?}");
+}
+
+#[test]
+fn a_precision_that_is_no_share_is_refused() {
+    let ended = pummel("search -s 127.0.0.1:1 --goal p99:1ms --precision 2").expect(2);
+    assert!(ended.errors.contains("a share from 0.1% to 50% is accepted"), "{}", ended.errors);
+}

@@ -1,0 +1,122 @@
+//! `cargo xtask coverage`: how often the printed intervals contain the truth.
+
+mod end_to_end;
+mod simulated;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What `--help` prints.
+pub const HELP: &str = "\
+Usage: cargo xtask coverage [OPTIONS]
+
+Counts how often the 95 % intervals of pummel's reports contain the truth. Exit status 1 when they do so too seldom.
+
+The simulated part deals requests whose times have a known distribution to recorders, windows and a summary, as a run does:
+queues, times with a memory, freezes. The tests make the same runs, fewer and shorter. The part with sockets runs pummel
+against `pummel serve` with exponential service times, where each of 80 clients is a queue M/M/1; it wants two quiet cores.
+
+Options:
+  --part NAME        simulated, searches (simulated searches for a knee that is known), or sockets [simulated and searches]
+  --runs N           runs of each simulated process [1000]
+  --requests N       requests of each simulated run [200000]
+  --socket-runs N    runs of 4 s at each load [100]
+  --pummel FILE      this program in the part with sockets, in place of a release build
+  -h, --help         this text
+";
+
+/// The part that is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Simulated,
+    Searches,
+    Sockets,
+}
+
+/// What the command line asks for.
+#[derive(Debug, PartialEq)]
+pub struct Options {
+    parts: Vec<Part>,
+    runs: u64,
+    requests: u64,
+    socket_runs: u64,
+    pummel: Option<PathBuf>,
+}
+
+impl Options {
+    /// Reads the arguments behind `coverage`.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong with them.
+    pub fn parse(words: &[&str]) -> Result<Options, String> {
+        let mut options = Options {
+            parts: vec![Part::Simulated, Part::Searches],
+            runs: 1_000,
+            requests: 200_000,
+            socket_runs: 100,
+            pummel: None,
+        };
+        let mut words = words.iter();
+        while let Some(&option) = words.next() {
+            let value = words.next().copied().ok_or_else(|| format!("{option} needs a value"))?;
+            match option {
+                "--part" => {
+                    options.parts = vec![match value {
+                        "simulated" => Part::Simulated,
+                        "searches" => Part::Searches,
+                        "sockets" => Part::Sockets,
+                        _ => return Err(format!("--part {value}: there are simulated, searches, sockets")),
+                    }];
+                }
+                "--runs" => options.runs = count(option, value)?,
+                "--requests" => options.requests = count(option, value)?,
+                "--socket-runs" => options.socket_runs = count(option, value)?,
+                "--pummel" => options.pummel = Some(PathBuf::from(value)),
+                _ => return Err(format!("`coverage` does not take this: {option}")),
+            }
+        }
+        Ok(options)
+    }
+}
+
+fn count(option: &str, value: &str) -> Result<u64, String> {
+    let number = value.parse().ok().filter(|number| (1..=10_000_000).contains(number));
+    number.ok_or_else(|| format!("{option} needs a whole number from 1 to 10000000 and not {value}"))
+}
+
+/// Runs the parts and prints their tables; says whether the intervals held often enough.
+///
+/// # Errors
+/// Returns the error of a program that cannot be built or started.
+pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
+    let mut good = true;
+    for part in &options.parts {
+        good &= match part {
+            Part::Simulated => simulated::processes(root, options.runs, options.requests)?,
+            Part::Searches => simulated::searches(root)?,
+            Part::Sockets => end_to_end::run(root, options.socket_runs, options.pummel.as_deref())?,
+        };
+    }
+    Ok(good)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_have_defaults_and_bounds() {
+        let options = Options::parse(&[]).unwrap();
+        assert_eq!((options.runs, options.requests, options.socket_runs), (1_000, 200_000, 100));
+        let options = Options::parse(&["--part", "sockets", "--socket-runs", "5", "--pummel", "p"]).unwrap();
+        assert_eq!((options.parts, options.socket_runs), (vec![Part::Sockets], 5));
+        for (words, part) in [
+            (&["--part", "all"][..], "there are simulated"),
+            (&["--runs", "0"], "from 1 to"),
+            (&["--runs"], "needs a value"),
+            (&["--fast", "1"], "does not take this"),
+        ] {
+            assert!(Options::parse(words).unwrap_err().contains(part), "{words:?}");
+        }
+    }
+}

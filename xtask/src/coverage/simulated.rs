@@ -1,0 +1,105 @@
+//! The simulated parts: the tests of the logic, optimised and with more runs, and their lines as tables.
+
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// How often the intervals of one process held: by quantile, intervals that held, intervals, and those without an upper end.
+#[derive(Debug, PartialEq, Eq)]
+struct Row {
+    process: String,
+    quantiles: Vec<(String, [u64; 3])>,
+}
+
+impl Row {
+    /// Reads `process=P p50=HELD/RUNS/OPEN p90=...`.
+    fn parse(line: &str) -> Option<Row> {
+        let mut words = line.split_whitespace().map(|word| word.split_once('='));
+        let (_, process) = words.next()?.filter(|(name, _)| *name == "process")?;
+        let mut quantiles = Vec::new();
+        for word in words {
+            let (name, figures) = word?;
+            let numbers: Vec<u64> = figures.split('/').map_while(|number| number.parse().ok()).collect();
+            quantiles.push((name.to_owned(), numbers.try_into().ok()?));
+        }
+        Some(Row { process: process.replace('_', " "), quantiles })
+    }
+
+    fn line(&self) -> String {
+        let cells = self.quantiles.iter().map(|(_, [held, runs, open])| match runs {
+            0 => "-".to_owned(),
+            _ => format!("{:.1} ({:.0})", percent(*held, *runs), percent(*open, *runs)),
+        });
+        format!("| {} | {} |", self.process, cells.collect::<Vec<_>>().join(" | "))
+    }
+}
+
+fn percent(part: u64, of: u64) -> f64 {
+    part as f64 / of as f64 * 100.0
+}
+
+/// The eight processes; says whether all intervals held often enough.
+pub fn processes(root: &Path, runs: u64, requests: u64) -> io::Result<bool> {
+    println!("Of {runs} runs of {requests} requests, the share in % whose 95 % interval contains the truth");
+    println!("(in brackets: the share whose tail is not known from above).\n");
+    let sizes = [("PUMMEL_COVERAGE_RUNS", runs), ("PUMMEL_COVERAGE_REQUESTS", requests)];
+    let (lines, passed) = test(root, "intervals_hold", &sizes, "coverage: ")?;
+    let mut rows: Vec<Row> = lines.iter().filter_map(|line| Row::parse(line)).collect();
+    rows.sort_by(|one, other| one.process.cmp(&other.process));
+    if let Some(first) = rows.first() {
+        let names: Vec<&str> = first.quantiles.iter().map(|(name, _)| name.as_str()).collect();
+        println!("| process | {} |\n|---|{}", names.join(" | "), "---|".repeat(names.len()));
+    }
+    rows.iter().for_each(|row| println!("{}", row.line()));
+    println!();
+    Ok(passed && !rows.is_empty())
+}
+
+/// Simulated searches for the knee of a queue that is known.
+pub fn searches(root: &Path) -> io::Result<bool> {
+    let (lines, passed) = test(root, "searches_find", &[("PUMMEL_COVERAGE_SEARCHES", 100)], "searches: ")?;
+    lines.iter().for_each(|line| println!("Searches: {line}"));
+    Ok(passed && !lines.is_empty())
+}
+
+/// Runs those tests of the coverage program whose names contain `filter`. Returns what followed `mark` in their lines, and
+/// whether all passed.
+fn test(root: &Path, filter: &str, sizes: &[(&str, u64)], mark: &str) -> io::Result<(Vec<String>, bool)> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut child = Command::new(cargo)
+        .args([
+            "test",
+            "--release",
+            "--package",
+            "pummel-logic",
+            "--test",
+            "coverage",
+            filter,
+            "--",
+            "--nocapture",
+        ])
+        .envs(sizes.iter().map(|(name, value)| (name, value.to_string())))
+        .current_dir(root)
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut lines = Vec::new();
+    for line in BufReader::new(child.stdout.take().expect("it is piped")).lines() {
+        // What the test program itself says of a test may stand in front of the line.
+        lines.extend(line?.split_once(mark).map(|(_, rest)| rest.to_owned()));
+    }
+    Ok((lines, child.wait()?.success()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_test_program_become_rows_of_a_table() {
+        let row = Row::parse("process=M/M/1_0.5 p50=962/1000/0 p99.99=958/1000/800").unwrap();
+        assert_eq!(row.line(), "| M/M/1 0.5 | 96.2 (0) | 95.8 (80) |");
+        assert_eq!(Row::parse("process=x p50=1/0/0").unwrap().line(), "| x | - |");
+        assert_eq!(Row::parse("process=x p50=1/2"), None);
+        assert_eq!(Row::parse("other=x"), None);
+    }
+}
