@@ -226,7 +226,8 @@ impl<'a> Stage<'a> {
             _ => None,
         });
         let Some(words) = words else { return Ok(None) };
-        let words = format!("{RUN} --no-evidence --records 1k --time {:.0}ms {words}", (seconds + 20.0) * 1e3);
+        let words =
+            format!("{RUN} --no-evidence --records 1k --time {:.0}ms {words}", (seconds + 20.0) * 1e3);
         self.pummel(Side::Server, &words, "second").map(Some)
     }
 
