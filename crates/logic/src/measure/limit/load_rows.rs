@@ -4,6 +4,7 @@ use super::case::{Case, FULL_SHARE};
 use super::finding::{Finding, Limit};
 use super::network_rows::IDLE_SHARE;
 use super::server_rows::{SPARE_SHARE, is_steady};
+use super::server_use::ServerUse;
 use crate::measure::cross_checks::{LITTLE_ERROR_MAX, little_error};
 use crate::measure::figures::time_text;
 use crate::measure::headroom::ResourceUse;
@@ -69,8 +70,11 @@ pub fn rest_of_closed(case: &Case<'_>) -> Option<Finding> {
 fn in_flight_words(case: &Case<'_>) -> Finding {
     let slots =
         case.slots().map_or_else(|| "as many requests as came".to_owned(), |slots| counted(slots, "request"));
-    let server = case.servers_at_most().map_or_else(String::new, |share| {
-        format!("the server's busiest thread used {} of a CPU, ", percent(share))
+    let server = case.servers_at_most().map_or_else(String::new, |most| {
+        let least = case.servers.iter().filter_map(ServerUse::hottest_at_least).reduce(f64::max);
+        // Of the threads of a server on another machine only the sum is known.
+        let bound = if least < Some(most) { "at most " } else { "" };
+        format!("the server's busiest thread used {bound}{} of a CPU, ", percent(most))
     });
     let connections = &case.measurement.connections;
     // A run that lost connections need not get more of them.

@@ -47,6 +47,16 @@ fn four_requests_in_flight_are_the_limit_where_both_sides_have_time() {
 }
 
 #[test]
+fn of_a_server_whose_threads_are_not_seen_the_busiest_is_known_by_a_bound() {
+    let run = closed().seen(&[0.3, 0.3], 2);
+    let words = "the server's busiest thread used 30 % of a CPU";
+    says(&run.verdict(), Limit::Connections, "in-flight", &[words]);
+    let remote = run.server(|server| server.threads = None);
+    let words = "the server's busiest thread used at most 60 % of a CPU";
+    says(&remote.verdict(), Limit::Connections, "in-flight", &[words]);
+}
+
+#[test]
 fn connections_that_were_lost_are_no_reason_to_ask_for_more() {
     let run = closed().seen(IDLE, 1);
     assert!(run.verdict().says.contains("More connections or depth"), "{}", run.verdict().says);
@@ -318,7 +328,11 @@ fn a_full_card_and_an_exceeded_allowance_are_the_network() {
         );
         let verdict = carded(run.clone(), 1_000, Some(7)).verdict();
         says(&verdict, Limit::Network, "network-bandwidth", &["7 packets of eth0 went beyond"]);
-        assert_ne!(carded(run, 1_000, Some(0)).verdict().row, "network-bandwidth");
+        assert_ne!(carded(run.clone(), 1_000, Some(0)).verdict().row, "network-bandwidth");
+        // A virtual card says a speed that is not its own.
+        let virtual_card = carded(run, 2 * full, None).verdict();
+        assert_ne!(virtual_card.row, "network-bandwidth");
+        assert!(virtual_card.evidence.iter().all(|seen| !seen.says.contains("eth0")), "{virtual_card:?}");
     }
 }
 
