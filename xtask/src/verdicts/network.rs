@@ -16,9 +16,9 @@ const TUNNEL_PORT: u16 = 4789;
 pub enum Way {
     /// Loopback.
     Loopback,
-    /// A pair of cards, each in a namespace of its own.
-    Cards,
-    /// The same, with receive buffers of at most 64 KiB at the server.
+    /// A pair of cards, each in a namespace of its own; the server's sends at most this, in megabits per second.
+    Limited(u32),
+    /// A pair of cards, and a server with receive buffers of at most 64 KiB.
     SmallWindow,
     /// A tunnel through a relay that delays frames, and loses segments.
     Far(Trouble),
@@ -60,7 +60,12 @@ impl Network {
         }
         match way {
             Way::Loopback => {}
-            Way::Cards => cards(&client, &server)?,
+            Way::Limited(megabits) => {
+                cards(&client, &server)?;
+                let bucket = format!("rate {megabits}mbit burst 2mb limit 64mb");
+                let words = format!("-n {server} qdisc add dev eth0 root tbf {bucket}");
+                call("tc", &words.split_whitespace().collect::<Vec<&str>>())?;
+            }
             Way::SmallWindow => {
                 cards(&client, &server)?;
                 let file = "/proc/sys/net/ipv4/tcp_rmem";

@@ -219,11 +219,11 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         row: "network-bandwidth",
         limit: "network",
-        staged: "values of 400 KiB over a card that says 10 Gbit/s",
-        way: Way::Cards,
+        staged: "values of 400 KiB over a card that says 10 Gbit/s and sends no more (tbf)",
+        way: Way::Limited(10_000),
         server: Server::Memcached("-t 2 -m 256"),
         words: "--records 100 --value-size 400k",
-        loads: &[one("-c 4 -d 4"), one("-c 8 --rate 4k")],
+        loads: &[one("-c 8 -d 4"), one("-c 8 --rate 4k")],
         ..PLAIN
     },
     Scenario {
