@@ -14,7 +14,7 @@ use common::{Ended, Json, Memcached, Running, in_the_midst, pummel, quiet};
 
 /// How many runs have to name what was staged, and of how many at most.
 const RIGHT_MIN: usize = 2;
-const RUNS_MAX: usize = 10;
+const RUNS_MAX: usize = 5;
 
 /// A share of its time without a CPU that disturbs a thread, as the rows of the table have it.
 const TAKEN_SHARE: f64 = 0.05;
@@ -75,7 +75,7 @@ fn one_connection_that_waits_for_its_answers_is_what_is_in_flight() {
     let server = Memcached::start();
     let words = ["1 request (1 connection, depth 1)", "of a CPU"];
     assert_named("in-flight", "connections", &words, || {
-        pummel(&format!("run -s {} -c 1 -t 500ms --records 500 --quiet", server.name)).expect(0)
+        pummel(&format!("run -s {} -c 1 -t 300ms --records 500 --quiet", server.name)).expect(0)
     });
 }
 
@@ -83,7 +83,7 @@ fn one_connection_that_waits_for_its_answers_is_what_is_in_flight() {
 fn a_server_of_one_thread_that_is_asked_for_more_than_it_can_is_the_limit() {
     let server = Memcached::start();
     assert_named("server-cpu", "server", &["its one serving thread used", "of a CPU"], || {
-        pummel(&format!("run -s {} -c 50 -d 16 -t 500ms --records 500 --quiet", server.name)).expect(0)
+        pummel(&format!("run -s {} -c 50 -d 16 -t 300ms --records 500 --quiet", server.name)).expect(0)
     });
 }
 
@@ -96,7 +96,7 @@ fn a_second_client_of_the_server_is_named() {
     ));
     second.wait_for_progress();
     assert_named("others", "others", &["Others used the server too: ", "beside our "], || {
-        pummel(&format!("run -s {} -c 10 --rate 500 -t 500ms --records 500 --quiet", server.name)).expect(0)
+        pummel(&format!("run -s {} -c 10 --rate 500 -t 300ms --records 500 --quiet", server.name)).expect(0)
     });
     second.kill();
 }
@@ -108,7 +108,7 @@ fn a_server_that_takes_too_few_connections_is_the_limit() {
     assert_named("server-connections", "server", &words, || {
         let name = &server.name;
         pummel(&format!(
-            "run -s {name} -c 40 --reconnect --no-load --rate 500 -t 500ms --records 500 --quiet"
+            "run -s {name} -c 40 --reconnect --no-load --rate 500 -t 300ms --records 500 --quiet"
         ))
     });
 }
@@ -120,7 +120,7 @@ fn records_that_do_not_fit_are_the_workload() {
         ["The records: the server does not hold them all (", "eviction", "of the keys were not found"];
     assert_named("lost-records", "workload", &words, || {
         let mix = "--records 12k --value-size 2k --mix get:1,set:1";
-        pummel(&format!("run -s {} -c 10 --rate 1k -t 500ms {mix} --quiet", server.name)).expect(0)
+        pummel(&format!("run -s {} -c 10 --rate 1k -t 300ms {mix} --quiet", server.name)).expect(0)
     });
 }
 
@@ -129,7 +129,7 @@ fn records_that_something_else_removed_are_the_workload() {
     let server = Memcached::start();
     let words = ["The records: ", "of the keys were not found, though all 500 records were stored before"];
     assert_named("lost-records", "workload", &words, || {
-        let (ended, ()) = in_the_midst(Duration::from_millis(800), |time| {
+        let (ended, ()) = in_the_midst(Duration::from_millis(600), |time| {
             let words =
                 format!("run -s {} -c 20 --rate 500 {time} --records 500 --interval 50ms", server.name);
             let mut running = Running::start(&words);
@@ -148,7 +148,7 @@ fn nobody_is_the_limit_of_a_run_that_everything_has_time_for() {
     let server = Memcached::start();
     let words = ["Nobody: requests were answered as they came", "Next to give way: "];
     assert_named("nobody", "nobody", &words, || {
-        pummel(&format!("run -s {} -c 10 --rate 500 -t 500ms --records 500 --quiet", server.name)).expect(0)
+        pummel(&format!("run -s {} -c 10 --rate 500 -t 300ms --records 500 --quiet", server.name)).expect(0)
     });
 }
 
@@ -156,7 +156,7 @@ fn nobody_is_the_limit_of_a_run_that_everything_has_time_for() {
 fn a_server_that_stands_still_in_bursts_is_accused_and_the_generator_is_not() {
     let server = Memcached::start();
     assert_named("server-bursts", "server", &["The server stood still at times", "Requests waited"], || {
-        let (ended, ()) = in_the_midst(Duration::from_millis(900), |time| {
+        let (ended, ()) = in_the_midst(Duration::from_millis(700), |time| {
             let words = format!("run -s {} -c 5 --rate 1k {time} --records 500 --interval 50ms", server.name);
             let mut running = Running::start(&words);
             for _ in 0..3 {
