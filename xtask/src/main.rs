@@ -9,6 +9,7 @@ mod floors;
 mod hostile;
 mod instructions;
 mod truth;
+mod verdicts;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,6 +29,8 @@ Commands of the project:
   cargo xtask instructions [OPTIONS]
                                   instructions that a request costs, by callgrind (`--help` lists the options)
   cargo xtask truth [OPTIONS]     pummel's service times beside those of a packet capture (`--help` lists the options)
+  cargo xtask verdicts [OPTIONS]  the limit that runs name beside the one that was staged, with real servers (`--help` lists
+                                  the options)
   cargo xtask help                this text
 
 Exit status: 0 all is well, 1 it is not, 2 the command line is wrong.
@@ -107,6 +110,14 @@ fn run(root: &Path, arguments: &[String]) -> io::Result<Verdict> {
         }
         ["truth", ref options @ ..] => match truth::Options::parse(options) {
             Ok(options) => truth::run(root, &options)?,
+            Err(why) => return Ok(Verdict::Usage(why)),
+        },
+        ["verdicts", "--help" | "-h"] => {
+            print!("{}", verdicts::HELP);
+            true
+        }
+        ["verdicts", ref options @ ..] => match verdicts::Options::parse(options) {
+            Ok(options) => verdicts::run(root, &options)?,
             Err(why) => return Ok(Verdict::Usage(why)),
         },
         ["ci"] => ci::run(root, ci::Tests::Run)?,

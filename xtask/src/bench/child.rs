@@ -77,9 +77,19 @@ impl Child {
 
     /// Asks it to end in order, as Ctrl-C does.
     pub fn interrupt(&self) -> io::Result<()> {
-        let line = format!("kill -INT {}", self.process.id());
+        self.signal("INT")
+    }
+
+    /// Sends it the signal of this name, such as `STOP`.
+    pub fn signal(&self, name: &str) -> io::Result<()> {
+        let line = format!("kill -{name} {}", self.process.id());
         let status = Command::new("sh").arg("-c").arg(line).status()?;
         if status.success() { Ok(()) } else { Err(io::Error::other(format!("{} is gone", self.name))) }
+    }
+
+    /// The number of the process.
+    pub fn pid(&self) -> u32 {
+        self.process.id()
     }
 
     /// Waits until it ends by itself, at most until `limit` has passed.

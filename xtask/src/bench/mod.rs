@@ -169,6 +169,20 @@ impl Site {
     /// Builds what is measured.
     pub fn prepare(root: &Path) -> io::Result<Site> {
         build(root)?;
+        let target =
+            std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from).join("release");
+        Site::with(target.join("examples/floor"), target.join("pummel"))
+    }
+
+    /// A site with this program, which needs no floor; without one everything is built.
+    pub fn of(root: &Path, pummel: Option<&Path>) -> io::Result<Site> {
+        match pummel {
+            Some(pummel) => Site::with(PathBuf::new(), std::path::absolute(pummel)?),
+            None => Site::prepare(root),
+        }
+    }
+
+    fn with(floor: PathBuf, pummel: PathBuf) -> io::Result<Site> {
         let scratch = Scratch::new()?;
         let cpus = child::allowed_cpus()?;
         let (server_cpu, cpu) = (cpus[0], *cpus.get(1).unwrap_or(&cpus[0]));
@@ -177,9 +191,6 @@ impl Site {
                 "xtask: there is only one CPU, which server and clients share; the figures say little."
             );
         }
-        let target =
-            std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from).join("release");
-        let (floor, pummel) = (target.join("examples/floor"), target.join("pummel"));
         let bench = Bench { floor, pummel, cpu, scratch: scratch.0.clone() };
         Ok(Site { bench, server_cpu, scratch })
     }

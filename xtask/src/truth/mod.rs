@@ -6,7 +6,7 @@ mod pcap;
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -35,6 +35,7 @@ root, or `setcap cap_net_raw+ep` on tcpdump.
   --backend NAME     only this kernel interface: epoll or uring [both]
   --wait NAME        only this way to wait: auto, spin or block [spin and block]
   --part NAME        what is compared: service, or served (`--stamps tx:1`) [service]
+  --pummel FILE      this program, instead of an optimised build
 ";
 
 /// How far medians may lie apart, in microseconds.
@@ -64,6 +65,7 @@ pub struct Options {
     backend: Option<Backend>,
     waits: Vec<&'static str>,
     part: Part,
+    pummel: Option<PathBuf>,
 }
 
 /// The time of a request that is compared with the wire.
@@ -103,6 +105,7 @@ impl Options {
             backend: None,
             waits: vec!["spin", "block"],
             part: Part::Service,
+            pummel: None,
         };
         let mut rest = arguments.iter();
         while let Some(&name) = rest.next() {
@@ -118,6 +121,7 @@ impl Options {
                     options.waits =
                         vec![known.ok_or(format!("--wait {value}: there are auto, spin, block"))?];
                 }
+                "--pummel" => options.pummel = Some(PathBuf::from(value)),
                 "--part" => {
                     options.part = match value {
                         "service" => Part::Service,
@@ -140,7 +144,7 @@ fn count(name: &str, value: &str, most: u32) -> Result<u32, String> {
 /// Builds, runs, compares and prints; false when a number is not that of the wire.
 pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
     Capture::check()?;
-    let site = Site::prepare(root)?;
+    let site = Site::of(root, options.pummel.as_deref())?;
     let Options { rate, connections, seconds, .. } = options;
     println!(
         "Service times of {rate} gets/s over {connections} connections for {seconds} s, in microseconds.\n"

@@ -4,11 +4,14 @@ use super::case::{Case, FULL_SHARE};
 use super::finding::{Finding, Limit};
 use super::network_rows::IDLE_SHARE;
 use super::server_rows::{SPARE_SHARE, is_steady};
+use super::server_use::ServerUse;
 use crate::measure::cross_checks::{LITTLE_ERROR_MAX, little_error};
 use crate::measure::figures::time_text;
 use crate::measure::headroom::ResourceUse;
 use crate::measure::recorder::Span;
 use crate::measure::words::{counted, grouped, percent, rate_text};
+use crate::plan::{Phase, Plan, Work};
+use crate::protocol::Verb;
 
 /// More keys that were not found, of records that were all stored, than this share are a limit.
 pub const MISSES_SHARE: f64 = 0.001;
@@ -32,7 +35,9 @@ pub fn instrument(case: &Case<'_>) -> Option<Finding> {
 
 /// Requests of an open loop waited for a free slot of a server that had time.
 pub fn slots(case: &Case<'_>) -> Option<Finding> {
-    let server = case.servers_at_most().filter(|share| *share < IDLE_SHARE)?;
+    // A thread that waits for a CPU has none to spare, however little of it the thread had.
+    case.servers_wanted().filter(|share| *share < IDLE_SHARE)?;
+    let server = case.servers_at_most()?;
     let slots = case.slots()?;
     if case.is_closed || case.connections_made_the_wait() || !is_steady(case) {
         return None;
@@ -65,10 +70,16 @@ pub fn rest_of_closed(case: &Case<'_>) -> Option<Finding> {
 fn in_flight_words(case: &Case<'_>) -> Finding {
     let slots =
         case.slots().map_or_else(|| "as many requests as came".to_owned(), |slots| counted(slots, "request"));
-    let server = case.servers_at_most().map_or_else(String::new, |share| {
-        format!("the server's busiest thread used {} of a CPU, ", percent(share))
+    let server = case.servers_at_most().map_or_else(String::new, |most| {
+        let least = case.servers.iter().filter_map(ServerUse::hottest_at_least).reduce(f64::max);
+        // Of the threads of a server on another machine only the sum is known.
+        let bound = if least < Some(most) { "at most " } else { "" };
+        format!("the server's busiest thread used {bound}{} of a CPU, ", percent(most))
     });
-    let is_spare = case.busy() <= FULL_SHARE && !case.server_is_full();
+    let connections = &case.measurement.connections;
+    // A run that lost connections need not get more of them.
+    let is_kept = connections.lost == 0 && connections.failed == 0;
+    let is_spare = case.busy() <= FULL_SHARE && !case.server_is_full() && is_kept;
     let advice = if is_spare { " More connections or depth ask for more." } else { "" };
     let says = format!(
         "What is in flight: {slots} ({}), each answered in {} (p50); {server}the busiest client thread was busy {}.{advice}",
@@ -83,20 +94,50 @@ fn in_flight_words(case: &Case<'_>) -> Finding {
 pub fn lost_records(case: &Case<'_>) -> Option<Finding> {
     let evictions: u64 = case.readings().filter_map(|reading| reading.counts.evictions).sum();
     let full: u64 = case.readings().filter_map(|reading| reading.counts.out_of_memory).sum();
+    let counts = &case.all.counts;
+    let misses = counts.misses as f64 / (counts.hits + counts.misses).max(1) as f64;
     if evictions + full == 0 {
-        return None;
+        return unasked_misses(case, misses);
     }
     let mut says =
         format!("The records: the server does not hold them all ({}", counted(evictions, "eviction"));
     if full > 0 {
         says += &format!(", {} without memory", counted(full, "store"));
     }
-    let counts = &case.all.counts;
-    let misses = counts.misses as f64 / (counts.hits + counts.misses).max(1) as f64;
     if misses > MISSES_SHARE {
         says += &format!("; {} of the keys were not found", percent(misses));
     }
     Some(Finding::new(Limit::Workload, says + "). More memory (-m of memcached) or fewer records fit."))
+}
+
+/// Keys were not found although this run stored all records and asked for nothing that takes them away.
+fn unasked_misses(case: &Case<'_>, misses: f64) -> Option<Finding> {
+    let load = case.measurement.load.as_ref()?;
+    let is_whole = load.stored == load.records && load.records > 0;
+    (is_whole && keeps_records(case.plan) && misses > MISSES_SHARE).then(|| {
+        let says = format!(
+            "The records: {} of the keys were not found, though all {} records were stored before, and no request of this run \
+             removes one.",
+            percent(misses),
+            grouped(load.records),
+        );
+        Finding::new(Limit::Workload, says)
+    })
+}
+
+/// Whether a plan stores all plain records and then only reads them, and stores them again.
+fn keeps_records(plan: &Plan) -> bool {
+    let keeps = |phase: &Phase| match &phase.work {
+        Work::Load(load) => !load.no_plain,
+        Work::Mix(mix) => {
+            let verbs = [Verb::Get, Verb::Gets, Verb::Set, Verb::Replace, Verb::Version];
+            mix.meta.is_nothing() && mix.ops.iter().all(|(verb, _)| verbs.contains(verb))
+        }
+        Work::Pause(_) => true,
+        Work::Window(_) | Work::Replay(_) | Work::Delete(_) => false,
+    };
+    let is_kept = plan.data.expiry_s.support() == (0.0, 0.0) && plan.phases.iter().all(keeps);
+    is_kept && matches!(plan.phases.first().map(|phase| &phase.work), Some(Work::Load(_)))
 }
 
 /// Nothing limited an open loop.

@@ -53,12 +53,16 @@ pub fn others(case: &Case<'_>) -> Option<Finding> {
     })
 }
 
+/// A card that carried more than this share of its speed has another one than it says, as virtual cards do.
+pub const CARRIED_MAX: f64 = 1.05;
+
 /// Bits per second of a card as a share of its speed, in the direction that carried more; absent where it does not say
-/// its speed.
+/// its speed, or carried more than that.
 pub fn card_share(card: &CardUse, span_ns: Nanos) -> Option<f64> {
     let speed = card.bits_per_second.filter(|speed| *speed > 0)?;
     let bits = 8.0 * card.sent_bytes.max(card.received_bytes) as f64;
-    (span_ns > 0).then(|| bits / seconds(span_ns) / speed as f64)
+    let share = (span_ns > 0).then(|| bits / seconds(span_ns) / speed as f64)?;
+    (share <= CARRIED_MAX).then_some(share)
 }
 
 /// Whether a server of the Plan is reached without a network.
@@ -123,7 +127,7 @@ pub fn lost_packets(case: &Case<'_>) -> Option<Finding> {
 
 /// A response consists of the way there and back.
 pub fn way(case: &Case<'_>) -> Option<Finding> {
-    if is_all_local(case) || case.servers_at_most().is_none_or(|share| share >= IDLE_SHARE) {
+    if is_all_local(case) || case.servers_wanted().is_none_or(|share| share >= IDLE_SHARE) {
         return None;
     }
     let connect_ns = case.measurement.connections.connect.quantile(0.5)?;

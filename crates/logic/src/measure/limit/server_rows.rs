@@ -24,6 +24,9 @@ pub const UNANSWERED_SHARE: f64 = 0.01;
 /// Client threads that are busy for a smaller share of their time have time to spare.
 pub const SPARE_SHARE: f64 = 0.8;
 
+/// What memcached and Redis say on a connection that they do not take.
+const FULL_WORDS: [&str; 2] = ["Too many open connections", "max number of clients reached"];
+
 /// A server took no more connections.
 pub fn refused(case: &Case<'_>) -> Option<Finding> {
     let connections = &case.measurement.connections;
@@ -33,6 +36,10 @@ pub fn refused(case: &Case<'_>) -> Option<Finding> {
     let refused: u64 = counts
         .map(|counts| counts.connections_refused.unwrap_or(0) + counts.listen_disabled.unwrap_or(0))
         .sum();
+    // A full server turns away the connection for its statistics too; what it said on ours is known all the same.
+    let messages = case.measurement.messages.iter();
+    let told = messages.filter(|(message, _)| FULL_WORDS.iter().any(|words| message.contains(words)));
+    let refused = refused.max(told.map(|(_, count)| count).sum());
     // The queue of a server on another machine is not counted here.
     let networks = case.machines().filter_map(|machine| machine.network.as_ref());
     let overflows = networks.map(|network| network.listen_overflows).max();

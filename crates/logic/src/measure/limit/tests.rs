@@ -1,10 +1,13 @@
 //! One run for each row of the table of limits, with its evidence and, where there is such a row, without.
 
 use super::{Case, Limit, ROWS, Verdict};
+use crate::dist::Dist;
 use crate::measure::evidence::{CardUse, HostNetwork};
+use crate::measure::measurement::LoadResult;
 use crate::measure::recorder::Span;
 use crate::measure::scenario::{Scenario, closed, quiet};
-use crate::plan::Clock;
+use crate::plan::{Clock, Load, Mix, Phase, Plan, Stop, Work};
+use crate::protocol::Verb;
 use crate::time::{MICROSECOND, MILLISECOND, SECOND};
 
 /// A server with time to spare.
@@ -41,6 +44,26 @@ fn four_requests_in_flight_are_the_limit_where_both_sides_have_time() {
     let words =
         ["4 requests (4 connections, depth 1)", "55 % of a CPU", "busy 28 %", "More connections or depth"];
     says(&four.seen(&[0.55, 0.01], 1).verdict(), Limit::Connections, "in-flight", &words);
+}
+
+#[test]
+fn of_a_server_whose_threads_are_not_seen_the_busiest_is_known_by_a_bound() {
+    let run = closed().seen(&[0.3, 0.3], 2);
+    let words = "the server's busiest thread used 30 % of a CPU";
+    says(&run.verdict(), Limit::Connections, "in-flight", &[words]);
+    let remote = run.server(|server| server.threads = None);
+    let words = "the server's busiest thread used at most 60 % of a CPU";
+    says(&remote.verdict(), Limit::Connections, "in-flight", &[words]);
+}
+
+#[test]
+fn connections_that_were_lost_are_no_reason_to_ask_for_more() {
+    let run = closed().seen(IDLE, 1);
+    assert!(run.verdict().says.contains("More connections or depth"), "{}", run.verdict().says);
+    let shut = Scenario { shut: (run.length / 2, MICROSECOND), ..run };
+    let verdict = shut.verdict();
+    says(&verdict, Limit::Connections, "in-flight", &["What is in flight"]);
+    assert!(!verdict.says.contains("More connections"), "{}", verdict.says);
 }
 
 #[test]
@@ -150,6 +173,32 @@ fn a_cpu_that_was_taken_away_names_the_thief() {
 }
 
 #[test]
+fn client_threads_without_a_cpu_for_each_take_it_from_each_other() {
+    let says = |cpus: u32, [own, waited, other]: [u64; 3]| {
+        let run = Scenario { threads: 2, ..closed() }.seen(IDLE, 1);
+        let part = run.length / 100;
+        let run = run.machine(|machine| {
+            machine.cpus = cpus;
+            (machine.workers[0].cpu_ns, machine.workers[0].run_delay_ns) = (own * part, Some(waited * part));
+            machine.workers[1].cpu_ns = other * part;
+        });
+        run.verdict().says
+    };
+    let full = [50, 50, 50];
+    assert!(
+        says(1, full).contains("by its own client threads, which are more than its CPUs:"),
+        "{}",
+        says(1, full)
+    );
+    assert!(says(2, full).contains("by other processes:"), "each could have had one");
+    let calm = says(1, [10, 25, 5]);
+    assert!(
+        calm.contains("by other processes:"),
+        "a thread with 5 % of a CPU takes little from another one: {calm}"
+    );
+}
+
+#[test]
 fn a_busy_thread_is_the_limit_unless_the_server_is_full_too() {
     let busy = |run: Scenario| Scenario { busy_share: 0.97, ..run };
     for run in [busy(closed()), busy(quiet()), busy(quiet()).seen(IDLE, 1)] {
@@ -234,6 +283,27 @@ fn a_server_that_refuses_connections_is_named() {
     }
 }
 
+#[test]
+fn a_full_server_that_tells_nothing_of_itself_is_known_by_its_words() {
+    for (run, words) in [
+        (quiet(), "ERROR Too many open connections"),
+        (closed(), "-ERR max number of clients reached"),
+        (closed(), "SERVER_ERROR out of memory storing object"),
+    ] {
+        let run = Scenario { shut: (run.length / 2, MICROSECOND), ..run };
+        let mut measurement = run.measurement();
+        measurement.messages.insert(words.to_owned(), 40);
+        let (plan, all) = (run.plan(), measurement.ops().all());
+        let verdict = Verdict::of(&Case::of(&measurement, &plan, &all));
+        if words.contains("memory") {
+            assert_ne!(verdict.row, "server-connections");
+            continue;
+        }
+        let sentence = "The server's limit of connections: the server refused 40 connections, and 10 of ours";
+        says(&verdict, Limit::Server, "server-connections", &[sentence]);
+    }
+}
+
 /// A run over a network card of 1 Gbit/s that carried this many bytes.
 fn carded(run: Scenario, sent_bytes: u64, allowance_exceeded: Option<u64>) -> Scenario {
     let run = Scenario { server: "cache1:11211", ..run }.seen(IDLE, 1);
@@ -258,7 +328,11 @@ fn a_full_card_and_an_exceeded_allowance_are_the_network() {
         );
         let verdict = carded(run.clone(), 1_000, Some(7)).verdict();
         says(&verdict, Limit::Network, "network-bandwidth", &["7 packets of eth0 went beyond"]);
-        assert_ne!(carded(run, 1_000, Some(0)).verdict().row, "network-bandwidth");
+        assert_ne!(carded(run.clone(), 1_000, Some(0)).verdict().row, "network-bandwidth");
+        // A virtual card says a speed that is not its own.
+        let virtual_card = carded(run, 2 * full, None).verdict();
+        assert_ne!(virtual_card.row, "network-bandwidth");
+        assert!(virtual_card.evidence.iter().all(|seen| !seen.says.contains("eth0")), "{virtual_card:?}");
     }
 }
 
@@ -340,6 +414,17 @@ fn too_few_connections_are_the_limit_where_the_server_has_time() {
 }
 
 #[test]
+fn a_server_that_waits_for_its_cpu_has_no_time_for_more_connections() {
+    // Two serving threads on one CPU: each has it for 40 % of the time, and waits for it for 45 %.
+    let few = Scenario { connections: 2, service: 5 * MILLISECOND, ..quiet() };
+    let part = few.length * 45 / 100;
+    let waiting = few.seen(&[0.4, 0.4], 2).server(|server| {
+        server.threads.iter_mut().flatten().for_each(|thread| thread.run_delay_ns = Some(part));
+    });
+    says(&waiting.verdict(), Limit::Server, "server-run-delay", &["for 45 % of its time and had no CPU"]);
+}
+
+#[test]
 fn waits_of_few_requests_are_a_statement_about_the_tail() {
     // 1.2 requests are in flight over 50 connections: one in 40 has to wait.
     let tail = Scenario {
@@ -393,6 +478,36 @@ fn a_server_that_does_not_hold_the_records_is_the_workload() {
     });
     let words = ["The records: the server does not hold them all (812 evictions, 3 stores without memory)"];
     says(&full.verdict(), Limit::Workload, "lost-records", &words);
+}
+
+#[test]
+fn keys_that_were_stored_and_not_found_are_the_workload() {
+    let run = quiet().seen(IDLE, 1);
+    let judged = |stored: u64, misses: u64, change: &dyn Fn(&mut Plan)| {
+        let mut measurement = run.measurement();
+        let mut all = measurement.ops().all();
+        (all.counts.misses, all.counts.hits) = (misses, all.counts.hits - misses);
+        measurement.load = Some(LoadResult { records: 10_000, stored, ..LoadResult::default() });
+        let phase = |work| Phase { name: String::new(), work, stop: Stop::default(), recorded: true };
+        let mut plan = run.plan();
+        let mix = Mix::of(&[(Verb::Get, 9.0), (Verb::Set, 1.0)]);
+        plan.phases = vec![phase(Work::Load(Load::default())), phase(Work::Mix(mix))];
+        change(&mut plan);
+        Verdict::of(&Case::of(&measurement, &plan, &all))
+    };
+    let words = ["The records: 5 % of the keys were not found, though all 10,000 records were stored before"];
+    says(&judged(10_000, 200, &|_| {}), Limit::Workload, "lost-records", &words);
+    says(&judged(10_000, 3, &|_| {}), Limit::Nobody, "nobody", &[]);
+    says(&judged(9_999, 200, &|_| {}), Limit::Nobody, "nobody", &[]);
+    let deletes = |plan: &mut Plan| {
+        let Work::Mix(mix) = &mut plan.phases[1].work else { panic!("it is the second") };
+        mix.ops.push((Verb::Delete, 1.0));
+    };
+    says(&judged(10_000, 200, &deletes), Limit::Nobody, "nobody", &[]);
+    let expires = |plan: &mut Plan| plan.data.expiry_s = Dist::Fixed(60.0);
+    says(&judged(10_000, 200, &expires), Limit::Nobody, "nobody", &[]);
+    let unstored = |plan: &mut Plan| drop(plan.phases.remove(0));
+    says(&judged(10_000, 200, &unstored), Limit::Nobody, "nobody", &[]);
 }
 
 #[test]

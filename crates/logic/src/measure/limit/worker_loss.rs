@@ -27,6 +27,8 @@ pub enum Thief {
     ContainerLimit,
     /// Other threads of the machine that were given the CPU.
     OtherProcesses,
+    /// The other client threads of the process, which has more of them than CPUs.
+    OwnThreads,
 }
 
 impl Thief {
@@ -36,6 +38,7 @@ impl Thief {
             Thief::Hypervisor => "the hypervisor",
             Thief::ContainerLimit => "the container's limit",
             Thief::OtherProcesses => "other processes",
+            Thief::OwnThreads => "its own client threads, which are more than its CPUs",
         }
     }
 }
@@ -45,7 +48,9 @@ impl WorkerLoss {
     ///
     /// Steal is counted for all CPUs together and dealt to them evenly; the throttling of a control group is dealt to the
     /// threads that can run at one time. A throttled thread is still able to run, so that its run delay contains the
-    /// throttling: what is more than that was taken by other processes.
+    /// throttling: what is more than that was taken by other processes. Client threads that are more than the CPUs take the
+    /// CPU from each other: of the time in which the thread had a CPU or wanted one, the others had it for the share that
+    /// they have of all time.
     pub fn of(machine: &MachineEvidence) -> Option<WorkerLoss> {
         let cpus = u64::from(machine.cpus.max(1));
         let running = cpus.min(machine.workers.len() as u64).max(1);
@@ -55,9 +60,11 @@ impl WorkerLoss {
         }
         let steal_ns = machine.steal_ns.unwrap_or(0) / cpus;
         let throttled_ns = machine.throttled_ns.unwrap_or(0) / running;
-        let others_ns = delay_ns.unwrap_or(0).saturating_sub(throttled_ns);
+        let waited_ns = delay_ns.unwrap_or(0).saturating_sub(throttled_ns);
+        let own_ns = waited_ns.min(own_part_ns(machine));
         let parts = [
-            (others_ns, Thief::OtherProcesses),
+            (waited_ns - own_ns, Thief::OtherProcesses),
+            (own_ns, Thief::OwnThreads),
             (throttled_ns, Thief::ContainerLimit),
             (steal_ns, Thief::Hypervisor),
         ];
@@ -70,4 +77,15 @@ impl WorkerLoss {
             cause,
         })
     }
+}
+
+/// The time for which the client thread that waited longest wanted a CPU while others of its process had it, on average,
+/// where they all run whenever they want to; 0 where each may have a CPU of its own.
+fn own_part_ns(machine: &MachineEvidence) -> Nanos {
+    let workers = &machine.workers;
+    let worst = workers.iter().max_by_key(|worker| worker.run_delay_ns);
+    let Some(worst) = worst.filter(|_| workers.len() > machine.cpus as usize) else { return 0 };
+    let all_ns: Nanos = workers.iter().map(|worker| worker.cpu_ns).sum();
+    let share = share_of(all_ns - worst.cpu_ns, machine.span_ns * u64::from(machine.cpus.max(1)));
+    (share * (worst.cpu_ns + worst.run_delay_ns.unwrap_or(0)) as f64) as Nanos
 }

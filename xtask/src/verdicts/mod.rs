@@ -1,0 +1,357 @@
+//! `cargo xtask verdicts`: whether the limit that a run names is the one that was staged, with real servers.
+
+mod network;
+mod paired;
+mod relay;
+mod scenario;
+mod stage;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use scenario::{IDLE, Load, SCENARIOS, Scenario, UNSTAGED};
+use stage::{Said, Stage, Theatre};
+
+use crate::bench::Site;
+
+/// What `--help` prints.
+pub const HELP: &str = "\
+cargo xtask verdicts [OPTIONS]
+
+Stages the rows of the table of limits, with real servers on this machine, runs pummel against each, and compares the row
+and the limit of the result with what was staged. Exit status 1 when a load has fewer right verdicts than it needs. Needs two
+CPUs that are otherwise idle, memcached, redis-server, setpriv and taskset; and root with iproute2 for the scenarios that have
+a network or a control group of their own. docs/EVIDENCE.md says how each row is staged, and what cannot be.
+
+  --part NAME        rows; idle: servers with nothing to do, where no run may accuse; paired: what evidence costs, by runs
+                     with and without it in turns [rows and idle]
+  --row TEXT         only rows with TEXT in their name, in how they are staged or in their load
+  --runs N           runs of each load [3]; rounds of each pair [6]
+  --need N           how many of them have to be right [a majority]
+  --idle N           idle runs [50]
+  --seconds N        seconds of each run [1]
+  --pummel FILE      this program, instead of an optimised build
+  --figures          also prints the figures that every wrong verdict was judged by
+  --list             prints the scenarios and runs nothing
+";
+
+/// The part of the program that is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    RowsAndIdle,
+    Rows,
+    Idle,
+    Paired,
+}
+
+/// What the command line asks for.
+#[derive(Debug, PartialEq)]
+pub struct Options {
+    part: Part,
+    row: String,
+    runs: Option<usize>,
+    need: Option<usize>,
+    idle: usize,
+    seconds: f64,
+    pummel: Option<PathBuf>,
+    has_figures: bool,
+    lists: bool,
+}
+
+impl Options {
+    /// Reads the arguments behind `verdicts`; the error says what is wrong with them.
+    pub fn parse(arguments: &[&str]) -> Result<Options, String> {
+        let mut options = Options {
+            part: Part::RowsAndIdle,
+            row: String::new(),
+            runs: None,
+            need: None,
+            idle: 50,
+            seconds: 1.0,
+            pummel: None,
+            has_figures: false,
+            lists: false,
+        };
+        let mut rest = arguments.iter();
+        while let Some(&name) = rest.next() {
+            let mut value = || rest.next().copied().ok_or(format!("{name} needs a value"));
+            match name {
+                "--part" => options.part = part(value()?)?,
+                "--row" => options.row = value()?.to_owned(),
+                "--runs" => options.runs = Some(count(name, value()?)?),
+                "--need" => options.need = Some(count(name, value()?)?),
+                "--idle" => options.idle = count(name, value()?)?,
+                "--seconds" => options.seconds = seconds(value()?)?,
+                "--pummel" => options.pummel = Some(PathBuf::from(value()?)),
+                "--figures" => options.has_figures = true,
+                "--list" => options.lists = true,
+                _ => return Err(format!("verdicts has no option {name}")),
+            }
+        }
+        if options.need() > options.runs() {
+            return Err(format!("--need {}: there are {} runs", options.need(), options.runs()));
+        }
+        if options.chosen().next().is_none() {
+            return Err(format!("--row {}: no scenario has that (`--list` lists them)", options.row));
+        }
+        Ok(options)
+    }
+
+    fn runs(&self) -> usize {
+        self.runs.unwrap_or(if self.part == Part::Paired { 6 } else { 3 })
+    }
+
+    fn need(&self) -> usize {
+        self.need.unwrap_or(self.runs() / 2 + 1)
+    }
+
+    /// The scenarios that are asked for, each with its loads.
+    fn chosen(&self) -> impl Iterator<Item = (&'static Scenario, Vec<&'static Load>)> {
+        let all = SCENARIOS.iter().map(|scenario| {
+            let is_all = scenario.row.contains(&self.row) || scenario.staged.contains(&self.row);
+            let loads = scenario.loads.iter();
+            (scenario, loads.filter(|load| is_all || load.name().contains(&self.row)).collect())
+        });
+        all.filter(|(_, loads): &(_, Vec<_>)| !loads.is_empty())
+    }
+}
+
+fn part(value: &str) -> Result<Part, String> {
+    match value {
+        "rows" => Ok(Part::Rows),
+        "idle" => Ok(Part::Idle),
+        "paired" => Ok(Part::Paired),
+        _ => Err(format!("--part {value}: there are rows, idle, paired")),
+    }
+}
+
+fn count(name: &str, value: &str) -> Result<usize, String> {
+    let number = value.parse().ok().filter(|number| (1..=1_000).contains(number));
+    number.ok_or(format!("{name} {value}: a whole number from 1 to 1000 is needed"))
+}
+
+fn seconds(value: &str) -> Result<f64, String> {
+    let number = value.parse().ok().filter(|number| (0.1..=60.0).contains(number));
+    number.ok_or(format!("--seconds {value}: a number from 0.1 to 60 is needed"))
+}
+
+/// Stages, runs, compares and prints; false when a verdict was wrong too often.
+pub fn run(root: &Path, options: &Options) -> io::Result<bool> {
+    if options.lists {
+        list(options);
+        return Ok(true);
+    }
+    let site = Site::of(root, options.pummel.as_deref())?;
+    let theatre = Theatre {
+        pummel: site.pummel().to_owned(),
+        cpus: [site.server_cpu(), site.client_cpu()],
+        scratch: site.scratch().to_owned(),
+    };
+    println!("The server on CPU {}, the generator on CPU {}.", theatre.cpus[0], theatre.cpus[1]);
+    let mut good = true;
+    if matches!(options.part, Part::Rows | Part::RowsAndIdle) {
+        good &= rows(&theatre, options);
+    }
+    if matches!(options.part, Part::Idle | Part::RowsAndIdle) {
+        good &= idle(&theatre, options)?;
+    }
+    if options.part == Part::Paired {
+        good &= paired::run(&theatre, options.runs(), options.seconds)?;
+    }
+    Ok(good)
+}
+
+fn list(options: &Options) {
+    for (scenario, loads) in options.chosen() {
+        println!("{}: {}", scenario.row, scenario.staged);
+        for load in loads {
+            println!("    {}", load.name());
+        }
+    }
+    for unstaged in UNSTAGED {
+        println!("not staged: {} ({})", unstaged.row, unstaged.why);
+    }
+}
+
+/// All scenarios that are asked for; false when a row did not hold often enough, or could not be staged.
+fn rows(theatre: &Theatre, options: &Options) -> bool {
+    println!(
+        "{} runs of {} s each, {} of them have to be right.\n",
+        options.runs(),
+        options.seconds,
+        options.need()
+    );
+    println!("| row | staged by | load | right | the sentence |");
+    println!("|---|---|---|---|---|");
+    let begin = Instant::now();
+    let (mut held, mut all, mut wrong) = (0, 0, Vec::new());
+    for (scenario, loads) in options.chosen() {
+        for load in loads {
+            let Scenario { row, staged, .. } = scenario;
+            let name = load.name();
+            let tried = Tried::of(theatre, scenario, load, options);
+            all += 1;
+            match tried {
+                Err(why) => {
+                    println!("| {row} | {staged} | {name} | not staged | {why} |");
+                    wrong.push(format!("{row} ({staged}; {name}) could not be staged: {why}"));
+                }
+                Ok(tried) => {
+                    println!("| {row} | {staged} | {name} | {} | {} |", tried.share(), tried.sentence());
+                    held += usize::from(tried.right >= options.need());
+                    wrong.extend(tried.complaints(scenario, &name, options));
+                }
+            }
+        }
+    }
+    println!("\n{held} of {all} loads end as they were staged; {:.0} s.", begin.elapsed().as_secs_f64());
+    for unstaged in UNSTAGED {
+        println!("Not staged: {}: {}.", unstaged.row, unstaged.why);
+    }
+    for complaint in &wrong {
+        println!("{complaint}");
+    }
+    held == all
+}
+
+/// What became of the runs of a load.
+struct Tried {
+    right: usize,
+    all: Vec<Said>,
+    wrong: Vec<Said>,
+    sentence: String,
+}
+
+impl Tried {
+    fn of(theatre: &Theatre, scenario: &Scenario, load: &Load, options: &Options) -> io::Result<Tried> {
+        let mut tried = Tried { right: 0, all: Vec::new(), wrong: Vec::new(), sentence: String::new() };
+        for _ in 0..options.runs() {
+            // A server that began to misbehave goes on with it: each run has a server of its own.
+            let result = Stage::set(theatre, scenario)?.run(load, options.seconds)?;
+            let said = Said::of(&result).ok_or_else(|| io::Error::other("the result has no verdict"))?;
+            if (said.row.as_str(), said.limit.as_str()) == (scenario.row, scenario.limit) {
+                tried.right += 1;
+                tried.sentence.clone_from(&said.says);
+            } else {
+                tried.wrong.push(said.clone());
+            }
+            tried.all.push(said);
+        }
+        Ok(tried)
+    }
+
+    fn share(&self) -> String {
+        format!("{} of {}", self.right, self.all.len())
+    }
+
+    /// The sentence of the last right verdict, or of the last one.
+    fn sentence(&self) -> &str {
+        match (self.right, self.all.last()) {
+            (0, Some(said)) => &said.says,
+            _ => &self.sentence,
+        }
+    }
+
+    /// What the wrong verdicts said.
+    fn complaints(&self, scenario: &Scenario, load: &str, options: &Options) -> Vec<String> {
+        let figures = |said: &Said| match options.has_figures {
+            true => format!(" [{}]", said.evidence.join("; ")),
+            false => String::new(),
+        };
+        let line = |said: &Said| {
+            let Scenario { row, staged, .. } = scenario;
+            format!("{row} ({staged}; {load}): {} instead: {}{}", said.row, said.says, figures(said))
+        };
+        self.wrong.iter().map(line).collect()
+    }
+}
+
+/// Runs against idle servers; false when one of them accused anybody.
+fn idle(theatre: &Theatre, options: &Options) -> io::Result<bool> {
+    let begin = Instant::now();
+    let mut wrong = Vec::new();
+    for (number, (server, words)) in IDLE.iter().enumerate() {
+        let scenario = Scenario {
+            row: "nobody",
+            limit: "nobody",
+            staged: "nothing",
+            server: *server,
+            words: "--records 1k",
+            ..SCENARIOS[0]
+        };
+        let scenario = Scenario { disturbances: &[], ..scenario };
+        let stage = Stage::set(theatre, &scenario)?;
+        let share = options.idle / IDLE.len() + usize::from(number < options.idle % IDLE.len());
+        for _ in 0..share {
+            let result = stage.run(&Load { words, has_agents: false }, options.seconds)?;
+            let said = Said::of(&result).ok_or_else(|| io::Error::other("the result has no verdict"))?;
+            if said.limit != "nobody" {
+                wrong.push(format!("{words}: {}: {} [{}]", said.row, said.says, said.evidence.join("; ")));
+            }
+        }
+    }
+    println!(
+        "\nIdle servers: nobody is accused in {} of {} runs; {:.0} s.",
+        options.idle - wrong.len(),
+        options.idle,
+        begin.elapsed().as_secs_f64()
+    );
+    for complaint in &wrong {
+        println!("{complaint}");
+    }
+    Ok(wrong.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn options_have_defaults_and_bounds() {
+        let options = Options::parse(&[]).unwrap();
+        assert_eq!(
+            (options.runs(), options.need(), options.idle, options.part),
+            (3, 2, 50, Part::RowsAndIdle)
+        );
+        let options = Options::parse(&["--row", "server-cpu", "--runs", "5", "--seconds", "0.5"]).unwrap();
+        assert_eq!((options.runs(), options.need(), options.chosen().count()), (5, 3, 2));
+        assert_eq!(Options::parse(&["--part", "paired"]).unwrap().runs(), 6);
+        let agents: Vec<_> = Options::parse(&["--row", "2 agents"]).unwrap().chosen().collect();
+        assert!(agents.iter().all(|(_, loads)| loads.iter().all(|load| load.has_agents)), "{agents:?}");
+        for (arguments, words) in [
+            (&["--part", "all"][..], "rows, idle, paired"),
+            (&["--row", "nonsense"], "no scenario"),
+            (&["--runs", "0"], "from 1 to 1000"),
+            (&["--need", "4"], "there are 3 runs"),
+            (&["--seconds", "0"], "from 0.1 to 60"),
+            (&["--idle"], "needs a value"),
+            (&["--speed"], "no option --speed"),
+        ] {
+            assert!(Options::parse(arguments).unwrap_err().contains(words), "{words}");
+        }
+    }
+
+    #[test]
+    fn a_verdict_is_read_from_a_result() {
+        let result = json!({"verdict": {
+            "limit": "server", "row": "server-cpu", "says": "The CPU.", "evidence": [{"says": "busy 3 %"}]
+        }});
+        let said = Said::of(&result).unwrap();
+        assert_eq!(
+            (said.limit.as_str(), said.row.as_str(), said.says.as_str()),
+            ("server", "server-cpu", "The CPU.")
+        );
+        assert_eq!(said.evidence, ["busy 3 %"]);
+        assert_eq!(Said::of(&json!({"verdict": {"limit": "server"}})), None);
+    }
+
+    #[test]
+    fn a_load_is_named_by_its_loop_and_what_makes_it() {
+        let name = |words, has_agents| Load { words, has_agents }.name();
+        assert_eq!(name("-c 4", false), "closed, 1 thread: -c 4");
+        assert_eq!(name("-c 4 -T 2 --rate 5", false), "open, 2 threads: -c 4 -T 2 --rate 5");
+        assert_eq!(name("-c 4", true), "closed, 2 agents: -c 4");
+    }
+}

@@ -1,0 +1,164 @@
+//! Networks of a client and a server on this machine: namespaces, and the way between them.
+
+use std::io;
+use std::net::UdpSocket;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use super::relay::{Relay, Trouble};
+
+/// The port of VXLAN.
+const TUNNEL_PORT: u16 = 4789;
+
+/// The way from the client to the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Loopback.
+    Loopback,
+    /// A pair of cards, each in a namespace of its own; the server's sends at most this, in megabits per second.
+    Limited(u32),
+    /// A pair of cards, and a server with receive buffers of at most 64 KiB.
+    SmallWindow,
+    /// A tunnel through a relay that delays frames, and loses segments.
+    Far(Trouble),
+}
+
+impl Way {
+    /// A way that takes so long in each direction.
+    pub const fn delayed(delay_us: u64) -> Way {
+        Way::Far(Trouble { delay: Duration::from_micros(delay_us), lost_one_in: 0 })
+    }
+}
+
+/// The networks of one scenario; dropping them removes them.
+#[derive(Default)]
+pub struct Network {
+    client: Option<String>,
+    server: Option<String>,
+    /// Cards of this namespace to the others.
+    cards: Vec<String>,
+    relay: Option<Relay>,
+}
+
+/// Numbers of networks: the kernel removes one only some time after it was asked to.
+static MADE: AtomicU32 = AtomicU32::new(0);
+
+impl Network {
+    /// Makes the networks that a way needs. Whatever is not loopback needs the right to make namespaces.
+    pub fn make(way: Way) -> io::Result<Network> {
+        let mut network = Network::default();
+        if way == Way::Loopback {
+            return Ok(network);
+        }
+        let name = format!("{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+        let (client, server) = (format!("pummel-c{name}"), format!("pummel-s{name}"));
+        for (name, place) in [(&client, &mut network.client), (&server, &mut network.server)] {
+            ip(&format!("netns add {name}"))?;
+            *place = Some(name.clone());
+            ip(&format!("-n {name} link set lo up"))?;
+        }
+        match way {
+            Way::Loopback => {}
+            Way::Limited(megabits) => {
+                cards(&client, &server)?;
+                let bucket = format!("rate {megabits}mbit burst 2mb limit 64mb");
+                let words = format!("-n {server} qdisc add dev eth0 root tbf {bucket}");
+                call("tc", &words.split_whitespace().collect::<Vec<&str>>())?;
+            }
+            Way::SmallWindow => {
+                cards(&client, &server)?;
+                let file = "/proc/sys/net/ipv4/tcp_rmem";
+                call(
+                    "ip",
+                    &["netns", "exec", &server, "sh", "-c", &format!("echo 4096 16384 65536 > {file}")],
+                )?;
+            }
+            Way::Far(trouble) => {
+                // A name of a card has at most 15 bytes.
+                network.cards = [1, 2].map(|number| format!("p{number}-{name}")).to_vec();
+                network.relay = Some(tunnel(&network.cards, [&client, &server], trouble)?);
+            }
+        }
+        Ok(network)
+    }
+
+    /// The address on which the server listens.
+    pub fn address(&self) -> &'static str {
+        if self.server.is_some() { "10.231.3.2" } else { "127.0.0.1" }
+    }
+
+    /// The namespace of the client.
+    pub fn client(&self) -> Option<&str> {
+        self.client.as_deref()
+    }
+
+    /// The namespace of the server.
+    pub fn server(&self) -> Option<&str> {
+        self.server.as_deref()
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        drop(self.relay.take());
+        // What cannot be removed disturbs no other network, which has names of its own.
+        for card in &self.cards {
+            let _ = ip(&format!("link delete {card}"));
+        }
+        for name in [&self.client, &self.server].into_iter().flatten() {
+            let _ = ip(&format!("netns delete {name}"));
+        }
+    }
+}
+
+/// A pair of cards, called `eth0` on both sides.
+fn cards(client: &str, server: &str) -> io::Result<()> {
+    ip(&format!("link add eth0 netns {client} type veth peer name eth0 netns {server}"))?;
+    for (name, address) in [(client, "10.231.3.1/24"), (server, "10.231.3.2/24")] {
+        ip(&format!("-n {name} address add {address} dev eth0"))?;
+        ip(&format!("-n {name} link set eth0 up"))?;
+    }
+    Ok(())
+}
+
+/// Two ends of a tunnel, each with a card to this namespace, where the relay is.
+fn tunnel(outer: &[String], names: [&str; 2], trouble: Trouble) -> io::Result<Relay> {
+    let mut sockets = Vec::new();
+    for ((number, outer), name) in (1..).zip(outer).zip(names) {
+        ip(&format!("link add {outer} type veth peer name eth0 netns {name}"))?;
+        ip(&format!("address add 10.231.{number}.1/30 dev {outer}"))?;
+        ip(&format!("link set {outer} up"))?;
+        ip(&format!("-n {name} address add 10.231.{number}.2/30 dev eth0"))?;
+        ip(&format!("-n {name} link set eth0 up"))?;
+        ip(&format!(
+            "-n {name} link add wan0 address 02:00:00:00:00:0{number} mtu 1400 gso_max_segs 1 type vxlan id 23 \
+             remote 10.231.{number}.1 dstport {TUNNEL_PORT} srcport {TUNNEL_PORT} {} nolearning",
+            TUNNEL_PORT + 1
+        ))?;
+        ip(&format!("-n {name} address add 10.231.3.{number}/24 dev wan0"))?;
+        ip(&format!("-n {name} link set wan0 up"))?;
+        let other = 3 - number;
+        ip(&format!("-n {name} neighbour add 10.231.3.{other} lladdr 02:00:00:00:00:0{other} dev wan0"))?;
+        let socket = UdpSocket::bind(&*format!("10.231.{number}.1:{TUNNEL_PORT}"))?;
+        socket.connect(&*format!("10.231.{number}.2:{TUNNEL_PORT}"))?;
+        sockets.push(socket);
+    }
+    let [one, other] = <[_; 2]>::try_from(sockets).map_err(|_| io::Error::other("a tunnel has two ends"))?;
+    Relay::start(one, other, trouble)
+}
+
+fn ip(words: &str) -> io::Result<()> {
+    call("ip", &words.split_whitespace().collect::<Vec<&str>>())
+}
+
+fn call(program: &str, words: &[&str]) -> io::Result<()> {
+    let output = Command::new(program).args(words).stdin(Stdio::null()).output();
+    let output = output
+        .map_err(|error| io::Error::new(error.kind(), format!("{program} (iproute2) is needed: {error}")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(io::Error::other(format!("{program} {}: {why}", words.join(" "))))
+}

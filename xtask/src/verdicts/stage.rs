@@ -1,0 +1,335 @@
+//! A scenario on its stage: its networks, its server, what disturbs it, and the runs against it.
+
+use std::fs;
+use std::io;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::network::Network;
+use super::scenario::{Disturbance, Load, Scenario, Server, Side};
+use crate::bench::child::Child;
+
+/// How long a process may take until it listens.
+const START_LIMIT: Duration = Duration::from_secs(10);
+
+/// What a run may take beyond its measured time.
+const SLACK: Duration = Duration::from_secs(40);
+
+/// Time between two looks at a process that is started.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// What every run begins with: its result is its file.
+const RUN: &str = "run --quiet";
+
+/// The programs and the CPUs of all scenarios.
+pub struct Theatre {
+    /// The program.
+    pub pummel: PathBuf,
+    /// The CPU of the server, and that of the generator.
+    pub cpus: [usize; 2],
+    /// A directory for what is written.
+    pub scratch: PathBuf,
+}
+
+/// A scenario that is set up; dropping it takes it down.
+pub struct Stage<'a> {
+    theatre: &'a Theatre,
+    scenario: &'a Scenario,
+    server: Child,
+    port: u16,
+    // Taken down after the processes in them.
+    quota: Option<Quota>,
+    network: Network,
+}
+
+/// What a run said of its limit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Said {
+    /// The limit.
+    pub limit: String,
+    /// The row that held.
+    pub row: String,
+    /// The sentence.
+    pub says: String,
+    /// All figures that the rows are judged by, as words; for a run that is not complete the reason stands first.
+    pub evidence: Vec<String>,
+}
+
+impl Said {
+    /// What a result says; `None` where it has no verdict.
+    pub fn of(result: &Value) -> Option<Said> {
+        let text = |path: &str| Some(result.pointer(path)?.as_str()?.to_owned());
+        let all = result.pointer("/verdict/evidence")?.as_array()?;
+        let seen = all.iter().filter_map(|seen| Some(seen["says"].as_str()?.to_owned()));
+        let evidence = text("/reason").into_iter().chain(seen).collect();
+        Some(Said {
+            limit: text("/verdict/limit")?,
+            row: text("/verdict/row")?,
+            says: text("/verdict/says")?,
+            evidence,
+        })
+    }
+}
+
+impl Theatre {
+    fn cpu(&self, side: Side) -> usize {
+        match side {
+            Side::Server => self.cpus[0],
+            Side::Client => self.cpus[1],
+        }
+    }
+
+    /// Starts a program on the CPU of a side, in a namespace and a control group where there are such.
+    fn start(
+        &self,
+        line: &[String],
+        side: Side,
+        namespace: Option<&str>,
+        quota: Option<&Quota>,
+        log: &str,
+    ) -> io::Result<Child> {
+        let mut words: Vec<String> = Vec::new();
+        if let Some(quota) = quota.filter(|quota| quota.side == side) {
+            let enter = format!("echo $$ > {}/cgroup.procs && exec \"$@\"", quota.directory.display());
+            words.extend(["sh".to_owned(), "-c".to_owned(), enter, "sh".to_owned()]);
+        }
+        if let Some(name) = namespace {
+            words.extend(["ip", "netns", "exec", name].map(str::to_owned));
+        }
+        words.extend_from_slice(line);
+        let program = words.remove(0);
+        Child::start(Path::new(&program), &words, self.cpu(side), &[], &self.scratch.join(log))
+    }
+}
+
+impl<'a> Stage<'a> {
+    /// Sets a scenario up.
+    pub fn set(theatre: &'a Theatre, scenario: &'a Scenario) -> io::Result<Stage<'a>> {
+        let network = Network::make(scenario.way)?;
+        let quota = scenario.disturbances.iter().find_map(|disturbance| match disturbance {
+            Disturbance::Quota(side, percent) => Some(Quota::make(*side, *percent)),
+            _ => None,
+        });
+        let quota = quota.transpose()?;
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let port = listener.local_addr()?.port();
+        drop(listener);
+        let line = server_line(theatre, scenario.server, network.address(), port);
+        let server = theatre.start(&line, Side::Server, network.server(), quota.as_ref(), "server")?;
+        let mut stage = Stage { theatre, scenario, quota, server, port, network };
+        stage.wait_for_server()?;
+        Ok(stage)
+    }
+
+    /// Waits until a client of this program reaches the server: it may be in another namespace.
+    fn wait_for_server(&mut self) -> io::Result<()> {
+        let begin = Instant::now();
+        let table = format!("/proc/{}/net/tcp", self.server.pid());
+        let port = format!(":{:04X} ", self.port);
+        while self.server.is_running()? {
+            // State 0A is that of a socket that listens.
+            let listens = |line: &str| line.contains(&port) && line.contains(" 0A ");
+            if fs::read_to_string(&table).unwrap_or_default().lines().any(listens) {
+                return Ok(());
+            }
+            if begin.elapsed() > START_LIMIT {
+                break;
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        let said = fs::read_to_string(self.theatre.scratch.join("server.err")).unwrap_or_default();
+        Err(io::Error::other(format!("the server does not listen: {}", said.trim())))
+    }
+
+    /// Runs a load of one process for `seconds`, and returns its result.
+    pub fn run_words(&self, words: &str, seconds: f64) -> io::Result<Value> {
+        self.run_by(words, &[], seconds)
+    }
+
+    /// Runs a load for `seconds`, and returns its result.
+    pub fn run(&self, load: &Load, seconds: f64) -> io::Result<Value> {
+        let agents = if load.has_agents { self.agents()? } else { Vec::new() };
+        // Agents are read before they agree on an instant to begin at: that time has to be a small part of the run.
+        let seconds = if load.has_agents { 3.0 * seconds } else { seconds };
+        self.run_by(load.words, &agents, seconds)
+    }
+
+    fn run_by(&self, load: &str, agents: &[(Child, String)], seconds: f64) -> io::Result<Value> {
+        let json = self.theatre.scratch.join("run.json");
+        let _ = fs::remove_file(&json);
+        let mut words = format!(
+            "{RUN} --time {:.0}ms --json {} {} {load}",
+            seconds * 1e3,
+            json.display(),
+            self.scenario.words
+        );
+        if !agents.is_empty() {
+            let places: Vec<&str> = agents.iter().map(|(_, place)| place.as_str()).collect();
+            words += &format!(" --agents {}", places.join(","));
+        }
+        let seldom = self.second_client(seconds)?;
+        let run = self.pummel(Side::Client, &words, "run")?;
+        let disturbers = self.disturb(run.pid(), agents)?;
+        let ended = run.wait(SLACK + Duration::from_secs_f64(seconds));
+        drop(disturbers);
+        drop(seldom);
+        // A process that was stopped may be so still.
+        self.server.signal("CONT")?;
+        ended?;
+        let text = fs::read_to_string(&json).map_err(|_| {
+            let said = fs::read_to_string(self.theatre.scratch.join("run.err")).unwrap_or_default();
+            io::Error::other(format!("pummel {words} left no result: {}", said.trim()))
+        })?;
+        Ok(serde_json::from_str(&text)?)
+    }
+
+    /// Starts pummel with these words, and with the server's address.
+    fn pummel(&self, side: Side, words: &str, log: &str) -> io::Result<Child> {
+        let mut line = vec![self.theatre.pummel.display().to_string()];
+        line.extend(words.split_whitespace().map(str::to_owned));
+        line.extend(["--server".to_owned(), format!("{}:{}", self.network.address(), self.port)]);
+        self.theatre.start(&line, side, self.network.client(), self.quota.as_ref(), log)
+    }
+
+    /// Two agents on the CPU of the generator, with their places.
+    fn agents(&self) -> io::Result<Vec<(Child, String)>> {
+        (0..2).map(|number| self.agent(&format!("agent-{number}"))).collect()
+    }
+
+    fn agent(&self, log: &str) -> io::Result<(Child, String)> {
+        let pummel = self.theatre.pummel.display().to_string();
+        let target = format!("{}/32", self.network.address());
+        let line =
+            [&pummel, "agent", "--listen", "127.0.0.1:0", "--allow-target", &target].map(str::to_owned);
+        let mut child =
+            self.theatre.start(&line, Side::Client, self.network.client(), self.quota.as_ref(), log)?;
+        let said = self.theatre.scratch.join(log).with_extension("out");
+        let begin = Instant::now();
+        while child.is_running()? && begin.elapsed() < START_LIMIT {
+            let text = fs::read_to_string(&said)?;
+            let place = text.lines().find_map(|line| line.strip_prefix("listening on "));
+            if let Some(place) = place.filter(|_| text.ends_with('\n')) {
+                return Ok((child, place.to_owned()));
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        Err(io::Error::other("an agent does not listen"))
+    }
+
+    /// The second client, which is there before the run and after it.
+    fn second_client(&self, seconds: f64) -> io::Result<Option<Child>> {
+        let words = self.scenario.disturbances.iter().find_map(|disturbance| match disturbance {
+            Disturbance::SecondClient(words) => Some(*words),
+            _ => None,
+        });
+        let Some(words) = words else { return Ok(None) };
+        let words =
+            format!("{RUN} --no-evidence --records 1k --time {:.0}ms {words}", (seconds + 20.0) * 1e3);
+        self.pummel(Side::Server, &words, "second").map(Some)
+    }
+
+    /// Everything else that disturbs a run.
+    fn disturb(&self, run: u32, agents: &[(Child, String)]) -> io::Result<Vec<Child>> {
+        let clients: Vec<u32> = match agents {
+            [] => vec![run],
+            agents => agents.iter().map(|(child, _)| child.pid()).collect(),
+        };
+        let start = |side, script: String, log: &str| {
+            let line = ["sh", "-c", &script].map(str::to_owned);
+            self.theatre.start(&line, side, None, None, log)
+        };
+        let mut children = Vec::new();
+        for disturbance in self.scenario.disturbances {
+            match *disturbance {
+                Disturbance::Busy(side) => {
+                    children.push(start(side, "while :; do :; done".to_owned(), "busy")?);
+                }
+                Disturbance::Bursts(side, stopped_ms, between_ms) => {
+                    let pids = match side {
+                        Side::Server => vec![self.server.pid()],
+                        Side::Client => clients.clone(),
+                    };
+                    let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+                    let pids = pids.join(" ");
+                    let (stopped, between) = (f64::from(stopped_ms) / 1e3, f64::from(between_ms) / 1e3);
+                    // The first pause is a long one: a run that cannot begin has no verdict.
+                    let script = format!(
+                        "sleep 0.4; while kill -STOP {pids}; do sleep {stopped}; kill -CONT {pids}; sleep {between}; done"
+                    );
+                    children.push(start(side, script, "bursts")?);
+                }
+                Disturbance::Quota(..) | Disturbance::SecondClient(_) => {}
+            }
+        }
+        Ok(children)
+    }
+}
+
+/// The command line of a server that listens on this address.
+fn server_line(theatre: &Theatre, server: Server, address: &str, port: u16) -> Vec<String> {
+    let words = match server {
+        Server::Memcached(options) => format!("memcached -u root -l {address} -p {port} -U 0 {options}"),
+        Server::Redis(options) => format!(
+            "redis-server --bind {address} --port {port} --appendonly no --daemonize no --io-threads 1 \
+             --protected-mode no --dir {} {options} --save",
+            theatre.scratch.display()
+        ),
+        Server::BuiltIn(options) => {
+            format!("{} serve --listen {address}:{port} {options}", theatre.pummel.display())
+        }
+    };
+    let mut line: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+    if matches!(server, Server::Redis(_)) {
+        line.push(String::new());
+    }
+    line
+}
+
+/// A control group with a limit of CPU time; dropping it removes it.
+struct Quota {
+    side: Side,
+    directory: PathBuf,
+}
+
+impl Quota {
+    /// A control group of version 1 or 2, whichever has the CPU here, that leaves so many percent of one CPU.
+    fn make(side: Side, percent: u32) -> io::Result<Quota> {
+        const PERIOD_US: u32 = 20_000;
+        let name = format!("pummel-verdicts-{}", std::process::id());
+        let allowed_us = PERIOD_US * percent / 100;
+        let refused = |error: io::Error| {
+            io::Error::new(
+                error.kind(),
+                format!("no control group with a limit of CPU can be made here: {error}"),
+            )
+        };
+        let first = Path::new("/sys/fs/cgroup/cpu");
+        if first.join("cpu.cfs_quota_us").exists() || first.join("cpu.shares").exists() {
+            let directory = first.join(name);
+            fs::create_dir(&directory).map_err(refused)?;
+            let quota = Quota { side, directory };
+            quota.write("cpu.cfs_period_us", &PERIOD_US.to_string()).map_err(refused)?;
+            quota.write("cpu.cfs_quota_us", &allowed_us.to_string()).map_err(refused)?;
+            return Ok(quota);
+        }
+        let directory = Path::new("/sys/fs/cgroup").join(name);
+        fs::create_dir(&directory).map_err(refused)?;
+        let quota = Quota { side, directory };
+        quota.write("cpu.max", &format!("{allowed_us} {PERIOD_US}")).map_err(refused)?;
+        Ok(quota)
+    }
+
+    fn write(&self, file: &str, text: &str) -> io::Result<()> {
+        fs::write(self.directory.join(file), text)
+    }
+}
+
+impl Drop for Quota {
+    fn drop(&mut self) {
+        // The processes of a stage that ended have left it; a group that is not empty cannot be removed.
+        let _ = fs::remove_dir(&self.directory);
+    }
+}
