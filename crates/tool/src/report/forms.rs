@@ -2,7 +2,7 @@
 
 use crate::report::curve::Curve;
 use crate::report::document::Document;
-use crate::report::{csv, curve, hdr, json};
+use crate::report::{csv, curve, hdr, json, page};
 
 /// A form of a result that is a file.
 #[derive(Debug)]
@@ -57,6 +57,14 @@ pub static FORMS: &[&Form] = &[
         wants_histograms: true,
         content: Content::Final(hdr::render),
         series: None,
+    },
+    &Form {
+        name: "report",
+        help: "Write the result as one page of HTML, with pictures, that needs no network",
+        takes_stdout: false,
+        wants_histograms: false,
+        content: Content::Final(page::render),
+        series: Some(page::render_series),
     },
     &Form {
         name: "samples",

@@ -9,9 +9,14 @@ pub mod curve;
 pub mod document;
 pub mod forms;
 pub mod hdr;
+pub mod hgrm;
 pub mod json;
+pub mod layout;
+pub mod markdown;
 pub mod numbers;
 pub mod output;
+pub mod page;
+pub mod stored;
 pub mod transmit;
 
 #[cfg(test)]

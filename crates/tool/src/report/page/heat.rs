@@ -94,7 +94,14 @@ fn ink_column(ink: &mut BTreeMap<usize, String>, column: &HeatColumn, x: &Second
         let (width, height) = ((right - left).max(0.8), (bottom - top).max(0.8));
         add(
             drawing,
-            format_args!("M{} {}h{}v{}h-{}z", place(left), place(top), place(width), place(height), place(width)),
+            format_args!(
+                "M{} {}h{}v{}h-{}z",
+                place(left),
+                place(top),
+                place(width),
+                place(height),
+                place(width)
+            ),
         );
     }
 }

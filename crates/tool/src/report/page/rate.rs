@@ -75,7 +75,12 @@ pub fn draw(
         x.draw(&mut picture, ERRORS_BOTTOM);
     } else {
         x.draw(&mut picture, BOTTOM);
-        picture.words("tick", (LEFT, BOTTOM + 38.0), Anchor::Start, "No errors, and every request was answered.");
+        picture.words(
+            "tick",
+            (LEFT, BOTTOM + 38.0),
+            Anchor::Start,
+            "No errors, and every request was answered.",
+        );
     }
     let said: Vec<(f64, f64, String)> = columns.iter().map(|column| words_of(column, &x)).collect();
     picture.columns(TOP, height, &said);
@@ -120,7 +125,11 @@ fn errors(picture: &mut Picture, columns: &[RateColumn], x: &SecondsAxis) {
         let mut below = 0;
         for (kind, (_, count)) in column.wrong.iter().enumerate() {
             let (bottom, top) = (y.at(below as f64), y.at((below + count) as f64));
-            picture.rect(&format!("e{}", kind % KINDS), (left, top), ((right - left - 0.5).max(0.5), bottom - top));
+            picture.rect(
+                &format!("e{}", kind % KINDS),
+                (left, top),
+                ((right - left - 0.5).max(0.5), bottom - top),
+            );
             below += count;
         }
     }
