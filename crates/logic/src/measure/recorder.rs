@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn the_parts_of_responses_are_those_of_the_very_requests() {
         // Ninety requests that did not wait, and ten whose 4 ms were nine tenths wait.
-        let mut recorder = Recorder::new([Verb::Get]);
+        let mut recorder = Recorder::new([Verb::Get].into_iter());
         let slow = |at: u64| at % 10 == 3;
         for at in 0..100 {
             let (wait, service) = if slow(at) { (3_600_000, 380_000) } else { (0, 180_000) };

@@ -11,6 +11,7 @@ pub mod forms;
 pub mod hdr;
 pub mod hgrm;
 pub mod json;
+pub mod junit;
 pub mod layout;
 pub mod markdown;
 pub mod numbers;

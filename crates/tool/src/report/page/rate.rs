@@ -122,7 +122,7 @@ fn errors(picture: &mut Picture, columns: &[RateColumn], x: &SecondsAxis) {
     y.draw(picture, "errors");
     for column in columns {
         let (left, right) = (x.at(column.at_s), x.at(column.at_s + column.seconds));
-        let mut below = 0;
+        let mut below = 0_u64;
         for (kind, (_, count)) in column.wrong.iter().enumerate() {
             let (bottom, top) = (y.at(below as f64), y.at((below + count) as f64));
             picture.rect(

@@ -22,16 +22,22 @@ pub fn median_us(document: &Document) -> Option<f64> {
     document.totals.times.of_span(Span::Response).p50
 }
 
-/// A table: a row of names, and rows of cells. Every cell is escaped.
+/// Cells of a row, escaped.
+fn cells<'a>(kind: &str, words: impl Iterator<Item = &'a str>) -> String {
+    let mut text = String::new();
+    for words in words {
+        text += &format!("<{kind}>{}</{kind}>", escaped(words));
+    }
+    text
+}
+
+/// A table: a row of names, and rows of cells.
 fn table(names: &[&str], rows: &[Vec<String>]) -> String {
-    let cells = |kind: &str, cells: &mut dyn Iterator<Item = &str>| {
-        cells.map(|cell| format!("<{kind}>{}</{kind}>", escaped(cell))).collect::<String>()
-    };
-    let head = cells("th", &mut names.iter().copied());
-    let body: String = rows
-        .iter()
-        .map(|row| format!("<tr>{}</tr>\n", cells("td", &mut row.iter().map(String::as_str))))
-        .collect();
+    let head = cells("th", names.iter().copied());
+    let mut body = String::new();
+    for row in rows {
+        body += &format!("<tr>{}</tr>\n", cells("td", row.iter().map(String::as_str)));
+    }
     format!(
         "<div class=\"wide\"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table></div>\n"
     )

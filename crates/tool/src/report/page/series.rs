@@ -119,7 +119,7 @@ pub fn rates_of(document: &Document) -> Vec<RateColumn> {
     let columns = document.intervals.iter().map(|interval| {
         let sum = |of: fn(&OpResult) -> u64| interval.ops.iter().map(|(_, op)| of(op)).sum::<u64>();
         let errors = Fault::ALL.into_iter().map(|fault| {
-            let count = interval.ops.iter().filter_map(|(_, op)| op.errors.get(fault.name())).sum();
+            let count = interval.ops.iter().filter_map(|(_, op)| op.errors.get(fault.name())).sum::<u64>();
             (fault.name().to_owned(), count)
         });
         let silent = [("unfinished", sum(|op| op.unfinished)), ("unsent", sum(|op| op.unsent))];
