@@ -70,7 +70,7 @@ pub fn draw(name: &str, drawn: &CurvePicture, unit: Unit, title: &str) -> Option
     axis.draw(&mut picture, unit);
     quantiles.draw(&mut picture, TOP, BOTTOM);
     if drawn.is_doubtful {
-        picture.rect("doubt", (LEFT - 4.0, TOP), (6.0, BOTTOM - TOP));
+        picture.line("doubt", (LEFT - 1.0, TOP), (LEFT - 1.0, BOTTOM));
     }
     let mut names: Vec<(f64, &CurveLine)> = Vec::new();
     for (number, line) in drawn.lines.iter().enumerate().rev() {

@@ -14,7 +14,7 @@ pub struct RateColumn {
     pub seconds: f64,
     /// Requests that were completed.
     pub completed: u64,
-    /// Requests that ended in no other way than these: completed, failed, unfinished, unsent.
+    /// Requests that were completed or failed.
     pub requests: u64,
     /// What went wrong, by kind, in the order of kinds.
     pub wrong: Vec<(String, u64)>,
@@ -102,7 +102,7 @@ fn rates(picture: &mut Picture, columns: &[RateColumn], x: &SecondsAxis, asked: 
         columns.iter().map(|column| (middle(column), y.at(per_second(column.completed, column)))).collect();
     if let Some(asked) = asked {
         picture.line("line dashed goal", (LEFT, y.at(asked)), (RIGHT, y.at(asked)));
-        picture.words("name goal", (RIGHT + 8.0, y.at(asked) - 4.0), Anchor::Start, "asked");
+        picture.words("name goal", (LEFT + 4.0, y.at(asked) - 5.0), Anchor::Start, "asked");
     }
     picture.area("hatch", &all, &done);
     picture.polyline("line wait", &all);
@@ -111,7 +111,7 @@ fn rates(picture: &mut Picture, columns: &[RateColumn], x: &SecondsAxis, asked: 
         picture.rect("bar", (LEFT, only.1), (RIGHT - LEFT, BOTTOM - only.1));
     }
     if let Some(last) = done.last() {
-        picture.words("name response", (RIGHT + 8.0, last.1 + 9.0), Anchor::Start, "completed");
+        picture.words("name response", (RIGHT + 8.0, last.1 + 4.0), Anchor::Start, "completed");
     }
 }
 

@@ -64,13 +64,13 @@ impl Framed<'_> {
     fn text(self) -> String {
         let heading = format!("<h2>{}</h2>\n", escaped(&self.statement));
         let Some(picture) = self.picture else {
-            return format!("{heading}<p>{}</p>\n", escaped(self.instead));
+            return format!("{heading}<p>{}</p>\n", long(self.instead));
         };
         format!(
             "{heading}<figure class=\"wide\" data-axis=\"{}\">\n{picture}<div class=\"readout\" aria-live=\"polite\"></div>\n\
              <figcaption class=\"how\">{}</figcaption>\n</figure>\n{}",
             self.axis,
-            escaped(&self.how),
+            long(&self.how),
             details("The numbers", &self.numbers)
         )
     }
@@ -311,7 +311,7 @@ fn rates(document: &Document) -> String {
         picture,
         instead: "The result has no intervals: nothing of the measured phase was recorded.",
         how: "How to read it: the thick line is what was completed, the dashed one what ended in any way; between them, \
-              hatched, what went wrong. A request is counted in the interval in which it ended."
+              shaded, what went wrong. A request is counted in the interval in which it ended."
             .to_owned(),
         numbers: table(&["at s", "seconds", "completed", "per second", "errors"], &rows),
         axis: "time",

@@ -76,7 +76,7 @@ pub fn curve_of(document: &Document) -> CurvePicture {
     if (2..=OPS_DRAWN).contains(&ops.len()) {
         for (number, (name, op)) in ops.into_iter().enumerate() {
             if let Some(Ok(histogram)) = op.histogram(Span::Response) {
-                let class = ["response", "op1", "op2"][number];
+                let class = ["op1", "op2", "op3"][number];
                 lines.push(line_of(name, class, &histogram, op.unanswered()));
             }
         }
@@ -128,7 +128,7 @@ pub fn rates_of(document: &Document) -> Vec<RateColumn> {
             at_s: interval.at_s,
             seconds: interval.seconds,
             completed: sum(|op| op.completed),
-            requests: sum(|op| op.requests),
+            requests: sum(|op| op.completed + op.failed()),
             wrong: errors.chain(silent).collect(),
             hits: (sum(|op| op.hits), sum(|op| op.hits + op.misses)),
         }

@@ -52,7 +52,7 @@ pub fn badges(document: &Document) -> Vec<(String, Option<bool>)> {
         Status::Interrupted => ("interrupted".to_owned(), Some(false)),
     };
     let mut badges = vec![status, (format!("{:.1} s measured", document.seconds), None)];
-    if let Some(trust) = &document.trust {
+    if let Some(trust) = document.trust.as_ref().filter(|_| document.totals.completed > 0) {
         let words = if trust.ok { "times may be believed" } else { "times are partly the generator's own" };
         badges.push((words.to_owned(), Some(trust.ok)));
     }
@@ -88,7 +88,14 @@ pub fn of_curve(document: &Document, unit: Unit) -> String {
         let us = response.at(name).known().filter(|_| enough(name))?;
         Some(format!("{} % of the requests within {}", name.trim_start_matches('p'), unit.text(us)))
     });
-    told.unwrap_or_else(|| "Too few requests were answered to know how long half of them took".to_owned())
+    told.unwrap_or_else(|| {
+        let words = if unanswered(document) > 0 {
+            "Too many requests got no answer to know how long half of them took"
+        } else {
+            "Too few requests were answered to know how long half of them took"
+        };
+        words.to_owned()
+    })
 }
 
 /// The statement above picture 2.
