@@ -14,9 +14,12 @@ use crate::commands::curve::CurveArgs;
 use crate::commands::demo::DemoArgs;
 use crate::commands::explain::ExplainArgs;
 use crate::commands::man_pages::PagesArgs;
+use crate::commands::page::PageArgs;
 use crate::commands::repeat::RunCommandArgs;
+use crate::commands::schema::SchemaArgs;
 use crate::commands::search::SearchArgs;
 use crate::commands::series::ScanArgs;
+use crate::commands::show::ShowArgs;
 use crate::commands::table::TableArgs;
 use crate::commands::workloads::WorkloadsArgs;
 use crate::native::{LoadArgs, Typed};
@@ -67,6 +70,12 @@ pub enum Command {
     Table(TableArgs),
     /// List the named workloads, or print one as a profile
     Workloads(WorkloadsArgs),
+    /// Print a stored result, as text, Markdown, JSON, CSV or a table of percentiles
+    Show(ShowArgs),
+    /// Make a page of HTML from a stored result, with pictures
+    Report(PageArgs),
+    /// Print the JSON schema of a result
+    Schema(SchemaArgs),
     /// Show a closed and an open loop, against a server or the built-in one
     Demo(DemoArgs),
     /// Print or save the plan that a command line means

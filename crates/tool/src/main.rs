@@ -15,9 +15,12 @@ use pummel_tool::commands::curve::curve;
 use pummel_tool::commands::demo::demo;
 use pummel_tool::commands::explain::explain;
 use pummel_tool::commands::man_pages::pages;
+use pummel_tool::commands::page::report;
 use pummel_tool::commands::repeat;
+use pummel_tool::commands::schema::schema;
 use pummel_tool::commands::search::search;
 use pummel_tool::commands::series::scan;
+use pummel_tool::commands::show::show;
 use pummel_tool::commands::single::run_if_valid;
 use pummel_tool::commands::single;
 use pummel_tool::commands::table::table;
@@ -70,6 +73,9 @@ fn follow(command: Command, inputs: &FrontInputs) -> Exit {
         Command::Serve(args) => serve_until_told(*args, inputs),
         Command::Table(args) => table(&args),
         Command::Workloads(args) => workloads(&args, inputs),
+        Command::Show(args) => show(&args),
+        Command::Report(args) => report(&args),
+        Command::Schema(args) => schema(args),
         Command::Demo(args) => demo(&args, inputs, |job| single::run(&job)),
         Command::Explain(args) => explain(&args, inputs),
         Command::Mcperf(args) => mcperf(&args.args),

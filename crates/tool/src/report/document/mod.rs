@@ -6,6 +6,7 @@
 
 mod agents;
 mod connections;
+mod curve;
 mod evidence;
 mod figures;
 mod judgement;
@@ -36,6 +37,7 @@ use crate::report::Report;
 
 pub use self::agents::{AgentsResult, LossResult, MemberResult, MemberTrust};
 pub use self::connections::{ChurnResult, ConnectionsResult};
+pub use self::curve::{CurveDocument, CurveGoal, CurveRun};
 pub use self::evidence::{
     CommandResult, EvidenceResult, MachineResult, ReadingResult, ServerResult, SocketsResult, ThreadResult,
 };
@@ -43,7 +45,8 @@ pub use self::figures::{Figure, FiveTimes, TimeFigures};
 pub use self::judgement::{LagShareResult, ObservationResult, ResourceResult, TrustResult, VerdictResult};
 pub use self::named::Named;
 pub use self::requests::{
-    GroupResult, IntervalResult, OpResult, OpsResult, RequestTotals, WholeRunResult, reads, slice_rate,
+    AnatomyResult, GroupResult, IntervalResult, OpResult, OpsResult, RequestTotals, WholeRunResult, reads,
+    slice_rate,
 };
 pub use self::run::{CertaintyResult, GeneratorResult, GoalOutcome, LoadedResult, ToolResult, VerifyResult};
 pub use self::server_stats::{ServerIntervalResult, ServerStatsResult};
@@ -163,6 +166,9 @@ pub struct Document {
     /// What is known of the instrument on the machine; absent where it was not calibrated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibrated>,
+    /// What responses consist of, by coarse cell of the response, of all operations; empty where that is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub anatomy: Vec<AnatomyResult>,
     /// Requests and bytes of all phases.
     #[serde(default)]
     pub whole_run: WholeRunResult,
@@ -270,6 +276,7 @@ impl Document {
             warmup: WarmUpResult::of(measurement),
             until: UntilOutcome::of(summary),
             calibration: measurement.calibration.clone(),
+            anatomy: measurement.ops().all().anatomy().iter().map(AnatomyResult::of).collect(),
             whole_run: WholeRunResult::of(plan, measurement),
             intervals: measurement.intervals.iter().map(|slice| IntervalResult::of(plan, slice)).collect(),
             intervals_merged: measurement.intervals_merged,

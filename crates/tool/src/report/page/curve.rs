@@ -70,7 +70,7 @@ pub fn draw(name: &str, drawn: &CurvePicture, unit: Unit, title: &str) -> Option
     axis.draw(&mut picture, unit);
     quantiles.draw(&mut picture, TOP, BOTTOM);
     if drawn.is_doubtful {
-        picture.rect("doubt", (LEFT - 4.0, TOP), (6.0, BOTTOM - TOP));
+        picture.line("doubt", (LEFT - 1.0, TOP), (LEFT - 1.0, BOTTOM));
     }
     let mut names: Vec<(f64, &CurveLine)> = Vec::new();
     for (number, line) in drawn.lines.iter().enumerate().rev() {
@@ -101,8 +101,7 @@ fn draw_line(picture: &mut Picture, line: &CurveLine, is_first: bool, x: &Quanti
     let at = |point: &(f64, f64)| (x.at(point.0), y.at(point.1));
     let class = if is_first { format!("line thick {}", line.class) } else { format!("line {}", line.class) };
     let sure: Vec<(f64, f64)> = line.points.iter().filter(|point| point.0 <= known).map(at).collect();
-    let rest: Vec<(f64, f64)> =
-        line.points.iter().skip(sure.len().saturating_sub(1)).map(at).collect();
+    let rest: Vec<(f64, f64)> = line.points.iter().skip(sure.len().saturating_sub(1)).map(at).collect();
     picture.polyline(&class, &sure);
     picture.polyline(&format!("{class} dotted"), &rest);
     if let Some((end_x, end_y)) = line.points.last().map(at).filter(|_| line.is_open) {
