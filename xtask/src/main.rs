@@ -25,6 +25,7 @@ Commands of the project:
                                   (`--help` lists the options)
   cargo xtask instructions [OPTIONS]
                                   instructions that a request costs, by callgrind (`--help` lists the options)
+  cargo xtask proto               makes the Rust of the agents' protocol from crates/tool/proto/agent.proto
   cargo xtask truth [OPTIONS]     pummel's service times beside those of a packet capture (`--help` lists the options)
   cargo xtask help                this text
 
@@ -99,9 +100,10 @@ fn run(root: &Path, arguments: &[String]) -> io::Result<Verdict> {
             Ok(options) => truth::run(root, &options)?,
             Err(why) => return Ok(Verdict::Usage(why)),
         },
+        ["proto"] => ci::cargo(root, &["run", "--quiet", "--package", "agent-proto"])?,
         ["ci"] => ci::run(root, ci::Tests::Run)?,
         ["ci", "--no-tests"] => ci::run(root, ci::Tests::Skip)?,
-        ["floors" | "ci", ..] => {
+        ["floors" | "ci" | "proto", ..] => {
             return Ok(Verdict::Usage(format!(
                 "`{}` does not take this: {}",
                 words[0],

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::build_info::LONG_VERSION;
 #[cfg(feature = "agents")]
 use crate::commands::agent::AgentArgs;
 use crate::commands::demo::DemoArgs;
@@ -24,7 +25,7 @@ const MEMASLAP: [&str; 2] = ["memaslap", "memcaslap"];
 /// from the moment when each was due, so that requests which had to wait are counted with their wait; and it says so
 /// when the figures are not to be trusted.
 #[derive(Parser, Debug)]
-#[command(name = "pummel", version, after_help = EXAMPLES, after_long_help = EXAMPLES)]
+#[command(name = "pummel", version, long_version = LONG_VERSION, after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "agents")]
 pub mod agent;
+pub mod build_info;
 pub mod cli;
 pub mod commands;
 pub mod compat;

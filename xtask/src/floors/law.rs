@@ -147,11 +147,12 @@ const TOOL: Floor = Floor {
     below: &["pummel-logic", "pummel-engine"],
     foreign: &[],
     modules: &[
+        ("build_info", &[]),
         ("write_queue", &[]),
         ("stderr", &["write_queue"]),
         ("values", &[]),
         ("exit_status", &["stderr"]),
-        ("report", &[]),
+        ("report", &["build_info"]),
         ("report::output", &[]),
         ("job", &["report"]),
         ("job::background_writer", &["write_queue"]),
@@ -215,7 +216,7 @@ const TOOL: Floor = Floor {
             ],
         ),
         ("launch", &["job", "stderr"]),
-        ("agent", &["job::inputs", "report", "stderr"]),
+        ("agent", &["build_info", "job::inputs", "report", "stderr"]),
         ("controller", &["agent", "job", "launch", "report", "stderr"]),
         ("serve", &["job::output_file", "stderr", "values"]),
         ("commands", &[]),
@@ -250,6 +251,7 @@ const TOOL: Floor = Floor {
         (
             "cli",
             &[
+                "build_info",
                 "commands::agent",
                 "commands::demo",
                 "commands::explain",

@@ -4,6 +4,9 @@ use pummel_logic::measure::measurement::Measurement;
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::Plan;
 
+/// The version that reports name.
+pub use crate::build_info::VERSION;
+
 pub mod csv;
 pub mod curve;
 pub mod forms;
@@ -15,9 +18,6 @@ pub mod transmit;
 
 #[cfg(test)]
 pub mod example;
-
-/// The version that reports name.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What a report is made from.
 #[derive(Clone, Copy, Debug)]
