@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use pummel_tool::job::{Edge, Format};
+use pummel_tool::job::{Format, FrontInputs};
 use pummel_tool::native;
 use pummel_tool::native::saved;
 use serde_json::Value;
@@ -63,8 +63,8 @@ fn without_seed(plan: &str) -> String {
 /// The plan in a file, as `pummel run --plan FILE` takes it, in both forms that the program writes.
 fn loaded(path: &Path) -> [String; 2] {
     let words: [OsString; 3] = ["run".into(), "--plan".into(), path.into()];
-    let edge = Edge { servers: None, seed: 0, read_text: |path| fs::read_to_string(path) };
-    let job = native::job(words, &edge).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let inputs = FrontInputs { servers: None, seed: 0, read_text: |path| fs::read_to_string(path) };
+    let job = native::job(words, &inputs).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     [Format::Text, Format::Json].map(|format| saved::print(&job.plan, format))
 }
 
