@@ -31,7 +31,7 @@ pub(super) fn heading(page: &mut Page, report: &Report<'_>) {
     if let Some(reason) = &summary.reason {
         page.field("Reason", reason);
     }
-    page.field("Servers", &plan.servers.join(", "));
+    page.field("Servers", &servers(report));
     if plan.route != Route::All {
         let copies =
             if plan.route.owns_keys() { "every record on one server" } else { "every record on each server" };
@@ -52,6 +52,12 @@ pub(super) fn heading(page: &mut Page, report: &Report<'_>) {
         page.field("Command", command);
     }
     page.field("Seed", &format!("{} (data seed {})", plan.seed, plan.data.seed));
+}
+
+/// The servers, with what they were found to speak where the command line left it open.
+fn servers(report: &Report<'_>) -> String {
+    let names = report.plan.servers.join(", ");
+    report.measurement.detected.as_ref().map_or(names.clone(), |detected| format!("{names} ({detected})"))
 }
 
 /// Whose word the certificates of servers were.
