@@ -15,6 +15,8 @@ use std::process::{Command, Output};
 use pummel_tool::job::{Format, FrontInputs};
 use pummel_tool::native;
 use pummel_tool::native::saved;
+use pummel_tool::report::document::Document;
+use pummel_tool::report::json;
 use serde_json::Value;
 
 use common::agent::Agent;
@@ -250,5 +252,35 @@ fn a_field_that_is_gone_or_has_another_kind_is_told() {
     ] {
         let told = std::panic::catch_unwind(|| check_fields("less", &kept, &fresh));
         assert!(told.is_err(), "{fresh}");
+    }
+}
+
+#[test]
+fn every_result_of_an_earlier_version_is_read_as_a_document_and_keeps_its_figures() {
+    for (name, path) in files("results", "json") {
+        let bytes = fs::read(&path).expect("readable");
+        let document = Document::read(&bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let again: Value = serde_json::from_slice(&json::render(&document)).expect("JSON");
+        contains(&name, &again, &read(&path));
+    }
+}
+
+/// Asserts that `found` has every field of `kept` with its value. What an earlier version did not say may be there too.
+#[track_caller]
+fn contains(path: &str, found: &Value, kept: &Value) {
+    match (found, kept) {
+        (Value::Object(found), Value::Object(kept)) => {
+            for (name, value) in kept {
+                let found = found.get(name).unwrap_or_else(|| panic!("{path}.{name} is gone"));
+                contains(&format!("{path}.{name}"), found, value);
+            }
+        }
+        (Value::Array(found), Value::Array(kept)) => {
+            assert_eq!(found.len(), kept.len(), "{path}");
+            for (at, (found, kept)) in found.iter().zip(kept).enumerate() {
+                contains(&format!("{path}[{at}]"), found, kept);
+            }
+        }
+        _ => assert_eq!(found, kept, "{path}"),
     }
 }

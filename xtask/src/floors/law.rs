@@ -183,7 +183,7 @@ const TOOL: Floor = Floor {
         ),
         ("native", &["job", "report", "values"]),
         ("native::detection", &["job", "job::detection"]),
-        ("native::report", &["native::report_agents", "report"]),
+        ("native::report", &["build_info", "native::report_agents", "report"]),
         ("native::report_agents", &["report"]),
         ("native::saved", &["job", "values"]),
         ("native::style", &["exit_status", "job", "job::runner", "job::style", "native::report", "report"]),

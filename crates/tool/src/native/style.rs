@@ -13,8 +13,8 @@ use crate::job::style::{Bar, Ended, Event, Moment, Style, StyleOutput};
 use crate::job::{Format, Outputs};
 use crate::native::report::render;
 use crate::report::Report;
+use crate::report::document::{Document, slice_rate};
 use crate::report::json;
-use crate::report::json::slice_rate;
 
 /// The words of `pummel run` and `pummel load`.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +61,7 @@ impl Style for NativeStyle {
         }
         if !ended.stdout_is_taken {
             match self.format {
-                Format::Json => out.report(json::render(&ended.report)),
+                Format::Json => out.report(json::render(&Document::of(&ended.report))),
                 // A table of zeros says nothing.
                 Format::Text if obstacle.is_some() => {}
                 Format::Text => out.report(render(&ended.report).into_bytes()),

@@ -9,6 +9,7 @@ use pummel_logic::plan::{
 
 use super::page::Page;
 use super::units::plain;
+use crate::build_info;
 use crate::report::{Report, VERSION};
 
 pub(super) fn heading(page: &mut Page, report: &Report<'_>) {
@@ -28,6 +29,12 @@ pub(super) fn heading(page: &mut Page, report: &Report<'_>) {
         line += ", GOAL MISSED";
     }
     page.line(&line);
+    if build_info::PROFILE == "quick" {
+        page.field(
+            "Build",
+            "profile quick, for a first look: figures of speed want the release build (make build)",
+        );
+    }
     if let Some(reason) = &summary.reason {
         page.field("Reason", reason);
     }
