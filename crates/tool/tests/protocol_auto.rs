@@ -80,7 +80,7 @@ fn servers_behind_tls_are_asked_through_it() {
 #[test]
 fn the_built_in_server_is_found_to_speak_what_it_was_told_to() {
     assert_found(run(&Serve::start("--protocol text").name, ""), "text", "");
-    assert_found(run(&Serve::start("--protocol resp2").name, ""), "resp2", "");
+    assert_found(run(&Serve::start("--protocol resp").name, ""), "resp2", "");
 }
 
 #[test]

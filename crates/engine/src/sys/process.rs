@@ -111,7 +111,7 @@ pub fn raise_descriptor_limit(needed: u64) -> Result<(), u64> {
 #[cfg(target_env = "gnu")]
 type Resource = libc::__rlimit_resource_t;
 #[cfg(not(target_env = "gnu"))]
-type Resource = libc::c_int;
+type Resource = c_int;
 
 /// The soft and the hard limit of a resource.
 fn limit(resource: Resource) -> (u64, u64) {

@@ -99,8 +99,9 @@ fn completions(command: Command, folder: &Path) -> io::Result<()> {
 
 /// The options of a tool's command line as far as completions need them.
 fn front(name: &'static str, choices: &[Choice]) -> Command {
-    let options = choices.iter().enumerate().map(|(number, choice)| {
-        let arg = Arg::new(format!("option-{number}")).action(match choice.takes {
+    let options = choices.iter().map(|choice| {
+        let name = choice.long.or_else(|| letter(choice.short?)).expect("an option has a name");
+        let arg = Arg::new(name).action(match choice.takes {
             Takes::Nothing => ArgAction::SetTrue,
             Takes::Value | Takes::Maybe => ArgAction::Set,
         });
@@ -112,6 +113,13 @@ fn front(name: &'static str, choices: &[Choice]) -> Command {
         choice.long.map_or(arg.clone(), |long| arg.long(long))
     });
     Command::new(name).disable_help_flag(true).disable_version_flag(true).args(options)
+}
+
+/// The name of an option that has a short name alone.
+fn letter(short: char) -> Option<&'static str> {
+    const LETTERS: &str = "?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    let at = LETTERS.find(short)?;
+    Some(&LETTERS[at..=at])
 }
 
 #[cfg(test)]

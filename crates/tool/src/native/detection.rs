@@ -11,7 +11,7 @@ use crate::job::{FrontInputs, Job, UsageError};
 use crate::native::options::List;
 
 /// Answers an inquiry.
-pub type Ask = dyn Fn(&Inquiry) -> Result<(String, Spoken), Undetected>;
+pub type Ask<'a> = dyn Fn(&Inquiry) -> Result<(String, Spoken), Undetected> + 'a;
 
 /// The protocol of a command line whose servers were not asked: memcached's text protocol, or RESP2 where a database is
 /// selected or every server listens on the port of RESP.
@@ -116,7 +116,7 @@ impl Detectable for LoadArgs {
 pub fn with_protocol<A: Detectable>(
     typed: &Typed<A>,
     inputs: &FrontInputs,
-    ask: &Ask,
+    ask: &Ask<'_>,
 ) -> (Typed<A>, Detection) {
     let target = typed.args.target();
     if target.protocol != TypedProtocol::Auto || target.udp || typed.args.is_saved() {

@@ -144,7 +144,7 @@ Exit status:
 #[command(next_help_heading = "Server")]
 pub struct TargetArgs {
     /// Server, or several separated by commas; may be repeated. HOST, HOST:PORT, [IPV6]:PORT or /unix/path; where no port
-    /// is given it is 11211, and for RESP 6379. Default: the environment variable MEMCACHED_SERVERS, in the same form
+    /// is given it is 11211, and with --protocol resp2 or resp3 6379. Default: the environment variable MEMCACHED_SERVERS, in the same form
     #[arg(short, long, value_name = "SERVER", value_parser = servers, allow_hyphen_values = true)]
     pub server: Vec<List<String>>,
     /// Which of several servers holds a record and is asked for it. With any but `all`, each connection of --connections is
