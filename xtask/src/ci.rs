@@ -23,12 +23,16 @@ enum Work {
     Floors,
 }
 
-const STEPS: [(&str, Work); 5] = [
+const STEPS: [(&str, Work); 6] = [
     ("formatting", Work::Cargo(&["fmt", "--all", "--check"])),
+    (
+        "code of the agents' protocol",
+        Work::Cargo(&["run", "--quiet", "--package", "agent-proto", "--", "--check"]),
+    ),
     ("lints", Work::Cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])),
     ("lints without agents", Work::Cargo(WITHOUT_AGENTS)),
     ("floors", Work::Floors),
-    (TESTS, Work::Cargo(&["test", "--workspace"])),
+    (TESTS, Work::Cargo(&["test", "--workspace", "--no-fail-fast"])),
 ];
 
 const TESTS: &str = "tests";
@@ -60,7 +64,8 @@ pub fn run(root: &Path, tests: Tests) -> io::Result<bool> {
     Ok(good)
 }
 
-fn cargo(root: &Path, arguments: &[&str]) -> io::Result<bool> {
+/// Runs cargo in the repository; says whether it passed.
+pub fn cargo(root: &Path, arguments: &[&str]) -> io::Result<bool> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let passed = Command::new(&cargo).args(arguments).current_dir(root).status()?.success();
     let part = arguments[0];

@@ -8,6 +8,7 @@ mod coverage;
 mod floors;
 mod hostile;
 mod instructions;
+mod sbom;
 mod truth;
 mod verdicts;
 
@@ -28,6 +29,8 @@ Commands of the project:
                                   (`--help` lists the options)
   cargo xtask instructions [OPTIONS]
                                   instructions that a request costs, by callgrind (`--help` lists the options)
+  cargo xtask proto               makes the Rust of the agents' protocol from crates/tool/proto/agent.proto
+  cargo xtask sbom FILE           writes what the released program is made of (CycloneDX)
   cargo xtask truth [OPTIONS]     pummel's service times beside those of a packet capture (`--help` lists the options)
   cargo xtask verdicts [OPTIONS]  the limit that runs name beside the one that was staged, with real servers (`--help` lists
                                   the options)
@@ -120,9 +123,11 @@ fn run(root: &Path, arguments: &[String]) -> io::Result<Verdict> {
             Ok(options) => verdicts::run(root, &options)?,
             Err(why) => return Ok(Verdict::Usage(why)),
         },
+        ["sbom", file] => sbom::run(root, file)?,
+        ["proto"] => ci::cargo(root, &["run", "--quiet", "--package", "agent-proto"])?,
         ["ci"] => ci::run(root, ci::Tests::Run)?,
         ["ci", "--no-tests"] => ci::run(root, ci::Tests::Skip)?,
-        ["floors" | "ci", ..] => {
+        ["floors" | "ci" | "proto" | "sbom", ..] => {
             return Ok(Verdict::Usage(format!(
                 "`{}` does not take this: {}",
                 words[0],

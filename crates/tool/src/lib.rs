@@ -2,6 +2,7 @@
 
 #[cfg(feature = "agents")]
 pub mod agent;
+pub mod build_info;
 pub mod cli;
 pub mod commands;
 pub mod compat;
@@ -14,6 +15,7 @@ pub mod launch;
 pub mod native;
 pub mod report;
 pub mod serve;
+pub mod short_help;
 pub mod stderr;
 pub mod values;
 mod write_queue;

@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 use pummel_engine::sys;
-use pummel_tool::cli::{Cli, Command, mcperf_words, memaslap_words, mutilate_words};
+use pummel_tool::cli::{Cli, Command, mcperf_words, memaslap_words, mutilate_words, parse};
 use pummel_tool::commands::ab::ab;
 #[cfg(feature = "agents")]
 use pummel_tool::commands::agent::agent;
@@ -21,7 +21,6 @@ use pummel_tool::commands::schema::schema;
 use pummel_tool::commands::search::search;
 use pummel_tool::commands::series::scan;
 use pummel_tool::commands::show::show;
-use pummel_tool::commands::single::run_if_valid;
 use pummel_tool::commands::single;
 use pummel_tool::commands::table::table;
 use pummel_tool::commands::workloads::workloads;
@@ -30,7 +29,6 @@ use pummel_tool::compat::memaslap::command::memaslap;
 use pummel_tool::compat::mutilate::command::mutilate;
 use pummel_tool::exit_status::{Exit, answer};
 use pummel_tool::job::{FrontInputs, UsageError};
-use pummel_tool::native;
 use pummel_tool::serve::{ServeArgs, serve};
 use pummel_tool::stderr::{say, settle};
 
@@ -54,7 +52,7 @@ fn follow_words(words: Vec<OsString>) -> Exit {
     if let Some((program, words)) = mutilate_words(&words) {
         return mutilate(&program, words, &FrontInputs::of_process());
     }
-    match Cli::try_parse_from(words) {
+    match parse(words) {
         Ok(cli) => follow(cli.command, &FrontInputs::of_process()),
         Err(error) => answer(&error),
     }
@@ -63,7 +61,7 @@ fn follow_words(words: Vec<OsString>) -> Exit {
 fn follow(command: Command, inputs: &FrontInputs) -> Exit {
     match command {
         Command::Run(args) => repeat::run(&args, inputs),
-        Command::Load(args) => run_if_valid(native::load(&args, inputs)),
+        Command::Load(args) => single::follow(&args, inputs),
         Command::Search(args) => search(&args, inputs),
         Command::Scan(args) => scan(&args, inputs),
         Command::Ab(args) => ab(&args, inputs),

@@ -6,14 +6,16 @@ use pummel_engine::worker::messages::Row;
 use pummel_logic::protocol::{Fault, Outcome, Verb};
 use pummel_logic::time::NEVER;
 
-/// The messages and the service of `proto/agent.proto`.
+use crate::build_info;
+
+/// The messages and the service of `proto/agent.proto`, as `cargo xtask proto` makes them.
 #[allow(missing_docs, unused_qualifications, clippy::all, clippy::pedantic)]
 pub mod v2 {
-    tonic::include_proto!("pummel.agent.v2");
+    include!("../../proto/pummel.agent.v2.rs");
 }
 
 /// The description of the protocol, for reflection.
-pub const DESCRIPTION: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent.bin"));
+pub const DESCRIPTION: &[u8] = include_bytes!("../../proto/pummel.agent.v2.bin");
 
 /// The version of the protocol, which both ends have to share.
 pub const PROTOCOL: u32 = 2;
@@ -21,9 +23,9 @@ pub const PROTOCOL: u32 = 2;
 /// This build of pummel.
 pub fn build() -> v2::Build {
     v2::Build {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        commit: env!("PUMMEL_COMMIT").to_owned(),
-        sources: env!("PUMMEL_SOURCES").to_owned(),
+        version: build_info::VERSION.to_owned(),
+        commit: build_info::COMMIT.to_owned(),
+        sources: build_info::SOURCES.to_owned(),
     }
 }
 

@@ -6,7 +6,7 @@ use pummel_logic::measure::summary::{QUANTILES, Summary};
 use pummel_logic::measure::uncertainty::Upper;
 use pummel_logic::rate_search::placing::{CurvePoint, first_rates, next_rate};
 
-use crate::commands::series::{CurveRunner, Stop, first_job};
+use crate::commands::series::{CurveRunner, Stop, first_job, prepared};
 use crate::exit_status::{Exit, answer};
 use crate::job::FrontInputs;
 use crate::native::{RunArgs, Typed};
@@ -29,8 +29,8 @@ Example, some two minutes:
 
 /// Measures at rates that are chosen one after the other.
 pub fn curve(args: &CurveArgs, inputs: &FrontInputs) -> Exit {
-    let run = match args.run.with_files(inputs) {
-        Ok(run) => run,
+    let (run, detection) = match prepared(&args.run, inputs, Some(1.0)) {
+        Ok(found) => found,
         Err(error) => return answer(&error.into()),
     };
     // The first run is a closed loop; what its rate will be is not known yet.
@@ -38,7 +38,7 @@ pub fn curve(args: &CurveArgs, inputs: &FrontInputs) -> Exit {
         Ok(job) => job,
         Err(stop) => return stop.exit(),
     };
-    let mut runner = match CurveRunner::new("curve", &run, inputs, &job) {
+    let mut runner = match CurveRunner::new("curve", &run, inputs, (&job, detection)) {
         Ok(runner) => runner,
         Err(stop) => return stop.exit(),
     };

@@ -9,6 +9,7 @@ pub mod compare;
 pub mod calibrate;
 pub mod curve;
 pub mod demo;
+pub mod detection;
 pub mod explain;
 pub mod judge_options;
 pub mod man_pages;

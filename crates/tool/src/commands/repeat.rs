@@ -2,10 +2,12 @@
 
 use clap::Args;
 
+use crate::commands::detection::detected;
 use crate::commands::run_maker::{RunMaker, SeriesEnd, SeriesStyle, ServerCare};
 use crate::commands::series_files::{Reports, SeriesFiles, SeriesForm};
 use crate::commands::single;
 use crate::exit_status::{Exit, answer};
+use crate::job::detection::Detection;
 use crate::job::driver::{Driver, Extras, check_here};
 use crate::job::{FrontInputs, Job, Outputs, UsageError};
 use crate::native;
@@ -54,13 +56,14 @@ const FORMS: [SeriesForm<Repetition>; 2] = [("json", repetition::json), ("csv", 
 /// Makes the run, or the runs.
 pub fn run(args: &RunCommandArgs, inputs: &FrontInputs) -> Exit {
     let Some(count) = args.repeat.repeat else {
-        return single::run_if_valid(native::run(&args.run, inputs));
+        return single::follow(&args.run, inputs);
     };
-    let job = match job_of(&args.run, inputs) {
+    let (typed, detection) = detected(&args.run, inputs);
+    let job = match job_of(&typed, inputs) {
         Ok(job) => job,
         Err(error) => return answer(&error.into()),
     };
-    match repeat(args, count, &job) {
+    match repeat(args, count, (&job, detection)) {
         Ok(exit) => exit,
         Err(end) => end.exit(),
     }
@@ -79,9 +82,13 @@ fn job_of(typed: &Typed<RunArgs>, inputs: &FrontInputs) -> Result<Job, UsageErro
     Ok(Job { outputs: Outputs::default(), ..job })
 }
 
-fn repeat(args: &RunCommandArgs, count: u32, job: &Job) -> Result<Exit, SeriesEnd> {
+fn repeat(
+    args: &RunCommandArgs,
+    count: u32,
+    (job, detection): (&Job, Detection),
+) -> Result<Exit, SeriesEnd> {
     let output = &args.run.args.output;
-    let mut driver = Driver::prepare(job, &Extras::default(), &SeriesStyle).map_err(SeriesEnd::Reported)?;
+    let mut driver = Driver::prepare(job, &Extras { detection, ..Extras::default() }, &SeriesStyle).map_err(SeriesEnd::Reported)?;
     let files = SeriesFiles::prepare(output, &FORMS)?;
     let care = args.repeat.restart.clone().map_or(ServerCare::None, ServerCare::Restart);
     let mut repetition = Repetition {

@@ -5,7 +5,7 @@ use pummel_logic::measure::uncertainty::Windows;
 use pummel_logic::rate_search::{RateSearch, Recovery, Role, Seen};
 use pummel_logic::time::{Nanos, SECOND};
 
-use crate::commands::series::{CurveRunner, Stop, first_job};
+use crate::commands::series::{CurveRunner, Stop, first_job, prepared};
 use crate::exit_status::{Exit, answer};
 use crate::job::{FrontInputs, UsageError};
 use crate::native::{RunArgs, Typed};
@@ -46,8 +46,8 @@ fn precision(text: &str) -> Result<f64, ValueError> {
 
 /// Looks for the greatest rate that meets the goals.
 pub fn search(args: &SearchArgs, inputs: &FrontInputs) -> Exit {
-    let run = match args.run.with_files(inputs) {
-        Ok(run) => run,
+    let (run, detection) = match prepared(&args.run, inputs, Some(1.0)) {
+        Ok(found) => found,
         Err(error) => return answer(&error.into()),
     };
     // The first run is a closed loop; what its rate will be is not known yet.
@@ -55,7 +55,7 @@ pub fn search(args: &SearchArgs, inputs: &FrontInputs) -> Exit {
         Ok(job) => job,
         Err(stop) => return stop.exit(),
     };
-    let mut runner = match CurveRunner::new("search", &run, inputs, &job) {
+    let mut runner = match CurveRunner::new("search", &run, inputs, (&job, detection)) {
         Ok(runner) => runner,
         Err(stop) => return stop.exit(),
     };

@@ -10,7 +10,9 @@ use pummel_logic::plan::validate::ValidPlan;
 use pummel_logic::plan::{Plan, Work};
 use pummel_logic::time::{Nanos, seconds};
 
+use crate::commands::detection::detected;
 use crate::exit_status::{Exit, answer};
+use crate::job::detection::Detection;
 use crate::job::driver::{Driver, Extras, check_here};
 use crate::job::runner::{Dealing, NotRun};
 use crate::job::style::{Ended, Event, Moment, Style, StyleOutput};
@@ -99,7 +101,25 @@ impl Over {
 const SCAN_EXAMPLES: &str = "\
 Examples:
   pummel scan -s 127.0.0.1 --rates 10k:50k:10k -t 5s --csv curve.csv
-  pummel scan -s 127.0.0.1 --over connections:1:64 -t 5s";
+  pummel scan -s 127.0.0.1 --over connections:1:64 -t 5s
+
+Exit status:
+  0    a rate was found that meets the goal
+  1    a run failed; the reports are written and say why
+  2    the command line cannot be followed; nothing was sent
+  3    no rate meets the goal, or a verification failed
+  130  interrupted (143: by SIGTERM, 129: by SIGHUP); the reports are written";
+
+const SCAN_EXAMPLES: &str = "\
+Example:
+  pummel scan -s 127.0.0.1 --rates 10k:50k:10k -t 5s --csv curve.csv
+
+Exit status:
+  0    every rate was measured
+  1    a run failed; the reports are written and say why
+  2    the command line cannot be followed; nothing was sent
+  3    a verification failed
+  130  interrupted (143: by SIGTERM, 129: by SIGHUP); the reports are written";
 
 /// Most runs of a scan.
 const RUNS_MAX: f64 = 1_000.0;
@@ -134,12 +154,12 @@ fn over(text: &str) -> Result<Over, ValueError> {
 
 /// Measures at every rate, or at every level.
 pub fn scan(args: &ScanArgs, inputs: &FrontInputs) -> Exit {
-    let run = match args.run.with_files(inputs) {
-        Ok(run) => run,
+    let (run, detection) = match prepared(&args.run, inputs, args.rates.map(|rates| rates.low)) {
+        Ok(found) => found,
         Err(error) => return answer(&error.into()),
     };
     if let Some(over) = args.over {
-        return scan_over(&run, over, inputs);
+        return scan_over((&run, detection), over, inputs);
     }
     let Some(Rates { low, high, step }) = args.rates else {
         return answer(&UsageError::Missing("'--rates' or '--over' is required".to_owned()).into());
@@ -148,7 +168,7 @@ pub fn scan(args: &ScanArgs, inputs: &FrontInputs) -> Exit {
         Ok(job) => job,
         Err(stop) => return stop.exit(),
     };
-    let mut runner = match CurveRunner::new("scan", &run, inputs, &job) {
+    let mut runner = match CurveRunner::new("scan", &run, inputs, (&job, detection)) {
         Ok(runner) => runner,
         Err(stop) => return stop.exit(),
     };
@@ -163,7 +183,7 @@ pub fn scan(args: &ScanArgs, inputs: &FrontInputs) -> Exit {
 }
 
 /// Measures in closed loop at every level.
-fn scan_over(run: &Typed<RunArgs>, over: Over, inputs: &FrontInputs) -> Exit {
+fn scan_over((run, detection): (&Typed<RunArgs>, Detection), over: Over, inputs: &FrontInputs) -> Exit {
     let levels = over.levels();
     // The greatest level asks for the most; the first run is made at the least.
     let checked = first_job(&at_level(run, over.kind, over.high), inputs, &[None])
@@ -172,7 +192,7 @@ fn scan_over(run: &Typed<RunArgs>, over: Over, inputs: &FrontInputs) -> Exit {
         Ok(job) => job,
         Err(stop) => return stop.exit(),
     };
-    let mut runner = match CurveRunner::new("scan", run, inputs, &job) {
+    let mut runner = match CurveRunner::new("scan", run, inputs, (&job, detection)) {
         Ok(runner) => runner,
         Err(stop) => return stop.exit(),
     };
@@ -291,9 +311,10 @@ impl<'a> CurveRunner<'a> {
         command: &'static str,
         typed: &'a Typed<RunArgs>,
         inputs: &FrontInputs,
-        job: &'a Job,
+        (job, detection): (&'a Job, Detection),
     ) -> Result<CurveRunner<'a>, Stop> {
-        let driver = Driver::prepare(job, &Extras::default(), &SeriesStyle).map_err(Stop::Reported)?;
+        let driver = Driver::prepare(job, &Extras { detection, ..Extras::default() }, &SeriesStyle)
+            .map_err(Stop::Reported)?;
         let mut files = Vec::new();
         for (form, path) in typed.args.output.files.0.iter() {
             let Some(render) = form.series else { continue };
@@ -428,12 +449,29 @@ impl<'a> CurveRunner<'a> {
     }
 }
 
+/// The options of a series with their files read and the protocol of their servers, which are asked as the run at `rate`
+/// would ask them.
+///
+/// # Errors
+/// Returns [`UsageError`] for options that a series does not have, and for files that cannot be read.
+pub fn prepared(
+    typed: &Typed<RunArgs>,
+    inputs: &FrontInputs,
+    rate: Option<f64>,
+) -> Result<(Typed<RunArgs>, Detection), UsageError> {
+    refuse(typed)?;
+    let typed = typed.with_files(inputs)?;
+    let (found, detection) = detected(&at(&typed, rate), inputs);
+    let mut run = typed;
+    run.args.target = found.args.target;
+    Ok((run, detection))
+}
+
 /// The first of the runs at `rates`, without files of its own. Checks that runs can be made at each of them.
 ///
 /// # Errors
 /// Returns [`Stop`] when one of them could not be made.
 pub fn first_job(typed: &Typed<RunArgs>, inputs: &FrontInputs, rates: &[Option<f64>]) -> Result<Job, Stop> {
-    refuse(typed).map_err(Stop::Usage)?;
     let mut jobs = Vec::with_capacity(rates.len());
     for rate in rates {
         jobs.push(native::run(&at(typed, *rate), inputs).map_err(Stop::Usage)?);

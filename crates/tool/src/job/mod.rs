@@ -15,6 +15,7 @@ pub use crate::job::outputs::{Format, Outputs, ResultPaths};
 pub mod agent_variables;
 pub mod background_writer;
 pub mod calibration_store;
+pub mod detection;
 pub mod driver;
 pub mod fleet;
 pub mod inputs;

@@ -4,6 +4,9 @@ use pummel_logic::measure::measurement::Measurement;
 use pummel_logic::measure::summary::Summary;
 use pummel_logic::plan::Plan;
 
+/// The version that reports name.
+pub use crate::build_info::VERSION;
+
 pub mod comparison;
 pub mod calibration_words;
 pub mod csv;
@@ -28,9 +31,6 @@ pub mod transmit;
 
 #[cfg(test)]
 pub mod example;
-
-/// The version that reports name.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What a report is made from.
 #[derive(Clone, Copy, Debug)]

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use self::common_options::CommonOptions;
 use self::sides::{SideArgs, SideJob, sides};
+use crate::commands::detection::detected;
 use crate::commands::judge_options::JudgeArgs;
 use crate::commands::run_maker::{RunMaker, SeriesEnd, SeriesStyle};
 use crate::commands::series_files::{Reports, SeriesFiles, SeriesForm};
@@ -60,7 +61,7 @@ const FORMS: [SeriesForm<Comparison>; 2] = [("json", comparison::json), ("csv", 
 
 /// Measures and compares two sides.
 pub fn ab(args: &AbArgs, inputs: &FrontInputs) -> Exit {
-    let jobs = match sides(&args.sides, &args.run, inputs).and_then(checked) {
+    let jobs = match sides(&args.sides, &args.run, inputs, &detected).and_then(checked) {
         Ok(jobs) => jobs,
         Err(error) => return answer(&error.into()),
     };
@@ -97,7 +98,11 @@ struct Experiment {
 fn measure(args: &AbArgs, sides: [SideJob; 2]) -> Result<Exit, SeriesEnd> {
     let output = &args.run.typed.args.output;
     let is_shared = sides[0].job.fleet.is_some() && sides[0].job.fleet == sides[1].job.fleet;
-    let prepare = |side: usize| Driver::prepare(&sides[side].job, &Extras::default(), &SeriesStyle);
+    let prepare = |side: usize| {
+        let SideJob { job, detection, .. } = &sides[side];
+        let extras = Extras { detection: detection.clone(), ..Extras::default() };
+        Driver::prepare(job, &extras, &SeriesStyle)
+    };
     let mut drivers = vec![prepare(0).map_err(SeriesEnd::Reported)?];
     if !is_shared {
         drivers.push(prepare(1).map_err(SeriesEnd::Reported)?);

@@ -8,6 +8,7 @@ use pummel_logic::plan::Transport;
 use super::common_options::CommonOptions;
 use super::words::split;
 use crate::commands::run_maker::ServerCare;
+use crate::job::detection::Detection;
 use crate::job::{FrontInputs, Job, Outputs, UsageError};
 use crate::native;
 use crate::native::{RunArgs, Typed};
@@ -54,11 +55,17 @@ pub struct SideJob {
     pub label: String,
     /// Its run, without files of its own.
     pub job: Job,
+    /// What its servers were found to speak.
+    pub detection: Detection,
     /// What is done to its server before each run.
     pub care: ServerCare,
     /// The words of the server that is started for each run.
     pub program: Option<String>,
 }
+
+/// Asks the servers of a side which protocol they speak, where its options leave that open. A server that is not there yet
+/// leaves it to its port.
+pub type Ask<'a> = &'a dyn Fn(&Typed<RunArgs>, &FrontInputs) -> (Typed<RunArgs>, Detection);
 
 /// The two sides that options describe.
 ///
@@ -69,6 +76,7 @@ pub fn sides(
     args: &SideArgs,
     common: &CommonOptions,
     inputs: &FrontInputs,
+    ask: Ask<'_>,
 ) -> Result<[SideJob; 2], UsageError> {
     let has_options = args.a.is_some() || args.b.is_some();
     if args.versus.is_none() && !has_options && args.a_program.is_none() {
@@ -87,7 +95,7 @@ pub fn sides(
         servers: args.versus.as_deref(),
         program: args.b_program.as_deref(),
     };
-    Ok([side(&first, args, common, inputs)?, side(&second, args, common, inputs)?])
+    Ok([side(&first, args, common, (inputs, ask))?, side(&second, args, common, (inputs, ask))?])
 }
 
 /// What was given for one side.
@@ -102,7 +110,7 @@ fn side(
     given: &Given<'_>,
     args: &SideArgs,
     common: &CommonOptions,
-    inputs: &FrontInputs,
+    (inputs, ask): (&FrontInputs, Ask<'_>),
 ) -> Result<SideJob, UsageError> {
     let text = given.options.unwrap_or_default();
     let refused = |accepted: String| UsageError::Value {
@@ -116,6 +124,7 @@ fn side(
     }
     let typed = common.with(&words).map_err(|error| refused(first_line(&error)))?;
     refuse_of_side(given, &words, common)?;
+    let (typed, detection) = ask(&typed, inputs);
     let job = native::run(&typed, inputs)?;
     let program = given.program.map(|program| {
         let words = split(program).filter(|words| !words.is_empty());
@@ -140,6 +149,7 @@ fn side(
     Ok(SideJob {
         label: label(given, &job),
         job: Job { outputs: Outputs::default(), ..job },
+        detection,
         care,
         program: given.program.map(str::to_owned),
     })
@@ -207,7 +217,8 @@ mod tests {
         let args = AbArgs::from_arg_matches(&matches).map_err(|error| error.to_string())?;
         let inputs =
             FrontInputs { servers: None, seed: 9, read_text: |_| Err(io::ErrorKind::NotFound.into()) };
-        sides(&args.sides, &args.run, &inputs).map_err(|error| error.to_string())
+        let ask: Ask<'_> = &|typed, _| (typed.clone(), Detection::Unasked);
+        sides(&args.sides, &args.run, &inputs, ask).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -28,10 +28,16 @@ pub(super) fn heading(page: &mut Page, document: &Document) {
     }
     line += goal_words(document);
     page.line(&line);
+    if document.tool.profile == "quick" {
+        page.field(
+            "Build",
+            "profile quick, for a first look: figures of speed want the release build (make build)",
+        );
+    }
     if let Some(reason) = &document.reason {
         page.field("Reason", reason);
     }
-    page.field("Servers", &plan.servers.join(", "));
+    page.field("Servers", &servers(document));
     if plan.route != Route::All {
         let copies =
             if plan.route.owns_keys() { "every record on one server" } else { "every record on each server" };
@@ -52,6 +58,12 @@ pub(super) fn heading(page: &mut Page, document: &Document) {
         page.field("Command", command);
     }
     page.field("Seed", &format!("{} (data seed {})", plan.seed, plan.data.seed));
+}
+
+/// The servers, with what they were found to speak where the command line left it open.
+fn servers(document: &Document) -> String {
+    let names = document.plan.servers.join(", ");
+    document.detected.as_ref().map_or(names.clone(), |detected| format!("{names} ({detected})"))
 }
 
 /// Whose word the certificates of servers were.
