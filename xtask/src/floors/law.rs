@@ -69,7 +69,7 @@ const LOGIC: Floor = Floor {
         ("connection::inflight", &["protocol", "time", "workload"]),
         ("connection", &["protocol", "time"]),
         ("measure", &["plan", "protocol", "rng", "time", "workload"]),
-        ("rate_search", &["measure", "rng"]),
+        ("rate_search", &["measure", "rng", "time"]),
         ("unsent", &["arrival", "protocol", "time", "workload"]),
         ("client", &["arrival", "connection", "plan", "protocol", "rng", "time", "unsent", "workload"]),
         ("plan::validate", &["arrival", "client::route", "dist", "plan", "protocol", "time", "workload"]),

@@ -1,6 +1,6 @@
 //! A straight line through points by least squares, and the places where its 95 % band crosses 0.
 
-use crate::measure::uncertainty::student_t;
+use crate::measure::uncertainty::{Confidence, student_t};
 
 /// Least number of points of a line with a band.
 const POINTS_MIN: usize = 4;
@@ -68,7 +68,7 @@ impl Line {
         if self.slope <= 0.0 {
             return None;
         }
-        let t = student_t(self.count - 2.0);
+        let t = student_t(self.count - 2.0, Confidence::P95);
         let margin = t * t * self.variance;
         // (level + slope u)^2 = margin (1 / count + u^2 / spread), with u the distance from the mean of x.
         let a = self.slope * self.slope - margin / self.spread;
