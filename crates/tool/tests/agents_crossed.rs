@@ -132,7 +132,7 @@ fn reader(folder: &Path, variables: &[(&str, &str)]) -> Agent {
 /// A folder with a recording of so many reads.
 fn recording(rows: usize) -> TempDir {
     let folder = TempDir::new().expect("a folder");
-    let rows: String = (0..rows).map(|row| format!("{row},key{row},8,20,1,get,0\n")).collect();
+    let rows: String = (0..rows).map(|row| format!("key{row},20\n")).collect();
     fs::write(folder.path().join("trace.csv"), rows).expect("it is written");
     folder
 }
@@ -177,4 +177,15 @@ fn every_help_of_a_front_that_takes_agents_names_their_variables() {
             assert!(help.contains(name), "{front} --help does not name {name}");
         }
     }
+}
+
+#[test]
+fn agents_whose_recordings_differ_are_named() {
+    let server = Memcached::start();
+    let (master, other) = (recording(300), recording(200));
+    let agent = reader(other.path(), &[]);
+    let ended = replay(&server, &master, &[&agent]);
+    let said = "replayed a recording of 300 rows, and another member one of 200";
+    let turned = "replayed a recording of 200 rows, and another member one of 300";
+    assert!(ended.errors.contains(said) || ended.errors.contains(turned), "{}", ended.errors);
 }

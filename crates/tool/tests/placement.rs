@@ -59,7 +59,7 @@ fn an_agent_that_is_started_reads_the_files_of_the_plan_and_no_others() {
     let memcached = Memcached::start();
     let folder = tempfile::tempdir().expect("a folder");
     let named = folder.path().join("a trace.csv");
-    std::fs::write(&named, "1,key1,4,20,1,get,0\n2,key2,4,20,1,get,0\n").expect("it is written");
+    std::fs::write(&named, "key1,20\nkey2,20\n").expect("it is written");
     let trace = named.to_str().expect("UTF-8");
     let ask = |trace: &str| {
         let words =
