@@ -60,7 +60,7 @@ impl Style for NativeStyle {
         if !ended.stdout_is_taken {
             out.report(match self.format {
                 Format::Json => json::render(&Document::of(&ended.report)),
-                Format::Text => render(&ended.report).into_bytes(),
+                Format::Text => render(&Document::of(&ended.report)).into_bytes(),
             });
         }
         exit_of(ended)
@@ -117,7 +117,9 @@ fn exit_of(ended: &Ended<'_>) -> Exit {
         Status::Partial => Exit::Failed,
         Status::Complete => {
             let failed = measurement.verify.failed > 0 || measurement.verify.stale > 0;
-            if failed || ended.report.summary.missed_a_goal() { Exit::Missed } else { Exit::Complete }
+            let summary = ended.report.summary;
+            let is_short = summary.until.is_some_and(|until| !until.is_reached);
+            if failed || is_short || summary.missed_a_goal() { Exit::Missed } else { Exit::Complete }
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 
 use pummel_logic::dist::Dist;
-use pummel_logic::plan::{Goal, Popularity};
+use pummel_logic::plan::{Adaptive, Goal, Popularity};
 use pummel_logic::protocol::MetaAsk;
 use pummel_logic::time::{MICROSECOND, MILLISECOND};
 
@@ -76,6 +76,7 @@ fn defaults() -> Plan {
         allow_partial_load: false,
         evidence: true,
         server_stats_ns: None,
+        adaptive: Adaptive::default(),
         groups: vec![Group {
             name: "clients".to_string(),
             clients: 50,

@@ -1,34 +1,34 @@
 //! The two answers of the report, how far its times may be believed and what set the rate or the waiting, with what was
 //! seen of the servers.
 
-use pummel_logic::measure::cross_checks::Utilisation;
-use pummel_logic::measure::evidence::{Evidence, ServerEvidence, ServerReading};
-use pummel_logic::measure::headroom::ResourceUse;
-use pummel_logic::measure::summary::time_text;
 use pummel_logic::measure::words::{counted, grouped, percent};
 
 use super::page::Page;
-use crate::report::Report;
+use super::units::micros_text;
+use crate::report::document::{Document, EvidenceResult, ReadingResult, ResourceResult, ServerResult};
 use crate::report::numbers::number;
 
 /// Of more servers than this only the first are shown one by one.
 const SERVERS_SHOWN_MAX: usize = 16;
 
 /// Adds what was seen of the servers and used of each resource, and the two answers.
-pub(super) fn judgement(page: &mut Page, report: &Report<'_>) {
-    if let Some(evidence) = &report.measurement.evidence {
+pub(super) fn judgement(page: &mut Page, document: &Document) {
+    if let Some(evidence) = &document.evidence {
         seen(page, evidence);
     }
-    let summary = report.summary;
-    if !summary.headroom.is_empty() {
-        page.field("Used", &used(&summary.headroom));
+    if let Some(verdict) = document.verdict.as_ref().filter(|verdict| !verdict.headroom.is_empty()) {
+        page.field("Used", &used(&verdict.headroom));
     }
-    page.field("Trust", &summary.trust.says);
-    page.field("Limit", &summary.verdict.says);
+    if let Some(trust) = &document.trust {
+        page.field("Trust", &trust.says);
+    }
+    if let Some(verdict) = &document.verdict {
+        page.field("Limit", &verdict.says);
+    }
 }
 
 /// Adds a line for each server, and one for each figure of a machine that could not be read.
-fn seen(page: &mut Page, evidence: &Evidence) {
+fn seen(page: &mut Page, evidence: &EvidenceResult) {
     for server in evidence.servers.iter().take(SERVERS_SHOWN_MAX) {
         page.field("Server", &server_words(server));
     }
@@ -44,7 +44,7 @@ fn seen(page: &mut Page, evidence: &Evidence) {
     }
 }
 
-fn server_words(server: &ServerEvidence) -> String {
+fn server_words(server: &ServerResult) -> String {
     let mut parts = Vec::new();
     match &server.reading {
         Some(reading) => parts.extend(reading_words(reading)),
@@ -56,7 +56,7 @@ fn server_words(server: &ServerEvidence) -> String {
 }
 
 /// What a server said of itself, in pieces.
-fn reading_words(reading: &ServerReading) -> Vec<String> {
+fn reading_words(reading: &ReadingResult) -> Vec<String> {
     let threads = reading.serving_threads.map(|threads| counted(u64::from(threads), "serving thread"));
     let who = format!("{} {}", reading.software, reading.version);
     let mut parts = vec![[Some(who), threads].into_iter().flatten().collect::<Vec<_>>().join(", ")];
@@ -64,9 +64,8 @@ fn reading_words(reading: &ServerReading) -> Vec<String> {
         parts.push("IT STARTED ANEW during the run".to_owned());
         return parts;
     }
-    if let Some(utilisation) = Utilisation::of(reading) {
-        parts
-            .push(format!("{} us of its CPU for each request", number(utilisation.cpu_ns_per_request / 1e3)));
+    if let Some(cpu_us) = reading.cpu_us_per_request {
+        parts.push(format!("{} us of its CPU for each request", number(cpu_us)));
     }
     let counts = &reading.counts;
     for (count, what) in [
@@ -78,16 +77,18 @@ fn reading_words(reading: &ServerReading) -> Vec<String> {
     }
     parts.extend(reading.disturbances.iter().cloned());
     for command in &reading.commands {
-        let p99 =
-            command.p99_ns.map_or_else(String::new, |ns| format!(", p99 {} since it started", time_text(ns)));
-        let (mean, calls) = (time_text(command.mean_ns), grouped(command.calls));
+        let p99 = command
+            .p99_us
+            .map_or_else(String::new, |us| format!(", p99 {} since it started", micros_text(us)));
+        let (mean, calls) = (micros_text(command.mean_us), grouped(command.calls));
         parts.push(format!("{} took {mean} inside the server ({calls} calls{p99})", command.name));
     }
     parts
 }
 
 /// The resources with the share of each that was used.
-fn used(headroom: &[ResourceUse]) -> String {
-    let parts = headroom.iter().map(|used| format!("{} {}", used.resource, percent(used.share)));
+fn used(headroom: &[ResourceResult]) -> String {
+    let parts =
+        headroom.iter().map(|used| format!("{} {}", used.resource, percent(used.used_percent / 100.0)));
     parts.collect::<Vec<_>>().join(", ")
 }
