@@ -484,6 +484,14 @@ const TABLE_FULL: &str = r#"
 "#;
 
 #[test]
+fn a_host_that_is_unknown_is_said_at_every_level_and_beside_a_log() {
+    for words in ["-v 0", "", "-v 11", "-v 0 -o log", "-o log"] {
+        let ended = Running::start(&format!("mcperf -s no-such-host.invalid -n 1 {words}")).end().expect(1);
+        assert_eq!(ended.errors.matches("no-such-host.invalid").count(), 1, "{words}: {}", ended.errors);
+    }
+}
+
+#[test]
 fn a_full_table_of_files_is_counted_and_no_connection_was_asked_for() {
     let _alone = quiet();
     if !cfg!(target_arch = "x86_64") {

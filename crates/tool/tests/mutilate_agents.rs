@@ -11,7 +11,7 @@ use std::thread;
 
 use common::agent::Agent;
 use common::hosts::Hosts;
-use common::{Ended, Memcached, Reserved, Running, quiet};
+use common::{Ended, Memcached, Reserved, Running, quiet, until};
 
 /// `mutilate -A` on a free port of loopback, with these variables in its environment.
 fn agent_with(words: &[&str], variables: &[(&str, &str)]) -> Agent {
@@ -157,6 +157,9 @@ fn an_agent_beyond_loopback_wants_a_word_and_values_that_are_none_are_named() {
         ("PUMMEL_AGENT_LISTEN", "nowhere", "ADDRESS:PORT is expected"),
         ("PUMMEL_ALLOW_TARGET", "10.0.0.0/99", "ADDRESS/BITS is expected"),
         ("PUMMEL_AGENT_TOKEN_FILE", "/nonexistent", "/nonexistent"),
+        ("PUMMEL_ALLOW_FILE", "/nonexistent", "/nonexistent"),
+        ("PUMMEL_AGENT_MAX_MEMORY", "much", "4KiB"),
+        ("PUMMEL_AGENT_MAX_CONNECTIONS", "-1", "4KiB"),
     ] {
         let out = Command::new(env!("CARGO_BIN_EXE_pummel"))
             .args(["mutilate", "-A", "-p", "1"])
@@ -167,6 +170,48 @@ fn an_agent_beyond_loopback_wants_a_word_and_values_that_are_none_are_named() {
         assert_eq!(out.status.code(), Some(255), "{variable}={value}: {errors}");
         assert!(errors.contains(variable) && errors.contains(said), "{variable}={value}: {errors}");
     }
+}
+
+#[test]
+fn an_agent_that_is_lost_is_said_once() {
+    let server = Memcached::start();
+    let agents = [agent(&["-T", "1"]), agent(&["-T", "1"])];
+    let mut words =
+        vec!["mutilate", "-s", &server.name, "-B", "-c", "2", "-q", "1000", "-t", "3", "-r", "100"];
+    words.extend(agents.iter().flat_map(|agent| ["-a", &agent.name]));
+    let run = Running::start_words(&words);
+    let mut talk = server.connect();
+    until("some load", || (talk.stats().get("cmd_get") > 100).then_some(()));
+    agents[1].process.interrupt();
+    let run = run.end();
+    let said = run.errors.matches(&format!("agent {} left ", agents[1].name)).count();
+    assert_eq!(said, 1, "{}", run.errors);
+    assert!(run.json().text("reason").contains(&agents[1].name));
+}
+
+#[test]
+fn a_plan_that_agents_refuse_leaves_no_result_of_another_run() {
+    let server = Memcached::start();
+    let small = agent_with(&["-T", "1"], &[("PUMMEL_AGENT_MAX_CONNECTIONS", "2")]);
+    let run = master(&server.name, "-B -c 3 -t 1 -r 10", std::slice::from_ref(&small)).expect(255);
+    assert!(run.errors.contains("PUMMEL_AGENT_MAX_CONNECTIONS"), "{}", run.errors);
+    assert_eq!(run.json().text("status"), "partial");
+    // More memory than there may be, together with the agent's threads.
+    let many = agent(&["-T", "500"]);
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("old.json"), "old").expect("it is written");
+    let out = Command::new(env!("CARGO_BIN_EXE_pummel"))
+        .args(["mutilate", "-s", &server.name, "-B", "-c", "512", "-d", "10000", "-t", "1", "-a", &many.name])
+        .args(["--json", "old.json"])
+        .current_dir(folder.path())
+        .output()
+        .expect("pummel starts");
+    let errors = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert_eq!(out.status.code(), Some(255), "{errors}");
+    let result = fs::read_to_string(folder.path().join("old.json")).expect("a result");
+    let result: serde_json::Value =
+        serde_json::from_str(&result).unwrap_or_else(|why| panic!("{why}: {errors}"));
+    assert_eq!(result["status"], "partial", "{errors}");
 }
 
 #[test]

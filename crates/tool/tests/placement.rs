@@ -54,6 +54,29 @@ fn a_host_gets_the_program_when_it_lacks_it_and_not_again() {
 }
 
 #[test]
+fn an_agent_that_is_started_reads_the_files_of_the_plan_and_no_others() {
+    let Some(hosts) = Hosts::start(&["a"]) else { return };
+    let memcached = Memcached::start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let named = folder.path().join("a trace.csv");
+    std::fs::write(&named, "key1,20\nkey2,20\n").expect("it is written");
+    let trace = named.to_str().expect("UTF-8");
+    let ask = |trace: &str| {
+        let words =
+            ["mutilate", "-s", &memcached.name, "-a", "ssh://a", "-T", "1", "-B", "-t", "600", "--noload"];
+        let words: Vec<&str> = words.into_iter().chain(["--read_file", trace]).collect();
+        hosts.pummel_words(&words).end()
+    };
+    let run = ask(trace).expect(0);
+    assert_eq!(run.json().count("ops/get/completed"), 2, "{}", run.errors);
+    hosts.wait_for_silence();
+    let quoted = folder.path().join("it's.csv");
+    std::fs::copy(&named, &quoted).expect("it is copied");
+    let run = ask(quoted.to_str().expect("UTF-8")).expect(255);
+    assert!(run.errors.contains("cannot be handed over"), "{}", run.errors);
+}
+
+#[test]
 fn what_is_installed_on_a_host_is_used_where_it_is_the_same() {
     let Some(hosts) = Hosts::start(&["same", "other"]) else { return };
     let memcached = Memcached::start();

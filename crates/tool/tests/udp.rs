@@ -266,6 +266,19 @@ fn both_framings_of_the_built_in_server_read_the_same_with_faults_too() {
 }
 
 #[test]
+fn agents_that_load_over_datagrams_have_done_their_shares() {
+    let server = Memcached::start_on(Place::Udp);
+    // Nothing listens on TCP there.
+    let relay = Relay::to(&server.name, 0, 0);
+    let agents = common::agent::Agent::many(2);
+    let words = format!("run --udp -s {} --records 300 -c 100 -n 400", relay.address);
+    let run = pummel(&format!("{words} --timeout 10s --agents {}", common::agent::list(&agents))).expect(0);
+    let json = run.json();
+    assert_eq!((json.text("status"), json.count("load/stored")), ("complete", 300));
+    assert_eq!(server.connect().stats().get("curr_items"), 300);
+}
+
+#[test]
 fn a_port_where_nobody_listens_ends_the_run_at_once_and_says_so() {
     // A socket that hears itself alone: its port is closed to others, and nobody else can open it meanwhile.
     let deaf = UdpSocket::bind("127.0.0.1:0").expect("a free port");

@@ -202,7 +202,7 @@ const TOOL: Floor = Floor {
             "compat::memaslap::command",
             &["compat", "compat::memaslap::style", "exit_status", "job", "job::driver", "report", "stderr"],
         ),
-        ("compat::mutilate::style", &["compat", "exit_status", "job::runner", "job::style"]),
+        ("compat::mutilate::style", &["compat", "exit_status", "job", "job::runner", "job::style"]),
         (
             "compat::mutilate::command",
             &[
@@ -220,6 +220,7 @@ const TOOL: Floor = Floor {
                 "job::style",
                 "report",
                 "stderr",
+                "values",
             ],
         ),
         ("launch", &["job", "stderr"]),

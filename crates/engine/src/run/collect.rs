@@ -143,6 +143,7 @@ impl<'a, 'w> Collector<'a, 'w> {
             measurement.generator.fallbacks.extend(choice.fallback.clone());
         }
         measurement.unix_socket = context.servers.iter().any(Server::is_unix);
+        measurement.recording_rows = context.trace.as_ref().map(|trace| trace.len());
         measurement.connections.asked = context.process_share.clients() * plan.lanes() as u64;
         measurement.samples = context.wants.rows.then(Samples::default);
         measurement.udp = plan.uses_datagrams().then(udp::DatagramCounts::default);
@@ -460,8 +461,12 @@ impl<'a, 'w> Collector<'a, 'w> {
         }
         self.measurement.generator.peak_rss_bytes = sys::peak_rss_bytes().unwrap_or(0);
         (self.measurement.status, self.measurement.reason) = (Status::Complete, None);
-        if let Some(reason) = shortfall(self.context.plan, &self.measurement, &self.run_end()) {
+        let end = self.run_end();
+        if let Some(reason) = shortfall(self.context.plan, &self.measurement, &end) {
             self.measurement.mark(Status::Partial, reason);
+        }
+        if let Some(load) = self.measurement.load.as_mut().filter(|load| load.stored < load.records) {
+            load.trouble = end.trouble.as_ref().map(ToString::to_string);
         }
         if self.interrupted {
             self.measurement.status = Status::Interrupted;

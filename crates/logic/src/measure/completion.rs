@@ -1,6 +1,7 @@
 //! Whether a run did what its Plan asks for, and what is missing from one that did not.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use super::churn::Churn;
 use super::measurement::{Connections, LoadResult, Measurement};
@@ -90,12 +91,18 @@ pub struct ServerTrouble {
     pub what: String,
 }
 
+impl fmt::Display for ServerTrouble {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "{}: {}", self.server, self.what)
+    }
+}
+
 /// What is missing from what a Plan asks for, as a sentence without its full stop; `None` where the run is complete.
 pub fn shortfall(plan: &Plan, measurement: &Measurement, end: &RunEnd) -> Option<String> {
     if let Some(failure) = &end.worker_failure {
         return Some(format!("a worker could not go on: {failure}"));
     }
-    let trouble = end.trouble.as_ref().map(|trouble| format!("{}: {}", trouble.server, trouble.what));
+    let trouble = end.trouble.as_ref().map(ServerTrouble::to_string);
     let trouble = trouble.as_deref();
     if let Some(load) = measurement.load.as_ref().filter(|_| end.load_failed && end.is_whole)
         && let Some(unstored) = load_shortfall(load, false, trouble)
@@ -131,19 +138,27 @@ pub fn shortfall(plan: &Plan, measurement: &Measurement, end: &RunEnd) -> Option
 }
 
 /// What one process of a distributed run was to do and did not do, as a part of a sentence whose subject is the process;
-/// `None` where nothing is missing. `measurement` is that of the process, whose own verdict is not trusted. Not judged are
-/// clients that come and go, phases that replay a recording, and loads over datagrams, whose shares other numbers decide.
+/// `None` where nothing is missing. `measurement` is that of the process, whose own verdict is not trusted.
+///
+/// What a Plan promises by number is held against what was done: records to store, requests to make, connections of clients
+/// that come and go, rows of a recording. A time is a promise where requests are due until it is over; clients that come and
+/// go may end before it, since none may be due in its last gap.
 pub fn share_shortfall(plan: &Plan, share: &ProcessShare, measurement: &Measurement) -> Option<String> {
     unstored_share(plan, share, measurement).or_else(|| unmeasured_share(plan, share, measurement))
 }
 
 /// The records of its share that a process did not try to store.
 fn unstored_share(plan: &Plan, share: &ProcessShare, measurement: &Measurement) -> Option<String> {
-    if plan.uses_datagrams() {
-        return None;
-    }
-    let asked = records_of_share(plan, share);
-    let (stored, errors) = measurement.load.as_ref().map_or((0, 0), |load| (load.stored, load.errors));
+    let load = measurement.load.as_ref();
+    let asked = match (plan.uses_datagrams(), load) {
+        // Which servers take a load over TCP is found out by the process, and decides how records are dealt.
+        (true, Some(load)) => {
+            let dealt = [Transport::Stream, Transport::Udp].map(|loading| records_over(plan, share, loading));
+            if dealt.contains(&load.records) { load.records } else { dealt[0].max(dealt[1]) }
+        }
+        _ => records_of_share(plan, share),
+    };
+    let (stored, errors) = load.map_or((0, 0), |load| (load.stored, load.errors));
     let tried = stored.saturating_add(errors);
     (tried < asked)
         .then(|| format!("stored {stored} of its {asked} records, and did not try to store all of them"))
@@ -151,9 +166,13 @@ fn unstored_share(plan: &Plan, share: &ProcessShare, measurement: &Measurement) 
 
 /// The records that a process is to store in all loads of a Plan that are not over datagrams.
 pub fn records_of_share(plan: &Plan, share: &ProcessShare) -> u64 {
+    records_over(plan, share, Transport::Stream)
+}
+
+/// The records that a process is to store in all loads of a Plan over this transport.
+fn records_over(plan: &Plan, share: &ProcessShare, loading: Transport) -> u64 {
     let loads = plan.phases.iter().enumerate().filter(|(_, phase)| matches!(phase.work, Work::Load(_)));
-    let asked =
-        loads.filter_map(|(number, _)| PhaseShare::new(plan, number, Transport::Stream).requests_in(share));
+    let asked = loads.filter_map(|(number, _)| PhaseShare::new(plan, number, loading).requests_in(share));
     asked.fold(0, u64::saturating_add)
 }
 
@@ -162,9 +181,17 @@ pub fn records_of_share(plan: &Plan, share: &ProcessShare) -> u64 {
 fn unmeasured_share(plan: &Plan, share: &ProcessShare, measurement: &Measurement) -> Option<String> {
     let recorded = plan.phases.iter().enumerate().filter(|(_, phase)| phase.recorded);
     let recorded: Vec<(usize, &Phase)> = recorded.collect();
-    let is_mix = |(_, phase): &(usize, &Phase)| matches!(phase.work, Work::Mix(_));
-    if plan.churning_group().is_some() || recorded.is_empty() || !recorded.iter().all(is_mix) {
+    let is_of = |is_such: fn(&Work) -> bool| {
+        !recorded.is_empty() && recorded.iter().all(|(_, phase)| is_such(&phase.work))
+    };
+    if is_of(|work| matches!(work, Work::Replay(_))) {
+        return unreplayed_share(plan, share, measurement);
+    }
+    if !is_of(|work| matches!(work, Work::Mix(_))) {
         return None;
+    }
+    if let Some((_, churn)) = plan.churning_group() {
+        return unborn_share(&recorded, churn.calls, share, measurement);
     }
     let time_ns = recorded.iter().map(|(_, phase)| phase.stop.time_ns).sum::<Option<Nanos>>();
     let requests = recorded.iter().map(|&(number, phase)| {
@@ -183,6 +210,45 @@ fn unmeasured_share(plan: &Plan, share: &ProcessShare, measurement: &Measurement
         }
         (None, Some(_), _, Some(requests)) => Some(format!("made {made} of its {requests} requests")),
         _ => None,
+    }
+}
+
+/// The connections of clients that come and go that a process did not make in the recorded phases, each of which makes
+/// `calls` requests. A phase with a time may end before its number of requests.
+fn unborn_share(
+    recorded: &[(usize, &Phase)],
+    calls: u64,
+    share: &ProcessShare,
+    measurement: &Measurement,
+) -> Option<String> {
+    let clients = recorded.iter().map(|(_, phase)| match phase.stop.time_ns {
+        Some(_) => None,
+        None => Some(share.turns_of(phase.stop.requests?.div_ceil(calls.max(1)))),
+    });
+    let asked = clients.sum::<Option<u64>>()?;
+    let begun = measurement.connections.churn.as_ref().map_or(0, |churn| churn.begun);
+    (begun < asked).then(|| format!("made {begun} of its {asked} connections"))
+}
+
+/// The rows of a recording that a process did not ask, or the time for which it did not measure; either ends a replay that has a
+/// time. Requests that follow a miss count as rows, so that a share is only called short that certainly is.
+fn unreplayed_share(plan: &Plan, share: &ProcessShare, measurement: &Measurement) -> Option<String> {
+    let recorded = plan.phases.iter().enumerate().filter(|(_, phase)| phase.recorded);
+    let is_counted = recorded.clone().any(|(_, phase)| phase.stop.requests.is_some());
+    let rows = measurement.recording_rows.filter(|_| !is_counted && plan.churning_group().is_none())?;
+    let time_ns = recorded.clone().map(|(_, phase)| phase.stop.time_ns).sum::<Option<Nanos>>();
+    // A replay that goes on behind a deletion has no rows of its own.
+    let passes = recorded.filter(|(number, _)| !plan.runs_on(*number)).count() as u64;
+    let asked = share.turns_of(rows).saturating_mul(passes);
+    let made = measurement.groups.iter().map(|group| group.ops.all().counts.requests()).sum::<u64>();
+    let made = made.saturating_add(measurement.skipped);
+    match time_ns {
+        _ if made >= asked => None,
+        None => Some(format!("asked {made} of its {asked} rows of the recording")),
+        Some(time_ns) => (measurement.measured_ns < time_ns).then(|| {
+            let (did, asked) = (seconds(measurement.measured_ns), seconds(time_ns));
+            format!("measured {did:.1} s of {asked:.1} s")
+        }),
     }
 }
 
@@ -526,6 +592,87 @@ mod tests {
                 expected,
                 "{stored} {errors}"
             );
+        }
+    }
+
+    #[test]
+    fn a_process_that_loads_over_datagrams_has_the_records_of_one_of_the_two_ways_to_deal_them() {
+        let stop = Stop { time_ns: Some(SECOND), requests: None };
+        let (mut plan, mut share, mut measurement) = shared(stop, 1, SECOND);
+        let load = Phase {
+            name: "load".to_owned(),
+            work: Work::Load(Load::default()),
+            stop: Stop::default(),
+            recorded: false,
+        };
+        plan.phases.insert(0, load);
+        (plan.transport, plan.data.records) = (Transport::Udp, 100);
+        plan.servers = vec!["a:1".to_owned()];
+        plan.groups[0].clients = 100;
+        // Of a hundred clients the first 64 load over datagrams.
+        share.clients = std::iter::once(50..100).collect();
+        let dealt = [Transport::Stream, Transport::Udp].map(|loading| records_over(&plan, &share, loading));
+        assert!(dealt[0] == 50 && dealt[1] < 50, "{dealt:?}");
+        for records in dealt {
+            for (stored, errors, is_short) in
+                [(records, 0, false), (0, records, false), (records - 1, 0, true)]
+            {
+                measurement.load = Some(LoadResult { records, stored, errors, ..LoadResult::default() });
+                let short = share_shortfall(&plan, &share, &measurement);
+                assert_eq!(short.is_some(), is_short, "{records} {stored} {errors}: {short:?}");
+            }
+        }
+        measurement.load = Some(LoadResult { records: 7, stored: 7, ..LoadResult::default() });
+        let short = share_shortfall(&plan, &share, &measurement).expect("it had other records");
+        assert!(short.starts_with("stored 7 of its 50 records"), "{short}");
+    }
+
+    #[test]
+    fn a_process_has_made_its_connections_or_its_time_is_over() {
+        let calls = 4;
+        // 42 requests are 11 clients, of which workers 0 and 1 of 3 have 0, 1, 3, 4, 6, 7, 9 and 10.
+        for (time_ns, requests, begun, expected) in [
+            (None, Some(42), 8, None),
+            (None, Some(42), 7, Some("made 7 of its 8 connections")),
+            (Some(SECOND), None, 0, None),
+            (Some(SECOND), Some(42), 3, None),
+            (None, None, 0, None),
+        ] {
+            let (mut plan, mut share, mut measurement) =
+                shared(Stop { time_ns, requests }, begun, SECOND / 2);
+            let spawns = crate::plan::Spawns::Closed;
+            plan.groups[0].churn = Some(crate::plan::ChurningClients { spawns, calls, sequence: None });
+            (share.threads, share.workers) = (2, 3);
+            measurement.connections.churn = Some(Box::new(Churn { begun, ..Churn::default() }));
+            let short = share_shortfall(&plan, &share, &measurement);
+            assert_eq!(short.as_deref(), expected, "{time_ns:?} {requests:?} {begun}");
+        }
+    }
+
+    #[test]
+    fn a_process_has_asked_its_rows_of_a_recording() {
+        for (rows, made, skipped, expected) in [
+            (Some(9), 5, 0, None),
+            (Some(9), 3, 2, None),
+            (Some(9), 4, 0, Some("asked 4 of its 5 rows of the recording")),
+            (None, 0, 0, None),
+        ] {
+            let (mut plan, share, mut measurement) = shared(Stop::default(), made, SECOND);
+            let path = "trace".to_owned();
+            plan.phases[0].work = Work::Replay(crate::plan::Replay {
+                path,
+                format: 0,
+                read_through_ns: None,
+                reads_only: false,
+            });
+            (measurement.recording_rows, measurement.skipped) = (rows, skipped);
+            let short = share_shortfall(&plan, &share, &measurement);
+            assert_eq!(short.as_deref(), expected, "{rows:?} {made} {skipped}");
+            plan.phases[0].stop.time_ns = Some(SECOND);
+            assert_eq!(share_shortfall(&plan, &share, &measurement), None, "the time ended it");
+            plan.phases[0].stop.time_ns = Some(2 * SECOND);
+            let short = share_shortfall(&plan, &share, &measurement);
+            assert_eq!(short.as_deref(), expected.map(|_| "measured 1.0 s of 2.0 s"), "nothing ended it");
         }
     }
 

@@ -26,6 +26,10 @@ pub struct LoadResult {
     /// [`MESSAGES_KEPT`](crate::measure::measurement::MESSAGES_KEPT) different messages.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub messages: BTreeMap<String, u64>,
+    /// The first failure of a connection, with its server, where records were not stored; `None` where none failed, and
+    /// where all records were stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
 }
 
 impl LoadResult {
@@ -38,6 +42,9 @@ impl LoadResult {
         self.bytes += other.bytes;
         for (message, count) in &other.messages {
             self.message(message.as_bytes(), *count);
+        }
+        if self.trouble.is_none() {
+            self.trouble.clone_from(&other.trouble);
         }
     }
 

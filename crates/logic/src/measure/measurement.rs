@@ -92,6 +92,9 @@ pub struct Measurement {
     /// Requests of the measured phase that were to be written one by one; `None` where that was not asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<Samples>,
+    /// Rows of the recording that the run replays, over all processes; `None` where it replays none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording_rows: Option<u64>,
     /// The load; `None` where the run had none.
     pub load: Option<LoadResult>,
     /// Connections.
@@ -197,6 +200,7 @@ impl Measurement {
             outstanding: None,
             transmit: None,
             samples: None,
+            recording_rows: None,
             load: None,
             connections: Connections::default(),
             udp: None,
@@ -319,6 +323,7 @@ impl Measurement {
         if let Some(more) = &other.transmit {
             self.transmit.get_or_insert_default().merge(more);
         }
+        self.recording_rows = self.recording_rows.or(other.recording_rows);
         if let Some(more) = &other.load {
             self.load.get_or_insert_default().merge(more);
         }

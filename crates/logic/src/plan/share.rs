@@ -56,6 +56,15 @@ impl ProcessShare {
         self.clients.iter().map(|clients| clients.end - clients.start).sum()
     }
 
+    /// How many of `count` things are this process's that are dealt in turn to the workers of all processes, as clients
+    /// that come and go and rows of a recording are.
+    pub fn turns_of(&self, count: u64) -> u64 {
+        let workers = u64::from(self.workers.max(1));
+        let (first, threads) = (u64::from(self.first_worker), u64::from(self.threads));
+        let rest = (count % workers).saturating_sub(first).min(threads);
+        count / workers * threads + rest
+    }
+
     /// Whether the process fits this Plan: it has its groups, and only clients and workers that exist.
     pub fn fits(&self, plan: &Plan) -> bool {
         let within = |(range, group): (&Range<u64>, &Group)| {
@@ -672,6 +681,25 @@ mod tests {
             assert_eq!(dealt.iter().sum::<u64>(), 10, "{dealt:?}");
             assert!(dealt.iter().max().unwrap() - dealt.iter().min().unwrap() <= 1, "{dealt:?}");
             assert!(part.clients_of_worker(&plan, 0).is_empty(), "they are made as they come");
+        }
+    }
+
+    #[test]
+    fn what_is_dealt_in_turn_is_all_dealt() {
+        let share = |first_worker, threads| ProcessShare {
+            clients: Vec::new(),
+            threads,
+            first_worker,
+            workers: 6,
+            mark: 0,
+        };
+        let processes = [share(0, 1), share(1, 3), share(4, 2)];
+        for count in 0..40 {
+            let dealt = processes.each_ref().map(|process| process.turns_of(count));
+            let expected = [0..1, 1..4, 4..6].map(|own: Range<u64>| {
+                (0..count).filter(|number| own.contains(&(number % 6))).count() as u64
+            });
+            assert_eq!(dealt, expected, "{count}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! The files of an agent's machine that a plan may name.
 
-use std::collections::HashMap;
-use std::ffi::OsStr;
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,7 +15,7 @@ use rustix::io::Errno;
 /// Most bytes of a file with a password, certificates or a key.
 const SMALL_FILE_MAX_BYTES: u64 = 1 << 20;
 
-/// The directories below which an agent reads files that a plan names; none: it reads no such file.
+/// The directories below which an agent reads files that a plan names, and single files; none: it reads no such file.
 #[derive(Clone, Debug, Default)]
 pub struct AllowedFiles {
     directories: Vec<AllowedDirectory>,
@@ -27,6 +27,33 @@ struct AllowedDirectory {
     path: PathBuf,
     /// The directory itself, whatever is at its path later.
     directory: Arc<OwnedFd>,
+    /// The only file of the directory that is read; `None` where all below it are.
+    only: Option<OsString>,
+}
+
+/// The paths of the files that a plan names, each once, with what it is: a file with a password, certificates or a key, or a
+/// recording.
+fn files_of(plan: &Plan) -> impl Iterator<Item = (&String, FileUse)> {
+    let tls = plan.tls.iter().flat_map(|tls| [&tls.ca, &tls.cert, &tls.key]);
+    let password = plan.login.iter().map(|login| &login.password_file);
+    let small = tls.chain(password).flatten().map(|path| (path, FileUse::Small));
+    let recordings = plan.phases.iter().filter_map(|phase| match &phase.work {
+        Work::Replay(replay) => Some((&replay.path, FileUse::Recording)),
+        _ => None,
+    });
+    small.chain(recordings)
+}
+
+/// What a plan's file is read for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FileUse {
+    Small,
+    Recording,
+}
+
+/// The paths of the files that a plan names, in the order of their names, each once.
+pub fn named_by(plan: &Plan) -> BTreeSet<String> {
+    files_of(plan).map(|(path, _)| path.clone()).collect()
 }
 
 /// The files that a plan names, read or open: what is at their paths later does not matter any more.
@@ -47,19 +74,22 @@ struct ResolvedFile<'a> {
 }
 
 impl AllowedFiles {
-    /// Files below these directories.
+    /// Files below these directories, and those of these paths that are files themselves.
     ///
     /// # Errors
-    /// Returns the first path that is no directory or cannot be reached, and why.
-    pub fn below(directories: &[PathBuf]) -> Result<AllowedFiles, (PathBuf, String)> {
+    /// Returns the first path that is neither a directory nor a file or cannot be reached, and why.
+    pub fn below(paths: &[PathBuf]) -> Result<AllowedFiles, (PathBuf, String)> {
         let open = |path: &PathBuf| {
             let resolved = path.canonicalize()?;
-            let directory = rustix::fs::open(&resolved, STEP, Mode::empty())?;
-            Ok(AllowedDirectory { path: resolved, directory: Arc::new(directory) })
+            let (path, only) = match (resolved.is_file(), resolved.parent(), resolved.file_name()) {
+                (true, Some(parent), Some(name)) => (parent.to_owned(), Some(name.to_owned())),
+                _ => (resolved, None),
+            };
+            let directory = rustix::fs::open(&path, STEP, Mode::empty())?;
+            Ok(AllowedDirectory { path, directory: Arc::new(directory), only })
         };
-        let opened = directories
-            .iter()
-            .map(|path| open(path).map_err(|error: io::Error| (path.clone(), error.to_string())));
+        let opened =
+            paths.iter().map(|path| open(path).map_err(|error: io::Error| (path.clone(), error.to_string())));
         Ok(AllowedFiles { directories: opened.collect::<Result<_, _>>()? })
     }
 
@@ -71,17 +101,16 @@ impl AllowedFiles {
     /// exists.
     pub fn open(&self, plan: &Plan) -> Result<PlanFiles, String> {
         let mut files = PlanFiles::default();
-        let tls = plan.tls.iter().flat_map(|tls| [&tls.ca, &tls.cert, &tls.key]);
-        let password = plan.login.iter().map(|login| &login.password_file);
-        for path in tls.chain(password).flatten() {
-            let content = read_small(path, self.resolve(path)?.open(path)?)?;
-            files.contents.insert(path.clone(), content);
-        }
-        for phase in &plan.phases {
-            if let Work::Replay(replay) = &phase.work {
-                let recording = self.resolve(&replay.path)?.open(&replay.path)?;
+        for (path, file_use) in files_of(plan) {
+            let file = self.resolve(path)?.open(path)?;
+            match file_use {
+                FileUse::Small => {
+                    files.contents.insert(path.clone(), read_small(path, file)?);
+                }
                 // A run replays the first recording of its plan.
-                files.recording.get_or_insert(recording);
+                FileUse::Recording => {
+                    files.recording.get_or_insert(file);
+                }
             }
         }
         Ok(files)
@@ -100,7 +129,8 @@ impl AllowedFiles {
     fn below_directory(&self, resolved: &Path) -> Option<ResolvedFile<'_>> {
         self.directories.iter().find_map(|directory| {
             let path = resolved.strip_prefix(&directory.path).ok()?.to_owned();
-            Some(ResolvedFile { directory, path })
+            let is_meant = directory.only.as_ref().is_none_or(|only| path.as_os_str() == only);
+            is_meant.then_some(ResolvedFile { directory, path })
         })
     }
 
@@ -116,7 +146,8 @@ impl AllowedFiles {
             );
         }
         format!(
-            "the plan names a file of the agent's machine ({named}) that is not below a directory of its --allow-file"
+            "the plan names a file of the agent's machine ({named}) that is not below a directory of its --allow-file, nor a \
+             file of it"
         )
     }
 }
@@ -227,6 +258,35 @@ mod tests {
         }
         fs::write(inside.join("long"), vec![b'x'; SMALL_FILE_MAX_BYTES as usize + 1]).expect("written");
         assert!(admit(&files, inside.join("long")).expect_err("too long").contains("too long"));
+    }
+
+    #[test]
+    fn a_single_file_can_be_allowed_and_nothing_beside_it() {
+        let (_folder, inside, outside) = folders();
+        let (file, beside) = (inside.join("d/file"), inside.join("d/beside"));
+        fs::write(&beside, "beside").expect("written");
+        let files = AllowedFiles::below(std::slice::from_ref(&file)).expect("a file");
+        let admit = |path: &Path| files.open(&plan_with_password(path)).map(|_| ());
+        assert_eq!(admit(&file), Ok(()));
+        for bad in [&beside, &outside.join("file"), &inside.join("d"), &inside.join("d/none")] {
+            let why = admit(bad).expect_err("another file");
+            assert!(why.contains("--allow-file"), "{bad:?}: {why}");
+        }
+        fs::remove_file(&file).expect("it is there");
+        assert!(admit(&file).is_err(), "it is gone");
+        symlink(&beside, &file).expect("a link");
+        assert!(admit(&file).is_err(), "it leads elsewhere");
+    }
+
+    #[test]
+    fn the_files_of_a_plan_are_named_once() {
+        let path = || Some("a".to_owned());
+        let tls =
+            Some(TlsOptions { ca: path(), cert: Some("b".to_owned()), key: path(), ..TlsOptions::default() });
+        let login = Some(Login { user: String::new(), password_file: path() });
+        let named = named_by(&Plan { tls, login, ..Plan::default() });
+        assert_eq!(named.into_iter().collect::<Vec<_>>(), ["a", "b"]);
+        assert!(named_by(&Plan::default()).is_empty());
     }
 
     /// A folder with an allowed directory `in`, where `in/d/file` is, and a secret that is outside of it at `out/file`.

@@ -5,8 +5,8 @@ use std::fs;
 use pummel_engine::run::ensure_descriptors;
 use pummel_engine::sys;
 use pummel_logic::plan::share::ProcessShare;
-use pummel_logic::plan::{Depth, Plan, memory};
-use pummel_logic::workload::trace::Trace;
+use pummel_logic::plan::{Depth, Plan, Work, memory};
+use pummel_logic::workload::trace::{RecordedKeys, Trace};
 use pummel_logic::workload::{sequence, value};
 
 use crate::agent::peers::PEERS_MAX;
@@ -73,6 +73,7 @@ impl Limits {
         let recording = RecordingLimit {
             others_bytes: need_bytes(plan, share),
             longest_value_bytes: longest_value_bytes(plan),
+            deletes: plan.phases.iter().any(|phase| matches!(phase.work, Work::Delete(_))),
             memory_bytes: self.memory_bytes,
         };
         recording.check(&Trace::new())?;
@@ -91,6 +92,8 @@ pub struct RecordingLimit {
     others_bytes: u64,
     /// Bytes of the longest value that the plan itself may store.
     longest_value_bytes: u64,
+    /// The plan deletes keys of the recording, which are found beforehand.
+    deletes: bool,
     /// Bytes that there may be together.
     memory_bytes: u64,
 }
@@ -102,8 +105,9 @@ impl RecordingLimit {
     /// Returns what is needed so far, what is allowed, and the option that says so.
     pub fn check(&self, trace: &Trace) -> Result<(), String> {
         let longest_value_bytes = self.longest_value_bytes.max(trace.longest_value().into());
-        let need_bytes =
-            self.others_bytes.saturating_add(longest_value_bytes).saturating_add(trace.memory_bytes());
+        let keys_bytes = if self.deletes { RecordedKeys::need_bytes(trace.len()) } else { 0 };
+        let parts = [self.others_bytes, longest_value_bytes, trace.memory_bytes(), keys_bytes];
+        let need_bytes = parts.into_iter().fold(0, u64::saturating_add);
         if need_bytes <= self.memory_bytes {
             return Ok(());
         }
@@ -160,7 +164,7 @@ fn total_of(text: &str) -> Option<u64> {
 mod tests {
     use super::*;
     use pummel_logic::dist::Dist;
-    use pummel_logic::plan::{Group, Mix, Phase, Stop, Work};
+    use pummel_logic::plan::{Delete, Group, Mix, Phase, Stop};
     use pummel_logic::protocol::Verb;
 
     fn plan(clients: u32, depth: Depth) -> Plan {
@@ -222,6 +226,25 @@ mod tests {
         }
         assert!(left.check(&trace).is_err());
         assert_eq!(trace.len(), 4);
+    }
+
+    #[test]
+    fn the_keys_of_a_recording_are_counted_where_they_are_deleted() {
+        let rows = 1_000;
+        let mut trace = Trace::new();
+        (0..rows).for_each(|row| assert!(trace.push(format!("{row}").as_bytes(), 1, false)));
+        let check = |plan: &Plan, keys_bytes: u64| {
+            let others_bytes = need_bytes(plan, &share(1)) + longest_value_bytes(plan);
+            let memory_bytes = others_bytes + trace.memory_bytes() + keys_bytes;
+            let limits = Limits { memory_bytes, connections: None };
+            limits.check(plan, &share(1)).expect("there is room for the plan").check(&trace)
+        };
+        let mut plan = plan(1, Depth::Limit(1));
+        assert_eq!(check(&plan, 0), Ok(()));
+        plan.phases[0].work = Work::Delete(Delete { share: 0.9, depth: 1 });
+        let why = check(&plan, 16 * rows - 1).expect_err("too much");
+        assert!(why.contains("--max-memory") && why.contains("recording"), "{why}");
+        assert_eq!(check(&plan, 16 * rows), Ok(()));
     }
 
     #[test]

@@ -73,9 +73,9 @@ pub struct ServeArgs {
     /// TLS any
     #[arg(long, value_name = "CIDR", value_parser = network, value_delimiter = ',')]
     pub allow_target: Vec<Network>,
-    /// Read files that a plan names (passwords, certificates, recordings) only below this directory; may be repeated.
-    /// Default: none are read
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    /// Read files that a plan names (passwords, certificates, recordings) only below this directory, or only this file; may be
+    /// repeated. Default: none are read
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub allow_file: Vec<PathBuf>,
     /// Refuse plans whose part here may need more memory. Default: half of this machine's, up to 16GiB
     #[arg(long, value_name = "SIZE", value_parser = values::count)]
@@ -184,7 +184,7 @@ fn config_of(args: &ServeArgs) -> Result<AgentConfig, UsageError> {
     let token = token.transpose();
     let token = token.map_err(|error| value("--token-file", &args.token_file, error))?;
     let files = AllowedFiles::below(&args.allow_file).map_err(|(path, error)| {
-        value("--allow-file", &Some(path), format!("a directory is expected: {error}"))
+        value("--allow-file", &Some(path), format!("a directory or a file is expected: {error}"))
     })?;
     let usual = Limits::default();
     let limits = Limits {

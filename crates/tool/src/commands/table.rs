@@ -15,7 +15,7 @@ use crate::stderr::say;
 const LINE_MAX_BYTES: u64 = 1 << 16;
 
 /// The most bytes of a file that are read: reports are short.
-const FILE_MAX_BYTES: u64 = 1 << 28;
+const FILE_MAX_BYTES: u64 = 64 << 20;
 
 /// Options of `pummel table`.
 #[derive(Args, Clone, Debug)]
@@ -28,7 +28,7 @@ pub struct TableArgs {
 
 const EXAMPLES: &str = "\
 Each row of a report is a line of CSV: its file, its rate, its percentiles in microseconds. Reports of --scan are a line for each
-rate. The exit status is 1 when a file cannot be read or has no report; the lines of all others are printed.
+rate. The exit status is 1 when a file cannot be read, has no report, or is longer than 64 MiB; the lines of all others are printed.
 
 Example:
   for q in 10000 20000 40000; do mutilate -s cache1 --noload -q $q > $q.out; done; pummel table *.out > curve.csv";
@@ -69,13 +69,46 @@ fn lines_of(path: &Path) -> io::Result<String> {
     })
 }
 
-fn read_reports(input: impl BufRead) -> io::Result<ReportReader> {
-    let (mut input, mut line, mut reader) = (input.take(FILE_MAX_BYTES), Vec::new(), ReportReader::default());
+/// Reads all reports of a text.
+///
+/// # Errors
+/// Returns the system's error, and one of kind `InvalidData` where the text is longer than [`FILE_MAX_BYTES`].
+fn read_reports(mut input: impl BufRead) -> io::Result<ReportReader> {
+    let (mut line, mut reader, mut left_bytes) = (Vec::new(), ReportReader::default(), FILE_MAX_BYTES);
     loop {
         line.clear();
-        if input.by_ref().take(LINE_MAX_BYTES).read_until(b'\n', &mut line)? == 0 {
+        let read_bytes = input.by_ref().take(LINE_MAX_BYTES).read_until(b'\n', &mut line)? as u64;
+        if read_bytes == 0 {
             return Ok(reader);
         }
+        left_bytes = left_bytes.checked_sub(read_bytes).ok_or_else(too_long)?;
         reader.read_line(&String::from_utf8_lossy(&line));
+    }
+}
+
+fn too_long() -> io::Error {
+    let why = format!(
+        "it is longer than {} MiB, and reports are short: a file with what mutilate printed is expected",
+        FILE_MAX_BYTES >> 20
+    );
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_is_too_long_is_refused_and_not_cut() {
+        let report = "#type avg std min 5th 10th 90th 95th 99th\nread 1.0 1.0 1.0 1.0 1.0 1.0 1.0 1.0\n\nTotal QPS = 10.0 (10 / 1.0s)\n";
+        let of = |rest_bytes: u64| {
+            let rest = BufReader::new(io::repeat(b'x').take(rest_bytes));
+            read_reports(report.as_bytes().chain(rest))
+        };
+        let room_bytes = FILE_MAX_BYTES - report.len() as u64;
+        let whole = of(room_bytes).expect("it is within the limit").finish("a");
+        assert!(whole.is_some_and(|lines| lines.starts_with("a,read")));
+        let Err(error) = of(room_bytes + 1) else { panic!("it is too long") };
+        assert!(error.to_string().contains("longer than 64 MiB"), "{error}");
     }
 }

@@ -1,5 +1,6 @@
 //! The agents of a command line: found or started, connected, and ready for runs one after the other.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
@@ -12,6 +13,7 @@ use pummel_logic::plan::validate::ValidPlan;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::unbounded_channel;
 
+use crate::agent::files::named_by;
 use crate::agent::member::{MemberEvent, MemberTask};
 use crate::agent::proto::{PROTOCOL, build, v2};
 use crate::controller::agent_link::{AgentLink, Credentials, connect_all};
@@ -21,7 +23,7 @@ use crate::controller::shares::Shares;
 use crate::controller::start_error::StartError;
 use crate::job::agent_variables::AgentVariables;
 use crate::job::fleet::{AgentAddress, Fleet};
-use crate::launch::{LaunchError, LaunchedAgents};
+use crate::launch::{LaunchError, LaunchRequest, LaunchedAgents};
 use crate::stderr::say;
 
 /// How often to look whether the user ends the run while agents are connected.
@@ -43,12 +45,17 @@ pub struct ConnectedAgents {
 }
 
 impl ConnectedAgents {
-    /// Connects to all agents of a fleet, by what its command line and the environment say.
+    /// Connects to all agents of a fleet, by what its command line and the environment say. Agents that are started read the
+    /// files that `plan` names, and no others.
     ///
     /// # Errors
     /// Returns [`StartError::Usage`] when a file or a variable of the fleet cannot be used, [`StartError::Agents`] when an
     /// agent does not answer or refuses, and [`StartError::Interrupted`] when `stop` returns true first.
-    pub fn connect(fleet: &Fleet, stop: &dyn Fn() -> bool) -> Result<ConnectedAgents, StartError> {
+    pub fn connect(
+        fleet: &Fleet,
+        plan: &Plan,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<ConnectedAgents, StartError> {
         let variables = AgentVariables::of_process().map_err(StartError::Usage)?;
         let fleet = &fleet.clone().completed_by(variables);
         let credentials = Credentials::read(fleet).map_err(StartError::Usage)?;
@@ -60,7 +67,7 @@ impl ConnectedAgents {
             .build()
             .map_err(failed)?;
         let patience = Duration::from_nanos(fleet.patience_ns);
-        let launched = launch_all(fleet, patience, stop)?;
+        let launched = launch_all(fleet, &named_by(plan), patience, stop)?;
         let placed: Vec<_> = launched.iter().flat_map(LaunchedAgents::agents).cloned().collect();
         let deadline = Instant::now() + patience;
         let links = runtime.block_on(async {
@@ -163,9 +170,10 @@ impl ConnectedAgents {
     }
 }
 
-/// Starts the agents of a fleet that are to be started for this command line.
+/// Starts the agents of a fleet that are to be started for this command line. They read these files, and no others.
 fn launch_all(
     fleet: &Fleet,
+    files: &BTreeSet<String>,
     patience: Duration,
     stop: &dyn Fn() -> bool,
 ) -> Result<Vec<LaunchedAgents>, StartError> {
@@ -173,7 +181,8 @@ fn launch_all(
         AgentAddress::Started(spec) => Some(spec),
         AgentAddress::Host { .. } | AgentAddress::Name { .. } => None,
     });
-    let placed = wanted.map(|spec| LaunchedAgents::start(spec, patience, stop, &|words: &str| say(words)));
+    let request = |spec| LaunchRequest { spec, files, patience };
+    let placed = wanted.map(|spec| LaunchedAgents::start(request(spec), stop, &|words: &str| say(words)));
     placed.collect::<Result<_, _>>().map_err(|error| match error {
         LaunchError::Interrupted => StartError::Interrupted,
         LaunchError::Here(_) | LaunchError::There(_) => StartError::Agents(error.to_string()),

@@ -328,11 +328,26 @@ impl<'a> DistributedRun<'a> {
             return self.leave(number, at, why, true);
         }
         member.note_shortfall(self.plan, &measurement, self.is_stopped);
+        self.note_other_recording(number, measurement.recording_rows);
         let is_broken = is_broken(&measurement, self.plan);
         self.merge(number, measurement);
         self.end(number, MemberOutcome::Ended);
         if is_broken && !self.is_stopped {
             self.stop();
+        }
+    }
+
+    /// Notes that a member replayed another recording than the members whose ends came before: each reads the file of its own
+    /// machine.
+    fn note_other_recording(&mut self, number: usize, rows: Option<u64>) {
+        let (Some(theirs), Some(known)) = (rows, self.all.recording_rows) else { return };
+        if theirs != known {
+            let member = &mut self.members[number];
+            let words = format!(
+                "{} replayed a recording of {theirs} rows, and another member one of {known}",
+                member.title()
+            );
+            member.shortfalls.push(words);
         }
     }
 
@@ -400,7 +415,8 @@ impl<'a> DistributedRun<'a> {
         self.add_slices();
         // It is not known what lost members stored, so they are added afterwards.
         let load = self.all.load.as_ref();
-        let unstored = load.and_then(|load| load_shortfall(load, self.plan.allow_partial_load, None));
+        let unstored =
+            load.and_then(|load| load_shortfall(load, self.plan.allow_partial_load, load.trouble.as_deref()));
         self.merge_unheard();
         let mut reasons = self.reasons();
         reasons.extend(unstored);
@@ -581,6 +597,39 @@ mod tests {
         let reason = reason_of(&plan, [whole(), end(&plan, SECOND, Status::Interrupted, None)]);
         assert_eq!(reason, "m1 ended before it was told to");
         assert_eq!(reason_of(&plan, [whole(), whole()]), "nothing completed", "both have done their shares");
+    }
+
+    #[test]
+    fn a_load_that_failed_on_members_is_said_with_its_trouble() {
+        let plan = plan(SECOND);
+        let loaded = |stored: u64, trouble: Option<&str>| {
+            let mut measurement = Box::new(empty_measurement(&plan));
+            measurement.measured_ns = SECOND;
+            measurement.load = Some(LoadResult {
+                records: 5,
+                stored,
+                errors: 5 - stored,
+                trouble: trouble.map(str::to_owned),
+                ..LoadResult::default()
+            });
+            MemberEvent::End { measurement, cut_short: None }
+        };
+        let trouble = Some("a:1: the server closed the connection");
+        let reason = reason_of(&plan, [loaded(5, None), loaded(2, trouble)]);
+        assert_eq!(reason, "3 of 10 records were not stored: a:1: the server closed the connection");
+    }
+
+    #[test]
+    fn members_that_replay_different_recordings_are_named() {
+        let plan = plan(SECOND);
+        let replayed = |rows: u64| {
+            let mut measurement = Box::new(empty_measurement(&plan));
+            (measurement.measured_ns, measurement.recording_rows) = (SECOND, Some(rows));
+            MemberEvent::End { measurement, cut_short: None }
+        };
+        let reason = reason_of(&plan, [replayed(7), replayed(8)]);
+        assert_eq!(reason, "m1 replayed a recording of 8 rows, and another member one of 7");
+        assert_eq!(reason_of(&plan, [replayed(7), replayed(7)]), "nothing completed");
     }
 
     #[test]

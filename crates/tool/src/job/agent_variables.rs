@@ -1,4 +1,5 @@
-//! The variables of the environment by which every front that takes agents knows how to speak to them.
+//! The variables of the environment about agents, in one table: how fronts that take agents know how to speak to them, and
+//! what an agent does whose command line has no options for it.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,12 +12,40 @@ struct Variable {
     older: Option<&'static str>,
 }
 
+/// The variables that every front reads which takes agents, each with the option of pummel's own front in its place.
+pub const OF_CONTROLLERS: [(&str, &str); 5] = [
+    ("--agent-token-file", TOKEN_FILE.name),
+    ("--agent-tls-ca", TLS_CA.name),
+    ("--agent-tls-cert", TLS_CERT.name),
+    ("--agent-tls-key", TLS_KEY.name),
+    ("--allow-version-mismatch", ALLOW_VERSION_MISMATCH.name),
+];
+
+/// The variables that an agent reads which is started by a front without options for it, each with the option of `pummel
+/// agent` in its place.
+pub const OF_AGENTS: [(&str, &str); 9] = [
+    ("--token-file", TOKEN_FILE.name),
+    ("--tls-ca", TLS_CA.name),
+    ("--tls-cert", TLS_CERT.name),
+    ("--tls-key", TLS_KEY.name),
+    ("--listen", LISTEN.name),
+    ("--allow-target", ALLOW_TARGET.name),
+    ("--allow-file", ALLOW_FILE.name),
+    ("--max-memory", MAX_MEMORY.name),
+    ("--max-connections", MAX_CONNECTIONS.name),
+];
+
 const TOKEN_FILE: Variable = Variable { name: "PUMMEL_AGENT_TOKEN_FILE", older: Some("PUMMEL_TOKEN_FILE") };
 const TLS_CA: Variable = Variable { name: "PUMMEL_AGENT_TLS_CA", older: Some("PUMMEL_TLS_CA") };
 const TLS_CERT: Variable = Variable { name: "PUMMEL_AGENT_TLS_CERT", older: Some("PUMMEL_TLS_CERT") };
 const TLS_KEY: Variable = Variable { name: "PUMMEL_AGENT_TLS_KEY", older: Some("PUMMEL_TLS_KEY") };
 const ALLOW_VERSION_MISMATCH: Variable =
     Variable { name: "PUMMEL_AGENT_ALLOW_VERSION_MISMATCH", older: None };
+const LISTEN: Variable = Variable { name: "PUMMEL_AGENT_LISTEN", older: None };
+const ALLOW_TARGET: Variable = Variable { name: "PUMMEL_ALLOW_TARGET", older: None };
+const ALLOW_FILE: Variable = Variable { name: "PUMMEL_ALLOW_FILE", older: None };
+const MAX_MEMORY: Variable = Variable { name: "PUMMEL_AGENT_MAX_MEMORY", older: None };
+const MAX_CONNECTIONS: Variable = Variable { name: "PUMMEL_AGENT_MAX_CONNECTIONS", older: None };
 
 /// What the variables say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +56,23 @@ pub struct AgentVariables {
     pub tls: Option<FleetTls>,
     /// Agents of other builds are accepted.
     pub allow_version_mismatch: bool,
+    /// What an agent does.
+    pub serving: ServingVariables,
+}
+
+/// What the variables say of an agent's own work: values as they stand there, which its front reads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServingVariables {
+    /// Where it listens.
+    pub listen: Option<String>,
+    /// Networks that it sends load to, with commas between them.
+    pub targets: Option<String>,
+    /// A directory below which it reads files that a plan names.
+    pub directory: Option<PathBuf>,
+    /// Most memory that its part of a plan may need.
+    pub memory: Option<String>,
+    /// Most connections that its part of a plan may have.
+    pub connections: Option<String>,
 }
 
 impl AgentVariables {
@@ -60,7 +106,19 @@ impl AgentVariables {
             None => false,
             Some(value) => switch(&ALLOW_VERSION_MISMATCH, &value.to_string_lossy())?,
         };
-        Ok(AgentVariables { token_file: file(&TOKEN_FILE), tls, allow_version_mismatch })
+        let text = |of: &Variable| match value(of).map(OsString::into_string) {
+            None => Ok(None),
+            Some(Ok(text)) => Ok(Some(text)),
+            Some(Err(_)) => Err(format!("invalid value for '{}': expected UTF-8", of.name)),
+        };
+        let serving = ServingVariables {
+            listen: text(&LISTEN)?,
+            targets: text(&ALLOW_TARGET)?,
+            directory: file(&ALLOW_FILE),
+            memory: text(&MAX_MEMORY)?,
+            connections: text(&MAX_CONNECTIONS)?,
+        };
+        Ok(AgentVariables { token_file: file(&TOKEN_FILE), tls, allow_version_mismatch, serving })
     }
 }
 
@@ -76,7 +134,7 @@ impl Fleet {
     /// The fleet, with what its command line does not say from the variables. Agents that are started for the run are
     /// known by the way they were started, and need neither token nor TLS.
     pub fn completed_by(mut self, variables: AgentVariables) -> Fleet {
-        let AgentVariables { token_file, tls, allow_version_mismatch } = variables;
+        let AgentVariables { token_file, tls, allow_version_mismatch, .. } = variables;
         if self.addresses.iter().any(|address| !matches!(address, AgentAddress::Started(_))) {
             self.token_file = self.token_file.or(token_file);
             self.tls = self.tls.or(tls);
@@ -123,6 +181,7 @@ mod tests {
                 token_file: Some(PathBuf::from(name)),
                 tls: Some(tls(name)),
                 allow_version_mismatch,
+                serving: ServingVariables::default(),
             })
         };
         assert_eq!(read(&new), of("new", true));
@@ -152,6 +211,24 @@ mod tests {
     }
 
     #[test]
+    fn what_an_agent_does_is_read_by_every_name_of_the_table() {
+        let serving = |name: &str| {
+            let read = read(&[(name, "here")]).expect("text is accepted");
+            let ServingVariables { listen, targets, directory, memory, connections } = read.serving;
+            let directory = directory.map(|path| path.display().to_string());
+            [listen, targets, directory, memory, connections].into_iter().flatten().collect::<Vec<_>>()
+        };
+        let names = OF_AGENTS
+            .iter()
+            .map(|(_, name)| *name)
+            .filter(|name| !name.contains("TOKEN") && !name.contains("TLS"));
+        assert_eq!(names.clone().count(), 5);
+        for name in names {
+            assert_eq!(serving(name), ["here"], "{name}");
+        }
+    }
+
+    #[test]
     fn a_command_line_comes_before_the_variables() {
         let fleet = |agents: &str, token_file: Option<&str>| Fleet {
             addresses: fleet::addresses(agents).expect("agents"),
@@ -165,6 +242,7 @@ mod tests {
             token_file: Some(PathBuf::from("variable")),
             tls: Some(tls("variable")),
             allow_version_mismatch: true,
+            serving: ServingVariables::default(),
         };
         let named = fleet("a", Some("option")).completed_by(variables());
         assert_eq!(named.token_file, Some(PathBuf::from("option")));

@@ -184,7 +184,7 @@ impl<'a> Driver<'a> {
     pub fn runner(&mut self) -> Result<&Runner, NotRun> {
         if self.runner.is_none() {
             let stop = || self.interrupts.load(Ordering::Relaxed) > 0;
-            self.runner = Some(Runner::of(self.job.fleet.as_ref(), &stop)?);
+            self.runner = Some(Runner::of(self.job.fleet.as_ref(), &self.job.plan, &stop)?);
         }
         Ok(self.runner.as_ref().expect("it was found just now"))
     }
@@ -257,6 +257,17 @@ impl<'a> Driver<'a> {
         self.outlets.write(out);
     }
 
+    /// Makes a result of the reason for which agents refused a run: the results in its files would be those of another run.
+    fn leave_reason(&mut self, plan: &ValidPlan, error: &NotRun, style: &dyn Style) {
+        let measurement = not_run(plan, error);
+        let summary = Summary::of(&measurement, plan);
+        let front = self.job.front.name();
+        let report = Report { plan, measurement: &measurement, summary: &summary, front };
+        if let Err(error) = std::mem::take(&mut self.files).finish(&report) {
+            fail(style, &error.to_string());
+        }
+    }
+
     /// Writes the reports of the last run, and whatever still waits. Returns the exit status.
     pub fn conclude(
         mut self,
@@ -267,8 +278,11 @@ impl<'a> Driver<'a> {
         let (mut measurement, refused) = match result {
             Ok(measurement) => (measurement, None),
             // The command line is wrong: nothing was tried, and there is nothing to report.
-            Err(NotRun::Here(RunError::Plan(what)) | NotRun::Usage(what)) => {
-                fail(style, &what);
+            Err(error @ (NotRun::Here(RunError::Plan(_)) | NotRun::Usage(_))) => {
+                fail(style, &error.to_string());
+                if self.job.fleet.is_some() {
+                    self.leave_reason(plan, &error, style);
+                }
                 self.outlets.finish(true);
                 return style.usage_status();
             }

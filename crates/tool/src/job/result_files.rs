@@ -20,7 +20,7 @@ use crate::report::output::Output;
 const CHECKPOINTS_SHARE: Nanos = 50;
 
 /// The files of one run's results.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ResultFiles {
     reports: Vec<ReportFile>,
     samples: Option<Samples>,

@@ -76,15 +76,15 @@ impl From<StartError> for NotRun {
 }
 
 impl Runner {
-    /// Whoever is asked for, ready to run.
+    /// Whoever is asked for, ready to run plans that name the files of `plan`.
     ///
     /// # Errors
     /// When an agent does not answer.
     #[cfg(feature = "agents")]
-    pub fn of(fleet: Option<&Fleet>, stop: &dyn Fn() -> bool) -> Result<Runner, NotRun> {
+    pub fn of(fleet: Option<&Fleet>, plan: &Plan, stop: &dyn Fn() -> bool) -> Result<Runner, NotRun> {
         match fleet {
             None => Ok(Runner::Here),
-            Some(fleet) => Ok(Runner::Agents(Box::new(ConnectedAgents::connect(fleet, stop)?))),
+            Some(fleet) => Ok(Runner::Agents(Box::new(ConnectedAgents::connect(fleet, plan, stop)?))),
         }
     }
 
@@ -93,7 +93,7 @@ impl Runner {
     /// # Errors
     /// None.
     #[cfg(not(feature = "agents"))]
-    pub fn of(_fleet: Option<&Fleet>, _stop: &dyn Fn() -> bool) -> Result<Runner, NotRun> {
+    pub fn of(_fleet: Option<&Fleet>, _plan: &Plan, _stop: &dyn Fn() -> bool) -> Result<Runner, NotRun> {
         Ok(Runner::Here)
     }
 

@@ -8,6 +8,7 @@ mod ssh;
 mod wait;
 mod watchdog;
 
+use std::collections::BTreeSet;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -18,21 +19,31 @@ pub use launched::{LaunchError, LaunchedAgent, LaunchedAgents};
 use wait::{LaunchOptions, POLL_INTERVAL};
 pub use watchdog::{Watchdog, first_line};
 
+/// The agents that are wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct LaunchRequest<'a> {
+    /// Where they are started.
+    pub spec: &'a LaunchSpec,
+    /// The only files of their machines that they read for a plan.
+    pub files: &'a BTreeSet<String>,
+    /// How long a host may take to show a sign of progress.
+    pub patience: Duration,
+}
+
 impl LaunchedAgents {
-    /// Starts the agents, and returns when each of them can be reached. A host may take `patience` to show a sign of
-    /// progress; `tell` receives a sentence about what takes time or changes a host.
+    /// Starts the agents, and returns when each of them can be reached. `tell` receives a sentence about what takes time or changes a host.
     ///
     /// # Errors
     /// Returns [`LaunchError`] when an agent cannot be started, or `is_unwanted` returns true first; all agents are ended
     /// then.
     pub fn start(
-        spec: &LaunchSpec,
-        patience: Duration,
+        request: LaunchRequest<'_>,
         is_unwanted: &dyn Fn() -> bool,
         tell: &(dyn Fn(&str) + Sync),
     ) -> Result<LaunchedAgents, LaunchError> {
         let flag = AtomicBool::new(false);
-        let options = LaunchOptions { patience, is_unwanted: &flag, tell };
+        let LaunchRequest { spec, files, patience } = request;
+        let options = LaunchOptions { patience, files, is_unwanted: &flag, tell };
         let result = thread::scope(|scope| {
             let work = scope.spawn(move || launch(spec, options));
             while !work.is_finished() {

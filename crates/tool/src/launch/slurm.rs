@@ -1,6 +1,6 @@
 //! Agents by Slurm: inside an allocation, one on each of some of its nodes, started by one `srun`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -11,9 +11,9 @@ use crate::launch::launched::{LaunchError, LaunchedAgent, LaunchedAgents, random
 use crate::launch::process::{ChildProcess, SILENCE_MAX};
 use crate::launch::wait::{LaunchOptions, MARK, Stopped, Wait, address_of, lines_of};
 
-/// What runs on each node. Its words are our program, how long the agent bears silence, and `NODE=ADDRESS` of every node.
-/// The agent reads every file that a plan names: only the controller knows its token, and its user has a shell on the node.
-const SCRIPT: &str = r#"echo "pummel: node $SLURMD_NODENAME"; s=$1; for pair in "$@"; do case $pair in "$SLURMD_NODENAME="*) a=${pair#*=};; esac; done; if [ -x "$0" ]; then "$0" agent --listen "$a:0" --token-file - --allow-file / --exit-with-stdin="$s"; echo "pummel: end it ended with status $?"; else echo "pummel: end there is no $0; a program on a file system that all nodes share is wanted"; fi"#;
+/// What runs on each node. Its words are our program, how long the agent bears silence, how many nodes there are, `NODE=ADDRESS`
+/// of every node, and an option `--allow-file` for each file that the plan names.
+const SCRIPT: &str = r#"echo "pummel: node $SLURMD_NODENAME"; s=$1; n=$2; shift 2; while [ "$n" -gt 0 ]; do case $1 in "$SLURMD_NODENAME="*) a=${1#*=};; esac; n=$((n-1)); shift; done; if [ -x "$0" ]; then "$0" agent --listen "$a:0" --token-file - --exit-with-stdin="$s" "$@"; echo "pummel: end it ended with status $?"; else echo "pummel: end there is no $0; a program on a file system that all nodes share is wanted"; fi"#;
 
 /// A node of the allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(super) fn launch(count: NonZeroU32, options: LaunchOptions<'_>) -> Result<La
         .map_err(|error| LaunchError::Here(format!("it is not known where this program is: {error}")))?;
     let token =
         random_token().map_err(|error| LaunchError::Here(format!("no token can be made: {error}")))?;
-    let argv = srun_argv(&nodes, &program);
+    let argv = srun_argv(&nodes, &program, options.files);
     let mut process =
         ChildProcess::start(&argv).map_err(|error| LaunchError::Here(format!("cannot run srun: {error}")))?;
     process.give(format!("{token}\n").into_bytes().into());
@@ -93,7 +93,7 @@ fn name_and_address(line: &str) -> Option<(&str, &str)> {
 
 /// The command line of the one `srun`. An agent may use what the job has of its node, beside the batch script, and one
 /// that is lost takes no other with it.
-fn srun_argv(nodes: &[Node], program: &Path) -> Vec<OsString> {
+fn srun_argv(nodes: &[Node], program: &Path, files: &BTreeSet<String>) -> Vec<OsString> {
     let count = nodes.len();
     let names: Vec<_> = nodes.iter().map(|node| node.name.as_str()).collect();
     let options = [
@@ -114,11 +114,12 @@ fn srun_argv(nodes: &[Node], program: &Path) -> Vec<OsString> {
     let mut argv = vec![OsString::from("srun")];
     argv.extend(options.map(OsString::from));
     argv.extend(["sh".into(), "-c".into(), SCRIPT.into(), program.into()]);
-    argv.push(format!("{}s", SILENCE_MAX.as_secs()).into());
+    argv.extend([format!("{}s", SILENCE_MAX.as_secs()).into(), count.to_string().into()]);
     argv.extend(nodes.iter().map(|node| match node.address {
         IpAddr::V4(address) => format!("{}={address}", node.name).into(),
         IpAddr::V6(address) => format!("{}=[{address}]", node.name).into(),
     }));
+    argv.extend(files.iter().map(|file| format!("--allow-file={file}").into()));
     argv
 }
 
@@ -222,14 +223,45 @@ mod tests {
 
     #[test]
     fn one_srun_starts_an_agent_on_each_node_at_its_address() {
-        let argv = srun_argv(&nodes(), Path::new("/shared/pummel"));
+        let files = ["/data/a trace".to_owned()].into();
+        let argv = srun_argv(&nodes(), Path::new("/shared/pummel"), &files);
         let argv: Vec<_> = argv.iter().map(|word| word.to_str().expect("UTF-8")).collect();
         assert_eq!(argv[0], "srun");
         for option in ["--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--nodelist=n7,n8"] {
             assert!(argv.contains(&option), "{option}");
         }
-        let script = ["sh", "-c", SCRIPT, "/shared/pummel", "20s", "n7=10.0.0.7", "n8=[fd00::8]"];
+        let words = ["20s", "2", "n7=10.0.0.7", "n8=[fd00::8]", "--allow-file=/data/a trace"];
+        let script = [&["sh", "-c", SCRIPT, "/shared/pummel"][..], &words].concat();
         assert_eq!(argv[argv.len() - script.len()..], script);
+    }
+
+    #[test]
+    fn an_agent_on_a_node_is_told_its_address_and_the_files_of_the_plan() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = folder.path().join("pummel");
+        std::fs::write(&program, "#!/bin/sh\nfor word in \"$@\"; do echo \"<$word>\"; done\n")
+            .expect("written");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&program, mode).expect("it is ours");
+        let files = ["/data/a trace".to_owned(), "b".to_owned()].into();
+        let argv = srun_argv(&nodes(), &program, &files);
+        let script = argv.iter().position(|word| word == "sh").expect("a shell");
+        let mut command = std::process::Command::new("sh");
+        let out = command.args(&argv[script + 1..]).env("SLURMD_NODENAME", "n8").output().expect("a shell");
+        let said = String::from_utf8(out.stdout).expect("UTF-8");
+        let words = [
+            "pummel: node n8",
+            "<agent>",
+            "<--listen>",
+            "<[fd00::8]:0>",
+            "<--token-file>",
+            "<->",
+            "<--exit-with-stdin=20s>",
+            "<--allow-file=/data/a trace>",
+            "<--allow-file=b>",
+            "pummel: end it ended with status 0",
+        ];
+        assert_eq!(said.lines().collect::<Vec<_>>(), words);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Agents by the system's `ssh`: each on the loopback of its host, reached through the connection that started it.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -30,11 +31,11 @@ const PORT_TRIALS: u32 = 5;
 
 /// What runs on the host: finds this program there, or asks for it, and becomes the agent.
 ///
-/// Its words are the sum, the size, the version and the platform of the program, and how long the agent bears silence. It
-/// is one line without quotation marks, exclamation marks and backslashes, so that every shell hands it to `sh` as it is.
-/// A program of the same version but of another build is taken only where our own cannot run. The agent reads every file that
-/// a plan names: only the controller knows its token, and the controller's user has a shell on the host anyway.
-const SCRIPT: &str = r#"d=${XDG_CACHE_HOME:-$HOME/.cache}/pummel; f=$d/pummel-$3-$1; p=$(command -v pummel); fail() { echo "pummel: fail $*"; exit 1; }; same() { [ -x "$1" ] && [ "$(md5sum <"$1" | cut -c1-32)" = "$2" ]; }; if same "$f" "$1"; then touch "$f"; elif same "$p" "$1"; then f=$p; elif [ "$(uname -sm)" = "$4" ]; then { mkdir -p "$d" && t=$(mktemp "$d/new.XXXXXX"); } || fail "cannot write into $d"; echo "pummel: send $f"; head -c "$2" >"$t"; chmod 755 "$t"; same "$t" "$1" || { rm -f "$t"; fail "the copy of this program did not arrive whole in $d"; }; v=$("$t" --version 2>&1); [ "$v" = "pummel $3" ] || { rm -f "$t"; fail "the copy of this program does not run there: $v"; }; mv -f "$t" "$f" || fail "cannot write $f"; find "$d" -type f -mtime +30 -exec rm -f {} +; elif [ "$("$p" --version 2>&1)" = "pummel $3" ]; then f=$p; else fail "it is $(uname -sm), this program is for $4, and there is no pummel $3 in its PATH"; fi; echo "pummel: run $f"; exec "$f" agent --listen 127.0.0.1:0 --token-file - --allow-file / --exit-with-stdin="$5""#;
+/// Its words are the sum, the size, the version and the platform of the program, how long the agent bears silence, and an
+/// option `--allow-file` for each file that the plan names. It is one line without quotation marks, exclamation marks and
+/// backslashes, so that every shell hands it to `sh` as it is. A program of the same version but of another build is taken
+/// only where our own cannot run.
+const SCRIPT: &str = r#"d=${XDG_CACHE_HOME:-$HOME/.cache}/pummel; f=$d/pummel-$3-$1; p=$(command -v pummel); fail() { echo "pummel: fail $*"; exit 1; }; same() { [ -x "$1" ] && [ "$(md5sum <"$1" | cut -c1-32)" = "$2" ]; }; if same "$f" "$1"; then touch "$f"; elif same "$p" "$1"; then f=$p; elif [ "$(uname -sm)" = "$4" ]; then { mkdir -p "$d" && t=$(mktemp "$d/new.XXXXXX"); } || fail "cannot write into $d"; echo "pummel: send $f"; head -c "$2" >"$t"; chmod 755 "$t"; same "$t" "$1" || { rm -f "$t"; fail "the copy of this program did not arrive whole in $d"; }; v=$("$t" --version 2>&1); [ "$v" = "pummel $3" ] || { rm -f "$t"; fail "the copy of this program does not run there: $v"; }; mv -f "$t" "$f" || fail "cannot write $f"; find "$d" -type f -mtime +30 -exec rm -f {} +; elif [ "$("$p" --version 2>&1)" = "pummel $3" ]; then f=$p; else fail "it is $(uname -sm), this program is for $4, and there is no pummel $3 in its PATH"; fi; echo "pummel: run $f"; s=$5; shift 5; exec "$f" agent --listen 127.0.0.1:0 --token-file - --exit-with-stdin="$s" "$@""#;
 
 /// Starts one agent on each host.
 pub(super) fn launch(
@@ -113,8 +114,8 @@ struct HostLaunch<'a> {
 
 impl HostLaunch<'_> {
     fn launch(&self) -> Outcome {
-        let argv =
-            session_argv(self.host, &self.control, self.options.patience, &remote_command(self.program));
+        let command = remote_command(self.program, self.options.files).map_err(Stopped::Because)?;
+        let argv = session_argv(self.host, &self.control, self.options.patience, &command);
         let mut process = start(&argv)?;
         let there = self.start_agent(&mut process)?;
         let address = self.forward(there)?;
@@ -180,11 +181,25 @@ fn free_port() -> io::Result<SocketAddr> {
     TcpListener::bind("127.0.0.1:0")?.local_addr()
 }
 
-/// What a shell of any kind is told on the host.
-fn remote_command(program: &Program) -> String {
+/// What a shell of any kind is told on the host, where the agent reads these files.
+///
+/// # Errors
+/// Returns the file whose name shells do not agree about.
+fn remote_command(program: &Program, files: &BTreeSet<String>) -> Result<String, String> {
     let (size, silence) = (program.bytes.len(), SILENCE_MAX.as_secs());
     let Program { sum, version, platform, .. } = program;
-    format!("exec sh -c '{SCRIPT}' pummel {sum} {size} {version} '{platform}' {silence}s")
+    let mut command = format!("exec sh -c '{SCRIPT}' pummel {sum} {size} {version} '{platform}' {silence}s");
+    for file in files {
+        if file.chars().any(|letter| "'!\\".contains(letter) || letter.is_control()) {
+            return Err(format!(
+                "the plan names the file '{}', and a name with a quotation mark, an exclamation mark, a backslash or a \
+                 control character cannot be handed over by ssh",
+                file.escape_debug()
+            ));
+        }
+        command += &format!(" '--allow-file={file}'");
+    }
+    Ok(command)
 }
 
 /// The command line of the connection itself. What the user's configuration says of how to reach the host holds; what
@@ -261,6 +276,28 @@ mod tests {
     #[test]
     fn every_shell_hands_the_script_on_as_it_is() {
         assert!(!SCRIPT.contains(['\'', '!', '\\', '\n']), "{SCRIPT}");
+    }
+
+    #[test]
+    fn the_files_of_a_plan_are_handed_over_word_by_word_or_not_at_all() {
+        let program = Program {
+            bytes: Vec::new().into(),
+            sum: "0".to_owned(),
+            version: "1",
+            platform: "Linux x".to_owned(),
+        };
+        let command =
+            |files: &[&str]| remote_command(&program, &files.iter().map(|file| (*file).to_owned()).collect());
+        let plain = command(&[]).expect("no file");
+        assert!(plain.ends_with("'Linux x' 20s"), "{plain}");
+        assert_eq!(
+            command(&["b", "/a b/$c"]),
+            Ok(format!("{plain} '--allow-file=/a b/$c' '--allow-file=b'"))
+        );
+        for bad in ["it's", "a!", "a\\", "a\n"] {
+            let why = command(&[bad]).expect_err("shells do not agree about it");
+            assert!(why.contains("cannot be handed over"), "{why}");
+        }
     }
 
     #[test]

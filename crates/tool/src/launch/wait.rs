@@ -1,5 +1,6 @@
 //! Waiting for what a program says on its way to an agent, each thing within its time.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,6 +25,8 @@ pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(20);
 pub(super) struct LaunchOptions<'a> {
     /// How long a host may take to show a sign of progress.
     pub(super) patience: Duration,
+    /// The only files of their machines that the agents read for a plan.
+    pub(super) files: &'a BTreeSet<String>,
     /// Set when the launch is not wanted any more.
     pub(super) is_unwanted: &'a AtomicBool,
     /// Receives a sentence about what takes time or changes a host.
@@ -140,8 +143,10 @@ mod tests {
     #[test]
     fn a_program_that_fails_or_hangs_or_is_not_there_is_named_with_its_reason() {
         let (wanted, unwanted) = (AtomicBool::new(false), AtomicBool::new(true));
+        let files = BTreeSet::new();
         let options = |millis| LaunchOptions {
             patience: Duration::from_millis(millis),
+            files: &files,
             is_unwanted: &wanted,
             tell: &|_| {},
         };

@@ -46,7 +46,7 @@ pub struct AgentsArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub agent_tls_key: Option<PathBuf>,
     /// Accept agents of another version or build of pummel, as long as they have the same protocol. Without it, all have to
-    /// be the same build
+    /// be the same build. Default: PUMMEL_AGENT_ALLOW_VERSION_MISMATCH (1 or 0), where that is set
     #[arg(long)]
     pub allow_version_mismatch: bool,
 }

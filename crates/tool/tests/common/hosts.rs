@@ -183,10 +183,14 @@ impl Hosts {
 
     /// Starts pummel with `PATH` set so that it meets these hosts.
     pub fn pummel(&self, words: &str) -> Running {
-        let words: Vec<&str> = words.split_whitespace().collect();
+        self.pummel_words(&words.split_whitespace().collect::<Vec<&str>>())
+    }
+
+    /// Starts pummel as [`Hosts::pummel`] does, with words that may have blanks in them.
+    pub fn pummel_words(&self, words: &[&str]) -> Running {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pummel"));
         command.env("PATH", &self.path);
-        Running::start_as(command, &words, None)
+        Running::start_as(command, words, None)
     }
 
     /// Waits until no agent runs on any host, nor any ssh to one.

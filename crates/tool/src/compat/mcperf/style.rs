@@ -102,7 +102,13 @@ impl<'a> McperfStyle<'a> {
                 out.line("mcperf: interrupted before anything was measured");
                 return Exit::Interrupted;
             }
-            NotRun::Here(RunError::Connect(_)) => self.log(ERRORS, &error.to_string(), moment, out),
+            NotRun::Here(RunError::Connect(_)) => {
+                self.log(ERRORS, &error.to_string(), moment, out);
+                // A failure is not silent where its log is, or is a file.
+                if self.display.verbosity < ERRORS || self.display.log.is_some() {
+                    out.line(self.failure(&error.to_string()).0);
+                }
+            }
             error => out.line(self.failure(&error.to_string()).0),
         }
         Exit::Failed

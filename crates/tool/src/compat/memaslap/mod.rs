@@ -156,7 +156,10 @@ fn run_of_options(options: &Options, inputs: &MemaslapInputs<'_>) -> Result<Mema
         servers.truncate(reached);
     }
     let banner = banner(options, &list, &config);
-    let plan = plan(options, inputs, servers, &config);
+    let mut plan = plan(options, inputs, servers, &config);
+    if options.udp || options.facebook {
+        remarks.extend(shorten_gets(&mut plan));
+    }
     datagrams_fit(options, &plan).or_else(refuse)?;
     if plan.lanes() > LANES_MAX {
         let words = format!("Number of socks of each concurrency must not be greater than {LANES_MAX}.");
@@ -266,18 +269,40 @@ fn limits(config: &Config) -> Result<(), &'static str> {
     rules.into_iter().find(|(broken, _)| *broken).map_or(Ok(()), |(_, words)| Err(words))
 }
 
-/// Whether every request fits into the datagram that has to carry it.
+/// Gives the gets of a plan no more keys than a datagram holds, and returns a remark where they had more. The original drops
+/// each get that is longer, with the first sentence of the remark, and goes on; its manual's own example has such gets.
+fn shorten_gets(plan: &mut Plan) -> Option<String> {
+    let windows = plan.phases.iter_mut().filter_map(|phase| match &mut phase.work {
+        Work::Window(window) => Some(window),
+        _ => None,
+    });
+    let mut remark = None;
+    for window in windows {
+        let (asked, longest) = (window.multiget, window.longest_get_bytes());
+        while window.multiget > 1 && window.longest_get_bytes() > DATAGRAM_MAX_BYTES {
+            window.multiget -= 1;
+        }
+        let keys = window.multiget;
+        if keys < asked {
+            remark = Some(format!(
+                "multi-packet request for UDP not supported: a get of {asked} keys takes up to {longest} bytes and a datagram \
+                 has {DATAGRAM_MAX_BYTES}, so that gets have {keys} keys"
+            ));
+        }
+    }
+    remark
+}
+
+/// Whether every set fits into the datagram that has to carry it.
 fn datagrams_fit(options: &Options, plan: &Plan) -> Result<(), String> {
-    let Some(window) = plan.window() else { return Ok(()) };
-    let set = if options.udp { window.longest_set_bytes() } else { 0 };
-    let get = if options.udp || options.facebook { window.longest_get_bytes() } else { 0 };
-    let (longest, name) = if set > get { (set, "set") } else { (get, "get") };
+    let Some(window) = plan.window().filter(|_| options.udp) else { return Ok(()) };
+    let longest = window.longest_set_bytes();
     if longest <= DATAGRAM_MAX_BYTES {
         return Ok(());
     }
     Err(format!(
-        "multi-packet request for UDP not supported.\nThe longest {name} takes {longest} bytes, and a datagram has \
-         {DATAGRAM_MAX_BYTES}: shorter keys or values, or fewer keys in a get, fit."
+        "multi-packet request for UDP not supported.\nThe longest set takes {longest} bytes, and a datagram has \
+         {DATAGRAM_MAX_BYTES}: shorter keys or values fit."
     ))
 }
 

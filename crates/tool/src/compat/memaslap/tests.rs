@@ -338,7 +338,6 @@ const REFUSALS: &[(&str, &str)] = &[
     ("-s a -F none -a", "Can not open file: 'none'."),
     ("-c 17 -T 2", "+No servers provided\n"),
     ("-s a -U -X 1312", "multi-packet request for UDP not supported.\nThe longest set takes 1401 bytes"),
-    ("-s a -a -d 50", "multi-packet request for UDP not supported.\nThe longest get takes 3263 bytes"),
 ];
 
 #[test]
@@ -347,6 +346,19 @@ fn what_is_wrong_is_said_in_the_words_and_in_the_order_of_the_original() {
         let text = follow(line).map(|asked| panic!("{line}: {asked:?}")).unwrap_or_else(said);
         assert!(text.starts_with(expected), "{line}: {text:?} and not {expected:?}");
     }
+}
+
+#[test]
+fn gets_that_no_datagram_holds_have_fewer_keys_and_a_sentence_says_so() {
+    let run = run_of("-s a -a -d 50");
+    assert_eq!(
+        run.remarks,
+        [
+            "multi-packet request for UDP not supported: a get of 50 keys takes up to 3263 bytes and a datagram has 1400, so that \
+          gets have 21 keys"
+        ]
+    );
+    assert!(run_of("-s a -a -d 21").remarks.is_empty());
 }
 
 #[test]

@@ -3,11 +3,10 @@
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::io;
-use std::net::ToSocketAddrs;
 #[cfg(feature = "agents")]
-use std::net::{Ipv4Addr, SocketAddr};
-#[cfg(feature = "agents")]
-use std::path::PathBuf;
+use std::net::Ipv4Addr;
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::Duration;
 
 use pummel_engine::clock;
 use pummel_engine::resolve::ConnectError;
@@ -25,6 +24,8 @@ use pummel_logic::time::{Nanos, SECOND};
 
 #[cfg(feature = "agents")]
 use crate::agent::files::AllowedFiles;
+#[cfg(feature = "agents")]
+use crate::agent::limits::Limits;
 #[cfg(feature = "agents")]
 use crate::agent::listener;
 #[cfg(feature = "agents")]
@@ -44,7 +45,7 @@ use crate::compat::mutilate::{
 };
 use crate::exit_status::Exit;
 #[cfg(feature = "agents")]
-use crate::job::agent_variables::AgentVariables;
+use crate::job::agent_variables::{self, AgentVariables, ServingVariables};
 use crate::job::driver::{Driver, Extras};
 #[cfg(feature = "agents")]
 use crate::job::fleet::AgentAddress;
@@ -57,27 +58,8 @@ use crate::job::{Front, FrontInputs, Job};
 use crate::report::Report;
 use crate::report::output::print;
 use crate::stderr::say;
-
-/// Address that an agent listens on.
 #[cfg(feature = "agents")]
-const LISTEN: &str = "PUMMEL_AGENT_LISTEN";
-
-/// Networks that an agent sends load to.
-#[cfg(feature = "agents")]
-const ALLOW_TARGET: &str = "PUMMEL_ALLOW_TARGET";
-
-/// What stands here in place of the options of `pummel agent`, in what an agent says to its master.
-#[cfg(feature = "agents")]
-const OPTION_NAMES: [(&str, &str); 4] = [
-    ("--token-file", "PUMMEL_AGENT_TOKEN_FILE"),
-    ("--allow-target", ALLOW_TARGET),
-    ("--allow-file", ALLOW_FILE),
-    ("--tls-cert", "PUMMEL_AGENT_TLS_CERT"),
-];
-
-/// Directory below which an agent reads the files that a master's plan names.
-#[cfg(feature = "agents")]
-const ALLOW_FILE: &str = "PUMMEL_ALLOW_FILE";
+use crate::values;
 
 /// How long to wait for agents that are there.
 #[cfg(feature = "agents")]
@@ -159,20 +141,21 @@ fn agent(asked: &AgentOptions, cpus: &[usize]) -> Exit {
 #[cfg(feature = "agents")]
 fn agent_config(asked: &AgentOptions, cpus: &[usize]) -> Result<AgentConfig, String> {
     let variables = AgentVariables::of_process()?;
+    let serving = variables.serving;
     let tls = variables.tls.map(|files| listener::secure(&files.cert, &files.key, &files.ca)).transpose()?;
     let token = variables
         .token_file
         .map(|path| listener::Token::read(&path).map_err(|why| format!("PUMMEL_AGENT_TOKEN_FILE: {why}")))
         .transpose()?;
     let guarded = tls.is_some() || token.is_some();
-    let listen = match variable(LISTEN) {
-        Some(text) => listen_address(&text, asked.port)?,
+    let listen = match &serving.listen {
+        Some(text) => listen_address(text, asked.port)?,
         None if guarded => SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), asked.port),
         None => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), asked.port),
     };
     if !guarded && !listen.ip().to_canonical().is_loopback() {
         return Err(format!(
-            "{LISTEN}: {listen} is beyond the loopback addresses, where PUMMEL_AGENT_TOKEN_FILE has to name a file with a \
+            "PUMMEL_AGENT_LISTEN: {listen} is beyond the loopback addresses, where PUMMEL_AGENT_TOKEN_FILE has to name a file with a \
              word that master and agents share: an open agent would send load wherever any peer wants"
         ));
     }
@@ -189,12 +172,12 @@ fn agent_config(asked: &AgentOptions, cpus: &[usize]) -> Result<AgentConfig, Str
         blocking: asked.blocking,
         cpus: if asked.pinned { cpus.to_vec() } else { Vec::new() },
     };
-    let directories: Vec<PathBuf> = variable(ALLOW_FILE).map(PathBuf::from).into_iter().collect();
-    let files = AllowedFiles::below(&directories)
-        .map_err(|(path, error)| format!("{ALLOW_FILE}: {}: {error}", path.display()))?;
-    let targets = variable(ALLOW_TARGET).map_or(Ok(Vec::new()), |text| networks(&text))?;
-    let policy =
-        AccessPolicy { tls, token, targets, files, option_names: &OPTION_NAMES, ..AccessPolicy::default() };
+    let files = AllowedFiles::below(serving.directory.as_slice())
+        .map_err(|(path, error)| format!("PUMMEL_ALLOW_FILE: {}: {error}", path.display()))?;
+    let targets = serving.targets.as_deref().map_or(Ok(Vec::new()), networks)?;
+    let limits = limits(&serving)?;
+    let option_names = &agent_variables::OF_AGENTS;
+    let policy = AccessPolicy { tls, token, targets, files, limits, option_names };
     let config = guarded_config(listen, policy, overrides).map_err(|error| error.to_string())?;
     Ok(AgentConfig {
         on_order: (asked.verbose > 0 && !asked.quiet).then_some(OrderLog(order_lines)),
@@ -202,10 +185,21 @@ fn agent_config(asked: &AgentOptions, cpus: &[usize]) -> Result<AgentConfig, Str
     })
 }
 
-/// The value of a variable of the environment; `None` where it is not set, empty, or no text.
+/// What a plan may take of an agent's machine.
+///
+/// # Errors
+/// Returns the variable whose value cannot be read, with what is accepted.
 #[cfg(feature = "agents")]
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
+fn limits(serving: &ServingVariables) -> Result<Limits, String> {
+    let count = |name: &str, text: &Option<String>| {
+        let read = text.as_deref().map(values::count).transpose();
+        read.map_err(|why| format!("{name}: '{}': {why}", text.as_deref().unwrap_or_default()))
+    };
+    let usual = Limits::default();
+    Ok(Limits {
+        memory_bytes: count("PUMMEL_AGENT_MAX_MEMORY", &serving.memory)?.unwrap_or(usual.memory_bytes),
+        connections: count("PUMMEL_AGENT_MAX_CONNECTIONS", &serving.connections)?,
+    })
 }
 
 /// Where an agent listens: an address with a port, or with the port of `-p`.
@@ -214,7 +208,7 @@ fn listen_address(text: &str, port: u16) -> Result<SocketAddr, String> {
     let with_own_port =
         || text.trim_matches(['[', ']']).parse().map(|address| SocketAddr::new(address, port));
     text.parse().or_else(|_| with_own_port()).map_err(|_| {
-        format!("{LISTEN}: '{text}' is no address: ADDRESS or ADDRESS:PORT is expected, such as 0.0.0.0 or [::]:5556")
+        format!("PUMMEL_AGENT_LISTEN: '{text}' is no address: ADDRESS or ADDRESS:PORT is expected, such as 0.0.0.0 or [::]:5556")
     })
 }
 
@@ -222,7 +216,9 @@ fn listen_address(text: &str, port: u16) -> Result<SocketAddr, String> {
 fn networks(text: &str) -> Result<Vec<Network>, String> {
     let network = |part: &str| {
         part.trim().parse().map_err(|_| {
-            format!("{ALLOW_TARGET}: '{part}' is no network: ADDRESS/BITS is expected, such as 10.0.0.0/8")
+            format!(
+                "PUMMEL_ALLOW_TARGET: '{part}' is no network: ADDRESS/BITS is expected, such as 10.0.0.0/8"
+            )
         })
     };
     text.split(',').map(network).collect()
@@ -297,7 +293,8 @@ fn follow<'a>(runs: &'a Runs, fleet: Option<Fleet>, mut style: MutilateStyle<'a>
     let SeriesRunner { driver, .. } = series;
     match last {
         Ok(ran) => driver.conclude(&ran.plan, Ok(ran.measurement), &mut style),
-        Err(NotMade::Refused(text)) => fatal(text),
+        // The agents are there and the files are checked: what was written before is the result of another run.
+        Err(NotMade::Refused(text)) => driver.conclude(&job.plan, Err(NotRun::Agents(text)), &mut style),
         Err(NotMade::NotRun(error, None)) => driver.conclude(&job.plan, Err(error), &mut style),
         // What was measured before stays the result.
         Err(NotMade::NotRun(error, Some(ran))) => {
@@ -454,24 +451,39 @@ impl SeriesRunner<'_, '_, '_> {
     }
 }
 
-/// The plan with the first address of each server in place of its name, as the original sends it to its agents: names may
-/// mean other machines there, or none.
+/// How long an address of a name with several may take to be reached.
+const REACH_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The plan with an address of each server in place of its name, as the original sends it to its agents: names may mean
+/// other machines there, or none. Of several addresses it is the first at which something listens.
 ///
 /// # Errors
 /// Returns [`NotRun::Here`] when a name has no address.
 fn resolved(plan: ValidPlan) -> Result<ValidPlan, NotRun> {
     let mut plan = plan.into_plan();
     for server in plan.servers.iter_mut().filter(|server| !server.starts_with('/')) {
-        let found = server.to_socket_addrs().and_then(|mut addresses| {
-            addresses.next().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "it has no address"))
+        let found = server.to_socket_addrs().and_then(|addresses| {
+            first_listening(&addresses.collect::<Vec<_>>())
+                .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "it has no address"))
         });
-        let first = found.map_err(|error| {
+        let address = found.map_err(|error| {
             let server = server.clone();
             NotRun::Here(RunError::Connect(ConnectError::Unresolved { server, error }))
         })?;
-        *server = first.to_string();
+        *server = address.to_string();
     }
     Ok(plan.validate().expect("what a plan means does not depend on where its servers are"))
+}
+
+/// The first of several addresses at which something listens; the first of all where nothing does, which agents may reach all
+/// the same. A single address is not tried.
+fn first_listening(addresses: &[SocketAddr]) -> Option<SocketAddr> {
+    let listens = |address: &&SocketAddr| TcpStream::connect_timeout(address, REACH_TIMEOUT).is_ok();
+    let reached = match addresses {
+        [] | [_] => None,
+        several => several.iter().find(listens),
+    };
+    reached.or(addresses.first()).copied()
 }
 
 /// Why there is no further run in a series whose last run was this one.
@@ -496,5 +508,26 @@ fn settings_of_agents(runner: &Runner, threads: u32) -> Vec<ProcessSettings> {
             });
             settings.collect()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn of_several_addresses_the_first_is_taken_at_which_something_listens() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let here = listener.local_addr().expect("it is bound");
+        // Ports of addresses of loopback at which nothing listens.
+        let deaf = ["127.0.0.2", "127.0.0.3"]
+            .map(|host| SocketAddr::new(host.parse().expect("an address"), here.port()));
+        assert_eq!(first_listening(&[deaf[0], here]), Some(here));
+        assert_eq!(first_listening(&[here, deaf[0]]), Some(here));
+        assert_eq!(first_listening(&deaf), Some(deaf[0]));
+        assert_eq!(first_listening(&deaf[1..]), Some(deaf[1]));
+        assert_eq!(first_listening(&[]), None);
     }
 }

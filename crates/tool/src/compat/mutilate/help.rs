@@ -107,8 +107,13 @@ listens on the loopback address alone.
    PUMMEL_ALLOW_TARGET          Networks that the agent sends load to, such as
                                 10.0.0.0/8, with commas between them
    PUMMEL_ALLOW_FILE            Directory below which the agent reads traces
+   PUMMEL_AGENT_MAX_MEMORY      Most memory that the agent gives to a run, such as 2g
+                                (default: half of the machine's, up to 16 GiB)
+   PUMMEL_AGENT_MAX_CONNECTIONS Most connections that the agent opens in a run
    PUMMEL_AGENT_TLS_CERT, PUMMEL_AGENT_TLS_KEY, PUMMEL_AGENT_TLS_CA
                                 Certificate, key and authorities, in place of the word
+   PUMMEL_AGENT_ALLOW_VERSION_MISMATCH
+                                1: the master accepts agents of other builds
 
 -a ssh://HOST,HOST starts agents on these hosts, which need no pummel and no word.
 

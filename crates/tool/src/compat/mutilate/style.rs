@@ -16,6 +16,7 @@ use pummel_logic::time::{MICROSECOND, Nanos, seconds};
 use crate::compat::mutilate::report::{Layout, local_rate, render};
 use crate::compat::mutilate::{DisplayOptions, Runs, Series};
 use crate::exit_status::Exit;
+use crate::job::agent_variables::OF_CONTROLLERS;
 use crate::job::runner::NotRun;
 use crate::job::style::{Ended, Event, Moment, Style, StyleOutput};
 
@@ -24,6 +25,9 @@ pub const FATAL: Exit = Exit::Other(255);
 
 /// The share of a rate that has to be unsent for a line about it, in per cent.
 const UNSENT_MIN_PERCENT: f64 = 1.0;
+
+/// Most notices of a run that are remembered, so that its reason does not repeat them.
+const NOTICED_MAX: usize = 1_000;
 
 /// A line in the original's form; its line numbers say nothing to a user.
 pub fn line(text: impl Display) -> String {
@@ -57,6 +61,8 @@ pub struct MutilateStyle<'a> {
     peak: Option<f64>,
     /// The status of the first run that was not what was asked for.
     worst: Exit,
+    /// What was said while the run went on.
+    noticed: Vec<String>,
 }
 
 /// A request for `--save`.
@@ -89,6 +95,7 @@ impl<'a> MutilateStyle<'a> {
             successes_only: false,
             peak: None,
             worst: Exit::Complete,
+            noticed: Vec::new(),
         }
     }
 
@@ -137,6 +144,7 @@ impl<'a> MutilateStyle<'a> {
         self.machines = plan.groups.iter().map(|group| group.name.clone()).collect();
         self.wall_ahead_ns = 0;
         self.saved.clear();
+        self.noticed.clear();
     }
 
     fn begin_phase(&mut self, phase: &Phase, at: Nanos, moment: Moment, out: &mut StyleOutput) {
@@ -236,7 +244,8 @@ impl<'a> MutilateStyle<'a> {
             return Exit::Interrupted;
         }
         let unstored = measurement.load.as_ref().filter(|load| load.stored < load.records);
-        let reason = measurement.reason.as_deref().unwrap_or_default();
+        let reason = unsaid(measurement.reason.as_deref().unwrap_or_default(), &self.noticed);
+        let reason = reason.as_str();
         let shortfall = unstored.and_then(|load| load_shortfall(load, false, None));
         // What the run lacks is said with its load, where it is a part of that.
         let cause = shortfall.and_then(|shortfall| reason.strip_prefix(shortfall.as_str()));
@@ -253,10 +262,11 @@ impl<'a> MutilateStyle<'a> {
         }
         if is_broken(plan, measurement) {
             let words = trouble(reason, plan);
-            if !words.ends_with(reason) {
+            let is_said = reason.is_empty();
+            if !is_said && !words.ends_with(reason) {
                 out.line(line(words));
             }
-            if cause.is_none() {
+            if !is_said && cause.is_none() {
                 out.line(line(reason));
             }
             exit = FATAL;
@@ -305,14 +315,11 @@ impl<'a> MutilateStyle<'a> {
 
 /// Words about agents, with the variables of this front in place of the options of others.
 fn of_agents(words: &str) -> String {
-    const VARIABLES: [(&str, &str); 5] = [
-        ("--agent-tls-ca", "PUMMEL_AGENT_TLS_CA"),
-        ("--agent-tls-cert", "PUMMEL_AGENT_TLS_CERT"),
-        ("--agent-tls-key", "PUMMEL_AGENT_TLS_KEY"),
-        ("--allow-version-mismatch of the controller", "PUMMEL_AGENT_ALLOW_VERSION_MISMATCH=1 here"),
-        ("--allow-version-mismatch", "PUMMEL_AGENT_ALLOW_VERSION_MISMATCH=1"),
-    ];
-    let words = VARIABLES.iter().fold(words.to_owned(), |words, (option, name)| words.replace(option, name));
+    let here = words.replace("--allow-version-mismatch of the controller", "--allow-version-mismatch here");
+    let words = OF_CONTROLLERS.iter().fold(here, |words, (option, name)| match *option {
+        "--allow-version-mismatch" => words.replace(option, &format!("{name}=1")),
+        option => words.replace(option, name),
+    });
     let lacks_token = words.contains("showed no token") || words.contains("showed a wrong token");
     if lacks_token {
         return words
@@ -334,7 +341,12 @@ impl Style for MutilateStyle<'_> {
     fn event(&mut self, event: Event<'_>, moment: Moment, out: &mut StyleOutput) {
         match event {
             Event::Announced(plan) => self.announce(plan, out),
-            Event::Notice(words) => out.line(line(format_args!("WARNING: {words}"))),
+            Event::Notice(words) => {
+                out.line(line(format_args!("WARNING: {words}")));
+                if self.noticed.len() < NOTICED_MAX {
+                    self.noticed.push(words.to_owned());
+                }
+            }
             Event::PhaseBegan(phase, at) => self.begin_phase(phase, at, moment, out),
             Event::Rows(rows) => self.take_rows(rows, out),
             Event::RunOver(plan, measurement) => self.end_run(plan, measurement, out),
@@ -373,6 +385,31 @@ impl Style for MutilateStyle<'_> {
     fn failure(&self, words: &str) -> (String, Exit) {
         (line(words), FATAL)
     }
+}
+
+/// A reason without its parts that notices have said. A notice may go on behind what it has of the reason.
+fn unsaid(reason: &str, noticed: &[String]) -> String {
+    let parts: Vec<&str> = reason.split("; ").filter(|part| !part.is_empty()).collect();
+    let mut left = Vec::new();
+    let mut at = 0;
+    while at < parts.len() {
+        let said = (at + 1..=parts.len())
+            .rev()
+            .find(|&end| noticed.iter().any(|notice| begins_with(notice, &parts[at..end].join("; "))));
+        match said {
+            Some(end) => at = end,
+            None => {
+                left.push(parts[at]);
+                at += 1;
+            }
+        }
+    }
+    left.join("; ")
+}
+
+/// Whether a notice is these words, alone or with another part behind them.
+fn begins_with(notice: &str, words: &str) -> bool {
+    notice.strip_prefix(words).is_some_and(|rest| rest.is_empty() || rest.starts_with("; "))
 }
 
 /// Whether a run came to nothing or lost connections for good; that servers were silent is none of the original's concern.
@@ -505,6 +542,23 @@ mod tests {
         let lines: Vec<String> = (0..9).filter_map(|n| windows.count(n % 3 != 0)).collect();
         assert_eq!(lines, ["4,0.5000\n", "8,0.2500\n"]);
         assert_eq!(MissWindows::new(0).count(false), None);
+    }
+
+    #[test]
+    fn a_reason_is_said_without_what_was_noticed_before() {
+        let lost = "agent a:1 was lost 0.5 s into the measurement: it is gone; really";
+        let noticed = [format!("{lost}; the run goes on without it"), "x".to_owned()];
+        for (reason, left) in [
+            (lost.to_owned(), ""),
+            (format!("{lost}; 3 of 10 records were not stored"), "3 of 10 records were not stored"),
+            (format!("first; {lost}; last"), "first; last"),
+            ("x".to_owned(), ""),
+            ("agent a:1 was lost".to_owned(), "agent a:1 was lost"),
+            (String::new(), ""),
+        ] {
+            assert_eq!(unsaid(&reason, &noticed), left, "{reason}");
+            assert_eq!(unsaid(&reason, &[]), reason);
+        }
     }
 
     #[test]
