@@ -4,6 +4,7 @@
 //! which the kernel says, and a socket is known by its cookie, which no other socket has.
 
 use std::collections::{HashMap, HashSet};
+use std::ffi::c_int;
 use std::io;
 use std::net::SocketAddr;
 
@@ -14,22 +15,44 @@ use crate::sys::{self, TcpCounters};
 /// The counters of connections by the cookies of their sockets.
 pub type Connections = HashMap<u64, TcpCounters>;
 
+/// The cookies of the sockets that are known to be connected to servers. A socket that is connected stays so to its end.
+pub type Known = HashSet<u64>;
+
+/// Looks which connections of this process go to these addresses, and adds them to `known`, so that a later reading need not
+/// ask for their peers.
+///
+/// # Errors
+/// Returns the error of reading /proc/self/status, which says how many descriptors there may be.
+pub fn find(servers: &HashSet<SocketAddr>, known: &mut Known) -> io::Result<()> {
+    (0..sys::descriptors_max()?).for_each(|number| _ = cookie_of(number, servers, known));
+    Ok(())
+}
+
+/// The cookie of the socket with this descriptor's number where it goes to one of these addresses.
+fn cookie_of(number: c_int, servers: &HashSet<SocketAddr>, known: &mut Known) -> Option<u64> {
+    let cookie = sys::cookie_of(number).ok()?;
+    if !known.contains(&cookie) {
+        sys::peer_of(number).ok().filter(|peer| servers.contains(&unmapped(*peer)))?;
+        known.insert(cookie);
+    }
+    Some(cookie)
+}
+
 /// Reads the TCP connections of this process to these addresses, but for those with the cookies in `without`.
 ///
 /// # Errors
 /// Returns the error of reading /proc/self/status, which says how many descriptors there may be, and an error of kind
 /// `Unsupported` when the kernel is older than 4.10.
-pub fn read(servers: &HashSet<SocketAddr>, without: &HashSet<u64>) -> io::Result<Connections> {
-    let mut connections = Connections::new();
+pub fn read(
+    servers: &HashSet<SocketAddr>,
+    without: &HashSet<u64>,
+    known: &mut Known,
+) -> io::Result<Connections> {
+    let mut connections = Connections::with_capacity(known.len());
     // Every number is tried, since the kernel makes a file for each that it lists in /proc/self/fd.
     for number in 0..sys::descriptors_max()? {
-        if !sys::peer_of(number).is_ok_and(|peer| servers.contains(&unmapped(peer))) {
-            continue;
-        }
-        let Ok(cookie) = sys::cookie_of(number) else { continue };
-        if without.contains(&cookie) {
-            continue;
-        }
+        let found = cookie_of(number, servers, known).filter(|cookie| !without.contains(cookie));
+        let Some(cookie) = found else { continue };
         match sys::tcp_counters(number) {
             Ok(counters) => drop(connections.insert(cookie, counters)),
             Err(error) if error.kind() == io::ErrorKind::Unsupported => return Err(error),
@@ -78,16 +101,20 @@ mod tests {
         let _not_ours = TcpStream::connect(other.local_addr().unwrap()).unwrap();
         let without = HashSet::from([sys::cookie_of(ours[2].as_raw_fd()).unwrap()]);
         let servers = HashSet::from([place]);
-        let before = read(&servers, &without).unwrap();
+        let mut known = Known::new();
+        find(&servers, &mut known).unwrap();
+        assert_eq!(known.len(), 3, "one of them is not to be read");
+        let before = read(&servers, &without, &mut known).unwrap();
         assert_eq!(before.len(), 2);
         let mut accepted = listener.accept().unwrap().0;
         ours[0].write_all(b"abc").unwrap();
         accepted.read_exact(&mut [0; 3]).unwrap();
         ours.remove(1);
         ours.push(TcpStream::connect(place).unwrap());
-        let after = read(&servers, &without).unwrap();
+        let after = read(&servers, &without, &mut known).unwrap();
         let seen = between(&before, &after).expect("there are connections");
         assert_eq!(seen.read, 2, "one was closed, and one was opened");
+        assert_eq!(known.len(), 4, "the new one is known from now on");
         assert!(seen.segments_out >= 2, "what was said, and the handshake of the new one: {seen:?}");
         assert_eq!(seen.retransmits, 0);
     }
