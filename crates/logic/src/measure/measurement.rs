@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::measure::agents::Agents;
 use crate::measure::evidence::Evidence;
+use crate::measure::evidence::provenance::Provenance;
 use crate::measure::flight::FlightTime;
 use crate::measure::histogram::Histogram;
 use crate::measure::interval::Interval;
@@ -118,6 +119,13 @@ pub struct Measurement {
     /// What was seen of the servers, the machines and the network; `None` where nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
+    /// The machines that sent the requests: one for each process. Empty in results of older versions, and where no kernel
+    /// was below the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<Provenance>,
+    /// The words of the command line, without passwords; empty where it is not known, or not to be told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub argv: Vec<String>,
 }
 
 /// How a run ended.
@@ -187,6 +195,8 @@ impl Measurement {
             whole_run: WholeRun::default(),
             agents: None,
             evidence: None,
+            machines: Vec::new(),
+            argv: Vec::new(),
         }
     }
 
@@ -314,6 +324,7 @@ impl Measurement {
         if let Some(more) = &other.evidence {
             self.evidence.get_or_insert_default().merge(more);
         }
+        self.machines.extend(other.machines.iter().cloned());
     }
 
     fn merge_intervals(&mut self, others: &[Slice]) {

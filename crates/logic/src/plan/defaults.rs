@@ -34,6 +34,7 @@ impl Default for Plan {
             allow_partial_load: false,
             evidence: true,
             server_stats_ns: None,
+            anonymous: false,
             groups: Vec::new(),
             phases: Vec::new(),
         }

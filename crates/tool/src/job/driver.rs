@@ -25,6 +25,7 @@ use pummel_logic::workload::window::Finding;
 use crate::exit_status::Exit;
 use crate::job::inputs::inputs_of;
 use crate::job::outlets::{FrontFiles, Outlets};
+use crate::job::provenance::command_line;
 use crate::job::result_files::ResultFiles;
 use crate::job::runner::{Dealing, NotRun, Runner, takes_part};
 use crate::job::style::{Ended, Event, Moment, Style, StyleOutput};
@@ -231,6 +232,9 @@ impl<'a> Driver<'a> {
             }
             Err(error) => (not_run(plan, &error), Some(error)),
         };
+        if !plan.anonymous {
+            measurement.argv = command_line();
+        }
         if let Some(words) = self.files.settle(&mut measurement) {
             self.tell(style, Event::Notice(&words));
         }

@@ -347,6 +347,7 @@ fn base(
         data: Data::default(),
         allow_partial_load: false,
         evidence: !engine.no_evidence,
+        anonymous: engine.anonymous,
         server_stats_ns: engine.server_stats,
         groups: Vec::new(),
         phases: Vec::new(),

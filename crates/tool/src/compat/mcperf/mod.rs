@@ -325,6 +325,7 @@ impl OptionValues {
             reconnect: false,
             evidence: self.evidence,
             server_stats_ns: None,
+            anonymous: false,
             verify: 0.0,
             goals: Vec::new(),
             engine: Engine {

@@ -337,6 +337,7 @@ fn plan(options: &Options, inputs: &MemaslapInputs<'_>, servers: Vec<String>, co
         verify: 0.0,
         evidence: !options.no_evidence,
         server_stats_ns: None,
+        anonymous: false,
         goals: Vec::new(),
         engine: Engine {
             threads: options.threads,

@@ -265,6 +265,7 @@ fn plan(
         verify: 0.0,
         evidence: !options.no_evidence,
         server_stats_ns: None,
+        anonymous: false,
         goals: Vec::new(),
         engine: engine(options, cpus)?,
         socket: Socket {

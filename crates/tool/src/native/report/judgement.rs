@@ -2,9 +2,11 @@
 //! seen of the servers.
 
 use pummel_logic::measure::cross_checks::Utilisation;
+use pummel_logic::measure::evidence::provenance::Provenance;
 use pummel_logic::measure::evidence::{Evidence, ServerEvidence, ServerReading};
 use pummel_logic::measure::headroom::ResourceUse;
-use pummel_logic::measure::summary::time_text;
+use pummel_logic::measure::recorder::Span;
+use pummel_logic::measure::summary::{QUANTILES, time_text};
 use pummel_logic::measure::words::{counted, grouped, percent};
 
 use super::page::Page;
@@ -17,8 +19,9 @@ const SERVERS_SHOWN_MAX: usize = 16;
 /// Adds what was seen of the servers and used of each resource, and the two answers.
 pub(super) fn judgement(page: &mut Page, report: &Report<'_>) {
     if let Some(evidence) = &report.measurement.evidence {
-        seen(page, evidence);
+        seen(page, report, evidence);
     }
+    machines(page, &report.measurement.machines);
     let summary = report.summary;
     if !summary.headroom.is_empty() {
         page.field("Used", &used(&summary.headroom));
@@ -28,9 +31,9 @@ pub(super) fn judgement(page: &mut Page, report: &Report<'_>) {
 }
 
 /// Adds a line for each server, and one for each figure of a machine that could not be read.
-fn seen(page: &mut Page, evidence: &Evidence) {
+fn seen(page: &mut Page, report: &Report<'_>, evidence: &Evidence) {
     for server in evidence.servers.iter().take(SERVERS_SHOWN_MAX) {
-        page.field("Server", &server_words(server));
+        page.field("Server", &server_words(report, server));
     }
     let more = evidence.servers.len().saturating_sub(SERVERS_SHOWN_MAX);
     if more > 0 {
@@ -44,10 +47,22 @@ fn seen(page: &mut Page, evidence: &Evidence) {
     }
 }
 
-fn server_words(server: &ServerEvidence) -> String {
+/// Adds a line for each machine that sent requests.
+fn machines(page: &mut Page, machines: &[Provenance]) {
+    for machine in machines.iter().take(SERVERS_SHOWN_MAX) {
+        let place = machine.agent.as_ref().map_or_else(String::new, |agent| format!("{agent}: "));
+        page.field("Machine", &format!("{place}{}", machine.words()));
+    }
+    let more = machines.len().saturating_sub(SERVERS_SHOWN_MAX);
+    if more > 0 {
+        page.field("", &format!("and {more} more"));
+    }
+}
+
+fn server_words(report: &Report<'_>, server: &ServerEvidence) -> String {
     let mut parts = Vec::new();
     match &server.reading {
-        Some(reading) => parts.extend(reading_words(reading)),
+        Some(reading) => parts.extend(reading_words(report, reading)),
         None => parts.push("not read".to_owned()),
     }
     parts.extend(server.unread.clone());
@@ -56,7 +71,7 @@ fn server_words(server: &ServerEvidence) -> String {
 }
 
 /// What a server said of itself, in pieces.
-fn reading_words(reading: &ServerReading) -> Vec<String> {
+fn reading_words(report: &Report<'_>, reading: &ServerReading) -> Vec<String> {
     let threads = reading.serving_threads.map(|threads| counted(u64::from(threads), "serving thread"));
     let who = format!("{} {}", reading.software, reading.version);
     let mut parts = vec![[Some(who), threads].into_iter().flatten().collect::<Vec<_>>().join(", ")];
@@ -81,9 +96,19 @@ fn reading_words(reading: &ServerReading) -> Vec<String> {
         let p99 =
             command.p99_ns.map_or_else(String::new, |ns| format!(", p99 {} since it started", time_text(ns)));
         let (mean, calls) = (time_text(command.mean_ns), grouped(command.calls));
-        parts.push(format!("{} took {mean} inside the server ({calls} calls{p99})", command.name));
+        let here = service_p99(report, &command.name)
+            .map_or_else(String::new, |p99| format!("; p99 of service here {p99}"));
+        parts.push(format!("{} took {mean} inside the server ({calls} calls{p99}{here})", command.name));
     }
     parts
+}
+
+/// The 99th percentile of the service times of the requests that a server calls by this name, where it is known: what it takes
+/// beyond the server's own time is queue, socket and network.
+fn service_p99(report: &Report<'_>, command: &str) -> Option<String> {
+    let op = report.summary.ops.iter().find(|op| report.plan.name_of(op.verb) == command)?;
+    let place = QUANTILES.iter().position(|(name, _)| *name == "p99")?;
+    op.figures[Span::Service as usize].quantiles[place].known().map(time_text)
 }
 
 /// The resources with the share of each that was used.
