@@ -17,7 +17,7 @@ use pummel_logic::plan::{Clock, Plan, Wait};
 use pummel_logic::protocol::handshake::Handshake;
 use pummel_logic::time::{MILLISECOND, Nanos, SECOND};
 
-use super::connections::{self, Connections, Known};
+use super::connections::{Connections, Known, Own};
 use super::inquiry::{Inquiry, Told};
 use super::intervals::Intervals;
 use super::machine::{Machine, MachineReading};
@@ -261,7 +261,8 @@ impl<B: Backend> Observer<B> {
     fn open(&mut self, watch: &RunWatch<'_>) {
         // What is known now need not be found while the measured phase waits. An error is met again by the reading.
         if !self.addresses.is_empty() {
-            let _ = connections::find(&self.addresses, &mut self.known);
+            let own = Own { servers: &self.addresses, without: &HashSet::new() };
+            let _ = own.find(&mut self.known);
         }
         let Some(inquiry) = &mut self.inquiry else { return };
         let until = clock::now().saturating_add(OPEN_MAX_NS);
@@ -313,7 +314,7 @@ impl<B: Backend> Observer<B> {
         if self.addresses.is_empty() {
             Ok(Connections::new())
         } else {
-            connections::read(&self.addresses, own, &mut self.known)
+            Own { servers: &self.addresses, without: own }.read(&mut self.known)
         }
     }
 
